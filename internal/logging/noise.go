@@ -1,0 +1,32 @@
+package logging
+
+import (
+	"log/slog"
+	"strings"
+)
+
+// noise lists what libraries report at warning or error level though nothing is wrong in a
+// plane like ours. Each line says why it may be dropped; at debug nothing of it is missing.
+var noise = []string{
+	"Unable to authenticate the request",               // Kubernetes; whoever asked has been told, and it is counted
+	"rejected by webhook",                              // Kubernetes; whoever asked has been told
+	"Error while syncing ConfigMap",                    // Kubernetes; its namespace is being made at the same time
+	"Failed to ensure lease exists, will retry",        // Kubernetes; its namespace is being made at the same time
+	"The manifest file is empty, ignoring",             // Kubernetes; there are no static admission manifests
+	"because it has no resources",                      // Kubernetes; about alpha and beta versions of its kinds
+	"Running http and grpc server on single port",      // etcd; on a socket that only we open
+	"simple token is not cryptographically signed",     // etcd; there are no etcd users, so no tokens
+	"setting up serving from embedded etcd failed",     // etcd; said at each stop; a real failure also ends the component
+	"stopping insecure grpc server due to error",       // etcd; said at each stop
+	"stopped insecure grpc server due to error",        // etcd; said at each stop
+	"grpc: addrConn.createTransport failed to connect", // Kubernetes' etcd client while the store stops
+}
+
+func isNoise(r slog.Record) bool {
+	for _, n := range noise {
+		if strings.Contains(r.Message, n) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,60 @@
+package logging
+
+import (
+	"context"
+	"log/slog"
+
+	"go.uber.org/zap/zapcore"
+)
+
+// zapCore hands what is logged through zap to a slog handler.
+type zapCore struct{ h slog.Handler }
+
+var _ zapcore.Core = (*zapCore)(nil)
+
+func (c *zapCore) Enabled(l zapcore.Level) bool {
+	return c.h.Enabled(context.Background(), fromZap(l)) //nolint:forbidigo // zap hands over no context
+}
+
+func (c *zapCore) With(fs []zapcore.Field) zapcore.Core {
+	return &zapCore{h: c.h.WithAttrs(attrs(fs))}
+}
+
+func (c *zapCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) {
+		return ce.AddCore(e, c)
+	}
+	return ce
+}
+
+func (c *zapCore) Write(e zapcore.Entry, fs []zapcore.Field) error {
+	r := slog.NewRecord(e.Time, fromZap(e.Level), e.Message, 0)
+	r.AddAttrs(attrs(fs)...)
+	return c.h.Handle(context.Background(), r) //nolint:forbidigo // zap hands over no context
+}
+
+func (c *zapCore) Sync() error { return nil }
+
+func attrs(fs []zapcore.Field) []slog.Attr {
+	enc := zapcore.NewMapObjectEncoder()
+	for _, f := range fs {
+		f.AddTo(enc)
+	}
+	out := make([]slog.Attr, 0, len(enc.Fields))
+	for k, v := range enc.Fields {
+		out = append(out, slog.Any(k, v))
+	}
+	return out
+}
+
+func fromZap(l zapcore.Level) slog.Level {
+	switch {
+	case l < zapcore.InfoLevel:
+		return slog.LevelDebug
+	case l == zapcore.InfoLevel:
+		return slog.LevelInfo
+	case l == zapcore.WarnLevel:
+		return slog.LevelWarn
+	}
+	return slog.LevelError
+}
