@@ -1,0 +1,103 @@
+// Package datadir owns the directory in which one plane keeps everything: it belongs to one
+// user, is held by one process at a time, and is never opened by a version older than its data.
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/polder-kaas/polder/internal/exit"
+)
+
+// maxSocketPath is the kernel's limit for the path of a unix socket, less its final NUL.
+const maxSocketPath = 107
+
+// longestSocket is the longest socket name any component makes in the directory.
+const longestSocket = "webhooks.sock"
+
+// Dir is a data directory held by this process.
+type Dir struct {
+	path string
+	lock *os.File
+}
+
+// Open creates the directory if need be, checks that it is this user's alone, and takes hold
+// of it. Nothing is written to a directory that cannot be used. Close lets go of it.
+func Open(path string, now Marker) (*Dir, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, exit.Errorf(exit.DataDir, "data directory %q: %w", path, err)
+	}
+	if n := len(filepath.Join(abs, longestSocket)); n > maxSocketPath {
+		return nil, exit.Errorf(exit.DataDir, "data directory %s is %d characters too long for the sockets in it; choose a shorter path with --data-dir", abs, n-maxSocketPath)
+	}
+	if err := Prepare(abs); err != nil {
+		return nil, err
+	}
+	d := &Dir{path: abs}
+	if d.lock, err = acquire(filepath.Join(abs, lockName)); err != nil {
+		return nil, err
+	}
+	if err := checkMarker(abs, now); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// Path is the absolute path of something in the directory.
+func (d *Dir) Path(elem ...string) string {
+	return filepath.Join(append([]string{d.path}, elem...)...)
+}
+
+// Close lets go of the directory. The kernel does the same when the process ends in any way.
+func (d *Dir) Close() error { return d.lock.Close() }
+
+// Prepare makes the directory, or checks that the one which is there can be used.
+func Prepare(path string) error { return exit.With(exit.DataDir, prepare(path)) }
+
+func prepare(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return fmt.Errorf("data directory %s cannot be made (%w); choose another with --data-dir or create it for this user", path, cause(err))
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("data directory %s cannot be read (%w); choose another with --data-dir", path, cause(err))
+	case !info.IsDir():
+		return fmt.Errorf("data directory %s is a file; choose a directory with --data-dir", path)
+	}
+	return checkAccess(path, info)
+}
+
+func checkAccess(path string, info fs.FileInfo) error {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return fmt.Errorf("data directory %s cannot be read (%w)", path, err)
+	}
+	if uid := os.Geteuid(); int(st.Uid) != uid {
+		return fmt.Errorf("data directory %s belongs to user %d, not to user %d who runs polderd; run as its owner or choose another with --data-dir", path, st.Uid, uid)
+	}
+	if open := info.Mode().Perm() & 0o077; open != 0 {
+		return fmt.Errorf("data directory %s is open to other users (mode %04o) and will hold keys; run: chmod 700 %s", path, info.Mode().Perm(), path)
+	}
+	if err := unix.Access(path, unix.W_OK|unix.X_OK); err != nil {
+		return fmt.Errorf("data directory %s is not writable (%w); run: chmod 700 %s, or choose another with --data-dir", path, err, path)
+	}
+	return nil
+}
+
+// cause drops the operation and path that os errors repeat.
+func cause(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}

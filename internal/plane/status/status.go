@@ -1,0 +1,68 @@
+// Package status is what a running polderd tells other processes about itself: a small file
+// in the data directory, rewritten at each change of state, readable when the API is not.
+package status
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/polder-kaas/polder/internal/atomicfile"
+	"github.com/polder-kaas/polder/internal/buildinfo"
+	"github.com/polder-kaas/polder/internal/plane/supervisor"
+)
+
+const fileName = "status.json"
+
+// Phase is where the plane as a whole is in its life.
+type Phase string
+
+// The phases of a plane.
+const (
+	Starting Phase = "starting"
+	Ready    Phase = "ready"
+	Stopping Phase = "stopping"
+	Stopped  Phase = "stopped"
+	Failed   Phase = "failed"
+)
+
+// Status describes one run of polderd. After the process has ended it tells how.
+type Status struct {
+	PID        int                 `json:"pid"`
+	Phase      Phase               `json:"phase"`
+	Reason     string              `json:"reason,omitempty"`
+	StartedAt  time.Time           `json:"startedAt"`
+	ReadyAt    *time.Time          `json:"readyAt,omitempty"`
+	Address    string              `json:"address"`
+	Kubeconfig string              `json:"kubeconfig"`
+	Versions   buildinfo.Info      `json:"versions"`
+	Components []supervisor.Status `json:"components"`
+}
+
+// Write replaces the status of the plane in dir.
+func Write(dir string, s Status) error {
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding status: %w", err)
+	}
+	return atomicfile.Write(filepath.Join(dir, fileName), append(b, '\n'), 0o600)
+}
+
+// Read returns the last status written in dir; ok is false if there never was one.
+func Read(dir string) (s Status, ok bool, err error) {
+	path := filepath.Join(dir, fileName)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return s, false, nil
+	}
+	if err != nil {
+		return s, false, fmt.Errorf("reading status: %w", err)
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		return s, false, fmt.Errorf("%s is damaged: %w", path, err)
+	}
+	return s, true, nil
+}
