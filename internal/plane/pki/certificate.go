@@ -1,0 +1,171 @@
+package pki
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/polder-kaas/polder/internal/atomicfile"
+)
+
+// backdate makes certificates valid on machines whose clock is a little behind ours.
+const backdate = 5 * time.Minute
+
+// pair is a certificate with its key.
+type pair struct {
+	cert *x509.Certificate
+	key  crypto.Signer
+}
+
+// leaf says what a certificate below an authority is for.
+type leaf struct {
+	file    string // in the pki directory: certificate and key in one file, so that both change at once
+	subject pkix.Name
+	usage   x509.ExtKeyUsage
+	names   []string
+	ips     []net.IP
+}
+
+func newKey() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
+
+func newSerial() (*big.Int, error) {
+	return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+}
+
+// selfSign makes an authority's certificate for key.
+func selfSign(name string, key crypto.Signer, now time.Time, life time.Duration) (*x509.Certificate, error) {
+	t := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: name},
+		NotBefore:             now.Add(-backdate),
+		NotAfter:              now.Add(life),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		MaxPathLenZero:        true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
+	}
+	return sign(t, t, key.Public(), key)
+}
+
+// issue makes a certificate of the kind l describes, signed by ca. It never outlives ca.
+func issue(l leaf, key crypto.Signer, ca pair, now time.Time, life time.Duration) (*x509.Certificate, error) {
+	end := now.Add(life)
+	if end.After(ca.cert.NotAfter) {
+		end = ca.cert.NotAfter
+	}
+	t := &x509.Certificate{
+		Subject:     l.subject,
+		NotBefore:   now.Add(-backdate),
+		NotAfter:    end,
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{l.usage},
+		DNSNames:    l.names,
+		IPAddresses: l.ips,
+	}
+	return sign(t, ca.cert, key.Public(), ca.key)
+}
+
+func sign(t, parent *x509.Certificate, pub crypto.PublicKey, by crypto.Signer) (*x509.Certificate, error) {
+	serial, err := newSerial()
+	if err != nil {
+		return nil, err
+	}
+	t.SerialNumber = serial
+	der, err := x509.CreateCertificate(rand.Reader, t, parent, pub, by)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(der)
+}
+
+// due says whether a certificate has passed two thirds of its life, or is not yet valid
+// because the clock was set back.
+func due(c *x509.Certificate, now time.Time) bool {
+	return !now.Before(renewAt(c)) || now.Before(c.NotBefore)
+}
+
+func renewAt(c *x509.Certificate) time.Time {
+	life := c.NotAfter.Sub(c.NotBefore)
+	return c.NotBefore.Add(life * 2 / 3)
+}
+
+// fits says whether a certificate still is what l asks for.
+func (l leaf) fits(c *x509.Certificate, ca *x509.Certificate) bool {
+	return c.CheckSignatureFrom(ca) == nil &&
+		c.Subject.String() == l.subject.String() &&
+		slices.Equal(c.DNSNames, l.names) &&
+		slices.EqualFunc(c.IPAddresses, l.ips, net.IP.Equal)
+}
+
+func encodeCert(c *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
+}
+
+func encodeKey(k crypto.Signer) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+// save writes certificate and key as one file.
+func (p pair) save(path string) error {
+	k, err := encodeKey(p.key)
+	if err != nil {
+		return fmt.Errorf("encoding key for %s: %w", path, err)
+	}
+	return atomicfile.Write(path, append(encodeCert(p.cert), k...), 0o600)
+}
+
+// load reads what save wrote; ok is false if there is nothing yet.
+func load(path string) (p pair, ok bool, err error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return p, false, nil
+	}
+	if err != nil {
+		return p, false, fmt.Errorf("reading certificate: %w", err)
+	}
+	if p, err = parse(b); err != nil {
+		return p, false, fmt.Errorf("%s is damaged (%w); restore it from a backup, or remove it and have it made anew", path, err)
+	}
+	return p, true, nil
+}
+
+func parse(b []byte) (pair, error) {
+	var p pair
+	for {
+		var block *pem.Block
+		if block, b = pem.Decode(b); block == nil {
+			break
+		}
+		var err error
+		switch block.Type {
+		case "CERTIFICATE":
+			p.cert, err = x509.ParseCertificate(block.Bytes)
+		case "PRIVATE KEY":
+			var k any
+			if k, err = x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
+				p.key, _ = k.(crypto.Signer)
+			}
+		}
+		if err != nil {
+			return p, err
+		}
+	}
+	if p.cert == nil || p.key == nil {
+		return p, errors.New("it lacks a certificate or a key")
+	}
+	return p, nil
+}

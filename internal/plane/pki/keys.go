@@ -1,0 +1,81 @@
+package pki
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/util/keyutil"
+
+	"github.com/polder-kaas/polder/internal/atomicfile"
+)
+
+const (
+	serviceAccountFile = "service-accounts.key"
+	encryptionFile     = "encryption.yaml"
+)
+
+// ServiceAccountKey is the file with the key that signs service-account tokens. It is never
+// replaced: that would end every token at once.
+func (p *PKI) ServiceAccountKey() string { return p.Path(serviceAccountFile) }
+
+// EncryptionConfig is the file that tells the API server how to encrypt Secrets at rest. It
+// holds the key: without this file the Secrets in the store cannot be read any more.
+func (p *PKI) EncryptionConfig() string { return p.Path(encryptionFile) }
+
+func (p *PKI) loadOrMakeKeys() error {
+	return errors.Join(
+		p.once(p.ServiceAccountKey(), serviceAccountKey),
+		p.once(p.EncryptionConfig(), encryptionConfig),
+	)
+}
+
+// once writes a file that must never change. Where there is data but no such file, a new key
+// would make that data unreadable for good, so it refuses.
+func (p *PKI) once(path string, content func() ([]byte, error)) error {
+	if info, err := os.Stat(path); err == nil {
+		if info.Size() == 0 {
+			return fmt.Errorf("%s is empty; restore it from a backup", path)
+		}
+		return nil
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if p.cfg.StoreExists {
+		return fmt.Errorf("%s is missing, but the store has data that needs it; restore it from a backup", path)
+	}
+	b, err := content()
+	if err != nil {
+		return fmt.Errorf("making %s: %w", path, err)
+	}
+	return atomicfile.Write(path, b, 0o600)
+}
+
+func serviceAccountKey() ([]byte, error) {
+	k, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	return keyutil.MarshalPrivateKeyToPEM(k) // the form from which Kubernetes also derives the public key
+}
+
+// encryptionConfig uses secretbox (XSalsa20 and Poly1305): authenticated, and safe with random
+// nonces for as many writes as a plane will ever see under one key.
+func encryptionConfig() ([]byte, error) {
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, `apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: [secrets]
+  providers:
+  - secretbox:
+      keys:
+      - name: key1
+        secret: %s
+`, base64.StdEncoding.EncodeToString(key)), nil
+}
