@@ -1,0 +1,90 @@
+// Package daemon is the command line of polderd.
+package daemon
+
+import (
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/polder-kaas/polder/internal/buildinfo"
+	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/logging"
+	"github.com/polder-kaas/polder/internal/plane"
+	"github.com/polder-kaas/polder/internal/plane/datadir"
+	"github.com/polder-kaas/polder/internal/reference"
+)
+
+// Command is polderd with its subcommands.
+func Command() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "polderd",
+		Short:         "The Polder management plane in one process",
+		SilenceErrors: true, // main prints them
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return exit.Errorf(exit.Usage, "%w; see: %s --help", err, c.CommandPath())
+	})
+	root.AddCommand(serve(), version(), reference.Command())
+	return root
+}
+
+func serve() *cobra.Command {
+	cfg := plane.Config{}
+	logs := logging.Options{Out: os.Stderr}
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve in the foreground until SIGTERM or SIGINT",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			log, err := logging.New(logs)
+			if err != nil {
+				return exit.With(exit.Usage, err)
+			}
+			cfg.Log = log
+			cfg.Notify = notifier(os.Getenv("NOTIFY_SOCKET")) //nolint:forbidigo // systemd hands it over in this way
+			return plane.Run(c.Context(), cfg)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&cfg.DataDir, "data-dir", datadir.Default(), "directory for all data, keys and sockets of the plane")
+	f.StringVar(&cfg.Listen, "listen", plane.DefaultListen, "`ADDRESS:PORT` of the Kubernetes API; port 0 takes any free one")
+	f.StringSliceVar(&cfg.TLSNames, "tls-san", nil, "further `NAME` or address the API is reached under; may be repeated")
+	f.DurationVar(&cfg.CertificateLifetime, "certificate-lifetime", 0, "life of serving and client certificates; they are renewed after two thirds of it (default one year)")
+	f.IntVar(&cfg.Concurrency, "concurrency", plane.DefaultConcurrency, "objects of one kind Cluster API works on at the same time")
+	f.BoolVar(&cfg.Profiling, "profiling", false, "serve /debug/pprof to administrators")
+	f.StringVar(&logs.Level, "log-level", "info", "error, warn, info, debug or trace")
+	f.StringVar(&logs.Format, "log-format", logging.FormatAuto, "text, json, or auto: text on a terminal, JSON otherwise")
+	return c
+}
+
+func version() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Say what this binary is made of",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			v := buildinfo.Get()
+			_, err := fmt.Fprintf(c.OutOrStdout(), "polderd %s (Kubernetes %s, Cluster API %s, etcd %s, Go %s, %s)\n", v.Version, v.Kubernetes, v.ClusterAPI, v.Etcd, v.Go, v.Platform)
+			return err
+		},
+	}
+}
+
+// notifier tells systemd, if it asked to be told, how far the service is.
+func notifier(socket string) func(string) {
+	if socket == "" {
+		return nil
+	}
+	return func(state string) {
+		c, err := net.Dial("unixgram", socket) //nolint:noctx // a datagram socket on this machine does not block
+		if err != nil {
+			return // systemd will notice the missing message by itself
+		}
+		defer c.Close()               //nolint:errcheck // nothing to lose
+		_, _ = c.Write([]byte(state)) // as above
+	}
+}

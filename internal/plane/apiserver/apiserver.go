@@ -1,0 +1,128 @@
+// Package apiserver runs the plane's Kubernetes API: the generic control plane of Kubernetes
+// (namespaces, secrets, configmaps, events, leases, RBAC, quota, custom resources, admission
+// webhooks and policies), without pods and nodes.
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Check is one line of /readyz beyond the API server's own.
+type Check struct {
+	Name  string
+	Check func(ctx context.Context) error
+}
+
+// Config says what to serve and to whom. All fields without a comment are needed.
+type Config struct {
+	Listener         net.Listener
+	Etcd             string // endpoint
+	Certificate      string // file with certificate and key
+	ClientCA         string // file
+	SAKey            string // file: signs and verifies service-account tokens
+	EncryptionConfig string // file
+	AuthConfig       string // path of a file this package writes
+	WebhookHost      string // host:port whose webhooks are dialled by DialWebhook
+	DialWebhook      func(ctx context.Context) (net.Conn, error)
+	Checks           []Check                 // further lines of /readyz
+	Handlers         map[string]http.Handler // further paths, behind authentication and authorisation
+	Profiling        bool                    // serve /debug/pprof to those RBAC allows it
+	Log              *slog.Logger
+}
+
+// APIServer is the API as a component of the plane.
+type APIServer struct {
+	cfg   Config
+	ready chan struct{}
+
+	// Set before ready closes.
+	loopback  *rest.Config
+	informers informers.SharedInformerFactory
+}
+
+// New prepares the API server; Run builds it, since that already needs the store.
+func New(cfg Config) *APIServer { return &APIServer{cfg: cfg, ready: make(chan struct{})} }
+
+// Name is the component's name.
+func (a *APIServer) Name() string { return "apiserver" }
+
+// Ready closes when requests are served and the built-in roles and namespaces exist.
+func (a *APIServer) Ready() <-chan struct{} { return a.ready }
+
+// Client is a client configuration with all rights for a part of this process, which names
+// itself so that logs and metrics can tell who asks. It must not be used before Ready.
+func (a *APIServer) Client(userAgent string) *rest.Config {
+	c := rest.CopyConfig(a.loopback)
+	c.UserAgent = userAgent
+	c.QPS = -1 // in process; priority and fairness in the API server is the limit
+	return c
+}
+
+// Informers are shared with the API server's own admission and authorisation. They must not
+// be used before Ready.
+func (a *APIServer) Informers() informers.SharedInformerFactory { return a.informers }
+
+// Run serves until ctx ends.
+func (a *APIServer) Run(ctx context.Context) error {
+	server, err := a.build(ctx)
+	if err != nil {
+		return fmt.Errorf("building the API server: %w", err)
+	}
+	prepared, err := server.PrepareRun()
+	if err != nil {
+		return fmt.Errorf("preparing the API server: %w", err)
+	}
+	rctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- prepared.Run(rctx) }()
+	if err := a.awaitReady(rctx); err != nil && ctx.Err() == nil {
+		stop()
+		return errors.Join(err, <-ended)
+	}
+	if ctx.Err() == nil {
+		close(a.ready)
+	}
+	if err := <-ended; err != nil {
+		return fmt.Errorf("serving the API: %w", err)
+	}
+	return nil
+}
+
+// awaitReady asks the server's own readiness, less the lines that stand for components which
+// start after it.
+func (a *APIServer) awaitReady(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(a.loopback)
+	if err != nil {
+		return err
+	}
+	req := client.Discovery().RESTClient().Get().AbsPath("/readyz")
+	for _, c := range a.cfg.Checks {
+		req.Param("exclude", c.Name)
+	}
+	var last string
+	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		code := 0
+		res := req.Do(ctx).StatusCode(&code)
+		if body, err := res.Raw(); err != nil {
+			last = strings.TrimSpace(fmt.Sprintf("%v %s", err, body))
+		}
+		return code == http.StatusOK, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the API server: %w: %s", err, last)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/apiserver/pkg/util/notfoundhandler"
+	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/kubernetes"
+	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
+	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/controlplane"
+	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
+)
+
+// serverName names the server in its own logs and metrics.
+const serverName = "polder"
+
+// apiServers is the number of API servers on the store. With more than one, every new CRD
+// would wait five seconds for the others before it is established.
+const apiServers = 1
+
+// configs of the three servers in the chain: ours, custom resources, aggregation.
+type configs struct {
+	plane      *controlplaneapiserver.Config
+	extensions *apiextensionsapiserver.Config
+	aggregator *aggregatorapiserver.Config
+}
+
+// build makes the chain: aggregator in front, then built-in kinds, then custom resources.
+func (a *APIServer) build(ctx context.Context) (*aggregatorapiserver.APIAggregator, error) {
+	cs, err := a.configure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.loopback = cs.plane.Generic.LoopbackClientConfig
+	a.informers = cs.plane.VersionedInformers
+
+	notFound := notfoundhandler.New(cs.plane.Generic.Serializer, genericapifilters.NoMuxAndDiscoveryIncompleteKey)
+	extensions, err := cs.extensions.Complete().New(genericapiserver.NewEmptyDelegateWithCustomHandler(notFound))
+	if err != nil {
+		return nil, fmt.Errorf("making the server of custom resources: %w", err)
+	}
+	completed := cs.plane.Complete()
+	native, err := completed.New(serverName, extensions.GenericAPIServer)
+	if err != nil {
+		return nil, fmt.Errorf("making the server of built-in kinds: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(a.loopback)
+	if err != nil {
+		return nil, err
+	}
+	storage, err := completed.GenericStorageProviders(client.Discovery())
+	if err != nil {
+		return nil, fmt.Errorf("opening storage: %w", err)
+	}
+	if err := native.InstallAPIs(storage...); err != nil {
+		return nil, fmt.Errorf("installing built-in kinds: %w", err)
+	}
+	crds := extensions.Informers.Apiextensions().V1().CustomResourceDefinitions()
+	crdsServed := cs.extensions.GenericConfig.MergedResourceConfig.ResourceEnabled(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
+	aggregator, err := controlplaneapiserver.CreateAggregatorServer(cs.aggregator.Complete(), native.GenericAPIServer, crds, crdsServed, controlplaneapiserver.DefaultGenericAPIServicePriorities())
+	if err != nil {
+		return nil, fmt.Errorf("making the aggregator: %w", err)
+	}
+	return aggregator, a.extend(aggregator.GenericAPIServer)
+}
+
+func (a *APIServer) configure(ctx context.Context) (configs, error) {
+	var cs configs
+	opts, err := a.cfg.complete(ctx)
+	if err != nil {
+		return cs, err
+	}
+	generic, informers, storage, err := controlplaneapiserver.BuildGenericConfig(opts,
+		[]*runtime.Scheme{legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme},
+		controlplane.DefaultGenericAPIResourceConfigSource(), generatedopenapi.GetOpenAPIDefinitions)
+	if err != nil {
+		return cs, fmt.Errorf("configuring: %w", err)
+	}
+	services := webhook.NewDefaultServiceResolver()
+	own := webhookInitializer{a.webhookResolver(generic)}
+	plane, initializers, err := controlplaneapiserver.CreateConfig(opts, generic, informers, storage, services, []admission.PluginInitializer{own})
+	if err != nil {
+		return cs, fmt.Errorf("configuring built-in kinds: %w", err)
+	}
+	extensions, err := controlplaneapiserver.CreateAPIExtensionsConfig(*plane.Generic, plane.VersionedInformers, initializers, opts, apiServers, services, own.wrapper)
+	if err != nil {
+		return cs, fmt.Errorf("configuring custom resources: %w", err)
+	}
+	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*plane.Generic, opts, plane.VersionedInformers, services, plane.ProxyTransport, plane.PeerProxy, initializers)
+	if err != nil {
+		return cs, fmt.Errorf("configuring aggregation: %w", err)
+	}
+	// There are no Services here to aggregate from, only our own groups.
+	aggregator.ExtraConfig.DisableRemoteAvailableConditionController = true
+	return configs{plane: plane, extensions: extensions, aggregator: aggregator}, nil
+}
+
+// extend adds the plane's own checks and paths to the outermost server.
+func (a *APIServer) extend(s *genericapiserver.GenericAPIServer) error {
+	for _, c := range a.cfg.Checks {
+		check := healthz.NamedCheck(c.Name, func(r *http.Request) error { return c.Check(r.Context()) })
+		if err := s.AddReadyzChecks(check); err != nil {
+			return fmt.Errorf("adding check %s: %w", c.Name, err)
+		}
+	}
+	for path, h := range a.cfg.Handlers {
+		s.Handler.NonGoRestfulMux.Handle(path, h)
+	}
+	return nil
+}

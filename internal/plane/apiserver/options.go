@@ -1,0 +1,104 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
+	mutatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	validatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
+	mutatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
+	validatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/kubernetes/pkg/controlplane/apiserver/options"
+	"k8s.io/kubernetes/pkg/kubeapiserver/authorizer/modes"
+	kubeoptions "k8s.io/kubernetes/pkg/kubeapiserver/options"
+	certapproval "k8s.io/kubernetes/plugin/pkg/admission/certificates/approval"
+	certsigning "k8s.io/kubernetes/plugin/pkg/admission/certificates/signing"
+	certsubject "k8s.io/kubernetes/plugin/pkg/admission/certificates/subjectrestriction"
+	"k8s.io/kubernetes/plugin/pkg/admission/serviceaccount"
+
+	"github.com/polder-kaas/polder/internal/atomicfile"
+)
+
+// Issuer is in every service-account token. Changing it ends all of them.
+const Issuer = "https://polder.internal"
+
+// admissionPlugins are those of Kubernetes that make sense without pods and nodes.
+func admissionPlugins() sets.Set[string] {
+	return sets.New(
+		lifecycle.PluginName,
+		serviceaccount.PluginName,
+		mutatingwebhook.PluginName,
+		validatingwebhook.PluginName,
+		mutatingpolicy.PluginName,
+		validatingpolicy.PluginName,
+		resourcequota.PluginName,
+		certapproval.PluginName,
+		certsigning.PluginName,
+		certsubject.PluginName,
+	)
+}
+
+// authConfig lets anonymous requests through to three paths and nowhere else.
+const authConfig = `apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+anonymous:
+  enabled: true
+  conditions:
+  - path: /livez
+  - path: /readyz
+  - path: /version
+`
+
+// complete turns our configuration into that of Kubernetes.
+func (c Config) complete(ctx context.Context) (options.CompletedOptions, error) {
+	var none options.CompletedOptions
+	if err := atomicfile.Write(c.AuthConfig, []byte(authConfig), 0o600); err != nil {
+		return none, err
+	}
+	// Feature gates keep their defaults; they are final from here on.
+	if err := compatibility.DefaultComponentGlobalsRegistry.Set(); err != nil {
+		return none, fmt.Errorf("setting feature gates: %w", err)
+	}
+	o, err := c.options().Complete(ctx, nil, nil)
+	if err != nil {
+		return none, fmt.Errorf("completing options: %w", err)
+	}
+	if errs := o.Validate(); len(errs) > 0 {
+		return none, fmt.Errorf("checking options: %w", utilerrors.NewAggregate(errs))
+	}
+	return o, nil
+}
+
+func (c Config) options() *options.Options {
+	o := options.NewOptions()
+	o.SecureServing.Listener = c.Listener
+	if addr, ok := c.Listener.Addr().(*net.TCPAddr); ok {
+		o.SecureServing.BindAddress, o.SecureServing.BindPort = addr.IP, addr.Port
+	}
+	// Certificate and key are one file, so that a renewal is seen as a whole.
+	o.SecureServing.ServerCert.CertKey.CertFile = c.Certificate
+	o.SecureServing.ServerCert.CertKey.KeyFile = c.Certificate
+	o.Etcd.StorageConfig.Transport.ServerList = []string{c.Etcd}
+	o.Etcd.EncryptionProviderConfigFilepath = c.EncryptionConfig
+
+	o.Authentication.ClientCert.ClientCA = c.ClientCA
+	o.Authentication.AuthenticationConfigFile = c.AuthConfig
+	o.Authentication.ServiceAccounts.KeyFiles = []string{c.SAKey}
+	o.Authentication.ServiceAccounts.Issuers = []string{Issuer}
+	o.Authentication.ServiceAccounts.OptionalTokenGetter = tokenGetter
+	o.ServiceAccountSigningKeyFile = c.SAKey
+	o.Authorization.Modes = []string{modes.ModeRBAC}
+	o.Admission.GenericAdmission.DefaultOffPlugins = sets.New(kubeoptions.AllOrderedPlugins...).Difference(admissionPlugins())
+
+	o.Features.EnableProfiling = c.Profiling
+	// An open watch would otherwise hold the stop back for a minute.
+	o.GenericServerRunOptions.ShutdownWatchTerminationGracePeriod = 2 * time.Second
+	return o
+}

@@ -1,0 +1,40 @@
+package apiserver
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/kubernetes/pkg/serviceaccount"
+)
+
+// boundObjects looks up what service-account tokens can be bound to. In this plane these are
+// service accounts and secrets; a token bound to a pod or a node is bound to nothing.
+type boundObjects struct {
+	secrets         corelisters.SecretLister
+	serviceAccounts corelisters.ServiceAccountLister
+}
+
+var _ serviceaccount.ServiceAccountTokenGetter = boundObjects{}
+
+func tokenGetter(f informers.SharedInformerFactory) serviceaccount.ServiceAccountTokenGetter {
+	return boundObjects{secrets: f.Core().V1().Secrets().Lister(), serviceAccounts: f.Core().V1().ServiceAccounts().Lister()}
+}
+
+func (b boundObjects) GetServiceAccount(_ context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
+	return b.serviceAccounts.ServiceAccounts(namespace).Get(name)
+}
+
+func (b boundObjects) GetSecret(_ context.Context, namespace, name string) (*corev1.Secret, error) {
+	return b.secrets.Secrets(namespace).Get(name)
+}
+
+func (b boundObjects) GetPod(_ context.Context, _, name string) (*corev1.Pod, error) {
+	return nil, apierrors.NewNotFound(corev1.Resource("pods"), name)
+}
+
+func (b boundObjects) GetNode(_ context.Context, name string) (*corev1.Node, error) {
+	return nil, apierrors.NewNotFound(corev1.Resource("nodes"), name)
+}

@@ -1,0 +1,66 @@
+package capi
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	"sigs.k8s.io/cluster-api/controllers/crdmigrator"
+	"sigs.k8s.io/cluster-api/controlplane/kubeadm/reconcilers/kubeadmcontrolplane"
+	"sigs.k8s.io/cluster-api/controlplane/kubeadm/setup"
+	"sigs.k8s.io/cluster-api/controlplane/kubeadm/webhooks/admission"
+	"sigs.k8s.io/cluster-api/controlplane/kubeadm/webhooks/conversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Time limits of Cluster API's own program.
+const (
+	etcdDialTimeout = 10 * time.Second
+	etcdCallTimeout = 15 * time.Second
+	// A control plane asks every etcd member in turn, and each may time out.
+	controlPlaneReconcileTimeout = 3 * time.Minute
+)
+
+var controlPlane = managerKind{
+	name:   "control-plane",
+	agent:  "cluster-api-kubeadm-control-plane-manager",
+	scheme: controlPlaneParts,
+	cache:  setup.ManagerCacheOptions,
+	client: setup.ManagerClientOptions,
+	setup:  setupControlPlane,
+}
+
+func setupControlPlane(ctx context.Context, m *manager) error {
+	secrets, err := setup.CreateSecretCachingClient(m)
+	if err != nil {
+		return err
+	}
+	clusters, err := m.clusterCache(ctx, secrets, setup.ClusterCacheCacheOptions(), setup.ClusterCacheClientOptions(m.kind.agent, workloadQPS, workloadBurst))
+	if err != nil {
+		return err
+	}
+	if err := m.migrator(ctx, map[client.Object]crdmigrator.ByObjectConfig{
+		&controlplanev1.KubeadmControlPlane{}:         {UseStatusForStorageVersionMigration: true},
+		&controlplanev1.KubeadmControlPlaneTemplate{}: {},
+	}); err != nil {
+		return err
+	}
+	r := &kubeadmcontrolplane.Reconciler{
+		Client:                      m.GetClient(),
+		APIReader:                   m.GetAPIReader(),
+		SecretCachingClient:         secrets,
+		ClusterCache:                clusters,
+		EtcdDialTimeout:             etcdDialTimeout,
+		EtcdCallTimeout:             etcdCallTimeout,
+		EtcdLogger:                  zap.NewNop(),
+		RemoteConditionsGracePeriod: remoteConditionsGracePeriod,
+	}
+	o := m.options()
+	o.ReconciliationTimeout = controlPlaneReconcileTimeout
+	if err := r.SetupWithManager(ctx, m, o); err != nil {
+		return err
+	}
+	conversion.SetAPIVersionGetter(apiVersionGetter(m.GetClient()))
+	return m.webhooks(&admission.KubeadmControlPlane{}, &admission.ScaleValidator{Client: m.GetClient()}, &admission.KubeadmControlPlaneTemplate{})
+}

@@ -1,0 +1,130 @@
+package capi
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/cluster-api/controllers/clustercache"
+	"sigs.k8s.io/cluster-api/controllers/crdmigrator"
+	"sigs.k8s.io/cluster-api/controllers/remote"
+	"sigs.k8s.io/cluster-api/feature"
+	"sigs.k8s.io/cluster-api/util/apiwarnings"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
+
+	"github.com/polder-kaas/polder/internal/plane/hooks"
+)
+
+// Limits towards workload clusters, the defaults of Cluster API's own programs.
+const (
+	workloadQPS   = 20
+	workloadBurst = 30
+)
+
+// managerKind is what distinguishes one of the three managers.
+type managerKind struct {
+	name   string // key of its role in the manifests
+	agent  string // as Cluster API's own program calls itself
+	scheme func() schemeParts
+	cache  func(*runtime.Scheme, string, string, time.Duration) ctrlcache.Options
+	client func() client.Options
+	setup  func(context.Context, *manager) error
+}
+
+// manager is a controller manager that shares the plane's webhook server and converters
+// instead of having its own.
+type manager struct {
+	ctrl.Manager
+	kind        managerKind
+	server      webhook.Server
+	converters  conversion.Registry
+	handlers    []hooks.Handler
+	concurrency int
+}
+
+func (m *manager) GetWebhookServer() webhook.Server          { return m.server }
+func (m *manager) GetConverterRegistry() conversion.Registry { return m.converters }
+
+func (m *manager) run(ctx context.Context) error {
+	if err := m.Start(ctx); err != nil {
+		return fmt.Errorf("running %s manager: %w", m.kind.name, err)
+	}
+	return nil
+}
+
+func (c *ClusterAPI) newManager(kind managerKind, converters conversion.Registry) (*manager, error) {
+	scheme, err := newScheme(kind.scheme())
+	if err != nil {
+		return nil, err
+	}
+	m, err := ctrl.NewManager(c.identity(kind), ctrl.Options{
+		Scheme:                 scheme,
+		Cache:                  kind.cache(scheme, kind.agent, "", syncPeriod),
+		Client:                 kind.client(),
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
+		WebhookServer:          c.cfg.Webhooks.Server,
+		Controller: config.Controller{
+			UsePriorityQueue: ptr.To(feature.Gates.Enabled(feature.PriorityQueue)),
+			// The three managers have controllers of the same names.
+			SkipNameValidation: ptr.To(true),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &manager{Manager: m, kind: kind, server: c.cfg.Webhooks.Server, converters: converters, handlers: c.cfg.Hooks, concurrency: c.cfg.Concurrency}, nil
+}
+
+// identity is the client configuration of one manager: its own user, with its own role.
+func (c *ClusterAPI) identity(kind managerKind) *rest.Config {
+	rc := c.cfg.Client(remote.DefaultClusterAPIUserAgent(kind.agent))
+	rc.Impersonate = rest.ImpersonationConfig{UserName: userName(kind.name)}
+	rc.ContentType = "" // custom resources have no protobuf form
+	rc.WarningHandler = apiwarnings.DefaultHandler(klog.Background().WithName("API Server Warning"))
+	return rc
+}
+
+// userName is whom a manager acts as.
+func userName(managerName string) string { return "polder:cluster-api:" + managerName }
+
+// options are those of every controller.
+func (m *manager) options() controller.Options {
+	return controller.Options{MaxConcurrentReconciles: m.concurrency}
+}
+
+// clusterCache connects to workload clusters on behalf of one manager.
+func (m *manager) clusterCache(ctx context.Context, secrets client.Client, cache clustercache.CacheOptions, opts clustercache.ClientOptions) (clustercache.ClusterCache, error) {
+	return clustercache.SetupWithManager(ctx, m, clustercache.Options{SecretClient: secrets, Cache: cache, Client: opts}, m.options())
+}
+
+// migrator moves stored objects to the newest version after an upgrade of Cluster API.
+func (m *manager) migrator(ctx context.Context, kinds map[client.Object]crdmigrator.ByObjectConfig) error {
+	r := &crdmigrator.CRDMigrator{Client: m.GetClient(), APIReader: m.GetAPIReader(), Config: kinds}
+	return r.SetupWithManager(ctx, m, controller.Options{MaxConcurrentReconciles: 1})
+}
+
+// webhookSetup is what all of Cluster API's webhooks have in common.
+type webhookSetup interface {
+	SetupWebhookWithManager(mgr ctrl.Manager) error
+}
+
+func (m *manager) webhooks(all ...webhookSetup) error {
+	for _, w := range all {
+		if err := w.SetupWebhookWithManager(m); err != nil {
+			return fmt.Errorf("webhook %T: %w", w, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package capi
+
+import (
+	"context"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/internal/plane/install"
+)
+
+// conversionPath is where objects of all kinds are converted between versions.
+const conversionPath = "/convert"
+
+// ConversionURL is what CRDs are to be pointed at; base is Webhooks.URL.
+func ConversionURL(base string) string { return base + conversionPath }
+
+// registerWebhooks points the API server at the webhooks in this process. What an earlier
+// run registered is brought up to date, since authority and paths may have changed.
+func (c *ClusterAPI) registerWebhooks(ctx context.Context) error {
+	ca, err := c.cfg.Webhooks.CA()
+	if err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	if err := admissionv1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	cl, err := install.NewClient(c.cfg.Client("polder-webhook-registration"), scheme)
+	if err != nil {
+		return err
+	}
+	return install.Apply(ctx, cl, c.webhookConfigurations(ca)...)
+}
+
+func (c *ClusterAPI) webhookConfigurations(ca []byte) []client.Object {
+	point := func(cc *admissionv1.WebhookClientConfig) {
+		*cc = admissionv1.WebhookClientConfig{URL: ptr.To(c.cfg.Webhooks.URL + *cc.Service.Path), CABundle: ca}
+	}
+	var out []client.Object
+	for _, w := range c.cfg.Manifests.Mutating {
+		w := w.DeepCopy()
+		for i := range w.Webhooks {
+			point(&w.Webhooks[i].ClientConfig)
+		}
+		out = append(out, w)
+	}
+	for _, w := range c.cfg.Manifests.Validating {
+		w := w.DeepCopy()
+		for i := range w.Webhooks {
+			point(&w.Webhooks[i].ClientConfig)
+		}
+		out = append(out, w)
+	}
+	return out
+}

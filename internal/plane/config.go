@@ -1,0 +1,75 @@
+package plane
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/polder-kaas/polder/internal/exit"
+)
+
+// DefaultListen is where the API is served unless somebody says otherwise.
+const DefaultListen = "127.0.0.1:7443"
+
+// DefaultConcurrency keeps a small plane small; hundreds of clusters want more.
+const DefaultConcurrency = 10
+
+// Config is what an operator can choose about a plane.
+type Config struct {
+	DataDir             string        // needed
+	Listen              string        // host:port; empty: DefaultListen; port 0: any free one
+	TLSNames            []string      // further names and addresses the API is reached under
+	CertificateLifetime time.Duration // of all but the authorities; 0: a year
+	Concurrency         int           // objects of one kind worked on at the same time; 0: DefaultConcurrency
+	Profiling           bool          // serve /debug/pprof to those RBAC allows it
+	Log                 *slog.Logger  // needed
+	Notify              func(string)  // told "READY=1" and "STOPPING=1", as systemd wants it; nil: nobody is
+}
+
+// minCertificateLifetime leaves time to notice a new certificate before the old one ends.
+const minCertificateLifetime = time.Minute
+
+// Complete fills in defaults and reports everything that is wrong at once.
+func (c Config) Complete() (Config, error) {
+	if c.Listen == "" {
+		c.Listen = DefaultListen
+	}
+	if c.Concurrency == 0 {
+		c.Concurrency = DefaultConcurrency
+	}
+	if c.Notify == nil {
+		c.Notify = func(string) {}
+	}
+	var errs []error
+	if c.DataDir == "" {
+		errs = append(errs, errors.New("no data directory given; name one with --data-dir"))
+	}
+	if err := checkListen(c.Listen); err != nil {
+		errs = append(errs, err)
+	}
+	if c.CertificateLifetime != 0 && c.CertificateLifetime < minCertificateLifetime {
+		errs = append(errs, fmt.Errorf("--certificate-lifetime %s is too short; choose at least %s", c.CertificateLifetime, minCertificateLifetime))
+	}
+	if c.Concurrency < 1 || c.Concurrency > 1000 {
+		errs = append(errs, fmt.Errorf("--concurrency %d is out of range; choose 1 to 1000", c.Concurrency))
+	}
+	return c, exit.With(exit.Usage, errors.Join(errs...))
+}
+
+// checkListen wants an address, not a name: a name could mean several addresses or, tomorrow, another.
+func checkListen(s string) error {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return fmt.Errorf("--listen %q is not ADDRESS:PORT; an example is %s", s, DefaultListen)
+	}
+	if net.ParseIP(host) == nil {
+		return fmt.Errorf("--listen %q: %q is not an IP address; an example is %s", s, host, DefaultListen)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n > 65535 {
+		return fmt.Errorf("--listen %q: %q is not a port; choose 0 to 65535", s, port)
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+// Package etcd runs the plane's store inside the process. It listens on unix sockets in the
+// data directory only, which nobody but the directory's owner can open; there is no TCP port.
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+)
+
+// Names of the sockets. datadir knows the longest socket name.
+const (
+	clientSocket = "etcd.sock"
+	peerSocket   = "etcd-peer.sock"
+)
+
+// Config says where the store is kept.
+type Config struct {
+	Dir       string // the store itself
+	SocketDir string // for the sockets; short, and closed to others
+	Log       *zap.Logger
+}
+
+// Etcd is the store as a component of the plane.
+type Etcd struct {
+	cfg   Config
+	ready chan struct{}
+
+	server *embed.Etcd // set before ready closes
+}
+
+// New prepares the store; Run opens it.
+func New(cfg Config) *Etcd { return &Etcd{cfg: cfg, ready: make(chan struct{})} }
+
+// Name is the component's name.
+func (e *Etcd) Name() string { return "etcd" }
+
+// Ready closes when the store answers.
+func (e *Etcd) Ready() <-chan struct{} { return e.ready }
+
+// Endpoint is where clients in this process reach the store.
+func (e *Etcd) Endpoint() string { return "unix://" + filepath.Join(e.cfg.SocketDir, clientSocket) }
+
+// Exists says whether there is a store in dir already.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "member"))
+	return err == nil
+}
+
+// Run opens the store and keeps it until ctx ends.
+func (e *Etcd) Run(ctx context.Context) error {
+	s, err := embed.StartEtcd(e.embedConfig())
+	if err != nil {
+		return fmt.Errorf("opening the store in %s: %w", e.cfg.Dir, err)
+	}
+	defer s.Close()
+	select {
+	case <-s.Server.ReadyNotify():
+	case <-s.Server.StopNotify():
+		return fmt.Errorf("the store in %s stopped while starting", e.cfg.Dir)
+	case <-ctx.Done():
+		return nil
+	}
+	e.server = s
+	close(e.ready)
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.Err():
+		return fmt.Errorf("serving the store: %w", err)
+	case <-s.Server.StopNotify():
+		return fmt.Errorf("the store stopped by itself")
+	}
+}
+
+func (e *Etcd) embedConfig() *embed.Config {
+	c := embed.NewConfig()
+	c.Name = "polder"
+	c.Dir = e.cfg.Dir
+	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: filepath.Join(e.cfg.SocketDir, clientSocket)}}
+	// etcd takes the peer socket from the URL's host alone; with the path where it belongs it
+	// would listen on an abstract socket, which every user of the machine can open.
+	c.ListenPeerUrls = []url.URL{{Scheme: "unix", Host: filepath.Join(e.cfg.SocketDir, peerSocket)}}
+	// etcd refuses to advertise a unix socket; a single member dials neither address.
+	c.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: "localhost:2379"}}
+	c.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: "localhost:2380"}}
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(e.cfg.Log)
+	c.EnableGRPCGateway = false
+	c.QuotaBackendBytes = 4 << 30
+	// The API server compacts history itself. The raft log of a single member serves nobody
+	// but a restart, and every entry of it is held in memory.
+	c.SnapshotCount = 1000
+	c.SnapshotCatchUpEntries = 100
+	c.MaxSnapFiles, c.MaxWalFiles = 2, 2
+	// A request slower than this is worth a warning. (etcd's zero value warns of every one.)
+	c.WarningApplyDuration, c.WarningUnaryRequestDuration = time.Second, time.Second
+	return c
+}
+
+// Healthy reports an alarm (the store is full or corrupt) and a lost leadership.
+func (e *Etcd) Healthy(context.Context) error {
+	for _, a := range e.server.Server.Alarms() {
+		return fmt.Errorf("alarm %s: free space or compact the store, then disarm the alarm", a.GetAlarm())
+	}
+	if e.server.Server.Leader() == 0 {
+		return fmt.Errorf("no leader")
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+//go:build fault
+
+package plane
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/polder-kaas/polder/internal/plane/supervisor"
+)
+
+// injectFaults lets tests make a component fail while it runs: they write "KIND COMPONENT" to
+// the file "fault" in the data directory. Kinds:
+//
+//	panic      the component's own goroutine panics
+//	crash      another goroutine panics, which no Go program survives
+//	error      the component ends with an error
+//	return     the component ends without an error
+//	fatal      a library calls klog.Fatal
+//	stall      the component does not answer questions about its health any more
+func injectFaults(dir string, stages []supervisor.Stage) []supervisor.Stage {
+	out := make([]supervisor.Stage, len(stages))
+	for i, st := range stages {
+		for _, c := range st {
+			out[i] = append(out[i], &faulty{Component: c, file: filepath.Join(dir, "fault")})
+		}
+	}
+	return out
+}
+
+type faulty struct {
+	supervisor.Component
+	file string
+}
+
+// wanted reads which fault is wanted of this component.
+func (f *faulty) wanted() string {
+	b, err := os.ReadFile(f.file)
+	if err != nil {
+		return ""
+	}
+	kind, name, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
+	if name != f.Name() {
+		return ""
+	}
+	return kind
+}
+
+func (f *faulty) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- f.Component.Run(ctx) }()
+	t := time.NewTicker(50 * time.Millisecond)
+	defer t.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-t.C:
+		}
+		switch f.wanted() {
+		case "panic":
+			panic("injected")
+		case "crash":
+			go func() { panic("injected") }()
+		case "error":
+			return errors.New("injected")
+		case "return":
+			return nil
+		case "fatal":
+			klog.Fatalf("injected by %s", f.Name())
+		}
+	}
+}
+
+func (f *faulty) Healthy(ctx context.Context) error {
+	if f.wanted() == "stall" {
+		select {} // ignores ctx, as something that hangs does
+	}
+	if h, ok := f.Component.(supervisor.HealthChecker); ok {
+		return h.Healthy(ctx)
+	}
+	return nil
+}

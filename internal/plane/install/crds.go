@@ -1,0 +1,168 @@
+package install
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
+
+	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
+)
+
+// digestAnnotation records from what a definition was made, so that a restart need not even
+// decode the large schemas it already installed.
+const digestAnnotation = "polder.dev/manifest-digest"
+
+// parallel is how many definitions are written at the same time.
+const parallel = 4
+
+// wanted is a definition with all that goes into it.
+type wanted struct {
+	manifests.CRD
+	conversion apiextensionsv1.CustomResourceConversion
+	digest     string
+}
+
+func (i *Install) crds(ctx context.Context) error {
+	ca, err := i.cfg.ConversionCA()
+	if err != nil {
+		return err
+	}
+	set, err := apiextensions.NewForConfig(i.cfg.Client("polder-install"))
+	if err != nil {
+		return err
+	}
+	c := set.ApiextensionsV1().CustomResourceDefinitions()
+	have, err := installed(ctx, c)
+	if err != nil {
+		return err
+	}
+	var missing []wanted
+	for _, crd := range i.cfg.CRDs {
+		if w := i.want(crd, ca); have[crd.Name] != w.digest {
+			missing = append(missing, w)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := putAll(ctx, c, missing); err != nil {
+		return err
+	}
+	return awaitEstablished(ctx, c, i.cfg.CRDs)
+}
+
+func (i *Install) want(crd manifests.CRD, ca []byte) wanted {
+	sum := sha256.New()
+	for _, part := range [][]byte{[]byte(crd.SHA256), []byte(i.cfg.ConversionURL), ca} {
+		sum.Write(part)
+		sum.Write([]byte{0})
+	}
+	return wanted{CRD: crd, digest: hex.EncodeToString(sum.Sum(nil)), conversion: apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ConversionReviewVersions: []string{"v1"},
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: ptr.To(i.cfg.ConversionURL), CABundle: ca},
+		},
+	}}
+}
+
+// installed maps established definitions to what they were made from.
+func installed(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface) (map[string]string, error) {
+	l, err := c.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("listing: %w", err)
+	}
+	m := map[string]string{}
+	for i := range l.Items {
+		if established(&l.Items[i]) {
+			m[l.Items[i].Name] = l.Items[i].Annotations[digestAnnotation]
+		}
+	}
+	return m, nil
+}
+
+func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	})
+}
+
+func putAll(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, all []wanted) error {
+	slots := make(chan struct{}, parallel)
+	errs := make(chan error, len(all))
+	for _, w := range all {
+		go func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			errs <- put(ctx, c, w)
+		}()
+	}
+	var failed []error
+	for range all {
+		failed = append(failed, <-errs)
+	}
+	return errors.Join(failed...)
+}
+
+// put creates or replaces one definition. It keeps labels and annotations that others added:
+// Cluster API records in them which stored objects it has migrated.
+func put(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, w wanted) error {
+	crd, err := w.Definition()
+	if err != nil {
+		return err
+	}
+	crd.Spec.Conversion = &w.conversion
+	metav1.SetMetaDataAnnotation(&crd.ObjectMeta, digestAnnotation, w.digest)
+	if _, err := c.Create(ctx, crd, metav1.CreateOptions{FieldManager: string(fieldOwner)}); !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		old, err := c.Get(ctx, crd.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for k, v := range crd.Annotations {
+			metav1.SetMetaDataAnnotation(&old.ObjectMeta, k, v)
+		}
+		for k, v := range crd.Labels {
+			metav1.SetMetaDataLabel(&old.ObjectMeta, k, v)
+		}
+		old.Spec = crd.Spec
+		_, err = c.Update(ctx, old, metav1.UpdateOptions{FieldManager: string(fieldOwner)})
+		return err
+	})
+}
+
+func awaitEstablished(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, all []manifests.CRD) error {
+	var missing string
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		have, err := installed(ctx, c)
+		if err != nil {
+			return false, err
+		}
+		for _, crd := range all {
+			if _, ok := have[crd.Name]; !ok {
+				missing = crd.Name
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s to be established: %w", missing, err)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package install
+
+import (
+	"context"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
+)
+
+// Config says what to install. All fields are needed.
+type Config struct {
+	Client        func(userAgent string) *rest.Config
+	CRDs          []manifests.CRD
+	ConversionURL string
+	ConversionCA  func() ([]byte, error)
+	Roles         []client.Object // of group rbac.authorization.k8s.io
+}
+
+// Install is a component that is ready once everything is installed, and then only waits.
+type Install struct {
+	cfg   Config
+	ready chan struct{}
+}
+
+// New prepares the component.
+func New(cfg Config) *Install { return &Install{cfg: cfg, ready: make(chan struct{})} }
+
+// Name is the component's name.
+func (i *Install) Name() string { return "crds" }
+
+// Ready closes when all definitions are established and all roles are there.
+func (i *Install) Ready() <-chan struct{} { return i.ready }
+
+// Run installs and waits for ctx to end.
+func (i *Install) Run(ctx context.Context) error {
+	if err := i.roles(ctx); err != nil {
+		return fmt.Errorf("installing roles: %w", err)
+	}
+	if err := i.crds(ctx); err != nil {
+		return fmt.Errorf("installing custom resource definitions: %w", err)
+	}
+	close(i.ready)
+	<-ctx.Done()
+	return nil
+}
+
+func (i *Install) roles(ctx context.Context) error {
+	scheme := runtime.NewScheme()
+	if err := rbacv1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	c, err := NewClient(i.cfg.Client("polder-install"), scheme)
+	if err != nil {
+		return err
+	}
+	return Apply(ctx, c, i.cfg.Roles...)
+}

@@ -1,0 +1,142 @@
+// Package kubecontrollers runs those of Kubernetes' own controllers that an API without pods
+// needs: garbage collection, namespace deletion, quota, service accounts and their tokens, and
+// the aggregation of cluster roles.
+package kubecontrollers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/controller-manager/pkg/informerfactory"
+)
+
+// discoveryInterval is how soon garbage collection and quota notice a new kind.
+const discoveryInterval = 5 * time.Second
+
+// resync is how often informers repeat what they know.
+const resync = 12 * time.Hour
+
+// Config says what the controllers run on. All fields are needed.
+type Config struct {
+	Client    func(userAgent string) *rest.Config
+	Informers func() informers.SharedInformerFactory
+	SAKey     string                 // file with the key that signs service-account tokens
+	RootCA    func() ([]byte, error) // what service-account token Secrets tell their users to trust
+}
+
+// Controllers is all of them as one component of the plane.
+type Controllers struct {
+	cfg   Config
+	ready chan struct{}
+}
+
+// New prepares the component.
+func New(cfg Config) *Controllers { return &Controllers{cfg: cfg, ready: make(chan struct{})} }
+
+// Name is the component's name.
+func (c *Controllers) Name() string { return "kube-controllers" }
+
+// Ready closes when all controllers run and know what is there.
+func (c *Controllers) Ready() <-chan struct{} { return c.ready }
+
+// runFunc is one loop of a controller; it returns when its context ends.
+type runFunc func(ctx context.Context)
+
+// shared is what the controllers have in common.
+type shared struct {
+	cfg      Config
+	typed    informers.SharedInformerFactory
+	metadata metadata.Interface
+	objects  metadataInformers
+	mapper   *restmapper.DeferredDiscoveryRESTMapper
+	started  chan struct{} // closes when the informers have been started
+}
+
+// Run runs all controllers until ctx ends.
+func (c *Controllers) Run(ctx context.Context) error {
+	s, err := newShared(c.cfg)
+	if err != nil {
+		return fmt.Errorf("setting up controllers: %w", err)
+	}
+	var loops []runFunc
+	for _, set := range []func(context.Context, *shared) ([]runFunc, error){garbageCollector, namespaces, serviceAccounts, clusterRoles, quota} {
+		fs, err := set(ctx, s)
+		if err != nil {
+			return fmt.Errorf("setting up controllers: %w", err)
+		}
+		loops = append(loops, fs...)
+	}
+	loops = append(loops, func(ctx context.Context) {
+		wait.UntilWithContext(ctx, func(context.Context) { s.mapper.Reset() }, discoveryInterval)
+	})
+
+	s.typed.Start(ctx.Done())
+	s.objects.Start(ctx.Done())
+	close(s.started)
+	var wg sync.WaitGroup
+	for _, loop := range loops {
+		wg.Go(func() { loop(ctx) })
+	}
+	wg.Go(func() {
+		s.typed.WaitForCacheSync(ctx.Done())
+		if ctx.Err() == nil {
+			close(c.ready)
+		}
+	})
+	wg.Wait()
+	return nil
+}
+
+func newShared(cfg Config) (*shared, error) {
+	md, err := metadata.NewForConfig(metadata.ConfigFor(cfg.Client("polder-metadata")))
+	if err != nil {
+		return nil, err
+	}
+	discovery, err := kubernetes.NewForConfig(cfg.Client("polder-discovery"))
+	if err != nil {
+		return nil, err
+	}
+	return &shared{
+		cfg:      cfg,
+		typed:    cfg.Informers(),
+		metadata: md,
+		objects:  metadataInformers{metadatainformer.NewSharedInformerFactoryWithOptions(md, resync, metadatainformer.WithTransform(dropManagedFields))},
+		mapper:   restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discovery.Discovery())),
+		started:  make(chan struct{}),
+	}, nil
+}
+
+func (s *shared) client(name string) (*kubernetes.Clientset, error) {
+	return kubernetes.NewForConfig(s.cfg.Client("polder-" + name))
+}
+
+// metadataInformers watches every kind by its metadata only. Garbage collection and quota need
+// no more, and whole objects of every kind would be the larger part of the plane's memory.
+type metadataInformers struct {
+	metadatainformer.SharedInformerFactory
+}
+
+var _ informerfactory.InformerFactory = metadataInformers{}
+
+func (m metadataInformers) ForResource(r schema.GroupVersionResource) (informers.GenericInformer, error) {
+	return m.SharedInformerFactory.ForResource(r), nil
+}
+
+func dropManagedFields(o any) (any, error) {
+	if a, err := meta.Accessor(o); err == nil {
+		a.SetManagedFields(nil)
+	}
+	return o, nil
+}

@@ -1,0 +1,145 @@
+// Package plane is the whole management plane in one process: store, API server, Kubernetes'
+// own controllers and Cluster API, put together and run under one supervisor. It is also the
+// only owner of what a process has just one of: loggers, feature gates, memory limits.
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/polder-kaas/polder/internal/buildinfo"
+	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/logging"
+	"github.com/polder-kaas/polder/internal/plane/capi"
+	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
+	"github.com/polder-kaas/polder/internal/plane/datadir"
+	"github.com/polder-kaas/polder/internal/plane/status"
+	"github.com/polder-kaas/polder/internal/plane/supervisor"
+)
+
+// Plane is one run of the management plane.
+type Plane struct {
+	cfg       Config
+	dir       *datadir.Dir
+	listener  net.Listener
+	manifests manifests.Index
+	reporter  *reporter
+	dying     sync.Once
+}
+
+// Run opens the data directory and serves until ctx ends or a component fails. What cannot be
+// used (directory, address, binary) is refused within moments and with nothing changed. The
+// error carries its exit code.
+func Run(ctx context.Context, cfg Config) (err error) {
+	cfg, err = cfg.Complete()
+	if err != nil {
+		return err
+	}
+	p := &Plane{cfg: cfg}
+	if p.manifests, err = manifests.Load(); err != nil {
+		return err
+	}
+	v := buildinfo.Get()
+	if p.dir, err = datadir.Open(cfg.DataDir, datadir.Marker{Format: datadir.Format, Polder: v.Version, Kubernetes: v.Kubernetes, Etcd: v.Etcd}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.dir.Close()) }()
+	if p.listener, err = listen(ctx, cfg.Listen); err != nil {
+		return err
+	}
+	defer p.listener.Close() //nolint:errcheck // usually closed by the API server already
+	return p.run(ctx, v)
+}
+
+func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
+	p.reporter = newReporter(p.dir.Path(), p.cfg.Log, status.Status{
+		PID: os.Getpid(), Phase: status.Starting, StartedAt: time.Now(), Address: p.server(), Kubeconfig: p.kubeconfig(), Versions: v,
+	})
+	logging.Install(p.cfg.Log, p.die)
+	if err := capi.SetFeatureGates(); err != nil {
+		return fmt.Errorf("setting feature gates: %w", err)
+	}
+	stages, checks, err := p.stages()
+	if err != nil {
+		return p.reporter.end(err)
+	}
+	p.cfg.Log.Info("starting", "version", v.Version, "kubernetes", v.Kubernetes, "clusterAPI", v.ClusterAPI, "dataDir", p.dir.Path(), "address", p.server())
+	s := supervisor.New(supervisor.Config{Log: p.cfg.Log, Changed: p.reporter.components}, injectFaults(p.dir.Path(), stages)...)
+	checks.set(s.Check)
+	stopWatching := context.AfterFunc(ctx, p.stopping)
+	defer stopWatching()
+	err = s.Run(ctx, p.ready)
+	return p.reporter.end(exitCode(err))
+}
+
+// exitCode tells a failed component from a stop that took too long.
+func exitCode(err error) error {
+	var ce *supervisor.ComponentError
+	switch {
+	case errors.As(err, &ce):
+		return exit.With(exit.ComponentFailed, err)
+	case errors.Is(err, supervisor.ErrStopTimeout):
+		return exit.With(exit.StopTimeout, err)
+	}
+	return err
+}
+
+func (p *Plane) ready() {
+	p.reporter.phase(status.Ready)
+	settleMemory()
+	p.cfg.Log.Info("ready", "address", p.server(), "kubeconfig", p.kubeconfig())
+	p.cfg.Notify("READY=1")
+}
+
+func (p *Plane) stopping() {
+	p.reporter.phase(status.Stopping)
+	p.cfg.Log.Info("stopping")
+	p.cfg.Notify("STOPPING=1")
+}
+
+// die is what becomes of the os.Exit calls hidden in libraries: the reason is kept where people
+// look for it, and the process ends with the code of a failed component. The store needs no
+// goodbye: what it acknowledged is on disk.
+func (p *Plane) die(message string) {
+	p.dying.Do(func() {
+		err := exit.With(exit.ComponentFailed, errors.New(message))
+		p.cfg.Log.Error("a library ended the process", "error", err)
+		_ = p.reporter.end(err)
+		os.Exit(exit.ComponentFailed) //nolint:forbidigo // the caller would do the same, without the reason
+	})
+}
+
+func (p *Plane) kubeconfig() string { return p.dir.Path("admin.kubeconfig") }
+
+// server is the URL of the API as seen from this machine.
+func (p *Plane) server() string {
+	a, ok := p.listener.Addr().(*net.TCPAddr)
+	if !ok || a.IP.IsUnspecified() {
+		_, port, _ := net.SplitHostPort(p.listener.Addr().String()) // a listener's address is well-formed
+		return "https://" + net.JoinHostPort("127.0.0.1", port)
+	}
+	return "https://" + a.String()
+}
+
+// listen opens the port before anything is started, so that a taken one is known at once.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	switch {
+	case err == nil:
+		return l, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, exit.Errorf(exit.AddressTaken, "address %s is taken by another program; choose another with --listen", address)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, exit.Errorf(exit.AddressTaken, "address %s does not belong to this machine; choose another with --listen", address)
+	case errors.Is(err, syscall.EACCES):
+		return nil, exit.Errorf(exit.AddressTaken, "address %s may not be opened by this user; choose a port above 1023 with --listen", address)
+	}
+	return nil, exit.Errorf(exit.AddressTaken, "address %s cannot be opened: %w; choose another with --listen", address, err)
+}

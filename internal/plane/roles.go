@@ -1,0 +1,25 @@
+package plane
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/internal/plane/pki"
+)
+
+// ownRoles are the rights polderd itself hands out: everything to the holder of the admin
+// kubeconfig, and a role to bind for whoever collects metrics.
+func ownRoles() []client.Object {
+	return []client.Object{
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: pki.AdminGroup},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: pki.AdminGroup}},
+		},
+		&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: "polder:monitoring"},
+			Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics", "/metrics/*", "/readyz", "/readyz/*", "/livez", "/livez/*"}, Verbs: []string{"get"}}},
+		},
+	}
+}

@@ -1,0 +1,140 @@
+package plane
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/polder-kaas/polder/internal/logging"
+	"github.com/polder-kaas/polder/internal/plane/apiserver"
+	"github.com/polder-kaas/polder/internal/plane/capi"
+	"github.com/polder-kaas/polder/internal/plane/etcd"
+	"github.com/polder-kaas/polder/internal/plane/install"
+	"github.com/polder-kaas/polder/internal/plane/kubecontrollers"
+	"github.com/polder-kaas/polder/internal/plane/pki"
+	"github.com/polder-kaas/polder/internal/plane/supervisor"
+	"github.com/polder-kaas/polder/internal/plane/webhooks"
+)
+
+// webhookURL is where webhooks are registered; only the API server's own dialer knows the host.
+const webhookURL = "https://" + pki.WebhookHost
+
+// stages puts the components together, in the order they start. Later stages stop first, so
+// that controllers end before the API they use, and the store ends last.
+func (p *Plane) stages() ([]supervisor.Stage, *lateChecks, error) {
+	storeDir := p.dir.Path("etcd")
+	certs, err := p.certificates(etcd.Exists(storeDir))
+	if err != nil {
+		return nil, nil, err
+	}
+	store := etcd.New(etcd.Config{Dir: storeDir, SocketDir: p.dir.Path(), Log: logging.Etcd(p.cfg.Log, p.die)})
+	hooks := webhooks.New(webhooks.Config{
+		Socket:      p.dir.Path("webhooks.sock"),
+		Certificate: certs.WebhookCertificate,
+		ErrorLog:    slog.NewLogLogger(logging.Library(p.cfg.Log, "webhooks"), slog.LevelInfo),
+	})
+	checks := newLateChecks()
+	api := apiserver.New(apiserver.Config{
+		Listener:         p.listener,
+		Etcd:             store.Endpoint(),
+		Certificate:      certs.APIServer(),
+		ClientCA:         certs.ClientCA(),
+		SAKey:            certs.ServiceAccountKey(),
+		EncryptionConfig: certs.EncryptionConfig(),
+		AuthConfig:       p.dir.Path("authentication.yaml"),
+		WebhookHost:      net.JoinHostPort(pki.WebhookHost, "443"),
+		DialWebhook:      hooks.Dial,
+		Checks:           checks.list(componentNames...),
+		Handlers:         metricsHandlers(),
+		Profiling:        p.cfg.Profiling,
+	})
+	objects := install.New(install.Config{
+		Client:        api.Client,
+		CRDs:          p.manifests.CRDs,
+		ConversionURL: capi.ConversionURL(webhookURL),
+		ConversionCA:  certs.ServerCA,
+		Roles:         append(ownRoles(), capi.Roles(p.manifests)...),
+	})
+	controllers := kubecontrollers.New(kubecontrollers.Config{Client: api.Client, Informers: api.Informers, SAKey: certs.ServiceAccountKey(), RootCA: certs.ServerCA})
+	clusterAPI := capi.New(capi.Config{
+		Client:      api.Client,
+		Webhooks:    capi.Webhooks{Server: hooks.ForManager(), URL: webhookURL, CA: certs.ServerCA},
+		Manifests:   p.manifests,
+		Concurrency: p.cfg.Concurrency,
+	})
+	return []supervisor.Stage{{certs}, {store, hooks}, {api}, {objects}, {controllers, clusterAPI}}, checks, nil
+}
+
+// componentNames are the lines of /readyz, in the order components start.
+var componentNames = []string{"certificates", "etcd", "webhooks", "apiserver", "crds", "kube-controllers", "cluster-api"}
+
+func (p *Plane) certificates(storeExists bool) (*pki.PKI, error) {
+	names := p.cfg.TLSNames
+	if a, ok := p.listener.Addr().(*net.TCPAddr); ok && !a.IP.IsUnspecified() {
+		names = append(names, a.IP.String())
+	}
+	if h, err := os.Hostname(); err == nil {
+		names = append(names, h)
+	}
+	certs, err := pki.New(pki.Config{
+		Dir:         p.dir.Path("pki"),
+		StoreExists: storeExists,
+		Server:      p.server(),
+		Kubeconfig:  p.kubeconfig(),
+		Names:       names,
+		LeafLife:    p.cfg.CertificateLifetime,
+		ReportRenew: func(file string) { p.cfg.Log.Debug("certificate made", "file", file) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing certificates: %w", err)
+	}
+	return certs, nil
+}
+
+// metricsHandlers serve what the API server's own /metrics does not hold.
+func metricsHandlers() map[string]http.Handler {
+	serve := func(g prometheus.Gatherer) http.Handler { return promhttp.HandlerFor(g, promhttp.HandlerOpts{}) }
+	return map[string]http.Handler{
+		"/metrics/controllers": serve(ctrlmetrics.Registry),
+		"/metrics/etcd":        serve(prometheus.DefaultGatherer),
+	}
+}
+
+// lateChecks break a circle: the API server shows the supervisor's checks, but is itself
+// one of the components the supervisor is made with.
+type lateChecks struct {
+	mu    sync.Mutex
+	check func(ctx context.Context, name string) error
+}
+
+func newLateChecks() *lateChecks {
+	return &lateChecks{check: func(context.Context, string) error { return fmt.Errorf("starting") }}
+}
+
+func (l *lateChecks) set(check func(context.Context, string) error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.check = check
+}
+
+func (l *lateChecks) get() func(context.Context, string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.check
+}
+
+func (l *lateChecks) list(names ...string) []apiserver.Check {
+	var out []apiserver.Check
+	for _, n := range names {
+		out = append(out, apiserver.Check{Name: "polder-" + n, Check: func(ctx context.Context) error { return l.get()(ctx, n) }})
+	}
+	return out
+}
