@@ -1,0 +1,23 @@
+// Command polder runs a management plane on this machine and works with it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/polder-kaas/polder/internal/cli"
+	"github.com/polder-kaas/polder/internal/exit"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	err := cli.Command().ExecuteContext(ctx)
+	if m := cli.Message(err); m != "" {
+		fmt.Fprintln(os.Stderr, "polder:", m)
+	}
+	os.Exit(exit.Code(err))
+}

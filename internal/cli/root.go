@@ -1,0 +1,64 @@
+// Package cli is the command line of polder: one file for each command.
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/plane/datadir"
+	"github.com/polder-kaas/polder/internal/planectl"
+	"github.com/polder-kaas/polder/internal/reference"
+)
+
+// globals are the flags every command has.
+type globals struct {
+	dataDir string
+}
+
+func (g *globals) plane() (*planectl.Plane, error) {
+	if g.dataDir == "" {
+		return nil, exit.Errorf(exit.Usage, "this user has no home directory; name a directory for the plane with --data-dir")
+	}
+	return planectl.New(g.dataDir)
+}
+
+// Command is polder with all its subcommands.
+func Command() *cobra.Command {
+	g := &globals{}
+	root := &cobra.Command{
+		Use:   "polder",
+		Short: "Kubernetes clusters as a service",
+		Long: `polder runs a management plane for Kubernetes clusters on this machine and works with it.
+
+  polder up         starts the plane and waits until it is ready
+  polder status     says how it is
+  polder kubectl    talks to it, as any kubectl does
+  polder down       stops it; all data stays`,
+		SilenceErrors:    true, // main prints them
+		SilenceUsage:     true,
+		TraverseChildren: true, // so that flags of polder may stand before "kubectl"
+		Args:             noArgs,
+		RunE:             func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.PersistentFlags().StringVar(&g.dataDir, "data-dir", datadir.Default(), "`directory` of the plane")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return exit.Errorf(exit.Usage, "%w; see: %s --help", err, c.CommandPath())
+	})
+	root.AddCommand(up(g), status(g), down(g), version(g), kubectl(g), reference.Command())
+	return root
+}
+
+// noArgs refuses arguments, with a hint where it helps.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if c.HasParent() {
+		return exit.Errorf(exit.Usage, "%s takes no arguments, but got %q; see: %s --help", c.CommandPath(), args[0], c.CommandPath())
+	}
+	msg := ""
+	if s := c.SuggestionsFor(args[0]); len(s) > 0 {
+		msg = "; did you mean " + s[0] + "?"
+	}
+	return exit.Errorf(exit.Usage, "polder has no command %q%s; see: polder --help", args[0], msg)
+}

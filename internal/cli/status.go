@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/polder-kaas/polder/internal/exit"
+	planestatus "github.com/polder-kaas/polder/internal/plane/status"
+	"github.com/polder-kaas/polder/internal/plane/supervisor"
+	"github.com/polder-kaas/polder/internal/planectl"
+)
+
+// planeReport is what `polder status` prints.
+type planeReport struct {
+	planectl.Report
+	DataDir string `json:"dataDir"`
+	Ready   bool   `json:"ready"`
+	Summary string `json:"summary"`
+}
+
+func status(g *globals) *cobra.Command {
+	var out format
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Say how the management plane is: components, memory, address, versions",
+		Long: fmt.Sprintf(`status tells what the plane says about itself and asks its API whether that is still true.
+It exits with 0 if the plane is ready and with %d if it is not, or does not run.`, exit.NotReady),
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			p, err := g.plane()
+			if err != nil {
+				return err
+			}
+			r, err := inspect(c.Context(), p)
+			if err != nil {
+				return err
+			}
+			if out.structured() {
+				err = out.print(c.OutOrStdout(), r)
+			} else {
+				err = r.table(c.OutOrStdout(), time.Now())
+			}
+			if err == nil && !r.Ready {
+				return exit.With(exit.NotReady, errSilent)
+			}
+			return err
+		},
+	}
+	out.addTo(c)
+	return c
+}
+
+// inspect joins what the plane wrote with what its API says now.
+func inspect(ctx context.Context, p *planectl.Plane) (planeReport, error) {
+	r := planeReport{DataDir: p.Dir()}
+	var err error
+	if r.Report, err = p.Inspect(); err != nil {
+		return r, err
+	}
+	s := &r.Status
+	switch {
+	case !r.Known:
+		r.Summary = "There is no plane here yet; polder up makes one."
+	case r.Crashed():
+		r.Summary = "It does not run: the last run was killed or crashed. Nothing it acknowledged is lost; polder up starts it again."
+	case !r.Running && s.Phase == planestatus.Failed:
+		r.Summary = "It does not run: the last run failed: " + s.Reason
+	case !r.Running:
+		r.Summary = "It does not run; polder up starts it."
+	case s.Phase != planestatus.Ready:
+		r.Summary = fmt.Sprintf("It is %s.", s.Phase)
+	default:
+		r.Ready, r.Summary = live(ctx, p, s)
+	}
+	return r, nil
+}
+
+// live corrects the components' states by what the API answers.
+func live(ctx context.Context, p *planectl.Plane, s *planestatus.Status) (bool, string) {
+	failing, err := p.Live(ctx)
+	if err != nil {
+		return false, fmt.Sprintf("It runs, but its API does not answer: %v; see %s", err, p.LogFile())
+	}
+	if len(failing) == 0 {
+		return true, "It is ready."
+	}
+	for i := range s.Components {
+		if failing[s.Components[i].Name] {
+			s.Components[i].State, s.Components[i].Message = supervisor.Failed, "its check fails now"
+		}
+	}
+	return false, fmt.Sprintf("It runs, but %d of its checks fail; see %s", len(failing), p.LogFile())
+}
+
+func (r planeReport) table(w io.Writer, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintf(t, "Plane:\t%s\n", r.Summary)
+	fmt.Fprintf(t, "Data:\t%s\n", r.DataDir)
+	if r.Running {
+		fmt.Fprintf(t, "Address:\t%s\n", r.Status.Address)
+		fmt.Fprintf(t, "Kubeconfig:\t%s\n", r.Status.Kubeconfig)
+		fmt.Fprintf(t, "Process:\t%d, up %s\n", r.Status.PID, age(now, r.Status.StartedAt))
+		fmt.Fprintf(t, "Memory:\t%d MB, %d MB of it not shared with the binary on disk\n", r.Memory.Resident>>20, r.Memory.Anonymous>>20)
+		fmt.Fprintf(t, "Versions:\tpolder %s\n", describeVersions(r.Status.Versions))
+		fmt.Fprintf(t, "\nCOMPONENT\tSTATE\tSINCE\tMESSAGE\n")
+		for _, c := range r.Status.Components {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", c.Name, c.State, age(now, c.Since), c.Message)
+		}
+	}
+	return t.Flush()
+}
+
+// age is a duration as people say it.
+func age(now, then time.Time) string {
+	d := now.Sub(then)
+	switch {
+	case then.IsZero():
+		return "-"
+	case d < time.Minute:
+		return d.Round(time.Second).String()
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours())/24)
+}

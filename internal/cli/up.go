@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/polder-kaas/polder/internal/plane/supervisor"
+	"github.com/polder-kaas/polder/internal/planectl"
+)
+
+func up(g *globals) *cobra.Command {
+	var o planectl.UpOptions
+	c := &cobra.Command{
+		Use:   "up",
+		Short: "Start the management plane in the background and wait until it is ready",
+		Long: `up starts polderd, which lies beside polder, in the background and returns when everything
+in it is ready. If it runs already, up only says so. Data, keys and the log are kept in the data directory.`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			p, err := g.plane()
+			if err != nil {
+				return err
+			}
+			if o.Binary, err = planectl.Beside(); err != nil {
+				return err
+			}
+			o.Progress = progress(c.ErrOrStderr(), time.Now())
+			begin := time.Now()
+			r, started, err := p.Up(c.Context(), o)
+			if err != nil {
+				return err
+			}
+			return announce(c.OutOrStdout(), p, r, started, time.Since(begin), o.Listen)
+		},
+	}
+	c.Flags().StringVar(&o.Listen, "listen", "", "`ADDRESS:PORT` of the Kubernetes API (default: as last time, at first 127.0.0.1:7443)")
+	c.Flags().DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long to wait")
+	return c
+}
+
+// progress prints a line for each component that becomes ready, and what is waited for.
+func progress(w io.Writer, begin time.Time) func(planectl.Report) {
+	told := map[string]supervisor.State{}
+	return func(r planectl.Report) {
+		for _, c := range r.Status.Components {
+			if c.State == told[c.Name] {
+				continue
+			}
+			told[c.Name] = c.State
+			switch c.State {
+			case supervisor.Starting:
+				fmt.Fprintf(w, "  %5.1fs  %-18s starting\n", time.Since(begin).Seconds(), c.Name)
+			case supervisor.Ready:
+				fmt.Fprintf(w, "  %5.1fs  %-18s ready\n", time.Since(begin).Seconds(), c.Name)
+			}
+		}
+	}
+}
+
+func announce(w io.Writer, p *planectl.Plane, r planectl.Report, started bool, took time.Duration, wanted string) error {
+	state := fmt.Sprintf("Polder is ready after %.1f s", took.Seconds())
+	if !started {
+		state = "Polder already runs"
+	}
+	_, err := fmt.Fprintf(w, `%s at %s.
+
+  export KUBECONFIG=%s
+  kubectl get namespaces      (where there is no kubectl: polder kubectl get namespaces)
+
+  polder status says how it is, polder down stops it; data and log are in %s.
+`, state, r.Status.Address, p.Kubeconfig(), p.Dir())
+	if err == nil && !started && wanted != "" && r.Status.Address != "https://"+wanted {
+		_, err = fmt.Fprintf(w, "\nTo change the address to %s, run: polder down && polder up --listen %s\n", wanted, wanted)
+	}
+	return err
+}

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/polder-kaas/polder/internal/buildinfo"
+)
+
+// versions is what `polder version` knows: itself, and the plane if it has run.
+type versions struct {
+	Polder buildinfo.Info  `json:"polder"`
+	Plane  *buildinfo.Info `json:"plane,omitempty"`
+}
+
+func version(g *globals) *cobra.Command {
+	var out format
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "Say the version of polder and of the running plane",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			v := versions{Polder: buildinfo.Get()}
+			if p, err := g.plane(); err == nil {
+				if r, err := p.Inspect(); err == nil && r.Running && r.Status.Versions.Version != "" {
+					v.Plane = &r.Status.Versions
+				}
+			}
+			if out.structured() {
+				return out.print(c.OutOrStdout(), v)
+			}
+			if _, err := fmt.Fprintf(c.OutOrStdout(), "polder %s (Go %s, %s)\n", v.Polder.Version, v.Polder.Go, v.Polder.Platform); err != nil || v.Plane == nil {
+				return err
+			}
+			_, err := fmt.Fprintf(c.OutOrStdout(), "plane  %s\n", describeVersions(*v.Plane))
+			return err
+		},
+	}
+	out.addTo(c)
+	return c
+}
+
+func describeVersions(v buildinfo.Info) string {
+	return fmt.Sprintf("%s (Kubernetes %s, Cluster API %s, etcd %s)", v.Version, v.Kubernetes, v.ClusterAPI, v.Etcd)
+}

@@ -1,0 +1,193 @@
+package planectl
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/plane/datadir"
+	"github.com/polder-kaas/polder/internal/plane/status"
+)
+
+// maxLog is the size beyond which the log of earlier runs is set aside at a start.
+const maxLog = 10 << 20
+
+// UpOptions say how to start a plane.
+type UpOptions struct {
+	Binary  string   // path of polderd
+	Listen  string   // empty: as last time, or polderd's default
+	Args    []string // further flags for polderd
+	Timeout time.Duration
+	// Progress is told each status that differs from the one before; nil: nobody is.
+	Progress func(Report)
+}
+
+// Up starts the plane, or joins one that is starting, and returns when it is ready. If one is
+// ready already, started is false.
+func (p *Plane) Up(ctx context.Context, o UpOptions) (r Report, started bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, errTimeout)
+	defer cancel()
+	r, err = p.Inspect()
+	if err != nil {
+		return r, false, err
+	}
+	var child *child
+	if !r.Running {
+		if child, err = p.launch(o, r); err != nil {
+			return r, false, err
+		}
+	}
+	r, err = p.awaitReady(ctx, child, o.Progress)
+	return r, child != nil, err
+}
+
+var errTimeout = errors.New("not ready in time")
+
+// awaitReady follows the plane until it is ready, whoever started it. child is nil if we did not.
+func (p *Plane) awaitReady(ctx context.Context, child *child, progress func(Report)) (Report, error) {
+	var r Report
+	var shown string
+	err := poll(ctx, func() (bool, error) {
+		ended, exitErr := child.ended()
+		var err error
+		if r, err = p.Inspect(); err != nil {
+			return false, err
+		}
+		if ended && exit.Code(exitErr) == exit.InUse {
+			child = nil // somebody else was faster; theirs is as good as ours
+		} else if ended {
+			return false, exitErr
+		}
+		if child == nil && !r.Running {
+			return false, exit.Errorf(exit.Failure, "polderd ended while it was waited for; see %s", p.LogFile())
+		}
+		if now := fmt.Sprint(r.Status.Components); progress != nil && now != shown {
+			progress(r)
+			shown = now
+		}
+		return r.Running && r.Status.Phase == status.Ready, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return r, exit.Errorf(exit.Timeout, "polderd was not ready in time; it goes on starting, see: polder status --data-dir %s, and %s", p.dir, p.LogFile())
+	}
+	return r, err
+}
+
+// child is a polderd that we started.
+type child struct {
+	done chan struct{}
+	err  error // set before done closes
+}
+
+// ended says whether the child has ended, and why.
+func (c *child) ended() (bool, error) {
+	if c == nil {
+		return false, nil
+	}
+	select {
+	case <-c.done:
+		return true, c.err
+	default:
+		return false, nil
+	}
+}
+
+func (p *Plane) launch(o UpOptions, last Report) (*child, error) {
+	if err := datadir.Prepare(p.dir); err != nil {
+		return nil, err
+	}
+	log, err := p.openLog()
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() //nolint:errcheck // the child has its own
+	offset, err := log.Seek(0, 2)
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"serve", "--data-dir", p.dir}, o.Args...)
+	if listen := cmp.Or(o.Listen, strings.TrimPrefix(last.Status.Address, "https://")); listen != "" {
+		args = append(args, "--listen", listen)
+	}
+	cmd := exec.Command(o.Binary, args...) //nolint:noctx // it outlives us
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives the terminal
+	cmd.Dir = p.dir
+	if err := cmd.Start(); err != nil {
+		return nil, exit.Errorf(exit.Failure, "starting %s: %w; polder and polderd belong into one directory", o.Binary, err)
+	}
+	c := &child{done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		_ = cmd.Wait() // the exit code says it all
+		c.err = exit.Errorf(codeOf(cmd.ProcessState.ExitCode()), "%s", p.lastWords(offset))
+	}()
+	return c, nil
+}
+
+// codeOf maps a death by signal to a plain failure.
+func codeOf(code int) int {
+	if code <= 0 {
+		return exit.Failure
+	}
+	return code
+}
+
+func (p *Plane) openLog() (*os.File, error) {
+	path := p.LogFile()
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
+		if err := os.Rename(path, path+".1"); err != nil {
+			return nil, fmt.Errorf("setting the old log aside: %w", err)
+		}
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, exit.Errorf(exit.DataDir, "data directory %s is not writable: %w", p.dir, err)
+	}
+	return f, nil
+}
+
+// lastWords is the sentence polderd ended with, from what it logged since offset.
+func (p *Plane) lastWords(offset int64) string {
+	const prefix = "polderd: "
+	words := "polderd ended without a word; see " + p.LogFile()
+	f, err := os.Open(p.LogFile())
+	if err != nil {
+		return words
+	}
+	defer f.Close() //nolint:errcheck // read only
+	if _, err := f.Seek(offset, 0); err != nil {
+		return words
+	}
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if w, ok := strings.CutPrefix(s.Text(), prefix); ok {
+			words = w
+		}
+	}
+	return words
+}
+
+// Beside is the polderd that lies beside the running program.
+func Beside() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding polderd: %w", err)
+	}
+	if self, err = filepath.EvalSymlinks(self); err != nil {
+		return "", fmt.Errorf("finding polderd: %w", err)
+	}
+	path := filepath.Join(filepath.Dir(self), "polderd")
+	if _, err := os.Stat(path); err != nil {
+		return "", exit.Errorf(exit.Failure, "there is no polderd beside %s; build both with: make build", self)
+	}
+	return path, nil
+}
