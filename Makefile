@@ -1,0 +1,81 @@
+# Everything starts here: `make help` lists what there is.
+SHELL := bash
+.SHELLFLAGS := -eo pipefail -c
+.DEFAULT_GOAL := help
+
+# One set of flags for all builds and tests, so that they share one build cache.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath -buildvcs=false
+
+version     = $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0-dev)
+module_ver  = $(shell go list -m -f '{{.Version}}' $(1))
+kubernetes  = $(call module_ver,k8s.io/kubernetes)
+ldflags     = -s -w -X github.com/polder-kaas/polder/internal/buildinfo.version=$(version)
+# Kubernetes reports v0.0.0 unless the linker tells it what it is.
+kube_pkg    = k8s.io/component-base/version
+kube_flags  = -X $(kube_pkg).gitVersion=$(kubernetes) -X $(kube_pkg).gitMajor=$(word 1,$(subst ., ,$(kubernetes:v%=%))) -X $(kube_pkg).gitMinor=$(word 2,$(subst ., ,$(kubernetes)))
+
+manifests   := internal/plane/capi/manifests/generated
+go_files     = $(shell git ls-files -co --exclude-standard '*.go')
+
+# Packages that link the whole of Kubernetes have no unit tests; tests under test/ run the built binary.
+heavy       := github.com/polder-kaas/polder/(cmd/polderd|internal/daemon|internal/plane|internal/plane/(apiserver|kubecontrollers))$$
+light        = $(shell go list ./... | grep -Ev '$(heavy)' | grep -Ev '/(test/fault|bench)')
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: bin/polderd bin/polder ## Build bin/polder and bin/polderd
+
+bin/polderd: $(manifests)/index.json $(go_files) go.mod Makefile
+	@hack/build $@ ./cmd/polderd '$(ldflags) $(kube_flags)'
+
+bin/polder: $(go_files) go.mod Makefile
+	@hack/build $@ ./cmd/polder '$(ldflags)'
+
+# The same binary with a switch to make its components fail; only tests use it.
+bin/polderd-fault: bin/polderd
+	@hack/build $@ ./cmd/polderd '$(ldflags) $(kube_flags)' -tags fault
+
+$(manifests)/index.json: go.mod $(wildcard hack/capimanifests/*.go)
+	@go mod download sigs.k8s.io/cluster-api
+	@go run ./hack/capimanifests "$$(go list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api)" $(call module_ver,sigs.k8s.io/cluster-api) $(manifests)
+
+.PHONY: generate
+generate: build ## Renew generated files
+	@hack/generate
+
+.PHONY: verify
+verify: generate ## Check that generated files and go.mod are up to date
+	@go mod tidy -diff
+	@git diff --exit-code -- docs/reference || { echo 'Generated files are out of date; run: make generate, and commit the result.'; exit 1; }
+
+.PHONY: lint
+lint: bin/golangci-lint $(manifests)/index.json ## Check style and imports
+	@bin/golangci-lint run ./...
+
+bin/golangci-lint: hack/tools/go.mod
+	@echo 'Compiling the linter; this takes minutes the first time.'
+	@cd hack/tools && go build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: test
+test: build bin/polderd-fault ## Run all tests but the long fault matrix
+	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(light)
+
+.PHONY: fault
+fault: build bin/polderd-fault ## Run the long fault matrix
+	@go test -count=1 -timeout 120m -v ./test/fault/...
+
+.PHONY: bench-plane
+bench-plane: build ## Compare polderd with the same parts as separate processes
+	@bench/plane/run
+
+.PHONY: demo
+demo: build ## Run Polder's main job from an empty directory
+	@hack/demo
+
+.PHONY: clean
+clean: ## Remove everything that was built
+	@rm -rf bin $(manifests)

@@ -1,0 +1,169 @@
+package testenv
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/polder-kaas/polder/internal/plane/status"
+)
+
+// startTimeout is generous: test machines are shared and slow at times.
+const startTimeout = 90 * time.Second
+
+// Plane is a polderd in the foreground, as systemd would run it.
+type Plane struct {
+	Tree Tree
+	Data string
+
+	cmd    *exec.Cmd
+	log    *lockedBuffer
+	done   chan struct{} // closes when the process has ended
+	listen string
+}
+
+// NewPlane prepares a plane in the tree; Start starts it.
+func NewPlane(tree Tree) *Plane {
+	return &Plane{Tree: tree, Data: filepath.Join(tree.Root, "data"), listen: "127.0.0.1:0", log: &lockedBuffer{}}
+}
+
+// StartPlane starts a fresh plane, waits until it is ready, and ends it with the test.
+func StartPlane(t testing.TB) *Plane {
+	t.Helper()
+	p := NewPlane(NewTree(t, false))
+	p.Start(t)
+	p.AwaitReady(t)
+	return p
+}
+
+// Start starts polderd. A plane that was stopped or killed starts again on its data and address.
+func (p *Plane) Start(t testing.TB, flags ...string) {
+	t.Helper()
+	if err := p.start(flags...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("log of polderd:\n%s", tail(p.Log(), 60))
+		}
+	})
+}
+
+func (p *Plane) start(flags ...string) error {
+	p.cmd = p.Tree.Command("polderd", append([]string{"serve", "--data-dir", p.Data, "--listen", p.listen}, flags...)...)
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	p.done = make(chan struct{})
+	go func(cmd *exec.Cmd, done chan struct{}) {
+		defer close(done)
+		_ = cmd.Wait() // the exit code is in ProcessState
+	}(p.cmd, p.done)
+	return nil
+}
+
+// AwaitReady waits until polderd says that it is ready, and how long that took.
+func (p *Plane) AwaitReady(t testing.TB) {
+	t.Helper()
+	if err := p.awaitReady(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *Plane) awaitReady() error {
+	deadline := time.Now().Add(startTimeout)
+	for {
+		s, ok, err := status.Read(p.Data)
+		if err == nil && ok && s.PID == p.PID() && s.Phase == status.Ready {
+			p.listen = strings.TrimPrefix(s.Address, "https://")
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("polderd ended with code %d:\n%s", p.cmd.ProcessState.ExitCode(), tail(p.Log(), 20))
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("polderd is not ready after %s:\n%s", startTimeout, tail(p.Log(), 20))
+		}
+	}
+}
+
+// PID of the running process.
+func (p *Plane) PID() int { return p.cmd.Process.Pid }
+
+// Status is what polderd says about itself.
+func (p *Plane) Status(t testing.TB) status.Status {
+	t.Helper()
+	s, ok, err := status.Read(p.Data)
+	if err != nil || !ok {
+		t.Fatalf("reading the status: %v, %v", ok, err)
+	}
+	return s
+}
+
+// Signal sends a signal and waits for the end of the process; it returns its exit code.
+func (p *Plane) Signal(t testing.TB, sig syscall.Signal, timeout time.Duration) int {
+	t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	return p.AwaitExit(t, timeout)
+}
+
+// AwaitExit waits for the process to end and returns its exit code.
+func (p *Plane) AwaitExit(t testing.TB, timeout time.Duration) int {
+	t.Helper()
+	select {
+	case <-p.done:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(timeout):
+		t.Fatalf("polderd still runs after %s", timeout)
+		return -1
+	}
+}
+
+// Kill ends the process as a power failure would, if it still runs.
+func (p *Plane) Kill() {
+	if p.cmd == nil {
+		return
+	}
+	_ = p.cmd.Process.Kill() // it may have ended already
+	<-p.done
+}
+
+// Log is everything polderd has written so far, over all starts.
+func (p *Plane) Log() string { return p.log.String() }
+
+// lockedBuffer is a buffer that can be read while a process writes to it.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func tail(s string, lines int) string {
+	all := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,59 @@
+package testenv
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+)
+
+// Shared is a plane that the tests of one package use together, each in namespaces of its
+// own. It starts with its first use; Run ends it after the last test.
+type Shared struct {
+	start func() (*Plane, error)
+	plane *Plane
+}
+
+// NewShared prepares a shared plane; declare one for each package.
+func NewShared() *Shared {
+	s := &Shared{}
+	s.start = sync.OnceValues(func() (*Plane, error) {
+		tree, err := makeTree(false)
+		if err != nil {
+			return nil, err
+		}
+		s.plane = NewPlane(tree)
+		if err := s.plane.start(); err != nil {
+			return nil, err
+		}
+		return s.plane, s.plane.awaitReady()
+	})
+	return s
+}
+
+// Get returns the running plane.
+func (s *Shared) Get(t testing.TB) *Plane {
+	t.Helper()
+	p, err := s.start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Run is the body of TestMain: it runs the tests and cleans up after them.
+func (s *Shared) Run(m *testing.M) int {
+	code := m.Run()
+	if s.plane == nil {
+		return code
+	}
+	s.plane.Kill()
+	if code != 0 {
+		fmt.Fprintf(os.Stderr, "log of the shared polderd:\n%s\n", tail(s.plane.Log(), 60))
+	}
+	if err := os.RemoveAll(s.plane.Tree.Root); err != nil {
+		fmt.Fprintln(os.Stderr, "cleaning up:", err)
+		return 1
+	}
+	return code
+}

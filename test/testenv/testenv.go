@@ -1,0 +1,145 @@
+// Package testenv runs the built binaries for tests, as an ordinary user, so that no test
+// package links Kubernetes and none needs to be root. `make build` makes the binaries.
+package testenv
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// ordinaryUser is whom binaries run as when the tests themselves run as root. It needs no
+// entry in the user database.
+const ordinaryUser = 61234
+
+// Tree is where a test keeps its programs and data. It belongs to the user the programs run
+// as, its path is short, since it will hold unix sockets, and it is gone after the test.
+type Tree struct {
+	Root string
+	Bin  string // polder and polderd
+	Home string
+}
+
+// NewTree makes a tree with the programs as `make build` left them. With fault, its polderd is
+// the one whose components can be made to fail.
+func NewTree(t testing.TB, fault bool) Tree {
+	t.Helper()
+	tree, err := makeTree(fault)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(tree.Root); err != nil {
+			t.Errorf("cleaning up: %v", err)
+		}
+	})
+	return tree
+}
+
+func makeTree(fault bool) (Tree, error) {
+	root, err := os.MkdirTemp("", "polder-")
+	if err != nil {
+		return Tree{}, err
+	}
+	tree := Tree{Root: root, Bin: filepath.Join(root, "bin"), Home: filepath.Join(root, "home")}
+	daemon := "polderd"
+	if fault {
+		daemon = "polderd-fault"
+	}
+	err = errors.Join(
+		own(root), os.Mkdir(tree.Bin, 0o755), own(tree.Bin), os.Mkdir(tree.Home, 0o755), own(tree.Home),
+		place("polder", filepath.Join(tree.Bin, "polder")), place(daemon, filepath.Join(tree.Bin, "polderd")),
+	)
+	if err != nil {
+		return tree, errors.Join(err, os.RemoveAll(root))
+	}
+	return tree, nil
+}
+
+// own gives a file to the user the programs run as.
+func own(path string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return os.Chown(path, ordinaryUser, ordinaryUser)
+}
+
+// place puts a built program where the ordinary user can reach it, wherever the checkout is.
+func place(name, to string) error {
+	wd, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	from := filepath.Join(moduleRoot(wd), "bin", name)
+	if _, err := os.Stat(from); err != nil {
+		return errors.New("bin/" + name + " is not built; run: make build bin/polderd-fault")
+	}
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	return copyFile(from, to) // another file system
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // read only
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// moduleRoot is the nearest directory above dir with a go.mod.
+func moduleRoot(dir string) string {
+	for d := dir; d != filepath.Dir(d); d = filepath.Dir(d) {
+		if _, err := os.Stat(filepath.Join(d, "go.mod")); err == nil {
+			return d
+		}
+	}
+	return dir
+}
+
+// Command runs a program of the tree as the ordinary user, with a clean environment. It is
+// ended with the test, if it has not ended by itself.
+func (tree Tree) Command(program string, args ...string) *exec.Cmd {
+	c := exec.Command(filepath.Join(tree.Bin, program), args...) //nolint:noctx // ended by the test's clean-up
+	c.Env = []string{"HOME=" + tree.Home, "PATH=/usr/bin:/bin", "GORACE=" + os.Getenv("GORACE")}
+	c.Dir = tree.Root
+	c.SysProcAttr = ordinary()
+	return c
+}
+
+func ordinary() *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() == 0 {
+		a.Credential = &syscall.Credential{Uid: ordinaryUser, Gid: ordinaryUser, NoSetGroups: false}
+	}
+	return a
+}
+
+// Eventually asks until the answer is nil, and fails the test with the last answer if that
+// does not happen in time.
+func Eventually(t testing.TB, timeout time.Duration, ask func() error) {
+	t.Helper()
+	deadline := time.Now().Add(timeout)
+	for {
+		err := ask()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %s: %v", timeout, err)
+		}
+		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // the one polling helper
+	}
+}
