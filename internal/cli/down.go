@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/polder-kaas/polder/internal/cmdline"
 )
 
 func down(g *globals) *cobra.Command {
@@ -12,7 +14,7 @@ func down(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "down",
 		Short: "Stop the management plane; all data stays",
-		Args:  noArgs,
+		Args:  cmdline.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			p, err := g.plane()
 			if err != nil {

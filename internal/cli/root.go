@@ -4,6 +4,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/polder-kaas/polder/internal/cmdline"
 	"github.com/polder-kaas/polder/internal/exit"
 	"github.com/polder-kaas/polder/internal/plane/datadir"
 	"github.com/polder-kaas/polder/internal/planectl"
@@ -34,31 +35,10 @@ func Command() *cobra.Command {
   polder status     says how it is
   polder kubectl    talks to it, as any kubectl does
   polder down       stops it; all data stays`,
-		SilenceErrors:    true, // main prints them
-		SilenceUsage:     true,
 		TraverseChildren: true, // so that flags of polder may stand before "kubectl"
-		Args:             noArgs,
-		RunE:             func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	cmdline.Prepare(root)
 	root.PersistentFlags().StringVar(&g.dataDir, "data-dir", datadir.Default(), "`directory` of the plane")
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return exit.Errorf(exit.Usage, "%w; see: %s --help", err, c.CommandPath())
-	})
 	root.AddCommand(up(g), status(g), down(g), version(g), kubectl(g), reference.Command())
 	return root
-}
-
-// noArgs refuses arguments, with a hint where it helps.
-func noArgs(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	if c.HasParent() {
-		return exit.Errorf(exit.Usage, "%s takes no arguments, but got %q; see: %s --help", c.CommandPath(), args[0], c.CommandPath())
-	}
-	msg := ""
-	if s := c.SuggestionsFor(args[0]); len(s) > 0 {
-		msg = "; did you mean " + s[0] + "?"
-	}
-	return exit.Errorf(exit.Usage, "polder has no command %q%s; see: polder --help", args[0], msg)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/polder-kaas/polder/internal/cmdline"
 	"github.com/polder-kaas/polder/internal/exit"
 	planestatus "github.com/polder-kaas/polder/internal/plane/status"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
@@ -30,7 +31,7 @@ func status(g *globals) *cobra.Command {
 		Short: "Say how the management plane is: components, memory, address, versions",
 		Long: fmt.Sprintf(`status tells what the plane says about itself and asks its API whether that is still true.
 It exits with 0 if the plane is ready and with %d if it is not, or does not run.`, exit.NotReady),
-		Args: noArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			p, err := g.plane()
 			if err != nil {

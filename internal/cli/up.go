@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/polder-kaas/polder/internal/cmdline"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
 	"github.com/polder-kaas/polder/internal/planectl"
 )
@@ -18,7 +19,7 @@ func up(g *globals) *cobra.Command {
 		Short: "Start the management plane in the background and wait until it is ready",
 		Long: `up starts polderd, which lies beside polder, in the background and returns when everything
 in it is ready. If it runs already, up only says so. Data, keys and the log are kept in the data directory.`,
-		Args: noArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			p, err := g.plane()
 			if err != nil {

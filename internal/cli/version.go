@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/polder-kaas/polder/internal/buildinfo"
+	"github.com/polder-kaas/polder/internal/cmdline"
 )
 
 // versions is what `polder version` knows: itself, and the plane if it has run.
@@ -19,7 +20,7 @@ func version(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Say the version of polder and of the running plane",
-		Args:  noArgs,
+		Args:  cmdline.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			v := versions{Polder: buildinfo.Get()}
 			if p, err := g.plane(); err == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/polder-kaas/polder/internal/buildinfo"
+	"github.com/polder-kaas/polder/internal/cmdline"
 	"github.com/polder-kaas/polder/internal/exit"
 	"github.com/polder-kaas/polder/internal/logging"
 	"github.com/polder-kaas/polder/internal/plane"
@@ -18,16 +19,8 @@ import (
 
 // Command is polderd with its subcommands.
 func Command() *cobra.Command {
-	root := &cobra.Command{
-		Use:           "polderd",
-		Short:         "The Polder management plane in one process",
-		SilenceErrors: true, // main prints them
-		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return exit.Errorf(exit.Usage, "%w; see: %s --help", err, c.CommandPath())
-	})
+	root := &cobra.Command{Use: "polderd", Short: "The Polder management plane in one process"}
+	cmdline.Prepare(root)
 	root.AddCommand(serve(), version(), reference.Command())
 	return root
 }
@@ -38,7 +31,7 @@ func serve() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve in the foreground until SIGTERM or SIGINT",
-		Args:  cobra.NoArgs,
+		Args:  cmdline.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			log, err := logging.New(logs)
 			if err != nil {
@@ -65,7 +58,7 @@ func version() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Say what this binary is made of",
-		Args:  cobra.NoArgs,
+		Args:  cmdline.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			v := buildinfo.Get()
 			_, err := fmt.Fprintf(c.OutOrStdout(), "polderd %s (Kubernetes %s, Cluster API %s, etcd %s, Go %s, %s)\n", v.Version, v.Kubernetes, v.ClusterAPI, v.Etcd, v.Go, v.Platform)
@@ -80,7 +73,7 @@ func notifier(socket string) func(string) {
 		return nil
 	}
 	return func(state string) {
-		c, err := net.Dial("unixgram", socket) //nolint:noctx // a datagram socket on this machine does not block
+		c, err := net.Dial("unixgram", socket) //nolint:gosec // systemd names it; a datagram socket does not block
 		if err != nil {
 			return // systemd will notice the missing message by itself
 		}

@@ -74,7 +74,8 @@ func (l library) Enabled(ctx context.Context, level slog.Level) bool {
 }
 
 func (l library) Handle(ctx context.Context, r slog.Record) error {
-	if isNoise(r) && !l.Handler.Enabled(ctx, slog.LevelDebug) {
+	root, _ := l.Handler.(rootHandler)
+	if (isNoise(r) || root.quiet != nil && root.quiet.Load()) && !l.Handler.Enabled(ctx, slog.LevelDebug) {
 		return nil
 	}
 	return l.Handler.Handle(ctx, r)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/term"
 )
@@ -53,9 +54,31 @@ func New(o Options) (*slog.Logger, error) {
 	return slog.New(newHandler(o.Out, level, text)), nil
 }
 
+// Quieten makes libraries as quiet as they can be: from now on only debug shows what they
+// say. It is for the stop, when parts that end one after the other complain of each other.
+func Quieten(root *slog.Logger) {
+	if r, ok := root.Handler().(rootHandler); ok {
+		r.quiet.Store(true)
+	}
+}
+
+// rootHandler carries what all loggers made from one root share.
+type rootHandler struct {
+	slog.Handler
+	quiet *atomic.Bool
+}
+
+func (r rootHandler) WithAttrs(as []slog.Attr) slog.Handler {
+	return rootHandler{r.Handler.WithAttrs(as), r.quiet}
+}
+
+func (r rootHandler) WithGroup(n string) slog.Handler {
+	return rootHandler{r.Handler.WithGroup(n), r.quiet}
+}
+
 func newHandler(w io.Writer, level slog.Level, text bool) slog.Handler {
 	if text {
-		return newTextHandler(w, level)
+		return rootHandler{newTextHandler(w, level), new(atomic.Bool)}
 	}
-	return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})
+	return rootHandler{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}), new(atomic.Bool)}
 }

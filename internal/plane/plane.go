@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/polder-kaas/polder/internal/buildinfo"
 	"github.com/polder-kaas/polder/internal/exit"
 	"github.com/polder-kaas/polder/internal/logging"
@@ -30,6 +32,7 @@ type Plane struct {
 	listener  net.Listener
 	manifests manifests.Index
 	reporter  *reporter
+	metrics   *prometheus.Registry // our own figures
 	dying     sync.Once
 }
 
@@ -41,7 +44,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
-	p := &Plane{cfg: cfg}
+	p := &Plane{cfg: cfg, metrics: prometheus.NewRegistry()}
 	if p.manifests, err = manifests.Load(); err != nil {
 		return err
 	}
@@ -72,6 +75,7 @@ func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 	p.cfg.Log.Info("starting", "version", v.Version, "kubernetes", v.Kubernetes, "clusterAPI", v.ClusterAPI, "dataDir", p.dir.Path(), "address", p.server())
 	s := supervisor.New(supervisor.Config{Log: p.cfg.Log, Changed: p.reporter.components}, injectFaults(p.dir.Path(), stages)...)
 	checks.set(s.Check)
+	p.metrics.MustRegister(componentMetrics{s.Status})
 	stopWatching := context.AfterFunc(ctx, p.stopping)
 	defer stopWatching()
 	err = s.Run(ctx, p.ready)
@@ -100,6 +104,7 @@ func (p *Plane) ready() {
 func (p *Plane) stopping() {
 	p.reporter.phase(status.Stopping)
 	p.cfg.Log.Info("stopping")
+	logging.Quieten(p.cfg.Log)
 	p.cfg.Notify("STOPPING=1")
 }
 

@@ -5,13 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"sync"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/polder-kaas/polder/internal/logging"
 	"github.com/polder-kaas/polder/internal/plane/apiserver"
@@ -53,7 +48,7 @@ func (p *Plane) stages() ([]supervisor.Stage, *lateChecks, error) {
 		WebhookHost:      net.JoinHostPort(pki.WebhookHost, "443"),
 		DialWebhook:      hooks.Dial,
 		Checks:           checks.list(componentNames...),
-		Handlers:         metricsHandlers(),
+		Handlers:         metricsHandlers(p.metrics),
 		Profiling:        p.cfg.Profiling,
 	})
 	objects := install.New(install.Config{
@@ -97,15 +92,6 @@ func (p *Plane) certificates(storeExists bool) (*pki.PKI, error) {
 		return nil, fmt.Errorf("preparing certificates: %w", err)
 	}
 	return certs, nil
-}
-
-// metricsHandlers serve what the API server's own /metrics does not hold.
-func metricsHandlers() map[string]http.Handler {
-	serve := func(g prometheus.Gatherer) http.Handler { return promhttp.HandlerFor(g, promhttp.HandlerOpts{}) }
-	return map[string]http.Handler{
-		"/metrics/controllers": serve(ctrlmetrics.Registry),
-		"/metrics/etcd":        serve(prometheus.DefaultGatherer),
-	}
 }
 
 // lateChecks break a circle: the API server shows the supervisor's checks, but is itself

@@ -118,7 +118,7 @@ func (p *Plane) launch(o UpOptions, last Report) (*child, error) {
 	if listen := cmp.Or(o.Listen, strings.TrimPrefix(last.Status.Address, "https://")); listen != "" {
 		args = append(args, "--listen", listen)
 	}
-	cmd := exec.Command(o.Binary, args...) //nolint:noctx // it outlives us
+	cmd := exec.Command(o.Binary, args...) //nolint:gosec // polderd beside us; it outlives us
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives the terminal
 	cmd.Dir = p.dir

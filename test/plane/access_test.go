@@ -111,7 +111,7 @@ func TestUnauthenticated(t *testing.T) {
 	for who, auth := range credentials {
 		for _, path := range paths {
 			for _, method := range []string{http.MethodGet, http.MethodPost} {
-				code := status(t, c, method, base+path, auth)
+				code := statusCode(t, c, method, base+path, auth)
 				allowed := open[strings.SplitN(path, "?", 2)[0]] && method == http.MethodGet && !strings.HasPrefix(auth, "Bearer")
 				if allowed && code != http.StatusOK {
 					t.Errorf("%s %s with %s: got %d, want 200", method, path, who, code)
@@ -125,7 +125,7 @@ func TestUnauthenticated(t *testing.T) {
 	t.Logf("asked %d paths", len(paths))
 }
 
-func status(t *testing.T, c *http.Client, method, url, auth string) int {
+func statusCode(t *testing.T, c *http.Client, method, url, auth string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
 	if err != nil {

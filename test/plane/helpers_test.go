@@ -3,6 +3,8 @@ package plane
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"os/exec"
 	"testing"
 
 	"github.com/polder-kaas/polder/test/testenv"
@@ -19,3 +21,15 @@ func polder(t *testing.T, tree testenv.Tree, args ...string) (string, error) {
 }
 
 func decode(b []byte, into any) error { return json.Unmarshal(b, into) }
+
+// exitCode is the code a finished command ended with.
+func exitCode(err error) int {
+	var e *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &e):
+		return e.ExitCode()
+	}
+	return -1
+}

@@ -17,7 +17,7 @@ import (
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
-const wait = 60 * time.Second
+const wait = 30 * time.Second
 
 func TestTopologyCluster(t *testing.T) {
 	p := shared.Get(t)

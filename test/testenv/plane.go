@@ -30,15 +30,27 @@ type Plane struct {
 	listen string
 }
 
-// NewPlane prepares a plane in the tree; Start starts it.
-func NewPlane(tree Tree) *Plane {
+func newPlane(tree Tree) *Plane {
 	return &Plane{Tree: tree, Data: filepath.Join(tree.Root, "data"), listen: "127.0.0.1:0", log: &lockedBuffer{}}
 }
 
-// StartPlane starts a fresh plane, waits until it is ready, and ends it with the test.
+// NewPlane prepares a plane in the tree; Start starts it. It ends with the test t.
+func NewPlane(t testing.TB, tree Tree) *Plane {
+	t.Helper()
+	p := newPlane(tree)
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("log of polderd:\n%s", tail(p.Log(), 60))
+		}
+	})
+	return p
+}
+
+// StartPlane starts a fresh plane, waits until it is ready, and ends it with the test t.
 func StartPlane(t testing.TB) *Plane {
 	t.Helper()
-	p := NewPlane(NewTree(t, false))
+	p := NewPlane(t, NewTree(t, false))
 	p.Start(t)
 	p.AwaitReady(t)
 	return p
@@ -50,12 +62,6 @@ func (p *Plane) Start(t testing.TB, flags ...string) {
 	if err := p.start(flags...); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		p.Kill()
-		if t.Failed() {
-			t.Logf("log of polderd:\n%s", tail(p.Log(), 60))
-		}
-	})
 }
 
 func (p *Plane) start(flags ...string) error {
@@ -166,4 +172,13 @@ func (l *lockedBuffer) String() string {
 func tail(s string, lines int) string {
 	all := strings.Split(strings.TrimSpace(s), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// Listen sets the address to serve at; the default is any free port.
+func (p *Plane) Listen(address string) { p.listen = address }
+
+// Address is the host and port the plane serves at.
+func (p *Plane) Address(t testing.TB) string {
+	t.Helper()
+	return strings.TrimPrefix(p.Status(t).Address, "https://")
 }

@@ -22,7 +22,7 @@ func NewShared() *Shared {
 		if err != nil {
 			return nil, err
 		}
-		s.plane = NewPlane(tree)
+		s.plane = newPlane(tree)
 		if err := s.plane.start(); err != nil {
 			return nil, err
 		}

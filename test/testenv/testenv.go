@@ -112,7 +112,7 @@ func moduleRoot(dir string) string {
 // Command runs a program of the tree as the ordinary user, with a clean environment. It is
 // ended with the test, if it has not ended by itself.
 func (tree Tree) Command(program string, args ...string) *exec.Cmd {
-	c := exec.Command(filepath.Join(tree.Bin, program), args...) //nolint:noctx // ended by the test's clean-up
+	c := exec.Command(filepath.Join(tree.Bin, program), args...)
 	c.Env = []string{"HOME=" + tree.Home, "PATH=/usr/bin:/bin", "GORACE=" + os.Getenv("GORACE")}
 	c.Dir = tree.Root
 	c.SysProcAttr = ordinary()
@@ -140,6 +140,14 @@ func Eventually(t testing.TB, timeout time.Duration, ask func() error) {
 		if time.Now().After(deadline) {
 			t.Fatalf("after %s: %v", timeout, err)
 		}
-		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // the one polling helper
+		time.Sleep(50 * time.Millisecond) // the one place that sleeps
+	}
+}
+
+// Own gives a file to the user the programs run as.
+func Own(t testing.TB, path string) {
+	t.Helper()
+	if err := own(path); err != nil {
+		t.Fatal(err)
 	}
 }

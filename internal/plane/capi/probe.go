@@ -36,7 +36,7 @@ func newAdmissionProbe(cfg *rest.Config) (*admissionProbe, error) {
 		return nil, err
 	}
 	machines := c.Resource(clusterv1.GroupVersion.WithResource("machines")).Namespace(metav1.NamespaceDefault)
-	return &admissionProbe{machines: machines, now: time.Now}, nil //nolint:forbidigo // only ages the last answer
+	return &admissionProbe{machines: machines, now: time.Now}, nil
 }
 
 // await asks until the answer is right or ctx ends.

@@ -16,7 +16,7 @@ import (
 
 func panics(context.Context, client.Object, runtimehooksv1.RequestObject, runtimehooksv1.ResponseObject) error {
 	var m map[string]string
-	m["a"] = "b"
+	m["a"] = "b" //nolint:staticcheck // the panic is the point
 	return nil
 }
 

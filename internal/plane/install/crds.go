@@ -14,6 +14,7 @@ import (
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
@@ -24,6 +25,9 @@ import (
 // digestAnnotation records from what a definition was made, so that a restart need not even
 // decode the large schemas it already installed.
 const digestAnnotation = "polder.dev/manifest-digest"
+
+// nudgeAnnotation records the version at which a stuck definition was nudged.
+const nudgeAnnotation = "polder.dev/nudged-at"
 
 // parallel is how many definitions are written at the same time.
 const parallel = 4
@@ -45,23 +49,42 @@ func (i *Install) crds(ctx context.Context) error {
 		return err
 	}
 	c := set.ApiextensionsV1().CustomResourceDefinitions()
-	have, err := installed(ctx, c)
+	have, err := list(ctx, c)
 	if err != nil {
 		return err
 	}
-	var missing []wanted
+	var all []wanted
 	for _, crd := range i.cfg.CRDs {
-		if w := i.want(crd, ca); have[crd.Name] != w.digest {
-			missing = append(missing, w)
-		}
+		all = append(all, i.want(crd, ca))
 	}
-	if len(missing) == 0 {
-		return nil
-	}
+	missing, stuck := compare(all, have)
 	if err := putAll(ctx, c, missing); err != nil {
 		return err
 	}
+	for _, crd := range stuck {
+		if err := nudge(ctx, c, crd); err != nil {
+			return err
+		}
+	}
 	return awaitEstablished(ctx, c, i.cfg.CRDs)
+}
+
+// compare finds the definitions that are missing or out of date, and those, ours or not, that
+// an API server accepted but did not live to establish.
+func compare(want []wanted, have []apiextensionsv1.CustomResourceDefinition) (missing []wanted, stuck []apiextensionsv1.CustomResourceDefinition) {
+	digests := map[string]string{}
+	for _, crd := range have {
+		digests[crd.Name] = crd.Annotations[digestAnnotation]
+		if !is(&crd, apiextensionsv1.Established) && is(&crd, apiextensionsv1.NamesAccepted) {
+			stuck = append(stuck, crd)
+		}
+	}
+	for _, w := range want {
+		if digests[w.Name] != w.digest {
+			missing = append(missing, w)
+		}
+	}
+	return missing, stuck
 }
 
 func (i *Install) want(crd manifests.CRD, ca []byte) wanted {
@@ -79,25 +102,30 @@ func (i *Install) want(crd manifests.CRD, ca []byte) wanted {
 	}}
 }
 
-// installed maps established definitions to what they were made from.
-func installed(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface) (map[string]string, error) {
+func list(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface) ([]apiextensionsv1.CustomResourceDefinition, error) {
 	l, err := c.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil, fmt.Errorf("listing: %w", err)
 	}
-	m := map[string]string{}
-	for i := range l.Items {
-		if established(&l.Items[i]) {
-			m[l.Items[i].Name] = l.Items[i].Annotations[digestAnnotation]
-		}
-	}
-	return m, nil
+	return l.Items, nil
 }
 
-func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+func is(crd *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.CustomResourceDefinitionConditionType) bool {
 	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+		return c.Type == t && c.Status == apiextensionsv1.ConditionTrue
 	})
+}
+
+// nudge changes a definition that is stuck. The API server establishes a definition when it
+// changes, not when it first sees one, so after a crash between the two it would wait for
+// minutes.
+func nudge(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, crd apiextensionsv1.CustomResourceDefinition) error {
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, nudgeAnnotation, crd.ResourceVersion)
+	_, err := c.Patch(ctx, crd.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: string(fieldOwner)})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("nudging %s: %w", crd.Name, err)
+	}
+	return nil
 }
 
 func putAll(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, all []wanted) error {
@@ -148,13 +176,17 @@ func put(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInte
 
 func awaitEstablished(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, all []manifests.CRD) error {
 	var missing string
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		have, err := installed(ctx, c)
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		have, err := list(ctx, c)
 		if err != nil {
 			return false, err
 		}
+		established := map[string]bool{}
+		for i := range have {
+			established[have[i].Name] = is(&have[i], apiextensionsv1.Established)
+		}
 		for _, crd := range all {
-			if _, ok := have[crd.Name]; !ok {
+			if !established[crd.Name] {
 				missing = crd.Name
 				return false, nil
 			}

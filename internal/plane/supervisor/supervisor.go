@@ -100,10 +100,17 @@ func (s *Supervisor) Run(ctx context.Context, ready func()) error {
 			err = ce
 		}
 	}
-	if errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = nil // asked to stop while starting
 	}
-	return errors.Join(err, s.stop(ctx))
+	stopErr := s.stop()
+	if err == nil {
+		return stopErr
+	}
+	if stopErr != nil { // often a consequence of err, so err stays the reason
+		s.cfg.Log.Warn("the stop was not in order", "error", stopErr)
+	}
+	return err
 }
 
 func (s *Supervisor) start(ctx context.Context) error {
@@ -178,8 +185,8 @@ func (s *Supervisor) awaitReady(ctx context.Context, c Component, begin time.Tim
 	return nil
 }
 
-// stop ends the stages in reverse order. It uses its own time, since ctx has usually ended.
-func (s *Supervisor) stop(context.Context) error {
+// stop ends the stages in reverse order.
+func (s *Supervisor) stop() error {
 	deadline := s.cfg.Clock.Now().Add(s.cfg.StopTimeout)
 	var stuck []error
 	for i := len(s.stages) - 1; i >= 0; i-- {

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/polder-kaas/polder/internal/buildinfo"
+	planestatus "github.com/polder-kaas/polder/internal/plane/status"
+	"github.com/polder-kaas/polder/internal/plane/supervisor"
+	"github.com/polder-kaas/polder/internal/planectl"
+)
+
+func TestStatusTable(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	r := planeReport{DataDir: "/d", Ready: true, Summary: "It is ready.", Report: planectl.Report{
+		Running: true,
+		Memory:  planectl.Memory{Resident: 300 << 20, Anonymous: 200 << 20},
+		Status: planestatus.Status{PID: 7, Address: "https://127.0.0.1:7443", Kubeconfig: "/d/k", StartedAt: now.Add(-90 * time.Second),
+			Versions: buildinfo.Info{Version: "v1", Kubernetes: "v2", ClusterAPI: "v3", Etcd: "v4"},
+			Components: []supervisor.Status{
+				{Name: "etcd", State: supervisor.Ready, Since: now.Add(-89 * time.Second)},
+				{Name: "cluster-api", State: supervisor.Failed, Since: now.Add(-3 * time.Second), Message: "its check fails now"},
+			}},
+	}}
+	var b bytes.Buffer
+	if err := r.table(&b, now); err != nil {
+		t.Fatal(err)
+	}
+	want := `Plane:        It is ready.
+Data:         /d
+Address:      https://127.0.0.1:7443
+Kubeconfig:   /d/k
+Process:      7, up 1m30s
+Memory:       300 MB, 200 MB of it not shared with the binary on disk
+Versions:     polder v1 (Kubernetes v2, Cluster API v3, etcd v4)
+
+COMPONENT     STATE    SINCE   MESSAGE
+etcd          ready    1m29s   ` + `
+cluster-api   failed   3s      its check fails now
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAge(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for want, d := range map[string]time.Duration{"3s": 3200 * time.Millisecond, "1m5s": 65 * time.Second, "2h3m": 2*time.Hour + 3*time.Minute, "47h0m": 47 * time.Hour, "3d": 80 * time.Hour} {
+		if got := age(now, now.Add(-d)); got != want {
+			t.Errorf("age(%s) = %s, want %s", d, got, want)
+		}
+	}
+	if got := age(now, time.Time{}); got != "-" {
+		t.Errorf("age of never = %s", got)
+	}
+}

@@ -1,0 +1,262 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// part is a component whose behaviour a test can choose.
+type part struct {
+	name   string
+	diary  *diary
+	ready  chan struct{}
+	start  time.Duration                   // until it is ready
+	run    func(ctx context.Context) error // after it is ready; nil: waits for the end of ctx
+	stop   time.Duration                   // from the end of ctx to its return
+	health error
+}
+
+// diary notes what happens, in order.
+type diary struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (d *diary) note(s string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lines = append(d.lines, s)
+}
+
+func (p *part) Name() string                  { return p.name }
+func (p *part) Ready() <-chan struct{}        { return p.ready }
+func (p *part) Healthy(context.Context) error { return p.health }
+
+func (p *part) Run(ctx context.Context) error {
+	p.diary.note("start " + p.name)
+	select {
+	case <-time.After(p.start):
+	case <-ctx.Done():
+		return nil
+	}
+	close(p.ready)
+	if p.run != nil {
+		if err := p.run(ctx); err != nil || ctx.Err() == nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	time.Sleep(p.stop)
+	p.diary.note("stop " + p.name)
+	return nil
+}
+
+type bench struct {
+	diary   diary
+	changes [][]Status
+}
+
+func (b *bench) part(name string) *part {
+	return &part{name: name, diary: &b.diary, ready: make(chan struct{})}
+}
+
+func (b *bench) supervise(stages ...Stage) *Supervisor {
+	return New(Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Changed: func(s []Status) { b.changes = append(b.changes, s) }}, stages...)
+}
+
+func TestStartsInOrderAndStopsInReverse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{}
+		store, api, a1, a2 := b.part("store"), b.part("api"), b.part("a1"), b.part("a2")
+		store.start, a1.start, a1.stop = time.Second, time.Second, time.Second
+		s := b.supervise(Stage{store}, Stage{api}, Stage{a1, a2})
+		ctx, cancel := context.WithCancel(t.Context())
+		begin := time.Now()
+		err := s.Run(ctx, func() {
+			if took := time.Since(begin); took != 2*time.Second {
+				t.Errorf("ready after %s; parts of one stage must start together", took)
+			}
+			for _, st := range s.Status() {
+				if st.State != Ready || s.Check(t.Context(), st.Name) != nil {
+					t.Errorf("%s is %s, check %v", st.Name, st.State, s.Check(t.Context(), st.Name))
+				}
+			}
+			cancel()
+		})
+		if err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		slices.Sort(b.diary.lines[2:4]) // a1 and a2 start in any order
+		want := []string{"start store", "start api", "start a1", "start a2", "stop a2", "stop a1", "stop api", "stop store"}
+		if diff := cmp.Diff(want, b.diary.lines); diff != "" {
+			t.Errorf("order (-want +got):\n%s", diff)
+		}
+		for _, st := range s.Status() {
+			if st.State != Stopped {
+				t.Errorf("%s ends as %s", st.Name, st.State)
+			}
+		}
+	})
+}
+
+func TestFailureEndsAllWithItsReason(t *testing.T) {
+	boom := errors.New("boom")
+	tests := map[string]struct {
+		run  func(context.Context) error
+		want string
+	}{
+		"error":              {func(context.Context) error { return boom }, "component b: boom"},
+		"return without one": {func(context.Context) error { return nil }, "component b: ended without being asked to"},
+		"panic":              {func(context.Context) error { panic("oh") }, "component b: panic: oh"},
+	}
+	for name, tt := range tests {
+		for _, when := range []string{"at once", "later"} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := &bench{}
+					first, second, third := b.part("a"), b.part("b"), b.part("c")
+					second.run = func(ctx context.Context) error {
+						if when == "later" {
+							time.Sleep(time.Hour)
+						}
+						return tt.run(ctx)
+					}
+					s := b.supervise(Stage{first}, Stage{second}, Stage{third})
+					err := s.Run(t.Context(), func() {})
+					var ce *ComponentError
+					if !errors.As(err, &ce) || err.Error() != tt.want {
+						t.Errorf("Run() = %v, want %s", err, tt.want)
+					}
+					if !slices.Contains(b.diary.lines, "stop a") {
+						t.Errorf("the others were not stopped: %v", b.diary.lines)
+					}
+					if err := s.Check(t.Context(), "b"); err == nil || !strings.HasPrefix(err.Error(), "failed: ") {
+						t.Errorf("Check(b) = %v", err)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestStopWhileStarting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{}
+		slow, never := b.part("slow"), b.part("never")
+		slow.start = time.Hour
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		s := b.supervise(Stage{slow}, Stage{never})
+		if err := s.Run(ctx, func() { t.Error("never ready") }); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		if diff := cmp.Diff([]string{"start slow"}, b.diary.lines); diff != "" {
+			t.Errorf("order (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestNotReadyInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{}
+		slow := b.part("slow")
+		slow.start = time.Hour
+		err := b.supervise(Stage{slow}).Run(t.Context(), func() { t.Error("never ready") })
+		if err == nil || err.Error() != "component slow: not ready after 2m0s" {
+			t.Errorf("Run() = %v", err)
+		}
+	})
+}
+
+// TestStuckComponent shows that one that does not stop is named, does not keep the store from
+// stopping, and does not hold the process back for more than its time.
+func TestStuckComponent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{}
+		store, stuck := b.part("store"), b.part("stuck")
+		stuck.stop = time.Minute
+		s := b.supervise(Stage{store}, Stage{stuck})
+		ctx, cancel := context.WithCancel(t.Context())
+		var asked time.Time
+		err := s.Run(ctx, func() { asked = time.Now(); cancel() })
+		if !errors.Is(err, ErrStopTimeout) || !strings.Contains(err.Error(), "stuck") {
+			t.Errorf("Run() = %v", err)
+		}
+		if took := time.Since(asked); took > 10*time.Second {
+			t.Errorf("the stop took %s", took)
+		}
+		if !slices.Contains(b.diary.lines, "stop store") {
+			t.Errorf("the store was not stopped: %v", b.diary.lines)
+		}
+		time.Sleep(time.Hour) // lets the stuck one end, as synctest wants
+	})
+}
+
+func TestCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{}
+		sick := b.part("sick")
+		sick.health = errors.New("feels bad")
+		hangs := &hanging{part: b.part("hangs"), release: make(chan struct{})}
+		s := b.supervise(Stage{sick, hangs})
+		if err := s.Check(t.Context(), "sick"); err == nil || err.Error() != "waiting" {
+			t.Errorf("before the start: %v", err)
+		}
+		if err := s.Check(t.Context(), "nobody"); err == nil {
+			t.Error("an unknown component is well")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		err := s.Run(ctx, func() {
+			defer cancel()
+			if err := s.Check(t.Context(), "sick"); err == nil || err.Error() != "feels bad" {
+				t.Errorf("Check(sick) = %v", err)
+			}
+			begin := time.Now()
+			if err := s.Check(t.Context(), "hangs"); err == nil || time.Since(begin) > 5*time.Second {
+				t.Errorf("Check(hangs) = %v after %s", err, time.Since(begin))
+			}
+			close(hangs.release)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// hanging does not answer questions about its health.
+type hanging struct {
+	*part
+	release chan struct{}
+}
+
+func (h *hanging) Healthy(context.Context) error {
+	<-h.release
+	return nil
+}
+
+func TestChangesAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{}
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := b.supervise(Stage{b.part("a")}).Run(ctx, cancel); err != nil {
+			t.Fatal(err)
+		}
+		var got []State
+		for _, c := range b.changes {
+			got = append(got, c[0].State)
+		}
+		if diff := cmp.Diff([]State{Starting, Ready, Stopping, Stopped}, got); diff != "" {
+			t.Errorf("states (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package plane
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/plane/status"
+	"github.com/polder-kaas/polder/test/testenv"
+)
+
+// goCrash is what the Go runtime ends a process with when a goroutine panics.
+const goCrash = 2
+
+// TestFailingComponentEndsThePlane breaks one component after the other while the plane serves:
+// it must end, soon, with the reason, and never go on half alive. The long matrix of every
+// component and every fault is in test/fault.
+func TestFailingComponentEndsThePlane(t *testing.T) {
+	p := testenv.NewPlane(t, testenv.NewTree(t, true))
+	for _, tt := range []struct {
+		fault, component string
+		code             int
+		reason           string
+	}{
+		{"panic", "cluster-api", exit.ComponentFailed, "component cluster-api: panic: injected"},
+		{"error", "etcd", exit.ComponentFailed, "component etcd: injected"},
+		{"fatal", "apiserver", exit.ComponentFailed, "injected by apiserver"},
+		{"crash", "kube-controllers", goCrash, ""},
+	} {
+		t.Run(tt.fault+" in "+tt.component, func(t *testing.T) {
+			p.Start(t)
+			p.AwaitReady(t)
+			inject(t, p, tt.fault+" "+tt.component)
+			if code := p.AwaitExit(t, 15*time.Second); code != tt.code {
+				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+			if s := p.Status(t); tt.reason != "" && (s.Phase != status.Failed || s.Reason != tt.reason) {
+				t.Errorf("status says %s: %q, want failed: %q", s.Phase, s.Reason, tt.reason)
+			}
+			if tt.reason != "" && !strings.Contains(p.Log(), tt.reason) {
+				t.Errorf("the log does not give the reason %q", tt.reason)
+			}
+			inject(t, p, "")
+		})
+	}
+	t.Run("stall in cluster-api", func(t *testing.T) {
+		p.Start(t)
+		p.AwaitReady(t)
+		if code := readyz(t, p); code != http.StatusOK {
+			t.Fatalf("/readyz answers %d before the fault", code)
+		}
+		inject(t, p, "stall cluster-api")
+		begin := time.Now()
+		testenv.Eventually(t, 10*time.Second, func() error {
+			if code := readyz(t, p); code == http.StatusOK {
+				return fmt.Errorf("/readyz still answers 200")
+			}
+			return nil
+		})
+		if took := time.Since(begin); took > 5*time.Second {
+			t.Errorf("/readyz noticed after %s", took)
+		}
+		out, err := polder(t, p.Tree, "status", "--data-dir", p.Data)
+		if exitCode(err) != exit.NotReady || !strings.Contains(out, "1 of its checks fail") {
+			t.Errorf("polder status ends with %v and says:\n%s", err, out)
+		}
+	})
+}
+
+func inject(t *testing.T, p *testenv.Plane, fault string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(p.Data, "fault"), []byte(fault), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readyz(t *testing.T, p *testenv.Plane) int {
+	t.Helper()
+	cfg := p.RESTConfig(t)
+	cfg.Timeout = 10 * time.Second
+	c, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseIdleConnections()
+	return statusCode(t, c, http.MethodGet, cfg.Host+"/readyz", "")
+}

@@ -1,0 +1,66 @@
+package plane
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// get asks as the administrator.
+func get(t *testing.T, path string) string {
+	t.Helper()
+	cfg := shared.Get(t).RESTConfig(t)
+	c, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, cfg.Host+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", path, res.Status, err)
+	}
+	return string(b)
+}
+
+func TestReadyzNamesEachComponent(t *testing.T) {
+	text := get(t, "/readyz?verbose")
+	for _, c := range shared.Get(t).Status(t).Components {
+		if !strings.Contains(text, "[+]polder-"+c.Name+" ok") {
+			t.Errorf("/readyz does not name %s:\n%s", c.Name, text)
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	for path, metric := range map[string]string{
+		"/metrics":             "apiserver_request_total",
+		"/metrics/controllers": `controller_runtime_reconcile_total{controller="topology/cluster"`,
+		"/metrics/etcd":        "etcd_disk_wal_fsync_duration_seconds_count",
+	} {
+		if text := get(t, path); !strings.Contains(text, metric) {
+			t.Errorf("%s lacks %s", path, metric)
+		}
+	}
+	if text := get(t, "/metrics/controllers"); !strings.Contains(text, `polder_component_ready{component="cluster-api"} 1`) {
+		t.Error("no metric tells which components are ready")
+	}
+}
+
+func TestVersion(t *testing.T) {
+	text := get(t, "/version")
+	if want := shared.Get(t).Status(t).Versions.Kubernetes; !strings.Contains(text, `"gitVersion": "`+want+`"`) || want == "" {
+		t.Errorf("/version is not %s: %s", want, text)
+	}
+}
