@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -56,7 +57,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if p.listener, err = listen(ctx, cfg.Listen); err != nil {
 		return err
 	}
-	defer p.listener.Close() //nolint:errcheck // usually closed by the API server already
+	// Only the API server may close the listener: Kubernetes panics if it is closed under it.
 	return p.run(ctx, v)
 }
 
@@ -73,7 +74,7 @@ func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 		return p.reporter.end(err)
 	}
 	p.cfg.Log.Info("starting", "version", v.Version, "kubernetes", v.Kubernetes, "clusterAPI", v.ClusterAPI, "dataDir", p.dir.Path(), "address", p.server())
-	s := supervisor.New(supervisor.Config{Log: p.cfg.Log, Changed: p.reporter.components}, injectFaults(p.dir.Path(), stages)...)
+	s := supervisor.New(supervisor.Config{Log: p.cfg.Log, Changed: p.changed}, injectFaults(p.dir.Path(), stages)...)
 	checks.set(s.Check)
 	p.metrics.MustRegister(componentMetrics{s.Status})
 	stopWatching := context.AfterFunc(ctx, p.stopping)
@@ -92,6 +93,15 @@ func exitCode(err error) error {
 		return exit.With(exit.StopTimeout, err)
 	}
 	return err
+}
+
+// changed keeps the status file up to date, and libraries quiet once a component has failed:
+// what the others then say are consequences.
+func (p *Plane) changed(cs []supervisor.Status) {
+	p.reporter.components(cs)
+	if slices.ContainsFunc(cs, func(c supervisor.Status) bool { return c.State == supervisor.Failed }) {
+		logging.Quieten(p.cfg.Log)
+	}
 }
 
 func (p *Plane) ready() {

@@ -31,11 +31,10 @@ import (
 	"sigs.k8s.io/cluster-api/core/setup"
 	"sigs.k8s.io/cluster-api/core/webhooks/admission"
 	"sigs.k8s.io/cluster-api/core/webhooks/conversion"
+	runtimeclient "sigs.k8s.io/cluster-api/exp/runtime/client"
 	"sigs.k8s.io/cluster-api/util/index"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/polder-kaas/polder/internal/plane/hooks"
 )
 
 // Grace periods of Cluster API's own program.
@@ -89,19 +88,6 @@ func setupCore(ctx context.Context, m *manager) error {
 	return coreWebhooks(m, clusters)
 }
 
-func newHooksClient(m *manager) (*hooks.Client, error) {
-	c, err := hooks.New(hooks.Config{Reader: m.GetClient()})
-	if err != nil {
-		return nil, err
-	}
-	for _, h := range m.handlers {
-		if err := c.Handle(h); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
-}
-
 // newSecretMetadataCache knows the names of all Secrets and nothing else of them, for
 // controllers that must notice changes of Secrets which belong to no cluster.
 func newSecretMetadataCache(m *manager) (ctrlcache.Cache, error) {
@@ -121,7 +107,7 @@ func newSecretMetadataCache(m *manager) (ctrlcache.Cache, error) {
 	return c, m.Add(c)
 }
 
-func setupTopology(ctx context.Context, m *manager, clusters clustercache.ClusterCache, rt *hooks.Client, secretNames ctrlcache.Cache) error {
+func setupTopology(ctx context.Context, m *manager, clusters clustercache.ClusterCache, rt runtimeclient.Client, secretNames ctrlcache.Cache) error {
 	c, r, o := m.GetClient(), m.GetAPIReader(), m.options()
 	if err := (&clusterclass.Reconciler{Client: c, RuntimeClient: rt}).SetupWithManager(ctx, m, o); err != nil {
 		return err
@@ -138,7 +124,7 @@ func setupTopology(ctx context.Context, m *manager, clusters clustercache.Cluste
 	return (&extensionconfig.Reconciler{Client: c, APIReader: r, RuntimeClient: rt, PartialSecretCache: secretNames}).SetupWithManager(ctx, m, o)
 }
 
-func setupMachines(ctx context.Context, m *manager, clusters clustercache.ClusterCache, rt *hooks.Client) error {
+func setupMachines(ctx context.Context, m *manager, clusters clustercache.ClusterCache, rt runtimeclient.Client) error {
 	c, r, o := m.GetClient(), m.GetAPIReader(), m.options()
 	if err := (&cluster.Reconciler{Client: c, APIReader: r, ClusterCache: clusters, RemoteConnectionGracePeriod: remoteConnectionGracePeriod}).SetupWithManager(ctx, m, o); err != nil {
 		return err
