@@ -18,7 +18,7 @@ import (
 const maxSocketPath = 107
 
 // longestSocket is the longest socket name any component makes in the directory.
-const longestSocket = "webhooks.sock"
+const longestSocket = "etcd-peer.sock"
 
 // Dir is a data directory held by this process.
 type Dir struct {

@@ -41,9 +41,11 @@ type CRD struct {
 }
 
 // Load reads the index. A binary that was built without manifests says so.
-func Load() (Index, error) {
+func Load() (Index, error) { return load(files) }
+
+func load(fsys fs.FS) (Index, error) {
 	var i Index
-	b, err := files.ReadFile(path.Join(dir, indexFile))
+	b, err := fs.ReadFile(fsys, path.Join(dir, indexFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return i, exit.Errorf(exit.NoManifests, "this polderd was built without Cluster API's manifests; build it with: make build")
 	}
