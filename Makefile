@@ -7,7 +7,7 @@ SHELL := bash
 export CGO_ENABLED := 0
 export GOFLAGS := -trimpath -buildvcs=false
 
-version     = $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0-dev)
+version     = $(shell git describe --tags --dirty 2>/dev/null || echo v0.0.0-dev+$$(git rev-parse --short HEAD 2>/dev/null))
 module_ver  = $(shell go list -m -f '{{.Version}}' $(1))
 kubernetes  = $(call module_ver,k8s.io/kubernetes)
 ldflags     = -s -w -X github.com/polder-kaas/polder/internal/buildinfo.version=$(version)

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
@@ -34,8 +35,9 @@ type index struct {
 }
 
 type crd struct {
-	Name   string `json:"name"`
-	SHA256 string `json:"sha256"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	SHA256  string `json:"sha256"`
 }
 
 type kustomization struct {
@@ -138,13 +140,30 @@ func (i *index) addCRDs(bases, out string, labels []struct {
 			}
 			sum := sha256.Sum256(b)
 			name := meta["name"].(string)
-			i.CRDs = append(i.CRDs, crd{Name: name, SHA256: hex.EncodeToString(sum[:])})
+			version, err := storageVersion(o)
+			if err != nil {
+				return fmt.Errorf("%s: %w", f, err)
+			}
+			i.CRDs = append(i.CRDs, crd{Name: name, Version: version, SHA256: hex.EncodeToString(sum[:])})
 			if err := os.WriteFile(filepath.Join(out, name+".json"), b, 0o644); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+func storageVersion(crd object) (string, error) {
+	versions, _, err := unstructured.NestedSlice(crd, "spec", "versions")
+	if err != nil {
+		return "", err
+	}
+	for _, v := range versions {
+		if v, ok := v.(object); ok && v["storage"] == true {
+			return v["name"].(string), nil
+		}
+	}
+	return "", errors.New("no version is the stored one")
 }
 
 func (i *index) addWebhooks(file, prefix string) error {

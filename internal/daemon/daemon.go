@@ -48,6 +48,7 @@ func serve() *cobra.Command {
 	f.StringSliceVar(&cfg.TLSNames, "tls-san", nil, "further `NAME` or address the API is reached under; may be repeated")
 	f.DurationVar(&cfg.CertificateLifetime, "certificate-lifetime", 0, "life of serving and client certificates; they are renewed after two thirds of it (default one year)")
 	f.IntVar(&cfg.Concurrency, "concurrency", plane.DefaultConcurrency, "objects of one kind Cluster API works on at the same time")
+	f.BoolVar(&cfg.WatchCache, "watch-cache", false, "keep the recent history of custom resources in memory; worth its price with hundreds of watching clients")
 	f.BoolVar(&cfg.Profiling, "profiling", false, "serve /debug/pprof to administrators")
 	f.StringVar(&logs.Level, "log-level", "info", "error, warn, info, debug or trace")
 	f.StringVar(&logs.Format, "log-format", logging.FormatAuto, "text, json, or auto: text on a terminal, JSON otherwise")

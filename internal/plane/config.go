@@ -24,6 +24,7 @@ type Config struct {
 	TLSNames            []string      // further names and addresses the API is reached under
 	CertificateLifetime time.Duration // of all but the authorities; 0: a year
 	Concurrency         int           // objects of one kind worked on at the same time; 0: DefaultConcurrency
+	WatchCache          bool          // of custom resources: recent history in memory, for many watching clients
 	Profiling           bool          // serve /debug/pprof to those RBAC allows it
 	Log                 *slog.Logger  // needed
 	Notify              func(string)  // told "READY=1" and "STOPPING=1", as systemd wants it; nil: nobody is

@@ -65,6 +65,7 @@ func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 	p.reporter = newReporter(p.dir.Path(), p.cfg.Log, status.Status{
 		PID: os.Getpid(), Phase: status.Starting, StartedAt: time.Now(), Address: p.server(), Kubeconfig: p.kubeconfig(), Versions: v,
 	})
+	startFast()
 	logging.Install(p.cfg.Log, p.die)
 	if err := capi.SetFeatureGates(); err != nil {
 		return fmt.Errorf("setting feature gates: %w", err)
@@ -79,7 +80,14 @@ func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 	p.metrics.MustRegister(componentMetrics{s.Status})
 	stopWatching := context.AfterFunc(ctx, p.stopping)
 	defer stopWatching()
-	err = s.Run(ctx, p.ready)
+	var memory sync.WaitGroup
+	mctx, stopMemory := context.WithCancel(ctx)
+	err = s.Run(ctx, func() {
+		p.ready()
+		memory.Go(func() { keepMemoryLow(mctx) })
+	})
+	stopMemory()
+	memory.Wait()
 	return p.reporter.end(exitCode(err))
 }
 
@@ -106,7 +114,6 @@ func (p *Plane) changed(cs []supervisor.Status) {
 
 func (p *Plane) ready() {
 	p.reporter.phase(status.Ready)
-	settleMemory()
 	p.cfg.Log.Info("ready", "address", p.server(), "kubeconfig", p.kubeconfig())
 	p.cfg.Notify("READY=1")
 }

@@ -49,6 +49,7 @@ func (p *Plane) stages() ([]supervisor.Stage, *lateChecks, error) {
 		DialWebhook:      hooks.Dial,
 		Checks:           checks.list(componentNames...),
 		Handlers:         metricsHandlers(p.metrics),
+		WatchCache:       p.cfg.WatchCache,
 		Profiling:        p.cfg.Profiling,
 	})
 	objects := install.New(install.Config{

@@ -34,10 +34,9 @@ type UpOptions struct {
 // Up starts the plane, or joins one that is starting, and returns when it is ready. If one is
 // ready already, started is false.
 func (p *Plane) Up(ctx context.Context, o UpOptions) (r Report, started bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, errTimeout)
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	r, err = p.Inspect()
-	if err != nil {
+	if r, err = p.awaitEndOfStop(ctx); err != nil {
 		return r, false, err
 	}
 	var child *child
@@ -50,7 +49,15 @@ func (p *Plane) Up(ctx context.Context, o UpOptions) (r Report, started bool, er
 	return r, child != nil, err
 }
 
-var errTimeout = errors.New("not ready in time")
+// awaitEndOfStop looks at the plane once it is no longer about to stop.
+func (p *Plane) awaitEndOfStop(ctx context.Context) (r Report, err error) {
+	err = poll(ctx, func() (bool, error) {
+		var err error
+		r, err = p.Inspect()
+		return !r.Running || r.Status.Phase != status.Stopping, err
+	})
+	return r, err
+}
 
 // awaitReady follows the plane until it is ready, whoever started it. child is nil if we did not.
 func (p *Plane) awaitReady(ctx context.Context, child *child, progress func(Report)) (Report, error) {
@@ -76,6 +83,9 @@ func (p *Plane) awaitReady(ctx context.Context, child *child, progress func(Repo
 		}
 		return r.Running && r.Status.Phase == status.Ready, nil
 	})
+	if errors.Is(err, context.Canceled) {
+		return r, exit.Errorf(exit.Failure, "interrupted; polderd goes on starting in the background, see: polder status --data-dir %s", p.dir)
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return r, exit.Errorf(exit.Timeout, "polderd was not ready in time; it goes on starting, see: polder status --data-dir %s, and %s", p.dir, p.LogFile())
 	}

@@ -38,6 +38,7 @@ type Config struct {
 	DialWebhook      func(ctx context.Context) (net.Conn, error)
 	Checks           []Check                 // further lines of /readyz
 	Handlers         map[string]http.Handler // further paths, behind authentication and authorisation
+	WatchCache       bool                    // of custom resources; see plane.Config
 	Profiling        bool                    // serve /debug/pprof to those RBAC allows it
 	Log              *slog.Logger
 }

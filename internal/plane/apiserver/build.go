@@ -7,6 +7,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
+	apiextensionsoptions "k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
@@ -97,6 +98,13 @@ func (a *APIServer) configure(ctx context.Context) (configs, error) {
 	extensions, err := controlplaneapiserver.CreateAPIExtensionsConfig(*plane.Generic, plane.VersionedInformers, initializers, opts, apiServers, services, own.wrapper)
 	if err != nil {
 		return cs, fmt.Errorf("configuring custom resources: %w", err)
+	}
+	if !a.cfg.WatchCache {
+		// The cache holds every change of the last minutes decoded; for custom resources, whose
+		// few watchers are in this process, that would be the larger part of the memory.
+		store := *opts.Etcd
+		store.EnableWatchCache = false
+		extensions.ExtraConfig.CRDRESTOptionsGetter = apiextensionsoptions.NewCRDRESTOptionsGetter(store, generic.ResourceTransformers, generic.StorageObjectCountTracker)
 	}
 	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*plane.Generic, opts, plane.VersionedInformers, services, plane.ProxyTransport, plane.PeerProxy, initializers)
 	if err != nil {

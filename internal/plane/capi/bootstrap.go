@@ -17,15 +17,12 @@ var bootstrap = managerKind{
 	scheme: bootstrapParts,
 	cache:  setup.ManagerCacheOptions,
 	client: setup.ManagerClientOptions,
+	remote: remoteAccess{setup.CreateSecretCachingClient, setup.ClusterCacheCacheOptions, setup.ClusterCacheClientOptions},
 	setup:  setupBootstrap,
 }
 
 func setupBootstrap(ctx context.Context, m *manager) error {
-	secrets, err := setup.CreateSecretCachingClient(m)
-	if err != nil {
-		return err
-	}
-	clusters, err := m.clusterCache(ctx, secrets, setup.ClusterCacheCacheOptions(), setup.ClusterCacheClientOptions(m.kind.agent, workloadQPS, workloadBurst))
+	secrets, clusters, err := m.workloadClusters(ctx)
 	if err != nil {
 		return err
 	}

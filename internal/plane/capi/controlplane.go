@@ -28,15 +28,12 @@ var controlPlane = managerKind{
 	scheme: controlPlaneParts,
 	cache:  setup.ManagerCacheOptions,
 	client: setup.ManagerClientOptions,
+	remote: remoteAccess{setup.CreateSecretCachingClient, setup.ClusterCacheCacheOptions, setup.ClusterCacheClientOptions},
 	setup:  setupControlPlane,
 }
 
 func setupControlPlane(ctx context.Context, m *manager) error {
-	secrets, err := setup.CreateSecretCachingClient(m)
-	if err != nil {
-		return err
-	}
-	clusters, err := m.clusterCache(ctx, secrets, setup.ClusterCacheCacheOptions(), setup.ClusterCacheClientOptions(m.kind.agent, workloadQPS, workloadBurst))
+	secrets, clusters, err := m.workloadClusters(ctx)
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,7 @@ var core = managerKind{
 	scheme: coreParts,
 	cache:  setup.ManagerCacheOptions,
 	client: setup.ManagerClientOptions,
+	remote: remoteAccess{setup.CreateSecretCachingClient, setup.ClusterCacheCacheOptions, setup.ClusterCacheClientOptions},
 	setup:  setupCore,
 }
 
@@ -56,11 +57,7 @@ func setupCore(ctx context.Context, m *manager) error {
 	if err := index.AddDefaultIndexes(ctx, m); err != nil {
 		return err
 	}
-	secrets, err := setup.CreateSecretCachingClient(m)
-	if err != nil {
-		return err
-	}
-	clusters, err := m.clusterCache(ctx, secrets, setup.ClusterCacheCacheOptions(), setup.ClusterCacheClientOptions(m.kind.agent, workloadQPS, workloadBurst))
+	_, clusters, err := m.workloadClusters(ctx)
 	if err != nil {
 		return err
 	}

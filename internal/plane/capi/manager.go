@@ -39,7 +39,16 @@ type managerKind struct {
 	scheme func() schemeParts
 	cache  func(*runtime.Scheme, string, string, time.Duration) ctrlcache.Options
 	client func() client.Options
+	remote remoteAccess
 	setup  func(context.Context, *manager) error
+}
+
+// remoteAccess is how a manager reaches workload clusters: with which Secrets, and what it
+// remembers of them.
+type remoteAccess struct {
+	secrets func(ctrl.Manager) (client.Client, error)
+	cache   func() clustercache.CacheOptions
+	client  func(agent string, qps float32, burst int) clustercache.ClientOptions
 }
 
 // manager is a controller manager that shares the plane's webhook server and converters
@@ -104,9 +113,17 @@ func (m *manager) options() controller.Options {
 	return controller.Options{MaxConcurrentReconciles: m.concurrency}
 }
 
-// clusterCache connects to workload clusters on behalf of one manager.
-func (m *manager) clusterCache(ctx context.Context, secrets client.Client, cache clustercache.CacheOptions, opts clustercache.ClientOptions) (clustercache.ClusterCache, error) {
-	return clustercache.SetupWithManager(ctx, m, clustercache.Options{SecretClient: secrets, Cache: cache, Client: opts}, m.options())
+// workloadClusters connects to workload clusters on behalf of one manager; secrets reads the
+// Secrets that belong to them.
+func (m *manager) workloadClusters(ctx context.Context) (secrets client.Client, clusters clustercache.ClusterCache, err error) {
+	r := m.kind.remote
+	if secrets, err = r.secrets(m); err != nil {
+		return nil, nil, err
+	}
+	clusters, err = clustercache.SetupWithManager(ctx, m, clustercache.Options{
+		SecretClient: secrets, Cache: r.cache(), Client: r.client(m.kind.agent, workloadQPS, workloadBurst),
+	}, m.options())
+	return secrets, clusters, err
 }
 
 // migrator moves stored objects to the newest version after an upgrade of Cluster API.

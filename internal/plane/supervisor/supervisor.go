@@ -25,12 +25,15 @@ type Config struct {
 	// StopTimeout bounds the stop of the whole plane. 0: nine seconds.
 	StopTimeout time.Duration
 	// StageStopTimeout bounds the stop of one stage, so that a stuck controller does not
-	// keep the store from closing. 0: five seconds.
+	// keep the store from closing. 0: four seconds.
 	StageStopTimeout time.Duration
 
 	// Changed is called, one call at a time, with all statuses after each change of state.
 	Changed func([]Status)
 }
+
+// minStageStop is what every stage gets even if those before it have used up all the time.
+const minStageStop = 500 * time.Millisecond
 
 // Supervisor owns the goroutines of its components.
 type Supervisor struct {
@@ -67,7 +70,7 @@ func New(cfg Config, stages ...Stage) *Supervisor {
 	cfg.Clock = orDefault[clock.Clock](cfg.Clock, clock.RealClock{})
 	cfg.StartTimeout = orDefault(cfg.StartTimeout, 2*time.Minute)
 	cfg.StopTimeout = orDefault(cfg.StopTimeout, 9*time.Second)
-	cfg.StageStopTimeout = orDefault(cfg.StageStopTimeout, 5*time.Second)
+	cfg.StageStopTimeout = orDefault(cfg.StageStopTimeout, 4*time.Second)
 	s := &Supervisor{cfg: cfg, stages: stages, runs: map[string]*run{}}
 	var all []Component
 	for _, st := range stages {
@@ -196,7 +199,7 @@ func (s *Supervisor) stop() error {
 }
 
 func (s *Supervisor) stopStage(stage Stage, deadline time.Time) []error {
-	limit := min(s.cfg.StageStopTimeout, deadline.Sub(s.cfg.Clock.Now()))
+	limit := max(minStageStop, min(s.cfg.StageStopTimeout, deadline.Sub(s.cfg.Clock.Now())))
 	var wg sync.WaitGroup
 	errs := make([]error, len(stage))
 	for i, c := range stage {
@@ -209,7 +212,7 @@ func (s *Supervisor) stopStage(stage Stage, deadline time.Time) []error {
 		}
 		r.cancel()
 		wg.Go(func() {
-			timer := s.cfg.Clock.NewTimer(max(limit, 0))
+			timer := s.cfg.Clock.NewTimer(limit)
 			defer timer.Stop()
 			select {
 			case <-r.done:

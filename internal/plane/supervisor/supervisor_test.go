@@ -183,9 +183,10 @@ func TestNotReadyInTime(t *testing.T) {
 func TestStuckComponent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{}
-		store, stuck := b.part("store"), b.part("stuck")
-		stuck.stop = time.Minute
-		s := b.supervise(Stage{store}, Stage{stuck})
+		store, api, stuck := b.part("store"), b.part("api"), b.part("stuck")
+		stuck.stop, api.stop = time.Minute, time.Minute
+		store.stop = 300 * time.Millisecond
+		s := b.supervise(Stage{store}, Stage{api}, Stage{stuck})
 		ctx, cancel := context.WithCancel(t.Context())
 		var asked time.Time
 		err := s.Run(ctx, func() { asked = time.Now(); cancel() })

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/polder-kaas/polder/internal/exit"
 )
@@ -36,8 +38,15 @@ type Index struct {
 
 // CRD names one definition and its content.
 type CRD struct {
-	Name   string `json:"name"`
-	SHA256 string `json:"sha256"`
+	Name    string `json:"name"`    // plural and group, joined by a dot
+	Version string `json:"version"` // in which objects are stored
+	SHA256  string `json:"sha256"`
+}
+
+// Resource is what c defines.
+func (c CRD) Resource() schema.GroupVersionResource {
+	plural, group, _ := strings.Cut(c.Name, ".")
+	return schema.GroupVersionResource{Group: group, Version: c.Version, Resource: plural}
 }
 
 // Load reads the index. A binary that was built without manifests says so.

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// namespace is where everything the benchmark makes is kept.
+const namespace = corev1.NamespaceDefault
+
+// access is an administrator's way into one side. The client asks for nothing but what it is
+// told to, so that no discovery hides in the times.
+type access struct {
+	config *rest.Config
+	client dynamic.Interface
+}
+
+func newAccess(kubeconfig string) (access, error) {
+	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return access{}, err
+	}
+	c.QPS, c.UserAgent = -1, "polder-bench"
+	d, err := dynamic.NewForConfig(c)
+	return access{config: c, client: d}, err
+}
+
+// get reads a path that is no object.
+func (a access) get(ctx context.Context, path string) ([]byte, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(a.config)
+	if err != nil {
+		return nil, err
+	}
+	return d.RESTClient().Get().AbsPath(path).DoRaw(ctx)
+}
+
+// serves says whether the API server itself is ready.
+func (a access) serves(ctx context.Context) error {
+	_, err := a.get(ctx, "/readyz")
+	return err
+}
+
+const probeName = "bench-probe"
+
+// admits says whether a side is ready in our sense: a machine that is created as a dry run
+// comes back with the label that only Cluster API's webhook adds, so that store, API server,
+// the CRD and the manager behind the webhook all work.
+func (a access) admits(ctx context.Context) error {
+	m := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": clusterv1.GroupVersion.String(),
+		"kind":       "Machine",
+		"metadata":   map[string]any{"name": probeName},
+		"spec": map[string]any{
+			"clusterName":       probeName,
+			"bootstrap":         map[string]any{"dataSecretName": probeName},
+			"infrastructureRef": map[string]any{"apiGroup": stubGroup, "kind": "StubMachine", "name": probeName},
+		},
+	}}
+	m, err := a.client.Resource(machines).Namespace(namespace).Create(ctx, m, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return err
+	}
+	if m.GetLabels()[clusterv1.ClusterNameLabel] != probeName {
+		return errors.New("machines are admitted without Cluster API's webhook")
+	}
+	return nil
+}
