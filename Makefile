@@ -62,7 +62,8 @@ bin/golangci-lint: hack/tools/go.mod
 
 .PHONY: test
 test: build bin/polderd-fault ## Run all tests but the long fault matrix
-	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(light)
+	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane,$(light))
+	@CGO_ENABLED=1 go test -race -timeout 20m ./test/plane
 
 .PHONY: fault
 fault: build bin/polderd-fault ## Run the long fault matrix
