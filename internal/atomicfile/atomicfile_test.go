@@ -24,6 +24,12 @@ func TestWrite(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("left behind: %v, %v", entries, err)
 	}
+	if err := Write(path, nil, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v, %v, want 0640", info.Mode(), err)
+	}
 }
 
 func TestWriteLeavesTheOldFileWhenItFails(t *testing.T) {

@@ -183,10 +183,10 @@ func TestNotReadyInTime(t *testing.T) {
 func TestStuckComponent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{}
-		store, api, stuck := b.part("store"), b.part("api"), b.part("stuck")
-		stuck.stop, api.stop = time.Minute, time.Minute
+		store, stuck, second, third := b.part("store"), b.part("stuck"), b.part("second"), b.part("third")
+		stuck.stop, second.stop, third.stop = time.Minute, time.Minute, time.Minute // together they use up all the time
 		store.stop = 300 * time.Millisecond
-		s := b.supervise(Stage{store}, Stage{api}, Stage{stuck})
+		s := b.supervise(Stage{store}, Stage{third}, Stage{second}, Stage{stuck})
 		ctx, cancel := context.WithCancel(t.Context())
 		var asked time.Time
 		err := s.Run(ctx, func() { asked = time.Now(); cancel() })
