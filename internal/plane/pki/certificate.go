@@ -94,9 +94,11 @@ func due(c *x509.Certificate, now time.Time) bool {
 	return !now.Before(renewAt(c)) || now.Before(c.NotBefore)
 }
 
+// renewAt counts from when the certificate was made, not from its backdated beginning: a short
+// life would otherwise be due at once.
 func renewAt(c *x509.Certificate) time.Time {
-	life := c.NotAfter.Sub(c.NotBefore)
-	return c.NotBefore.Add(life * 2 / 3)
+	life := c.NotAfter.Sub(c.NotBefore) - backdate
+	return c.NotAfter.Add(-life / 3)
 }
 
 // fits says whether a certificate still is what l asks for.

@@ -178,6 +178,20 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
+func TestShortLife(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.LeafLife = 2 * time.Minute
+	w.open()
+	w.clock.Step(79 * time.Second)
+	if w.open(); len(w.renewed) > 0 {
+		t.Errorf("renewed %v before two thirds of two minutes", w.renewed)
+	}
+	w.clock.Step(2 * time.Second)
+	if w.open(); len(w.renewed) != 3 {
+		t.Errorf("renewed %v after two thirds of two minutes, want the three leaves", w.renewed)
+	}
+}
+
 func TestRunRenewsWhileServing(t *testing.T) {
 	w := newWorld(t)
 	renewed := make(chan string, 20)
