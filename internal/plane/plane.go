@@ -68,7 +68,7 @@ func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 	startFast()
 	logging.Install(p.cfg.Log, p.die)
 	if err := capi.SetFeatureGates(); err != nil {
-		return fmt.Errorf("setting feature gates: %w", err)
+		return p.reporter.end(fmt.Errorf("setting feature gates: %w", err))
 	}
 	stages, checks, err := p.stages()
 	if err != nil {

@@ -177,7 +177,7 @@ func FuzzDiscoveryResponse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		response := &runtimehooksv1.DiscoveryResponse{}
 		if json.Unmarshal(body, response) != nil {
-			t.Skip()
+			return // what is no JSON never gets this far
 		}
 		handlers, err := handlersOf(catalog, "ext", response)
 		if err != nil {
