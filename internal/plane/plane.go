@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -66,7 +67,7 @@ func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 		PID: os.Getpid(), Phase: status.Starting, StartedAt: time.Now(), Address: p.server(), Kubeconfig: p.kubeconfig(), Versions: v,
 	})
 	startFast()
-	logging.Install(p.cfg.Log, p.die)
+	logging.Install(p.cfg.Log, func(message string) { p.fatal(ctx, message) })
 	if err := capi.SetFeatureGates(); err != nil {
 		return p.reporter.end(fmt.Errorf("setting feature gates: %w", err))
 	}
@@ -123,6 +124,19 @@ func (p *Plane) stopping() {
 	p.cfg.Log.Info("stopping")
 	logging.Quieten(p.cfg.Log)
 	p.cfg.Notify("STOPPING=1")
+}
+
+// fatal is called instead of klog's os.Exit. A hook of the API server that is asked to stop while
+// it starts takes that for a failure; then the stop is in order, only shorter.
+func (p *Plane) fatal(ctx context.Context, message string) {
+	if ctx.Err() == nil || !strings.Contains(message, context.Canceled.Error()) {
+		p.die(message)
+	}
+	p.dying.Do(func() {
+		p.cfg.Log.Info("stopped while starting", "reason", message)
+		_ = p.reporter.end(nil)
+		os.Exit(exit.OK) //nolint:forbidigo // as in die
+	})
 }
 
 // die is what becomes of the os.Exit calls hidden in libraries: the reason is kept where people
