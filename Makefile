@@ -52,9 +52,10 @@ verify: generate ## Check that generated files and go.mod are up to date
 	@go mod tidy -diff
 	@git diff --exit-code -- docs/reference || { echo 'Generated files are out of date; run: make generate, and commit the result.'; exit 1; }
 
+# The linter remembers findings by the path of the checkout they were found in, so each checkout has a cache of its own.
 .PHONY: lint
 lint: bin/golangci-lint $(manifests)/index.json ## Check style and imports
-	@bin/golangci-lint run ./...
+	@GOLANGCI_LINT_CACHE=$(CURDIR)/bin/lint-cache bin/golangci-lint run ./...
 
 bin/golangci-lint: hack/tools/go.mod
 	@echo 'Compiling the linter; this takes minutes the first time.'
