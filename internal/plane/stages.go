@@ -30,7 +30,8 @@ func (p *Plane) stages() ([]supervisor.Stage, *lateChecks, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	store := etcd.New(etcd.Config{Dir: storeDir, SocketDir: p.dir.Path(), Log: logging.Etcd(p.cfg.Log, p.die)})
+	definitions := install.Definitions{CRDs: p.manifests.CRDs, ConversionURL: capi.ConversionURL(webhookURL), ConversionCA: certs.ServerCA}
+	store := etcd.New(etcd.Config{Dir: storeDir, SocketDir: p.dir.Path(), Log: logging.Etcd(p.cfg.Log, p.die), Seed: definitions.Seed})
 	hooks := webhooks.New(webhooks.Config{
 		Socket:      p.dir.Path("webhooks.sock"),
 		Certificate: certs.WebhookCertificate,
@@ -53,11 +54,9 @@ func (p *Plane) stages() ([]supervisor.Stage, *lateChecks, error) {
 		Profiling:        p.cfg.Profiling,
 	})
 	objects := install.New(install.Config{
-		Client:        api.Client,
-		CRDs:          p.manifests.CRDs,
-		ConversionURL: capi.ConversionURL(webhookURL),
-		ConversionCA:  certs.ServerCA,
-		Roles:         append(ownRoles(), capi.Roles(p.manifests)...),
+		Client:      api.Client,
+		Definitions: definitions,
+		Roles:       append(ownRoles(), capi.Roles(p.manifests)...),
 	})
 	controllers := kubecontrollers.New(kubecontrollers.Config{Client: api.Client, Informers: api.Informers, SAKey: certs.ServiceAccountKey(), RootCA: certs.ServerCA})
 	clusterAPI := capi.New(capi.Config{

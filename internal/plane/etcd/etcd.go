@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.uber.org/zap"
 )
 
@@ -25,6 +27,8 @@ type Config struct {
 	Dir       string // the store itself
 	SocketDir string // for the sockets; short, and closed to others
 	Log       *zap.Logger
+	// Seed is called each time before the store is ready; it may put first content into it.
+	Seed func(context.Context, clientv3.KV) error
 }
 
 // Etcd is the store as a component of the plane.
@@ -67,6 +71,9 @@ func (e *Etcd) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
+	if err := e.seed(ctx, s); err != nil {
+		return fmt.Errorf("writing first content into the store: %w", err)
+	}
 	e.server = s
 	close(e.ready)
 	select {
@@ -77,6 +84,19 @@ func (e *Etcd) Run(ctx context.Context) error {
 	case <-s.Server.StopNotify():
 		return fmt.Errorf("the store stopped by itself")
 	}
+}
+
+func (e *Etcd) seed(ctx context.Context, s *embed.Etcd) error {
+	if e.cfg.Seed == nil {
+		return nil
+	}
+	c := v3client.New(s.Server)
+	defer c.Close() //nolint:errcheck // it has no connection of its own
+	err := e.cfg.Seed(ctx, c)
+	if ctx.Err() != nil {
+		return nil // asked to stop
+	}
+	return err
 }
 
 func (e *Etcd) embedConfig() *embed.Config {
@@ -93,6 +113,8 @@ func (e *Etcd) embedConfig() *embed.Config {
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(e.cfg.Log)
 	c.EnableGRPCGateway = false
+	// A single member waits for nobody's vote, but does wait for the election to time out.
+	c.TickMs, c.ElectionMs = 50, 250
 	c.QuotaBackendBytes = 4 << 30
 	// The API server compacts history itself. The raft log of a single member serves nobody
 	// but a restart, and every entry of it is held in memory.

@@ -2,8 +2,6 @@ package install
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,15 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/utils/ptr"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
 )
-
-// digestAnnotation records from what a definition was made, so that a restart need not even
-// decode the large schemas it already installed.
-const digestAnnotation = "polder.dev/manifest-digest"
 
 // nudgeAnnotation records the version at which a stuck definition was nudged.
 const nudgeAnnotation = "polder.dev/nudged-at"
@@ -34,15 +26,8 @@ const nudgeAnnotation = "polder.dev/nudged-at"
 // parallel is how many definitions are written at the same time.
 const parallel = 4
 
-// wanted is a definition with all that goes into it.
-type wanted struct {
-	manifests.CRD
-	conversion apiextensionsv1.CustomResourceConversion
-	digest     string
-}
-
 func (i *Install) crds(ctx context.Context) error {
-	ca, err := i.cfg.ConversionCA()
+	all, err := i.cfg.Definitions.wanted()
 	if err != nil {
 		return err
 	}
@@ -54,10 +39,6 @@ func (i *Install) crds(ctx context.Context) error {
 	have, err := list(ctx, c)
 	if err != nil {
 		return err
-	}
-	var all []wanted
-	for _, crd := range i.cfg.CRDs {
-		all = append(all, i.want(crd, ca))
 	}
 	missing, stuck := compare(all, have)
 	if err := putAll(ctx, c, missing); err != nil {
@@ -71,7 +52,7 @@ func (i *Install) crds(ctx context.Context) error {
 	if len(missing)+len(stuck) == 0 {
 		return nil
 	}
-	return i.awaitServed(ctx, i.cfg.CRDs)
+	return i.awaitServed(ctx, i.cfg.Definitions.CRDs)
 }
 
 // compare finds the definitions that are missing or out of date, and those, ours or not, that
@@ -90,21 +71,6 @@ func compare(want []wanted, have []apiextensionsv1.CustomResourceDefinition) (mi
 		}
 	}
 	return missing, stuck
-}
-
-func (i *Install) want(crd manifests.CRD, ca []byte) wanted {
-	sum := sha256.New()
-	for _, part := range [][]byte{[]byte(crd.SHA256), []byte(i.cfg.ConversionURL), ca} {
-		sum.Write(part)
-		sum.Write([]byte{0})
-	}
-	return wanted{CRD: crd, digest: hex.EncodeToString(sum.Sum(nil)), conversion: apiextensionsv1.CustomResourceConversion{
-		Strategy: apiextensionsv1.WebhookConverter,
-		Webhook: &apiextensionsv1.WebhookConversion{
-			ConversionReviewVersions: []string{"v1"},
-			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: ptr.To(i.cfg.ConversionURL), CABundle: ca},
-		},
-	}}
 }
 
 func list(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface) ([]apiextensionsv1.CustomResourceDefinition, error) {
@@ -153,16 +119,12 @@ func putAll(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionI
 // put creates or replaces one definition. It keeps labels and annotations that others added:
 // Cluster API records in them which stored objects it has migrated.
 func put(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, w wanted) error {
-	crd, err := w.Definition()
+	crd, err := w.definition()
 	if err != nil {
 		return err
 	}
-	crd.Spec.Conversion = &w.conversion
-	metav1.SetMetaDataAnnotation(&crd.ObjectMeta, digestAnnotation, w.digest)
 	fresh := crd.DeepCopy()
-	// Of a kind that has no objects yet there is nothing to migrate. Saying so saves Cluster API's
-	// migrator a look at each large definition, a second of the first start.
-	metav1.SetMetaDataAnnotation(&fresh.ObjectMeta, clusterv1.CRDMigrationObservedGenerationAnnotation, "1")
+	markMigrated(fresh)
 	if _, err := c.Create(ctx, fresh, metav1.CreateOptions{FieldManager: string(fieldOwner)}); !apierrors.IsAlreadyExists(err) {
 		return err
 	}

@@ -47,12 +47,12 @@ func TestCompare(t *testing.T) {
 }
 
 func TestWantChangesWithEachInput(t *testing.T) {
-	i := New(Config{ConversionURL: "u"})
-	base := i.want(manifests.CRD{SHA256: "a"}, []byte("ca"))
-	other := New(Config{ConversionURL: "v"})
+	d := Definitions{ConversionURL: "u"}
+	base := d.want(manifests.CRD{SHA256: "a"}, []byte("ca"))
+	other := Definitions{ConversionURL: "v"}
 	for name, w := range map[string]wanted{
-		"content":   i.want(manifests.CRD{SHA256: "b"}, []byte("ca")),
-		"authority": i.want(manifests.CRD{SHA256: "a"}, []byte("other")),
+		"content":   d.want(manifests.CRD{SHA256: "b"}, []byte("ca")),
+		"authority": d.want(manifests.CRD{SHA256: "a"}, []byte("other")),
 		"URL":       other.want(manifests.CRD{SHA256: "a"}, []byte("ca")),
 	} {
 		if w.digest == base.digest {

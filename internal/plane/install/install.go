@@ -8,17 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
 )
 
 // Config says what to install. All fields are needed.
 type Config struct {
-	Client        func(userAgent string) *rest.Config
-	CRDs          []manifests.CRD
-	ConversionURL string
-	ConversionCA  func() ([]byte, error)
-	Roles         []client.Object // of group rbac.authorization.k8s.io
+	Client      func(userAgent string) *rest.Config
+	Definitions Definitions
+	Roles       []client.Object // of group rbac.authorization.k8s.io
 }
 
 // Install is a component that is ready once everything is installed, and then only waits.
