@@ -44,13 +44,16 @@ $(manifests)/index.json: go.mod $(wildcard hack/capimanifests/*.go)
 	@go run ./hack/capimanifests "$$(go list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api)" $(call module_ver,sigs.k8s.io/cluster-api) $(manifests)
 
 .PHONY: generate
-generate: build ## Renew generated files
+generate: bin/controller-gen ## Renew generated files
+	@bin/controller-gen object paths=./api/...
+	@bin/controller-gen crd paths=./api/... output:crd:dir=config/crd
+	@$(MAKE) --no-print-directory build
 	@hack/generate
 
 .PHONY: verify
 verify: generate ## Check that generated files and go.mod are up to date
 	@go mod tidy -diff
-	@git diff --exit-code -- docs/reference || { echo 'Generated files are out of date; run: make generate, and commit the result.'; exit 1; }
+	@git diff --exit-code -- api config docs/reference || { echo 'Generated files are out of date; run: make generate, and commit the result.'; exit 1; }
 
 # The linter remembers findings by the path of the checkout they were found in, so each checkout has a cache of its own.
 .PHONY: lint
@@ -60,6 +63,9 @@ lint: bin/golangci-lint $(manifests)/index.json ## Check style and imports
 bin/golangci-lint: hack/tools/go.mod
 	@echo 'Compiling the linter; this takes minutes the first time.'
 	@cd hack/tools && go build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+bin/controller-gen: hack/tools/go.mod
+	@cd hack/tools && go build -o ../../$@ sigs.k8s.io/controller-tools/cmd/controller-gen
 
 .PHONY: test
 test: build bin/polderd-fault ## Run all tests but the long fault matrix

@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/polder-kaas/polder/config/crd"
 	"github.com/polder-kaas/polder/internal/logging"
 	"github.com/polder-kaas/polder/internal/plane/apiserver"
 	"github.com/polder-kaas/polder/internal/plane/capi"
@@ -30,7 +31,11 @@ func (p *Plane) stages() ([]supervisor.Stage, *lateChecks, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	definitions := install.Definitions{CRDs: p.manifests.CRDs, ConversionURL: capi.ConversionURL(webhookURL), ConversionCA: certs.ServerCA}
+	own, err := crd.All()
+	if err != nil {
+		return nil, nil, err
+	}
+	definitions := install.Definitions{CRDs: p.manifests.CRDs, ConversionURL: capi.ConversionURL(webhookURL), ConversionCA: certs.ServerCA, Own: own}
 	store := etcd.New(etcd.Config{Dir: storeDir, SocketDir: p.dir.Path(), Log: logging.Etcd(p.cfg.Log, p.die), Seed: definitions.Seed})
 	hooks := webhooks.New(webhooks.Config{
 		Socket:      p.dir.Path("webhooks.sock"),

@@ -40,7 +40,7 @@ func Open(path string, now Marker) (*Dir, error) {
 		return nil, err
 	}
 	d := &Dir{path: abs}
-	if d.lock, err = acquire(filepath.Join(abs, lockName)); err != nil {
+	if d.lock, err = acquire(abs); err != nil {
 		return nil, err
 	}
 	if err := checkMarker(abs, now); err != nil {

@@ -16,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/retry"
-
-	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
 )
 
 // nudgeAnnotation records the version at which a stuck definition was nudged.
@@ -52,7 +50,7 @@ func (i *Install) crds(ctx context.Context) error {
 	if len(missing)+len(stuck) == 0 {
 		return nil
 	}
-	return i.awaitServed(ctx, i.cfg.Definitions.CRDs)
+	return i.awaitServed(ctx, all)
 }
 
 // compare finds the definitions that are missing or out of date, and those, ours or not, that
@@ -66,7 +64,7 @@ func compare(want []wanted, have []apiextensionsv1.CustomResourceDefinition) (mi
 		}
 	}
 	for _, w := range want {
-		if digests[w.Name] != w.digest {
+		if digests[w.name()] != w.digest {
 			missing = append(missing, w)
 		}
 	}
@@ -147,19 +145,19 @@ func put(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInte
 
 // awaitServed waits until every kind can be listed. That is what matters, and it is cheaper
 // than reading the large definitions again and again for their conditions.
-func (i *Install) awaitServed(ctx context.Context, crds []manifests.CRD) error {
+func (i *Install) awaitServed(ctx context.Context, all []wanted) error {
 	client, err := metadata.NewForConfig(metadata.ConfigFor(i.cfg.Client("polder-install")))
 	if err != nil {
 		return err
 	}
-	for _, crd := range crds {
+	for _, w := range all {
 		var last error
 		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-			_, last = client.Resource(crd.Resource()).List(ctx, metav1.ListOptions{Limit: 1})
+			_, last = client.Resource(w.resource).List(ctx, metav1.ListOptions{Limit: 1})
 			return last == nil, nil
 		})
 		if err != nil {
-			return fmt.Errorf("waiting for %s to be served: %w: %w", crd.Name, err, last)
+			return fmt.Errorf("waiting for %s to be served: %w: %w", w.name(), err, last)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
 )
@@ -22,7 +23,7 @@ func TestCompare(t *testing.T) {
 	const accepted, established = apiextensionsv1.NamesAccepted, apiextensionsv1.Established
 	var want []wanted
 	for _, n := range []string{"same", "changed", "absent", "half"} {
-		want = append(want, wanted{CRD: manifests.CRD{Name: n}, digest: "new"})
+		want = append(want, wanted{resource: schema.GroupVersionResource{Resource: n}, digest: "new"})
 	}
 	missing, stuck := compare(want, []apiextensionsv1.CustomResourceDefinition{
 		crd("same", "new", accepted, established),
@@ -33,7 +34,7 @@ func TestCompare(t *testing.T) {
 	})
 	var gotMissing, gotStuck []string
 	for _, m := range missing {
-		gotMissing = append(gotMissing, m.Name)
+		gotMissing = append(gotMissing, m.name())
 	}
 	for _, s := range stuck {
 		gotStuck = append(gotStuck, s.Name)
@@ -48,12 +49,12 @@ func TestCompare(t *testing.T) {
 
 func TestWantChangesWithEachInput(t *testing.T) {
 	d := Definitions{ConversionURL: "u"}
-	base := d.want(manifests.CRD{SHA256: "a"}, []byte("ca"))
+	base := d.converted(manifests.CRD{SHA256: "a"}, []byte("ca"))
 	other := Definitions{ConversionURL: "v"}
 	for name, w := range map[string]wanted{
-		"content":   d.want(manifests.CRD{SHA256: "b"}, []byte("ca")),
-		"authority": d.want(manifests.CRD{SHA256: "a"}, []byte("other")),
-		"URL":       other.want(manifests.CRD{SHA256: "a"}, []byte("ca")),
+		"content":   d.converted(manifests.CRD{SHA256: "b"}, []byte("ca")),
+		"authority": d.converted(manifests.CRD{SHA256: "a"}, []byte("other")),
+		"URL":       other.converted(manifests.CRD{SHA256: "a"}, []byte("ca")),
 	} {
 		if w.digest == base.digest {
 			t.Errorf("another %s is not noticed", name)

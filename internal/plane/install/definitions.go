@@ -3,9 +3,12 @@ package install
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -16,56 +19,103 @@ import (
 // decode the large schemas it already installed.
 const digestAnnotation = "polder.dev/manifest-digest"
 
-// Definitions are the custom resource definitions of the plane. All fields are needed.
+// Definitions are the custom resource definitions of the plane.
 type Definitions struct {
-	CRDs          []manifests.CRD
-	ConversionURL string
-	ConversionCA  func() ([]byte, error)
+	CRDs          []manifests.CRD        // Cluster API's, converted by webhook
+	ConversionURL string                 // of that webhook
+	ConversionCA  func() ([]byte, error) // and its authority
+	Own           []*apiextensionsv1.CustomResourceDefinition
 }
 
-// wanted is a definition with all that goes into it.
+// wanted is one definition; load makes it, with all that goes into it.
 type wanted struct {
-	manifests.CRD
-	conversion apiextensionsv1.CustomResourceConversion
-	digest     string
+	resource schema.GroupVersionResource
+	digest   string
+	load     func() (*apiextensionsv1.CustomResourceDefinition, error)
 }
 
-func (d Definitions) wanted() ([]wanted, error) {
-	ca, err := d.ConversionCA()
+func (w wanted) name() string { return w.resource.GroupResource().String() }
+
+// definition is w as it is written.
+func (w wanted) definition() (*apiextensionsv1.CustomResourceDefinition, error) {
+	crd, err := w.load()
 	if err != nil {
 		return nil, err
 	}
+	metav1.SetMetaDataAnnotation(&crd.ObjectMeta, digestAnnotation, w.digest)
+	return crd, nil
+}
+
+func (d Definitions) wanted() ([]wanted, error) {
 	var all []wanted
-	for _, crd := range d.CRDs {
-		all = append(all, d.want(crd, ca))
+	if len(d.CRDs) > 0 {
+		ca, err := d.ConversionCA()
+		if err != nil {
+			return nil, err
+		}
+		for _, crd := range d.CRDs {
+			all = append(all, d.converted(crd, ca))
+		}
+	}
+	for _, crd := range d.Own {
+		w, err := own(crd)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, w)
 	}
 	return all, nil
 }
 
-func (d Definitions) want(crd manifests.CRD, ca []byte) wanted {
-	sum := sha256.New()
-	for _, part := range [][]byte{[]byte(crd.SHA256), []byte(d.ConversionURL), ca} {
-		sum.Write(part)
-		sum.Write([]byte{0})
-	}
-	return wanted{CRD: crd, digest: hex.EncodeToString(sum.Sum(nil)), conversion: apiextensionsv1.CustomResourceConversion{
+func (d Definitions) converted(crd manifests.CRD, ca []byte) wanted {
+	conversion := apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
 		Webhook: &apiextensionsv1.WebhookConversion{
 			ConversionReviewVersions: []string{"v1"},
 			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: ptr.To(d.ConversionURL), CABundle: ca},
 		},
-	}}
+	}
+	return wanted{
+		resource: crd.Resource(),
+		digest:   digest([]byte(crd.SHA256), []byte(d.ConversionURL), ca),
+		load: func() (*apiextensionsv1.CustomResourceDefinition, error) {
+			c, err := crd.Definition()
+			if err != nil {
+				return nil, err
+			}
+			c.Spec.Conversion = &conversion
+			return c, nil
+		},
+	}
 }
 
-// definition is w as it is written.
-func (w wanted) definition() (*apiextensionsv1.CustomResourceDefinition, error) {
-	crd, err := w.Definition()
+func own(crd *apiextensionsv1.CustomResourceDefinition) (wanted, error) {
+	b, err := json.Marshal(crd)
 	if err != nil {
-		return nil, err
+		return wanted{}, fmt.Errorf("reading CRD %s: %w", crd.Name, err)
 	}
-	crd.Spec.Conversion = &w.conversion
-	metav1.SetMetaDataAnnotation(&crd.ObjectMeta, digestAnnotation, w.digest)
-	return crd, nil
+	w := wanted{
+		resource: schema.GroupVersionResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural},
+		digest:   digest(b),
+		load: func() (*apiextensionsv1.CustomResourceDefinition, error) {
+			return crd.DeepCopy(), nil
+		},
+	}
+	for _, v := range crd.Spec.Versions {
+		if v.Storage {
+			w.resource.Version = v.Name
+		}
+	}
+	return w, nil
+}
+
+func digest(parts ...[]byte) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		sum.Write(part)
+		sum.Write([]byte{0})
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // markMigrated is for a kind that has no objects yet: there is nothing to migrate. Saying so saves
