@@ -1,4 +1,5 @@
-// Command polderd is Polder's whole management plane in one process.
+// Command polderd is Polder's whole management plane in one process. Called by another name, it
+// is one of the programs local clusters are made of.
 package main
 
 import (
@@ -11,11 +12,15 @@ import (
 
 	"github.com/polder-kaas/polder/internal/daemon"
 	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/provider/local/component"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if run := component.Called(os.Args); run != nil {
+		os.Exit(run(ctx))
+	}
 	err := daemon.Command().ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "polderd:", err)

@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/polder-kaas/polder/config/crd"
+	"github.com/polder-kaas/polder/internal/buildinfo"
 	"github.com/polder-kaas/polder/internal/logging"
 	"github.com/polder-kaas/polder/internal/plane/apiserver"
 	"github.com/polder-kaas/polder/internal/plane/capi"
@@ -18,6 +20,7 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/pki"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
 	"github.com/polder-kaas/polder/internal/plane/webhooks"
+	"github.com/polder-kaas/polder/internal/provider/local"
 )
 
 // webhookURL is where webhooks are registered; only the API server's own dialer knows the host.
@@ -61,7 +64,7 @@ func (p *Plane) stages() ([]supervisor.Stage, *lateChecks, error) {
 	objects := install.New(install.Config{
 		Client:      api.Client,
 		Definitions: definitions,
-		Roles:       append(ownRoles(), capi.Roles(p.manifests)...),
+		Roles:       slices.Concat(ownRoles(), capi.Roles(p.manifests), local.Roles()),
 	})
 	controllers := kubecontrollers.New(kubecontrollers.Config{Client: api.Client, Informers: api.Informers, SAKey: certs.ServiceAccountKey(), RootCA: certs.ServerCA})
 	clusterAPI := capi.New(capi.Config{
@@ -70,11 +73,12 @@ func (p *Plane) stages() ([]supervisor.Stage, *lateChecks, error) {
 		Manifests:   p.manifests,
 		Concurrency: p.cfg.Concurrency,
 	})
-	return []supervisor.Stage{{certs}, {store, hooks}, {api}, {objects}, {controllers, clusterAPI}}, checks, nil
+	localProvider := local.New(local.Config{Client: api.Client, DataDir: p.dir.Path(), Kubernetes: buildinfo.Get().Kubernetes, Concurrency: p.cfg.Concurrency})
+	return []supervisor.Stage{{certs}, {store, hooks}, {api}, {objects}, {controllers, clusterAPI, localProvider}}, checks, nil
 }
 
 // componentNames are the lines of /readyz, in the order components start.
-var componentNames = []string{"certificates", "etcd", "webhooks", "apiserver", "crds", "kube-controllers", "cluster-api"}
+var componentNames = []string{"certificates", "etcd", "webhooks", "apiserver", "crds", "kube-controllers", "cluster-api", "provider-local"}
 
 func (p *Plane) certificates(storeExists bool) (*pki.PKI, error) {
 	names := p.cfg.TLSNames

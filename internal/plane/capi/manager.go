@@ -30,6 +30,8 @@ import (
 const (
 	workloadQPS   = 20
 	workloadBurst = 30
+	// workloadRetry is how soon a workload cluster that could not be reached is tried again.
+	workloadRetry = 2 * time.Second
 )
 
 // managerKind is what distinguishes one of the three managers.
@@ -123,6 +125,10 @@ func (m *manager) workloadClusters(ctx context.Context) (secrets client.Client, 
 	clusters, err = clustercache.SetupWithManager(ctx, m, clustercache.Options{
 		SecretClient: secrets, Cache: r.cache(), Client: r.client(m.kind.agent, workloadQPS, workloadBurst),
 	}, m.options())
+	// A new cluster's API comes up within seconds; the default is to look again after half a minute.
+	if c, ok := clusters.(interface{ SetConnectionCreationRetryInterval(time.Duration) }); ok {
+		c.SetConnectionCreationRetryInterval(workloadRetry)
+	}
 	return secrets, clusters, err
 }
 

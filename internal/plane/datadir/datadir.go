@@ -18,7 +18,7 @@ import (
 const maxSocketPath = 107
 
 // longestSocket is the longest socket name any component makes in the directory.
-const longestSocket = "etcd-peer.sock"
+const longestSocket = "local/0123456789ab/host.sock"
 
 // Dir is a data directory held by this process.
 type Dir struct {

@@ -1,0 +1,251 @@
+package balancer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFewestConnectionsFirst(t *testing.T) {
+	b := New(Config{})
+	at := serve(t, b)
+	x, y, z := echo(t), echo(t), echo(t)
+	b.SetReady(x, y, z, x)
+	open := map[string][]client{}
+	for range 6 {
+		c := dial(t, at)
+		address := c.line(t)
+		open[address] = append(open[address], c)
+	}
+	want := State{Ready: []Backend{{x, 2}, {y, 2}, {z, 2}}}
+	if diff := cmp.Diff(want, b.State()); diff != "" {
+		t.Fatalf("State() (-want +got):\n%s", diff)
+	}
+	for _, c := range open[y] {
+		c.Close()
+	}
+	eventually(t, "connections of the second backend are gone", func() bool { return slices.Equal(load(b), []int{2, 0, 2}) })
+	for range 2 {
+		if got := dial(t, at).line(t); got != y {
+			t.Errorf("connected to %s although %s has fewer connections", got, y)
+		}
+	}
+}
+
+func TestTiesRotate(t *testing.T) {
+	b := New(Config{})
+	at := serve(t, b)
+	ready := []string{echo(t), echo(t), echo(t)}
+	b.SetReady(ready...)
+	var got []string
+	for range 6 {
+		c := dial(t, at)
+		got = append(got, c.line(t))
+		c.Close()
+		eventually(t, "all backends are idle", func() bool { return slices.Equal(load(b), []int{0, 0, 0}) })
+	}
+	if diff := cmp.Diff(append(ready, ready...), got); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
+func TestRemovalCuts(t *testing.T) {
+	b := New(Config{})
+	at := serve(t, b)
+	ended := make(chan error, 2)
+	gone := server(t, func(c *net.TCPConn) {
+		io.WriteString(c, "gone\n")
+		_, err := c.Read(make([]byte, 1))
+		ended <- err
+	})
+	b.SetReady(gone)
+	victim := dial(t, at)
+	victim.line(t)
+	stays := echo(t)
+	b.SetReady(stays, gone)
+	other := dial(t, at)
+	if got := other.line(t); got != stays {
+		t.Fatalf("connected to %s, want %s", got, stays)
+	}
+	b.SetReady(stays)
+	if _, err := victim.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the client of the removed backend sees %v", err)
+	}
+	if err := <-ended; !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the removed backend sees %v", err)
+	}
+	other.checkEcho(t)
+}
+
+func TestDrainingKeepsWhatItHas(t *testing.T) {
+	b := New(Config{})
+	at := serve(t, b)
+	leaving, stays := echo(t), echo(t)
+	b.SetReady(leaving)
+	old := dial(t, at)
+	old.line(t)
+	b.Set([]string{stays}, []string{leaving})
+	for range 3 {
+		if got := dial(t, at).line(t); got != stays {
+			t.Errorf("a new connection went to %s, which is draining", got)
+		}
+	}
+	old.checkEcho(t)
+	if diff := cmp.Diff([]Backend{{leaving, 1}}, b.State().Draining); diff != "" {
+		t.Errorf("draining (-want +got):\n%s", diff)
+	}
+	b.Set([]string{stays}, nil)
+	if _, err := old.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("after draining the old client sees %v", err)
+	}
+}
+
+func TestFailingBackendIsSkipped(t *testing.T) {
+	b := New(Config{})
+	at := serve(t, b)
+	alive := echo(t)
+	b.SetReady(unused(t), alive, unused(t))
+	for range 5 {
+		if got := dial(t, at).line(t); got != alive {
+			t.Errorf("connected to %s", got)
+		}
+	}
+	if diff := cmp.Diff([]int{0, 5, 0}, load(b)); diff != "" {
+		t.Errorf("load (-want +got):\n%s", diff)
+	}
+}
+
+func TestHalfClose(t *testing.T) {
+	t.Run("client ends first", func(t *testing.T) {
+		b := New(Config{})
+		dialled := make(chan net.Conn, 1)
+		plain := b.dial
+		b.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := plain(ctx, network, address)
+			dialled <- c
+			return c, err
+		}
+		at := serve(t, b)
+		b.SetReady(server(t, func(c *net.TCPConn) {
+			all, err := io.ReadAll(c)
+			if err != nil {
+				t.Errorf("the backend sees %v", err)
+			}
+			io.WriteString(c, strings.ToUpper(string(all)))
+		}))
+		c := dial(t, at)
+		io.WriteString(c, "question")
+		c.CloseWrite()
+		got, err := io.ReadAll(c)
+		if string(got) != "QUESTION" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		c.Close()
+		eventually(t, "the connection is gone", func() bool { return slices.Equal(load(b), []int{0}) })
+		if _, err := (<-dialled).Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("the connection to the backend was ended but not closed: %v", err)
+		}
+	})
+	t.Run("backend ends first", func(t *testing.T) {
+		b := New(Config{})
+		at := serve(t, b)
+		rest := make(chan string, 1)
+		b.SetReady(server(t, func(c *net.TCPConn) {
+			io.WriteString(c, "answer")
+			c.CloseWrite()
+			all, err := io.ReadAll(c)
+			if err != nil {
+				t.Errorf("the backend sees %v", err)
+			}
+			rest <- string(all)
+		}))
+		c := dial(t, at)
+		got, err := io.ReadAll(c)
+		if string(got) != "answer" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		io.WriteString(c, "thanks")
+		c.CloseWrite()
+		if got := <-rest; got != "thanks" {
+			t.Errorf("the backend got %q", got)
+		}
+	})
+}
+
+func TestResetIsPassedOn(t *testing.T) {
+	b := New(Config{})
+	at := serve(t, b)
+	b.SetReady(server(t, func(c *net.TCPConn) {
+		io.WriteString(c, "hello\n")
+		c.Read(make([]byte, 1))
+		c.SetLinger(0)
+	}))
+	c := dial(t, at)
+	c.line(t)
+	io.WriteString(c, "x")
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the client sees %v", err)
+	}
+}
+
+func TestServeLeavesNothingBehind(t *testing.T) {
+	b := New(Config{})
+	var refuse atomic.Bool
+	plain := b.dial
+	b.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if refuse.Load() {
+			return nil, syscall.ECONNREFUSED
+		}
+		return plain(ctx, network, address)
+	}
+	l := listen(t)
+	stop := start(t, b, l)
+	at := l.Addr().String()
+	b.SetReady(server(t, func(c *net.TCPConn) { // never reads, never ends by itself
+		io.WriteString(c, "stuck\n")
+		<-t.Context().Done()
+	}))
+	idle, half := dial(t, at), dial(t, at)
+	idle.line(t)
+	half.line(t)
+	half.CloseWrite()
+	refuse.Store(true)
+	waiting := dial(t, at)
+	eventually(t, "one waits", func() bool { return b.State().Waiting == 1 })
+	stop()
+	for name, c := range map[string]client{"idle": idle, "half closed": half, "waiting": waiting} {
+		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("the %s connection is still open: %v", name, err)
+		}
+	}
+	if c, err := net.Dial("tcp", at); err == nil {
+		c.Close()
+		t.Error("the listener is still open")
+	}
+	if diff := cmp.Diff([]int{0}, load(b)); diff != "" {
+		t.Errorf("load (-want +got):\n%s", diff)
+	}
+	// Each goroutine has said that it is done, but may be a few instructions from its end.
+	eventually(t, "no goroutine is left", func() bool { return !slices.ContainsFunc(stacks(), ours) })
+}
+
+// stacks are the stacks of all goroutines.
+func stacks() []string {
+	buf := make([]byte, 1<<20)
+	return strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
+}
+
+// ours tells goroutines of the balancer from those of the test.
+func ours(stack string) bool {
+	return strings.Contains(stack, "/balancer.(*Balancer)") || strings.Contains(stack, "/balancer.relay")
+}

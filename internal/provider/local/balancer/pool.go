@@ -1,0 +1,136 @@
+package balancer
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// pool is the ready set and who uses it.
+type pool struct {
+	mu       sync.Mutex
+	ready    []*backend
+	draining []*backend    // keep what they have and get nothing new
+	next     int           // where the search for the least busy begins, so that ties rotate
+	changed  chan struct{} // closed and renewed by each replace
+	waiting  int
+}
+
+// backend is one stay of an address in the ready set. An address that leaves and comes back is
+// a new backend, so claims on the old one stay cut.
+type backend struct {
+	address string
+	claims  map[*claim]struct{}
+}
+
+// claim is the hold of one connection on a backend, from before the dial to the end. As it is
+// known to the pool before there is anything to cut, no dial can slip past a removal.
+type claim struct {
+	on  *backend
+	cut context.CancelFunc
+}
+
+func newPool() *pool { return &pool{changed: make(chan struct{})} }
+
+// claim takes the least busy backend that is not among tried; cut will be called, once or more,
+// when that backend leaves the set. If there is none, changed closes when the set is replaced.
+func (p *pool) claim(tried map[*backend]bool, cut context.CancelFunc) (c *claim, changed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	best := -1
+	for i := range p.ready {
+		i = (p.next + i) % len(p.ready)
+		if tried[p.ready[i]] {
+			continue
+		}
+		if best < 0 || len(p.ready[i].claims) < len(p.ready[best].claims) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return nil, p.changed
+	}
+	p.next = best + 1
+	c = &claim{on: p.ready[best], cut: cut}
+	c.on.claims[c] = struct{}{}
+	return c, nil
+}
+
+// release ends a claim.
+func (p *pool) release(c *claim) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(c.on.claims, c)
+	c.cut()
+}
+
+// replace makes addresses the ready set and cuts the claims on what is in neither set any more.
+func (p *pool) replace(addresses, draining []string) (added, removed []string, cut int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := map[string]*backend{}
+	for _, b := range slices.Concat(p.draining, p.ready) {
+		known[b.address] = b
+	}
+	was := p.ready
+	gone := slices.Concat(p.ready, p.draining)
+	p.ready, p.draining = nil, nil
+	for _, a := range unique(addresses) {
+		if known[a] == nil {
+			known[a] = &backend{address: a, claims: map[*claim]struct{}{}}
+		}
+		if !slices.Contains(was, known[a]) {
+			added = append(added, a)
+		}
+		p.ready = append(p.ready, known[a])
+	}
+	for _, a := range unique(draining) {
+		if b := known[a]; b != nil && !slices.Contains(p.ready, b) {
+			p.draining = append(p.draining, b)
+		}
+	}
+	for _, b := range gone {
+		if slices.Contains(was, b) && !slices.Contains(p.ready, b) {
+			removed = append(removed, b.address)
+		}
+		if slices.Contains(p.ready, b) || slices.Contains(p.draining, b) {
+			continue
+		}
+		for c := range b.claims {
+			c.cut()
+			cut++
+		}
+	}
+	close(p.changed)
+	p.changed = make(chan struct{})
+	return added, removed, cut
+}
+
+func unique(all []string) (out []string) {
+	for _, a := range all {
+		if !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// wait counts one who waits more (1) or less (-1).
+func (p *pool) wait(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting += n
+}
+
+func (p *pool) state() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := State{Waiting: p.waiting}
+	for _, b := range p.ready {
+		s.Ready = append(s.Ready, Backend{Address: b.address, Connections: len(b.claims)})
+	}
+	for _, b := range p.draining {
+		s.Draining = append(s.Draining, Backend{Address: b.address, Connections: len(b.claims)})
+	}
+	return s
+}

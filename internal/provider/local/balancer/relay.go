@@ -1,0 +1,68 @@
+package balancer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// bufferSize is what each direction of a connection costs in memory, busy or silent.
+const bufferSize = 8 << 10
+
+// errNoHalfClose ends a relay to a connection that cannot be told of an end of data.
+var errNoHalfClose = errors.New("connection cannot be closed in one direction")
+
+// relay copies in both directions until both have ended, one has failed, or ctx ends, and
+// closes both connections. When it returns nothing of it runs any more.
+func relay(ctx context.Context, client, server net.Conn) {
+	ctx, cut := context.WithCancel(ctx)
+	defer cut()
+	aborted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { // runs at once if ctx has ended before we got here
+		defer close(aborted)
+		abort(client)
+		abort(server)
+	})
+	var ended atomic.Int32
+	direction := func(to, from net.Conn) {
+		err := stream(to, from)
+		if first := ended.Add(1) == 1; first && err != nil {
+			cut() // the other direction may be silent and would never notice
+		}
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { direction(server, client) })
+	direction(client, server)
+	wg.Wait()
+	if !stop() {
+		<-aborted
+	}
+	_, _ = client.Close(), server.Close()
+}
+
+// stream copies until from ends and then tells to, which may go on sending.
+func stream(to, from net.Conn) error {
+	// The bare Reader and Writer keep io from using splice(2), which would hold two file
+	// descriptors for each direction even of a silent connection.
+	_, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, bufferSize))
+	if err != nil {
+		return err
+	}
+	half, ok := to.(interface{ CloseWrite() error })
+	if !ok {
+		return errNoHalfClose
+	}
+	return half.CloseWrite()
+}
+
+// abort closes conn with a reset and drops what is still to be sent: the other end learns at
+// once that the stream is not whole, and nothing lingers in the kernel for one that does not read.
+func abort(conn net.Conn) {
+	if c, ok := conn.(interface{ SetLinger(sec int) error }); ok {
+		_ = c.SetLinger(0)
+	}
+	_ = conn.Close()
+}

@@ -1,0 +1,33 @@
+//go:build fault
+
+package boot
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+)
+
+// interrupt kills the process after the step that the file "interrupt", beside the cluster's
+// machines, names; once per machine and step. "*" names every step.
+func interrupt(dir hostapi.MachineDir, step string) error {
+	b, err := os.ReadFile(filepath.Join(string(dir), "..", "..", "interrupt"))
+	if err != nil {
+		return nil
+	}
+	if want := strings.TrimSpace(string(b)); want != "*" && want != step {
+		return nil
+	}
+	mark := filepath.Join(string(dir), "interrupted-after-"+step)
+	if _, err := os.Stat(mark); err == nil {
+		return nil
+	}
+	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+		return err
+	}
+	return unix.Kill(os.Getpid(), unix.SIGKILL)
+}

@@ -1,0 +1,70 @@
+package boot
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/kubernetes/cmd/kubeadm/app/constants"
+	"k8s.io/kubernetes/cmd/kubeadm/app/phases/markcontrolplane"
+	"k8s.io/kubernetes/cmd/kubeadm/app/phases/patchnode"
+)
+
+// Limits of waiting; the host starts another attempt after them.
+const (
+	controlPlaneTimeout = 3 * time.Minute
+	nodeTimeout         = 2 * time.Minute
+	pollInterval        = 100 * time.Millisecond
+)
+
+// awaitControlPlane waits for the machine's own API server, not for one behind the endpoint.
+func awaitControlPlane(ctx context.Context, m *machine) error {
+	cfg, err := clientcmd.BuildConfigFromFlags("", m.dir.Files(constants.KubernetesDir, constants.KubeletKubeConfigFileName))
+	if err != nil {
+		return err
+	}
+	cfg.Host = fmt.Sprintf("https://%s:%d", m.address, m.kubeadm.config.LocalAPIEndpoint.BindPort)
+	cfg.Timeout = 5 * time.Second
+	c, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, controlPlaneTimeout, true, func(ctx context.Context) (bool, error) {
+		_, last = c.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("the machine's API server did not become ready: %w", last)
+	}
+	return nil
+}
+
+// markControlPlane waits until the host has registered the node, then gives it the labels and
+// taints of a control plane.
+func markControlPlane(ctx context.Context, m *machine) error {
+	c, err := m.admin()
+	if err != nil {
+		return err
+	}
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, nodeTimeout, true, func(ctx context.Context) (bool, error) {
+		_, err := c.CoreV1().Nodes().Get(ctx, m.Node, metav1.GetOptions{})
+		if apierrors.IsForbidden(err) {
+			return false, err
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for node %s: %w", m.Node, err)
+	}
+	r := m.kubeadm.config.NodeRegistration
+	if err := patchnode.AnnotateCRISocket(c, m.Node, r.CRISocket); err != nil {
+		return err
+	}
+	return markcontrolplane.MarkControlPlane(c, m.Node, r.Taints)
+}

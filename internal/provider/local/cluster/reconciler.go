@@ -1,0 +1,114 @@
+// Package cluster reconciles LocalClusters: it chooses their addresses and keeps their hosts
+// running.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/cluster-api/util/finalizers"
+	"sigs.k8s.io/cluster-api/util/patch"
+	"sigs.k8s.io/cluster-api/util/paused"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
+	"github.com/polder-kaas/polder/internal/provider/local/launch"
+	"github.com/polder-kaas/polder/internal/provider/local/watch"
+	"github.com/polder-kaas/polder/internal/reconcile"
+)
+
+// Reconciler keeps a host for each LocalCluster.
+type Reconciler struct {
+	Client   client.Client
+	Hosts    launch.Launcher
+	Watcher  *watch.Watcher
+	restarts restarts
+}
+
+// owned are the conditions this controller alone sets.
+var owned = patch.WithOwnedConditions{Conditions: []string{infrav1.ReadyCondition, infrav1.HostRunningCondition, clusterv1.PausedCondition}}
+
+// scope is what one run works on.
+type scope struct {
+	local *infrav1.LocalCluster
+	owner *clusterv1.Cluster
+}
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
+	gvk := infrav1.GroupVersion.WithKind("LocalCluster")
+	return ctrl.NewControllerManagedBy(mgr).Named("localcluster").
+		For(&infrav1.LocalCluster{}).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(util.ClusterToInfrastructureMapFunc(ctx, gvk, mgr.GetClient(), &infrav1.LocalCluster{}))).
+		WatchesRawSource(source.TypedChannel(r.Watcher.Clusters, &handler.TypedEnqueueRequestForObject[*infrav1.LocalCluster]{})).
+		WithOptions(o).
+		Complete(r)
+}
+
+// Reconcile brings one LocalCluster a step further.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.Result, err error) {
+	s := &scope{local: &infrav1.LocalCluster{}}
+	if err := r.Client.Get(ctx, req.NamespacedName, s.local); err != nil {
+		return res, client.IgnoreNotFound(err)
+	}
+	if added, err := finalizers.EnsureFinalizer(ctx, r.Client, s.local, infrav1.ClusterFinalizer); err != nil || added {
+		return res, err
+	}
+	if s.owner, err = util.GetOwnerCluster(ctx, r.Client, s.local.ObjectMeta); err != nil {
+		return res, client.IgnoreNotFound(err)
+	}
+	if s.owner == nil && s.local.DeletionTimestamp.IsZero() {
+		return res, nil // Cluster API will set the owner; a watch tells
+	}
+	if is, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, s.owner, s.local); err != nil || is || requeue {
+		return res, err
+	}
+	before, err := patch.NewHelper(s.local, r.Client)
+	if err != nil {
+		return res, err
+	}
+	defer func() {
+		summarize(s.local)
+		err = errors.Join(err, client.IgnoreNotFound(before.Patch(ctx, s.local, owned)))
+	}()
+	if !s.local.DeletionTimestamp.IsZero() {
+		return reconcile.Run(ctx, s, r.removeHost)
+	}
+	return reconcile.Run(ctx, s, supported, r.addresses, r.host, provisioned)
+}
+
+func summarize(c *infrav1.LocalCluster) {
+	conditions.Set(c, reconcile.Summary(c.Status.Conditions, infrav1.ReadyCondition, c.Generation, infrav1.HostRunningCondition))
+}
+
+// running sets the one condition that is not computed.
+func (s *scope) running(status metav1.ConditionStatus, reason, message string) {
+	conditions.Set(s.local, metav1.Condition{Type: infrav1.HostRunningCondition, Status: status, Reason: reason, Message: message, ObservedGeneration: s.local.Generation})
+}
+
+// removeHost ends the host with all that is left in it. Cluster API deletes machines before their
+// cluster, so that is little.
+func (r *Reconciler) removeHost(ctx context.Context, s *scope) error {
+	s.running(metav1.ConditionFalse, infrav1.HostDeletingReason, "")
+	uid := string(s.local.UID)
+	r.Watcher.Forget(uid)
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
+	if err := r.Hosts.Remove(ctx, uid); err != nil {
+		return err
+	}
+	controllerutil.RemoveFinalizer(s.local, infrav1.ClusterFinalizer)
+	return nil
+}
+
+const removeTimeout = 20 * time.Second

@@ -1,0 +1,72 @@
+// Package component makes polderd a binary of many names: called by one of them, it is that
+// program. A local cluster's host, the boot of a machine and its static pods are processes of it,
+// so nothing needs to be installed.
+package component
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	"k8s.io/component-base/cli"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+
+	"github.com/polder-kaas/polder/internal/buildinfo"
+	"github.com/polder-kaas/polder/internal/logging"
+	"github.com/polder-kaas/polder/internal/provider/local/boot"
+	"github.com/polder-kaas/polder/internal/provider/local/host"
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/provider/local/kubeversion"
+	"github.com/polder-kaas/polder/internal/provider/local/launch"
+)
+
+// Program runs until ctx ends or its work is done, and returns an exit code.
+type Program func(ctx context.Context) int
+
+// Called is the program that argv[0] names, or nil if it is polderd itself. Those of others read
+// their arguments from os.Args and handle signals themselves, as the originals do.
+func Called(argv []string) Program {
+	return map[string]Program{
+		"etcd":                    func(context.Context) int { etcdmain.Main(argv); return 0 },
+		"kube-apiserver":          func(context.Context) int { return cli.Run(apiserver.NewAPIServerCommand()) },
+		"kube-controller-manager": func(context.Context) int { return cli.Run(controllermanager.NewControllerManagerCommand()) },
+		"kube-scheduler":          func(context.Context) int { return cli.Run(scheduler.NewSchedulerCommand()) },
+		launch.Program:            onDirectory(argv, runHost),
+		host.BootProgram:          onDirectory(argv, func(ctx context.Context, dir string) error { return boot.Run(ctx, hostapi.MachineDir(dir)) }),
+	}[filepath.Base(argv[0])]
+}
+
+func onDirectory(argv []string, run func(context.Context, string) error) Program {
+	return func(ctx context.Context) int {
+		err := fmt.Errorf("usage: %s DIRECTORY", argv[0])
+		if len(argv) == 2 {
+			err = run(ctx, argv[1])
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", argv[0], err)
+			return 1
+		}
+		return 0
+	}
+}
+
+func runHost(ctx context.Context, dir string) error {
+	log, err := logging.New(logging.Options{Out: os.Stderr, Level: "info", Format: logging.FormatJSON})
+	if err != nil {
+		return err
+	}
+	logging.Install(log, func(message string) { log.Error("a library wants to end the host", "reason", message) })
+	versions, err := kubeversion.Of(buildinfo.Get().Kubernetes)
+	if err != nil {
+		return err
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return host.Run(ctx, host.Config{Dir: hostapi.Dir(dir), Binary: binary, Versions: versions, Log: log})
+}

@@ -1,0 +1,58 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/polder-kaas/polder/internal/atomicfile"
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+)
+
+// firstMachine is the place of the first machine in the block; before it is the endpoint.
+const firstMachine = 11
+
+// address is the machine's: the one it has, or a free one of the cluster's block.
+func (h *Host) address(dir hostapi.MachineDir) (netip.Addr, error) {
+	b, err := os.ReadFile(dir.AddressFile())
+	if err == nil {
+		return netip.ParseAddr(strings.TrimSpace(string(b)))
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return netip.Addr{}, err
+	}
+	used := map[netip.Addr]bool{}
+	for _, m := range h.list() {
+		used[m.address] = true
+	}
+	a, err := freeAddress(h.cluster.Addresses, used)
+	if err != nil {
+		return a, err
+	}
+	return a, atomicfile.Write(dir.AddressFile(), []byte(a.String()+"\n"), 0o600)
+}
+
+// freeAddress is the first after the highest that is used, so that one just given back is not
+// taken again at once; only when the end of the block is reached the gaps are filled.
+func freeAddress(block netip.Prefix, used map[netip.Addr]bool) (netip.Addr, error) {
+	first := block.Masked().Addr()
+	for range firstMachine {
+		first = first.Next()
+	}
+	next := first
+	for a := range used {
+		if !a.Less(next) {
+			next = a.Next()
+		}
+	}
+	for _, from := range []netip.Addr{next, first} {
+		for a := from; block.Contains(a) && block.Contains(a.Next()); a = a.Next() {
+			if !used[a] {
+				return a, nil
+			}
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("no address of %s is free", block)
+}

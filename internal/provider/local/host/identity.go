@@ -1,0 +1,159 @@
+package host
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/keyutil"
+	"k8s.io/utils/ptr"
+)
+
+// certificateLife is that of certificates made here. They are made anew with each start of the
+// host, and of a client long before they end.
+const certificateLife = 365 * 24 * time.Hour
+
+// errNoAuthority means that no machine has the cluster's authority yet.
+var errNoAuthority = errors.New("no machine has the cluster's authority yet")
+
+// authority is the cluster's own, which every control-plane machine has on its disk.
+type authority struct {
+	pem  []byte
+	cert *x509.Certificate
+	key  any
+}
+
+func (h *Host) authority() (*authority, error) {
+	err := errNoAuthority
+	for _, m := range h.list() {
+		if !m.spec.ControlPlane {
+			continue
+		}
+		var a *authority
+		if a, err = readAuthority(m.dir.Files("/etc/kubernetes/pki/ca.crt"), m.dir.Files("/etc/kubernetes/pki/ca.key")); err == nil {
+			return a, nil
+		}
+	}
+	return nil, err
+}
+
+func readAuthority(certFile, keyFile string) (*authority, error) {
+	cert, err := os.ReadFile(certFile)
+	if err != nil {
+		return nil, errors.Join(errNoAuthority, err)
+	}
+	block, _ := pem.Decode(cert)
+	if block == nil {
+		return nil, fmt.Errorf("%s holds no certificate", certFile)
+	}
+	a := &authority{pem: cert}
+	if a.cert, err = x509.ParseCertificate(block.Bytes); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", certFile, err)
+	}
+	key, err := os.ReadFile(keyFile)
+	if err != nil {
+		return nil, errors.Join(errNoAuthority, err)
+	}
+	if a.key, err = keyutil.ParsePrivateKeyPEM(key); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", keyFile, err)
+	}
+	return a, nil
+}
+
+func (a *authority) sign(template *x509.Certificate) (cert, key []byte, err error) {
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
+		return nil, nil, err
+	}
+	now := time.Now()
+	template.NotBefore, template.NotAfter = now.Add(-5*time.Minute), now.Add(certificateLife)
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, k.Public(), a.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	if key, err = keyutil.MarshalPrivateKeyToPEM(k); err != nil {
+		return nil, nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key, nil
+}
+
+// servingCertificate is for a kubelet's port.
+func (h *Host) servingCertificate(names []string, address netip.Addr) (cert, key []byte, err error) {
+	a, err := h.authority()
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.sign(&x509.Certificate{
+		Subject:  pkix.Name{CommonName: "system:node:" + names[0], Organization: []string{"system:nodes"}},
+		DNSNames: names, IPAddresses: []net.IP{address.AsSlice()}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+}
+
+// adminConfig reaches the cluster through its endpoint with the rights of its administrators.
+func (h *Host) adminConfig() (*rest.Config, error) {
+	a, err := h.authority()
+	if err != nil {
+		return nil, err
+	}
+	cert, key, err := a.sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: "polder:local-host", Organization: []string{"kubeadm:cluster-admins"}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Config{
+		Host: "https://" + h.cluster.Endpoint().String(), UserAgent: "polder-local-host", QPS: 200, Burst: 400,
+		TLSClientConfig: rest.TLSClientConfig{CAData: a.pem, CertData: cert, KeyData: key},
+	}, nil
+}
+
+// removeMirrorPods deletes what a machine that is gone has left in the cluster: no kubelet will,
+// and kubeadm would take them for members of the store. It is best effort: with the last machine
+// there is no cluster any more.
+func (h *Host) removeMirrorPods(ctx context.Context, node string) {
+	cfg, err := h.adminConfig()
+	if err != nil {
+		return
+	}
+	c, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return
+	}
+	if len(h.serving()) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	err = c.CoreV1().Pods(metav1.NamespaceSystem).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	if err != nil {
+		h.cfg.Log.Warn("pods of a removed machine were left", "node", node, "error", err)
+	}
+}
+
+func (h *Host) serving() (all []*machine) {
+	for _, m := range h.list() {
+		if m.kubelet.Serving() {
+			all = append(all, m)
+		}
+	}
+	return all
+}

@@ -1,0 +1,123 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+)
+
+// maxRequest bounds what is read from a client; bootstrap data are at most a megabyte.
+const maxRequest = 8 << 20
+
+// listenUnix opens a socket that only this user can open; a left-over one is replaced, since the
+// lock says that nobody else serves here.
+func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+func (h *Host) serve(ctx context.Context, l net.Listener) error {
+	s := &http.Server{Handler: h.handler(), ReadHeaderTimeout: 10 * time.Second}
+	stopped := context.AfterFunc(ctx, func() {
+		_ = s.Close() // those who watch ask the next host
+	})
+	defer stopped()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+func (h *Host) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", h.getStatus)
+	mux.HandleFunc("PUT /machines/{name}", h.putMachine)
+	mux.HandleFunc("DELETE /machines/{name}", answer(func(r *http.Request) error { return h.remove(r.Context(), r.PathValue("name")) }))
+	mux.HandleFunc("POST /machines/{name}/drain", answer(func(r *http.Request) error { h.drain(r.PathValue("name")); return nil }))
+	mux.HandleFunc("POST /machines/{name}/power", answer(func(r *http.Request) error {
+		return h.power(r.Context(), r.PathValue("name"), r.URL.Query().Get("on") == "true")
+	}))
+	mux.HandleFunc("POST /stop", answer(func(r *http.Request) error {
+		h.mu.Lock()
+		h.now = r.URL.Query().Get("now") == "true"
+		h.mu.Unlock()
+		h.quit()
+		return nil
+	}))
+	return mux
+}
+
+// answer makes a handler of f; an error is a sentence for people.
+func answer(f func(*http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := f(r); err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+		}
+	}
+}
+
+func (h *Host) putMachine(w http.ResponseWriter, r *http.Request) {
+	var m hostapi.Machine
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&m); err != nil {
+		http.Error(w, "reading the machine: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	answer(func(*http.Request) error { return h.put(m) })(w, r)
+}
+
+func (h *Host) getStatus(w http.ResponseWriter, r *http.Request) {
+	if since, err := strconv.ParseInt(r.URL.Query().Get("since"), 10, 64); err == nil {
+		h.await(r.Context(), since)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(h.status()) // the client is gone
+}
+
+// await returns when something happened since the revision, or after a while.
+func (h *Host) await(ctx context.Context, since int64) {
+	h.mu.Lock()
+	revision, news := h.revision, h.news
+	h.mu.Unlock()
+	if revision != since {
+		return
+	}
+	t := time.NewTimer(hostapi.WatchTimeout)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-news:
+	case <-t.C:
+	}
+}
+
+func (h *Host) status() hostapi.Status {
+	h.mu.Lock()
+	s := hostapi.Status{Revision: h.revision, Cluster: h.cluster, PID: os.Getpid(), StartedAt: h.started, Problem: h.problem}
+	h.mu.Unlock()
+	s.Memory = anonymous(s.PID)
+	for _, m := range h.list() {
+		s.Machines = append(s.Machines, m.status())
+		if m.kubelet.Serving() {
+			s.Serving = append(s.Serving, m.spec.Name)
+		}
+	}
+	return s
+}

@@ -1,0 +1,116 @@
+package hostapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ErrNotRunning means that nobody answers on the host's socket.
+var ErrNotRunning = errors.New("the cluster's host is not running")
+
+// maxReply bounds what is read from a host.
+const maxReply = 64 << 20
+
+// Client talks to one host. It may be used concurrently.
+type Client struct {
+	http *http.Client
+}
+
+// NewClient is for the host in dir; it connects with each request.
+func NewClient(dir Dir) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", dir.Socket())
+	}
+	return &Client{http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+}
+
+// Status answers at once.
+func (c *Client) Status(ctx context.Context) (Status, error) { return c.status(ctx, "") }
+
+// Watch answers when something has changed since the given revision, or after half a minute.
+func (c *Client) Watch(ctx context.Context, since int64) (Status, error) {
+	return c.status(ctx, "?since="+strconv.FormatInt(since, 10))
+}
+
+func (c *Client) status(ctx context.Context, query string) (Status, error) {
+	var s Status
+	return s, c.do(ctx, http.MethodGet, "/status"+query, nil, &s)
+}
+
+// Put makes the machine, or changes what may change of it: nothing but what its node looks like.
+func (c *Client) Put(ctx context.Context, m Machine) error {
+	return c.do(ctx, http.MethodPut, "/machines/"+url.PathEscape(m.Name), m, nil)
+}
+
+// Drain takes the machine's API server out of service in order, because the machine will go.
+func (c *Client) Drain(ctx context.Context, machine string) error {
+	return c.do(ctx, http.MethodPost, "/machines/"+url.PathEscape(machine)+"/drain", nil, nil)
+}
+
+// Power switches a machine off as if its plug were pulled, or on again.
+func (c *Client) Power(ctx context.Context, machine string, on bool) error {
+	return c.do(ctx, http.MethodPost, "/machines/"+url.PathEscape(machine)+"/power?on="+strconv.FormatBool(on), nil, nil)
+}
+
+// Delete ends the machine's processes and removes its files; it returns when they are gone.
+func (c *Client) Delete(ctx context.Context, machine string) error {
+	return c.do(ctx, http.MethodDelete, "/machines/"+url.PathEscape(machine), nil, nil)
+}
+
+// Stop ends the host: in order, or at once with all that runs in it.
+func (c *Client) Stop(ctx context.Context, atOnce bool) error {
+	return c.do(ctx, http.MethodPost, "/stop?now="+strconv.FormatBool(atOnce), nil, nil)
+}
+
+func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://host"+path, body)
+	if err != nil {
+		return err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return dialError(err)
+	}
+	defer res.Body.Close() //nolint:errcheck // read to its end, or given up
+	limited := io.LimitReader(res.Body, maxReply)
+	if res.StatusCode >= http.StatusBadRequest {
+		b, _ := io.ReadAll(limited) // the code alone is an answer too
+		return fmt.Errorf("the cluster's host answered: %s", strings.TrimSpace(string(b)))
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(limited).Decode(out); err != nil {
+		return fmt.Errorf("reading the answer of the cluster's host: %w", err)
+	}
+	return nil
+}
+
+func dialError(err error) error {
+	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: %w", ErrNotRunning, err)
+	}
+	return err
+}
+
+// WatchTimeout is how long a host holds a Watch at most.
+const WatchTimeout = 30 * time.Second

@@ -1,0 +1,56 @@
+package hostapi
+
+import "path/filepath"
+
+// Root is the folder of all hosts in a plane's data directory. A host's directory has a short
+// name, because the path of a socket must not be long.
+func Root(dataDir string) string { return filepath.Join(dataDir, "local") }
+
+// Dir is the directory of one host.
+type Dir string
+
+// ClusterFile says for which cluster the host is.
+func (d Dir) ClusterFile() string { return filepath.Join(string(d), "cluster.json") }
+
+// LockFile is held by the host while it runs.
+func (d Dir) LockFile() string { return filepath.Join(string(d), "lock") }
+
+// Socket is where the host answers.
+func (d Dir) Socket() string { return filepath.Join(string(d), "host.sock") }
+
+// LogFile is what the host says.
+func (d Dir) LogFile() string { return filepath.Join(string(d), "host.log") }
+
+// Machines is the folder of all machines.
+func (d Dir) Machines() string { return filepath.Join(string(d), "machines") }
+
+// Machine is the directory of one machine.
+func (d Dir) Machine(name string) MachineDir { return MachineDir(filepath.Join(d.Machines(), name)) }
+
+// MachineDir is the directory of one machine.
+type MachineDir string
+
+// SpecFile is what the machine is.
+func (d MachineDir) SpecFile() string { return filepath.Join(string(d), "machine.json") }
+
+// AddressFile holds the machine's address; it is chosen once.
+func (d MachineDir) AddressFile() string { return filepath.Join(string(d), "address") }
+
+// BootFile is how far the boot is.
+func (d MachineDir) BootFile() string { return filepath.Join(string(d), "boot.json") }
+
+// NodeFile is how the machine's node is to be registered; the boot writes it.
+func (d MachineDir) NodeFile() string { return filepath.Join(string(d), "node.json") }
+
+// OffFile is there while the machine is powered off.
+func (d MachineDir) OffFile() string { return filepath.Join(string(d), "off") }
+
+// Files is the root of the machine's own file system.
+func (d MachineDir) Files(elem ...string) string {
+	return filepath.Join(append([]string{string(d), "root"}, elem...)...)
+}
+
+// Log is the log file of a process, or of the boot.
+func (d MachineDir) Log(process string) string {
+	return filepath.Join(string(d), "log", process+".log")
+}

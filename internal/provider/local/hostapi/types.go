@@ -1,0 +1,128 @@
+// Package hostapi is what a local cluster's host, polderd and the polder command say to each
+// other. A host is the process that keeps one cluster's endpoint and machines; it answers on a
+// socket in its directory, which nobody but the directory's owner can open.
+package hostapi
+
+import (
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Cluster is what a host is made for. It is kept in the host's directory and never changes.
+type Cluster struct {
+	Namespace string       `json:"namespace"`
+	Name      string       `json:"name"` // of the Cluster
+	UID       string       `json:"uid"`  // of the LocalCluster
+	Addresses netip.Prefix `json:"addresses"`
+	Port      int32        `json:"port"` // of the endpoint
+}
+
+// Endpoint is where the cluster's API is served: the first address of the block.
+func (c Cluster) Endpoint() netip.AddrPort {
+	return netip.AddrPortFrom(c.Addresses.Masked().Addr().Next(), uint16(c.Port)) //nolint:gosec // ports are checked by Validate
+}
+
+// Machine is what a host must know to run a machine. It is kept with the machine's files, so
+// that after a restart of the host, or of the whole computer, the machine starts again.
+type Machine struct {
+	Name         string              `json:"name"` // of the LocalMachine
+	Node         string              `json:"node"` // of the Machine and its node
+	UID          string              `json:"uid"`  // of the LocalMachine
+	ControlPlane bool                `json:"controlPlane"`
+	Version      string              `json:"version"` // of Kubernetes, as the Machine has it
+	ProviderID   string              `json:"providerID"`
+	Zone         string              `json:"zone,omitempty"`
+	Capacity     corev1.ResourceList `json:"capacity,omitempty"`
+	Labels       map[string]string   `json:"labels,omitempty"`
+	Taints       []corev1.Taint      `json:"taints,omitempty"`
+	UserData     []byte              `json:"userData"`
+}
+
+// Status is how a host and its machines are.
+type Status struct {
+	Revision  int64           `json:"revision"` // grows with every change
+	Cluster   Cluster         `json:"cluster"`
+	PID       int             `json:"pid"`
+	StartedAt time.Time       `json:"startedAt"`
+	Memory    uint64          `json:"memory"`  // anonymous bytes of the host itself
+	Serving   []string        `json:"serving"` // machines whose API servers are behind the endpoint
+	Problem   string          `json:"problem,omitempty"`
+	Machines  []MachineStatus `json:"machines"`
+}
+
+// MachineStatus is how one machine is.
+type MachineStatus struct {
+	Name         string    `json:"name"`
+	Node         string    `json:"node"`
+	UID          string    `json:"uid"`
+	ControlPlane bool      `json:"controlPlane"`
+	Version      string    `json:"version"`
+	Address      string    `json:"address"`
+	Dir          string    `json:"dir"`
+	Off          bool      `json:"off,omitempty"`
+	Boot         Boot      `json:"boot"`
+	Processes    []Process `json:"processes,omitempty"`
+	Registered   bool      `json:"registered"` // its node is in the cluster, and its mirror pods are true
+	Problem      string    `json:"problem,omitempty"`
+}
+
+// Running says that everything that should run on the machine does, and that the cluster shows it.
+func (m MachineStatus) Running() bool {
+	if m.Off || !m.Boot.Done || !m.Registered || m.ControlPlane && len(m.Processes) == 0 {
+		return false
+	}
+	for _, p := range m.Processes {
+		if !p.Ready {
+			return false
+		}
+	}
+	return true
+}
+
+// Boot is how far a machine is with what its bootstrap data ask for.
+type Boot struct {
+	Done       bool     `json:"done"`
+	Steps      []Step   `json:"steps,omitempty"`
+	Step       string   `json:"step,omitempty"`    // at work now
+	Problem    string   `json:"problem,omitempty"` // why the last attempt ended
+	Attempts   int      `json:"attempts,omitempty"`
+	NotHonored []string `json:"notHonored,omitempty"` // what was asked for and cannot be done here
+	Commands   []string `json:"commands,omitempty"`   // what a real machine would have run
+	Notes      []string `json:"notes,omitempty"`      // what was changed so that kubeadm accepts it
+}
+
+// Node is what the kubeadm configuration says about a machine's node.
+type Node struct {
+	Taints []corev1.Taint    `json:"taints,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// Step is something the boot has done.
+type Step struct {
+	Name string        `json:"name"`
+	Took time.Duration `json:"took"`
+}
+
+// Process is a static pod.
+type Process struct {
+	Name      string    `json:"name"`
+	PID       int       `json:"pid,omitempty"`
+	Ready     bool      `json:"ready"`
+	StartedAt time.Time `json:"startedAt,omitzero"`
+	Restarts  int       `json:"restarts"`
+	Memory    uint64    `json:"memory,omitempty"` // anonymous bytes
+	Log       string    `json:"log"`
+	LastExit  string    `json:"lastExit,omitempty"`
+	Output    []string  `json:"output,omitempty"` // last lines of a process that ended
+	Command   []string  `json:"command"`
+	Rewrites  []Rewrite `json:"rewrites,omitempty"`
+}
+
+// Rewrite is an argument that differs from the static pod's, and why.
+type Rewrite struct {
+	From string `json:"from,omitempty"` // empty: added
+	To   string `json:"to,omitempty"`   // empty: dropped
+	Why  string `json:"why"`
+}

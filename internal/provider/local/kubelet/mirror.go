@@ -1,0 +1,181 @@
+package kubelet
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+)
+
+// mirror shows the machine's static pods to the cluster.
+type mirror struct {
+	kubelet *Kubelet
+	client  kubernetes.Interface
+	node    *corev1.Node
+	store   cache.Store // mirror pods of the node, by namespace and name
+}
+
+// run keeps the mirror pods like the processes until ctx ends. A worker has none.
+func (m *mirror) run(ctx context.Context) error {
+	if !m.kubelet.cfg.Machine.ControlPlane {
+		m.shown(true)
+		<-ctx.Done()
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop, err := m.watch(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	again := newRetry()
+	for {
+		err := m.sync(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		m.kubelet.setProblem("node", err)
+		if err != nil {
+			if !again.wait(ctx) {
+				return nil
+			}
+			continue
+		}
+		again = newRetry()
+		t := time.NewTimer(lookAgain)
+		select {
+		case <-ctx.Done():
+		case <-m.kubelet.poke:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// watch follows the pods of the node, so that a mirror pod that somebody deletes comes back.
+func (m *mirror) watch(ctx context.Context) (stop func(), err error) {
+	only := informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", m.node.Name).String()
+	})
+	f := informers.NewSharedInformerFactoryWithOptions(m.client, 0, only, informers.WithNamespace(metav1.NamespaceSystem))
+	i := f.Core().V1().Pods().Informer()
+	poke := func(any) { m.kubelet.pokeMirror() }
+	if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: poke, UpdateFunc: func(_, o any) { poke(o) }}); err != nil {
+		return nil, err
+	}
+	f.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), i.HasSynced) && ctx.Err() == nil {
+		return nil, errors.New("reading the node's pods")
+	}
+	m.store = i.GetStore()
+	return f.Shutdown, nil
+}
+
+func (k *Kubelet) pokeMirror() {
+	select {
+	case k.poke <- struct{}{}:
+	default:
+	}
+}
+
+func (m *mirror) shown(ok bool) {
+	if k := m.kubelet; k.node.Swap(&nodeState{shown: ok}).shown != ok {
+		k.cfg.Changed()
+	}
+}
+
+// sync writes what differs.
+func (m *mirror) sync(ctx context.Context) error {
+	want := map[string]*pod{}
+	var errs []error
+	for _, p := range m.kubelet.pods.list() {
+		name := p.name() + "-" + m.node.Name
+		want[name] = p
+		errs = append(errs, m.show(ctx, name, p))
+	}
+	for _, o := range m.store.List() {
+		if have := o.(*corev1.Pod); have.Annotations[corev1.MirrorPodAnnotationKey] != "" && want[have.Name] == nil {
+			errs = append(errs, m.remove(ctx, have))
+		}
+	}
+	err := errors.Join(errs...)
+	m.shown(err == nil)
+	return err
+}
+
+func (m *mirror) show(ctx context.Context, name string, p *pod) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	hash := digest(p.manifest.raw)
+	var have *corev1.Pod
+	if o, ok, _ := m.store.GetByKey(metav1.NamespaceSystem + "/" + name); ok {
+		have = o.(*corev1.Pod)
+		if have.DeletionTimestamp != nil || have.Annotations[corev1.MirrorPodAnnotationKey] != hash {
+			return errors.Join(m.remove(ctx, have), fmt.Errorf("mirror pod %s is made anew", name))
+		}
+	}
+	if have == nil {
+		made, err := m.client.CoreV1().Pods(metav1.NamespaceSystem).Create(ctx, m.pod(name, hash, p), metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			made, err = m.client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
+		}
+		if err != nil {
+			return fmt.Errorf("mirror pod %s: %w", name, err)
+		}
+		have = made
+	}
+	status := podStatus(have, p, m.kubelet.cfg.Address.String())
+	if sameStatus(have.Status, status) {
+		return nil
+	}
+	have = have.DeepCopy()
+	have.Status = status
+	if _, err := m.client.CoreV1().Pods(metav1.NamespaceSystem).UpdateStatus(ctx, have, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("status of mirror pod %s: %w", name, err)
+	}
+	return nil
+}
+
+func (m *mirror) remove(ctx context.Context, p *corev1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	o := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(p.UID))}
+	err := m.client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, o)
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("removing mirror pod %s: %w", p.Name, err)
+}
+
+// pod is the mirror of a static pod: the manifest, marked as a kubelet marks it.
+func (m *mirror) pod(name, hash string, p *pod) *corev1.Pod {
+	out := p.manifest.pod.DeepCopy()
+	out.Name, out.Namespace, out.Status = name, metav1.NamespaceSystem, corev1.PodStatus{}
+	for k, v := range map[string]string{
+		corev1.MirrorPodAnnotationKey: hash, "kubernetes.io/config.hash": hash, "kubernetes.io/config.source": "file",
+		"kubernetes.io/config.seen": time.Now().UTC().Format(time.RFC3339),
+	} {
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, k, v)
+	}
+	out.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: m.node.Name, UID: m.node.UID, Controller: ptr.To(true)}}
+	out.Spec.NodeName = m.node.Name
+	out.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}
+	return out
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}

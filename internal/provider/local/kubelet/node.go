@@ -1,0 +1,185 @@
+package kubelet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+)
+
+// RunningLabel is on the nodes of machines that are switched on; the simulation keeps those alive.
+const RunningLabel = "local.polder.dev/running"
+
+// Port is where a kubelet answers.
+const Port = 10250
+
+// Times of talking to the cluster.
+const (
+	callTimeout = 5 * time.Second
+	// lookAgain is how often the node and the mirror pods are compared even if nothing happened.
+	lookAgain = 30 * time.Second
+)
+
+// nodeState is what is known about the machine's node.
+type nodeState struct {
+	shown bool // the node is registered and the mirror pods are as the processes are
+}
+
+// keepNode registers the node once the boot has left its credentials, and keeps the mirror pods
+// like the processes.
+func (k *Kubelet) keepNode(ctx context.Context) error {
+	client, err := k.client()
+	if errors.Is(err, os.ErrNotExist) {
+		return k.awaitCredentials(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	node, err := k.register(ctx, client)
+	if err != nil {
+		return fmt.Errorf("registering: %w", err)
+	}
+	k.setProblem("node", nil)
+	m := &mirror{kubelet: k, client: client, node: node}
+	return m.run(ctx)
+}
+
+// awaitCredentials returns when there are some; that there are none yet is no problem.
+func (k *Kubelet) awaitCredentials(ctx context.Context) error {
+	there := func() bool { _, err := k.client(); return !errors.Is(err, os.ErrNotExist) }
+	for !waitFor(ctx, time.Hour, there) && ctx.Err() == nil {
+		continue
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return k.keepNode(ctx)
+}
+
+// client acts as the node, with the rights of a node.
+func (k *Kubelet) client() (kubernetes.Interface, error) {
+	file := k.cfg.Dir.Files("/etc/kubernetes/kubelet.conf")
+	if _, err := os.Stat(file); err != nil {
+		return nil, err
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", file)
+	if err != nil {
+		return nil, err
+	}
+	cfg.QPS, cfg.Burst = 50, 100
+	cfg.UserAgent = "polder-local-kubelet"
+	return kubernetes.NewForConfig(cfg)
+}
+
+// register makes the node as a kubelet does, or brings the one that is there up to date.
+func (k *Kubelet) register(ctx context.Context, c kubernetes.Interface) (*corev1.Node, error) {
+	want, err := k.wantNode()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
+	defer cancel()
+	nodes := c.CoreV1().Nodes()
+	have, err := nodes.Get(ctx, want.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nodes.Create(ctx, want, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if have.Labels[RunningLabel] != "true" {
+		if have, err = nodes.Patch(ctx, want.Name, "application/merge-patch+json", runningPatch(true), metav1.PatchOptions{}); err != nil {
+			return nil, err
+		}
+	}
+	changed := have.DeepCopy()
+	changed.Status.NodeInfo, changed.Status.Addresses, changed.Status.DaemonEndpoints = want.Status.NodeInfo, want.Status.Addresses, want.Status.DaemonEndpoints
+	changed.Status.Capacity, changed.Status.Allocatable = want.Status.Capacity, want.Status.Allocatable
+	if equality.Semantic.DeepEqual(have.Status, changed.Status) {
+		return have, nil
+	}
+	return nodes.UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+}
+
+func runningPatch(on bool) []byte {
+	value := `"true"`
+	if !on {
+		value = "null"
+	}
+	return fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, RunningLabel, value)
+}
+
+// SwitchedOff tells the simulation to let the node die. It is best effort: a cluster whose only
+// control plane was switched off cannot be told.
+func (k *Kubelet) SwitchedOff(ctx context.Context) {
+	c, err := k.client()
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if _, err := c.CoreV1().Nodes().Patch(ctx, k.cfg.Machine.Node, "application/merge-patch+json", runningPatch(false), metav1.PatchOptions{}); err != nil {
+		k.cfg.Log.Info("the cluster was not told that the machine is off", "machine", k.cfg.Machine.Name, "error", err)
+	}
+}
+
+func (k *Kubelet) wantNode() (*corev1.Node, error) {
+	var n hostapi.Node
+	b, err := os.ReadFile(k.cfg.Dir.NodeFile())
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(b, &n); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", k.cfg.Dir.NodeFile(), err)
+	}
+	m := k.cfg.Machine
+	labels := map[string]string{
+		corev1.LabelHostname: m.Node, corev1.LabelOSStable: "linux", corev1.LabelArchStable: runtime.GOARCH,
+		infrav1.SimulatedLabel: "true", RunningLabel: "true",
+	}
+	if m.Zone != "" {
+		labels[corev1.LabelTopologyZone] = m.Zone
+	}
+	maps.Copy(labels, m.Labels)
+	maps.Copy(labels, n.Labels)
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: m.Node, Labels: labels},
+		Spec:       corev1.NodeSpec{ProviderID: m.ProviderID, Taints: append(n.Taints, m.Taints...)},
+		Status: corev1.NodeStatus{
+			Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: k.cfg.Address.String()}, {Type: corev1.NodeHostName, Address: m.Node},
+			},
+			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: Port}},
+			Capacity:        capacity(m.Capacity), Allocatable: capacity(m.Capacity),
+			NodeInfo: corev1.NodeSystemInfo{
+				MachineID: m.UID, SystemUUID: m.UID, BootID: m.UID, KernelVersion: "simulated", OSImage: "Polder local machine",
+				ContainerRuntimeVersion: "polder://simulated", KubeletVersion: m.Version, OperatingSystem: "linux", Architecture: runtime.GOARCH,
+			},
+		},
+	}, nil
+}
+
+// capacity fills in what was not chosen.
+func capacity(chosen corev1.ResourceList) corev1.ResourceList {
+	all := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("100Gi"), corev1.ResourcePods: resource.MustParse("110"),
+	}
+	maps.Copy(all, chosen)
+	return all
+}

@@ -1,0 +1,162 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/provider/local/process"
+	"github.com/polder-kaas/polder/internal/provider/local/rewrite"
+)
+
+// environment of all processes: they are many on one computer, so memory is worth a little time.
+var environment = []string{"GOGC=50", "PATH=/usr/bin:/bin"}
+
+// pod is one static pod, running as a process.
+type pod struct {
+	manifest manifest
+	spec     process.Spec
+	rewrites []hostapi.Rewrite
+	forker   *process.Forker
+	probe    probe
+	changed  func()
+	cancel   context.CancelFunc
+	ctx      context.Context // of the probe and of waiting to start; ends with the pod
+	wg       sync.WaitGroup
+
+	mu    sync.Mutex
+	proc  *process.Process // nil while waiting to start
+	ready bool
+}
+
+func newPod(cfg Config, m manifest, changed func()) (*pod, error) {
+	r, err := rewrite.Pod(m.pod, rewrite.Machine{Root: cfg.Dir.Files(), Address: cfg.Address, Emulate: cfg.Emulate})
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range r.Dirs {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	log := cfg.Dir.Log(m.pod.Name)
+	if err := os.MkdirAll(cfg.Dir.Log(".."), 0o700); err != nil {
+		return nil, fmt.Errorf("making the log folder: %w", err)
+	}
+	p := &pod{
+		manifest: m, rewrites: r.Rewrites, forker: cfg.Forker, probe: newProbe(m.pod, cfg.Address), changed: changed,
+		spec: process.Spec{Name: m.pod.Name, Path: cfg.Binary, Args: r.Args, Dir: cfg.Dir.Files(), Env: append(r.Env, environment...), Log: process.LogFile{Path: log}},
+	}
+	return p, nil
+}
+
+func (p *pod) name() string { return p.manifest.pod.Name }
+
+// start runs the process as soon as may says so: a controller without API server would only
+// end and be restarted with growing delay.
+func (p *pod) start(may func() bool) {
+	p.ctx, p.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // it ends with stop or kill, not with a caller
+	p.wg.Go(func() {
+		if !waitFor(p.ctx, maxStartDelay, may) {
+			return
+		}
+		p.mu.Lock()
+		if p.ctx.Err() == nil {
+			p.proc = process.Start(p.forker, p.spec, p.processChanged)
+		}
+		p.mu.Unlock()
+		p.watch()
+	})
+}
+
+// maxStartDelay is how long a controller waits for its API server before it tries without.
+const maxStartDelay = 30 * time.Second
+
+// waitFor polls; it says false when ctx ended.
+func waitFor(ctx context.Context, limit time.Duration, ok func() bool) bool {
+	deadline := time.Now().Add(limit)
+	t := time.NewTicker(50 * time.Millisecond)
+	defer t.Stop()
+	for !ok() && time.Now().Before(deadline) {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-t.C:
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// processChanged is called when the process started or ended; a process that ended is not ready.
+func (p *pod) processChanged(s process.State) {
+	if s.PID == 0 {
+		p.setReady(false)
+	}
+	p.changed()
+}
+
+func (p *pod) setReady(ready bool) {
+	p.mu.Lock()
+	same := p.ready == ready
+	p.ready = ready
+	p.mu.Unlock()
+	if !same {
+		p.changed()
+	}
+}
+
+func (p *pod) process() *process.Process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.proc
+}
+
+func (p *pod) isReady() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ready
+}
+
+func (p *pod) isRunning() bool {
+	proc := p.process()
+	return proc != nil && proc.State().PID != 0
+}
+
+func (p *pod) stop(grace time.Duration) {
+	p.cancel()
+	p.setReady(false)
+	if proc := p.process(); proc != nil {
+		proc.Stop(grace)
+	}
+	p.wg.Wait()
+}
+
+func (p *pod) kill() {
+	p.cancel()
+	if proc := p.process(); proc != nil {
+		proc.Kill()
+	}
+	p.wg.Wait()
+}
+
+func (p *pod) state() process.State {
+	if proc := p.process(); proc != nil {
+		return proc.State()
+	}
+	return process.State{}
+}
+
+func (p *pod) status() hostapi.Process {
+	s := p.state()
+	out := hostapi.Process{
+		Name: p.name(), PID: s.PID, Ready: p.isReady(), StartedAt: s.StartedAt, Restarts: s.Restarts,
+		Log: p.spec.Log.Path, Command: p.spec.Args, Rewrites: p.rewrites,
+	}
+	if s.LastExit != nil {
+		out.LastExit, out.Output = s.LastExit.String(), s.LastExit.Output
+	}
+	return out
+}

@@ -1,0 +1,66 @@
+package kubelet
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// podStatus is what the process behind a mirror pod looks like in the cluster.
+func podStatus(have *corev1.Pod, p *pod, address string) corev1.PodStatus {
+	s, ready := p.state(), p.isReady()
+	started := metav1.NewTime(s.StartedAt.Truncate(time.Second))
+	c := corev1.ContainerStatus{
+		Name: p.manifest.pod.Spec.Containers[0].Name, Image: p.manifest.pod.Spec.Containers[0].Image, ImageID: "polder://built-in",
+		Ready: ready, Started: &ready, RestartCount: int32(min(s.Restarts, 1<<30)), //nolint:gosec // bounded
+	}
+	phase := corev1.PodRunning
+	switch {
+	case s.PID != 0:
+		c.State.Running = &corev1.ContainerStateRunning{StartedAt: started}
+	case s.LastExit != nil:
+		c.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: s.LastExit.String()}
+	default:
+		phase = corev1.PodPending
+		c.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
+	}
+	if e := s.LastExit; e != nil {
+		c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
+			ExitCode: int32(e.Code), Reason: "Error", Message: e.String(), FinishedAt: metav1.NewTime(e.At.Truncate(time.Second)), //nolint:gosec // an exit code
+		}
+	}
+	out := corev1.PodStatus{
+		Phase: phase, HostIP: address, PodIP: address, StartTime: have.Status.StartTime,
+		HostIPs: []corev1.HostIP{{IP: address}}, PodIPs: []corev1.PodIP{{IP: address}},
+		ContainerStatuses: []corev1.ContainerStatus{c}, QOSClass: have.Status.QOSClass, ObservedGeneration: have.Generation,
+	}
+	if out.StartTime == nil {
+		now := metav1.NewTime(time.Now().Truncate(time.Second))
+		out.StartTime = &now
+	}
+	for _, t := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.PodReadyToStartContainers} {
+		out.Conditions = append(out.Conditions, condition(have, t, true))
+	}
+	for _, t := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady} {
+		out.Conditions = append(out.Conditions, condition(have, t, ready))
+	}
+	return out
+}
+
+// condition keeps the time of the last change.
+func condition(have *corev1.Pod, t corev1.PodConditionType, ok bool) corev1.PodCondition {
+	c := corev1.PodCondition{Type: t, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(time.Now().Truncate(time.Second)), ObservedGeneration: have.Generation}
+	if ok {
+		c.Status = corev1.ConditionTrue
+	}
+	for _, old := range have.Status.Conditions {
+		if old.Type == t && old.Status == c.Status {
+			c.LastTransitionTime = old.LastTransitionTime
+		}
+	}
+	return c
+}
+
+func sameStatus(a, b corev1.PodStatus) bool { return equality.Semantic.DeepEqual(a, b) }

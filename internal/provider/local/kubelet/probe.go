@@ -1,0 +1,103 @@
+package kubelet
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// How often a process is asked, and how long an answer may take.
+const (
+	probeSoon    = 100 * time.Millisecond // until it is ready
+	probeLater   = 2 * time.Second        // afterwards
+	probeTimeout = 5 * time.Second
+	// probeFailures in a row make a ready process not ready; an ended one is at once.
+	probeFailures = 2
+)
+
+// probe is the question whether a process is ready; without URL there is none to ask.
+type probe struct{ url string }
+
+// newProbe takes the best of the container's probes and asks it at the machine's own address.
+func newProbe(pod *corev1.Pod, address netip.Addr) probe {
+	c := pod.Spec.Containers[0]
+	for _, p := range []*corev1.Probe{c.ReadinessProbe, c.StartupProbe, c.LivenessProbe} {
+		if p == nil || p.HTTPGet == nil {
+			continue
+		}
+		g := p.HTTPGet
+		port := g.Port.IntValue()
+		for _, named := range c.Ports {
+			if named.Name == g.Port.StrVal {
+				port = int(named.ContainerPort)
+			}
+		}
+		scheme := strings.ToLower(string(g.Scheme))
+		if scheme == "" {
+			scheme = "http"
+		}
+		return probe{url: fmt.Sprintf("%s://%s:%d/%s", scheme, address, port, strings.TrimPrefix(g.Path, "/"))}
+	}
+	return probe{}
+}
+
+// watch keeps the pod's readiness up to date until the pod ends.
+func (p *pod) watch() {
+	if p.probe.url == "" {
+		p.setReady(true)
+		return
+	}
+	// As a kubelet, we only want to know whether the process answers, not who it is.
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConns: 1} //nolint:gosec // see above
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Timeout: probeTimeout, Transport: transport}
+	failures := 0
+	for {
+		ok := p.isRunning() && p.probe.ask(p.ctx, client)
+		failures++
+		if ok {
+			failures = 0
+		}
+		if p.ctx.Err() != nil {
+			return
+		}
+		if ok && p.isRunning() {
+			p.setReady(true)
+		} else if failures >= probeFailures {
+			p.setReady(false)
+		}
+		t := time.NewTimer(p.pause())
+		select {
+		case <-p.ctx.Done():
+			t.Stop()
+			return
+		case <-t.C:
+		}
+	}
+}
+
+func (p *pod) pause() time.Duration {
+	if p.isReady() {
+		return probeLater
+	}
+	return probeSoon
+}
+
+func (q probe) ask(ctx context.Context, c *http.Client) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, q.url, nil)
+	if err != nil {
+		return false
+	}
+	res, err := c.Do(req)
+	if err != nil {
+		return false
+	}
+	_ = res.Body.Close() // the code is the answer
+	return res.StatusCode >= 200 && res.StatusCode < 400
+}

@@ -1,0 +1,160 @@
+// Package launch starts the hosts of local clusters, and finds those that run.
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/polder-kaas/polder/internal/atomicfile"
+	"github.com/polder-kaas/polder/internal/filelock"
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+)
+
+// Program is polderd's name when it is a cluster's host.
+const Program = "polder-local-host"
+
+// maxLog is how large a host's log may be before a new one is begun at the host's next start.
+const maxLog = 10 << 20
+
+// Launcher keeps hosts in one folder.
+type Launcher struct {
+	Root   string // see hostapi.Root
+	Binary string // of polderd
+}
+
+// dirName is short, because the path of a socket must be, and the same for the same cluster.
+func dirName(uid string) string {
+	return strings.ReplaceAll(uid, "-", "")[:min(12, len(strings.ReplaceAll(uid, "-", "")))]
+}
+
+// Dir is the directory of the host of the LocalCluster with this UID.
+func (l Launcher) Dir(uid string) hostapi.Dir {
+	return hostapi.Dir(filepath.Join(l.Root, dirName(uid)))
+}
+
+// Clusters lists what hosts there are, running or not.
+func (l Launcher) Clusters() ([]hostapi.Cluster, error) {
+	files, err := filepath.Glob(hostapi.Dir(filepath.Join(l.Root, "*")).ClusterFile())
+	if err != nil {
+		return nil, err
+	}
+	var all []hostapi.Cluster
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		var c hostapi.Cluster
+		if err == nil {
+			err = json.Unmarshal(b, &c)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", f, err)
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// Prepare makes the host's directory, once.
+func (l Launcher) Prepare(c hostapi.Cluster) error {
+	dir := l.Dir(c.UID)
+	if err := os.MkdirAll(dir.Machines(), 0o700); err != nil {
+		return err
+	}
+	b, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(dir.ClusterFile(), b, 0o600)
+}
+
+// Running says whether the host runs.
+func (l Launcher) Running(uid string) (bool, error) {
+	pid, err := filelock.Holder(l.Dir(uid).LockFile())
+	return pid != 0, err
+}
+
+// Start starts the host if it does not run. The host does not end with this process. ended is
+// called if it ends before that.
+func (l Launcher) Start(uid string, ended func()) error {
+	if running, err := l.Running(uid); err != nil || running {
+		return err
+	}
+	dir := l.Dir(uid)
+	log, err := openLog(dir.LogFile())
+	if err != nil {
+		return err
+	}
+	defer log.Close() //nolint:errcheck // the host has its own
+	c := &exec.Cmd{
+		Path: l.Binary, Args: []string{Program, string(dir)}, Dir: string(dir), Env: []string{"PATH=/usr/bin:/bin"},
+		Stdout: log, Stderr: log,
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if err := c.Start(); err != nil {
+		return fmt.Errorf("starting the cluster's host: %w", err)
+	}
+	go func() {
+		_ = c.Wait() // the log says why it ended
+		ended()
+	}()
+	return nil
+}
+
+func openLog(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
+		if err := os.Rename(path, path+".1"); err != nil {
+			return nil, err
+		}
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+}
+
+// Remove ends the host with all that runs in it, and removes all its files.
+func (l Launcher) Remove(ctx context.Context, uid string) error {
+	dir := l.Dir(uid)
+	if err := l.Stop(ctx, uid, true); err != nil {
+		return err
+	}
+	return os.RemoveAll(string(dir))
+}
+
+// Stop ends the host, at once or in order, and returns when it has ended.
+func (l Launcher) Stop(ctx context.Context, uid string, atOnce bool) error {
+	dir := l.Dir(uid)
+	for {
+		pid, err := filelock.Holder(dir.LockFile())
+		if err != nil || pid == 0 {
+			return err
+		}
+		if err := hostapi.NewClient(dir).Stop(ctx, atOnce); err != nil && !errors.Is(err, hostapi.ErrNotRunning) {
+			return err
+		}
+		t := time.NewTimer(50 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return fmt.Errorf("the host of the cluster, process %d, does not end: %w", pid, ctx.Err())
+		case <-t.C:
+		}
+	}
+}
+
+// LastWords are the last lines of the host's log.
+func (l Launcher) LastWords(uid string) string {
+	b, err := os.ReadFile(l.Dir(uid).LogFile())
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return strings.Join(lines[max(0, len(lines)-3):], "; ")
+}

@@ -1,0 +1,121 @@
+// Package process runs programs under supervision inside a long-lived process, as a kubelet
+// runs static pods: restarted with back-off when they end, their output in rotating log
+// files, and gone when the supervising process is gone.
+//
+// Each program leads a process group of its own and is signalled with the whole group. What
+// leaves the group (setsid) is out of reach: it is neither signalled nor waited for. The death
+// of the supervising process by SIGKILL takes down the programs themselves, but not what they
+// started. Linux only.
+package process
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Spec says what to run.
+type Spec struct {
+	Name string   // for people
+	Path string   // the program, absolute; argv[0] may differ (multi-call binary)
+	Args []string // the whole argv including argv[0]; empty: Path alone
+	Dir  string   // working directory; empty: ours
+	Env  []string // the whole environment; nothing of ours is passed on
+	Log  LogFile  // where stdout and stderr go
+}
+
+// timing holds the times by which a Process goes; tests shorten them.
+type timing struct {
+	backoff  backoff
+	settle   time.Duration // what the group, its pipe and the log get each, once the group was killed
+	patience time.Duration // how long a log that does not keep up may hold up the program
+}
+
+var production = timing{
+	backoff:  backoff{first: 500 * time.Millisecond, most: 10 * time.Second, reset: 30 * time.Second},
+	settle:   2 * time.Second,
+	patience: time.Second,
+}
+
+// Process is one program that is kept running. Its methods are safe for concurrent use.
+type Process struct {
+	forker  *Forker
+	spec    Spec
+	timing  timing
+	changed func(State)
+	log     *sink
+
+	ask, force    func()        // close asked and forced; idempotent
+	asked, forced chan struct{} // the program is to end; it is to end at once
+	done          chan struct{}
+
+	mu    sync.Mutex
+	state State
+}
+
+// Start runs spec until Stop or Kill, restarting it with back-off: 0.5 s doubling to 10 s,
+// reset after it has run for 30 s. A program that cannot be started is retried in the same way.
+// changed (may be nil) is called after every change of state but those of DroppedBytes, never
+// concurrently with itself and not after Done; it must not block or call back.
+func Start(f *Forker, spec Spec, changed func(State)) *Process {
+	return start(f, spec, changed, production)
+}
+
+func start(f *Forker, spec Spec, changed func(State), t timing) *Process {
+	spec.Args, spec.Env = slices.Clone(spec.Args), slices.Clone(spec.Env)
+	if len(spec.Args) == 0 {
+		spec.Args = []string{spec.Path}
+	}
+	p := &Process{
+		forker: f, spec: spec, timing: t, changed: changed, log: newSink(spec.Log, t.patience),
+		asked: make(chan struct{}), forced: make(chan struct{}), done: make(chan struct{}),
+	}
+	p.ask = sync.OnceFunc(func() { close(p.asked) })
+	p.force = sync.OnceFunc(func() { close(p.forced) })
+	go p.run()
+	return p
+}
+
+// Stop sends SIGTERM, after grace SIGKILL, and waits until the process and what it started in
+// its group are gone. When the process itself ends, the rest of its group is killed without
+// further grace. Idempotent; of several graces the first to pass counts. During back-off it
+// returns at once.
+func (p *Process) Stop(grace time.Duration) {
+	p.ask()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+		p.Kill()
+	}
+}
+
+// Kill is Stop with SIGKILL at once.
+func (p *Process) Kill() {
+	p.force() // before ask: whoever sees the question knows its urgency
+	p.ask()
+	<-p.done
+}
+
+// Done is closed when, after Stop or Kill, nothing runs any more.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// State says how the process is now.
+func (p *Process) State() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.state
+	s.DroppedBytes = p.log.dropped.Load()
+	return s
+}
+
+// update is called by run alone, and so changed is not called concurrently.
+func (p *Process) update(change func(*State)) {
+	p.mu.Lock()
+	change(&p.state)
+	p.mu.Unlock()
+	if p.changed != nil {
+		p.changed(p.State())
+	}
+}

@@ -1,0 +1,55 @@
+package process
+
+import (
+	"os"
+	"time"
+)
+
+// chunk is how much is read at once: half of what a pipe holds.
+const chunk = 32 << 10
+
+// pump carries the output of one run from its pipe to the log.
+type pump struct {
+	pipe *os.File
+	log  *sink
+	tail tail // of the goroutine until done closes
+	done chan struct{}
+}
+
+// newPump starts to carry; finish must be called.
+func newPump(pipe *os.File, log *sink) *pump {
+	p := &pump{pipe: pipe, log: log, done: make(chan struct{})}
+	go p.carry()
+	return p
+}
+
+func (p *pump) carry() {
+	defer close(p.done)
+	buf := make([]byte, chunk)
+	midLine := false
+	for {
+		n, err := p.pipe.Read(buf)
+		if n > 0 {
+			p.tail.add(buf[:n])
+			p.log.offer(buf[:n])
+			midLine = buf[n-1] != '\n'
+		}
+		if err != nil {
+			break // all writers are gone, or finish has waited long enough
+		}
+	}
+	if midLine {
+		p.log.offer([]byte{'\n'}) // the next run begins a line of its own
+	}
+}
+
+// finish carries what is still in the pipe and returns the last lines. Somebody who left the
+// group may hold the pipe open for ever; limit is for him, and his output is lost after it.
+func (p *pump) finish(limit time.Duration) *tail {
+	if err := p.pipe.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		_ = p.pipe.Close() // ends the reading, too
+	}
+	<-p.done
+	_ = p.pipe.Close() // only read
+	return &p.tail
+}

@@ -1,0 +1,111 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"time"
+)
+
+// run is the life of a Process: the program again and again, until it is asked to end.
+func (p *Process) run() {
+	defer close(p.done)
+	defer p.log.close(p.timing.settle)
+	var delay time.Duration
+	for restarts := 0; !p.ending(); restarts++ {
+		exit, ran := p.once(restarts)
+		delay = p.timing.backoff.next(delay, ran)
+		p.update(func(s *State) {
+			s.PID, s.Restarts, s.LastExit, s.NextStart = 0, restarts, &exit, time.Time{}
+			if !p.ending() {
+				s.NextStart = time.Now().Add(delay)
+			}
+		})
+		p.pause(delay)
+	}
+	if !p.State().NextStart.IsZero() {
+		p.update(func(s *State) { s.NextStart = time.Time{} })
+	}
+}
+
+// once runs the program one time, from the fork to the end of all that it started.
+func (p *Process) once(restarts int) (exit Exit, ran time.Duration) {
+	child, output, err := p.fork()
+	if err != nil {
+		return notStarted(fmt.Errorf("starting %s: %w", p.spec.Name, err)), 0
+	}
+	begin := time.Now()
+	pump := newPump(output, p.log)
+	p.update(func(s *State) {
+		s.PID, s.Restarts, s.StartedAt, s.NextStart = child.Pid, restarts, begin, time.Time{}
+	})
+	g := group(child.Pid)
+	p.await(g)
+	// What is left of the group could hold ports and locks that the next run needs. The leader
+	// is not reaped yet, so the number cannot have gone to another group.
+	g.kill()
+	status, err := child.Wait()
+	at := time.Now()
+	g.awaitEnd(p.timing.settle)
+	return ended(status, err, at, pump.finish(p.timing.settle)), at.Sub(begin)
+}
+
+// fork starts the program and returns it with the reading end of its output.
+func (p *Process) fork() (child *os.Process, output *os.File, err error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer null.Close() //nolint:errcheck // the child has its own
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer w.Close() //nolint:errcheck // as above
+	child, err = p.forker.start(p.spec, null, w)
+	if err != nil {
+		_ = r.Close() // nothing was written
+		return nil, nil, err
+	}
+	return child, r, nil
+}
+
+// await passes on what is asked for until the leader of the group has ended.
+func (p *Process) await(g group) {
+	leader := g.leaderEnded()
+	asked, forced := p.asked, p.forced
+	for {
+		select {
+		case <-leader:
+			return
+		case <-forced:
+			g.kill()
+			asked, forced = nil, nil
+		case <-asked:
+			asked = nil
+			if !closed(p.forced) {
+				g.terminate()
+			}
+		}
+	}
+}
+
+// pause waits out the back-off, unless the end is asked for.
+func (p *Process) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-p.asked:
+	case <-timer.C:
+	}
+}
+
+func (p *Process) ending() bool { return closed(p.asked) }
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,73 @@
+package process
+
+import (
+	"bytes"
+	"sync/atomic"
+	"time"
+)
+
+// queued is how many chunks may wait for the disk: 2 MiB if they are full.
+const queued = 64
+
+// sink takes output for a log file and never holds up the giver for long: what the disk
+// does not take in time is dropped and counted.
+type sink struct {
+	chunks   chan []byte
+	patience time.Duration
+	stalled  bool // of the caller of offer; patience was in vain, and nothing was taken since
+	dropped  atomic.Int64
+	done     chan struct{}
+}
+
+// newSink starts to write; close must be called.
+func newSink(file LogFile, patience time.Duration) *sink {
+	s := &sink{chunks: make(chan []byte, queued), patience: patience, done: make(chan struct{})}
+	go s.write(newRotator(file))
+	return s
+}
+
+func (s *sink) write(r *rotator) {
+	defer close(s.done)
+	defer r.close()
+	for b := range s.chunks {
+		s.dropped.Add(int64(r.write(b)))
+	}
+}
+
+// offer hands over a copy of b, or drops it. It is not for concurrent use.
+func (s *sink) offer(b []byte) {
+	c := bytes.Clone(b)
+	select {
+	case s.chunks <- c:
+		s.stalled = false
+		return
+	default:
+	}
+	if s.stalled || !s.offerFor(s.patience, c) {
+		s.stalled = true
+		s.dropped.Add(int64(len(c)))
+	}
+}
+
+func (s *sink) offerFor(d time.Duration, c []byte) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case s.chunks <- c:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// close writes what was handed over. A disk that does not answer cannot be interrupted: after
+// limit the writer is left to it, the one goroutine here that may outlive its owner.
+func (s *sink) close(limit time.Duration) {
+	close(s.chunks)
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-s.done:
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,67 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// State says how a process is at one moment.
+type State struct {
+	PID          int       // 0 while not running
+	StartedAt    time.Time // of the run that is, or was the last
+	Restarts     int       // starts after the first, including those that did not succeed
+	LastExit     *Exit     // nil until it has ended once; not to be changed
+	NextStart    time.Time // while backing off
+	DroppedBytes int64     // output that could not be logged
+}
+
+// Exit says how a run ended.
+type Exit struct {
+	Code   int       // 128 + the signal if there was one, as in a shell; -1 if it could not be started
+	Signal string    // such as SIGKILL; empty if it ended by itself
+	At     time.Time // when
+	Output []string  // the last lines it printed but for blank ones, at most 20 of at most 500 bytes; or why it did not start
+}
+
+// lostCode stands for an exit code that nobody knows.
+const lostCode = 255
+
+// String is one sentence without its subject and full stop: "exited with code 1 at …: last line".
+func (e Exit) String() string {
+	what := fmt.Sprintf("exited with code %d", e.Code)
+	if e.Signal != "" {
+		what = "was ended by " + e.Signal
+	} else if e.Code < 0 {
+		what = "could not be started"
+	}
+	s := what + " at " + e.At.UTC().Format(time.RFC3339)
+	if n := len(e.Output); n > 0 {
+		s += ": " + e.Output[n-1]
+	}
+	return s
+}
+
+func notStarted(err error) Exit {
+	var t tail
+	t.add([]byte(err.Error()))
+	return Exit{Code: -1, At: time.Now(), Output: t.all()}
+}
+
+// ended makes an Exit of what Wait returned. Wait has an error only if somebody else in this
+// process has reaped the child.
+func ended(status *os.ProcessState, err error, at time.Time, t *tail) Exit {
+	e := Exit{Code: lostCode, At: at}
+	if err != nil {
+		t.add([]byte("\nits exit code is lost: " + err.Error()))
+	} else if ws, ok := status.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		e.Code, e.Signal = 128+int(ws.Signal()), unix.SignalName(ws.Signal())
+	} else {
+		e.Code = status.ExitCode()
+	}
+	e.Output = t.all()
+	return e
+}

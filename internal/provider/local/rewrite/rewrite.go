@@ -1,0 +1,180 @@
+// Package rewrite turns the container of a static pod into a process on a computer it shares
+// with other machines' processes. What kubeadm and the stack wrote stays as it is, but for what
+// would collide: addresses that mean "this machine" become the machine's own, and paths are
+// looked up through the pod's mounts below the machine's own root.
+//
+// Every change is recorded, so that people can see what really runs and why.
+package rewrite
+
+import (
+	"fmt"
+	"net/netip"
+	"path"
+	"sort"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+)
+
+// Machine is where a process will run.
+type Machine struct {
+	Root    string     // of the machine's files
+	Address netip.Addr // a loopback address of its own
+	Emulate string     // Kubernetes minor to emulate, such as 1.35; empty: the built-in one
+}
+
+// Result is a process, and how it differs from the container.
+type Result struct {
+	Args     []string // whole argv
+	Env      []string
+	Dirs     []string // to be made before the start: hostPath volumes of type DirectoryOrCreate
+	Rewrites []hostapi.Rewrite
+}
+
+// shared folders hold nothing of a machine's own.
+var shared = map[string]bool{
+	"/etc/ssl/certs": true, "/etc/ca-certificates": true, "/usr/share/ca-certificates": true,
+	"/usr/local/share/ca-certificates": true, "/etc/pki": true, "/etc/pki/ca-trust": true, "/etc/pki/tls/certs": true,
+}
+
+// addressFlags name addresses of the machine itself. In other flags, an issuer of tokens for
+// example, 127.0.0.1 means what it says.
+var addressFlags = map[string]bool{
+	"--bind-address": true, "--etcd-servers": true, "--etcd-servers-overrides": true, "--master": true,
+	"--listen-client-urls": true, "--listen-client-http-urls": true, "--listen-peer-urls": true, "--listen-metrics-urls": true,
+	"--advertise-client-urls": true, "--initial-advertise-peer-urls": true, "--initial-cluster": true,
+}
+
+// programs that polderd can be.
+var programs = map[string]bool{"etcd": true, "kube-apiserver": true, "kube-controller-manager": true, "kube-scheduler": true}
+
+// Pod rewrites the only container of pod.
+func Pod(pod *corev1.Pod, m Machine) (Result, error) {
+	if n := len(pod.Spec.Containers); n != 1 {
+		return Result{}, fmt.Errorf("static pod %s has %d containers; only one can be run here", pod.Name, n)
+	}
+	if len(pod.Spec.InitContainers) > 0 {
+		return Result{}, fmt.Errorf("static pod %s has init containers, which cannot be run here", pod.Name)
+	}
+	c := pod.Spec.Containers[0]
+	argv := append(append([]string{}, c.Command...), c.Args...)
+	if len(argv) == 0 || !programs[path.Base(argv[0])] {
+		return Result{}, fmt.Errorf("static pod %s runs %q; only etcd, kube-apiserver, kube-controller-manager and kube-scheduler can be run here", pod.Name, strings.Join(argv, " "))
+	}
+	w := &writer{machine: m, mounts: mounts(pod, c), program: path.Base(argv[0])}
+	w.out.Args = []string{w.program}
+	for _, a := range argv[1:] {
+		w.argument(a)
+	}
+	w.additions()
+	w.environment(c.Env)
+	for _, v := range pod.Spec.Volumes {
+		if h := v.HostPath; h != nil && h.Type != nil && *h.Type == corev1.HostPathDirectoryOrCreate && !shared[h.Path] {
+			w.out.Dirs = append(w.out.Dirs, m.Root+path.Clean(h.Path))
+		}
+	}
+	return w.out, nil
+}
+
+// mount is a folder of the container and where it is on the machine.
+type mount struct{ inside, outside string }
+
+// mounts are ordered so that the longest path, which hides the others, comes first.
+func mounts(pod *corev1.Pod, c corev1.Container) []mount {
+	host := map[string]string{}
+	for _, v := range pod.Spec.Volumes {
+		if v.HostPath != nil {
+			host[v.Name] = path.Clean(v.HostPath.Path)
+		}
+	}
+	var out []mount
+	for _, vm := range c.VolumeMounts {
+		if h, ok := host[vm.Name]; ok {
+			out = append(out, mount{inside: path.Clean(vm.MountPath), outside: path.Join(h, vm.SubPath)})
+		}
+	}
+	sort.SliceStable(out, func(i, j int) bool { return len(out[i].inside) > len(out[j].inside) })
+	return out
+}
+
+type writer struct {
+	machine Machine
+	mounts  []mount
+	program string
+	out     Result
+}
+
+// Reasons people see.
+const (
+	whyAddress   = "the machine shares its network with others; this is its own address"
+	whyPath      = "the machine's files are below a directory of their own"
+	whyAdvertise = "Kubernetes refuses endpoints that are loopback addresses"
+	whyDouble    = "both stand for the same address here"
+	whyEmulate   = "the built-in Kubernetes behaves as this minor version"
+)
+
+func (w *writer) argument(a string) {
+	name, value, found := strings.Cut(a, "=")
+	if !found {
+		w.out.Args = append(w.out.Args, a)
+		return
+	}
+	if name == "--advertise-address" {
+		w.change(a, name+"="+Advertised(w.machine.Address).String(), whyAdvertise)
+		return
+	}
+	why := ""
+	if v := w.paths(value); v != value {
+		value, why = v, whyPath
+	}
+	if v := w.addresses(value); addressFlags[name] && v != value {
+		value, why = v, whyAddress
+	}
+	if name == "--listen-client-urls" || name == "--listen-metrics-urls" {
+		if v := unique(value); v != value {
+			value, why = v, whyAddress+"; "+whyDouble
+		}
+	}
+	if why == "" {
+		w.out.Args = append(w.out.Args, a)
+		return
+	}
+	w.change(a, name+"="+value, why)
+}
+
+func (w *writer) change(from, to, why string) {
+	w.out.Args = append(w.out.Args, to)
+	w.out.Rewrites = append(w.out.Rewrites, hostapi.Rewrite{From: from, To: to, Why: why})
+}
+
+// additions are arguments the process needs because it is not alone.
+func (w *writer) additions() {
+	if w.program == "etcd" {
+		return
+	}
+	if !w.has("--bind-address") {
+		w.change("", "--bind-address="+w.machine.Address.String(), whyAddress)
+	}
+	if w.machine.Emulate != "" && !w.has("--emulated-version") {
+		w.change("", "--emulated-version="+w.machine.Emulate, whyEmulate)
+	}
+}
+
+func (w *writer) has(flag string) bool {
+	for _, a := range w.out.Args {
+		if a == flag || strings.HasPrefix(a, flag+"=") {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *writer) environment(env []corev1.EnvVar) {
+	for _, e := range env {
+		if e.ValueFrom == nil {
+			w.out.Env = append(w.out.Env, e.Name+"="+w.paths(e.Value))
+		}
+	}
+}

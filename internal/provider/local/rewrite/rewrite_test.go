@@ -1,0 +1,114 @@
+package rewrite
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+var machine = Machine{Root: "/data/m", Address: netip.MustParseAddr("127.3.16.11"), Emulate: "1.35"}
+
+// pod is a static pod with the mounts kubeadm gives it.
+func pod(command ...string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: command[0]}}
+	p.Spec.Containers = []corev1.Container{{Name: command[0], Command: command}}
+	for inside, outside := range map[string]string{
+		"/etc/kubernetes/pki": "/etc/kubernetes/pki", "/etc/ssl/certs": "/etc/ssl/certs", "/audit": "/etc/audit", "/etc/kubernetes/scheduler.conf": "/etc/kubernetes/scheduler.conf",
+	} {
+		name := strings.ReplaceAll(inside, "/", "-")
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: outside, Type: ptr.To(corev1.HostPathDirectoryOrCreate)}}})
+		p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: name, MountPath: inside})
+	}
+	return p
+}
+
+func TestArguments(t *testing.T) {
+	for name, c := range map[string]struct {
+		program, in, want string
+	}{
+		"path below a mount":             {"kube-apiserver", "--client-ca-file=/etc/kubernetes/pki/ca.crt", "--client-ca-file=/data/m/etc/kubernetes/pki/ca.crt"},
+		"mount is a file":                {"kube-scheduler", "--kubeconfig=/etc/kubernetes/scheduler.conf", "--kubeconfig=/data/m/etc/kubernetes/scheduler.conf"},
+		"mount has another name outside": {"kube-apiserver", "--audit-policy-file=/audit/policy.yaml", "--audit-policy-file=/data/m/etc/audit/policy.yaml"},
+		"path that only looks mounted":   {"kube-apiserver", "--audit-policy-file=/auditors/policy.yaml", "--audit-policy-file=/auditors/policy.yaml"},
+		"folder shared by all":           {"kube-apiserver", "--oidc-ca-file=/etc/ssl/certs/ca.pem", "--oidc-ca-file=/etc/ssl/certs/ca.pem"},
+		"list of paths":                  {"kube-apiserver", "--tls-sni-cert-key=/etc/kubernetes/pki/a.crt,/etc/kubernetes/pki/a.key", "--tls-sni-cert-key=/data/m/etc/kubernetes/pki/a.crt,/data/m/etc/kubernetes/pki/a.key"},
+		"own store":                      {"kube-apiserver", "--etcd-servers=https://127.0.0.1:2379", "--etcd-servers=https://127.3.16.11:2379"},
+		"every address":                  {"kube-controller-manager", "--bind-address=0.0.0.0", "--bind-address=127.3.16.11"},
+		"every address, version 6":       {"kube-controller-manager", "--bind-address=::", "--bind-address=127.3.16.11"},
+		"issuer on this computer":        {"kube-apiserver", "--oidc-issuer-url=https://127.0.0.1:5556/dex", "--oidc-issuer-url=https://127.0.0.1:5556/dex"},
+		"doubled listener":               {"etcd", "--listen-client-urls=https://127.0.0.1:2379,https://127.3.16.11:2379", "--listen-client-urls=https://127.3.16.11:2379"},
+		"member list":                    {"etcd", "--initial-cluster=a=https://127.3.16.11:2380,b=https://127.3.16.12:2380", "--initial-cluster=a=https://127.3.16.11:2380,b=https://127.3.16.12:2380"},
+		"plain metrics":                  {"etcd", "--listen-metrics-urls=http://127.0.0.1:2381", "--listen-metrics-urls=http://127.3.16.11:2381"},
+		"advertised":                     {"kube-apiserver", "--advertise-address=127.3.16.11", "--advertise-address=198.18.16.11"},
+		"address that begins alike":      {"kube-apiserver", "--etcd-servers=https://127.0.0.11:2379", "--etcd-servers=https://127.0.0.11:2379"},
+		"switch":                         {"kube-apiserver", "--profiling", "--profiling"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Pod(pod(c.program, c.in), machine)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, r.Args[1]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			changed := len(r.Rewrites) > 0 && r.Rewrites[0].From == c.in
+			if changed != (c.in != c.want) {
+				t.Errorf("recorded as changed: %v; %v", changed, r.Rewrites)
+			}
+		})
+	}
+}
+
+func TestAdditions(t *testing.T) {
+	for name, c := range map[string]struct {
+		command []string
+		want    []string
+	}{
+		"server":                     {[]string{"kube-apiserver"}, []string{"kube-apiserver", "--bind-address=127.3.16.11", "--emulated-version=1.35"}},
+		"server with address of own": {[]string{"kube-apiserver", "--bind-address=0.0.0.0", "--emulated-version=1.34"}, []string{"kube-apiserver", "--bind-address=127.3.16.11", "--emulated-version=1.34"}},
+		"etcd":                       {[]string{"etcd"}, []string{"etcd"}},
+		"with path":                  {[]string{"/usr/local/bin/etcd"}, []string{"etcd"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Pod(pod(c.command...), machine)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, r.Args); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	two := pod("etcd")
+	two.Spec.Containers = append(two.Spec.Containers, two.Spec.Containers[0])
+	prepared := pod("etcd")
+	prepared.Spec.InitContainers = two.Spec.Containers
+	for name, p := range map[string]*corev1.Pod{"two containers": two, "init containers": prepared, "another program": pod("kube-vip", "manager")} {
+		if r, err := Pod(p, machine); err == nil {
+			t.Errorf("%s: accepted as %v", name, r.Args)
+		}
+	}
+}
+
+func TestDirs(t *testing.T) {
+	r, err := Pod(pod("etcd"), machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range r.Dirs {
+		if !strings.HasPrefix(d, machine.Root+"/") {
+			t.Errorf("%s is not below the machine's root", d)
+		}
+	}
+	if len(r.Dirs) != 3 {
+		t.Errorf("folders to make: %v, want the three that are the machine's own", r.Dirs)
+	}
+}

@@ -1,0 +1,98 @@
+package userdata
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// collect turns the modules of a document into data. The order of the modules in the document
+// means nothing: cloud-init runs bootcmd, writes files, and then runs runcmd.
+func collect(modules []pair) (Data, error) {
+	var d Data
+	var run []Command
+	var err error
+	for _, m := range modules {
+		switch {
+		case m.key == "write_files":
+			d.Files, err = files(m.value)
+		case m.key == "bootcmd":
+			d.Commands, err = commands(m)
+		case m.key == "runcmd":
+			run, err = commands(m)
+		case !isEmpty(m.value):
+			d.Ignored = append(d.Ignored, printable(m.key))
+		}
+		if err != nil {
+			return Data{}, err
+		}
+	}
+	d.Commands = append(d.Commands, run...)
+	slices.Sort(d.Ignored)
+	return d, nil
+}
+
+func commands(m pair) ([]Command, error) {
+	items, err := list(m.value)
+	if err != nil {
+		return nil, fmt.Errorf("line %d: %s %w", m.value.Line, m.key, err)
+	}
+	var cs []Command
+	for i, item := range items {
+		if isNull(item) { // an item that is only a comment
+			continue
+		}
+		line, err := shell(item)
+		if err != nil {
+			return nil, fmt.Errorf("%s[%d] (line %d) %w", m.key, i, item.Line, err)
+		}
+		cs = append(cs, Command{Module: m.key, Line: printable(line)})
+	}
+	return cs, nil
+}
+
+// shell returns what cloud-init puts into the script: a text as it is, a list with each word quoted.
+func shell(n *node) (string, error) {
+	if s, err := scalar(n); err == nil {
+		if n.ShortTag() != "!!str" {
+			return "", fmt.Errorf("is %s, not a command; put it into quotes", kind(n))
+		}
+		return strings.TrimRight(s, "\n"), nil
+	}
+	items, err := list(n)
+	if err != nil {
+		return "", fmt.Errorf("is %s, not a command; put it into quotes", kind(n))
+	}
+	words := make([]string, len(items))
+	for i, item := range items {
+		word, err := scalar(item)
+		if err != nil {
+			return "", fmt.Errorf("word %d %w", i, err)
+		}
+		words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return strings.Join(words, " "), nil
+}
+
+// printable returns s, quoted if it would not be one line on a terminal.
+func printable(s string) string {
+	if isPrintable(s) {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+func isPrintable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// short is s as it can stand in a message: printable, and not a page of it.
+func short(s string) string {
+	const most = 80
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return printable(s)
+}

@@ -1,0 +1,77 @@
+// Package reconcile is what all our reconcilers have in common: phases that run in order, three
+// kinds of errors, and a summary of conditions.
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Phase is one part of reconciling an object. It looks at the world and acts; it may run again at
+// any time. Its error is one of three kinds: made by Wait, made by Terminal, or any other, which
+// is retried with back-off.
+type Phase[S any] func(ctx context.Context, scope S) error
+
+// Run runs phases in order up to the first error and says what the controller is to do.
+func Run[S any](ctx context.Context, scope S, phases ...Phase[S]) (ctrl.Result, error) {
+	for _, p := range phases {
+		err := p(ctx, scope)
+		var w *waiting
+		switch {
+		case errors.As(err, &w):
+			return ctrl.Result{RequeueAfter: w.after}, nil
+		case err != nil:
+			return ctrl.Result{}, err
+		}
+	}
+	return ctrl.Result{}, nil
+}
+
+type waiting struct {
+	after  time.Duration
+	reason string
+}
+
+func (w *waiting) Error() string { return "waiting: " + w.reason }
+
+// Wait ends reconciling in good order: something is not there yet. If after is 0, a watch will
+// tell when it is.
+func Wait(after time.Duration, format string, args ...any) error {
+	return &waiting{after: after, reason: fmt.Sprintf(format, args...)}
+}
+
+// Terminal is for what cannot succeed until an input changes; it is not retried.
+func Terminal(err error) error { return ctrlreconcile.TerminalError(err) }
+
+// Summary is a condition that is true if all of the named conditions are; else it is the first
+// that is not, with its reason and message. A condition that is missing is unknown.
+func Summary(conditions []metav1.Condition, into string, generation int64, of ...string) metav1.Condition {
+	out := metav1.Condition{Type: into, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: generation}
+	for _, t := range of {
+		c := find(conditions, t)
+		if c == nil {
+			out.Status, out.Reason, out.Message = metav1.ConditionUnknown, "NotYetKnown", t+" is not known yet"
+			return out
+		}
+		if c.Status != metav1.ConditionTrue {
+			out.Status, out.Reason, out.Message = c.Status, c.Reason, c.Message
+			return out
+		}
+	}
+	return out
+}
+
+func find(conditions []metav1.Condition, t string) *metav1.Condition {
+	for i := range conditions {
+		if conditions[i].Type == t {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
