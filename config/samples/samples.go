@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-//go:embed stub/*.yaml
+//go:embed stub/*.yaml local/*.yaml
 var files embed.FS
 
 // Load reads the objects of one file, in order.

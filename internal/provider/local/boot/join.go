@@ -62,8 +62,9 @@ func (m *machine) planJoin(b []byte) ([]step, error) {
 }
 
 // discover finds the cluster by its bootstrap token and reads how it is configured.
-func discover(_ context.Context, m *machine) error {
+func discover(ctx context.Context, m *machine) error {
 	join := m.kubeadm.join
+	awaitSignature(ctx, join.Discovery.BootstrapToken)
 	kc, err := discovery.For(nil, join)
 	if err != nil {
 		return err

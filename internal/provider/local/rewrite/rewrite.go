@@ -112,6 +112,7 @@ const (
 	whyPath      = "the machine's files are below a directory of their own"
 	whyAdvertise = "Kubernetes refuses endpoints that are loopback addresses"
 	whyDouble    = "both stand for the same address here"
+	whyQuick     = "with its own limits the controller manager waits five seconds for its credentials when it starts"
 	whyEmulate   = "the built-in Kubernetes behaves as this minor version"
 )
 
@@ -156,6 +157,10 @@ func (w *writer) additions() {
 	}
 	if !w.has("--bind-address") {
 		w.change("", "--bind-address="+w.machine.Address.String(), whyAddress)
+	}
+	if w.program == "kube-controller-manager" && !w.has("--kube-api-qps") && !w.has("--kube-api-burst") {
+		w.change("", "--kube-api-qps=200", whyQuick)
+		w.change("", "--kube-api-burst=400", whyQuick)
 	}
 	if w.machine.Emulate != "" && !w.has("--emulated-version") {
 		w.change("", "--emulated-version="+w.machine.Emulate, whyEmulate)

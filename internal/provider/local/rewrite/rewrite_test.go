@@ -71,6 +71,8 @@ func TestAdditions(t *testing.T) {
 	}{
 		"server":                     {[]string{"kube-apiserver"}, []string{"kube-apiserver", "--bind-address=127.3.16.11", "--emulated-version=1.35"}},
 		"server with address of own": {[]string{"kube-apiserver", "--bind-address=0.0.0.0", "--emulated-version=1.34"}, []string{"kube-apiserver", "--bind-address=127.3.16.11", "--emulated-version=1.34"}},
+		"controllers":                {[]string{"kube-controller-manager"}, []string{"kube-controller-manager", "--bind-address=127.3.16.11", "--kube-api-qps=200", "--kube-api-burst=400", "--emulated-version=1.35"}},
+		"controllers with limits":    {[]string{"kube-controller-manager", "--kube-api-qps=5"}, []string{"kube-controller-manager", "--kube-api-qps=5", "--bind-address=127.3.16.11", "--emulated-version=1.35"}},
 		"etcd":                       {[]string{"etcd"}, []string{"etcd"}},
 		"with path":                  {[]string{"/usr/local/bin/etcd"}, []string{"etcd"}},
 	} {

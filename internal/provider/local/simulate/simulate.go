@@ -6,6 +6,7 @@ package simulate
 import (
 	"context"
 	"fmt"
+	"io"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/kwok/pkg/apis/internalversion"
 	"sigs.k8s.io/kwok/pkg/apis/v1alpha1"
 	"sigs.k8s.io/kwok/pkg/kwok/controllers"
+	"sigs.k8s.io/kwok/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"github.com/polder-kaas/polder/internal/provider/local/kubelet"
@@ -74,7 +76,7 @@ func Start(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	return c.Start(ctx)
+	return c.Start(log.NewContext(ctx, log.NewLogger(io.Discard, log.LevelError))) // it reports every pod it touches
 }
 
 // stages are kwok's own, by the kind they are for.
