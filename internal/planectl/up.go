@@ -77,7 +77,8 @@ func (p *Plane) awaitReady(ctx context.Context, child *child, progress func(Repo
 		if child == nil && !r.Running {
 			return false, exit.Errorf(exit.Failure, "polderd ended while it was waited for; see %s", p.LogFile())
 		}
-		if now := fmt.Sprint(r.Status.Components); progress != nil && now != shown {
+		// While none runs, what is there to read is of an earlier run.
+		if now := fmt.Sprint(r.Status.Components); progress != nil && r.Running && now != shown {
 			progress(r)
 			shown = now
 		}
