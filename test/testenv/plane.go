@@ -40,6 +40,9 @@ func NewPlane(t testing.TB, tree Tree) *Plane {
 	p := newPlane(tree)
 	t.Cleanup(func() {
 		p.Kill()
+		if err := p.endHosts(); err != nil {
+			t.Errorf("cleaning up: %v", err)
+		}
 		if t.Failed() {
 			t.Logf("log of polderd:\n%s", tail(p.Log(), 60))
 		}

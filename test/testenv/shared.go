@@ -48,6 +48,10 @@ func (s *Shared) Run(m *testing.M) int {
 		return code
 	}
 	s.plane.Kill()
+	if err := s.plane.endHosts(); err != nil {
+		fmt.Fprintln(os.Stderr, "cleaning up:", err)
+		code = 1
+	}
 	if code != 0 {
 		fmt.Fprintf(os.Stderr, "log of the shared polderd:\n%s\n", tail(s.plane.Log(), 60))
 	}

@@ -1,0 +1,118 @@
+package testenv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/provider/local/launch"
+)
+
+// LocalClass installs the sample class of local clusters in a namespace.
+func LocalClass(t testing.TB, c client.Client, namespace string) {
+	t.Helper()
+	for _, u := range load(t, "local/class.yaml") {
+		u.SetNamespace(namespace)
+		if err := client.IgnoreAlreadyExists(c.Create(t.Context(), u)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	Eventually(t, startTimeout, func() error {
+		cc := &clusterv1.ClusterClass{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "local"}, cc); err != nil {
+			return err
+		}
+		if cc.Status.ObservedGeneration != cc.Generation || len(cc.Status.Variables) == 0 {
+			return fmt.Errorf("the class has not been observed yet: %v", cc.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+// LocalCluster is the sample local cluster, not yet created.
+func LocalCluster(t testing.TB, namespace, name, version string) *unstructured.Unstructured {
+	t.Helper()
+	u := load(t, "local/cluster.yaml")[0]
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	if err := unstructured.SetNestedField(u.Object, version, "spec", "topology", "version"); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// Workload is the administrator's access to a workload cluster, from the Secret Cluster API keeps.
+func Workload(t testing.TB, c client.Client, namespace, name string) *rest.Config {
+	t.Helper()
+	var s corev1.Secret
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name + "-kubeconfig"}, &s); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := clientcmd.RESTConfigFromKubeConfig(s.Data["value"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.QPS = -1
+	return cfg
+}
+
+func (p *Plane) launcher() launch.Launcher { return launch.Launcher{Root: hostapi.Root(p.Data)} }
+
+// Host asks the host of a local cluster how it is.
+func (p *Plane) Host(ctx context.Context, namespace, name string) (hostapi.Status, *hostapi.Client, error) {
+	all, err := p.launcher().Clusters()
+	if err != nil {
+		return hostapi.Status{}, nil, err
+	}
+	for _, c := range all {
+		if c.Namespace == namespace && c.Name == name {
+			h := hostapi.NewClient(p.launcher().Dir(c.UID))
+			s, err := h.Status(ctx)
+			return s, h, err
+		}
+	}
+	return hostapi.Status{}, nil, fmt.Errorf("there is no host for cluster %s/%s", namespace, name)
+}
+
+// endHosts ends the hosts of local clusters, which outlive their plane.
+func (p *Plane) endHosts() error {
+	all, err := p.launcher().Clusters()
+	errs := []error{err}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for _, c := range all {
+		errs = append(errs, p.launcher().Stop(ctx, c.UID, true))
+	}
+	return errors.Join(errs...)
+}
+
+// Processes lists the processes that have to do with the plane: those that name its tree.
+func (p *Plane) Processes() ([]string, error) {
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil || !bytes.Contains(b, []byte(p.Tree.Root)) {
+			continue // it has ended, or is another's
+		}
+		found = append(found, strings.TrimSpace(filepath.Base(filepath.Dir(f))+" "+strings.ReplaceAll(string(b), "\x00", " ")))
+	}
+	return found, nil
+}
