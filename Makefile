@@ -19,7 +19,7 @@ manifests   := internal/plane/capi/manifests/generated
 go_files     = $(shell git ls-files -co --exclude-standard '*.go')
 
 # Packages that link the whole of Kubernetes have no unit tests; tests under test/ run the built binary.
-heavy       := github.com/polder-kaas/polder/(cmd/polderd|internal/daemon|internal/plane|internal/plane/(apiserver|kubecontrollers))$$
+heavy       := github.com/polder-kaas/polder/(cmd/polderd|internal/daemon|internal/plane|internal/plane/(apiserver|kubecontrollers)|internal/provider/local/(boot|component))$$
 light        = $(shell go list ./... | grep -Ev '$(heavy)' | grep -Ev '/(test/fault|bench)')
 
 .PHONY: help
@@ -69,16 +69,23 @@ bin/controller-gen: hack/tools/go.mod
 
 .PHONY: test
 test: build bin/polderd-fault ## Run all tests but the long fault matrix
-	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane,$(light))
-	@CGO_ENABLED=1 go test -race -timeout 20m ./test/plane
+	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane %/test/local,$(light))
+	@go test -timeout 10m ./internal/provider/local/boot # links kubeadm, so without the race detector
+	@CGO_ENABLED=1 go test -race -p 1 -timeout 30m ./test/plane ./test/local
 
 .PHONY: fault
 fault: build bin/polderd-fault ## Run the long fault matrix
 	@go test -count=1 -timeout 120m -v ./test/fault/...
+	@go test -tags fault -count=1 -timeout 60m -v -run '^TestFault' ./test/local
 
 .PHONY: bench-plane
 bench-plane: build ## Compare polderd with the same parts as separate processes
 	@bench/plane/run
+
+.PHONY: bench-local
+bench-local: build ## Measure local clusters: time to ready, upgrade, delete, memory
+	@hack/build bin/bench/local ./bench/local '-s -w'
+	@bin/bench/local
 
 .PHONY: demo
 demo: build ## Run Polder's main job from an empty directory

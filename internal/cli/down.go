@@ -1,20 +1,31 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/polder-kaas/polder/internal/cmdline"
+	"github.com/polder-kaas/polder/internal/planectl"
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
+
+// clusterTimeout is how long a local cluster may take to stop; its processes stop one after another.
+const clusterTimeout = 30 * time.Second
 
 func down(g *globals) *cobra.Command {
 	var timeout time.Duration
+	var clusters bool
 	c := &cobra.Command{
 		Use:   "down",
 		Short: "Stop the management plane; all data stays",
-		Args:  cmdline.NoArgs,
+		Long: `down stops polderd; all data stays. Local clusters keep running without it, unless --clusters is given:
+then they are stopped too, also if polderd did not run. polder up starts everything again.`,
+		Args: cmdline.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			p, err := g.plane()
 			if err != nil {
@@ -24,14 +35,66 @@ func down(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !ran {
-				_, err = fmt.Fprintf(c.OutOrStdout(), "Nothing to stop: no polderd runs on %s.\n", p.Dir())
+			running, unlisted := p.RunningClusters()
+			if err := sayStopped(c.OutOrStdout(), p.Dir(), ran, clusters && len(running) > 0); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "Stopped. All data is kept in %s; polder up starts it again.\n", p.Dir())
-			return err
+			if len(running) == 0 {
+				return unlisted
+			}
+			if clusters {
+				fmt.Fprintf(c.ErrOrStderr(), "Stopping %s …\n", clusterCount(len(running)))
+				return stopClusters(c.Context(), c.OutOrStdout(), p, running)
+			}
+			return g.sayRunning(c.OutOrStdout(), len(running))
 		},
 	}
-	c.Flags().DurationVar(&timeout, "timeout", 15*time.Second, "how long to wait")
+	c.Flags().DurationVar(&timeout, "timeout", 15*time.Second, "how long to wait for polderd")
+	c.Flags().BoolVar(&clusters, "clusters", false, fmt.Sprintf("stop local clusters too, each within %s", clusterTimeout))
 	return c
+}
+
+// sayStopped says what happened to the plane; more means that there are local clusters to stop.
+func sayStopped(w io.Writer, dir string, ran, more bool) error {
+	text := "Nothing to stop: no polderd runs on %s.\n"
+	switch {
+	case ran:
+		text = "Stopped. All data is kept in %s; polder up starts it again.\n"
+	case more:
+		text = "No polderd runs on %s.\n"
+	}
+	_, err := fmt.Fprintf(w, text, dir)
+	return err
+}
+
+func (g *globals) sayRunning(w io.Writer, n int) error {
+	text := "%s keep running; stop them too with: %s\n"
+	if n == 1 {
+		text = "%s keeps running; stop it too with: %s\n"
+	}
+	_, err := fmt.Fprintf(w, text, clusterCount(n), g.hint("down --clusters"))
+	return err
+}
+
+// stopClusters says which have stopped, also if others have not.
+func stopClusters(ctx context.Context, w io.Writer, p *planectl.Plane, running []hostapi.Cluster) error {
+	stopped, err := p.StopClusters(ctx, running, clusterTimeout)
+	if len(stopped) == 0 {
+		return err
+	}
+	var names []string
+	for _, c := range stopped {
+		names = append(names, c.Namespace+"/"+c.Name)
+	}
+	if _, writeErr := fmt.Fprintf(w, "Stopped %s: %s.\n", clusterCount(len(stopped)), strings.Join(names, ", ")); err == nil {
+		err = writeErr
+	}
+	return err
+}
+
+func clusterCount(n int) string {
+	if n == 1 {
+		return "1 local cluster"
+	}
+	return fmt.Sprintf("%d local clusters", n)
 }

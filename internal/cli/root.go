@@ -23,6 +23,14 @@ func (g *globals) plane() (*planectl.Plane, error) {
 	return planectl.New(g.dataDir)
 }
 
+// hint is a command of polder for people to copy, on the same data directory.
+func (g *globals) hint(command string) string {
+	if g.dataDir == datadir.Default() {
+		return "polder " + command
+	}
+	return "polder " + command + " --data-dir " + g.dataDir
+}
+
 // Command is polder with all its subcommands.
 func Command() *cobra.Command {
 	g := &globals{}
@@ -34,11 +42,12 @@ func Command() *cobra.Command {
   polder up         starts the plane and waits until it is ready
   polder status     says how it is
   polder kubectl    talks to it, as any kubectl does
+  polder machine    shows the machines of local clusters
   polder down       stops it; all data stays`,
 		TraverseChildren: true, // so that flags of polder may stand before "kubectl"
 	}
 	cmdline.Prepare(root)
 	root.PersistentFlags().StringVar(&g.dataDir, "data-dir", datadir.Default(), "`directory` of the plane")
-	root.AddCommand(up(g), status(g), down(g), version(g), kubectl(g), reference.Command())
+	root.AddCommand(up(g), status(g), down(g), version(g), kubectl(g), machine(g), reference.Command())
 	return root
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,6 +23,9 @@ type planeReport struct {
 	DataDir string `json:"dataDir"`
 	Ready   bool   `json:"ready"`
 	Summary string `json:"summary"`
+	// LocalClusters run whether or not the plane does.
+	LocalClusters        []clusterReport `json:"localClusters"`
+	LocalClustersProblem string          `json:"localClustersProblem,omitempty"` // why they cannot be listed
 }
 
 func status(g *globals) *cobra.Command {
@@ -78,7 +82,16 @@ func inspect(ctx context.Context, p *planectl.Plane) (planeReport, error) {
 	default:
 		r.Ready, r.Summary = live(ctx, p, s)
 	}
+	r.addClusters(p.LocalClusters(ctx))
 	return r, nil
+}
+
+// addClusters keeps an error as a word: it says nothing about the plane.
+func (r *planeReport) addClusters(all localClusters, err error) {
+	r.LocalClusters = all.report()
+	if err != nil {
+		r.LocalClustersProblem = err.Error()
+	}
 }
 
 // live corrects the components' states by what the API answers.
@@ -108,6 +121,11 @@ func (r planeReport) table(w io.Writer, now time.Time) error {
 		fmt.Fprintf(t, "Process:\t%d, up %s\n", r.Status.PID, age(now, r.Status.StartedAt))
 		fmt.Fprintf(t, "Memory:\t%d MB, %d MB of it not shared with the binary on disk\n", r.Memory.Resident>>20, r.Memory.Anonymous>>20)
 		fmt.Fprintf(t, "Versions:\tpolder %s\n", describeVersions(r.Status.Versions))
+	}
+	if len(r.LocalClusters) > 0 || r.LocalClustersProblem != "" {
+		fmt.Fprintf(t, "Local clusters:\t%s\n", cmp.Or(r.LocalClustersProblem, describeClusters(r.LocalClusters)))
+	}
+	if r.Running {
 		fmt.Fprintf(t, "\nCOMPONENT\tSTATE\tSINCE\tMESSAGE\n")
 		for _, c := range r.Status.Components {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", c.Name, c.State, age(now, c.Since), c.Message)

@@ -2,20 +2,26 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/polder-kaas/polder/internal/buildinfo"
+	"github.com/polder-kaas/polder/internal/exit"
 	planestatus "github.com/polder-kaas/polder/internal/plane/status"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
 	"github.com/polder-kaas/polder/internal/planectl"
+	"github.com/polder-kaas/polder/internal/planectl/fakehost"
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
 func TestStatusTable(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	r := planeReport{DataDir: "/d", Ready: true, Summary: "It is ready.", Report: planectl.Report{
+	r := planeReport{DataDir: "/d", Ready: true, Summary: "It is ready.", LocalClusters: localClusters{{Status: demo(), Running: true}}.report(), Report: planectl.Report{
 		Running: true,
 		Memory:  planectl.Memory{Resident: 300 << 20, Anonymous: 200 << 20},
 		Status: planestatus.Status{PID: 7, Address: "https://127.0.0.1:7443", Kubeconfig: "/d/k", StartedAt: now.Add(-90 * time.Second),
@@ -29,13 +35,14 @@ func TestStatusTable(t *testing.T) {
 	if err := r.table(&b, now); err != nil {
 		t.Fatal(err)
 	}
-	want := `Plane:        It is ready.
-Data:         /d
-Address:      https://127.0.0.1:7443
-Kubeconfig:   /d/k
-Process:      7, up 1m30s
-Memory:       300 MB, 200 MB of it not shared with the binary on disk
-Versions:     polder v1 (Kubernetes v2, Cluster API v3, etcd v4)
+	want := `Plane:            It is ready.
+Data:             /d
+Address:          https://127.0.0.1:7443
+Kubeconfig:       /d/k
+Process:          7, up 1m30s
+Memory:           300 MB, 200 MB of it not shared with the binary on disk
+Versions:         polder v1 (Kubernetes v2, Cluster API v3, etcd v4)
+Local clusters:   1 running, 0 not; 243 MB in all their processes
 
 COMPONENT     STATE    SINCE   MESSAGE
 etcd          ready    1m29s   ` + `
@@ -43,6 +50,31 @@ cluster-api   failed   3s      its check fails now
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestStatusOfClustersWithoutPlane(t *testing.T) {
+	p := polder{t, t.TempDir()}
+	p.expect(exit.NotReady, "Plane:   There is no plane here yet; polder up makes one.\nData:    DIR\n", "", "status")
+	fakehost.Start(t, p.dir, demo())
+	out, _, code := p.run("status", "-o", "json")
+	var got struct {
+		LocalClusters []struct {
+			Namespace, Name, Endpoint string
+			Machines, PID             int
+			Running                   bool
+			TotalMemory               uint64
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exit.NotReady || len(got.LocalClusters) != 1 {
+		t.Fatalf("status -o json ends with %d, %v:\n%s", code, err, out)
+	}
+	if c := got.LocalClusters[0]; c.Namespace != "default" || c.Name != "demo" || c.Endpoint != "127.1.0.1:6443" || c.Machines != 3 || c.PID != 100 || !c.Running || c.TotalMemory != 243<<20 {
+		t.Errorf("status -o json says %+v", c)
+	}
+	p.write(filepath.Join(hostapi.Root(p.dir), "broken", "cluster.json"), "{")
+	if out, _, code := p.run("status"); code != exit.NotReady || !strings.Contains(out, "Local clusters:   local clusters cannot be listed") {
+		t.Errorf("with broken files status ends with %d:\n%s", code, out)
 	}
 }
 

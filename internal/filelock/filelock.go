@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -65,7 +66,18 @@ func Holder(path string) (int, error) {
 	if l.Type == unix.F_UNLCK {
 		return 0, nil
 	}
-	return readPID(f), nil
+	return awaitPID(f)
+}
+
+// awaitPID reads who holds the lock; whoever has just taken it writes that a moment later.
+func awaitPID(f *os.File) (int, error) {
+	for range 100 {
+		if pid := readPID(f); pid != 0 {
+			return pid, nil
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	return 0, fmt.Errorf("%s is locked by a process that does not say which", f.Name())
 }
 
 func writePID(f *os.File) error {

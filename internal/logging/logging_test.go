@@ -80,6 +80,19 @@ func TestLibrariesAreQuiet(t *testing.T) {
 	}
 }
 
+func TestErrorsThatAreConsequencesAreQuiet(t *testing.T) {
+	var b bytes.Buffer
+	lib := slog.New(Library(slog.New(newHandler(&b, slog.LevelInfo, false)), "lib"))
+	lib.Error("Reconciler error", "err", "getting client: "+noisyErrors[0])
+	if b.Len() > 0 {
+		t.Errorf("shown: %s", b.String())
+	}
+	lib.Error("Reconciler error", "err", "something new")
+	if b.Len() == 0 {
+		t.Error("another error of a reconciler is hidden")
+	}
+}
+
 func TestQuieten(t *testing.T) {
 	var b bytes.Buffer
 	root := slog.New(newHandler(&b, slog.LevelInfo, true))

@@ -2,6 +2,7 @@ package logging
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
 )
 
@@ -20,6 +21,12 @@ var noise = []string{
 	"stopping insecure grpc server due to error",       // etcd; said at each stop
 	"stopped insecure grpc server due to error",        // etcd; said at each stop
 	"grpc: addrConn.createTransport failed to connect", // Kubernetes' etcd client while the store stops
+	"Connect failed",                                   // Cluster API, every few seconds for each cluster that does not answer; the Cluster's condition RemoteConnectionProbe says it
+}
+
+// noisyErrors are errors of reconcilers that are only consequences, by what they contain.
+var noisyErrors = []string{
+	"connection to the workload cluster is down", // as above
 }
 
 func isNoise(r slog.Record) bool {
@@ -28,5 +35,10 @@ func isNoise(r slog.Record) bool {
 			return true
 		}
 	}
-	return false
+	noisy := false
+	r.Attrs(func(a slog.Attr) bool {
+		noisy = a.Key == "err" && slices.ContainsFunc(noisyErrors, func(n string) bool { return strings.Contains(a.Value.String(), n) })
+		return !noisy
+	})
+	return noisy
 }

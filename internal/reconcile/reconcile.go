@@ -49,6 +49,15 @@ func Wait(after time.Duration, format string, args ...any) error {
 // Terminal is for what cannot succeed until an input changes; it is not retried.
 func Terminal(err error) error { return ctrlreconcile.TerminalError(err) }
 
+// Finish is what a run returns whose phases ended with err and whose status was written with the
+// error write. What was not written is tried again, also if the phases ended for good.
+func Finish(err, write error) error {
+	if write != nil && errors.Is(err, ctrlreconcile.TerminalError(nil)) {
+		return write
+	}
+	return errors.Join(err, write)
+}
+
 // Summary is a condition that is true if all of the named conditions are; else it is the first
 // that is not, with its reason and message. A condition that is missing is unknown.
 func Summary(conditions []metav1.Condition, into string, generation int64, of ...string) metav1.Condition {

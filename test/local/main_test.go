@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
@@ -37,15 +38,21 @@ type cluster struct {
 	name      string
 }
 
-// create applies the sample cluster; change may alter it before.
-func create(t *testing.T, p *testenv.Plane, name, version string, change func(*clusterv1.Cluster)) *cluster {
+// options alter a cluster and its class before they are created.
+type options struct {
+	cluster func(*clusterv1.Cluster)
+	class   func(*unstructured.Unstructured)
+}
+
+// create applies the sample class and cluster in a namespace of their own.
+func create(t *testing.T, p *testenv.Plane, name, version string, opts options) *cluster {
 	t.Helper()
 	c := &cluster{plane: p, mgmt: p.Client(t), namespace: p.Namespace(t), name: name}
-	testenv.LocalClass(t, c.mgmt, c.namespace)
+	testenv.LocalClass(t, c.mgmt, c.namespace, opts.class)
 	o := &clusterv1.Cluster{}
 	convert(t, testenv.LocalCluster(t, c.namespace, name, version), o)
-	if change != nil {
-		change(o)
+	if opts.cluster != nil {
+		opts.cluster(o)
 	}
 	if err := c.mgmt.Create(t.Context(), o); err != nil {
 		t.Fatal(err)
@@ -166,8 +173,8 @@ func (c *cluster) awaitControlPlane(t *testing.T, timeout time.Duration, replica
 				return fmt.Errorf("%s: %v, want %d; %v", what, have, replicas, s.Conditions)
 			}
 		}
-		if s.Version != version {
-			return fmt.Errorf("version %s, want %s", s.Version, version)
+		if len(s.Versions) != 1 || s.Versions[0].Version != version {
+			return fmt.Errorf("versions %v, want %s", s.Versions, version)
 		}
 		return nil
 	})

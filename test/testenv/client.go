@@ -17,6 +17,8 @@ import (
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
 )
 
 // RESTConfig is the administrator's access to the plane.
@@ -42,7 +44,7 @@ func NewClient(t testing.TB, cfg *rest.Config) client.Client {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, clusterv1beta1.AddToScheme,
-		controlplanev1.AddToScheme, bootstrapv1.AddToScheme,
+		controlplanev1.AddToScheme, bootstrapv1.AddToScheme, infrav1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			t.Fatal(err)

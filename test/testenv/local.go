@@ -22,11 +22,15 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/launch"
 )
 
-// LocalClass installs the sample class of local clusters in a namespace.
-func LocalClass(t testing.TB, c client.Client, namespace string) {
+// LocalClass installs the sample class of local clusters in a namespace; change may alter its
+// objects before.
+func LocalClass(t testing.TB, c client.Client, namespace string, change func(*unstructured.Unstructured)) {
 	t.Helper()
 	for _, u := range load(t, "local/class.yaml") {
 		u.SetNamespace(namespace)
+		if change != nil {
+			change(u)
+		}
 		if err := client.IgnoreAlreadyExists(c.Create(t.Context(), u)); err != nil {
 			t.Fatal(err)
 		}

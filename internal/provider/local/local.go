@@ -116,7 +116,7 @@ func (p *Provider) setup(ctx context.Context, mgr ctrl.Manager) error {
 	return (&machine.Reconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Hosts: hosts, Versions: versions, Watcher: watcher,
 		Events: mgr.GetEventRecorder("polder-provider-local"),
-	}).SetupWithManager(ctx, mgr, o)
+	}).SetupWithManager(mgr, o)
 }
 
 // Roles are the provider's rights: its own kinds, what it must read, and nothing else.

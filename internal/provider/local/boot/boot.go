@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -107,7 +108,7 @@ func (m *machine) plan() ([]step, error) {
 
 // notHonored notes what a machine that is only processes cannot do.
 func (m *machine) notHonored() {
-	m.boot.NotHonored, m.boot.Commands, m.boot.Notes = nil, nil, nil
+	m.boot.Commands = nil
 	for _, c := range m.data.Commands {
 		m.boot.Commands = append(m.boot.Commands, c.Line)
 		if !strings.HasPrefix(c.Line, "kubeadm ") {
@@ -120,11 +121,19 @@ func (m *machine) notHonored() {
 }
 
 func (m *machine) cannot(format string, args ...any) {
-	m.boot.NotHonored = append(m.boot.NotHonored, fmt.Sprintf(format, args...))
+	m.boot.NotHonored = once(m.boot.NotHonored, fmt.Sprintf(format, args...))
 }
 
 func (m *machine) note(format string, args ...any) {
-	m.boot.Notes = append(m.boot.Notes, fmt.Sprintf(format, args...))
+	m.boot.Notes = once(m.boot.Notes, fmt.Sprintf(format, args...))
+}
+
+// once adds what an earlier attempt has not found out already.
+func once(all []string, text string) []string {
+	if slices.Contains(all, text) {
+		return all
+	}
+	return append(all, text)
 }
 
 func (m *machine) run(ctx context.Context, steps []step) error {
@@ -174,7 +183,9 @@ func writeFiles(_ context.Context, m *machine) error {
 	}
 	defer root.Close() //nolint:errcheck // read only
 	notes, err := m.data.Write(root)
-	m.boot.Notes = append(m.boot.Notes, notes...)
+	for _, n := range notes {
+		m.note("%s", n)
+	}
 	return err
 }
 

@@ -129,8 +129,16 @@ func (m *machine) keepNode(r kubeadmapi.NodeRegistrationOptions) error {
 	return errors.Join(append(wrong, writeJSON(m.dir.NodeFile(), n))...)
 }
 
+// list is what stands between commas; of nothing there is none.
+func list(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, ",")
+}
+
 func parseLabels(s string, into map[string]string) error {
-	for _, kv := range strings.Split(s, ",") {
+	for _, kv := range list(s) {
 		k, v, ok := strings.Cut(kv, "=")
 		if !ok || k == "" {
 			return fmt.Errorf("kubelet argument node-labels: %q is not KEY=VALUE", kv)
@@ -142,7 +150,7 @@ func parseLabels(s string, into map[string]string) error {
 
 func parseTaints(s string) ([]corev1.Taint, error) {
 	var out []corev1.Taint
-	for _, t := range strings.Split(s, ",") {
+	for _, t := range list(s) {
 		kv, effect, ok := strings.Cut(t, ":")
 		if !ok {
 			return nil, fmt.Errorf("kubelet argument register-with-taints: %q is not KEY=VALUE:EFFECT", t)

@@ -12,17 +12,17 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
-// interrupt kills the process after the step that the file "interrupt", beside the cluster's
-// machines, names; once per machine and step. "*" names every step.
+// interrupt kills the process after the step that the file "interrupt-boot" in the plane's data
+// directory names; once per machine and step. "*" names every step.
 func interrupt(dir hostapi.MachineDir, step string) error {
-	b, err := os.ReadFile(filepath.Join(string(dir), "..", "..", "interrupt"))
+	b, err := os.ReadFile(filepath.Join(string(dir), "..", "..", "..", "..", "interrupt-boot"))
 	if err != nil {
 		return nil
 	}
 	if want := strings.TrimSpace(string(b)); want != "*" && want != step {
 		return nil
 	}
-	mark := filepath.Join(string(dir), "interrupted-after-"+step)
+	mark := filepath.Join(string(dir), "interrupted-after-"+filepath.Base(step))
 	if _, err := os.Stat(mark); err == nil {
 		return nil
 	}

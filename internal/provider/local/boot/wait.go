@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -40,7 +41,7 @@ func awaitControlPlane(ctx context.Context, m *machine) error {
 		return last == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("the machine's API server did not become ready: %w", last)
+		return fmt.Errorf("the machine's API server did not become ready: %w", cmp.Or(last, err))
 	}
 	return nil
 }

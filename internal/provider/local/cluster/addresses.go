@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"net"
@@ -34,13 +35,7 @@ func (r *Reconciler) addresses(ctx context.Context, s *scope) error {
 		return err
 	}
 	if c == nil {
-		if c, err = r.choose(ctx, s.local); err != nil {
-			s.running(metav1.ConditionFalse, infrav1.NoFreeAddressReason, err.Error())
-			return err
-		}
-		c.Name = s.owner.Name
-		if err := r.Hosts.Prepare(*c); err != nil {
-			s.running(metav1.ConditionFalse, infrav1.HostFailedReason, err.Error())
+		if c, err = r.take(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -53,6 +48,23 @@ func (r *Reconciler) addresses(ctx context.Context, s *scope) error {
 	s.local.Spec.ControlPlaneEndpoint = endpoint
 	s.local.Status.Addresses = c.Addresses.String()
 	return nil
+}
+
+// take chooses a block and remembers it, one cluster at a time, so that no two choose the same.
+func (r *Reconciler) take(ctx context.Context, s *scope) (*hostapi.Cluster, error) {
+	r.choosing.Lock()
+	defer r.choosing.Unlock()
+	c, err := r.choose(ctx, s.local)
+	if err != nil {
+		s.running(metav1.ConditionFalse, infrav1.NoFreeAddressReason, err.Error())
+		return nil, err
+	}
+	c.Name = s.owner.Name
+	if err := r.Hosts.Prepare(*c); err != nil {
+		s.running(metav1.ConditionFalse, infrav1.HostFailedReason, err.Error())
+		return nil, err
+	}
+	return c, nil
 }
 
 func (r *Reconciler) remembered(uid string) (*hostapi.Cluster, error) {
@@ -80,7 +92,7 @@ func (r *Reconciler) choose(ctx context.Context, local *infrav1.LocalCluster) (*
 	if p := local.Spec.ControlPlaneEndpoint.Port; p != 0 {
 		c.Port = p
 	}
-	var last error
+	last := errors.New("other clusters have all that were tried")
 	for block := range blocks(string(local.UID)) {
 		if used[block] {
 			continue

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,29 +31,53 @@ func (r *Reconciler) host(ctx context.Context, s *scope) error {
 	uid := string(s.local.UID)
 	status, err := r.ask(ctx, uid)
 	switch {
-	case err == nil && status.Problem != "":
+	case errors.Is(err, hostapi.ErrNotRunning):
+		return r.start(s, uid)
+	case err != nil:
+		s.running(metav1.ConditionFalse, infrav1.HostFailedReason, fmt.Sprintf("the cluster's host does not answer: %s", err))
+		return err
+	case status.Problem != "":
 		s.running(metav1.ConditionFalse, infrav1.HostFailedReason, status.Problem)
 		return reconcile.Wait(5*time.Second, "%s", status.Problem)
-	case err == nil:
+	}
+	if time.Since(status.StartedAt) > steady {
 		r.restarts.forget(uid)
-		r.Watcher.Follow(s.local, r.Hosts.Dir(uid))
-		s.running(metav1.ConditionTrue, infrav1.HostRunningReason, "")
-		return nil
-	case !errors.Is(err, hostapi.ErrNotRunning):
+	}
+	r.Watcher.Follow(s.local, r.Hosts.Dir(uid))
+	s.running(metav1.ConditionTrue, infrav1.HostRunningReason, "")
+	return nil
+}
+
+// start starts the host, but not too soon after the last time, and waits for it.
+func (r *Reconciler) start(s *scope, uid string) error {
+	running, err := r.Hosts.Running(uid)
+	if err != nil {
 		return err
 	}
-	if pause := r.restarts.pause(uid, time.Now()); pause > 0 {
+	if running { // it is not yet so far that it answers, or it is ending
+		s.starting()
+		return reconcile.Wait(startPoll, "the host to answer")
+	}
+	pause, ended := r.restarts.pause(uid, time.Now())
+	if ended {
 		s.running(metav1.ConditionFalse, infrav1.HostFailedReason, "the cluster's host ended: "+r.Hosts.LastWords(uid))
+	}
+	if pause > 0 {
 		return reconcile.Wait(pause, "the next start of the host")
 	}
-	if err := r.Hosts.Start(uid, func() {}); err != nil {
+	if err := r.Hosts.Start(uid, func() { r.restarts.ended(uid) }); err != nil {
 		s.running(metav1.ConditionFalse, infrav1.HostFailedReason, err.Error())
 		return err
 	}
+	s.starting()
+	return reconcile.Wait(startPoll, "the host to answer")
+}
+
+// starting says so, unless it is known why the host did not stay before.
+func (s *scope) starting() {
 	if c := conditionOf(s.local); c == nil || c.Reason != infrav1.HostFailedReason {
 		s.running(metav1.ConditionFalse, infrav1.HostStartingReason, "the cluster's host is starting")
 	}
-	return reconcile.Wait(startPoll, "the host to answer")
 }
 
 // startPoll is how soon a host that was just started is asked again.
@@ -83,40 +106,4 @@ func provisioned(_ context.Context, s *scope) error {
 		s.local.Status.FailureDomains = append(s.local.Status.FailureDomains, clusterv1.FailureDomain{Name: d.Name, ControlPlane: ptr.To(ptr.Deref(d.ControlPlane, true))})
 	}
 	return nil
-}
-
-// restarts paces the starts of hosts that end again and again.
-type restarts struct {
-	mu    sync.Mutex
-	tries map[string]*try
-}
-
-type try struct {
-	next  time.Time
-	delay time.Duration
-}
-
-// pause is how long to wait before the host may be started; 0 counts as a start.
-func (r *restarts) pause(uid string, now time.Time) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.tries == nil {
-		r.tries = map[string]*try{}
-	}
-	t := r.tries[uid]
-	if t == nil {
-		t = &try{delay: time.Second}
-		r.tries[uid] = t
-	}
-	if d := t.next.Sub(now); d > 0 {
-		return min(d, startPoll) // it may only be starting still
-	}
-	t.next, t.delay = now.Add(t.delay), min(2*t.delay, 30*time.Second)
-	return 0
-}
-
-func (r *restarts) forget(uid string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.tries, uid)
 }

@@ -4,7 +4,7 @@ package cluster
 
 import (
 	"context"
-	"errors"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +33,7 @@ type Reconciler struct {
 	Hosts    launch.Launcher
 	Watcher  *watch.Watcher
 	restarts restarts
+	choosing sync.Mutex // of addresses
 }
 
 // owned are the conditions this controller alone sets.
@@ -64,11 +65,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 	if added, err := finalizers.EnsureFinalizer(ctx, r.Client, s.local, infrav1.ClusterFinalizer); err != nil || added {
 		return res, err
 	}
-	if s.owner, err = util.GetOwnerCluster(ctx, r.Client, s.local.ObjectMeta); err != nil {
-		return res, client.IgnoreNotFound(err)
+	if s.owner, err = util.GetOwnerCluster(ctx, r.Client, s.local.ObjectMeta); client.IgnoreNotFound(err) != nil {
+		return res, err
 	}
 	if s.owner == nil && s.local.DeletionTimestamp.IsZero() {
-		return res, nil // Cluster API will set the owner; a watch tells
+		return res, nil // Cluster API will set the owner, a watch tells; or the owner is gone
 	}
 	if is, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, s.owner, s.local); err != nil || is || requeue {
 		return res, err
@@ -79,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 	}
 	defer func() {
 		summarize(s.local)
-		err = errors.Join(err, client.IgnoreNotFound(before.Patch(ctx, s.local, owned)))
+		err = reconcile.Finish(err, client.IgnoreNotFound(before.Patch(ctx, s.local, owned)))
 	}()
 	if !s.local.DeletionTimestamp.IsZero() {
 		return reconcile.Run(ctx, s, r.removeHost)
@@ -105,8 +106,10 @@ func (r *Reconciler) removeHost(ctx context.Context, s *scope) error {
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
 	if err := r.Hosts.Remove(ctx, uid); err != nil {
+		s.running(metav1.ConditionFalse, infrav1.HostDeletingReason, err.Error())
 		return err
 	}
+	r.restarts.forget(uid)
 	controllerutil.RemoveFinalizer(s.local, infrav1.ClusterFinalizer)
 	return nil
 }

@@ -16,12 +16,9 @@ const firstMachine = 11
 
 // address is the machine's: the one it has, or a free one of the cluster's block.
 func (h *Host) address(dir hostapi.MachineDir) (netip.Addr, error) {
-	b, err := os.ReadFile(dir.AddressFile())
-	if err == nil {
-		return netip.ParseAddr(strings.TrimSpace(string(b)))
-	}
+	old, err := h.oldAddress(dir)
 	if !errors.Is(err, os.ErrNotExist) {
-		return netip.Addr{}, err
+		return old, err
 	}
 	used := map[netip.Addr]bool{}
 	for _, m := range h.list() {
@@ -32,6 +29,19 @@ func (h *Host) address(dir hostapi.MachineDir) (netip.Addr, error) {
 		return a, err
 	}
 	return a, atomicfile.Write(dir.AddressFile(), []byte(a.String()+"\n"), 0o600)
+}
+
+// oldAddress is the one the machine has.
+func (h *Host) oldAddress(dir hostapi.MachineDir) (netip.Addr, error) {
+	b, err := os.ReadFile(dir.AddressFile())
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	a, err := netip.ParseAddr(strings.TrimSpace(string(b)))
+	if err != nil || !h.cluster.Addresses.Contains(a) {
+		return netip.Addr{}, fmt.Errorf("%s holds no address of %s", dir.AddressFile(), h.cluster.Addresses)
+	}
+	return a, nil
 }
 
 // freeAddress is the first after the highest that is used, so that one just given back is not

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
@@ -20,10 +21,9 @@ func (m *machine) boot(ctx context.Context) {
 	if m.booted() {
 		return
 	}
-	select {
-	case m.host.boots <- struct{}{}:
-		defer func() { <-m.host.boots }()
-	case <-ctx.Done():
+	release := m.slot(ctx)
+	defer release()
+	if ctx.Err() != nil {
 		return
 	}
 	ended := make(chan struct{}, 1)
@@ -31,6 +31,7 @@ func (m *machine) boot(ctx context.Context) {
 		Name: "boot of " + m.spec.Name, Path: m.host.cfg.Binary, Args: []string{BootProgram, string(m.dir)},
 		Dir: m.dir.Files(), Env: []string{"PATH=/usr/bin:/bin", "HOME=" + m.dir.Files("/root")}, Log: process.LogFile{Path: m.dir.Log("boot")},
 	}, func(s process.State) {
+		m.booting.Store(&s)
 		if s.PID == 0 {
 			select {
 			case ended <- struct{}{}:
@@ -39,11 +40,26 @@ func (m *machine) boot(ctx context.Context) {
 		}
 	})
 	defer p.Kill()
-	m.follow(ctx, ended)
+	m.follow(ctx, ended, release)
 }
 
-// follow passes on the boot's progress until it is done.
-func (m *machine) follow(ctx context.Context, ended <-chan struct{}) {
+// slot waits while too many workers boot. A worker has its slot for the first attempt only, so
+// that one that cannot succeed is in nobody's way; a control plane needs none, because the
+// workers that have them may be waiting for it.
+func (m *machine) slot(ctx context.Context) (release func()) {
+	if m.spec.ControlPlane {
+		return func() {}
+	}
+	select {
+	case m.host.boots <- struct{}{}:
+		return sync.OnceFunc(func() { <-m.host.boots })
+	case <-ctx.Done():
+		return func() {}
+	}
+}
+
+// follow passes on the boot's progress until it is done. attempted is called when an attempt ended.
+func (m *machine) follow(ctx context.Context, ended <-chan struct{}, attempted func()) {
 	tick := time.NewTicker(bootLook)
 	defer tick.Stop()
 	var seen time.Time
@@ -52,6 +68,9 @@ func (m *machine) follow(ctx context.Context, ended <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		case <-ended:
+			attempted()
+			seen = time.Time{} // two writes can have the same time, and the last one must not be missed
+			m.host.changed()
 		case <-tick.C:
 		}
 		info, err := os.Stat(m.dir.BootFile())
@@ -64,6 +83,15 @@ func (m *machine) follow(ctx context.Context, ended <-chan struct{}) {
 			return
 		}
 	}
+}
+
+// bootProblem is why the boot process ended, if it could not say so itself.
+func (m *machine) bootProblem() string {
+	s := m.booting.Load()
+	if s == nil || s.PID != 0 || s.LastExit == nil || s.LastExit.Code == 0 {
+		return ""
+	}
+	return "the boot process " + s.LastExit.String()
 }
 
 func (m *machine) booted() bool {

@@ -8,10 +8,12 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/polder-kaas/polder/internal/atomicfile"
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 	"github.com/polder-kaas/polder/internal/provider/local/kubelet"
+	"github.com/polder-kaas/polder/internal/provider/local/process"
 )
 
 // machine is one machine that is switched on, or off.
@@ -25,6 +27,8 @@ type machine struct {
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 	off     bool
+	broken  error                         // why it cannot be started at all
+	booting atomic.Pointer[process.State] // of the boot process; nil before there is one
 }
 
 // put makes a machine, or leaves the one that is there. What it is made from does not change:
@@ -33,38 +37,68 @@ func (h *Host) put(spec hostapi.Machine) error {
 	if err := spec.Validate(); err != nil {
 		return err
 	}
+	defer h.turn(spec.Name)()
+	have := h.get(spec.Name)
+	switch {
+	case have == nil:
+		return h.add(spec)
+	case have.spec.UID == spec.UID:
+		return nil
+	case have.broken != nil:
+		return have.broken
+	default:
+		return fmt.Errorf("there is another machine of the name %s", spec.Name)
+	}
+}
+
+// add makes a machine from what is on disk, or makes that first, in place of the one there was.
+func (h *Host) add(spec hostapi.Machine) error {
 	emulate, err := h.cfg.Versions.Emulate(spec.Version)
 	if err != nil {
 		return err
 	}
-	if have := h.get(spec.Name); have != nil {
-		if have.spec.UID == spec.UID {
-			return nil
-		}
-		return fmt.Errorf("there is another machine of the name %s", spec.Name)
-	}
+	h.making.Lock()
+	defer h.making.Unlock()
 	dir := h.cfg.Dir.Machine(spec.Name)
 	address, err := h.prepare(dir, spec)
 	if err != nil {
 		return err
 	}
-	m := &machine{host: h, spec: spec, dir: dir, address: address}
+	return h.keep(h.newMachine(spec, address, emulate))
+}
+
+// addBroken remembers a machine that is there but cannot be started.
+func (h *Host) addBroken(spec hostapi.Machine, why error) {
+	h.cfg.Log.Warn("a machine cannot be started", "machine", spec.Name, "error", why)
+	address, _ := h.oldAddress(h.cfg.Dir.Machine(spec.Name)) // it may be what is broken
+	m := h.newMachine(spec, address, "")
+	m.broken = fmt.Errorf("the machine cannot be started: %w; delete it, and it will be replaced", why)
+	_ = h.keep(m) // only a host that is ending refuses
+}
+
+func (h *Host) newMachine(spec hostapi.Machine, address netip.Addr, emulate string) *machine {
+	m := &machine{host: h, spec: spec, dir: h.cfg.Dir.Machine(spec.Name), address: address}
 	m.kubelet = kubelet.New(kubelet.Config{
-		Machine: spec, Dir: dir, Address: address, Emulate: emulate, Binary: h.cfg.Binary, Forker: h.forker,
+		Machine: spec, Dir: m.dir, Address: address, Emulate: emulate, Binary: h.cfg.Binary, Forker: h.forker,
 		Serving: h.servingCertificate, Changed: h.changed, Log: h.cfg.Log,
 	})
 	m.ctx, m.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // it ends with the machine, not with a request
-	_, err = os.Stat(dir.OffFile())
+	_, err := os.Stat(m.dir.OffFile())
 	m.off = err == nil
+	return m
+}
+
+// keep makes the machine one of the host's and starts it, in one step: a host that is ending
+// stops all it has, and takes no more.
+func (h *Host) keep(m *machine) error {
 	h.mu.Lock()
-	if h.ended || h.machines[spec.Name] != nil {
-		h.mu.Unlock()
+	defer h.mu.Unlock()
+	if h.ended {
 		m.cancel()
-		return errors.New("the host is ending, or the machine was just made")
+		return errors.New("the cluster's host is ending")
 	}
-	h.machines[spec.Name] = m
-	h.mu.Unlock()
-	if !m.off {
+	h.machines[m.spec.Name] = m
+	if !m.off && m.broken == nil {
 		m.start()
 	}
 	h.changed()
@@ -73,7 +107,7 @@ func (h *Host) put(spec hostapi.Machine) error {
 
 // prepare writes what a later host must know; the file that names the machine comes last.
 func (h *Host) prepare(dir hostapi.MachineDir, spec hostapi.Machine) (netip.Addr, error) {
-	for _, d := range []string{string(dir), dir.Files(), dir.Log("..")} {
+	for _, d := range []string{string(dir), dir.Files(), dir.Logs()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return netip.Addr{}, err
 		}
@@ -81,6 +115,9 @@ func (h *Host) prepare(dir hostapi.MachineDir, spec hostapi.Machine) (netip.Addr
 	address, err := h.address(dir)
 	if err != nil {
 		return address, err
+	}
+	if _, err := os.Stat(dir.SpecFile()); err == nil {
+		return address, nil // nothing is written for a machine that is known, so a full disk is no obstacle
 	}
 	b, err := json.Marshal(spec)
 	if err != nil {
@@ -104,84 +141,4 @@ func (m *machine) stop() {
 func (m *machine) kill() {
 	m.kubelet.Kill()
 	m.stop()
-}
-
-// remove ends the machine and leaves nothing of it behind. The machine is forgotten first by its
-// name on disk, so that a host that is ended meanwhile does not start it again.
-func (h *Host) remove(ctx context.Context, name string) error {
-	m := h.get(name)
-	if m == nil {
-		return nil
-	}
-	if err := os.Remove(m.dir.SpecFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	m.kill()
-	if m.spec.ControlPlane {
-		h.removeMirrorPods(ctx, m.spec.Node)
-	}
-	if err := os.RemoveAll(string(m.dir)); err != nil {
-		return err
-	}
-	h.mu.Lock()
-	delete(h.machines, name)
-	h.mu.Unlock()
-	h.changed()
-	return nil
-}
-
-// drain takes the machine's API server out of service if another one serves.
-func (h *Host) drain(name string) {
-	m := h.get(name)
-	if m == nil || !m.spec.ControlPlane {
-		return
-	}
-	for _, other := range h.list() {
-		if other != m && other.kubelet.Serving() {
-			m.kubelet.Drain()
-			return
-		}
-	}
-}
-
-// power switches a machine off or on. A machine that is off stays off when the host restarts.
-func (h *Host) power(ctx context.Context, name string, on bool) error {
-	m := h.get(name)
-	if m == nil {
-		return fmt.Errorf("there is no machine %s", name)
-	}
-	switch {
-	case m.off == !on:
-		return nil
-	case !on:
-		if err := os.WriteFile(m.dir.OffFile(), nil, 0o600); err != nil {
-			return err
-		}
-		m.kubelet.SwitchedOff(ctx)
-		m.kill()
-	default:
-		if err := os.Remove(m.dir.OffFile()); err != nil {
-			return err
-		}
-	}
-	h.mu.Lock()
-	delete(h.machines, name)
-	h.mu.Unlock()
-	return h.put(m.spec)
-}
-
-func (m *machine) status() hostapi.MachineStatus {
-	s := hostapi.MachineStatus{
-		Name: m.spec.Name, Node: m.spec.Node, UID: m.spec.UID, ControlPlane: m.spec.ControlPlane, Version: m.spec.Version,
-		Address: m.address.String(), Dir: string(m.dir), Off: m.off,
-	}
-	if err := readJSON(m.dir.BootFile(), &s.Boot); err != nil && !errors.Is(err, os.ErrNotExist) {
-		s.Boot.Problem = err.Error()
-	}
-	s.Boot.NotHonored = append(s.Boot.NotHonored, m.kubelet.NotHonored()...)
-	s.Processes, s.Registered, s.Problem = m.kubelet.Status()
-	for i, p := range s.Processes {
-		s.Processes[i].Memory = anonymous(p.PID)
-	}
-	return s
 }

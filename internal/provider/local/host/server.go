@@ -17,6 +17,9 @@ import (
 // maxRequest bounds what is read from a client; bootstrap data are at most a megabyte.
 const maxRequest = 8 << 20
 
+// lastAnswers is how long those get who are being answered when the host ends.
+const lastAnswers = 5 * time.Second
+
 // listenUnix opens a socket that only this user can open; a left-over one is replaced, since the
 // lock says that nobody else serves here.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
@@ -34,15 +37,22 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
+// serve answers until ctx ends; then those who watch get what there is and ask the next host.
 func (h *Host) serve(ctx context.Context, l net.Listener) error {
-	s := &http.Server{Handler: h.handler(), ReadHeaderTimeout: 10 * time.Second}
-	stopped := context.AfterFunc(ctx, func() {
-		_ = s.Close() // those who watch ask the next host
+	s := &http.Server{Handler: h.handler(), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	done := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(done)
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
+		defer cancel()
+		if s.Shutdown(limit) != nil {
+			_ = s.Close() // they had time enough
+		}
 	})
-	defer stopped()
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving %s: %w", l.Addr(), err)
 	}
+	<-done
 	return nil
 }
 
@@ -80,7 +90,12 @@ func (h *Host) putMachine(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "reading the machine: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	answer(func(*http.Request) error { return h.put(m) })(w, r)
+	answer(func(r *http.Request) error {
+		if name := r.PathValue("name"); name != m.Name {
+			return fmt.Errorf("the machine's name is %q, not %q", m.Name, name)
+		}
+		return h.put(m)
+	})(w, r)
 }
 
 func (h *Host) getStatus(w http.ResponseWriter, r *http.Request) {
@@ -106,18 +121,4 @@ func (h *Host) await(ctx context.Context, since int64) {
 	case <-news:
 	case <-t.C:
 	}
-}
-
-func (h *Host) status() hostapi.Status {
-	h.mu.Lock()
-	s := hostapi.Status{Revision: h.revision, Cluster: h.cluster, PID: os.Getpid(), StartedAt: h.started, Problem: h.problem}
-	h.mu.Unlock()
-	s.Memory = anonymous(s.PID)
-	for _, m := range h.list() {
-		s.Machines = append(s.Machines, m.status())
-		if m.kubelet.Serving() {
-			s.Serving = append(s.Serving, m.spec.Name)
-		}
-	}
-	return s
 }

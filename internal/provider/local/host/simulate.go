@@ -13,6 +13,7 @@ const podAddresses = "10.244.0.1/16"
 // simulate starts the simulation of nodes and pods once the cluster answers. It then looks after
 // itself; only its first look at the cluster must succeed.
 func (h *Host) simulate(ctx context.Context) {
+	said := ""
 	for ctx.Err() == nil {
 		if len(h.serving()) > 0 {
 			cfg, err := h.adminConfig()
@@ -23,7 +24,10 @@ func (h *Host) simulate(ctx context.Context) {
 				<-ctx.Done()
 				return
 			}
-			h.cfg.Log.Info("the simulation of nodes waits", "reason", err)
+			if said != err.Error() {
+				said = err.Error()
+				h.cfg.Log.Info("the simulation of nodes waits", "reason", err)
+			}
 		}
 		pause(ctx, 200*time.Millisecond)
 	}

@@ -2,6 +2,7 @@ package hostapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,8 +20,14 @@ import (
 // ErrNotRunning means that nobody answers on the host's socket.
 var ErrNotRunning = errors.New("the cluster's host is not running")
 
-// maxReply bounds what is read from a host.
-const maxReply = 64 << 20
+// Bounds of what is read from a host: an answer, and a sentence that says why there is none.
+const (
+	maxReply = 64 << 20
+	maxError = 64 << 10
+)
+
+// patience is what a host gets beyond the time it may hold a Watch.
+const patience = 10 * time.Second
 
 // Client talks to one host. It may be used concurrently.
 type Client struct {
@@ -40,12 +47,15 @@ func (c *Client) Status(ctx context.Context) (Status, error) { return c.status(c
 
 // Watch answers when something has changed since the given revision, or after half a minute.
 func (c *Client) Watch(ctx context.Context, since int64) (Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, WatchTimeout+patience)
+	defer cancel()
 	return c.status(ctx, "?since="+strconv.FormatInt(since, 10))
 }
 
 func (c *Client) status(ctx context.Context, query string) (Status, error) {
 	var s Status
-	return s, c.do(ctx, http.MethodGet, "/status"+query, nil, &s)
+	err := c.do(ctx, http.MethodGet, "/status"+query, nil, &s)
+	return s, err
 }
 
 // Put makes the machine, or changes what may change of it: nothing but what its node looks like.
@@ -91,23 +101,25 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 		return dialError(err)
 	}
 	defer res.Body.Close() //nolint:errcheck // read to its end, or given up
-	limited := io.LimitReader(res.Body, maxReply)
 	if res.StatusCode >= http.StatusBadRequest {
-		b, _ := io.ReadAll(limited) // the code alone is an answer too
-		return fmt.Errorf("the cluster's host answered: %s", strings.TrimSpace(string(b)))
+		b, _ := io.ReadAll(io.LimitReader(res.Body, maxError)) // the code alone is an answer too
+		return fmt.Errorf("the cluster's host answered: %s", cmp.Or(strings.TrimSpace(string(b)), res.Status))
 	}
 	if out == nil {
 		return nil
 	}
-	if err := json.NewDecoder(limited).Decode(out); err != nil {
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxReply)).Decode(out); err != nil {
 		return fmt.Errorf("reading the answer of the cluster's host: %w", err)
 	}
 	return nil
 }
 
+// dialError recognises that there is no host, or that it ended before it answered.
 func dialError(err error) error {
-	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: %w", ErrNotRunning, err)
+	for _, gone := range []error{syscall.ENOENT, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF} {
+		if errors.Is(err, gone) {
+			return fmt.Errorf("%w: %w", ErrNotRunning, err)
+		}
 	}
 	return err
 }

@@ -50,7 +50,8 @@ func (d MachineDir) Files(elem ...string) string {
 	return filepath.Join(append([]string{string(d), "root"}, elem...)...)
 }
 
+// Logs is the folder of the machine's log files.
+func (d MachineDir) Logs() string { return filepath.Join(string(d), "log") }
+
 // Log is the log file of a process, or of the boot.
-func (d MachineDir) Log(process string) string {
-	return filepath.Join(string(d), "log", process+".log")
-}
+func (d MachineDir) Log(process string) string { return filepath.Join(d.Logs(), process+".log") }

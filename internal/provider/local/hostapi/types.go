@@ -107,17 +107,18 @@ type Step struct {
 
 // Process is a static pod.
 type Process struct {
-	Name      string    `json:"name"`
-	PID       int       `json:"pid,omitempty"`
-	Ready     bool      `json:"ready"`
-	StartedAt time.Time `json:"startedAt,omitzero"`
-	Restarts  int       `json:"restarts"`
-	Memory    uint64    `json:"memory,omitempty"` // anonymous bytes
-	Log       string    `json:"log"`
-	LastExit  string    `json:"lastExit,omitempty"`
-	Output    []string  `json:"output,omitempty"` // last lines of a process that ended
-	Command   []string  `json:"command"`
-	Rewrites  []Rewrite `json:"rewrites,omitempty"`
+	Name       string    `json:"name"`
+	PID        int       `json:"pid,omitempty"`
+	Ready      bool      `json:"ready"`
+	StartedAt  time.Time `json:"startedAt,omitzero"`
+	Restarts   int       `json:"restarts"`
+	Memory     uint64    `json:"memory,omitempty"` // anonymous bytes
+	Log        string    `json:"log"`
+	LastExit   string    `json:"lastExit,omitempty"`
+	LastExitAt time.Time `json:"lastExitAt,omitzero"`
+	Output     []string  `json:"output,omitempty"` // last lines of a process that ended
+	Command    []string  `json:"command"`
+	Rewrites   []Rewrite `json:"rewrites,omitempty"`
 }
 
 // Rewrite is an argument that differs from the static pod's, and why.

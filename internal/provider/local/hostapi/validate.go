@@ -1,6 +1,7 @@
 package hostapi
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -9,14 +10,21 @@ import (
 // loopback is where all local clusters live.
 var loopback = netip.MustParsePrefix("127.0.0.0/8")
 
+// smallestBlock has room for the endpoint and some machines.
+const smallestBlock = 26
+
 // nameFormat is that of Kubernetes object names; it also keeps names fit for paths.
 var nameFormat = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 
 // Validate checks what a host relies on.
 func (c Cluster) Validate() error {
 	switch {
+	case c.UID == "":
+		return errors.New("the UID of the cluster is missing")
 	case !c.Addresses.IsValid() || !loopback.Contains(c.Addresses.Addr()) || c.Addresses.Bits() < loopback.Bits():
 		return fmt.Errorf("addresses %s are no block of loopback addresses", c.Addresses)
+	case c.Addresses.Bits() > smallestBlock:
+		return fmt.Errorf("addresses %s are too few for an endpoint and machines; the block must be a /%d or larger", c.Addresses, smallestBlock)
 	case c.Port < 1 || c.Port > 65535:
 		return fmt.Errorf("port %d is none", c.Port)
 	}

@@ -45,7 +45,7 @@ type Kubelet struct {
 func New(cfg Config) *Kubelet {
 	k := &Kubelet{cfg: cfg, poke: make(chan struct{}, 1), problem: map[string]string{}}
 	k.node.Store(&nodeState{})
-	k.pods = newPods(cfg, k.changed)
+	k.pods = newPods(cfg, k.changed, func(err error) { k.setProblem("static pods", err) })
 	return k
 }
 
@@ -106,6 +106,9 @@ func (k *Kubelet) Drain() { k.pods.drain() }
 
 // Serving says that the machine's API server may get requests.
 func (k *Kubelet) Serving() bool { return k.pods.serving() }
+
+// Endpoint is where the machine's API server listens.
+func (k *Kubelet) Endpoint() netip.AddrPort { return netip.AddrPortFrom(k.cfg.Address, k.pods.port()) }
 
 // NotHonored lists static pods that cannot be run here, and why.
 func (k *Kubelet) NotHonored() []string { return k.pods.refused() }

@@ -3,6 +3,7 @@ package kubelet
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -28,14 +29,20 @@ func (k *Kubelet) logs(w http.ResponseWriter, r *http.Request) {
 	}
 	p := k.static(namespace, name)
 	if p == nil {
-		_, _ = fmt.Fprintf(w, "Container %s of pod %s/%s is simulated on node %s: it has no process and prints nothing.\n", container, namespace, name, k.cfg.Machine.Node)
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = fmt.Fprintf(w, "Container %s of pod %s/%s is simulated on node %s: it has no process and prints nothing.\n", container, namespace, name, k.cfg.Machine.Node) //nolint:gosec // plain text, to an API server
 		if o.follow {
 			flush(w)
 			<-r.Context().Done()
 		}
 		return
 	}
-	if err := o.copy(r.Context(), w, p.spec.Log.Path); err != nil {
+	err = o.copy(r.Context(), w, p.spec.Log.Path)
+	if errors.Is(err, os.ErrNotExist) {
+		http.Error(w, fmt.Sprintf("%s has printed nothing yet", name), http.StatusNotFound)
+		return
+	}
+	if err != nil {
 		k.cfg.Log.Debug("serving a log", "pod", name, "error", err)
 	}
 }
@@ -110,6 +117,9 @@ func reopened(f *os.File, file string) (*os.File, error) {
 		return f, err
 	}
 	next, err := os.Open(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return f, nil // rotated once more, just now
+	}
 	if err != nil {
 		return f, err
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -159,7 +160,7 @@ func (k *Kubelet) wantNode() (*corev1.Node, error) {
 	maps.Copy(labels, n.Labels)
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: m.Node, Labels: labels},
-		Spec:       corev1.NodeSpec{ProviderID: m.ProviderID, Taints: append(n.Taints, m.Taints...)},
+		Spec:       corev1.NodeSpec{ProviderID: m.ProviderID, Taints: taints(n.Taints, m.Taints)},
 		Status: corev1.NodeStatus{
 			Addresses: []corev1.NodeAddress{
 				{Type: corev1.NodeInternalIP, Address: k.cfg.Address.String()}, {Type: corev1.NodeHostName, Address: m.Node},
@@ -172,6 +173,17 @@ func (k *Kubelet) wantNode() (*corev1.Node, error) {
 			},
 		},
 	}, nil
+}
+
+// taints are those of the kubeadm configuration, then the machine's own; one given twice would be
+// refused by the API server.
+func taints(all ...[]corev1.Taint) (out []corev1.Taint) {
+	for _, t := range slices.Concat(all...) {
+		if !slices.ContainsFunc(out, func(o corev1.Taint) bool { return o.MatchTaint(&t) }) {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // capacity fills in what was not chosen.

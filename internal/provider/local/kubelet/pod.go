@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -38,12 +39,15 @@ func newPod(cfg Config, m manifest, changed func()) (*pod, error) {
 		return nil, err
 	}
 	for _, d := range r.Dirs {
+		if rel, err := filepath.Rel(cfg.Dir.Files(), d); err != nil || !filepath.IsLocal(rel) {
+			return nil, fmt.Errorf("static pod %s has a volume that is not on the machine: %s", m.pod.Name, d)
+		}
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, err
 		}
 	}
 	log := cfg.Dir.Log(m.pod.Name)
-	if err := os.MkdirAll(cfg.Dir.Log(".."), 0o700); err != nil {
+	if err := os.MkdirAll(cfg.Dir.Logs(), 0o700); err != nil {
 		return nil, fmt.Errorf("making the log folder: %w", err)
 	}
 	p := &pod{
@@ -64,9 +68,11 @@ func (p *pod) start(may func() bool) {
 			return
 		}
 		p.mu.Lock()
-		if p.ctx.Err() == nil {
-			p.proc = process.Start(p.forker, p.spec, p.processChanged)
+		if p.ctx.Err() != nil {
+			p.mu.Unlock()
+			return
 		}
+		p.proc = process.Start(p.forker, p.spec, p.processChanged)
 		p.mu.Unlock()
 		p.watch()
 	})
@@ -90,12 +96,24 @@ func waitFor(ctx context.Context, limit time.Duration, ok func() bool) bool {
 	return ctx.Err() == nil
 }
 
-// processChanged is called when the process started or ended; a process that ended is not ready.
+// processChanged is called when the process started or ended. One that ended is not ready, and
+// one that cannot be asked is ready as long as it runs.
 func (p *pod) processChanged(s process.State) {
-	if s.PID == 0 {
-		p.setReady(false)
+	if s.PID == 0 || p.probe.url == "" {
+		p.setReady(s.PID != 0)
 	}
 	p.changed()
+}
+
+// answered makes the process ready, unless it has ended since it was asked.
+func (p *pod) answered() {
+	p.mu.Lock()
+	fresh := !p.ready && p.ctx.Err() == nil && p.proc.State().PID != 0
+	p.ready = p.ready || fresh
+	p.mu.Unlock()
+	if fresh {
+		p.changed()
+	}
 }
 
 func (p *pod) setReady(ready bool) {
@@ -125,11 +143,11 @@ func (p *pod) isRunning() bool {
 	return proc != nil && proc.State().PID != 0
 }
 
-func (p *pod) stop(grace time.Duration) {
+func (p *pod) stop() {
 	p.cancel()
 	p.setReady(false)
 	if proc := p.process(); proc != nil {
-		proc.Stop(grace)
+		proc.Stop(stopGrace)
 	}
 	p.wg.Wait()
 }
@@ -156,7 +174,22 @@ func (p *pod) status() hostapi.Process {
 		Log: p.spec.Log.Path, Command: p.spec.Args, Rewrites: p.rewrites,
 	}
 	if s.LastExit != nil {
-		out.LastExit, out.Output = s.LastExit.String(), s.LastExit.Output
+		out.LastExit, out.LastExitAt, out.Output = exitText(*s.LastExit), s.LastExit.At, s.LastExit.Output
 	}
 	return out
+}
+
+// exitText says how a run ended, in words that stay the same if the next one ends alike.
+func exitText(e process.Exit) string {
+	what := fmt.Sprintf("exited with code %d", e.Code)
+	switch {
+	case e.Signal != "":
+		what = "was ended by " + e.Signal
+	case e.Code < 0:
+		what = "could not be started"
+	}
+	if n := len(e.Output); n > 0 {
+		what += ": " + e.Output[n-1]
+	}
+	return what
 }

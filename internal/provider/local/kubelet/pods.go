@@ -3,20 +3,15 @@ package kubelet
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
-
-	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
 // Names of the programs that others wait for.
@@ -38,20 +33,19 @@ const (
 type pods struct {
 	cfg     Config
 	changed func()
+	report  func(error) // the problem there is, or nil
 
 	mu      sync.Mutex
 	running map[string]*pod
-	wrong   map[string]string // by manifest: why it cannot be run
+	wrong   map[string]string // by file: why it cannot be run
 	drained bool
 	ended   bool // nothing is started any more
 	killed  bool // for good
 }
 
-func newPods(cfg Config, changed func()) *pods {
-	return &pods{cfg: cfg, changed: changed, running: map[string]*pod{}, wrong: map[string]string{}}
+func newPods(cfg Config, changed func(), report func(error)) *pods {
+	return &pods{cfg: cfg, changed: changed, report: report, running: map[string]*pod{}, wrong: map[string]string{}}
 }
-
-func (p *pods) dir() string { return p.cfg.Dir.Files("/etc/kubernetes/manifests") }
 
 // run follows the manifests until ctx ends.
 func (p *pods) run(ctx context.Context) error {
@@ -60,11 +54,11 @@ func (p *pods) run(ctx context.Context) error {
 	}
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		return fmt.Errorf("watching manifests: %w", err)
+		return fmt.Errorf("watching manifests: %w; the limit fs.inotify.max_user_instances may be too low", err)
 	}
 	defer w.Close() //nolint:errcheck // nothing to lose
 	if err := w.Add(p.dir()); err != nil {
-		return fmt.Errorf("watching %s: %w", p.dir(), err)
+		return fmt.Errorf("watching %s: %w; the limit fs.inotify.max_user_watches may be too low", p.dir(), err)
 	}
 	if !p.begin() {
 		return nil // the plug was pulled
@@ -72,28 +66,31 @@ func (p *pods) run(ctx context.Context) error {
 	defer p.stop()
 	tick := time.NewTicker(resync)
 	defer tick.Stop()
-	for {
-		if err := p.sync(); err != nil {
-			return err
+	for ctx.Err() == nil {
+		err := p.sync()
+		if errors.Is(err, os.ErrNotExist) {
+			return err // with their folder all pods are gone; the next attempt makes a new one
 		}
+		p.report(err)
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-w.Events:
-		case err := <-w.Errors:
-			return fmt.Errorf("watching manifests: %w", err)
+		case <-w.Errors: // events were lost; everything is read again anyway
 		case <-tick.C:
 		}
 	}
+	return nil
 }
 
-// sync starts what is new, restarts what changed, and stops what is gone.
+// sync starts what is new, restarts what changed, and stops what is gone. A file that cannot be
+// read takes nothing down: it may be whole again in a moment.
 func (p *pods) sync() error {
-	manifests, err := p.read()
+	whole, broken, err := p.read()
 	if err != nil {
 		return err
 	}
-	for name, m := range manifests {
+	p.refuse(whole, broken)
+	for name, m := range whole {
 		p.mu.Lock()
 		old := p.running[name]
 		p.mu.Unlock()
@@ -101,50 +98,43 @@ func (p *pods) sync() error {
 			continue
 		}
 		if old != nil {
-			old.stop(stopGrace)
+			old.stop()
 		}
-		p.start(name, m)
+		p.start(m)
 	}
-	for _, gone := range p.without(manifests) {
-		gone.stop(stopGrace)
+	for _, gone := range p.without(whole, broken) {
+		gone.stop()
 	}
 	return nil
 }
 
-type manifest struct {
-	raw []byte
-	pod *corev1.Pod
+// refuse notes which files are no manifests, and forgets those that are gone or whole again.
+func (p *pods) refuse(whole map[string]manifest, broken map[string]error) {
+	p.mu.Lock()
+	before := p.wrong
+	p.wrong = map[string]string{}
+	for name, m := range whole {
+		if why := before[m.file]; why != "" && p.running[name] == nil {
+			p.wrong[m.file] = why // until it is tried again
+		}
+	}
+	for file, err := range broken {
+		if !errors.Is(err, errUnfinished) {
+			p.wrong[file] = fmt.Sprintf("static pod manifest %s cannot be read: %s", file, err)
+		}
+	}
+	same := maps.Equal(before, p.wrong)
+	p.mu.Unlock()
+	if !same {
+		p.changed()
+	}
 }
 
-// read takes the manifests that are whole; one that is being written is met again when it is.
-func (p *pods) read() (map[string]manifest, error) {
-	entries, err := os.ReadDir(p.dir())
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]manifest{}
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".yaml") {
-			continue
-		}
-		b, err := os.ReadFile(filepath.Join(p.dir(), e.Name()))
-		if err != nil {
-			continue // it was removed meanwhile
-		}
-		pod := &corev1.Pod{}
-		if err := yaml.Unmarshal(b, pod); err != nil || len(pod.Spec.Containers) == 0 {
-			continue
-		}
-		out[pod.Name] = manifest{raw: b, pod: pod}
-	}
-	return out, nil
-}
-
-func (p *pods) without(manifests map[string]manifest) (gone []*pod) {
+func (p *pods) without(whole map[string]manifest, broken map[string]error) (gone []*pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for name, r := range p.running {
-		if _, ok := manifests[name]; !ok {
+		if _, ok := whole[name]; !ok && broken[r.manifest.file] == nil {
 			delete(p.running, name)
 			gone = append(gone, r)
 		}
@@ -153,15 +143,16 @@ func (p *pods) without(manifests map[string]manifest) (gone []*pod) {
 }
 
 // start runs a manifest, or notes why it cannot be run: others are not to suffer from it.
-func (p *pods) start(name string, m manifest) {
+func (p *pods) start(m manifest) {
 	defer p.changed()
+	name := m.pod.Name
 	r, err := newPod(p.cfg, m, p.changed)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.running, name)
-	delete(p.wrong, name)
+	delete(p.wrong, m.file)
 	if err != nil {
-		p.wrong[name] = err.Error()
+		p.wrong[m.file] = err.Error()
 		return
 	}
 	if p.ended || p.drained && name == apiServer {
@@ -178,7 +169,7 @@ func (p *pods) stop() {
 		var wg sync.WaitGroup
 		for _, r := range all {
 			if names == nil || slices.Contains(names, r.name()) {
-				wg.Go(func() { r.stop(stopGrace) })
+				wg.Go(func() { r.stop() })
 			}
 		}
 		wg.Wait()
@@ -223,56 +214,6 @@ func (p *pods) drain() {
 	r := p.running[apiServer]
 	p.mu.Unlock()
 	if r != nil {
-		r.stop(stopGrace)
+		r.stop()
 	}
-}
-
-// serving says that the API server is ready and its store runs.
-func (p *pods) serving() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.drained || p.ended {
-		return false
-	}
-	for name, r := range p.running {
-		if name == etcd && !r.isRunning() {
-			return false
-		}
-	}
-	r := p.running[apiServer]
-	return r != nil && r.isReady()
-}
-
-// list is ordered by name.
-func (p *pods) list() []*pod {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var all []*pod
-	for _, r := range p.running {
-		all = append(all, r)
-	}
-	slices.SortFunc(all, func(a, b *pod) int { return strings.Compare(a.name(), b.name()) })
-	return all
-}
-
-// refused lists, in order of their names, manifests that cannot be run and why.
-func (p *pods) refused() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Sorted(maps.Values(p.wrong))
-}
-
-func (p *pods) status() []hostapi.Process {
-	var out []hostapi.Process
-	for _, r := range p.list() {
-		out = append(out, r.status())
-	}
-	return out
-}
-
-func (p *pods) draining() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r := p.running[apiServer]
-	return p.drained && !p.killed && r != nil && r.isRunning()
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // How often a process is asked, and how long an answer may take.
@@ -19,6 +21,8 @@ const (
 	probeTimeout = 5 * time.Second
 	// probeFailures in a row make a ready process not ready; an ended one is at once.
 	probeFailures = 2
+	// maxAnswer is how much of an answer is read, though nobody looks at it.
+	maxAnswer = 64 << 10
 )
 
 // probe is the question whether a process is ready; without URL there is none to ask.
@@ -34,7 +38,7 @@ func newProbe(pod *corev1.Pod, address netip.Addr) probe {
 		g := p.HTTPGet
 		port := g.Port.IntValue()
 		for _, named := range c.Ports {
-			if named.Name == g.Port.StrVal {
+			if g.Port.Type == intstr.String && named.Name == g.Port.StrVal {
 				port = int(named.ContainerPort)
 			}
 		}
@@ -50,8 +54,7 @@ func newProbe(pod *corev1.Pod, address netip.Addr) probe {
 // watch keeps the pod's readiness up to date until the pod ends.
 func (p *pod) watch() {
 	if p.probe.url == "" {
-		p.setReady(true)
-		return
+		return // that it runs is all there is to know
 	}
 	// As a kubelet, we only want to know whether the process answers, not who it is.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConns: 1} //nolint:gosec // see above
@@ -67,8 +70,8 @@ func (p *pod) watch() {
 		if p.ctx.Err() != nil {
 			return
 		}
-		if ok && p.isRunning() {
-			p.setReady(true)
+		if ok {
+			p.answered()
 		} else if failures >= probeFailures {
 			p.setReady(false)
 		}
@@ -98,6 +101,7 @@ func (q probe) ask(ctx context.Context, c *http.Client) bool {
 	if err != nil {
 		return false
 	}
-	_ = res.Body.Close() // the code is the answer
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer)) // so that the connection can be used again
+	_ = res.Body.Close()                                            // the code is the answer
 	return res.StatusCode >= 200 && res.StatusCode < 400
 }

@@ -21,9 +21,6 @@ import (
 // Program is polderd's name when it is a cluster's host.
 const Program = "polder-local-host"
 
-// maxLog is how large a host's log may be before a new one is begun at the host's next start.
-const maxLog = 10 << 20
-
 // Launcher keeps hosts in one folder.
 type Launcher struct {
 	Root   string // see hostapi.Root
@@ -32,7 +29,8 @@ type Launcher struct {
 
 // dirName is short, because the path of a socket must be, and the same for the same cluster.
 func dirName(uid string) string {
-	return strings.ReplaceAll(uid, "-", "")[:min(12, len(strings.ReplaceAll(uid, "-", "")))]
+	name := strings.ReplaceAll(uid, "-", "")
+	return name[:min(12, len(name))]
 }
 
 // Dir is the directory of the host of the LocalCluster with this UID.
@@ -42,15 +40,16 @@ func (l Launcher) Dir(uid string) hostapi.Dir {
 
 // Clusters lists what hosts there are, running or not.
 func (l Launcher) Clusters() ([]hostapi.Cluster, error) {
-	files, err := filepath.Glob(hostapi.Dir(filepath.Join(l.Root, "*")).ClusterFile())
-	if err != nil {
+	dirs, err := os.ReadDir(l.Root)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	var all []hostapi.Cluster
-	for _, f := range files {
+	for _, d := range dirs {
+		f := hostapi.Dir(filepath.Join(l.Root, d.Name())).ClusterFile()
 		b, err := os.ReadFile(f)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+			continue // no host's, or being removed
 		}
 		var c hostapi.Cluster
 		if err == nil {
@@ -110,18 +109,16 @@ func (l Launcher) Start(uid string, ended func()) error {
 	return nil
 }
 
-func openLog(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
-		if err := os.Rename(path, path+".1"); err != nil {
-			return nil, err
-		}
-	}
-	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-}
-
-// Remove ends the host with all that runs in it, and removes all its files.
+// Remove ends the host with all that runs in it, and removes all its files. The file that names
+// the cluster goes first: a host that was just started, and is not yet seen to run, ends without it.
 func (l Launcher) Remove(ctx context.Context, uid string) error {
+	if dirName(uid) == "" {
+		return errors.New("removing a cluster's host: the cluster has no UID")
+	}
 	dir := l.Dir(uid)
+	if err := os.Remove(dir.ClusterFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
 	if err := l.Stop(ctx, uid, true); err != nil {
 		return err
 	}
@@ -137,7 +134,7 @@ func (l Launcher) Stop(ctx context.Context, uid string, atOnce bool) error {
 			return err
 		}
 		if err := hostapi.NewClient(dir).Stop(ctx, atOnce); err != nil && !errors.Is(err, hostapi.ErrNotRunning) {
-			return err
+			return fmt.Errorf("asking the cluster's host, process %d, to end: %w", pid, err)
 		}
 		t := time.NewTimer(50 * time.Millisecond)
 		select {
@@ -147,14 +144,4 @@ func (l Launcher) Stop(ctx context.Context, uid string, atOnce bool) error {
 		case <-t.C:
 		}
 	}
-}
-
-// LastWords are the last lines of the host's log.
-func (l Launcher) LastWords(uid string) string {
-	b, err := os.ReadFile(l.Dir(uid).LogFile())
-	if err != nil {
-		return ""
-	}
-	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-	return strings.Join(lines[max(0, len(lines)-3):], "; ")
 }

@@ -58,6 +58,10 @@ func (r *Reconciler) put(ctx context.Context, s *scope) error {
 		s.set(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, "the cluster's host does not answer; it is being started")
 		return reconcile.Wait(500*time.Millisecond, "the cluster's host")
 	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.set(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, "the cluster's host runs but does not answer within %s", callTimeout)
+		return err
+	}
 	if err != nil {
 		s.set(infrav1.BootedCondition, false, infrav1.BootFailedReason, "%s", err)
 		return err
@@ -173,6 +177,9 @@ func (r *Reconciler) reportProcesses(s *scope, m hostapi.MachineStatus) {
 func waitsFor(m hostapi.MachineStatus) (what []string) {
 	if !m.Boot.Done {
 		what = append(what, "the boot")
+	}
+	if m.ControlPlane && len(m.Processes) == 0 {
+		what = append(what, "its static pods")
 	}
 	for _, p := range m.Processes {
 		if !p.Ready {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,7 +60,7 @@ type scope struct {
 }
 
 // SetupWithManager registers the controller.
-func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	ofCluster, err := util.ClusterToTypedObjectsMapper(mgr.GetClient(), &infrav1.LocalMachineList{}, mgr.GetScheme())
 	if err != nil {
 		return err
@@ -93,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 	}
 	defer func() {
 		summarize(s.local)
-		err = errors.Join(err, client.IgnoreNotFound(before.Patch(ctx, s.local, owned)))
+		err = reconcile.Finish(err, client.IgnoreNotFound(before.Patch(ctx, s.local, owned)))
 	}()
 	if !s.local.DeletionTimestamp.IsZero() {
 		return reconcile.Run(ctx, s, r.remove)
@@ -130,8 +132,14 @@ func (r *Reconciler) gather(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
+// summarize says first what is in the way: a boot waits for a process that fails, not the other
+// way round.
 func summarize(m *infrav1.LocalMachine) {
-	conditions.Set(m, reconcile.Summary(m.Status.Conditions, infrav1.ReadyCondition, m.Generation, infrav1.BootedCondition, infrav1.ProcessesRunningCondition))
+	of := []string{infrav1.BootedCondition, infrav1.ProcessesRunningCondition}
+	if c := conditions.Get(m, infrav1.ProcessesRunningCondition); c != nil && (c.Reason == infrav1.ProcessFailingReason || c.Reason == infrav1.PoweredOffReason) {
+		slices.Reverse(of)
+	}
+	conditions.Set(m, reconcile.Summary(m.Status.Conditions, infrav1.ReadyCondition, m.Generation, of...))
 }
 
 func (s *scope) set(condition string, ok bool, reason, format string, args ...any) {
@@ -161,9 +169,10 @@ func (r *Reconciler) event(s *scope, kind, reason, note string) {
 	}
 }
 
+// truncate keeps the beginning, of which the last character may be cut in two.
 func truncate(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return s[:n] + "…"
+	return strings.ToValidUTF8(s[:n], "") + "…"
 }

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"os"
 	"time"
 )
@@ -32,7 +33,7 @@ func (p *pump) carry() {
 		if n > 0 {
 			p.tail.add(buf[:n])
 			p.log.offer(buf[:n])
-			midLine = buf[n-1] != '\n'
+			midLine = !bytes.HasSuffix(buf[:n], []byte{'\n'})
 		}
 		if err != nil {
 			break // all writers are gone, or finish has waited long enough

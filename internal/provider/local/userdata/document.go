@@ -1,4 +1,3 @@
-//nolint:staticcheck // SA1019: sigs.k8s.io/yaml itself has no nodes, and its node API has moved to a module we do not list
 package userdata
 
 import (

@@ -25,7 +25,7 @@ func cleanPath(p string) (string, error) {
 	case !strings.HasPrefix(p, "/"):
 		return "", errors.New("the path is relative; begin it with /")
 	case slices.Contains(names, ".."):
-		return "", errors.New("the path leads upwards with ..")
+		return "", errors.New("the path leads upwards, with two dots in it")
 	case last == "" || last == ".":
 		return "", errors.New("the path is that of a directory")
 	case len(p) > maxPath || slices.ContainsFunc(names, func(n string) bool { return len(n) > maxName }):

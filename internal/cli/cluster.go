@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/planectl"
+)
+
+// localClusters are all local clusters of a data directory, ordered by namespace and name.
+type localClusters []planectl.LocalCluster
+
+func (g *globals) localClusters(ctx context.Context) (localClusters, error) {
+	p, err := g.plane()
+	if err != nil {
+		return nil, err
+	}
+	return p.LocalClusters(ctx)
+}
+
+// named are the clusters called [NAMESPACE/]NAME: without namespace there may be several.
+func (all localClusters) named(name string) (localClusters, error) {
+	var these localClusters
+	var names []string
+	for _, l := range all {
+		full := fullName(l)
+		names = append(names, full)
+		if name == full || name == l.Status.Cluster.Name {
+			these = append(these, l)
+		}
+	}
+	switch {
+	case len(these) > 0:
+		return these, nil
+	case len(names) == 0:
+		return nil, exit.Errorf(exit.Usage, "there is no local cluster %q, and no other in this data directory", name)
+	}
+	return nil, exit.Errorf(exit.Usage, "there is no local cluster %q; choose from: %s", name, strings.Join(names, ", "))
+}
+
+func fullName(l planectl.LocalCluster) string {
+	return l.Status.Cluster.Namespace + "/" + l.Status.Cluster.Name
+}
+
+func (all localClusters) machines(now time.Time) machines {
+	these := machines{}
+	for _, l := range all {
+		for _, m := range l.Status.Machines {
+			r := machineReport{Namespace: l.Status.Cluster.Namespace, Cluster: l.Status.Cluster.Name, Host: reportHost(l), MachineStatus: m}
+			r.State, r.Detail = judge(l, m, now)
+			these = append(these, r)
+		}
+	}
+	return these
+}
+
+// hostReport is how the process is that keeps a cluster.
+type hostReport struct {
+	Running   bool      `json:"running"`
+	PID       int       `json:"pid,omitempty"`
+	StartedAt time.Time `json:"startedAt,omitzero"`
+	Memory    uint64    `json:"memory,omitempty"` // of the host alone, in bytes
+	Endpoint  string    `json:"endpoint"`
+	Dir       string    `json:"dir"`
+	Problem   string    `json:"problem,omitempty"`
+}
+
+func reportHost(l planectl.LocalCluster) hostReport {
+	s := l.Status
+	r := hostReport{Running: l.Running, PID: s.PID, StartedAt: s.StartedAt, Memory: s.Memory, Endpoint: s.Cluster.Endpoint().String(), Dir: string(l.Dir), Problem: s.Problem}
+	switch {
+	case l.Silent != nil && l.Running:
+		r.Problem = fmt.Sprintf("it runs, but does not answer: %v; see %s", l.Silent, l.Dir.LogFile())
+	case l.Silent != nil:
+		r.Problem = fmt.Sprintf("it does not run; the plane starts it, once that runs itself (polder up); its log is %s", l.Dir.LogFile())
+	}
+	return r
+}
+
+// clusterReport is a local cluster in `polder status`.
+type clusterReport struct {
+	Namespace   string `json:"namespace"`
+	Name        string `json:"name"`
+	Machines    int    `json:"machines"`
+	TotalMemory uint64 `json:"totalMemory"` // of the host and all processes of the machines, in bytes
+	hostReport
+}
+
+func (all localClusters) report() []clusterReport {
+	reports := []clusterReport{}
+	for _, l := range all {
+		r := clusterReport{Namespace: l.Status.Cluster.Namespace, Name: l.Status.Cluster.Name, Machines: len(l.Status.Machines), TotalMemory: l.Status.Memory, hostReport: reportHost(l)}
+		for _, m := range l.Status.Machines {
+			r.TotalMemory += memory(m)
+		}
+		reports = append(reports, r)
+	}
+	return reports
+}
+
+// describeClusters is the line of `polder status`.
+func describeClusters(all []clusterReport) string {
+	running, total := 0, uint64(0)
+	for _, c := range all {
+		total += c.TotalMemory
+		if c.Running {
+			running++
+		}
+	}
+	s := fmt.Sprintf("%d running, %d not", running, len(all)-running)
+	if total > 0 {
+		s += fmt.Sprintf("; %s in all their processes", megabytes(total))
+	}
+	return s
+}

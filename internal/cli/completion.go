@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// completeMachines completes the names of machines to which fits says yes.
+func (g *globals) completeMachines(fits func(machineReport) bool) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		all, err := g.machines(c.Context())
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		names := all.names()
+		if strings.Contains(typed, "/") {
+			names = all.qualified()
+		}
+		var choices []cobra.Completion
+		for i, name := range names {
+			if fits(all[i]) {
+				choices = append(choices, cobra.CompletionWithDesc(name, all[i].role()+", "+all[i].short()))
+			}
+		}
+		return choices, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func anyMachine(machineReport) bool { return true }
+
+// completeProcesses completes a machine and then one of its logs.
+func (g *globals) completeProcesses(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return g.completeMachines(anyMachine)(c, args, typed)
+	}
+	all, err := g.machines(c.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	m, err := all.find(g, args[0])
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return m.logNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeClusters completes with NAME where that is enough, with NAMESPACE/NAME elsewhere.
+func (g *globals) completeClusters(c *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	all, err := g.localClusters(c.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	count := map[string]int{}
+	for _, l := range all {
+		count[l.Status.Cluster.Name]++
+	}
+	var choices []cobra.Completion
+	for _, l := range all {
+		name := l.Status.Cluster.Name
+		if count[name] > 1 || strings.Contains(typed, "/") {
+			name = fullName(l)
+		}
+		choices = append(choices, name)
+	}
+	return choices, cobra.ShellCompDirectiveNoFileComp
+}

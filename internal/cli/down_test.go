@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/planectl/fakehost"
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+)
+
+func TestDown(t *testing.T) {
+	p := polder{t, t.TempDir()}
+	p.expect(exit.OK, "Nothing to stop: no polderd runs on DIR.\n", "", "down")
+	p.expect(exit.OK, "Nothing to stop: no polderd runs on DIR.\n", "", "down", "--clusters")
+
+	fakehost.Prepare(t, p.dir, hostapi.Cluster{Namespace: "default", Name: "ended", UID: "ended"})
+	fakehost.Start(t, p.dir, demo())
+	p.expect(exit.OK, "Nothing to stop: no polderd runs on DIR.\n1 local cluster keeps running; stop it too with: polder down --clusters --data-dir DIR\n", "", "down")
+	fakehost.Start(t, p.dir, hostapi.Status{Cluster: hostapi.Cluster{Namespace: "a", Name: "other", UID: "other"}})
+	p.expect(exit.OK, "Nothing to stop: no polderd runs on DIR.\n2 local clusters keep running; stop them too with: polder down --clusters --data-dir DIR\n", "", "down")
+	p.expect(exit.OK, "No polderd runs on DIR.\nStopped 2 local clusters: a/other, default/demo.\n", "Stopping 2 local clusters …\n", "down", "--clusters")
+	p.expect(exit.OK, "Nothing to stop: no polderd runs on DIR.\n", "", "down")
+}
+
+func TestSayStopped(t *testing.T) {
+	var b bytes.Buffer
+	if err := sayStopped(&b, "/d", true, true); err != nil || b.String() != "Stopped. All data is kept in /d; polder up starts it again.\n" {
+		t.Errorf("sayStopped() = %q, %v", b.String(), err)
+	}
+}

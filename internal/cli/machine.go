@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+)
+
+func machine(g *globals) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "machine",
+		Short: "Look at the machines of local clusters, read their logs, pull their plugs",
+		Long: `machine works with the machines of local clusters, which are processes on this computer. It asks
+each cluster's host, a process of its own, so it also works while polderd is down.`,
+		Args:                       knownCommand,
+		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
+		SuggestionsMinimumDistance: 2,
+	}
+	c.AddCommand(machineList(g), machineDescribe(g), machineLogs(g), machineOff(g), machineOn(g))
+	return c
+}
+
+// knownCommand refuses what is none of the command's subcommands.
+func knownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := ""
+	if s := c.SuggestionsFor(args[0]); len(s) > 0 {
+		hint = "; did you mean " + s[0] + "?"
+	}
+	return exit.Errorf(exit.Usage, "%s has no command %q%s; see: %s --help", c.CommandPath(), args[0], hint, c.CommandPath())
+}
+
+// machineArgs wants a machine's name and at most so many arguments after it.
+func machineArgs(further int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return exit.Errorf(exit.Usage, "%s needs the name of a machine; polder machine list shows all", c.CommandPath())
+		case len(args) > 1+further:
+			return exit.Errorf(exit.Usage, "%s takes no argument %q; see: %s --help", c.CommandPath(), args[1+further], c.CommandPath())
+		}
+		return nil
+	}
+}
+
+// machineReport is what is printed of a machine.
+type machineReport struct {
+	Namespace string     `json:"namespace"`
+	Cluster   string     `json:"cluster"`
+	State     state      `json:"state"`
+	Detail    string     `json:"detail,omitempty"` // what a machine that does not run waits for or suffers from
+	Host      hostReport `json:"host"`
+	hostapi.MachineStatus
+}
+
+// machines are all machines of a data directory, ordered by namespace, cluster and name.
+type machines []machineReport
+
+// machines asks all hosts.
+func (g *globals) machines(ctx context.Context) (machines, error) {
+	clusters, err := g.localClusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return clusters.machines(time.Now()), nil
+}
+
+func (m machineReport) role() string {
+	if m.ControlPlane {
+		return "control-plane"
+	}
+	return "worker"
+}
+
+// memory is that of all the machine's processes.
+func memory(m hostapi.MachineStatus) (sum uint64) {
+	for _, p := range m.Processes {
+		sum += p.Memory
+	}
+	return sum
+}
+
+func megabytes(n uint64) string { return fmt.Sprintf("%d MB", n>>20) }

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/polder-kaas/polder/internal/cmdline"
+)
+
+func machineList(g *globals) *cobra.Command {
+	var out format
+	var cluster string
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the machines of all local clusters, or of one",
+		Long: `list shows every machine of the local clusters in the data directory. Its state is booting, with what
+it is at; running; failing; off; host down, if the cluster's host does not run; or host silent, if that
+runs and does not answer. MEMORY is what the processes have for themselves alone. The nodes of workers
+are simulated: no process runs for them.`,
+		Args: cmdline.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			clusters, err := g.localClusters(c.Context())
+			if err == nil && cluster != "" {
+				clusters, err = clusters.named(cluster)
+			}
+			if err != nil {
+				return err
+			}
+			all := clusters.machines(time.Now())
+			if out.structured() {
+				return out.print(c.OutOrStdout(), all)
+			}
+			if len(all) == 0 {
+				_, err := fmt.Fprintf(c.ErrOrStderr(), "There are no machines of %s in %s.\n", whose(cluster), g.dataDir)
+				return err
+			}
+			return all.table(c.OutOrStdout())
+		},
+	}
+	out.addTo(c)
+	c.Flags().StringVar(&cluster, "cluster", "", "only machines of the cluster `[NAMESPACE/]NAME`")
+	_ = c.RegisterFlagCompletionFunc("cluster", g.completeClusters) // the flag exists
+	return c
+}
+
+func whose(cluster string) string {
+	if cluster == "" {
+		return "local clusters"
+	}
+	return "cluster " + cluster
+}
+
+func (all machines) table(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, "NAMESPACE\tCLUSTER\tMACHINE\tROLE\tVERSION\tADDRESS\tSTATE\tPROCESSES\tRESTARTS\tMEMORY")
+	for _, m := range all {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Namespace, m.Cluster, m.Name, m.role(), cmp.Or(m.Version, "-"), cmp.Or(m.Address, "-"), m.short(), m.figures())
+	}
+	return t.Flush()
+}
+
+// figures are the last columns: processes, restarts and memory, where there are processes.
+func (m machineReport) figures() string {
+	if len(m.Processes) == 0 {
+		return "-\t-\t-"
+	}
+	ready, restarts := 0, 0
+	for _, p := range m.Processes {
+		restarts += p.Restarts
+		if p.Ready {
+			ready++
+		}
+	}
+	return fmt.Sprintf("%d/%d\t%d\t%s", ready, len(m.Processes), restarts, megabytes(memory(m.MachineStatus)))
+}

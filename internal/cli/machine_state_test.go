@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/polder-kaas/polder/internal/planectl"
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+)
+
+var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func TestJudge(t *testing.T) {
+	answers := planectl.LocalCluster{Running: true}
+	silent := planectl.LocalCluster{Running: true, Silent: errors.New("no answer")}
+	down := planectl.LocalCluster{Silent: hostapi.ErrNotRunning}
+	with := func(p ...hostapi.Process) planectl.LocalCluster {
+		return planectl.LocalCluster{Running: true, Status: hostapi.Status{Machines: []hostapi.MachineStatus{{}, {Processes: p}}}}
+	}
+	booted := hostapi.Boot{Done: true}
+	ready := hostapi.Process{Name: "etcd", PID: 1, Ready: true, LastExit: "exited with code 1"}
+	starting := hostapi.Process{Name: "kube-apiserver", PID: 2, StartedAt: now.Add(-50 * time.Second)}
+	late := hostapi.Process{Name: "kube-apiserver", PID: 2, StartedAt: now.Add(-70 * time.Second)}
+	crashed := hostapi.Process{Name: "kube-apiserver", LastExit: "exited with code 1"}
+
+	tests := map[string]struct {
+		cluster planectl.LocalCluster
+		machine hostapi.MachineStatus
+		want    state
+		detail  string
+	}{
+		"host ended":                       {down, hostapi.MachineStatus{Boot: booted, Off: true}, hostDown, ""},
+		"files of it are broken":           {down, hostapi.MachineStatus{Problem: "reading x"}, hostDown, "reading x"},
+		"host hangs":                       {silent, hostapi.MachineStatus{Boot: booted}, hostSilent, ""},
+		"switched off while booting":       {answers, hostapi.MachineStatus{Off: true, Boot: hostapi.Boot{Step: "certs"}}, off, ""},
+		"all runs":                         {answers, hostapi.MachineStatus{ControlPlane: true, Boot: booted, Registered: true, Processes: []hostapi.Process{ready}}, running, ""},
+		"worker":                           {answers, hostapi.MachineStatus{Boot: booted, Registered: true}, running, ""},
+		"just made":                        {answers, hostapi.MachineStatus{}, booting, ""},
+		"at a step":                        {answers, hostapi.MachineStatus{Boot: hostapi.Boot{Step: "certs"}, Processes: []hostapi.Process{ready, starting}}, booting, "certs"},
+		"boot failed":                      {answers, hostapi.MachineStatus{Boot: hostapi.Boot{Problem: "no API", Attempts: 3}}, failing, "boot, attempt 3: no API"},
+		"process crashed at boot":          {answers, hostapi.MachineStatus{Boot: hostapi.Boot{Step: "wait-control-plane"}, Processes: []hostapi.Process{ready, crashed}}, failing, "kube-apiserver exited with code 1"},
+		"on again, process starts":         {answers, hostapi.MachineStatus{Boot: booted, Registered: true, Processes: []hostapi.Process{ready, starting}}, booting, "kube-apiserver"},
+		"process is never ready":           {answers, hostapi.MachineStatus{Boot: booted, Registered: true, Processes: []hostapi.Process{ready, late}}, failing, "kube-apiserver runs for 1m10s and is not ready"},
+		"on again, nothing started":        {answers, hostapi.MachineStatus{ControlPlane: true, Boot: booted, Registered: true}, booting, "static pods"},
+		"not in the cluster yet":           {answers, hostapi.MachineStatus{Boot: booted}, booting, "registration"},
+		"not in the cluster, why":          {answers, hostapi.MachineStatus{Boot: booted, Problem: "node: refused"}, failing, "node: refused"},
+		"not in the cluster, which starts": {with(ready, starting), hostapi.MachineStatus{Boot: booted, Problem: "node: refused"}, booting, "registration"},
+		"not in the cluster, which hangs":  {with(ready, late), hostapi.MachineStatus{Boot: booted, Problem: "node: refused"}, failing, "node: refused"},
+		"not in the cluster, which failed": {with(ready, crashed), hostapi.MachineStatus{Boot: booted, Problem: "node: refused"}, failing, "node: refused"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got, detail := judge(tt.cluster, tt.machine, now); got != tt.want || detail != tt.detail {
+				t.Errorf("judge() = %s (%s), want %s (%s)", got, detail, tt.want, tt.detail)
+			}
+		})
+	}
+}

@@ -1,0 +1,47 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+)
+
+// serveEndpoint keeps the cluster's endpoint open; that the address is taken may pass.
+func (h *Host) serveEndpoint(ctx context.Context) {
+	for ctx.Err() == nil {
+		var lc net.ListenConfig
+		l, err := lc.Listen(ctx, "tcp", h.cluster.Endpoint().String())
+		if err == nil {
+			h.setProblem("")
+			err = h.balancer.Serve(ctx, l)
+		}
+		if err != nil && ctx.Err() == nil {
+			h.setProblem(fmt.Sprintf("the cluster's endpoint cannot be opened: %v", err))
+			pause(ctx, time.Second)
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+func (h *Host) setProblem(text string) {
+	h.mu.Lock()
+	same := h.problem == text
+	h.problem = text
+	h.mu.Unlock()
+	if same {
+		return
+	}
+	if text != "" {
+		h.cfg.Log.Warn(text)
+	}
+	h.changed()
+}

@@ -1,0 +1,348 @@
+package kubelet
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+)
+
+func TestManifestAppearsChangesAndGoes(t *testing.T) {
+	k := newKubelet(t)
+	look(t, k)
+	if all, _, _ := k.Status(); len(all) > 0 {
+		t.Errorf("without manifests there is %v", all)
+	}
+	write(t, k, "etcd", manifestOf("etcd", 0))
+	look(t, k)
+	first := running(t, k, "etcd")
+	look(t, k)
+	if got := status(k, "etcd").PID; got != first {
+		t.Errorf("process %d became %d though nothing changed", first, got)
+	}
+	write(t, k, "etcd", manifestOf("etcd", 0, "--changed"))
+	look(t, k)
+	second := running(t, k, "etcd")
+	if second == first || alive(first) {
+		t.Errorf("process %d, now %d, still alive: %t", first, second, alive(first))
+	}
+	if d := cmp.Diff([]string{"etcd", "--changed"}, status(k, "etcd").Command); d != "" {
+		t.Error(d)
+	}
+	write(t, k, "etcd", "")
+	look(t, k)
+	if all, _, _ := k.Status(); len(all) > 0 || alive(second) {
+		t.Errorf("status %v, still alive: %t", all, alive(second))
+	}
+}
+
+func TestBrokenManifestsTakeNothingDown(t *testing.T) {
+	good := manifestOf("etcd", 0)
+	for name, c := range map[string]struct{ content, refused string }{
+		"just being written":  {content: "", refused: ""},
+		"half of one":         {content: "apiVersion: v1\nmetadata: {name: etcd", refused: "etcd.yaml cannot be read"},
+		"no container":        {content: "metadata: {name: etcd}", refused: "no container"},
+		"not a pod":           {content: "[]", refused: "etcd.yaml cannot be read"},
+		"a name with a path":  {content: strings.Replace(good, "name: etcd", "name: ../../etcd", 1), refused: "none that Kubernetes takes"},
+		"no name":             {content: strings.Replace(good, "name: etcd, ", "", 1), refused: "none that Kubernetes takes"},
+		"a file without read": {content: "unreadable", refused: "etcd.yaml cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKubelet(t)
+			write(t, k, "etcd", good)
+			look(t, k)
+			first := running(t, k, "etcd")
+			file := filepath.Join(k.pods.dir(), "etcd.yaml")
+			if c.content == "unreadable" { // even for root
+				if err := os.Remove(file); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Mkdir(file, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := os.WriteFile(file, []byte(c.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			look(t, k)
+			if got := status(k, "etcd").PID; got != first {
+				t.Errorf("process %d became %d", first, got)
+			}
+			refused := strings.Join(k.NotHonored(), "; ")
+			if (refused == "") != (c.refused == "") || !strings.Contains(refused, c.refused) {
+				t.Errorf("refused %q, want %q", refused, c.refused)
+			}
+			_ = os.RemoveAll(file)
+			write(t, k, "etcd", good)
+			look(t, k)
+			if got := status(k, "etcd").PID; got != first || len(k.NotHonored()) > 0 {
+				t.Errorf("whole again: process %d became %d, refused %q", first, got, k.NotHonored())
+			}
+		})
+	}
+}
+
+func TestManifestsThatCannotBeRun(t *testing.T) {
+	k := newKubelet(t)
+	changes := 0
+	k.pods.changed = func() { changes++ }
+	write(t, k, "a-nginx", strings.ReplaceAll(manifestOf("nginx", 0), "command: [nginx]", "command: [/bin/nginx]"))
+	write(t, k, "etcd", manifestOf("etcd", 0)+`  volumes: [{name: v, hostPath: {path: ../../../outside, type: DirectoryOrCreate}}]`+"\n")
+	if err := os.WriteFile(filepath.Join(k.pods.dir(), "notes.txt"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	look(t, k)
+	refused := strings.Join(k.NotHonored(), "\n")
+	if !strings.Contains(refused, "static pod nginx runs") || !strings.Contains(refused, "static pod etcd has a volume that is not on the machine") || len(k.NotHonored()) != 2 {
+		t.Errorf("refused %q", refused)
+	}
+	if _, err := os.Stat(filepath.Join(string(k.cfg.Dir), "..", "outside")); err == nil {
+		t.Error("a folder was made outside of the machine")
+	}
+	before := changes
+	write(t, k, "a-nginx", "")
+	write(t, k, "etcd", "")
+	look(t, k)
+	if len(k.NotHonored()) > 0 || changes == before {
+		t.Errorf("they are gone, but refused are %q, and %d changes were told", k.NotHonored(), changes-before)
+	}
+}
+
+func TestControllersWaitForTheAPIServer(t *testing.T) {
+	k := newKubelet(t)
+	sick := filepath.Join(t.TempDir(), "sick")
+	if err := os.WriteFile(sick, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write(t, k, "s", manifestOf("kube-scheduler", 0))
+	write(t, k, "a", apiServerManifest(t, "--sick="+sick))
+	look(t, k)
+	running(t, k, apiServer)
+	if s := status(k, "kube-scheduler"); s.PID != 0 || s.Ready || k.Serving() {
+		t.Errorf("the scheduler is %+v, serving: %t", s, k.Serving())
+	}
+	if err := os.Remove(sick); err != nil {
+		t.Fatal(err)
+	}
+	running(t, k, "kube-scheduler")
+	if !k.Serving() || !status(k, apiServer).Ready {
+		t.Error("the scheduler came before the API server")
+	}
+	if err := os.WriteFile(sick, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is noticed that the API server fails", func() bool { return !k.Serving() })
+	if s := status(k, "kube-scheduler"); s.PID == 0 {
+		t.Error("the scheduler was ended")
+	}
+}
+
+func TestEndpoint(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want uint16
+	}{
+		"its own port": {[]string{"--secure-port=7443"}, 7443},
+		"the last one": {[]string{"--secure-port=7443", "--secure-port=8443"}, 8443},
+		"none":         {nil, 6443},
+		"nonsense":     {[]string{"--secure-port=x"}, 6443},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKubelet(t)
+			k.pods.running[apiServer] = &pod{spec: specWith(c.args)}
+			if got := k.Endpoint(); got.Port() != c.want || got.Addr() != address() {
+				t.Errorf("%s, want port %d", got, c.want)
+			}
+			clear(k.pods.running)
+		})
+	}
+}
+
+func TestProcessThatEnds(t *testing.T) {
+	for name, port := range map[string]bool{"with a probe": true, "that cannot be asked": false} {
+		t.Run(name, func(t *testing.T) {
+			k := newKubelet(t)
+			write(t, k, "a", apiServerManifest(t))
+			if !port {
+				write(t, k, "a", manifestOf(apiServer, 0))
+			}
+			look(t, k)
+			eventually(t, "it is ready", func() bool { return status(k, apiServer).Ready })
+			first := status(k, apiServer)
+			if err := unix.Kill(first.PID, unix.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "its end is noticed", func() bool { s := status(k, apiServer); return s.PID == 0 && !s.Ready && !k.Serving() })
+			eventually(t, "it is back", func() bool { s := status(k, apiServer); return s.Ready && s.PID != 0 && s.PID != first.PID })
+			if s := status(k, apiServer); s.Restarts != 1 || !strings.HasPrefix(s.LastExit, "was ended by SIGKILL") {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+func TestProcessThatFails(t *testing.T) {
+	k := newKubelet(t)
+	write(t, k, "etcd", manifestOf("etcd", 0, "--exit=3"))
+	look(t, k)
+	var s hostapi.Process
+	eventually(t, "it failed", func() bool { s = status(k, "etcd"); return s.LastExit != "" })
+	if !strings.HasPrefix(s.LastExit, "exited with code 3") || s.Ready || s.Log != k.cfg.Dir.Log("etcd") {
+		t.Errorf("%+v", s)
+	}
+	if d := cmp.Diff([]string{"started as etcd", "cannot go on"}, s.Output); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestStopOrder(t *testing.T) {
+	k := newKubelet(t)
+	order := filepath.Join(t.TempDir(), "order")
+	write(t, k, "a", apiServerManifest(t, "--order="+order))
+	for _, name := range []string{"etcd", "kube-scheduler", "kube-controller-manager"} {
+		write(t, k, name, manifestOf(name, 0, "--order="+order))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- k.pods.run(ctx) }()
+	var pids []int
+	for _, name := range []string{"etcd", apiServer, "kube-scheduler", "kube-controller-manager"} {
+		pids = append(pids, running(t, k, name))
+		eventually(t, name+" hears", func() bool { b, _ := os.ReadFile(k.cfg.Dir.Log(name)); return len(b) > 0 })
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	b, _ := os.ReadFile(order)
+	got := strings.Fields(string(b))
+	if len(got) != 4 || got[2] != apiServer || got[3] != "etcd" {
+		t.Errorf("ended in the order %q", got)
+	}
+	for _, pid := range pids {
+		if alive(pid) {
+			t.Errorf("process %d still runs", pid)
+		}
+	}
+	if k.Serving() {
+		t.Error("serving")
+	}
+}
+
+func TestDrain(t *testing.T) {
+	k := newKubelet(t)
+	wait := filepath.Join(t.TempDir(), "wait")
+	if err := os.WriteFile(wait, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write(t, k, "etcd", manifestOf("etcd", 0))
+	write(t, k, "a", apiServerManifest(t, "--wait="+wait))
+	look(t, k)
+	eventually(t, "it serves", k.Serving)
+	store := running(t, k, "etcd")
+	if k.Draining() {
+		t.Error("draining before it was asked to")
+	}
+	drained := make(chan struct{})
+	go func() { defer close(drained); k.Drain() }()
+	eventually(t, "it drains", func() bool { return k.Draining() && !k.Serving() })
+	if err := os.Remove(wait); err != nil {
+		t.Fatal(err)
+	}
+	<-drained
+	k.Drain() // once more makes no difference
+	if s := status(k, apiServer); s.PID != 0 || s.Ready || k.Draining() || k.Serving() {
+		t.Errorf("%+v, draining: %t, serving: %t", s, k.Draining(), k.Serving())
+	}
+	write(t, k, "a", apiServerManifest(t)) // a new manifest does not bring it back
+	look(t, k)
+	look(t, k)
+	if s := status(k, apiServer); s.PID != 0 || status(k, "etcd").PID != store {
+		t.Errorf("%+v, etcd %d became %d", s, store, status(k, "etcd").PID)
+	}
+}
+
+func TestKillIsForGood(t *testing.T) {
+	k := newKubelet(t)
+	wait := filepath.Join(t.TempDir(), "wait")
+	if err := os.WriteFile(wait, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write(t, k, "etcd", manifestOf("etcd", 0, "--wait="+wait)) // would not end by itself
+	write(t, k, "s", manifestOf("kube-scheduler", 0))          // waits to be started
+	look(t, k)
+	pid := running(t, k, "etcd")
+	begin := time.Now()
+	k.Kill()
+	if took := time.Since(begin); took > stopGrace/2 || alive(pid) {
+		t.Errorf("took %s, still alive: %t", took, alive(pid))
+	}
+	write(t, k, "etcd", manifestOf("etcd", 0, "--new"))
+	look(t, k)
+	if err := k.pods.run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"etcd", "kube-scheduler"} {
+		if s := status(k, name); s.PID != 0 || s.Ready {
+			t.Errorf("after the plug was pulled: %+v", s)
+		}
+	}
+}
+
+func TestKillWhilePodsAreStarted(t *testing.T) {
+	for range 10 {
+		k := newKubelet(t)
+		done := make(chan struct{})
+		write(t, k, "etcd", manifestOf("etcd", 0))
+		go func() { defer close(done); _ = k.pods.sync() }()
+		k.Kill()
+		<-done
+		if s := status(k, "etcd"); s.PID != 0 {
+			t.Fatalf("%+v", s)
+		}
+	}
+}
+
+// The folder is watched: a manifest that is written is run at once, and the loss of the folder is
+// survived.
+func TestRunFollowsTheFolder(t *testing.T) {
+	k := newKubelet(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); k.part(ctx, "static pods", k.pods.run) }()
+	defer func() { cancel(); <-done }()
+	begin := time.Now()
+	write(t, k, "etcd", manifestOf("etcd", 0))
+	first := running(t, k, "etcd")
+	if took := time.Since(begin); took > resync/2 {
+		t.Errorf("it took %s", took)
+	}
+	if err := os.RemoveAll(k.pods.dir()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it ends with its manifest", func() bool { return !alive(first) })
+	eventually(t, "there is a folder again", func() bool { _, err := os.Stat(k.pods.dir()); return err == nil })
+	write(t, k, "etcd", manifestOf("etcd", 0))
+	running(t, k, "etcd")
+	eventually(t, "there is no problem any more", func() bool { _, _, problem := k.Status(); return problem == "" })
+}
+
+// A machine that is stopped before it has started anything starts nothing.
+func TestRunOfAMachineThatEnds(t *testing.T) {
+	k := newKubelet(t)
+	write(t, k, "etcd", manifestOf("etcd", 0))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := k.pods.run(ctx); err != nil {
+		t.Error(err)
+	}
+	if b, _ := os.ReadFile(k.cfg.Dir.Log("etcd")); len(b) > 0 || len(k.pods.list()) > 0 {
+		t.Errorf("it has run: %s", b)
+	}
+}

@@ -1,0 +1,38 @@
+package launch
+
+import (
+	"os"
+	"strings"
+)
+
+// maxLog is how large a host's log may be before a new one is begun at the host's next start.
+const maxLog = 10 << 20
+
+func openLog(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
+		if err := os.Rename(path, path+".1"); err != nil {
+			return nil, err
+		}
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+}
+
+// maxWords is how much of the end of a log is looked at for last words.
+const maxWords = 4 << 10
+
+// LastWords are the last lines of the host's log.
+func (l Launcher) LastWords(uid string) string {
+	f, err := os.Open(l.Dir(uid).LogFile())
+	if err != nil {
+		return ""
+	}
+	defer f.Close() //nolint:errcheck // read only
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	b := make([]byte, min(info.Size(), maxWords))
+	n, _ := f.ReadAt(b, info.Size()-int64(len(b))) // as much as there is
+	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(b[:n]), "")), "\n")
+	return strings.Join(lines[max(0, len(lines)-3):], "; ")
+}

@@ -1,0 +1,103 @@
+package launch
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/polder-kaas/polder/internal/filelock"
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+)
+
+// TestMain runs the tests or, called as a launcher calls it, a host.
+func TestMain(m *testing.M) {
+	if os.Args[0] == Program {
+		syscall.Exit(host(hostapi.Dir(os.Args[1]))) // os.Exit would wait for the race detector
+	}
+	code := m.Run()
+	for _, f := range hosts() {
+		fmt.Println("left after the tests:", f)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// host is what a launcher may meet; the file "mode" in the directory says what exactly.
+func host(dir hostapi.Dir) int {
+	mode, _ := os.ReadFile(filepath.Join(string(dir), "mode"))
+	fmt.Println("first")
+	fmt.Fprintln(os.Stderr, "environment", os.Environ())
+	if string(mode) == "die" {
+		fmt.Println("last words")
+		return 1
+	}
+	lock, err := filelock.Acquire(dir.LockFile())
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer lock.Close()
+	if string(mode) == "deaf" {
+		for {
+			_ = unix.Pause()
+		}
+	}
+	l, err := net.Listen("unix", dir.Socket())
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	asked := make(chan string, 1)
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if string(mode) == "refuse" {
+			http.Error(w, "not now", http.StatusConflict)
+			return
+		}
+		asked <- r.RequestURI
+	})}
+	go func() { _ = s.Serve(l) }()
+	_ = os.WriteFile(filepath.Join(string(dir), "..", "asked"), []byte(<-asked), 0o600)
+	return 0
+}
+
+// hosts lists, and ends, the hosts this binary has started that still run.
+func hosts() (left []string) {
+	self, _ := os.Executable()
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range files {
+		line, _ := os.ReadFile(f)
+		exe, _ := os.Readlink(filepath.Dir(f) + "/exe")
+		if bytes.HasPrefix(line, []byte(Program+"\x00")) && exe == self {
+			pid, _ := strconv.Atoi(strings.Split(f, "/")[2])
+			_ = unix.Kill(pid, unix.SIGKILL)
+			left = append(left, string(line))
+		}
+	}
+	return left
+}
+
+// eventually polls until ok holds, and ends the test if it does not in good time.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(30 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}

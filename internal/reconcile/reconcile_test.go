@@ -1,0 +1,113 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+var errBroken = errors.New("broken")
+
+func TestRun(t *testing.T) {
+	// Each phase leaves its number and returns its error.
+	for name, c := range map[string]struct {
+		errs     []error
+		ran      string
+		want     ctrl.Result
+		err      error
+		terminal bool
+	}{
+		"no phases":                     {},
+		"all is well":                   {errs: []error{nil, nil, nil}, ran: "012"},
+		"an error ends it":              {errs: []error{nil, errBroken, nil}, ran: "01", err: errBroken},
+		"waiting is no error":           {errs: []error{Wait(time.Minute, "rain"), nil}, ran: "0", want: ctrl.Result{RequeueAfter: time.Minute}},
+		"waiting for a watch":           {errs: []error{Wait(0, "rain"), nil}, ran: "0"},
+		"waiting that was wrapped":      {errs: []error{fmt.Errorf("x: %w", Wait(time.Second, "rain"))}, ran: "0", want: ctrl.Result{RequeueAfter: time.Second}},
+		"what cannot succeed":           {errs: []error{Terminal(errBroken), nil}, ran: "0", err: errBroken, terminal: true},
+		"what cannot succeed, in a way": {errs: []error{fmt.Errorf("x: %w", Terminal(errBroken))}, ran: "0", err: errBroken, terminal: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var ran strings.Builder
+			var phases []Phase[*strings.Builder]
+			for i, err := range c.errs {
+				phases = append(phases, func(_ context.Context, s *strings.Builder) error { fmt.Fprint(s, i); return err })
+			}
+			got, err := Run(t.Context(), &ran, phases...)
+			if ran.String() != c.ran || got != c.want || !errors.Is(err, c.err) {
+				t.Errorf("ran %q, %+v, %v; want %q, %+v, %v", ran.String(), got, err, c.ran, c.want, c.err)
+			}
+			if errors.Is(err, ctrlreconcile.TerminalError(nil)) != c.terminal {
+				t.Errorf("terminal: %t, want %t", !c.terminal, c.terminal)
+			}
+		})
+	}
+}
+
+func TestWaitSaysForWhat(t *testing.T) {
+	if got, want := Wait(0, "%d machines", 3).Error(), "waiting: 3 machines"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestFinish(t *testing.T) {
+	errWrite := errors.New("conflict")
+	for name, c := range map[string]struct {
+		err, write  error
+		want        []error
+		terminal    bool
+		wantNothing bool
+	}{
+		"all is well":                 {wantNothing: true},
+		"phases failed":               {err: errBroken, want: []error{errBroken}},
+		"writing failed":              {write: errWrite, want: []error{errWrite}},
+		"both failed":                 {err: errBroken, write: errWrite, want: []error{errBroken, errWrite}},
+		"for good, and it is written": {err: Terminal(errBroken), want: []error{errBroken}, terminal: true},
+		"for good, but not written":   {err: Terminal(errBroken), write: errWrite, want: []error{errWrite}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := Finish(c.err, c.write)
+			if (err == nil) != c.wantNothing || errors.Is(err, ctrlreconcile.TerminalError(nil)) != c.terminal {
+				t.Errorf("error %v, terminal: want %t", err, c.terminal)
+			}
+			for _, w := range c.want {
+				if !errors.Is(err, w) {
+					t.Errorf("error %v, want %v", err, w)
+				}
+			}
+		})
+	}
+}
+
+func TestSummary(t *testing.T) {
+	is := func(name string, status metav1.ConditionStatus) metav1.Condition {
+		return metav1.Condition{Type: name, Status: status, Reason: name + "Reason", Message: name + " message", ObservedGeneration: 1}
+	}
+	for name, c := range map[string]struct {
+		have []metav1.Condition
+		want metav1.Condition
+	}{
+		"all are true":       {[]metav1.Condition{is("B", "True"), is("A", "True")}, metav1.Condition{Status: "True", Reason: "Ready"}},
+		"others do not care": {[]metav1.Condition{is("A", "True"), is("B", "True"), is("C", "False")}, metav1.Condition{Status: "True", Reason: "Ready"}},
+		"one is false":       {[]metav1.Condition{is("A", "True"), is("B", "False")}, metav1.Condition{Status: "False", Reason: "BReason", Message: "B message"}},
+		"the first that is asked for counts": {
+			[]metav1.Condition{is("B", "False"), is("A", "Unknown")}, metav1.Condition{Status: "Unknown", Reason: "AReason", Message: "A message"},
+		},
+		"one is missing": {[]metav1.Condition{is("A", "True")}, metav1.Condition{Status: "Unknown", Reason: "NotYetKnown", Message: "B is not known yet"}},
+		"none is known":  {nil, metav1.Condition{Status: "Unknown", Reason: "NotYetKnown", Message: "A is not known yet"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.want.Type, c.want.ObservedGeneration = "Ready", 7
+			if d := cmp.Diff(c.want, Summary(c.have, "Ready", 7, "A", "B")); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
