@@ -51,8 +51,11 @@ func TestConfigurationIsWhatRuns(t *testing.T) {
 		},
 	})
 	plain := create(t, p, "plain", newVersion, options{cluster: small("")})
-	strict.awaitAvailable(t, createTimeout)
-	plain.awaitAvailable(t, createTimeout)
+	// Another plane on this computer knows nothing of the first, and takes the same names.
+	elsewhere := create(t, testenv.StartPlane(t), "strict", newVersion, options{cluster: small("")})
+	for _, c := range []*cluster{strict, plain, elsewhere} {
+		c.awaitAvailable(t, createTimeout)
+	}
 	t.Run("a token of the issuer is accepted", func(t *testing.T) {
 		token := issuer.token(t, "kubectl", "someone@example.org")
 		testenv.Eventually(t, soon, func() error {
@@ -79,6 +82,7 @@ func TestConfigurationIsWhatRuns(t *testing.T) {
 		}
 	})
 	t.Run("clusters do not see each other", func(t *testing.T) { separate(t, strict, plain) })
+	t.Run("planes do not see each other", func(t *testing.T) { separate(t, elsewhere, strict) })
 	isDeletedBeside(t, strict, plain)
 }
 

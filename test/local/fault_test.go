@@ -97,3 +97,36 @@ func TestFaultDeadMachineIsReplaced(t *testing.T) {
 	}
 	isDeleted(t, c)
 }
+
+// Two minors one after the other, under load and with three control planes; then the computer
+// restarts.
+func TestFaultUpgradeTwiceThenReboot(t *testing.T) {
+	p := testenv.StartPlane(t)
+	c := create(t, p, "old", "v1.34.2", options{cluster: func(o *clusterv1.Cluster) {
+		o.Spec.Topology.ControlPlane.Replicas = ptr.To[int32](3)
+	}})
+	c.awaitAvailable(t, faultTimeout)
+	c.awaitControlPlane(t, faultTimeout, 3, "v1.34.2")
+	for _, v := range []string{oldVersion, newVersion} {
+		begin := time.Now()
+		upgrade(t, c, v)
+		t.Logf("upgraded to %s after %s", v, time.Since(begin).Round(time.Second))
+	}
+	p.Kill()
+	kill(t, c.host(t).PID)
+	testenv.Eventually(t, soon, func() error {
+		left, err := p.Processes()
+		if err != nil || len(left) > 0 {
+			return fmt.Errorf("processes are left: %v, %w", left, err)
+		}
+		return nil
+	})
+	begin := time.Now()
+	p.Start(t)
+	p.AwaitReady(t)
+	c.mgmt = p.Client(t)
+	c.awaitNodes(t, faultTimeout, 3, 2, newVersion)
+	c.awaitAvailable(t, faultTimeout)
+	t.Logf("after a restart of everything available again after %s", time.Since(begin).Round(time.Second))
+	isDeleted(t, c)
+}

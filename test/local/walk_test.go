@@ -168,13 +168,16 @@ func growsToThree(t *testing.T, c *cluster) {
 	}
 }
 
-// isUpgraded asks all the time, over one connection and over new ones, while machines are replaced.
-func isUpgraded(t *testing.T, c *cluster) {
+func isUpgraded(t *testing.T, c *cluster) { upgrade(t, c, newVersion) }
+
+// upgrade asks all the time, over one connection and over new ones, while machines are replaced.
+func upgrade(t *testing.T, c *cluster, version string) {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	loads := []*load{startLoad(ctx, t, c, false), startLoad(ctx, t, c, true)}
-	c.patch(t, func(o *clusterv1.Cluster) { o.Spec.Topology.Version = newVersion })
-	c.awaitControlPlane(t, upgradeTimeout, 3, newVersion)
-	c.awaitNodes(t, upgradeTimeout, 3, 2, newVersion)
+	c.patch(t, func(o *clusterv1.Cluster) { o.Spec.Topology.Version = version })
+	c.awaitControlPlane(t, upgradeTimeout, 3, version)
+	c.awaitNodes(t, upgradeTimeout, 3, 2, version)
 	stop()
 	for _, l := range loads {
 		l.done.Wait()

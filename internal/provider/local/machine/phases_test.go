@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -142,6 +144,21 @@ func TestPutErrors(t *testing.T) {
 			}
 		})
 	}
+	t.Run("it does not answer", func(t *testing.T) {
+		h := newHost(t, 0, hostapi.Status{})
+		l, err := net.Listen("unix", h.dir.Socket()) // nobody accepts
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		r, s := fixture(h, true)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		err = r.put(ctx, s)
+		if got := condition(s, infrav1.BootedCondition); !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(got, "False WaitingForHost: the cluster's host runs but does not answer") {
+			t.Errorf("%v, %s", err, got)
+		}
+	})
 	t.Run("a secret without data", func(t *testing.T) {
 		r, s := fixture(newHost(t, http.StatusOK, hostapi.Status{}), true)
 		r.APIReader = fake.NewClientBuilder().WithObjects(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data"}}).Build()

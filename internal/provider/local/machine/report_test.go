@@ -136,6 +136,30 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// What is in the way comes first: a boot waits for a process that fails.
+func TestSummarize(t *testing.T) {
+	for name, c := range map[string]struct {
+		status hostapi.MachineStatus
+		want   string
+	}{
+		"a boot that goes on": {hostapi.MachineStatus{Boot: hostapi.Boot{Step: "certs"}}, "False Booting: kubeadm is at certs"},
+		"a boot that waits for a process that fails": {
+			hostapi.MachineStatus{Boot: hostapi.Boot{Step: "wait"}, Processes: []hostapi.Process{{Name: "etcd", LastExit: "exited"}}}, "False ProcessFailing: etcd exited",
+		},
+		"a boot of a machine that is off": {hostapi.MachineStatus{Off: true}, "False PoweredOff: the machine is switched off"},
+		"all is well":                     {hostapi.MachineStatus{Boot: hostapi.Boot{Done: true}, Registered: true}, "True Ready"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScope(false)
+			(&Reconciler{Events: &recorder{}}).report(s, c.status)
+			summarize(s.local)
+			if got := condition(s, infrav1.ReadyCondition); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 func TestReportIsBounded(t *testing.T) {
 	long := strings.Repeat("é", 100_000)
 	s, events := newScope(true), &recorder{}

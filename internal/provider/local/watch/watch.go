@@ -162,6 +162,7 @@ func withoutFigures(m hostapi.MachineStatus) hostapi.MachineStatus {
 	for i := range m.Processes {
 		m.Processes[i].Memory = 0
 		m.Processes[i].StartedAt = m.Processes[i].StartedAt.UTC()
+		m.Processes[i].LastExitAt = m.Processes[i].LastExitAt.UTC()
 	}
 	return m
 }
