@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/polder-kaas/polder/internal/buildinfo"
 	"github.com/polder-kaas/polder/internal/cmdline"
@@ -19,6 +20,9 @@ import (
 
 // Command is polderd with its subcommands.
 func Command() *cobra.Command {
+	// Kubernetes' programs, which polderd can be as well, register flags for the whole process, and
+	// cobra would add them to ours.
+	pflag.CommandLine = pflag.NewFlagSet("polderd", pflag.ContinueOnError)
 	root := &cobra.Command{Use: "polderd", Short: "The Polder management plane in one process"}
 	cmdline.Prepare(root)
 	root.AddCommand(serve(), version(), reference.Command())
