@@ -126,7 +126,7 @@ func rollsOut(t *testing.T, c *cluster) {
 	testenv.Eventually(t, soon, func() error {
 		_, err := k.CoreV1().Pods("default").Get(t.Context(), pods.Items[0].Name, metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the deleted pod is still there: %v", err)
+			return fmt.Errorf("the deleted pod is still there: %w", err)
 		}
 		return nil
 	})
@@ -327,7 +327,7 @@ func isDeleted(t *testing.T, c *cluster) {
 	}
 	testenv.Eventually(t, createTimeout, func() error {
 		if _, err := c.get(t); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the cluster is still there: %v", err)
+			return fmt.Errorf("the cluster is still there: %w", err)
 		}
 		return nil
 	})
@@ -340,15 +340,15 @@ func nothingLeft(t *testing.T, c *cluster) {
 	testenv.Eventually(t, soon, func() error {
 		left, err := c.plane.Processes()
 		if err != nil || len(left) != 1 { // polderd itself
-			return fmt.Errorf("processes are left: %s, %v", strings.Join(left, "\n"), err)
+			return fmt.Errorf("processes are left: %s, %w", strings.Join(left, "\n"), err)
 		}
 		files, err := filepath.Glob(filepath.Join(c.plane.Data, "local", "*"))
 		if err != nil || len(files) > 0 {
-			return fmt.Errorf("files are left: %v, %v", files, err)
+			return fmt.Errorf("files are left: %v, %w", files, err)
 		}
 		var secrets corev1.SecretList
 		if err := c.mgmt.List(t.Context(), &secrets, client.InNamespace(c.namespace)); err != nil || len(secrets.Items) > 0 {
-			return fmt.Errorf("%d secrets are left, %v", len(secrets.Items), err)
+			return fmt.Errorf("%d secrets are left, %w", len(secrets.Items), err)
 		}
 		return nil
 	})

@@ -323,7 +323,10 @@ func TestAPIServersBehindTheEndpoint(t *testing.T) {
 		b, _ := io.ReadAll(res.Body)
 		return string(b)
 	}
-	eventually(t, "both answer", func() bool { return ask() != ask() })
+	eventually(t, "both answer", func() bool {
+		one := ask()
+		return ask() != one
+	})
 	if err := f.Drain(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
