@@ -38,6 +38,12 @@ func (d *diary) note(s string) {
 	d.lines = append(d.lines, s)
 }
 
+func (d *diary) read() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.lines)
+}
+
 func (p *part) Name() string                  { return p.name }
 func (p *part) Ready() <-chan struct{}        { return p.ready }
 func (p *part) Healthy(context.Context) error { return p.health }
@@ -196,8 +202,8 @@ func TestStuckComponent(t *testing.T) {
 		if took := time.Since(asked); took > 10*time.Second {
 			t.Errorf("the stop took %s", took)
 		}
-		if !slices.Contains(b.diary.lines, "stop store") {
-			t.Errorf("the store was not stopped: %v", b.diary.lines)
+		if lines := b.diary.read(); !slices.Contains(lines, "stop store") {
+			t.Errorf("the store was not stopped: %v", lines)
 		}
 		time.Sleep(time.Hour) // lets the stuck one end, as synctest wants
 	})

@@ -249,6 +249,12 @@ func TestDrain(t *testing.T) {
 	if k.Draining() {
 		t.Error("draining before it was asked to")
 	}
+	k.pods.mu.Lock()
+	k.pods.drained = true // what is asked for counts at once
+	k.pods.mu.Unlock()
+	if k.Serving() || !k.Draining() {
+		t.Errorf("serving: %t, draining: %t", k.Serving(), k.Draining())
+	}
 	drained := make(chan struct{})
 	go func() { defer close(drained); k.Drain() }()
 	eventually(t, "it drains", func() bool { return k.Draining() && !k.Serving() })
@@ -285,6 +291,9 @@ func TestKillIsForGood(t *testing.T) {
 	}
 	write(t, k, "etcd", manifestOf("etcd", 0, "--new"))
 	look(t, k)
+	if s := status(k, "etcd"); s.Name != "" {
+		t.Errorf("a new one was started: %+v", s)
+	}
 	if err := k.pods.run(t.Context()); err != nil {
 		t.Error(err)
 	}
