@@ -87,11 +87,12 @@ func TestConfigurationIsWhatRuns(t *testing.T) {
 }
 
 func separate(t *testing.T, a, b *cluster) {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "only-here"}}
-	if _, err := a.workload(t).CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "only-here-"}}
+	ns, err := a.workload(t).CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.workload(t).CoreV1().Namespaces().Get(t.Context(), "only-here", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := b.workload(t).CoreV1().Namespaces().Get(t.Context(), ns.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the other cluster has the namespace: %v", err)
 	}
 	foreign := a.config(t)

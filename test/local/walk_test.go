@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -143,8 +146,13 @@ func explains(t *testing.T, c *cluster) {
 	if err != nil || strings.Count(string(b), "\n") != 1 {
 		t.Errorf("last line of the scheduler: %q, %v", b, err)
 	}
-	err = k.CoreV1().RESTClient().Post().Namespace("kube-system").Resource("pods").Name(pods.Items[0].Name).SubResource("exec").
-		Param("command", "ls").Param("stdout", "true").SetHeader("Connection", "Upgrade").SetHeader("Upgrade", "SPDY/3.1").Do(t.Context()).Error()
+	url := k.CoreV1().RESTClient().Post().Namespace("kube-system").Resource("pods").Name(pods.Items[0].Name).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Command: []string{"ls"}, Stdout: true}, scheme.ParameterCodec).URL()
+	e, err := remotecommand.NewSPDYExecutor(c.config(t), "POST", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = e.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: io.Discard})
 	if err == nil || !strings.Contains(err.Error(), "simulated machine") {
 		t.Errorf("exec in a simulated machine: %v; want a refusal with its reason", err)
 	}

@@ -94,6 +94,9 @@ func (p *Plane) Host(ctx context.Context, namespace, name string) (hostapi.Statu
 
 // endHosts ends the hosts of local clusters, which outlive their plane.
 func (p *Plane) endHosts() error {
+	if _, err := os.Stat(p.launcher().Root); err != nil {
+		return nil // there never was one
+	}
 	all, err := p.launcher().Clusters()
 	errs := []error{err}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

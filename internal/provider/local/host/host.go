@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -75,7 +76,11 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	ctx, h.quit = context.WithCancel(ctx)
 	defer h.quit()
-	return h.run(ctx)
+	l, err := listenUnix(ctx, cfg.Dir.Socket())
+	if err != nil {
+		return err
+	}
+	return h.run(ctx, l)
 }
 
 func newHost(cfg Config) *Host {
@@ -89,11 +94,8 @@ func newHost(cfg Config) *Host {
 	return h
 }
 
-func (h *Host) run(ctx context.Context) error {
-	l, err := listenUnix(ctx, h.cfg.Dir.Socket())
-	if err != nil {
-		return err
-	}
+// run answers on l, which it closes.
+func (h *Host) run(ctx context.Context, l net.Listener) error {
 	if err := h.load(); err != nil {
 		h.stopMachines()
 		return errors.Join(err, l.Close())

@@ -117,6 +117,11 @@ func TestRestartOfTheHost(t *testing.T) {
 	old.Version = "v1.20.0"
 	f.write(t, f.dir.Machine("old").SpecFile(), old)
 	f.run(t)
+	for _, name := range []string{"half-made", "half-removed", "a"} {
+		if _, err := os.Stat(string(f.dir.Machine(name))); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is still there: %v", name, err)
+		}
+	}
 	now, _ := f.Status(t.Context())
 	if now.Revision <= before.Revision {
 		t.Errorf("revision %d is not after %d", now.Revision, before.Revision)

@@ -81,10 +81,20 @@ func TestAwait(t *testing.T) {
 
 // A host whose socket breaks is of no use; it ends, and another can be started.
 func TestServeErrors(t *testing.T) {
-	h := newHost(newFixture(t).cfg)
-	defer h.forker.Close()
-	if err := h.serve(t.Context(), broken{}); err == nil || !strings.Contains(err.Error(), "serving here: broken") {
-		t.Errorf("error %v", err)
+	f := newFixture(t)
+	h := hostWith(t, f)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	h.quit = cancel
+	ended := make(chan error, 1)
+	go func() { ended <- h.run(ctx, broken{}) }()
+	select {
+	case err := <-ended:
+		if err == nil || !strings.Contains(err.Error(), "serving here: broken") {
+			t.Errorf("error %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it does not end")
 	}
 }
 
@@ -111,26 +121,33 @@ func TestServeAnswersToTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- h.serve(ctx, l) }()
+	counted := &counting{Listener: l, accepted: make(chan struct{}, 100)}
+	go func() { served <- h.serve(ctx, counted) }()
 	watched := make(chan error, 1)
 	go func() { _, err := f.Watch(t.Context(), h.revision); watched <- err }()
-	for range 3 {
-		if _, err := f.Status(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	<-counted.accepted
+	begin := time.Now()
 	if err := f.Stop(t.Context(), true); err != nil {
 		t.Error(err)
 	}
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
-	select {
-	case <-watched:
-	case <-time.After(20 * time.Second):
-		t.Error("who watches is left alone")
+	if err := <-watched; err != nil {
+		t.Error("who watches is left alone:", err)
 	}
-	if !h.now {
-		t.Error("at once was asked for")
+	if took := time.Since(begin); took > lastAnswers/2 || !h.now {
+		t.Errorf("took %s, at once: %t", took, h.now)
 	}
+}
+
+type counting struct {
+	net.Listener
+	accepted chan struct{}
+}
+
+func (c *counting) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	c.accepted <- struct{}{}
+	return conn, err
 }
