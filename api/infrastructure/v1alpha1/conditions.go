@@ -15,7 +15,6 @@ const (
 	NoFreeAddressReason  = "NoFreeAddress"
 	NotSupportedReason   = "NotSupported" // this operating system cannot run local clusters
 	HostDeletingReason   = "Deleting"
-	WaitingForOwner      = "WaitingForOwner"
 	EndpointChangeReason = "EndpointCannotChange"
 )
 
@@ -50,7 +49,7 @@ const (
 	ConfigurationNotHonoredReason = "NotHonored"
 )
 
-// MachineFinalizer and ClusterFinalizer keep the objects until their processes and files are gone.
+// ClusterFinalizer and MachineFinalizer keep the objects until their processes and files are gone.
 const (
 	ClusterFinalizer = "localcluster.infrastructure.cluster.x-k8s.io"
 	MachineFinalizer = "localmachine.infrastructure.cluster.x-k8s.io"

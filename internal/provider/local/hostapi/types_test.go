@@ -97,24 +97,24 @@ func TestRunning(t *testing.T) {
 }
 
 func TestLayout(t *testing.T) {
-	d := Dir(Root("/data") + "/0123")
+	d := Dir(Root("/d") + "/0123")
 	m := d.Machine("m")
 	for want, got := range map[string]string{
-		"/data/local/0123/cluster.json":            d.ClusterFile(),
-		"/data/local/0123/lock":                    d.LockFile(),
-		"/data/local/0123/host.sock":               d.Socket(),
-		"/data/local/0123/host.log":                d.LogFile(),
-		"/data/local/0123/machines":                d.Machines(),
-		"/data/local/0123/machines/m":              string(m),
-		"/data/local/0123/machines/m/machine.json": m.SpecFile(),
-		"/data/local/0123/machines/m/address":      m.AddressFile(),
-		"/data/local/0123/machines/m/boot.json":    m.BootFile(),
-		"/data/local/0123/machines/m/node.json":    m.NodeFile(),
-		"/data/local/0123/machines/m/off":          m.OffFile(),
-		"/data/local/0123/machines/m/root":         m.Files(),
-		"/data/local/0123/machines/m/root/etc/x":   m.Files("/etc", "x"),
-		"/data/local/0123/machines/m/log":          m.Logs(),
-		"/data/local/0123/machines/m/log/etcd.log": m.Log("etcd"),
+		"/d/local/0123/cluster.json":            d.ClusterFile(),
+		"/d/local/0123/lock":                    d.LockFile(),
+		"/d/local/0123/host.sock":               d.Socket(),
+		"/d/local/0123/host.log":                d.LogFile(),
+		"/d/local/0123/machines":                d.Machines(),
+		"/d/local/0123/machines/m":              string(m),
+		"/d/local/0123/machines/m/machine.json": m.SpecFile(),
+		"/d/local/0123/machines/m/address":      m.AddressFile(),
+		"/d/local/0123/machines/m/boot.json":    m.BootFile(),
+		"/d/local/0123/machines/m/node.json":    m.NodeFile(),
+		"/d/local/0123/machines/m/off":          m.OffFile(),
+		"/d/local/0123/machines/m/root":         m.Files(),
+		"/d/local/0123/machines/m/root/srv/x":   m.Files("/srv", "x"),
+		"/d/local/0123/machines/m/log":          m.Logs(),
+		"/d/local/0123/machines/m/log/etcd.log": m.Log("etcd"),
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
