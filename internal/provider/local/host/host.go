@@ -109,7 +109,7 @@ func (h *Host) run(ctx context.Context, l net.Listener) error {
 	wg.Go(func() { h.endWithDirectory(ctx) })
 	wg.Go(func() {
 		defer h.quit() // a host that nobody can talk to is of no use
-		served = h.serve(ctx, l)
+		served = serve(ctx, l, h.handler())
 	})
 	<-ctx.Done()
 	h.stopMachines()

@@ -38,8 +38,9 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 }
 
 // serve answers until ctx ends; then those who watch get what there is and ask the next host.
-func (h *Host) serve(ctx context.Context, l net.Listener) error {
-	s := &http.Server{Handler: h.handler(), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+// A request that has only just arrived by then is not answered: net/http closes its connection.
+func serve(ctx context.Context, l net.Listener, handler http.Handler) error {
+	s := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	done := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(done)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -121,11 +122,16 @@ func TestServeAnswersToTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	counted := &counting{Listener: l, accepted: make(chan struct{}, 100)}
-	go func() { served <- h.serve(ctx, counted) }()
+	answering := make(chan struct{}, 100)
+	go func() {
+		served <- serve(ctx, l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answering <- struct{}{}
+			h.handler().ServeHTTP(w, r)
+		}))
+	}()
 	watched := make(chan error, 1)
 	go func() { _, err := f.Watch(t.Context(), h.revision); watched <- err }()
-	<-counted.accepted
+	<-answering
 	begin := time.Now()
 	if err := f.Stop(t.Context(), true); err != nil {
 		t.Error(err)
@@ -139,15 +145,4 @@ func TestServeAnswersToTheEnd(t *testing.T) {
 	if took := time.Since(begin); took > lastAnswers/2 || !h.now {
 		t.Errorf("took %s, at once: %t", took, h.now)
 	}
-}
-
-type counting struct {
-	net.Listener
-	accepted chan struct{}
-}
-
-func (c *counting) Accept() (net.Conn, error) {
-	conn, err := c.Listener.Accept()
-	c.accepted <- struct{}{}
-	return conn, err
 }
