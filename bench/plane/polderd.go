@@ -123,11 +123,11 @@ func (p polderd) run(ctx context.Context, why string) (effort, access, error) {
 	if err != nil {
 		return effort{}, a, err
 	}
-	if err := p.await(ctx, "admission", soon, a.admits); err != nil {
+	if err := p.await(ctx, "Cluster API", soon, a.ready); err != nil {
 		return effort{}, a, err
 	}
 	e, err := p.effortSince(begin, 0)
-	return e, a, err
+	return e, a, errors.Join(err, a.forget(ctx))
 }
 
 func (p polderd) serve(ctx context.Context) (kubeconfig string, err error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
@@ -51,7 +52,39 @@ func (a access) serves(ctx context.Context) error {
 
 const probeName = "bench-probe"
 
-// admits says whether a side is ready in our sense: a machine that is created as a dry run
+// ready says whether a side is: it admits machines and works on clusters.
+func (a access) ready(ctx context.Context) error {
+	if err := a.admits(ctx); err != nil {
+		return err
+	}
+	return a.works(ctx)
+}
+
+// works says whether a new cluster is taken up: Cluster API's controller has put its finalizer on it.
+func (a access) works(ctx context.Context) error {
+	c := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": clusterv1.GroupVersion.String(),
+		"kind":       "Cluster",
+		"metadata":   map[string]any{"name": probeName},
+		"spec":       map[string]any{"controlPlaneRef": map[string]any{"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": probeName}},
+	}}
+	of := a.client.Resource(clusters).Namespace(namespace)
+	if _, err := of.Create(ctx, c, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	c, err := of.Get(ctx, probeName, metav1.GetOptions{})
+	if err == nil && len(c.GetFinalizers()) == 0 {
+		err = errors.New("nobody has taken up a new cluster")
+	}
+	return err
+}
+
+// forget deletes what works has made.
+func (a access) forget(ctx context.Context) error {
+	return a.client.Resource(clusters).Namespace(namespace).Delete(ctx, probeName, metav1.DeleteOptions{})
+}
+
+// admits says whether admission works: a machine that is created as a dry run
 // comes back with the label that only Cluster API's webhook adds, so that store, API server,
 // the CRD and the manager behind the webhook all work.
 func (a access) admits(ctx context.Context) error {

@@ -108,7 +108,7 @@ func (s *separate) run(ctx context.Context) (effort, access, error) {
 		return effort{}, a, err
 	}
 	e, err := s.effortSince(begin, 0)
-	return e, a, err
+	return e, a, errors.Join(err, a.forget(ctx))
 }
 
 // startAll goes in the order in which the parts need each other.
@@ -131,7 +131,7 @@ func (s *separate) startAll(ctx context.Context, a access) error {
 	if err := s.registerWebhooks(ctx, a); err != nil {
 		return fmt.Errorf("registering webhooks: %w", err)
 	}
-	return s.await(ctx, "admission", soon, a.admits)
+	return s.await(ctx, "Cluster API", soon, a.ready)
 }
 
 func (s *separate) launch(names ...string) error {

@@ -25,6 +25,7 @@ const stubGroup = "infrastructure.cluster.x-k8s.io"
 const machinesPerCluster = 3
 
 var (
+	clusters       = clusterv1.GroupVersion.WithResource("clusters")
 	machines       = clusterv1.GroupVersion.WithResource("machines")
 	clusterClasses = clusterv1.GroupVersion.WithResource("clusterclasses")
 	stubClusters   = schema.GroupVersionResource{Group: stubGroup, Version: "v1beta1", Resource: "stubclusters"}

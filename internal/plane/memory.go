@@ -15,7 +15,7 @@ const settledGCPercent = 50
 // would otherwise take a quarter of the start's time.
 const (
 	startGCPercent   = 400
-	startMemoryLimit = 240 << 20
+	startMemoryLimit = 256 << 20
 )
 
 // startFast is called before anything is built; keepMemoryLow undoes it.

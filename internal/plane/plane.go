@@ -71,7 +71,7 @@ func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 	if err := capi.SetFeatureGates(); err != nil {
 		return p.reporter.end(fmt.Errorf("setting feature gates: %w", err))
 	}
-	stages, checks, err := p.stages()
+	stages, checks, api, err := p.stages(ctx)
 	if err != nil {
 		return p.reporter.end(err)
 	}
@@ -85,6 +85,7 @@ func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 	mctx, stopMemory := context.WithCancel(ctx)
 	err = s.Run(ctx, func() {
 		p.ready()
+		api.DescribeCustomResources()
 		memory.Go(func() { keepMemoryLow(mctx) })
 	})
 	stopMemory()

@@ -23,3 +23,24 @@ func ownRoles() []client.Object {
 		},
 	}
 }
+
+// discovery lets the plane's own controllers find out what is served. Everybody may by a built-in
+// role, but that comes a second after the controllers.
+func discovery(users []string) []client.Object {
+	const name = "polder:discovery"
+	subjects := make([]rbacv1.Subject, len(users))
+	for i, u := range users {
+		subjects[i] = rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: u}
+	}
+	return []client.Object{
+		&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/api", "/api/*", "/apis", "/apis/*"}, Verbs: []string{"get"}}},
+		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects:   subjects,
+		},
+	}
+}

@@ -28,15 +28,15 @@ const webhookURL = "https://" + pki.WebhookHost
 
 // stages puts the components together, in the order they start. Later stages stop first, so
 // that controllers end before the API they use, and the store ends last.
-func (p *Plane) stages() ([]supervisor.Stage, *lateChecks, error) {
+func (p *Plane) stages(ctx context.Context) ([]supervisor.Stage, *lateChecks, *apiserver.APIServer, error) {
 	storeDir := p.dir.Path("etcd")
 	certs, err := p.certificates(etcd.Exists(storeDir))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	own, err := crd.All()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	definitions := install.Definitions{CRDs: p.manifests.CRDs, ConversionURL: capi.ConversionURL(webhookURL), ConversionCA: certs.ServerCA, Own: own}
 	store := etcd.New(etcd.Config{Dir: storeDir, SocketDir: p.dir.Path(), Log: logging.Etcd(p.cfg.Log, p.die), Seed: definitions.Seed})
@@ -46,7 +46,7 @@ func (p *Plane) stages() ([]supervisor.Stage, *lateChecks, error) {
 		ErrorLog:    slog.NewLogLogger(logging.Library(p.cfg.Log, "webhooks"), slog.LevelInfo),
 	})
 	checks := newLateChecks()
-	api := apiserver.New(apiserver.Config{
+	api := apiserver.New(ctx, apiserver.Config{
 		Listener:         p.listener,
 		Etcd:             store.Endpoint(),
 		Certificate:      certs.APIServer(),
@@ -64,7 +64,7 @@ func (p *Plane) stages() ([]supervisor.Stage, *lateChecks, error) {
 	objects := install.New(install.Config{
 		Client:      api.Client,
 		Definitions: definitions,
-		Roles:       slices.Concat(ownRoles(), capi.Roles(p.manifests), local.Roles()),
+		Roles:       slices.Concat(ownRoles(), discovery(append(capi.Users(), local.User)), capi.Roles(p.manifests), local.Roles()),
 	})
 	controllers := kubecontrollers.New(kubecontrollers.Config{Client: api.Client, Informers: api.Informers, SAKey: certs.ServiceAccountKey(), RootCA: certs.ServerCA})
 	clusterAPI := capi.New(capi.Config{
@@ -74,11 +74,11 @@ func (p *Plane) stages() ([]supervisor.Stage, *lateChecks, error) {
 		Concurrency: p.cfg.Concurrency,
 	})
 	localProvider := local.New(local.Config{Client: api.Client, DataDir: p.dir.Path(), Kubernetes: buildinfo.Get().Kubernetes, Concurrency: p.cfg.Concurrency})
-	return []supervisor.Stage{{certs}, {store, hooks}, {api}, {objects}, {controllers, clusterAPI, localProvider}}, checks, nil
+	return []supervisor.Stage{{certs}, {store, hooks}, {api}, {objects}, {api.Roles(), controllers, clusterAPI, localProvider}}, checks, api, nil
 }
 
 // componentNames are the lines of /readyz, in the order components start.
-var componentNames = []string{"certificates", "etcd", "webhooks", "apiserver", "crds", "kube-controllers", "cluster-api", "provider-local"}
+var componentNames = []string{"certificates", "etcd", "webhooks", "apiserver", "crds", "roles", "kube-controllers", "cluster-api", "provider-local"}
 
 func (p *Plane) certificates(storeExists bool) (*pki.PKI, error) {
 	names := p.cfg.TLSNames

@@ -45,21 +45,37 @@ type Config struct {
 
 // APIServer is the API as a component of the plane.
 type APIServer struct {
-	cfg   Config
-	ready chan struct{}
+	cfg      Config
+	ready    chan struct{}
+	describe chan struct{} // see DescribeCustomResources
+	prepared chan preparation
 
 	// Set before ready closes.
 	loopback  *rest.Config
 	informers informers.SharedInformerFactory
 }
 
-// New prepares the API server; Run builds it, since that already needs the store.
-func New(cfg Config) *APIServer { return &APIServer{cfg: cfg, ready: make(chan struct{})} }
+// preparation is the outcome of what needs no store.
+type preparation struct {
+	configs configs
+	err     error
+}
+
+// New makes the component and, in the background, its configuration, while the store starts: a key
+// is made for it, which takes a few tenths of a second. What goes wrong, Run says.
+func New(ctx context.Context, cfg Config) *APIServer {
+	a := &APIServer{cfg: cfg, ready: make(chan struct{}), describe: make(chan struct{}), prepared: make(chan preparation, 1)}
+	go func() {
+		cs, err := a.configure(context.WithoutCancel(ctx)) // as in Run, whose context ends later
+		a.prepared <- preparation{cs, err}
+	}()
+	return a
+}
 
 // Name is the component's name.
 func (a *APIServer) Name() string { return "apiserver" }
 
-// Ready closes when requests are served and the built-in roles and namespaces exist.
+// Ready closes when requests are served. The built-in roles may come later; see Roles.
 func (a *APIServer) Ready() <-chan struct{} { return a.ready }
 
 // Client is a client configuration with all rights for a part of this process, which names
@@ -77,16 +93,17 @@ func (a *APIServer) Informers() informers.SharedInformerFactory { return a.infor
 
 // Run serves until ctx ends.
 func (a *APIServer) Run(ctx context.Context) error {
-	server, err := a.build(ctx)
+	servers, err := a.build()
 	if err != nil {
 		return fmt.Errorf("building the API server: %w", err)
 	}
-	prepared, err := server.PrepareRun()
+	prepared, err := servers.aggregator.PrepareRun()
 	if err != nil {
 		return fmt.Errorf("preparing the API server: %w", err)
 	}
 	rctx, stop := context.WithCancel(ctx)
 	defer stop()
+	a.describeLater(rctx, servers.extensions)
 	ended := make(chan error, 1)
 	go func() { ended <- prepared.Run(rctx) }()
 	if err := a.awaitReady(rctx); err != nil && ctx.Err() == nil {
@@ -105,13 +122,22 @@ func (a *APIServer) Run(ctx context.Context) error {
 // awaitReady asks the server's own readiness, less the lines that stand for components which
 // start after it.
 func (a *APIServer) awaitReady(ctx context.Context) error {
+	not := []string{rolesCheck}
+	for _, c := range a.cfg.Checks {
+		not = append(not, c.Name)
+	}
+	return a.await(ctx, "/readyz", not...)
+}
+
+// await asks a path until it answers that all is well.
+func (a *APIServer) await(ctx context.Context, path string, not ...string) error {
 	client, err := kubernetes.NewForConfig(a.loopback)
 	if err != nil {
 		return err
 	}
-	req := client.Discovery().RESTClient().Get().AbsPath("/readyz")
-	for _, c := range a.cfg.Checks {
-		req.Param("exclude", c.Name)
+	req := client.Discovery().RESTClient().Get().AbsPath(path)
+	for _, name := range not {
+		req.Param("exclude", name)
 	}
 	var last string
 	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {

@@ -38,12 +38,19 @@ type configs struct {
 	aggregator *aggregatorapiserver.Config
 }
 
+// servers are the ends of the chain.
+type servers struct {
+	aggregator *aggregatorapiserver.APIAggregator
+	extensions *apiextensionsapiserver.CustomResourceDefinitions
+}
+
 // build makes the chain: aggregator in front, then built-in kinds, then custom resources.
-func (a *APIServer) build(ctx context.Context) (*aggregatorapiserver.APIAggregator, error) {
-	cs, err := a.configure(ctx)
-	if err != nil {
-		return nil, err
+func (a *APIServer) build() (*servers, error) {
+	p := <-a.prepared
+	if p.err != nil {
+		return nil, p.err
 	}
+	cs := p.configs
 	a.loopback = cs.plane.Generic.LoopbackClientConfig
 	a.informers = cs.plane.VersionedInformers
 
@@ -74,7 +81,7 @@ func (a *APIServer) build(ctx context.Context) (*aggregatorapiserver.APIAggregat
 	if err != nil {
 		return nil, fmt.Errorf("making the aggregator: %w", err)
 	}
-	return aggregator, a.extend(aggregator.GenericAPIServer)
+	return &servers{aggregator, extensions}, a.extend(aggregator.GenericAPIServer)
 }
 
 func (a *APIServer) configure(ctx context.Context) (configs, error) {

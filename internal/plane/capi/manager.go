@@ -107,6 +107,11 @@ func (c *ClusterAPI) identity(kind managerKind) *rest.Config {
 	return rc
 }
 
+// Users are whom the managers act as.
+func Users() []string {
+	return []string{userName(core.name), userName(bootstrap.name), userName(controlPlane.name)}
+}
+
 // userName is whom a manager acts as.
 func userName(managerName string) string { return "polder:cluster-api:" + managerName }
 

@@ -33,8 +33,8 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/watch"
 )
 
-// user is whom the provider acts as in the plane.
-const user = "polder:provider:local"
+// User is whom the provider acts as in the plane.
+const User = "polder:provider:local"
 
 // Config is what the provider works with. All fields are needed.
 type Config struct {
@@ -84,7 +84,7 @@ func (p *Provider) manager() (ctrl.Manager, error) {
 		}
 	}
 	rc := p.cfg.Client("polder-provider-local")
-	rc.Impersonate = rest.ImpersonationConfig{UserName: user}
+	rc.Impersonate = rest.ImpersonationConfig{UserName: User}
 	rc.ContentType = "" // custom resources have no protobuf form
 	return ctrl.NewManager(rc, ctrl.Options{
 		Scheme:                 scheme,
@@ -137,7 +137,7 @@ func Roles() []client.Object {
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: User}},
 		},
 	}
 }
