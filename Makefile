@@ -53,6 +53,7 @@ generate: bin/controller-gen ## Renew generated files
 .PHONY: verify
 verify: generate ## Check that generated files and go.mod are up to date
 	@go mod tidy -diff
+	@for p in polder polderd; do GOOS=darwin go build -o /dev/null ./cmd/$$p || exit 1; done # polderd only says that it needs Linux
 	@git diff --exit-code -- api config docs/reference || { echo 'Generated files are out of date; run: make generate, and commit the result.'; exit 1; }
 
 # The linter remembers findings by the path of the checkout they were found in, so each checkout has a cache of its own.

@@ -10,8 +10,6 @@ import (
 	"os"
 	"strconv"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // HeldError says who holds the lock.
@@ -34,13 +32,12 @@ func Acquire(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
-	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &l); err != nil {
+	if taken, err := lock(f); err != nil || !taken {
 		defer f.Close() //nolint:errcheck // nothing was written
-		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
-			return nil, &HeldError{Path: path, PID: readPID(f)}
+		if err != nil {
+			return nil, fmt.Errorf("locking %s: %w", path, err)
 		}
-		return nil, fmt.Errorf("locking %s: %w", path, err)
+		return nil, &HeldError{Path: path, PID: readPID(f)}
 	}
 	if err := writePID(f); err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -59,11 +56,9 @@ func Holder(path string) (int, error) {
 		return 0, err
 	}
 	defer f.Close() //nolint:errcheck // read only
-	l := unix.Flock_t{Type: unix.F_RDLCK, Whence: io.SeekStart}
-	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &l); err != nil {
+	if is, err := locked(f); err != nil {
 		return 0, fmt.Errorf("asking for the holder of %s: %w", f.Name(), err)
-	}
-	if l.Type == unix.F_UNLCK {
+	} else if !is {
 		return 0, nil
 	}
 	return awaitPID(f)
