@@ -17,6 +17,7 @@ import (
 
 	"github.com/polder-kaas/polder/internal/buildinfo"
 	"github.com/polder-kaas/polder/internal/logging"
+	"github.com/polder-kaas/polder/internal/memory"
 	"github.com/polder-kaas/polder/internal/provider/local/boot"
 	"github.com/polder-kaas/polder/internal/provider/local/host"
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
@@ -31,13 +32,24 @@ type Program func(ctx context.Context) int
 // their arguments from os.Args and handle signals themselves, as the originals do.
 func Called(argv []string) Program {
 	return map[string]Program{
-		"etcd":                    func(context.Context) int { etcdmain.Main(argv); return 0 },
-		"kube-apiserver":          func(context.Context) int { return cli.Run(apiserver.NewAPIServerCommand()) },
-		"kube-controller-manager": func(context.Context) int { return cli.Run(controllermanager.NewControllerManagerCommand()) },
-		"kube-scheduler":          func(context.Context) int { return cli.Run(scheduler.NewSchedulerCommand()) },
+		"etcd":                    sparing(func() int { etcdmain.Main(argv); return 0 }),
+		"kube-apiserver":          sparing(func() int { return cli.Run(apiserver.NewAPIServerCommand()) }),
+		"kube-controller-manager": sparing(func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) }),
+		"kube-scheduler":          sparing(func() int { return cli.Run(scheduler.NewSchedulerCommand()) }),
 		launch.Program:            onDirectory(argv, runHost),
 		host.BootProgram:          onDirectory(argv, func(ctx context.Context, dir string) error { return boot.Run(ctx, hostapi.MachineDir(dir)) }),
 	}[filepath.Base(argv[0])]
+}
+
+// memoryBurst is the garbage that may gather in a static pod while it has much to do, as at its start.
+var memoryBurst = memory.Burst{Start: 48 << 20, Later: 48 << 20}
+
+// sparing is for static pods: they are many on one computer.
+func sparing(run func() int) Program {
+	return func(ctx context.Context) int {
+		go memory.Keep(ctx, memoryBurst)
+		return run()
+	}
 }
 
 func onDirectory(argv []string, run func(context.Context, string) error) Program {

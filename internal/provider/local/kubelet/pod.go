@@ -13,8 +13,8 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/rewrite"
 )
 
-// environment of all processes: they are many on one computer, so memory is worth a little time.
-var environment = []string{"GOGC=50", "PATH=/usr/bin:/bin"}
+// environment of all processes.
+var environment = []string{"PATH=/usr/bin:/bin"}
 
 // pod is one static pod, running as a process.
 type pod struct {

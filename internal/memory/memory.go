@@ -1,0 +1,116 @@
+// Package memory lets a process use more of it while there is much to do, and hands it back
+// afterwards. Go's collector has one setting for both: what is right at rest takes a third of the
+// CPU time of a burst.
+package memory
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+const (
+	calmPercent  = 50   // GOGC at rest
+	maxPercent   = 1000 // GOGC of a process that has just started
+	interval     = 500 * time.Millisecond
+	busyBytes    = 8 << 20         // allocated in an interval: there is much to do
+	calmAfter    = 5 * time.Second // with less than that it is over
+	trimInterval = 5 * time.Minute
+)
+
+// trimTimes are when memory is handed back to the system after a burst, the start being one. API
+// servers remember every change for a minute or two, so some of it can be let go of only then.
+var trimTimes = []time.Duration{0, 20 * time.Second, 90 * time.Second, 180 * time.Second}
+
+// Burst is how many bytes of garbage may gather before the collector runs while there is much to do.
+// Less at the start keeps what stays for good closer together, so that more can be handed back.
+type Burst struct{ Start, Later uint64 }
+
+// Keep runs until ctx ends, from the start of the process on. It does nothing if GOGC or GOMEMLIMIT
+// are set: then somebody has chosen.
+func Keep(ctx context.Context, burst Burst) {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" { //nolint:forbidigo // the Go runtime's own variables
+		return
+	}
+	k := newKeeper(burst)
+	debug.SetGCPercent(k.percent)
+	t := time.NewTicker(interval)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		before := k.percent
+		trim := k.step(read())
+		if k.percent != before {
+			debug.SetGCPercent(k.percent)
+		}
+		if trim {
+			debug.FreeOSMemory()
+			dropColdText()
+		}
+	}
+}
+
+// sample is what is looked at in each interval.
+type sample struct {
+	allocated uint64 // since the process started
+	live      uint64 // after the last collection
+}
+
+func read() sample {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	metrics.Read(s)
+	return sample{allocated: s[0].Value.Uint64(), live: s[1].Value.Uint64()}
+}
+
+// keeper decides how hard the collector works.
+type keeper struct {
+	burst     Burst // Start counts, and becomes Later once the start is over
+	percent   int   // GOGC
+	allocated uint64
+	rest      time.Duration // for how long there has been little to do
+	trims     int           // since the last burst
+	next      time.Duration // of rest, when to trim again
+}
+
+func newKeeper(burst Burst) *keeper { return &keeper{burst: burst, percent: maxPercent} }
+
+// step takes in what happened in one interval and says whether to hand memory back.
+func (k *keeper) step(s sample) (trim bool) {
+	busy := s.allocated-k.allocated >= busyBytes
+	k.allocated = s.allocated
+	if busy {
+		k.rest, k.trims, k.next = 0, 0, calmAfter
+	} else {
+		k.rest += interval
+	}
+	if k.rest < calmAfter {
+		k.percent = k.allow(s.live)
+		return false
+	}
+	k.percent = calmPercent
+	k.burst.Start = k.burst.Later // the start is over
+	if k.rest < k.next {
+		return false
+	}
+	k.trims++
+	if k.trims < len(trimTimes) {
+		k.next = calmAfter + trimTimes[k.trims]
+	} else {
+		k.next = k.rest + trimInterval
+	}
+	return true
+}
+
+// allow is GOGC such that burst bytes may gather, and never less than at rest.
+func (k *keeper) allow(live uint64) int {
+	if live == 0 {
+		return maxPercent
+	}
+	return int(min(max(k.burst.Start*100/live, calmPercent), maxPercent)) //nolint:gosec // bounded
+}
