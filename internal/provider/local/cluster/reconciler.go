@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/cluster-api/util/finalizers"
-	"sigs.k8s.io/cluster-api/util/patch"
 	"sigs.k8s.io/cluster-api/util/paused"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,9 +34,6 @@ type Reconciler struct {
 	restarts restarts
 	choosing sync.Mutex // of addresses
 }
-
-// owned are the conditions this controller alone sets.
-var owned = patch.WithOwnedConditions{Conditions: []string{infrav1.ReadyCondition, infrav1.HostRunningCondition, clusterv1.PausedCondition}}
 
 // scope is what one run works on.
 type scope struct {
@@ -74,13 +70,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 	if is, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, s.owner, s.local); err != nil || is || requeue {
 		return res, err
 	}
-	before, err := patch.NewHelper(s.local, r.Client)
-	if err != nil {
-		return res, err
-	}
+	before := s.local.DeepCopy()
 	defer func() {
 		summarize(s.local)
-		err = reconcile.Finish(err, client.IgnoreNotFound(before.Patch(ctx, s.local, owned)))
+		err = reconcile.Finish(err, client.IgnoreNotFound(reconcile.Write(ctx, r.Client, before, s.local)))
 	}()
 	if !s.local.DeletionTimestamp.IsZero() {
 		return reconcile.Run(ctx, s, r.removeHost)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,33 +45,59 @@ func (r *Reconciler) noDataReason(s *scope) string {
 	return "waiting for bootstrap data"
 }
 
-// put gives the machine to the host. Its provider ID depends on nothing but names, so it is the
-// same however often this is tried.
-func (r *Reconciler) put(ctx context.Context, s *scope) error {
-	spec, err := r.spec(ctx, s)
-	if err != nil {
-		return err
-	}
+// look asks the host whether it knows the machine.
+func (r *Reconciler) look(ctx context.Context, s *scope) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err = s.host.Put(ctx, spec)
-	if errors.Is(err, hostapi.ErrNotRunning) {
-		s.set(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, "the cluster's host does not answer; it is being started")
-		return reconcile.Wait(500*time.Millisecond, "the cluster's host")
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		s.set(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, "the cluster's host runs but does not answer within %s", callTimeout)
-		return err
-	}
+	all, err := s.host.Status(ctx)
 	if err != nil {
-		s.set(infrav1.BootedCondition, false, infrav1.BootFailedReason, "%s", err)
-		return err
+		return s.unanswered(err)
 	}
-	s.local.Spec.ProviderID = spec.ProviderID
+	for _, m := range all.Machines {
+		if m.UID == string(s.local.UID) {
+			s.status = &m
+		}
+	}
 	return nil
 }
 
-func (r *Reconciler) spec(ctx context.Context, s *scope) (hostapi.Machine, error) {
+// unanswered says why the host did not do what it was asked to.
+func (s *scope) unanswered(err error) error {
+	switch {
+	case errors.Is(err, hostapi.ErrNotRunning):
+		s.set(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, "the cluster's host does not answer; it is being started")
+		return reconcile.Wait(500*time.Millisecond, "the cluster's host")
+	case errors.Is(err, context.DeadlineExceeded):
+		s.set(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, "the cluster's host runs but does not answer within %s", callTimeout)
+	default:
+		s.set(infrav1.BootedCondition, false, infrav1.BootFailedReason, "%s", err)
+	}
+	return err
+}
+
+// put gives a machine to the host that does not know it yet. Its provider ID depends on nothing but
+// names, so it is the same however often this is tried.
+func (r *Reconciler) put(ctx context.Context, s *scope) error {
+	id := fmt.Sprintf("local://%s/%s/%s", s.local.Namespace, s.cluster.Name, s.local.Name)
+	if s.status == nil {
+		spec, err := r.spec(ctx, s, id)
+		if err != nil {
+			return err
+		}
+		pctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		if err := s.host.Put(pctx, spec); err != nil {
+			return s.unanswered(err)
+		}
+		if err := r.look(ctx, s); err != nil {
+			return err
+		}
+	}
+	s.local.Spec.ProviderID = id
+	return nil
+}
+
+func (r *Reconciler) spec(ctx context.Context, s *scope, providerID string) (hostapi.Machine, error) {
 	var secret corev1.Secret
 	name := *s.machine.Spec.Bootstrap.DataSecretName
 	if err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: s.local.Namespace, Name: name}, &secret); err != nil {
@@ -84,7 +111,7 @@ func (r *Reconciler) spec(ctx context.Context, s *scope) (hostapi.Machine, error
 		Name: s.local.Name, Node: s.machine.Name, UID: string(s.local.UID),
 		ControlPlane: util.IsControlPlaneMachine(s.machine),
 		Version:      s.machine.Spec.Version,
-		ProviderID:   fmt.Sprintf("local://%s/%s/%s", s.local.Namespace, s.cluster.Name, s.local.Name),
+		ProviderID:   providerID,
 		Zone:         s.machine.Spec.FailureDomain,
 		Capacity:     s.local.Spec.Capacity, Labels: s.local.Spec.NodeLabels, Taints: s.local.Spec.NodeTaints,
 		UserData: data,
@@ -102,30 +129,40 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) error {
 	return s.host.Drain(ctx, s.local.Name)
 }
 
-// observe reports how the machine is.
-func (r *Reconciler) observe(ctx context.Context, s *scope) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	all, err := s.host.Status(ctx)
-	if err != nil {
-		return err
+// patience is how long a boot may take before people are told where it is. Most take a third of it, and
+// every sentence about one makes Cluster API write five objects.
+const patience = 15 * time.Second
+
+// report says how the machine is.
+func (r *Reconciler) report(_ context.Context, s *scope) error {
+	if s.status == nil {
+		return errors.New("the cluster's host does not know the machine")
 	}
-	for _, m := range all.Machines {
-		if m.UID != string(s.local.UID) {
-			continue
-		}
-		s.local.Status.Initialization.Provisioned = ptr.To(true)
-		s.local.Status.FailureDomain = s.machine.Spec.FailureDomain
-		s.local.Status.Addresses = []clusterv1.MachineAddress{
-			{Type: clusterv1.MachineInternalIP, Address: m.Address}, {Type: clusterv1.MachineHostName, Address: s.machine.Name},
-		}
-		r.report(s, m)
-		return nil
+	m := *s.status
+	s.local.Status.Initialization.Provisioned = ptr.To(true)
+	s.local.Status.FailureDomain = s.machine.Spec.FailureDomain
+	s.local.Status.Addresses = []clusterv1.MachineAddress{
+		{Type: clusterv1.MachineInternalIP, Address: m.Address}, {Type: clusterv1.MachineHostName, Address: s.machine.Name},
 	}
-	return fmt.Errorf("the cluster's host does not know the machine")
+	if left := patience - time.Since(s.local.CreationTimestamp.Time); left > 0 && healthy(m) && !m.Running() {
+		const text = "the machine is starting"
+		s.set(infrav1.BootedCondition, false, infrav1.BootingReason, text)
+		s.set(infrav1.ProcessesRunningCondition, false, infrav1.ProcessesWaitingReason, text)
+		s.reportHonored(m)
+		return reconcile.Wait(left, "the boot")
+	}
+	r.reportBoot(s, m)
+	s.reportHonored(m)
+	r.reportProcesses(s, m)
+	return nil
 }
 
-func (r *Reconciler) report(s *scope, m hostapi.MachineStatus) {
+// healthy says that nothing has gone wrong so far.
+func healthy(m hostapi.MachineStatus) bool {
+	return !m.Off && m.Boot.Problem == "" && !slices.ContainsFunc(m.Processes, func(p hostapi.Process) bool { return p.LastExit != "" })
+}
+
+func (r *Reconciler) reportBoot(s *scope, m hostapi.MachineStatus) {
 	b := m.Boot
 	switch {
 	case b.Done:
@@ -137,12 +174,15 @@ func (r *Reconciler) report(s *scope, m hostapi.MachineStatus) {
 	default:
 		s.set(infrav1.BootedCondition, false, infrav1.BootingReason, "the machine is starting")
 	}
-	if len(b.NotHonored) == 0 {
-		s.set(infrav1.ConfigurationHonoredCondition, true, infrav1.ConfigurationHonoredReason, "")
-	} else {
-		s.set(infrav1.ConfigurationHonoredCondition, false, infrav1.ConfigurationNotHonoredReason, "cannot be done by a machine that is only processes: %s", truncate(strings.Join(b.NotHonored, "; "), 4000))
+}
+
+func (s *scope) reportHonored(m hostapi.MachineStatus) {
+	const c = infrav1.ConfigurationHonoredCondition
+	if not := m.Boot.NotHonored; len(not) > 0 {
+		s.set(c, false, infrav1.ConfigurationNotHonoredReason, "cannot be done by a machine that is only processes: %s", truncate(strings.Join(not, "; "), 4000))
+		return
 	}
-	r.reportProcesses(s, m)
+	s.set(c, true, infrav1.ConfigurationHonoredReason, "")
 }
 
 func (r *Reconciler) reportProcesses(s *scope, m hostapi.MachineStatus) {

@@ -103,7 +103,7 @@ func TestAwaitHost(t *testing.T) {
 }
 
 func TestPut(t *testing.T) {
-	h := newHost(t, http.StatusOK, hostapi.Status{})
+	h := newHost(t, http.StatusOK, hostapi.Status{Machines: []hostapi.MachineStatus{{Name: "local", UID: "u"}}})
 	r, s := fixture(h, true)
 	s.local.Spec.NodeLabels = map[string]string{"a": "b"}
 	if err := r.put(t.Context(), s); err != nil {
@@ -119,8 +119,19 @@ func TestPut(t *testing.T) {
 	if err := h.put.Validate(); err != nil {
 		t.Error(err)
 	}
-	if s.local.Spec.ProviderID != want.ProviderID || condition(s, infrav1.BootedCondition) != "" {
+	if s.local.Spec.ProviderID != want.ProviderID || s.status == nil || condition(s, infrav1.BootedCondition) != "" {
 		t.Errorf("provider ID %q, %s", s.local.Spec.ProviderID, condition(s, infrav1.BootedCondition))
+	}
+}
+
+// A machine that the host knows needs its bootstrap data no more.
+func TestPutOnce(t *testing.T) {
+	h := newHost(t, http.StatusOK, hostapi.Status{})
+	r, s := fixture(h, true)
+	r.APIReader = nil
+	s.status = &hostapi.MachineStatus{}
+	if err := r.put(t.Context(), s); err != nil || len(h.asked) > 0 || s.local.Spec.ProviderID != "local://ns/c/local" {
+		t.Errorf("%v, asked %q, provider ID %q", err, h.asked, s.local.Spec.ProviderID)
 	}
 }
 
@@ -190,12 +201,12 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-func TestObserve(t *testing.T) {
+func TestLook(t *testing.T) {
 	other := hostapi.MachineStatus{Name: "local", UID: "another of the same name", Address: "127.1.0.12"}
 	mine := hostapi.MachineStatus{Name: "local", UID: "u", Address: "127.1.0.11", Boot: hostapi.Boot{Done: true}}
 	t.Run("its own", func(t *testing.T) {
-		r, s := fixture(newHost(t, http.StatusOK, hostapi.Status{Machines: []hostapi.MachineStatus{other, mine}}), false)
-		if err := r.observe(t.Context(), s); err != nil {
+		r, s := fixture(newHost(t, http.StatusOK, hostapi.Status{Machines: []hostapi.MachineStatus{mine, other}}), false)
+		if err := errors.Join(r.look(t.Context(), s), r.report(t.Context(), s)); err != nil {
 			t.Fatal(err)
 		}
 		want := []clusterv1.MachineAddress{{Type: clusterv1.MachineInternalIP, Address: "127.1.0.11"}, {Type: clusterv1.MachineHostName, Address: "node"}}
@@ -205,14 +216,17 @@ func TestObserve(t *testing.T) {
 	})
 	t.Run("not another's", func(t *testing.T) {
 		r, s := fixture(newHost(t, http.StatusOK, hostapi.Status{Machines: []hostapi.MachineStatus{other}}), false)
-		if err := r.observe(t.Context(), s); err == nil || s.local.Status.Initialization.Provisioned != nil {
+		if err := r.look(t.Context(), s); err != nil || s.status != nil {
+			t.Errorf("%v, %+v", err, s.status)
+		}
+		if err := r.report(t.Context(), s); err == nil || s.local.Status.Initialization.Provisioned != nil {
 			t.Errorf("%v, %+v", err, s.local.Status)
 		}
 	})
 	t.Run("no host", func(t *testing.T) {
 		r, s := fixture(newHost(t, 0, hostapi.Status{}), false)
-		if err := r.observe(t.Context(), s); !errors.Is(err, hostapi.ErrNotRunning) {
-			t.Error(err)
+		if err := r.look(t.Context(), s); err == nil || !strings.HasPrefix(condition(s, infrav1.BootedCondition), "False WaitingForHost") {
+			t.Error(err, condition(s, infrav1.BootedCondition))
 		}
 	})
 }

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/cluster-api/util/finalizers"
-	"sigs.k8s.io/cluster-api/util/patch"
 	"sigs.k8s.io/cluster-api/util/paused"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,10 +45,6 @@ type Reconciler struct {
 	Events    events.EventRecorder
 }
 
-var owned = patch.WithOwnedConditions{Conditions: []string{
-	infrav1.ReadyCondition, infrav1.BootedCondition, infrav1.ProcessesRunningCondition, infrav1.ConfigurationHonoredCondition, clusterv1.PausedCondition,
-}}
-
 // scope is what one run works on.
 type scope struct {
 	local   *infrav1.LocalMachine
@@ -57,6 +52,7 @@ type scope struct {
 	cluster *clusterv1.Cluster
 	infra   *infrav1.LocalCluster // nil while there is none
 	host    *hostapi.Client
+	status  *hostapi.MachineStatus // nil if the host does not know the machine
 }
 
 // SetupWithManager registers the controller.
@@ -89,18 +85,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 	if is, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, s.cluster, s.local); err != nil || is || requeue {
 		return res, err
 	}
-	before, err := patch.NewHelper(s.local, r.Client)
-	if err != nil {
-		return res, err
-	}
+	before := s.local.DeepCopy()
 	defer func() {
 		summarize(s.local)
-		err = reconcile.Finish(err, client.IgnoreNotFound(before.Patch(ctx, s.local, owned)))
+		err = reconcile.Finish(err, client.IgnoreNotFound(reconcile.Write(ctx, r.Client, before, s.local)))
 	}()
 	if !s.local.DeletionTimestamp.IsZero() {
 		return reconcile.Run(ctx, s, r.remove)
 	}
-	return reconcile.Run(ctx, s, r.supported, r.awaitHost, r.put, r.drain, r.observe)
+	return reconcile.Run(ctx, s, r.supported, r.awaitHost, r.look, r.put, r.drain, r.report)
 }
 
 // gather reads what belongs to the machine; it says no while Cluster API has not yet said whose

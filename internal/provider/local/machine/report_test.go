@@ -3,6 +3,7 @@ package machine
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,6 +45,41 @@ func condition(s *scope, name string) string {
 		return ""
 	}
 	return strings.TrimSuffix(string(c.Status)+" "+c.Reason+": "+c.Message, ": ")
+}
+
+func report(t *testing.T, s *scope, to *recorder, m hostapi.MachineStatus) error {
+	t.Helper()
+	s.status = &m
+	return (&Reconciler{Events: to}).report(t.Context(), s)
+}
+
+// While a young machine starts as it should, nothing is said that will be different in a moment.
+func TestReportIsPatient(t *testing.T) {
+	for name, c := range map[string]struct {
+		status hostapi.MachineStatus
+		age    time.Duration
+		want   string
+	}{
+		"young":             {hostapi.MachineStatus{Boot: hostapi.Boot{Step: "certs"}}, 0, "False Booting: the machine is starting"},
+		"old":               {hostapi.MachineStatus{Boot: hostapi.Boot{Step: "certs"}}, patience, "False Booting: kubeadm is at certs"},
+		"young and runs":    {hostapi.MachineStatus{Boot: hostapi.Boot{Done: true}, Registered: true}, 0, "True Booted"},
+		"young and failing": {hostapi.MachineStatus{Boot: hostapi.Boot{Problem: "no disk", Attempts: 1}}, 0, "False BootFailed: attempt 1: no disk"},
+		"young, a process failing": {
+			hostapi.MachineStatus{Boot: hostapi.Boot{Step: "wait"}, Processes: []hostapi.Process{{Name: "etcd", LastExit: "exited"}}}, 0, "False Booting: kubeadm is at wait",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScope(false)
+			s.local.CreationTimestamp = metav1.NewTime(time.Now().Add(-c.age))
+			err := report(t, s, &recorder{}, c.status)
+			if got := condition(s, infrav1.BootedCondition); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+			if again := err != nil; again != strings.HasSuffix(c.want, "starting") {
+				t.Errorf("looks again: %t", again)
+			}
+		})
+	}
 }
 
 func TestReport(t *testing.T) {
@@ -110,7 +146,9 @@ func TestReport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			events := &recorder{}
 			s := newScope(c.status.ControlPlane)
-			(&Reconciler{Events: events}).report(s, c.status)
+			if err := report(t, s, events, c.status); err != nil {
+				t.Fatal(err)
+			}
 			if c.honored == "" {
 				c.honored = "True Honored"
 			}
@@ -151,7 +189,9 @@ func TestSummarize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScope(false)
-			(&Reconciler{Events: &recorder{}}).report(s, c.status)
+			if err := report(t, s, &recorder{}, c.status); err != nil {
+				t.Fatal(err)
+			}
 			summarize(s.local)
 			if got := condition(s, infrav1.ReadyCondition); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
@@ -163,10 +203,13 @@ func TestSummarize(t *testing.T) {
 func TestReportIsBounded(t *testing.T) {
 	long := strings.Repeat("é", 100_000)
 	s, events := newScope(true), &recorder{}
-	(&Reconciler{Events: events}).report(s, hostapi.MachineStatus{
+	err := report(t, s, events, hostapi.MachineStatus{
 		ControlPlane: true, Boot: hostapi.Boot{Problem: "x" + long, NotHonored: []string{long}}, // é is two bytes: one is cut in two
 		Processes: []hostapi.Process{{Name: "etcd", LastExit: long}},
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range s.local.Status.Conditions {
 		if len(c.Message) > 5000 || !utf8.ValidString(c.Message) || !strings.HasSuffix(c.Message, "…") {
 			t.Errorf("%s: %d bytes, valid: %t", c.Type, len(c.Message), utf8.ValidString(c.Message))

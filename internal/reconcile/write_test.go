@@ -1,0 +1,57 @@
+package reconcile_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/polder-kaas/polder/internal/reconcile"
+)
+
+// TestWrite looks at which requests are made; that they do what they should is for tests with an API.
+func TestWrite(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*corev1.Node)
+		want   []string
+	}{
+		"nothing":  {func(*corev1.Node) {}, nil},
+		"spec":     {func(n *corev1.Node) { n.Spec.ProviderID = "a" }, []string{`{"spec":{"providerID":"a"}}`}},
+		"metadata": {func(n *corev1.Node) { n.Finalizers = nil }, []string{`{"metadata":{"finalizers":null}}`}},
+		"status":   {func(n *corev1.Node) { n.Status.Phase = "b" }, []string{`status {"status":{"phase":"b"}}`}},
+		"both": {
+			func(n *corev1.Node) { n.Spec.ProviderID, n.Status.Phase = "a", "b" },
+			[]string{`{"spec":{"providerID":"a"}}`, `status {"status":{"phase":"b"}}`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Finalizers: []string{"example.com/f"}}}
+			var asked []string
+			api := interceptor.NewClient(fake.NewClientBuilder().WithObjects(before).WithStatusSubresource(before).Build(), interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+					b, _ := p.Data(o)
+					asked = append(asked, string(b))
+					return c.Patch(ctx, o, p, opts...)
+				},
+				SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+					b, _ := p.Data(o)
+					asked = append(asked, sub+" "+string(b))
+					return c.SubResource(sub).Patch(ctx, o, p, opts...)
+				},
+			})
+			after := before.DeepCopy()
+			c.change(after)
+			if err := reconcile.Write(t.Context(), api, before, after); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(asked, c.want) {
+				t.Errorf("asked %q, want %q", asked, c.want)
+			}
+		})
+	}
+}
