@@ -12,6 +12,7 @@ import (
 
 	"github.com/polder-kaas/polder/internal/cmdline"
 	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/plane/datadir"
 	planestatus "github.com/polder-kaas/polder/internal/plane/status"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
 	"github.com/polder-kaas/polder/internal/planectl"
@@ -68,7 +69,10 @@ func inspect(ctx context.Context, p *planectl.Plane) (planeReport, error) {
 		return r, err
 	}
 	s := &r.Status
+	full := datadir.CheckSpace(p.Dir())
 	switch {
+	case r.Known && !r.Running && full != nil:
+		r.Summary = "It does not run: " + full.Error() + ". Nothing it acknowledged is lost."
 	case !r.Known:
 		r.Summary = "There is no plane here yet; polder up makes one."
 	case r.Crashed():

@@ -3,16 +3,21 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/polder-kaas/polder/internal/exit"
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
@@ -129,4 +134,80 @@ func TestFaultUpgradeTwiceThenReboot(t *testing.T) {
 	c.awaitAvailable(t, faultTimeout)
 	t.Logf("after a restart of everything available again after %s", time.Since(begin).Round(time.Second))
 	isDeleted(t, c)
+}
+
+// A full disk ends the plane and a cluster's store with their reason, and a start is refused; once there
+// is space again, everything goes on from where it was.
+func TestFaultDiskFull(t *testing.T) {
+	p := testenv.NewPlane(t, testenv.NewTree(t, false))
+	smallDisk(t, p.Data)
+	p.Start(t)
+	p.AwaitReady(t)
+	c := create(t, p, "full", newVersion, options{cluster: func(o *clusterv1.Cluster) {
+		o.Spec.Topology.Workers.MachineDeployments[0].Replicas = ptr.To[int32](1)
+	}})
+	c.awaitAvailable(t, faultTimeout)
+	filler := filepath.Join(p.Data, "filler")
+	fill(t, filler)
+	if code := p.AwaitExit(t, faultTimeout); code != exit.ComponentFailed {
+		t.Errorf("polderd ended with code %d", code)
+	}
+	testenv.Eventually(t, faultTimeout, func() error {
+		said := fmt.Sprint(c.host(t).Machines)
+		if !strings.Contains(said, "no space left on device") {
+			return errors.New("nothing is said of the disk: " + said)
+		}
+		return nil
+	})
+	p.Start(t)
+	if code := p.AwaitExit(t, soon); code != exit.DataDir || !strings.Contains(p.Log(), "is full") {
+		t.Errorf("a start on a full disk ended with code %d", code)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	p.Start(t)
+	p.AwaitReady(t)
+	c.awaitNodes(t, faultTimeout, 1, 1, newVersion)
+	c.awaitAvailable(t, faultTimeout)
+	isDeleted(t, c)
+}
+
+// smallDisk makes dir a file system of its own that the plane nearly fills. It needs root, as the
+// whole fault matrix does not: run this one alone with it if you lack it.
+func smallDisk(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(filepath.Dir(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=450m,mode=0700,uid=%d,gid=%d", owner.Uid, owner.Gid)); err != nil {
+		t.Fatalf("a file system for this test cannot be mounted (%v); run it as root", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// fill writes until there is no space.
+func fill(t *testing.T, file string) {
+	t.Helper()
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for block := make([]byte, 4096); ; {
+		if _, err := f.Write(block); errors.Is(err, syscall.ENOSPC) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -58,7 +58,13 @@ func (d *Dir) Path(elem ...string) string {
 func (d *Dir) Close() error { return d.lock.Close() }
 
 // Prepare makes the directory, or checks that the one which is there can be used.
-func Prepare(path string) error { return exit.With(exit.DataDir, prepare(path)) }
+func Prepare(path string) error {
+	err := prepare(path)
+	if err == nil {
+		err = CheckSpace(path)
+	}
+	return exit.With(exit.DataDir, err)
+}
 
 func prepare(path string) error {
 	info, err := os.Stat(path)

@@ -138,3 +138,19 @@ func TestDefault(t *testing.T) {
 		t.Errorf("Default() with POLDER_DATA_DIR = %s", got)
 	}
 }
+
+func TestSpace(t *testing.T) {
+	if err := CheckSpace(t.TempDir()); err != nil {
+		t.Error("the machine this runs on has no space, or it is not measured well:", err)
+	}
+	if err := CheckSpace("/no/such/place"); err != nil {
+		t.Error("what is not known is no obstacle:", err)
+	}
+	if err := enough("/d", needed); err != nil {
+		t.Error(err)
+	}
+	const want = "the disk that holds /d is full (15 MB are free, 16 MB are needed); free some space, then start again"
+	if err := enough("/d", 15_000_000); err == nil || err.Error() != want {
+		t.Error(err)
+	}
+}
