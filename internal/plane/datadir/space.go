@@ -15,7 +15,7 @@ func CheckSpace(path string) error {
 	if unix.Statfs(path, &s) != nil || s.Blocks == 0 {
 		return nil // not known; writing will tell
 	}
-	return enough(path, s.Bavail*uint64(s.Bsize)) //nolint:gosec,unconvert // its type and sign differ between systems; it is never negative
+	return enough(path, s.Bavail*uint64(s.Bsize)) //nolint:gosec // its type and sign differ between systems; it is never negative
 }
 
 func enough(path string, free uint64) error {
