@@ -30,7 +30,7 @@ import (
 
 // memoryBurst is the garbage that may gather: making a cluster takes less time with Later
 // than with Start.
-var memoryBurst = memory.Burst{Start: 96 << 20, Later: 160 << 20}
+var memoryBurst = memory.Burst{Start: 32 << 20, Later: 160 << 20}
 
 // Plane is one run of the management plane.
 type Plane struct {

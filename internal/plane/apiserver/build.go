@@ -21,7 +21,6 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/controlplane"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
-	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 )
 
 // serverName names the server in its own logs and metrics.
@@ -92,7 +91,7 @@ func (a *APIServer) configure(ctx context.Context) (configs, error) {
 	}
 	generic, informers, storage, err := controlplaneapiserver.BuildGenericConfig(opts,
 		[]*runtime.Scheme{legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme},
-		controlplane.DefaultGenericAPIResourceConfigSource(), generatedopenapi.GetOpenAPIDefinitions)
+		controlplane.DefaultGenericAPIResourceConfigSource(), definitions)
 	if err != nil {
 		return cs, fmt.Errorf("configuring: %w", err)
 	}
