@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,6 +50,24 @@ func (a access) get(ctx context.Context, path string) ([]byte, error) {
 func (a access) serves(ctx context.Context) error {
 	_, err := a.get(ctx, "/readyz")
 	return err
+}
+
+// lists says whether the kinds that managers look for when they start are served.
+func (a access) lists(ctx context.Context) error {
+	for path, kind := range map[string]string{
+		"/apis/" + clusterv1.GroupVersion.String():    "MachineSet",
+		"/apis/bootstrap.cluster.x-k8s.io/v1beta2":    "KubeadmConfig",
+		"/apis/controlplane.cluster.x-k8s.io/v1beta2": "KubeadmControlPlane",
+	} {
+		b, err := a.get(ctx, path)
+		if err != nil {
+			return err
+		}
+		if !bytes.Contains(b, []byte(`"`+kind+`"`)) {
+			return fmt.Errorf("%s has no %s yet", path, kind)
+		}
+	}
+	return nil
 }
 
 const probeName = "bench-probe"

@@ -125,6 +125,9 @@ func (s *separate) startAll(ctx context.Context, a access) error {
 	if err := s.install(ctx, a); err != nil {
 		return fmt.Errorf("installing custom resource definitions: %w", err)
 	}
+	if err := s.await(ctx, "the new kinds", soon, a.lists); err != nil { // a manager that starts earlier ends, and would be restarted
+		return err
+	}
 	if err := s.launch(managers...); err != nil {
 		return err
 	}
