@@ -79,6 +79,10 @@ fault: build bin/polderd-fault ## Run the long fault matrix
 	@go test -count=1 -timeout 120m -v ./test/fault/...
 	@go test -tags fault -count=1 -timeout 60m -v -run '^TestFault' ./test/local
 
+.PHONY: fuzz
+fuzz: ## Fuzz every reader of outside bytes; FUZZTIME=10m for longer
+	@hack/fuzz $(or $(FUZZTIME),30s)
+
 .PHONY: bench-plane
 bench-plane: build ## Compare polderd with the same parts as separate processes
 	@bench/plane/run

@@ -1,0 +1,173 @@
+package archive
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+)
+
+// Read reads a gzip-compressed tar archive. Every error is a sentence about the archive.
+func Read(r io.Reader, l Limits) (Tree, error) {
+	in := &meter{r: r, most: l.Packed, reason: fmt.Sprintf("the archive is larger than %s", bytesText(l.Packed))}
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, in.or(refuse("", "it is not a gzip-compressed archive: %v", err))
+	}
+	out := &meter{r: z, most: l.Total + int64(l.Entries)*1024, reason: fmt.Sprintf("unpacked, the archive is larger than %s", bytesText(l.Total))}
+	out.check = func(n int64) error {
+		if n > 1<<20 && n > l.Ratio*in.n {
+			return refuse("", "unpacked, the archive is more than %d times as large; that is no real content", l.Ratio)
+		}
+		return nil
+	}
+	t, err := readTar(out, l)
+	if err == nil {
+		err = atEnd(out)
+	}
+	if err != nil {
+		return nil, in.or(out.or(err))
+	}
+	return t, nil
+}
+
+func readTar(r io.Reader, l Limits) (Tree, error) {
+	t, seen := Tree{}, newNames()
+	var total int64
+	tr := tar.NewReader(r)
+	for n := 0; ; n++ {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return t, nil
+		}
+		if err != nil {
+			return nil, refuse("", "the archive is damaged: %v", err)
+		}
+		if n >= l.Entries {
+			return nil, refuse("", "the archive has more than %d entries", l.Entries)
+		}
+		switch h.Typeflag {
+		case tar.TypeXGlobalHeader:
+			continue // a comment, as git writes it
+		case tar.TypeDir:
+			if name := path.Clean(h.Name); name != "." { // "dir/" and "./" are how tar writes them
+				if err := seen.add(name, false); err != nil {
+					return nil, err
+				}
+			}
+			continue
+		case tar.TypeReg:
+		default:
+			return nil, refuse(h.Name, "is %s; only files and directories are taken", kind(h.Typeflag))
+		}
+		name := cleanDot(h.Name)
+		if err := seen.add(name, true); err != nil {
+			return nil, err
+		}
+		if total += h.Size; h.Size > l.File || total > l.Total {
+			return nil, tooLarge(name, h.Size, l)
+		}
+		b, err := io.ReadAll(io.LimitReader(tr, l.File+1))
+		if err != nil {
+			return nil, refuse(name, "cannot be read: %v", err)
+		}
+		if int64(len(b)) > l.File {
+			return nil, tooLarge(name, int64(len(b)), l)
+		}
+		t[name] = b
+	}
+}
+
+// cleanDot takes off the "./" some tools begin every name with.
+func cleanDot(name string) string {
+	if len(name) > 2 && name[:2] == "./" {
+		return name[2:]
+	}
+	return name
+}
+
+func tooLarge(name string, size int64, l Limits) error {
+	if size > l.File {
+		return refuse(name, "has %s; at most %s are taken", bytesText(size), bytesText(l.File))
+	}
+	return refuse("", "unpacked, the archive is larger than %s", bytesText(l.Total))
+}
+
+func kind(typeflag byte) string {
+	switch typeflag {
+	case tar.TypeSymlink:
+		return "a symbolic link"
+	case tar.TypeLink:
+		return "a hard link"
+	case tar.TypeChar, tar.TypeBlock:
+		return "a device"
+	case tar.TypeFifo:
+		return "a pipe"
+	case tar.TypeGNUSparse:
+		return "a sparse file"
+	}
+	return fmt.Sprintf("of the unknown type %q", typeflag)
+}
+
+// atEnd makes sure that nothing hides behind the end of the tar archive, packed or not: padding is
+// zeros, and what is not packed is no gzip header.
+func atEnd(r io.Reader) error {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buf)
+		if len(bytes.Trim(buf[:n], "\x00")) > 0 {
+			return refuse("", "the archive goes on after its end")
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return refuse("", "the archive is damaged: %v", err)
+		}
+	}
+}
+
+// meter counts what is read and stops at most.
+type meter struct {
+	r      io.Reader
+	n      int64
+	most   int64
+	reason string
+	check  func(n int64) error
+	err    error
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	if m.err != nil {
+		return 0, m.err
+	}
+	n, err := m.r.Read(p)
+	m.n += int64(n)
+	if m.n > m.most {
+		m.err = refuse("", "%s", m.reason)
+	} else if m.check != nil {
+		m.err = m.check(m.n)
+	}
+	if m.err != nil {
+		return 0, m.err
+	}
+	return n, err
+}
+
+// or is why the meter stopped, if it did: what others make of that are consequences.
+func (m *meter) or(err error) error {
+	if m.err != nil {
+		return m.err
+	}
+	return err
+}
+
+func bytesText(n int64) string {
+	if n >= 1<<20 {
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

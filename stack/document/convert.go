@@ -1,0 +1,141 @@
+package document
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// converter turns nodes into values, and counts.
+type converter struct {
+	file  string
+	nodes int
+}
+
+func (c *converter) refuse(n *yaml.Node, format string, args ...any) error {
+	return &Error{File: c.file, Line: n.Line, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (c *converter) value(n *yaml.Node, depth int) (any, error) {
+	if c.nodes++; c.nodes > maxNodes {
+		return nil, c.refuse(n, "there are more than %d values; aliases count as often as they are used", maxNodes)
+	}
+	if depth > maxDepth {
+		return nil, c.refuse(n, "this lies more than %d levels deep", maxDepth)
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		return c.value(n.Alias, depth+1)
+	case yaml.MappingNode:
+		return c.mapping(n, depth)
+	case yaml.SequenceNode:
+		out := make([]any, 0, len(n.Content))
+		for _, e := range n.Content {
+			v, err := c.value(e, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, v)
+		}
+		return out, nil
+	}
+	return c.scalar(n)
+}
+
+// mapping takes keys once only. What "<<" brings in counts less than what is written here.
+func (c *converter) mapping(n *yaml.Node, depth int) (any, error) {
+	out, lines, merged := map[string]any{}, map[string]int{}, map[string]any{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		val, err := c.value(v, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if k.Tag == "!!merge" {
+			if err := c.merge(k, merged, val); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		name, err := c.key(k)
+		if err != nil {
+			return nil, err
+		}
+		if first, ok := lines[name]; ok {
+			return nil, c.refuse(k, "%q is here a second time, after line %d", name, first)
+		}
+		lines[name], out[name] = k.Line, val
+	}
+	for k, v := range merged {
+		if _, ok := out[k]; !ok {
+			out[k] = v
+		}
+	}
+	return out, nil
+}
+
+// merge adds what "<<" names; what comes first counts.
+func (c *converter) merge(at *yaml.Node, into map[string]any, v any) error {
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	for _, e := range list {
+		m, ok := e.(map[string]any)
+		if !ok {
+			return c.refuse(at, "<< must name an object, or a list of objects")
+		}
+		for k, v := range m {
+			if _, ok := into[k]; !ok {
+				into[k] = v
+			}
+		}
+	}
+	return nil
+}
+
+// key is a string, as JSON demands; numbers and the like are taken by their spelling.
+func (c *converter) key(k *yaml.Node) (string, error) {
+	for k.Kind == yaml.AliasNode {
+		k = k.Alias
+	}
+	if k.Kind != yaml.ScalarNode {
+		return "", c.refuse(k, "a key must be a string")
+	}
+	return k.Value, nil
+}
+
+// scalar resolves what is not quoted as YAML 1.2 does: yes and on are strings.
+func (c *converter) scalar(n *yaml.Node) (any, error) {
+	switch n.ShortTag() {
+	case "!!null":
+		return nil, nil
+	case "!!str", "!!timestamp":
+		return n.Value, nil
+	case "!!bool":
+		var b bool
+		if err := n.Decode(&b); err != nil {
+			return nil, c.refuse(n, "%q is neither true nor false", n.Value)
+		}
+		return b, nil
+	case "!!int":
+		var i int64
+		if err := n.Decode(&i); err == nil {
+			return i, nil
+		}
+		return c.float(n)
+	case "!!float":
+		return c.float(n)
+	}
+	return nil, c.refuse(n, "the type %s is not known here", n.ShortTag())
+}
+
+func (c *converter) float(n *yaml.Node) (any, error) {
+	f, err := strconv.ParseFloat(n.Value, 64)
+	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+		return nil, c.refuse(n, "the number %.40s is too large, or none", n.Value)
+	}
+	return f, nil
+}

@@ -1,0 +1,181 @@
+// Package document reads YAML from outside: within limits, with the line of everything, and to
+// values that JSON has too. What is ambiguous, such as a key that is there twice, is refused.
+package document
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	maxDepth     = 100
+	maxNodes     = 200_000 // of all documents of a file together, aliases counted as often as they are used
+	maxDocuments = 1000
+)
+
+// Error says what is wrong, and where.
+type Error struct {
+	File   string
+	Line   int // 0 if it is not known
+	Reason string
+}
+
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %s", e.File, e.Reason)
+	}
+	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Reason)
+}
+
+// Document is one YAML document of a file.
+type Document struct {
+	file  string
+	root  *yaml.Node
+	value any
+}
+
+// Parse reads all documents of a file; empty ones are left out.
+func Parse(file string, b []byte) ([]Document, error) {
+	if !utf8.Valid(b) {
+		return nil, &Error{File: file, Line: invalidLine(b), Reason: "this is not UTF-8"}
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(b))
+	c := &converter{file: file}
+	var out []Document
+	for n := 0; ; n++ {
+		var root yaml.Node
+		err := dec.Decode(&root)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, &Error{File: file, Reason: "this is not YAML: " + reason(err)}
+		}
+		if n >= maxDocuments {
+			return nil, &Error{File: file, Line: root.Line, Reason: fmt.Sprintf("there are more than %d documents", maxDocuments)}
+		}
+		if empty(&root) {
+			continue
+		}
+		v, err := c.value(root.Content[0], 0)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Document{file: file, root: root.Content[0], value: v})
+	}
+}
+
+// One reads a file that must have exactly one document.
+func One(file string, b []byte) (Document, error) {
+	all, err := Parse(file, b)
+	if err != nil {
+		return Document{}, err
+	}
+	if len(all) != 1 {
+		return Document{}, &Error{File: file, Reason: fmt.Sprintf("there must be one YAML document, and there are %d", len(all))}
+	}
+	return all[0], nil
+}
+
+func empty(root *yaml.Node) bool {
+	return len(root.Content) == 0 || root.Content[0].Tag == "!!null"
+}
+
+// reason takes off what yaml begins each of its errors with, and keeps it to one line.
+func reason(err error) string {
+	s := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
+	if len(s) > 300 {
+		s = strings.ToValidUTF8(s[:300], "") + "…"
+	}
+	return s
+}
+
+func invalidLine(b []byte) int {
+	line := 1
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		if r == utf8.RuneError && n == 1 {
+			break
+		}
+		if r == '\n' {
+			line++
+		}
+		b = b[n:]
+	}
+	return line
+}
+
+// File is what was given to Parse.
+func (d Document) File() string { return d.file }
+
+// Value is the document as JSON would have it. It must not be changed.
+func (d Document) Value() any { return d.value }
+
+// Decode fills a struct by its json tags. Fields it does not have are left out.
+func (d Document) Decode(into any) error {
+	b, err := json.Marshal(d.value)
+	if err != nil {
+		return &Error{File: d.file, Reason: err.Error()}
+	}
+	err = json.Unmarshal(b, into)
+	var te *json.UnmarshalTypeError
+	if errors.As(err, &te) {
+		return &Error{File: d.file, Line: d.Line(strings.Split(te.Field, ".")...), Reason: fmt.Sprintf("%s must be %s, not %s", te.Field, typeName(te.Type.Kind().String()), te.Value)}
+	}
+	if err != nil {
+		return &Error{File: d.file, Reason: err.Error()}
+	}
+	return nil
+}
+
+func typeName(kind string) string {
+	switch kind {
+	case "struct", "map":
+		return "an object"
+	case "slice", "array":
+		return "a list"
+	case "bool":
+		return "true or false"
+	case "string":
+		return "a string"
+	}
+	return "a number"
+}
+
+// Line is where a field is: keys lead through objects. If the last is missing, it is where the
+// object is that should have it.
+func (d Document) Line(keys ...string) int {
+	n := d.root
+	line := n.Line
+	for _, k := range keys {
+		for n.Kind == yaml.AliasNode {
+			n = n.Alias
+		}
+		next := child(n, k)
+		if next == nil {
+			return line
+		}
+		n, line = next, next.Line
+	}
+	return line
+}
+
+// child is the value of a key, or nil. The line of a block scalar is that of its key, as of others.
+func child(n *yaml.Node, key string) *yaml.Node {
+	if n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}

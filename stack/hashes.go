@@ -1,0 +1,93 @@
+package stack
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/polder-kaas/polder/stack/archive"
+)
+
+// Hashes are of the parts of a stack's source, as hashes.json has them: a build compares them with
+// those of the last release to find out which parts have changed.
+type Hashes struct {
+	ClusterStack       string `json:"clusterStack"` // everything
+	ClusterAddonDir    string `json:"clusterAddonDir"`
+	ClusterAddonValues string `json:"clusterAddonValues"`
+	NodeImageDir       string `json:"nodeImageDir,omitempty"`
+	// ClusterClassDir is not known to the tools that came before; without it a change of the class
+	// alone would be none.
+	ClusterClassDir string `json:"clusterClassDir,omitempty"`
+}
+
+// shortHash is how much of a hash is in a version.
+const shortHash = 7
+
+// HashSource computes the hashes of a source directory.
+func HashSource(t archive.Tree) Hashes {
+	h := Hashes{
+		ClusterStack:    hashTree(t),
+		ClusterAddonDir: hashDir(t, addonDir),
+		ClusterClassDir: hashDir(t, classDir),
+	}
+	if b, ok := t[addonValuesFile]; ok {
+		sum := sha256.Sum256(b)
+		h.ClusterAddonValues = spellHash(sum[:])
+	}
+	for _, dir := range []string{"node-images", "node-image"} { // one tool reads the one, another the other
+		if h.NodeImageDir == "" {
+			h.NodeImageDir = hashDir(t, dir)
+		}
+	}
+	return h
+}
+
+// Short is the part of the hash of everything that makes a version.
+func (h Hashes) Short() string { return h.ClusterStack[:min(shortHash, len(h.ClusterStack))] }
+
+// Same says that no part of a release would differ. Where one of both does not know the hash of its
+// class, the hash of everything decides.
+func (h Hashes) Same(o Hashes) bool {
+	if h.ClusterClassDir == "" || o.ClusterClassDir == "" {
+		return h.ClusterStack == o.ClusterStack
+	}
+	return h.ClusterClassDir == o.ClusterClassDir && h.SameAddons(o) && h.NodeImageDir == o.NodeImageDir
+}
+
+// SameAddons says that the add-ons and their values are as they were.
+func (h Hashes) SameAddons(o Hashes) bool {
+	return h.ClusterAddonDir == o.ClusterAddonDir && h.ClusterAddonValues == o.ClusterAddonValues
+}
+
+// ParseHashes reads hashes.json.
+func ParseHashes(b []byte) (h Hashes, err error) {
+	if err := json.Unmarshal(b, &h); err != nil {
+		return h, fmt.Errorf("%s: %w", hashesFile, err)
+	}
+	return h, nil
+}
+
+// hashDir is empty if there is no such directory.
+func hashDir(t archive.Tree, dir string) string {
+	sub := t.Sub(dir)
+	if len(sub) == 0 {
+		return ""
+	}
+	return hashTree(sub)
+}
+
+// hashTree is the hash Go modules have, "h1": over a list of the files' own hashes and names.
+func hashTree(t archive.Tree) string {
+	sum := sha256.New()
+	for _, name := range t.Names() {
+		fmt.Fprintf(sum, "%x  %s\n", sha256.Sum256(t[name]), name)
+	}
+	return spellHash(sum.Sum(nil))
+}
+
+// spellHash keeps of base64 what may be part of a version: lower-case letters and digits.
+func spellHash(sum []byte) string {
+	return strings.ToLower(strings.NewReplacer("/", "", "=", "", "+", "").Replace(base64.StdEncoding.EncodeToString(sum)))
+}

@@ -1,0 +1,96 @@
+package stack
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/polder-kaas/polder/stack/archive"
+	"github.com/polder-kaas/polder/stack/document"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+// Parts of a source directory.
+const (
+	classDir = "cluster-class"
+	addonDir = "cluster-addon"
+)
+
+// configFiles are where a source says what it is, the one we write first.
+var configFiles = []string{"stack.yaml", "csctl.yaml", "csmctl.yaml"}
+
+// Source is a stack as its author writes it.
+type Source struct {
+	version.Line        // with the exact version of Kubernetes, if the author names one
+	ConfigFile   string // which of the spellings it is in
+	Files        archive.Tree
+}
+
+// csctlConfig is the file of today's tools.
+type csctlConfig struct {
+	Config struct {
+		KubernetesVersion string `json:"kubernetesVersion"`
+		ClusterStackName  string `json:"clusterStackName"`
+		Provider          struct {
+			Type string `json:"type"`
+		} `json:"provider"`
+	} `json:"config"`
+}
+
+// stackConfig is the flat file of the next generation.
+type stackConfig struct {
+	Provider          string `json:"provider"`
+	ClusterStackName  string `json:"clusterStackName"`
+	KubernetesVersion string `json:"kubernetesVersion"`
+}
+
+// ParseSource reads what a source directory says of itself.
+func ParseSource(files archive.Tree) (*Source, error) {
+	for _, name := range configFiles {
+		if b, ok := files[name]; ok {
+			s := &Source{ConfigFile: name, Files: files}
+			return s, s.parse(b)
+		}
+	}
+	return nil, fmt.Errorf("there is no %s, so this is no stack; polder stack init makes one", configFiles[0])
+}
+
+func (s *Source) parse(b []byte) error {
+	d, err := document.One(s.ConfigFile, b)
+	if err != nil {
+		return err
+	}
+	flat := s.ConfigFile == configFiles[0]
+	var c stackConfig
+	var prefix []string
+	if flat {
+		err = d.Decode(&c)
+	} else {
+		var old csctlConfig
+		err = d.Decode(&old)
+		c = stackConfig{Provider: old.Config.Provider.Type, ClusterStackName: old.Config.ClusterStackName, KubernetesVersion: old.Config.KubernetesVersion}
+		prefix = []string{"config"}
+	}
+	if err != nil {
+		return err
+	}
+	return s.take(d, c, prefix)
+}
+
+func (s *Source) take(d document.Document, c stackConfig, prefix []string) error {
+	var errs []error
+	at := func(key, reason string) {
+		errs = append(errs, &document.Error{File: d.File(), Line: d.Line(append(prefix, key)...), Reason: reason})
+	}
+	k, err := version.ParseKubernetes(c.KubernetesVersion)
+	if err != nil {
+		at("kubernetesVersion", err.Error())
+	}
+	s.Line = version.Line{Provider: c.Provider, Name: c.ClusterStackName, Kubernetes: k}
+	if (version.Line{Provider: c.Provider, Name: "x"}).Check() != nil {
+		at("provider", fmt.Sprintf("provider %q must be of lower-case letters and digits", c.Provider))
+	}
+	if err := (version.Line{Provider: "x", Name: c.ClusterStackName}).Check(); err != nil {
+		at("clusterStackName", err.Error())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,85 @@
+package stack_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/polder-kaas/polder/stack"
+	"github.com/polder-kaas/polder/stack/archive"
+)
+
+const csctl = `apiVersion: csctl.clusterstack.x-k8s.io/v1alpha1
+config:
+  kubernetesVersion: v1.34.7
+  clusterStackName: scs2
+  provider:
+    type: openstack
+    config: {method: get}
+`
+
+func TestParseSource(t *testing.T) {
+	for name, c := range map[string]struct{ file, text, line, kubernetes string }{
+		"of today":          {"csctl.yaml", csctl, "openstack-scs2-1-34", "v1.34.7"},
+		"older":             {"csmctl.yaml", strings.ReplaceAll(csctl, "csctl.", "csmctl."), "openstack-scs2-1-34", "v1.34.7"},
+		"next":              {"stack.yaml", "provider: local\nclusterStackName: scs\nkubernetesVersion: \"1.36\"\naddons: {ccm: 2.x}\n", "local-scs-1-36", "1.36"},
+		"next, and exactly": {"stack.yaml", "provider: local\nclusterStackName: my-stack\nkubernetesVersion: 1.36.3\n", "local-my-stack-1-36", "v1.36.3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := stack.ParseSource(archive.Tree{c.file: []byte(c.text)})
+			if err != nil || s.Line.String() != c.line || s.Kubernetes.String() != c.kubernetes || s.ConfigFile != c.file {
+				t.Errorf("%+v, %v", s, err)
+			}
+		})
+	}
+	for name, c := range map[string]struct{ file, text, want string }{
+		"nothing":            {"README", "", "there is no stack.yaml, so this is no stack; polder stack init makes one"},
+		"a version as float": {"stack.yaml", "provider: local\nclusterStackName: scs\nkubernetesVersion: 1.36\n", "stack.yaml:3: kubernetesVersion must be a string, not number"},
+		"no version":         {"csctl.yaml", "config:\n  clusterStackName: a\n  provider: {type: b}\n", `csctl.yaml:2: version "" of Kubernetes`},
+		"all wrong":          {"stack.yaml", "provider: a-b\nclusterStackName: A\nkubernetesVersion: x\n", "stack.yaml:1: provider \"a-b\" must be"},
+		"all wrong, too":     {"stack.yaml", "provider: a-b\nclusterStackName: A\nkubernetesVersion: x\n", "stack.yaml:2: stack name \"A\" must be"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := stack.ParseSource(archive.Tree{c.file: []byte(c.text)}); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestHashes(t *testing.T) {
+	files := func(change ...string) archive.Tree {
+		f := archive.Tree{
+			"csctl.yaml": []byte(csctl), "cluster-class/Chart.yaml": []byte("a"), "cluster-addon/Chart.yaml": []byte("b"),
+			"cluster-addon-values.yaml": []byte("c"), "node-images/config.yaml": []byte("d"), "README.md": []byte("e"),
+		}
+		for _, name := range change {
+			f[name] = []byte("changed")
+		}
+		return f
+	}
+	h := stack.HashSource(files())
+	if h.ClusterAddonValues != "ln0sa6lqeujl7pw1nwifptotogkdjboumxjloaja78y" || len(h.Short()) != 7 {
+		t.Errorf("%+v", h) // computed apart: sha256 of "c" in base64, without signs and capitals
+	}
+	if got := stack.HashSource(archive.Tree{"x": []byte("1"), "y/z": []byte("2")}).ClusterStack; got != "50jkuss2caa8detb9ntmznze83puiosvnnnr3lmg88" {
+		t.Error("a directory's hash is not what other tools compute:", got)
+	}
+	for file, want := range map[string]struct{ same, addons bool }{
+		"README.md":                 {true, true}, // it is in no release
+		"cluster-class/Chart.yaml":  {false, true},
+		"cluster-class/values.yaml": {false, true},
+		"cluster-addon/Chart.yaml":  {false, false},
+		"cluster-addon-values.yaml": {false, false},
+		"node-images/config.yaml":   {false, true},
+	} {
+		c := stack.HashSource(files(file))
+		if h.Same(c) != want.same || h.SameAddons(c) != want.addons || h.ClusterStack == c.ClusterStack {
+			t.Errorf("%s: same %t, add-ons %t", file, h.Same(c), h.SameAddons(c))
+		}
+	}
+	old := h
+	old.ClusterClassDir = "" // of a release of older tools
+	if !h.Same(old) || stack.HashSource(files("cluster-class/Chart.yaml")).Same(old) {
+		t.Error("a change of the class alone is a change")
+	}
+}
