@@ -26,7 +26,7 @@ func TestParseSource(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := stack.ParseSource(archive.Tree{c.file: []byte(c.text)})
-			if err != nil || s.Line.String() != c.line || s.Kubernetes.String() != c.kubernetes || s.ConfigFile != c.file {
+			if err != nil || s.String() != c.line || s.Kubernetes.String() != c.kubernetes || s.ConfigFile != c.file {
 				t.Errorf("%+v, %v", s, err)
 			}
 		})

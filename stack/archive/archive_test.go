@@ -167,7 +167,7 @@ func TestBombs(t *testing.T) {
 				}
 			}
 		}, "more than 200 times as large"},
-		"a size that lies": {func(tw *tar.Writer, w io.Writer) {
+		"a size that lies": {func(tw *tar.Writer, _ io.Writer) {
 			_ = tw.WriteHeader(&tar.Header{Name: "a", Typeflag: tar.TypeReg, Size: 1 << 40})
 		}, "has 1048576 MiB; at most 5 MiB are taken"},
 	} {

@@ -93,7 +93,7 @@ func WriteDir(dir string, t Tree) (err error) {
 		return fmt.Errorf("%s is not empty; remove it or choose another place", dir)
 	}
 	parent := filepath.Dir(filepath.Clean(dir))
-	if err := os.MkdirAll(parent, 0o755); err != nil { //nolint:gosec // a directory of the user's, under their umask
+	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return err
 	}
 	tmp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+"-")
@@ -108,7 +108,7 @@ func WriteDir(dir string, t Tree) (err error) {
 	if err := writeInto(tmp, t); err != nil {
 		return err
 	}
-	if err := os.Chmod(tmp, 0o755); err != nil { //nolint:gosec // as above
+	if err := os.Chmod(tmp, 0o755); err != nil {
 		return err
 	}
 	return os.Rename(tmp, dir)
