@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
 func TestFewestConnectionsFirst(t *testing.T) {
@@ -34,7 +36,7 @@ func TestFewestConnectionsFirst(t *testing.T) {
 	for _, c := range open[y] {
 		c.Close()
 	}
-	eventually(t, "connections of the second backend are gone", func() bool { return slices.Equal(load(b), []int{2, 0, 2}) })
+	processtest.Eventually(t, "connections of the second backend are gone", func() bool { return slices.Equal(load(b), []int{2, 0, 2}) })
 	for range 2 {
 		if got := dial(t, at).line(t); got != y {
 			t.Errorf("connected to %s although %s has fewer connections", got, y)
@@ -52,7 +54,7 @@ func TestTiesRotate(t *testing.T) {
 		c := dial(t, at)
 		got = append(got, c.line(t))
 		c.Close()
-		eventually(t, "all backends are idle", func() bool { return slices.Equal(load(b), []int{0, 0, 0}) })
+		processtest.Eventually(t, "all backends are idle", func() bool { return slices.Equal(load(b), []int{0, 0, 0}) })
 	}
 	if diff := cmp.Diff(append(ready, ready...), got); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
@@ -151,7 +153,7 @@ func TestHalfClose(t *testing.T) {
 			t.Errorf("got %q, %v", got, err)
 		}
 		c.Close()
-		eventually(t, "the connection is gone", func() bool { return slices.Equal(load(b), []int{0}) })
+		processtest.Eventually(t, "the connection is gone", func() bool { return slices.Equal(load(b), []int{0}) })
 		if _, err := (<-dialled).Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("the connection to the backend was ended but not closed: %v", err)
 		}
@@ -221,7 +223,7 @@ func TestServeLeavesNothingBehind(t *testing.T) {
 	half.CloseWrite()
 	refuse.Store(true)
 	waiting := dial(t, at)
-	eventually(t, "one waits", func() bool { return b.State().Waiting == 1 })
+	processtest.Eventually(t, "one waits", func() bool { return b.State().Waiting == 1 })
 	stop()
 	for name, c := range map[string]client{"idle": idle, "half closed": half, "waiting": waiting} {
 		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -236,7 +238,7 @@ func TestServeLeavesNothingBehind(t *testing.T) {
 		t.Errorf("load (-want +got):\n%s", diff)
 	}
 	// Each goroutine has said that it is done, but may be a few instructions from its end.
-	eventually(t, "no goroutine is left", func() bool { return !slices.ContainsFunc(stacks(), ours) })
+	processtest.Eventually(t, "no goroutine is left", func() bool { return !slices.ContainsFunc(stacks(), ours) })
 }
 
 // stacks are the stacks of all goroutines.

@@ -132,21 +132,6 @@ func (c client) checkEcho(t *testing.T) {
 	}
 }
 
-// eventually waits until ok; there is nothing to wait on where it is used.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("still not: %s", what)
-		}
-	}
-}
-
 // load is the number of connections of each ready backend, in order.
 func load(b *Balancer) []int {
 	var n []int

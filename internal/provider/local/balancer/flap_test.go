@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
 // A dial that ends well just after its backend was removed must not give a connection that
@@ -176,5 +178,5 @@ func TestFlappingBackendsLoseNothingUnnoticed(t *testing.T) {
 		t.Errorf("%d connections whole, %d cut: this proves nothing", tr.whole.Load(), tr.cut.Load())
 	}
 	b.SetReady(tr.stable)
-	eventually(t, "all connections are gone", func() bool { return slices.Equal(load(b), []int{0}) })
+	processtest.Eventually(t, "all connections are gone", func() bool { return slices.Equal(load(b), []int{0}) })
 }

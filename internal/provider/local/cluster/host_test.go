@@ -21,6 +21,7 @@ import (
 	"github.com/polder-kaas/polder/internal/filelock"
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 	"github.com/polder-kaas/polder/internal/provider/local/launch"
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 	"github.com/polder-kaas/polder/internal/provider/local/watch"
 )
 
@@ -42,11 +43,7 @@ func TestMain(m *testing.M) {
 // fixture is a reconciler with a prepared host in a short path.
 func fixture(t *testing.T) (*Reconciler, *scope, hostapi.Dir) {
 	t.Helper()
-	d, err := os.MkdirTemp("", "cluster")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(d) })
+	d := processtest.ShortDir(t, "cluster")
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +108,7 @@ func TestHostThatEndsAtOnce(t *testing.T) {
 	if err := os.Remove(filepath.Join(string(dir), "hang")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "its end is noticed", func() bool { _ = r.host(t.Context(), s); return reason(s) == infrav1.HostFailedReason })
+	processtest.Eventually(t, "its end is noticed", func() bool { _ = r.host(t.Context(), s); return reason(s) == infrav1.HostFailedReason })
 	if !strings.HasSuffix(message(s), "the cluster's host ended: I cannot") {
 		t.Errorf("%s: %s", reason(s), message(s))
 	}
@@ -121,23 +118,7 @@ func TestHostThatEndsAtOnce(t *testing.T) {
 	if err := r.host(t.Context(), s); err == nil || reason(s) != infrav1.HostFailedReason {
 		t.Errorf("error %v, %s: %s", err, reason(s), message(s))
 	}
-	eventually(t, "it ended", func() bool { _, ended := r.restarts.pause("u", time.Now()); return ended })
-}
-
-// eventually polls until ok holds, and ends the test if it does not in good time.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(30 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
+	processtest.Eventually(t, "it ended", func() bool { _, ended := r.restarts.pause("u", time.Now()); return ended })
 }
 
 // A host that is ending, or loads its machines, holds the lock but does not answer.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/polder-kaas/polder/internal/filelock"
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
 func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
@@ -90,7 +91,7 @@ func TestRestartOfTheHost(t *testing.T) {
 	f.put(t, machineOf("b", "ok"), machineOf("a", "ok"), machineOf("c", "hang"))
 	f.booted(t, "a")
 	f.booted(t, "b")
-	eventually(t, "c boots", func() bool { return f.boots("c") == 1 })
+	processtest.Eventually(t, "c boots", func() bool { return f.boots("c") == 1 })
 	before, _ := f.Status(t.Context())
 	if err := f.Delete(t.Context(), "a"); err != nil {
 		t.Fatal(err)
@@ -136,7 +137,7 @@ func TestRestartOfTheHost(t *testing.T) {
 	if got, was := f.machine(t, "b").Address, before.Machines[1].Address; got != was || f.boots("b") != 1 {
 		t.Errorf("b has %s, had %s, booted %d times", got, was, f.boots("b"))
 	}
-	eventually(t, "c boots again", func() bool { return f.boots("c") == 2 })
+	processtest.Eventually(t, "c boots again", func() bool { return f.boots("c") == 2 })
 	for name, want := range map[string]string{"broken": "machine.json", "old": "v1.20.0 cannot be run here", "moved": `another name, "away"`} {
 		if got := f.machine(t, name).Problem; !strings.Contains(got, want) || !strings.Contains(got, "delete it") {
 			t.Errorf("%s: %q, want %q", name, got, want)
@@ -189,7 +190,7 @@ func TestPower(t *testing.T) {
 	f := newFixture(t)
 	f.run(t)
 	f.put(t, machineOf("a", "hang"))
-	eventually(t, "it boots", func() bool { return f.boots("a") == 1 })
+	processtest.Eventually(t, "it boots", func() bool { return f.boots("a") == 1 })
 	address := f.machine(t, "a").Address
 	for range 2 { // once more makes no difference
 		if err := f.Power(t.Context(), "a", false); err != nil {
@@ -214,7 +215,7 @@ func TestPower(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "it boots again", func() bool { return f.boots("a") == 2 && !f.machine(t, "a").Off })
+	processtest.Eventually(t, "it boots again", func() bool { return f.boots("a") == 2 && !f.machine(t, "a").Off })
 	if err := f.Power(t.Context(), "nobody", true); err == nil || !strings.Contains(err.Error(), "no machine nobody") {
 		t.Errorf("error %v", err)
 	}
@@ -250,8 +251,8 @@ func TestBootThatFails(t *testing.T) {
 	f.run(t)
 	f.put(t, machineOf("a", "fail"), machineOf("b", "crash"))
 	for name, want := range map[string]string{"a": "no disk", "b": "the boot process exited with code 2"} {
-		eventually(t, name+" says why", func() bool { return strings.Contains(f.machine(t, name).Boot.Problem, want) })
-		eventually(t, name+" is tried again", func() bool { return f.boots(name) > 1 })
+		processtest.Eventually(t, name+" says why", func() bool { return strings.Contains(f.machine(t, name).Boot.Problem, want) })
+		processtest.Eventually(t, name+" is tried again", func() bool { return f.boots(name) > 1 })
 	}
 }
 
@@ -260,7 +261,7 @@ func TestBootProgramThatIsMissing(t *testing.T) {
 	f.cfg.Binary = "/nowhere/polderd"
 	f.run(t)
 	f.put(t, machineOf("a", "ok"))
-	eventually(t, "it says why", func() bool { return strings.Contains(f.machine(t, "a").Boot.Problem, "could not be started") })
+	processtest.Eventually(t, "it says why", func() bool { return strings.Contains(f.machine(t, "a").Boot.Problem, "could not be started") })
 }
 
 // Machines whose boot cannot succeed must not keep others from booting.
@@ -279,7 +280,7 @@ func TestBootsThatAreInNobodysWay(t *testing.T) {
 				f.put(t, machineOf(fmt.Sprintf("m%d", i), c.others))
 			}
 			for i := range parallelBoots {
-				eventually(t, "all boot", func() bool { return f.boots(fmt.Sprintf("m%d", i)) > 0 })
+				processtest.Eventually(t, "all boot", func() bool { return f.boots(fmt.Sprintf("m%d", i)) > 0 })
 			}
 			f.put(t, c.then)
 			f.booted(t, "last")
@@ -299,11 +300,11 @@ func TestBootsAtTheSameTimeAreFew(t *testing.T) {
 		}
 		return n
 	}
-	eventually(t, "some boot", func() bool { return begun() >= parallelBoots })
+	processtest.Eventually(t, "some boot", func() bool { return begun() >= parallelBoots })
 	if n := len(children()); n != parallelBoots { // ends them, and the next ones get their turn
 		t.Errorf("%d boot at the same time", n)
 	}
-	eventually(t, "all have booted once", func() bool { return begun() >= parallelBoots+2 })
+	processtest.Eventually(t, "all have booted once", func() bool { return begun() >= parallelBoots+2 })
 }
 
 func TestAPIServersBehindTheEndpoint(t *testing.T) {
@@ -316,7 +317,7 @@ func TestAPIServersBehindTheEndpoint(t *testing.T) {
 	serving := func(want ...string) func() bool {
 		return func() bool { s, err := f.Status(t.Context()); return err == nil && cmp.Equal(want, s.Serving) }
 	}
-	eventually(t, "both serve", serving("a", "b"))
+	processtest.Eventually(t, "both serve", serving("a", "b"))
 	s, _ := f.Status(t.Context())
 	ask := func() string {
 		c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
@@ -328,14 +329,14 @@ func TestAPIServersBehindTheEndpoint(t *testing.T) {
 		b, _ := io.ReadAll(res.Body)
 		return string(b)
 	}
-	eventually(t, "both answer", func() bool {
+	processtest.Eventually(t, "both answer", func() bool {
 		one := ask()
 		return ask() != one
 	})
 	if err := f.Drain(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "one serves", serving("b"))
+	processtest.Eventually(t, "one serves", serving("b"))
 	if m := f.machine(t, "a"); len(m.Processes) != 1 || m.Processes[0].PID != 0 {
 		t.Errorf("%+v", m.Processes)
 	}
@@ -362,7 +363,7 @@ func TestStop(t *testing.T) {
 			f.write(t, wait, []byte{})
 			f.apiServer(t, "a", freePort(t), "--wait="+wait)
 			f.put(t, controlPlane(machineOf("a", "hang")))
-			eventually(t, "it serves", func() bool { s, err := f.Status(t.Context()); return err == nil && len(s.Serving) == 1 })
+			processtest.Eventually(t, "it serves", func() bool { s, err := f.Status(t.Context()); return err == nil && len(s.Serving) == 1 })
 			watched := make(chan error, 1)
 			s, _ := f.Status(t.Context())
 			go func() { _, err := f.Watch(t.Context(), s.Revision+1000); watched <- err }()
@@ -452,12 +453,12 @@ func TestEndpointInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.run(t)
-	eventually(t, "it is said", func() bool {
+	processtest.Eventually(t, "it is said", func() bool {
 		s, err := f.Status(t.Context())
 		return err == nil && strings.Contains(s.Problem, "endpoint cannot be opened")
 	})
 	_ = l.Close()
-	eventually(t, "it passes", func() bool { s, err := f.Status(t.Context()); return err == nil && s.Problem == "" })
+	processtest.Eventually(t, "it passes", func() bool { s, err := f.Status(t.Context()); return err == nil && s.Problem == "" })
 }
 
 // Nobody could find or stop a host whose directory is gone.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 	"github.com/polder-kaas/polder/internal/provider/local/kubeversion"
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
 // TestMain runs the tests or, called by one of the names of polderd, a stand-in for it.
@@ -132,11 +133,7 @@ type fixture struct {
 // newFixture has a directory whose path a pattern would not find.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	d, err := os.MkdirTemp("", "h[1]")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(d) })
+	d := processtest.ShortDir(t, "h[1]")
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +198,7 @@ spec: {containers: [{name: c, command: [%s], ports: [{name: p, containerPort: %d
 func (f *fixture) run(t *testing.T) {
 	t.Helper()
 	f.start(t)
-	eventually(t, "it answers", func() bool { _, err := f.Status(t.Context()); return err == nil })
+	processtest.Eventually(t, "it answers", func() bool { _, err := f.Status(t.Context()); return err == nil })
 }
 
 func (f *fixture) start(t *testing.T) {
@@ -257,30 +254,14 @@ func (f *fixture) put(t *testing.T, machines ...hostapi.Machine) {
 	}
 }
 
-// booted waits for the end of the boot.
+// booted waits for the end of the boot, and for its log, which is written a moment later.
 func (f *fixture) booted(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, name+" has booted", func() bool { return f.machine(t, name).Boot.Done })
+	processtest.Eventually(t, name+" has booted", func() bool { return f.machine(t, name).Boot.Done && f.boots(name) > 0 })
 }
 
 // boots counts how often a machine's boot was begun.
 func (f *fixture) boots(name string) int {
 	b, _ := os.ReadFile(f.dir.Machine(name).Log("boot"))
 	return strings.Count(string(b), "booting")
-}
-
-// eventually polls until ok holds, and ends the test if it does not in good time.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(40 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
 }

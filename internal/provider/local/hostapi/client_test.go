@@ -8,18 +8,19 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
 // serve answers on the socket of a new directory; sockets need a short path.
 func serve(t *testing.T, h http.HandlerFunc) Dir {
 	t.Helper()
-	dir := shortDir(t)
+	dir := Dir(processtest.ShortDir(t, "host"))
 	l, err := net.Listen("unix", dir.Socket())
 	if err != nil {
 		t.Fatal(err)
@@ -30,16 +31,6 @@ func serve(t *testing.T, h http.HandlerFunc) Dir {
 	s.Start()
 	t.Cleanup(s.Close)
 	return dir
-}
-
-func shortDir(t *testing.T) Dir {
-	t.Helper()
-	d, err := os.MkdirTemp("", "host")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(d) })
-	return Dir(d)
 }
 
 func TestClientAsks(t *testing.T) {
@@ -104,9 +95,9 @@ func TestClientErrors(t *testing.T) {
 		notRunning bool
 	}{
 		"no directory": {dir: func(*testing.T) Dir { return "/nowhere" }, want: "not running", notRunning: true},
-		"no socket":    {dir: shortDir, want: "not running", notRunning: true},
+		"no socket":    {dir: func(t *testing.T) Dir { return Dir(processtest.ShortDir(t, "host")) }, want: "not running", notRunning: true},
 		"a socket that was left": {dir: func(t *testing.T) Dir {
-			d := shortDir(t)
+			d := Dir(processtest.ShortDir(t, "host"))
 			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: d.Socket(), Net: "unix"})
 			if err != nil {
 				t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/polder-kaas/polder/internal/provider/local/process"
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
 func specWith(args []string) process.Spec { return process.Spec{Args: args} }
@@ -173,7 +174,7 @@ func TestLogsHandler(t *testing.T) {
 	write(t, k, "s", manifestOf("kube-scheduler", 0)) // waits for an API server
 	look(t, k)
 	running(t, k, "etcd")
-	eventually(t, "it has printed", func() bool { b, _ := os.ReadFile(k.cfg.Dir.Log("etcd")); return len(b) > 0 })
+	processtest.Eventually(t, "it has printed", func() bool { b, _ := os.ReadFile(k.cfg.Dir.Log("etcd")); return len(b) > 0 })
 	for path, want := range map[string]string{
 		"/containerLogs/kube-system/etcd-node-1/etcd":                "200 started as etcd\n",
 		"/containerLogs/kube-system/etcd-node-1/etcd?tailLines=0":    "200 ",

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
 func TestManifestAppearsChangesAndGoes(t *testing.T) {
@@ -30,16 +31,16 @@ func TestManifestAppearsChangesAndGoes(t *testing.T) {
 	write(t, k, "etcd", manifestOf("etcd", 0, "--changed"))
 	look(t, k)
 	second := running(t, k, "etcd")
-	if second == first || alive(first) {
-		t.Errorf("process %d, now %d, still alive: %t", first, second, alive(first))
+	if second == first || processtest.Alive(first) {
+		t.Errorf("process %d, now %d, still alive: %t", first, second, processtest.Alive(first))
 	}
 	if d := cmp.Diff([]string{"etcd", "--changed"}, status(k, "etcd").Command); d != "" {
 		t.Error(d)
 	}
 	write(t, k, "etcd", "")
 	look(t, k)
-	if all, _, _ := k.Status(); len(all) > 0 || alive(second) {
-		t.Errorf("status %v, still alive: %t", all, alive(second))
+	if all, _, _ := k.Status(); len(all) > 0 || processtest.Alive(second) {
+		t.Errorf("status %v, still alive: %t", all, processtest.Alive(second))
 	}
 }
 
@@ -137,7 +138,7 @@ func TestControllersWaitForTheAPIServer(t *testing.T) {
 	if err := os.WriteFile(sick, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is noticed that the API server fails", func() bool { return !k.Serving() })
+	processtest.Eventually(t, "it is noticed that the API server fails", func() bool { return !k.Serving() })
 	if s := status(k, "kube-scheduler"); s.PID == 0 {
 		t.Error("the scheduler was ended")
 	}
@@ -173,13 +174,13 @@ func TestProcessThatEnds(t *testing.T) {
 				write(t, k, "a", manifestOf(apiServer, 0))
 			}
 			look(t, k)
-			eventually(t, "it is ready", func() bool { return status(k, apiServer).Ready })
+			processtest.Eventually(t, "it is ready", func() bool { return status(k, apiServer).Ready })
 			first := status(k, apiServer)
 			if err := unix.Kill(first.PID, unix.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "its end is noticed", func() bool { s := status(k, apiServer); return s.PID == 0 && !s.Ready && !k.Serving() })
-			eventually(t, "it is back", func() bool { s := status(k, apiServer); return s.Ready && s.PID != 0 && s.PID != first.PID })
+			processtest.Eventually(t, "its end is noticed", func() bool { s := status(k, apiServer); return s.PID == 0 && !s.Ready && !k.Serving() })
+			processtest.Eventually(t, "it is back", func() bool { s := status(k, apiServer); return s.Ready && s.PID != 0 && s.PID != first.PID })
 			if s := status(k, apiServer); s.Restarts != 1 || !strings.HasPrefix(s.LastExit, "was ended by SIGKILL") {
 				t.Errorf("%+v", s)
 			}
@@ -192,7 +193,7 @@ func TestProcessThatFails(t *testing.T) {
 	write(t, k, "etcd", manifestOf("etcd", 0, "--exit=3"))
 	look(t, k)
 	var s hostapi.Process
-	eventually(t, "it failed", func() bool { s = status(k, "etcd"); return s.LastExit != "" })
+	processtest.Eventually(t, "it failed", func() bool { s = status(k, "etcd"); return s.LastExit != "" })
 	if !strings.HasPrefix(s.LastExit, "exited with code 3") || s.Ready || s.Log != k.cfg.Dir.Log("etcd") {
 		t.Errorf("%+v", s)
 	}
@@ -214,7 +215,7 @@ func TestStopOrder(t *testing.T) {
 	var pids []int
 	for _, name := range []string{"etcd", apiServer, "kube-scheduler", "kube-controller-manager"} {
 		pids = append(pids, running(t, k, name))
-		eventually(t, name+" hears", func() bool { b, _ := os.ReadFile(k.cfg.Dir.Log(name)); return len(b) > 0 })
+		processtest.Eventually(t, name+" hears", func() bool { b, _ := os.ReadFile(k.cfg.Dir.Log(name)); return len(b) > 0 })
 	}
 	cancel()
 	if err := <-done; err != nil {
@@ -226,7 +227,7 @@ func TestStopOrder(t *testing.T) {
 		t.Errorf("ended in the order %q", got)
 	}
 	for _, pid := range pids {
-		if alive(pid) {
+		if processtest.Alive(pid) {
 			t.Errorf("process %d still runs", pid)
 		}
 	}
@@ -244,7 +245,7 @@ func TestDrain(t *testing.T) {
 	write(t, k, "etcd", manifestOf("etcd", 0))
 	write(t, k, "a", apiServerManifest(t, "--wait="+wait))
 	look(t, k)
-	eventually(t, "it serves", k.Serving)
+	processtest.Eventually(t, "it serves", k.Serving)
 	store := running(t, k, "etcd")
 	if k.Draining() {
 		t.Error("draining before it was asked to")
@@ -257,7 +258,7 @@ func TestDrain(t *testing.T) {
 	}
 	drained := make(chan struct{})
 	go func() { defer close(drained); k.Drain() }()
-	eventually(t, "it drains", func() bool { return k.Draining() && !k.Serving() })
+	processtest.Eventually(t, "it drains", func() bool { return k.Draining() && !k.Serving() })
 	if err := os.Remove(wait); err != nil {
 		t.Fatal(err)
 	}
@@ -286,8 +287,8 @@ func TestKillIsForGood(t *testing.T) {
 	pid := running(t, k, "etcd")
 	begin := time.Now()
 	k.Kill()
-	if took := time.Since(begin); took > stopGrace/2 || alive(pid) {
-		t.Errorf("took %s, still alive: %t", took, alive(pid))
+	if took := time.Since(begin); took > stopGrace/2 || processtest.Alive(pid) {
+		t.Errorf("took %s, still alive: %t", took, processtest.Alive(pid))
 	}
 	write(t, k, "etcd", manifestOf("etcd", 0, "--new"))
 	look(t, k)
@@ -335,11 +336,11 @@ func TestRunFollowsTheFolder(t *testing.T) {
 	if err := os.RemoveAll(k.pods.dir()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it ends with its manifest", func() bool { return !alive(first) })
-	eventually(t, "there is a folder again", func() bool { _, err := os.Stat(k.pods.dir()); return err == nil })
+	processtest.Eventually(t, "it ends with its manifest", func() bool { return !processtest.Alive(first) })
+	processtest.Eventually(t, "there is a folder again", func() bool { _, err := os.Stat(k.pods.dir()); return err == nil })
 	write(t, k, "etcd", manifestOf("etcd", 0))
 	running(t, k, "etcd")
-	eventually(t, "there is no problem any more", func() bool { _, _, problem := k.Status(); return problem == "" })
+	processtest.Eventually(t, "there is no problem any more", func() bool { _, _, problem := k.Status(); return problem == "" })
 }
 
 // A machine that is stopped before it has started anything starts nothing.

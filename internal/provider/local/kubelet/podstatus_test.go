@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
 func TestNewProbe(t *testing.T) {
@@ -74,7 +76,7 @@ func TestPodStatusTransitions(t *testing.T) {
 	k := newKubelet(t)
 	write(t, k, "a", apiServerManifest(t))
 	look(t, k)
-	eventually(t, "it is ready", k.Serving)
+	processtest.Eventually(t, "it is ready", k.Serving)
 	p := k.pods.list()[0]
 	have := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: corev1.PodStatus{QOSClass: corev1.PodQOSBurstable}}
 	fresh := &pod{manifest: p.manifest, ctx: t.Context()}
@@ -95,7 +97,7 @@ func TestPodStatusTransitions(t *testing.T) {
 	write(t, k, "a", manifestOf(apiServer, 0, "--exit=7"))
 	look(t, k)
 	p = k.pods.list()[0]
-	eventually(t, "it has failed", func() bool { return p.state().LastExit != nil })
+	processtest.Eventually(t, "it has failed", func() bool { return p.state().LastExit != nil })
 	before := have.Status.DeepCopy()
 	have.Status = podStatus(have, p, "127.1.0.11")
 	if got, want := short(have.Status), "Running CrashLoopBackOff after 7 ready:False restarts:0"; got != want {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 	"github.com/polder-kaas/polder/internal/provider/local/process"
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
 // runVar marks all that descends from one run of the tests.
@@ -200,32 +201,6 @@ func status(k *Kubelet, name string) hostapi.Process {
 // running waits for a process to run and returns its number.
 func running(t *testing.T, k *Kubelet, name string) int {
 	t.Helper()
-	eventually(t, name+" runs", func() bool { return status(k, name).PID != 0 })
+	processtest.Eventually(t, name+" runs", func() bool { return status(k, name).PID != 0 })
 	return status(k, name).PID
-}
-
-// alive says whether there is such a process that is not a zombie.
-func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	_, state, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
-}
-
-// eventually polls until ok holds, and ends the test if it does not in good time.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(40 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
 }

@@ -23,6 +23,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
 // authority signs certificates for tests.
@@ -80,7 +82,7 @@ func served(t *testing.T, k *Kubelet, a *authority) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, a.pem, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it listens", func() bool {
+	processtest.Eventually(t, "it listens", func() bool {
 		c, err := net.Dial("tcp", netip.AddrPortFrom(k.cfg.Address, Port).String())
 		if err != nil {
 			return false

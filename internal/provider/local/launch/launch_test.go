@@ -15,6 +15,7 @@ import (
 
 	"github.com/polder-kaas/polder/internal/filelock"
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
 const uid = "0a1b2c3d-4e5f-6789-abcd-ef0123456789"
@@ -28,11 +29,7 @@ func newCluster(uid string) hostapi.Cluster {
 // newLauncher keeps hosts in a folder whose path has all that a pattern would take for its own.
 func newLauncher(t *testing.T) Launcher {
 	t.Helper()
-	d, err := os.MkdirTemp("", "l[1]*?")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(d) })
+	d := processtest.ShortDir(t, "l[1]*?")
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +153,7 @@ func TestStartAndStop(t *testing.T) {
 				t.Error("runs before it was started")
 			}
 			ended := start(t, l)
-			eventually(t, "it listens", func() bool { return isRunning(t, l) && listening(l) })
+			processtest.Eventually(t, "it listens", func() bool { return isRunning(t, l) && listening(l) })
 			if err := l.Start(uid, func() { t.Error("a second one was started") }); err != nil {
 				t.Error(err)
 			}
@@ -218,7 +215,7 @@ func TestStopErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := prepared(t, c.mode)
 			start(t, l)
-			eventually(t, "it runs", func() bool { return isRunning(t, l) && (c.mode == "deaf" || listening(l)) })
+			processtest.Eventually(t, "it runs", func() bool { return isRunning(t, l) && (c.mode == "deaf" || listening(l)) })
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
 			err := l.Stop(ctx, uid, true)
@@ -235,7 +232,7 @@ func TestRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := start(t, l)
-	eventually(t, "it listens", func() bool { return isRunning(t, l) && listening(l) })
+	processtest.Eventually(t, "it listens", func() bool { return isRunning(t, l) && listening(l) })
 	for range 2 { // once more makes no difference
 		if err := l.Remove(t.Context(), uid); err != nil {
 			t.Fatal(err)
@@ -255,7 +252,7 @@ func TestRemove(t *testing.T) {
 func TestRemoveTakesTheClusterFileFirst(t *testing.T) {
 	l := prepared(t, "deaf")
 	start(t, l)
-	eventually(t, "it runs", func() bool { return isRunning(t, l) })
+	processtest.Eventually(t, "it runs", func() bool { return isRunning(t, l) })
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := l.Remove(ctx, uid); !errors.Is(err, context.DeadlineExceeded) {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -84,20 +83,4 @@ func hosts() (left []string) {
 		}
 	}
 	return left
-}
-
-// eventually polls until ok holds, and ends the test if it does not in good time.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(30 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
 }

@@ -22,6 +22,7 @@ import (
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 	"github.com/polder-kaas/polder/internal/provider/local/launch"
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
 // host answers every request with code and status, and remembers what was asked.
@@ -34,11 +35,7 @@ type host struct {
 // newHost has the directory of a host; it answers if code is not 0.
 func newHost(t *testing.T, code int, status hostapi.Status) *host {
 	t.Helper()
-	d, err := os.MkdirTemp("", "machine")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(d) })
+	d := processtest.ShortDir(t, "machine")
 	h := &host{dir: launch.Launcher{Root: d}.Dir("cluster")}
 	if err := os.MkdirAll(h.dir.Machines(), 0o700); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
 func files(t *testing.T, l LogFile) (names []string, contents string) {
@@ -43,7 +45,7 @@ func TestRotationLosesNoLine(t *testing.T) {
 	spec.Log.MaxBytes = n*width/3 + 100
 	p, _ := run(t, spec, quick)
 	last := fmt.Sprintf("line %06d\n", n-1)
-	eventually(t, "the last line", func() bool {
+	processtest.Eventually(t, "the last line", func() bool {
 		b, _ := os.ReadFile(spec.Log.Path)
 		return bytes.HasSuffix(b, []byte(last))
 	})
@@ -115,14 +117,14 @@ func TestLogThatCannotBeWritten(t *testing.T) {
 	if diff := cmp.Diff([]string{"unheard"}, e.Output); e.Code != 0 || diff != "" {
 		t.Errorf("exit %v: %s", e, diff)
 	}
-	eventually(t, "the loss is counted", func() bool { return p.State().DroppedBytes >= int64(len("unheard\n")) })
+	processtest.Eventually(t, "the loss is counted", func() bool { return p.State().DroppedBytes >= int64(len("unheard\n")) })
 	if err := os.Remove(blocked); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(blocked, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is logged again once that is possible", func() bool { return len(logged(spec.Log)) > 0 })
+	processtest.Eventually(t, "it is logged again once that is possible", func() bool { return len(logged(spec.Log)) > 0 })
 }
 
 func TestFullDisk(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
 // quick is timing for tests: hardly any back-off, and ample limits for slow machines.
@@ -57,13 +59,13 @@ func run(t *testing.T, spec Spec, tm timing) (*Process, *diary) {
 
 func awaitExit(t *testing.T, p *Process) Exit {
 	t.Helper()
-	eventually(t, "it has ended", func() bool { return p.State().LastExit != nil })
+	processtest.Eventually(t, "it has ended", func() bool { return p.State().LastExit != nil })
 	return *p.State().LastExit
 }
 
 func TestRestartsWithBackoff(t *testing.T) {
 	p, d := run(t, testSpec(t.TempDir(), "say", "3", "so long"), quick)
-	eventually(t, "3 restarts", func() bool { return p.State().Restarts >= 3 })
+	processtest.Eventually(t, "3 restarts", func() bool { return p.State().Restarts >= 3 })
 	p.Kill()
 	var waits []time.Duration
 	for i, s := range d.states {
@@ -179,7 +181,7 @@ func TestMissingProgramIsRetried(t *testing.T) {
 	if err := os.Symlink(exe, spec.Path); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it starts once it is there", func() bool { return p.State().LastExit.Code == 0 })
+	processtest.Eventually(t, "it starts once it is there", func() bool { return p.State().LastExit.Code == 0 })
 }
 
 func TestMissingDirectoryIsNamed(t *testing.T) {

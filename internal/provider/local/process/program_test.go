@@ -15,9 +15,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
 const (
@@ -115,16 +116,6 @@ func testSpec(dir, name string, args ...string) Spec {
 	}
 }
 
-// alive says whether there is such a process that is not a zombie.
-func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	_, state, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
-}
-
 // leftovers lists what still runs of this run's programs, and ends it; also our own zombies.
 func leftovers() (left []string) {
 	if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); !errors.Is(err, unix.ECHILD) {
@@ -144,22 +135,6 @@ func leftovers() (left []string) {
 	return left
 }
 
-// eventually polls until ok holds, and ends the test if it does not in good time.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(30 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
-
 // logged returns the complete lines of the log with those that were set aside, oldest first.
 func logged(l LogFile) (lines []string) {
 	for _, path := range []string{l.Path + ".2", l.Path + ".1", l.Path} {
@@ -174,7 +149,7 @@ func logged(l LogFile) (lines []string) {
 // readyPID waits for a stubborn program to be ready and returns its PID.
 func readyPID(t *testing.T, l LogFile) (pid int) {
 	t.Helper()
-	eventually(t, "the program is ready", func() bool {
+	processtest.Eventually(t, "the program is ready", func() bool {
 		return slices.ContainsFunc(logged(l), func(s string) bool {
 			n, err := fmt.Sscanf(s, "ready %d", &pid)
 			return n == 1 && err == nil

@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
 func TestStopIsHeard(t *testing.T) {
 	spec := testSpec(t.TempDir(), "answer")
 	p, _ := run(t, spec, quick)
-	eventually(t, "ready", func() bool { return slices.Contains(logged(spec.Log), "ready") })
+	processtest.Eventually(t, "ready", func() bool { return slices.Contains(logged(spec.Log), "ready") })
 	p.Stop(ample)
 	if s := p.State(); s.PID != 0 || s.Restarts != 0 || s.LastExit.Signal != "SIGTERM" || s.LastExit.Code != 128+15 {
 		t.Errorf("state %+v, exit %v", s, s.LastExit)
@@ -42,7 +44,7 @@ func TestStopEscalates(t *testing.T) {
 func TestKillDoesNotWait(t *testing.T) {
 	spec := testSpec(t.TempDir(), "answer")
 	p, _ := run(t, spec, quick)
-	eventually(t, "ready", func() bool { return slices.Contains(logged(spec.Log), "ready") })
+	processtest.Eventually(t, "ready", func() bool { return slices.Contains(logged(spec.Log), "ready") })
 	p.Kill()
 	if e := p.State().LastExit; e.Signal != "SIGKILL" {
 		t.Errorf("exit %v, though SIGTERM would have been enough", e)
@@ -54,7 +56,7 @@ func TestStopTakesGrandchildren(t *testing.T) {
 	p, _ := run(t, spec, quick)
 	pid := readyPID(t, spec.Log)
 	p.Stop(ample) // the grandchild is deaf, but the child is not
-	if alive(pid) {
+	if processtest.Alive(pid) {
 		t.Error("the grandchild still runs")
 	}
 }
@@ -81,7 +83,7 @@ func TestEndOfProgramTakesGrandchildren(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitExit(t, p)
-	if alive(pid) {
+	if processtest.Alive(pid) {
 		t.Error("the grandchild outlives the run it belongs to")
 	}
 }
@@ -103,7 +105,7 @@ func TestStopIsNotHeldUpByThePipe(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		inTime = false
 	}
-	if !alive(pid) {
+	if !processtest.Alive(pid) {
 		t.Error("the orphan should hold the pipe")
 	}
 	_ = unix.Kill(pid, unix.SIGKILL)
@@ -111,7 +113,7 @@ func TestStopIsNotHeldUpByThePipe(t *testing.T) {
 	if !inTime {
 		t.Error("Stop waited for the pipe")
 	}
-	eventually(t, "the orphan is gone", func() bool { return !alive(pid) })
+	processtest.Eventually(t, "the orphan is gone", func() bool { return !processtest.Alive(pid) })
 }
 
 func TestStopDuringBackoff(t *testing.T) {
@@ -121,13 +123,13 @@ func TestStopDuringBackoff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, _ := run(t, testSpec(t.TempDir(), "say", "0"), timing{backoff: backoff{first: never}, settle: never, patience: never})
-			eventually(t, "it backs off", func() bool { return !p.State().NextStart.IsZero() })
+			processtest.Eventually(t, "it backs off", func() bool { return !p.State().NextStart.IsZero() })
 			stopped := make(chan struct{})
 			go func() {
 				defer close(stopped)
 				stop(p)
 			}()
-			eventually(t, "it returns", func() bool { return closed(stopped) && closed(p.Done()) })
+			processtest.Eventually(t, "it returns", func() bool { return closed(stopped) && closed(p.Done()) })
 			if s := p.State(); !s.NextStart.IsZero() || s.Restarts != 0 {
 				t.Errorf("state %+v", s)
 			}
@@ -138,7 +140,7 @@ func TestStopDuringBackoff(t *testing.T) {
 func TestConcurrentUse(t *testing.T) {
 	for range 5 {
 		p, d := run(t, testSpec(t.TempDir(), "say", "1", "hm"), quick)
-		eventually(t, "a restart", func() bool { return p.State().Restarts > 0 })
+		processtest.Eventually(t, "a restart", func() bool { return p.State().Restarts > 0 })
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() { p.Stop(time.Millisecond) })
@@ -165,12 +167,12 @@ func TestProgramDiesWithSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := readyPID(t, LogFile{Path: filepath.Join(dir, "log")})
-	if !alive(pid) {
+	if !processtest.Alive(pid) {
 		t.Error("the program does not run")
 	}
 	_ = c.Process.Kill()
 	_ = c.Wait()
-	eventually(t, "the program is gone", func() bool { return !alive(pid) })
+	processtest.Eventually(t, "the program is gone", func() bool { return !processtest.Alive(pid) })
 }
 
 // survivesCaller shows that a child does not die with the thread on which it was asked for.
@@ -205,7 +207,7 @@ func survivesCaller(t *testing.T) {
 		_ = child.Kill()
 		_, _ = child.Wait()
 	}()
-	eventually(t, "the thread is gone", func() bool {
+	processtest.Eventually(t, "the thread is gone", func() bool {
 		_, err := os.Stat("/proc/self/task/" + strconv.Itoa(tid))
 		return err != nil || tid == os.Getpid() // the main thread never ends
 	})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
 var localCluster = &infrav1.LocalCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "lc", UID: "u", Labels: map[string]string{"a": "b"}}}
@@ -31,11 +31,7 @@ type host struct {
 
 func newHost(t *testing.T) *host {
 	t.Helper()
-	d, err := os.MkdirTemp("", "watch")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(d) })
+	d := processtest.ShortDir(t, "watch")
 	h := &host{dir: hostapi.Dir(d), asked: make(chan int64, 100), answer: make(chan hostapi.Status)}
 	h.start(t)
 	return h
