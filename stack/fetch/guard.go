@@ -1,0 +1,147 @@
+package fetch
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const dialTime = 15 * time.Second
+
+// guard stands before every connection and every hop.
+type guard struct {
+	trusted   trust
+	plainHTTP bool
+	resolver  *net.Resolver
+	redirects int
+	next      *http.Transport
+}
+
+var _ http.RoundTripper = (*guard)(nil)
+
+// RoundTrip checks the scheme, also of hops that others make.
+func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := g.checkScheme(req.URL); err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close() // as a transport does
+		}
+		return nil, err
+	}
+	return g.next.RoundTrip(req)
+}
+
+// CloseIdleConnections is for http.Client.
+func (g *guard) CloseIdleConnections() { g.next.CloseIdleConnections() }
+
+func (g *guard) checkScheme(u *url.URL) error {
+	host, port := hostPort(u)
+	switch u.Scheme {
+	case "https":
+		return nil
+	case "http":
+		if !g.trusted.has(host, port) {
+			return refuse("%s is asked for by plain http, and is not trusted; use https", u.Host)
+		}
+		if !g.plainHTTP && !Loopback(host) {
+			return refuse("%s is asked for by plain http, which is not allowed; use https, or allow plain http", u.Host)
+		}
+		return nil
+	}
+	return refuse("%s is asked for by %q; only https is spoken", u.Host, Clean(u.Scheme))
+}
+
+// dial checks each address at the moment of connecting to it: a name that has another address by
+// then does not help.
+func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	trusted := g.trusted.has(host, port)
+	d := net.Dialer{Timeout: dialTime, Resolver: g.resolver}
+	d.ControlContext = func(_ context.Context, _, at string, _ syscall.RawConn) error {
+		a, err := netip.ParseAddrPort(at)
+		if err != nil {
+			return err
+		}
+		return checkAddress(host, a.Addr(), trusted)
+	}
+	return d.DialContext(ctx, network, address)
+}
+
+// redirect checks a hop before it is made. Whoever it leads to gets nothing that was meant for the
+// first host.
+func (g *guard) redirect(req *http.Request, via []*http.Request) error {
+	first, last := via[0].URL, via[len(via)-1].URL
+	switch {
+	case len(via) > g.redirects:
+		return refuse("%s redirects more than %d times", first.Host, g.redirects)
+	case req.URL.User != nil:
+		return refuse("%s redirects to %s with credentials in the address", last.Host, req.URL.Host)
+	case last.Scheme == "https" && req.URL.Scheme != "https":
+		return refuse("%s redirects from https to %s by %q", last.Host, req.URL.Host, Clean(req.URL.Scheme))
+	}
+	req.Header.Del("Referer") // it would have the query of the last hop
+	for _, hop := range append(via[1:len(via):len(via)], req) {
+		if origin(hop.URL) != origin(first) { // net/http only looks at the name, not at the port
+			req.Header.Del("Authorization")
+			req.Header.Del("Cookie")
+		}
+	}
+	return nil
+}
+
+func origin(u *url.URL) string {
+	host, port := hostPort(u)
+	return u.Scheme + "://" + net.JoinHostPort(host, port)
+}
+
+func hostPort(u *url.URL) (host, port string) {
+	host, port = spell(u.Hostname()), u.Port()
+	if port == "" && u.Scheme == "https" {
+		port = "443"
+	} else if port == "" {
+		port = "80"
+	}
+	return host, port
+}
+
+// trust is a set of host and host:port.
+type trust map[string]bool
+
+func newTrust(names []string) trust {
+	t := trust{}
+	for _, n := range names {
+		if host, port, err := net.SplitHostPort(n); err == nil {
+			t[net.JoinHostPort(spell(host), port)] = true
+			continue
+		}
+		t[spell(strings.Trim(n, "[]"))] = true
+	}
+	return t
+}
+
+func (t trust) has(host, port string) bool {
+	host = spell(host)
+	return t[host] || t[net.JoinHostPort(host, port)]
+}
+
+// spell gives a host one spelling.
+func spell(host string) string {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return a.Unmap().String()
+	}
+	return strings.TrimSuffix(strings.ToLower(host), ".")
+}
+
+// Loopback says that a host is this machine, by its name.
+func Loopback(host string) bool {
+	host = spell(host)
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.IsLoopback()
+}

@@ -1,0 +1,194 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/polder-kaas/polder/stack"
+	"github.com/polder-kaas/polder/stack/archive"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+// directory has a subdirectory per release, with the release's name.
+type directory struct {
+	at        Reference
+	overwrite bool
+}
+
+var _ Store = (*directory)(nil)
+
+// LoadDir reads the directory of one release, whatever it is called: the name of the release is in
+// the name of its class's archive.
+func LoadDir(dir string) (*stack.Release, error) {
+	files, err := archive.ReadDir(dir, releaseLimits(), nil)
+	if err != nil {
+		return nil, err
+	}
+	name, err := nameOf(files)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return stack.Load(name, files)
+}
+
+// List reads every release whole, as its digest is over all of it.
+func (d *directory) List(ctx context.Context, only func(version.Release) bool) (Listing, error) {
+	dirs, err := os.ReadDir(d.at.Directory)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Listing{}, fmt.Errorf("listing %s: there is no such directory: %w", d.at.Directory, ErrNotFound)
+	}
+	if err != nil {
+		return Listing{}, fmt.Errorf("listing releases: %w", err)
+	}
+	var names, warnings []string
+	for _, e := range dirs {
+		switch {
+		case strings.HasPrefix(e.Name(), "."): // what is hidden is not for us, or is half written
+		case e.IsDir():
+			names = append(names, e.Name())
+		default:
+			warnings = append(warnings, fmt.Sprintf("%q is left out: it is no directory", e.Name()))
+		}
+	}
+	found, more := releases(names, "directory", only)
+	l := Listing{Warnings: append(warnings, more...)}
+	for _, e := range found {
+		if err := ctx.Err(); err != nil {
+			return Listing{}, fmt.Errorf("listing %s: %w", d.at.Directory, err)
+		}
+		r, digest, err := d.read(e.Release.Tag())
+		if err != nil {
+			l.Warnings = append(l.Warnings, fmt.Sprintf("%s is left out: %v", e.Release, err))
+			continue
+		}
+		e.Kubernetes, e.Digest = r.Metadata.KubernetesVersion().String(), digest
+		l.Entries = append(l.Entries, e)
+	}
+	return l, nil
+}
+
+// Pull reads a release; without a tag, it is looked for by its digest.
+func (d *directory) Pull(ctx context.Context, ref Reference) (*Pulled, error) {
+	ref.Directory, ref.Host, ref.Repository = d.at.Directory, "", ""
+	p, err := d.pull(ctx, ref)
+	if err != nil {
+		return nil, fmt.Errorf("pulling %s: %w", ref, err)
+	}
+	return p, nil
+}
+
+func (d *directory) pull(ctx context.Context, ref Reference) (*Pulled, error) {
+	tag := ref.Tag
+	if tag == "" {
+		if ref.Digest == "" {
+			return nil, errNoRelease
+		}
+		l, err := d.List(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range l.Entries {
+			if e.Digest == ref.Digest {
+				tag = e.Release.Tag()
+			}
+		}
+		if tag == "" {
+			return nil, fmt.Errorf("it is not in %s: %w", d.at.Directory, ErrNotFound)
+		}
+	}
+	r, digest, err := d.read(tag)
+	if err != nil {
+		return nil, err
+	}
+	if ref.Digest != "" && ref.Digest != digest {
+		return nil, moved(tag, digest)
+	}
+	return &Pulled{Release: r, Digest: digest}, nil
+}
+
+// read loads a release, with the digest it would have in a registry.
+func (d *directory) read(tag string) (*stack.Release, string, error) {
+	dir := filepath.Join(d.at.Directory, tag)
+	info, err := os.Lstat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, "", fmt.Errorf("it is not in %s: %w", d.at.Directory, ErrNotFound)
+	case err != nil:
+		return nil, "", err
+	case !info.IsDir():
+		return nil, "", fmt.Errorf("%s is no directory", dir)
+	}
+	files, err := archive.ReadDir(dir, releaseLimits(), nil)
+	if err != nil {
+		return nil, "", err
+	}
+	r, err := stack.Load(tag, files)
+	if err != nil {
+		return nil, "", err
+	}
+	a, err := pack(r)
+	if err != nil {
+		return nil, "", err
+	}
+	return r, a.digest(), nil
+}
+
+// Publish writes a directory, all of it or nothing.
+func (d *directory) Publish(_ context.Context, r *stack.Release) (Published, error) {
+	tag := r.Name.Tag()
+	p, err := d.publish(tag, r)
+	if err != nil {
+		return Published{}, fmt.Errorf("publishing %s: %w", d.at.At(tag), err)
+	}
+	return p, nil
+}
+
+func (d *directory) publish(tag string, r *stack.Release) (Published, error) {
+	a, err := pack(r)
+	if err != nil {
+		return Published{}, err
+	}
+	if err := d.at.allows(tag, a.digest()); err != nil {
+		return Published{}, err
+	}
+	p := Published{Reference: d.at.At(tag)}
+	p.Reference.Digest = a.digest()
+	failed := archive.WriteDir(filepath.Join(d.at.Directory, tag), r.Files) // before looking: whoever is first wins
+	if failed == nil {
+		return p, nil
+	}
+	_, digest, err := d.read(tag)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return Published{}, failed
+	case err == nil && digest == a.digest():
+		p.Existed = true
+		return p, nil
+	case d.overwrite:
+		return p, d.replace(tag, r.Files)
+	case err != nil:
+		return Published{}, fmt.Errorf("%w: %s is there, and cannot be read: %w", ErrExists, tag, err)
+	}
+	return Published{}, exists(tag, digest)
+}
+
+// replace moves the old release aside, and back if the new one cannot be written.
+func (d *directory) replace(tag string, files archive.Tree) (err error) {
+	aside, err := os.MkdirTemp(d.at.Directory, "."+tag+"-old-")
+	if err != nil {
+		return err
+	}
+	dir, old := filepath.Join(d.at.Directory, tag), filepath.Join(aside, tag)
+	if err := os.Rename(dir, old); err != nil {
+		return errors.Join(err, os.Remove(aside))
+	}
+	if err := archive.WriteDir(dir, files); err != nil {
+		return errors.Join(err, os.Rename(old, dir), os.Remove(aside))
+	}
+	return os.RemoveAll(aside)
+}

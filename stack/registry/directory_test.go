@@ -1,0 +1,160 @@
+package registry_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/polder-kaas/polder/stack/archive"
+	stacks "github.com/polder-kaas/polder/stack/registry"
+)
+
+func TestDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "some", "where")
+	s, ref := open(t, dir, stacks.Options{})
+	if _, err := s.List(t.Context(), nil); !errors.Is(err, stacks.ErrNotFound) {
+		t.Error(err)
+	}
+	p := publish(t, s, release(t, "v10", nil))
+	publish(t, s, release(t, "v9", nil))
+	if again := publish(t, s, release(t, "v10", nil)); !again.Existed || again.Reference != p.Reference || p.Existed {
+		t.Errorf("%+v, first %+v", again, p)
+	}
+	if got, err := archive.ReadDir(filepath.Join(dir, "docker-ferrol-1-27-v10"), archive.Default, nil); err != nil || !cmp.Equal(got, files(t, "v10", nil)) {
+		t.Errorf("%v", err)
+	}
+	for _, r := range []stacks.Reference{ref.At("docker-ferrol-1-27-v10"), {Digest: p.Reference.Digest}, p.Reference} {
+		if got, err := s.Pull(t.Context(), r); err != nil || got.Digest != p.Reference.Digest || !cmp.Equal(got.Release.Files, files(t, "v10", nil)) {
+			t.Errorf("%s: %v", r, err)
+		}
+	}
+	l, err := s.List(t.Context(), nil)
+	if err != nil || len(l.Entries) != 2 || len(l.Warnings) != 0 || l.Entries[1].Digest != p.Reference.Digest || l.Entries[1].Kubernetes != "v1.27.3" || l.Entries[0].Release.Version.Major != 9 {
+		t.Errorf("%v, %+v", err, l)
+	}
+}
+
+// A release has the same digest wherever it is.
+func TestDirectoryAndRegistryAgree(t *testing.T) {
+	d, _ := open(t, t.TempDir(), stacks.Options{})
+	o, _ := open(t, start(t), stacks.Options{})
+	r := release(t, "v3", archive.Tree{"more.txt": []byte("x")})
+	if a, b := publish(t, d, r), publish(t, o, r); a.Reference.Digest != b.Reference.Digest {
+		t.Errorf("%s and %s", a.Reference, b.Reference)
+	}
+}
+
+func TestDirectoryKeepsReleases(t *testing.T) {
+	dir := t.TempDir()
+	s, ref := open(t, dir, stacks.Options{})
+	first := publish(t, s, release(t, "v3", nil))
+	other := release(t, "v3", archive.Tree{"more.txt": []byte("x")})
+	if _, err := s.Publish(t.Context(), other); !errors.Is(err, stacks.ErrExists) || !strings.Contains(err.Error(), "is there with another content, "+first.Reference.Digest+"; publish it as a new version") {
+		t.Error(err)
+	}
+	by, _ := open(t, dir, stacks.Options{Overwrite: true})
+	second := publish(t, by, other)
+	if got, err := s.Pull(t.Context(), ref.At(v3)); err != nil || got.Digest != second.Reference.Digest || second.Existed {
+		t.Errorf("overwritten: %v", err)
+	}
+	if _, err := s.Pull(t.Context(), first.Reference); !errors.Is(err, stacks.ErrMoved) {
+		t.Errorf("moved: %v", err)
+	}
+	if _, err := s.Pull(t.Context(), stacks.Reference{Digest: first.Reference.Digest}); !errors.Is(err, stacks.ErrNotFound) {
+		t.Errorf("the old one: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if err := os.Remove(filepath.Join(dir, v3, "metadata.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Publish(t.Context(), other); !errors.Is(err, stacks.ErrExists) || !strings.Contains(err.Error(), "is there, and cannot be read") {
+		t.Errorf("damaged: %v", err)
+	}
+}
+
+// Of many that publish a version at once, one wins, and those with another content are told.
+func TestDirectoryRace(t *testing.T) {
+	s, ref := open(t, t.TempDir(), stacks.Options{})
+	same, other := release(t, "v3", nil), release(t, "v3", archive.Tree{"more.txt": []byte("x")})
+	var all sync.WaitGroup
+	var won [10]string
+	for i := range won {
+		all.Go(func() {
+			r := same
+			if i%2 == 0 {
+				r = other
+			}
+			p, err := s.Publish(t.Context(), r)
+			if err != nil && !errors.Is(err, stacks.ErrExists) {
+				t.Error(err)
+			}
+			won[i] = p.Reference.Digest
+		})
+	}
+	all.Wait()
+	got, err := s.Pull(t.Context(), ref.At(v3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, d := range won {
+		if d == got.Digest {
+			n++
+		} else if d != "" {
+			t.Errorf("%s was published, and %s is there", d, got.Digest)
+		}
+	}
+	if n != 5 {
+		t.Errorf("%d of 5 succeeded", n)
+	}
+}
+
+func TestHostileDirectory(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	s, ref := open(t, dir, stacks.Options{})
+	good := publish(t, s, release(t, "v1", nil))
+	elsewhere, _ := open(t, outside, stacks.Options{})
+	publish(t, elsewhere, release(t, "v2", nil))
+	for _, err := range []error{
+		os.Symlink(filepath.Join(outside, "docker-ferrol-1-27-v2"), filepath.Join(dir, "docker-ferrol-1-27-v2")),
+		os.WriteFile(filepath.Join(dir, "docker-ferrol-1-27-v4"), nil, 0o600),
+		os.Mkdir(filepath.Join(dir, "docker-ferrol-1-27-v5"), 0o700),
+		os.Mkdir(filepath.Join(dir, "docker-ferrol-1-27-v0-sha.abc"), 0o700),
+		os.Mkdir(filepath.Join(dir, "junk"), 0o700),
+		os.Mkdir(filepath.Join(dir, ".hidden"), 0o700),
+		archive.WriteDir(filepath.Join(dir, "docker-ferrol-1-27-v6"), files(t, "v6", archive.Tree{"sub/file": nil})),
+		archive.WriteDir(filepath.Join(dir, "docker-ferrol-1-27-v7"), files(t, "v8", nil)),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := s.List(t.Context(), nil)
+	if err != nil || len(l.Entries) != 1 || l.Entries[0].Digest != good.Reference.Digest {
+		t.Errorf("%v, %+v", err, l.Entries)
+	}
+	want := []string{
+		`"docker-ferrol-1-27-v2" is left out: it is no directory`,
+		`"docker-ferrol-1-27-v4" is left out: it is no directory`,
+		`directory "docker-ferrol-1-27-v0-sha.abc" is left out: the name of this release is spelled docker-ferrol-1-27-v0-sha-abc`,
+		`directory is left out: release "junk" is not of the form provider-name-1-36-v1`,
+		`docker-ferrol-1-27-v5 is left out: release docker-ferrol-1-27-v5: metadata.yaml is missing, so this is no release`,
+		`docker-ferrol-1-27-v6 is left out: file "sub/file" is no plain name of a file; a release is flat, and its names are of letters, digits, dots, dashes, plus and underscores`,
+	}
+	if len(l.Warnings) != 7 || !strings.HasPrefix(l.Warnings[6], "docker-ferrol-1-27-v7 is left out: release docker-ferrol-1-27-v7: metadata.yaml says version v8, its name v7") || cmp.Diff(want, l.Warnings[:6]) != "" {
+		t.Error(cmp.Diff(want, l.Warnings))
+	}
+	if _, err := s.Pull(t.Context(), ref.At("docker-ferrol-1-27-v2")); err == nil || !strings.Contains(err.Error(), "is no directory") {
+		t.Errorf("a link: %v", err)
+	}
+	if _, err := s.Publish(t.Context(), release(t, "v2", nil)); !errors.Is(err, stacks.ErrExists) {
+		t.Errorf("onto a link: %v", err)
+	}
+}

@@ -1,0 +1,22 @@
+package registry
+
+import "fmt"
+
+// Secret is a text that shows itself to nobody: however it is printed or marshalled, it is ***.
+type Secret string
+
+const hidden = "***"
+
+var (
+	_ fmt.Formatter = Secret("")
+	_ fmt.Stringer  = Secret("")
+)
+
+// Format prints stars for every verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(hidden)) }
+
+// String is stars.
+func (s Secret) String() string { return hidden }
+
+// MarshalText is stars.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
