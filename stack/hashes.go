@@ -17,9 +17,11 @@ type Hashes struct {
 	ClusterAddonDir    string `json:"clusterAddonDir"`
 	ClusterAddonValues string `json:"clusterAddonValues"`
 	NodeImageDir       string `json:"nodeImageDir,omitempty"`
-	// ClusterClassDir is not known to the tools that came before; without it a change of the class
-	// alone would be none.
-	ClusterClassDir string `json:"clusterClassDir,omitempty"`
+	// What follows is not known to the tools that came before: a change of the class alone, of the
+	// stages alone or of a locked dependency alone was none to them.
+	ClusterClassDir    string `json:"clusterClassDir,omitempty"`
+	ClusterAddonConfig string `json:"clusterAddonConfig,omitempty"`
+	Lock               string `json:"lock,omitempty"`
 }
 
 // shortHash is how much of a hash is in a version.
@@ -32,9 +34,11 @@ func HashSource(t archive.Tree) Hashes {
 		ClusterAddonDir: hashDir(t, addonDir),
 		ClusterClassDir: hashDir(t, classDir),
 	}
-	if b, ok := t[addonValuesFile]; ok {
-		sum := sha256.Sum256(b)
-		h.ClusterAddonValues = spellHash(sum[:])
+	for name, into := range map[string]*string{addonValuesFile: &h.ClusterAddonValues, addonConfigFile: &h.ClusterAddonConfig, LockFile: &h.Lock} {
+		if b, ok := t[name]; ok {
+			sum := sha256.Sum256(b)
+			*into = spellHash(sum[:])
+		}
 	}
 	for _, dir := range []string{"node-images", "node-image"} { // one tool reads the one, another the other
 		if h.NodeImageDir == "" {
@@ -56,9 +60,10 @@ func (h Hashes) Same(o Hashes) bool {
 	return h.ClusterClassDir == o.ClusterClassDir && h.SameAddons(o) && h.NodeImageDir == o.NodeImageDir
 }
 
-// SameAddons says that the add-ons and their values are as they were.
+// SameAddons says that the add-ons, their values, stages and dependencies are as they were.
 func (h Hashes) SameAddons(o Hashes) bool {
-	return h.ClusterAddonDir == o.ClusterAddonDir && h.ClusterAddonValues == o.ClusterAddonValues
+	return h.ClusterAddonDir == o.ClusterAddonDir && h.ClusterAddonValues == o.ClusterAddonValues &&
+		h.ClusterAddonConfig == o.ClusterAddonConfig && h.Lock == o.Lock
 }
 
 // ParseHashes reads hashes.json.

@@ -23,6 +23,7 @@ const (
 	addonValuesFile = "cluster-addon-values.yaml" // of the convention with one chart
 	chartFile       = "Chart.yaml"
 	overwriteFile   = "overwrite.yaml"
+	nodeImagesFile  = "node-images.yaml"
 )
 
 // Release is one version of a stack, as it was built.
@@ -32,6 +33,8 @@ type Release struct {
 	Class    archive.Tree // the chart of the cluster class
 	Addons   Addons
 	Files    archive.Tree // all files as they are, those nobody here knows too
+
+	classArchive, addonArchive archive.Tree // unpacked
 }
 
 // Addons are the charts of a release's add-ons.
@@ -66,15 +69,16 @@ func (r *Release) load() (err error) {
 	if err := r.agrees(); err != nil {
 		return err
 	}
-	class, classErr := r.unpack(r.Name.ClassChart(), r.Metadata.Versions.ClusterStack)
-	addons, addonErr := r.unpack(r.Name.AddonChart(), r.Metadata.Versions.Components.ClusterAddon)
+	var classErr, addonErr error
+	r.classArchive, classErr = r.unpack(r.Name.ClassChart(), r.Metadata.Versions.ClusterStack)
+	r.addonArchive, addonErr = r.unpack(r.Name.AddonChart(), r.Metadata.Versions.Components.ClusterAddon)
 	if err := errors.Join(classErr, addonErr); err != nil {
 		return err
 	}
-	if r.Class, err = singleChart(class); err != nil {
+	if r.Class, err = singleChart(r.classArchive); err != nil {
 		return fmt.Errorf("cluster class: %w", err)
 	}
-	if err := r.loadAddons(addons); err != nil {
+	if err := r.loadAddons(r.addonArchive); err != nil {
 		return fmt.Errorf("add-ons: %w", err)
 	}
 	return nil

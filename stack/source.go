@@ -3,6 +3,8 @@ package stack
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/polder-kaas/polder/stack/archive"
 	"github.com/polder-kaas/polder/stack/document"
@@ -13,6 +15,9 @@ import (
 const (
 	classDir = "cluster-class"
 	addonDir = "cluster-addon"
+
+	// LockFile has the exact dependencies of all charts.
+	LockFile = "stack.lock"
 )
 
 // configFiles are where a source says what it is, the one we write first.
@@ -20,9 +25,26 @@ var configFiles = []string{"stack.yaml", "csctl.yaml", "csmctl.yaml"}
 
 // Source is a stack as its author writes it.
 type Source struct {
-	version.Line        // with the exact version of Kubernetes, if the author names one
-	ConfigFile   string // which of the spellings it is in
+	version.Line                      // with the exact version of Kubernetes, if the author names one
+	Versions     []version.Kubernetes // all it can be built for, at most one of a minor
+	ConfigFile   string               // which of the spellings it is in
 	Files        archive.Tree
+}
+
+// For is the source for another of its versions of Kubernetes, of which the minor counts.
+func (s *Source) For(k version.Kubernetes) (*Source, error) {
+	for _, v := range s.Versions {
+		if v.SameMinor(k) {
+			other := *s
+			other.Kubernetes = v
+			return &other, nil
+		}
+	}
+	var have []string
+	for _, v := range s.Versions {
+		have = append(have, v.MinorString())
+	}
+	return nil, fmt.Errorf("%s does not name Kubernetes %s; it has %s", s.ConfigFile, k.MinorString(), strings.Join(have, ", "))
 }
 
 // csctlConfig is the file of today's tools.
@@ -36,11 +58,13 @@ type csctlConfig struct {
 	} `json:"config"`
 }
 
-// stackConfig is the flat file of the next generation.
+// stackConfig is the flat file of the next generation. A source that serves several minors lists
+// their versions; without a choice it is for the newest.
 type stackConfig struct {
-	Provider          string `json:"provider"`
-	ClusterStackName  string `json:"clusterStackName"`
-	KubernetesVersion string `json:"kubernetesVersion"`
+	Provider           string   `json:"provider"`
+	ClusterStackName   string   `json:"clusterStackName"`
+	KubernetesVersion  string   `json:"kubernetesVersion"`
+	KubernetesVersions []string `json:"kubernetesVersions"`
 }
 
 // ParseSource reads what a source directory says of itself.
@@ -81,11 +105,11 @@ func (s *Source) take(d document.Document, c stackConfig, prefix []string) error
 	at := func(key, reason string) {
 		errs = append(errs, &document.Error{File: d.File(), Line: d.Line(append(prefix, key)...), Reason: reason})
 	}
-	k, err := version.ParseKubernetes(c.KubernetesVersion)
-	if err != nil {
-		at("kubernetesVersion", err.Error())
+	s.takeVersions(c, at)
+	s.Line = version.Line{Provider: c.Provider, Name: c.ClusterStackName}
+	if len(s.Versions) > 0 {
+		s.Kubernetes = slices.MaxFunc(s.Versions, version.CompareKubernetes)
 	}
-	s.Line = version.Line{Provider: c.Provider, Name: c.ClusterStackName, Kubernetes: k}
 	if (version.Line{Provider: c.Provider, Name: "x"}).Check() != nil {
 		at("provider", fmt.Sprintf("provider %q must be of lower-case letters and digits", c.Provider))
 	}
@@ -93,4 +117,24 @@ func (s *Source) take(d document.Document, c stackConfig, prefix []string) error
 		at("clusterStackName", err.Error())
 	}
 	return errors.Join(errs...)
+}
+
+func (s *Source) takeVersions(c stackConfig, at func(key, reason string)) {
+	key, list := "kubernetesVersions", c.KubernetesVersions
+	if len(list) == 0 {
+		key, list = "kubernetesVersion", []string{c.KubernetesVersion}
+	} else if c.KubernetesVersion != "" {
+		at("kubernetesVersion", "a stack has either kubernetesVersion or kubernetesVersions; remove one")
+	}
+	for _, text := range list {
+		k, err := version.ParseKubernetes(text)
+		if err != nil {
+			at(key, err.Error())
+			continue
+		}
+		if slices.ContainsFunc(s.Versions, k.SameMinor) {
+			at(key, fmt.Sprintf("there are two versions of Kubernetes %s; a release has one", k.MinorString()))
+		}
+		s.Versions = append(s.Versions, k)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -149,8 +150,8 @@ func typeName(kind string) string {
 	return "a number"
 }
 
-// Line is where a field is: keys lead through objects. If the last is missing, it is where the
-// object is that should have it.
+// Line is where a field is: keys lead through objects, numbers through lists. If the last is
+// missing, it is where the object is that should have it.
 func (d Document) Line(keys ...string) int {
 	n := d.root
 	line := n.Line
@@ -169,6 +170,12 @@ func (d Document) Line(keys ...string) int {
 
 // child is the value of a key, or nil. The line of a block scalar is that of its key, as of others.
 func child(n *yaml.Node, key string) *yaml.Node {
+	if n.Kind == yaml.SequenceNode {
+		if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(n.Content) {
+			return n.Content[i]
+		}
+		return nil
+	}
 	if n.Kind != yaml.MappingNode {
 		return nil
 	}

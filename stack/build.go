@@ -1,0 +1,258 @@
+package stack
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/ignore"
+
+	"github.com/polder-kaas/polder/stack/archive"
+	"github.com/polder-kaas/polder/stack/document"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+// Vendored are the dependencies of charts: by the directory of the chart in the source, then by
+// their path in it.
+type Vendored map[string]archive.Tree
+
+// Build makes the release of a source. The same source, versions and dependencies give the same
+// bytes, wherever and whenever.
+func (s *Source) Build(v Versions, deps Vendored) (*Release, error) {
+	name := version.Release{Line: s.Line, Version: v.ClusterStack}
+	if n := len(name.Tag()); n > version.MaxName {
+		return nil, fmt.Errorf("the name %s of the release has %d characters; objects take at most %d", name, n, version.MaxName)
+	}
+	class, classErr := s.buildClass(v, deps)
+	addons, addonErr := s.buildAddons(v, deps)
+	if err := errors.Join(classErr, addonErr); err != nil {
+		return nil, err
+	}
+	r := &Release{Name: name, Metadata: Metadata{Versions: v}, Files: archive.Tree{}, classArchive: class, addonArchive: addons}
+	for _, file := range []string{addonConfigFile, addonValuesFile} {
+		if b, ok := s.Files[file]; ok {
+			r.Files[file] = substitute(b, v)
+		}
+	}
+	if b, ok := s.nodeImages(); ok {
+		r.Files[nodeImagesFile] = b
+	}
+	hashes, err := json.MarshalIndent(HashSource(s.Files), "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	r.Files[hashesFile] = append(hashes, '\n')
+	if r.Files, err = r.Pack(); err != nil {
+		return nil, err
+	}
+	return Load(name.Tag(), r.Files) // what cannot be loaded must not be released
+}
+
+// Staged says which of both conventions a source is of.
+func (s *Source) Staged() bool {
+	_, ok := s.Files[addonConfigFile]
+	return ok
+}
+
+// Charts are the directories of the source with a chart in each.
+func (s *Source) Charts() []string {
+	out := []string{classDir}
+	if !s.Staged() {
+		return append(out, addonDir)
+	}
+	addons := s.Files.Sub(addonDir)
+	for _, dir := range addons.Dirs() {
+		if _, ok := addons[path.Join(dir, chartFile)]; ok {
+			out = append(out, path.Join(addonDir, dir))
+		}
+	}
+	return out
+}
+
+func (s *Source) buildClass(v Versions, deps Vendored) (archive.Tree, error) {
+	return s.packChart(classDir, s.ClassChart(), v.ClusterStack, v, deps)
+}
+
+func (s *Source) buildAddons(v Versions, deps Vendored) (archive.Tree, error) {
+	if !s.Staged() {
+		return s.packChart(addonDir, s.AddonChart(), v.Components.ClusterAddon, v, deps)
+	}
+	out := archive.Tree{}
+	for name, b := range s.Files.Sub(addonDir) {
+		out[name] = substitute(b, v)
+	}
+	for _, dir := range s.Charts()[1:] {
+		add(out, strings.TrimPrefix(dir, addonDir+"/"), deps[dir])
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: there is no chart in %s", addonConfigFile, addonDir)
+	}
+	return out, nil
+}
+
+func add(to archive.Tree, dir string, t archive.Tree) {
+	for name, b := range t {
+		to[path.Join(dir, name)] = b
+	}
+}
+
+// packChart is a chart as Helm packs it: in a directory of the chart's name, without what the chart
+// itself says to ignore.
+func (s *Source) packChart(dir, want string, chart version.Version, v Versions, deps Vendored) (archive.Tree, error) {
+	t, err := withoutIgnored(dir, s.Files.Sub(dir))
+	if err != nil {
+		return nil, err
+	}
+	file := path.Join(dir, chartFile)
+	b, ok := t[chartFile]
+	if !ok {
+		return nil, fmt.Errorf("%s is missing", file)
+	}
+	b = substitute(b, v)
+	d, err := document.One(file, b)
+	if err != nil {
+		return nil, err
+	}
+	var c struct {
+		Name string `json:"name"`
+	}
+	if err := d.Decode(&c); err != nil {
+		return nil, err
+	}
+	if !s.fits(c.Name, want) {
+		return nil, &document.Error{File: file, Line: d.Line("name"), Reason: fmt.Sprintf("the chart's name must be %s, not %q: its archive is looked for by that", want, c.Name)}
+	}
+	b = setLine(b, d, "name", want)
+	out := archive.Tree{}
+	for name, b := range t {
+		out[path.Join(want, name)] = substitute(b, v)
+	}
+	b = setLine(b, d, "version", chart.String())
+	if again, err := document.One(file, b); err != nil || again.Decode(&c) != nil || c.Name != want {
+		return nil, &document.Error{File: file, Line: 1, Reason: "name and version must each be a line of their own, so that a build can set them"}
+	}
+	out[path.Join(want, chartFile)] = b
+	add(out, want, deps[dir])
+	return out, nil
+}
+
+// fits says whether the name of a chart is the wanted one, or that without the version of
+// Kubernetes: a source that serves several minors cannot have it.
+func (s *Source) fits(name, want string) bool {
+	return name == want || name == s.WithoutKubernetes(want)
+}
+
+// WithoutKubernetes is the name of a chart as a source for several minors has it.
+func (s *Source) WithoutKubernetes(chart string) string {
+	return strings.Replace(chart, s.Line.String(), s.Provider+"-"+s.Name, 1)
+}
+
+// setLine changes one line of a Chart.yaml, or adds it: comments and order are the author's.
+func setLine(b []byte, d document.Document, key, value string) []byte {
+	line := key + ": " + value
+	lines := strings.Split(string(b), "\n")
+	n := d.Line(key) - 1
+	if m, _ := d.Value().(map[string]any); m[key] == nil || n >= len(lines) || !strings.HasPrefix(lines[n], key+":") {
+		return []byte(strings.TrimRight(string(b), "\n") + "\n" + line + "\n")
+	}
+	lines[n] = line
+	return []byte(strings.Join(lines, "\n"))
+}
+
+// withoutIgnored leaves out what .helmignore names.
+func withoutIgnored(dir string, t archive.Tree) (archive.Tree, error) {
+	const file = ".helmignore"
+	b, ok := t[file]
+	if !ok {
+		return t, nil
+	}
+	rules, err := ignore.Parse(bytes.NewReader(b))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path.Join(dir, file), err)
+	}
+	rules.AddDefaults()
+	out := maps.Clone(t)
+	for name := range t {
+		for p := name; p != "."; p = path.Dir(p) { // a directory takes its files along
+			if rules.Ignore(p, fileInfo{name: path.Base(p), dir: p != name}) {
+				delete(out, name)
+			}
+		}
+	}
+	return out, nil
+}
+
+// placeholders are what a build fills in.
+func placeholders(v Versions) map[string]string {
+	image := v.ClusterStack
+	if v.Components.NodeImage != nil {
+		image = *v.Components.NodeImage
+	}
+	return map[string]string{
+		"<< .ClusterClassVersion >>": v.ClusterStack.String(),
+		"<< .ClusterAddonVersion >>": v.Components.ClusterAddon.String(),
+		"<< .NodeImageVersion >>":    image.String(),
+	}
+}
+
+// substitute fills in versions. Anything else between << and >> is text, such as the beginning of a
+// here-document of a shell.
+func substitute(b []byte, v Versions) []byte {
+	for from, to := range placeholders(v) {
+		b = bytes.ReplaceAll(b, []byte(from), []byte(to))
+	}
+	return b
+}
+
+// nodeImages is the description of the node's images, wherever tools expect it.
+func (s *Source) nodeImages() ([]byte, bool) {
+	for _, file := range []string{nodeImagesFile, "node-images/config.yaml", "node-image/config.yaml"} {
+		if b, ok := s.Files[file]; ok {
+			return b, true
+		}
+	}
+	return nil, false
+}
+
+// Draft is the release a source would make, as far as there is one: for looking at sources that are
+// not sound yet. It cannot be packed.
+func (s *Source) Draft(v Versions, deps Vendored) *Release {
+	r := &Release{
+		Name:     version.Release{Line: s.Line, Version: v.ClusterStack},
+		Metadata: Metadata{Versions: v},
+		Class:    s.draftChart(classDir, v, deps),
+		Addons:   Addons{Charts: map[string]archive.Tree{}, Values: map[string][]byte{}},
+	}
+	if b, ok := r.Class[chartFile]; ok {
+		if d, err := document.One(chartFile, b); err == nil {
+			r.Class[chartFile] = setLine(b, d, "version", v.ClusterStack.String())
+		}
+	}
+	if b, ok := s.Files[addonConfigFile]; ok {
+		config, _ := ParseAddonConfig(substitute(b, v)) // what is wrong with it is said elsewhere
+		r.Addons.Config = &config
+	} else if b, ok := s.Files[addonValuesFile]; ok {
+		r.Addons.Values[""] = substitute(b, v)
+	}
+	for _, dir := range s.Charts()[1:] {
+		name := strings.TrimPrefix(strings.TrimPrefix(dir, addonDir), "/")
+		r.Addons.Charts[name] = s.draftChart(dir, v, deps)
+		if b, ok := r.Addons.Charts[name][overwriteFile]; ok && s.Staged() {
+			r.Addons.Values[name] = b
+		}
+	}
+	return r
+}
+
+func (s *Source) draftChart(dir string, v Versions, deps Vendored) archive.Tree {
+	t := archive.Tree{}
+	for name, b := range s.Files.Sub(dir) {
+		t[name] = substitute(b, v)
+	}
+	add(t, "", deps[dir])
+	return t
+}

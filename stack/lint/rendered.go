@@ -1,0 +1,90 @@
+package lint
+
+import (
+	"context"
+	"path"
+	"strings"
+
+	"github.com/polder-kaas/polder/stack"
+	"github.com/polder-kaas/polder/stack/finding"
+	"github.com/polder-kaas/polder/stack/render"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+// rendered looks at what the charts give with their defaults, for a sample of a cluster.
+func (l *linter) rendered(ctx context.Context, incomplete map[string]bool) error {
+	if _, ok := l.files[chartYAML(classDir)]; !ok || incomplete[classDir] {
+		return nil
+	}
+	v, err := l.source.Custom(version.Version{Word: "lint", ID: "0"}, version.Version{}, version.Version{})
+	if err != nil {
+		return nil //nolint:nilerr // said by config: the version is not exact
+	}
+	r := l.source.Draft(v, l.opts.Vendored)
+	c, found, err := r.RenderClass(ctx, l.opts.Renderer, "default")
+	if err != nil {
+		return err
+	}
+	l.taken(found)
+	data := stack.ClusterData{}
+	if c != nil {
+		l.class(c)
+		if data, err = r.Sample(c); err != nil {
+			return err
+		}
+	}
+	return l.addons(ctx, r, data, incomplete)
+}
+
+// taken keeps findings of rendering that static checks have not said already.
+func (l *linter) taken(found finding.List) {
+	for _, f := range found {
+		if f.Rule == "stage-chart" {
+			continue
+		}
+		if f.Line == 0 {
+			f.Line = l.hint(f)
+		}
+		l.add(f)
+	}
+}
+
+// hint finds the line of the template that a finding about its result is about: where the template
+// has one of the names in it.
+func (l *linter) hint(f finding.Finding) int {
+	for _, word := range strings.FieldsFunc(f.What, func(r rune) bool { return strings.ContainsRune(" ,:;\"'/", r) }) {
+		if len(word) > 2 && word != "the" {
+			if n := l.line(f.File, word); n > 0 {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+func (l *linter) addons(ctx context.Context, r *stack.Release, data stack.ClusterData, incomplete map[string]bool) error {
+	if r.Addons.Config != nil {
+		l.onlyComplete(r, incomplete)
+	} else if incomplete[addonDir] || len(r.Addons.Charts[""]) == 0 {
+		return nil
+	}
+	_, found, err := r.RenderAddons(ctx, l.opts.Renderer, stack.AddonInput{Cluster: data, Record: render.FixedRecord()})
+	if err != nil {
+		return err
+	}
+	l.taken(found)
+	return nil
+}
+
+// onlyComplete takes out stages that cannot be rendered.
+func (l *linter) onlyComplete(r *stack.Release, incomplete map[string]bool) {
+	for hook, stages := range r.Addons.Config.AddonStages {
+		var keep []stack.Stage
+		for _, s := range stages {
+			if !incomplete[path.Join(addonDir, s.Name)] {
+				keep = append(keep, s)
+			}
+		}
+		r.Addons.Config.AddonStages[hook] = keep
+	}
+}

@@ -1,0 +1,174 @@
+package params
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/polder-kaas/polder/stack"
+	"github.com/polder-kaas/polder/stack/document"
+)
+
+// Page is a page for people, in Markdown: what the release contains and accepts.
+func Page(r *stack.Release, c *stack.Class, stages []stack.RenderedStage) string {
+	var b strings.Builder
+	v := r.Metadata.Versions
+	fmt.Fprintf(&b, "# %s\n\n", r.Name.Tag())
+	fmt.Fprintf(&b, "Stack `%s` for provider `%s`, version %s, Kubernetes %s.\n", r.Name.Name, r.Name.Provider, r.Name.Version, v.Kubernetes)
+	fmt.Fprintf(&b, "Clusters name the class `%s`", c.Name())
+	if len(c.Workers) > 0 {
+		fmt.Fprintf(&b, " and the classes of workers `%s`", strings.Join(c.Workers, "`, `"))
+	}
+	b.WriteString(".\n\n")
+	parameters(&b, c)
+	addons(&b, r, stages)
+	b.WriteString("## Objects of the class\n\n| kind | name |\n|---|---|\n")
+	for _, o := range c.Objects {
+		fmt.Fprintf(&b, "| %s | %s |\n", o.Kind(), o.Name())
+	}
+	return b.String()
+}
+
+func parameters(b *strings.Builder, c *stack.Class) {
+	b.WriteString("## Parameters\n\n")
+	if len(c.Variables) == 0 {
+		b.WriteString("There are none.\n\n")
+		return
+	}
+	b.WriteString("| name | type | default | allowed | meaning |\n|---|---|---|---|---|\n")
+	for _, v := range c.Variables {
+		name := v.Name
+		if v.Required {
+			name += " (required)"
+		}
+		row(b, name, v.Schema.OpenAPIV3Schema)
+		nested(b, v.Name, v.Schema.OpenAPIV3Schema)
+	}
+	b.WriteString("\n")
+}
+
+// nested are rows for the fields of objects, and of lists of objects.
+func nested(b *strings.Builder, at string, s map[string]any) {
+	if items, ok := s["items"].(map[string]any); ok {
+		nested(b, at+"[]", items)
+	}
+	props, _ := s["properties"].(map[string]any)
+	required, _ := s["required"].([]any)
+	for _, name := range slices.Sorted(maps.Keys(props)) {
+		sub, ok := props[name].(map[string]any)
+		if !ok {
+			continue
+		}
+		label := at + "." + name
+		if slices.Contains(required, any(name)) {
+			label += " (required)"
+		}
+		row(b, label, sub)
+		nested(b, at+"."+name, sub)
+	}
+}
+
+func row(b *strings.Builder, name string, s map[string]any) {
+	value := ""
+	if d, ok := s["default"]; ok {
+		value = "`" + cell(compact(d)) + "`"
+	}
+	text, _ := s["description"].(string)
+	if e, ok := s["example"]; ok {
+		text += " For example `" + compact(e) + "`."
+	}
+	fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", name, typeName(s), value, cell(allowed(s)), cell(text))
+}
+
+func typeName(s map[string]any) string {
+	t, _ := s["type"].(string)
+	if items, ok := s["items"].(map[string]any); ok && t == "array" {
+		return "list of " + typeName(items)
+	}
+	return t
+}
+
+// allowed says in words what a value is held against.
+func allowed(s map[string]any) string {
+	var out []string
+	if e, ok := s["enum"].([]any); ok {
+		var list []string
+		for _, v := range e {
+			list = append(list, "`"+compact(v)+"`")
+		}
+		out = append(out, strings.Join(list, ", "))
+	}
+	for _, k := range []struct{ key, text string }{
+		{"minimum", "at least %s"}, {"maximum", "at most %s"}, {"pattern", "like `%s`"}, {"format", "%s"},
+		{"minLength", "at least %s characters"}, {"maxLength", "at most %s characters"}, {"minItems", "at least %s"}, {"maxItems", "at most %s"},
+	} {
+		if v, ok := s[k.key]; ok {
+			text := compact(v)
+			if str, ok := v.(string); ok {
+				text = str
+			}
+			out = append(out, fmt.Sprintf(k.text, text))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+func compact(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}
+
+// cell keeps a text from ending a cell of a table.
+func cell(s string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s)
+}
+
+func addons(b *strings.Builder, r *stack.Release, stages []stack.RenderedStage) {
+	b.WriteString("## Add-ons\n\n| stage | chart | version | dependencies | objects | waits |\n|---|---|---|---|---|---|\n")
+	seen := map[string]bool{}
+	for _, s := range stages {
+		if seen[s.Stage.Name] {
+			continue
+		}
+		seen[s.Stage.Name] = true
+		chart := describe(r.Addons.Charts[s.Stage.Name]["Chart.yaml"])
+		var waits []string
+		if s.Stage.WaitForPreCondition != nil {
+			waits = append(waits, "before")
+		}
+		if s.Stage.WaitForPostCondition != nil {
+			waits = append(waits, "after")
+		}
+		name := s.Stage.Name
+		if name == "" {
+			name = "cluster-addon"
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %d | %s |\n", name, cell(chart.Description), chart.Version, chart.dependencies(), len(s.Objects), strings.Join(waits, ", "))
+	}
+	b.WriteString("\n")
+}
+
+type chart struct {
+	Description, Version string
+	Dependencies         []struct{ Name, Version string }
+}
+
+func describe(b []byte) (c chart) {
+	if d, err := document.One("Chart.yaml", b); err == nil {
+		_ = d.Decode(&c) // a chart that was rendered has a sound Chart.yaml
+	}
+	return c
+}
+
+func (c chart) dependencies() string {
+	var out []string
+	for _, d := range c.Dependencies {
+		out = append(out, d.Name+" "+d.Version)
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,131 @@
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+// The two modes whose names are no words of pre-releases.
+const (
+	ModeStable = "stable"
+	ModeHash   = "hash"
+)
+
+// hashWord is the word in versions that are made of a hash, as the tools that came before have it.
+const hashWord = "sha"
+
+// ErrUnchanged says that a new release would be the same as the last.
+var ErrUnchanged = errors.New("nothing has changed")
+
+// History is what was released of a line before.
+type History struct {
+	Last     *Release          // the newest stable release; nil if there is none
+	Versions []version.Version // of all releases of the line
+}
+
+// Plan computes the versions of the next release of a source.
+//
+// In mode stable each number grows by one if its part has changed. In mode hash all are made of the
+// content's hash. Any other mode is the word of a pre-release, for example beta: that comes before
+// the next stable version, and is counted.
+func (s *Source) Plan(mode string, h History) (Versions, error) {
+	if !s.Kubernetes.HasPatch() {
+		return Versions{}, fmt.Errorf("%s: kubernetesVersion must be exact to build a release, for example v%s.0", s.ConfigFile, s.Kubernetes.MinorString())
+	}
+	v := Versions{Kubernetes: s.Kubernetes.String()}
+	switch mode {
+	case ModeStable:
+		return s.planStable(v, h.Last)
+	case ModeHash:
+		id := version.Version{Word: hashWord, ID: HashSource(s.Files).Short()}
+		return v.all(id), nil
+	}
+	next := version.Version{Major: 1, Word: mode, ID: "1"}
+	if h.Last != nil {
+		next.Major = h.Last.Name.Version.Major + 1
+	}
+	if _, err := version.Parse(next.String()); err != nil {
+		return Versions{}, fmt.Errorf("mode %q is neither %s, %s nor a word for a pre-release, such as beta", mode, ModeStable, ModeHash)
+	}
+	next.ID = strconv.Itoa(nextNumber(next, h.Versions))
+	return v.all(next), nil
+}
+
+// Custom are versions the author has chosen. The zero version of a part means that of the stack.
+func (s *Source) Custom(stack, addon, nodeImage version.Version) (Versions, error) {
+	if !s.Kubernetes.HasPatch() {
+		return Versions{}, fmt.Errorf("%s: kubernetesVersion must be exact to build a release, for example v%s.0", s.ConfigFile, s.Kubernetes.MinorString())
+	}
+	v := Versions{Kubernetes: s.Kubernetes.String()}.all(stack)
+	if addon != (version.Version{}) {
+		v.Components.ClusterAddon = addon
+	}
+	if nodeImage != (version.Version{}) {
+		v.Components.NodeImage = &nodeImage
+	}
+	return v, nil
+}
+
+func (v Versions) all(id version.Version) Versions {
+	v.ClusterStack, v.Components.ClusterAddon, v.Components.NodeImage = id, id, &id
+	return v
+}
+
+func (s *Source) planStable(v Versions, last *Release) (Versions, error) {
+	if last == nil {
+		return v.all(version.Version{Major: 1}), nil
+	}
+	if !last.Name.Same(s.Line) {
+		return Versions{}, fmt.Errorf("the last release is %s, and this is %s", last.Name, s.Line)
+	}
+	was, err := last.hashes()
+	if err != nil {
+		return Versions{}, err
+	}
+	is := HashSource(s.Files)
+	if is.Same(was) && last.Metadata.Versions.Kubernetes == v.Kubernetes {
+		return Versions{}, fmt.Errorf("%w since %s, so there is nothing to release", ErrUnchanged, last.Name)
+	}
+	v.ClusterStack = last.Name.Version.Next()
+	v.Components = last.Metadata.Versions.Components
+	if !is.SameAddons(was) {
+		v.Components.ClusterAddon = v.Components.ClusterAddon.Next()
+	}
+	image := version.Version{Major: 1}
+	if v.Components.NodeImage != nil {
+		image = *v.Components.NodeImage
+	}
+	if is.NodeImageDir != was.NodeImageDir {
+		image = image.Next()
+	}
+	v.Components.NodeImage = &image
+	return v, nil
+}
+
+// hashes are what the release says its source was. Tools that came before do not hash the stages,
+// but the release has them.
+func (r *Release) hashes() (Hashes, error) {
+	b, ok := r.Files[hashesFile]
+	if !ok {
+		return Hashes{}, fmt.Errorf("release %s has no %s, so what has changed since cannot be told; choose the version with --version", r.Name, hashesFile)
+	}
+	return ParseHashes(b)
+}
+
+// nextNumber is one more than the largest of the pre-releases with the same number and word.
+func nextNumber(of version.Version, all []version.Version) int {
+	most := 0
+	for _, v := range slices.Clone(all) {
+		if v.Major != of.Major || v.Word != of.Word {
+			continue
+		}
+		if n, err := strconv.Atoi(v.ID); err == nil {
+			most = max(most, n)
+		}
+	}
+	return most + 1
+}

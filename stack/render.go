@@ -1,0 +1,202 @@
+package stack
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/polder-kaas/polder/stack/archive"
+	"github.com/polder-kaas/polder/stack/class"
+	"github.com/polder-kaas/polder/stack/finding"
+	"github.com/polder-kaas/polder/stack/render"
+)
+
+// Helm's names for what add-ons are installed as; templates may rely on them.
+const (
+	addonRelease   = "cluster-addon"
+	addonNamespace = "kube-system"
+)
+
+// Class is what the class chart of a release renders to.
+type Class struct {
+	*class.Class
+	Objects []render.Object
+}
+
+// Stage of add-ons, with what it renders to.
+type RenderedStage struct {
+	Hook    string // of Cluster API, on which the stage is run
+	Stage   Stage
+	Objects []render.Object
+	Hooks   []render.HelmHook // objects for moments Polder does not have; they are not applied
+}
+
+// AddonInput is what the add-ons of one cluster depend on.
+type AddonInput struct {
+	Cluster     ClusterData
+	APIVersions []string // that the cluster serves; empty means Kubernetes' own
+	Record      render.Record
+}
+
+// RenderClass renders the class and the templates it refers to, for a namespace. Findings with
+// errors mean that the class cannot be used; the error is about the renderer.
+func (r *Release) RenderClass(ctx context.Context, rd *render.Renderer, namespace string) (*Class, finding.List, error) {
+	out, err := rd.Render(ctx, render.Input{
+		Jobs:         []render.Job{{Name: classDir, Chart: r.Class, Release: r.Name.Line.String(), Namespace: namespace}},
+		Capabilities: render.Capabilities{KubeVersion: r.Metadata.Versions.Kubernetes},
+		Record:       render.FixedRecord(), // a class is the same for all clusters
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	objects, hooks, found := readOutput(classDir, out[0])
+	for _, h := range hooks {
+		found = append(found, hookFinding(classDir, h))
+	}
+	if found.Err() != nil {
+		return nil, found, nil
+	}
+	c, err := class.Of(objects)
+	if err != nil {
+		return nil, append(found, finding.Finding{File: path.Join(classDir, chartFile), Severity: finding.Error, Rule: "class", What: err.Error()}), nil
+	}
+	if c.Name() != r.Name.Class() {
+		found = append(found, finding.Finding{File: path.Join(classDir, c.Path), Severity: finding.Error, Rule: "class-name",
+			What: fmt.Sprintf("the ClusterClass is named %s, and clusters of this release look for %s", c.Name(), r.Name.Class()),
+			Fix:  "name it {{ .Release.Name }}-{{ .Chart.Version }}"})
+	}
+	// Cluster API looks for templates as soon as it sees the class.
+	slices.SortStableFunc(objects, func(a, b render.Object) int { return cmp.Compare(rank(a), rank(b)) })
+	return &Class{Class: c, Objects: objects}, found, nil
+}
+
+func rank(o render.Object) int {
+	if o.Group() == class.Group && o.Kind() == "ClusterClass" {
+		return 1
+	}
+	return 0
+}
+
+// RenderAddons renders the add-ons of a cluster, stage by stage, in their order.
+func (r *Release) RenderAddons(ctx context.Context, rd *render.Renderer, in AddonInput) ([]RenderedStage, finding.List, error) {
+	stages, found := r.stages()
+	var jobs []render.Job
+	index := map[string]int{}
+	for _, s := range stages {
+		if _, ok := index[s.Stage.Name]; !ok {
+			index[s.Stage.Name] = len(jobs)
+			jobs = append(jobs, r.addonJob(s.Stage.Name, in.Cluster))
+		}
+	}
+	if len(jobs) == 0 {
+		return nil, found, nil
+	}
+	out, err := rd.Render(ctx, render.Input{
+		Jobs:         jobs,
+		Capabilities: render.Capabilities{KubeVersion: r.Metadata.Versions.Kubernetes, APIVersions: in.APIVersions},
+		Record:       in.Record,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	read := make([]RenderedStage, len(out))
+	for i, o := range out {
+		dir := r.Addons.dir(o.Job)
+		objects, hooks, bad := readOutput(dir, o)
+		for _, h := range hooks {
+			bad = append(bad, hookFinding(dir, h))
+		}
+		if o.Missing {
+			bad = append(bad, r.missingFinding(dir))
+		}
+		read[i], found = RenderedStage{Objects: objects, Hooks: hooks}, append(found, bad...)
+	}
+	for i, s := range stages {
+		stages[i].Objects, stages[i].Hooks = read[index[s.Stage.Name]].Objects, read[index[s.Stage.Name]].Hooks
+	}
+	return stages, found, nil
+}
+
+// Hooks in the order they happen in.
+var hooks = []string{AfterControlPlaneInitialized, BeforeClusterUpgrade}
+
+// stages lists what is run on each hook. In the convention with one chart that is the chart.
+func (r *Release) stages() ([]RenderedStage, finding.List) {
+	if r.Addons.Config == nil {
+		one := Stage{Name: "", Action: ActionApply}
+		return []RenderedStage{{Hook: AfterControlPlaneInitialized, Stage: one}, {Hook: BeforeClusterUpgrade, Stage: one}}, nil
+	}
+	var out []RenderedStage
+	var found finding.List
+	for _, hook := range hooks {
+		for _, s := range r.Addons.Config.AddonStages[hook] {
+			if _, ok := r.Addons.Charts[s.Name]; !ok {
+				found = append(found, finding.Finding{File: addonConfigFile, Severity: finding.Error, Rule: "stage-chart",
+					What: fmt.Sprintf("stage %q of %s has no chart", s.Name, hook), Fix: fmt.Sprintf("add %s/%s/%s, or remove the stage", addonDir, s.Name, chartFile)})
+				continue
+			}
+			out = append(out, RenderedStage{Hook: hook, Stage: s})
+		}
+	}
+	return out, found
+}
+
+func (a Addons) dir(name string) string { return path.Join(addonDir, name) }
+
+func (r *Release) addonJob(name string, data ClusterData) render.Job {
+	j := render.Job{Name: name, Chart: archive.Tree{}, Release: addonRelease, Namespace: addonNamespace}
+	for file, b := range r.Addons.Charts[name] {
+		if file != overwriteFile || r.Addons.Config == nil {
+			j.Chart[file] = b
+		}
+	}
+	if text, ok := r.Addons.Values[name]; ok {
+		file := overwriteFile
+		if r.Addons.Config == nil {
+			file = addonValuesFile
+		}
+		j.Template = &render.Values{File: file, Text: text, Data: data.values()}
+	}
+	return j
+}
+
+// readOutput turns what a chart rendered to into objects, or into findings.
+func readOutput(dir string, o render.Output) ([]render.Object, []render.HelmHook, finding.List) {
+	if o.Err != nil {
+		return nil, nil, finding.List{renderFinding(dir, "render", o.Err)}
+	}
+	objects, hooks, errs := render.Objects(o.Files)
+	var found finding.List
+	for _, e := range errs {
+		found = append(found, renderFinding(dir, "object", e))
+	}
+	return objects, hooks, found
+}
+
+func renderFinding(dir, rule string, e *render.Error) finding.Finding {
+	file := path.Join(dir, e.Path)
+	switch e.Path {
+	case "":
+		file = path.Join(dir, chartFile)
+	case addonValuesFile:
+		file = addonValuesFile // it lies beside the chart
+	}
+	return finding.Finding{File: file, Line: e.Line, Severity: finding.Error, Rule: rule, What: e.Reason}
+}
+
+func (r *Release) missingFinding(dir string) finding.Finding {
+	file := path.Join(dir, overwriteFile)
+	if r.Addons.Config == nil {
+		file = addonValuesFile
+	}
+	return finding.Finding{File: file, Severity: finding.Warning, Rule: "no-value",
+		What: "the template asks for a field that the cluster does not have, and writes <no value> instead", Fix: "give it a default, for example with dig"}
+}
+
+func hookFinding(dir string, h render.HelmHook) finding.Finding {
+	return finding.Finding{File: path.Join(dir, h.Path), Severity: finding.Warning, Rule: "helm-hook",
+		What: fmt.Sprintf("%s is a Helm hook (%s) and will not be applied", h.Object, h.Events),
+		Fix:  "switch it off by a value, or make it an ordinary object"}
+}

@@ -1,0 +1,238 @@
+package render
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"text/template"
+	"time"
+)
+
+// certificate is what templates get: both fields are PEM.
+type certificate struct {
+	Cert string
+	Key  string
+}
+
+// certificates are the functions that make keys and certificates. They answer as the template
+// library's do, from the record instead of chance and the clock.
+func (c *chance) certificates() template.FuncMap {
+	return template.FuncMap{
+		"genPrivateKey":   c.genPrivateKey,
+		"buildCustomCert": buildCustomCert,
+		"genCA": func(cn string, days int) (certificate, error) {
+			return c.issue("genCA", request{cn: cn, days: days, ca: true})
+		},
+		"genCAWithKey": func(cn string, days int, key string) (certificate, error) {
+			return c.issue("genCAWithKey", request{cn: cn, days: days, ca: true, key: key})
+		},
+		"genSelfSignedCert": func(cn string, ips, names []any, days int) (certificate, error) {
+			return c.issue("genSelfSignedCert", request{cn: cn, ips: ips, names: names, days: days})
+		},
+		"genSelfSignedCertWithKey": func(cn string, ips, names []any, days int, key string) (certificate, error) {
+			return c.issue("genSelfSignedCertWithKey", request{cn: cn, ips: ips, names: names, days: days, key: key})
+		},
+		"genSignedCert": func(cn string, ips, names []any, days int, ca certificate) (certificate, error) {
+			return c.issue("genSignedCert", request{cn: cn, ips: ips, names: names, days: days, signer: &ca})
+		},
+		"genSignedCertWithKey": func(cn string, ips, names []any, days int, ca certificate, key string) (certificate, error) {
+			return c.issue("genSignedCertWithKey", request{cn: cn, ips: ips, names: names, days: days, signer: &ca, key: key})
+		},
+	}
+}
+
+// request is what a template asks for.
+type request struct {
+	cn         string
+	ips, names []any
+	days       int
+	ca         bool
+	signer     *certificate // nil if it signs itself
+	key        string       // PEM; empty if one is to be made
+}
+
+func (c *chance) issue(function string, r request) (certificate, error) {
+	stream := c.stream(function, r.cn, r.ips, r.names, r.days)
+	key, err := requestKey(stream, r.key)
+	if err != nil {
+		return certificate{}, err
+	}
+	t, err := c.certTemplate(stream, r)
+	if err != nil {
+		return certificate{}, err
+	}
+	parent, signer := t, key
+	if r.signer != nil {
+		if parent, signer, err = parsePair(*r.signer); err != nil {
+			return certificate{}, err
+		}
+	}
+	// Without a source of chance, signatures are deterministic.
+	der, err := x509.CreateCertificate(nil, t, parent, key.Public(), signer)
+	if err != nil {
+		return certificate{}, fmt.Errorf("making the certificate of %q: %w", r.cn, err)
+	}
+	keyPEM, err := marshalKey(key)
+	return certificate{Cert: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), Key: keyPEM}, err
+}
+
+func requestKey(stream io.Reader, key string) (crypto.Signer, error) {
+	if key == "" {
+		return rsaKey(stream, 2048)
+	}
+	return parseKey(key)
+}
+
+func (c *chance) certTemplate(stream io.Reader, r request) (*x509.Certificate, error) {
+	serial := make([]byte, 16)
+	if _, err := io.ReadFull(stream, serial); err != nil {
+		return nil, err
+	}
+	t := &x509.Certificate{
+		SerialNumber:          new(big.Int).SetBytes(serial),
+		Subject:               pkix.Name{CommonName: r.cn},
+		NotBefore:             c.record.Time,
+		NotAfter:              c.record.Time.Add(time.Duration(r.days) * 24 * time.Hour),
+		KeyUsage:              x509.KeyUsageKeyEncipherment | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		BasicConstraintsValid: true,
+		IsCA:                  r.ca,
+	}
+	if r.ca {
+		t.KeyUsage |= x509.KeyUsageCertSign
+	}
+	for _, v := range r.ips {
+		ip := net.ParseIP(fmt.Sprint(v))
+		if ip == nil {
+			return nil, fmt.Errorf("%.60q is no IP address", fmt.Sprint(v))
+		}
+		t.IPAddresses = append(t.IPAddresses, ip)
+	}
+	for _, v := range r.names {
+		name, ok := v.(string)
+		if !ok {
+			return nil, fmt.Errorf("%.60s is no DNS name", fmt.Sprint(v))
+		}
+		t.DNSNames = append(t.DNSNames, name)
+	}
+	return t, nil
+}
+
+func (c *chance) genPrivateKey(kind string) (string, error) {
+	stream := c.stream("genPrivateKey", kind)
+	var key crypto.Signer
+	var err error
+	switch kind {
+	case "", "rsa":
+		key, err = rsaKey(stream, 4096)
+	case "ecdsa":
+		key, err = ecdsaKey(stream)
+	case "ed25519":
+		seed := make([]byte, ed25519.SeedSize)
+		_, err = io.ReadFull(stream, seed)
+		key = ed25519.NewKeyFromSeed(seed)
+	default:
+		err = fmt.Errorf("keys of the kind %.40q are not made; choose rsa, ecdsa or ed25519", kind)
+	}
+	if err != nil {
+		return "", err
+	}
+	return marshalKey(key)
+}
+
+// buildCustomCert takes a certificate and its key, both in base64, if they are sound.
+func buildCustomCert(cert64, key64 string) (certificate, error) {
+	cert, certErr := base64.StdEncoding.DecodeString(cert64)
+	key, keyErr := base64.StdEncoding.DecodeString(key64)
+	if err := errors.Join(certErr, keyErr); err != nil {
+		return certificate{}, fmt.Errorf("certificate and key must be in base64: %w", err)
+	}
+	c := certificate{Cert: string(cert), Key: string(key)}
+	_, _, err := parsePair(c)
+	return c, err
+}
+
+func parsePair(c certificate) (*x509.Certificate, crypto.Signer, error) {
+	block, _ := pem.Decode([]byte(c.Cert))
+	if block == nil {
+		return nil, nil, errors.New("the certificate is not PEM")
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the certificate: %w", err)
+	}
+	key, err := parseKey(c.Key)
+	return cert, key, err
+}
+
+func parseKey(text string) (crypto.Signer, error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return nil, errors.New("the private key is not PEM")
+	}
+	var key any
+	var err error
+	switch block.Type {
+	case "PRIVATE KEY":
+		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	case "RSA PRIVATE KEY":
+		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	case "EC PRIVATE KEY":
+		key, err = x509.ParseECPrivateKey(block.Bytes)
+	default:
+		err = fmt.Errorf("the type %.40q is not known", block.Type)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the private key: %w", err)
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("the private key cannot sign")
+	}
+	return signer, nil
+}
+
+func marshalKey(key crypto.Signer) (string, error) {
+	var block *pem.Block
+	switch k := key.(type) {
+	case *rsa.PrivateKey:
+		block = &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(k)}
+	case *ecdsa.PrivateKey:
+		der, err := x509.MarshalECPrivateKey(k)
+		if err != nil {
+			return "", err
+		}
+		block = &pem.Block{Type: "EC PRIVATE KEY", Bytes: der}
+	default:
+		der, err := x509.MarshalPKCS8PrivateKey(k)
+		if err != nil {
+			return "", err
+		}
+		block = &pem.Block{Type: "PRIVATE KEY", Bytes: der}
+	}
+	return string(pem.EncodeToMemory(block)), nil
+}
+
+// ecdsaKey takes a number below the order of the curve, as FIPS 186-5 A.2.1 does, with 64 bits to spare.
+func ecdsaKey(stream io.Reader) (*ecdsa.PrivateKey, error) {
+	curve := elliptic.P256()
+	b := make([]byte, 40)
+	if _, err := io.ReadFull(stream, b); err != nil {
+		return nil, err
+	}
+	one := big.NewInt(1)
+	d := new(big.Int).SetBytes(b)
+	d.Mod(d, new(big.Int).Sub(curve.Params().N, one)).Add(d, one)
+	return ecdsa.ParseRawPrivateKey(curve, d.FillBytes(make([]byte, 32)))
+}

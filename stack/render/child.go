@@ -1,0 +1,83 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"runtime/debug"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+)
+
+// childName is the name under which a program runs to render, instead of its own.
+const childName = "polder-render"
+
+// maxStack is enough for the deepest templates; without it one could fill the memory with frames.
+const maxStack = 64 << 20
+
+// task is what the child reads.
+type task struct {
+	Input  Input
+	Limits Limits
+}
+
+// Main renders if this process was started to do that. Then child is true, and the program should
+// end with the code at once.
+func Main() (code int, child bool) {
+	if len(os.Args) == 0 || os.Args[0] != childName {
+		return 0, false
+	}
+	if err := serve(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1, true
+	}
+	return 0, true
+}
+
+func serve(in io.Reader, out io.Writer) error {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // Helm's warnings are for people at a terminal
+	log.SetOutput(io.Discard)
+	debug.SetMaxStack(maxStack)
+	var t task
+	if err := json.NewDecoder(in).Decode(&t); err != nil {
+		return fmt.Errorf("reading the task: %w", err)
+	}
+	caps, err := capabilities(t.Input.Capabilities)
+	if err != nil {
+		return err
+	}
+	if err := t.Input.Record.check(); err != nil {
+		return err
+	}
+	if err := t.Limits.enforce(); err != nil {
+		return fmt.Errorf("setting limits: %w", err)
+	}
+	enc := json.NewEncoder(out)
+	for _, j := range t.Input.Jobs {
+		if err := enc.Encode(renderOne(j, caps, t)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renderOne turns a panic of a template function into an error: some of Helm's must functions panic.
+func renderOne(j Job, caps *common.Capabilities, t task) (out Output) {
+	defer func() {
+		if r := recover(); r != nil {
+			out = Output{Job: j.Name, Err: problem("a template function failed: %v", r)}
+		}
+	}()
+	out = renderJob(j, caps, t.Input.Record)
+	var size int64
+	for _, f := range out.Files {
+		size += int64(len(f.Text))
+	}
+	if size > t.Limits.Output {
+		return Output{Job: j.Name, Err: problem("it renders to %d MiB; at most %d are taken", size>>20, t.Limits.Output>>20)}
+	}
+	return out
+}

@@ -1,0 +1,153 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+)
+
+// renderJob renders one chart in this process, unlimited. Only the child calls it.
+func renderJob(j Job, caps *common.Capabilities, record Record) (out Output) {
+	out.Job = j.Name
+	c := newChance(record, j.Name)
+	values := map[string]any{}
+	if j.Template != nil {
+		if values, out.Missing, out.Err = j.Template.render(c); out.Err != nil {
+			return out
+		}
+	}
+	out.Files, out.Err = renderChart(j, loader.MergeMaps(values, j.Values), caps, c)
+	return out
+}
+
+func renderChart(j Job, values map[string]any, caps *common.Capabilities, c *chance) ([]File, *Error) {
+	ch, err := load(j.Chart, caps)
+	if err != nil {
+		return nil, err
+	}
+	if err := chartutil.ProcessDependencies(ch, values); err != nil {
+		return nil, problem("its dependencies cannot be taken in: %v", err)
+	}
+	top, coalesceErr := util.ToRenderValuesWithSchemaValidation(ch, values, common.ReleaseOptions{
+		Name: j.Release, Namespace: j.Namespace, Revision: 1, IsInstall: true,
+	}, caps, true)
+	if coalesceErr != nil {
+		return nil, problem("its values do not fit together: %v", coalesceErr)
+	}
+	if err := checkSchemas(ch, top["Values"]); err != nil {
+		return nil, err
+	}
+	return execute(ch, top, c)
+}
+
+// load reads a chart that must have everything it needs.
+func load(files map[string][]byte, caps *common.Capabilities) (*chart.Chart, *Error) {
+	list := make([]*archive.BufferedFile, 0, len(files))
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		list = append(list, &archive.BufferedFile{Name: name, Data: files[name]})
+	}
+	ch, err := loader.LoadFiles(list)
+	if err != nil {
+		return nil, problem("the chart cannot be loaded: %v", err)
+	}
+	if ch.Metadata.Type == "library" {
+		return nil, &Error{Path: chartFile, Reason: "a library chart renders to nothing; an add-on must be an application chart"}
+	}
+	if k := ch.Metadata.KubeVersion; k != "" && !chartutil.IsCompatibleRange(k, caps.KubeVersion.String()) {
+		return nil, &Error{Path: chartFile, Reason: clip(fmt.Sprintf("the chart is for Kubernetes %s, and this is %s", k, caps.KubeVersion.Version))}
+	}
+	return ch, complete(ch, "")
+}
+
+const chartFile = "Chart.yaml"
+
+// complete says which dependency a chart, or one of its dependencies, is without.
+func complete(ch *chart.Chart, dir string) *Error {
+	have := map[string]bool{}
+	for _, d := range ch.Dependencies() {
+		have[d.Name()] = true
+	}
+	for _, d := range ch.Metadata.Dependencies {
+		if d != nil && !have[d.Name] {
+			return &Error{Path: dir + chartFile, Reason: clip(fmt.Sprintf("the chart needs the chart %s %s of %q, which is not in its charts directory; polder stack lock and build put it there", d.Name, d.Version, d.Repository))}
+		}
+	}
+	for _, d := range ch.Dependencies() {
+		if err := complete(d, dir+"charts/"+d.Name()+"/"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// execute runs the templates. Notes for people are left out: nobody would see them.
+func execute(ch *chart.Chart, top common.Values, c *chance) ([]File, *Error) {
+	files := definitions(ch)
+	mark(ch, "")
+	out, err := engine.Engine{CustomTemplateFuncs: hermetic(c)}.Render(ch, top)
+	if err != nil {
+		return nil, inTemplate(err, ch.Name())
+	}
+	for _, name := range slices.Sorted(maps.Keys(out)) {
+		if text := out[name]; strings.TrimSpace(text) != "" {
+			files = append(files, File{Path: strings.TrimPrefix(name, ch.Name()+"/"), Text: text})
+		}
+	}
+	return files, nil
+}
+
+// definitions are the files of the directories crds, which are no templates.
+func definitions(ch *chart.Chart) []File {
+	var files []File
+	for _, d := range ch.CRDObjects() {
+		name := strings.TrimPrefix(d.Filename, ch.Name()+"/")
+		files = append(files, File{Path: name, Text: string(d.File.Data)})
+	}
+	return files
+}
+
+// mark lets every template say its path when it begins, below the chart's own name: that may have
+// the version of Kubernetes in it, and passwords must outlive that.
+func mark(ch *chart.Chart, dir string) {
+	kept := ch.Templates[:0]
+	for _, t := range ch.Templates {
+		if path.Base(t.Name) == "NOTES.txt" {
+			continue
+		}
+		if !strings.HasPrefix(path.Base(t.Name), "_") {
+			t.Data = append(fmt.Appendf(nil, "{{%s %q}}", enterFunction, dir+t.Name), t.Data...)
+		}
+		kept = append(kept, t)
+	}
+	ch.Templates = kept
+	for _, d := range ch.Dependencies() {
+		mark(d, dir+"charts/"+d.Name()+"/")
+	}
+}
+
+func capabilities(c Capabilities) (*common.Capabilities, error) {
+	caps := common.DefaultCapabilities.Copy()
+	if c.KubeVersion == "" {
+		return nil, errors.New("the version of Kubernetes is missing")
+	}
+	k, err := common.ParseKubeVersion(c.KubeVersion)
+	if err != nil {
+		return nil, fmt.Errorf("version %q of Kubernetes: %w", c.KubeVersion, err)
+	}
+	caps.KubeVersion = *k
+	if len(c.APIVersions) > 0 {
+		caps.APIVersions = c.APIVersions
+	}
+	return caps, nil
+}

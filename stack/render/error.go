@@ -1,0 +1,66 @@
+package render
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/polder-kaas/polder/stack/document"
+)
+
+func (e *Error) Error() string {
+	switch {
+	case e.Path == "":
+		return e.Reason
+	case e.Line == 0:
+		return e.Path + ": " + e.Reason
+	}
+	return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.Reason)
+}
+
+// maxReason bounds what is shown: a reason may quote the template.
+const maxReason = 1000
+
+// problem is an error without a place.
+func problem(format string, args ...any) *Error {
+	return &Error{Reason: clip(fmt.Sprintf(format, args...))}
+}
+
+func clip(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > maxReason {
+		s = strings.ToValidUTF8(s[:maxReason], "") + "…"
+	}
+	return s
+}
+
+// inDocument takes the place from an error about a YAML document.
+func inDocument(err error) *Error {
+	if d, ok := err.(*document.Error); ok { //nolint:errorlint // document's errors are never wrapped
+		return &Error{Path: d.File, Line: d.Line, Reason: clip(d.Reason)}
+	}
+	return problem("%v", err)
+}
+
+// places are how text/template and Helm say where something is: "(chart/templates/x.yaml:3:5): …",
+// "chart/templates/x.yaml:3:5 …", "template: overwrite.yaml:3: …".
+var places = []*regexp.Regexp{
+	regexp.MustCompile(`\(([^():\s]+):(\d+)(?::\d+)?\):?\s*`),
+	regexp.MustCompile(`(?:^|template: )([^():\s]+):(\d+)(?::\d+)?:?\s*`),
+}
+
+// inTemplate finds the place in an error of a template. chart is the name all paths begin with.
+func inTemplate(err error, chart string) *Error {
+	text := err.Error()
+	for _, p := range places {
+		m := p.FindStringSubmatchIndex(text)
+		if m == nil {
+			continue
+		}
+		line, _ := strconv.Atoi(text[m[4]:m[5]]) // digits; 0 if there are too many
+		rest := strings.TrimSpace(text[m[1]:])
+		return &Error{Path: strings.TrimPrefix(text[m[2]:m[3]], chart+"/"), Line: line, Reason: clip(strings.ReplaceAll(rest, chart+"/templates/", "templates/"))}
+	}
+	return problem("%v", err)
+}

@@ -1,0 +1,52 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/polder-kaas/polder/stack/archive"
+)
+
+// maxNesting is how deep archives may lie in archives.
+const maxNesting = 5
+
+// expand unpacks the dependencies of a chart that are archives, through the bounded reader.
+func expand(t archive.Tree) (archive.Tree, *Error) {
+	out := archive.Tree{}
+	left := archive.Default.Total
+	return out, expandInto(out, "", t, maxNesting, &left)
+}
+
+func expandInto(out archive.Tree, dir string, t archive.Tree, depth int, left *int64) *Error {
+	if *left -= t.Size(); *left < 0 {
+		return problem("unpacked, the chart and its dependencies are larger than %d MiB", archive.Default.Total>>20)
+	}
+	for _, name := range t.Names() {
+		if !packedChart(name) {
+			if _, ok := out[dir+name]; ok {
+				return &Error{Path: dir + name, Reason: "the dependency is there twice, as an archive and as a directory, or in two archives"}
+			}
+			out[dir+name] = t[name]
+			continue
+		}
+		if depth == 0 {
+			return &Error{Path: dir + name, Reason: fmt.Sprintf("this archive lies more than %d archives deep", maxNesting)}
+		}
+		inner, err := archive.Read(bytes.NewReader(t[name]), archive.Default)
+		if err != nil {
+			return &Error{Path: dir + name, Reason: clip(err.Error())}
+		}
+		if err := expandInto(out, dir+path.Dir(name)+"/", inner, depth-1, left); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// packedChart says whether a file is a dependency that Helm would unpack: charts/x.tgz, at any level.
+func packedChart(name string) bool {
+	base := path.Base(name)
+	return path.Ext(name) == ".tgz" && path.Base(path.Dir(name)) == "charts" && !strings.HasPrefix(base, "_") && !strings.HasPrefix(base, ".")
+}

@@ -1,0 +1,192 @@
+package render
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/polder-kaas/polder/stack/document"
+)
+
+// Object is one Kubernetes object that a chart rendered to.
+type Object struct {
+	Path  string // of the template it comes from
+	Value map[string]any
+}
+
+// HelmHook is an object that Helm would apply at certain moments and at no other. It is none of the
+// objects of an add-on.
+type HelmHook struct {
+	Object
+	Events []string // for example pre-delete
+}
+
+const hookAnnotation = "helm.sh/hook"
+
+// Objects reads rendered files. All that is wrong with them is in the errors, at once.
+func Objects(files []File) (objects []Object, hooks []HelmHook, errs []*Error) {
+	seen := map[string]string{}
+	for _, f := range files {
+		docs, err := document.Parse(f.Path, []byte(f.Text))
+		if err != nil {
+			e := inDocument(err)
+			e.Reason = "what it renders to, at line " + fmt.Sprint(e.Line) + " of the result: " + e.Reason
+			e.Line = 0
+			errs = append(errs, e)
+			continue
+		}
+		for _, d := range docs {
+			for _, o := range flatten(f.Path, d.Value()) {
+				if reasons := o.unsound(); len(reasons) > 0 {
+					errs = append(errs, &Error{Path: f.Path, Reason: clip(o.String() + " " + strings.Join(reasons, ", and "))})
+					continue
+				}
+				if h, ok := o.hook(); ok {
+					hooks = append(hooks, h)
+					continue
+				}
+				if other, ok := seen[o.key()]; ok {
+					errs = append(errs, &Error{Path: f.Path, Reason: clip(fmt.Sprintf("%s is rendered twice, here and in %s", o, other))})
+					continue
+				}
+				seen[o.key()] = f.Path
+				objects = append(objects, o)
+			}
+		}
+	}
+	return objects, hooks, errs
+}
+
+// flatten takes lists apart.
+func flatten(path string, v any) []Object {
+	m, _ := v.(map[string]any) // nil is unsound
+	o := Object{Path: path, Value: m}
+	items, ok := m["items"].([]any)
+	if !ok || o.Kind() != "List" {
+		return []Object{o}
+	}
+	var out []Object
+	for _, item := range items {
+		out = append(out, flatten(path, item)...)
+	}
+	return out
+}
+
+func (o Object) text(keys ...string) string {
+	var v any = o.Value
+	for _, k := range keys {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return ""
+		}
+		v = m[k]
+	}
+	s, _ := v.(string)
+	return s
+}
+
+// APIVersion of the object.
+func (o Object) APIVersion() string { return o.text("apiVersion") }
+
+// Group of the object's kind; empty for Kubernetes' first one.
+func (o Object) Group() string {
+	group, _, ok := strings.Cut(o.APIVersion(), "/")
+	if !ok {
+		return ""
+	}
+	return group
+}
+
+// Kind of the object.
+func (o Object) Kind() string { return o.text("kind") }
+
+// Name of the object.
+func (o Object) Name() string { return o.text("metadata", "name") }
+
+// Namespace of the object, if it names one.
+func (o Object) Namespace() string { return o.text("metadata", "namespace") }
+
+// String is how people name it: Deployment kube-system/cilium.
+func (o Object) String() string {
+	kind, name := o.Kind(), o.Name()
+	if ns := o.Namespace(); ns != "" {
+		name = ns + "/" + name
+	}
+	if kind == "" {
+		kind = "an object"
+	}
+	return strings.TrimSpace(kind + " " + name)
+}
+
+func (o Object) key() string {
+	return strings.Join([]string{o.Group(), o.Kind(), o.Namespace(), o.Name()}, "|")
+}
+
+var (
+	apiVersionPattern = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[0-9]+((alpha|beta)[0-9]+)?$`)
+	kindPattern       = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+	// Some kinds, such as roles, take more in their names than most: no more than a part of a path.
+	namePattern      = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9.:_]*[A-Za-z0-9])?$`)
+	namespacePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+)
+
+// unsound says why no API server would take the object.
+func (o Object) unsound() []string {
+	if o.Value == nil {
+		return []string{"is none: there must be an object with apiVersion and kind"}
+	}
+	var out []string
+	if !apiVersionPattern.MatchString(o.APIVersion()) {
+		out = append(out, fmt.Sprintf("has the apiVersion %.60q, which is none", fmt.Sprint(o.Value["apiVersion"])))
+	}
+	if !kindPattern.MatchString(o.Kind()) {
+		out = append(out, fmt.Sprintf("has the kind %.60q, which is none", fmt.Sprint(o.Value["kind"])))
+	}
+	meta, ok := o.Value["metadata"].(map[string]any)
+	if !ok {
+		return append(out, "has no metadata")
+	}
+	if name, _ := meta["name"].(string); len(name) > 253 || !namePattern.MatchString(name) {
+		out = append(out, fmt.Sprintf("has the name %.60q, which is none", fmt.Sprint(meta["name"])))
+	}
+	if ns, ok := meta["namespace"]; ok && ns != nil {
+		if s, _ := ns.(string); len(s) > 63 || !namespacePattern.MatchString(s) {
+			out = append(out, fmt.Sprintf("has the namespace %.60q, which is none", fmt.Sprint(ns)))
+		}
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		out = append(out, notStrings(field, meta[field])...)
+	}
+	return out
+}
+
+func notStrings(field string, v any) []string {
+	m, ok := v.(map[string]any)
+	if !ok {
+		if v != nil {
+			return []string{field + " that are no object"}
+		}
+		return nil
+	}
+	var out []string
+	for k, v := range m {
+		if _, ok := v.(string); !ok {
+			out = append(out, fmt.Sprintf("has %s with %.60q: %.60s, which must be a string; quote it", field, k, fmt.Sprint(v)))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (o Object) hook() (HelmHook, bool) {
+	events := o.text("metadata", "annotations", hookAnnotation)
+	if events == "" {
+		return HelmHook{}, false
+	}
+	h := HelmHook{Object: o}
+	for _, e := range strings.Split(events, ",") {
+		h.Events = append(h.Events, strings.TrimSpace(e))
+	}
+	return h, true
+}

@@ -1,0 +1,161 @@
+package render
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Renderer starts a child process for each Input. The zero value is ready, in programs that call
+// Main. It may be used by many goroutines.
+type Renderer struct {
+	Limits     Limits
+	Executable string // empty: the running program
+}
+
+// maxOverhead is what a job's output may have beyond its text: JSON makes six bytes of some.
+const maxOverhead = 6
+
+// Render renders all jobs in one child process. There is an output for each job, in their order; a
+// chart that cannot be rendered has its Err there. The error is about the child itself.
+func (r *Renderer) Render(ctx context.Context, in Input) ([]Output, error) {
+	out := make([]Output, len(in.Jobs))
+	var send Input = in
+	send.Jobs = nil
+	var index []int // of the jobs that are sent
+	for i, j := range in.Jobs {
+		out[i].Job = j.Name
+		if j.Chart, out[i].Err = expand(j.Chart); out[i].Err == nil {
+			send.Jobs, index = append(send.Jobs, j), append(index, i)
+		}
+	}
+	if len(send.Jobs) == 0 {
+		return out, nil
+	}
+	done, err := r.run(ctx, task{Input: send, Limits: r.Limits.orDefault()})
+	for i, o := range done {
+		out[index[i]] = o
+	}
+	if err == nil {
+		return out, nil
+	}
+	var stopped *Error
+	if !errors.As(err, &stopped) {
+		return nil, fmt.Errorf("rendering in a child process: %w", err)
+	}
+	// It was stopped at the first chart without an output; nobody has tried those after it.
+	for n, i := range index[len(done):] {
+		out[i].Err = stopped
+		if n > 0 {
+			out[i].Err = problem("it was not rendered, because rendering %s had to be stopped", in.Jobs[index[len(done)]].Name)
+		}
+	}
+	return out, nil
+}
+
+// run gives the outputs until the child ended, and why it ended early. That is an *Error if the
+// templates are to blame.
+func (r *Renderer) run(ctx context.Context, t task) ([]Output, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.Limits.Time)
+	defer cancel()
+	input, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	cmd, err := r.command(ctx)
+	if err != nil {
+		return nil, err
+	}
+	complaint := &head{most: 16 << 10}
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), complaint
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	done, readErr := read(stdout, len(t.Input.Jobs), t.Limits)
+	if readErr != nil {
+		cancel() // nobody reads on
+	}
+	err = cmd.Wait()
+	if readErr == nil && err == nil {
+		return done, nil
+	}
+	return done, why(ctx, cmd.ProcessState, t.Limits, complaint.String(), errors.Join(err, readErr))
+}
+
+// command is this program under another name: without an environment, in the root directory.
+func (r *Renderer) command(ctx context.Context) (*exec.Cmd, error) {
+	exe := r.Executable
+	if exe == "" {
+		var err error
+		if exe, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	cmd := exec.CommandContext(ctx, exe)
+	cmd.Args = []string{childName}
+	cmd.Env = []string{"TZ=UTC", "GOMAXPROCS=2", "GOTRACEBACK=none"}
+	cmd.Dir = filepath.VolumeName(exe) + string(filepath.Separator)
+	cmd.WaitDelay = time.Second
+	return cmd, nil
+}
+
+func read(r io.Reader, n int, l Limits) ([]Output, error) {
+	dec := json.NewDecoder(io.LimitReader(r, int64(n)*(maxOverhead*l.Output+1<<20)))
+	var out []Output
+	for len(out) < n {
+		var o Output
+		if err := dec.Decode(&o); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return out, err
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// why says in one sentence what stopped the child.
+func why(ctx context.Context, s *os.ProcessState, l Limits, complaint string, err error) error {
+	first, _, _ := strings.Cut(complaint, "\n")
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return problem("rendering took longer than %s and was stopped", l.Time)
+	case strings.Contains(complaint, "stack overflow") || strings.Contains(complaint, "stack exceeds"):
+		return problem("its templates call each other without end")
+	case strings.Contains(complaint, "out of memory") || strings.Contains(complaint, "cannot allocate memory") || strings.Contains(complaint, "cannot map pages"):
+		return problem("rendering needed more than %d MiB of memory and was stopped", l.Memory>>20)
+	case s != nil && s.UserTime()+s.SystemTime() >= l.CPU-100*time.Millisecond:
+		return problem("rendering took more than %s of CPU time and was stopped", l.CPU)
+	case context.Cause(ctx) != nil && !errors.Is(context.Cause(ctx), context.Canceled):
+		return context.Cause(ctx)
+	case first != "":
+		return fmt.Errorf("%w: %s", err, first)
+	}
+	return err
+}
+
+// head keeps the beginning of what the child complains of, and lets it write on.
+type head struct {
+	bytes.Buffer
+	most int
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	if room := h.most - h.Len(); room > 0 {
+		h.Buffer.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}

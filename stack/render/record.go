@@ -1,0 +1,87 @@
+package render
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Record is what charts of one cluster get where Helm would ask chance or the clock. Whoever keeps
+// it gets the same passwords, keys and certificates at every rendering. It is a secret.
+type Record struct {
+	Seed []byte    `json:"seed"`
+	Time time.Time `json:"time"`
+}
+
+const seedSize = 32
+
+// NewRecord makes the record of a cluster, at its first rendering. random is crypto/rand.Reader.
+func NewRecord(random io.Reader, now time.Time) (Record, error) {
+	r := Record{Seed: make([]byte, seedSize), Time: now.UTC().Truncate(time.Second)}
+	if _, err := io.ReadFull(random, r.Seed); err != nil {
+		return Record{}, fmt.Errorf("making a record for rendering: %w", err)
+	}
+	return r, nil
+}
+
+// FixedRecord is the same for everybody: for looking at what a stack renders to, never for clusters.
+func FixedRecord() Record {
+	return Record{Seed: make([]byte, seedSize), Time: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
+}
+
+func (r Record) check() error {
+	if len(r.Seed) != seedSize || r.Time.IsZero() {
+		return fmt.Errorf("the record has %d bytes of seed instead of %d, or no time", len(r.Seed), seedSize)
+	}
+	return nil
+}
+
+// chance gives every call of a function that asks chance its own stream. What a call gets depends
+// on the template file it comes from, the function and its arguments, and on how many such calls
+// came before: so a new template in a chart does not change the passwords of the others.
+type chance struct {
+	record Record
+	job    string
+	file   string
+	calls  map[string]uint64
+}
+
+func newChance(r Record, job string) *chance {
+	return &chance{record: r, job: job, calls: map[string]uint64{}}
+}
+
+// enter says which file is rendered from here on.
+func (c *chance) enter(file string) string {
+	c.file = file
+	return ""
+}
+
+// stream is endless.
+func (c *chance) stream(function string, args ...any) io.Reader {
+	mac := hmac.New(sha256.New, c.record.Seed)
+	label := fmt.Sprintf("%q %q %q %#v", c.job, c.file, function, args)
+	_, _ = io.WriteString(mac, label) // a hash takes everything
+	_ = binary.Write(mac, binary.BigEndian, c.calls[label])
+	c.calls[label]++
+	block, err := aes.NewCipher(mac.Sum(nil))
+	if err != nil {
+		return broken{err} // a key of 32 bytes is always one
+	}
+	return cipher.StreamReader{S: cipher.NewCTR(block, make([]byte, aes.BlockSize)), R: zeros{}}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+type broken struct{ err error }
+
+func (b broken) Read([]byte) (int, error) { return 0, b.err }

@@ -1,0 +1,71 @@
+// Package render turns charts into objects, as Helm does, but hermetically: a template sees its
+// chart, the values, what the cluster can do, and nothing else. There is no environment, no file
+// beside the chart, no network, no clock and no cluster to look into; where Helm would ask chance or
+// the clock, a record answers, so the same input gives the same objects.
+//
+// No template engine can be stopped from inside. So charts are rendered in a child process of the
+// running program, with limits on memory, time and output. Programs that use this package call Main
+// before anything else:
+//
+//	func main() {
+//		if code, child := render.Main(); child {
+//			os.Exit(code)
+//		}
+//		…
+package render
+
+import (
+	"github.com/polder-kaas/polder/stack/archive"
+)
+
+// Job is one chart to be rendered.
+type Job struct {
+	Name      string       // of the job, in messages and in the record: cluster-class, or an add-on's name
+	Chart     archive.Tree // with its dependencies
+	Release   string       // .Release.Name
+	Namespace string       // .Release.Namespace
+	Template  *Values      // values that are a template themselves; they win over the chart's own
+	Values    map[string]any
+}
+
+// Values is a template of values, such as overwrite.yaml, and what it sees.
+type Values struct {
+	File string // its name, for messages
+	Text []byte
+	Data map[string]any
+}
+
+// Capabilities are of the cluster the objects are for. Charts ask for them.
+type Capabilities struct {
+	KubeVersion string   // for example v1.36.3
+	APIVersions []string // groups with versions, and those with kinds; empty means those of Kubernetes itself
+}
+
+// Input is everything that decides what is rendered.
+type Input struct {
+	Jobs         []Job
+	Capabilities Capabilities
+	Record       Record
+}
+
+// Output is what became of one job.
+type Output struct {
+	Job   string
+	Files []File `json:",omitempty"` // definitions of kinds first, then by path
+	Err   *Error `json:",omitempty"`
+	// Missing says that the template of values wrote <no value> for something it did not find.
+	Missing bool `json:",omitempty"`
+}
+
+// File is one rendered template.
+type File struct {
+	Path string // within the chart: templates/x.yaml, charts/y/templates/z.yaml
+	Text string
+}
+
+// Error says why a chart cannot be rendered, and where.
+type Error struct {
+	Path   string `json:",omitempty"` // within the chart; empty if it is about the whole
+	Line   int    `json:",omitempty"` // 0 if it is not known
+	Reason string
+}

@@ -1,0 +1,342 @@
+package render
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/polder-kaas/polder/stack/archive"
+)
+
+func TestMain(m *testing.M) {
+	if code, child := Main(); child {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// chartOf is a chart with the templates given by their names.
+func chartOf(files map[string]string) archive.Tree {
+	t := archive.Tree{chartFile: []byte("apiVersion: v2\nname: test\nversion: 1.0.0\n")}
+	for name, text := range files {
+		t[name] = []byte(text)
+	}
+	return t
+}
+
+func inputOf(jobs ...Job) Input {
+	return Input{Jobs: jobs, Capabilities: Capabilities{KubeVersion: "v1.36.3"}, Record: FixedRecord()}
+}
+
+func job(files map[string]string) Job {
+	return Job{Name: "test", Chart: chartOf(files), Release: "cluster-addon", Namespace: "kube-system"}
+}
+
+// renderText renders one template and gives its text.
+func renderText(t *testing.T, template string) (string, *Error) {
+	t.Helper()
+	o := renderOutput(t, inputOf(job(map[string]string{"templates/x.yaml": template})))
+	if o.Err != nil {
+		return "", o.Err
+	}
+	if len(o.Files) != 1 {
+		return "", nil
+	}
+	return o.Files[0].Text, nil
+}
+
+func renderOutput(t *testing.T, in Input) Output {
+	t.Helper()
+	out, err := new(Renderer).Render(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out[0]
+}
+
+func TestRender(t *testing.T) {
+	dependency := func(files map[string]string) string {
+		var b bytes.Buffer
+		sub := archive.Tree{"sub/Chart.yaml": []byte("apiVersion: v2\nname: sub\nversion: 2.0.0\n")}
+		for name, text := range files {
+			sub["sub/"+name] = []byte(text)
+		}
+		if err := archive.Write(&b, sub); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	withSub := "apiVersion: v2\nname: test\nversion: 1.0.0\ndependencies: [{name: sub, version: 2.0.0, repository: 'https://charts.example.org'}]\n"
+	for name, tc := range map[string]struct {
+		files  map[string]string
+		values map[string]any
+		tmpl   *Values
+		want   string // all files, or the error
+	}{
+		"values of the chart": {
+			files: map[string]string{"values.yaml": "a: 1\n", "templates/x.yaml": "a: {{ .Values.a }}"},
+			want:  "templates/x.yaml a: 1",
+		},
+		"a template of values wins over the chart's own": {
+			files: map[string]string{"values.yaml": "a: 1\nb: 2\n", "templates/x.yaml": "{{ .Values.a }} {{ .Values.b }}"},
+			tmpl:  &Values{File: "overwrite.yaml", Text: []byte("values: |\n  a: {{ .Cluster.metadata.name }}\n"), Data: map[string]any{"Cluster": map[string]any{"metadata": map[string]any{"name": "demo"}}}},
+			want:  "templates/x.yaml demo 2",
+		},
+		"a template of values without the key values": {
+			files: map[string]string{"templates/x.yaml": "{{ .Values.a }}"},
+			tmpl:  &Values{File: "overwrite.yaml", Text: []byte(`a: {{ "x" | upper }}`)},
+			want:  "templates/x.yaml X",
+		},
+		"given values win over all": {
+			files:  map[string]string{"values.yaml": "a: 1\n", "templates/x.yaml": "{{ .Values.a }}"},
+			tmpl:   &Values{File: "overwrite.yaml", Text: []byte("a: 2")},
+			values: map[string]any{"a": 3},
+			want:   "templates/x.yaml 3",
+		},
+		"release, capabilities and files": {
+			files: map[string]string{"note.txt": "n", "templates/x.yaml": `{{ .Release.Name }} {{ .Release.Namespace }} {{ .Capabilities.KubeVersion.Version }} {{ .Files.Get "note.txt" }} {{ .Files.Get "../../etc/passwd" }}{{ .Template.Name }}`},
+			want:  "templates/x.yaml cluster-addon kube-system v1.36.3 n test/templates/x.yaml",
+		},
+		"definitions come first, notes not at all": {
+			files: map[string]string{"crds/a.yaml": "crd", "templates/NOTES.txt": "read me", "templates/a.yaml": "a", "templates/_x.tpl": "{{ define \"x\" }}{{ end }}"},
+			want:  "crds/a.yaml crd\ntemplates/a.yaml a",
+		},
+		"a dependency that is an archive": {
+			files: map[string]string{"Chart.yaml": withSub, "charts/sub-2.0.0.tgz": dependency(map[string]string{"templates/s.yaml": "{{ .Values.x }}"}), "values.yaml": "sub: {x: 5}\n"},
+			want:  "charts/sub/templates/s.yaml 5",
+		},
+		"a dependency that is missing": {
+			files: map[string]string{"Chart.yaml": withSub},
+			want:  `Chart.yaml: the chart needs the chart sub 2.0.0 of "https://charts.example.org", which is not in its charts directory; polder stack lock and build put it there`,
+		},
+		"a chart for another Kubernetes": {
+			files: map[string]string{"Chart.yaml": "apiVersion: v2\nname: test\nversion: 1.0.0\nkubeVersion: '>= 1.40'\n"},
+			want:  "Chart.yaml: the chart is for Kubernetes >= 1.40, and this is v1.36.3",
+		},
+		"an error has its place": {
+			files: map[string]string{"templates/x.yaml": "a\nb: {{ fail \"no luck\" }}\n"},
+			want:  "templates/x.yaml:2: no luck",
+		},
+		"a template that does not parse": {
+			files: map[string]string{"templates/x.yaml": "a\n\nb: {{ nope }}\n"},
+			want:  `templates/x.yaml:3: function "nope" not defined`,
+		},
+		"a required value that is missing": {
+			files: map[string]string{"templates/x.yaml": `{{ required "say a" .Values.a }}`},
+			want:  "templates/x.yaml:1: say a",
+		},
+		"values against the schema": {
+			files:  map[string]string{"values.schema.json": `{"type":"object","properties":{"a":{"type":"integer"}}}`, "templates/x.yaml": "x"},
+			values: map[string]any{"a": "text"},
+			want:   "values.schema.json: the values do not fit: a: got string, want integer",
+		},
+		"a schema that refers to a file": {
+			files: map[string]string{"values.schema.json": `{"$ref":"file:///etc/hostname"}`, "templates/x.yaml": "x"},
+			want:  `values.schema.json: failing loading "file:///etc/hostname": the schema refers to "file:///etc/hostname"; only what is in the schema itself is read`,
+		},
+		"a schema that refers to itself": {
+			files: map[string]string{"values.schema.json": `{"$ref":"#"}`, "templates/x.yaml": "x"},
+			want:  `values.schema.json: the values do not fit: both /$ref and resolve to "schema:///values.schema.json#" causing reference cycle`,
+		},
+		"a template of values that is wrong": {
+			files: map[string]string{"templates/x.yaml": "x"},
+			tmpl:  &Values{File: "overwrite.yaml", Text: []byte("a:\n  b: {{ .Cluster.x.y.z }}\n"), Data: map[string]any{"Cluster": "text"}},
+			want:  `overwrite.yaml:2: executing "overwrite.yaml" at <.Cluster.x.y.z>: can't evaluate field x in type interface {}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := job(tc.files)
+			j.Template, j.Values = tc.tmpl, tc.values
+			o := renderOutput(t, inputOf(j))
+			var lines []string
+			for _, f := range o.Files {
+				lines = append(lines, f.Path+" "+f.Text)
+			}
+			got := strings.Join(lines, "\n")
+			if o.Err != nil {
+				got = o.Err.Error()
+			}
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// The child must not learn anything about the computer, whatever a template tries.
+func TestHermetic(t *testing.T) {
+	t.Setenv("POLDER_CANARY", "canary-value")
+	for name, tc := range map[string]struct{ template, want, err string }{
+		"env":                {template: `{{ env "POLDER_CANARY" }}`, err: `function "env" not defined`},
+		"expandenv":          {template: `{{ expandenv "$POLDER_CANARY" }}`, err: `function "expandenv" not defined`},
+		"env by tpl":         {template: `{{ tpl "{{ env \"POLDER_CANARY\" }}" . }}`, err: `function "env" not defined`},
+		"host name":          {template: `[{{ getHostByName "localhost" }}]`, want: "[]"},
+		"lookup":             {template: `{{ lookup "v1" "Secret" "" "" }}`, want: "map[]"},
+		"clock":              {template: `{{ now | unixEpoch }} {{ now | date "2006-01-02" }} {{ ago now }} {{ htmlDate now }} {{ date "2006" "x" }}`, want: "1704067200 2024-01-01 0s 2024-01-01 2024"},
+		"time zone":          {template: `{{ dateInZone "15" now "Europe/Berlin" }}`, err: `the time zone "Europe/Berlin" is not known here`},
+		"files outside":      {template: `[{{ .Files.Get "/etc/hostname" }}{{ .Files.Get "../x" }}]`, want: "[]"},
+		"duration from then": {template: `{{ durationRound (now | dateModify "-50h") }}`, want: "2d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := renderText(t, tc.template)
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Fatalf("got %q, %v, want error %q", got, err, tc.err)
+				}
+				return
+			}
+			if err != nil || got != tc.want {
+				t.Errorf("got %q, %v, want %q", got, err, tc.want)
+			}
+		})
+	}
+	o := renderOutput(t, inputOf(Job{Name: "x", Chart: chartOf(map[string]string{"templates/x.yaml": "x"}), Template: &Values{File: "overwrite.yaml", Text: []byte(`a: {{ env "POLDER_CANARY" }}`)}}))
+	if o.Err == nil || !strings.Contains(o.Err.Reason, "not defined") {
+		t.Errorf("values: got %v", o.Err)
+	}
+}
+
+// Templates that would never end, or fill the memory, are stopped from outside; charts before them
+// have their output, and the others are said not to have been tried.
+func TestStopped(t *testing.T) {
+	for name, tc := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"endless range":      {files: map[string]string{"templates/x.yaml": `{{ range $i := until 1000000 }}{{ range $j := until 1000000 }}{{ end }}{{ end }}`}, want: "stopped"},
+		"huge number":        {files: map[string]string{"templates/x.yaml": `{{ range 1000000000000 }}{{ end }}`}, want: "rendering took more than"},
+		"huge widths":        {files: map[string]string{"templates/x.yaml": `{{ range 1000000 }}{{ printf "%999999d" 1 }}{{ end }}`}, want: "memory"},
+		"huge repeat":        {files: map[string]string{"templates/x.yaml": `{{ repeat 2000000000 "x" }}`}, want: "memory"},
+		"growing output":     {files: map[string]string{"templates/x.yaml": `{{ range 100000000 }}xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx{{ end }}`}, want: "memory"},
+		"endless recursion":  {files: map[string]string{"templates/x.yaml": `{{ define "a" }}{{ template "a" . }}{{ end }}{{ template "a" . }}`}, want: "exceeded maximum template depth"},
+		"recursion by tpl":   {files: map[string]string{"values.yaml": "t: '{{ tpl .Values.t . }}'", "templates/x.yaml": `{{ tpl .Values.t . }}`}, want: ""},
+		"too large a result": {files: map[string]string{"templates/x.yaml": `{{ repeat 20000000 "x" }}`}, want: "it renders to 19 MiB; at most 10 are taken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &Renderer{Limits: Limits{CPU: 2 * time.Second}}
+			good := Job{Name: "good", Chart: chartOf(map[string]string{"templates/x.yaml": "x"})}
+			bad := Job{Name: "bad", Chart: chartOf(tc.files)}
+			out, err := r.Render(t.Context(), inputOf(good, bad, good))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out[0].Err != nil || len(out[0].Files) != 1 {
+				t.Errorf("the chart before: %+v", out[0])
+			}
+			if out[1].Err == nil || !strings.Contains(out[1].Err.Reason, tc.want) {
+				t.Errorf("got %v, want %q", out[1].Err, tc.want)
+			}
+			t.Log(out[1].Err, "/", out[2].Err)
+		})
+	}
+}
+
+const certificates = `
+{{- $ca := genCA "ca" 365 -}}
+{{- $cert := genSignedCert "server" (list "127.0.0.1") (list "server.example.org") 30 $ca -}}
+{{ $ca.Cert }}{{ $cert.Cert }}{{ $cert.Key }}`
+
+func TestRecord(t *testing.T) {
+	template := `{{ randAlphaNum 12 }} {{ randAlphaNum 12 }} {{ uuidv4 }} {{ randInt 5 10 }} {{ shuffle "abcdef" }} {{ randBytes 8 }} {{ htpasswd "u" "p" }} {{ genPrivateKey "ecdsa" }} {{ genPrivateKey "ed25519" }} {{ encryptAES "k" "text" }}`
+	render := func(r Record, files map[string]string) map[string]string {
+		in := inputOf(job(files))
+		in.Record = r
+		o := renderOutput(t, in)
+		if o.Err != nil {
+			t.Fatal(o.Err)
+		}
+		out := map[string]string{}
+		for _, f := range o.Files {
+			out[f.Path] = f.Text
+		}
+		return out
+	}
+	files := map[string]string{"templates/x.yaml": template}
+	first := render(FixedRecord(), files)
+	if d := cmp.Diff(first, render(FixedRecord(), files)); d != "" {
+		t.Error("rendered twice, it differs:", d)
+	}
+	fields := strings.Fields(first["templates/x.yaml"])
+	if fields[0] == fields[1] {
+		t.Error("two calls give the same password")
+	}
+	files["templates/a.yaml"] = `{{ randAlphaNum 12 }}`
+	more := render(FixedRecord(), files)
+	if more["templates/x.yaml"] != first["templates/x.yaml"] {
+		t.Error("a new template changes what others get")
+	}
+	if more["templates/a.yaml"] == fields[0] {
+		t.Error("two templates get the same password")
+	}
+	other, err := NewRecord(bytes.NewReader(bytes.Repeat([]byte{7}, 32)), time.Unix(1700000000, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if render(other, files)["templates/x.yaml"] == first["templates/x.yaml"] {
+		t.Error("another record gives the same")
+	}
+}
+
+func TestCertificates(t *testing.T) {
+	text, rerr := renderText(t, certificates)
+	if rerr != nil {
+		t.Fatal(rerr)
+	}
+	again, _ := renderText(t, certificates)
+	if text != again {
+		t.Error("rendered twice, the certificates differ")
+	}
+	var blocks []*pem.Block
+	for rest := []byte(text); ; {
+		var b *pem.Block
+		if b, rest = pem.Decode(rest); b == nil {
+			break
+		}
+		blocks = append(blocks, b)
+	}
+	if len(blocks) != 3 {
+		t.Fatalf("there are %d blocks", len(blocks))
+	}
+	if _, err := tls.X509KeyPair(pem.EncodeToMemory(blocks[1]), pem.EncodeToMemory(blocks[2])); err != nil {
+		t.Error(err)
+	}
+	ca, _ := x509.ParseCertificate(blocks[0].Bytes)
+	cert, err := x509.ParseCertificate(blocks[1].Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(ca)
+	for _, host := range []string{"server.example.org", "127.0.0.1"} {
+		if _, err := cert.Verify(x509.VerifyOptions{Roots: pool, DNSName: host, CurrentTime: FixedRecord().Time.Add(time.Hour)}); err != nil {
+			t.Error(host, err)
+		}
+	}
+}
+
+func TestManyCharts(t *testing.T) {
+	var jobs []Job
+	for i := range 5 {
+		jobs = append(jobs, Job{Name: fmt.Sprint(i), Chart: chartOf(map[string]string{"templates/x.yaml": fmt.Sprint(i)})})
+	}
+	jobs[1].Chart = archive.Tree{"charts/x.tgz": []byte("no archive")}
+	jobs[3].Chart = archive.Tree{}
+	out, err := new(Renderer).Render(t.Context(), inputOf(jobs...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range out {
+		if bad := i == 1 || i == 3; o.Job != fmt.Sprint(i) || bad != (o.Err != nil) || !bad && o.Files[0].Text != fmt.Sprint(i) {
+			t.Errorf("%d: %+v", i, o)
+		}
+	}
+}

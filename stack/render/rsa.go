@@ -1,0 +1,54 @@
+package render
+
+import (
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+)
+
+// rsaKey makes a key from a stream: the same stream gives the same key, which Go's own generator
+// does not promise. Both primes have their two highest bits set, so that the product is as long as
+// it should be.
+func rsaKey(stream io.Reader, bits int) (*rsa.PrivateKey, error) {
+	e, one := big.NewInt(65537), big.NewInt(1)
+	for range 100 {
+		p, err := prime(stream, bits/2)
+		if err != nil {
+			return nil, err
+		}
+		q, err := prime(stream, bits/2)
+		if err != nil {
+			return nil, err
+		}
+		phi := new(big.Int).Mul(new(big.Int).Sub(p, one), new(big.Int).Sub(q, one))
+		d := new(big.Int).ModInverse(e, phi)
+		if p.Cmp(q) == 0 || d == nil {
+			continue
+		}
+		key := &rsa.PrivateKey{PublicKey: rsa.PublicKey{N: new(big.Int).Mul(p, q), E: int(e.Int64())}, D: d, Primes: []*big.Int{p, q}}
+		key.Precompute()
+		if err := key.Validate(); err != nil {
+			return nil, fmt.Errorf("making an RSA key: %w", err)
+		}
+		return key, nil
+	}
+	return nil, errors.New("making an RSA key: no primes were found")
+}
+
+func prime(stream io.Reader, bits int) (*big.Int, error) {
+	b := make([]byte, bits/8)
+	p := new(big.Int)
+	for range 100_000 {
+		if _, err := io.ReadFull(stream, b); err != nil {
+			return nil, err
+		}
+		b[0] |= 0xc0
+		b[len(b)-1] |= 1
+		if p.SetBytes(b).ProbablyPrime(20) {
+			return p, nil
+		}
+	}
+	return nil, errors.New("no prime was found")
+}

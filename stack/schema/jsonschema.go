@@ -1,0 +1,57 @@
+package schema
+
+// JSONSchema is the schema of a variable as JSON Schema of today has it: Kubernetes writes limits
+// that are excluded the way an older draft did, and has fields of its own.
+func JSONSchema(s map[string]any) map[string]any {
+	out := map[string]any{}
+	for k, v := range s {
+		switch k {
+		case "exclusiveMaximum", "exclusiveMinimum", "x-metadata", "x-kubernetes-validations", "x-kubernetes-preserve-unknown-fields":
+		case "x-kubernetes-int-or-string":
+			if v == true {
+				out["type"] = []any{"integer", "string"}
+			}
+		case "example":
+			out["examples"] = []any{v}
+		case "properties":
+			out[k] = each(v)
+		case "items", "additionalProperties", "not":
+			out[k] = one(v)
+		case "oneOf", "anyOf", "allOf":
+			list, _ := v.([]any)
+			var subs []any
+			for _, e := range list {
+				subs = append(subs, one(e))
+			}
+			out[k] = subs
+		default:
+			out[k] = v
+		}
+	}
+	for limit, excluded := range map[string]string{"maximum": "exclusiveMaximum", "minimum": "exclusiveMinimum"} {
+		if v, ok := out[limit]; ok && s[excluded] == true {
+			delete(out, limit)
+			out[excluded] = v
+		}
+	}
+	return out
+}
+
+func one(v any) any {
+	if m, ok := v.(map[string]any); ok {
+		return JSONSchema(m)
+	}
+	return v
+}
+
+func each(v any) any {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	out := map[string]any{}
+	for k, sub := range m {
+		out[k] = one(sub)
+	}
+	return out
+}

@@ -1,0 +1,199 @@
+// Package schema checks the schemas of class variables and turns them into JSON Schema.
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/polder-kaas/polder/stack/render"
+)
+
+var types = []string{"array", "boolean", "integer", "number", "object", "string"}
+
+// known are the fields of a variable's schema in Cluster API.
+var known = []string{
+	"additionalProperties", "allOf", "anyOf", "default", "description", "enum", "example", "exclusiveMaximum", "exclusiveMinimum", "format", "items",
+	"maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "not", "oneOf", "pattern", "properties",
+	"required", "type", "uniqueItems", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations", "x-metadata",
+}
+
+const maxDepth = 30
+
+// Check says what Cluster API would refuse in the schema of a variable, or take and not mean.
+func Check(s map[string]any) []string {
+	if len(s) == 0 {
+		return []string{"openAPIV3Schema is missing"}
+	}
+	c := &checker{}
+	c.schema("", s, 0)
+	if len(c.problems) > 0 {
+		return c.problems
+	}
+	return checkDefaults("", s)
+}
+
+type checker struct{ problems []string }
+
+func (c *checker) add(at, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if at != "" {
+		text = at + ": " + text
+	}
+	c.problems = append(c.problems, text)
+}
+
+func (c *checker) schema(at string, s map[string]any, depth int) {
+	if depth > maxDepth {
+		c.add(at, "the schema is more than %d levels deep", maxDepth)
+		return
+	}
+	for _, k := range slices.Sorted(maps.Keys(s)) {
+		if !slices.Contains(known, k) {
+			c.add(at, "the field %s is not known in schemas of variables", k)
+		}
+	}
+	typ, _ := s["type"].(string)
+	free := s["x-kubernetes-int-or-string"] == true || s["x-kubernetes-preserve-unknown-fields"] == true
+	if !slices.Contains(types, typ) && (typ != "" || !free) {
+		c.add(at, "the type %q is none of %s", fmt.Sprint(s["type"]), strings.Join(types, ", "))
+	}
+	c.object(at, typ, s, depth)
+	c.array(at, typ, s, depth)
+	if p, ok := s["pattern"].(string); ok {
+		if _, err := regexp.Compile(p); err != nil {
+			c.add(at, "the pattern %q is no regular expression: %v", p, err)
+		}
+	}
+	if e, ok := s["enum"]; ok {
+		if list, ok := e.([]any); !ok || len(list) == 0 {
+			c.add(at, "enum must be a list of values")
+		}
+	}
+	c.rules(at, s)
+}
+
+func (c *checker) object(at, typ string, s map[string]any, depth int) {
+	props, hasProps := s["properties"].(map[string]any)
+	if hasProps && typ != "object" {
+		c.add(at, "only an object has properties, and this is %q", typ)
+	}
+	if more, ok := s["additionalProperties"].(map[string]any); ok {
+		c.schema(join(at, "*"), more, depth+1)
+		if hasProps {
+			c.add(at, "a schema has either properties or additionalProperties")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(props)) {
+		if sub, ok := props[name].(map[string]any); ok {
+			c.schema(join(at, name), sub, depth+1)
+		} else {
+			c.add(join(at, name), "there must be a schema")
+		}
+	}
+	required, _ := s["required"].([]any)
+	if len(required) > 0 && typ != "object" {
+		c.add(at, "required means nothing in %q; in a list it belongs below items", typ)
+		return
+	}
+	for _, r := range required {
+		if _, ok := props[fmt.Sprint(r)]; !ok {
+			c.add(at, "%v is required and not among the properties", r)
+		}
+	}
+}
+
+func (c *checker) array(at, typ string, s map[string]any, depth int) {
+	items, ok := s["items"].(map[string]any)
+	switch {
+	case typ == "array" && !ok:
+		c.add(at, "an array must have items")
+	case ok && typ != "array":
+		c.add(at, "only an array has items, and this is %q", typ)
+	case ok:
+		c.schema(at+"[]", items, depth+1)
+	}
+}
+
+// rules must be CEL; which functions they may use, only Kubernetes knows.
+func (c *checker) rules(at string, s map[string]any) {
+	list, _ := s["x-kubernetes-validations"].([]any)
+	for _, r := range list {
+		m, _ := r.(map[string]any)
+		rule, _ := m["rule"].(string)
+		env, err := cel.NewEnv()
+		if err != nil {
+			c.add(at, "%v", err)
+			return
+		}
+		if _, issues := env.Parse(rule); issues.Err() != nil {
+			first, _, _ := strings.Cut(strings.TrimPrefix(issues.Err().Error(), "ERROR: <input>:"), "\n")
+			c.add(at, "the rule %.80q does not parse: %s", rule, first)
+		}
+	}
+}
+
+func join(at, name string) string {
+	if at == "" {
+		return name
+	}
+	return at + "." + name
+}
+
+// checkDefaults holds every default against the schema it is in.
+func checkDefaults(at string, s map[string]any) []string {
+	var out []string
+	if d, ok := s["default"]; ok {
+		if err := Validate(s, d); err != nil {
+			text := fmt.Sprintf("the default does not fit: %v", err)
+			if at != "" {
+				text = at + ": " + text
+			}
+			out = append(out, text)
+		}
+	}
+	props, _ := s["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(props)) {
+		if sub, ok := props[name].(map[string]any); ok {
+			out = append(out, checkDefaults(join(at, name), sub)...)
+		}
+	}
+	if items, ok := s["items"].(map[string]any); ok {
+		out = append(out, checkDefaults(at+"[]", items)...)
+	}
+	return out
+}
+
+// Validate holds a value against a schema of a variable.
+func Validate(s map[string]any, value any) error {
+	b, err := json.Marshal(JSONSchema(s))
+	if err != nil {
+		return err
+	}
+	compiled, err := render.CompileSchema(b)
+	if err != nil {
+		return err
+	}
+	plain, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(string(plain)))
+	if err != nil {
+		return err
+	}
+	var invalid *jsonschema.ValidationError
+	if err := compiled.Validate(v); errors.As(err, &invalid) {
+		return errors.New(strings.Join(render.Explain(invalid), "; "))
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
