@@ -10,9 +10,13 @@ import (
 
 	"github.com/polder-kaas/polder/internal/cli"
 	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/stack/render"
 )
 
 func main() {
+	if code, child := render.Main(); child {
+		os.Exit(code)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	err := cli.Command().ExecuteContext(ctx)

@@ -15,7 +15,7 @@ type versions struct {
 	Plane  *buildinfo.Info `json:"plane,omitempty"`
 }
 
-func version(g *globals) *cobra.Command {
+func versionCommand(g *globals) *cobra.Command {
 	var out format
 	c := &cobra.Command{
 		Use:   "version",

@@ -34,3 +34,13 @@ func NoArgs(c *cobra.Command, args []string) error {
 	}
 	return exit.Errorf(exit.Usage, "%s has no command %q%s; see: %s --help", c.Name(), args[0], hint, c.Name())
 }
+
+// Args takes between low and high arguments; names says what they are, for the message.
+func Args(low, high int, names string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) >= low && len(args) <= high {
+			return nil
+		}
+		return exit.Errorf(exit.Usage, "%s takes %s, but got %d arguments; see: %s --help", c.CommandPath(), names, len(args), c.CommandPath())
+	}
+}

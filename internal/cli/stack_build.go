@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/polder-kaas/polder/internal/cmdline"
+	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/stack"
+	"github.com/polder-kaas/polder/stack/finding"
+	"github.com/polder-kaas/polder/stack/registry"
+	"github.com/polder-kaas/polder/stack/render"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+// building are the flags of build.
+type building struct {
+	remote
+	mode, output, last, kubernetes string
+	stack, addon, image            string
+}
+
+func stackBuild() *cobra.Command {
+	var b building
+	c := &cobra.Command{
+		Use:   "build [DIR]",
+		Short: "Make a release of a stack",
+		Long: `build makes releases of the source of a stack, one for each minor of Kubernetes it serves, and writes each to
+a directory of its name. The same source gives the same bytes on every computer.
+
+Modes:
+  stable   the next version after the last release: v1, v2, …; if nothing has changed, nothing is built
+  hash     a version made of the content, for example v0-sha.abc1234
+  WORD     a pre-release of the next stable version, for example v4-beta.1 in mode beta
+With --version the version is yours (mode custom).
+
+The last release is looked for where --last says: oci://host/repository, or a directory; without it, in the
+output directory. A change of the class alone, of one stage or of a locked chart counts too.
+
+Charts that charts need are taken from stack.lock (see polder stack lock) and become part of the release.`,
+		Args: cmdline.Args(0, 1, "a directory"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return b.run(c.Context(), c.InOrStdin(), c.OutOrStdout(), dirArg(args))
+		},
+	}
+	b.addTo(c)
+	f := c.Flags()
+	f.StringVarP(&b.mode, "mode", "m", stack.ModeStable, "`mode`: stable, hash, or the word of a pre-release")
+	f.StringVar(&b.output, "output", ".release", "`directory` for releases")
+	f.StringVar(&b.last, "last", "", "`where` earlier releases are (default: the output directory)")
+	f.StringVar(&b.kubernetes, "kubernetes", "", "build only for this `minor` of Kubernetes")
+	f.StringVar(&b.stack, "version", "", "`version` of the release, instead of a mode")
+	f.StringVar(&b.addon, "addon-version", "", "`version` of the add-ons, with --version (default: the same)")
+	f.StringVar(&b.image, "node-image-version", "", "`version` of the node images, with --version (default: the same)")
+	return c
+}
+
+func (b *building) run(ctx context.Context, stdin io.Reader, out io.Writer, dir string) error {
+	s, err := readSource(dir, b.kubernetes)
+	if err != nil {
+		return err
+	}
+	f, err := b.fetcher(stdin)
+	if err != nil {
+		return err
+	}
+	deps, err := f.Vendor(ctx, s)
+	if err != nil {
+		return inDir(dir, err)
+	}
+	versions := s.Versions
+	if b.kubernetes != "" {
+		versions = []version.Kubernetes{s.Kubernetes}
+	}
+	for _, k := range versions {
+		one, err := s.For(k)
+		if err != nil {
+			return err
+		}
+		if err := b.one(ctx, stdin, out, dir, one, deps); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *building) one(ctx context.Context, stdin io.Reader, out io.Writer, dir string, s *stack.Source, deps stack.Vendored) error {
+	v, err := b.versions(ctx, stdin, s)
+	if errors.Is(err, stack.ErrUnchanged) {
+		_, err := fmt.Fprintf(out, "%s: %v\n", s.Line, err)
+		return err
+	}
+	if err != nil {
+		return inDir(dir, err)
+	}
+	r, err := s.Build(v, deps)
+	if err != nil {
+		return inDir(dir, err)
+	}
+	if err := sound(ctx, r); err != nil {
+		return inDir(dir, err)
+	}
+	store, _, err := registry.Open(ctx, asDir(b.output), registry.Options{})
+	if err != nil {
+		return err
+	}
+	p, err := store.Publish(ctx, r)
+	if errors.Is(err, registry.ErrExists) {
+		return fmt.Errorf("%s has another content; remove it, or choose another --output", filepath.Join(b.output, r.Name.Tag()))
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s\n", p.Reference)
+	return err
+}
+
+// asDir keeps a plain name from being taken for the host of a registry.
+func asDir(dir string) string {
+	if filepath.IsAbs(dir) {
+		return dir
+	}
+	return "./" + filepath.ToSlash(filepath.Clean(dir))
+}
+
+// sound renders a release, so that what cannot be used is not released.
+func sound(ctx context.Context, r *stack.Release) error {
+	rd := new(render.Renderer)
+	class, found, err := r.RenderClass(ctx, rd, "default")
+	if err != nil {
+		return err
+	}
+	if class != nil {
+		data, err := r.Sample(class)
+		if err != nil {
+			return err
+		}
+		_, more, err := r.RenderAddons(ctx, rd, stack.AddonInput{Cluster: data, Record: render.FixedRecord()})
+		if err != nil {
+			return err
+		}
+		found = append(found, more...)
+	}
+	if errs := found.Errors(); len(errs) > 0 {
+		return fmt.Errorf("it does not render, so nothing was written; polder stack lint says everything\n%w", finding.List(errs.Sorted()))
+	}
+	return nil
+}
+
+func (b *building) versions(ctx context.Context, stdin io.Reader, s *stack.Source) (stack.Versions, error) {
+	if b.stack != "" {
+		return b.custom(s)
+	}
+	if b.addon != "" || b.image != "" {
+		return stack.Versions{}, exit.Errorf(exit.Usage, "--addon-version and --node-image-version need --version")
+	}
+	if b.mode == stack.ModeHash {
+		return s.Plan(b.mode, stack.History{})
+	}
+	h, err := b.history(ctx, stdin, s)
+	if err != nil {
+		return stack.Versions{}, err
+	}
+	return s.Plan(b.mode, h)
+}
+
+func (b *building) custom(s *stack.Source) (stack.Versions, error) {
+	var parsed [3]version.Version
+	for i, text := range []string{b.stack, b.addon, b.image} {
+		if text == "" {
+			continue
+		}
+		v, err := version.Parse(text)
+		if err != nil {
+			return stack.Versions{}, exit.With(exit.Usage, err)
+		}
+		parsed[i] = v
+	}
+	return s.Custom(parsed[0], parsed[1], parsed[2])
+}
+
+// history is what was released of a line before.
+func (b *building) history(ctx context.Context, stdin io.Reader, s *stack.Source) (stack.History, error) {
+	where := b.last
+	if where == "" {
+		where = asDir(b.output)
+	}
+	store, ref, err := b.open(ctx, stdin, where)
+	if err != nil {
+		return stack.History{}, err
+	}
+	list, err := store.List(ctx, func(r version.Release) bool { return r.Same(s.Line) })
+	if errors.Is(err, registry.ErrNotFound) {
+		return stack.History{}, nil // the first release makes the place
+	}
+	if err != nil {
+		return stack.History{}, err
+	}
+	var h stack.History
+	var last *registry.Entry
+	for i, e := range list.Entries {
+		h.Versions = append(h.Versions, e.Release.Version)
+		if e.Release.Version.Stable() {
+			last = &list.Entries[i] // they are sorted
+		}
+	}
+	if last == nil {
+		return h, nil
+	}
+	p, err := store.Pull(ctx, ref.At(last.Release.Tag()))
+	if err != nil {
+		return h, err
+	}
+	h.Last = p.Release
+	return h, nil
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/polder-kaas/polder/internal/cmdline"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+// listed is one release in the output of list.
+type listed struct {
+	Name       string `json:"name"`
+	Provider   string `json:"provider"`
+	Stack      string `json:"stack"`
+	Version    string `json:"version"`
+	Kubernetes string `json:"kubernetes"`
+	Digest     string `json:"digest"`
+}
+
+func stackList() *cobra.Command {
+	var r remote
+	var out format
+	var provider, name, kubernetes string
+	c := &cobra.Command{
+		Use:   "list FROM",
+		Short: "Show which releases there are",
+		Long: `list shows the releases in oci://host/repository or in a directory: stacks, versions, versions of Kubernetes and
+digests, the newest of each last. A tag that is no name of a release is a warning.`,
+		Args: cmdline.Args(1, 1, "a registry or a directory"),
+		RunE: func(c *cobra.Command, args []string) error {
+			store, _, err := r.open(c.Context(), c.InOrStdin(), args[0])
+			if err != nil {
+				return err
+			}
+			found, err := store.List(c.Context(), func(v version.Release) bool {
+				return (provider == "" || v.Provider == provider) && (name == "" || v.Name == name) && (kubernetes == "" || v.Kubernetes.MinorString() == kubernetes)
+			})
+			if err != nil {
+				return err
+			}
+			for _, w := range found.Warnings {
+				fmt.Fprintln(c.ErrOrStderr(), "warning:", w)
+			}
+			all := make([]listed, 0, len(found.Entries))
+			for _, e := range found.Entries {
+				all = append(all, listed{Name: e.Release.Tag(), Provider: e.Release.Provider, Stack: e.Release.Name, Version: e.Release.Version.String(), Kubernetes: e.Kubernetes, Digest: e.Digest})
+			}
+			if out.structured() {
+				return out.print(c.OutOrStdout(), all)
+			}
+			t := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 3, ' ', 0)
+			fmt.Fprintln(t, "PROVIDER\tSTACK\tVERSION\tKUBERNETES\tRELEASE\tDIGEST")
+			for _, l := range all {
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", l.Provider, l.Stack, l.Version, l.Kubernetes, l.Name, l.Digest)
+			}
+			return t.Flush()
+		},
+	}
+	r.addTo(c)
+	out.addTo(c)
+	c.Flags().StringVar(&provider, "provider", "", "only releases for this `provider`")
+	c.Flags().StringVar(&name, "name", "", "only releases of the stack with this `name`")
+	c.Flags().StringVar(&kubernetes, "kubernetes", "", "only releases for this `minor` of Kubernetes, for example 1.36")
+	return c
+}

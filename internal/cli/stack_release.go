@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/stack"
+	"github.com/polder-kaas/polder/stack/archive"
+	"github.com/polder-kaas/polder/stack/registry"
+)
+
+// anyRelease are the flags of commands that take a source, a release directory or a published
+// release.
+type anyRelease struct {
+	remote
+	kubernetes string
+}
+
+func (a *anyRelease) addTo(c *cobra.Command) {
+	a.remote.addTo(c)
+	c.Flags().StringVar(&a.kubernetes, "kubernetes", "", "`minor` of Kubernetes, of a source that serves several (default: the newest)")
+}
+
+// load reads a release from wherever it is. A source is built in memory, as mode hash does.
+func (a *anyRelease) load(ctx context.Context, stdin io.Reader, arg string) (*stack.Release, error) {
+	if strings.HasPrefix(arg, "oci://") {
+		store, ref, err := a.open(ctx, stdin, arg)
+		if err != nil {
+			return nil, err
+		}
+		p, err := store.Pull(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		return p.Release, nil
+	}
+	files, err := readStack(arg)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := files["metadata.yaml"]; ok {
+		return registry.LoadDir(arg)
+	}
+	return a.build(ctx, stdin, arg, files)
+}
+
+func (a *anyRelease) build(ctx context.Context, stdin io.Reader, dir string, files archive.Tree) (*stack.Release, error) {
+	s, err := stack.ParseSource(files)
+	if err != nil {
+		return nil, inDir(dir, err)
+	}
+	if a.kubernetes != "" {
+		if s, err = forKubernetes(s, a.kubernetes); err != nil {
+			return nil, err
+		}
+	}
+	f, err := a.fetcher(stdin)
+	if err != nil {
+		return nil, err
+	}
+	deps, err := f.Vendor(ctx, s)
+	if err != nil {
+		return nil, inDir(dir, err)
+	}
+	v, err := s.Plan(stack.ModeHash, stack.History{})
+	if err != nil {
+		return nil, inDir(dir, err)
+	}
+	r, err := s.Build(v, deps)
+	return r, inDir(dir, err)
+}
+
+// inDir says which directory errors are about, each on a line of its own.
+func inDir(dir string, err error) error {
+	if err == nil {
+		return nil
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) == 1 {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	return exit.With(exit.Code(err), errors.New(dir+":\n  "+strings.Join(lines, "\n  ")))
+}
