@@ -51,13 +51,11 @@ func (r *Release) RenderClass(ctx context.Context, rd *render.Renderer, namespac
 	if err != nil {
 		return nil, nil, err
 	}
-	objects, hooks, found := readOutput(classDir, out[0])
-	for _, h := range hooks {
-		found = append(found, hookFinding(classDir, h))
-	}
+	set, found := readOutput(classDir, out[0])
 	if found.Err() != nil {
 		return nil, found, nil
 	}
+	objects := set.Objects
 	c, err := class.Of(objects)
 	if err != nil {
 		return nil, append(found, finding.Finding{File: path.Join(classDir, chartFile), Severity: finding.Error, Rule: "class", What: err.Error()}), nil
@@ -104,14 +102,11 @@ func (r *Release) RenderAddons(ctx context.Context, rd *render.Renderer, in Addo
 	read := make([]RenderedStage, len(out))
 	for i, o := range out {
 		dir := r.Addons.dir(o.Job)
-		objects, hooks, bad := readOutput(dir, o)
-		for _, h := range hooks {
-			bad = append(bad, hookFinding(dir, h))
-		}
+		set, bad := readOutput(dir, o)
 		if o.Missing {
 			bad = append(bad, r.missingFinding(dir))
 		}
-		read[i], found = RenderedStage{Objects: objects, Hooks: hooks}, append(found, bad...)
+		read[i], found = RenderedStage{Objects: set.Objects, Hooks: set.Hooks}, append(found, bad...)
 	}
 	for i, s := range stages {
 		stages[i].Objects, stages[i].Hooks = read[index[s.Stage.Name]].Objects, read[index[s.Stage.Name]].Hooks
@@ -162,17 +157,25 @@ func (r *Release) addonJob(name string, data ClusterData) render.Job {
 	return j
 }
 
-// readOutput turns what a chart rendered to into objects, or into findings.
-func readOutput(dir string, o render.Output) ([]render.Object, []render.HelmHook, finding.List) {
+// readOutput turns what a chart rendered to into objects, and findings.
+func readOutput(dir string, o render.Output) (render.Set, finding.List) {
 	if o.Err != nil {
-		return nil, nil, finding.List{renderFinding(dir, "render", o.Err)}
+		return render.Set{}, finding.List{renderFinding(dir, "render", o.Err)}
 	}
-	objects, hooks, errs := render.Objects(o.Files)
+	set := render.Objects(o.Files)
 	var found finding.List
-	for _, e := range errs {
+	for _, e := range set.Errors {
 		found = append(found, renderFinding(dir, "object", e))
 	}
-	return objects, hooks, found
+	for _, e := range set.Warnings {
+		f := renderFinding(dir, "object", e)
+		f.Severity = finding.Warning
+		found = append(found, f)
+	}
+	for _, h := range set.Hooks {
+		found = append(found, hookFinding(dir, h))
+	}
+	return set, found
 }
 
 func renderFinding(dir, rule string, e *render.Error) finding.Finding {

@@ -32,8 +32,11 @@ with -o schema, the parameters as JSON Schema. It takes what polder stack render
 			if err != nil {
 				return err
 			}
-			if err := found.Err(); err != nil {
-				return inDir(args[0], err)
+			for _, f := range found.Errors().Sorted() {
+				fmt.Fprintln(c.ErrOrStderr(), f)
+			}
+			if class == nil {
+				return errSilent
 			}
 			if out == "page" {
 				_, err = fmt.Fprint(c.OutOrStdout(), params.Page(r, class, stages))

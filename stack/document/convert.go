@@ -10,8 +10,10 @@ import (
 
 // converter turns nodes into values, and counts.
 type converter struct {
-	file  string
-	nodes int
+	file     string
+	nodes    int
+	loose    bool // keys may be there twice
+	warnings []*Error
 }
 
 func (c *converter) refuse(n *yaml.Node, format string, args ...any) error {
@@ -64,7 +66,11 @@ func (c *converter) mapping(n *yaml.Node, depth int) (any, error) {
 			return nil, err
 		}
 		if first, ok := lines[name]; ok {
-			return nil, c.refuse(k, "%q is here a second time, after line %d", name, first)
+			err := &Error{File: c.file, Line: k.Line, Reason: fmt.Sprintf("%q is here a second time, after line %d", name, first)}
+			if !c.loose {
+				return nil, err
+			}
+			c.warnings = append(c.warnings, err)
 		}
 		lines[name], out[name] = k.Line, val
 	}

@@ -44,11 +44,22 @@ type Document struct {
 
 // Parse reads all documents of a file; empty ones are left out.
 func Parse(file string, b []byte) ([]Document, error) {
+	return parse(file, b, &converter{file: file})
+}
+
+// ParseLoose takes what Kubernetes' own tools take: of a key that is there twice, the last counts.
+// What was taken so is in the warnings.
+func ParseLoose(file string, b []byte) (docs []Document, warnings []*Error, err error) {
+	c := &converter{file: file, loose: true}
+	docs, err = parse(file, b, c)
+	return docs, c.warnings, err
+}
+
+func parse(file string, b []byte, c *converter) ([]Document, error) {
 	if !utf8.Valid(b) {
 		return nil, &Error{File: file, Line: invalidLine(b), Reason: "this is not UTF-8"}
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(b))
-	c := &converter{file: file}
 	var out []Document
 	for n := 0; ; n++ {
 		var root yaml.Node

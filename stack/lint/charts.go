@@ -55,19 +55,19 @@ func (l *linter) charts() {
 func (l *linter) mixed() {
 	for _, file := range []string{"cluster-addon-values.yaml", chartYAML(addonDir)} {
 		if _, ok := l.files[file]; ok {
-			l.error(file, 0, "convention", "with clusteraddon.yaml this file has no effect", "move what it says into the charts below cluster-addon, each with its overwrite.yaml, or remove clusteraddon.yaml")
+			l.warn(file, 0, "convention", "with clusteraddon.yaml this file has no effect", "move what it says into the charts below cluster-addon, each with its overwrite.yaml, or remove clusteraddon.yaml")
 		}
 	}
 }
 
-var chartName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+var chartName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 func (l *linter) chart(dir string, d document.Document, c chart) {
 	at := func(key, rule, what, fix string) { l.error(d.File(), d.Line(key), rule, what, fix) }
 	if want := l.wantedName(dir); want != "" && c.Name != want && c.Name != l.source.WithoutKubernetes(want) {
 		at("name", "chart-name", fmt.Sprintf("the chart is named %q, and its archive is looked for as %s", c.Name, want), fmt.Sprintf("name it %s, or %s", want, l.source.WithoutKubernetes(want)))
 	} else if !chartName.MatchString(c.Name) {
-		at("name", "chart-name", fmt.Sprintf("%q is no name of a chart", c.Name), "use lower-case letters, digits and dashes")
+		at("name", "chart-name", fmt.Sprintf("%q is no name of a chart", c.Name), "use letters, digits and dashes")
 	}
 	if c.APIVersion != "v1" && c.APIVersion != "v2" {
 		at("apiVersion", "chart", fmt.Sprintf("apiVersion %q is not known", c.APIVersion), "write apiVersion: v2")

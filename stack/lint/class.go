@@ -98,8 +98,12 @@ func (l *classLint) variables() {
 			l.wrong(line, "variable", fmt.Sprintf("there are two variables %s", v.Name), "remove one")
 		}
 		seen[v.Name] = true
-		for _, p := range schema.Check(v.Schema.OpenAPIV3Schema) {
+		wrong, useless := schema.Check(v.Schema.OpenAPIV3Schema)
+		for _, p := range wrong {
 			l.wrong(line, "schema", fmt.Sprintf("variable %s: %s", v.Name, p), "see the types of ClusterClass variables in Cluster API")
+		}
+		for _, p := range useless {
+			l.unwise(line, "schema", fmt.Sprintf("variable %s: %s", v.Name, p), "move it, or remove it")
 		}
 		if !l.mentioned(v.Name) {
 			l.unwise(line, "variable-unused", fmt.Sprintf("nothing uses the variable %s", v.Name), "use it in a patch or in the values of an add-on, or remove it")

@@ -24,38 +24,57 @@ type HelmHook struct {
 
 const hookAnnotation = "helm.sh/hook"
 
-// Objects reads rendered files. All that is wrong with them is in the errors, at once.
-func Objects(files []File) (objects []Object, hooks []HelmHook, errs []*Error) {
-	seen := map[string]string{}
+// Set is what rendered files have in them.
+type Set struct {
+	Objects  []Object
+	Hooks    []HelmHook
+	Errors   []*Error // why some of it cannot be applied
+	Warnings []*Error // what works, but is surely not meant so
+	seen     map[string]string
+}
+
+// Objects reads rendered files. All that is wrong with them is said at once.
+func Objects(files []File) Set {
+	s := Set{seen: map[string]string{}}
 	for _, f := range files {
-		docs, err := document.Parse(f.Path, []byte(f.Text))
+		docs, warnings, err := document.ParseLoose(f.Path, []byte(f.Text))
+		for _, w := range warnings {
+			s.Warnings = append(s.Warnings, inResult(w))
+		}
 		if err != nil {
-			e := inDocument(err)
-			e.Reason = "what it renders to, at line " + fmt.Sprint(e.Line) + " of the result: " + e.Reason
-			e.Line = 0
-			errs = append(errs, e)
+			s.Errors = append(s.Errors, inResult(err))
 			continue
 		}
 		for _, d := range docs {
 			for _, o := range flatten(f.Path, d.Value()) {
-				if reasons := o.unsound(); len(reasons) > 0 {
-					errs = append(errs, &Error{Path: f.Path, Reason: clip(o.String() + " " + strings.Join(reasons, ", and "))})
-					continue
-				}
-				if h, ok := o.hook(); ok {
-					hooks = append(hooks, h)
-					continue
-				}
-				if other, ok := seen[o.key()]; ok {
-					errs = append(errs, &Error{Path: f.Path, Reason: clip(fmt.Sprintf("%s is rendered twice, here and in %s", o, other))})
-					continue
-				}
-				seen[o.key()] = f.Path
-				objects = append(objects, o)
+				s.add(o)
 			}
 		}
 	}
-	return objects, hooks, errs
+	return s
+}
+
+// inResult says that a line is one of what was rendered, not of the template.
+func inResult(err error) *Error {
+	e := inDocument(err)
+	return &Error{Path: e.Path, Reason: fmt.Sprintf("what it renders to, at line %d of the result: %s", e.Line, e.Reason)}
+}
+
+func (s *Set) add(o Object) {
+	if reasons := o.unsound(); len(reasons) > 0 {
+		s.Errors = append(s.Errors, &Error{Path: o.Path, Reason: clip(o.String() + " " + strings.Join(reasons, ", and "))})
+		return
+	}
+	if h, ok := o.hook(); ok {
+		s.Hooks = append(s.Hooks, h)
+		return
+	}
+	if other, ok := s.seen[o.key()]; ok {
+		s.Errors = append(s.Errors, &Error{Path: o.Path, Reason: clip(fmt.Sprintf("%s is rendered twice, here and in %s", o, other))})
+		return
+	}
+	s.seen[o.key()] = o.Path
+	s.Objects = append(s.Objects, o)
 }
 
 // flatten takes lists apart.

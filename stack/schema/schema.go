@@ -27,27 +27,31 @@ var known = []string{
 
 const maxDepth = 30
 
-// Check says what Cluster API would refuse in the schema of a variable, or take and not mean.
-func Check(s map[string]any) []string {
+// Check says what Cluster API would refuse in the schema of a variable, and what it would take
+// without its meaning anything.
+func Check(s map[string]any) (wrong, useless []string) {
 	if len(s) == 0 {
-		return []string{"openAPIV3Schema is missing"}
+		return []string{"openAPIV3Schema is missing"}, nil
 	}
 	c := &checker{}
 	c.schema("", s, 0)
 	if len(c.problems) > 0 {
-		return c.problems
+		return c.problems, c.useless
 	}
-	return checkDefaults("", s)
+	return checkDefaults("", s), c.useless
 }
 
-type checker struct{ problems []string }
+type checker struct{ problems, useless []string }
 
 func (c *checker) add(at, format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if at != "" {
-		text = at + ": " + text
+	c.problems = append(c.problems, place(at, fmt.Sprintf(format, args...)))
+}
+
+func place(at, text string) string {
+	if at == "" {
+		return text
 	}
-	c.problems = append(c.problems, text)
+	return at + ": " + text
 }
 
 func (c *checker) schema(at string, s map[string]any, depth int) {
@@ -100,7 +104,7 @@ func (c *checker) object(at, typ string, s map[string]any, depth int) {
 	}
 	required, _ := s["required"].([]any)
 	if len(required) > 0 && typ != "object" {
-		c.add(at, "required means nothing in %q; in a list it belongs below items", typ)
+		c.useless = append(c.useless, place(at, fmt.Sprintf("required means nothing in %q; in a list it belongs below items", typ)))
 		return
 	}
 	for _, r := range required {
@@ -152,11 +156,7 @@ func checkDefaults(at string, s map[string]any) []string {
 	var out []string
 	if d, ok := s["default"]; ok {
 		if err := Validate(s, d); err != nil {
-			text := fmt.Sprintf("the default does not fit: %v", err)
-			if at != "" {
-				text = at + ": " + text
-			}
-			out = append(out, text)
+			out = append(out, place(at, fmt.Sprintf("the default does not fit: %v", err)))
 		}
 	}
 	props, _ := s["properties"].(map[string]any)
