@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -36,8 +37,12 @@ its add-ons. A stack is a directory; a release of it is what clusters are made f
 	return c
 }
 
-// readStack reads the source of a stack, or a release, from a directory.
+// readStack reads the source of a stack, or a release, from a directory. It looks first whether it is
+// one: somebody may name a large directory by mistake.
 func readStack(dir string) (archive.Tree, error) {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() && !isStack(dir) {
+		return nil, fmt.Errorf("%s: there is no stack.yaml, so this is no stack; polder stack init makes one", dir)
+	}
 	t, err := archive.ReadDir(dir, archive.Default, leaveOut)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, exit.Errorf(exit.Usage, "there is no directory %s", dir)
@@ -46,6 +51,15 @@ func readStack(dir string) (archive.Tree, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+func isStack(dir string) bool {
+	for _, name := range []string{"stack.yaml", "csctl.yaml", "csmctl.yaml", "metadata.yaml"} {
+		if isFile(filepath.Join(dir, name)) {
+			return true
+		}
+	}
+	return false
 }
 
 // leaveOut are directories that tools leave in a stack's directory.
