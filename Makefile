@@ -92,6 +92,12 @@ bench-local: build ## Measure local clusters: time to ready, upgrade, delete, me
 	@hack/build bin/bench/local ./bench/local '-s -w'
 	@bin/bench/local
 
+.PHONY: bench-stack
+bench-stack: build ## Measure lint, build, render and pull of stacks, beside Helm
+	@cd bench/stack/helm && go build -o ../../../bin/bench/helm .
+	@hack/build bin/bench/stack ./bench/stack '-s -w'
+	@bin/bench/stack
+
 .PHONY: demo
 demo: build ## Run Polder's main job from an empty directory
 	@hack/demo

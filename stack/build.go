@@ -27,6 +27,11 @@ func (s *Source) Build(v Versions, deps Vendored) (*Release, error) {
 	if n := len(name.Tag()); n > version.MaxName {
 		return nil, fmt.Errorf("the name %s of the release has %d characters; objects take at most %d", name, n, version.MaxName)
 	}
+	for _, part := range []version.Version{v.ClusterStack, v.Components.ClusterAddon} {
+		if !part.Stable() && (!version.Chartable(part.ID) || !version.Chartable(part.Word)) {
+			return nil, fmt.Errorf("version %s is none that charts can have: a part of it is a number with a zero in front, or has an underscore; choose another", part)
+		}
+	}
 	class, classErr := s.buildClass(v, deps)
 	addons, addonErr := s.buildAddons(v, deps)
 	if err := errors.Join(classErr, addonErr); err != nil {
@@ -148,7 +153,7 @@ func (s *Source) fits(name, want string) bool {
 
 // WithoutKubernetes is the name of a chart as a source for several minors has it.
 func (s *Source) WithoutKubernetes(chart string) string {
-	return strings.Replace(chart, s.Line.String(), s.Provider+"-"+s.Name, 1)
+	return strings.Replace(chart, s.String(), s.Provider+"-"+s.Name, 1)
 }
 
 // setLine changes one line of a Chart.yaml, or adds it: comments and order are the author's.

@@ -206,6 +206,30 @@ func TestPlanAfterOlderTools(t *testing.T) {
 	}
 }
 
+// Helm refuses charts whose version has a number with a zero in front, which a hash may be.
+func TestBuildVersions(t *testing.T) {
+	s := source(t, nil)
+	for text, ok := range map[string]bool{"v1": true, "v0-git.0123456": false, "v0-git.0123abc": true, "v0-git.1234567": true, "v0-git.0": true, "v2-a_b.1": false} {
+		id, err := version.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := s.Custom(id, version.Version{}, version.Version{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Build(v, nil); (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if got := (stack.Hashes{ClusterStack: "0123456789a"}).Short(); got != "0123456789a" {
+		t.Error(got)
+	}
+	if got := (stack.Hashes{ClusterStack: "0123x56789a"}).Short(); got != "0123x56" {
+		t.Error(got)
+	}
+}
+
 func TestBuildRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change map[string]string

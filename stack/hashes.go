@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/polder-kaas/polder/stack/archive"
+	"github.com/polder-kaas/polder/stack/version"
 )
 
 // Hashes are of the parts of a stack's source, as hashes.json has them: a build compares them with
@@ -49,7 +50,13 @@ func HashSource(t archive.Tree) Hashes {
 }
 
 // Short is the part of the hash of everything that makes a version.
-func (h Hashes) Short() string { return h.ClusterStack[:min(shortHash, len(h.ClusterStack))] }
+func (h Hashes) Short() string {
+	n := min(shortHash, len(h.ClusterStack))
+	for n < len(h.ClusterStack) && !version.Chartable(h.ClusterStack[:n]) {
+		n++ // a number with a zero in front is no part of a version to Helm
+	}
+	return h.ClusterStack[:n]
+}
 
 // Same says that no part of a release would differ. Where one of both does not know the hash of its
 // class, the hash of everything decides.

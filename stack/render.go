@@ -25,7 +25,7 @@ type Class struct {
 	Objects []render.Object
 }
 
-// Stage of add-ons, with what it renders to.
+// RenderedStage is a stage of add-ons, with what it renders to.
 type RenderedStage struct {
 	Hook    string // of Cluster API, on which the stage is run
 	Stage   Stage

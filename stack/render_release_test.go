@@ -9,7 +9,6 @@ import (
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/archive"
 	"github.com/polder-kaas/polder/stack/class"
-	"github.com/polder-kaas/polder/stack/finding"
 	"github.com/polder-kaas/polder/stack/render"
 )
 
@@ -173,7 +172,7 @@ func TestRenderFindings(t *testing.T) {
 			if len(found) != 1 || !strings.Contains(found[0].String(), tc.want) {
 				t.Errorf("got %v, want %s", found, tc.want)
 			}
-			if strings.HasPrefix(tc.want, "warning") != (finding.List(found).Err() == nil) {
+			if strings.HasPrefix(tc.want, "warning") != (found.Err() == nil) {
 				t.Error("a warning is an error, or an error a warning")
 			}
 		})

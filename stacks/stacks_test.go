@@ -71,7 +71,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Run(one.Line.String(), func(t *testing.T) { golden(t, one) })
+			t.Run(one.String(), func(t *testing.T) { golden(t, one) })
 		}
 	}
 }
@@ -103,8 +103,8 @@ func golden(t *testing.T, s *stack.Source) {
 	for _, st := range stages {
 		write(t, &b, st.Hook+" "+st.Stage.Name, st.Objects)
 	}
-	compare(t, s.Line.String()+".yaml", b.Bytes())
-	compare(t, s.Line.String()+".md", []byte(params.Page(r, class, stages)))
+	compare(t, s.String()+".yaml", b.Bytes())
+	compare(t, s.String()+".md", []byte(params.Page(r, class, stages)))
 }
 
 func write(t *testing.T, b *bytes.Buffer, title string, objects []render.Object) {

@@ -12,7 +12,6 @@ import (
 	"github.com/polder-kaas/polder/internal/cmdline"
 	"github.com/polder-kaas/polder/internal/exit"
 	"github.com/polder-kaas/polder/stack"
-	"github.com/polder-kaas/polder/stack/finding"
 	"github.com/polder-kaas/polder/stack/registry"
 	"github.com/polder-kaas/polder/stack/render"
 	"github.com/polder-kaas/polder/stack/version"
@@ -147,7 +146,7 @@ func sound(ctx context.Context, r *stack.Release) error {
 		found = append(found, more...)
 	}
 	if errs := found.Errors(); len(errs) > 0 {
-		return fmt.Errorf("it does not render, so nothing was written; polder stack lint says everything\n%w", finding.List(errs.Sorted()))
+		return fmt.Errorf("it does not render, so nothing was written; polder stack lint says everything\n%w", errs.Sorted())
 	}
 	return nil
 }

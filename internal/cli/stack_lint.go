@@ -48,6 +48,9 @@ the stack names. It needs no network. The exit code is 1 if there are errors; wa
 					fmt.Fprintln(c.OutOrStdout(), f)
 				}
 			}
+			if len(found) == 0 && !out.structured() {
+				fmt.Fprintln(c.ErrOrStderr(), "Nothing was found.")
+			}
 			if err == nil && found.Err() != nil {
 				err = errSilent
 			}

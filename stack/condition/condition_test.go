@@ -60,7 +60,7 @@ func FuzzCompile(f *testing.F) {
 	for _, s := range []string{"ds.status.a == 1", "[1].all(x, x > 0)", "((((", "has(ds.a.b)"} {
 		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, s string) {
+	f.Fuzz(func(_ *testing.T, s string) {
 		p, err := condition.Compile(s, []string{"ds"})
 		if err != nil {
 			return

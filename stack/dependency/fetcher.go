@@ -1,76 +1,62 @@
 package dependency
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"net/http"
 	"path"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/polder-kaas/polder/stack/archive"
-	"github.com/polder-kaas/polder/stack/document"
 	"github.com/polder-kaas/polder/stack/fetch"
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
-// Schemes of repositories.
-const (
-	pathScheme = "file://"
-	ociScheme  = "oci://"
-)
-
-// maxIndex is how large the list of a Helm repository may be.
-const maxIndex = 32 << 20
-
 // Fetcher gets charts from where stacks say they are: Helm repositories, OCI registries, and
-// directories of the stack itself.
+// directories of the stack itself. It remembers what repositories list, or why they do not: it is
+// for one command, and not for several goroutines.
 type Fetcher struct {
 	Client   *fetch.Client // nil: nothing is fetched, only the cache is looked into
 	Registry registry.Options
 	Cache    Cache
-	indexes  map[string]*index
+	indexes  map[string]answer
 }
 
-// index is what a Helm repository lists.
-type index struct {
-	Entries map[string][]struct {
-		Version string   `yaml:"version"`
-		URLs    []string `yaml:"urls"`
-		Digest  string   `yaml:"digest"`
-	} `yaml:"entries"`
+// answer is what a Helm repository said.
+type answer struct {
+	index index
+	err   error
 }
+
+var errNotAtHand = errors.New("it is not at hand; run polder stack lock, which fetches it")
 
 // versions are all that there are of a chart.
-func (f *Fetcher) versions(ctx context.Context, files archive.Tree, dir string, l *Locked) ([]string, error) {
+func (f *Fetcher) versions(ctx context.Context, files archive.Tree, dir string, n Need) ([]string, error) {
 	switch {
-	case strings.HasPrefix(l.Repository, pathScheme):
-		t, err := local(files, dir, l.Repository)
+	case n.path():
+		c, err := local(files, dir, n.Name, n.Repository)
+		return []string{c.Version}, err
+	case f.Client == nil:
+		return nil, errNotAtHand
+	case strings.HasPrefix(n.Repository, ociScheme):
+		c, err := registry.OpenCharts(n.Repository, f.Registry)
 		if err != nil {
 			return nil, err
 		}
-		v, err := chartVersion(t)
-		return []string{v}, err
-	case strings.HasPrefix(l.Repository, ociScheme):
-		c, err := registry.OpenCharts(l.Repository, f.Registry)
-		if err != nil {
-			return nil, err
-		}
-		return c.Versions(ctx, l.Name)
+		return c.Versions(ctx, n.Name)
 	}
-	i, err := f.index(ctx, l.Repository)
+	i, err := f.index(ctx, n.Repository)
 	if err != nil {
 		return nil, err
 	}
-	var out []string
-	for _, e := range i.Entries[l.Name] {
-		out = append(out, e.Version)
+	list, ok := i[n.Name]
+	if !ok {
+		return nil, fmt.Errorf("%s has no chart %s; check the name, and the address of the repository", n.Repository, n.Name)
 	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("%s has no chart %s", l.Repository, l.Name)
+	out := make([]string, len(list))
+	for k, e := range list {
+		out[k] = e.version
 	}
 	return out, nil
 }
@@ -79,114 +65,102 @@ func (f *Fetcher) versions(ctx context.Context, files archive.Tree, dir string, 
 func (f *Fetcher) download(ctx context.Context, files archive.Tree, dir string, l *Locked) ([]byte, error) {
 	switch {
 	case strings.HasPrefix(l.Repository, pathScheme):
-		t, err := local(files, dir, l.Repository)
+		c, err := local(files, dir, l.Name, l.Repository)
 		if err != nil {
 			return nil, err
 		}
-		return pack(l.Name, t)
+		return c.pack()
 	case f.Client == nil:
-		return nil, errors.New("it is not at hand; run polder stack lock, which fetches it")
+		return nil, errNotAtHand
 	case strings.HasPrefix(l.Repository, ociScheme):
-		c, err := registry.OpenCharts(l.Repository, f.Registry)
-		if err != nil {
-			return nil, err
+		return f.pull(ctx, l.Repository, l.Name, l.Version)
+	case l.URL != "":
+		b, err := f.get(ctx, *l)
+		var status *fetch.StatusError
+		if errors.As(err, &status) && status.Code == http.StatusNotFound {
+			err = fmt.Errorf("%w; if it has moved, run polder stack lock --upgrade", err)
 		}
-		return c.Fetch(ctx, l.Name, l.Version, maxChart)
+		return b, err
 	}
-	listed := ""
-	if l.URL == "" {
-		var err error
-		if l.URL, listed, err = f.find(ctx, *l); err != nil {
-			return nil, err
-		}
-	}
-	b, err := f.Client.Get(ctx, l.URL, maxChart)
+	e, err := f.find(ctx, *l)
 	if err != nil {
 		return nil, err
 	}
-	if got := digest(b); listed != "" && got != listed {
-		return nil, fmt.Errorf("%s %s of %s has the digest %s, and the repository lists %s", l.Name, l.Version, l.Repository, got, listed)
+	if l.URL, err = e.at(l.Repository); err != nil {
+		return nil, err
+	}
+	b, err := f.get(ctx, *l)
+	if err != nil {
+		return nil, err
+	}
+	if got := digest(b); e.digest != "" && got != e.digest {
+		return nil, fmt.Errorf("%s %s of %s has the digest %s, and the repository lists %.80s; ask who publishes it", l.Name, l.Version, l.Repository, got, fetch.Clean(e.digest))
 	}
 	return b, nil
 }
 
-func (f *Fetcher) index(ctx context.Context, repository string) (*index, error) {
-	if i, ok := f.indexes[repository]; ok {
-		return i, nil
+// get reads from where a repository has it; that may be a registry.
+func (f *Fetcher) get(ctx context.Context, l Locked) ([]byte, error) {
+	if strings.HasPrefix(l.URL, ociScheme) {
+		place, last := path.Split(strings.TrimPrefix(l.URL, ociScheme))
+		name, version, _ := strings.Cut(last, ":")
+		return f.pull(ctx, ociScheme+place, name, version)
 	}
-	if !strings.HasPrefix(repository, "https://") && !strings.HasPrefix(repository, "http://") {
-		return nil, fmt.Errorf("the repository %q is neither https://…, oci://… nor file://…", repository)
+	b, err := f.Client.Get(ctx, l.URL, maxChart)
+	if err != nil {
+		return nil, fmt.Errorf("fetching %s: %w", fetch.Clean(l.URL), err)
 	}
-	b, err := f.Client.Get(ctx, strings.TrimSuffix(repository, "/")+"/index.yaml", maxIndex)
+	return b, nil
+}
+
+func (f *Fetcher) pull(ctx context.Context, place, name, version string) ([]byte, error) {
+	c, err := registry.OpenCharts(place, f.Registry)
 	if err != nil {
 		return nil, err
 	}
-	var i index
-	if err := yaml.Unmarshal(b, &i); err != nil {
-		return nil, fmt.Errorf("what %s lists is not YAML: %.200s", repository, err)
-	}
-	if f.indexes == nil {
-		f.indexes = map[string]*index{}
-	}
-	f.indexes[repository] = &i
-	return &i, nil
+	return c.Fetch(ctx, name, version, maxChart)
 }
 
-// find is where a repository has a version, and the digest it lists for it, if it does.
-func (f *Fetcher) find(ctx context.Context, l Locked) (address, listed string, err error) {
+// index asks each repository once: one that does not answer must not take its time again for every
+// chart.
+func (f *Fetcher) index(ctx context.Context, repository string) (index, error) {
+	a, ok := f.indexes[repository]
+	if !ok {
+		a.index, a.err = f.readIndex(ctx, repository)
+		if f.indexes == nil {
+			f.indexes = map[string]answer{}
+		}
+		f.indexes[repository] = a
+	}
+	return a.index, a.err
+}
+
+func (f *Fetcher) readIndex(ctx context.Context, repository string) (index, error) {
+	u, err := helmRepository(repository)
+	if err != nil {
+		return nil, err
+	}
+	b, err := f.Client.Get(ctx, u.JoinPath("index.yaml").String(), maxIndex)
+	if err != nil {
+		return nil, fmt.Errorf("asking %s what it has: %w", repository, err)
+	}
+	i, err := parseIndex(b)
+	if err != nil {
+		return nil, fmt.Errorf("the index.yaml of %s cannot be used: %w", repository, err)
+	}
+	return i, nil
+}
+
+// find is what a repository lists of a version.
+func (f *Fetcher) find(ctx context.Context, l Locked) (listed, error) {
 	i, err := f.index(ctx, l.Repository)
 	if err != nil {
-		return "", "", err
+		return listed{}, err
 	}
-	for _, e := range i.Entries[l.Name] {
-		if e.Version != l.Version || len(e.URLs) == 0 {
-			continue
+	for _, e := range i[l.Name] {
+		if e.version == l.Version {
+			return e, nil
 		}
-		base, err := url.Parse(strings.TrimSuffix(l.Repository, "/") + "/")
-		if err != nil {
-			return "", "", err
-		}
-		u, err := base.Parse(e.URLs[0])
-		if err != nil {
-			return "", "", errors.New("the repository lists an address that is none")
-		}
-		if e.Digest != "" {
-			listed = "sha256:" + strings.TrimPrefix(e.Digest, "sha256:")
-		}
-		return u.String(), listed, nil
 	}
-	return "", "", fmt.Errorf("%s does not list %s %s", l.Repository, l.Name, l.Version)
-}
-
-// local is a chart beside the one that needs it, in the same stack.
-func local(files archive.Tree, dir, repository string) (archive.Tree, error) {
-	p := path.Join(dir, strings.TrimPrefix(repository, pathScheme))
-	if strings.HasPrefix(strings.TrimPrefix(repository, pathScheme), "/") || strings.HasPrefix(p, "../") || p == ".." {
-		return nil, fmt.Errorf("%s leads out of the stack; a stack must be complete in its directory", repository)
-	}
-	t := files.Sub(p)
-	if _, ok := t["Chart.yaml"]; !ok {
-		return nil, fmt.Errorf("there is no chart in %s", p)
-	}
-	return t, nil
-}
-
-func chartVersion(t archive.Tree) (string, error) {
-	d, err := document.One("Chart.yaml", t["Chart.yaml"])
-	if err != nil {
-		return "", err
-	}
-	var c struct{ Version string }
-	err = d.Decode(&c)
-	return c.Version, err
-}
-
-func pack(name string, t archive.Tree) ([]byte, error) {
-	out := archive.Tree{}
-	for file, b := range t {
-		out[path.Join(name, file)] = b
-	}
-	var buf bytes.Buffer
-	err := archive.Write(&buf, out)
-	return buf.Bytes(), err
+	return listed{}, fmt.Errorf("%s does not list %s %s", l.Repository, l.Name, l.Version)
 }

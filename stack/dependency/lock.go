@@ -4,12 +4,14 @@
 package dependency
 
 import (
+	"errors"
 	"fmt"
-	"path"
+	"maps"
+	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	"sigs.k8s.io/yaml"
 
 	"github.com/polder-kaas/polder/stack"
@@ -24,19 +26,12 @@ type Lock struct {
 	Charts     map[string][]Locked `json:"charts"` // by the directory of the chart that needs them
 }
 
-// Kind and version of the lock file.
+// Kind and version of the lock file, and how large it may be: for a thousand dependencies.
 const (
 	lockVersion = "polder.dev/v1alpha1"
 	lockKind    = "StackLock"
+	maxLock     = 256 << 10
 )
-
-// Need is a dependency as a chart's author writes it.
-type Need struct {
-	Name       string `json:"name"`
-	Repository string `json:"repository"` // https://…, oci://… or file://…; empty if the chart lies in charts
-	Version    string `json:"version"`    // or a range of them
-	Line       int    `json:"-"`          // in Chart.yaml
-}
 
 // Locked is a dependency as it was resolved.
 type Locked struct {
@@ -48,24 +43,55 @@ type Locked struct {
 	URL        string `json:"url,omitempty"` // where a repository has it
 }
 
-// ParseLock reads stack.lock; there need not be one.
+// ParseLock reads stack.lock; there need not be one. What it returns is sound: names, versions and
+// digests have their form, as they become names of files.
 func ParseLock(files archive.Tree) (Lock, error) {
 	var l Lock
 	b, ok := files[stack.LockFile]
 	if !ok {
 		return l, nil
 	}
+	if len(b) > maxLock {
+		return l, &document.Error{File: stack.LockFile, Reason: fmt.Sprintf("it has %d bytes, and at most %d are taken; remove it and run polder stack lock", len(b), maxLock)}
+	}
 	d, err := document.One(stack.LockFile, b)
 	if err != nil {
 		return l, err
 	}
 	if err := d.Decode(&l); err != nil {
-		return l, err
+		return Lock{}, err
 	}
 	if l.APIVersion != lockVersion || l.Kind != lockKind {
-		return l, &document.Error{File: stack.LockFile, Line: d.Line("apiVersion"), Reason: fmt.Sprintf("this is a %s of %q and not a %s of %s; run polder stack lock", l.Kind, l.APIVersion, lockKind, lockVersion)}
+		return Lock{}, &document.Error{File: stack.LockFile, Line: d.Line("apiVersion"), Reason: fmt.Sprintf("this is %.60q of %.60q, and not %s of %s; if another version of polder did not write it, remove it and run polder stack lock", l.Kind, l.APIVersion, lockKind, lockVersion)}
+	}
+	if err := l.check(d); err != nil {
+		return Lock{}, err
 	}
 	return l, nil
+}
+
+var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// check finds entries that lock did not write.
+func (l Lock) check(d document.Document) error {
+	var errs []error
+	for _, dir := range slices.Sorted(maps.Keys(l.Charts)) {
+		for i, c := range l.Charts[dir] {
+			bad := func(key, value string) {
+				errs = append(errs, &document.Error{File: d.File(), Line: d.Line("charts", dir, strconv.Itoa(i), key), Reason: fmt.Sprintf("%.80q is no %s; remove the entry and run polder stack lock", value, key)})
+			}
+			if !nameForm.MatchString(c.Name) {
+				bad("name", c.Name)
+			}
+			if _, err := semver.NewVersion(c.Version); err != nil {
+				bad("version", c.Version)
+			}
+			if !digestForm.MatchString(c.Digest) {
+				bad("digest", c.Digest)
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Marshal writes stack.lock.
@@ -78,7 +104,7 @@ func (l Lock) Marshal() ([]byte, error) {
 // Find is what a need was resolved to, if it was and still is what the author wants.
 func (l Lock) Find(dir string, n Need) (Locked, bool) {
 	i := slices.IndexFunc(l.Charts[dir], func(c Locked) bool {
-		return c.Name == n.Name && c.Repository == n.Repository && c.Wanted == n.Version
+		return c.Name == n.Name && c.Repository == n.Repository && c.Wanted == n.Version && fits(n.Version, c.Version)
 	})
 	if i < 0 {
 		return Locked{}, false
@@ -86,37 +112,20 @@ func (l Lock) Find(dir string, n Need) (Locked, bool) {
 	return l.Charts[dir][i], true
 }
 
-// Needs lists what the chart in a directory of a source needs.
-func Needs(files archive.Tree, dir string) ([]Need, error) {
-	file := path.Join(dir, "Chart.yaml")
-	b, ok := files[file]
-	if !ok {
-		return nil, nil
-	}
-	d, err := document.One(file, b)
-	if err != nil {
-		return nil, err
-	}
-	var c struct {
-		Dependencies []Need `json:"dependencies"`
-	}
-	if err := d.Decode(&c); err != nil {
-		return nil, err
-	}
-	for i := range c.Dependencies {
-		c.Dependencies[i].Line = d.Line("dependencies", strconv.Itoa(i))
-	}
-	return c.Dependencies, nil
-}
-
-// Vendored says whether a dependency lies in the directory charts of the chart already, as a
-// directory or as an archive.
-func Vendored(files archive.Tree, dir string, n Need) bool {
-	for name := range files.Sub(path.Join(dir, "charts")) {
-		first, _, isDir := strings.Cut(name, "/")
-		if isDir && first == n.Name || !isDir && path.Ext(name) == ".tgz" && strings.HasPrefix(name, n.Name+"-") {
-			return true
+// republished says if a version has another content than a chart of the stack has it with.
+func (l Lock) republished(now Locked) error {
+	for _, charts := range l.Charts {
+		for _, c := range charts {
+			if c.Name == now.Name && c.Repository == now.Repository && c.Version == now.Version && c.Digest != now.Digest {
+				return changed(c, now.Digest)
+			}
 		}
 	}
-	return false
+	return nil
+}
+
+// changed is the alarm: a version that is published never changes, unless somebody meddles with it.
+func changed(locked Locked, now string) error {
+	return fmt.Errorf("%s %s of %s has another content than it was locked with, %s instead of %s; ask who publishes it, and if the change is right, remove its entry from %s and run polder stack lock",
+		locked.Name, locked.Version, locked.Repository, now, locked.Digest, stack.LockFile)
 }

@@ -151,7 +151,7 @@ func (l *linter) otherConfigs() {
 			l.document("config", err)
 			continue
 		}
-		if !slices.Contains(s.Versions, other.Kubernetes) || !other.Line.Same(version.Line{Provider: s.Provider, Name: s.Name, Kubernetes: other.Kubernetes}) {
+		if !slices.Contains(s.Versions, other.Kubernetes) || !other.Same(version.Line{Provider: s.Provider, Name: s.Name, Kubernetes: other.Kubernetes}) {
 			l.error(name, l.line(name, "kubernetesVersion"), "kubernetes-disagree",
 				fmt.Sprintf("%s says %s with Kubernetes %s, and %s says %s with %s", name, other.Line, other.Kubernetes, s.ConfigFile, s.Line, s.Kubernetes), "make both say the same, or remove one")
 		}

@@ -3,7 +3,11 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
+	"net/url"
+	"slices"
 	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -14,30 +18,57 @@ const chartMediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
 // Charts are Helm charts in a registry: one repository each, below a common path.
 type Charts struct {
-	at Reference
-	o  Options
+	host, path string
+	o          Options
+	withheld   bool // the user's credentials
 }
 
-// OpenCharts opens oci://host/path, as charts name it for their dependencies.
+// OpenCharts opens oci://host/path, as charts name it for their dependencies; the path may be
+// missing. The author of a chart named the host, not the user: it gets a user, a password, a token or
+// plain http only if it is among Trusted. What DockerConfig has for a host is for that host.
 func OpenCharts(repository string, o Options) (*Charts, error) {
-	at, err := ParseReference(strings.TrimSuffix(repository, "/"))
+	host, path, _ := strings.Cut(strings.TrimRight(strings.TrimPrefix(repository, scheme), "/"), "/")
+	if !strings.HasPrefix(repository, scheme) || strings.ContainsAny(path, ":@") {
+		return nil, fmt.Errorf("%.200q is no place of charts; write oci://host/path", repository)
+	}
+	at, err := ParseReference(scheme + host + "/" + strings.TrimPrefix(path+"/chart", "/"))
 	if err != nil {
 		return nil, err
 	}
-	if at.Host == "" || at.Tag != "" || at.Digest != "" {
-		return nil, fmt.Errorf("%q is no place of charts; write oci://host/path", repository)
+	c := &Charts{host: at.Host, path: path, o: o}
+	c.o.Untrusted = true
+	if !trusts(o.Trusted, at.Host) {
+		c.withheld = o.Username != "" || o.Password != "" || o.Token != ""
+		c.o.Username, c.o.Password, c.o.Token, c.o.PlainHTTP = "", "", "", false
 	}
-	o.Untrusted = true // the author of a stack named the host, not the user
-	return &Charts{at: at, o: o}, nil
+	return c, nil
+}
+
+// trusts says whether a host is in a list, with its port or without. A spelling that it does not
+// know is one of another host.
+func trusts(list []string, host string) bool {
+	u := url.URL{Host: host}
+	names := []string{host, u.Hostname()}
+	if u.Port() == "" {
+		names = append(names, net.JoinHostPort(u.Hostname(), "443"))
+	}
+	return slices.ContainsFunc(list, func(t string) bool { return slices.Contains(names, strings.ToLower(t)) })
 }
 
 func (c *Charts) open(ctx context.Context, name string) (*oci, error) {
-	at := c.at
-	at.Repository += "/" + name
-	if !repositoryForm.MatchString(at.Repository) {
-		return nil, fmt.Errorf("%q is no name of a chart in a registry", name)
+	repository := strings.TrimPrefix(c.path+"/"+name, "/")
+	if !repositoryForm.MatchString(repository) || strings.Contains(name, "/") {
+		return nil, fmt.Errorf("%.200q is no name of a chart in a registry: it is of lower-case letters, digits, and single dots and dashes between them", name)
 	}
-	return openOCI(ctx, at, c.o)
+	return openOCI(ctx, Reference{Host: c.host, Repository: repository}, c.o)
+}
+
+// explain adds why a registry did not get credentials that there are.
+func (c *Charts) explain(err error) error {
+	if c.withheld && errors.Is(err, ErrCredentials) {
+		return fmt.Errorf("%w: those that there are go only to hosts that are named as trusted", err)
+	}
+	return err
 }
 
 // Versions are all tags of a chart. A version with a plus has an underscore there instead.
@@ -50,7 +81,7 @@ func (c *Charts) Versions(ctx context.Context, name string) ([]string, error) {
 	defer cancel()
 	tags, err := s.tags(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("listing %s: %w", s.at.Location(), err)
+		return nil, fmt.Errorf("listing %s: %w", s.at.Location(), c.explain(err))
 	}
 	for i, t := range tags {
 		tags[i] = strings.ReplaceAll(t, "_", "+")
@@ -68,7 +99,7 @@ func (c *Charts) Fetch(ctx context.Context, name, version string, most int64) ([
 	defer cancel()
 	b, err := s.fetchChart(ctx, strings.ReplaceAll(version, "+", "_"), most)
 	if err != nil {
-		return nil, fmt.Errorf("fetching %s:%s: %w", s.at.Location(), version, err)
+		return nil, fmt.Errorf("fetching %s:%.200s: %w", s.at.Location(), version, c.explain(err))
 	}
 	return b, nil
 }
@@ -80,7 +111,7 @@ func (s *oci) fetchChart(ctx context.Context, tag string, most int64) ([]byte, e
 	}
 	var m ocispec.Manifest
 	if err := json.Unmarshal(b, &m); err != nil {
-		return nil, fmt.Errorf("the manifest is not JSON: %w", err)
+		return nil, errors.New("the manifest is no JSON of a manifest")
 	}
 	for _, l := range m.Layers {
 		if l.MediaType != chartMediaType {
@@ -91,5 +122,5 @@ func (s *oci) fetchChart(ctx context.Context, tag string, most int64) ([]byte, e
 		}
 		return s.readBlob(ctx, l)
 	}
-	return nil, fmt.Errorf("there is no Helm chart in it")
+	return nil, fmt.Errorf("there is no Helm chart in it, but %.80q", m.Config.MediaType)
 }

@@ -114,7 +114,7 @@ func TestListReadsOnlyWhatIsAskedFor(t *testing.T) {
 func TestHostileListings(t *testing.T) {
 	var n atomic.Int32
 	page := func(link string, tags func(page int32) []string) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
 			i := n.Add(1)
 			w.Header().Set("Link", "<"+strings.ReplaceAll(link, "PAGE", fmt.Sprint(i))+`>; rel="next"`)
 			_ = json.NewEncoder(w).Encode(map[string]any{"tags": tags(i)})

@@ -105,14 +105,14 @@ func (c *chance) randInt(low, high int) (int, error) {
 	if low >= high {
 		return 0, fmt.Errorf("randInt needs a second number above the first, not %d and %d", low, high)
 	}
-	k, err := below(c.stream("randInt", low, high), uint64(high)-uint64(low))
+	k, err := below(c.stream("randInt", low, high), uint64(high)-uint64(low)) //nolint:gosec // their difference is right even if one is negative
 	return low + int(k), err //nolint:gosec // below high
 }
 
 func (c *chance) shuffle(s string) (string, error) {
 	r, out := c.stream("shuffle", s), []rune(s)
 	for i := len(out) - 1; i > 0; i-- {
-		k, err := below(r, uint64(i)+1) //nolint:gosec // not negative
+		k, err := below(r, uint64(i)+1)
 		if err != nil {
 			return "", err
 		}

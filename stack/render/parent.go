@@ -28,7 +28,7 @@ const maxOverhead = 6
 // chart that cannot be rendered has its Err there. The error is about the child itself.
 func (r *Renderer) Render(ctx context.Context, in Input) ([]Output, error) {
 	out := make([]Output, len(in.Jobs))
-	var send Input = in
+	send := in
 	send.Jobs = nil
 	var index []int // of the jobs that are sent
 	for i, j := range in.Jobs {
@@ -103,7 +103,7 @@ func (r *Renderer) command(ctx context.Context) (*exec.Cmd, error) {
 			return nil, err
 		}
 	}
-	cmd := exec.CommandContext(ctx, exe)
+	cmd := exec.CommandContext(ctx, exe) //nolint:gosec // it is this program, or the one its caller chose
 	cmd.Args = []string{childName}
 	cmd.Env = []string{"TZ=UTC", "GOMAXPROCS=2", "GOTRACEBACK=none"}
 	cmd.Dir = filepath.VolumeName(exe) + string(filepath.Separator)

@@ -340,3 +340,26 @@ func TestManyCharts(t *testing.T) {
 		}
 	}
 }
+
+func FuzzObjects(f *testing.F) {
+	for _, s := range []string{"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", "kind: List\nitems: [{}, 1, null]\n", "a: &a [*a]", "- 1\n---\n{}\n", "metadata: {labels: {a: 1}, annotations: [x]}\n"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		set := Objects([]File{{Path: "x.yaml", Text: s}})
+		for _, o := range set.Objects {
+			if o.Name() == "" || o.Kind() == "" || o.APIVersion() == "" {
+				t.Errorf("%v was taken", o.Value)
+			}
+		}
+	})
+}
+
+func FuzzCompileSchema(f *testing.F) {
+	for _, s := range []string{`{"type":"object"}`, `{"$ref":"#/a"}`, `{"$ref":"http://x/y"}`, `{"pattern":"("}`, `{"$id":"file:///etc/passwd","$ref":"x"}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		_ = checkSchema(b, map[string]any{"a": 1})
+	})
+}

@@ -95,6 +95,12 @@ func compareID(a, b string) int {
 	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y), strings.Compare(a, b))
 }
 
+// Chartable says whether an ID may be part of a chart's version: semantic versions know no numbers
+// with a zero in front. About every 250th short hash of git is one.
+func Chartable(id string) bool {
+	return id != "" && !strings.Contains(id, "_") && (!isNumber(id) || id == "0" || id[0] != '0')
+}
+
 func isNumber(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }

@@ -1,0 +1,130 @@
+package dependency
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/polder-kaas/polder/stack/archive"
+	"github.com/polder-kaas/polder/stack/document"
+	"github.com/polder-kaas/polder/stack/fetch"
+)
+
+const (
+	chartFile = "Chart.yaml"
+	// maxChartFile is how large Chart.yaml of a dependency may be.
+	maxChartFile = 256 << 10
+)
+
+// maxChart is how large a packed chart may be: it becomes one file of a release.
+var maxChart = archive.Default.File
+
+func digest(b []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(b)) }
+
+// chart is what Chart.yaml says, and where it is if it is one of the stack.
+type chart struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	dir     string
+	files   archive.Tree
+}
+
+func readChart(b []byte) (c chart, err error) {
+	if len(b) > maxChartFile {
+		return c, fmt.Errorf("%s has %d bytes; at most %d are taken", chartFile, len(b), maxChartFile)
+	}
+	d, err := document.One(chartFile, b)
+	if err != nil {
+		return c, err
+	}
+	return c, d.Decode(&c)
+}
+
+// isChart makes sure that what a repository gave is what was asked for.
+func isChart(b []byte, l Locked) error {
+	what := fmt.Sprintf("what %s has as %s %s", fetch.Clean(l.Repository), l.Name, l.Version)
+	t, err := archive.Read(bytes.NewReader(b), archive.Default)
+	if err != nil {
+		return fmt.Errorf("%s cannot be used: %w", what, err)
+	}
+	file := path.Join(l.Name, chartFile)
+	text, ok := t[file]
+	if !ok {
+		return fmt.Errorf("%s is no such chart: there is no %s in it", what, file)
+	}
+	c, err := readChart(text)
+	if err != nil {
+		return fmt.Errorf("%s cannot be used: %w", what, err)
+	}
+	if c.Name != l.Name || strings.TrimPrefix(c.Version, "v") != strings.TrimPrefix(l.Version, "v") {
+		return fmt.Errorf("%s is another chart, %.80q in version %.80q; ask who publishes it", what, c.Name, c.Version)
+	}
+	return nil
+}
+
+// local is a chart beside the one that needs it, in the same stack.
+func local(files archive.Tree, dir, name, repository string) (chart, error) {
+	at := strings.TrimPrefix(repository, pathScheme)
+	shown := fetch.Clean(repository)
+	p := path.Join(dir, at)
+	switch {
+	case strings.HasPrefix(at, "/"), strings.HasPrefix(p, "../"), p == "..":
+		return chart{}, fmt.Errorf("%s leads out of the stack; a stack must be complete in its directory", shown)
+	case p == path.Clean(dir):
+		return chart{}, fmt.Errorf("%s is the chart itself, which cannot need itself", shown)
+	}
+	t := files.Sub(p)
+	b, ok := t[chartFile]
+	if !ok {
+		return chart{}, fmt.Errorf("there is no %s where %s leads; the path begins at the chart that needs it", fetch.Clean(path.Join(p, chartFile)), shown)
+	}
+	c, err := readChart(b)
+	if err != nil {
+		return chart{}, fmt.Errorf("the chart in %s cannot be used: %w", p, err)
+	}
+	if c.Name != name {
+		return chart{}, fmt.Errorf("the chart in %s is called %.80q; use that name", p, c.Name)
+	}
+	c.dir, c.files = p, t
+	return c, c.complete(files)
+}
+
+// placeholder is what a build fills in in the charts of a stack, but not in packed ones.
+var placeholder = regexp.MustCompile(`<< \.[A-Za-z]+Version >>`)
+
+// complete says why a chart of the stack cannot be packed as it is.
+func (c chart) complete(files archive.Tree) error {
+	needs, err := Needs(files, c.dir)
+	if err != nil {
+		return err
+	}
+	for _, n := range needs {
+		if !Vendored(files, c.dir, n) {
+			return fmt.Errorf("the chart in %s itself needs %.80q, which is not in %s/charts; add it there", c.dir, n.Name, c.dir)
+		}
+	}
+	for _, name := range c.files.Names() {
+		if found := placeholder.Find(c.files[name]); found != nil {
+			return fmt.Errorf("%s has %s in it, which a build does not fill in in charts that others need; write a value instead", path.Join(c.dir, name), found)
+		}
+	}
+	return nil
+}
+
+func (c chart) pack() ([]byte, error) {
+	out := archive.Tree{}
+	for file, b := range c.files {
+		out[path.Join(c.Name, file)] = b
+	}
+	var buf bytes.Buffer
+	if err := archive.Write(&buf, out); err != nil {
+		return nil, fmt.Errorf("packing the chart in %s: %w", c.dir, err)
+	}
+	if int64(buf.Len()) > maxChart {
+		return nil, fmt.Errorf("the chart in %s has %d bytes when it is packed; at most %d are taken", c.dir, buf.Len(), maxChart)
+	}
+	return buf.Bytes(), nil
+}

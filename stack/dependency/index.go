@@ -1,0 +1,138 @@
+package dependency
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/polder-kaas/polder/stack/fetch"
+)
+
+// Limits of the list of a Helm repository; the largest that are published have half of it. Values
+// are counted before they are read, as each takes some 200 bytes then.
+const (
+	maxIndex  = 32 << 20
+	maxValues = 1_000_000
+)
+
+// index is what a Helm repository lists, by the names of charts.
+type index map[string][]listed
+
+// listed is one version of a chart. Where it is may be relative to the repository.
+type listed struct{ version, address, digest string }
+
+// parseIndex reads index.yaml. In entries it takes no aliases: Helm writes none, and with them a
+// small list is an endless one.
+func parseIndex(b []byte) (index, error) {
+	if !utf8.Valid(b) {
+		return nil, errors.New("it is not UTF-8")
+	}
+	if values(b) > maxValues {
+		return nil, fmt.Errorf("it has more than %d values", maxValues)
+	}
+	var root yaml.Node // into anything else, yaml compares each key with each other
+	if err := yaml.Unmarshal(b, &root); err != nil {
+		return nil, fmt.Errorf("it is not YAML: %s", fetch.Clean(strings.TrimPrefix(err.Error(), "yaml: ")))
+	}
+	var entries *yaml.Node
+	for _, document := range root.Content {
+		entries = value(document, "entries")
+	}
+	if entries == nil || entries.Kind != yaml.MappingNode && entries.Tag != "!!null" {
+		return nil, errors.New("it has no entries, so this is no Helm repository; check the address")
+	}
+	if a := alias(entries); a != nil {
+		return nil, fmt.Errorf("line %d: aliases of YAML are not taken here", a.Line)
+	}
+	out := index{}
+	for i := 0; i+1 < len(entries.Content); i += 2 {
+		name := entries.Content[i]
+		if _, twice := out[name.Value]; twice {
+			return nil, fmt.Errorf("line %d: the chart %.80q is listed a second time", name.Line, name.Value)
+		}
+		out[name.Value] = listedIn(entries.Content[i+1])
+	}
+	return out, nil
+}
+
+// values is at least half of how many values a document has: each has one of these signs before or
+// after it.
+func values(b []byte) (n int) {
+	for i, c := range b {
+		switch c {
+		case '\n', '\r', '[', '?':
+			n++
+		case ',', '{': // a key and its value, as in {a,b}
+			n += 2
+		case '-', ':': // signs only before a space; lines may also end in characters beyond ASCII
+			if i+1 == len(b) || b[i+1] <= ' ' || b[i+1] >= utf8.RuneSelf {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// alias is the first one below a node.
+func alias(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n
+	}
+	for _, c := range n.Content {
+		if a := alias(c); a != nil {
+			return a
+		}
+	}
+	return nil
+}
+
+// value is of a key of an object, or nil.
+func value(n *yaml.Node, key string) *yaml.Node {
+	if n.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == key {
+				return n.Content[i+1]
+			}
+		}
+	}
+	return nil
+}
+
+// listedIn leaves out what has no version, or nothing to fetch.
+func listedIn(list *yaml.Node) []listed {
+	var out []listed
+	for _, item := range list.Content {
+		version, digest, urls := value(item, "version"), value(item, "digest"), value(item, "urls")
+		if version == nil || urls == nil || len(urls.Content) == 0 {
+			continue
+		}
+		l := listed{version: version.Value, address: urls.Content[0].Value}
+		if digest != nil && digest.Value != "" {
+			l.digest = "sha256:" + strings.ToLower(strings.TrimPrefix(digest.Value, "sha256:"))
+		}
+		if l.version != "" && l.address != "" {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// at is where a repository has a chart that it lists.
+func (l listed) at(repository string) (string, error) {
+	base, err := helmRepository(repository)
+	if err != nil {
+		return "", err
+	}
+	var u *url.URL
+	if u, err = base.Parse(l.address); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" && u.Scheme+"://" != ociScheme {
+		return "", fmt.Errorf("%s lists it at an address that is neither https://… nor oci://…", repository)
+	}
+	if u.User != nil {
+		return "", fmt.Errorf("%s lists it at an address with credentials", repository)
+	}
+	return u.String(), nil
+}
