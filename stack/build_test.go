@@ -96,6 +96,39 @@ func unpack(t testing.TB, b []byte) map[string]string {
 	return out
 }
 
+// Dependencies become part of the charts that need them, in both conventions.
+func TestBuildVendors(t *testing.T) {
+	deps := stack.Vendored{"cluster-class": {"charts/lib-1.0.0.tgz": []byte("class")}, "cluster-addon/cni": {"charts/cilium-1.0.0.tgz": []byte("staged")}, "cluster-addon": {"charts/all-1.0.0.tgz": []byte("single")}}
+	for staged, want := range map[bool]map[string]string{
+		true:  {"docker-ferrol-1-36-cluster-class/charts/lib-1.0.0.tgz": "class", "cni/charts/cilium-1.0.0.tgz": "staged"},
+		false: {"docker-ferrol-1-36-cluster-class/charts/lib-1.0.0.tgz": "class", "docker-ferrol-1-36-cluster-addon/charts/all-1.0.0.tgz": "single"},
+	} {
+		files := sourceFiles(map[string]string{"cluster-addon/Chart.yaml": "name: docker-ferrol-cluster-addon\nversion: v0\n"})
+		if !staged {
+			delete(files, "clusteraddon.yaml")
+		}
+		s, err := stack.ParseSource(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := s.Plan(stack.ModeStable, stack.History{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Build(v, deps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := unpack(t, r.Files["docker-ferrol-1-36-cluster-class-v1.tgz"])
+		maps.Copy(got, unpack(t, r.Files["docker-ferrol-1-36-cluster-addon-v1.tgz"]))
+		for name, text := range want {
+			if got[name] != text {
+				t.Errorf("staged %t: %s is %q", staged, name, got[name])
+			}
+		}
+	}
+}
+
 // The same source gives the same bytes in another directory and another time zone.
 func TestBuildIsReproducible(t *testing.T) {
 	first := build(t, source(t, nil), stack.ModeHash, stack.History{})

@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 
-	"github.com/polder-kaas/polder/stack/archive"
 	"github.com/polder-kaas/polder/stack/class"
 	"github.com/polder-kaas/polder/stack/finding"
 	"github.com/polder-kaas/polder/stack/render"
@@ -141,12 +140,7 @@ func (r *Release) stages() ([]RenderedStage, finding.List) {
 func (a Addons) dir(name string) string { return path.Join(addonDir, name) }
 
 func (r *Release) addonJob(name string, data ClusterData) render.Job {
-	j := render.Job{Name: name, Chart: archive.Tree{}, Release: addonRelease, Namespace: addonNamespace}
-	for file, b := range r.Addons.Charts[name] {
-		if file != overwriteFile || r.Addons.Config == nil {
-			j.Chart[file] = b
-		}
-	}
+	j := render.Job{Name: name, Chart: r.Addons.Charts[name], Release: addonRelease, Namespace: addonNamespace}
 	if text, ok := r.Addons.Values[name]; ok {
 		file := overwriteFile
 		if r.Addons.Config == nil {

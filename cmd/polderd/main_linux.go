@@ -13,9 +13,13 @@ import (
 	"github.com/polder-kaas/polder/internal/daemon"
 	"github.com/polder-kaas/polder/internal/exit"
 	"github.com/polder-kaas/polder/internal/provider/local/component"
+	"github.com/polder-kaas/polder/stack/render"
 )
 
 func main() {
+	if code, child := render.Main(); child {
+		os.Exit(code)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	if run := component.Called(os.Args); run != nil {

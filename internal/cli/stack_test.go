@@ -103,11 +103,16 @@ func TestStackAuthor(t *testing.T) {
 		t.Error(strings.Join(list, "\n"))
 	}
 
+	write(t, filepath.Join(src, "cluster-addon", "about", "values.yaml"), "stack: x\naddons: y\ncluster: z\n")
+	if out := must(t, "stack", "build", src, "--output", fresh, "--last", to); !strings.Contains(out, "local-mine-1-36-v3@") {
+		t.Error("the newest of two releases does not count:", out)
+	}
+
 	// Others get it, look at it, and use it.
 	got := filepath.Join(dir, "pulled")
 	must(t, "stack", "pull", published, got)
 	same(t, filepath.Join(rel, "local-mine-1-36-v1"), filepath.Join(got, "local-mine-1-36-v1"))
-	for _, from := range []string{src, filepath.Join(got, "local-mine-1-36-v1"), to + ":local-mine-1-36-v2"} {
+	for _, from := range []string{filepath.Join(fresh, "local-mine-1-36-v3"), filepath.Join(got, "local-mine-1-36-v1"), to + ":local-mine-1-36-v2"} {
 		if out := must(t, "stack", "render", from); !strings.Contains(out, "kind: ClusterClass") || !strings.Contains(out, "cluster: default/sample") {
 			t.Errorf("%s: %s", from, out)
 		}
@@ -141,12 +146,14 @@ func TestStackRenderChoice(t *testing.T) {
 	src := filepath.Join(dir, "s")
 	must(t, "stack", "init", src)
 	values := filepath.Join(dir, "cluster.yaml")
-	text := "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {name: mine, namespace: team}\n"
+	// The class is of newer types than this cluster, and so is what templates see.
+	text := "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {name: mine, namespace: team}\nspec: {topology: {class: a, version: v1.36.3}}\n"
+	write(t, filepath.Join(src, "cluster-addon", "about", "overwrite.yaml"), "cluster: {{ .Cluster.metadata.namespace }}/{{ .Cluster.metadata.name }} of {{ .Cluster.spec.topology.classRef.name }}\n")
 	if err := os.WriteFile(values, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	out := must(t, "stack", "render", src, "--values", values, "--only", "about", "--hook", "BeforeClusterUpgrade")
-	if strings.Contains(out, "ClusterClass") || !strings.Contains(out, "# BeforeClusterUpgrade, stage about, apply: templates/about.yaml") || !strings.Contains(out, "cluster: team/mine") {
+	if strings.Contains(out, "ClusterClass") || !strings.Contains(out, "# BeforeClusterUpgrade, stage about, apply: templates/about.yaml") || !strings.Contains(out, "cluster: team/mine of a") {
 		t.Error(out)
 	}
 	if out := must(t, "stack", "render", src, "--only", "class"); strings.Contains(out, "ConfigMap") || !strings.Contains(out, "ClusterClass") {

@@ -106,7 +106,7 @@ func (c *chance) randInt(low, high int) (int, error) {
 		return 0, fmt.Errorf("randInt needs a second number above the first, not %d and %d", low, high)
 	}
 	k, err := below(c.stream("randInt", low, high), uint64(high)-uint64(low)) //nolint:gosec // their difference is right even if one is negative
-	return low + int(k), err //nolint:gosec // below high
+	return low + int(k), err                                                  //nolint:gosec // below high
 }
 
 func (c *chance) shuffle(s string) (string, error) {

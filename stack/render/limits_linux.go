@@ -27,8 +27,13 @@ func (l Limits) enforce() error {
 	if err := unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: seconds, Max: seconds}); err != nil {
 		return fmt.Errorf("CPU: %w", err)
 	}
-	// It opens no file and starts no process.
-	return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+	// It opens no file and no connection from here on, and writes none but its output, a pipe.
+	for name, resource := range map[string]int{"files": unix.RLIMIT_NOFILE, "file size": unix.RLIMIT_FSIZE, "core": unix.RLIMIT_CORE} {
+		if err := unix.Setrlimit(resource, &unix.Rlimit{}); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 func writableMemory() (int64, error) {

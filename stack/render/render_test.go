@@ -113,6 +113,14 @@ func TestRender(t *testing.T) {
 			files: map[string]string{"Chart.yaml": withSub, "charts/sub-2.0.0.tgz": dependency(map[string]string{"templates/s.yaml": "{{ .Values.x }}"}), "values.yaml": "sub: {x: 5}\n"},
 			want:  "charts/sub/templates/s.yaml 5",
 		},
+		"a dependency that is a bomb": {
+			files: map[string]string{"Chart.yaml": withSub, "charts/sub-2.0.0.tgz": dependency(map[string]string{"big": strings.Repeat("\x00", 4<<20)})},
+			want:  "charts/sub-2.0.0.tgz: unpacked, the archive is more than 200 times as large; that is no real content",
+		},
+		"a dependency that is there twice": {
+			files: map[string]string{"Chart.yaml": withSub, "charts/sub-2.0.0.tgz": dependency(nil), "charts/sub/Chart.yaml": "name: sub"},
+			want:  "charts/sub/Chart.yaml: the dependency is there twice, as an archive and as a directory, or in two archives",
+		},
 		"a dependency that is missing": {
 			files: map[string]string{"Chart.yaml": withSub},
 			want:  `Chart.yaml: the chart needs the chart sub 2.0.0 of "https://charts.example.org", which is not in its charts directory; polder stack lock and build put it there`,
@@ -269,12 +277,13 @@ func TestRecord(t *testing.T) {
 	if fields[0] == fields[1] {
 		t.Error("two calls give the same password")
 	}
-	files["templates/a.yaml"] = `{{ randAlphaNum 12 }}`
+	files["templates/a.yaml"] = `{{ randAlphaNum 12 }}` // before and after the other
+	files["templates/z.yaml"] = `{{ randAlphaNum 12 }}`
 	more := render(FixedRecord(), files)
 	if more["templates/x.yaml"] != first["templates/x.yaml"] {
 		t.Error("a new template changes what others get")
 	}
-	if more["templates/a.yaml"] == fields[0] {
+	if more["templates/a.yaml"] == fields[0] || more["templates/a.yaml"] == more["templates/z.yaml"] {
 		t.Error("two templates get the same password")
 	}
 	other, err := NewRecord(bytes.NewReader(bytes.Repeat([]byte{7}, 32)), time.Unix(1700000000, 0))

@@ -1,0 +1,58 @@
+package render
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Whatever else may be wrong, a child can open nothing: neither a file nor a connection.
+func TestChildOpensNothing(t *testing.T) {
+	if os.Getenv("POLDER_TEST_CHILD") == "" {
+		exe, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := exec.CommandContext(t.Context(), exe, "-test.run=^TestChildOpensNothing$")
+		c.Env = []string{"POLDER_TEST_CHILD=1"}
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	if err := DefaultLimits.enforce(); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := os.Open("/dev/null"); err == nil {
+		t.Error("it opened", f.Name())
+	}
+	if c, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
+		t.Error("it listens on", c.Addr())
+	}
+}
+
+// The child gets no environment, and runs where there is nothing to find.
+func TestChildEnvironment(t *testing.T) {
+	t.Setenv("POLDER_CANARY", "canary-value")
+	dir := t.TempDir()
+	program := filepath.Join(dir, "program")
+	script := "#!/bin/sh\n{ env; pwd; echo $#; } > " + dir + "/seen\nexit 1\n"
+	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&Renderer{Executable: program}).Render(t.Context(), inputOf(job(map[string]string{"templates/x.yaml": "x"}))); err == nil {
+		t.Error("a program that does not render is no error")
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "seen"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := strings.Fields(string(b))
+	if slices.ContainsFunc(seen, func(s string) bool { return strings.Contains(s, "canary") || strings.HasPrefix(s, "HOME=") }) || !slices.Contains(seen, "PWD=/") {
+		t.Errorf("%s", b)
+	}
+}
