@@ -70,9 +70,9 @@ bin/controller-gen: hack/tools/go.mod
 
 .PHONY: test
 test: build bin/polderd-fault ## Run all tests but the long fault matrix
-	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane %/test/local %/stack/render,$(light))
+	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane %/test/local %/test/stack %/stack/render,$(light))
 	@go test -timeout 10m ./internal/provider/local/boot ./stack/render # one links kubeadm, the other limits the memory of its own child
-	@CGO_ENABLED=1 go test -race -p 1 -timeout 30m ./test/plane ./test/local
+	@CGO_ENABLED=1 go test -race -p 1 -timeout 30m ./test/plane ./test/local ./test/stack
 
 .PHONY: fault
 fault: build bin/polderd-fault ## Run the long fault matrix

@@ -46,52 +46,60 @@ type Locked struct {
 // ParseLock reads stack.lock; there need not be one. What it returns is sound: names, versions and
 // digests have their form, as they become names of files.
 func ParseLock(files archive.Tree) (Lock, error) {
-	var l Lock
 	b, ok := files[stack.LockFile]
 	if !ok {
+		return Lock{}, nil
+	}
+	l, err := parseLock(b)
+	if err == nil {
 		return l, nil
 	}
+	var e *document.Error
+	if errors.As(err, &e) { // nobody mends by hand what a command writes
+		err = &document.Error{File: e.File, Line: e.Line, Reason: e.Reason + "; remove it, and run polder stack lock"}
+	}
+	return Lock{}, err
+}
+
+func parseLock(b []byte) (l Lock, err error) {
 	if len(b) > maxLock {
-		return l, &document.Error{File: stack.LockFile, Reason: fmt.Sprintf("it has %d bytes, and at most %d are taken; remove it and run polder stack lock", len(b), maxLock)}
+		return l, &document.Error{File: stack.LockFile, Reason: fmt.Sprintf("it has %d bytes, and at most %d are taken", len(b), maxLock)}
 	}
 	d, err := document.One(stack.LockFile, b)
 	if err != nil {
 		return l, err
 	}
 	if err := d.Decode(&l); err != nil {
-		return Lock{}, err
+		return l, err
 	}
 	if l.APIVersion != lockVersion || l.Kind != lockKind {
-		return Lock{}, &document.Error{File: stack.LockFile, Line: d.Line("apiVersion"), Reason: fmt.Sprintf("this is %.60q of %.60q, and not %s of %s; if another version of polder did not write it, remove it and run polder stack lock", l.Kind, l.APIVersion, lockKind, lockVersion)}
+		return l, &document.Error{File: stack.LockFile, Line: d.Line("apiVersion"), Reason: fmt.Sprintf("this is %.60q of %.60q, and not %s of %s; if no newer version of polder wrote it, it is broken", l.Kind, l.APIVersion, lockKind, lockVersion)}
 	}
-	if err := l.check(d); err != nil {
-		return Lock{}, err
-	}
-	return l, nil
+	return l, l.check(d)
 }
 
 var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// check finds entries that lock did not write.
+// check finds an entry that lock did not write.
 func (l Lock) check(d document.Document) error {
-	var errs []error
 	for _, dir := range slices.Sorted(maps.Keys(l.Charts)) {
 		for i, c := range l.Charts[dir] {
-			bad := func(key, value string) {
-				errs = append(errs, &document.Error{File: d.File(), Line: d.Line("charts", dir, strconv.Itoa(i), key), Reason: fmt.Sprintf("%.80q is no %s; remove the entry and run polder stack lock", value, key)})
+			key, value := "", ""
+			if _, err := semver.NewVersion(c.Version); err != nil {
+				key, value = "version", c.Version
 			}
 			if !nameForm.MatchString(c.Name) {
-				bad("name", c.Name)
-			}
-			if _, err := semver.NewVersion(c.Version); err != nil {
-				bad("version", c.Version)
+				key, value = "name", c.Name
 			}
 			if !digestForm.MatchString(c.Digest) {
-				bad("digest", c.Digest)
+				key, value = "digest", c.Digest
+			}
+			if key != "" {
+				return &document.Error{File: stack.LockFile, Line: d.Line("charts", dir, strconv.Itoa(i), key), Reason: fmt.Sprintf("%.80q is no %s of a chart", value, key)}
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // Marshal writes stack.lock.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/Masterminds/semver/v3"
 
@@ -33,10 +34,9 @@ func newest(n Need, have []string) (string, error) {
 		return "", err
 	}
 	all := sorted(have)
-	for _, v := range slices.Backward(all) {
-		if c.Check(v) && v.Original() == n.Version { // what comes after a plus counts only here
-			return v.Original(), nil
-		}
+	exact := func(v *semver.Version) bool { return full(v) && v.Original() == n.Version && c.Check(v) }
+	if i := slices.IndexFunc(all, exact); i >= 0 { // what comes after a plus counts only here
+		return n.Version, nil
 	}
 	for _, v := range slices.Backward(all) {
 		if c.Check(v) {
@@ -50,8 +50,8 @@ func newest(n Need, have []string) (string, error) {
 	return "", fmt.Errorf("%s does not have %s of %s; %s", fetch.Clean(n.Repository), wanted, n.Name, latest(all))
 }
 
-// sorted are all that are versions, the newest last. Among spellings of the same one the full one is
-// last: a tag 2 may be anything.
+// sorted are all that are versions, the newest last. Of spellings of the same one the full one is last,
+// as a tag 2 may be anything, and that without a v.
 func sorted(have []string) []*semver.Version {
 	var all []*semver.Version
 	for _, text := range have {
@@ -59,16 +59,25 @@ func sorted(have []string) []*semver.Version {
 			all = append(all, v)
 		}
 	}
-	full := func(v *semver.Version) int {
-		if _, err := semver.StrictNewVersion(v.Original()); err != nil {
-			return 0
-		}
-		return 1
-	}
 	slices.SortFunc(all, func(a, b *semver.Version) int {
-		return cmp.Or(a.Compare(b), cmp.Compare(a.Metadata(), b.Metadata()), cmp.Compare(full(a), full(b)), cmp.Compare(a.Original(), b.Original()))
+		c := cmp.Or(a.Compare(b), cmp.Compare(a.Metadata(), b.Metadata()))
+		switch {
+		case c != 0:
+			return c
+		case full(a) != full(b) && full(a):
+			return 1
+		case full(a) != full(b):
+			return -1
+		}
+		return cmp.Compare(b.Original(), a.Original())
 	})
 	return all
+}
+
+// full says that a version has all its three numbers.
+func full(v *semver.Version) bool {
+	_, err := semver.StrictNewVersion(strings.TrimPrefix(v.Original(), "v"))
+	return err == nil
 }
 
 // latest helps to choose another.
