@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	ociregistry "github.com/google/go-containerregistry/pkg/registry"
@@ -49,13 +48,38 @@ func pulls(ctx context.Context, shipped archive.Tree) error {
 		start := time.Now()
 		c := exec.CommandContext(ctx, program, "stack", "pull", ref+":"+r.Name.Tag(), filepath.Join(dir, "out"))
 		c.Stderr = os.Stderr
-		if err := c.Run(); err != nil {
+		if err := c.Start(); err != nil {
 			return err
 		}
-		usage, _ := c.ProcessState.SysUsage().(*syscall.Rusage)
-		fmt.Printf("polder stack pull of a release of %.1f MiB: %s, at most %d MiB of memory\n", float64(r.Files.Size())/(1<<20), ms(time.Since(start)), usage.Maxrss>>10)
+		most := watch(c.Process.Pid)
+		if err := c.Wait(); err != nil {
+			return err
+		}
+		fmt.Printf("polder stack pull of a release of %.1f MiB: %s, at most %d MiB of memory\n", float64(r.Files.Size())/(1<<20), ms(time.Since(start)), <-most>>10)
 	}
 	return nil
+}
+
+// watch gives the largest resident set of a process, in KiB, when it has ended. What wait tells has
+// the set of the parent in it.
+func watch(pid int) <-chan int {
+	out := make(chan int, 1)
+	go func() {
+		most := 0
+		for {
+			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+			_, rest, found := strings.Cut(string(b), "VmHWM:")
+			if err != nil || !found { // a process that has ended has no memory
+				out <- most
+				return
+			}
+			if _, err := fmt.Sscan(rest, &most); err != nil {
+				most = -1
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	return out
 }
 
 // padded is the shipped stack with so many MiB of noise in an add-on, which no packer makes smaller.

@@ -70,12 +70,9 @@ func readTar(r io.Reader, l Limits) (Tree, error) {
 		if total += h.Size; h.Size > l.File || total > l.Total {
 			return nil, tooLarge(name, h.Size, l)
 		}
-		b, err := io.ReadAll(io.LimitReader(tr, l.File+1))
-		if err != nil {
+		b := make([]byte, h.Size) // small enough; what is not there after all is an error
+		if _, err := io.ReadFull(tr, b); err != nil {
 			return nil, refuse(name, "cannot be read: %v", err)
-		}
-		if int64(len(b)) > l.File {
-			return nil, tooLarge(name, int64(len(b)), l)
 		}
 		t[name] = b
 	}

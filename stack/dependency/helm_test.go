@@ -25,7 +25,7 @@ func TestHelmRepository(t *testing.T) {
 		"the first address counts":       {`{version: 1.2.3, urls: [x-1.2.3.tgz, gone.tgz]}`, "", "/charts/x-1.2.3.tgz"},
 		"a number that is no number":     {`{version: 1.2.3, appVersion: 1.10, urls: [x-1.2.3.tgz], annotations: {a: 1e999}}`, "", "/charts/x-1.2.3.tgz"},
 		"a newer one without an address": {entry("1.2.3", "x-1.2.3.tgz", "") + ", {version: 1.9.0, urls: []}, {version: 1.9.1}", "", "/charts/x-1.2.3.tgz"},
-		"entries that are none":          {entry("1.2.3", "x-1.2.3.tgz", "") + ", 1, [], {version: {a: b}, urls: {c: d}}, {version: latest, urls: [x.tgz]}", "", "/charts/x-1.2.3.tgz"},
+		"entries that are none":          {entry("1.2.3", "x-1.2.3.tgz", "") + ", 1, [], {urls: [x.tgz]}, {version: {a: b}, urls: {c: d}}, {version: latest, urls: [x.tgz]}", "", "/charts/x-1.2.3.tgz"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := serve(t, c.entry)
@@ -83,6 +83,8 @@ func TestHelmRepositoryRefused(t *testing.T) {
 		"no range": {"new", []string{entry("1.2.3", "x.tgz", "")}, nil,
 			`"new" is no version and no range of them`},
 		"a file's address": {"^1", []string{entry("1.2.3", "file:///etc/passwd", "")}, nil,
+			"REPO lists it at an address that is neither https://… nor oci://…"},
+		"another scheme": {"^1", []string{entry("1.2.3", "ftp://x.example/x.tgz", "")}, nil,
 			"REPO lists it at an address that is neither https://… nor oci://…"},
 		"no address": {"^1", []string{entry("1.2.3", "http://[", "")}, nil,
 			"REPO lists it at an address that is neither https://… nor oci://…"},

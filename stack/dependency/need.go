@@ -114,7 +114,7 @@ func Vendored(files archive.Tree, dir string, n Need) bool {
 func (n Need) takes(text string) bool {
 	c, err := semver.NewConstraint(n.Version)
 	v, vErr := semver.NewVersion(text)
-	if n.Version == "" || err != nil || vErr != nil {
+	if err != nil || vErr != nil {
 		return true
 	}
 	c.IncludePrerelease = true

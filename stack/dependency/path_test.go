@@ -96,6 +96,10 @@ func TestPathChanged(t *testing.T) {
 	f := &dependency.Fetcher{Cache: dependency.Cache(t.TempDir())}
 	s := source(t, besides("1.0.0"), need("file://../../shared/x", "*"))
 	l := lock(t, f, s, dependency.Lock{})
+	was := vendor(t, f, with(t, s, l))["cluster-addon/cni"]["charts/x-1.0.0.tgz"]
+	if err := os.WriteFile(filepath.Join(string(f.Cache), strings.Replace(sum(was), ":", "-", 1)+".tgz"), was, 0o644); err != nil {
+		t.Fatal(err) // somebody else may have put it there
+	}
 	for name, change := range map[string]map[string]string{
 		"a file":      {"shared/x/templates/o.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n"},
 		"a new file":  {"shared/x/values.yaml": "a: b\n"},

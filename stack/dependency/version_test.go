@@ -6,7 +6,7 @@ import (
 )
 
 func TestNewest(t *testing.T) {
-	have := []string{"0.9.0", "1.0.0", "1.2.0", "1.10.0", "1.11.0-rc.1", "v2.0.0", "2.1.0+a", "2.1.0+b", "3.0.0-alpha.1", "3", "latest", "", "1.2.3.4"}
+	have := []string{"0.9.0", "1.0.0", "v1.2.0", "1.2.0", "1.10.0", "1.11.0-rc.1", "v2.0.0", "2.1.0+a", "2.1.0+b", "3.0.0-alpha.1", "3", "latest", "", "1.2.3.4"}
 	for wanted, want := range map[string]string{
 		"":                   "3",
 		"*":                  "3",
