@@ -22,6 +22,9 @@ go_files     = $(shell git ls-files -co --exclude-standard '*.go')
 heavy       := github.com/polder-kaas/polder/(cmd/polderd|internal/daemon|internal/plane|internal/plane/(apiserver|kubecontrollers)|internal/provider/local/(boot|component))$$
 light        = $(shell go list ./... | grep -Ev '$(heavy)' | grep -Ev '/(test/fault|bench)')
 
+# Tests without the race detector: boot, which links kubeadm, and those that render charts in a child, whose memory and time are limited.
+renders     := %/polder/stack %/stack/render %/stack/lint %/stack/dependency %/polder/stacks %/internal/cli
+
 .PHONY: help
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -70,8 +73,8 @@ bin/controller-gen: hack/tools/go.mod
 
 .PHONY: test
 test: build bin/polderd-fault ## Run all tests but the long fault matrix
-	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane %/test/local %/test/stack %/stack/render,$(light))
-	@go test -timeout 10m ./internal/provider/local/boot ./stack/render # one links kubeadm, the other limits the memory of its own child
+	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane %/test/local %/test/stack $(renders),$(light))
+	@go test -p 2 -timeout 10m ./internal/provider/local/boot $(filter $(renders),$(light))
 	@CGO_ENABLED=1 go test -race -p 1 -timeout 30m ./test/plane ./test/local ./test/stack
 
 .PHONY: fault

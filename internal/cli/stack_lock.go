@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -21,7 +24,10 @@ func stackLock() *cobra.Command {
 		Long: `lock finds the charts that Chart.yaml files of the stack name as dependencies and that do not lie in their
 charts directories: in Helm repositories (https://…), OCI registries (oci://…) and directories of the stack
 (file://…). It writes their exact versions and digests into stack.lock, and keeps the charts for builds. What
-is locked stays as it is while it fits, unless --upgrade is given.`,
+is locked stays as it is while it fits, unless --upgrade is given.
+
+Hosts that charts name must have public addresses. Only those given with --trust may have others, and only
+those get the password of --username.`,
 		Args: cmdline.Args(0, 1, "a directory"),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir := dirArg(args)
@@ -49,8 +55,11 @@ is locked stays as it is while it fits, unless --upgrade is given.`,
 				}
 			}
 			if n == 0 {
-				_, err := fmt.Fprintln(c.OutOrStdout(), "No chart of the stack needs one that it does not have; there is nothing to lock.")
-				return err
+				fmt.Fprintln(c.OutOrStdout(), "No chart of the stack needs one that it does not have; there is nothing to lock.")
+				if err := os.Remove(filepath.Join(dir, stack.LockFile)); !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
+				return nil
 			}
 			b, err := lock.Marshal()
 			if err != nil {

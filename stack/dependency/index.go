@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/polder-kaas/polder/stack/document"
 	"github.com/polder-kaas/polder/stack/fetch"
 )
 
@@ -31,7 +32,7 @@ func parseIndex(b []byte) (index, error) {
 	if !utf8.Valid(b) {
 		return nil, errors.New("it is not UTF-8")
 	}
-	if values(b) > maxValues {
+	if document.Count(b) > maxValues {
 		return nil, fmt.Errorf("it has more than %d values", maxValues)
 	}
 	var root yaml.Node // into anything else, yaml compares each key with each other
@@ -39,8 +40,8 @@ func parseIndex(b []byte) (index, error) {
 		return nil, fmt.Errorf("it is not YAML: %s", fetch.Clean(strings.TrimPrefix(err.Error(), "yaml: ")))
 	}
 	var entries *yaml.Node
-	for _, document := range root.Content {
-		entries = value(document, "entries")
+	for _, d := range root.Content {
+		entries = value(d, "entries")
 	}
 	if entries == nil || entries.Kind != yaml.MappingNode && entries.Tag != "!!null" {
 		return nil, errors.New("it has no entries, so this is no Helm repository; check the address")
@@ -57,24 +58,6 @@ func parseIndex(b []byte) (index, error) {
 		out[name.Value] = listedIn(entries.Content[i+1])
 	}
 	return out, nil
-}
-
-// values is at least half of how many values a document has: each has one of these signs before or
-// after it.
-func values(b []byte) (n int) {
-	for i, c := range b {
-		switch c {
-		case '\n', '\r', '[', '?':
-			n++
-		case ',', '{': // a key and its value, as in {a,b}
-			n += 2
-		case '-', ':': // signs only before a space; lines may also end in characters beyond ASCII
-			if i+1 == len(b) || b[i+1] <= ' ' || b[i+1] >= utf8.RuneSelf {
-				n++
-			}
-		}
-	}
-	return n
 }
 
 // alias is the first one below a node.

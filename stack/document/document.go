@@ -19,6 +19,7 @@ const (
 	maxDepth     = 100
 	maxNodes     = 200_000 // of all documents of a file together, aliases counted as often as they are used
 	maxDocuments = 1000
+	maxCount     = 2 * maxNodes // before anything is read; see Count
 )
 
 // Error says what is wrong, and where.
@@ -58,6 +59,9 @@ func ParseLoose(file string, b []byte) (docs []Document, warnings []*Error, err 
 func parse(file string, b []byte, c *converter) ([]Document, error) {
 	if !utf8.Valid(b) {
 		return nil, &Error{File: file, Line: invalidLine(b), Reason: "this is not UTF-8"}
+	}
+	if Count(b) > maxCount {
+		return nil, &Error{File: file, Reason: fmt.Sprintf("there are more than %d values", maxNodes)}
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(b))
 	var out []Document

@@ -2,6 +2,7 @@ package document_test
 
 import (
 	"errors"
+	"runtime"
 	"fmt"
 	"strings"
 	"testing"
@@ -150,6 +151,22 @@ func TestLine(t *testing.T) {
 		if got := d.Line(strings.Split(keys, ".")...); got != want {
 			t.Errorf("%s is at line %d, want %d", keys, got, want)
 		}
+	}
+}
+
+// A file of the largest size that is nothing but values is refused before it fills the memory.
+func TestManyValues(t *testing.T) {
+	for name, text := range map[string]string{"keys": "{" + strings.Repeat("a,", 5<<19) + "}", "items": strings.Repeat("- a\n", 5<<18), "lists": strings.Repeat("[", 5<<20)} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := document.Parse("f", []byte(text))
+		runtime.ReadMemStats(&after)
+		if err == nil || after.TotalAlloc-before.TotalAlloc > 64<<20 {
+			t.Errorf("%s: %v after %d MiB", name, err, (after.TotalAlloc-before.TotalAlloc)>>20)
+		}
+	}
+	if _, err := document.Parse("f", []byte(strings.Repeat("a: |\n"+strings.Repeat("  some text\n", 1000)+"---\n", 100))); err != nil {
+		t.Error("much text is not many values:", err)
 	}
 }
 

@@ -84,7 +84,7 @@ func TestFaults(t *testing.T) {
 		"a chart's version that is none":    {change: replace{addonFile, "version: 0.1.0", "version: one"}, want: `cluster-addon/about/Chart.yaml[version: one]: error: version "one" is none`, also: []string{"render"}},
 		"a dependency that is nowhere":      {change: replace{addonFile, "type:", "dependencies:\n  - {name: cilium, version: 1.x, repository: 'https://charts.example.org'}\ntype:"}, want: `cluster-addon/about/Chart.yaml[- {name: cilium, version: 1.x, repository: 'https://charts.example.org'}]: error: the chart needs cilium 1.x of https://charts.example.org, which is neither`},
 		"a dependency without a repository": {change: replace{addonFile, "type:", "dependencies:\n  - {name: sub, version: 1.x}\ntype:"}, want: `cluster-addon/about/Chart.yaml[- {name: sub, version: 1.x}]: error: the chart needs sub 1.x, which is not in`},
-		"a lock that is none":               {change: replace{"stack.lock", "", "kind: Other\n"}, want: `stack.lock[kind: Other]: error: this is a Other`},
+		"a lock that is none":               {change: replace{"stack.lock", "", "kind: Other\n"}, want: `stack.lock[kind: Other]: error: this is "Other" of ""`},
 		"an unknown version to fill in":     {change: replace{addonYAML, "\ndata:", "\n  labels: {v: '<< .Version >>'}\ndata:"}, want: `cluster-addon/about/templates/about.yaml[labels: {v: '<< .Version >>'}]: error: << .Version >> is not known`},
 		"a chart's name that is none":       {change: replace{addonFile, "name: about", "name: about it"}, want: `cluster-addon/about/Chart.yaml[name: about it]: error: "about it" is no name of a chart`, also: []string{"render"}},
 		// Stages.

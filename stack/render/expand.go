@@ -26,7 +26,7 @@ func expandInto(out archive.Tree, dir string, t archive.Tree, depth int, left *i
 	for _, name := range t.Names() {
 		if !packedChart(name) {
 			if _, ok := out[dir+name]; ok {
-				return &Error{Path: dir + name, Reason: "the dependency is there twice, as an archive and as a directory, or in two archives"}
+				return &Error{Path: dir + name, Reason: "the dependency is there twice, as an archive and as a directory"}
 			}
 			out[dir+name] = t[name]
 			continue
@@ -38,11 +38,21 @@ func expandInto(out archive.Tree, dir string, t archive.Tree, depth int, left *i
 		if err != nil {
 			return &Error{Path: dir + name, Reason: clip(err.Error())}
 		}
-		if err := expandInto(out, dir+path.Dir(name)+"/", inner, depth-1, left); err != nil {
+		// Two versions of one chart may be there, under two aliases: so not by the chart's name.
+		to := dir + strings.TrimSuffix(name, ".tgz") + "/"
+		if err := expandInto(out, to, withoutTop(inner), depth-1, left); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// withoutTop is what lies in the one directory of an archive that Helm packed.
+func withoutTop(t archive.Tree) archive.Tree {
+	if dirs := t.Dirs(); len(dirs) == 1 {
+		return t.Sub(dirs[0])
+	}
+	return t
 }
 
 // packedChart says whether a file is a dependency that Helm would unpack: charts/x.tgz, at any level.

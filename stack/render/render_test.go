@@ -63,9 +63,9 @@ func renderOutput(t *testing.T, in Input) Output {
 }
 
 func TestRender(t *testing.T) {
-	dependency := func(files map[string]string) string {
+	dependencyOf := func(version string, files map[string]string) string {
 		var b bytes.Buffer
-		sub := archive.Tree{"sub/Chart.yaml": []byte("apiVersion: v2\nname: sub\nversion: 2.0.0\n")}
+		sub := archive.Tree{"sub/Chart.yaml": []byte("apiVersion: v2\nname: sub\nversion: " + version + "\n")}
 		for name, text := range files {
 			sub["sub/"+name] = []byte(text)
 		}
@@ -74,6 +74,7 @@ func TestRender(t *testing.T) {
 		}
 		return b.String()
 	}
+	dependency := func(files map[string]string) string { return dependencyOf("2.0.0", files) }
 	withSub := "apiVersion: v2\nname: test\nversion: 1.0.0\ndependencies: [{name: sub, version: 2.0.0, repository: 'https://charts.example.org'}]\n"
 	for name, tc := range map[string]struct {
 		files  map[string]string
@@ -113,13 +114,22 @@ func TestRender(t *testing.T) {
 			files: map[string]string{"Chart.yaml": withSub, "charts/sub-2.0.0.tgz": dependency(map[string]string{"templates/s.yaml": "{{ .Values.x }}"}), "values.yaml": "sub: {x: 5}\n"},
 			want:  "charts/sub/templates/s.yaml 5",
 		},
+		"two versions of one dependency": {
+			files: map[string]string{
+				"Chart.yaml":           "apiVersion: v2\nname: test\nversion: 1.0.0\ndependencies: [{name: sub, version: 1.x, alias: one}, {name: sub, version: 2.x, alias: two}]\n",
+				"charts/sub-1.0.0.tgz": dependencyOf("1.0.0", map[string]string{"templates/s.yaml": "first {{ .Values.x }}"}),
+				"charts/sub-2.0.0.tgz": dependencyOf("2.0.0", map[string]string{"templates/s.yaml": "second {{ .Values.x }}"}),
+				"values.yaml":          "one: {x: 5}\ntwo: {x: 6}\n",
+			},
+			want: "charts/one/templates/s.yaml first 5\ncharts/two/templates/s.yaml second 6",
+		},
 		"a dependency that is a bomb": {
 			files: map[string]string{"Chart.yaml": withSub, "charts/sub-2.0.0.tgz": dependency(map[string]string{"big": strings.Repeat("\x00", 4<<20)})},
 			want:  "charts/sub-2.0.0.tgz: unpacked, the archive is more than 200 times as large; that is no real content",
 		},
 		"a dependency that is there twice": {
-			files: map[string]string{"Chart.yaml": withSub, "charts/sub-2.0.0.tgz": dependency(nil), "charts/sub/Chart.yaml": "name: sub"},
-			want:  "charts/sub/Chart.yaml: the dependency is there twice, as an archive and as a directory, or in two archives",
+			files: map[string]string{"Chart.yaml": withSub, "charts/sub-2.0.0.tgz": dependency(nil), "charts/sub-2.0.0/Chart.yaml": "name: sub"},
+			want:  "charts/sub-2.0.0/Chart.yaml: the dependency is there twice, as an archive and as a directory",
 		},
 		"a dependency that is missing": {
 			files: map[string]string{"Chart.yaml": withSub},
