@@ -2,8 +2,8 @@ package document_test
 
 import (
 	"errors"
-	"runtime"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
