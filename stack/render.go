@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/polder-kaas/polder/stack/class"
 	"github.com/polder-kaas/polder/stack/finding"
@@ -98,19 +100,33 @@ func (r *Release) RenderAddons(ctx context.Context, rd *render.Renderer, in Addo
 	if err != nil {
 		return nil, nil, err
 	}
-	read := make([]RenderedStage, len(out))
-	for i, o := range out {
-		dir := r.Addons.dir(o.Job)
-		set, bad := readOutput(dir, o)
-		if o.Missing {
-			bad = append(bad, r.missingFinding(dir))
-		}
-		read[i], found = RenderedStage{Objects: set.Objects, Hooks: set.Hooks}, append(found, bad...)
-	}
+	read, more := r.readOutputs(out)
+	found = append(found, more...)
 	for i, s := range stages {
 		stages[i].Objects, stages[i].Hooks = read[index[s.Stage.Name]].Objects, read[index[s.Stage.Name]].Hooks
 	}
 	return stages, found, nil
+}
+
+// readOutputs reads all at once: most of the time of a rendering goes into it.
+func (r *Release) readOutputs(out []render.Output) ([]RenderedStage, finding.List) {
+	read, found := make([]RenderedStage, len(out)), make([]finding.List, len(out))
+	var wg sync.WaitGroup
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, o := range out {
+		free <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-free }()
+			dir := r.Addons.dir(o.Job)
+			set, bad := readOutput(dir, o)
+			if o.Missing {
+				bad = append(bad, r.missingFinding(dir))
+			}
+			read[i], found[i] = RenderedStage{Objects: set.Objects, Hooks: set.Hooks}, bad
+		})
+	}
+	wg.Wait()
+	return read, slices.Concat(found...)
 }
 
 // Hooks in the order they happen in.

@@ -158,6 +158,9 @@ func (b *building) versions(ctx context.Context, stdin io.Reader, s *stack.Sourc
 	if b.addon != "" || b.image != "" {
 		return stack.Versions{}, exit.Errorf(exit.Usage, "--addon-version and --node-image-version need --version")
 	}
+	if b.mode == "custom" { // to csctl that is a mode, and not the word of a pre-release
+		return stack.Versions{}, exit.Errorf(exit.Usage, "mode custom means a version of your own; give it with --version")
+	}
 	if b.mode == stack.ModeHash {
 		return s.Plan(b.mode, stack.History{})
 	}

@@ -193,6 +193,7 @@ func TestStackBadInput(t *testing.T) {
 		"Kubernetes without a patch": {[]string{"init", filepath.Join(dir, "x"), "--kubernetes", "1.36"}, "must be exact, for example v1.36.0", exit.Usage},
 		"another minor":              {[]string{"build", src, "--kubernetes", "1.30"}, "stack.yaml does not name Kubernetes 1.30; it has 1.36", exit.Failure},
 		"an unknown mode":            {[]string{"build", src, "--mode", "a b"}, `mode "a b" is neither`, exit.Failure},
+		"custom without a version":   {[]string{"build", src, "--mode", "custom"}, "give it with --version", exit.Usage},
 		"a stack that fails":         {[]string{"build", broken, "--output", filepath.Join(dir, "never")}, "it does not render, so nothing was written", exit.Failure},
 		"a link":                     {[]string{"lint", link}, `entry "cluster-class/x" is a symbolic link`, exit.Failure},
 		"an unknown hook":            {[]string{"render", src, "--hook", "Sometime"}, `hook "Sometime" is not known`, exit.Usage},
