@@ -27,6 +27,9 @@ func (s *Source) Build(v Versions, deps Vendored) (*Release, error) {
 	if n := len(name.Tag()); n > version.MaxName {
 		return nil, fmt.Errorf("the name %s of the release has %d characters; objects take at most %d", name, n, version.MaxName)
 	}
+	if class := name.Class(); class != strings.ToLower(class) {
+		return nil, fmt.Errorf("%s cannot be the name of an object, because that has no capitals; choose another version", class)
+	}
 	for _, part := range []version.Version{v.ClusterStack, v.Components.ClusterAddon} {
 		if !part.Stable() && (!version.Chartable(part.ID) || !version.Chartable(part.Word)) {
 			return nil, fmt.Errorf("version %s is none that charts can have: a part of it is a number with a zero in front, or has an underscore; choose another", part)
@@ -91,7 +94,17 @@ func (s *Source) buildAddons(v Versions, deps Vendored) (archive.Tree, error) {
 		out[name] = substitute(b, v)
 	}
 	for _, dir := range s.Charts()[1:] {
-		add(out, strings.TrimPrefix(dir, addonDir+"/"), deps[dir])
+		name := strings.TrimPrefix(dir, addonDir+"/")
+		keep, err := withoutIgnored(dir, s.Files.Sub(dir))
+		if err != nil {
+			return nil, err
+		}
+		for file := range s.Files.Sub(dir) {
+			if _, ok := keep[file]; !ok {
+				delete(out, path.Join(name, file))
+			}
+		}
+		add(out, name, deps[dir])
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("%s: there is no chart in %s", addonConfigFile, addonDir)
@@ -122,9 +135,7 @@ func (s *Source) packChart(dir, want string, chart version.Version, v Versions, 
 	if err != nil {
 		return nil, err
 	}
-	var c struct {
-		Name string `json:"name"`
-	}
+	var c struct{ Name, Version string }
 	if err := d.Decode(&c); err != nil {
 		return nil, err
 	}
@@ -137,7 +148,7 @@ func (s *Source) packChart(dir, want string, chart version.Version, v Versions, 
 		out[path.Join(want, name)] = substitute(b, v)
 	}
 	b = setLine(b, d, "version", chart.String())
-	if again, err := document.One(file, b); err != nil || again.Decode(&c) != nil || c.Name != want {
+	if again, err := document.One(file, b); err != nil || again.Decode(&c) != nil || c.Name != want || c.Version != chart.String() {
 		return nil, &document.Error{File: file, Line: 1, Reason: "name and version must each be a line of their own, so that a build can set them"}
 	}
 	out[path.Join(want, chartFile)] = b
@@ -168,14 +179,10 @@ func setLine(b []byte, d document.Document, key, value string) []byte {
 	return []byte(strings.Join(lines, "\n"))
 }
 
-// withoutIgnored leaves out what .helmignore names.
+// withoutIgnored leaves out what .helmignore names, and what Helm ignores in every chart.
 func withoutIgnored(dir string, t archive.Tree) (archive.Tree, error) {
 	const file = ".helmignore"
-	b, ok := t[file]
-	if !ok {
-		return t, nil
-	}
-	rules, err := ignore.Parse(bytes.NewReader(b))
+	rules, err := ignore.Parse(bytes.NewReader(t[file])) // there need not be one
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path.Join(dir, file), err)
 	}
@@ -254,8 +261,12 @@ func (s *Source) Draft(v Versions, deps Vendored) *Release {
 }
 
 func (s *Source) draftChart(dir string, v Versions, deps Vendored) archive.Tree {
+	files := s.Files.Sub(dir)
+	if kept, err := withoutIgnored(dir, files); err == nil {
+		files = kept
+	}
 	t := archive.Tree{}
-	for name, b := range s.Files.Sub(dir) {
+	for name, b := range files {
 		t[name] = substitute(b, v)
 	}
 	add(t, "", deps[dir])

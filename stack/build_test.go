@@ -31,6 +31,9 @@ func sourceFiles(change map[string]string) archive.Tree {
 		"cluster-addon/cni/Chart.yaml":   []byte("apiVersion: v2\nname: cni\nversion: 1.0.0\n"),
 		"cluster-addon/cni/values.yaml":  []byte("version: << .ClusterAddonVersion >>\n"),
 		"cluster-addon/stray.txt":        []byte("stays"),
+		"cluster-addon/cni/.helmignore":  []byte("*.bak\n"),
+		"cluster-addon/cni/x.bak":        []byte("ignored"),
+		"cluster-addon/cni/templates/.x": []byte("ignored by Helm always"),
 	}
 	for name, text := range change {
 		t[name] = []byte(text)
@@ -75,7 +78,7 @@ func TestBuild(t *testing.T) {
 		t.Error("the class:", d)
 	}
 	addons := unpack(t, r.Files["docker-ferrol-1-36-cluster-addon-v1.tgz"])
-	if addons["cni/values.yaml"] != "version: v1\n" || addons["stray.txt"] != "stays" {
+	if addons["cni/values.yaml"] != "version: v1\n" || addons["stray.txt"] != "stays" || addons["cni/x.bak"]+addons["cni/templates/.x"] != "" {
 		t.Errorf("the add-ons: %q", addons)
 	}
 	if got := string(r.Files["metadata.yaml"]); !strings.Contains(got, "kubernetes: v1.36.3\n") {
@@ -195,12 +198,15 @@ func TestPlan(t *testing.T) {
 		"an add-on":                    {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"cluster-addon/cni/values.yaml": "a: 1"}, want: "v2 v2 v1"},
 		"a stage alone":                {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"clusteraddon.yaml": "apiVersion: x\n"}, want: "v2 v2 v1"},
 		"a locked chart alone":         {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"stack.lock": "x"}, want: "v2 v2 v1"},
+		"node images in a file":        {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"node-images.yaml": "x"}, want: "v2 v1 v2"},
 		"node images":                  {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"node-images/config.yaml": "x"}, want: "v2 v1 v2"},
 		"a patch of Kubernetes alone":  {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"stack.yaml": "provider: docker\nclusterStackName: ferrol\nkubernetesVersion: v1.36.4\n"}, want: "v2 v1 v1"},
 		"another minor's release":      {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"stack.yaml": "provider: docker\nclusterStackName: ferrol\nkubernetesVersion: v1.37.0\n"}, want: "the last release is docker-ferrol-1-36-v1, and this is docker-ferrol-1-37"},
 		"beta before the first":        {mode: "beta", want: "v1-beta.1 v1-beta.1 v1-beta.1"},
 		"beta after ten":               {mode: "beta", history: stack.History{Last: last, Versions: pre("v1", "v2-beta.9", "v2-beta.10", "v2-rc.30", "v1-beta.40", "v2-beta.x")}, want: "v2-beta.11 v2-beta.11 v2-beta.11"},
-		"a word that is none":          {mode: "a-b", want: `mode "a-b" is neither stable, hash nor a word for a pre-release, such as beta`},
+		"a word with capitals":         {mode: "Beta", want: `mode "Beta" is neither stable, hash nor a word of small letters for a pre-release, such as beta`},
+		"no mode":                      {mode: "", want: `mode "" is neither stable, hash nor a word of small letters for a pre-release, such as beta`},
+		"a word that is none":          {mode: "a-b", want: `mode "a-b" is neither stable, hash nor a word of small letters for a pre-release, such as beta`},
 		"Kubernetes that is not exact": {mode: "stable", change: map[string]string{"stack.yaml": "provider: docker\nclusterStackName: ferrol\nkubernetesVersion: '1.36'\n"}, want: "stack.yaml: kubernetesVersion must be exact to build a release, for example v1.36.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -242,7 +248,7 @@ func TestPlanAfterOlderTools(t *testing.T) {
 // Helm refuses charts whose version has a number with a zero in front, which a hash may be.
 func TestBuildVersions(t *testing.T) {
 	s := source(t, nil)
-	for text, ok := range map[string]bool{"v1": true, "v0-git.0123456": false, "v0-git.0123abc": true, "v0-git.1234567": true, "v0-git.0": true, "v2-a_b.1": false} {
+	for text, ok := range map[string]bool{"v1": true, "v0-git.0123456": false, "v0-git.0123abc": true, "v0-git.1234567": true, "v0-git.0": true, "v2-a_b.1": false, "v2-Beta.1": false} {
 		id, err := version.Parse(text)
 		if err != nil {
 			t.Fatal(err)
@@ -271,7 +277,7 @@ func TestBuildRefuses(t *testing.T) {
 		"a chart of another name":  {map[string]string{"cluster-class/Chart.yaml": "name: docker-ferrol-1-34-cluster-class\nversion: v0\n"}, `cluster-class/Chart.yaml:1: the chart's name must be docker-ferrol-1-36-cluster-class, not "docker-ferrol-1-34-cluster-class"`},
 		"a chart in one line":      {map[string]string{"cluster-class/Chart.yaml": "{name: docker-ferrol-cluster-class, version: v0}"}, "name and version must each be a line of their own"},
 		"a release nobody can use": {map[string]string{"stack.yaml": "provider: docker\nclusterStackName: " + strings.Repeat("x", 60) + "\nkubernetesVersion: v1.36.3\n"}, "objects take at most 63"},
-		"stages without charts":    {map[string]string{"clusteraddon.yaml": "x: ["}, "clusteraddon.yaml: this is not YAML"},
+		"stages without charts":    {map[string]string{"clusteraddon.yaml": "x: ["}, "this is not YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := source(t, tc.change)

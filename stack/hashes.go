@@ -46,6 +46,10 @@ func HashSource(t archive.Tree) Hashes {
 			h.NodeImageDir = hashDir(t, dir)
 		}
 	}
+	if b, ok := t[nodeImagesFile]; ok { // it is what is released, whatever the directories have
+		sum := sha256.Sum256(b)
+		h.NodeImageDir = spellHash(sum[:])
+	}
 	return h
 }
 

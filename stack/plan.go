@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/polder-kaas/polder/stack/version"
 )
@@ -48,8 +49,8 @@ func (s *Source) Plan(mode string, h History) (Versions, error) {
 	if h.Last != nil {
 		next.Major = h.Last.Name.Version.Major + 1
 	}
-	if _, err := version.Parse(next.String()); err != nil {
-		return Versions{}, fmt.Errorf("mode %q is neither %s, %s nor a word for a pre-release, such as beta", mode, ModeStable, ModeHash)
+	if _, err := version.Parse(next.String()); err != nil || mode == "" || mode != strings.ToLower(mode) {
+		return Versions{}, fmt.Errorf("mode %q is neither %s, %s nor a word of small letters for a pre-release, such as beta", mode, ModeStable, ModeHash)
 	}
 	next.ID = strconv.Itoa(nextNumber(next, h.Versions))
 	return v.all(next), nil
@@ -87,6 +88,9 @@ func (s *Source) planStable(v Versions, last *Release) (Versions, error) {
 		return Versions{}, err
 	}
 	is := HashSource(s.Files)
+	if was.ClusterAddonConfig == "" { // tools that came before do not hash it; then the rest decides
+		was.ClusterAddonConfig = is.ClusterAddonConfig
+	}
 	if is.Same(was) && last.Metadata.Versions.Kubernetes == v.Kubernetes {
 		return Versions{}, fmt.Errorf("%w since %s, so there is nothing to release", ErrUnchanged, last.Name)
 	}
@@ -106,8 +110,7 @@ func (s *Source) planStable(v Versions, last *Release) (Versions, error) {
 	return v, nil
 }
 
-// hashes are what the release says its source was. Tools that came before do not hash the stages,
-// but the release has them.
+// hashes are what the release says its source was.
 func (r *Release) hashes() (Hashes, error) {
 	b, ok := r.Files[hashesFile]
 	if !ok {

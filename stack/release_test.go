@@ -135,7 +135,7 @@ func TestLoadErrors(t *testing.T) {
 		"another version":      {"docker-ferrol-1-27-v4", nil, "metadata.yaml says version v3, its name v4"},
 		"another Kubernetes":   {"docker-ferrol-1-28-v3", nil, "metadata.yaml says Kubernetes v1.27.3, its name 1.28"},
 		"bad metadata":         {"", replace("clusterStack: v3", "clusterStack: three"), `version "three" is not of the form`},
-		"no version in it":     {"", replace("clusterStack: v3", "other: v3"), "metadata.yaml:3: versions.clusterStack is missing"},
+		"no version in it":     {"", replace("clusterStack: v3", "other: v3"), "metadata.yaml:2: versions.clusterStack is missing"},
 		"Kubernetes not exact": {"", replace("v1.27.3", `"1.27"`), `metadata.yaml:4: versions.kubernetes must be exact, for example v1.27.0, not "1.27"`},
 		"of something else":    {"", replace("metadata.clusterstack", "metadata.example"), "metadata.yaml:1: apiVersion must be"},
 		"no class":             {"", func(f archive.Tree) { delete(f, "docker-ferrol-1-27-cluster-class-v3.tgz") }, "docker-ferrol-1-27-cluster-class-v3.tgz is missing"},

@@ -47,7 +47,8 @@ func (r *Release) RenderClass(ctx context.Context, rd *render.Renderer, namespac
 	out, err := rd.Render(ctx, render.Input{
 		Jobs:         []render.Job{{Name: classDir, Chart: r.Class, Release: r.Name.Line.String(), Namespace: namespace}},
 		Capabilities: render.Capabilities{KubeVersion: r.Metadata.Versions.Kubernetes},
-		Record:       render.FixedRecord(), // a class is the same for all clusters
+		Record:       render.FixedRecord(),
+		NoChance:     true, // a class is the same for all clusters
 	})
 	if err != nil {
 		return nil, nil, err

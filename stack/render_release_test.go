@@ -153,6 +153,7 @@ func TestRenderFindings(t *testing.T) {
 		"a label that is a number":   {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a, labels: {b: 1}}\n"}, `labels with "b": 1, which must be a string; quote it`},
 		"a result that is no YAML":   {map[string]string{"templates/x.yaml": "a: [\n"}, "what it renders to, at line"},
 		"a key twice":                {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nkind: Secret\n"}, `warning: what it renders to, at line 4 of the result: "kind" is here a second time`},
+		"an old truth value":         {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a, labels: {b: yes}}\n"}, `labels with "b": true, which must be a string; quote it`},
 		"a hook of Helm":             {map[string]string{"templates/x.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, annotations: {helm.sh/hook: 'pre-delete, pre-upgrade'}}\n"}, "warning: Job a is a Helm hook ([pre-delete pre-upgrade]) and will not be applied"},
 		"objects in a list are told": {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret, metadata: {}}]\n"}, "Secret has the name"},
 	} {

@@ -127,6 +127,10 @@ func (s *Source) takeVersions(c stackConfig, at func(key, reason string)) {
 		at("kubernetesVersion", "a stack has either kubernetesVersion or kubernetesVersions; remove one")
 	}
 	for _, text := range list {
+		if text == "" {
+			at(key, "kubernetesVersion is missing; write for example kubernetesVersion: v1.36.3")
+			continue
+		}
 		k, err := version.ParseKubernetes(text)
 		if err != nil {
 			at(key, err.Error())

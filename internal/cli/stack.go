@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/polder-kaas/polder/internal/cmdline"
 	"github.com/polder-kaas/polder/internal/exit"
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/archive"
@@ -20,6 +21,8 @@ func stackCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stack",
 		Short: "Write, check, build and publish cluster stacks",
+		Args:  cmdline.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 		Long: `A cluster stack says what a good cluster is made of: the class of its control plane and workers, and
 its add-ons. A stack is a directory; a release of it is what clusters are made from.
 

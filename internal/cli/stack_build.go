@@ -1,19 +1,22 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/polder-kaas/polder/internal/cmdline"
 	"github.com/polder-kaas/polder/internal/exit"
 	"github.com/polder-kaas/polder/stack"
+	"github.com/polder-kaas/polder/stack/lint"
 	"github.com/polder-kaas/polder/stack/registry"
-	"github.com/polder-kaas/polder/stack/render"
 	"github.com/polder-kaas/polder/stack/version"
 )
 
@@ -30,7 +33,8 @@ func stackBuild() *cobra.Command {
 		Use:   "build [DIR]",
 		Short: "Make a release of a stack",
 		Long: `build makes releases of the source of a stack, one for each minor of Kubernetes it serves, and writes each to
-a directory of its name. The same source gives the same bytes on every computer.
+a directory of its name. The same source gives the same bytes on every computer. It lints first: a stack with
+errors is not built.
 
 Modes:
   stable   the next version after the last release: v1, v2, …; if nothing has changed, nothing is built
@@ -76,47 +80,57 @@ func (b *building) run(ctx context.Context, stdin io.Reader, out io.Writer, dir 
 	if b.kubernetes != "" {
 		versions = []version.Kubernetes{s.Kubernetes}
 	}
+	if err := b.sound(ctx, dir, s, deps); err != nil {
+		return err
+	}
+	var releases []*stack.Release
 	for _, k := range versions {
 		one, err := s.For(k)
 		if err != nil {
 			return err
 		}
-		if err := b.one(ctx, stdin, out, dir, one, deps); err != nil {
+		v, err := b.versions(ctx, stdin, one)
+		if errors.Is(err, stack.ErrUnchanged) {
+			fmt.Fprintf(out, "%s: %v\n", one.Line, err)
+			continue
+		}
+		if err != nil {
+			return inDir(dir, err)
+		}
+		r, err := one.Build(v, deps)
+		if err != nil {
+			return inDir(dir, err)
+		}
+		releases = append(releases, r)
+	}
+	return b.write(ctx, out, releases)
+}
+
+// write writes all releases, or none if one of them is there with another content.
+func (b *building) write(ctx context.Context, out io.Writer, releases []*stack.Release) error {
+	store, ref, err := registry.Open(ctx, asDir(b.output), registry.Options{})
+	if err != nil {
+		return err
+	}
+	for _, r := range releases {
+		old, err := store.Pull(ctx, ref.At(r.Name.Tag()))
+		if err == nil && !maps.EqualFunc(old.Release.Files, r.Files, bytes.Equal) {
+			return fmt.Errorf("%s has another content; remove it, or choose another --output", filepath.Join(b.output, r.Name.Tag()))
+		}
+		if err != nil && !errors.Is(err, registry.ErrNotFound) {
+			return err
+		}
+	}
+	for _, r := range releases {
+		p, err := store.Publish(ctx, r)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(out, "%s\n", p.Reference); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (b *building) one(ctx context.Context, stdin io.Reader, out io.Writer, dir string, s *stack.Source, deps stack.Vendored) error {
-	v, err := b.versions(ctx, stdin, s)
-	if errors.Is(err, stack.ErrUnchanged) {
-		_, err := fmt.Fprintf(out, "%s: %v\n", s.Line, err)
-		return err
-	}
-	if err != nil {
-		return inDir(dir, err)
-	}
-	r, err := s.Build(v, deps)
-	if err != nil {
-		return inDir(dir, err)
-	}
-	if err := sound(ctx, r); err != nil {
-		return inDir(dir, err)
-	}
-	store, _, err := registry.Open(ctx, asDir(b.output), registry.Options{})
-	if err != nil {
-		return err
-	}
-	p, err := store.Publish(ctx, r)
-	if errors.Is(err, registry.ErrExists) {
-		return fmt.Errorf("%s has another content; remove it, or choose another --output", filepath.Join(b.output, r.Name.Tag()))
-	}
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "%s\n", p.Reference)
-	return err
 }
 
 // asDir keeps a plain name from being taken for the host of a registry.
@@ -127,26 +141,14 @@ func asDir(dir string) string {
 	return "./" + filepath.ToSlash(filepath.Clean(dir))
 }
 
-// sound renders a release, so that what cannot be used is not released.
-func sound(ctx context.Context, r *stack.Release) error {
-	rd := new(render.Renderer)
-	class, found, err := r.RenderClass(ctx, rd, "default")
+// sound lints the source, so that what cannot be used is not released.
+func (b *building) sound(ctx context.Context, dir string, s *stack.Source, deps stack.Vendored) error {
+	found, err := lint.Run(ctx, s.Files, lint.Options{Vendored: deps})
 	if err != nil {
 		return err
 	}
-	if class != nil {
-		data, err := r.Sample(class)
-		if err != nil {
-			return err
-		}
-		_, more, err := r.RenderAddons(ctx, rd, stack.AddonInput{Cluster: data, Record: render.FixedRecord()})
-		if err != nil {
-			return err
-		}
-		found = append(found, more...)
-	}
 	if errs := found.Errors(); len(errs) > 0 {
-		return fmt.Errorf("it does not render, so nothing was written; polder stack lint says everything\n%w", errs.Sorted())
+		return inDir(dir, fmt.Errorf("it is not sound, so nothing was written\n%w", errs))
 	}
 	return nil
 }
@@ -197,11 +199,14 @@ func (b *building) history(ctx context.Context, stdin io.Reader, s *stack.Source
 		return stack.History{}, err
 	}
 	list, err := store.List(ctx, func(r version.Release) bool { return r.Same(s.Line) })
-	if errors.Is(err, registry.ErrNotFound) {
+	if errors.Is(err, registry.ErrNotFound) && b.last == "" {
 		return stack.History{}, nil // the first release makes the place
 	}
 	if err != nil {
 		return stack.History{}, err
+	}
+	if len(list.Warnings) > 0 {
+		return stack.History{}, fmt.Errorf("what was released before cannot be told: %s", strings.Join(list.Warnings, "; "))
 	}
 	var h stack.History
 	var last *registry.Entry

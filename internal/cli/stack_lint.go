@@ -7,9 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/polder-kaas/polder/internal/cmdline"
+	"github.com/polder-kaas/polder/internal/exit"
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/archive"
 	"github.com/polder-kaas/polder/stack/dependency"
+	"github.com/polder-kaas/polder/stack/finding"
 	"github.com/polder-kaas/polder/stack/lint"
 )
 
@@ -37,11 +39,17 @@ the stack names. It needs no network. The exit code is 1 if there are errors; wa
 			if err != nil {
 				return err
 			}
+			if _, release := files["metadata.yaml"]; release && files["stack.yaml"] == nil {
+				return exit.Errorf(exit.Usage, "%s is a release, and lint is for sources; polder stack render shows whether it is sound", dirArg(args))
+			}
 			found, err := lint.Run(c.Context(), files, lint.Options{Vendored: atHand(c.Context(), files)})
 			if err != nil {
 				return err
 			}
 			if out.structured() {
+				if found == nil {
+					found = finding.List{} // an empty list, not nothing
+				}
 				err = out.print(c.OutOrStdout(), found)
 			} else {
 				for _, f := range found {

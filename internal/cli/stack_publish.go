@@ -1,12 +1,12 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/polder-kaas/polder/internal/cmdline"
+	"github.com/polder-kaas/polder/internal/exit"
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
@@ -33,12 +33,9 @@ under the same name is refused, unless --overwrite is given. It prints the refer
 			o.Overwrite = overwrite
 			store, _, err := registry.Open(c.Context(), args[1], o)
 			if err != nil {
-				return err
+				return exit.With(exit.Usage, err)
 			}
 			p, err := store.Publish(c.Context(), release)
-			if errors.Is(err, registry.ErrExists) {
-				return fmt.Errorf("%w; publish a new version", err)
-			}
 			if err != nil {
 				return err
 			}
@@ -59,8 +56,8 @@ func stackPull() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pull REF DIR",
 		Short: "Get a published release",
-		Long: `pull reads a release and writes it into DIR, as a directory of its name. REF is oci://host/repository:tag; with
-@sha256:… behind it, the tag must have that digest. Every digest is checked, and if anything is wrong nothing is
+		Long: `pull reads a release and writes it into DIR, as a directory of its name. REF is oci://host/repository:tag, or
+DIRECTORY/NAME; with @sha256:… behind it, it must have that digest. Every digest is checked, and if anything is wrong nothing is
 written.`,
 		Args: cmdline.Args(2, 2, "a reference and a directory"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -33,7 +33,7 @@ func (r *remote) addTo(c *cobra.Command) {
 	f.BoolVar(&r.passwordStdin, "password-stdin", false, "read the user's password from standard input")
 	f.StringVar(&r.dockerConfig, "docker-config", "", "`file` with credentials of registries (default: ~/.docker/config.json, if it exists)")
 	f.BoolVar(&r.plainHTTP, "plain-http", false, "talk http to the registry; on this computer that is the default")
-	f.StringSliceVar(&r.trusted, "trust", nil, "further `hosts` that may have private addresses, to which the registry redirects")
+	f.StringSliceVar(&r.trusted, "trust", nil, "further `hosts` that may have private addresses: those a registry redirects to, and those charts name")
 }
 
 func (r *remote) options(stdin io.Reader) (registry.Options, error) {

@@ -49,7 +49,7 @@ The exit code is 0 only if everything rendered and is sound. What is wrong goes 
 	c.Flags().StringVar(&r.values, "values", "", "`file` with the Cluster to render for")
 	c.Flags().StringVar(&r.hook, "hook", stack.AfterControlPlaneInitialized, "show the stages of this `hook`")
 	c.Flags().StringVar(&r.only, "only", "", "show only the `part`: class, addons, or the name of a stage")
-	c.Flags().StringVar(&r.namespace, "namespace", "default", "`namespace` the class is for")
+	c.Flags().StringVar(&r.namespace, "namespace", "default", "`namespace` that charts of the class see; objects have it only if the chart says so")
 	return c
 }
 

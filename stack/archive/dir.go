@@ -111,6 +111,9 @@ func WriteDir(dir string, t Tree) (err error) {
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return err
 	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // an empty one is in the way
+		return err
+	}
 	return os.Rename(tmp, dir)
 }
 

@@ -27,7 +27,7 @@ type Class struct {
 	Variables []Variable
 	Patches   []Patch
 	Refs      []Ref
-	Workers   []string // names of the classes of workers
+	Workers   []string // names of the classes of machine deployments
 }
 
 // Variable is one parameter of the class.
@@ -50,11 +50,24 @@ type Patch struct {
 // Definition is the part of a patch for one kind of template.
 type Definition struct {
 	Selector struct {
-		APIVersion     string `json:"apiVersion"`
-		Kind           string `json:"kind"`
-		MatchResources any    `json:"matchResources"`
+		APIVersion     string          `json:"apiVersion"`
+		Kind           string          `json:"kind"`
+		MatchResources *MatchResources `json:"matchResources"`
 	} `json:"selector"`
 	JSONPatches []JSONPatch `json:"jsonPatches"`
+}
+
+// MatchResources says which of the templates of a kind a patch is for.
+type MatchResources struct {
+	ControlPlane           bool   `json:"controlPlane"`
+	InfrastructureCluster  bool   `json:"infrastructureCluster"`
+	MachineDeploymentClass *Names `json:"machineDeploymentClass"`
+	MachinePoolClass       *Names `json:"machinePoolClass"`
+}
+
+// Names are those of classes of workers; * may be part of them.
+type Names struct {
+	Names []string `json:"names"`
 }
 
 // JSONPatch is one change.
@@ -162,10 +175,15 @@ func (c *Class) refs(s spec) {
 	add("infrastructure", &s.Infrastructure)
 	add("controlPlane", &s.ControlPlane.holder)
 	add("controlPlane.machineInfrastructure", s.ControlPlane.MachineInfrastructure)
-	for field, workers := range map[string][]worker{"workers.machineDeployments": s.Workers.MachineDeployments, "workers.machinePools": s.Workers.MachinePools} {
-		for i, w := range workers {
-			where := fmt.Sprintf("%s[%d]", field, i)
-			c.Workers = append(c.Workers, w.Class)
+	for _, w := range s.Workers.MachineDeployments {
+		c.Workers = append(c.Workers, w.Class)
+	}
+	for _, list := range []struct {
+		field   string
+		workers []worker
+	}{{"workers.machineDeployments", s.Workers.MachineDeployments}, {"workers.machinePools", s.Workers.MachinePools}} {
+		for i, w := range list.workers {
+			where := fmt.Sprintf("%s[%d]", list.field, i)
 			add(where+".bootstrap", w.Bootstrap)
 			add(where+".infrastructure", w.Infrastructure)
 			if w.Template != nil {

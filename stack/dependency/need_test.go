@@ -21,8 +21,8 @@ func TestNeeds(t *testing.T) {
 		t.Error(got, err)
 	}
 	for text, want := range map[string]string{
-		"{name: a, version: 1.10}": chartYAML + ":5: dependencies.version must be a string, not number",
-		"a":                        chartYAML + ":5: dependencies must be an object, not string",
+		"{name: a, version: 1.10}": chartYAML + ":4: dependencies.version must be a string, not number",
+		"a":                        chartYAML + ":4: dependencies must be an object, not string",
 		"{name: a, name: b}":       chartYAML + `:5: "name" is here a second time, after line 5`,
 	} {
 		if _, err := dependency.Needs(source(t, nil, text).Files, "cluster-addon/cni"); err == nil || err.Error() != want {

@@ -113,12 +113,21 @@ func (c *converter) key(k *yaml.Node) (string, error) {
 	return k.Value, nil
 }
 
+// oldBool are words that YAML 1.1 takes for truth values, and with it Kubernetes' own tools.
+var oldBool = map[string]bool{
+	"y": true, "Y": true, "yes": true, "Yes": true, "YES": true, "on": true, "On": true, "ON": true,
+	"n": false, "N": false, "no": false, "No": false, "NO": false, "off": false, "Off": false, "OFF": false,
+}
+
 // scalar resolves what is not quoted as YAML 1.2 does: yes and on are strings.
 func (c *converter) scalar(n *yaml.Node) (any, error) {
 	switch n.ShortTag() {
 	case "!!null":
 		return nil, nil
 	case "!!str", "!!timestamp":
+		if b, ok := oldBool[n.Value]; ok && c.loose && n.Style == 0 && n.Tag != "!str" {
+			return b, nil
+		}
 		return n.Value, nil
 	case "!!bool":
 		var b bool

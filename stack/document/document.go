@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -48,8 +49,8 @@ func Parse(file string, b []byte) ([]Document, error) {
 	return parse(file, b, &converter{file: file})
 }
 
-// ParseLoose takes what Kubernetes' own tools take: of a key that is there twice, the last counts.
-// What was taken so is in the warnings.
+// ParseLoose takes what Kubernetes' own tools take, and as they do: of a key that is there twice, the
+// last counts, which the warnings say; yes and on are true.
 func ParseLoose(file string, b []byte) (docs []Document, warnings []*Error, err error) {
 	c := &converter{file: file, loose: true}
 	docs, err = parse(file, b, c)
@@ -72,7 +73,8 @@ func parse(file string, b []byte, c *converter) ([]Document, error) {
 			return out, nil
 		}
 		if err != nil {
-			return nil, &Error{File: file, Reason: "this is not YAML: " + reason(err)}
+			line, why := reason(err)
+			return nil, &Error{File: file, Line: line, Reason: "this is not YAML: " + why}
 		}
 		if n >= maxDocuments {
 			return nil, &Error{File: file, Line: root.Line, Reason: fmt.Sprintf("there are more than %d documents", maxDocuments)}
@@ -104,13 +106,22 @@ func empty(root *yaml.Node) bool {
 	return len(root.Content) == 0 || root.Content[0].Tag == "!!null"
 }
 
+var yamlLine = regexp.MustCompile(`^line (\d+): `)
+
 // reason takes off what yaml begins each of its errors with, and keeps it to one line.
-func reason(err error) string {
+func reason(err error) (line int, why string) {
 	s := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
+	if m := yamlLine.FindStringSubmatch(s); m != nil {
+		line, _ = strconv.Atoi(m[1]) // digits
+		s = s[len(m[0]):]
+		if strings.HasPrefix(s, "did not find expected") {
+			line++ // those of the parser count from 0
+		}
+	}
 	if len(s) > 300 {
 		s = strings.ToValidUTF8(s[:300], "") + "…"
 	}
-	return s
+	return line, s
 }
 
 func invalidLine(b []byte) int {
@@ -151,6 +162,31 @@ func (d Document) Decode(into any) error {
 	return nil
 }
 
+// Unknown says which field of the document a struct does not have; empty if it has all. Who wrote it
+// meant something by it.
+func (d Document) Unknown(like any) string {
+	b, err := json.Marshal(d.value)
+	if err != nil {
+		return ""
+	}
+	return UnknownField(b, like)
+}
+
+// UnknownField is the first field in a JSON text that a struct does not have.
+func UnknownField(b []byte, like any) string {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(like)
+	if err == nil {
+		return ""
+	}
+	field, ok := strings.CutPrefix(err.Error(), "json: unknown field ")
+	if !ok {
+		return ""
+	}
+	return strings.Trim(field, `"`)
+}
+
 func typeName(kind string) string {
 	switch kind {
 	case "struct", "map":
@@ -174,30 +210,30 @@ func (d Document) Line(keys ...string) int {
 		for n.Kind == yaml.AliasNode {
 			n = n.Alias
 		}
-		next := child(n, k)
+		next, at := child(n, k)
 		if next == nil {
 			return line
 		}
-		n, line = next, next.Line
+		n, line = next, at
 	}
 	return line
 }
 
-// child is the value of a key, or nil. The line of a block scalar is that of its key, as of others.
-func child(n *yaml.Node, key string) *yaml.Node {
+// child is the value of a key, and the line of that key; of a list, an item and its line.
+func child(n *yaml.Node, key string) (*yaml.Node, int) {
 	if n.Kind == yaml.SequenceNode {
 		if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(n.Content) {
-			return n.Content[i]
+			return n.Content[i], n.Content[i].Line
 		}
-		return nil
+		return nil, 0
 	}
 	if n.Kind != yaml.MappingNode {
-		return nil
+		return nil, 0
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
-			return n.Content[i+1]
+			return n.Content[i+1], n.Content[i].Line
 		}
 	}
-	return nil
+	return nil, 0
 }

@@ -31,6 +31,10 @@ const (
 func (l *linter) charts() {
 	for _, dir := range l.source.Charts() {
 		file := chartYAML(dir)
+		if l.stagesMissing(dir) {
+			l.error(configFile, 0, "stages", "the file is missing, and there are charts of add-ons below "+addonDir, "add it, with a stage for each")
+			continue
+		}
 		if _, ok := l.files[file]; !ok {
 			l.error(file, 0, "chart-missing", "the chart is missing", "polder stack init shows how a stack looks")
 			continue
@@ -51,6 +55,19 @@ func (l *linter) charts() {
 	}
 }
 
+// stagesMissing says that there are charts of stages, and nothing that names them.
+func (l *linter) stagesMissing(dir string) bool {
+	if dir != addonDir || l.source.Staged() {
+		return false
+	}
+	for name := range l.files.Sub(addonDir) {
+		if path.Base(name) == "Chart.yaml" && strings.Count(name, "/") == 1 {
+			return true
+		}
+	}
+	return false
+}
+
 // mixed finds files of the other convention, which nobody reads.
 func (l *linter) mixed() {
 	for _, file := range []string{"cluster-addon-values.yaml", chartYAML(addonDir)} {
@@ -65,7 +82,7 @@ var chartName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 func (l *linter) chart(dir string, d document.Document, c chart) {
 	at := func(key, rule, what, fix string) { l.error(d.File(), d.Line(key), rule, what, fix) }
 	if want := l.wantedName(dir); want != "" && c.Name != want && c.Name != l.source.WithoutKubernetes(want) {
-		at("name", "chart-name", fmt.Sprintf("the chart is named %q, and its archive is looked for as %s", c.Name, want), fmt.Sprintf("name it %s, or %s", want, l.source.WithoutKubernetes(want)))
+		at("name", "chart-name", fmt.Sprintf("the chart is named %q, and its archive is looked for as %s", c.Name, want), l.nameAdvice(want))
 	} else if !chartName.MatchString(c.Name) {
 		at("name", "chart-name", fmt.Sprintf("%q is no name of a chart", c.Name), "use letters, digits and dashes")
 	}
@@ -79,6 +96,14 @@ func (l *linter) chart(dir string, d document.Document, c chart) {
 		at("type", "chart", fmt.Sprintf("a chart of type %q renders to nothing", c.Type), "write type: application")
 	}
 	l.kubeVersion(d, c)
+}
+
+// nameAdvice knows that a source for several minors has one name only.
+func (l *linter) nameAdvice(want string) string {
+	if len(l.source.Versions) > 1 {
+		return fmt.Sprintf("name it %s, since the stack is for several minors of Kubernetes", l.source.WithoutKubernetes(want))
+	}
+	return fmt.Sprintf("name it %s, or %s", want, l.source.WithoutKubernetes(want))
 }
 
 // wantedName is empty if a chart may have any name.

@@ -1,12 +1,20 @@
 package lint
 
 import (
+	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
+
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/class"
+	"github.com/polder-kaas/polder/stack/document"
 	"github.com/polder-kaas/polder/stack/render"
 	"github.com/polder-kaas/polder/stack/schema"
 )
@@ -20,10 +28,38 @@ type classLint struct {
 
 func (l *linter) class(c *stack.Class) {
 	cl := &classLint{linter: l, class: c, file: path.Join(classDir, c.Path)}
+	cl.fields()
 	cl.refs()
 	cl.variables()
 	cl.patches()
 	cl.kinds()
+}
+
+// fields must be those of Cluster API's types, in the class and in the templates of kubeadm.
+func (l *classLint) fields() {
+	for _, o := range l.class.Objects {
+		var like any
+		switch o.APIVersion() + "/" + o.Kind() {
+		case clusterv1.GroupVersion.String() + "/ClusterClass":
+			like = new(clusterv1.ClusterClass)
+		case clusterv1beta1.GroupVersion.String() + "/ClusterClass":
+			like = new(clusterv1beta1.ClusterClass)
+		case controlplanev1.GroupVersion.String() + "/KubeadmControlPlaneTemplate":
+			like = new(controlplanev1.KubeadmControlPlaneTemplate)
+		case bootstrapv1.GroupVersion.String() + "/KubeadmConfigTemplate":
+			like = new(bootstrapv1.KubeadmConfigTemplate)
+		default:
+			continue
+		}
+		b, err := json.Marshal(o.Value)
+		if err != nil {
+			continue // it was read from YAML
+		}
+		if field := document.UnknownField(b, like); field != "" {
+			at := l.at(field + ":")
+			l.wrong(at, "field", fmt.Sprintf("%s has no field %s, so it would be ignored or refused", o.Kind(), field), "correct it")
+		}
+	}
 }
 
 // at is where the templates of the class have a word: in that of the class itself, or in one that it
@@ -58,8 +94,10 @@ func (l *classLint) unwise(at spot, rule, what, fix string) {
 
 // refs must be among the objects, and the objects must be referred to.
 func (l *classLint) refs() {
-	if len(l.class.Refs) == 0 {
-		l.wrong(l.at("spec"), "class-ref", "the class refers to no templates", "add infrastructure, controlPlane and workers")
+	for _, where := range []string{"infrastructure", "controlPlane"} {
+		if !slices.ContainsFunc(l.class.Refs, func(r class.Ref) bool { return r.Where == where }) {
+			l.wrong(l.at("spec"), "class-ref", fmt.Sprintf("the class refers to no template for its %s", where), "add spec."+where)
+		}
 	}
 	used := map[string]bool{}
 	for _, r := range l.class.Refs {
@@ -90,8 +128,8 @@ func (l *classLint) variables() {
 	seen := map[string]bool{}
 	for _, v := range l.class.Variables {
 		line := l.at("name: " + v.Name)
-		if v.Name == "" || v.Name == "builtin" {
-			l.wrong(l.at("variables"), "variable", fmt.Sprintf("a variable has the name %q", v.Name), "choose another")
+		if v.Name == "" || v.Name == builtin || strings.Contains(v.Name, ".") {
+			l.wrong(line, "variable", fmt.Sprintf("a variable has the name %q", v.Name), "choose another, without a dot; builtin is Cluster API's own")
 			continue
 		}
 		if seen[v.Name] {

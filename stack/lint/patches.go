@@ -46,8 +46,27 @@ func (l *classLint) selector(line spot, p class.Patch, d class.Definition) {
 	if !ok {
 		l.wrong(l.after(line, s.Kind), "patch-selector", fmt.Sprintf("patch %q selects %s of %s, and the class refers to none", p.Name, s.Kind, s.APIVersion), "correct the kind or its version")
 	}
+	l.matches(l.after(line, s.Kind), p, s.MatchResources)
 	if s.MatchResources == nil {
 		l.wrong(l.after(line, s.Kind), "patch-selector", fmt.Sprintf("patch %q selects nothing: matchResources is missing", p.Name), "say controlPlane: true, infrastructureCluster: true or name machineDeploymentClass")
+	}
+}
+
+// matches looks whether the selector can select something at all.
+func (l *classLint) matches(at spot, p class.Patch, m *class.MatchResources) {
+	if m == nil {
+		return
+	}
+	if !m.ControlPlane && !m.InfrastructureCluster && (m.MachineDeploymentClass == nil || len(m.MachineDeploymentClass.Names) == 0) && (m.MachinePoolClass == nil || len(m.MachinePoolClass.Names) == 0) {
+		l.wrong(at, "patch-selector", fmt.Sprintf("patch %q selects nothing", p.Name), "say controlPlane: true, infrastructureCluster: true or name machineDeploymentClass")
+	}
+	if m.MachineDeploymentClass == nil {
+		return
+	}
+	for _, name := range m.MachineDeploymentClass.Names {
+		if !strings.Contains(name, "*") && !slices.Contains(l.class.Workers, name) {
+			l.wrong(l.after(at, name), "patch-selector", fmt.Sprintf("patch %q is for the workers %s, and the class has none of that name", p.Name, name), "use one of "+strings.Join(l.class.Workers, ", "))
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/polder-kaas/polder/stack"
+	"github.com/polder-kaas/polder/stack/class"
 	"github.com/polder-kaas/polder/stack/finding"
 	"github.com/polder-kaas/polder/stack/render"
 	"github.com/polder-kaas/polder/stack/version"
@@ -26,12 +27,14 @@ func (l *linter) rendered(ctx context.Context, incomplete map[string]bool) error
 		return err
 	}
 	l.taken(found)
-	data := stack.ClusterData{}
 	if c != nil {
 		l.class(c)
-		if data, err = r.Sample(c); err != nil {
-			return err
-		}
+	} else { // what is wrong was said; add-ons are rendered all the same
+		c = &stack.Class{Class: &class.Class{Version: class.V1Beta2}}
+	}
+	data, err := r.Sample(c)
+	if err != nil {
+		return err
 	}
 	return l.addons(ctx, r, data, incomplete)
 }
@@ -65,7 +68,7 @@ func (l *linter) hint(f finding.Finding) int {
 func (l *linter) addons(ctx context.Context, r *stack.Release, data stack.ClusterData, incomplete map[string]bool) error {
 	if r.Addons.Config != nil {
 		l.onlyComplete(r, incomplete)
-	} else if incomplete[addonDir] || len(r.Addons.Charts[""]) == 0 {
+	} else if _, ok := r.Addons.Charts[""]["Chart.yaml"]; !ok || incomplete[addonDir] {
 		return nil
 	}
 	_, found, err := r.RenderAddons(ctx, l.opts.Renderer, stack.AddonInput{Cluster: data, Record: render.FixedRecord()})

@@ -2,11 +2,13 @@ package lint
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/condition"
+	"github.com/polder-kaas/polder/stack/dependency"
 	"github.com/polder-kaas/polder/stack/document"
 )
 
@@ -31,6 +33,9 @@ func (l *linter) stages() {
 		l.document("stages", err)
 		return
 	}
+	if field := d.Unknown(new(stack.AddonConfig)); field != "" {
+		l.error(configFile, l.line(configFile, field+":"), "stages", fmt.Sprintf("the field %s is not known and would be ignored", field), "correct it; names of fields are of capitals and small letters")
+	}
 	if c.APIVersion != configAPIVersion {
 		l.error(configFile, d.Line("apiVersion"), "stages", fmt.Sprintf("apiVersion is %q", c.APIVersion), "write "+configAPIVersion)
 	}
@@ -54,10 +59,23 @@ func (l *linter) stages() {
 		}
 	}
 	for _, dir := range l.source.Charts()[1:] {
-		if name := strings.TrimPrefix(dir, addonDir+"/"); !used[name] {
+		if name := strings.TrimPrefix(dir, addonDir+"/"); !used[name] && !l.neededBy(dir) {
 			l.warn(chartYAML(dir), 0, "chart-unused", fmt.Sprintf("no stage uses the chart %s", name), "add a stage to "+configFile+", or remove the chart")
 		}
 	}
+}
+
+// neededBy says whether another chart has this one as a dependency.
+func (l *linter) neededBy(dir string) bool {
+	for _, other := range l.source.Charts() {
+		needs, _ := dependency.Needs(l.files, other) // said by charts
+		for _, n := range needs {
+			if p, ok := strings.CutPrefix(n.Repository, "file://"); ok && path.Join(other, p) == dir {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // place is one stage in clusteraddon.yaml.

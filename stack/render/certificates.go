@@ -99,15 +99,22 @@ func (c *chance) certTemplate(stream io.Reader, r request) (*x509.Certificate, e
 	if _, err := io.ReadFull(stream, serial); err != nil {
 		return nil, err
 	}
+	from := c.record.Time
+	if c.record.Renewed.After(from) {
+		from = c.record.Renewed
+	}
 	t := &x509.Certificate{
 		SerialNumber:          new(big.Int).SetBytes(serial),
 		Subject:               pkix.Name{CommonName: r.cn},
-		NotBefore:             c.record.Time,
-		NotAfter:              c.record.Time.Add(time.Duration(r.days) * 24 * time.Hour),
+		NotBefore:             from,
+		NotAfter:              from.Add(time.Duration(r.days) * 24 * time.Hour),
 		KeyUsage:              x509.KeyUsageKeyEncipherment | x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,
 		IsCA:                  r.ca,
+	}
+	if c.expires == nil || t.NotAfter.Before(*c.expires) {
+		c.expires = &t.NotAfter
 	}
 	if r.ca {
 		t.KeyUsage |= x509.KeyUsageCertSign

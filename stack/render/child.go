@@ -8,12 +8,16 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 )
 
 // childName is the name under which a program runs to render, instead of its own.
 const childName = "polder-render"
+
+// called says that this program can be its own child.
+var called atomic.Bool
 
 // maxStack is enough for the deepest templates; without it one could fill the memory with frames.
 const maxStack = 64 << 20
@@ -27,6 +31,7 @@ type task struct {
 // Main renders if this process was started to do that. Then child is true, and the program should
 // end with the code at once.
 func Main() (code int, child bool) {
+	called.Store(true)
 	if len(os.Args) == 0 || os.Args[0] != childName {
 		return 0, false
 	}
@@ -42,8 +47,16 @@ func serve(in io.Reader, out io.Writer) error {
 	log.SetOutput(io.Discard)
 	debug.SetMaxStack(maxStack)
 	var t task
-	if err := json.NewDecoder(in).Decode(&t); err != nil {
+	dec := json.NewDecoder(in)
+	dec.UseNumber()
+	if err := dec.Decode(&t); err != nil {
 		return fmt.Errorf("reading the task: %w", err)
+	}
+	for i, j := range t.Input.Jobs { // templates compare integers with integers
+		t.Input.Jobs[i].Values, _ = numbers(j.Values).(map[string]any)
+		if j.Template != nil {
+			j.Template.Data, _ = numbers(j.Template.Data).(map[string]any)
+		}
 	}
 	caps, err := capabilities(t.Input.Capabilities)
 	if err != nil {
@@ -71,7 +84,7 @@ func renderOne(j Job, caps *common.Capabilities, t task) (out Output) {
 			out = Output{Job: j.Name, Err: problem("a template function failed: %v", r)}
 		}
 	}()
-	out = renderJob(j, caps, t.Input.Record)
+	out = renderJob(j, caps, t.Input)
 	var size int64
 	for _, f := range out.Files {
 		size += int64(len(f.Text))
@@ -80,4 +93,25 @@ func renderOne(j Job, caps *common.Capabilities, t task) (out Output) {
 		return Output{Job: j.Name, Err: problem("it renders to %d MiB; at most %d are taken", size>>20, t.Limits.Output>>20)}
 	}
 	return out
+}
+
+// numbers turns numbers of JSON into integers where they are, as objects of Kubernetes have them.
+func numbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64() // it was a number
+		return f
+	case map[string]any:
+		for k, e := range v {
+			v[k] = numbers(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = numbers(e)
+		}
+	}
+	return v
 }

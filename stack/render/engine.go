@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,9 +19,11 @@ import (
 )
 
 // renderJob renders one chart in this process, unlimited. Only the child calls it.
-func renderJob(j Job, caps *common.Capabilities, record Record) (out Output) {
+func renderJob(j Job, caps *common.Capabilities, in Input) (out Output) {
 	out.Job = j.Name
-	c := newChance(record, j.Name)
+	c := newChance(in.Record, j.Name)
+	c.none = in.NoChance
+	defer func() { out.Expires = c.expires }()
 	values := map[string]any{}
 	if j.Template != nil {
 		if values, out.Missing, out.Err = j.Template.render(c); out.Err != nil {
@@ -67,6 +70,7 @@ func load(files map[string][]byte, caps *common.Capabilities) (*chart.Chart, *Er
 	if k := ch.Metadata.KubeVersion; k != "" && !chartutil.IsCompatibleRange(k, caps.KubeVersion.String()) {
 		return nil, &Error{Path: chartFile, Reason: clip(fmt.Sprintf("the chart is for Kubernetes %s, and this is %s", k, caps.KubeVersion.Version))}
 	}
+	sorted(ch)
 	return ch, complete(ch, "")
 }
 
@@ -91,16 +95,16 @@ func complete(ch *chart.Chart, dir string) *Error {
 	return nil
 }
 
-// execute runs the templates. Notes for people are left out: nobody would see them.
+// execute runs the templates. Notes for people are run too, as they may refuse values, and left out.
 func execute(ch *chart.Chart, top common.Values, c *chance) ([]File, *Error) {
 	files := definitions(ch)
-	mark(ch, "")
+	mark(ch)
 	out, err := engine.Engine{CustomTemplateFuncs: hermetic(c)}.Render(ch, top)
 	if err != nil {
 		return nil, inTemplate(err, ch.Name())
 	}
 	for _, name := range slices.Sorted(maps.Keys(out)) {
-		if text := out[name]; strings.TrimSpace(text) != "" {
+		if text := out[name]; strings.TrimSpace(text) != "" && path.Base(name) != "NOTES.txt" {
 			files = append(files, File{Path: strings.TrimPrefix(name, ch.Name()+"/"), Text: text})
 		}
 	}
@@ -117,27 +121,36 @@ func definitions(ch *chart.Chart) []File {
 	return files
 }
 
-// mark lets every template say its path when it begins, below the chart's own name: that may have
-// the version of Kubernetes in it, and passwords must outlive that.
-func mark(ch *chart.Chart, dir string) {
-	kept := ch.Templates[:0]
+// mark lets every template say when it begins, in copies: aliases of one chart share its files.
+func mark(ch *chart.Chart) {
+	marked := make([]*common.File, 0, len(ch.Templates))
 	for _, t := range ch.Templates {
-		if path.Base(t.Name) == "NOTES.txt" {
-			continue
-		}
 		if !strings.HasPrefix(path.Base(t.Name), "_") {
-			t.Data = append(fmt.Appendf(nil, "{{%s %q}}", enterFunction, dir+t.Name), t.Data...)
+			t = &common.File{Name: t.Name, Data: append([]byte("{{"+enterFunction+" .}}"), t.Data...)}
 		}
-		kept = append(kept, t)
+		marked = append(marked, t)
 	}
-	ch.Templates = kept
+	ch.Templates = marked
 	for _, d := range ch.Dependencies() {
-		mark(d, dir+"charts/"+d.Name()+"/")
+		mark(d)
+	}
+}
+
+// sorted puts dependencies in an order: Helm has them in that of a map.
+func sorted(ch *chart.Chart) {
+	deps := slices.Clone(ch.Dependencies())
+	slices.SortStableFunc(deps, func(a, b *chart.Chart) int {
+		return cmp.Or(strings.Compare(a.Name(), b.Name()), strings.Compare(b.Metadata.Version, a.Metadata.Version))
+	})
+	ch.SetDependencies(deps...)
+	for _, d := range deps {
+		sorted(d)
 	}
 }
 
 func capabilities(c Capabilities) (*common.Capabilities, error) {
 	caps := common.DefaultCapabilities.Copy()
+	caps.HelmVersion.GoVersion = "" // what built us is nobody's business
 	if c.KubeVersion == "" {
 		return nil, errors.New("the version of Kubernetes is missing")
 	}

@@ -3,7 +3,7 @@ package render
 import (
 	"bytes"
 	"fmt"
-	"path"
+	"regexp"
 	"strings"
 
 	"github.com/polder-kaas/polder/stack/archive"
@@ -13,15 +13,15 @@ import (
 const maxNesting = 5
 
 // expand unpacks the dependencies of a chart that are archives, through the bounded reader.
-func expand(t archive.Tree) (archive.Tree, *Error) {
+// left is how many bytes all charts of a request may have together.
+func expand(t archive.Tree, left *int64) (archive.Tree, *Error) {
 	out := archive.Tree{}
-	left := archive.Default.Total
-	return out, expandInto(out, "", t, maxNesting, &left)
+	return out, expandInto(out, "", t, maxNesting, left)
 }
 
 func expandInto(out archive.Tree, dir string, t archive.Tree, depth int, left *int64) *Error {
 	if *left -= t.Size(); *left < 0 {
-		return problem("unpacked, the chart and its dependencies are larger than %d MiB", archive.Default.Total>>20)
+		return problem("unpacked, the charts and their dependencies are larger than %d MiB", archive.Default.Total>>20)
 	}
 	for _, name := range t.Names() {
 		if !packedChart(name) {
@@ -55,8 +55,7 @@ func withoutTop(t archive.Tree) archive.Tree {
 	return t
 }
 
-// packedChart says whether a file is a dependency that Helm would unpack: charts/x.tgz, at any level.
-func packedChart(name string) bool {
-	base := path.Base(name)
-	return path.Ext(name) == ".tgz" && path.Base(path.Dir(name)) == "charts" && !strings.HasPrefix(base, "_") && !strings.HasPrefix(base, ".")
-}
+// packedChart says whether a file is a dependency that Helm would unpack.
+func packedChart(name string) bool { return packed.MatchString(name) }
+
+var packed = regexp.MustCompile(`^(charts/[^/]+/)*charts/[^/_.][^/]*\.tgz$`)

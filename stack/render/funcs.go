@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -37,6 +39,8 @@ func hermetic(c *chance) template.FuncMap {
 		"bcrypt":        c.bcrypt,
 		"htpasswd":      c.htpasswd,
 		"encryptAES":    c.encryptAES,
+		"keys":          sortedKeys,
+		"values":        sortedValues,
 	}
 	for name, fn := range c.clock() {
 		f[name] = fn
@@ -45,6 +49,23 @@ func hermetic(c *chance) template.FuncMap {
 		f[name] = fn
 	}
 	return f
+}
+
+// sortedKeys and sortedValues are in an order; the library's are in that of a map.
+func sortedKeys(dicts ...map[string]any) []string {
+	var out []string
+	for _, d := range dicts {
+		out = append(out, slices.Sorted(maps.Keys(d))...)
+	}
+	return out
+}
+
+func sortedValues(dict map[string]any) []any {
+	out := []any{}
+	for _, k := range sortedKeys(dict) {
+		out = append(out, dict[k])
+	}
+	return out
 }
 
 const (

@@ -10,8 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
+
+	"github.com/polder-kaas/polder/stack/archive"
 )
 
 // Renderer starts a child process for each Input. The zero value is ready, in programs that call
@@ -21,19 +24,31 @@ type Renderer struct {
 	Executable string // empty: the running program
 }
 
-// maxOverhead is what a job's output may have beyond its text: JSON makes six bytes of some.
-const maxOverhead = 6
+const (
+	maxJobs = 256
+	// maxOverhead is what the output may have beyond its text: JSON makes six bytes of some.
+	maxOverhead = 6
+	// maxTotal is how much all charts together may render to, in outputs of the largest size.
+	maxTotal = 4
+)
 
 // Render renders all jobs in one child process. There is an output for each job, in their order; a
 // chart that cannot be rendered has its Err there. The error is about the child itself.
 func (r *Renderer) Render(ctx context.Context, in Input) ([]Output, error) {
+	if r.Executable == "" && !called.Load() {
+		return nil, errors.New("rendering in a child process: this program does not call render.Main, so a child would be all of it again")
+	}
+	if len(in.Jobs) > maxJobs {
+		return nil, fmt.Errorf("there are %d charts to render; at most %d are taken", len(in.Jobs), maxJobs)
+	}
 	out := make([]Output, len(in.Jobs))
 	send := in
 	send.Jobs = nil
 	var index []int // of the jobs that are sent
+	left := archive.Default.Total
 	for i, j := range in.Jobs {
 		out[i].Job = j.Name
-		if j.Chart, out[i].Err = expand(j.Chart); out[i].Err == nil {
+		if j.Chart, out[i].Err = expand(j.Chart, &left); out[i].Err == nil {
 			send.Jobs, index = append(send.Jobs, j), append(index, i)
 		}
 	}
@@ -63,8 +78,8 @@ func (r *Renderer) Render(ctx context.Context, in Input) ([]Output, error) {
 
 // run gives the outputs until the child ended, and why it ended early. That is an *Error if the
 // templates are to blame.
-func (r *Renderer) run(ctx context.Context, t task) ([]Output, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.Limits.Time)
+func (r *Renderer) run(caller context.Context, t task) ([]Output, error) {
+	ctx, cancel := context.WithTimeout(caller, t.Limits.Time)
 	defer cancel()
 	input, err := json.Marshal(t)
 	if err != nil {
@@ -91,6 +106,9 @@ func (r *Renderer) run(ctx context.Context, t task) ([]Output, error) {
 	if readErr == nil && err == nil {
 		return done, nil
 	}
+	if caller.Err() != nil { // not the charts' fault
+		return nil, context.Cause(caller)
+	}
 	return done, why(ctx, cmd.ProcessState, t.Limits, complaint.String(), errors.Join(err, readErr))
 }
 
@@ -99,7 +117,7 @@ func (r *Renderer) command(ctx context.Context) (*exec.Cmd, error) {
 	exe := r.Executable
 	if exe == "" {
 		var err error
-		if exe, err = os.Executable(); err != nil {
+		if exe, err = self(); err != nil {
 			return nil, err
 		}
 	}
@@ -111,8 +129,16 @@ func (r *Renderer) command(ctx context.Context) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
+// self is the running program, on Linux even if its file was replaced by a newer one.
+func self() (string, error) {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe", nil
+	}
+	return os.Executable()
+}
+
 func read(r io.Reader, n int, l Limits) ([]Output, error) {
-	dec := json.NewDecoder(io.LimitReader(r, int64(n)*(maxOverhead*l.Output+1<<20)))
+	dec := json.NewDecoder(io.LimitReader(r, maxTotal*maxOverhead*l.Output))
 	var out []Output
 	for len(out) < n {
 		var o Output
@@ -139,8 +165,6 @@ func why(ctx context.Context, s *os.ProcessState, l Limits, complaint string, er
 		return problem("rendering needed more than %d MiB of memory and was stopped", l.Memory>>20)
 	case s != nil && s.UserTime()+s.SystemTime() >= l.CPU-100*time.Millisecond:
 		return problem("rendering took more than %s of CPU time and was stopped", l.CPU)
-	case context.Cause(ctx) != nil && !errors.Is(context.Cause(ctx), context.Canceled):
-		return context.Cause(ctx)
 	case first != "":
 		return fmt.Errorf("%w: %s", err, first)
 	}

@@ -8,7 +8,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"strings"
 	"time"
+
+	"helm.sh/helm/v4/pkg/chart/common"
 )
 
 // Record is what charts of one cluster get where Helm would ask chance or the clock. Whoever keeps
@@ -16,6 +19,9 @@ import (
 type Record struct {
 	Seed []byte    `json:"seed"`
 	Time time.Time `json:"time"`
+	// Renewed is from when certificates are valid, if it is later than Time. Renewing changes them,
+	// and neither keys nor passwords.
+	Renewed time.Time `json:"renewed,omitzero"`
 }
 
 const seedSize = 32
@@ -49,20 +55,35 @@ type chance struct {
 	job    string
 	file   string
 	calls  map[string]uint64
+
+	none    bool // nobody may ask
+	expires *time.Time
 }
 
 func newChance(r Record, job string) *chance {
 	return &chance{record: r, job: job, calls: map[string]uint64{}}
 }
 
-// enter says which file is rendered from here on.
-func (c *chance) enter(file string) string {
-	c.file = file
+// enter is called by every template when it begins. The file that counts is the one Helm executes,
+// not one that it includes: that has the data, and so the name, of whoever included it. The chart's
+// own name does not count: it may have the version of Kubernetes in it, and passwords must outlive that.
+func (c *chance) enter(dot any) string {
+	if m, ok := dot.(map[string]any); ok {
+		dot = common.Values(m)
+	}
+	data, _ := dot.(common.Values)
+	template, _ := data["Template"].(common.Values)
+	if name, ok := template["Name"].(string); ok {
+		_, c.file, _ = strings.Cut(name, "/")
+	}
 	return ""
 }
 
 // stream is endless.
 func (c *chance) stream(function string, args ...any) io.Reader {
+	if c.none {
+		return broken{fmt.Errorf("%s would give all clusters of this class the same secret; put it into an add-on", function)}
+	}
 	mac := hmac.New(sha256.New, c.record.Seed)
 	label := fmt.Sprintf("%q %q %q %#v", c.job, c.file, function, args)
 	_, _ = io.WriteString(mac, label) // a hash takes everything

@@ -15,6 +15,8 @@
 package render
 
 import (
+	"time"
+
 	"github.com/polder-kaas/polder/stack/archive"
 )
 
@@ -46,6 +48,8 @@ type Input struct {
 	Jobs         []Job
 	Capabilities Capabilities
 	Record       Record
+	// NoChance makes functions that ask chance fail: what many clusters share must have no secrets.
+	NoChance bool
 }
 
 // Output is what became of one job.
@@ -55,6 +59,8 @@ type Output struct {
 	Err   *Error `json:",omitempty"`
 	// Missing says that the template of values wrote <no value> for something it did not find.
 	Missing bool `json:",omitempty"`
+	// Expires is when the first certificate that was made ends; nil if none was.
+	Expires *time.Time `json:",omitempty"`
 }
 
 // File is one rendered template.

@@ -2,9 +2,11 @@ package render
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -122,6 +124,28 @@ func TestRender(t *testing.T) {
 				"values.yaml":          "one: {x: 5}\ntwo: {x: 6}\n",
 			},
 			want: "charts/one/templates/s.yaml first 5\ncharts/two/templates/s.yaml second 6",
+		},
+		"an archive that is no dependency": {
+			files: map[string]string{"files/charts/data.tgz": "data", "templates/x.yaml": `{{ .Files.Get "files/charts/data.tgz" }}`},
+			want:  "templates/x.yaml data",
+		},
+		"notes that refuse values": {
+			files: map[string]string{"templates/NOTES.txt": `{{ fail "say a" }}`, "templates/x.yaml": "x"},
+			want:  "templates/NOTES.txt:1: say a",
+		},
+		"integers are integers": {
+			files: map[string]string{"templates/x.yaml": "{{ .Values.r }}"},
+			tmpl:  &Values{File: "overwrite.yaml", Text: []byte(`r: {{ if gt .Cluster.replicas 1 }}{{ .Cluster.large }}{{ printf "-%d" .Cluster.replicas }}{{ end }}`), Data: map[string]any{"Cluster": map[string]any{"replicas": 3, "large": 1500000}}},
+			want:  "templates/x.yaml 1500000-3",
+		},
+		"values have the types of Helm's": {
+			files: map[string]string{"values.yaml": "a: 1\nb: 1\nc: true\n", "templates/x.yaml": "{{ eq .Values.a .Values.b }} {{ if .Values.c }}on{{ else }}off{{ end }}"},
+			tmpl:  &Values{File: "overwrite.yaml", Text: []byte("a: 1\nc: no\n")},
+			want:  "templates/x.yaml true off",
+		},
+		"keys and values in order": {
+			files: map[string]string{"values.yaml": "m: {e: 5, d: 4, c: 3, b: 2, a: 1}\n", "templates/x.yaml": "{{ keys .Values.m }} {{ values .Values.m }}"},
+			want:  "templates/x.yaml [a b c d e] [1 2 3 4 5]",
 		},
 		"a dependency that is a bomb": {
 			files: map[string]string{"Chart.yaml": withSub, "charts/sub-2.0.0.tgz": dependency(map[string]string{"big": strings.Repeat("\x00", 4<<20)})},
@@ -302,6 +326,78 @@ func TestRecord(t *testing.T) {
 	}
 	if render(other, files)["templates/x.yaml"] == first["templates/x.yaml"] {
 		t.Error("another record gives the same")
+	}
+}
+
+// Aliases of one chart have secrets of their own, and a file that is included gives what it would give
+// alone: whoever includes it, and however many do.
+func TestRecordOfAliasesAndIncludes(t *testing.T) {
+	var b bytes.Buffer
+	if err := archive.Write(&b, archive.Tree{"sub/Chart.yaml": []byte("apiVersion: v2\nname: sub\nversion: 1.0.0\n"), "sub/templates/s.yaml": []byte("{{ randAlphaNum 12 }}")}); err != nil {
+		t.Fatal(err)
+	}
+	render := func(aliases string, more map[string]string) map[string]string {
+		files := map[string]string{"Chart.yaml": "apiVersion: v2\nname: test\nversion: 1.0.0\ndependencies: [" + aliases + "]\n", "charts/sub-1.0.0.tgz": b.String(), "templates/secret.yaml": "{{ randAlphaNum 12 }}"}
+		for name, text := range more {
+			files[name] = text
+		}
+		o := renderOutput(t, inputOf(job(files)))
+		if o.Err != nil {
+			t.Fatal(o.Err)
+		}
+		out := map[string]string{}
+		for _, f := range o.Files {
+			out[f.Path] = f.Text
+		}
+		return out
+	}
+	const one, two = "{name: sub, version: 1.0.0, alias: one}", "{name: sub, version: 1.0.0, alias: two}"
+	both, alone := render(one+", "+two, nil), render(one, nil)
+	if both["charts/one/templates/s.yaml"] != alone["charts/one/templates/s.yaml"] || both["charts/one/templates/s.yaml"] == both["charts/two/templates/s.yaml"] {
+		t.Error(both, alone)
+	}
+	sum := map[string]string{"templates/stateful.yaml": `{{ include (print $.Template.BasePath "/secret.yaml") . }}`}
+	if with := render(one, sum); with["templates/secret.yaml"] != alone["templates/secret.yaml"] {
+		t.Error("including a template changes its secret:", with, alone)
+	}
+}
+
+// Certificates can be renewed without anything else changing, and it is known when they end.
+func TestRenewal(t *testing.T) {
+	template := `{{ $ca := genCA "ca" 365 }}{{ $ca.Key }}{{ randAlphaNum 12 }}|{{ $ca.Cert }}`
+	render := func(renewed time.Time) (string, string, time.Time) {
+		in := inputOf(job(map[string]string{"templates/x.yaml": template}))
+		in.Record.Renewed = renewed
+		o := renderOutput(t, in)
+		if o.Err != nil || o.Expires == nil {
+			t.Fatal(o.Err, o.Expires)
+		}
+		secrets, cert, _ := strings.Cut(o.Files[0].Text, "|")
+		return secrets, cert, *o.Expires
+	}
+	year := 365 * 24 * time.Hour
+	secrets, cert, expires := render(time.Time{})
+	again, renewed, later := render(FixedRecord().Time.Add(year / 2))
+	if secrets != again || cert == renewed || !expires.Equal(FixedRecord().Time.Add(year)) || !later.Equal(expires.Add(year/2)) {
+		t.Error(secrets == again, cert == renewed, expires, later)
+	}
+}
+
+// A caller that gives up is told so; the chart is not to blame.
+func TestCallerGivesUp(t *testing.T) {
+	endless := job(map[string]string{"templates/x.yaml": `{{ range 1000000000000 }}{{ end }}`})
+	for name, want := range map[string]error{"deadline": context.DeadlineExceeded, "cancelled": context.Canceled} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		if name == "cancelled" {
+			cancelled, stop := context.WithCancel(t.Context())
+			time.AfterFunc(300*time.Millisecond, stop)
+			ctx = cancelled
+		}
+		out, err := new(Renderer).Render(ctx, inputOf(endless))
+		cancel()
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, %+v", name, err, out)
+		}
 	}
 }
 

@@ -39,16 +39,37 @@ func rsaKey(stream io.Reader, bits int) (*rsa.PrivateKey, error) {
 
 func prime(stream io.Reader, bits int) (*big.Int, error) {
 	b := make([]byte, bits/8)
-	p := new(big.Int)
+	p, small := new(big.Int), smallPrimes(2000)
 	for range 100_000 {
 		if _, err := io.ReadFull(stream, b); err != nil {
 			return nil, err
 		}
 		b[0] |= 0xc0
 		b[len(b)-1] |= 1
-		if p.SetBytes(b).ProbablyPrime(20) {
+		if !divisible(p.SetBytes(b), small) && p.ProbablyPrime(20) {
 			return p, nil
 		}
 	}
 	return nil, errors.New("no prime was found")
+}
+
+// divisible finds most numbers that are none sooner than the real test.
+func divisible(n *big.Int, by []int64) bool {
+	var rest, d big.Int
+	for _, p := range by {
+		if rest.Mod(n, d.SetInt64(p)).Sign() == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// smallPrimes are the odd ones below a number.
+func smallPrimes(below int64) (out []int64) {
+	for n := int64(3); n < below; n += 2 {
+		if big.NewInt(n).ProbablyPrime(0) {
+			out = append(out, n)
+		}
+	}
+	return out
 }

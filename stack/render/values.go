@@ -6,6 +6,7 @@ import (
 	"text/template"
 
 	sprig "github.com/go-task/slim-sprig/v3"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
 
 	"github.com/polder-kaas/polder/stack/document"
 )
@@ -16,7 +17,7 @@ const maxValues = 1 << 20
 // render executes the template. If the result has the key values, and that is a string, then that is
 // the document; otherwise the result is.
 func (v *Values) render(c *chance) (values map[string]any, missing bool, err *Error) {
-	c.enter(v.File)
+	c.file = v.File
 	t, parseErr := template.New(v.File).Funcs(valueFuncs(c)).Parse(string(v.Text))
 	if parseErr != nil {
 		return nil, false, inTemplate(parseErr, v.File)
@@ -46,15 +47,14 @@ func valuesOf(file string, b []byte) (map[string]any, error) {
 
 // oneMap reads the one object of a file; an empty file is an empty one.
 func oneMap(file string, b []byte) (map[string]any, error) {
-	docs, err := document.Parse(file, b)
+	docs, _, err := document.ParseLoose(file, b)
 	if err != nil || len(docs) == 0 {
 		return map[string]any{}, err
 	}
-	m, ok := docs[0].Value().(map[string]any)
-	if !ok || len(docs) > 1 {
+	if _, ok := docs[0].Value().(map[string]any); !ok || len(docs) > 1 {
 		return nil, &document.Error{File: file, Line: docs[0].Line(), Reason: "there must be one object with values"}
 	}
-	return m, nil
+	return loader.LoadValues(bytes.NewReader(b)) // with the types that the chart's own values have
 }
 
 // valueFuncs are those of the old operator, less what tells about the computer.
