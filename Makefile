@@ -80,7 +80,7 @@ test: build bin/polderd-fault ## Run all tests but the long fault matrix
 .PHONY: fault
 fault: build bin/polderd-fault ## Run the long fault matrix
 	@go test -count=1 -timeout 120m -v ./test/fault/...
-	@go test -tags fault -count=1 -timeout 60m -v -run '^TestFault' ./test/local
+	@go test -tags fault -count=1 -timeout 60m -v -run '^TestFault' ./test/local ./test/stack
 
 .PHONY: fuzz
 fuzz: ## Fuzz every reader of outside bytes; FUZZTIME=10m for longer

@@ -16,8 +16,9 @@ import (
 
 // Helm's names for what add-ons are installed as; templates may rely on them.
 const (
-	addonRelease   = "cluster-addon"
-	addonNamespace = "kube-system"
+	addonRelease = "cluster-addon"
+	// AddonNamespace is that of objects which name none.
+	AddonNamespace = "kube-system"
 )
 
 // Class is what the class chart of a release renders to.
@@ -79,7 +80,9 @@ func rank(o render.Object) int {
 	return 0
 }
 
-// RenderAddons renders the add-ons of a cluster, stage by stage, in their order.
+// RenderAddons renders the add-ons of a cluster, stage by stage, in their order. A chart is rendered
+// once, so stages of both hooks share its objects: they must not be changed. The Cluster must be in the
+// version that the class is written in (ClusterData.As).
 func (r *Release) RenderAddons(ctx context.Context, rd *render.Renderer, in AddonInput) ([]RenderedStage, finding.List, error) {
 	stages, found := r.stages()
 	var jobs []render.Job
@@ -157,7 +160,7 @@ func (r *Release) stages() ([]RenderedStage, finding.List) {
 func (a Addons) dir(name string) string { return path.Join(addonDir, name) }
 
 func (r *Release) addonJob(name string, data ClusterData) render.Job {
-	j := render.Job{Name: name, Chart: r.Addons.Charts[name], Release: addonRelease, Namespace: addonNamespace}
+	j := render.Job{Name: name, Chart: r.Addons.Charts[name], Release: addonRelease, Namespace: AddonNamespace}
 	if text, ok := r.Addons.Values[name]; ok {
 		file := overwriteFile
 		if r.Addons.Config == nil {

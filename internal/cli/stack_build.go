@@ -68,6 +68,7 @@ func (b *building) run(ctx context.Context, stdin io.Reader, out io.Writer, dir 
 	if err != nil {
 		return err
 	}
+	b.leaveOutput(dir, s)
 	f, err := b.fetcher(stdin)
 	if err != nil {
 		return err
@@ -104,6 +105,24 @@ func (b *building) run(ctx context.Context, stdin io.Reader, out io.Writer, dir 
 		releases = append(releases, r)
 	}
 	return b.write(ctx, out, releases)
+}
+
+// leaveOutput takes earlier releases out of the source they lie in: they would change its hash.
+func (b *building) leaveOutput(dir string, s *stack.Source) {
+	from, err := filepath.Abs(dir)
+	to, err2 := filepath.Abs(b.output)
+	if err != nil || err2 != nil {
+		return // then it does not lie there, or nothing can be written anyway
+	}
+	rel, err := filepath.Rel(from, to)
+	if err != nil || !filepath.IsLocal(rel) || rel == "." {
+		return
+	}
+	for name := range s.Files {
+		if strings.HasPrefix(name, filepath.ToSlash(rel)+"/") {
+			delete(s.Files, name)
+		}
+	}
 }
 
 // write writes all releases, or none if one of them is there with another content.

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,18 +13,29 @@ import (
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/archive"
 	"github.com/polder-kaas/polder/stack/dependency"
+	"github.com/polder-kaas/polder/stack/document"
 	"github.com/polder-kaas/polder/stack/finding"
 	"github.com/polder-kaas/polder/stack/lint"
 )
 
-// atHand are the locked dependencies that were fetched before.
-func atHand(ctx context.Context, files archive.Tree) stack.Vendored {
+// atHand are the locked dependencies that were fetched before, or lie in the stack; what is wrong
+// with those is a finding.
+func atHand(ctx context.Context, files archive.Tree) (stack.Vendored, finding.List) {
 	s, err := stack.ParseSource(files)
 	if err != nil {
-		return nil // lint says so
+		return nil, nil // lint says so
 	}
-	deps, _ := (&dependency.Fetcher{Cache: chartCache()}).Vendor(ctx, s) // lint says what is missing
-	return deps
+	deps, err := (&dependency.Fetcher{Cache: chartCache()}).Vendor(ctx, s)
+	var found finding.List
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // it is what errors.Join made
+		for _, err := range joined.Unwrap() {
+			var d *document.Error
+			if errors.As(err, &d) && strings.Contains(d.Reason, "has changed since") {
+				found = append(found, finding.Finding{File: d.File, Line: d.Line, Severity: finding.Error, Rule: "dependency", What: d.Reason})
+			}
+		}
+	}
+	return deps, found
 }
 
 func stackLint() *cobra.Command {
@@ -42,10 +55,12 @@ the stack names. It needs no network. The exit code is 1 if there are errors; wa
 			if _, release := files["metadata.yaml"]; release && files["stack.yaml"] == nil {
 				return exit.Errorf(exit.Usage, "%s is a release, and lint is for sources; polder stack render shows whether it is sound", dirArg(args))
 			}
-			found, err := lint.Run(c.Context(), files, lint.Options{Vendored: atHand(c.Context(), files)})
+			deps, changed := atHand(c.Context(), files)
+			found, err := lint.Run(c.Context(), files, lint.Options{Vendored: deps})
 			if err != nil {
 				return err
 			}
+			found = append(changed, found...).Sorted()
 			if out.structured() {
 				if found == nil {
 					found = finding.List{} // an empty list, not nothing

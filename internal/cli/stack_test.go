@@ -103,6 +103,13 @@ func TestStackAuthor(t *testing.T) {
 		t.Error(strings.Join(list, "\n"))
 	}
 
+	inside := filepath.Join(src, "out")
+	if a, b := must(t, "stack", "build", src, "--output", inside, "--mode", "hash"), must(t, "stack", "build", src, "--output", inside, "--mode", "hash"); a != b {
+		t.Errorf("releases in the source change it: %s, %s", a, b)
+	}
+	if err := os.RemoveAll(inside); err != nil {
+		t.Fatal(err)
+	}
 	write(t, filepath.Join(src, "cluster-addon", "about", "values.yaml"), "stack: x\naddons: y\ncluster: z\n")
 	if out := must(t, "stack", "build", src, "--output", fresh, "--last", to); !strings.Contains(out, "local-mine-1-36-v3@") {
 		t.Error("the newest of two releases does not count:", out)
@@ -239,5 +246,37 @@ func write(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A chart of the stack that another needs is locked too, and lint says when it has changed since.
+func TestStackLockPath(t *testing.T) {
+	src := filepath.Join(home(t), "s")
+	must(t, "stack", "init", src)
+	lib := filepath.Join(src, "cluster-addon", "lib")
+	if err := os.MkdirAll(filepath.Join(lib, "templates"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(lib, "Chart.yaml"), "apiVersion: v2\nname: lib\nversion: 1.0.0\n")
+	write(t, filepath.Join(lib, "templates", "l.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lib}\n")
+	write(t, filepath.Join(src, "cluster-addon", "about", "Chart.yaml"), "apiVersion: v2\nname: about\nversion: 0.1.0\ndependencies:\n  - {name: lib, version: ^1.0.0, repository: 'file://../lib'}\n")
+	if out, _, err := execute(t, "stack", "lint", src); err == nil || !strings.Contains(out, "neither in cluster-addon/about/charts nor locked; run polder stack lock") {
+		t.Error(err, out)
+	}
+	must(t, "stack", "lock", src)
+	if out := must(t, "stack", "lint", src); out != "" {
+		t.Error(out)
+	}
+	if out := must(t, "stack", "render", src, "--only", "about"); !strings.Contains(out, "name: lib") {
+		t.Error(out)
+	}
+	write(t, filepath.Join(lib, "templates", "l.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n")
+	if out, _, err := execute(t, "stack", "lint", src); err == nil || !strings.Contains(out, "Chart.yaml:5: error: dependency lib: ") {
+		t.Error(err, out)
+	}
+	write(t, filepath.Join(src, "cluster-addon", "about", "Chart.yaml"), "apiVersion: v2\nname: about\nversion: 0.1.0\n")
+	must(t, "stack", "lock", src)
+	if _, err := os.Stat(filepath.Join(src, "stack.lock")); err == nil {
+		t.Error("a lock that nobody needs is still there")
 	}
 }

@@ -28,9 +28,8 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	soon           = time.Minute
-	createTimeout  = 3 * time.Minute
-	upgradeTimeout = 5 * time.Minute
+	soon          = time.Minute
+	createTimeout = 3 * time.Minute
 )
 
 // release builds a stack of this repository for one minor of Kubernetes.
