@@ -27,7 +27,7 @@ func atHand(ctx context.Context, files archive.Tree) (stack.Vendored, finding.Li
 	}
 	deps, err := (&dependency.Fetcher{Cache: chartCache()}).Vendor(ctx, s)
 	var found finding.List
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // it is what errors.Join made
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range joined.Unwrap() {
 			var d *document.Error
 			if errors.As(err, &d) && strings.Contains(d.Reason, "has changed since") {
