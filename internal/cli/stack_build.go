@@ -224,8 +224,10 @@ func (b *building) history(ctx context.Context, stdin io.Reader, s *stack.Source
 	if err != nil {
 		return stack.History{}, err
 	}
-	if len(list.Warnings) > 0 {
-		return stack.History{}, fmt.Errorf("what was released before cannot be told: %s", strings.Join(list.Warnings, "; "))
+	for _, w := range list.Warnings { // others than this line's do not matter here; list shows them
+		if strings.HasPrefix(w, s.Line.String()+"-v") {
+			return stack.History{}, fmt.Errorf("the next version cannot be told, because %s; remove it, or choose the version with --version", w)
+		}
 	}
 	var h stack.History
 	var last *registry.Entry

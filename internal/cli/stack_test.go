@@ -249,6 +249,27 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
+// What else lies beside releases does not matter to a build; a broken release of the same line does.
+func TestStackBuildBeside(t *testing.T) {
+	dir := home(t)
+	src, rel := filepath.Join(dir, "s"), filepath.Join(dir, "rel")
+	must(t, "stack", "init", src)
+	for _, name := range []string{"notes", "openstack-scs-v5", ".local-s-1-36-v1-123", "local-other-1-36-v7"} {
+		if err := os.MkdirAll(filepath.Join(rel, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out := must(t, "stack", "build", src, "--output", rel); !strings.Contains(out, "local-s-1-36-v1@") {
+		t.Error(out)
+	}
+	if err := os.Mkdir(filepath.Join(rel, "local-s-1-36-v5"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := execute(t, "stack", "build", src, "--output", rel); err == nil || !strings.Contains(err.Error(), "the next version cannot be told, because local-s-1-36-v5 is left out") {
+		t.Error(err)
+	}
+}
+
 // A chart of the stack that another needs is locked too, and lint says when it has changed since.
 func TestStackLockPath(t *testing.T) {
 	src := filepath.Join(home(t), "s")

@@ -13,14 +13,18 @@ import (
 	"testing"
 )
 
-// canary counts connections that should never be made.
+// canary counts connections that should never be made. Where a machine has no IPv6 nobody can listen
+// there; that a request is refused must be true all the same.
 func canary(t *testing.T, address string) (port string, reached *atomic.Int32) {
 	t.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
-	if err != nil {
-		t.Skipf("there is no %s here: %v", address, err)
-	}
 	reached = &atomic.Int32{}
+	if err != nil && address == "::1" {
+		return "1", reached
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	var done sync.WaitGroup
 	done.Go(func() {
 		for {

@@ -69,12 +69,24 @@ func serve(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("setting limits: %w", err)
 	}
 	enc := json.NewEncoder(out)
+	left := maxTotal * t.Limits.Output
 	for _, j := range t.Input.Jobs {
-		if err := enc.Encode(renderOne(j, caps, t)); err != nil {
+		o := renderOne(j, caps, t)
+		if left -= o.size(); left < 0 {
+			o = Output{Job: j.Name, Err: problem("it and the charts before it render to more than %d MiB together", maxTotal*t.Limits.Output>>20)}
+		}
+		if err := enc.Encode(o); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (o Output) size() (n int64) {
+	for _, f := range o.Files {
+		n += int64(len(f.Text))
+	}
+	return n
 }
 
 // renderOne turns a panic of a template function into an error: some of Helm's must functions panic.
@@ -85,11 +97,7 @@ func renderOne(j Job, caps *common.Capabilities, t task) (out Output) {
 		}
 	}()
 	out = renderJob(j, caps, t.Input)
-	var size int64
-	for _, f := range out.Files {
-		size += int64(len(f.Text))
-	}
-	if size > t.Limits.Output {
+	if size := out.size(); size > t.Limits.Output {
 		return Output{Job: j.Name, Err: problem("it renders to %d MiB; at most %d are taken", size>>20, t.Limits.Output>>20)}
 	}
 	return out

@@ -138,7 +138,7 @@ func self() (string, error) {
 }
 
 func read(r io.Reader, n int, l Limits) ([]Output, error) {
-	dec := json.NewDecoder(io.LimitReader(r, maxTotal*maxOverhead*l.Output))
+	dec := json.NewDecoder(io.LimitReader(r, maxTotal*maxOverhead*l.Output+maxJobs<<12))
 	var out []Output
 	for len(out) < n {
 		var o Output

@@ -438,6 +438,23 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
+// All charts together have a limit too, so that the parent need not hold more.
+func TestTotalOutput(t *testing.T) {
+	var jobs []Job
+	for i := range 6 {
+		jobs = append(jobs, Job{Name: fmt.Sprint(i), Chart: chartOf(map[string]string{"templates/x.yaml": `{{ repeat 900000 "x" }}`})})
+	}
+	out, err := (&Renderer{Limits: Limits{Output: 1 << 20}}).Render(t.Context(), inputOf(jobs...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range out {
+		if tooMuch := i > 3; tooMuch != (o.Err != nil) || tooMuch && !strings.Contains(o.Err.Reason, "render to more than 4 MiB together") {
+			t.Errorf("%d: %v", i, o.Err)
+		}
+	}
+}
+
 func TestManyCharts(t *testing.T) {
 	var jobs []Job
 	for i := range 5 {

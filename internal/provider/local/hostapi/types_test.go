@@ -112,7 +112,7 @@ func TestLayout(t *testing.T) {
 		"/d/local/0123/machines/m/node.json":    m.NodeFile(),
 		"/d/local/0123/machines/m/off":          m.OffFile(),
 		"/d/local/0123/machines/m/root":         m.Files(),
-		"/d/local/0123/machines/m/root/opt/x":   m.Files("/opt", "x"),
+		"/d/local/0123/machines/m/root/etc/x":   m.Files("/etc", "x"),
 		"/d/local/0123/machines/m/log":          m.Logs(),
 		"/d/local/0123/machines/m/log/etcd.log": m.Log("etcd"),
 	} {
