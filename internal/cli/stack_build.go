@@ -225,7 +225,7 @@ func (b *building) history(ctx context.Context, stdin io.Reader, s *stack.Source
 		return stack.History{}, err
 	}
 	for _, w := range list.Warnings { // others than this line's do not matter here; list shows them
-		if strings.HasPrefix(w, s.Line.String()+"-v") {
+		if strings.HasPrefix(w, s.String()+"-v") {
 			return stack.History{}, fmt.Errorf("the next version cannot be told, because %s; remove it, or choose the version with --version", w)
 		}
 	}
