@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/retry"
 )
@@ -34,7 +36,7 @@ func (i *Install) crds(ctx context.Context) error {
 		return err
 	}
 	c := set.ApiextensionsV1().CustomResourceDefinitions()
-	have, err := list(ctx, c)
+	have, err := settle(ctx, c, all)
 	if err != nil {
 		return err
 	}
@@ -51,6 +53,31 @@ func (i *Install) crds(ctx context.Context) error {
 		return nil
 	}
 	return i.awaitServed(ctx, all)
+}
+
+// farewell is how long a start waits for definitions that are being deleted. They go as soon as
+// the API server has emptied them, unless an object in them waits for its controller.
+const farewell = 10 * time.Second
+
+// settle lists the definitions once none of ours is on its way out: a deletion that the last
+// shutdown cut short would take the definition away after it was found in order.
+func settle(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, all []wanted) (have []apiextensionsv1.CustomResourceDefinition, err error) {
+	ours := map[string]bool{}
+	for _, w := range all {
+		ours[w.name()] = true
+	}
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, farewell, true, func(ctx context.Context) (bool, error) {
+		var err error
+		have, err = list(ctx, c)
+		leaving := slices.ContainsFunc(have, func(crd apiextensionsv1.CustomResourceDefinition) bool {
+			return ours[crd.Name] && crd.DeletionTimestamp != nil
+		})
+		return !leaving, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return have, nil // held by a finalizer: only a running plane can let it go
+	}
+	return have, err
 }
 
 // compare finds the definitions that are missing or out of date, and those, ours or not, that
@@ -160,5 +187,39 @@ func (i *Install) awaitServed(ctx context.Context, all []wanted) error {
 			return fmt.Errorf("waiting for %s to be served: %w: %w", w.name(), err, last)
 		}
 	}
+	return i.awaitDiscovered(ctx, all)
+}
+
+// awaitDiscovered waits until the API server also says that it serves them, which it learns a
+// little later; who asks before is told that there is no such kind.
+func (i *Install) awaitDiscovered(ctx context.Context, all []wanted) error {
+	client, err := discovery.NewDiscoveryClientForConfig(i.cfg.Client("polder-install"))
+	if err != nil {
+		return err
+	}
+	var missing []string
+	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		_, lists, err := client.ServerGroupsAndResources()
+		missing = undiscovered(all, lists)
+		return err == nil && len(missing) == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s to be discovered: %w", strings.Join(missing, ", "), err)
+	}
 	return nil
+}
+
+func undiscovered(all []wanted, lists []*metav1.APIResourceList) (missing []string) {
+	said := map[string]bool{}
+	for _, l := range lists {
+		for _, r := range l.APIResources {
+			said[l.GroupVersion+"/"+r.Name] = true
+		}
+	}
+	for _, w := range all {
+		if !said[w.resource.GroupVersion().String()+"/"+w.resource.Resource] {
+			missing = append(missing, w.name())
+		}
+	}
+	return missing
 }
