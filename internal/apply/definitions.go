@@ -1,0 +1,87 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// establishing is how long a definition may take. It takes less than a second on an API server that
+// is not overloaded, and some more if there are several.
+const establishing = 30 * time.Second
+
+// awaitDefinitions waits until the kinds of all definitions of a group can be used. A definition that
+// does not get there has failed.
+func (a *Applier) awaitDefinitions(ctx context.Context, group []item, results []Result) {
+	ctx, cancel := context.WithTimeout(ctx, establishing)
+	defer cancel()
+	a.each(len(group), func(i int) {
+		r := &results[i]
+		if r.Err != nil || !isDefinition(r.Ref) {
+			return
+		}
+		if err := a.awaitDefinition(ctx, r); err != nil {
+			*r = Result{Ref: r.Ref, Err: err}
+		}
+	})
+}
+
+func (a *Applier) awaitDefinition(ctx context.Context, r *Result) error {
+	var why error
+	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		ok, err := established(r.Object)
+		if err != nil {
+			return false, err
+		}
+		if ok {
+			why = a.discovered(r.Object)
+			return why == nil, nil
+		}
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(r.Ref.GroupVersionKind())
+		if why = a.Client.Get(ctx, client.ObjectKey{Name: r.Ref.Name}, live); why == nil {
+			r.Object, why = live, errors.New("it is not established yet")
+		}
+		return false, nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case !wait.Interrupted(err):
+		return fmt.Errorf("%s cannot be used: %w", r.Ref, err)
+	case why == nil:
+		why = err
+	}
+	return pending(fmt.Sprintf("%s cannot be used yet: %v", r.Ref, why))
+}
+
+// established says whether an API server serves a definition; the error is why it never will.
+func established(crd *unstructured.Unstructured) (bool, error) {
+	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	ok := false
+	for _, c := range conditions {
+		m, _ := c.(map[string]any)
+		switch {
+		case m["type"] == "NamesAccepted" && m["status"] == "False":
+			return false, refusal(fmt.Sprintf("its names are taken: %v", m["message"]))
+		case m["type"] == "Established" && m["status"] == "True":
+			ok = true
+		}
+	}
+	return ok, nil
+}
+
+// discovered says what is missing until clients find the kind.
+func (a *Applier) discovered(crd *unstructured.Unstructured) error {
+	for _, gvk := range served(crd) {
+		if _, err := a.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// explained is an error of the API server in our words.
+type explained struct {
+	text string
+	err  error
+}
+
+func (e *explained) Error() string { return e.text }
+func (e *explained) Unwrap() error { return e.err }
+
+// explain says which object an error is about and, where that is known, what to do.
+func explain(doing string, ref Ref, err error) error {
+	if errors.Is(err, ErrPending) || errors.Is(err, ErrRefused) {
+		return err // it says so itself
+	}
+	fixed, others := causes(err)
+	switch {
+	case apierrors.IsConflict(err) || slices.Contains(fixed, "metadata.uid"):
+		return &explained{ref.String() + " was changed by somebody else at the same moment; it is looked at again", err}
+	case len(fixed) > 0:
+		return &explained{fmt.Sprintf("%s is there and cannot be changed in %s; give it another name in the chart, or let it be made anew with %s",
+			ref, strings.Join(fixed, ", "), ref.kubectl("delete")), err}
+	case missingNamespace(err):
+		return &explained{fmt.Sprintf("%s has no namespace to be in; let the chart bring Namespace %s, or make it", ref, ref.Namespace), err}
+	case ref.Group == "" && ref.Kind == "Secret" && quotesContent(err):
+		return &explained{redacted(doing, ref, err, others), err}
+	}
+	return fmt.Errorf("%s %s: %w", doing, ref, err)
+}
+
+// causes names the fields an error is about: those that cannot be changed, and others.
+func causes(err error) (fixed, others []string) {
+	var s apierrors.APIStatus
+	if !errors.As(err, &s) || s.Status().Details == nil {
+		return nil, nil
+	}
+	for _, c := range s.Status().Details.Causes {
+		if c.Field == "" {
+			continue
+		}
+		if cannotChange(c.Message) {
+			fixed = append(fixed, c.Field)
+		} else {
+			others = append(others, c.Field)
+		}
+	}
+	return fixed, others
+}
+
+// cannotChange knows the words in which API servers and webhooks say it: no error has a type for it.
+func cannotChange(message string) bool {
+	return slices.ContainsFunc([]string{"immutable", "updates to ", "cannot change ", "may not change"}, func(words string) bool {
+		return strings.Contains(message, words)
+	})
+}
+
+func missingNamespace(err error) bool {
+	var s apierrors.APIStatus
+	return apierrors.IsNotFound(err) && errors.As(err, &s) && s.Status().Details != nil && s.Status().Details.Kind == "namespaces"
+}
+
+// quotesContent says whether an error may repeat parts of the object it is about.
+func quotesContent(err error) bool {
+	var s apierrors.APIStatus
+	if !errors.As(err, &s) {
+		return false // it never came to the API server
+	}
+	switch s.Status().Reason {
+	case metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest, metav1.StatusReasonInternalError, metav1.StatusReasonUnknown:
+		return true
+	}
+	return false
+}
+
+// redacted is such an error of a Secret without the words of the API server.
+func redacted(doing string, ref Ref, err error, fields []string) string {
+	reason := apierrors.ReasonForError(err)
+	if reason == metav1.StatusReasonUnknown {
+		reason = "that it cannot be"
+	}
+	text := fmt.Sprintf("%s %s: the API server says %s", doing, ref, reason)
+	if len(fields) > 0 {
+		text += ", because of " + strings.Join(fields, ", ")
+	}
+	return text + "; its words are left out, since they may have secrets in them"
+}

@@ -1,0 +1,126 @@
+package apply
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+)
+
+// maxError is how many characters of an error an inventory can hold.
+const maxError = 1024
+
+// InventoryRef names an object of an inventory.
+func InventoryRef(r csv1.Resource) Ref {
+	return Ref{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+}
+
+func resource(r Ref, s csv1.ResourceStatus) csv1.Resource {
+	return csv1.Resource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Status: s}
+}
+
+// Intend is what the inventory must say before a set is applied: all it has and all that will come,
+// which is not synced yet. What the set does not have is stale, and stays listed until it is gone.
+func Intend(have []csv1.Resource, set *Set) (intent []csv1.Resource, stale []Ref) {
+	listed := map[Key]bool{}
+	for _, h := range have {
+		ref, ok := set.find(InventoryRef(h))
+		if !ok {
+			ref = InventoryRef(h)
+		}
+		if listed[ref.Key()] {
+			continue
+		}
+		listed[ref.Key()] = true
+		if !ok {
+			stale = append(stale, ref)
+		}
+		r := resource(ref, h.Status)
+		r.Error = h.Error
+		intent = append(intent, r)
+	}
+	for _, ref := range set.Refs() {
+		if !listed[ref.Key()] {
+			intent = append(intent, resource(ref, csv1.ResourceNotSynced))
+		}
+	}
+	sortInventory(intent)
+	return intent, stale
+}
+
+// Synced is for Apply: it trusts what the inventory has as synced.
+func Synced(inventory []csv1.Resource) func(Ref) bool {
+	synced := map[Key]bool{}
+	for _, r := range inventory {
+		synced[InventoryRef(r).Key()] = r.Status == csv1.ResourceSynced
+	}
+	return func(r Ref) bool { return synced[r.Key()] }
+}
+
+// Record is the inventory after Apply and Prune. What was pruned without error is dropped; what has
+// no result stays as it is. The same world gives the same inventory.
+func Record(inventory []csv1.Resource, applied, pruned []Result) []csv1.Resource {
+	results, gone := map[Key]Result{}, map[Key]bool{}
+	for _, r := range pruned {
+		results[r.Ref.Key()] = r
+		gone[r.Ref.Key()] = r.Err == nil
+	}
+	for _, r := range applied {
+		results[r.Ref.Key()] = r
+		gone[r.Ref.Key()] = false
+	}
+	var out []csv1.Resource
+	for _, have := range inventory {
+		key := InventoryRef(have).Key()
+		r, ok := results[key]
+		switch {
+		case gone[key]:
+			continue
+		case ok && r.Err == nil:
+			have.Status, have.Error = csv1.ResourceSynced, ""
+		case ok:
+			have.Status, have.Error = csv1.ResourceNotSynced, oneLine(r.Err.Error())
+		}
+		out = append(out, have)
+	}
+	sortInventory(out)
+	return out
+}
+
+// Without lists what the inventory has beside the objects that are wanted. An inventory of the
+// operator that came before may lack namespaces, or have some too many: rather too little is stale
+// than too much.
+func Without(inventory []csv1.Resource, wanted []Ref) (stale []Ref) {
+	exact, anywhere := map[Key]bool{}, map[Key]bool{}
+	for _, w := range wanted {
+		k := w.Key()
+		exact[k] = true
+		k.Namespace = ""
+		anywhere[k] = true
+	}
+	for _, r := range inventory {
+		bare := InventoryRef(r).Key()
+		bare.Namespace = ""
+		if exact[InventoryRef(r).Key()] || exact[bare] || r.Namespace == "" && anywhere[bare] {
+			continue
+		}
+		stale = append(stale, InventoryRef(r))
+	}
+	return stale
+}
+
+func sortInventory(inventory []csv1.Resource) {
+	slices.SortStableFunc(inventory, func(a, b csv1.Resource) int {
+		return compareKeys(InventoryRef(a).Key(), InventoryRef(b).Key())
+	})
+}
+
+// oneLine makes an error fit for an inventory.
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
+	if utf8.RuneCountInString(s) <= maxError {
+		return s
+	}
+	return string([]rune(s)[:maxError-1]) + "…"
+}

@@ -1,0 +1,87 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+)
+
+// look reads the metadata of an object; nil means that there is none.
+func (a *Applier) look(ctx context.Context, ref Ref) (*metav1.PartialObjectMetadata, error) {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(ref.GroupVersionKind())
+	err := a.Client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, m)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// lookAtMine looks at an object that is to be applied. It must not be there, or be ours and stay.
+func (a *Applier) lookAtMine(ctx context.Context, ref Ref) (*metav1.PartialObjectMetadata, error) {
+	live, err := a.look(ctx, ref)
+	switch {
+	case err != nil || live == nil:
+		return nil, err
+	case live.Labels[csv1.OwnedLabel] != csv1.OwnedValue:
+		return nil, refused(ref, live)
+	case a.otherOwner(live) != "":
+		return nil, refusal(fmt.Sprintf("%s belongs to %s; give it another name in the chart", ref, a.otherOwner(live)))
+	case live.DeletionTimestamp != nil:
+		return nil, deleting(ref)
+	}
+	return live, nil
+}
+
+// mine says whether an object may be deleted by us.
+func (a *Applier) mine(live *metav1.PartialObjectMetadata) bool {
+	return live.Labels[csv1.OwnedLabel] == csv1.OwnedValue && a.otherOwner(live) == ""
+}
+
+// otherOwner names the owner of an object that has one of the same kind as we are, but not us. An
+// owner of our name is us, also if it has been made anew since.
+func (a *Applier) otherOwner(live *metav1.PartialObjectMetadata) string {
+	other := ""
+	for _, o := range live.OwnerReferences {
+		for _, us := range a.OwnerRefs {
+			if groupKind(o) != groupKind(us) {
+				continue
+			}
+			if o.Name == us.Name {
+				return ""
+			}
+			other = o.Kind + " " + o.Name
+		}
+	}
+	return other
+}
+
+func groupKind(o metav1.OwnerReference) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind()
+}
+
+func refused(ref Ref, live *metav1.PartialObjectMetadata) error {
+	var managers []string
+	for _, f := range live.ManagedFields {
+		managers = append(managers, f.Manager)
+	}
+	slices.Sort(managers)
+	by := ""
+	if managers = slices.Compact(managers); len(managers) > 0 {
+		by = " (field managers " + strings.Join(managers, ", ") + ")"
+	}
+	return refusal(fmt.Sprintf("%s belongs to somebody else%s; rename it in the chart, or hand it over with %s %s=%s",
+		ref, by, ref.kubectl("label"), csv1.OwnedLabel, csv1.OwnedValue))
+}

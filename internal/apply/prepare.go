@@ -1,0 +1,145 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+)
+
+// Prepare makes a set of objects, which stay as they are. It completes namespaces, labels and owner
+// references, checks all rules, and writes nothing. What is wrong with the objects is said at once,
+// as a RefusedError. If only kinds are missing in the cluster, it is an error of meta.IsNoMatchError.
+func (a *Applier) Prepare(ctx context.Context, objects []*unstructured.Unstructured) (*Set, error) {
+	p := a.preparation(objects)
+	for i, o := range objects {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		if err := p.add(i+1, o); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case len(p.refused) > 0:
+		return nil, &RefusedError{Reasons: append(p.refused, p.scopes.missing...)}
+	case len(p.scopes.missing) > 0:
+		return nil, failures(p.scopes.missing)
+	}
+	return p.set, p.set.finish()
+}
+
+// Refs names objects as Prepare would. Whether they are allowed is not asked, and kinds may be
+// missing.
+func (a *Applier) Refs(objects []*unstructured.Unstructured) ([]Ref, error) {
+	p := a.preparation(objects)
+	var out []Ref
+	for i, o := range objects {
+		u, err := clean(o)
+		if err != nil {
+			return nil, refusal(fmt.Sprintf("object %d is none: %v", i+1, err))
+		}
+		where, err := p.scopes.of(RefOf(u))
+		if err != nil {
+			return nil, err
+		}
+		if err := p.place(u, where); err != nil {
+			return nil, err
+		}
+		out = append(out, RefOf(u))
+	}
+	return out, nil
+}
+
+func (a *Applier) preparation(objects []*unstructured.Unstructured) *preparation {
+	defined := definedKinds(objects)
+	kinds := map[schema.GroupVersionKind]bool{}
+	for gvk := range defined {
+		kinds[gvk] = true
+	}
+	return &preparation{
+		Applier: a,
+		set:     &Set{namespace: a.Namespace, kinds: kinds},
+		scopes:  scopes{mapper: a.Client.RESTMapper(), defined: defined, known: map[schema.GroupVersionKind]scope{}},
+		numbers: map[Key]int{},
+	}
+}
+
+type preparation struct {
+	*Applier
+	set     *Set
+	scopes  scopes
+	refused []error
+	numbers map[Key]int
+}
+
+func (p *preparation) refuse(format string, args ...any) {
+	p.refused = append(p.refused, refusal(fmt.Sprintf(format, args...)))
+}
+
+// add takes the object with a number. Its error is of the cluster, not of the object.
+func (p *preparation) add(number int, o *unstructured.Unstructured) error {
+	u, err := clean(o)
+	if err != nil {
+		p.refuse("object %d is none: %v", number, err)
+		return nil
+	}
+	where, err := p.scopes.of(RefOf(u))
+	if err != nil {
+		return err
+	}
+	if err := p.place(u, where); err != nil {
+		p.refused = append(p.refused, err)
+		return nil
+	}
+	ref := RefOf(u)
+	if other, ok := p.numbers[ref.Key()]; ok {
+		p.refuse("objects %d and %d are both %s", other, number, ref)
+		return nil
+	}
+	p.numbers[ref.Key()] = number
+	if err := content(ref, u); err != nil {
+		p.refuse("%s %v", ref, err)
+		return nil
+	}
+	for _, rule := range p.Rules {
+		if err := rule(ref, u); err != nil {
+			p.refuse("%v", err)
+		}
+	}
+	p.complete(u)
+	p.set.items = append(p.set.items, item{ref: ref, rank: rankOf(ref), object: u})
+	return nil
+}
+
+// place gives u the namespace it is in.
+func (p *preparation) place(u *unstructured.Unstructured, where scope) error {
+	switch {
+	case where == clusterScoped:
+		u.SetNamespace("") // charts often name one, and everybody ignores it
+	case u.GetNamespace() == "" && p.Namespace == "":
+		return refusal(RefOf(u).String() + " needs a namespace; name one in the chart")
+	case u.GetNamespace() == "":
+		u.SetNamespace(p.Namespace)
+	}
+	return nil
+}
+
+// complete adds what tells that u is ours.
+func (p *preparation) complete(u *unstructured.Unstructured) {
+	labels := u.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, p.Labels)
+	labels[csv1.OwnedLabel] = csv1.OwnedValue
+	u.SetLabels(labels)
+	// An owner must be in the same namespace; elsewhere its object would be collected as an orphan.
+	if len(p.OwnerRefs) > 0 && u.GetNamespace() == p.Namespace {
+		u.SetOwnerReferences(append(u.GetOwnerReferences(), p.OwnerRefs...))
+	}
+}

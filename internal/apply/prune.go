@@ -1,0 +1,134 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Prune deletes objects in the opposite order of Apply and returns one result for each. Those without
+// error are gone, or are none of ours any more and stay; those with an error are still there. Objects
+// of a lower rank are not begun before all of a higher rank are gone: templates stay as long as their
+// class does, and a controller as long as its objects.
+func (a *Applier) Prune(ctx context.Context, refs []Ref) []Result {
+	refs = slices.Clone(refs)
+	slices.SortFunc(refs, func(x, y Ref) int {
+		return cmp.Or(cmp.Compare(rankOf(y), rankOf(x)), compareKeys(x.Key(), y.Key()))
+	})
+	results := make([]Result, len(refs))
+	for from := 0; from < len(refs); {
+		to := from + 1
+		for to < len(refs) && rankOf(refs[to]) == rankOf(refs[from]) {
+			to++
+		}
+		first := firstFailed(results[:from])
+		a.each(to-from, func(i int) {
+			ref := refs[from+i]
+			results[from+i] = Result{Ref: ref, Err: a.pruneOne(ctx, ref, first)}
+		})
+		from = to
+	}
+	return results
+}
+
+// pruneOne deletes an object, unless there is one that has to go first.
+func (a *Applier) pruneOne(ctx context.Context, ref Ref, first *Result) error {
+	if first != nil {
+		return pending(fmt.Sprintf("%s stays until %s is gone", ref, first.Ref))
+	}
+	if err := a.remove(ctx, ref); err != nil {
+		return explain("deleting", ref, err)
+	}
+	return nil
+}
+
+// remove makes sure that an object is gone or not ours; it is pending as long as it is on its way out.
+func (a *Applier) remove(ctx context.Context, ref Ref) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if isKubernetes(ref) {
+		return nil
+	}
+	ref, err := a.locate(ref)
+	if meta.IsNoMatchError(err) {
+		return nil // it went with its kind
+	}
+	if err != nil {
+		return err
+	}
+	live, err := a.look(ctx, ref)
+	switch {
+	case err != nil:
+		return err
+	case live == nil || !a.mine(live) || live.Annotations[keepAnnotation] == keepValue:
+		return nil
+	case live.DeletionTimestamp != nil:
+		return leaving(ref, live)
+	}
+	return a.delete(ctx, ref, live)
+}
+
+// delete deletes the very object that was looked at.
+func (a *Applier) delete(ctx context.Context, ref Ref, live *metav1.PartialObjectMetadata) error {
+	err := a.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err):
+		return pending(ref.String() + " was changed by somebody else at the same moment; it is looked at again")
+	case err != nil:
+		return err
+	case len(live.Finalizers) > 0:
+		return leaving(ref, live)
+	}
+	now, err := a.look(ctx, ref)
+	if now != nil && now.UID == live.UID {
+		return leaving(ref, now)
+	}
+	return err
+}
+
+func leaving(ref Ref, live *metav1.PartialObjectMetadata) error {
+	if len(live.Finalizers) > 0 {
+		return pending(fmt.Sprintf("%s is being deleted; it waits for those who put on its finalizers %s", ref, strings.Join(live.Finalizers, ", ")))
+	}
+	return pending(ref.String() + " is being deleted")
+}
+
+// locate says where an object of the inventory is: its kind may have lost that version, and whoever
+// wrote it may not have known the scope.
+func (a *Applier) locate(ref Ref) (Ref, error) {
+	m, err := a.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: ref.Group, Kind: ref.Kind})
+	if err != nil {
+		return Ref{}, err
+	}
+	ref.Version = m.GroupVersionKind.Version
+	switch {
+	case m.Scope.Name() != meta.RESTScopeNameNamespace:
+		ref.Namespace = ""
+	case ref.Namespace == "":
+		ref.Namespace = a.Namespace
+	}
+	return ref, nil
+}
+
+// Helm's annotation for objects that outlive their release.
+const (
+	keepAnnotation = "helm.sh/resource-policy"
+	keepValue      = "keep"
+)
+
+// isKubernetes says whether an object is a namespace that no cluster can be without.
+func isKubernetes(r Ref) bool {
+	return r.Group == "" && r.Kind == "Namespace" &&
+		slices.Contains([]string{"default", "kube-system", "kube-public", "kube-node-lease"}, r.Name)
+}

@@ -1,0 +1,101 @@
+package apply
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Set is what Prepare made of objects: they are complete, allowed, and in order. It does not change.
+type Set struct {
+	items     []item
+	digest    string
+	namespace string // of objects that named none
+	kinds     map[schema.GroupVersionKind]bool
+	index     map[Key]int
+}
+
+type item struct {
+	ref    Ref
+	rank   rank
+	object *unstructured.Unstructured
+}
+
+// Refs are the objects, in the order they are applied in.
+func (s *Set) Refs() []Ref {
+	out := make([]Ref, len(s.items))
+	for i, it := range s.items {
+		out[i] = it.ref
+	}
+	return out
+}
+
+// Object is one of the set as it is applied, or nil. It must not be changed.
+func (s *Set) Object(r Ref) *unstructured.Unstructured {
+	if i, ok := s.index[r.Key()]; ok {
+		return s.items[i].object
+	}
+	return nil
+}
+
+// Digest is sha256:… of all objects as they are applied. The order they came in does not matter.
+func (s *Set) Digest() string { return s.digest }
+
+// defines says whether a definition of the set brings the kind of an object.
+func (s *Set) defines(r Ref) bool { return s.kinds[r.GroupVersionKind()] }
+
+// groups are the objects that can be applied at the same time.
+func (s *Set) groups() [][]item {
+	var out [][]item
+	for i, it := range s.items {
+		if i == 0 || it.rank != s.items[i-1].rank {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], it)
+	}
+	return out
+}
+
+// find finds an object of an inventory that may not name the namespace as we do: the operator that
+// came before listed what charts said, not where the object is.
+func (s *Set) find(r Ref) (Ref, bool) {
+	k := r.Key()
+	i, ok := s.index[k]
+	if !ok {
+		if k.Namespace == "" {
+			k.Namespace = s.namespace
+		} else {
+			k.Namespace = "" // of a kind that has none
+		}
+		i, ok = s.index[k]
+	}
+	if !ok {
+		return Ref{}, false
+	}
+	return s.items[i].ref, true
+}
+
+// finish sorts the objects and takes their digest.
+func (s *Set) finish() error {
+	slices.SortFunc(s.items, func(a, b item) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), compareKeys(a.ref.Key(), b.ref.Key()))
+	})
+	sum := sha256.New()
+	s.index = map[Key]int{}
+	for i, it := range s.items {
+		s.index[it.ref.Key()] = i
+		b, err := json.Marshal(it.object.Object) // with sorted keys
+		if err != nil {
+			return fmt.Errorf("%s is no JSON: %w", it.ref, err)
+		}
+		sum.Write(append(b, '\n'))
+	}
+	s.digest = "sha256:" + hex.EncodeToString(sum.Sum(nil))
+	return nil
+}
