@@ -3,8 +3,12 @@ package registry
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"oras.land/oras-go/v2/registry/remote/auth"
@@ -18,6 +22,12 @@ func (o Options) credential(ctx context.Context, host string) (auth.Credential, 
 		return auth.Credential{AccessToken: string(o.Token)}, nil
 	case o.Username != "" || o.Password != "":
 		return auth.Credential{Username: o.Username, Password: string(o.Password)}, nil
+	case o.DockerAuths != "":
+		c, err := dockerCredential([]byte(o.DockerAuths), host)
+		if err != nil {
+			return c, fmt.Errorf("reading credentials of docker: %w", err)
+		}
+		return c, nil
 	case o.DockerConfig == "":
 		return auth.EmptyCredential, nil
 	}
@@ -33,6 +43,46 @@ func (o Options) credential(ctx context.Context, host string) (auth.Credential, 
 		return auth.EmptyCredential, fmt.Errorf("reading credentials from %s: those for %s are not of the form of a config.json", o.DockerConfig, host)
 	}
 	return c, nil
+}
+
+// dockerCredential finds the credentials for a registry in the content of a config.json. The library
+// has a reader of its own, which finds none of Docker's registry, and any of two for one host.
+func dockerCredential(config []byte, host string) (auth.Credential, error) {
+	var c struct {
+		Auths map[string]struct {
+			Auth                                             []byte // user:password, in base64
+			Username, Password, IdentityToken, RegistryToken string
+		}
+	}
+	if err := json.Unmarshal(config, &c); err != nil { // what it says may have parts of a secret in it
+		return auth.EmptyCredential, errors.New("it is not of the form of a config.json")
+	}
+	want := credentials.ServerAddressFromRegistry(host)
+	addresses := slices.Sorted(maps.Keys(c.Auths))
+	i := slices.IndexFunc(addresses, func(a string) bool { return hostOf(a) == hostOf(want) })
+	found, ok := c.Auths[want]
+	if !ok && i >= 0 {
+		found = c.Auths[addresses[i]]
+	}
+	out := auth.Credential{Username: found.Username, Password: found.Password, RefreshToken: found.IdentityToken, AccessToken: found.RegistryToken}
+	if len(found.Auth) > 0 {
+		if out.Username, out.Password, ok = strings.Cut(string(found.Auth), ":"); !ok {
+			return auth.EmptyCredential, fmt.Errorf("those for %s are not of the form of a config.json: auth is user:password, in base64", host)
+		}
+	}
+	if out == auth.EmptyCredential {
+		return out, fmt.Errorf("there are no credentials for %s", host)
+	}
+	return out, nil
+}
+
+// hostOf is the host of an address, with its port, as old tools write it: https://host/v1/.
+func hostOf(address string) string {
+	if _, after, ok := strings.Cut(address, "://"); ok {
+		address = after
+	}
+	host, _, _ := strings.Cut(address, "/")
+	return strings.ToLower(host)
 }
 
 // redact takes out of a text what only the registry may know, should that have repeated it.

@@ -58,13 +58,20 @@ func tokens(user, password string) middleware {
 // dockerConfig writes a config.json for a host, which also names a helper.
 func dockerConfig(t *testing.T, ref, user, password string) string {
 	t.Helper()
-	host, _, _ := strings.Cut(strings.TrimPrefix(ref, "oci://"), "/")
 	path := filepath.Join(t.TempDir(), "config.json")
-	text := fmt.Sprintf(`{"auths":{%q:{"auth":%q}},"credsStore":"evil","credHelpers":{%q:"evil"}}`, host, base64.StdEncoding.EncodeToString([]byte(user+":"+password)), host)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(dockerAuths(host(ref), user, password)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
+}
+
+func host(ref string) string {
+	h, _, _ := strings.Cut(strings.TrimPrefix(ref, "oci://"), "/")
+	return h
+}
+
+func dockerAuths(host, user, password string) string {
+	return fmt.Sprintf(`{"auths":{%q:{"auth":%q}},"credsStore":"evil","credHelpers":{%q:"evil"}}`, host, base64.StdEncoding.EncodeToString([]byte(user+":"+password)), host)
 }
 
 func TestCredentials(t *testing.T) {
@@ -81,6 +88,8 @@ func TestCredentials(t *testing.T) {
 			"of docker":       {stacks.Options{DockerConfig: dockerConfig(t, ref, "user", "hunter22")}, ""},
 			"wrong":           {stacks.Options{Username: "user", Password: "wrong-password"}, "refuses these credentials (401); check the user and the password"},
 			"wrong of docker": {stacks.Options{DockerConfig: dockerConfig(t, ref, "user", "wrong-password")}, "refuses these credentials (401)"},
+			"of a Secret":     {stacks.Options{DockerAuths: stacks.Secret(dockerAuths(host(ref), "user", "hunter22"))}, ""},
+			"wrong in Secret": {stacks.Options{DockerAuths: stacks.Secret(dockerAuths(host(ref), "user", "wrong-password"))}, "refuses these credentials (401)"},
 			"none":            {stacks.Options{}, "asks for credentials (401); give a user and a password"},
 			"of another host": {stacks.Options{DockerConfig: dockerConfig(t, "oci://other/x", "user", "hunter22")}, "asks for credentials (401)"},
 		} {
@@ -143,6 +152,32 @@ func TestBadDockerConfig(t *testing.T) {
 	} {
 		if _, _, err := stacks.Open(t.Context(), "oci://host.test/x", stacks.Options{DockerConfig: path}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter22") {
 			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// A content for the wrong host, or of another form, is an error at once, without what is in it.
+func TestBadDockerAuths(t *testing.T) {
+	for content, want := range map[string]string{
+		`hunter22`: "not of the form of a config.json",
+		`{"auths":{"host.test":{"auth":"hunter22!"}}}`:               "not of the form of a config.json",
+		`{"auths":{"host.test":{"auth":"aHVudGVyMjI="}}}`:            "those for host.test are not of the form of a config.json: auth is user:password, in base64",
+		`{"auths":{"host.test":{}}}`:                                 "there are no credentials for host.test",
+		dockerAuths("host.test:5000", "u", "hunter22"):               "there are no credentials for host.test",
+		dockerAuths("other.test", "u", "hunter22"):                   "there are no credentials for host.test",
+		dockerAuths("https://other.test/host.test", "u", "hunter22"): "there are no credentials for host.test",
+	} {
+		_, _, err := stacks.Open(t.Context(), "oci://host.test/x", stacks.Options{DockerAuths: stacks.Secret(content)})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter22") {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	for address, host := range map[string]string{
+		"host.test": "host.test", "https://host.test/v1/": "host.test", "HOST.test/": "host.test",
+		"https://index.docker.io/v1/": "docker.io", "index.docker.io": "registry-1.docker.io",
+	} {
+		if _, _, err := stacks.Open(t.Context(), "oci://"+host+"/x", stacks.Options{DockerAuths: stacks.Secret(dockerAuths(address, "u", "hunter22"))}); err != nil {
+			t.Errorf("%s for %s: %v", address, host, err)
 		}
 	}
 }

@@ -61,12 +61,12 @@ func (d *directory) List(ctx context.Context, only func(version.Release) bool) (
 		if err := ctx.Err(); err != nil {
 			return Listing{}, fmt.Errorf("listing %s: %w", d.at.Directory, err)
 		}
-		r, digest, err := d.read(e.Release.Tag())
+		r, a, err := d.read(e.Release.Tag())
 		if err != nil {
 			l.Warnings = append(l.Warnings, fmt.Sprintf("%s is left out: %v", e.Release, err))
 			continue
 		}
-		e.Kubernetes, e.Digest = r.Metadata.KubernetesVersion().String(), digest
+		e.Kubernetes, e.Digest = r.Metadata.KubernetesVersion().String(), a.digest()
 		l.Entries = append(l.Entries, e)
 	}
 	return l, nil
@@ -101,41 +101,41 @@ func (d *directory) pull(ctx context.Context, ref Reference) (*Pulled, error) {
 			return nil, fmt.Errorf("it is not in %s: %w", d.at.Directory, ErrNotFound)
 		}
 	}
-	r, digest, err := d.read(tag)
+	r, a, err := d.read(tag)
 	if err != nil {
 		return nil, err
 	}
-	if ref.Digest != "" && ref.Digest != digest {
-		return nil, moved(tag, digest)
+	if ref.Digest != "" && ref.Digest != a.digest() {
+		return nil, moved(tag, a.digest())
 	}
-	return &Pulled{Release: r, Digest: digest}, nil
+	return &Pulled{Release: r, Digest: a.digest(), Manifest: a.manifest}, nil
 }
 
-// read loads a release, with the digest it would have in a registry.
-func (d *directory) read(tag string) (*stack.Release, string, error) {
+// read loads a release, with the artifact it would be in a registry.
+func (d *directory) read(tag string) (*stack.Release, artifact, error) {
 	dir := filepath.Join(d.at.Directory, tag)
 	info, err := os.Lstat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, "", fmt.Errorf("it is not in %s: %w", d.at.Directory, ErrNotFound)
+		return nil, artifact{}, fmt.Errorf("it is not in %s: %w", d.at.Directory, ErrNotFound)
 	case err != nil:
-		return nil, "", err
+		return nil, artifact{}, err
 	case !info.IsDir():
-		return nil, "", fmt.Errorf("%s is no directory", dir)
+		return nil, artifact{}, fmt.Errorf("%s is no directory", dir)
 	}
 	files, err := archive.ReadDir(dir, releaseLimits(), nil)
 	if err != nil {
-		return nil, "", err
+		return nil, artifact{}, err
 	}
 	r, err := stack.Load(tag, files)
 	if err != nil {
-		return nil, "", err
+		return nil, artifact{}, unsound{err}
 	}
 	a, err := pack(r)
 	if err != nil {
-		return nil, "", err
+		return nil, artifact{}, unsound{err}
 	}
-	return r, a.digest(), nil
+	return r, a, nil
 }
 
 // Publish writes a directory, all of it or nothing.
@@ -162,11 +162,11 @@ func (d *directory) publish(tag string, r *stack.Release) (Published, error) {
 	if failed == nil {
 		return p, nil
 	}
-	_, digest, err := d.read(tag)
+	_, there, err := d.read(tag)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return Published{}, failed
-	case err == nil && digest == a.digest():
+	case err == nil && there.digest() == a.digest():
 		p.Existed = true
 		return p, nil
 	case d.overwrite:
@@ -174,7 +174,7 @@ func (d *directory) publish(tag string, r *stack.Release) (Published, error) {
 	case err != nil:
 		return Published{}, fmt.Errorf("%w: %s is there, and cannot be read: %w", ErrExists, tag, err)
 	}
-	return Published{}, exists(tag, digest)
+	return Published{}, exists(tag, there.digest())
 }
 
 // replace moves the old release aside, and back if the new one cannot be written.

@@ -31,6 +31,8 @@ func TestDirectory(t *testing.T) {
 	for _, r := range []stacks.Reference{ref.At("docker-ferrol-1-27-v10"), {Digest: p.Reference.Digest}, p.Reference} {
 		if got, err := s.Pull(t.Context(), r); err != nil || got.Digest != p.Reference.Digest || !cmp.Equal(got.Release.Files, files(t, "v10", nil)) {
 			t.Errorf("%s: %v", r, err)
+		} else if err := stacks.Verify(got.Digest, got.Manifest, got.Release.Files); err != nil {
+			t.Errorf("%s: %v", r, err)
 		}
 	}
 	l, err := s.List(t.Context(), nil)

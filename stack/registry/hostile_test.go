@@ -67,8 +67,12 @@ func TestHostileManifests(t *testing.T) {
 			d := putManifest(t, ref, v3, c.manifest)
 			s, r := open(t, ref, stacks.Options{})
 			for _, by := range []stacks.Reference{r.At(v3), {Digest: d}} {
-				if p, err := s.Pull(t.Context(), by); p != nil || err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				p, err := s.Pull(t.Context(), by)
+				if p != nil || err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 					t.Errorf("%v, want %s", err, c.want)
+				}
+				if errors.Is(err, stacks.ErrInvalid) == errors.Is(err, stacks.ErrNotFound) { // one of both
+					t.Errorf("%v: of which kind is it?", err)
 				}
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/polder-kaas/polder/stack"
@@ -51,6 +52,38 @@ func checkLayers(layers []ocispec.Descriptor) error {
 	}
 	return nil
 }
+
+// Verify says whether a manifest has a digest and describes these files: all of them, and no others.
+// If not, the error is ErrDigest, or ErrInvalid for a manifest that no release has.
+func Verify(want string, manifest []byte, files archive.Tree) error {
+	if digest.FromBytes(manifest).String() != want {
+		return fmt.Errorf("manifest: %w: %s", ErrDigest, want)
+	}
+	m, err := parseManifest(manifest)
+	if err != nil {
+		return unsound{err}
+	}
+	if len(files) > len(m.Layers) {
+		return fmt.Errorf("%w: there are %d files, and the manifest has %d", ErrDigest, len(files), len(m.Layers))
+	}
+	for _, l := range m.Layers {
+		name := l.Annotations[ocispec.AnnotationTitle]
+		b, ok := files[name]
+		if !ok {
+			return fmt.Errorf("%w: %s is missing", ErrDigest, name)
+		}
+		if int64(len(b)) != l.Size || digest.FromBytes(b) != l.Digest {
+			return fmt.Errorf("%s: %w: %s", name, ErrDigest, l.Digest)
+		}
+	}
+	return nil
+}
+
+// unsound is an error about what was published: it is an ErrInvalid too.
+type unsound struct{ error }
+
+// Unwrap is both.
+func (u unsound) Unwrap() []error { return []error{u.error, ErrInvalid} }
 
 // nameOf is the name of a release that came without one: the archive of its class has it, and its
 // metadata says which archive that is.

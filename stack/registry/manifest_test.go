@@ -1,9 +1,12 @@
 package registry
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/polder-kaas/polder/stack/archive"
@@ -43,4 +46,37 @@ func FuzzParseManifest(f *testing.F) {
 			t.Errorf("%d layers of %d bytes are taken", len(m.Layers), total)
 		}
 	})
+}
+
+// Files are what a manifest describes only if nothing is more, less or different.
+func TestVerify(t *testing.T) {
+	files := archive.Tree{"a": []byte("1"), "b": []byte("2")}
+	manifest := func(files archive.Tree) []byte {
+		var layers []string
+		for _, name := range files.Names() {
+			layers = append(layers, fmt.Sprintf(`{"digest":%q,"size":%d,"annotations":{"org.opencontainers.image.title":%q}}`, digest.FromBytes(files[name]), len(files[name]), name))
+		}
+		return []byte(`{"schemaVersion":2,"artifactType":"` + artifactType + `","layers":[` + strings.Join(layers, ",") + `]}`)
+	}
+	m := manifest(files)
+	sum := digest.FromBytes(m).String()
+	if err := Verify(sum, m, files); err != nil {
+		t.Error(err)
+	}
+	for name, other := range map[string]archive.Tree{
+		"less": {"a": []byte("1")}, "more": {"a": []byte("1"), "b": []byte("2"), "c": nil}, "another": {"a": []byte("1"), "b": []byte("3")},
+		"a longer one": {"a": []byte("1"), "b": []byte("22")}, "swapped": {"a": []byte("2"), "b": []byte("1")}, "renamed": {"a": []byte("1"), "c": []byte("2")}, "nothing": nil,
+	} {
+		if err := Verify(sum, m, other); !errors.Is(err, ErrDigest) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if o := manifest(other); !errors.Is(Verify(sum, o, other), ErrDigest) {
+			t.Errorf("%s, with its own manifest: it is taken", name)
+		}
+	}
+	for _, bad := range []string{"", "[]", `{"schemaVersion":2}`} {
+		if err := Verify(digest.FromString(bad).String(), []byte(bad), nil); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
 }

@@ -115,7 +115,7 @@ func (s *oci) pull(ctx context.Context, ref Reference) (*Pulled, error) {
 	}
 	m, err := parseManifest(b)
 	if err != nil {
-		return nil, err
+		return nil, unsound{err}
 	}
 	files := archive.Tree{}
 	for _, l := range m.Layers {
@@ -127,14 +127,14 @@ func (s *oci) pull(ctx context.Context, ref Reference) (*Pulled, error) {
 	name := ref.Tag
 	if name == "" {
 		if name, err = nameOf(files); err != nil {
-			return nil, err
+			return nil, unsound{err}
 		}
 	}
 	r, err := stack.Load(name, files)
 	if err != nil {
-		return nil, err
+		return nil, unsound{err}
 	}
-	return &Pulled{Release: r, Digest: digest}, nil
+	return &Pulled{Release: r, Digest: digest, Manifest: b}, nil
 }
 
 // resolve is the digest a reference means.
@@ -164,13 +164,13 @@ func (s *oci) readManifest(ctx context.Context, reference string) ([]byte, strin
 	}
 	defer body.Close() //nolint:errcheck // read only
 	if d.MediaType != ocispec.MediaTypeImageManifest {
-		return nil, "", fmt.Errorf("this is no image manifest, but %.80q", d.MediaType)
+		return nil, "", unsound{fmt.Errorf("this is no image manifest, but %.80q", d.MediaType)}
 	}
 	if !digestForm.MatchString(d.Digest.String()) {
 		return nil, "", fmt.Errorf("%.80q is no digest of sha256", d.Digest)
 	}
 	if d.Size > maxManifest {
-		return nil, "", fmt.Errorf("the manifest has %d bytes; at most %d are taken", d.Size, maxManifest)
+		return nil, "", unsound{fmt.Errorf("the manifest has %d bytes; at most %d are taken", d.Size, maxManifest)}
 	}
 	b, err := s.readExact(body, d)
 	if err != nil {

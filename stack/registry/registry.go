@@ -27,6 +27,8 @@ var (
 	ErrDigest = errors.New("content does not have its digest")
 	// ErrCredentials is a registry that wants others, or any.
 	ErrCredentials = errors.New("credentials refused")
+	// ErrInvalid is content that is no sound release: asking for it again is no use.
+	ErrInvalid = errors.New("not a sound release")
 )
 
 // Store keeps releases. Its methods may be called concurrently.
@@ -57,8 +59,9 @@ type Entry struct {
 
 // Pulled is a release with the digest of its manifest.
 type Pulled struct {
-	Release *stack.Release
-	Digest  string
+	Release  *stack.Release
+	Digest   string
+	Manifest []byte // that has the digest; Verify takes it
 }
 
 // Published says where a release is now.
@@ -75,6 +78,9 @@ type Options struct {
 	// DockerConfig is the path of a config.json with credentials, which is looked into if there are
 	// no others. Programs it names as helpers are not run.
 	DockerConfig string
+	// DockerAuths is the content of a config.json, as Secrets of Kubernetes have it. It is used instead
+	// of a user and a password, and must have credentials for the registry.
+	DockerAuths Secret
 
 	// PlainHTTP speaks http. A registry on this machine is spoken to so anyway, unless there are Roots.
 	PlainHTTP bool

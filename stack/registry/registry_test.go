@@ -48,6 +48,9 @@ func TestPublishAndPull(t *testing.T) {
 		if d := cmp.Diff(want, got.Release.Files); d != "" || got.Release.Name.Tag() != v3 || got.Digest != p.Reference.Digest {
 			t.Errorf("%s: %s %s\n%s", name, got.Release.Name, got.Digest, d)
 		}
+		if err := stacks.Verify(got.Digest, got.Manifest, got.Release.Files); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if again := publish(t, s, release(t, "v3", archive.Tree{"empty.txt": {}, "topology-docker.yaml": []byte("{}")})); !again.Existed || again.Reference != p.Reference {
 		t.Errorf("%+v, first %+v", again, p)

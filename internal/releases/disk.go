@@ -1,0 +1,96 @@
+package releases
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/polder-kaas/polder/stack/archive"
+	"github.com/polder-kaas/polder/stack/registry"
+)
+
+// What lies in the directory: a subdirectory for each release, called after its digest, with the
+// manifest that has the digest and, below another, the files that the manifest describes.
+const (
+	manifestFile = "manifest.json"
+	filesDir     = "files"
+	tempPrefix   = ".tmp-"
+	placePrefix  = "sha256-"
+)
+
+// grace is how long what nobody uses is kept: somebody may be about to.
+const grace = time.Hour
+
+// disk keeps releases. What it gives was checked against its digest just then.
+type disk struct {
+	dir string
+	mu  sync.RWMutex // who moves releases in or out holds it alone
+}
+
+func (d *disk) place(digest string) string {
+	return filepath.Join(d.dir, placePrefix+strings.TrimPrefix(digest, "sha256:"))
+}
+
+// get reads a release, and removes it if it is damaged.
+func (d *disk) get(digest string) (archive.Tree, error) {
+	d.mu.RLock()
+	files, err := d.read(digest)
+	d.mu.RUnlock()
+	if !damaged(err) {
+		return files, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if files, err = d.read(digest); !damaged(err) { // it was replaced meanwhile
+		return files, err
+	}
+	if e := os.RemoveAll(d.place(digest)); e != nil {
+		return nil, fmt.Errorf("it is damaged on disk, and cannot be removed: %w", errors.Join(err, e))
+	}
+	return nil, fmt.Errorf("%w: it was damaged: %v", ErrMissing, err) //nolint:errorlint // this is not about what the source has
+}
+
+func (d *disk) read(digest string) (archive.Tree, error) {
+	all, err := archive.ReadDir(d.place(digest), limits(), nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrMissing
+	}
+	if err != nil {
+		return nil, err
+	}
+	files := all.Sub(filesDir)
+	if err := registry.Verify(digest, all[manifestFile], files); err != nil {
+		return nil, err
+	}
+	if len(all) > len(files)+1 {
+		return nil, fmt.Errorf("there are files beside %s and %s", manifestFile, filesDir)
+	}
+	return files, nil
+}
+
+// limits are those of a release, with room for its manifest.
+func limits() archive.Limits {
+	const manifest, entries = 4 << 20, 64 + 2
+	most := archive.Default.Packed // as registries have them
+	return archive.Limits{Total: most + manifest, File: most, Entries: entries}
+}
+
+// damaged says that another look would find the same; too many open files, for one, will pass.
+func damaged(err error) bool {
+	var e syscall.Errno
+	return err != nil && !errors.Is(err, ErrMissing) && !(errors.As(err, &e) && e.Temporary())
+}
+
+// touch makes a release one that was just pulled.
+func (d *disk) touch(digest string) {
+	now := time.Now()
+	if info, err := os.Stat(d.place(digest)); err == nil && now.Sub(info.ModTime()) > grace/2 {
+		_ = os.Chtimes(d.place(digest), now, now) // if it is gone, it is pulled again
+	}
+}

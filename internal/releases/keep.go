@@ -1,0 +1,48 @@
+package releases
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Keep removes from disk all releases but those with these digests and those that were pulled within
+// the last hour, and what a crash left behind. It leaves alone what is not of this package.
+func (l *Library) Keep(digests map[string]bool) error {
+	entries, err := os.ReadDir(l.disk.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing old releases: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		hex, place := strings.CutPrefix(e.Name(), placePrefix)
+		digest := "sha256:" + hex
+		unused := place && checkDigest(digest) == nil && !digests[digest]
+		if unused || strings.HasPrefix(e.Name(), tempPrefix) {
+			errs = append(errs, l.disk.removeOld(e.Name()))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("removing old releases: %w", err)
+	}
+	return nil
+}
+
+// removeOld removes what is older than the grace.
+func (d *disk) removeOld(name string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	path := filepath.Join(d.dir, name)
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || time.Since(info.ModTime()) < grace {
+		return err
+	}
+	return os.RemoveAll(path)
+}

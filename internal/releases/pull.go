@@ -1,0 +1,79 @@
+package releases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/polder-kaas/polder/stack"
+	"github.com/polder-kaas/polder/stack/registry"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+// Get gives a release from disk: ErrMissing if it is not there, or is damaged. What is damaged is
+// removed, so that Pull fetches it again.
+func (l *Library) Get(ctx context.Context, name version.Release, digest string) (*stack.Release, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := checkDigest(digest); err != nil {
+		return nil, err
+	}
+	files, err := l.disk.get(digest)
+	if err != nil {
+		return nil, fmt.Errorf("release %s with %s: %w", name, digest, err)
+	}
+	r, err := stack.Load(name.Tag(), files)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", digest, registry.ErrInvalid, err)
+	}
+	return r, nil
+}
+
+// Pull gives a release and its digest: from disk if the digest is known and it is there, else from
+// the source, and then it is on disk too. Without a digest the source decides. If the source has
+// another content under the name, the error is registry.ErrMoved.
+//
+// Callers that want the same at the same time share one download, and only a few are made at once;
+// who waits for that does so until its context ends. After an error nothing is left behind.
+func (l *Library) Pull(ctx context.Context, s *Source, name version.Release, digest string) (*stack.Release, string, error) {
+	if digest != "" {
+		if err := checkDigest(digest); err != nil {
+			return nil, "", err
+		}
+	}
+	got, err := l.flights.do(ctx, flight{source: s.print, tag: name.Tag(), digest: digest}, func() (landed, error) {
+		return l.pull(ctx, s, name, digest)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return got.release, got.digest, nil
+}
+
+func (l *Library) pull(ctx context.Context, s *Source, name version.Release, digest string) (landed, error) {
+	if digest != "" {
+		r, err := l.Get(ctx, name, digest)
+		if err == nil {
+			l.disk.touch(digest)
+			return landed{r, digest}, nil
+		}
+		if !errors.Is(err, ErrMissing) {
+			return landed{}, err
+		}
+	}
+	select {
+	case l.slots <- struct{}{}:
+		defer func() { <-l.slots }()
+	case <-ctx.Done():
+		return landed{}, fmt.Errorf("pulling %s: waiting for other downloads: %w", name, ctx.Err())
+	}
+	p, err := s.store.Pull(ctx, registry.Reference{Tag: name.Tag(), Digest: digest})
+	if err != nil {
+		return landed{}, err
+	}
+	if err := l.disk.put(p); err != nil {
+		return landed{}, fmt.Errorf("keeping release %s: %w", name, err)
+	}
+	return landed{p.Release, p.Digest}, nil
+}

@@ -1,0 +1,136 @@
+package releases
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/stack/registry"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+// Source is a place with releases, opened with its credentials.
+type Source struct {
+	store registry.Store
+	text  string
+	print fingerprint
+}
+
+// fingerprint is the same for sources that are opened with the same words, secrets included; it
+// shows nothing of them.
+type fingerprint [sha256.Size]byte
+
+// String is for people, without secrets.
+func (s *Source) String() string { return s.text }
+
+// GoString is String.
+func (s *Source) GoString() string { return s.text }
+
+// List is as that of a registry.Store.
+func (s *Source) List(ctx context.Context, only func(version.Release) bool) (registry.Listing, error) {
+	return s.store.List(ctx, only)
+}
+
+// Source opens the source of a ClusterStack, or the default. It reads its Secret and connects to
+// nothing else. The error is ErrNoSource, ErrInvalidSource, or one that may pass.
+func (l *Library) Source(ctx context.Context, cs *csv1.ClusterStack) (*Source, error) {
+	source := cs.Spec.Source
+	switch {
+	case source == nil && l.config.Default == nil:
+		return nil, &refusal{"spec.source is missing, and this plane has no default; name a repository (oci) or a directory", ErrNoSource}
+	case source == nil:
+		s, err := l.open(ctx, l.config.Default.Reference, l.config.Default.Options, "default")
+		if err != nil {
+			return nil, fmt.Errorf("opening the plane's default source: %w", err)
+		}
+		return s, nil
+	case (source.OCI == "") == (source.Directory == ""):
+		return nil, invalid("spec.source must have one of oci and directory")
+	case source.Directory != "":
+		return l.directory(ctx, source)
+	}
+	return l.oci(ctx, cs.Namespace, source)
+}
+
+func (l *Library) directory(ctx context.Context, source *csv1.Source) (*Source, error) {
+	path, ok := l.config.Directories[source.Directory]
+	switch {
+	case !ok && len(l.config.Directories) == 0:
+		return nil, invalid("spec.source.directory: this plane has no directories of releases; name a repository (oci), or ask the plane's operator for one")
+	case !ok:
+		return nil, invalid("spec.source.directory: there is no directory %q on this plane; there are %s",
+			source.Directory, strings.Join(slices.Sorted(maps.Keys(l.config.Directories)), ", "))
+	case source.SecretRef != nil:
+		return nil, invalid("spec.source.secretRef: a directory takes no credentials; remove it")
+	}
+	s, err := l.open(ctx, path, registry.Options{}, "directory", source.Directory)
+	if err != nil {
+		return nil, fmt.Errorf("opening directory %s: %w", source.Directory, err)
+	}
+	s.text = "directory " + source.Directory // tenants need not know where it is
+	return s, nil
+}
+
+// oci opens what a tenant wrote: it leads nowhere inside, unless the operator allows it.
+func (l *Library) oci(ctx context.Context, namespace string, source *csv1.Source) (*Source, error) {
+	at, err := parseStore(source.OCI)
+	if err == nil && at.Host == "" { // a path of this machine is not the tenant's to name
+		err = fmt.Errorf("%.80q is no repository; write oci://host/repository", source.OCI)
+	}
+	if err != nil {
+		return nil, invalid("spec.source.oci: %v", err)
+	}
+	o, words := registry.Options{}, []string{"oci", at.Location()}
+	name := ""
+	if source.SecretRef != nil {
+		name = source.SecretRef.Name
+		secret, err := l.secret(ctx, namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		if o, err = options(secret); err != nil {
+			return nil, invalid("spec.source.secretRef: Secret %q %v", name, err)
+		}
+		for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
+			words = append(words, key, string(secret.Data[key]))
+		}
+	}
+	o.Untrusted, o.Trusted = true, l.config.Trusted
+	s, err := l.open(ctx, source.OCI, o, words...)
+	if err != nil { // the reference was read already, so it is the content of the Secret
+		return nil, invalid("spec.source.secretRef: Secret %q: %v", name, err)
+	}
+	return s, nil
+}
+
+func (l *Library) open(ctx context.Context, ref string, o registry.Options, words ...string) (*Source, error) {
+	store, at, err := registry.Open(ctx, ref, o)
+	if err != nil {
+		return nil, err
+	}
+	h := hmac.New(sha256.New, l.key)
+	for _, w := range words {
+		fmt.Fprintf(h, "%d:%s", len(w), w)
+	}
+	return &Source{store: store, text: at.Location(), print: fingerprint(h.Sum(nil))}, nil
+}
+
+// refusal is a sentence for people, with what callers tell it by.
+type refusal struct {
+	text string
+	kind error
+}
+
+func (r *refusal) Error() string { return r.text }
+
+// Unwrap is the kind.
+func (r *refusal) Unwrap() error { return r.kind }
+
+func invalid(format string, args ...any) error {
+	return &refusal{fmt.Sprintf(format, args...), ErrInvalidSource}
+}
