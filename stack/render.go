@@ -7,6 +7,7 @@ import (
 	"path"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/polder-kaas/polder/stack/class"
@@ -32,7 +33,7 @@ type RenderedStage struct {
 	Hook    string // of Cluster API, on which the stage is run
 	Stage   Stage
 	Objects []render.Object
-	Hooks   []render.HelmHook // objects for moments Polder does not have; they are not applied
+	Hooks   []render.HelmHook // objects that Helm applies at certain moments only
 }
 
 // AddonInput is what the add-ons of one cluster depend on.
@@ -157,6 +158,18 @@ func (r *Release) stages() ([]RenderedStage, finding.List) {
 	return out, found
 }
 
+// Stages are those of a hook, in their order. In the convention with one chart that is the chart, with no
+// name.
+func (r *Release) Stages(hook string) (out []Stage) {
+	all, _ := r.stages()
+	for _, s := range all {
+		if s.Hook == hook {
+			out = append(out, s.Stage)
+		}
+	}
+	return out
+}
+
 func (a Addons) dir(name string) string { return path.Join(addonDir, name) }
 
 func (r *Release) addonJob(name string, data ClusterData) render.Job {
@@ -187,7 +200,9 @@ func readOutput(dir string, o render.Output) (render.Set, finding.List) {
 		found = append(found, f)
 	}
 	for _, h := range set.Hooks {
-		found = append(found, hookFinding(dir, h))
+		if dir == classDir || !slices.ContainsFunc(h.Events, isHonoured) {
+			found = append(found, hookFinding(dir, h))
+		}
 	}
 	return set, found
 }
@@ -212,8 +227,14 @@ func (r *Release) missingFinding(dir string) finding.Finding {
 		What: "the template asks for a field that the cluster does not have, and writes <no value> instead", Fix: "give it a default, for example with dig"}
 }
 
+// isHonoured says that a hook of Helm is run here too: an add-on is installed and upgraded, and never
+// deleted with its release, rolled back or tested.
+func isHonoured(event string) bool {
+	return slices.Contains([]string{"pre-install", "post-install", "pre-upgrade", "post-upgrade"}, event)
+}
+
 func hookFinding(dir string, h render.HelmHook) finding.Finding {
 	return finding.Finding{File: path.Join(dir, h.Path), Severity: finding.Warning, Rule: "helm-hook",
-		What: fmt.Sprintf("%s is a Helm hook (%s) and will not be applied", h.Object, h.Events),
+		What: fmt.Sprintf("%s is a Helm hook (%s) and will never be applied", h.Object, strings.Join(h.Events, ", ")),
 		Fix:  "switch it off by a value, or make it an ordinary object"}
 }

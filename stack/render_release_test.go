@@ -154,7 +154,7 @@ func TestRenderFindings(t *testing.T) {
 		"a result that is no YAML":   {map[string]string{"templates/x.yaml": "a: [\n"}, "what it renders to, at line"},
 		"a key twice":                {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nkind: Secret\n"}, `warning: what it renders to, at line 4 of the result: "kind" is here a second time`},
 		"an old truth value":         {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a, labels: {b: yes}}\n"}, `labels with "b": true, which must be a string; quote it`},
-		"a hook of Helm":             {map[string]string{"templates/x.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, annotations: {helm.sh/hook: 'pre-delete, pre-upgrade'}}\n"}, "warning: Job a is a Helm hook ([pre-delete pre-upgrade]) and will not be applied"},
+		"a hook of Helm":             {map[string]string{"templates/x.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, annotations: {helm.sh/hook: 'pre-delete, test'}}\n"}, "warning: Job a is a Helm hook (pre-delete, test) and will never be applied"},
 		"objects in a list are told": {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret, metadata: {}}]\n"}, "Secret has the name"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -54,6 +54,12 @@ func serve() *cobra.Command {
 	f.IntVar(&cfg.Concurrency, "concurrency", plane.DefaultConcurrency, "objects of one kind Cluster API works on at the same time")
 	f.BoolVar(&cfg.WatchCache, "watch-cache", false, "keep the recent history of custom resources in memory; worth its price with hundreds of watching clients")
 	f.BoolVar(&cfg.Profiling, "profiling", false, "serve /debug/pprof to administrators")
+	f.StringVar(&cfg.Stacks.Source, "stack-source", "", "where releases of cluster stacks are, for ClusterStacks that name no source: oci://HOST/REPOSITORY or a directory")
+	f.StringVar(&cfg.Stacks.SourceCA, "stack-source-ca", "", "`FILE` with the certificates of who may vouch for --stack-source (default the system's)")
+	f.StringVar(&cfg.Stacks.DockerConfig, "stack-docker-config", "", "config.json `FILE` with credentials for --stack-source")
+	f.StringSliceVar(&cfg.Stacks.Directories, "stack-directory", nil, "`NAME=DIRECTORY` of releases that ClusterStacks may name; may be repeated")
+	f.StringSliceVar(&cfg.Stacks.Trusted, "stack-trust", nil, "`HOST[:PORT]` of a registry with a private address that ClusterStacks may name; may be repeated")
+	f.StringSliceVar(&cfg.Stacks.Kinds, "stack-kinds", nil, "`GROUP/KIND` that releases may bring into the plane beside classes and templates; * may stand at either end of both; may be repeated")
 	f.StringVar(&logs.Level, "log-level", "info", "error, warn, info, debug or trace")
 	f.StringVar(&logs.Format, "log-format", logging.FormatAuto, "text, json, or auto: text on a terminal, JSON otherwise")
 	return c

@@ -26,6 +26,7 @@ type Config struct {
 	Concurrency         int           // objects of one kind worked on at the same time; 0: DefaultConcurrency
 	WatchCache          bool          // of custom resources: recent history in memory, for many watching clients
 	Profiling           bool          // serve /debug/pprof to those RBAC allows it
+	Stacks              Stacks        // where cluster stacks come from
 	Log                 *slog.Logger  // needed
 	Notify              func(string)  // told "READY=1" and "STOPPING=1", as systemd wants it; nil: nobody is
 }
@@ -56,6 +57,9 @@ func (c Config) Complete() (Config, error) {
 	}
 	if c.Concurrency < 1 || c.Concurrency > 1000 {
 		errs = append(errs, fmt.Errorf("--concurrency %d is out of range; choose 1 to 1000", c.Concurrency))
+	}
+	if _, err := c.Stacks.releases(); err != nil {
+		errs = append(errs, err)
 	}
 	return c, exit.With(exit.Usage, errors.Join(errs...))
 }

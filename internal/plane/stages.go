@@ -12,9 +12,11 @@ import (
 	"github.com/polder-kaas/polder/config/crd"
 	"github.com/polder-kaas/polder/internal/buildinfo"
 	"github.com/polder-kaas/polder/internal/logging"
+	"github.com/polder-kaas/polder/internal/operator"
 	"github.com/polder-kaas/polder/internal/plane/apiserver"
 	"github.com/polder-kaas/polder/internal/plane/capi"
 	"github.com/polder-kaas/polder/internal/plane/etcd"
+	planehooks "github.com/polder-kaas/polder/internal/plane/hooks"
 	"github.com/polder-kaas/polder/internal/plane/install"
 	"github.com/polder-kaas/polder/internal/plane/kubecontrollers"
 	"github.com/polder-kaas/polder/internal/plane/pki"
@@ -61,24 +63,33 @@ func (p *Plane) stages(ctx context.Context) ([]supervisor.Stage, *lateChecks, *a
 		WatchCache:       p.cfg.WatchCache,
 		Profiling:        p.cfg.Profiling,
 	})
+	sources, err := p.cfg.Stacks.releases()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	stacks := operator.New(operator.Config{
+		Client: api.Client, DataDir: p.dir.Path(), Releases: sources, Concurrency: p.cfg.Concurrency,
+		Webhooks: operator.Webhooks{Server: hooks.ForManager(), URL: webhookURL, CA: certs.ServerCA, Register: registerWebhook},
+	})
 	objects := install.New(install.Config{
 		Client:      api.Client,
 		Definitions: definitions,
-		Roles:       slices.Concat(ownRoles(), discovery(append(capi.Users(), local.User)), capi.Roles(p.manifests), local.Roles()),
+		Roles:       slices.Concat(ownRoles(), discovery(append(capi.Users(), local.User, operator.User)), capi.Roles(p.manifests), local.Roles(), operator.Roles()),
 	})
 	controllers := kubecontrollers.New(kubecontrollers.Config{Client: api.Client, Informers: api.Informers, SAKey: certs.ServiceAccountKey(), RootCA: certs.ServerCA})
 	clusterAPI := capi.New(capi.Config{
 		Client:      api.Client,
 		Webhooks:    capi.Webhooks{Server: hooks.ForManager(), URL: webhookURL, CA: certs.ServerCA},
 		Manifests:   p.manifests,
+		Hooks:       []planehooks.Handler{holdUpgrades(stacks)},
 		Concurrency: p.cfg.Concurrency,
 	})
 	localProvider := local.New(local.Config{Client: api.Client, DataDir: p.dir.Path(), Kubernetes: buildinfo.Get().Kubernetes, Concurrency: p.cfg.Concurrency})
-	return []supervisor.Stage{{certs}, {store, hooks}, {api}, {objects}, {api.Roles(), controllers, clusterAPI, localProvider}}, checks, api, nil
+	return []supervisor.Stage{{certs}, {store, hooks}, {api}, {objects}, {api.Roles(), controllers, clusterAPI, localProvider, stacks}}, checks, api, nil
 }
 
 // componentNames are the lines of /readyz, in the order components start.
-var componentNames = []string{"certificates", "etcd", "webhooks", "apiserver", "crds", "roles", "kube-controllers", "cluster-api", "provider-local"}
+var componentNames = []string{"certificates", "etcd", "webhooks", "apiserver", "crds", "roles", "kube-controllers", "cluster-api", "provider-local", "operator"}
 
 func (p *Plane) certificates(storeExists bool) (*pki.PKI, error) {
 	names := p.cfg.TLSNames

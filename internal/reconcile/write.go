@@ -4,14 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Write stores what a reconciliation has changed: metadata and spec in one request, then the status
-// in another, and nothing if nothing changed. Whoever calls it must be the only writer of the
-// status, since lists, conditions too, are replaced as a whole.
+// in another, and nothing if nothing changed. Lists, conditions too, are replaced as a whole, so what
+// is written must have been made from the newest version: if before is older, the answer is a
+// conflict, and nothing is lost. After it, after has the version that was written.
 func Write(ctx context.Context, c client.Client, before, after client.Object) error {
 	data, err := client.MergeFrom(before).Data(after)
 	if err != nil {
@@ -23,21 +27,48 @@ func Write(ctx context.Context, c client.Client, before, after client.Object) er
 	}
 	status, hasStatus := changed["status"]
 	delete(changed, "status")
+	version := before.GetResourceVersion()
 	if len(changed) > 0 {
-		if err := c.Patch(ctx, copied(after), merge(changed)); err != nil {
+		answer := copied(after)
+		if err := c.Patch(ctx, answer, merge(changed, version)); err != nil {
 			return err
 		}
+		version = answer.GetResourceVersion()
 	}
-	if !hasStatus {
-		return nil
+	if hasStatus {
+		answer := copied(after)
+		if err := c.Status().Patch(ctx, answer, merge(map[string]json.RawMessage{"status": status}, version)); err != nil {
+			return err
+		}
+		version = answer.GetResourceVersion()
 	}
-	return c.Status().Patch(ctx, copied(after), merge(map[string]json.RawMessage{"status": status}))
+	after.SetResourceVersion(version)
+	return nil
 }
+
+// Quiet makes of a conflict what it is: no failure, but a reason to look again at once, at what is
+// newer than what the cache had.
+func Quiet(result ctrl.Result, err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	return result, err
+}
+
+// conflictDelay lets the cache catch up.
+const conflictDelay = 50 * time.Millisecond
 
 // copied keeps the answer of the API server from replacing what the caller holds.
 func copied(o client.Object) client.Object { return o.DeepCopyObject().(client.Object) } //nolint:forcetypeassert // a copy is of the same type
 
-func merge(changed map[string]json.RawMessage) client.Patch {
-	b, _ := json.Marshal(changed) // it was read from JSON
+func merge(changed map[string]json.RawMessage, version string) client.Patch {
+	var metadata map[string]json.RawMessage
+	_ = json.Unmarshal(changed["metadata"], &metadata) // it was made of an object
+	if metadata == nil {
+		metadata = map[string]json.RawMessage{}
+	}
+	metadata["resourceVersion"], _ = json.Marshal(version) // a string
+	changed["metadata"], _ = json.Marshal(metadata)        // as above
+	b, _ := json.Marshal(changed)                          // as above
 	return client.RawPatch(types.MergePatchType, b)
 }

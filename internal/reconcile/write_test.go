@@ -21,12 +21,12 @@ func TestWrite(t *testing.T) {
 		want   []string
 	}{
 		"nothing":  {func(*corev1.Node) {}, nil},
-		"spec":     {func(n *corev1.Node) { n.Spec.ProviderID = "a" }, []string{`{"spec":{"providerID":"a"}}`}},
-		"metadata": {func(n *corev1.Node) { n.Finalizers = nil }, []string{`{"metadata":{"finalizers":null}}`}},
-		"status":   {func(n *corev1.Node) { n.Status.Phase = "b" }, []string{`status {"status":{"phase":"b"}}`}},
+		"spec":     {func(n *corev1.Node) { n.Spec.ProviderID = "a" }, []string{`{"metadata":{"resourceVersion":"999"},"spec":{"providerID":"a"}}`}},
+		"metadata": {func(n *corev1.Node) { n.Finalizers = nil }, []string{`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`}},
+		"status":   {func(n *corev1.Node) { n.Status.Phase = "b" }, []string{`status {"metadata":{"resourceVersion":"999"},"status":{"phase":"b"}}`}},
 		"both": {
 			func(n *corev1.Node) { n.Spec.ProviderID, n.Status.Phase = "a", "b" },
-			[]string{`{"spec":{"providerID":"a"}}`, `status {"status":{"phase":"b"}}`},
+			[]string{`{"metadata":{"resourceVersion":"999"},"spec":{"providerID":"a"}}`, `status {"metadata":{"resourceVersion":"1000"},"status":{"phase":"b"}}`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,6 +44,9 @@ func TestWrite(t *testing.T) {
 					return c.SubResource(sub).Patch(ctx, o, p, opts...)
 				},
 			})
+			if err := api.Get(t.Context(), client.ObjectKeyFromObject(before), before); err != nil {
+				t.Fatal(err)
+			}
 			after := before.DeepCopy()
 			c.change(after)
 			if err := reconcile.Write(t.Context(), api, before, after); err != nil {

@@ -88,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 	before := s.local.DeepCopy()
 	defer func() {
 		summarize(s.local)
-		err = reconcile.Finish(err, client.IgnoreNotFound(reconcile.Write(ctx, r.Client, before, s.local)))
+		res, err = reconcile.Quiet(res, reconcile.Finish(err, client.IgnoreNotFound(reconcile.Write(ctx, r.Client, before, s.local))))
 	}()
 	if !s.local.DeletionTimestamp.IsZero() {
 		return reconcile.Run(ctx, s, r.remove)

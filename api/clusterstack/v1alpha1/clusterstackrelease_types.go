@@ -1,0 +1,136 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClusterStackReleaseSpec says which content is meant.
+type ClusterStackReleaseSpec struct {
+	// providerRef refers to an object of a provider. It is accepted and not acted on.
+	// +optional
+	ProviderRef *corev1.ObjectReference `json:"providerRef,omitempty"`
+
+	// digest is that of the release's content, sha256:…. Once it is set, no other content is taken.
+	// +optional
+	// +kubebuilder:validation:MinLength=71
+	// +kubebuilder:validation:MaxLength=71
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	Digest string `json:"digest,omitempty"`
+}
+
+// ResourceStatus says whether an object is as the release has it.
+type ResourceStatus string
+
+// States of an object.
+const (
+	ResourceSynced    ResourceStatus = "synced"
+	ResourceNotSynced ResourceStatus = "not-synced"
+)
+
+// Resource is one object that belongs to a release or to an add-on.
+type Resource struct {
+	// group of the kind; empty for Kubernetes' first one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group,omitempty"`
+
+	// version of the kind.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Version string `json:"version,omitempty"`
+
+	// kind of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind,omitempty"`
+
+	// namespace of the object; empty if it has none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// name of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// status is synced, or not-synced.
+	// +optional
+	// +kubebuilder:validation:Enum=synced;not-synced
+	Status ResourceStatus `json:"status,omitempty"`
+
+	// error says why it is not synced.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Error string `json:"error,omitempty"`
+}
+
+// ClusterStackReleaseStatus is what was observed.
+type ClusterStackReleaseStatus struct {
+	// resources are the objects of the class. They are listed before they are applied, so nothing is
+	// ever applied that is not listed.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=512
+	Resources []Resource `json:"resources,omitempty"`
+
+	// kubernetesVersion is exact, with a leading v.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+
+	// digest is that of the content that is applied.
+	// +optional
+	// +kubebuilder:validation:MaxLength=71
+	Digest string `json:"digest,omitempty"`
+
+	// ready says that clusters can be made of it.
+	// +optional
+	Ready *bool `json:"ready,omitempty"`
+
+	// conditions: Ready, ClusterStackReleaseDownloaded, HelmChartApplied, ClassReady and, if there is
+	// a providerRef, ProviderRefIgnored.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClusterStackRelease is one release of a stack, with its class in the plane.
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=clusterstackreleases,scope=Namespaced,categories=cluster-api,shortName=cskr
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="K8s version",type=string,JSONPath=`.status.kubernetesVersion`
+// +kubebuilder:printcolumn:name="Ready",type=boolean,JSONPath=`.status.ready`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+type ClusterStackRelease struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is standard. The name is that of the release, with dashes.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is wanted.
+	// +optional
+	Spec ClusterStackReleaseSpec `json:"spec,omitempty,omitzero"`
+
+	// status is what was observed.
+	// +optional
+	Status ClusterStackReleaseStatus `json:"status,omitempty,omitzero"`
+}
+
+// ClusterStackReleaseList is a list of ClusterStackReleases.
+// +kubebuilder:object:root=true
+type ClusterStackReleaseList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterStackRelease `json:"items"`
+}

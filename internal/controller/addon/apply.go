@@ -1,0 +1,79 @@
+package addon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/stack"
+	"github.com/polder-kaas/polder/stack/render"
+)
+
+// applier applies in the workload cluster. A release may bring anything there, but what belongs to
+// others or to kubeadm.
+func (s *scope) applier() *apply.Applier {
+	return &apply.Applier{
+		Client:    s.workload.Client,
+		Owner:     fieldOwner,
+		Namespace: stack.AddonNamespace,
+		Labels:    map[string]string{csv1.OwnedLabel: csv1.OwnedValue},
+		Rules:     []apply.Rule{apply.NotKubeadm()},
+	}
+}
+
+func values(objects []render.Object) []*unstructured.Unstructured {
+	out := make([]*unstructured.Unstructured, len(objects))
+	for i, o := range objects {
+		out[i] = &unstructured.Unstructured{Object: o.Value}
+	}
+	return out
+}
+
+// apply applies the objects of a stage. They are written into the status before.
+func (r *Reconciler) apply(ctx context.Context, s *scope, st stack.RenderedStage) error {
+	a := s.applier()
+	set, err := a.Prepare(ctx, values(st.Objects))
+	if err != nil {
+		return refused(s, st, err)
+	}
+	s.addon.Status.Resources, _ = apply.Intend(s.addon.Status.Resources, set)
+	if err := r.write(ctx, s); err != nil {
+		return err
+	}
+	results := a.Apply(ctx, set, apply.Synced(s.addon.Status.Resources))
+	s.addon.Status.Resources = apply.Record(s.addon.Status.Resources, results, nil)
+	s.results = append(s.results, results...)
+	return apply.Failed(results)
+}
+
+func refused(s *scope, st stack.RenderedStage, err error) error {
+	if errors.Is(err, apply.ErrRefused) {
+		s.set(csv1.ConditionApplied, csv1.ReasonRefused, fmt.Sprintf("stage %s: %v", nameOf(st.Stage), err))
+	}
+	return err
+}
+
+// remove deletes the objects of a stage, as far as they are ours, and waits until they are gone.
+func (r *Reconciler) remove(ctx context.Context, s *scope, st stack.RenderedStage) error {
+	a := s.applier()
+	refs, err := a.Refs(values(st.Objects))
+	if err != nil {
+		return err
+	}
+	return r.prune(ctx, s, refs)
+}
+
+// prune deletes objects and takes them out of the inventory.
+func (r *Reconciler) prune(ctx context.Context, s *scope, refs []apply.Ref) error {
+	results := s.applier().Prune(ctx, refs)
+	s.addon.Status.Resources = apply.Record(s.addon.Status.Resources, nil, results)
+	err := apply.Failed(results)
+	if err != nil && apply.Pending(results) {
+		return &notYet{err.Error()}
+	}
+	return err
+}

@@ -1,0 +1,83 @@
+package addon
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/stack/render"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+func releaseName(r *csv1.ClusterStackRelease) (version.Release, error) {
+	return version.ParseRelease(r.Name)
+}
+
+// reachable waits for the control plane and has access to it. The condition of the Cluster is followed,
+// not Cluster API's hook, which is called only once.
+func (r *Reconciler) reachable(ctx context.Context, s *scope) error {
+	if !ptr.Deref(s.cluster.Status.Initialization.ControlPlaneInitialized, false) {
+		s.set(csv1.ConditionClusterReady, csv1.ReasonNotInitialized, "the control plane is not initialized yet")
+		return reconcile.Wait(0, "the control plane") // a watch tells of changes
+	}
+	w, err := r.Workload.Get(ctx, client.ObjectKeyFromObject(s.cluster))
+	if err != nil {
+		s.set(csv1.ConditionClusterReady, csv1.ReasonUnreachable, err.Error())
+		return err
+	}
+	s.workload = w
+	return nil
+}
+
+// recordKey is where the Secret of a cluster's add-ons keeps its record.
+const recordKey = "record"
+
+// record is what charts of this cluster get instead of chance. It is made once, before anything is
+// rendered, and is a secret, since passwords and keys come from it.
+func (r *Reconciler) record(ctx context.Context, s *scope) (render.Record, error) {
+	secret := &corev1.Secret{}
+	key := client.ObjectKeyFromObject(s.addon)
+	err := r.Live.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		return r.newRecord(ctx, s)
+	}
+	if err != nil {
+		return render.Record{}, err
+	}
+	var rec render.Record
+	if err := json.Unmarshal(secret.Data[recordKey], &rec); err != nil || len(rec.Seed) == 0 {
+		return rec, fmt.Errorf("the key %s of Secret %s cannot be read; restore it, or delete the Secret to have all generated passwords and certificates made anew", recordKey, key)
+	}
+	return rec, nil
+}
+
+func (r *Reconciler) newRecord(ctx context.Context, s *scope) (render.Record, error) {
+	rec, err := render.NewRecord(rand.Reader, time.Now())
+	if err != nil {
+		return rec, err
+	}
+	b, err := json.Marshal(rec)
+	if err != nil {
+		return rec, err
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.addon.Namespace, Name: s.addon.Name, OwnerReferences: []metav1.OwnerReference{ownerOf(s.cluster)},
+			Labels: map[string]string{clusterv1.ClusterNameLabel: s.cluster.Name},
+		},
+		Type: "clusterstack.x-k8s.io/addon-record",
+		Data: map[string][]byte{recordKey: b},
+	}
+	return rec, r.Live.Create(ctx, secret)
+}

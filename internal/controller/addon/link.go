@@ -1,0 +1,142 @@
+package addon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/controller/usage"
+	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/internal/releases"
+)
+
+// soon is when to look again at what other controllers are about to do.
+const soon = 2 * time.Second
+
+// errDone ends a run in good order: there is nothing to do.
+func errDone() error { return reconcile.Wait(0, "nothing") }
+
+// linked finds the release that the cluster's class is of. Other clusters are left alone.
+func (r *Reconciler) linked(ctx context.Context, s *scope) error {
+	rel, err := releaseOf(ctx, r.Client, s.cluster)
+	if err != nil {
+		return err
+	}
+	s.release = rel
+	return nil
+}
+
+// releaseOf is the release of a cluster; nil if it is of none.
+func releaseOf(ctx context.Context, c client.Reader, cluster *clusterv1.Cluster) (*csv1.ClusterStackRelease, error) {
+	class, ok := usage.Class(cluster)
+	if !ok {
+		return nil, nil
+	}
+	key, ok := usage.ReleaseOf(class)
+	if !ok {
+		return nil, nil
+	}
+	rel := &csv1.ClusterStackRelease{}
+	if err := c.Get(ctx, key, rel); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if !usage.Owns(rel, class) {
+		return nil, nil
+	}
+	return rel, nil
+}
+
+// ensured has the object of the cluster's add-ons, and its owner.
+func (r *Reconciler) ensured(ctx context.Context, s *scope) error {
+	o := &csv1.ClusterAddon{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.cluster.Namespace, Name: csv1.AddonPrefix + s.cluster.Name}, o)
+	switch {
+	case apierrors.IsNotFound(err) && (s.release == nil || !s.cluster.DeletionTimestamp.IsZero()):
+		return errDone()
+	case apierrors.IsNotFound(err):
+		o.Namespace, o.Name = s.cluster.Namespace, csv1.AddonPrefix+s.cluster.Name
+		o.OwnerReferences = []metav1.OwnerReference{ownerOf(s.cluster)}
+		o.Spec.ClusterRef = &corev1.ObjectReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Namespace: s.cluster.Namespace, Name: s.cluster.Name}
+		if err := r.Client.Create(ctx, o); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	}
+	s.addon, s.before = o, o.DeepCopy()
+	controllerutil.RemoveFinalizer(o, csv1.AddonFinalizer) // of the operator that came before
+	if !o.DeletionTimestamp.IsZero() || !s.cluster.DeletionTimestamp.IsZero() {
+		return errDone() // add-ons go with their cluster
+	}
+	if !owned(o, s.cluster) {
+		o.OwnerReferences = append(o.OwnerReferences, ownerOf(s.cluster))
+	}
+	if s.release == nil {
+		s.set(csv1.ConditionClusterReady, csv1.ReasonNotFromRelease, "the cluster's class is of no release here; what was applied is left as it is")
+		return errDone()
+	}
+	return nil
+}
+
+func owned(o *csv1.ClusterAddon, c *clusterv1.Cluster) bool {
+	for _, ref := range o.OwnerReferences {
+		if ref.UID == c.UID {
+			return true
+		}
+	}
+	return false
+}
+
+func ownerOf(c *clusterv1.Cluster) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: c.Name, UID: c.UID, Controller: ptr.To(true)}
+}
+
+// served asks whether the stack lets the cluster's namespace use its releases.
+func (r *Reconciler) served(ctx context.Context, s *scope) error {
+	if annotations.IsPaused(s.cluster, s.addon) {
+		s.set(csv1.ConditionClusterReady, clusterv1.PausedReason, "the cluster is paused, so its add-ons are left as they are")
+		return errDone()
+	}
+	of, err := usage.Stack(ctx, r.Client, s.release)
+	if err != nil {
+		return err
+	}
+	ok, err := usage.Serves(ctx, r.Client, of, s.release, s.cluster.Namespace)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		s.set(csv1.ConditionClusterReady, csv1.ReasonNotAllowed, fmt.Sprintf("release %s/%s does not serve clusters of namespace %s; its ClusterStack must allow it in spec.allowedNamespaces", s.release.Namespace, s.release.Name, s.cluster.Namespace))
+		return reconcile.Wait(time.Minute, "permission")
+	}
+	return nil
+}
+
+// loadedContent has the content of the release. To fetch it is its own controller's work.
+func (r *Reconciler) loadedContent(ctx context.Context, s *scope) error {
+	name, err := releaseName(s.release)
+	if err != nil {
+		return reconcile.Terminal(err)
+	}
+	if s.release.Status.Digest == "" {
+		err = releases.ErrMissing
+	} else {
+		s.loaded, err = r.Releases.Get(ctx, name, s.release.Status.Digest)
+	}
+	if errors.Is(err, releases.ErrMissing) {
+		s.set(csv1.ConditionClusterReady, csv1.ReasonReleaseNotReady, fmt.Sprintf("release %s/%s is not ready", s.release.Namespace, s.release.Name))
+		return reconcile.Wait(soon, "release %s", s.release.Name)
+	}
+	return err
+}

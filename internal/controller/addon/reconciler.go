@@ -1,0 +1,126 @@
+// Package addon reconciles ClusterAddons: it brings the add-ons of a release into the clusters that are
+// made of it, stage by stage, and keeps them there.
+//
+// There is one ClusterAddon for each Cluster whose class is of a release. All it decides by is in its
+// status and in the world: what the Cluster asks for, what was applied, what the workload cluster says.
+package addon
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/internal/releases"
+	"github.com/polder-kaas/polder/internal/rendering"
+	"github.com/polder-kaas/polder/internal/workload"
+	"github.com/polder-kaas/polder/stack"
+)
+
+// fieldOwner owns what add-ons are made of.
+const fieldOwner = client.FieldOwner("polder-addon")
+
+// Reconciler of ClusterAddons. All fields are needed.
+type Reconciler struct {
+	Client   client.Client // reads from a cache
+	Live     client.Client // reads from the API
+	Releases *releases.Library
+	Renderer *rendering.Pool
+	Workload *workload.Clusters
+	Events   events.EventRecorder
+	Interval time.Duration // between corrections of what was changed by hand
+	Timeout  time.Duration // after which a stage that waits is reported as stuck
+	Poll     time.Duration // between looks at what a stage waits for
+
+	mu      sync.Mutex
+	checked map[client.ObjectKey]check
+}
+
+// scope is what one run works on.
+type scope struct {
+	cluster  *clusterv1.Cluster
+	addon    *csv1.ClusterAddon
+	before   *csv1.ClusterAddon // as it was last written
+	release  *csv1.ClusterStackRelease
+	loaded   *stack.Release
+	workload *workload.Cluster
+	rendered []stack.RenderedStage // of both hooks; see render
+	results  []apply.Result        // of what was applied in this run
+}
+
+// Reconcile brings the add-ons of one Cluster, by whose name it is called, closer to what is wanted.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	c := &clusterv1.Cluster{}
+	if err := r.Client.Get(ctx, req.NamespacedName, c); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.Workload.Forget(req.NamespacedName) // its ClusterAddon is gone by now, or soon
+			r.forget(req.NamespacedName)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	s := &scope{cluster: c}
+	result, err := reconcile.Run(ctx, s, r.linked, r.ensured, r.served, r.loadedContent, r.reachable, r.planned, r.staged, r.pruned, r.kept)
+	if s.addon == nil {
+		return reconcile.Quiet(result, err)
+	}
+	r.summarize(s)
+	if result.RequeueAfter == 0 && err == nil && meta.IsStatusConditionTrue(s.addon.Status.Conditions, csv1.ConditionReady) {
+		result.RequeueAfter = wait.Jitter(r.Interval, 0.2)
+	}
+	return reconcile.Quiet(result, reconcile.Finish(err, client.IgnoreNotFound(r.write(ctx, s))))
+}
+
+// write stores what has changed since it was last written.
+func (r *Reconciler) write(ctx context.Context, s *scope) error {
+	if err := reconcile.Write(ctx, r.Client, s.before, s.addon); err != nil {
+		return err
+	}
+	s.before = s.addon.DeepCopy()
+	return nil
+}
+
+// summarize makes of all conditions the one that people wait for, and says aloud what has changed.
+func (r *Reconciler) summarize(s *scope) {
+	o := s.addon
+	c := reconcile.Summary(o.Status.Conditions, csv1.ConditionReady, o.Generation, csv1.ConditionClusterReady, csv1.ConditionApplied, csv1.ConditionHealthy)
+	old := meta.FindStatusCondition(s.before.Status.Conditions, csv1.ConditionReady)
+	meta.SetStatusCondition(&o.Status.Conditions, c)
+	o.Status.Ready = ptr.To(c.Status == metav1.ConditionTrue)
+	if old != nil && old.Status == c.Status && old.Reason == c.Reason {
+		return
+	}
+	switch {
+	case c.Status == metav1.ConditionTrue:
+		r.Events.Eventf(o, s.cluster, "Normal", csv1.ReasonReady, "Reconcile", "the add-ons of %s are there and healthy", o.Status.Release)
+	case alarming[c.Reason]:
+		r.Events.Eventf(o, s.cluster, "Warning", c.Reason, "Reconcile", "%s", c.Message)
+		r.Events.Eventf(s.cluster, o, "Warning", c.Reason, "Reconcile", "add-ons: %s", c.Message)
+	}
+}
+
+// alarming are the reasons somebody should hear of.
+var alarming = map[string]bool{
+	csv1.ReasonNotAllowed: true, csv1.ReasonInvalid: true, csv1.ReasonRefused: true, csv1.ReasonApplyFailed: true,
+	csv1.ReasonStageTimedOut: true, csv1.ReasonConditionInvalid: true, csv1.ReasonUnreachable: true,
+}
+
+// set makes a condition false, for a reason; an empty reason makes it true.
+func (s *scope) set(condition, reason, message string) {
+	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.Short(message), ObservedGeneration: s.addon.Generation}
+	if reason == "" {
+		c.Status, c.Reason = metav1.ConditionTrue, csv1.ReasonReady
+	}
+	meta.SetStatusCondition(&s.addon.Status.Conditions, c)
+}

@@ -1,0 +1,86 @@
+package addon
+
+import (
+	"context"
+	"strings"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/controller/usage"
+)
+
+// SetupWithManager registers the reconciler. The manager's cache must have usage.Index.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("clusteraddon").
+		For(&clusterv1.Cluster{}, builder.WithPredicates(clusterChanged())).
+		Watches(&csv1.ClusterAddon{}, handler.EnqueueRequestsFromMapFunc(ofAddon), builder.WithPredicates(addonTouched())).
+		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.ofRelease), builder.WithPredicates(releaseChanged())).
+		WithOptions(o).
+		Complete(r)
+}
+
+// clusterChanged lets through what decides about add-ons, and not the many changes of a Cluster's status.
+func clusterChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		a, ok := e.ObjectOld.(*clusterv1.Cluster)
+		b, ok2 := e.ObjectNew.(*clusterv1.Cluster)
+		if !ok || !ok2 {
+			return false
+		}
+		was, is := a.Status.Initialization.ControlPlaneInitialized, b.Status.Initialization.ControlPlaneInitialized
+		initialized := (was != nil && *was) != (is != nil && *is)
+		_, paused := a.Annotations[clusterv1.PausedAnnotation]
+		_, still := b.Annotations[clusterv1.PausedAnnotation]
+		return a.Generation != b.Generation || initialized || paused != still
+	}}
+}
+
+// addonTouched hears of what others did to our objects: their status is ours alone.
+func addonTouched() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || len(e.ObjectNew.GetOwnerReferences()) != len(e.ObjectOld.GetOwnerReferences())
+		},
+	}
+}
+
+func ofAddon(_ context.Context, o client.Object) []reconcile.Request {
+	name, ok := strings.CutPrefix(o.GetName(), csv1.AddonPrefix)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
+}
+
+// releaseChanged hears of a release that has come, or has another content or other objects.
+func releaseChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		a, ok := e.ObjectOld.(*csv1.ClusterStackRelease)
+		b, ok2 := e.ObjectNew.(*csv1.ClusterStackRelease)
+		return ok && ok2 && (a.Status.Digest != b.Status.Digest || len(a.Status.Resources) != len(b.Status.Resources))
+	}}
+}
+
+// ofRelease are the clusters of a release.
+func (r *Reconciler) ofRelease(ctx context.Context, o client.Object) []reconcile.Request {
+	clusters, err := usage.Clusters(ctx, r.Client, client.ObjectKeyFromObject(o))
+	if err != nil {
+		return nil // it comes back by itself
+	}
+	var out []reconcile.Request
+	for _, c := range clusters {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&c)})
+	}
+	return out
+}

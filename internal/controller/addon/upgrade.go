@@ -1,0 +1,64 @@
+package addon
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+)
+
+// retryAfter is how soon Cluster API asks again whether an upgrade may begin.
+const retryAfter = 5
+
+// HoldUpgrade answers Cluster API's hook BeforeClusterUpgrade: an upgrade of Kubernetes is held back while
+// the add-ons for it are not applied. It decides nothing and remembers nothing; it only reads what the
+// reconciler has written. Whoever has no add-ons of ours is not held.
+func HoldUpgrade(ctx context.Context, c client.Reader, request *runtimehooksv1.BeforeClusterUpgradeRequest, response *runtimehooksv1.BeforeClusterUpgradeResponse) error {
+	why, err := holds(ctx, c, request)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		response.RetryAfterSeconds = retryAfter
+		response.Message = fmt.Sprintf("the upgrade to %s waits for add-ons: %s", request.ToKubernetesVersion, why)
+	}
+	response.Status = runtimehooksv1.ResponseStatusSuccess
+	return nil
+}
+
+func holds(ctx context.Context, c client.Reader, request *runtimehooksv1.BeforeClusterUpgradeRequest) (why string, err error) {
+	rel, err := releaseOf(ctx, c, &request.Cluster)
+	if err != nil || rel == nil {
+		return "", err
+	}
+	o := &csv1.ClusterAddon{}
+	err = c.Get(ctx, client.ObjectKey{Namespace: request.Cluster.Namespace, Name: csv1.AddonPrefix + request.Cluster.Name}, o)
+	if apierrors.IsNotFound(err) {
+		return "they have not been looked at yet", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	target := targetOf(rel)
+	if o.Status.Release == target && o.Status.Target == target && o.Status.TargetDigest == rel.Status.Digest {
+		return "", nil
+	}
+	if o.Status.Target != target {
+		if c := meta.FindStatusCondition(o.Status.Conditions, csv1.ConditionClusterReady); c != nil && c.Status == metav1.ConditionFalse {
+			return c.Message, nil
+		}
+		return "those of " + rel.Name + " have not been begun yet", nil
+	}
+	for _, t := range []string{csv1.ConditionClusterReady, csv1.ConditionApplied} {
+		if c := meta.FindStatusCondition(o.Status.Conditions, t); c != nil && c.Status != metav1.ConditionTrue {
+			return c.Message, nil
+		}
+	}
+	return "those of " + rel.Name + " are being applied", nil
+}

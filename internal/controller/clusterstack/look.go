@@ -1,0 +1,139 @@
+package clusterstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/controller/usage"
+	"github.com/polder-kaas/polder/internal/releases"
+	"github.com/polder-kaas/polder/stack/registry"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+// Times between looks at a source that does not answer.
+const (
+	firstRetry = 5 * time.Second
+	lastRetry  = 5 * time.Minute
+)
+
+// look is what was seen at a source. It is only remembered in memory: after a restart the source is
+// looked at again, and until then nothing is given up.
+type look struct {
+	uid        types.UID
+	generation int64  // of the stack
+	request    string // the annotation that asked for it
+	next       time.Time
+
+	failed  int // looks in a row
+	err     error
+	reason  string
+	known   bool // the source has answered at least once
+	entries []registry.Entry
+	where   string
+}
+
+// looked looks at the source if it is time to, or if somebody asks for it. That a source cannot be
+// reached is no error: what is there is served further.
+func (r *Reconciler) looked(ctx context.Context, s *scope) error {
+	key := client.ObjectKeyFromObject(s.object)
+	r.mu.Lock()
+	last := r.looks[key]
+	r.mu.Unlock()
+	if last.uid != s.object.UID {
+		last = look{uid: s.object.UID}
+	}
+	request := s.object.Annotations[csv1.RequestedAtAnnotation]
+	if last.generation != s.object.Generation || last.request != request || !time.Now().Before(last.next) {
+		last = r.lookAt(ctx, s.object, last)
+		last.generation, last.request = s.object.Generation, request
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.mu.Lock()
+		if r.looks == nil {
+			r.looks = map[types.NamespacedName]look{}
+		}
+		r.looks[key] = last
+		r.mu.Unlock()
+	}
+	s.look = last
+	if request != "" {
+		s.object.Status.LastHandledReconcileAt = &request
+	}
+	if last.err != nil {
+		s.set(csv1.ConditionSourceAvailable, last.reason, last.err.Error())
+	} else {
+		s.set(csv1.ConditionSourceAvailable, "", fmt.Sprintf("%s has %d releases of %s in channel %s", last.where, len(last.entries), usage.LineOf(s.object), s.object.Spec.Channel))
+	}
+	return nil
+}
+
+// lookAt lists the releases of the stack's line and channel.
+func (r *Reconciler) lookAt(ctx context.Context, o *csv1.ClusterStack, last look) look {
+	interval := r.Interval
+	if o.Spec.Interval != nil {
+		interval = o.Spec.Interval.Duration
+	}
+	if last.generation != o.Generation {
+		last = look{uid: o.UID} // it may be another source by now
+	}
+	source, err := r.Releases.Source(ctx, o)
+	var list registry.Listing
+	if err == nil {
+		last.where = source.String()
+		line := usage.LineOf(o)
+		list, err = source.List(ctx, func(v version.Release) bool { return line.Same(v.Line) && usage.InChannel(o.Spec.Channel, v.Version) })
+	}
+	if err != nil {
+		last.failed++
+		last.err, last.reason = err, reasonOf(err)
+		backoff := min(firstRetry<<min(last.failed-1, 10), lastRetry, interval)
+		last.next = time.Now().Add(wait.Jitter(backoff, 0.2))
+		return last
+	}
+	for _, w := range list.Warnings {
+		ctrl.LoggerFrom(ctx).V(1).Info("Something at the source is no release", "source", last.where, "warning", w)
+	}
+	last.failed, last.err, last.reason = 0, nil, ""
+	last.known, last.entries = true, list.Entries
+	last.next = time.Now().Add(wait.Jitter(interval, 0.2))
+	return last
+}
+
+func reasonOf(err error) string {
+	switch {
+	case errors.Is(err, releases.ErrNoSource):
+		return csv1.ReasonSourceMissing
+	case errors.Is(err, releases.ErrInvalidSource):
+		return csv1.ReasonSourceInvalid
+	default:
+		return csv1.ReasonSourceUnreachable
+	}
+}
+
+// entry is what the source has under a name.
+func (l look) entry(release string) (registry.Entry, bool) {
+	for _, e := range l.entries {
+		if e.Release.Tag() == release {
+			return e, true
+		}
+	}
+	return registry.Entry{}, false
+}
+
+// sourceFailure is the sentence for a stack that serves what it has.
+func sourceFailure(o *csv1.ClusterStack) string {
+	if c := meta.FindStatusCondition(o.Status.Conditions, csv1.ConditionSourceAvailable); c != nil && c.Reason != csv1.ReasonAvailable {
+		return c.Message
+	}
+	return ""
+}

@@ -1,0 +1,130 @@
+package clusterstack
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+func mapKeys(m map[string]bool) iter.Seq[string] { return maps.Keys(m) }
+
+// reported writes into the status which releases there are and what can be used.
+func (r *Reconciler) reported(_ context.Context, s *scope) error {
+	slices.SortFunc(s.have, func(a, b csv1.ClusterStackRelease) int { return version.Compare(versionOf(&a), versionOf(&b)) })
+	st := &s.object.Status
+	st.Summary, st.LatestRelease, st.UsableVersions = nil, nil, nil
+	var usable, waiting []string
+	for i := range s.have {
+		rel := &s.have[i]
+		sum := r.summary(s, rel)
+		st.Summary = append(st.Summary, sum)
+		if *sum.Ready {
+			usable = append(usable, sum.Name)
+		} else if rel.DeletionTimestamp.IsZero() {
+			waiting = append(waiting, fmt.Sprintf("%s: %s", rel.Name, ptr.Deref(sum.Message, "it has not been looked at yet")))
+		}
+	}
+	if latest := newestReady(s.have); latest != nil {
+		st.LatestRelease = ptr.To(latest.Name + " | " + latest.Status.KubernetesVersion)
+		st.UsableVersions = ptr.To(strings.Join(usable, ","))
+		s.set(csv1.ConditionReleaseAvailable, "", fmt.Sprintf("%d releases can be used", len(usable)))
+	} else {
+		s.set(csv1.ConditionReleaseAvailable, csv1.ReasonNoRelease, "no release can be used yet")
+	}
+	switch {
+	case len(waiting) > 0:
+		s.set(csv1.ConditionReleasesSynced, csv1.ReasonReleasesNotReady, strings.Join(waiting, "; "))
+	case len(s.have) == 0 && s.look.err != nil:
+		s.set(csv1.ConditionReleasesSynced, s.look.reason, s.look.err.Error())
+	case len(s.have) == 0:
+		s.set(csv1.ConditionReleasesSynced, csv1.ReasonNoRelease, fmt.Sprintf("%s has no release of this stack in channel %s; publish one, or name a version in spec.versions", s.look.where, s.object.Spec.Channel))
+	default:
+		s.set(csv1.ConditionReleasesSynced, "", "all releases are ready")
+	}
+	return nil
+}
+
+func (r *Reconciler) summary(s *scope, rel *csv1.ClusterStackRelease) csv1.ReleaseSummary {
+	sum := csv1.ReleaseSummary{Name: versionOf(rel).String(), Ready: ptr.To(ready(rel)), Phase: ptr.To(phase(rel))}
+	c := meta.FindStatusCondition(rel.Status.Conditions, csv1.ConditionReady)
+	if c != nil && c.Status != metav1.ConditionTrue {
+		sum.Message = ptr.To(reconcile.Short(c.Message))
+	}
+	if e, ok := s.look.entry(rel.Name); ok && rel.Status.Digest != "" && e.Digest != "" && e.Digest != rel.Status.Digest {
+		m := fmt.Sprintf("the source has another content under this name by now (%s); what was published first is served", e.Digest)
+		sum.Message = &m
+		if !told(s.before, sum) {
+			r.Events.Eventf(s.object, rel, "Warning", csv1.ReasonDigestChanged, "Reconcile", "%s: %s", rel.Name, m)
+		}
+	}
+	return sum
+}
+
+// told says that the status has this entry already.
+func told(o *csv1.ClusterStack, sum csv1.ReleaseSummary) bool {
+	return slices.ContainsFunc(o.Status.Summary, func(x csv1.ReleaseSummary) bool {
+		return x.Name == sum.Name && ptr.Deref(x.Message, "") == *sum.Message
+	})
+}
+
+// phase is how far a release is, in the words of the operator that came before.
+func phase(r *csv1.ClusterStackRelease) string {
+	switch {
+	case ready(r):
+		return csv1.PhaseDone
+	case meta.IsStatusConditionTrue(r.Status.Conditions, csv1.ConditionDownloaded):
+		return csv1.PhaseApplying
+	case len(r.Status.Conditions) > 0:
+		return csv1.PhaseDownloading
+	default:
+		return csv1.PhaseNone
+	}
+}
+
+func versionOf(r *csv1.ClusterStackRelease) version.Version {
+	name, _ := version.ParseRelease(r.Name) // what belongs to a stack has such a name
+	return name.Version
+}
+
+// summarize makes of all conditions the one that people wait for. A source that does not answer is
+// said there too, but what is served is ready all the same.
+func (r *Reconciler) summarize(s *scope) {
+	o := s.object
+	if o.Spec.ProviderRef != nil {
+		meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{
+			Type: csv1.ConditionProviderRefIgnored, Status: metav1.ConditionTrue, Reason: csv1.ReasonNotActedOn, ObservedGeneration: o.Generation,
+			Message: "spec.providerRef is accepted and not acted on: releases need no object of a provider here",
+		})
+	} else {
+		meta.RemoveStatusCondition(&o.Status.Conditions, csv1.ConditionProviderRefIgnored)
+	}
+	c := reconcile.Summary(o.Status.Conditions, csv1.ConditionReady, o.Generation, csv1.ConditionReleasesSynced, csv1.ConditionReleaseAvailable)
+	if c.Status == metav1.ConditionTrue {
+		if failure := sourceFailure(o); failure != "" {
+			c.Reason, c.Message = s.look.reason, reconcile.Short("what is there is served, but "+failure)
+		}
+	}
+	old := meta.FindStatusCondition(s.before.Status.Conditions, csv1.ConditionReady)
+	meta.SetStatusCondition(&o.Status.Conditions, c)
+	if old == nil || old.Status != c.Status || old.Reason != c.Reason {
+		kind, said := "Normal", c.Message
+		if c.Reason != csv1.ReasonReady && c.Reason != csv1.ReasonReleasesNotReady {
+			kind = "Warning"
+		}
+		if said == "" {
+			said = "releases " + ptr.Deref(o.Status.UsableVersions, "") + " can be used"
+		}
+		r.Events.Eventf(o, nil, kind, c.Reason, "Reconcile", "%s", said)
+	}
+}

@@ -1,0 +1,94 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/stack/render"
+)
+
+// applied has the class and its templates in the plane as the release has them, and nothing else of it.
+func (r *Reconciler) applied(ctx context.Context, s *scope) error {
+	if n, ok := r.seen.unchanged(ctx, r.Client, s.object); ok {
+		s.applied(n)
+		return nil
+	}
+	objects, err := r.Renderer.RenderClass(ctx, s.loaded, s.object.Namespace)
+	if err != nil {
+		s.set(csv1.ConditionApplied, csv1.ReasonInvalid, err.Error())
+		return err
+	}
+	a := r.applier(s.object)
+	set, err := a.Prepare(ctx, values(objects))
+	if err != nil {
+		return r.refused(s, err)
+	}
+	intent, stale := apply.Intend(s.object.Status.Resources, set)
+	s.object.Status.Resources = intent
+	if err := r.write(ctx, s); err != nil { // what is applied must be known before
+		return err
+	}
+	if err := r.watches.all(set.Refs()); err != nil {
+		return err
+	}
+	results := a.Apply(ctx, set, apply.Synced(intent))
+	var pruned []apply.Result
+	if apply.Failed(results) == nil { // else what replaces them is not there yet
+		pruned = a.Prune(ctx, stale)
+	}
+	s.object.Status.Resources = apply.Record(s.object.Status.Resources, results, pruned)
+	if err := apply.Failed(append(slices.Clone(results), pruned...)); err != nil {
+		s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
+		if apply.Pending(results) && apply.Pending(pruned) {
+			return reconcile.Wait(soon, "%v", err)
+		}
+		return err
+	}
+	s.applied(len(results))
+	r.seen.remember(s.object, results, set)
+	return nil
+}
+
+func (s *scope) applied(n int) {
+	s.set(csv1.ConditionApplied, "", fmt.Sprintf("%d objects are as the release has them", n))
+}
+
+func (r *Reconciler) refused(s *scope, err error) error {
+	if errors.Is(err, apply.ErrRefused) {
+		s.set(csv1.ConditionApplied, csv1.ReasonRefused, err.Error())
+		return reconcile.Terminal(err)
+	}
+	s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
+	return err
+}
+
+// applier applies in the namespace of a release only, and only kinds that belong there.
+func (r *Reconciler) applier(o *csv1.ClusterStackRelease) *apply.Applier {
+	return &apply.Applier{
+		Client:    r.Live,
+		Owner:     fieldOwner,
+		Namespace: o.Namespace,
+		Labels:    map[string]string{csv1.OwnedLabel: csv1.OwnedValue},
+		OwnerRefs: []metav1.OwnerReference{{
+			APIVersion: csv1.GroupVersion.String(), Kind: "ClusterStackRelease", Name: o.Name, UID: o.UID, Controller: ptr.To(true),
+		}},
+		Rules: []apply.Rule{apply.OnlyKinds(r.Kinds), apply.OnlyNamespace(o.Namespace), apply.NoOwnerReferences()},
+	}
+}
+
+func values(objects []render.Object) []*unstructured.Unstructured {
+	out := make([]*unstructured.Unstructured, len(objects))
+	for i, o := range objects {
+		out[i] = &unstructured.Unstructured{Object: o.Value}
+	}
+	return out
+}

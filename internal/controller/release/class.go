@@ -1,0 +1,77 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/internal/controller/usage"
+	"github.com/polder-kaas/polder/internal/reconcile"
+)
+
+// soon is when to look again at what is under way and has no watch.
+const soon = 2 * time.Second
+
+// accepted waits until Cluster API has looked at the class and found nothing wrong with it.
+func (r *Reconciler) accepted(ctx context.Context, s *scope) error {
+	c := &clusterv1.ClusterClass{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.object.Namespace, Name: s.name.Class()}, c); err != nil {
+		s.set(csv1.ConditionClassReady, csv1.ReasonClassNotReady, err.Error())
+		return err
+	}
+	for _, t := range []string{clusterv1.ClusterClassVariablesReadyCondition, clusterv1.ClusterClassRefVersionsUpToDateCondition} {
+		cond := meta.FindStatusCondition(c.Status.Conditions, t)
+		switch {
+		case cond == nil, cond.ObservedGeneration != c.Generation:
+			s.set(csv1.ConditionClassReady, csv1.ReasonClassNotReady, "Cluster API has not looked at the class yet")
+		case cond.Status != metav1.ConditionTrue:
+			s.set(csv1.ConditionClassReady, csv1.ReasonClassNotReady, fmt.Sprintf("Cluster API does not take the class: %s is %s: %s", t, cond.Status, cond.Message))
+		default:
+			continue
+		}
+		return reconcile.Wait(0, "class %s", c.Name) // a watch tells of changes
+	}
+	s.set(csv1.ConditionClassReady, "", "clusters can be made of class "+c.Name)
+	return nil
+}
+
+// unused waits for the last cluster of a release that is to be deleted.
+func (r *Reconciler) unused(ctx context.Context, s *scope) error {
+	users, err := usage.Clusters(ctx, r.Client, client.ObjectKeyFromObject(s.object))
+	if err != nil {
+		return err
+	}
+	if len(users) > 0 {
+		s.set(csv1.ConditionApplied, csv1.ReasonInUse, fmt.Sprintf("the release is to be deleted and is used by %s; give them another class, or delete them", usage.Names(users)))
+		return reconcile.Wait(0, "clusters") // a watch tells of changes
+	}
+	return nil
+}
+
+// removed deletes all objects of the release, then lets it go.
+func (r *Reconciler) removed(ctx context.Context, s *scope) error {
+	var refs []apply.Ref
+	for _, o := range s.object.Status.Resources {
+		refs = append(refs, apply.InventoryRef(o))
+	}
+	results := r.applier(s.object).Prune(ctx, refs)
+	s.object.Status.Resources = apply.Record(s.object.Status.Resources, nil, results)
+	if err := apply.Failed(results); err != nil {
+		s.set(csv1.ConditionApplied, csv1.ReasonDeleting, err.Error())
+		if apply.Pending(results) {
+			return reconcile.Wait(soon, "%v", err)
+		}
+		return err
+	}
+	controllerutil.RemoveFinalizer(s.object, csv1.ReleaseFinalizer)
+	return nil
+}

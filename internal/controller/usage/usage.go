@@ -1,0 +1,152 @@
+// Package usage knows how stacks, releases and clusters belong together: which release the class of a
+// cluster is of, which clusters use a release, and whom a stack serves.
+package usage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+// classIndex finds Clusters by their class, as namespace/name.
+const classIndex = "spec.topology.classRef"
+
+// Index makes Clusters findable by their class. A cache needs it once.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	return indexer.IndexField(ctx, &clusterv1.Cluster{}, classIndex, func(o client.Object) []string {
+		if c, ok := o.(*clusterv1.Cluster); ok {
+			if class, ok := Class(c); ok {
+				return []string{class.String()}
+			}
+		}
+		return nil
+	})
+}
+
+// Class is that of a cluster; one without topology has none.
+func Class(c *clusterv1.Cluster) (client.ObjectKey, bool) {
+	ref := c.Spec.Topology.ClassRef
+	if ref.Name == "" {
+		return client.ObjectKey{}, false
+	}
+	if ref.Namespace == "" {
+		ref.Namespace = c.Namespace
+	}
+	return client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, true
+}
+
+// ReleaseOf is the release a class would be of, by its name.
+func ReleaseOf(class client.ObjectKey) (client.ObjectKey, bool) {
+	r, err := version.ParseRelease(class.Name)
+	if err != nil || r.Class() != class.Name {
+		return client.ObjectKey{}, false
+	}
+	return client.ObjectKey{Namespace: class.Namespace, Name: r.Tag()}, true
+}
+
+// Owns says that a class is one of the release's objects.
+func Owns(r *csv1.ClusterStackRelease, class client.ObjectKey) bool {
+	return r.Namespace == class.Namespace && slices.ContainsFunc(r.Status.Resources, func(o csv1.Resource) bool {
+		return o.Group == clusterv1.GroupVersion.Group && o.Kind == "ClusterClass" && o.Name == class.Name
+	})
+}
+
+// Clusters are those whose class is the release's, in any namespace, sorted.
+func Clusters(ctx context.Context, c client.Reader, release client.ObjectKey) ([]clusterv1.Cluster, error) {
+	name, err := version.ParseRelease(release.Name)
+	if err != nil {
+		return nil, nil // no class can be of it
+	}
+	var l clusterv1.ClusterList
+	class := client.ObjectKey{Namespace: release.Namespace, Name: name.Class()}
+	if err := c.List(ctx, &l, client.MatchingFields{classIndex: class.String()}); err != nil {
+		return nil, fmt.Errorf("looking for clusters of class %s: %w", class, err)
+	}
+	slices.SortFunc(l.Items, func(a, b clusterv1.Cluster) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return l.Items, nil
+}
+
+// most is how many names a sentence has.
+const most = 10
+
+// Names lists clusters for a sentence.
+func Names(clusters []clusterv1.Cluster) string {
+	var names []string
+	for i, c := range clusters {
+		if i == most {
+			names = append(names, fmt.Sprintf("and %d more", len(clusters)-most))
+			break
+		}
+		names = append(names, c.Namespace+"/"+c.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Stack is the ClusterStack a release belongs to: the one that owns it, or else one in the same namespace
+// that is for its line. There may be none.
+func Stack(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease) (*csv1.ClusterStack, error) {
+	var l csv1.ClusterStackList
+	if err := c.List(ctx, &l, client.InNamespace(r.Namespace)); err != nil {
+		return nil, fmt.Errorf("looking for the stack of release %s: %w", r.Name, err)
+	}
+	owner := metav1.GetControllerOf(r)
+	var found *csv1.ClusterStack
+	for i := range l.Items {
+		s := &l.Items[i]
+		if owner != nil && owner.UID == s.UID {
+			return s, nil
+		}
+		if found == nil && owner == nil && IsOf(s, r.Name) {
+			found = s
+		}
+	}
+	return found, nil
+}
+
+// IsOf says that a release is of the line and the channel of a stack.
+func IsOf(s *csv1.ClusterStack, release string) bool {
+	r, err := version.ParseRelease(release)
+	return err == nil && LineOf(s).Same(r.Line) && InChannel(s.Spec.Channel, r.Version)
+}
+
+// LineOf is what the releases of a stack have in common.
+func LineOf(s *csv1.ClusterStack) version.Line {
+	k, _ := version.ParseKubernetes(s.Spec.KubernetesVersion) // its form is checked by the API
+	return version.Line{Provider: s.Spec.Provider, Name: s.Spec.Name, Kubernetes: k}
+}
+
+// InChannel says that a version is of a channel: custom is all that is not stable.
+func InChannel(c csv1.Channel, v version.Version) bool {
+	return v.Stable() == (c != csv1.ChannelCustom)
+}
+
+// Serves says whether a stack lets clusters of a namespace use its releases.
+func Serves(ctx context.Context, c client.Reader, s *csv1.ClusterStack, release *csv1.ClusterStackRelease, namespace string) (bool, error) {
+	if namespace == release.Namespace {
+		return true, nil
+	}
+	if s == nil || s.Spec.AllowedNamespaces == nil {
+		return false, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s.Spec.AllowedNamespaces)
+	if err != nil {
+		return false, fmt.Errorf("spec.allowedNamespaces of ClusterStack %s/%s: %w", s.Namespace, s.Name, err)
+	}
+	var ns corev1.Namespace
+	if err := c.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
+		return false, err
+	}
+	return selector.Matches(labels.Set(ns.Labels)), nil
+}

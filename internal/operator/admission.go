@@ -1,0 +1,161 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/controller/usage"
+)
+
+// Paths of admission.
+const (
+	clusterPath = "/validate-stack-cluster"
+	releasePath = "/validate-stack-release"
+	stackPath   = "/validate-stack"
+)
+
+// register serves admission and points the API server at it.
+func (o *Operator) register(ctx context.Context, mgr ctrl.Manager) error {
+	decoder := admission.NewDecoder(mgr.GetScheme())
+	for path, handle := range map[string]admission.HandlerFunc{
+		clusterPath: checkCluster(mgr.GetClient(), decoder),
+		releasePath: checkRelease(mgr.GetClient()),
+		stackPath:   checkStack(mgr.GetClient(), decoder),
+	} {
+		o.cfg.Webhooks.Server.Register(path, &admission.Webhook{Handler: handle})
+	}
+	ca, err := o.cfg.Webhooks.CA()
+	if err != nil {
+		return err
+	}
+	return o.cfg.Webhooks.Register(ctx, o.cfg.Client("polder-webhook-registration"), registration(o.cfg.Webhooks.URL, ca))
+}
+
+// registration says what the API server is to ask us about.
+func registration(url string, ca []byte) *admissionv1.ValidatingWebhookConfiguration {
+	hook := func(name, path, group, version, resource string, operations ...admissionv1.OperationType) admissionv1.ValidatingWebhook {
+		return admissionv1.ValidatingWebhook{
+			Name:         name + ".clusterstack.x-k8s.io",
+			ClientConfig: admissionv1.WebhookClientConfig{URL: ptr.To(url + path), CABundle: ca},
+			Rules: []admissionv1.RuleWithOperations{{
+				Operations: operations,
+				Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}, Scope: ptr.To(admissionv1.NamespacedScope)},
+			}},
+			FailurePolicy:           ptr.To(admissionv1.Fail),
+			MatchPolicy:             ptr.To(admissionv1.Equivalent),
+			SideEffects:             ptr.To(admissionv1.SideEffectClassNone),
+			TimeoutSeconds:          ptr.To[int32](10),
+			AdmissionReviewVersions: []string{"v1"},
+		}
+	}
+	cluster := hook("cluster", clusterPath, clusterv1.GroupVersion.Group, clusterv1.GroupVersion.Version, "clusters", admissionv1.Create, admissionv1.Update)
+	// Cluster API writes to Clusters all the time; only their class and version are of interest.
+	cluster.MatchConditions = []admissionv1.MatchCondition{
+		{Name: "has-class", Expression: "has(object.spec) && has(object.spec.topology) && has(object.spec.topology.classRef)"},
+		{Name: "class-or-version-changed", Expression: "oldObject == null || !has(oldObject.spec.topology) || oldObject.spec.topology.classRef != object.spec.topology.classRef || oldObject.spec.topology.version != object.spec.topology.version"},
+	}
+	w := &admissionv1.ValidatingWebhookConfiguration{}
+	w.Name = "polder-operator"
+	w.Webhooks = []admissionv1.ValidatingWebhook{
+		cluster,
+		hook("release", releasePath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstackreleases", admissionv1.Delete),
+		hook("stack", stackPath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstacks", admissionv1.Delete),
+	}
+	return w
+}
+
+// checkCluster refuses a Cluster whose class is of a release that does not serve its namespace, or that is
+// for another version of Kubernetes. Other Clusters are none of our business.
+func checkCluster(c client.Reader, decoder admission.Decoder) admission.HandlerFunc {
+	return func(ctx context.Context, req admission.Request) admission.Response {
+		cluster := &clusterv1.Cluster{}
+		if err := decoder.Decode(req, cluster); err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		class, ok := usage.Class(cluster)
+		if !ok {
+			return admission.Allowed("")
+		}
+		key, ok := usage.ReleaseOf(class)
+		if !ok {
+			return admission.Allowed("")
+		}
+		rel := &csv1.ClusterStackRelease{}
+		if err := c.Get(ctx, key, rel); client.IgnoreNotFound(err) != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		if !usage.Owns(rel, class) {
+			return admission.Allowed("")
+		}
+		of, err := usage.Stack(ctx, c, rel)
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		serves, err := usage.Serves(ctx, c, of, rel, cluster.Namespace)
+		switch {
+		case err != nil:
+			return admission.Errored(http.StatusInternalServerError, err)
+		case !serves:
+			return admission.Denied(fmt.Sprintf("spec.topology.classRef: class %s does not serve clusters of namespace %s; its ClusterStack must allow it in spec.allowedNamespaces", class, cluster.Namespace))
+		case rel.Status.KubernetesVersion != "" && cluster.Spec.Topology.Version != rel.Status.KubernetesVersion:
+			return admission.Denied(fmt.Sprintf("spec.topology.version: class %s is made and tested for Kubernetes %s, not %s; write version: %s", class, rel.Status.KubernetesVersion, cluster.Spec.Topology.Version, rel.Status.KubernetesVersion))
+		}
+		return admission.Allowed("")
+	}
+}
+
+// checkRelease refuses to delete a release that clusters use.
+func checkRelease(c client.Reader) admission.HandlerFunc {
+	return func(ctx context.Context, req admission.Request) admission.Response {
+		users, err := usage.Clusters(ctx, c, client.ObjectKey{Namespace: req.Namespace, Name: req.Name})
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		if len(users) > 0 {
+			return admission.Denied(fmt.Sprintf("the release is used by %s; give them another class, or delete them", usage.Names(users)))
+		}
+		return admission.Allowed("")
+	}
+}
+
+// checkStack refuses to delete a stack with a release that clusters use.
+func checkStack(c client.Reader, decoder admission.Decoder) admission.HandlerFunc {
+	return func(ctx context.Context, req admission.Request) admission.Response {
+		s := &csv1.ClusterStack{}
+		if err := decoder.DecodeRaw(req.OldObject, s); err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		var l csv1.ClusterStackReleaseList
+		if err := c.List(ctx, &l, client.InNamespace(req.Namespace)); err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		var users []clusterv1.Cluster
+		for i := range l.Items {
+			of, err := usage.Stack(ctx, c, &l.Items[i])
+			if err != nil {
+				return admission.Errored(http.StatusInternalServerError, err)
+			}
+			if of == nil || of.UID != s.UID {
+				continue
+			}
+			more, err := usage.Clusters(ctx, c, client.ObjectKeyFromObject(&l.Items[i]))
+			if err != nil {
+				return admission.Errored(http.StatusInternalServerError, err)
+			}
+			users = append(users, more...)
+		}
+		if len(users) > 0 {
+			return admission.Denied(fmt.Sprintf("releases of the stack are used by %s; give them another class, or delete them", usage.Names(users)))
+		}
+		return admission.Allowed("")
+	}
+}

@@ -1,0 +1,161 @@
+// Package operator runs the controllers of cluster stacks: ClusterStack, ClusterStackRelease and
+// ClusterAddon, with their admission.
+package operator
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/internal/controller/addon"
+	"github.com/polder-kaas/polder/internal/releases"
+)
+
+// User is whom the operator acts as in the plane.
+const User = "polder:operator"
+
+// Config is what the operator works with.
+type Config struct {
+	Client      func(userAgent string) *rest.Config // all rights; usable once Run is called
+	DataDir     string                              // of the plane
+	Releases    Releases
+	Webhooks    Webhooks
+	Concurrency int
+}
+
+// Releases says where releases come from and what they may bring.
+type Releases struct {
+	Default     *releases.Place     // for ClusterStacks without a source; may be nil
+	Directories map[string]string   // by the names ClusterStacks use
+	Trusted     []string            // registries with private addresses that ClusterStacks may name
+	Kinds       []apply.KindPattern // that releases may bring into the plane
+}
+
+// Webhooks is how admission is served and reached.
+type Webhooks struct {
+	Server   webhook.Server
+	URL      string                                                   // base of the URLs they are registered under
+	CA       func() ([]byte, error)                                   // authority of the server's certificate
+	Register func(context.Context, *rest.Config, client.Object) error // writes the registration
+}
+
+// Times that nobody has wanted to change so far.
+const (
+	lookInterval  = 5 * time.Minute  // at sources, unless a ClusterStack says otherwise
+	classInterval = 30 * time.Minute // between corrections of classes; changes are seen at once
+	addonInterval = 10 * time.Minute // between corrections in workload clusters
+	stageTimeout  = 10 * time.Minute
+	stagePoll     = 2 * time.Second
+	tidyInterval  = time.Hour // between removals of releases on disk that nobody has
+	renderings    = 2         // at the same time
+)
+
+// Operator is the component of the plane.
+type Operator struct {
+	cfg    Config
+	ready  chan struct{}
+	reader func() (client.Reader, error)
+}
+
+// New prepares the component.
+func New(cfg Config) *Operator {
+	o := &Operator{cfg: cfg, ready: make(chan struct{})}
+	o.reader = sync.OnceValues(func() (client.Reader, error) { return o.live("polder-operator-hooks") })
+	return o
+}
+
+// Name is the component's name.
+func (o *Operator) Name() string { return "operator" }
+
+// Ready closes when the caches are filled and admission is registered.
+func (o *Operator) Ready() <-chan struct{} { return o.ready }
+
+// Run reconciles until ctx ends.
+func (o *Operator) Run(ctx context.Context) error {
+	mgr, err := o.manager()
+	if err == nil {
+		err = o.setup(ctx, mgr)
+	}
+	if err == nil {
+		err = o.register(ctx, mgr)
+	}
+	if err != nil {
+		return fmt.Errorf("setting up the stack operator: %w", err)
+	}
+	go func() {
+		if mgr.GetCache().WaitForCacheSync(ctx) {
+			close(o.ready)
+		}
+	}()
+	return mgr.Start(ctx)
+}
+
+// HoldUpgrade answers Cluster API's hook BeforeClusterUpgrade.
+func (o *Operator) HoldUpgrade(ctx context.Context, request *runtimehooksv1.BeforeClusterUpgradeRequest, response *runtimehooksv1.BeforeClusterUpgradeResponse) error {
+	c, err := o.reader()
+	if err != nil {
+		return err
+	}
+	return addon.HoldUpgrade(ctx, c, request, response)
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, csv1.AddToScheme, admissionv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+func (o *Operator) identity(agent string) *rest.Config {
+	rc := o.cfg.Client(agent)
+	rc.Impersonate = rest.ImpersonationConfig{UserName: User}
+	rc.ContentType = "" // custom resources have no protobuf form
+	return rc
+}
+
+// live is a client without a cache.
+func (o *Operator) live(agent string) (client.Client, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(o.identity(agent), client.Options{Scheme: scheme})
+}
+
+func (o *Operator) manager() (ctrl.Manager, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	return ctrl.NewManager(o.identity("polder-operator"), ctrl.Options{
+		Scheme:                 scheme,
+		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
+		Controller:             config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+}
+
+// releasesDir is where releases are kept on disk.
+func (o *Operator) releasesDir() string { return filepath.Join(o.cfg.DataDir, "releases") }

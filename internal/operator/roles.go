@@ -1,0 +1,61 @@
+package operator
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+)
+
+// AggregateLabel on a ClusterRole, with the value "true", gives its rights to the operator: for kinds of
+// other providers that releases bring into the plane.
+const AggregateLabel = "polder.dev/aggregate-to-operator"
+
+// Roles are the operator's rights: its own kinds, what releases bring into the plane, what it must read,
+// and nothing else.
+func Roles() []client.Object {
+	const extra = User + ":extra"
+	own := csv1.GroupVersion.Group
+	read := []string{"get", "list", "watch"}
+	write := append([]string{"create", "update", "patch", "delete"}, read...)
+	rule := func(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+	}
+	return []client.Object{
+		&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: User},
+			Rules: []rbacv1.PolicyRule{
+				rule(own, []string{"get", "list", "watch", "patch"}, "clusterstacks"),
+				rule(own, write, "clusterstackreleases"),
+				rule(own, []string{"get", "list", "watch", "create", "patch"}, "clusteraddons"),
+				rule(own, []string{"patch"}, "clusterstacks/status", "clusterstackreleases/status", "clusteraddons/status"),
+				rule(clusterv1.GroupVersion.Group, read, "clusters"),
+				rule(clusterv1.GroupVersion.Group, write, "clusterclasses"),
+				rule("bootstrap.cluster.x-k8s.io", write, "kubeadmconfigtemplates"),
+				rule("controlplane.cluster.x-k8s.io", write, "kubeadmcontrolplanetemplates"),
+				rule("controlplane.cluster.x-k8s.io", []string{"get"}, "kubeadmcontrolplanes"),
+				rule("infrastructure.cluster.x-k8s.io", write, "localclustertemplates", "localmachinetemplates"),
+				rule("infrastructure.cluster.x-k8s.io", []string{"get"}, "localclusters"),
+				rule("", read, "namespaces"),
+				rule("", []string{"get", "create"}, "secrets"),
+				rule("events.k8s.io", []string{"create", "patch", "update"}, "events"),
+			},
+		},
+		&rbacv1.ClusterRole{
+			ObjectMeta:      metav1.ObjectMeta{Name: extra},
+			AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{AggregateLabel: "true"}}}},
+		},
+		binding(User),
+		binding(extra),
+	}
+}
+
+func binding(role string) client.Object {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: User}},
+	}
+}

@@ -1,0 +1,123 @@
+package plane
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/internal/operator"
+	"github.com/polder-kaas/polder/internal/plane/hooks"
+	"github.com/polder-kaas/polder/internal/plane/install"
+	"github.com/polder-kaas/polder/internal/releases"
+	"github.com/polder-kaas/polder/stack/registry"
+)
+
+// Stacks is what an operator can choose about cluster stacks.
+type Stacks struct {
+	Source       string   // oci://… or a directory, for ClusterStacks that name none; empty: there is none
+	SourceCA     string   // file with who may vouch for it; empty: the system's
+	DockerConfig string   // file with credentials for it; empty: none
+	Directories  []string // NAME=DIR that ClusterStacks may name
+	Trusted      []string // HOST[:PORT] of registries with private addresses that ClusterStacks may name
+	Kinds        []string // GROUP/KIND that releases may bring into the plane, beside the usual ones
+}
+
+// releases reads the choices. All that is wrong is said at once.
+func (s Stacks) releases() (operator.Releases, error) {
+	out := operator.Releases{Trusted: s.Trusted, Kinds: apply.DefaultKinds(), Directories: map[string]string{}}
+	var errs []error
+	if s.Source != "" {
+		place, err := s.place()
+		errs = append(errs, err)
+		out.Default = place
+	} else if s.SourceCA != "" || s.DockerConfig != "" {
+		errs = append(errs, errors.New("--stack-source-ca and --stack-docker-config are for --stack-source, which is missing"))
+	}
+	for _, d := range s.Directories {
+		name, path, ok := strings.Cut(d, "=")
+		if !ok || name == "" || path == "" {
+			errs = append(errs, fmt.Errorf("--stack-directory %q is not NAME=DIRECTORY", d))
+			continue
+		}
+		path, err := filepath.Abs(path)
+		errs = append(errs, err)
+		out.Directories[name] = path
+	}
+	for _, k := range s.Kinds {
+		p, err := apply.ParseKindPattern(k)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--stack-kinds: %w", err))
+			continue
+		}
+		out.Kinds = append(out.Kinds, p)
+	}
+	return out, errors.Join(errs...)
+}
+
+// place is the default source.
+func (s Stacks) place() (*releases.Place, error) {
+	p := &releases.Place{Reference: s.Source, Options: registry.Options{DockerConfig: s.DockerConfig}}
+	ref, err := registry.ParseReference(s.Source)
+	if err != nil {
+		return nil, fmt.Errorf("--stack-source: %w", err)
+	}
+	if ref.Tag != "" || ref.Digest != "" {
+		return nil, fmt.Errorf("--stack-source %s is one release; name the place of all, %s", s.Source, ref.Location())
+	}
+	if ref.Directory != "" {
+		if p.Reference, err = filepath.Abs(ref.Directory); err != nil {
+			return nil, err
+		}
+	}
+	if s.SourceCA != "" {
+		b, err := os.ReadFile(s.SourceCA)
+		if err != nil {
+			return nil, fmt.Errorf("--stack-source-ca: %w", err)
+		}
+		p.Options.Roots = x509.NewCertPool()
+		if !p.Options.Roots.AppendCertsFromPEM(b) {
+			return nil, fmt.Errorf("--stack-source-ca %s has no certificates in PEM form", s.SourceCA)
+		}
+	}
+	return p, nil
+}
+
+// holdUpgrades lets the operator hold back upgrades of Kubernetes while add-ons are applied.
+func holdUpgrades(o *operator.Operator) hooks.Handler {
+	return hooks.Handler{
+		Name: "hold-upgrade.polder",
+		Hook: runtimehooksv1.BeforeClusterUpgrade,
+		Func: func(ctx context.Context, _ client.Object, request runtimehooksv1.RequestObject, response runtimehooksv1.ResponseObject) error {
+			req, ok := request.(*runtimehooksv1.BeforeClusterUpgradeRequest)
+			resp, ok2 := response.(*runtimehooksv1.BeforeClusterUpgradeResponse)
+			if !ok || !ok2 {
+				return fmt.Errorf("asked with %T", request)
+			}
+			return o.HoldUpgrade(ctx, req, resp)
+		},
+	}
+}
+
+// registerWebhook writes a registration of admission.
+func registerWebhook(ctx context.Context, cfg *rest.Config, o client.Object) error {
+	scheme := runtime.NewScheme()
+	if err := admissionv1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	c, err := install.NewClient(cfg, scheme)
+	if err != nil {
+		return err
+	}
+	return install.Apply(ctx, c, o)
+}

@@ -1,0 +1,105 @@
+// Package rendering renders releases for controllers: a few at a time, since each rendering is a process
+// of its own, and with one error for all that is wrong.
+package rendering
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/polder-kaas/polder/stack"
+	"github.com/polder-kaas/polder/stack/class"
+	"github.com/polder-kaas/polder/stack/render"
+)
+
+// Pool renders at most so many releases at the same time. It may be used by many goroutines.
+type Pool struct {
+	renderer render.Renderer
+	slots    chan struct{}
+
+	mu    sync.Mutex
+	known []known
+}
+
+// known is what add-ons must know of the class of a release.
+type known struct {
+	digest string
+	class  *class.Class
+}
+
+// remember is how many classes are remembered.
+const remember = 32
+
+// New makes a pool.
+func New(most int) *Pool { return &Pool{slots: make(chan struct{}, most)} }
+
+func (p *Pool) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case p.slots <- struct{}{}:
+		return func() { <-p.slots }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// RenderClass renders the class of a release and its templates. An error of type finding.List is about
+// the release, any other about the renderer.
+func (p *Pool) RenderClass(ctx context.Context, r *stack.Release, namespace string) ([]render.Object, error) {
+	c, err := p.class(ctx, r, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return c.Objects, nil
+}
+
+func (p *Pool) class(ctx context.Context, r *stack.Release, namespace string) (*stack.Class, error) {
+	leave, err := p.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	c, found, err := r.RenderClass(ctx, &p.renderer, namespace)
+	if err != nil {
+		return nil, err
+	}
+	if err := found.Err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Class is that of a release with a digest. It is rendered once.
+func (p *Pool) Class(ctx context.Context, r *stack.Release, digest string) (*class.Class, error) {
+	p.mu.Lock()
+	i := slices.IndexFunc(p.known, func(k known) bool { return k.digest == digest })
+	if i >= 0 {
+		defer p.mu.Unlock()
+		return p.known[i].class, nil
+	}
+	p.mu.Unlock()
+	c, err := p.class(ctx, r, stack.AddonNamespace)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.known) == remember {
+		p.known = slices.Delete(p.known, 0, 1)
+	}
+	p.known = append(p.known, known{digest: digest, class: c.Class})
+	return c.Class, nil
+}
+
+// RenderAddons renders the add-ons of a cluster. Its errors are as those of RenderClass.
+func (p *Pool) RenderAddons(ctx context.Context, r *stack.Release, in stack.AddonInput) ([]stack.RenderedStage, error) {
+	leave, err := p.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	stages, found, err := r.RenderAddons(ctx, &p.renderer, in)
+	if err != nil {
+		return nil, err
+	}
+	return stages, found.Err()
+}

@@ -1,0 +1,91 @@
+package workload
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Cluster is access to a workload cluster.
+type Cluster struct {
+	Client client.Client // not cached
+	config *rest.Config
+}
+
+// Clusters gives access to workload clusters.
+type Clusters struct {
+	Secrets client.Reader // not cached: Secrets are read by name
+	Agent   string        // how we call ourselves there
+
+	mu    sync.Mutex
+	known map[client.ObjectKey]known
+}
+
+type known struct {
+	sum     [sha256.Size]byte // of the kubeconfig
+	cluster *Cluster
+}
+
+// Get gives access to a cluster, by the kubeconfig in its Secret as it is now.
+func (c *Clusters) Get(ctx context.Context, cluster client.ObjectKey) (*Cluster, error) {
+	var s corev1.Secret
+	name := cluster.Name + "-kubeconfig"
+	if err := c.Secrets.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, &s); err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of cluster %s: %w", cluster, err)
+	}
+	sum := sha256.Sum256(s.Data["value"])
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k, ok := c.known[cluster]; ok && k.sum == sum {
+		return k.cluster, nil
+	}
+	cfg, err := Config(s.Data["value"])
+	if err != nil {
+		return nil, fmt.Errorf("secret %s of cluster %s: %w", name, cluster, err)
+	}
+	cfg.UserAgent = c.Agent
+	made, err := client.New(cfg, client.Options{Scheme: runtime.NewScheme()})
+	if err != nil {
+		return nil, fmt.Errorf("secret %s of cluster %s: %w", name, cluster, err)
+	}
+	if c.known == nil {
+		c.known = map[client.ObjectKey]known{}
+	}
+	c.known[cluster] = known{sum: sum, cluster: &Cluster{Client: made, config: cfg}}
+	return c.known[cluster].cluster, nil
+}
+
+// Forget drops what is known of a cluster that is gone.
+func (c *Clusters) Forget(cluster client.ObjectKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, cluster)
+}
+
+// APIVersions are what the cluster serves, as charts ask for it: groups with versions, and these with
+// kinds.
+func (c *Cluster) APIVersions() ([]string, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(c.config)
+	if err != nil {
+		return nil, err
+	}
+	_, lists, err := d.ServerGroupsAndResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, fmt.Errorf("asking the cluster what it serves: %w", err)
+	}
+	var out []string
+	for _, l := range lists {
+		out = append(out, l.GroupVersion)
+		for _, r := range l.APIResources {
+			out = append(out, l.GroupVersion+"/"+r.Kind)
+		}
+	}
+	return out, nil
+}
