@@ -18,6 +18,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
 )
 
@@ -41,20 +42,26 @@ func (p *Plane) Client(t testing.TB) client.Client {
 // NewClient is a client with cfg's rights.
 func NewClient(t testing.TB, cfg *rest.Config) client.Client {
 	t.Helper()
+	c, err := client.New(cfg, client.Options{Scheme: Scheme(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Scheme has the kinds of Kubernetes, Cluster API and Polder.
+func Scheme(t testing.TB) *runtime.Scheme {
+	t.Helper()
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, clusterv1beta1.AddToScheme,
-		controlplanev1.AddToScheme, bootstrapv1.AddToScheme, infrav1.AddToScheme,
+		controlplanev1.AddToScheme, bootstrapv1.AddToScheme, infrav1.AddToScheme, csv1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c, err := client.New(cfg, client.Options{Scheme: s})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return s
 }
 
 // Namespace makes a namespace for one test; it goes with the plane.

@@ -177,6 +177,15 @@ func tail(s string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
+// leaveOut says before the start which components are not to run; polderd-fault heeds it.
+func (p *Plane) leaveOut(components []string) error {
+	if len(components) == 0 {
+		return nil
+	}
+	file := filepath.Join(p.Data, "without")
+	return errors.Join(os.Mkdir(p.Data, 0o700), own(p.Data), os.WriteFile(file, []byte(strings.Join(components, "\n")), 0o600), own(file))
+}
+
 // Listen sets the address to serve at; the default is any free port.
 func (p *Plane) Listen(address string) { p.listen = address }
 

@@ -10,20 +10,31 @@ import (
 // Shared is a plane that the tests of one package use together, each in namespaces of its
 // own. It starts with its first use; Run ends it after the last test.
 type Shared struct {
+	Flags []string // of polderd; to be set before the first use
+
 	start func() (*Plane, error)
 	plane *Plane
 }
 
 // NewShared prepares a shared plane; declare one for each package.
-func NewShared() *Shared {
+func NewShared() *Shared { return newShared(false, nil) }
+
+// NewSharedWithout prepares a shared plane that does not run the components of these names, so that
+// tests can run them in its place.
+func NewSharedWithout(components ...string) *Shared { return newShared(true, components) }
+
+func newShared(fault bool, without []string) *Shared {
 	s := &Shared{}
 	s.start = sync.OnceValues(func() (*Plane, error) {
-		tree, err := makeTree(false)
+		tree, err := makeTree(fault)
 		if err != nil {
 			return nil, err
 		}
 		s.plane = newPlane(tree)
-		if err := s.plane.start(); err != nil {
+		if err := s.plane.leaveOut(without); err != nil {
+			return nil, err
+		}
+		if err := s.plane.start(s.Flags...); err != nil {
 			return nil, err
 		}
 		return s.plane, s.plane.awaitReady()
