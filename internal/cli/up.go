@@ -3,11 +3,15 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/polder-kaas/polder/internal/cmdline"
+	"github.com/polder-kaas/polder/internal/exit"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
 	"github.com/polder-kaas/polder/internal/planectl"
 )
@@ -28,18 +32,33 @@ in it is ready. If it runs already, up only says so. Data, keys and the log are 
 			if o.Binary, err = planectl.Beside(); err != nil {
 				return err
 			}
+			if o.Stacks, err = absoluteSource(o.Stacks); err != nil {
+				return err
+			}
 			o.Progress = progress(c.ErrOrStderr(), time.Now())
 			begin := time.Now()
 			r, started, err := p.Up(c.Context(), o)
 			if err != nil {
 				return err
 			}
-			return announce(c.OutOrStdout(), p, r, started, time.Since(begin), o.Listen)
+			return announce(c.OutOrStdout(), p, r, started, time.Since(begin), o)
 		},
 	}
 	c.Flags().StringVar(&o.Listen, "listen", "", "`ADDRESS:PORT` of the Kubernetes API (default: as last time, at first 127.0.0.1:7443)")
+	c.Flags().StringVar(&o.Stacks, "stack-source", "", "where releases of cluster stacks are, for ClusterStacks that name no source: oci://HOST/REPOSITORY or a directory (default: as last time, at first none)")
 	c.Flags().DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long to wait")
 	return c
+}
+
+// absoluteSource makes the path of a directory one that polderd, which runs elsewhere, can use.
+func absoluteSource(s string) (string, error) {
+	if s == "" || strings.HasPrefix(s, "oci://") {
+		return s, nil
+	}
+	if _, err := os.Stat(s); err != nil {
+		return "", exit.Errorf(exit.Usage, "--stack-source: %w; name a directory with releases, or oci://HOST/REPOSITORY", err)
+	}
+	return filepath.Abs(s)
 }
 
 // progress prints a line for each component that becomes ready, and what is waited for.
@@ -61,7 +80,7 @@ func progress(w io.Writer, begin time.Time) func(planectl.Report) {
 	}
 }
 
-func announce(w io.Writer, p *planectl.Plane, r planectl.Report, started bool, took time.Duration, wanted string) error {
+func announce(w io.Writer, p *planectl.Plane, r planectl.Report, started bool, took time.Duration, wanted planectl.UpOptions) error {
 	state := fmt.Sprintf("Polder is ready after %.1f s", took.Seconds())
 	if !started {
 		state = "Polder already runs"
@@ -73,8 +92,11 @@ func announce(w io.Writer, p *planectl.Plane, r planectl.Report, started bool, t
 
   polder status says how it is, polder down stops it; data and log are in %s.
 `, state, r.Status.Address, p.Kubeconfig(), p.Dir())
-	if err == nil && !started && wanted != "" && r.Status.Address != "https://"+wanted {
-		_, err = fmt.Fprintf(w, "\nTo change the address to %s, run: polder down && polder up --listen %s\n", wanted, wanted)
+	if err == nil && !started && wanted.Listen != "" && r.Status.Address != "https://"+wanted.Listen {
+		_, err = fmt.Fprintf(w, "\nTo change the address to %s, run: polder down && polder up --listen %s\n", wanted.Listen, wanted.Listen)
+	}
+	if err == nil && !started && wanted.Stacks != "" && r.Status.Stacks != wanted.Stacks {
+		_, err = fmt.Fprintf(w, "\nTo change the source of stacks to %s, run: polder down && polder up --stack-source %s\n", wanted.Stacks, wanted.Stacks)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -38,6 +39,7 @@ type Config struct {
 	DataDir     string                              // of the plane
 	Releases    Releases
 	Webhooks    Webhooks
+	Metrics     prometheus.Registerer // for figures of our own
 	Concurrency int
 }
 
@@ -105,6 +107,11 @@ func (o *Operator) Run(ctx context.Context) error {
 			close(o.ready)
 		}
 	}()
+	f := figures{mgr.GetClient()}
+	if err := o.cfg.Metrics.Register(f); err != nil {
+		return fmt.Errorf("registering the stack operator's metrics: %w", err)
+	}
+	defer o.cfg.Metrics.Unregister(f)
 	return mgr.Start(ctx)
 }
 

@@ -69,7 +69,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 
 func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 	p.reporter = newReporter(p.dir.Path(), p.cfg.Log, status.Status{
-		PID: os.Getpid(), Phase: status.Starting, StartedAt: time.Now(), Address: p.server(), Kubeconfig: p.kubeconfig(), Versions: v,
+		PID: os.Getpid(), Phase: status.Starting, StartedAt: time.Now(), Address: p.server(), Kubeconfig: p.kubeconfig(), Stacks: p.cfg.Stacks.Source, Versions: v,
 	})
 	var keeper sync.WaitGroup
 	mctx, stopMemory := context.WithCancel(ctx)

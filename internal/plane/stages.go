@@ -68,7 +68,7 @@ func (p *Plane) stages(ctx context.Context) ([]supervisor.Stage, *lateChecks, *a
 		return nil, nil, nil, err
 	}
 	stacks := operator.New(operator.Config{
-		Client: api.Client, DataDir: p.dir.Path(), Releases: sources, Concurrency: p.cfg.Concurrency,
+		Client: api.Client, DataDir: p.dir.Path(), Releases: sources, Metrics: p.metrics, Concurrency: p.cfg.Concurrency,
 		Webhooks: operator.Webhooks{Server: hooks.ForManager(), URL: webhookURL, CA: certs.ServerCA, Register: registerWebhook},
 	})
 	objects := install.New(install.Config{

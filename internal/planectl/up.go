@@ -25,6 +25,7 @@ const maxLog = 10 << 20
 type UpOptions struct {
 	Binary  string   // path of polderd
 	Listen  string   // empty: as last time, or polderd's default
+	Stacks  string   // default source of cluster stacks; empty: as last time, or none
 	Args    []string // further flags for polderd
 	Timeout time.Duration
 	// Progress is told each status that differs from the one before; nil: nobody is.
@@ -128,6 +129,9 @@ func (p *Plane) launch(o UpOptions, last Report) (*child, error) {
 	args := append([]string{"serve", "--data-dir", p.dir}, o.Args...)
 	if listen := cmp.Or(o.Listen, strings.TrimPrefix(last.Status.Address, "https://")); listen != "" {
 		args = append(args, "--listen", listen)
+	}
+	if stacks := cmp.Or(o.Stacks, last.Status.Stacks); stacks != "" {
+		args = append(args, "--stack-source", stacks)
 	}
 	cmd := exec.Command(o.Binary, args...) //nolint:gosec // polderd beside us; it outlives us
 	cmd.Stdout, cmd.Stderr = log, log

@@ -48,6 +48,9 @@ func (l *Library) Source(ctx context.Context, cs *csv1.ClusterStack) (*Source, e
 		if err != nil {
 			return nil, fmt.Errorf("opening the plane's default source: %w", err)
 		}
+		if !strings.HasPrefix(s.text, "oci://") {
+			s.text = "the plane's default source" // tenants need not know where it is
+		}
 		return s, nil
 	case (source.OCI == "") == (source.Directory == ""):
 		return nil, invalid("spec.source must have one of oci and directory")

@@ -38,6 +38,7 @@ type Status struct {
 	ReadyAt    *time.Time          `json:"readyAt,omitempty"`
 	Address    string              `json:"address"`
 	Kubeconfig string              `json:"kubeconfig"`
+	Stacks     string              `json:"stacks,omitempty"` // the default source of cluster stacks
 	Versions   buildinfo.Info      `json:"versions"`
 	Components []supervisor.Status `json:"components"`
 }

@@ -1,0 +1,61 @@
+package operator
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+)
+
+// objectsReady counts objects. Its labels have few values, however many objects there are: kinds, and the
+// states and reasons of their condition Ready.
+var objectsReady = prometheus.NewDesc("polder_stack_objects", "Objects of cluster stacks, by how ready they are.", []string{"kind", "ready", "reason"}, nil)
+
+// collectTimeout bounds a look into the cache.
+const collectTimeout = 5 * time.Second
+
+// figures counts what is in the cache when somebody asks.
+type figures struct{ cache client.Reader }
+
+// Describe names the figures.
+func (figures) Describe(ch chan<- *prometheus.Desc) { ch <- objectsReady }
+
+// Collect reads them.
+func (f figures) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
+	defer cancel()
+	type state struct{ kind, ready, reason string }
+	counts := map[state]int{}
+	count := func(kind string, conditions []metav1.Condition) {
+		s := state{kind, string(metav1.ConditionUnknown), "NotYetKnown"}
+		if c := meta.FindStatusCondition(conditions, csv1.ConditionReady); c != nil {
+			s.ready, s.reason = string(c.Status), c.Reason
+		}
+		counts[s]++
+	}
+	var stacks csv1.ClusterStackList
+	var releases csv1.ClusterStackReleaseList
+	var addons csv1.ClusterAddonList
+	for _, l := range []client.ObjectList{&stacks, &releases, &addons} {
+		if err := f.cache.List(ctx, l); err != nil {
+			return // the cache has ended, and the process with it
+		}
+	}
+	for i := range stacks.Items {
+		count("ClusterStack", stacks.Items[i].Status.Conditions)
+	}
+	for i := range releases.Items {
+		count("ClusterStackRelease", releases.Items[i].Status.Conditions)
+	}
+	for i := range addons.Items {
+		count("ClusterAddon", addons.Items[i].Status.Conditions)
+	}
+	for s, n := range counts {
+		ch <- prometheus.MustNewConstMetric(objectsReady, prometheus.GaugeValue, float64(n), s.kind, s.ready, s.reason)
+	}
+}
