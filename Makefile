@@ -73,13 +73,14 @@ bin/controller-gen: hack/tools/go.mod
 
 .PHONY: test
 test: build bin/polderd-fault ## Run all tests but the long fault matrix
-	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane %/test/local %/test/stack $(renders),$(light))
+	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane %/test/local %/test/stack %/test/reconcile $(renders),$(light))
 	@go test -p 2 -timeout 10m ./internal/provider/local/boot $(filter $(renders),$(light))
-	@CGO_ENABLED=1 go test -race -p 1 -timeout 30m ./test/plane ./test/local ./test/stack
+	@CGO_ENABLED=1 go test -race -p 1 -parallel 4 -timeout 30m ./test/plane ./test/local ./test/stack ./test/reconcile
 
 .PHONY: fault
 fault: build bin/polderd-fault ## Run the long fault matrix
 	@go test -count=1 -timeout 120m -v ./test/fault/...
+	@CGO_ENABLED=1 go test -race -count=1 -parallel 4 -timeout 60m -v ./test/reconcile -reconcile.full
 	@go test -tags fault -count=1 -timeout 60m -v -run '^TestFault' ./test/local ./test/stack
 
 .PHONY: fuzz

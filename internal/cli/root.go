@@ -48,6 +48,6 @@ func Command() *cobra.Command {
 	}
 	cmdline.Prepare(root)
 	root.PersistentFlags().StringVar(&g.dataDir, "data-dir", datadir.Default(), "`directory` of the plane")
-	root.AddCommand(up(g), status(g), down(g), versionCommand(g), kubectl(g), machine(g), stackCommand(), reference.Command())
+	root.AddCommand(up(g), status(g), down(g), versionCommand(g), kubectl(g), machine(g), stackCommand(g), reference.Command())
 	return root
 }

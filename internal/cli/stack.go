@@ -16,8 +16,8 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// stackCommand is everything for authors of cluster stacks. None of it needs a plane.
-func stackCommand() *cobra.Command {
+// stackCommand is everything for authors of cluster stacks. Nothing but status needs a plane.
+func stackCommand(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stack",
 		Short: "Write, check, build and publish cluster stacks",
@@ -34,9 +34,11 @@ its add-ons. A stack is a directory; a release of it is what clusters are made f
   polder stack params DIR      shows which parameters clusters have
   polder stack publish DIR TO  puts a release into a registry or a directory
   polder stack list FROM       shows which releases there are
-  polder stack pull FROM DIR   gets one`,
+  polder stack pull FROM DIR   gets one
+
+  polder stack status          says how the stacks in the plane are, and what to do next`,
 	}
-	c.AddCommand(stackInit(), stackLint(), stackLock(), stackBuild(), stackRender(), stackParams(), stackPublish(), stackPull(), stackList())
+	c.AddCommand(stackInit(), stackLint(), stackLock(), stackBuild(), stackRender(), stackParams(), stackPublish(), stackPull(), stackList(), stackStatus(g))
 	return c
 }
 

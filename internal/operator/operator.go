@@ -68,6 +68,8 @@ const (
 	stagePoll     = 2 * time.Second
 	tidyInterval  = time.Hour // between removals of releases on disk that nobody has
 	renderings    = 2         // at the same time
+	firstRetry    = 10 * time.Millisecond
+	lastRetry     = time.Minute
 )
 
 // Operator is the component of the plane.
@@ -94,7 +96,7 @@ func (o *Operator) Ready() <-chan struct{} { return o.ready }
 func (o *Operator) Run(ctx context.Context) error {
 	mgr, err := o.manager()
 	if err == nil {
-		err = o.setup(ctx, mgr)
+		err = Setup(ctx, mgr, Settings{Releases: o.cfg.Releases, Dir: filepath.Join(o.cfg.DataDir, "releases"), Concurrency: o.cfg.Concurrency})
 	}
 	if err == nil {
 		err = o.register(ctx, mgr)
@@ -163,6 +165,3 @@ func (o *Operator) manager() (ctrl.Manager, error) {
 		Controller:             config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 }
-
-// releasesDir is where releases are kept on disk.
-func (o *Operator) releasesDir() string { return filepath.Join(o.cfg.DataDir, "releases") }

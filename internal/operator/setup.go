@@ -4,10 +4,13 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/client-go/transport"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/controller/addon"
@@ -19,14 +22,25 @@ import (
 	"github.com/polder-kaas/polder/internal/workload"
 )
 
-// setup registers the three controllers.
-func (o *Operator) setup(ctx context.Context, mgr ctrl.Manager) error {
-	live, err := o.live("polder-operator")
+// Settings are what the controllers work with.
+type Settings struct {
+	Releases    Releases
+	Dir         string // where releases are kept on disk
+	Concurrency int
+	Renderer    string // the program that renders charts; empty: the running one
+	// WrapWorkload is put around the transport to workload clusters; nil: nothing is.
+	WrapWorkload transport.WrapperFunc
+}
+
+// Setup registers the three controllers with a manager. What they must not read from its cache they read
+// with a client of their own, with the same rights.
+func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
+	live, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
 	if err != nil {
 		return err
 	}
 	library, err := releases.New(releases.Config{
-		Dir: o.releasesDir(), Default: o.cfg.Releases.Default, Directories: o.cfg.Releases.Directories, Trusted: o.cfg.Releases.Trusted, Secrets: live,
+		Dir: s.Dir, Default: s.Releases.Default, Directories: s.Releases.Directories, Trusted: s.Releases.Trusted, Secrets: live,
 	})
 	if err != nil {
 		return err
@@ -35,23 +49,32 @@ func (o *Operator) setup(ctx context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	events := mgr.GetEventRecorder("polder-operator")
-	pool := rendering.New(renderings)
-	options := controller.Options{MaxConcurrentReconciles: o.cfg.Concurrency}
+	pool := rendering.New(renderings, s.Renderer)
 	for _, r := range []interface {
 		SetupWithManager(ctrl.Manager, controller.Options) error
 	}{
 		&clusterstack.Reconciler{Client: mgr.GetClient(), Releases: library, Events: events, Interval: lookInterval},
-		&release.Reconciler{Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool, Kinds: o.cfg.Releases.Kinds, Events: events, Interval: classInterval},
+		&release.Reconciler{Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool, Kinds: s.Releases.Kinds, Events: events, Interval: classInterval},
 		&addon.Reconciler{
-			Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool, Workload: &workload.Clusters{Secrets: live, Agent: "polder-operator"},
-			Events: events, Interval: addonInterval, Timeout: stageTimeout, Poll: stagePoll,
+			Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool,
+			Workload: &workload.Clusters{Secrets: live, Agent: "polder-operator", Wrap: s.WrapWorkload},
+			Events:   events, Interval: addonInterval, Timeout: stageTimeout, Poll: stagePoll,
 		},
 	} {
-		if err := r.SetupWithManager(mgr, options); err != nil {
+		if err := r.SetupWithManager(mgr, options(s.Concurrency)); err != nil {
 			return err
 		}
 	}
 	return mgr.Add(tidy(mgr.GetClient(), library))
+}
+
+// options are those of one controller. What fails is tried again within a minute at the latest: it is mostly
+// mended by others, of whom no watch tells.
+func options(concurrency int) controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: concurrency,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+	}
 }
 
 // tidy removes releases from disk that no ClusterStackRelease has any more.
@@ -65,7 +88,7 @@ func tidy(c client.Reader, library *releases.Library) manager.Runnable {
 			if err == nil {
 				used := map[string]bool{}
 				for _, r := range l.Items {
-					used[r.Status.Digest], used[r.Spec.Digest] = true, true
+					used[r.Status.Digest] = true
 				}
 				err = library.Keep(used)
 			}

@@ -46,6 +46,12 @@ func Wait(after time.Duration, format string, args ...any) error {
 	return &waiting{after: after, reason: fmt.Sprintf(format, args...)}
 }
 
+// Waits says that an error was made by Wait.
+func Waits(err error) bool {
+	var w *waiting
+	return errors.As(err, &w)
+}
+
 // Terminal is for what cannot succeed until an input changes; it is not retried.
 func Terminal(err error) error { return ctrlreconcile.TerminalError(err) }
 

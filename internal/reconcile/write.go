@@ -35,7 +35,7 @@ func Write(ctx context.Context, c client.Client, before, after client.Object) er
 		}
 		version = answer.GetResourceVersion()
 	}
-	if hasStatus {
+	if hasStatus && !ended(after) {
 		answer := copied(after)
 		if err := c.Status().Patch(ctx, answer, merge(map[string]json.RawMessage{"status": status}, version)); err != nil {
 			return err
@@ -57,6 +57,11 @@ func Quiet(result ctrl.Result, err error) (ctrl.Result, error) {
 
 // conflictDelay lets the cache catch up.
 const conflictDelay = 50 * time.Millisecond
+
+// ended says that nobody holds a deleted object any more, so that it is gone once that is written.
+func ended(o client.Object) bool {
+	return !o.GetDeletionTimestamp().IsZero() && len(o.GetFinalizers()) == 0
+}
 
 // copied keeps the answer of the API server from replacing what the caller holds.
 func copied(o client.Object) client.Object { return o.DeepCopyObject().(client.Object) } //nolint:forcetypeassert // a copy is of the same type

@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -56,5 +57,19 @@ func TestWrite(t *testing.T) {
 				t.Errorf("asked %q, want %q", asked, c.want)
 			}
 		})
+	}
+}
+
+// With its last finalizer an object is gone, and has no status that could be written.
+func TestWriteTheEnd(t *testing.T) {
+	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Finalizers: []string{"example.com/f"}}}
+	api := fake.NewClientBuilder().WithObjects(o).WithStatusSubresource(o).Build()
+	if err := errors.Join(api.Delete(t.Context(), o), api.Get(t.Context(), client.ObjectKeyFromObject(o), o)); err != nil {
+		t.Fatal(err)
+	}
+	after := o.DeepCopy()
+	after.Finalizers, after.Status.Phase = nil, "b"
+	if err := reconcile.Write(t.Context(), api, o, after); err != nil {
+		t.Error(err)
 	}
 }

@@ -84,7 +84,8 @@ func limits() archive.Limits {
 // damaged says that another look would find the same; too many open files, for one, will pass.
 func damaged(err error) bool {
 	var e syscall.Errno
-	return err != nil && !errors.Is(err, ErrMissing) && !(errors.As(err, &e) && e.Temporary())
+	passes := errors.As(err, &e) && e.Temporary()
+	return err != nil && !passes && !errors.Is(err, ErrMissing)
 }
 
 // touch makes a release one that was just pulled.

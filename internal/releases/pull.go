@@ -70,7 +70,7 @@ func (l *Library) pull(ctx context.Context, s *Source, name version.Release, dig
 	}
 	p, err := s.store.Pull(ctx, registry.Reference{Tag: name.Tag(), Digest: digest})
 	if err != nil {
-		return landed{}, err
+		return landed{}, s.told(err)
 	}
 	if err := l.disk.put(p); err != nil {
 		return landed{}, fmt.Errorf("keeping release %s: %w", name, err)

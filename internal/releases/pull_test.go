@@ -79,7 +79,7 @@ func TestPullFromDirectory(t *testing.T) {
 		text   string
 	}{
 		"by its name": {releases.Config{Directories: map[string]string{"ours": dir}}, &csv1.Source{Directory: "ours"}, "directory ours"},
-		"the default": {releases.Config{Default: &releases.Place{Reference: dir}}, nil, dir},
+		"the default": {releases.Config{Default: &releases.Place{Reference: dir}}, nil, "the plane's default source"},
 	} {
 		l := library(t, c.config)
 		s := source(t, l, clusterStack(c.source))
@@ -97,6 +97,16 @@ func TestPullFromDirectory(t *testing.T) {
 		if _, err := l.Get(t.Context(), e.Release, digest); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+		e.Release.Version.Major = 4
+		_, _, err = l.Pull(t.Context(), s, e.Release, "")
+		if !errors.Is(err, stacks.ErrNotFound) || strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "it is not in "+c.text) {
+			t.Errorf("%s, which tenants read: %v", name, err)
+		}
+	}
+	l := library(t, releases.Config{Directories: map[string]string{"gone": filepath.Join(dir, "gone")}})
+	_, err := source(t, l, clusterStack(&csv1.Source{Directory: "gone"})).List(t.Context(), nil)
+	if !errors.Is(err, stacks.ErrNotFound) || err.Error() != "listing directory gone: there is no such directory: not found" {
+		t.Errorf("one that is gone: %v", err)
 	}
 }
 

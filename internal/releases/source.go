@@ -17,6 +17,7 @@ import (
 // Source is a place with releases, opened with its credentials.
 type Source struct {
 	store registry.Store
+	at    registry.Reference
 	text  string
 	print fingerprint
 }
@@ -33,7 +34,17 @@ func (s *Source) GoString() string { return s.text }
 
 // List is as that of a registry.Store.
 func (s *Source) List(ctx context.Context, only func(version.Release) bool) (registry.Listing, error) {
-	return s.store.List(ctx, only)
+	l, err := s.store.List(ctx, only)
+	return l, s.told(err)
+}
+
+// told is an error as tenants may read it: without the path of a directory.
+func (s *Source) told(err error) error {
+	path := s.at.Directory
+	if err == nil || len(path) < 2 || !strings.Contains(err.Error(), path) {
+		return err
+	}
+	return &refusal{strings.ReplaceAll(err.Error(), path, s.text), err}
 }
 
 // Source opens the source of a ClusterStack, or the default. It reads its Secret and connects to
@@ -48,7 +59,7 @@ func (l *Library) Source(ctx context.Context, cs *csv1.ClusterStack) (*Source, e
 		if err != nil {
 			return nil, fmt.Errorf("opening the plane's default source: %w", err)
 		}
-		if !strings.HasPrefix(s.text, "oci://") {
+		if s.at.Directory != "" {
 			s.text = "the plane's default source" // tenants need not know where it is
 		}
 		return s, nil
@@ -120,7 +131,7 @@ func (l *Library) open(ctx context.Context, ref string, o registry.Options, word
 	for _, w := range words {
 		fmt.Fprintf(h, "%d:%s", len(w), w)
 	}
-	return &Source{store: store, text: at.Location(), print: fingerprint(h.Sum(nil))}, nil
+	return &Source{store: store, at: at, text: at.Location(), print: fingerprint(h.Sum(nil))}, nil
 }
 
 // refusal is a sentence for people, with what callers tell it by.

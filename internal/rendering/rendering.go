@@ -30,8 +30,10 @@ type known struct {
 // remember is how many classes are remembered.
 const remember = 32
 
-// New makes a pool.
-func New(most int) *Pool { return &Pool{slots: make(chan struct{}, most)} }
+// New makes a pool. An empty program is the running one.
+func New(most int, program string) *Pool {
+	return &Pool{renderer: render.Renderer{Executable: program}, slots: make(chan struct{}, most)}
+}
 
 func (p *Pool) enter(ctx context.Context) (leave func(), err error) {
 	select {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -23,6 +24,8 @@ type Cluster struct {
 type Clusters struct {
 	Secrets client.Reader // not cached: Secrets are read by name
 	Agent   string        // how we call ourselves there
+	// Wrap is put around the transport to each cluster; nil: nothing is.
+	Wrap transport.WrapperFunc
 
 	mu    sync.Mutex
 	known map[client.ObjectKey]known
@@ -50,7 +53,7 @@ func (c *Clusters) Get(ctx context.Context, cluster client.ObjectKey) (*Cluster,
 	if err != nil {
 		return nil, fmt.Errorf("secret %s of cluster %s: %w", name, cluster, err)
 	}
-	cfg.UserAgent = c.Agent
+	cfg.UserAgent, cfg.WrapTransport = c.Agent, c.Wrap
 	made, err := client.New(cfg, client.Options{Scheme: runtime.NewScheme()})
 	if err != nil {
 		return nil, fmt.Errorf("secret %s of cluster %s: %w", name, cluster, err)

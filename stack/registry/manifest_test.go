@@ -50,7 +50,7 @@ func FuzzParseManifest(f *testing.F) {
 
 // Files are what a manifest describes only if nothing is more, less or different.
 func TestVerify(t *testing.T) {
-	files := archive.Tree{"a": []byte("1"), "b": []byte("2")}
+	files := archive.Tree{"a": []byte("1"), "b": []byte("2"), "empty": nil}
 	manifest := func(files archive.Tree) []byte {
 		var layers []string
 		for _, name := range files.Names() {
@@ -64,8 +64,14 @@ func TestVerify(t *testing.T) {
 		t.Error(err)
 	}
 	for name, other := range map[string]archive.Tree{
-		"less": {"a": []byte("1")}, "more": {"a": []byte("1"), "b": []byte("2"), "c": nil}, "another": {"a": []byte("1"), "b": []byte("3")},
-		"a longer one": {"a": []byte("1"), "b": []byte("22")}, "swapped": {"a": []byte("2"), "b": []byte("1")}, "renamed": {"a": []byte("1"), "c": []byte("2")}, "nothing": nil,
+		"less":         {"a": []byte("1"), "empty": nil},
+		"no empty one": {"a": []byte("1"), "b": []byte("2")},
+		"more":         {"a": []byte("1"), "b": []byte("2"), "empty": nil, "c": nil},
+		"another":      {"a": []byte("1"), "b": []byte("3"), "empty": nil},
+		"a longer one": {"a": []byte("1"), "b": []byte("22"), "empty": nil},
+		"swapped":      {"a": []byte("2"), "b": []byte("1"), "empty": nil},
+		"renamed":      {"a": []byte("1"), "c": []byte("2"), "empty": nil},
+		"nothing":      nil,
 	} {
 		if err := Verify(sum, m, other); !errors.Is(err, ErrDigest) {
 			t.Errorf("%s: %v", name, err)

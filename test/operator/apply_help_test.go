@@ -196,6 +196,7 @@ type meddling struct {
 	client.Client
 	beforeApply  func(name string) error
 	beforeDelete func(name string)
+	afterDelete  func(name string)
 }
 
 func (m meddling) Apply(ctx context.Context, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
@@ -211,7 +212,11 @@ func (m meddling) Delete(ctx context.Context, o client.Object, opts ...client.De
 	if m.beforeDelete != nil {
 		m.beforeDelete(o.GetName())
 	}
-	return m.Client.Delete(ctx, o, opts...)
+	err := m.Client.Delete(ctx, o, opts...)
+	if m.afterDelete != nil {
+		m.afterDelete(o.GetName())
+	}
+	return err
 }
 
 const widgets = `

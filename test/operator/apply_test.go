@@ -297,13 +297,27 @@ func TestApplyWritesNothingTheSecondTime(t *testing.T) {
 	if diff := cmp.Diff(settled, versions(got)); diff != "" || apply.Failed(got) != nil || got[0].Change != apply.Unknown {
 		t.Error(diff, apply.Failed(got))
 	}
-	var c corev1.Secret
-	if err := g.Client.Get(t.Context(), client.ObjectKey{Namespace: g.Namespace, Name: "x"}, &c); err != nil || string(c.Data["a"]) != "b" {
-		t.Errorf("the secret has %v: %v", c.Data, err)
-	}
-	g.mustApply(`{apiVersion: v1, kind: Secret, metadata: {name: x}, type: Opaque, stringData: {new: b}}`)
-	if err := g.Client.Get(t.Context(), client.ObjectKey{Namespace: g.Namespace, Name: "x"}, &c); err != nil || len(c.Data) != 1 {
-		t.Errorf("keys that were left out stay: %v: %v", c.Data, err)
+}
+
+// The API server forgets who brought a key of stringData, so that it would stay for ever.
+func TestApplyOwnsWhatSecretsHaveAsText(t *testing.T) {
+	g := newGround(t)
+	for _, want := range []map[string][]byte{
+		{"kept": []byte("k"), "a": []byte("b")},
+		{"kept": []byte("k"), "new": []byte("b")},
+	} {
+		text := "{apiVersion: v1, kind: Secret, metadata: {name: x}, data: {kept: aw==}, stringData: {a: b}}"
+		if want["new"] != nil {
+			text = strings.ReplaceAll(text, "{a: b}", "{new: b}")
+		}
+		g.mustApply(text)
+		var got corev1.Secret
+		if err := g.Client.Get(t.Context(), client.ObjectKey{Namespace: g.Namespace, Name: "x"}, &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.Data); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 
@@ -336,6 +350,9 @@ func TestApplyWaitsForDeletion(t *testing.T) {
 	set := g.prepare(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: b}}`)
 	for _, trusted := range []bool{false, true} {
 		results := g.Apply(t.Context(), set, func(apply.Ref) bool { return trusted })
+		if n := g.requests.Patch.Load(); !trusted && n > 0 {
+			t.Error("it was written to")
+		}
 		if want := "ConfigMap " + g.Namespace + "/x is being deleted; it can be applied once it is gone"; results[0].Err == nil || results[0].Err.Error() != want || !apply.Pending(results) {
 			t.Errorf("trusted %v: it says %v", trusted, results[0].Err)
 		}

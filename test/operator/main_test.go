@@ -3,6 +3,8 @@
 package operator
 
 import (
+	"fmt"
+	"net/http/httptest"
 	"os"
 	"testing"
 
@@ -17,13 +19,47 @@ var shared = testenv.NewShared()
 // published is where stacks are published for it.
 var published *stackenv.Registry
 
+// Doors lead to registries that behave as a test wants: by http, and by https.
+var (
+	behind = &doors{}
+	door   *httptest.Server
+	safe   *httptest.Server
+)
+
+// directory is one that the plane calls "releases".
+var directory string
+
 func TestMain(m *testing.M) {
 	if code, child := render.Main(); child {
 		os.Exit(code)
 	}
-	published = stackenv.NewRegistry()
-	shared.Flags = []string{"--stack-trust", published.Host()}
+	var err error
+	if directory, err = os.MkdirTemp("", "polder-releases-"); err == nil {
+		err = os.Chmod(directory, 0o755)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	published, door, safe = stackenv.NewRegistry(), httptest.NewServer(behind), httptest.NewTLSServer(behind)
+	shared.Flags = trusting(published.Host(), hostOf(door), hostOf(safe))
+	shared.Flags = append(shared.Flags, "--stack-directory", "releases="+directory)
 	code := shared.Run(m)
 	published.Close()
+	door.Close()
+	safe.Close()
+	if err := os.RemoveAll(directory); err != nil {
+		fmt.Fprintln(os.Stderr, "cleaning up:", err)
+		code = 1
+	}
 	os.Exit(code)
 }
+
+func trusting(hosts ...string) (flags []string) {
+	for _, h := range hosts {
+		flags = append(flags, "--stack-trust", h)
+	}
+	return flags
+}
+
+func hostOf(s *httptest.Server) string { return s.Listener.Addr().String() }

@@ -3,6 +3,7 @@ package operator
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/test/testenv"
 )
 
 func (g *ground) ref(name string) apply.Ref {
@@ -49,13 +51,17 @@ func TestPruneNeverDeletesANamespaceOfKubernetes(t *testing.T) {
 		if !g.exists(ns) {
 			continue
 		}
-		if err := g.Client.Patch(t.Context(), ns, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"`+csv1.OwnedLabel+`":"owned"}}}`))); err != nil {
-			t.Fatal(err)
+		label := func(value string) {
+			if err := g.Client.Patch(t.Context(), ns, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"`+csv1.OwnedLabel+`":`+value+`}}}`))); err != nil {
+				t.Fatal(err)
+			}
 		}
+		label(`"owned"`)
 		results := g.Prune(t.Context(), []apply.Ref{{Version: "v1", Kind: "Namespace", Name: name}})
 		if err := g.Client.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); err != nil || ns.DeletionTimestamp != nil || results[0].Err != nil {
 			t.Errorf("%s is deleted: %v, %v", name, err, results[0].Err)
 		}
+		label("null") // others use the plane, too
 	}
 	if g.requests.Delete.Load() > 0 {
 		t.Error("there were requests to delete")
@@ -81,6 +87,40 @@ func TestPruneDeletesByUID(t *testing.T) {
 	if results = g.Prune(t.Context(), []apply.Ref{g.ref("x")}); results[0].Err != nil || g.data("x")["a"] != "theirs" {
 		t.Errorf("it has %v: %v", g.data("x"), results[0].Err)
 	}
+}
+
+// Somebody may be waiting for the name: that object is not ours to wait for.
+func TestPruneDoesNotWaitForAnotherObject(t *testing.T) {
+	g := newGround(t)
+	g.create(ours(configMap("x", nil)))
+	g.Client = meddling{Client: g.Client, afterDelete: func(string) { g.create(configMap("x", map[string]string{"a": "theirs"})) }}
+	if results := g.Prune(t.Context(), []apply.Ref{g.ref("x")}); results[0].Err != nil || g.data("x")["a"] != "theirs" {
+		t.Errorf("it has %v: %v", g.data("x"), results[0].Err)
+	}
+}
+
+// A namespace has no finalizer that one could see, and goes only when it is empty.
+func TestPruneWaitsForNamespaces(t *testing.T) {
+	g := newGround(t)
+	set := g.prepare(`{apiVersion: v1, kind: Namespace, metadata: {name: NAMESPACE-gone}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: NAMESPACE-gone}}`)
+	if err := apply.Failed(g.Apply(t.Context(), set, nil)); err != nil {
+		t.Fatal(err)
+	}
+	held := configMap("held", nil)
+	held.Namespace, held.Finalizers = g.Namespace+"-gone", []string{"example.com/wait"}
+	g.create(held)
+	results := g.Prune(t.Context(), set.Refs())
+	want := map[string]string{
+		"ConfigMap " + g.Namespace + "-gone/x": "",
+		"Namespace " + g.Namespace + "-gone":   "Namespace " + g.Namespace + "-gone is being deleted",
+	}
+	if diff := cmp.Diff(want, g.told(results)); diff != "" {
+		t.Error(diff)
+	}
+	g.patch(held, `{"metadata":{"finalizers":null}}`)
+	testenv.Eventually(t, time.Minute, func() error { return apply.Failed(g.Prune(t.Context(), set.Refs())) })
 }
 
 func TestPruneGoesBackwardsAndWaits(t *testing.T) {
@@ -112,6 +152,9 @@ func TestPruneGoesBackwardsAndWaits(t *testing.T) {
 			t.Error(diff)
 		}
 	}
+	if n := g.requests.Delete.Load(); n != 2 {
+		t.Errorf("there were %d requests to delete two objects", n)
+	}
 	if g.data("x") == nil {
 		t.Error("the config map is gone too early")
 	}
@@ -124,12 +167,10 @@ func TestPruneGoesBackwardsAndWaits(t *testing.T) {
 			g.patch(u, `{"metadata":{"finalizers":null}}`)
 		}
 	}
-	// The definition has a finalizer of the API server's own.
-	for apply.Failed(results) != nil {
-		if results = g.Prune(t.Context(), set.Refs()); !apply.Pending(results) {
-			t.Fatal(apply.Failed(results))
-		}
-	}
+	testenv.Eventually(t, time.Minute, func() error { // the definition has a finalizer of the API server's own
+		results = g.Prune(t.Context(), set.Refs())
+		return apply.Failed(results)
+	})
 	if g.data("x") != nil || len(apply.Record(inventory, nil, results)) != 0 {
 		t.Error("something is left")
 	}

@@ -54,7 +54,7 @@ type ClusterStackSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=2
 	// +kubebuilder:validation:items:MaxLength=63
-	// +kubebuilder:validation:items:Pattern=`^v(0|[1-9][0-9]*)(-[0-9A-Za-z_]+[.-][0-9A-Za-z_]+)?$`
+	// +kubebuilder:validation:items:Pattern=`^v(0|[1-9][0-9]*)(-[0-9a-z]+[.-][0-9a-z]+)?$`
 	Versions []string `json:"versions,omitempty"`
 
 	// autoSubscribe keeps the newest release of the channel.
@@ -76,8 +76,9 @@ type ClusterStackSpec struct {
 	// +optional
 	Source *Source `json:"source,omitempty"`
 
-	// interval is how often the source is looked at; the default is five minutes.
+	// interval is how often the source is looked at; the default is five minutes, the least ten seconds.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="an interval is at least 10s"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
 	// allowedNamespaces are those whose clusters may use the classes of this stack. Without it, only

@@ -5,18 +5,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterStackReleaseSpec says which content is meant.
+// ClusterStackReleaseSpec has nothing to say: the name of the object is that of the release.
 type ClusterStackReleaseSpec struct {
 	// providerRef refers to an object of a provider. It is accepted and not acted on.
 	// +optional
 	ProviderRef *corev1.ObjectReference `json:"providerRef,omitempty"`
-
-	// digest is that of the release's content, sha256:…. Once it is set, no other content is taken.
-	// +optional
-	// +kubebuilder:validation:MinLength=71
-	// +kubebuilder:validation:MaxLength=71
-	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
-	Digest string `json:"digest,omitempty"`
 }
 
 // ResourceStatus says whether an object is as the release has it.
@@ -83,7 +76,7 @@ type ClusterStackReleaseStatus struct {
 	// +kubebuilder:validation:MaxLength=32
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
-	// digest is that of the content that is applied.
+	// digest is that of the content that is applied. Once it is known, no other content is taken.
 	// +optional
 	// +kubebuilder:validation:MaxLength=71
 	Digest string `json:"digest,omitempty"`

@@ -2,8 +2,7 @@ package addon
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -38,7 +37,7 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, st stack.RenderedStage
 	a := s.applier()
 	set, err := a.Prepare(ctx, values(st.Objects))
 	if err != nil {
-		return refused(s, st, err)
+		return err
 	}
 	s.addon.Status.Resources, _ = apply.Intend(s.addon.Status.Resources, set)
 	if err := r.write(ctx, s); err != nil {
@@ -47,14 +46,15 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, st stack.RenderedStage
 	results := a.Apply(ctx, set, apply.Synced(s.addon.Status.Resources))
 	s.addon.Status.Resources = apply.Record(s.addon.Status.Resources, results, nil)
 	s.results = append(s.results, results...)
+	if slices.ContainsFunc(results, bringsKinds) {
+		s.rendered = nil // charts of later stages ask which kinds there are
+	}
 	return apply.Failed(results)
 }
 
-func refused(s *scope, st stack.RenderedStage, err error) error {
-	if errors.Is(err, apply.ErrRefused) {
-		s.set(csv1.ConditionApplied, csv1.ReasonRefused, fmt.Sprintf("stage %s: %v", nameOf(st.Stage), err))
-	}
-	return err
+// bringsKinds says that the cluster may know a kind now that it did not know before.
+func bringsKinds(r apply.Result) bool {
+	return r.Err == nil && r.Ref.Kind == "CustomResourceDefinition" && r.Change != apply.Unchanged && r.Change != apply.Unknown
 }
 
 // remove deletes the objects of a stage, as far as they are ours, and waits until they are gone.

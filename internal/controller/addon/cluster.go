@@ -17,12 +17,7 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/stack/render"
-	"github.com/polder-kaas/polder/stack/version"
 )
-
-func releaseName(r *csv1.ClusterStackRelease) (version.Release, error) {
-	return version.ParseRelease(r.Name)
-}
 
 // reachable waits for the control plane and has access to it. The condition of the Cluster is followed,
 // not Cluster API's hook, which is called only once.

@@ -118,10 +118,19 @@ func (r *Reconciler) runHook(ctx context.Context, s *scope, h render.HelmHook, r
 		}
 		live = results[0].Object
 	}
-	if ok, message := apply.Health(live); !ok {
+	if ok, message := ended(live); !ok {
 		return &notYet{fmt.Sprintf("hook %s: %s", h.Object, message)}
 	}
 	return nil
+}
+
+// ended says whether a hook has done its work: a pod must have come to its end, anything else be healthy.
+func ended(live *unstructured.Unstructured) (ok bool, message string) {
+	if live.GetKind() == "Pod" && live.GroupVersionKind().Group == "" {
+		phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
+		return phase == "Succeeded", fmt.Sprintf("it is %s", cmp.Or(phase, "Pending"))
+	}
+	return apply.Health(live)
 }
 
 // read is an object as it is in the cluster; nil if it is not.

@@ -2,6 +2,7 @@ package addon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -62,11 +63,17 @@ func from(release string) string {
 	return ", which follows " + release
 }
 
+// explainLeft says what goes wrong after all stages are done.
 func (r *Reconciler) explainLeft(s *scope, err error) error {
-	s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, fmt.Sprintf("deleting what is not in the release any more: %v", err))
-	if _, ok := err.(*notYet); ok { //nolint:errorlint // it is made by prune and not wrapped
+	var wait *notYet
+	switch {
+	case reconcile.Waits(err): // it was explained where more is known of it
+		return err
+	case errors.As(err, &wait):
+		s.set(csv1.ConditionApplied, csv1.ReasonStageWaiting, "after all stages: "+err.Error())
 		return reconcile.Wait(r.Poll, "%v", err)
 	}
+	s.set(csv1.ConditionApplied, failure(err), err.Error())
 	return err
 }
 
@@ -116,8 +123,7 @@ func (r *Reconciler) kept(ctx context.Context, s *scope) error {
 		c.ailing, err = ailing(ctx, s, c.ailing)
 	}
 	if err != nil {
-		s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
-		return err
+		return r.explainLeft(s, err)
 	}
 	r.mu.Lock()
 	if r.checked == nil {
@@ -130,7 +136,7 @@ func (r *Reconciler) kept(ctx context.Context, s *scope) error {
 		s.set(csv1.ConditionHealthy, csv1.ReasonNotHealthy, sentence(c.ailing))
 		return reconcile.Wait(r.Poll, "health")
 	}
-	s.set(csv1.ConditionHealthy, "", fmt.Sprintf("%d objects are healthy", len(s.addon.Status.Resources)))
+	s.set(csv1.ConditionHealthy, "", "all objects are healthy")
 	return reconcile.Wait(wait.Jitter(time.Until(c.next), 0.1), "the next correction")
 }
 
@@ -141,8 +147,7 @@ func (r *Reconciler) correct(ctx context.Context, s *scope) (check, error) {
 	if err != nil {
 		return c, err
 	}
-	kept := wanted(ofHook(all, s.hook()), s.hook())
-	if len(s.results) < len(kept) { // else all of it was applied just now
+	if len(s.results) < objects(ofHook(all, s.hook())) { // else all of it was applied just now
 		s.results = nil
 		for _, st := range ofHook(all, s.hook()) {
 			if st.Stage.Action == stack.ActionApply {
@@ -151,9 +156,9 @@ func (r *Reconciler) correct(ctx context.Context, s *scope) (check, error) {
 				}
 			}
 		}
-		if err := r.pruneStale(ctx, s); err != nil {
-			return c, err
-		}
+	}
+	if err := r.pruneStale(ctx, s); err != nil {
+		return c, err
 	}
 	for _, res := range s.results {
 		if ok, what := apply.Health(res.Object); !ok {
@@ -161,6 +166,16 @@ func (r *Reconciler) correct(ctx context.Context, s *scope) (check, error) {
 		}
 	}
 	return c, nil
+}
+
+// objects is how many are applied by stages.
+func objects(stages []stack.RenderedStage) (n int) {
+	for _, st := range stages {
+		if st.Stage.Action == stack.ActionApply {
+			n += len(st.Objects)
+		}
+	}
+	return n
 }
 
 // ailing looks again at what was not healthy.

@@ -2,7 +2,6 @@ package addon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -16,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/controller/content"
 	"github.com/polder-kaas/polder/internal/controller/usage"
 	"github.com/polder-kaas/polder/internal/reconcile"
-	"github.com/polder-kaas/polder/internal/releases"
 )
 
 // soon is when to look again at what other controllers are about to do.
@@ -67,7 +66,7 @@ func (r *Reconciler) ensured(ctx context.Context, s *scope) error {
 	case apierrors.IsNotFound(err):
 		o.Namespace, o.Name = s.cluster.Namespace, csv1.AddonPrefix+s.cluster.Name
 		o.OwnerReferences = []metav1.OwnerReference{ownerOf(s.cluster)}
-		o.Spec.ClusterRef = &corev1.ObjectReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Namespace: s.cluster.Namespace, Name: s.cluster.Name}
+		o.Spec.ClusterRef = refTo(s.cluster)
 		if err := r.Client.Create(ctx, o); err != nil {
 			return err
 		}
@@ -82,11 +81,18 @@ func (r *Reconciler) ensured(ctx context.Context, s *scope) error {
 	if !owned(o, s.cluster) {
 		o.OwnerReferences = append(o.OwnerReferences, ownerOf(s.cluster))
 	}
+	if ref := o.Spec.ClusterRef; ref == nil || ref.Kind != "Cluster" || ref.Name != s.cluster.Name {
+		o.Spec.ClusterRef = refTo(s.cluster)
+	}
 	if s.release == nil {
 		s.set(csv1.ConditionClusterReady, csv1.ReasonNotFromRelease, "the cluster's class is of no release here; what was applied is left as it is")
 		return errDone()
 	}
 	return nil
+}
+
+func refTo(c *clusterv1.Cluster) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Namespace: c.Namespace, Name: c.Name}
 }
 
 func owned(o *csv1.ClusterAddon, c *clusterv1.Cluster) bool {
@@ -123,20 +129,16 @@ func (r *Reconciler) served(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// loadedContent has the content of the release. To fetch it is its own controller's work.
+// loadedContent has the content of the release. To fetch it is its own controller's work, unless what is
+// on disk is damaged.
 func (r *Reconciler) loadedContent(ctx context.Context, s *scope) error {
-	name, err := releaseName(s.release)
-	if err != nil {
-		return reconcile.Terminal(err)
-	}
 	if s.release.Status.Digest == "" {
-		err = releases.ErrMissing
-	} else {
-		s.loaded, err = r.Releases.Get(ctx, name, s.release.Status.Digest)
-	}
-	if errors.Is(err, releases.ErrMissing) {
 		s.set(csv1.ConditionClusterReady, csv1.ReasonReleaseNotReady, fmt.Sprintf("release %s/%s is not ready", s.release.Namespace, s.release.Name))
 		return reconcile.Wait(soon, "release %s", s.release.Name)
+	}
+	var err error
+	if s.loaded, _, err = content.Get(ctx, r.Client, r.Releases, s.release); err != nil {
+		s.set(csv1.ConditionClusterReady, csv1.ReasonReleaseNotReady, fmt.Sprintf("release %s/%s: %v", s.release.Namespace, s.release.Name, err))
 	}
 	return err
 }

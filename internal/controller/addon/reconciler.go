@@ -98,12 +98,15 @@ func (r *Reconciler) summarize(s *scope) {
 	old := meta.FindStatusCondition(s.before.Status.Conditions, csv1.ConditionReady)
 	meta.SetStatusCondition(&o.Status.Conditions, c)
 	o.Status.Ready = ptr.To(c.Status == metav1.ConditionTrue)
-	if old != nil && old.Status == c.Status && old.Reason == c.Reason {
+	if old != nil && old.Status == c.Status && old.Reason == c.Reason && (c.Reason != csv1.ReasonStageWaiting || old.Message == c.Message) {
 		return
 	}
 	switch {
 	case c.Status == metav1.ConditionTrue:
 		r.Events.Eventf(o, s.cluster, "Normal", csv1.ReasonReady, "Reconcile", "the add-ons of %s are there and healthy", o.Status.Release)
+	case c.Reason == csv1.ReasonStageWaiting:
+		r.Events.Eventf(o, s.cluster, "Normal", c.Reason, "Reconcile", "%s", c.Message)
+		r.Events.Eventf(s.cluster, o, "Normal", c.Reason, "Reconcile", "add-ons: %s", c.Message)
 	case alarming[c.Reason]:
 		r.Events.Eventf(o, s.cluster, "Warning", c.Reason, "Reconcile", "%s", c.Message)
 		r.Events.Eventf(s.cluster, o, "Warning", c.Reason, "Reconcile", "add-ons: %s", c.Message)

@@ -2,6 +2,7 @@ package addon
 
 import (
 	"context"
+	"maps"
 	"strings"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -50,6 +51,12 @@ func addonTouched() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
+			if o, ok := e.ObjectNew.(*csv1.ClusterAddon); ok && len(o.Status.Conditions) == 0 {
+				return true // it has lost its status
+			}
+			if !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) {
+				return true
+			}
 			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || len(e.ObjectNew.GetOwnerReferences()) != len(e.ObjectOld.GetOwnerReferences())
 		},
 	}

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apply"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/stack"
 )
@@ -68,17 +67,22 @@ func (r *Reconciler) explain(s *scope, ss *csv1.StageStatus, err error) error {
 	case errors.As(err, &wait):
 		ss.Message = reconcile.Short(err.Error())
 		return r.waiting(s, ss)
+	case reconcile.Waits(err): // it was explained where more is known of it
+		return err
 	default:
 		ss.Message = reconcile.Short(err.Error())
-		if c := meta.FindStatusCondition(s.addon.Status.Conditions, csv1.ConditionApplied); c == nil || !specific[c.Reason] {
-			s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, fmt.Sprintf("stage %s: %v", ss.Name, err))
-		}
+		s.set(csv1.ConditionApplied, failure(err), fmt.Sprintf("stage %s: %v", ss.Name, err))
 		return err
 	}
 }
 
-// specific are reasons that were set where more is known of them.
-var specific = map[string]bool{csv1.ReasonRefused: true, csv1.ReasonInvalid: true}
+// failure is the reason for an error of applying.
+func failure(err error) string {
+	if errors.Is(err, apply.ErrRefused) {
+		return csv1.ReasonRefused
+	}
+	return csv1.ReasonApplyFailed
+}
 
 func (r *Reconciler) waiting(s *scope, ss *csv1.StageStatus) error {
 	reason, text, poll := csv1.ReasonStageWaiting, "", r.Poll

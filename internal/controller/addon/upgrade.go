@@ -3,6 +3,7 @@ package addon
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -46,7 +47,8 @@ func holds(ctx context.Context, c client.Reader, request *runtimehooksv1.BeforeC
 		return "", err
 	}
 	target := targetOf(rel)
-	if o.Status.Release == target && o.Status.Target == target && o.Status.TargetDigest == rel.Status.Digest {
+	done := !slices.ContainsFunc(o.Status.Stages, func(s csv1.StageStatus) bool { return s.Phase != csv1.StageDone })
+	if o.Status.Release == target && o.Status.Target == target && o.Status.TargetDigest == rel.Status.Digest && done {
 		return "", nil
 	}
 	if o.Status.Target != target {

@@ -116,14 +116,29 @@ func (r *Reconciler) make(ctx context.Context, s *scope, name string) error {
 	rel := &csv1.ClusterStackRelease{}
 	rel.Namespace, rel.Name = s.object.Namespace, name
 	rel.OwnerReferences = []metav1.OwnerReference{owner(s.object)}
-	if e, ok := s.look.entry(name); ok {
-		rel.Spec.Digest = e.Digest
+	err := r.Client.Create(ctx, rel)
+	if apierrors.IsAlreadyExists(err) {
+		return r.foreign(ctx, s, name)
 	}
-	if err := r.Client.Create(ctx, rel); err != nil {
-		return client.IgnoreAlreadyExists(err)
+	if err != nil {
+		return err
 	}
 	s.have = append(s.have, *rel)
 	r.Events.Eventf(s.object, rel, "Normal", "ReleaseAdded", "Reconcile", "release %s is wanted now", name)
+	return nil
+}
+
+// foreign looks at a release that is there and not ours. The cache may just not know that it is.
+func (r *Reconciler) foreign(ctx context.Context, s *scope, name string) error {
+	rel := &csv1.ClusterStackRelease{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.object.Namespace, Name: name}, rel); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if of := metav1.GetControllerOf(rel); of != nil && of.UID != s.object.UID {
+		err := fmt.Errorf("release %s belongs to %s %s already; delete one of the two, or have them in two namespaces", name, of.Kind, of.Name)
+		s.set(csv1.ConditionReleasesSynced, csv1.ReasonInUse, err.Error())
+		return reconcile.Terminal(err)
+	}
 	return nil
 }
 

@@ -15,14 +15,16 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/controller/usage"
 	"github.com/polder-kaas/polder/internal/releases"
+	"github.com/polder-kaas/polder/stack/fetch"
 	"github.com/polder-kaas/polder/stack/registry"
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// Times between looks at a source that does not answer.
+// Times between looks at a source that does not answer, and of one look, however slowly it answers.
 const (
 	firstRetry = 5 * time.Second
 	lastRetry  = 5 * time.Minute
+	lookTime   = time.Minute
 )
 
 // look is what was seen at a source. It is only remembered in memory: after a restart the source is
@@ -52,6 +54,9 @@ func (r *Reconciler) looked(ctx context.Context, s *scope) error {
 		last = look{uid: s.object.UID}
 	}
 	request := s.object.Annotations[csv1.RequestedAtAnnotation]
+	if last.request != request {
+		last.failed = 0 // somebody is at it, and need not wait for long
+	}
 	if last.generation != s.object.Generation || last.request != request || !time.Now().Before(last.next) {
 		last = r.lookAt(ctx, s.object, last)
 		last.generation, last.request = s.object.Generation, request
@@ -91,6 +96,8 @@ func (r *Reconciler) lookAt(ctx context.Context, o *csv1.ClusterStack, last look
 	if err == nil {
 		last.where = source.String()
 		line := usage.LineOf(o)
+		ctx, cancel := context.WithTimeout(ctx, lookTime)
+		defer cancel()
 		list, err = source.List(ctx, func(v version.Release) bool { return line.Same(v.Line) && usage.InChannel(o.Spec.Channel, v.Version) })
 	}
 	if err != nil {
@@ -113,7 +120,7 @@ func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, releases.ErrNoSource):
 		return csv1.ReasonSourceMissing
-	case errors.Is(err, releases.ErrInvalidSource):
+	case errors.Is(err, releases.ErrInvalidSource), errors.Is(err, registry.ErrCredentials), errors.Is(err, registry.ErrNotFound), errors.Is(err, fetch.ErrRefused):
 		return csv1.ReasonSourceInvalid
 	default:
 		return csv1.ReasonSourceUnreachable

@@ -107,11 +107,15 @@ func belongs(s *csv1.ClusterStack, r *csv1.ClusterStackRelease) bool {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("clusterstack").
-		For(&csv1.ClusterStack{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		For(&csv1.ClusterStack{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, lost()))).
 		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.ofRelease)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster)).
 		WithOptions(o).
 		Complete(r)
+}
+
+func lost() predicate.Predicate {
+	return reconcile.Lost(func(o *csv1.ClusterStack) []metav1.Condition { return o.Status.Conditions })
 }
 
 // ofRelease are the stacks a release belongs to, or would if its owner had not been taken away.

@@ -13,6 +13,7 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apply"
 	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/stack/finding"
 	"github.com/polder-kaas/polder/stack/render"
 )
 
@@ -24,8 +25,7 @@ func (r *Reconciler) applied(ctx context.Context, s *scope) error {
 	}
 	objects, err := r.Renderer.RenderClass(ctx, s.loaded, s.object.Namespace)
 	if err != nil {
-		s.set(csv1.ConditionApplied, csv1.ReasonInvalid, err.Error())
-		return err
+		return r.unsound(s, err)
 	}
 	a := r.applier(s.object)
 	set, err := a.Prepare(ctx, values(objects))
@@ -60,6 +60,18 @@ func (r *Reconciler) applied(ctx context.Context, s *scope) error {
 
 func (s *scope) applied(n int) {
 	s.set(csv1.ConditionApplied, "", fmt.Sprintf("%d objects are as the release has them", n))
+}
+
+// unsound says why nothing could be rendered. What is wrong with the release itself stays so: to render it
+// again and again would only take the time of others.
+func (r *Reconciler) unsound(s *scope, err error) error {
+	var found finding.List
+	if !errors.As(err, &found) {
+		s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
+		return err
+	}
+	s.set(csv1.ConditionApplied, csv1.ReasonInvalid, err.Error())
+	return reconcile.Wait(r.Interval, "%v", err)
 }
 
 func (r *Reconciler) refused(s *scope, err error) error {

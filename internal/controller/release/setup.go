@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -19,15 +20,16 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apply"
 	"github.com/polder-kaas/polder/internal/controller/usage"
+	polderreconcile "github.com/polder-kaas/polder/internal/reconcile"
 )
 
 // SetupWithManager registers the reconciler. The manager's cache must have usage.Index.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterstackrelease").
-		For(&csv1.ClusterStackRelease{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, finalizersChanged()))).
+		For(&csv1.ClusterStackRelease{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, finalizersChanged(), lost()))).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
-		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.ofStack), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.ofStack), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, asked()))).
 		WithOptions(o).
 		Build(r)
 	if err != nil {
@@ -37,9 +39,20 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	return nil
 }
 
+func lost() predicate.Predicate {
+	return polderreconcile.Lost(func(o *csv1.ClusterStackRelease) []metav1.Condition { return o.Status.Conditions })
+}
+
 // finalizersChanged hears of a finalizer that somebody took away.
 func finalizersChanged() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return len(o.GetFinalizers()) == 0 })
+}
+
+// asked hears of somebody who wants a stack's source to be looked at now: a release may be waiting for it.
+func asked() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetAnnotations()[csv1.RequestedAtAnnotation] != e.ObjectNew.GetAnnotations()[csv1.RequestedAtAnnotation]
+	}}
 }
 
 // ofCluster is the release of a cluster: it may be waiting for the cluster to let it go.

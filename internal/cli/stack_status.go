@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/polder-kaas/polder/internal/cmdline"
+	"github.com/polder-kaas/polder/internal/exit"
+)
+
+func stackStatus(g *globals) *cobra.Command {
+	var out format
+	var s selection
+	c := &cobra.Command{
+		Use:   "status [NAME]",
+		Short: "Say how the stacks in the plane are, who uses them, and what to do next",
+		Long: fmt.Sprintf(`status shows the ClusterStacks of the plane, their releases, the clusters that use these, in whatever
+namespace, and the stages of add-ons of those clusters that are not ready. Below that, it says for each
+problem what to do and who must do it. NAME is a ClusterStack, or NAMESPACE/NAME.
+It exits with 0 if all it shows is ready and with %d if something is not, or if there is no ClusterStack.`, exit.NotReady),
+		Args:              cmdline.Args(0, 1, "at most the name of a ClusterStack"),
+		ValidArgsFunction: g.completeStacks(&s),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := s.take(args); err != nil {
+				return err
+			}
+			p, err := g.reader()
+			if err != nil {
+				return err
+			}
+			s.settle(p.namespace)
+			w, err := p.readStacks(c.Context())
+			if err != nil {
+				return err
+			}
+			r := w.report(s, g.kubectl())
+			switch {
+			case s.Name != "" && len(r.Stacks) == 0:
+				return w.unknown(s)
+			case out.structured():
+				err = out.print(c.OutOrStdout(), r)
+			case r.empty():
+				_, err = io.WriteString(c.ErrOrStderr(), w.firstSteps(s, g))
+			default:
+				lines := append(tree(r, time.Now()), nextLines(r.Next)...)
+				_, err = fmt.Fprintln(c.OutOrStdout(), strings.Join(lines, "\n"))
+			}
+			if err == nil && !r.Ready {
+				return exit.With(exit.NotReady, errSilent)
+			}
+			return err
+		},
+	}
+	out.addTo(c)
+	c.Flags().StringVarP(&s.Namespace, "namespace", "n", "", "`namespace` of the ClusterStacks (default: that of the kubeconfig)")
+	c.Flags().BoolVarP(&s.All, "all-namespaces", "A", false, "the ClusterStacks of all namespaces")
+	return c
+}
+
+// kubectl is how people call it for the same data directory.
+func (g *globals) kubectl() string {
+	if g.hint("kubectl") == "polder kubectl" {
+		return "polder kubectl"
+	}
+	return "polder --data-dir " + g.dataDir + " kubectl" // what follows kubectl is kubectl's own
+}
+
+// unknown is one sentence that helps to find the stack that was meant.
+func (w stackWorld) unknown(s selection) error {
+	var names []string
+	for _, c := range w.sortedStacks() {
+		if s.has(c.Namespace) {
+			names = append(names, c.Namespace+"/"+c.Name)
+		}
+	}
+	switch n := len(names); {
+	case n == 0:
+		return exit.Errorf(exit.Usage, "there is no ClusterStack %q in %s, and no other", s.Name, s.where())
+	case n > maxSimilar:
+		return exit.Errorf(exit.Usage, "there is no ClusterStack %q in %s; leave out the name to see all %d", s.Name, s.where(), n)
+	}
+	return exit.Errorf(exit.Usage, "there is no ClusterStack %q in %s; choose from: %s", s.Name, s.where(), strings.Join(names, ", "))
+}
+
+// firstSteps says how to make a stack where there is none.
+func (w stackWorld) firstSteps(s selection, g *globals) string {
+	namespace, elsewhere := s.Namespace, ""
+	if s.All {
+		namespace = "default"
+	}
+	if n := len(w.stacks); n > 0 {
+		elsewhere = fmt.Sprintf(" (%d elsewhere; see: %s)", n, g.hint("stack status -A"))
+	}
+	return fmt.Sprintf(`There is no ClusterStack in %s%s. One keeps the newest release of a stack ready for clusters; make it with:
+
+%s apply -f - <<EOF
+apiVersion: clusterstack.x-k8s.io/v1alpha1
+kind: ClusterStack
+metadata: {name: scs, namespace: %s}
+spec:
+  provider: local
+  name: scs
+  kubernetesVersion: "1.36"
+  # source: {oci: "oci://registry.example.org/stacks"}   # without it, that of polderd's --stack-source
+EOF
+`, s.where(), elsewhere, g.kubectl(), namespace)
+}

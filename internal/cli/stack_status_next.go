@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+)
+
+// Who must act.
+const (
+	operator = "platform operator"
+	author   = "stack author"
+	customer = "customer"
+)
+
+// advice is what to do about a reason. Words in braces are filled in for the object.
+type advice struct {
+	failed bool // it does not get better by itself
+	who    string
+	do     string
+}
+
+// advices are for the reasons about which somebody can do something. The others pass by themselves, or
+// have their cause in another object, which says so.
+var advices = map[string]advice{
+	csv1.ReasonSourceMissing:     {true, operator, "name a source in spec.source, or start polderd with --stack-source"},
+	csv1.ReasonSourceInvalid:     {true, operator, "correct spec.source, or the Secret that it names"},
+	csv1.ReasonSourceUnreachable: {true, operator, "check address and credentials in spec.source or, without it, of polderd's --stack-source; it is tried again by itself"},
+	csv1.ReasonNoRelease:         {true, author, "publish a release of {line} with polder stack publish; polder stack list shows what the source has"},
+
+	csv1.ReasonNameInvalid:   {true, operator, "releases have names such as local-scs-1-36-v3; remove this one with: {kubectl} delete {object}"},
+	csv1.ReasonNotFound:      {true, author, "publish it again, or take its version out of spec.versions of {stack}"},
+	csv1.ReasonDigestChanged: {true, author, "somebody has published other content under this name; publish that as a new version"},
+	csv1.ReasonInvalid:       {true, author, "correct the stack, which polder stack lint checks, and publish a new version"},
+	csv1.ReasonRefused:       {true, author + " or " + operator, "remove the object from the stack and publish a new version, or allow its kind with polderd's --stack-kinds"},
+	csv1.ReasonApplyFailed:   {true, operator, "see the errors of its objects with: {kubectl} get {object} -o yaml; it is tried again by itself"},
+	csv1.ReasonClassNotReady: {false, operator, "see what Cluster API says of its class with: {kubectl} describe clusterclass -n {namespace} {class}"},
+	csv1.ReasonInUse:         {false, customer, "delete the clusters that use it, or move them to another release: {clusters}"},
+
+	csv1.ReasonNotAllowed:       {true, operator, "add spec.allowedNamespaces to {stack}, so that it selects namespace {namespace}"},
+	csv1.ReasonNotFromRelease:   {true, customer, "change spec.topology.classRef to the class of a release with: {kubectl} edit cluster -n {namespace} {name}"},
+	csv1.ReasonNotInitialized:   {false, customer, "see how far its control plane is with: {kubectl} describe cluster -n {namespace} {name}"},
+	csv1.ReasonUnreachable:      {false, operator, "see how its machines are with: {kubectl} get machines -n {namespace} -l cluster.x-k8s.io/cluster-name={name}; it is tried again by itself"},
+	csv1.ReasonStageTimedOut:    {false, customer, "see in the cluster why stage {stage} still waits with: " + inside},
+	csv1.ReasonConditionInvalid: {true, author + ", then " + customer, "correct the condition of stage {stage}, publish a new version, and change the cluster's class to it"},
+	csv1.ReasonNotHealthy:       {false, customer, "see in the cluster what is wrong with: " + inside},
+}
+
+// forClusters is other advice for the same reasons, where it is about add-ons.
+var forClusters = map[string]advice{
+	csv1.ReasonInvalid: {true, author + ", then " + customer, "correct the stack, publish a new version, and change the cluster's class to it"},
+	csv1.ReasonRefused: {true, author + ", then " + customer, "remove the object from the stack, publish a new version, and change the cluster's class to it"},
+}
+
+// inside are commands that look into a cluster.
+const inside = "{kubectl} get secret -n {namespace} {name}-kubeconfig -o 'jsonpath={.data.value}' | base64 -d >{name}.kubeconfig; kubectl --kubeconfig {name}.kubeconfig get pods,events -A"
+
+// nextStep is what somebody should do about an object.
+type nextStep struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Reason    string `json:"reason"`
+	Who       string `json:"who"`
+	Action    string `json:"action"`
+}
+
+// subject is an object that advice is for, with what fills the words in braces.
+type subject struct {
+	kind, namespace, name string
+	object                string             // that has the conditions, as kubectl wants it
+	class, stage          string             // its class, and the stage it is at
+	stack                 *csv1.ClusterStack // may be nil
+	clusters              []userReport
+}
+
+// step is what to do about an object. What is wrong with a source is to be done to the stack.
+func (s subject) step(reason, kubectl string) nextStep {
+	of, line := "the ClusterStack of its release, which there is not yet", ""
+	if s.stack != nil {
+		of, line = "ClusterStack "+s.stack.Namespace+"/"+s.stack.Name, lineOf(s.stack)
+	}
+	fill := strings.NewReplacer("{kubectl}", kubectl, "{namespace}", s.namespace, "{name}", s.name, "{object}", s.object, "{class}", s.class,
+		"{stage}", s.stage, "{stack}", of, "{line}", line, "{clusters}", cmp.Or(someNames(s.clusters), "its conditions name them"))
+	a, ok := forClusters[reason]
+	if !ok || s.kind != "Cluster" {
+		a = advices[reason]
+	}
+	n := nextStep{Kind: s.kind, Namespace: s.namespace, Name: s.name, Reason: reason, Who: a.who, Action: fill.Replace(a.do)}
+	switch reason {
+	case csv1.ReasonSourceMissing, csv1.ReasonSourceInvalid, csv1.ReasonSourceUnreachable:
+		if s.stack != nil {
+			n.Kind, n.Namespace, n.Name = "ClusterStack", s.stack.Namespace, s.stack.Name
+		}
+	}
+	return n
+}
+
+func lineOf(s *csv1.ClusterStack) string {
+	return fmt.Sprintf("%s %s for Kubernetes %s in channel %s", s.Spec.Provider, s.Spec.Name, s.Spec.KubernetesVersion, cmp.Or(s.Spec.Channel, csv1.ChannelStable))
+}
+
+// someNames lists clusters for a sentence.
+func someNames(clusters []userReport) string {
+	var names []string
+	for _, c := range clusters {
+		names = append(names, c.Namespace+"/"+c.Name)
+	}
+	if more := len(names) - maxSimilar; more > 0 {
+		names = append(names[:maxSimilar], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// nextLines are what the command says below its table.
+func nextLines(all []nextStep) []string {
+	if len(all) == 0 {
+		return nil
+	}
+	lines := []string{"", "Next:"}
+	for _, n := range all {
+		lines = append(lines, printable(fmt.Sprintf("- %s %s/%s: %s (%s)", n.Kind, n.Namespace, n.Name, n.Action, n.Who)))
+	}
+	return lines
+}

@@ -1,0 +1,208 @@
+package operator
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	stackregistry "github.com/polder-kaas/polder/stack/registry"
+	"github.com/polder-kaas/polder/test/stackenv"
+	"github.com/polder-kaas/polder/test/testenv"
+)
+
+func TestSourceWithCredentials(t *testing.T) {
+	t.Parallel()
+	w := newWalk(t)
+	behind.set(w.ns, withLogin("somebody", "right-password", newRegistry()))
+	w.repository = at(door, w.ns)
+	publishAt(t, w.repository, stackregistry.Options{Username: "somebody", Password: "right-password"}, stackenv.Shipped(t, "local/scs", "1.35", "v1"))
+	source := &csv1.Source{OCI: w.repository, SecretRef: &csv1.SecretReference{Name: "login"}}
+	failed := func(reason string, words ...string) {
+		t.Helper()
+		w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, reason, words...)
+		w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionReady, metav1.ConditionFalse, reason, words...)
+	}
+
+	w.stack(t, "stack", "1.35", nil)
+	failed(csv1.ReasonSourceInvalid, "401")
+	w.sourceOf(t, "stack", source)
+	failed(csv1.ReasonSourceInvalid, `there is no Secret "login" in namespace `+w.ns, "create it")
+	w.secret(t, "login", map[string]string{"username": "somebody"})
+	failed(csv1.ReasonSourceInvalid, `Secret "login" has a username and no password`)
+	w.secret(t, "login", map[string]string{"username": "somebody", "password": "wrong-password"})
+	w.ask(t, "stack")
+	failed(csv1.ReasonSourceInvalid, "401")
+	w.eventOf(t, "ClusterStack", "stack", "Warning", csv1.ReasonSourceInvalid, "401")
+	// Nobody asks: it is tried again by itself.
+	w.secret(t, "login", map[string]string{"username": "somebody", "password": "right-password"})
+	w.becomesReady(t, "stack", "v1")
+
+	w.tellsNobody(t, "wrong-password", "right-password")
+}
+
+// tellsNobody looks for secrets where everybody can read.
+func (w *walk) tellsNobody(t *testing.T, secrets ...string) {
+	t.Helper()
+	text := shared.Get(t).Log()
+	for _, l := range []client.ObjectList{&csv1.ClusterStackList{}, &csv1.ClusterStackReleaseList{}} {
+		if err := w.mgmt.List(t.Context(), l, client.InNamespace(w.ns)); err != nil {
+			t.Fatal(err)
+		}
+		b, err := yaml.Marshal(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(b)
+	}
+	for _, s := range secrets {
+		if strings.Contains(text, s) {
+			t.Errorf("%s is not kept secret", s)
+		}
+	}
+}
+
+func TestSourceWithItsOwnAuthority(t *testing.T) {
+	t.Parallel()
+	w := newWalk(t)
+	behind.set(w.ns, newRegistry())
+	publishAt(t, at(door, w.ns), stackregistry.Options{}, stackenv.Shipped(t, "local/scs", "1.35", "v1"))
+	w.repository = at(safe, w.ns)
+	w.stack(t, "stack", "1.35", func(s *csv1.ClusterStack) { s.Spec.Source.SecretRef = &csv1.SecretReference{Name: "ca"} })
+	w.secret(t, "ca", map[string]string{"ca.crt": "none"})
+	w.ask(t, "stack")
+	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceInvalid, "ca.crt that is no certificate")
+	w.secret(t, "ca", map[string]string{"ca.crt": stranger(t)})
+	w.ask(t, "stack")
+	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceUnreachable, hostOf(safe), "certificate")
+	w.secret(t, "ca", map[string]string{"ca.crt": inPEM(safe.Certificate().Raw)})
+	w.becomesReady(t, "stack", "v1")
+}
+
+// stranger is an authority that vouches for nobody here.
+func stranger(t *testing.T) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "stranger"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inPEM(der)
+}
+
+func inPEM(der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+func TestSourceIsMissing(t *testing.T) {
+	t.Parallel()
+	w := newWalk(t)
+	stackenv.Publish(t, directory, stackenv.Shipped(t, "local/scs", "1.35", "v1"))
+	w.stack(t, "stack", "1.35", func(s *csv1.ClusterStack) { s.Spec.Source = nil })
+	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceMissing, "spec.source is missing", "name a repository (oci) or a directory")
+	w.sourceOf(t, "stack", &csv1.Source{Directory: "unknown"})
+	c := w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceInvalid, `there is no directory "unknown" on this plane; there are releases`)
+	if strings.Contains(c.Message, directory) {
+		t.Errorf("it tells where the directory is: %s", c.Message)
+	}
+	w.sourceOf(t, "stack", &csv1.Source{Directory: "releases"})
+	w.becomesReady(t, "stack", "v1")
+	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionTrue, csv1.ReasonAvailable, "directory releases has 1 releases")
+}
+
+// What is there is served while the source is away, and what is damaged is restored from disk.
+func TestSourceGoesAway(t *testing.T) {
+	t.Parallel()
+	w := newWalk(t)
+	there := newRegistry()
+	behind.set(w.ns, there)
+	w.repository = at(door, w.ns)
+	w.publish(t, "1.35", "v1", nil)
+	w.stack(t, "stack", "1.35", nil)
+	w.becomesReady(t, "stack", "v1")
+
+	behind.set(w.ns, http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { // as if its host had died
+		if conn, _, err := http.NewResponseController(rw).Hijack(); err == nil {
+			_ = conn.Close()
+		}
+	}))
+	w.ask(t, "stack")
+	s := &csv1.ClusterStack{}
+	w.says(t, s, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceUnreachable, hostOf(door)+" ended the connection too early")
+	w.says(t, s, "stack", csv1.ConditionReady, metav1.ConditionTrue, csv1.ReasonSourceUnreachable, "what is there is served, but", "ended the connection")
+	w.becomesReady(t, "stack", "v1")
+	w.eventOf(t, "ClusterStack", "stack", "Warning", csv1.ReasonSourceUnreachable, "what is there is served")
+	w.classIsRestored(t, "local-scs-1-35-v1")
+	c := paused(w.ns, "cluster", "local-scs-1-35-v1", kubernetesOf(t, "1.35"))
+	if err := w.mgmt.Create(t.Context(), c, client.DryRunAll); err != nil {
+		t.Errorf("no cluster can be made while the source is away: %v", err)
+	}
+
+	behind.set(w.ns, there)
+	w.publish(t, "1.35", "v2", nil)
+	w.ask(t, "stack")
+	w.becomesReady(t, "stack", "v2")
+	w.says(t, s, "stack", csv1.ConditionReady, metav1.ConditionTrue, csv1.ReasonReady)
+}
+
+// classIsRestored deletes the class of a release, which must come back.
+func (w *walk) classIsRestored(t *testing.T, name string) {
+	t.Helper()
+	class := &clusterv1.ClusterClass{}
+	if err := w.get(t, name, class); err != nil {
+		t.Fatal(err)
+	}
+	was := class.UID
+	if err := w.mgmt.Delete(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, soon, func() error {
+		if err := w.get(t, name, class); err != nil {
+			return err
+		}
+		if class.UID == was {
+			return fmt.Errorf("the class is still the one that was deleted")
+		}
+		return nil
+	})
+	w.says(t, &csv1.ClusterStackRelease{}, strings.ReplaceAll(name, ".", "-"), csv1.ConditionReady, metav1.ConditionTrue, csv1.ReasonReady)
+}
+
+// A release that is wanted and not there yet is taken as soon as somebody asks after it was published.
+func TestReleaseIsPublishedLater(t *testing.T) {
+	t.Parallel()
+	w := newWalk(t)
+	w.publish(t, "1.35", "v1", nil)
+	w.stack(t, "stack", "1.35", func(s *csv1.ClusterStack) { s.Spec.Versions = []string{"v2"} })
+	rel := &csv1.ClusterStackRelease{}
+	w.says(t, rel, "local-scs-1-35-v2", csv1.ConditionDownloaded, metav1.ConditionFalse, csv1.ReasonNotFound, "local-scs-1-35-v2")
+	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonReleasesNotReady, "local-scs-1-35-v2: ")
+	if rel.Status.Ready == nil || *rel.Status.Ready {
+		t.Errorf("a release that is not there is ready: %v", rel.Status)
+	}
+	w.says(t, &csv1.ClusterStackRelease{}, "local-scs-1-35-v1", csv1.ConditionReady, metav1.ConditionTrue, csv1.ReasonReady)
+	w.publish(t, "1.35", "v2", nil)
+	w.ask(t, "stack")
+	w.becomesReady(t, "stack", "v2") // v1 is not needed any more
+}
