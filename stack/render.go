@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/polder-kaas/polder/stack/class"
 	"github.com/polder-kaas/polder/stack/finding"
@@ -34,6 +35,7 @@ type RenderedStage struct {
 	Stage   Stage
 	Objects []render.Object
 	Hooks   []render.HelmHook // objects that Helm applies at certain moments only
+	Expires *time.Time        // when the first certificate that was made for it ends; nil if none was
 }
 
 // AddonInput is what the add-ons of one cluster depend on.
@@ -108,7 +110,8 @@ func (r *Release) RenderAddons(ctx context.Context, rd *render.Renderer, in Addo
 	read, more := r.readOutputs(out)
 	found = append(found, more...)
 	for i, s := range stages {
-		stages[i].Objects, stages[i].Hooks = read[index[s.Stage.Name]].Objects, read[index[s.Stage.Name]].Hooks
+		r := read[index[s.Stage.Name]]
+		stages[i].Objects, stages[i].Hooks, stages[i].Expires = r.Objects, r.Hooks, r.Expires
 	}
 	return stages, found, nil
 }
@@ -127,7 +130,7 @@ func (r *Release) readOutputs(out []render.Output) ([]RenderedStage, finding.Lis
 			if o.Missing {
 				bad = append(bad, r.missingFinding(dir))
 			}
-			read[i], found[i] = RenderedStage{Objects: set.Objects, Hooks: set.Hooks}, bad
+			read[i], found[i] = RenderedStage{Objects: set.Objects, Hooks: set.Hooks, Expires: o.Expires}, bad
 		})
 	}
 	wg.Wait()

@@ -35,7 +35,7 @@ func Meanings() []Meaning {
 		{OK, "done; for polderd: stopped in order after SIGTERM or SIGINT"},
 		{Failure, "something failed that has no code of its own; the message says what"},
 		{Usage, "unknown command, flag or value; nothing was changed"},
-		{NotReady, "polder status: the plane does not run, or runs and is not ready"},
+		{NotReady, "polder status: the plane does not run, or runs and is not ready; polder stack status: something it shows is not ready"},
 		{Timeout, "what was waited for did not happen in time; it may still happen"},
 		{DataDir, "the data directory cannot be used: not writable, not ours, or open to others"},
 		{InUse, "another polderd already uses the data directory"},

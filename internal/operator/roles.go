@@ -39,7 +39,7 @@ func Roles() []client.Object {
 				rule("infrastructure.cluster.x-k8s.io", write, "localclustertemplates", "localmachinetemplates"),
 				rule("infrastructure.cluster.x-k8s.io", []string{"get"}, "localclusters"),
 				rule("", read, "namespaces"),
-				rule("", []string{"get", "create"}, "secrets"),
+				rule("", []string{"get", "create", "update"}, "secrets"),
 				rule("events.k8s.io", []string{"create", "patch", "update"}, "events"),
 			},
 		},

@@ -117,7 +117,7 @@ func TestReleaseWaitsForItsKinds(t *testing.T) {
 	w.publish(t, "1.35", "v1", withClass(fmt.Sprintf("apiVersion: infrastructure.cluster.x-k8s.io/v1\nkind: %s\nmetadata: {name: more}\nspec: {size: 1}\n", kind)))
 	w.stack(t, "stack", "1.35", nil)
 	rel := &csv1.ClusterStackRelease{}
-	w.says(t, rel, "local-scs-1-35-v1", csv1.ConditionApplied, metav1.ConditionFalse, csv1.ReasonApplyFailed, kind, w.ns+"/more", "install it before")
+	w.says(t, rel, "local-scs-1-35-v1", csv1.ConditionApplied, metav1.ConditionFalse, csv1.ReasonApplyFailed, kind+" more cannot be applied", "install it before")
 	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonReleasesNotReady, kind)
 	if ptr.Deref(rel.Status.Ready, false) || len(rel.Status.Resources) > 0 {
 		t.Errorf("a release without its kind: ready %v, resources %v", ptr.Deref(rel.Status.Ready, false), rel.Status.Resources)
@@ -197,13 +197,13 @@ func TestTemplateIsDeleted(t *testing.T) {
 func TestReleaseLeavesAloneWhatBelongsToOthers(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
-	theirs := &infrav1.LocalClusterTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "local-scs-1-35-v1"}}
+	theirs := &infrav1.LocalClusterTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "local-scs-1-35-v1", Labels: map[string]string{"whose": "theirs"}}}
 	if err := w.mgmt.Create(t.Context(), theirs, client.FieldOwner("somebody")); err != nil {
 		t.Fatal(err)
 	}
 	w.publish(t, "1.35", "v1", nil)
 	w.stack(t, "stack", "1.35", nil)
-	w.says(t, &csv1.ClusterStackRelease{}, "local-scs-1-35-v1", csv1.ConditionApplied, metav1.ConditionFalse, csv1.ReasonRefused,
+	w.says(t, &csv1.ClusterStackRelease{}, "local-scs-1-35-v1", csv1.ConditionApplied, metav1.ConditionFalse, csv1.ReasonApplyFailed,
 		"LocalClusterTemplate "+w.ns+"/local-scs-1-35-v1 belongs to somebody else (field managers somebody)", "kubectl label")
 	was := theirs.ResourceVersion
 	if err := w.get(t, theirs.Name, theirs); err != nil || theirs.ResourceVersion != was {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/polder-kaas/polder/stack/render"
 	"github.com/polder-kaas/polder/test/stackenv"
 	"github.com/polder-kaas/polder/test/testenv"
 )
@@ -30,9 +29,6 @@ var (
 var directory string
 
 func TestMain(m *testing.M) {
-	if code, child := render.Main(); child {
-		os.Exit(code)
-	}
 	var err error
 	if directory, err = os.MkdirTemp("", "polder-releases-"); err == nil {
 		err = os.Chmod(directory, 0o755)

@@ -147,7 +147,7 @@ func (w *walk) becomesReady(t *testing.T, name, versions string) {
 		if err := w.mgmt.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: name}, s); err != nil {
 			return err
 		}
-		newest := versions[strings.LastIndex(versions, ",")+1:]
+		newest := strings.ReplaceAll(versions[strings.LastIndex(versions, ",")+1:], ".", "-")
 		latest := ptr.Deref(s.Status.LatestRelease, "")
 		if !meta.IsStatusConditionTrue(s.Status.Conditions, csv1.ConditionReady) || ptr.Deref(s.Status.UsableVersions, "") != versions || !strings.Contains(latest, "-"+newest+" | v"+s.Spec.KubernetesVersion+".") {
 			return fmt.Errorf("stack %s: usable %v, latest %s, %v", name, ptr.Deref(s.Status.UsableVersions, ""), latest, s.Status.Conditions)

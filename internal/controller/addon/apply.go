@@ -67,13 +67,23 @@ func (r *Reconciler) remove(ctx context.Context, s *scope, st stack.RenderedStag
 	return r.prune(ctx, s, refs)
 }
 
-// prune deletes objects and takes them out of the inventory.
+// prune deletes objects and takes them out of the inventory. Definitions of kinds are only taken out:
+// with them, the customer's objects of these kinds would go.
 func (r *Reconciler) prune(ctx context.Context, s *scope, refs []apply.Ref) error {
-	results := s.applier().Prune(ctx, refs)
+	results := s.applier().Prune(ctx, slices.DeleteFunc(slices.Clone(refs), isDefinition))
+	for _, ref := range refs {
+		if isDefinition(ref) {
+			results = append(results, apply.Result{Ref: ref})
+		}
+	}
 	s.addon.Status.Resources = apply.Record(s.addon.Status.Resources, nil, results)
 	err := apply.Failed(results)
 	if err != nil && apply.Pending(results) {
 		return &notYet{err.Error()}
 	}
 	return err
+}
+
+func isDefinition(r apply.Ref) bool {
+	return r.Group == "apiextensions.k8s.io" && r.Kind == "CustomResourceDefinition"
 }

@@ -16,6 +16,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/render"
 )
 
@@ -55,6 +56,35 @@ func (r *Reconciler) record(ctx context.Context, s *scope) (render.Record, error
 		return rec, fmt.Errorf("the key %s of Secret %s cannot be read; restore it, or delete the Secret to have all generated passwords and certificates made anew", recordKey, key)
 	}
 	return rec, nil
+}
+
+// ageing says that two thirds of the life of a certificate are over.
+func ageing(rec render.Record, all []stack.RenderedStage, now time.Time) bool {
+	begin := rec.Time
+	if rec.Renewed.After(begin) {
+		begin = rec.Renewed
+	}
+	for _, st := range all {
+		if st.Expires != nil && now.After(begin.Add(st.Expires.Sub(begin)/3*2)) {
+			return true
+		}
+	}
+	return false
+}
+
+// renew makes all certificates of the cluster's charts begin anew; keys and passwords stay.
+func (r *Reconciler) renew(ctx context.Context, s *scope, rec render.Record) (render.Record, error) {
+	secret := &corev1.Secret{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.addon), secret); err != nil {
+		return rec, err
+	}
+	rec.Renewed = time.Now().UTC().Truncate(time.Second)
+	b, err := json.Marshal(rec)
+	if err != nil {
+		return rec, err
+	}
+	secret.Data[recordKey] = b
+	return rec, r.Live.Update(ctx, secret)
 }
 
 func (r *Reconciler) newRecord(ctx context.Context, s *scope) (render.Record, error) {

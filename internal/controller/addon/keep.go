@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -151,6 +152,7 @@ func (r *Reconciler) correct(ctx context.Context, s *scope) (check, error) {
 		s.results = nil
 		for _, st := range ofHook(all, s.hook()) {
 			if st.Stage.Action == stack.ActionApply {
+				st.Objects = slices.DeleteFunc(slices.Clone(st.Objects), isJob)
 				if err := r.apply(ctx, s, st); err != nil {
 					return c, fmt.Errorf("stage %s: %w", nameOf(st.Stage), err)
 				}
@@ -167,6 +169,10 @@ func (r *Reconciler) correct(ctx context.Context, s *scope) (check, error) {
 	}
 	return c, nil
 }
+
+// isJob is for what was done once and would be done again if it were applied after it cleaned up behind
+// itself.
+func isJob(o render.Object) bool { return o.Group() == "batch" && o.Kind() == "Job" }
 
 // objects is how many are applied by stages.
 func objects(stages []stack.RenderedStage) (n int) {

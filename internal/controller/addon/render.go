@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,11 +45,19 @@ func (r *Reconciler) render(ctx context.Context, s *scope) ([]stack.RenderedStag
 		s.set(csv1.ConditionClusterReady, csv1.ReasonUnreachable, err.Error())
 		return nil, err
 	}
-	s.rendered, err = r.Renderer.RenderAddons(ctx, s.loaded, stack.AddonInput{Cluster: data, APIVersions: apis, Record: rec})
+	in := stack.AddonInput{Cluster: data, APIVersions: apis, Record: rec}
+	all, err := r.Renderer.RenderAddons(ctx, s.loaded, in)
+	if err == nil && ageing(rec, all, time.Now()) {
+		if in.Record, err = r.renew(ctx, s, rec); err != nil {
+			return nil, err
+		}
+		all, err = r.Renderer.RenderAddons(ctx, s.loaded, in)
+	}
 	if err != nil {
 		return nil, r.unsound(s, err)
 	}
-	return s.rendered, nil
+	s.rendered = all
+	return all, nil
 }
 
 // unsound says what is wrong with a release; it can be mended by another one only, or by other values.
