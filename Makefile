@@ -23,7 +23,7 @@ heavy       := github.com/polder-kaas/polder/(cmd/polderd|internal/daemon|intern
 light        = $(shell go list ./... | grep -Ev '$(heavy)' | grep -Ev '/(test/fault|bench)')
 
 # Tests without the race detector: boot, which links kubeadm, and those that render charts in a child, whose memory and time are limited.
-renders     := %/polder/stack %/stack/render %/stack/lint %/stack/dependency %/polder/stacks %/internal/cli
+renders     := %/polder/stack %/stack/render %/stack/lint %/stack/dependency %/polder/stacks %/internal/cli %/internal/rendering
 
 .PHONY: help
 help: ## List the targets
@@ -73,15 +73,15 @@ bin/controller-gen: hack/tools/go.mod
 
 .PHONY: test
 test: build bin/polderd-fault ## Run all tests but the long fault matrix
-	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane %/test/local %/test/stack %/test/reconcile $(renders),$(light))
+	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane %/test/local %/test/stack %/test/reconcile %/test/operator $(renders),$(light))
 	@go test -p 2 -timeout 10m ./internal/provider/local/boot $(filter $(renders),$(light))
-	@CGO_ENABLED=1 go test -race -p 1 -parallel 4 -timeout 30m ./test/plane ./test/local ./test/stack ./test/reconcile
+	@CGO_ENABLED=1 go test -race -p 1 -parallel 4 -timeout 30m ./test/plane ./test/local ./test/stack ./test/reconcile ./test/operator
 
 .PHONY: fault
 fault: build bin/polderd-fault ## Run the long fault matrix
 	@go test -count=1 -timeout 120m -v ./test/fault/...
 	@CGO_ENABLED=1 go test -race -count=1 -parallel 4 -timeout 60m -v ./test/reconcile -reconcile.full
-	@go test -tags fault -count=1 -timeout 60m -v -run '^TestFault' ./test/local ./test/stack
+	@go test -tags fault -count=1 -timeout 60m -v -run '^TestFault' ./test/local ./test/stack ./test/operator
 
 .PHONY: fuzz
 fuzz: ## Fuzz every reader of outside bytes; FUZZTIME=10m for longer
@@ -101,6 +101,11 @@ bench-stack: build ## Measure lint, build, render and pull of stacks, beside Hel
 	@cd bench/stack/helm && go build -o ../../../bin/bench/helm .
 	@hack/build bin/bench/stack ./bench/stack '-s -w'
 	@bin/bench/stack
+
+.PHONY: bench-operator
+bench-operator: build ## Measure the stack operator: time to ready, add-ons, what is written when nothing has changed
+	@hack/build bin/bench/operator ./bench/operator '-s -w'
+	@bin/bench/operator
 
 .PHONY: demo
 demo: build ## Run Polder's main job from an empty directory

@@ -37,7 +37,7 @@ func Intend(have []csv1.Resource, set *Set) (intent []csv1.Resource, stale []Ref
 			stale = append(stale, ref)
 		}
 		r := resource(ref, h.Status)
-		r.Error = h.Error
+		r.Error, r.UID, r.Generation = h.Error, h.UID, h.Generation
 		intent = append(intent, r)
 	}
 	for _, ref := range set.Refs() {

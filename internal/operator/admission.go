@@ -93,7 +93,11 @@ func checkCluster(c client.Reader, decoder admission.Decoder) admission.HandlerF
 		if err := c.Get(ctx, key, rel); client.IgnoreNotFound(err) != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		if !usage.Owns(rel, class) {
+		made, err := usage.Made(ctx, c, rel, class)
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		if !made {
 			return admission.Allowed("")
 		}
 		of, err := usage.Stack(ctx, c, rel)

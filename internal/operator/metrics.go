@@ -27,7 +27,7 @@ func (figures) Describe(ch chan<- *prometheus.Desc) { ch <- objectsReady }
 
 // Collect reads them.
 func (f figures) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout) //nolint:forbidigo // Prometheus gives none
 	defer cancel()
 	type state struct{ kind, ready, reason string }
 	counts := map[state]int{}

@@ -24,7 +24,10 @@ import (
 //	return     the component ends without an error
 //	fatal      a library calls klog.Fatal
 //	stall      the component does not answer questions about its health any more
+//
+// Components that the file "without" names are not run at all; see leaveOut.
 func injectFaults(dir string, stages []supervisor.Stage) []supervisor.Stage {
+	stages = leaveOut(dir, stages)
 	out := make([]supervisor.Stage, len(stages))
 	for i, st := range stages {
 		for _, c := range st {

@@ -9,8 +9,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -54,6 +59,83 @@ func TestRun(t *testing.T) {
 func TestWaitSaysForWhat(t *testing.T) {
 	if got, want := Wait(0, "%d machines", 3).Error(), "waiting: 3 machines"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"no error":                    {nil, false},
+		"another error":               {errBroken, false},
+		"what cannot succeed":         {Terminal(errBroken), false},
+		"waiting":                     {Wait(0, "rain"), true},
+		"waiting that was wrapped":    {fmt.Errorf("x: %w", Wait(0, "rain")), true},
+		"waiting beside another":      {errors.Join(errBroken, Wait(0, "rain")), true},
+		"an error that only looks so": {errors.New("waiting: rain"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Waits(c.err); got != c.want {
+				t.Errorf("%t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
+func TestQuiet(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n", errBroken)
+	given := ctrl.Result{RequeueAfter: time.Hour}
+	for name, c := range map[string]struct {
+		err, wantErr error
+		want         ctrl.Result
+	}{
+		"all is well":                      {nil, nil, given},
+		"a failure stays one":              {errBroken, errBroken, given},
+		"a conflict is tried again soon":   {conflict, nil, ctrl.Result{RequeueAfter: 50 * time.Millisecond}},
+		"a conflict that was wrapped, too": {fmt.Errorf("x: %w", conflict), nil, ctrl.Result{RequeueAfter: 50 * time.Millisecond}},
+		"a conflict beside another, too":   {errors.Join(errBroken, conflict), nil, ctrl.Result{RequeueAfter: 50 * time.Millisecond}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Quiet(given, c.err)
+			if got != c.want || !errors.Is(err, c.wantErr) || (err == nil) != (c.wantErr == nil) {
+				t.Errorf("%+v, %v; want %+v, %v", got, err, c.want, c.wantErr)
+			}
+		})
+	}
+}
+
+func TestLost(t *testing.T) {
+	lost := Lost(func(n *corev1.Namespace) []metav1.Condition {
+		if n.Name == "told" {
+			return []metav1.Condition{{Type: "Ready"}}
+		}
+		return nil
+	})
+	for name, c := range map[string]struct {
+		object client.Object
+		want   bool
+	}{
+		"one without conditions":         {&corev1.Namespace{}, true},
+		"one with a condition":           {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "told"}}, false},
+		"one of another kind":            {&corev1.Node{}, false},
+		"one of which only names remain": {&metav1.PartialObjectMetadata{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := lost.Update(event.UpdateEvent{ObjectOld: c.object, ObjectNew: c.object}); got != c.want {
+				t.Errorf("%t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
+func TestSound(t *testing.T) {
+	have := []metav1.Condition{{Type: "A", Reason: "R"}, {Type: "B"}, {Type: "C", Reason: "R"}}
+	if d := cmp.Diff([]metav1.Condition{{Type: "A", Reason: "R"}, {Type: "C", Reason: "R"}}, Sound(have)); d != "" {
+		t.Error(d)
+	}
+	if got := Sound(nil); got != nil {
+		t.Errorf("%v", got)
 	}
 }
 

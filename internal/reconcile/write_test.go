@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -56,6 +57,13 @@ func TestWrite(t *testing.T) {
 			if !slices.Equal(asked, c.want) {
 				t.Errorf("asked %q, want %q", asked, c.want)
 			}
+			stored := &corev1.Node{}
+			if err := api.Get(t.Context(), client.ObjectKeyFromObject(before), stored); err != nil {
+				t.Fatal(err)
+			}
+			if after.ResourceVersion != stored.ResourceVersion {
+				t.Errorf("version %s, and %s is stored", after.ResourceVersion, stored.ResourceVersion)
+			}
 		})
 	}
 }
@@ -71,5 +79,33 @@ func TestWriteTheEnd(t *testing.T) {
 	after.Finalizers, after.Status.Phase = nil, "b"
 	if err := reconcile.Write(t.Context(), api, o, after); err != nil {
 		t.Error(err)
+	}
+}
+
+// What was made from an older version is not written: it would undo what others wrote.
+func TestWriteOfSomethingOlder(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Node){
+		"spec":   func(n *corev1.Node) { n.Spec.ProviderID = "a" },
+		"status": func(n *corev1.Node) { n.Status.Phase = "b" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+			api := fake.NewClientBuilder().WithObjects(o).WithStatusSubresource(o).Build()
+			if err := api.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+				t.Fatal(err)
+			}
+			older, after := o.DeepCopy(), o.DeepCopy()
+			o.Labels = map[string]string{"a": "b"}
+			if err := api.Update(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			change(after)
+			if err := reconcile.Write(t.Context(), api, older, after); !apierrors.IsConflict(err) {
+				t.Errorf("error %v, want a conflict", err)
+			}
+			if after.ResourceVersion != older.ResourceVersion {
+				t.Errorf("version %s of what was not written", after.ResourceVersion)
+			}
+		})
 	}
 }

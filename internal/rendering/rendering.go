@@ -70,26 +70,43 @@ func (p *Pool) class(ctx context.Context, r *stack.Release, namespace string) (*
 	return c, nil
 }
 
-// Class is that of a release with a digest. It is rendered once.
+// Class is that of a release with a digest. Once rendered, it is remembered.
 func (p *Pool) Class(ctx context.Context, r *stack.Release, digest string) (*class.Class, error) {
-	p.mu.Lock()
-	i := slices.IndexFunc(p.known, func(k known) bool { return k.digest == digest })
-	if i >= 0 {
-		defer p.mu.Unlock()
-		return p.known[i].class, nil
+	if c := p.find(digest); c != nil {
+		return c, nil
 	}
-	p.mu.Unlock()
 	c, err := p.class(ctx, r, stack.AddonNamespace)
 	if err != nil {
 		return nil, err
 	}
+	return p.keep(digest, c.Class), nil
+}
+
+func (p *Pool) find(digest string) *class.Class {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.lookup(digest)
+}
+
+func (p *Pool) lookup(digest string) *class.Class {
+	if i := slices.IndexFunc(p.known, func(k known) bool { return k.digest == digest }); i >= 0 {
+		return p.known[i].class
+	}
+	return nil
+}
+
+// keep remembers a class, unless somebody else has rendered it meanwhile; then it is theirs.
+func (p *Pool) keep(digest string, c *class.Class) *class.Class {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if there := p.lookup(digest); there != nil {
+		return there
+	}
 	if len(p.known) == remember {
 		p.known = slices.Delete(p.known, 0, 1)
 	}
-	p.known = append(p.known, known{digest: digest, class: c.Class})
-	return c.Class, nil
+	p.known = append(p.known, known{digest: digest, class: c})
+	return c
 }
 
 // RenderAddons renders the add-ons of a cluster. Its errors are as those of RenderClass.

@@ -88,7 +88,7 @@ func TestOtherClustersAreLeftAlone(t *testing.T) {
 	w.becomesReady(t, "stack", "v1")
 	w.says(t, &csv1.ClusterStackRelease{}, "local-scs-1-36-v1", csv1.ConditionApplied, metav1.ConditionFalse, csv1.ReasonApplyFailed,
 		"ClusterClass "+w.ns+"/local-scs-1-36-v1 belongs to somebody else")
-	for name, class := range map[string]string{"a": "stub", "b": "local-scs-1-35-v7", "witness": "local-scs-1-35-v1"} {
+	for name, class := range map[string]string{"a": "stub", "b": "local-scs-1-35-v7", "c": "local-scs-1-36-v1", "witness": "local-scs-1-35-v1"} {
 		c := paused(w.ns, name, class, kubernetesOf(t, "1.35"))
 		if err := w.mgmt.Create(t.Context(), c); err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func TestOtherClustersAreLeftAlone(t *testing.T) {
 		t.Errorf("%d ClusterAddons, want that of the witness: %v", len(l.Items), err)
 	}
 	// And they may have any version.
-	other := paused(w.ns, "c", "local-scs-1-35-v7", "v1.34.1")
+	other := paused(w.ns, "d", "local-scs-1-35-v7", "v1.34.1")
 	if err := w.mgmt.Create(t.Context(), other, client.DryRunAll); err != nil {
 		t.Errorf("another version with a class by hand: %v", err)
 	}

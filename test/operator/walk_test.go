@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	soon    = 20 * time.Second
+	soon    = 45 * time.Second
 	create  = 2 * time.Minute
 	upgrade = 4 * time.Minute
 )
@@ -34,6 +34,7 @@ const (
 // TestWalk goes the whole way: a stack is published, becomes a class, a cluster is made of it and gets its
 // add-ons in stages, changes its class, is upgraded while a stage holds the upgrade, and goes.
 func TestWalk(t *testing.T) {
+	t.Parallel()
 	w := newWalk(t)
 	w.publish(t, "1.35", "v1", nil)
 	w.stack(t, "old", "1.35", nil)

@@ -74,6 +74,19 @@ func TestFailingComponentEndsThePlane(t *testing.T) {
 	})
 }
 
+// A component of another name would run on, beside the test that is to take its place.
+func TestOnlyWhatIsThereCanBeLeftOut(t *testing.T) {
+	p := testenv.NewPlane(t, testenv.NewTree(t, true))
+	p.Without(t, "provider-local", "provider-elsewhere")
+	p.Start(t)
+	if code := p.AwaitExit(t, 15*time.Second); code != exit.ComponentFailed {
+		t.Errorf("exit code %d, want %d", code, exit.ComponentFailed)
+	}
+	if s := p.Status(t); !strings.Contains(s.Reason, "there is no component provider-elsewhere") {
+		t.Errorf("the reason is %q", s.Reason)
+	}
+}
+
 func inject(t *testing.T, p *testenv.Plane, fault string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(p.Data, "fault"), []byte(fault), 0o644); err != nil {

@@ -177,6 +177,15 @@ func tail(s string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
+// Without says before the start which components are not to run; the tree's polderd must be the one
+// that can be made to fail.
+func (p *Plane) Without(t testing.TB, components ...string) {
+	t.Helper()
+	if err := p.leaveOut(components); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // leaveOut says before the start which components are not to run; polderd-fault heeds it.
 func (p *Plane) leaveOut(components []string) error {
 	if len(components) == 0 {

@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // ClusterStackReleaseSpec has nothing to say: the name of the object is that of the release.
@@ -50,6 +51,14 @@ type Resource struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
+
+	// uid is that of the object when it was last applied; only releases have it.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+
+	// generation is that of the object when it was last applied; only releases have it.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
 
 	// status is synced, or not-synced.
 	// +optional

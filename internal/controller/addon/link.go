@@ -50,8 +50,8 @@ func releaseOf(ctx context.Context, c client.Reader, cluster *clusterv1.Cluster)
 	if err := c.Get(ctx, key, rel); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if !usage.Owns(rel, class) {
-		return nil, nil
+	if made, err := usage.Made(ctx, c, rel, class); err != nil || !made {
+		return nil, err
 	}
 	return rel, nil
 }
@@ -74,6 +74,7 @@ func (r *Reconciler) ensured(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.addon, s.before = o, o.DeepCopy()
+	o.Status.Conditions = reconcile.Sound(o.Status.Conditions)
 	controllerutil.RemoveFinalizer(o, csv1.AddonFinalizer) // of the operator that came before
 	if !o.DeletionTimestamp.IsZero() || !s.cluster.DeletionTimestamp.IsZero() {
 		return errDone() // add-ons go with their cluster

@@ -6,6 +6,7 @@
 package addon
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
@@ -53,6 +55,7 @@ type scope struct {
 	cluster  *clusterv1.Cluster
 	addon    *csv1.ClusterAddon
 	before   *csv1.ClusterAddon // as it was last written
+	begin    *csv1.ClusterAddon // as it was when the run began, if it was written since
 	release  *csv1.ClusterStackRelease
 	loaded   *stack.Release
 	workload *workload.Cluster
@@ -84,32 +87,47 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // write stores what has changed since it was last written.
 func (r *Reconciler) write(ctx context.Context, s *scope) error {
+	s.ready()
 	if err := reconcile.Write(ctx, r.Client, s.before, s.addon); err != nil {
 		return err
+	}
+	if s.begin == nil {
+		s.begin = s.before
 	}
 	s.before = s.addon.DeepCopy()
 	return nil
 }
 
-// summarize makes of all conditions the one that people wait for, and says aloud what has changed.
-func (r *Reconciler) summarize(s *scope) {
+// ready makes of all conditions the one that people wait for. It is never written without the others.
+func (s *scope) ready() metav1.Condition {
 	o := s.addon
 	c := reconcile.Summary(o.Status.Conditions, csv1.ConditionReady, o.Generation, csv1.ConditionClusterReady, csv1.ConditionApplied, csv1.ConditionHealthy)
-	old := meta.FindStatusCondition(s.before.Status.Conditions, csv1.ConditionReady)
 	meta.SetStatusCondition(&o.Status.Conditions, c)
 	o.Status.Ready = ptr.To(c.Status == metav1.ConditionTrue)
-	if old != nil && old.Status == c.Status && old.Reason == c.Reason && (c.Reason != csv1.ReasonStageWaiting || old.Message == c.Message) {
+	return c
+}
+
+// summarize is for the end of a run: it says aloud what has changed.
+func (r *Reconciler) summarize(s *scope) {
+	c, o := s.ready(), s.addon
+	old := meta.FindStatusCondition(cmp.Or(s.begin, s.before).Status.Conditions, csv1.ConditionReady)
+	if old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
 		return
+	}
+	// Events that differ in their text alone are one, with the text of the first; those of two releases are two.
+	var related runtime.Object = s.cluster
+	if s.release != nil {
+		related = s.release
 	}
 	switch {
 	case c.Status == metav1.ConditionTrue:
-		r.Events.Eventf(o, s.cluster, "Normal", csv1.ReasonReady, "Reconcile", "the add-ons of %s are there and healthy", o.Status.Release)
+		r.Events.Eventf(o, related, "Normal", csv1.ReasonReady, "Reconcile", "the add-ons of %s are there and healthy", o.Status.Release)
 	case c.Reason == csv1.ReasonStageWaiting:
-		r.Events.Eventf(o, s.cluster, "Normal", c.Reason, "Reconcile", "%s", c.Message)
-		r.Events.Eventf(s.cluster, o, "Normal", c.Reason, "Reconcile", "add-ons: %s", c.Message)
+		r.Events.Eventf(o, related, "Normal", c.Reason, "Reconcile", "%s", c.Message)
+		r.Events.Eventf(s.cluster, related, "Normal", c.Reason, "Reconcile", "add-ons: %s", c.Message)
 	case alarming[c.Reason]:
-		r.Events.Eventf(o, s.cluster, "Warning", c.Reason, "Reconcile", "%s", c.Message)
-		r.Events.Eventf(s.cluster, o, "Warning", c.Reason, "Reconcile", "add-ons: %s", c.Message)
+		r.Events.Eventf(o, related, "Warning", c.Reason, "Reconcile", "%s", c.Message)
+		r.Events.Eventf(s.cluster, related, "Warning", c.Reason, "Reconcile", "add-ons: %s", c.Message)
 	}
 }
 

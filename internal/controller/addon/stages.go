@@ -84,10 +84,16 @@ func failure(err error) string {
 	return csv1.ReasonApplyFailed
 }
 
+// eager is how long a stage looks more often.
+const eager = 10 * time.Second
+
 func (r *Reconciler) waiting(s *scope, ss *csv1.StageStatus) error {
 	reason, text, poll := csv1.ReasonStageWaiting, "", r.Poll
 	if ss.Since != nil {
-		if took := time.Since(ss.Since.Time); took > r.Timeout {
+		switch took := time.Since(ss.Since.Time); {
+		case took < eager:
+			poll = r.Poll / 4 // most of what is waited for comes soon
+		case took > r.Timeout:
 			reason, text, poll = csv1.ReasonStageTimedOut, fmt.Sprintf(", for longer than %s", r.Timeout), 5*r.Poll
 		}
 	}

@@ -60,6 +60,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil // its releases go by themselves, as soon as nobody uses them
 	}
 	s := &scope{object: o, before: o.DeepCopy()}
+	o.Status.Conditions = reconcile.Sound(o.Status.Conditions)
 	_, err := reconcile.Run(ctx, s, r.looked, r.gathered, r.chosen, r.reported)
 	r.summarize(s)
 	if err := reconcile.Finish(err, client.IgnoreNotFound(reconcile.Write(ctx, r.Client, s.before, o))); err != nil {
@@ -95,10 +96,12 @@ func (r *Reconciler) gathered(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// belongs says that a release is of the stack: by its owner or, if that was taken away, by its name.
+// belongs says that a release is of the stack: by its owner or, if that was taken away, by its name. Whatever
+// its owner is, what is not called as releases of the stack are is none of them.
 func belongs(s *csv1.ClusterStack, r *csv1.ClusterStackRelease) bool {
 	if owner := metav1.GetControllerOf(r); owner != nil {
-		return owner.UID == s.UID
+		_, ok := usage.InLine(s, r.Name)
+		return ok && owner.UID == s.UID
 	}
 	return usage.IsOf(s, r.Name)
 }

@@ -19,8 +19,11 @@ import (
 
 // applied has the class and its templates in the plane as the release has them, and nothing else of it.
 func (r *Reconciler) applied(ctx context.Context, s *scope) error {
-	if n, ok := r.seen.unchanged(ctx, r.Client, s.object); ok {
-		s.applied(n)
+	if err := r.watches.all(refs(s.object.Status.Resources)); err != nil {
+		return err
+	}
+	if s.object.Status.Digest == s.before.Status.Digest && !r.seen.over(s.object, r.Interval) && r.seen.unchanged(ctx, r.Client, s.object) {
+		s.applied(len(s.object.Status.Resources))
 		return nil
 	}
 	objects, err := r.Renderer.RenderClass(ctx, s.loaded, s.object.Namespace)
@@ -46,6 +49,7 @@ func (r *Reconciler) applied(ctx context.Context, s *scope) error {
 		pruned = a.Prune(ctx, stale)
 	}
 	s.object.Status.Resources = apply.Record(s.object.Status.Resources, results, pruned)
+	note(s.object.Status.Resources, results)
 	if err := apply.Failed(append(slices.Clone(results), pruned...)); err != nil {
 		s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
 		if apply.Pending(results) && apply.Pending(pruned) {
@@ -54,8 +58,16 @@ func (r *Reconciler) applied(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.applied(len(results))
-	r.seen.remember(s.object, results, set)
+	r.seen.remember(s.object, set, r.Interval)
 	return nil
+}
+
+func refs(resources []csv1.Resource) []apply.Ref {
+	out := make([]apply.Ref, len(resources))
+	for i, r := range resources {
+		out[i] = apply.InventoryRef(r)
+	}
+	return out
 }
 
 func (s *scope) applied(n int) {

@@ -59,11 +59,7 @@ func (r *Reconciler) unused(ctx context.Context, s *scope) error {
 
 // removed deletes all objects of the release, then lets it go.
 func (r *Reconciler) removed(ctx context.Context, s *scope) error {
-	var refs []apply.Ref
-	for _, o := range s.object.Status.Resources {
-		refs = append(refs, apply.InventoryRef(o))
-	}
-	results := r.applier(s.object).Prune(ctx, refs)
+	results := r.applier(s.object).Prune(ctx, refs(s.object.Status.Resources))
 	s.object.Status.Resources = apply.Record(s.object.Status.Resources, nil, results)
 	if err := apply.Failed(results); err != nil {
 		s.set(csv1.ConditionApplied, csv1.ReasonDeleting, err.Error())

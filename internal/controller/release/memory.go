@@ -2,56 +2,65 @@ package release
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apply"
 )
 
-// memory spares work: of a release whose objects nobody has touched since it was applied, nothing has to
-// be rendered and applied again. Whatever is not in it is done anew, so nothing depends on it.
+// memory spares work. What a process has applied it knows in full; of what one before it has applied, the
+// status says enough to leave alone what nobody has touched.
 type memory struct {
 	mu   sync.Mutex
 	seen map[types.NamespacedName]remembered
 }
 
-// remembered is what was applied for a release.
+// remembered is what is known of a release.
 type remembered struct {
-	uid     types.UID
-	digest  string
-	objects []touched
+	due    time.Time                // when it is applied again although nothing seems to have changed
+	wanted map[apply.Key]decoration // of its objects; nil if this process has not applied it
 }
 
-// touched is an object as it was right after it was applied.
-type touched struct {
-	ref                 apply.Ref
-	uid                 types.UID
-	generation          int64
-	labels, annotations map[string]string // those that were applied
+type decoration struct{ labels, annotations map[string]string }
+
+// over says that it is time to apply a release again. The time of one that is not known begins now.
+func (m *memory) over(o *csv1.ClusterStackRelease, interval time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := client.ObjectKeyFromObject(o)
+	r, ok := m.seen[key]
+	if !ok {
+		m.put(key, remembered{due: next(interval)})
+	}
+	return ok && time.Now().After(r.due)
 }
 
-func (m *memory) remember(o *csv1.ClusterStackRelease, results []apply.Result, set *apply.Set) {
-	r := remembered{uid: o.UID, digest: o.Status.Digest}
-	for _, res := range results {
-		wanted := set.Object(res.Ref)
-		r.objects = append(r.objects, touched{
-			ref: res.Ref, uid: res.Object.GetUID(), generation: res.Object.GetGeneration(),
-			labels: wanted.GetLabels(), annotations: wanted.GetAnnotations(),
-		})
+// remember is for a release that was just applied.
+func (m *memory) remember(o *csv1.ClusterStackRelease, set *apply.Set, interval time.Duration) {
+	r := remembered{due: next(interval), wanted: map[apply.Key]decoration{}}
+	for _, ref := range set.Refs() {
+		u := set.Object(ref)
+		r.wanted[ref.Key()] = decoration{u.GetLabels(), u.GetAnnotations()}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.put(client.ObjectKeyFromObject(o), r)
+}
+
+func next(interval time.Duration) time.Time { return time.Now().Add(wait.Jitter(interval, 0.2)) }
+
+func (m *memory) put(key types.NamespacedName, r remembered) {
 	if m.seen == nil {
 		m.seen = map[types.NamespacedName]remembered{}
 	}
-	m.seen[client.ObjectKeyFromObject(o)] = r
+	m.seen[key] = r
 }
 
 func (m *memory) forget(key types.NamespacedName) {
@@ -60,40 +69,51 @@ func (m *memory) forget(key types.NamespacedName) {
 	delete(m.seen, key)
 }
 
-// unchanged says that all objects are still as they were applied, as far as the cache knows.
-func (m *memory) unchanged(ctx context.Context, cache client.Reader, o *csv1.ClusterStackRelease) (objects int, ok bool) {
+// unchanged says that all objects are as they were when they were last applied: nobody has touched them,
+// so nothing has to be rendered and applied again.
+func (m *memory) unchanged(ctx context.Context, cache client.Reader, o *csv1.ClusterStackRelease) bool {
 	m.mu.Lock()
-	r, ok := m.seen[client.ObjectKeyFromObject(o)]
+	wanted := m.seen[client.ObjectKeyFromObject(o)].wanted
 	m.mu.Unlock()
-	if !ok || r.uid != o.UID || r.digest != o.Status.Digest || len(r.objects) != len(o.Status.Resources) {
-		return 0, false
-	}
-	for _, res := range o.Status.Resources {
-		if res.Status != csv1.ResourceSynced {
-			return 0, false
-		}
-	}
-	for _, t := range r.objects {
+	for _, r := range o.Status.Resources {
+		ref := apply.InventoryRef(r)
 		live := &metav1.PartialObjectMetadata{}
-		live.SetGroupVersionKind(schema.GroupVersionKind{Group: t.ref.Group, Version: t.ref.Version, Kind: t.ref.Kind})
-		if err := cache.Get(ctx, client.ObjectKey{Namespace: t.ref.Namespace, Name: t.ref.Name}, live); err != nil || !t.is(live, o.UID) {
-			return 0, false
+		live.SetGroupVersionKind(ref.GroupVersionKind())
+		if r.Status != csv1.ResourceSynced || r.UID == "" || cache.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, live) != nil {
+			return false
+		}
+		d, known := wanted[ref.Key()]
+		if (wanted != nil && !known) || !untouched(r, live, o.UID) || !contains(live.Labels, d.labels) || !contains(live.Annotations, d.annotations) {
+			return false
 		}
 	}
-	return len(r.objects), true
+	return len(o.Status.Resources) > 0
 }
 
-func (t touched) is(live *metav1.PartialObjectMetadata, owner types.UID) bool {
+func untouched(r csv1.Resource, live *metav1.PartialObjectMetadata, owner types.UID) bool {
 	owned := slices.ContainsFunc(live.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == owner && r.Controller != nil && *r.Controller })
-	return live.UID == t.uid && live.Generation == t.generation && live.DeletionTimestamp.IsZero() && owned &&
-		contains(live.Labels, t.labels) && contains(live.Annotations, t.annotations)
+	return live.UID == r.UID && live.Generation == r.Generation && live.DeletionTimestamp.IsZero() && owned && live.Labels[csv1.OwnedLabel] == csv1.OwnedValue
 }
 
 func contains(have, want map[string]string) bool {
-	for k := range maps.Keys(want) {
-		if v, ok := have[k]; !ok || v != want[k] {
+	for k, v := range want {
+		if is, ok := have[k]; !ok || is != v {
 			return false
 		}
 	}
 	return true
+}
+
+// note writes down how objects were when they were applied.
+func note(resources []csv1.Resource, results []apply.Result) {
+	at := map[apply.Key]apply.Result{}
+	for _, res := range results {
+		at[res.Ref.Key()] = res
+	}
+	for i := range resources {
+		resources[i].UID, resources[i].Generation = "", 0
+		if res, ok := at[apply.InventoryRef(resources[i]).Key()]; ok && res.Object != nil {
+			resources[i].UID, resources[i].Generation = res.Object.GetUID(), res.Object.GetGeneration()
+		}
+	}
 }

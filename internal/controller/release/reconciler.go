@@ -3,6 +3,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -52,8 +53,8 @@ type Renderer interface {
 type scope struct {
 	object *csv1.ClusterStackRelease
 	before *csv1.ClusterStackRelease // as it was last written
+	begin  *csv1.ClusterStackRelease // as it was when the run began, if it was written since
 	name   version.Release
-	stack  *csv1.ClusterStack // may be nil
 	loaded *stack.Release
 }
 
@@ -67,6 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{object: o, before: o.DeepCopy()}
+	o.Status.Conditions = reconcile.Sound(o.Status.Conditions)
 	phases := []reconcile.Phase[*scope]{r.named, r.protected, r.fetched, r.applied, r.accepted}
 	if !o.DeletionTimestamp.IsZero() {
 		phases = []reconcile.Phase[*scope]{r.unused, r.removed}
@@ -107,8 +109,12 @@ func (r *Reconciler) protected(ctx context.Context, s *scope) error {
 
 // write stores what has changed since it was last written.
 func (r *Reconciler) write(ctx context.Context, s *scope) error {
+	s.ready()
 	if err := reconcile.Write(ctx, r.Client, s.before, s.object); err != nil {
 		return err
+	}
+	if s.begin == nil {
+		s.begin = s.before
 	}
 	s.before = s.object.DeepCopy()
 	return nil
@@ -120,8 +126,8 @@ func (r *Reconciler) writeMetadata(ctx context.Context, s *scope) error {
 	return r.write(ctx, s)
 }
 
-// summarize makes of all conditions the one that people wait for.
-func (r *Reconciler) summarize(s *scope) {
+// ready makes of all conditions the one that people wait for. It is never written without the others.
+func (s *scope) ready() metav1.Condition {
 	o := s.object
 	if o.Spec.ProviderRef != nil {
 		meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{
@@ -138,11 +144,18 @@ func (r *Reconciler) summarize(s *scope) {
 			ready.Reason, ready.Message = c.Reason, c.Message
 		}
 	}
-	was := meta.IsStatusConditionTrue(s.before.Status.Conditions, csv1.ConditionReady)
-	old := meta.FindStatusCondition(s.before.Status.Conditions, csv1.ConditionReady)
 	meta.SetStatusCondition(&o.Status.Conditions, ready)
+	o.Status.Ready = ptr.To(ready.Status == metav1.ConditionTrue)
+	return ready
+}
+
+// summarize is for the end of a run: it says aloud what has changed.
+func (r *Reconciler) summarize(s *scope) {
+	ready, o := s.ready(), s.object
+	begin := cmp.Or(s.begin, s.before)
+	was := meta.IsStatusConditionTrue(begin.Status.Conditions, csv1.ConditionReady)
+	old := meta.FindStatusCondition(begin.Status.Conditions, csv1.ConditionReady)
 	is := ready.Status == metav1.ConditionTrue
-	o.Status.Ready = ptr.To(is)
 	switch {
 	case is && !was:
 		r.Events.Eventf(o, nil, "Normal", csv1.ReasonReady, "Reconcile", "clusters can be made of it, with Kubernetes %s", o.Status.KubernetesVersion)

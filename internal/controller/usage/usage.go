@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -59,6 +60,26 @@ func Owns(r *csv1.ClusterStackRelease, class client.ObjectKey) bool {
 	return r.Namespace == class.Namespace && slices.ContainsFunc(r.Status.Resources, func(o csv1.Resource) bool {
 		return o.Group == clusterv1.GroupVersion.Group && o.Kind == "ClusterClass" && o.Name == class.Name
 	})
+}
+
+// Made says that a class is the release's: one of its objects, and not one of somebody else that only has its
+// name and is listed because the release could not be applied over it.
+func Made(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease, class client.ObjectKey) (bool, error) {
+	if !Owns(r, class) {
+		return false, nil
+	}
+	applied := slices.ContainsFunc(r.Status.Resources, func(o csv1.Resource) bool {
+		return o.Kind == "ClusterClass" && o.Name == class.Name && o.Status == csv1.ResourceSynced
+	})
+	if applied {
+		return true, nil
+	}
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("ClusterClass"))
+	if err := c.Get(ctx, class, m); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err) // nobody has it yet
+	}
+	return metav1.IsControlledBy(m, r), nil
 }
 
 // Clusters are those whose class is the release's, in any namespace, sorted.
@@ -115,10 +136,20 @@ func Stack(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease) (*
 	return found, nil
 }
 
-// IsOf says that a release is of the line and the channel of a stack.
+// IsOf says that a release is of the line of a stack, and of its channel or one of the versions it names.
 func IsOf(s *csv1.ClusterStack, release string) bool {
+	r, ok := InLine(s, release)
+	return ok && (InChannel(s.Spec.Channel, r.Version) || slices.ContainsFunc(s.Spec.Versions, func(text string) bool {
+		v, err := version.Parse(text)
+		return err == nil && v == r.Version
+	}))
+}
+
+// InLine says that a release is of the line of a stack. Its name must be spelled as we spell it: another
+// spelling would be the same version once more.
+func InLine(s *csv1.ClusterStack, release string) (version.Release, bool) {
 	r, err := version.ParseRelease(release)
-	return err == nil && LineOf(s).Same(r.Line) && InChannel(s.Spec.Channel, r.Version)
+	return r, err == nil && r.Tag() == release && LineOf(s).Same(r.Line)
 }
 
 // LineOf is what the releases of a stack have in common.

@@ -107,4 +107,5 @@ func (r *Reconciler) removeHost(ctx context.Context, s *scope) error {
 	return nil
 }
 
-const removeTimeout = 20 * time.Second
+// removeTimeout is short, because what is in the way is only said when it is over; then it is tried again.
+const removeTimeout = 5 * time.Second

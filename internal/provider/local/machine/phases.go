@@ -82,6 +82,7 @@ func (r *Reconciler) put(ctx context.Context, s *scope) error {
 	if s.status == nil {
 		spec, err := r.spec(ctx, s, id)
 		if err != nil {
+			s.set(infrav1.BootedCondition, false, infrav1.WaitingForBootstrapDataReason, "%s", err)
 			return err
 		}
 		pctx, cancel := context.WithTimeout(ctx, callTimeout)

@@ -141,7 +141,7 @@ func TestPutErrors(t *testing.T) {
 	}{
 		"no host":     {code: 0, secret: "data", want: "False WaitingForHost", err: "waiting"},
 		"it refuses":  {code: http.StatusConflict, secret: "data", want: "False BootFailed: the cluster's host answered", err: "answered"},
-		"no such one": {code: http.StatusOK, secret: "other", err: "reading bootstrap data"},
+		"no such one": {code: http.StatusOK, secret: "other", want: "False WaitingForBootstrapData: reading bootstrap data", err: "reading bootstrap data"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := fixture(newHost(t, c.code, hostapi.Status{}), true)

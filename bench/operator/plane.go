@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/polder-kaas/polder/internal/plane/status"
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/provider/local/launch"
+)
+
+const (
+	program     = "bin/polderd"
+	startTime   = 90 * time.Second
+	stopTime    = 30 * time.Second
+	pollStarted = 20 * time.Millisecond
+)
+
+// plane is a polderd with its directory. It and its clusters end with close.
+type plane struct {
+	dir    string // short, since sockets will be in it
+	listen string
+	flags  []string
+	cmd    *exec.Cmd
+	done   chan struct{} // closes when the process has ended
+	config *rest.Config  // of the administrator
+	client client.WithWatch
+}
+
+func newPlane(flags ...string) (*plane, error) {
+	dir, err := os.MkdirTemp("", "polder-bench-")
+	return &plane{dir: dir, flags: flags, listen: "127.0.0.1:0"}, err
+}
+
+func (p *plane) data() string    { return filepath.Join(p.dir, "data") }
+func (p *plane) logFile() string { return filepath.Join(p.dir, "log") }
+func (p *plane) pid() int        { return p.cmd.Process.Pid }
+
+// start runs polderd until it is ready, on the address it had before.
+func (p *plane) start(ctx context.Context) error {
+	out, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer out.Close() //nolint:errcheck // the process has a copy of its own
+	bin, err := filepath.Abs(program)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(bin, append([]string{"serve", "--data-dir", p.data(), "--listen", p.listen}, p.flags...)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, out, out
+	cmd.Env = []string{"HOME=" + p.dir, "PATH=/usr/bin:/bin"}
+	// A group of its own keeps ^C on the terminal away from it: we end it ourselves.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	p.cmd, p.done = cmd, done
+	go func() {
+		defer close(done)
+		_ = cmd.Wait() // how it ended is in ProcessState
+	}()
+	if err := p.awaitReady(ctx); err != nil {
+		return err
+	}
+	p.config, p.client, err = connect(filepath.Join(p.data(), "admin.kubeconfig"))
+	return err
+}
+
+func (p *plane) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for {
+		s, ok, err := status.Read(p.data())
+		if err == nil && ok && s.PID == p.pid() && s.Phase == status.Ready {
+			p.listen = strings.TrimPrefix(s.Address, "https://")
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("polderd has ended: %s", p.cmd.ProcessState)
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for polderd: %w", ctx.Err())
+		case <-time.After(pollStarted):
+		}
+	}
+}
+
+// stop ends polderd in order, or by force if it takes too long. Clusters keep running.
+func (p *plane) stop() error {
+	if p.cmd == nil {
+		return nil
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(stopTime):
+		_ = p.cmd.Process.Kill()
+		<-p.done
+		return fmt.Errorf("polderd has not stopped within %s and was killed", stopTime)
+	}
+}
+
+// close ends everything and removes it. If something went wrong, it says what polderd said last.
+func (p *plane) close(because error) error {
+	errs := []error{p.stop(), p.endHosts()}
+	if log, err := os.ReadFile(p.logFile()); err == nil && because != nil && !errors.Is(because, context.Canceled) {
+		lines := strings.Split(strings.TrimSpace(string(log)), "\n")
+		say("the last lines of polderd:\n%s", strings.Join(lines[max(0, len(lines)-20):], "\n"))
+	}
+	return errors.Join(append(errs, os.RemoveAll(p.dir))...)
+}
+
+// endHosts ends the hosts of local clusters, which outlive their plane. It does so after an interrupt, too.
+func (p *plane) endHosts() error {
+	l := launch.Launcher{Root: hostapi.Root(p.data())}
+	all, err := l.Clusters()
+	errs := []error{err}
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	for _, c := range all {
+		errs = append(errs, l.Stop(ctx, c.UID, true))
+	}
+	return errors.Join(errs...)
+}

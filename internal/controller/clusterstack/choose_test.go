@@ -1,0 +1,300 @@
+package clusterstack
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+)
+
+func versions(v ...string) func(*csv1.ClusterStack) {
+	return func(o *csv1.ClusterStack) { o.Spec.Versions = v }
+}
+
+func subscribe(b *bool) func(*csv1.ClusterStack) {
+	return func(o *csv1.ClusterStack) { o.Spec.AutoSubscribe = b }
+}
+
+func TestWanted(t *testing.T) {
+	for name, c := range map[string]struct {
+		stack *csv1.ClusterStack
+		at    []string
+		want  []string
+		err   string
+	}{
+		"the newest, if nothing is said":      {newStack(), []string{"v1", "v2"}, []string{line + "v2"}, ""},
+		"the newest, if it is asked for":      {newStack(subscribe(ptr.To(true))), []string{"v1", "v2"}, []string{line + "v2"}, ""},
+		"nothing, if nobody wants the newest": {newStack(subscribe(ptr.To(false))), []string{"v1", "v2"}, nil, ""},
+		"nothing, if there is nothing":        {newStack(), nil, nil, ""},
+		"versions that are named, and the newest": {
+			newStack(versions("v1", "v3")), []string{"v1", "v10", "v9"}, []string{line + "v1", line + "v10", line + "v3"}, "",
+		},
+		"only versions that are named": {newStack(versions("v1"), subscribe(ptr.To(false))), []string{"v1", "v2"}, []string{line + "v1"}, ""},
+		"both spellings are one release": {
+			newStack(versions("v0-sha.abc1234", "v0-sha-abc1234")), nil, []string{line + "v0-sha-abc1234"}, "",
+		},
+		"versions that are none, each by its name": {newStack(versions("1.0", "v1", "v2-x")), nil, []string{line + "v1"}, "\"1.0\"\n\"v2-x\""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScope(c.stack)
+			s.look = seen(t, c.at...)
+			got, err := wanted(s)
+			if d := cmp.Diff(c.want, slices.Sorted(maps.Keys(got))); d != "" {
+				t.Error(d)
+			}
+			for _, part := range strings.Split(c.err, "\n") {
+				if (err == nil) != (c.err == "") || (err != nil && !strings.Contains(err.Error(), part)) {
+					t.Errorf("error %v, want %s", err, part)
+				}
+			}
+		})
+	}
+}
+
+func TestNewest(t *testing.T) {
+	for name, c := range map[string]struct {
+		at   []string
+		want string
+	}{
+		"nothing":                                {nil, ""},
+		"one":                                    {[]string{"v0-sha-abc"}, line + "v0-sha-abc"},
+		"numbers are numbers":                    {[]string{"v9", "v10", "v2"}, line + "v10"},
+		"the order of the source is none":        {[]string{"v10", "v2", "v9"}, line + "v10"},
+		"numbers behind a word are numbers, too": {[]string{"v1-beta-9", "v1-beta-10", "v1-beta-8"}, line + "v1-beta-10"},
+		"in whatever order":                      {[]string{"v1-beta-10", "v1-beta-9"}, line + "v1-beta-10"},
+		"a first version that is the zeroth":     {[]string{"v0-a-0"}, line + "v0-a-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, ok := newest(seen(t, c.at...))
+			if ok != (c.want != "") || (ok && got.Tag() != c.want) {
+				t.Errorf("%s, %t; want %q", got, ok, c.want)
+			}
+		})
+	}
+}
+
+func TestNewestReady(t *testing.T) {
+	for name, c := range map[string]struct {
+		have []*csv1.ClusterStackRelease
+		want string
+	}{
+		"nothing":                            {nil, ""},
+		"none is ready":                      {[]*csv1.ClusterStackRelease{newRelease("v1"), newRelease("v2")}, ""},
+		"the newest of those that are":       {[]*csv1.ClusterStackRelease{newRelease("v9", isReady), newRelease("v10", isReady), newRelease("v2", isReady), newRelease("v11")}, line + "v10"},
+		"numbers behind a word":              {[]*csv1.ClusterStackRelease{newRelease("v1-beta-10", isReady), newRelease("v1-beta-9", isReady)}, line + "v1-beta-10"},
+		"not one that is being deleted":      {[]*csv1.ClusterStackRelease{newRelease("v1", isReady), newRelease("v2", isReady, isDeleted)}, line + "v1"},
+		"not one whose name says nothing":    {[]*csv1.ClusterStackRelease{newRelease("x", isReady)}, ""},
+		"the zeroth is one":                  {[]*csv1.ClusterStackRelease{newRelease("v0", isReady)}, line + "v0"},
+		"one that says that it is not ready": {[]*csv1.ClusterStackRelease{newRelease("v1", func(r *csv1.ClusterStackRelease) { r.Status.Ready = ptr.To(false) })}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := newestReady(list(c.have))
+			if (got == nil) != (c.want == "") || (got != nil && got.Name != c.want) {
+				t.Errorf("%v, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func list(have []*csv1.ClusterStackRelease) (out []csv1.ClusterStackRelease) {
+	for _, r := range have {
+		out = append(out, *r)
+	}
+	return out
+}
+
+// uses is a cluster of a class, in a namespace that is not the stack's.
+func uses(class string) *clusterv1.Cluster {
+	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "demo"}}
+	c.Spec.Topology.ClassRef = clusterv1.ClusterClassRef{Namespace: "a", Name: class}
+	return c
+}
+
+// TestChosen looks at which releases are there in the end: those with a star have the stack as their owner.
+func TestChosen(t *testing.T) {
+	otherOwner := func(r *csv1.ClusterStackRelease) {
+		r.OwnerReferences[0].UID, r.OwnerReferences[0].Name = "other", "sines"
+	}
+	for name, c := range map[string]struct {
+		stack  *csv1.ClusterStack // newStack() if nil
+		have   []client.Object
+		look   look
+		want   []string
+		err    string
+		reason string // of ReleasesSynced
+		events []string
+	}{
+		"what is wanted is made": {
+			stack: newStack(versions("v1")), look: seen(t, "v1", "v2"), want: []string{"v1*", "v2*"},
+			events: []string{"Normal ReleaseAdded release " + line + "v1 is wanted now", "Normal ReleaseAdded release " + line + "v2 is wanted now"},
+		},
+		"a newer one comes, and the old one goes as soon as the newer one is ready": {
+			have: []client.Object{newRelease("v1", isReady), newRelease("v2", isReady)}, look: seen(t, "v1", "v2"), want: []string{"v2*"},
+		},
+		"until then the newest that works stays": {
+			have: []client.Object{newRelease("v1", isReady), newRelease("v2", isReady), newRelease("v3")}, look: seen(t, "v1", "v2", "v3"), want: []string{"v2*", "v3*"},
+		},
+		"what clusters use stays": {
+			have: []client.Object{newRelease("v1", isReady), newRelease("v2", isReady), uses(line + "v1")}, look: seen(t, "v1", "v2"), want: []string{"v1*", "v2*"},
+		},
+		"what clusters use stays, though its class is spelled with a dot": {
+			stack: newStack(func(o *csv1.ClusterStack) { o.Spec.Channel = csv1.ChannelCustom }),
+			have:  []client.Object{newRelease("v0-sha-abc", isReady), newRelease("v1-sha-abc", isReady), uses(line + "v0-sha.abc")},
+			look:  seen(t, "v1-sha-abc"), want: []string{"v0-sha-abc*", "v1-sha-abc*"},
+		},
+		"what is in the spec stays": {
+			stack: newStack(versions("v1")), have: []client.Object{newRelease("v1", isReady), newRelease("v2", isReady)}, look: seen(t, "v2"), want: []string{"v1*", "v2*"},
+		},
+		"what the source has no more is not needed, unless it is the newest that works": {
+			have: []client.Object{newRelease("v1"), newRelease("v2", isReady), newRelease("v3")}, look: seen(t), want: []string{"v2*"},
+		},
+		"as long as the source has not answered, nothing goes": {
+			have: []client.Object{newRelease("v1"), newRelease("v2", isReady), newRelease("v3")}, look: look{err: errors.New("no")}, want: []string{"v1*", "v2*", "v3*"},
+		},
+		"what is named is made, though the source has not answered": {
+			stack: newStack(versions("v1")), look: look{err: errors.New("no")}, want: []string{"v1*"},
+			events: []string{"Normal ReleaseAdded release " + line + "v1 is wanted now"},
+		},
+		"a version that is none: nothing is touched": {
+			stack: newStack(versions("1.0", "v2")), have: []client.Object{newRelease("v1")}, look: seen(t, "v3"), want: []string{"v1*"}, err: `"1.0"`, reason: csv1.ReasonNameInvalid,
+		},
+		"an owner that was taken away comes back": {
+			have: []client.Object{newRelease("v1", isOrphan)}, look: seen(t, "v1"), want: []string{"v1*"},
+		},
+		"it comes back to what is in the spec and of another channel, too": {
+			stack: newStack(versions("v0-sha.abc")), have: []client.Object{newRelease("v0-sha-abc", isOrphan)}, look: seen(t), want: []string{"v0-sha-abc*"},
+		},
+		"without its owner, it goes all the same": {
+			have: []client.Object{newRelease("v1", isOrphan)}, look: seen(t), want: nil,
+		},
+		"what is of another channel and nobody's stays nobody's": {
+			have: []client.Object{newRelease("v0-sha-abc", isOrphan)}, look: seen(t), want: []string{"v0-sha-abc"},
+		},
+		"what is of another stack stays": {
+			have: []client.Object{newRelease("v1", otherOwner)}, look: seen(t), want: []string{"v1"},
+		},
+		"what is wanted and belongs to another stack": {
+			have: []client.Object{newRelease("v1", otherOwner)}, look: seen(t, "v1"), want: []string{"v1"},
+			err: "release " + line + "v1 belongs to ClusterStack sines already; delete one of the two", reason: csv1.ReasonInUse,
+		},
+		"what is being deleted is left alone": {
+			have: []client.Object{newRelease("v1", isOrphan, isDeleted)}, look: seen(t, "v1"), want: []string{"v1"},
+		},
+		"a name that is spelled in another way is none of ours": {
+			stack: newStack(func(o *csv1.ClusterStack) { o.Spec.Channel = csv1.ChannelCustom }),
+			have:  []client.Object{newRelease("v0-sha.abc")}, look: seen(t, "v0-sha-abc"), want: []string{"v0-sha-abc*", "v0-sha.abc*"},
+			events: []string{"Normal ReleaseAdded release " + line + "v0-sha-abc is wanted now"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.stack == nil {
+				c.stack = newStack()
+			}
+			r := newReconciler(t, t.TempDir(), c.have...)
+			s := newScope(c.stack)
+			s.look = c.look
+			if err := r.gathered(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			err := r.chosen(t.Context(), s)
+			if (err == nil) != (c.err == "") || (err != nil && (!strings.Contains(err.Error(), c.err) || !errors.Is(err, ctrlreconcile.TerminalError(nil)))) {
+				t.Errorf("error %v, want %s", err, c.err)
+			}
+			if got := reasonIn(c.stack, csv1.ConditionReleasesSynced); got != c.reason {
+				t.Errorf("reason %q, want %q", got, c.reason)
+			}
+			if d := cmp.Diff(c.want, releasesIn(t, r.Client, c.stack)); d != "" {
+				t.Error(d)
+			}
+			if d := cmp.Diff(c.events, r.told()); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// releasesIn are the versions that are there, with a star if the stack owns them.
+func releasesIn(t *testing.T, c client.Client, s *csv1.ClusterStack) (out []string) {
+	t.Helper()
+	var l csv1.ClusterStackReleaseList
+	if err := c.List(t.Context(), &l, client.InNamespace("a")); err != nil {
+		t.Fatal(err)
+	}
+	for _, rel := range l.Items {
+		v := strings.TrimPrefix(rel.Name, line)
+		if metav1.IsControlledBy(&rel, s) {
+			v += "*"
+		}
+		if len(rel.OwnerReferences) > 1 {
+			t.Errorf("%s has owners %v", rel.Name, rel.OwnerReferences)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func reasonIn(o *csv1.ClusterStack, name string) string {
+	if c := meta.FindStatusCondition(o.Status.Conditions, name); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+// What the cache does not know yet is no fault: nothing is said, and it is looked at again.
+func TestChosenWithAnOldCache(t *testing.T) {
+	r := newReconciler(t, t.TempDir(), newRelease("v1", isReady))
+	s := newScope(newStack())
+	s.look = seen(t, "v1") // and s.have is empty
+	if err := r.chosen(t.Context(), s); err != nil || len(s.object.Status.Conditions) != 0 {
+		t.Errorf("%v, %v", err, s.object.Status.Conditions)
+	}
+}
+
+func TestTendAsks(t *testing.T) {
+	resource := schema.GroupResource{Group: csv1.GroupVersion.Group, Resource: "clusterstackreleases"}
+	errBroken, nobody := errors.New("broken"), newClient(t)
+	for name, c := range map[string]struct{ answer, want error }{
+		"it is deleted":                               {nil, nil},
+		"somebody has begun to use it":                {apierrors.NewForbidden(resource, line+"v1", errBroken), nil},
+		"it is gone":                                  {apierrors.NewNotFound(resource, line+"v1"), nil},
+		"something else is wrong":                     {errBroken, errBroken},
+		"it is another by now, so we must look again": {apierrors.NewConflict(resource, line+"v1", errBroken), errBroken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := alone()
+			var asked []string
+			r.Client = interceptor.NewClient(nobody, interceptor.Funcs{
+				Delete: func(_ context.Context, _ client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+					do := (&client.DeleteOptions{}).ApplyOptions(opts)
+					if do.Preconditions == nil || do.Preconditions.UID == nil || *do.Preconditions.UID != "uid" {
+						t.Error("it could be another of the same name")
+					}
+					asked = append(asked, o.GetName())
+					return c.answer
+				},
+			})
+			err := r.tend(t.Context(), newScope(newStack()), newRelease("v1"), false)
+			if (err == nil) != (c.want == nil) || (c.want != nil && !errors.Is(err, c.answer)) {
+				t.Errorf("error %v, want %v", err, c.want)
+			}
+			if d := cmp.Diff([]string{line + "v1"}, asked); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}

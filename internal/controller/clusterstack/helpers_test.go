@@ -1,0 +1,169 @@
+package clusterstack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/controller/usage"
+	"github.com/polder-kaas/polder/internal/releases"
+	"github.com/polder-kaas/polder/stack"
+	"github.com/polder-kaas/polder/stack/archive"
+	"github.com/polder-kaas/polder/stack/registry"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+const line = "docker-ferrol-1-27-"
+
+// indexer gives an index to a builder of clients.
+type indexer struct{ *fake.ClientBuilder }
+
+func (i indexer) IndexField(_ context.Context, o client.Object, field string, f client.IndexerFunc) error {
+	i.WithIndex(o, field, f)
+	return nil
+}
+
+func newClient(t *testing.T, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clusterv1.AddToScheme(scheme), csv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&csv1.ClusterStack{}, &csv1.ClusterStackRelease{})
+	if err := usage.Index(t.Context(), indexer{b}); err != nil {
+		t.Fatal(err)
+	}
+	return b.Build()
+}
+
+// alone is a reconciler that asks nobody, with room for many events.
+func alone() *Reconciler {
+	return &Reconciler{Events: events.NewFakeRecorder(64), Interval: 10 * time.Minute}
+}
+
+// newReconciler has a source at a path, which need not be there.
+func newReconciler(t *testing.T, path string, objects ...client.Object) *Reconciler {
+	t.Helper()
+	c := newClient(t, objects...)
+	l, err := releases.New(releases.Config{Dir: filepath.Join(t.TempDir(), "cache"), Directories: map[string]string{"here": path}, Secrets: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := alone()
+	r.Client, r.Releases = c, l
+	return r
+}
+
+// told are the events so far.
+func (r *Reconciler) told() []string {
+	var out []string
+	for {
+		select {
+		case e := <-r.Events.(*events.FakeRecorder).Events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+func newStack(changes ...func(*csv1.ClusterStack)) *csv1.ClusterStack {
+	o := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "ferrol", UID: "stack", Generation: 1}}
+	o.Spec = csv1.ClusterStackSpec{
+		Provider: "docker", Name: "ferrol", KubernetesVersion: "1.27", Channel: csv1.ChannelStable, Source: &csv1.Source{Directory: "here"},
+	}
+	for _, change := range changes {
+		change(o)
+	}
+	return o
+}
+
+func newScope(o *csv1.ClusterStack) *scope { return &scope{object: o, before: o.DeepCopy()} }
+
+func newRelease(v string, changes ...func(*csv1.ClusterStackRelease)) *csv1.ClusterStackRelease {
+	r := &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: line + v, UID: "uid"}}
+	r.OwnerReferences = []metav1.OwnerReference{owner(newStack())}
+	for _, change := range changes {
+		change(r)
+	}
+	return r
+}
+
+// isReady makes a release one of which clusters can be made.
+func isReady(r *csv1.ClusterStackRelease) {
+	r.Status.Ready, r.Status.KubernetesVersion = ptr.To(true), "v1.27.3"
+	condition(csv1.ConditionDownloaded, metav1.ConditionTrue, "")(r)
+	condition(csv1.ConditionReady, metav1.ConditionTrue, "")(r)
+}
+
+func isDeleted(r *csv1.ClusterStackRelease) {
+	r.DeletionTimestamp, r.Finalizers = &metav1.Time{Time: time.Unix(1_700_000_000, 0)}, []string{csv1.ReleaseFinalizer}
+}
+
+func isOrphan(r *csv1.ClusterStackRelease) { r.OwnerReferences = nil }
+
+func condition(name string, status metav1.ConditionStatus, message string) func(*csv1.ClusterStackRelease) {
+	return func(r *csv1.ClusterStackRelease) {
+		meta.SetStatusCondition(&r.Status.Conditions, metav1.Condition{Type: name, Status: status, Reason: "Reason", Message: message})
+	}
+}
+
+// seen is a look at a source with these versions.
+func seen(t *testing.T, versions ...string) look {
+	t.Helper()
+	l := look{known: true, where: "directory here"}
+	for _, v := range versions {
+		r, err := version.ParseRelease(line + v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.entries = append(l.entries, registry.Entry{Release: r, Digest: "sha256:" + v})
+	}
+	return l
+}
+
+// publish writes a release into a directory, and returns its digest.
+func publish(t *testing.T, dir, name string) {
+	t.Helper()
+	id, err := version.ParseRelease(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := id.Version.String()
+	chart := func(name string) []byte {
+		var b bytes.Buffer
+		if err := archive.Write(&b, archive.Tree{"c/Chart.yaml": []byte("name: " + name)}); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	r, err := stack.Load(name, archive.Tree{
+		"metadata.yaml": []byte("apiVersion: metadata.clusterstack.x-k8s.io/v1alpha1\nversions:\n  clusterStack: " + v + "\n  kubernetes: v" +
+			id.Kubernetes.MinorString() + ".3\n  components:\n    clusterAddon: v2\n"),
+		id.ClassChart() + "-" + v + ".tgz": chart("class"),
+		id.AddonChart() + "-v2.tgz":        chart("addon"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _, err := registry.Open(t.Context(), dir, registry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Publish(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,339 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/go-cmp/cmp"
+	admission1 "k8s.io/api/admission/v1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/controller/usage"
+)
+
+const v1, v2 = "docker-ferrol-1-27-v1", "docker-ferrol-1-27-v2"
+
+var errBroken = errors.New("broken")
+
+// indexer gives an index to a builder of clients.
+type indexer struct{ *fake.ClientBuilder }
+
+func (i indexer) IndexField(_ context.Context, o client.Object, field string, f client.IndexerFunc) error {
+	i.WithIndex(o, field, f)
+	return nil
+}
+
+func scheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(s), clusterv1.AddToScheme(s), csv1.AddToScheme(s)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func newClient(t *testing.T, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	b := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects...)
+	if err := usage.Index(t.Context(), indexer{b}); err != nil {
+		t.Fatal(err)
+	}
+	return b.Build()
+}
+
+// failing answers all but what is asked for as this type of object or list.
+func failing(c client.WithWatch, at any) client.Reader {
+	same := func(o any) bool { return reflect.TypeOf(o) == reflect.TypeOf(at) }
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if same(o) {
+				return errBroken
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, o client.ObjectList, opts ...client.ListOption) error {
+			if same(o) {
+				return errBroken
+			}
+			return c.List(ctx, o, opts...)
+		},
+	})
+}
+
+func newStack(name string, change func(*csv1.ClusterStack)) *csv1.ClusterStack {
+	s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: name, UID: types.UID(name)}}
+	s.Spec = csv1.ClusterStackSpec{Provider: "docker", Name: "ferrol", KubernetesVersion: "1.27", Channel: csv1.ChannelStable}
+	if change != nil {
+		change(s)
+	}
+	return s
+}
+
+func serving(label string) *csv1.ClusterStack {
+	return newStack("ferrol", func(s *csv1.ClusterStack) {
+		s.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"kaas": label}}
+	})
+}
+
+// newRelease has its class, and is for Kubernetes v1.27.3.
+func newRelease(name, owner string) *csv1.ClusterStackRelease {
+	r := &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: name}}
+	r.OwnerReferences = []metav1.OwnerReference{{APIVersion: csv1.GroupVersion.String(), Kind: "ClusterStack", Name: owner, UID: types.UID(owner), Controller: ptr.To(true)}}
+	r.Status.Resources = []csv1.Resource{{Group: "cluster.x-k8s.io", Version: "v1beta1", Kind: "ClusterClass", Namespace: "s", Name: name, Status: csv1.ResourceSynced}}
+	r.Status.KubernetesVersion = "v1.27.3"
+	return r
+}
+
+func newCluster(namespace, class, version string) *clusterv1.Cluster {
+	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"}}
+	c.Spec.Topology.ClassRef, c.Spec.Topology.Version = clusterv1.ClusterClassRef{Namespace: "s", Name: class}, version
+	return c
+}
+
+func namespaces() []client.Object {
+	return []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"kaas": "yes"}}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b"}},
+	}
+}
+
+// request asks about an object, which is the old and the new one.
+func request(t *testing.T, namespace, name string, o client.Object) admission.Request {
+	t.Helper()
+	raw, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return admission.Request{AdmissionRequest: admission1.AdmissionRequest{
+		Namespace: namespace, Name: name, Object: runtime.RawExtension{Raw: raw}, OldObject: runtime.RawExtension{Raw: raw},
+	}}
+}
+
+// answered compares a response with what is wanted: allowed if there is no code.
+func answered(t *testing.T, got admission.Response, code int32, message string) {
+	t.Helper()
+	wantAllowed := code == 0
+	if wantAllowed {
+		code = http.StatusOK
+	}
+	if got.Allowed != wantAllowed || got.Result == nil || got.Result.Code != code || got.Result.Message != message {
+		t.Errorf("allowed: %t, %+v; want %d %q", got.Allowed, got.Result, code, message)
+	}
+}
+
+func TestCheckCluster(t *testing.T) {
+	unknown := newRelease(v1, "ferrol")
+	unknown.Status.KubernetesVersion = ""
+	noClass := newRelease(v1, "ferrol")
+	noClass.Status.Resources = nil
+	notYet := newRelease(v1, "ferrol")
+	notYet.Status.Resources[0].Status = csv1.ResourceNotSynced
+	foreign := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: v1}}
+	invalid := newStack("ferrol", func(s *csv1.ClusterStack) {
+		s.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "kaas", Operator: "Perhaps"}}}
+	})
+	const notServed = "spec.topology.classRef: class s/docker-ferrol-1-27-v1 does not serve clusters of namespace b; its ClusterStack must allow it in spec.allowedNamespaces"
+	for name, c := range map[string]struct {
+		cluster *clusterv1.Cluster
+		have    []client.Object
+		failing any
+		code    int32
+		message string
+	}{
+		"a cluster without a class":                         {cluster: &clusterv1.Cluster{}},
+		"a class of somebody else":                          {cluster: newCluster("b", "quick-start", "v1.30.0"), have: []client.Object{newRelease(v1, "ferrol")}},
+		"a class of a release that is not there":            {cluster: newCluster("b", v1, "v1.30.0")},
+		"a class that only has the name of a release's":     {cluster: newCluster("b", v1, "v1.30.0"), have: []client.Object{noClass}},
+		"a class of somebody else, who was there first":     {cluster: newCluster("b", v1, "v1.30.0"), have: []client.Object{notYet, foreign}},
+		"a class that is not there yet":                     {cluster: newCluster("b", v1, "v1.27.3"), have: []client.Object{notYet}, code: 403, message: notServed},
+		"the class cannot be read":                          {cluster: newCluster("s", v1, "v1.27.3"), have: []client.Object{notYet}, failing: &metav1.PartialObjectMetadata{}, code: 500, message: "broken"},
+		"a cluster beside its stack":                        {cluster: newCluster("s", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol"), newStack("ferrol", nil)}},
+		"a cluster beside its release, whose stack is gone": {cluster: newCluster("s", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol")}},
+		"a namespace that is served":                        {cluster: newCluster("a", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol"), serving("yes")}},
+		"a namespace that is not served":                    {cluster: newCluster("b", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol"), serving("yes")}, code: 403, message: notServed},
+		"a stack that serves nobody":                        {cluster: newCluster("b", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol"), newStack("ferrol", nil)}, code: 403, message: notServed},
+		"a release without a stack serves nobody":           {cluster: newCluster("b", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "gone"), serving("yes")}, code: 403, message: notServed},
+		"another version of Kubernetes": {
+			cluster: newCluster("s", v1, "v1.27.4"), have: []client.Object{newRelease(v1, "ferrol")}, code: 403,
+			message: "spec.topology.version: class s/docker-ferrol-1-27-v1 is made and tested for Kubernetes v1.27.3, not v1.27.4; write version: v1.27.3",
+		},
+		"nobody knows the version yet": {cluster: newCluster("s", v1, "v1.27.4"), have: []client.Object{unknown}},
+		"a selector that is none": {
+			cluster: newCluster("a", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol"), invalid}, code: 500,
+			message: `spec.allowedNamespaces of ClusterStack s/ferrol: "Perhaps" is not a valid label selector operator`,
+		},
+		"the release cannot be read":   {cluster: newCluster("s", v1, "v1.27.3"), failing: &csv1.ClusterStackRelease{}, code: 500, message: "broken"},
+		"the stacks cannot be read":    {cluster: newCluster("s", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol")}, failing: &csv1.ClusterStackList{}, code: 500, message: "looking for the stack of release docker-ferrol-1-27-v1: broken"},
+		"the namespace cannot be read": {cluster: newCluster("a", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol"), serving("yes")}, failing: &corev1.Namespace{}, code: 500, message: "broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := newClient(t, append(namespaces(), c.have...)...)
+			var reader client.Reader = all
+			if c.failing != nil {
+				reader = failing(all, c.failing)
+			}
+			answered(t, checkCluster(reader, admission.NewDecoder(all.Scheme()))(t.Context(), request(t, c.cluster.Namespace, "demo", c.cluster)), c.code, c.message)
+		})
+	}
+	bad := request(t, "a", "demo", newCluster("a", v1, ""))
+	bad.Object.Raw = []byte("{")
+	if got := checkCluster(newClient(t), admission.NewDecoder(scheme(t)))(t.Context(), bad); got.Allowed || got.Result.Code != http.StatusBadRequest {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestCheckRelease(t *testing.T) {
+	const used = "the release is used by a/demo, b/demo; give them another class, or delete them"
+	clusters := newClient(t, newCluster("a", v1, ""), newCluster("b", v1, ""), newCluster("c", v2, ""))
+	for name, c := range map[string]struct {
+		reader          client.Reader
+		namespace, name string
+		code            int32
+		message         string
+	}{
+		"clusters use it":                       {clusters, "s", v1, 403, used},
+		"nobody uses it":                        {clusters, "s", "docker-ferrol-1-27-v3", 0, ""},
+		"nobody uses that of another namespace": {clusters, "a", v1, 0, ""},
+		"it is none":                            {clusters, "s", "quick-start", 0, ""},
+		"nobody knows":                          {failing(clusters, &clusterv1.ClusterList{}), "s", v1, 500, "looking for clusters of class s/docker-ferrol-1-27-v1: broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answered(t, checkRelease(c.reader)(t.Context(), request(t, c.namespace, c.name, newRelease(c.name, "ferrol"))), c.code, c.message)
+		})
+	}
+}
+
+func TestCheckStack(t *testing.T) {
+	all := newClient(t, newStack("ferrol", nil), newStack("other", nil), newStack("third", nil),
+		newRelease(v1, "ferrol"), newRelease(v2, "ferrol"), newRelease("docker-ferrol-1-27-v3", "other"), newRelease("docker-ferrol-1-27-v4", "third"),
+		newCluster("a", v1, ""), newCluster("b", v2, ""), newCluster("c", "docker-ferrol-1-27-v4", ""))
+	decoder := admission.NewDecoder(all.Scheme())
+	for name, c := range map[string]struct {
+		reader  client.Reader
+		stack   string
+		code    int32
+		message string
+	}{
+		"clusters use its releases":         {all, "ferrol", 403, "releases of the stack are used by a/demo, b/demo; give them another class, or delete them"},
+		"clusters use only those of others": {all, "other", 0, ""},
+		"it has no releases":                {all, "new", 0, ""},
+		"the releases cannot be read":       {failing(all, &csv1.ClusterStackReleaseList{}), "ferrol", 500, "broken"},
+		"the stacks cannot be read":         {failing(all, &csv1.ClusterStackList{}), "ferrol", 500, "looking for the stack of release docker-ferrol-1-27-v1: broken"},
+		"the clusters cannot be read":       {failing(all, &clusterv1.ClusterList{}), "ferrol", 500, "looking for clusters of class s/docker-ferrol-1-27-v1: broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answered(t, checkStack(c.reader, decoder)(t.Context(), request(t, "s", c.stack, newStack(c.stack, nil))), c.code, c.message)
+		})
+	}
+	bad := request(t, "s", "ferrol", newStack("ferrol", nil))
+	bad.OldObject.Raw = []byte("{")
+	if got := checkStack(all, decoder)(t.Context(), bad); got.Allowed || got.Result.Code != http.StatusBadRequest {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestRegistration(t *testing.T) {
+	type asked struct {
+		Path, Group, Version, Resource string
+		Operations                     []admissionv1.OperationType
+		Conditions                     int
+	}
+	want := map[string]asked{
+		"cluster.clusterstack.x-k8s.io": {clusterPath, "cluster.x-k8s.io", "v1beta2", "clusters", []admissionv1.OperationType{"CREATE", "UPDATE"}, 2},
+		"release.clusterstack.x-k8s.io": {releasePath, "clusterstack.x-k8s.io", "v1alpha1", "clusterstackreleases", []admissionv1.OperationType{"DELETE"}, 0},
+		"stack.clusterstack.x-k8s.io":   {stackPath, "clusterstack.x-k8s.io", "v1alpha1", "clusterstacks", []admissionv1.OperationType{"DELETE"}, 0},
+	}
+	w := registration("https://127.0.0.1:1", []byte("authority"))
+	got := map[string]asked{}
+	for _, h := range w.Webhooks {
+		rule := h.Rules[0]
+		got[h.Name] = asked{strings.TrimPrefix(*h.ClientConfig.URL, "https://127.0.0.1:1"), rule.APIGroups[0], rule.APIVersions[0], rule.Resources[0], rule.Operations, len(h.MatchConditions)}
+		if *h.FailurePolicy != admissionv1.Fail || *h.MatchPolicy != admissionv1.Equivalent || *h.SideEffects != admissionv1.SideEffectClassNone || *rule.Scope != admissionv1.NamespacedScope {
+			t.Errorf("%s: %+v", h.Name, h)
+		}
+		if string(h.ClientConfig.CABundle) != "authority" || *h.TimeoutSeconds != 10 || !slices.Equal(h.AdmissionReviewVersions, []string{"v1"}) || len(h.Rules) != 1 {
+			t.Errorf("%s: %+v", h.Name, h)
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" || w.Name != "polder-operator" {
+		t.Error(w.Name, d)
+	}
+}
+
+// Of all that is written to Clusters, only what changes class or version is asked about.
+func TestMatchConditions(t *testing.T) {
+	env, err := cel.NewEnv(cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var programs []cel.Program
+	for _, m := range registration("", nil).Webhooks[0].MatchConditions {
+		ast, issues := env.Compile(m.Expression)
+		if issues.Err() != nil {
+			t.Fatal(issues.Err())
+		}
+		p, err := env.Program(ast)
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs = append(programs, p)
+	}
+	of := func(namespace, class, version string) any {
+		ref := map[string]any{"name": class}
+		if namespace != "" {
+			ref["namespace"] = namespace
+		}
+		return map[string]any{"spec": map[string]any{"topology": map[string]any{"classRef": ref, "version": version}, "paused": false}}
+	}
+	plain := map[string]any{"spec": map[string]any{"paused": true}}
+	more := of("", "k", "v1.27.3")
+	more.(map[string]any)["spec"].(map[string]any)["paused"] = true
+	for name, c := range map[string]struct {
+		old, object any
+		want        bool
+	}{
+		"a new cluster with a class":    {nil, of("", "k", "v1.27.3"), true},
+		"a new cluster without a class": {nil, plain, false},
+		"a new cluster without a spec":  {nil, map[string]any{}, false},
+		"something else was changed":    {of("", "k", "v1.27.3"), more, false},
+		"another class":                 {of("", "k", "v1.27.3"), of("", "l", "v1.27.3"), true},
+		"a class of another namespace":  {of("", "k", "v1.27.3"), of("s", "k", "v1.27.3"), true},
+		"another version":               {of("", "k", "v1.27.3"), of("", "k", "v1.27.4"), true},
+		"it had no class before":        {plain, of("", "k", "v1.27.3"), true},
+		"it has no class any more":      {of("", "k", "v1.27.3"), plain, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := true
+			for i, p := range programs { // the API server asks all; one that fails counts only if none is false
+				out, _, err := p.Eval(map[string]any{"object": c.object, "oldObject": c.old})
+				if err != nil {
+					if got {
+						t.Errorf("condition %d: %v", i, err)
+					}
+					continue
+				}
+				got = got && out.Value() == true
+			}
+			if got != c.want {
+				t.Errorf("%t, want %t", got, c.want)
+			}
+		})
+	}
+}

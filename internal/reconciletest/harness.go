@@ -1,0 +1,111 @@
+package reconciletest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// harness tests one subject.
+type harness struct {
+	api     API
+	subject Subject
+	client  client.Client
+	full    bool // all cases, not a sample
+	long    bool // the times the catalogue of faults asks for
+	random  *rand.Rand
+	base    baseline
+}
+
+// baseline is how it goes when nothing goes wrong.
+type baseline struct {
+	writes     []string // of the whole life
+	created    int      // how many of them until all was settled
+	reconciles int
+	state      state
+	took       time.Duration
+}
+
+// noGlobalLog keeps controller-runtime from asking for a logger: what counts is kept for each process.
+var noGlobalLog = sync.OnceFunc(func() { ctrl.SetLogger(logr.Discard()) })
+
+func newHarness(api API, s Subject, full bool, seed uint64) (*harness, error) {
+	if s.Setup == nil || s.Given == nil || len(s.Kinds) == 0 {
+		return nil, errors.New("a subject needs Setup, Given and Kinds")
+	}
+	noGlobalLog()
+	c, err := client.New(api.Config, client.Options{Scheme: api.Scheme})
+	if err != nil {
+		return nil, err
+	}
+	return &harness{
+		api: api, subject: s.withDefaults(), client: c, full: full, random: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // a test must be repeatable
+	}, nil
+}
+
+// mapper is shared: what kinds there are is not the subject's knowledge.
+func (h *harness) mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+	return h.client.RESTMapper(), nil
+}
+
+// isOwn says whether the object is of the subject's first kind.
+func (h *harness) isOwn(o client.Object) bool {
+	gvk, err := apiutil.GVKForObject(h.subject.Kinds[0], h.api.Scheme)
+	return err == nil && gvk == o.GetObjectKind().GroupVersionKind()
+}
+
+// newNamespace makes a namespace for one life.
+func (h *harness) newNamespace(ctx context.Context) (string, error) {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "reconciletest-"}}
+	if err := h.client.Create(ctx, ns); err != nil {
+		return "", fmt.Errorf("making a namespace: %w", err)
+	}
+	return ns.Name, nil
+}
+
+// measure lives a whole life in which nothing goes wrong.
+func (h *harness) measure(ctx context.Context) error {
+	l, err := h.begin(ctx, plan{})
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	err = l.await(ctx, h.subject.Timeout, l.stable)
+	if err == nil {
+		h.base.took = time.Since(begin)
+		h.base.created = len(l.process.wire.written())
+		err = l.remember(ctx)
+	}
+	if err == nil {
+		err = l.delete(ctx)
+	}
+	h.base.writes = l.process.wire.written()
+	h.base.reconciles = l.reconciles()
+	if err == nil && h.base.reconciles == 0 {
+		err = errors.New("reconciles cannot be counted; has controller-runtime changed what it logs?")
+	}
+	return errors.Join(err, l.close())
+}
+
+// remember keeps the state as the one to end in.
+func (l *life) remember(ctx context.Context) error {
+	s, err := l.h.snapshot(ctx, l.namespace)
+	if err != nil {
+		return err
+	}
+	l.h.base.state = l.h.state(s, l.namespace)
+	return nil
+}

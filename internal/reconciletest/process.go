@@ -1,0 +1,114 @@
+package reconciletest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// endTimeout is how long a process may take to end in order.
+const endTimeout = 20 * time.Second
+
+// process is the subject with all it keeps in memory, as its program would run it.
+type process struct {
+	wire        *wire
+	log         *processLog
+	controllers []controller.Controller
+	cancel      context.CancelFunc
+	ended       chan error // gets why the manager ended
+}
+
+// startProcess runs the subject on the objects of a namespace.
+func (h *harness) startProcess(ctx context.Context, namespace string, p plan, grave <-chan struct{}) (*process, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	run := &process{wire: newWire(p, cancel, grave), log: &processLog{}, cancel: cancel, ended: make(chan error, 1)}
+	mgr, err := ctrl.NewManager(h.configFor(run.wire), h.managerOptions(namespace, p, run.log))
+	if err == nil {
+		m := &recordingManager{Manager: mgr, byHand: p.byHand}
+		err = h.subject.Setup(ctx, m)
+		run.controllers = m.controllers
+	}
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("setting up the subject: %w", err)
+	}
+	go func() { run.ended <- mgr.Start(ctx) }()
+	if p.byHand && !mgr.GetCache().WaitForCacheSync(ctx) {
+		return nil, errors.Join(errors.New("the cache is not filled"), run.stop())
+	}
+	return run, nil
+}
+
+func (h *harness) configFor(w *wire) *rest.Config {
+	cfg := rest.CopyConfig(h.api.Config)
+	cfg.UserAgent = "reconciletest-subject"
+	cfg.ContentType = "application/json" // which can be read on the way
+	if h.subject.User != "" {
+		cfg.Impersonate = rest.ImpersonationConfig{UserName: h.subject.User}
+	}
+	cfg.Wrap(w.wrap)
+	return cfg
+}
+
+func (h *harness) managerOptions(namespace string, p plan, log *processLog) ctrl.Options {
+	namespaces := map[string]cache.Config{namespace: {}}
+	for _, n := range h.subject.Namespaces {
+		namespaces[n] = cache.Config{}
+	}
+	o := ctrl.Options{
+		Scheme:                  h.api.Scheme,
+		Logger:                  log.logger(),
+		MapperProvider:          h.mapper,
+		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields(), DefaultNamespaces: namespaces},
+		Metrics:                 metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress:  "0",
+		Controller:              config.Controller{SkipNameValidation: ptr.To(true)},
+		GracefulShutdownTimeout: ptr.To[time.Duration](-1), // no limit: the dead end when they are let go
+	}
+	if p.lose > 0 {
+		o.Cache.SyncPeriod = ptr.To(resync)
+	}
+	return o
+}
+
+// stop ends the process in order. It may be called again.
+func (p *process) stop() error {
+	p.cancel()
+	t := time.NewTimer(endTimeout)
+	defer t.Stop()
+	select {
+	case err := <-p.ended:
+		p.ended <- err
+		return err
+	case <-t.C:
+		return fmt.Errorf("the manager does not end within %s", endTimeout)
+	}
+}
+
+// recordingManager knows which controllers it has; it does not run them if they are called by hand.
+type recordingManager struct {
+	ctrl.Manager
+	byHand      bool
+	controllers []controller.Controller
+}
+
+// Add is part of ctrl.Manager.
+func (m *recordingManager) Add(r manager.Runnable) error {
+	if c, ok := r.(controller.Controller); ok {
+		m.controllers = append(m.controllers, c)
+		if m.byHand {
+			return nil
+		}
+	}
+	return m.Manager.Add(r)
+}

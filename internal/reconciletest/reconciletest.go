@@ -1,0 +1,143 @@
+// Package reconciletest is the one harness every reconciler of Polder passes. It runs a subject, which
+// is one or more controllers as their program sets them up, on a manager of its own against a real API
+// server, and then makes everything go wrong that goes wrong in practice:
+//
+//	crash     the process dies before or after any of its writes, or after each of them
+//	missed    every k-th event of every watch is lost, and found out about by resync only
+//	storm     somebody writes labels and annotations to the same objects twenty times a second
+//	quiet     nothing happens: nothing is written, and nobody asks to be run again soon
+//	stripped  what the subject put on objects is taken away by hand; objects are edited and deleted
+//	bad       an input is wrong, and is then repaired
+//	deleted   everything is deleted after any of the subject's writes, or while something is in the way
+//
+// One oracle serves all of them: the objects end as they do when nothing goes wrong, none is left over,
+// and nothing is left once they are deleted. A subject says how it is set up, what it is given and which
+// kinds it writes; the rest has defaults:
+//
+//	var shared = testenv.NewSharedWithout("operator") // the plane must not run the controller as well
+//
+//	func TestClusterStack(t *testing.T) {
+//		reconciletest.Run(t, reconciletest.API{Config: shared.Get(t).RESTConfig(t), Scheme: testenv.Scheme(t)}, reconciletest.Subject{
+//			Setup: func(ctx context.Context, mgr ctrl.Manager) error {
+//				return (&clusterstack.Reconciler{Client: mgr.GetClient()}).SetupWithManager(mgr, controller.Options{})
+//			},
+//			Kinds: []client.Object{&csv1.ClusterStack{}, &csv1.ClusterStackRelease{}},
+//			Given: func(ctx context.Context, c client.Client, namespace string) error {
+//				return c.Create(ctx, clusterStack(namespace))
+//			},
+//			Bad: []reconciletest.Step{{
+//				Name:   "no such registry",
+//				Break:  setRegistry("nowhere.invalid"),
+//				Shows:  reconciletest.Reason(&csv1.ClusterStack{}, "demo", "Ready", "SourceUnreachable"),
+//				Repair: setRegistry(registry),
+//			}},
+//		})
+//	}
+//
+// A sample of all cases runs by default; -reconcile.full runs all of them, and -reconcile.seed repeats a
+// sample. Each case is a subtest, so -reconcile.full with -run repeats any one of them.
+//
+// Faults are made where requests leave the process: in the transport of the manager's configuration. So
+// they reach every client that is made from it, cached or not; one for something else than the API
+// server takes part if it wraps its transport with mgr.GetConfig().WrapTransport.
+package reconciletest
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// API is the API server to test against, with all rights, and the kinds that are needed there.
+type API struct {
+	Config *rest.Config
+	Scheme *runtime.Scheme
+}
+
+// Act does, or asks about, something in a namespace. Its client reads from the API server itself and
+// has all rights. What asks is asked again until it returns nil, or time is up.
+type Act func(ctx context.Context, c client.Client, namespace string) error
+
+// Subject is one or more controllers under test. Setup, Kinds and Given are needed.
+type Subject struct {
+	// Setup registers the controllers with a manager, as their program does. It is called for each
+	// process anew: whatever a subject keeps in memory must be made here.
+	Setup func(ctx context.Context, mgr ctrl.Manager) error
+	// Kinds are those the subject writes, one object of each. Its own come first: the objects of the
+	// first are the ones that become Ready and are deleted.
+	Kinds []client.Object
+	// Given makes the inputs in a new namespace. Names must not depend on it.
+	Given Act
+
+	// Settled is nil once what is wanted is there. Default: all objects of the first kind are Ready.
+	Settled Act
+	// Delete begins to delete; it may be called again. Default: it deletes all objects of the first kind.
+	Delete Act
+	// Gone is nil once nothing is left outside of the API server after Delete. That no object of Kinds
+	// is left, with a finalizer or without, is asked anyway.
+	Gone Act
+	// Bad are inputs that can be wrong: the objects show it soon, and recover when it is repaired.
+	Bad []Step
+	// Blocked are what can be in the way of Delete: the objects name it, and go once it is out of the way.
+	Blocked []Step
+
+	// Normalize removes what differs from run to run. Times, UIDs, versions and the namespace's name
+	// are seen to.
+	Normalize func(*unstructured.Unstructured)
+	// User is whom the subject acts as; with the rights it will have, it is tested that they suffice.
+	// Default: the administrator.
+	User string
+	// Namespaces are further ones the subject reads. Default: it reads its own namespace only.
+	Namespaces []string
+	// Poll is how soon a settled object may ask to be reconciled again. Default: ten minutes.
+	Poll time.Duration
+	// Timeout bounds each wait for the subject. Default: half a minute.
+	Timeout time.Duration
+}
+
+// Step is something that goes wrong and is put right.
+type Step struct {
+	Name   string
+	Break  Act
+	Shows  Act // nil once the objects say what is wrong; see Reason
+	Repair Act
+	When   When          // it can happen; of Bad only
+	Within time.Duration // it shows. Default: ten seconds more than twice what settling takes
+}
+
+// When a Step can happen.
+type When int
+
+// A bad input can be there from the start, or come later when all is settled.
+const (
+	Any When = iota
+	FromStart
+	Later
+)
+
+func (s Subject) withDefaults() Subject {
+	if s.Settled == nil {
+		s.Settled = ready(s.Kinds[0])
+	}
+	if s.Delete == nil {
+		s.Delete = deleteAll(s.Kinds[0])
+	}
+	if s.Gone == nil {
+		s.Gone = func(context.Context, client.Client, string) error { return nil }
+	}
+	if s.Normalize == nil {
+		s.Normalize = func(*unstructured.Unstructured) {}
+	}
+	if s.Poll == 0 {
+		s.Poll = 10 * time.Minute
+	}
+	if s.Timeout == 0 {
+		s.Timeout = 30 * time.Second
+	}
+	return s
+}

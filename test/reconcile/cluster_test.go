@@ -1,0 +1,92 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
+	"github.com/polder-kaas/polder/internal/filelock"
+	"github.com/polder-kaas/polder/internal/provider/local"
+	"github.com/polder-kaas/polder/internal/provider/local/cluster"
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/provider/local/launch"
+	"github.com/polder-kaas/polder/internal/provider/local/watch"
+	"github.com/polder-kaas/polder/internal/reconciletest"
+)
+
+// The hosts are real ones, and Cluster API is who makes LocalClusters its own, and deletes them.
+func TestLocalCluster(t *testing.T) {
+	t.Parallel()
+	p := shared.Get(t)
+	h := &hosts{plane: p, Launcher: launch.Launcher{Root: hostapi.Root(p.Data), Binary: filepath.Join(p.Tree.Bin, "polderd")}}
+	kind := &infrav1.LocalCluster{}
+	reconciletest.Run(t, api(t), reconciletest.Subject{
+		Setup: func(ctx context.Context, mgr ctrl.Manager) error {
+			w := watch.New()
+			r := &cluster.Reconciler{Client: mgr.GetClient(), Hosts: h.Launcher, Watcher: w}
+			return errors.Join(mgr.Add(w), r.SetupWithManager(ctx, mgr, controller.Options{}))
+		},
+		Kinds:     []client.Object{kind},
+		Given:     h.makeCluster,
+		Delete:    deleteCluster,
+		Gone:      h.gone,
+		Normalize: withoutAddresses,
+		User:      local.User,
+		Timeout:   patience,
+		Bad: []reconciletest.Step{{
+			Name: "endpoint", When: reconciletest.Later,
+			Break:  patched(clusterName, func(o *infrav1.LocalCluster) { o.Spec.ControlPlaneEndpoint.Port++ }),
+			Shows:  reconciletest.Reason(kind, clusterName, infrav1.ReadyCondition, infrav1.EndpointChangeReason),
+			Repair: patched(clusterName, func(o *infrav1.LocalCluster) { o.Spec.ControlPlaneEndpoint.Port-- }),
+		}},
+		Blocked: []reconciletest.Step{{
+			Name:   "a host that hangs",
+			Within: patience, // it is asked twice, and given time to answer
+			Break:  h.signal(syscall.SIGSTOP),
+			Shows:  message(kind, clusterName, infrav1.ReadyCondition, "process"),
+			Repair: h.signal(syscall.SIGCONT),
+		}},
+	})
+}
+
+// signal is sent to the host.
+func (h *hosts) signal(s syscall.Signal) reconciletest.Act {
+	return func(_ context.Context, _ client.Client, namespace string) error {
+		pid, err := filelock.Holder(h.dir(namespace).LockFile())
+		if err != nil || pid == 0 {
+			return errors.Join(errors.New("the host does not run"), err)
+		}
+		return syscall.Kill(pid, s)
+	}
+}
+
+// patience is generous: test machines are shared and slow at times.
+const patience = time.Minute
+
+// clusterName is that of the Cluster and of its LocalCluster.
+const clusterName = "one"
+
+// deleteCluster leaves to Cluster API what it has made its own.
+func deleteCluster(ctx context.Context, c client.Client, namespace string) error {
+	return errors.Join(
+		deleteUnowned(ctx, c, namespace, clusterName, &clusterv1.Cluster{}),
+		deleteUnowned(ctx, c, namespace, clusterName, &infrav1.LocalCluster{}),
+	)
+}
+
+func deleteUnowned(ctx context.Context, c client.Client, namespace, name string, o client.Object) error {
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o)
+	if err != nil || len(o.GetOwnerReferences()) > 0 {
+		return client.IgnoreNotFound(err)
+	}
+	return client.IgnoreNotFound(c.Delete(ctx, o))
+}

@@ -1,0 +1,117 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
+	"github.com/polder-kaas/polder/internal/provider/local"
+	"github.com/polder-kaas/polder/internal/provider/local/cluster"
+	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/provider/local/kubeversion"
+	"github.com/polder-kaas/polder/internal/provider/local/launch"
+	"github.com/polder-kaas/polder/internal/provider/local/machine"
+	"github.com/polder-kaas/polder/internal/provider/local/watch"
+	"github.com/polder-kaas/polder/internal/reconciletest"
+)
+
+const (
+	machineName = "worker" // of the Machine and of its LocalMachine
+	secretName  = "data"
+	version     = "v1.36.3"
+	tooOld      = "v1.20.0"
+)
+
+// The hosts are real ones but for the boot of machines, which does nothing; and workers join a
+// cluster that is an imitation. Cluster API makes LocalMachines its own, and deletes them.
+func TestLocalMachine(t *testing.T) {
+	t.Parallel()
+	p := shared.Get(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions, err := kubeversion.Of(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hosts{plane: p, Launcher: launch.Launcher{Root: hostapi.Root(p.Data), Binary: self}}
+	w := imitateWorkload(t)
+	kind := &infrav1.LocalMachine{}
+	reconciletest.Run(t, api(t), reconciletest.Subject{
+		Setup: func(ctx context.Context, mgr ctrl.Manager) error {
+			w := watch.New()
+			c := &cluster.Reconciler{Client: mgr.GetClient(), Hosts: h.Launcher, Watcher: w}
+			m := &machine.Reconciler{
+				Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Hosts: h.Launcher, Versions: versions, Watcher: w,
+				Events: mgr.GetEventRecorder("test"),
+			}
+			return errors.Join(mgr.Add(w), c.SetupWithManager(ctx, mgr, controller.Options{}), m.SetupWithManager(mgr, controller.Options{}))
+		},
+		Kinds: []client.Object{kind, &infrav1.LocalCluster{}},
+		Given: func(ctx context.Context, c client.Client, namespace string) error {
+			return errors.Join(h.makeCluster(ctx, c, namespace), makeSecret(w)(ctx, c, namespace), makeMachine(ctx, c, namespace))
+		},
+		Delete:    deleteMachine,
+		Gone:      h.gone,
+		Normalize: withoutAddresses,
+		User:      local.User,
+		Timeout:   patience,
+		Bad: []reconciletest.Step{
+			{
+				Name:   "version",
+				Break:  patched(machineName, func(o *clusterv1.Machine) { o.Spec.Version = tooOld }),
+				Shows:  reconciletest.Reason(kind, machineName, infrav1.ReadyCondition, infrav1.VersionNotSupportedReason),
+				Repair: patched(machineName, func(o *clusterv1.Machine) { o.Spec.Version = version }),
+			},
+			{
+				Name: "no bootstrap data", When: reconciletest.FromStart,
+				Break:  deleteSecret,
+				Shows:  reconciletest.Reason(kind, machineName, infrav1.ReadyCondition, infrav1.WaitingForBootstrapDataReason),
+				Repair: makeSecret(w),
+			},
+		},
+	})
+}
+
+func makeSecret(w *workload) reconciletest.Act {
+	return func(ctx context.Context, c client.Client, namespace string) error {
+		return c.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secretName}, Data: map[string][]byte{"value": w.userData(namespace)}})
+	}
+}
+
+func deleteSecret(ctx context.Context, c client.Client, namespace string) error {
+	return c.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secretName}})
+}
+
+func makeMachine(ctx context.Context, c client.Client, namespace string) error {
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: machineName, Labels: map[string]string{clusterv1.ClusterNameLabel: clusterName}}
+	return errors.Join(
+		c.Create(ctx, &infrav1.LocalMachine{ObjectMeta: meta, Spec: infrav1.LocalMachineSpec{NodeLabels: map[string]string{"pool": "a"}}}),
+		c.Create(ctx, &clusterv1.Machine{ObjectMeta: meta, Spec: clusterv1.MachineSpec{
+			ClusterName: clusterName, Version: version, FailureDomain: "zone-a",
+			Bootstrap:         clusterv1.Bootstrap{DataSecretName: ptr.To(secretName)},
+			InfrastructureRef: reference("LocalMachine", machineName),
+		}}),
+	)
+}
+
+// deleteMachine deletes the machine together with its cluster.
+func deleteMachine(ctx context.Context, c client.Client, namespace string) error {
+	o := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: machineName}}
+	return errors.Join(
+		client.IgnoreNotFound(c.Delete(ctx, o)),
+		deleteUnowned(ctx, c, namespace, machineName, &infrav1.LocalMachine{}),
+		deleteCluster(ctx, c, namespace),
+	)
+}
