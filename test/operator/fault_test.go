@@ -5,16 +5,12 @@ package operator
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
@@ -189,42 +185,4 @@ func TestFaultKilledBetweenStages(t *testing.T) {
 			t.Fatal("a generated Secret is another since the restart")
 		}
 	}
-}
-
-// A kubeconfig that runs a program is there when the plane starts and connects to all clusters anew: nobody
-// in it runs the program.
-func TestFaultKubeconfigRunsAProgramAtTheStart(t *testing.T) {
-	p := testenv.NewPlane(t, testenv.NewTree(t, false))
-	flags := trusting(published.Host())
-	p.Start(t, flags...)
-	p.AwaitReady(t)
-	w := &walk{mgmt: p.Client(t), ns: p.Namespace(t)}
-	w.repository = published.Repository("exec/" + w.ns)
-	w.publish(t, "1.35", "v1", addonCharts(t, twin))
-	w.stack(t, "stack", "1.35", nil)
-	w.becomesReady(t, "stack", "v1")
-	w.makeCluster(t, "1.35", "v1")
-	w.addonsAre(t, "v1")
-	canary := filepath.Join(p.Tree.Home, "canary")
-	good, evil := w.kubeconfigs(t, canary)
-	w.replaceKubeconfig(t, evil)
-	p.Kill()
-	p.Start(t, flags...)
-	p.AwaitReady(t)
-	w.says(t, &csv1.ClusterAddon{}, addonName, csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonUnreachable, "it runs a program (exec)")
-	testenv.Eventually(t, patience, func() error {
-		c := &clusterv1.Cluster{}
-		if err := w.mgmt.Get(t.Context(), client.ObjectKeyFromObject(w.cluster), c); err != nil {
-			return err
-		}
-		if !meta.IsStatusConditionFalse(c.Status.Conditions, clusterv1.ClusterRemoteConnectionProbeCondition) {
-			return fmt.Errorf("Cluster API has not tried to connect yet: %v", c.Status.Conditions)
-		}
-		return nil
-	})
-	if _, err := os.Stat(canary); !os.IsNotExist(err) {
-		t.Errorf("the program was run: %v", err)
-	}
-	w.replaceKubeconfig(t, good)
-	w.addonsAre(t, "v1")
 }

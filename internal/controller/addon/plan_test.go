@@ -58,6 +58,7 @@ func TestPlanned(t *testing.T) {
 		},
 		"stages of an upgrade are done":     {at("v1", "v1", "v1", upgrade, done), withStages(two, one), at("v1", "v1", "v1", upgrade, done), false},
 		"another class in the midst of one": {at("v0", "v2", "v2", upgrade, done), withStages(two, one), at("v0", "v1", "v1", upgrade, pending), true},
+		"another class of the same content": {at("v0", "v0", "v1", upgrade, done), withStages(two, one), at("v0", "v1", "v1", upgrade, pending), true},
 		"back to the former class":          {at("v1", "v2", "v2", upgrade, applying), withStages(two, one), at("v1", "v1", "v1", upgrade, pending), true},
 		"the release has another content":   {at("v1", "v1", "old", upgrade, done), withStages(two, one), at("v1", "v1", "v1", upgrade, pending), true},
 		"a corrected release, the first of the cluster": {

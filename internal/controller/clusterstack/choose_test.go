@@ -205,7 +205,13 @@ func TestChosen(t *testing.T) {
 			if c.stack == nil {
 				c.stack = newStack()
 			}
-			r := newReconciler(t, t.TempDir(), c.have...)
+			r, asked := newReconciler(t, t.TempDir(), c.have...), 0
+			r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+					asked++
+					return c.Create(ctx, o, opts...)
+				},
+			})
 			s := newScope(c.stack)
 			s.look = c.look
 			if err := r.gathered(t.Context(), s); err != nil {
@@ -223,6 +229,9 @@ func TestChosen(t *testing.T) {
 			}
 			if d := cmp.Diff(c.events, r.told()); d != "" {
 				t.Error(d)
+			}
+			if asked != len(c.events) && c.reason != csv1.ReasonInUse {
+				t.Errorf("%d releases were to be made, want %d", asked, len(c.events)) // nothing is asked for that is there
 			}
 		})
 	}

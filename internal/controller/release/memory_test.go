@@ -178,8 +178,10 @@ func TestAppliedAgainAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m memory
 		o := appliedRelease()
-		if m.over(o, time.Hour) || m.over(o, time.Hour) {
-			t.Error("the time of a release that is not known begins now")
+		for range 2 {
+			if m.over(o, time.Hour) {
+				t.Error("the time of a release that is not known begins now")
+			}
 		}
 		time.Sleep(2 * time.Hour)
 		if !m.over(o, time.Hour) {
