@@ -82,7 +82,7 @@ func (r *Reconciler) ensured(ctx context.Context, s *scope) error {
 	if !owned(o, s.cluster) {
 		o.OwnerReferences = append(o.OwnerReferences, ownerOf(s.cluster))
 	}
-	if ref := o.Spec.ClusterRef; ref == nil || ref.Kind != "Cluster" || ref.Name != s.cluster.Name {
+	if !refersTo(o.Spec.ClusterRef, s.cluster) {
 		o.Spec.ClusterRef = refTo(s.cluster)
 	}
 	if s.release == nil {
@@ -94,6 +94,12 @@ func (r *Reconciler) ensured(ctx context.Context, s *scope) error {
 
 func refTo(c *clusterv1.Cluster) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Namespace: c.Namespace, Name: c.Name}
+}
+
+// refersTo says that a reference is one to the cluster, in a version that Cluster API has.
+func refersTo(ref *corev1.ObjectReference, c *clusterv1.Cluster) bool {
+	return ref != nil && ref.Kind == "Cluster" && ref.Name == c.Name && (ref.Namespace == "" || ref.Namespace == c.Namespace) &&
+		(ref.APIVersion == clusterv1.GroupVersion.String() || ref.APIVersion == clusterv1.GroupVersion.Group+"/v1beta1")
 }
 
 func owned(o *csv1.ClusterAddon, c *clusterv1.Cluster) bool {
