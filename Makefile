@@ -76,6 +76,7 @@ test: build bin/polderd-fault ## Run all tests but the long fault matrix
 	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane %/test/local %/test/stack %/test/reconcile %/test/operator $(renders),$(light))
 	@go test -p 2 -timeout 10m ./internal/provider/local/boot $(filter $(renders),$(light))
 	@CGO_ENABLED=1 go test -race -p 1 -parallel 4 -timeout 30m ./test/plane ./test/local ./test/stack ./test/operator
+	@go test -parallel 6 -timeout 15m ./test/reconcile
 
 .PHONY: fault
 fault: build bin/polderd-fault ## Run the long fault matrix
