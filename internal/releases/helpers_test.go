@@ -155,6 +155,13 @@ func clusterStack(source *csv1.Source) *csv1.ClusterStack {
 
 func oci(ref string) *csv1.ClusterStack { return clusterStack(&csv1.Source{OCI: ref}) }
 
+// ociOf is a source of another namespace.
+func ociOf(namespace, ref string) *csv1.ClusterStack {
+	cs := oci(ref)
+	cs.Namespace = namespace
+	return cs
+}
+
 func ociWithSecret(ref string) *csv1.ClusterStack {
 	return clusterStack(&csv1.Source{OCI: ref, SecretRef: &csv1.SecretReference{Name: "access"}})
 }

@@ -31,11 +31,13 @@ func (l *Library) Get(ctx context.Context, name version.Release, digest string) 
 }
 
 // Pull gives a release and its digest: from disk if the digest is known and it is there, else from
-// the source, and then it is on disk too. Without a digest the source decides. If the source has
-// another content under the name, the error is registry.ErrMoved.
+// the source, and then it is on disk too. Without a digest the source decides. With one, a source that has
+// another content under the name by now is asked for the digest alone; if it does not have that any more,
+// the error is registry.ErrMoved.
 //
 // Callers that want the same at the same time share one download, and only a few are made at once;
-// who waits for that does so until its context ends. After an error nothing is left behind.
+// who waits for that does so until its context ends. A namespace may make fewer still: who is one too many
+// for it waits a moment, and then the error is ErrBusy. After an error nothing is left behind.
 func (l *Library) Pull(ctx context.Context, s *Source, name version.Release, digest string) (*stack.Release, string, error) {
 	if digest != "" {
 		if err := checkDigest(digest); err != nil {
@@ -62,6 +64,11 @@ func (l *Library) pull(ctx context.Context, s *Source, name version.Release, dig
 			return landed{}, err
 		}
 	}
+	done, err := l.pulls.take(ctx, s.whose)
+	if err != nil {
+		return landed{}, fmt.Errorf("pulling %s: %w", name, err)
+	}
+	defer done()
 	select {
 	case l.slots <- struct{}{}:
 		defer func() { <-l.slots }()
@@ -69,6 +76,9 @@ func (l *Library) pull(ctx context.Context, s *Source, name version.Release, dig
 		return landed{}, fmt.Errorf("pulling %s: waiting for other downloads: %w", name, ctx.Err())
 	}
 	p, err := s.store.Pull(ctx, registry.Reference{Tag: name.Tag(), Digest: digest})
+	if digest != "" && (errors.Is(err, registry.ErrMoved) || errors.Is(err, registry.ErrNotFound)) {
+		p, err = s.byDigest(ctx, name, digest, err)
+	}
 	if err != nil {
 		return landed{}, s.told(err)
 	}
@@ -76,4 +86,14 @@ func (l *Library) pull(ctx context.Context, s *Source, name version.Release, dig
 		return landed{}, fmt.Errorf("keeping release %s: %w", name, err)
 	}
 	return landed{p.Release, p.Digest}, nil
+}
+
+// byDigest asks for a content whose name means another by now, or nothing: registries forget a tag before
+// they forget what it meant. If that is gone too, the answer is what was said of the name.
+func (s *Source) byDigest(ctx context.Context, name version.Release, digest string, said error) (*registry.Pulled, error) {
+	p, err := s.store.Pull(ctx, registry.Reference{Digest: digest})
+	if err != nil || p.Release.Name.Tag() != name.Tag() {
+		return nil, said
+	}
+	return p, nil
 }

@@ -179,8 +179,20 @@ func TestMovedTag(t *testing.T) {
 	}
 	c.Dir = t.TempDir()
 	l = library(t, c)
+	if r, d, err := l.Pull(t.Context(), source(t, l, oci(reg.ref)), name(t, "v3"), first); err != nil || d != first || r.Files["more.txt"] != nil {
+		t.Errorf("the first, by its digest: %v, %s", err, d)
+	}
+	c.Dir = t.TempDir()
+	l = library(t, c)
+	reg.between(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if strings.HasSuffix(r.URL.Path, first) {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 	if _, _, err := l.Pull(t.Context(), source(t, l, oci(reg.ref)), name(t, "v3"), first); !errors.Is(err, stacks.ErrMoved) || len(entries(t, c.Dir)) != 0 {
-		t.Errorf("the first, from the registry: %v, and on disk %v", err, entries(t, c.Dir))
+		t.Errorf("the first, when it is gone: %v, and on disk %v", err, entries(t, c.Dir))
 	}
 }
 

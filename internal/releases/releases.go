@@ -52,6 +52,8 @@ type Library struct {
 	config  Config
 	disk    *disk
 	flights flights
+	lists   turns         // to list a source
+	pulls   turns         // to download
 	slots   chan struct{} // one for each download
 	key     []byte        // for fingerprints of sources
 }

@@ -20,6 +20,8 @@ type Source struct {
 	at    registry.Reference
 	text  string
 	print fingerprint
+	whose string // the namespace that named it; none for the plane's own
+	lists *turns
 }
 
 // fingerprint is the same for sources that are opened with the same words, secrets included; it
@@ -32,8 +34,13 @@ func (s *Source) String() string { return s.text }
 // GoString is String.
 func (s *Source) GoString() string { return s.text }
 
-// List is as that of a registry.Store.
+// List is as that of a registry.Store. If its namespace reads too many sources, the error is ErrBusy.
 func (s *Source) List(ctx context.Context, only func(version.Release) bool) (registry.Listing, error) {
+	done, err := s.lists.take(ctx, s.whose)
+	if err != nil {
+		return registry.Listing{}, err
+	}
+	defer done()
 	l, err := s.store.List(ctx, only)
 	return l, s.told(err)
 }
@@ -119,6 +126,7 @@ func (l *Library) oci(ctx context.Context, namespace string, source *csv1.Source
 	if err != nil { // the reference was read already, so it is the content of the Secret
 		return nil, invalid("spec.source.secretRef: Secret %q: %v", name, err)
 	}
+	s.whose = namespace
 	return s, nil
 }
 
@@ -131,7 +139,7 @@ func (l *Library) open(ctx context.Context, ref string, o registry.Options, word
 	for _, w := range words {
 		fmt.Fprintf(h, "%d:%s", len(w), w)
 	}
-	return &Source{store: store, at: at, text: at.Location(), print: fingerprint(h.Sum(nil))}, nil
+	return &Source{store: store, at: at, text: at.Location(), print: fingerprint(h.Sum(nil)), lists: &l.lists}, nil
 }
 
 // refusal is a sentence for people, with what callers tell it by.

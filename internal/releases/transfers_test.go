@@ -124,11 +124,10 @@ func TestFewDownloads(t *testing.T) {
 	}
 	reg.between(g.middleware)
 	l := library(t, releases.Config{Trusted: []string{reg.host}})
-	s := source(t, l, oci(reg.ref))
 	var all sync.WaitGroup
 	for _, v := range versions[:8] {
 		all.Go(func() {
-			if _, _, err := l.Pull(t.Context(), s, name(t, v), ""); err != nil {
+			if _, _, err := l.Pull(t.Context(), source(t, l, ociOf(v, reg.ref)), name(t, v), ""); err != nil {
 				t.Errorf("%s: %v", v, err)
 			}
 		})
@@ -136,7 +135,7 @@ func TestFewDownloads(t *testing.T) {
 	eventually(t, "four ask", func() bool { return g.waiting.Load() == 4 })
 	short, end := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer end()
-	if _, _, err := l.Pull(short, s, name(t, "v9"), ""); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waiting for other downloads") {
+	if _, _, err := l.Pull(short, source(t, l, ociOf("v9", reg.ref)), name(t, "v9"), ""); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waiting for other downloads") {
 		t.Errorf("v9: %v", err)
 	}
 	close(g.open)

@@ -38,9 +38,6 @@ func slowly(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// silently never answers.
-func silently(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
-
 // Registries that are slow hold up nobody but those who use them, and are given up in time.
 func TestFaultSlowRegistry(t *testing.T) {
 	var slow []*walk

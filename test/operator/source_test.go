@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -205,4 +206,41 @@ func TestReleaseIsPublishedLater(t *testing.T) {
 	w.publish(t, "1.35", "v2", nil)
 	w.ask(t, "stack")
 	w.becomesReady(t, "stack", "v2") // v1 is not needed any more
+}
+
+// A namespace with more sources that do not answer than there are workers holds nobody else up.
+func TestSilentSourcesOfOneNamespace(t *testing.T) {
+	t.Parallel()
+	w, other := newWalk(t), newWalk(t)
+	behind.set(w.ns, http.HandlerFunc(silently))
+	w.repository = at(door, w.ns)
+	const all, atOnce = 12, 2
+	for i := range all {
+		w.stack(t, fmt.Sprintf("stack-%d", i), fmt.Sprintf("1.%d", 20+i), nil)
+	}
+	says := func() (reasons map[string]int) {
+		var l csv1.ClusterStackList
+		if err := w.mgmt.List(t.Context(), &l, client.InNamespace(w.ns)); err != nil {
+			t.Fatal(err)
+		}
+		reasons = map[string]int{}
+		for _, s := range l.Items {
+			if c := meta.FindStatusCondition(s.Status.Conditions, csv1.ConditionSourceAvailable); c != nil {
+				reasons[c.Reason]++
+			}
+		}
+		return reasons
+	}
+	testenv.Eventually(t, soon, func() error {
+		if got := says(); got[csv1.ReasonSourceBusy] != all-atOnce {
+			return fmt.Errorf("they do not say that it is not their turn: %v", got)
+		}
+		return nil
+	})
+	other.publish(t, "1.35", "v1", nil)
+	other.stack(t, "stack", "1.35", nil)
+	other.becomesReady(t, "stack", "v1")
+	if got := says(); len(got) != 1 {
+		t.Errorf("it took until others were given up: %v", got)
+	}
 }

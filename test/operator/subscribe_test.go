@@ -2,6 +2,8 @@ package operator
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -179,6 +181,10 @@ func TestTagIsMoved(t *testing.T) {
 	w.eventOf(t, "ClusterStack", "stack", "Warning", csv1.ReasonDigestChanged, "local-scs-1-35-v1: the source has another content")
 	w.becomesReady(t, "stack", "v1")
 	w.classIsRestored(t, "local-scs-1-35-v1")
+	if err := os.RemoveAll(filepath.Join(shared.Get(t).Data, "releases", strings.Replace(was, ":", "-", 1))); err != nil {
+		t.Fatal(err)
+	}
+	w.classIsRestored(t, "local-scs-1-35-v1") // the registry still has it, if not under its name
 	if err := w.get(t, "local-scs-1-35-v1", rel); err != nil || rel.Status.Digest != was {
 		t.Errorf("the release has digest %s, want %s: %v", rel.Status.Digest, was, err)
 	}

@@ -38,6 +38,7 @@ const (
 	ReasonSourceMissing     = "SourceMissing"     // there is none, and no default
 	ReasonSourceInvalid     = "SourceInvalid"     // it, or its Secret, cannot be used as it is
 	ReasonSourceUnreachable = "SourceUnreachable" // it does not answer, or not so that one could use it
+	ReasonSourceBusy        = "SourceBusy"        // it waits for its turn; others of the namespace are read
 	ReasonNoRelease         = "NoRelease"         // the source has none that fits
 	ReasonReleasesNotReady  = "ReleasesNotReady"
 	ReasonDeleting          = "Deleting"

@@ -58,17 +58,16 @@ func (r *Reconciler) looked(ctx context.Context, s *scope) error {
 		last.failed = 0 // somebody is at it, and need not wait for long
 	}
 	if last.generation != s.object.Generation || last.request != request || !time.Now().Before(last.next) {
-		last = r.lookAt(ctx, s.object, last)
-		last.generation, last.request = s.object.Generation, request
+		next := r.lookAt(ctx, s.object, last)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r.mu.Lock()
-		if r.looks == nil {
-			r.looks = map[types.NamespacedName]look{}
+		if errors.Is(next.err, releases.ErrBusy) {
+			return r.postponed(s, last, next)
 		}
-		r.looks[key] = last
-		r.mu.Unlock()
+		next.generation, next.request = s.object.Generation, request
+		last = next
+		r.remember(key, last)
 	}
 	s.look = last
 	if request != "" {
@@ -80,6 +79,28 @@ func (r *Reconciler) looked(ctx context.Context, s *scope) error {
 		s.set(csv1.ConditionSourceAvailable, "", fmt.Sprintf("%s has %d releases of %s in channel %s", last.where, len(last.entries), usage.LineOf(s.object), s.object.Spec.Channel))
 	}
 	return nil
+}
+
+// postponed goes on with what was seen before: it was not the source's turn.
+func (r *Reconciler) postponed(s *scope, last, next look) error {
+	s.look = last
+	if last.generation != s.object.Generation {
+		s.look = next
+	}
+	s.look.next = time.Now().Add(wait.Jitter(firstRetry, 0.2))
+	if c := meta.FindStatusCondition(s.object.Status.Conditions, csv1.ConditionSourceAvailable); c == nil || c.ObservedGeneration != s.object.Generation {
+		s.set(csv1.ConditionSourceAvailable, csv1.ReasonSourceBusy, next.err.Error())
+	}
+	return nil
+}
+
+func (r *Reconciler) remember(key types.NamespacedName, l look) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.looks == nil {
+		r.looks = map[types.NamespacedName]look{}
+	}
+	r.looks[key] = l
 }
 
 // lookAt lists the releases of the stack's line and channel.

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/controller/content"
 	"github.com/polder-kaas/polder/internal/reconcile"
@@ -16,9 +19,18 @@ import (
 // again is how soon something is tried that only people can mend, and that no watch tells of.
 const again = time.Minute
 
+// turn is how soon a source is tried again that could not be read, because others were.
+const turn = 5 * time.Second
+
 // fetched has the content of the release.
 func (r *Reconciler) fetched(ctx context.Context, s *scope) error {
 	loaded, digest, err := content.Get(ctx, r.Client, r.Releases, s.object)
+	if errors.Is(err, releases.ErrBusy) {
+		if meta.FindStatusCondition(s.object.Status.Conditions, csv1.ConditionDownloaded) == nil {
+			s.set(csv1.ConditionDownloaded, csv1.ReasonSourceBusy, err.Error())
+		}
+		return reconcile.Wait(wait.Jitter(turn, 0.2), "%v", err)
+	}
 	if err != nil {
 		reason := reasonOf(err)
 		s.set(csv1.ConditionDownloaded, reason, err.Error())
