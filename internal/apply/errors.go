@@ -27,6 +27,9 @@ type refusal string
 func (r refusal) Error() string        { return string(r) }
 func (r refusal) Is(target error) bool { return target == ErrRefused }
 
+// Refuse is an ErrRefused in somebody's own words.
+func Refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
+
 // RefusedError has all that keeps a set from being applied. It is an ErrRefused.
 type RefusedError struct{ Reasons []error }
 

@@ -58,6 +58,15 @@ func Synced(inventory []csv1.Resource) func(Ref) bool {
 	return func(r Ref) bool { return synced[r.Key()] }
 }
 
+// HasAny says that the inventory has one of the objects.
+func HasAny(inventory []csv1.Resource, refs []Ref) bool {
+	listed := map[Key]bool{}
+	for _, r := range inventory {
+		listed[InventoryRef(r).Key()] = true
+	}
+	return slices.ContainsFunc(refs, func(r Ref) bool { return listed[r.Key()] })
+}
+
 // Record is the inventory after Apply and Prune. What was pruned without error is dropped; what has
 // no result stays as it is. The same world gives the same inventory.
 func Record(inventory []csv1.Resource, applied, pruned []Result) []csv1.Resource {

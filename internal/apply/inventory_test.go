@@ -152,3 +152,21 @@ func TestWithout(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestHasAny(t *testing.T) {
+	inventory := []csv1.Resource{entry("ConfigMap a/x", synced, ""), entry("Namespace n", notSynced, "")}
+	for name, c := range map[string]struct {
+		refs []Ref
+		want bool
+	}{
+		"nothing is asked for": {nil, false},
+		"one of two":           {[]Ref{{Version: "v1", Kind: "Secret", Namespace: "a", Name: "x"}, {Version: "v1", Kind: "Namespace", Name: "n"}}, true},
+		"another kind":         {[]Ref{{Version: "v1", Kind: "Secret", Namespace: "a", Name: "x"}}, false},
+		"another namespace":    {[]Ref{{Version: "v1", Kind: "ConfigMap", Namespace: "b", Name: "x"}}, false},
+		"another version":      {[]Ref{{Version: "v2", Kind: "ConfigMap", Namespace: "a", Name: "x"}}, true},
+	} {
+		if got := HasAny(inventory, c.refs); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -26,9 +26,11 @@ type advice struct {
 // have their cause in another object, which says so.
 var advices = map[string]advice{
 	csv1.ReasonSourceMissing:     {true, operator, "name a source in spec.source, or start polderd with --stack-source"},
-	csv1.ReasonSourceInvalid:     {true, operator, "correct spec.source, or the Secret that it names"},
+	csv1.ReasonSourceInvalid:     {true, operator, "correct spec.source, or the Secret that it names; without spec.source, polderd's --stack-source, --stack-docker-config or --stack-source-ca"},
 	csv1.ReasonSourceUnreachable: {true, operator, "check address and credentials in spec.source or, without it, of polderd's --stack-source; it is tried again by itself"},
 	csv1.ReasonNoRelease:         {true, author, "publish a release of {line} with polder stack publish; polder stack list shows what the source has"},
+
+	csv1.ReasonNotOurs: {true, operator, "delete one of the two ClusterStacks, or have them in two namespaces"},
 
 	csv1.ReasonNameInvalid:   {true, operator, "releases have names such as local-scs-1-36-v3; remove this one with: {kubectl} delete {object}"},
 	csv1.ReasonNotFound:      {true, author, "publish it again, or take its version out of spec.versions of {stack}"},
@@ -43,6 +45,7 @@ var advices = map[string]advice{
 	csv1.ReasonNotFromRelease:   {true, customer, "change spec.topology.classRef to the class of a release with: {kubectl} edit cluster -n {namespace} {name}"},
 	csv1.ReasonNotInitialized:   {false, customer, "see how far its control plane is with: {kubectl} describe cluster -n {namespace} {name}"},
 	csv1.ReasonUnreachable:      {false, operator, "see how its machines are with: {kubectl} get machines -n {namespace} -l cluster.x-k8s.io/cluster-name={name}; it is tried again by itself"},
+	csv1.ReasonStageWaiting:     {false, customer, "wait; if it takes long, see in the cluster what stage {stage} waits for with: " + inside},
 	csv1.ReasonStageTimedOut:    {false, customer, "see in the cluster why stage {stage} still waits with: " + inside},
 	csv1.ReasonConditionInvalid: {true, author + ", then " + customer, "correct the condition of stage {stage}, publish a new version, and change the cluster's class to it"},
 	csv1.ReasonNotHealthy:       {false, customer, "see in the cluster what is wrong with: " + inside},
@@ -51,7 +54,7 @@ var advices = map[string]advice{
 // forClusters is other advice for the same reasons, where it is about add-ons.
 var forClusters = map[string]advice{
 	csv1.ReasonInvalid: {true, author + ", then " + customer, "correct the stack, publish a new version, and change the cluster's class to it"},
-	csv1.ReasonRefused: {true, author + ", then " + customer, "remove the object from the stack, publish a new version, and change the cluster's class to it"},
+	csv1.ReasonRefused: {true, author + ", then " + customer, "do what the message says, or remove the object from the stack, publish a new version, and change the cluster's class to it"},
 }
 
 // inside are commands that look into a cluster.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,8 @@ type selection struct {
 	All       bool   // in all namespaces
 }
 
-// take reads the argument of the command: [NAMESPACE/]NAME, or nothing.
+// take reads the argument of the command: [NAMESPACE/]NAME, or nothing. A kind before the name is not taken
+// for a namespace.
 func (s *selection) take(args []string) error {
 	if s.All && s.Namespace != "" {
 		return exit.Errorf(exit.Usage, "--namespace and --all-namespaces contradict each other; give one of them")
@@ -24,6 +26,10 @@ func (s *selection) take(args []string) error {
 		return nil
 	}
 	namespace, name, qualified := strings.Cut(args[0], "/")
+	if slices.Contains([]string{"csk", "clusterstack", "clusterstacks"}, namespace) && qualified && !strings.Contains(name, "/") {
+		namespace, qualified = s.Namespace, false // as kubectl calls it
+		args = []string{name}
+	}
 	if !qualified {
 		namespace, name = s.Namespace, args[0]
 	}

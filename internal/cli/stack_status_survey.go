@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -118,6 +119,9 @@ func (v *survey) user(c *clusterv1.Cluster, l *csv1.ClusterStackRelease, of *csv
 	s := subject{kind: "Cluster", namespace: c.Namespace, name: c.Name, stack: of, stage: currentStage(r.Stages)}
 	s.object = fmt.Sprintf("clusteraddon -n %s %s", addon.Namespace, addon.Name)
 	r.health = v.judge(s, &addon.ObjectMeta, addon.Status.Conditions)
+	if failed := topologyFailure(c); r.State == isReady && failed != nil {
+		r.health = health{State: isFailed, Reason: failed.Reason, Message: "they are ready, but Cluster API cannot work on the cluster: " + failed.Message}
+	}
 	// The class of a cluster may have been changed a moment ago, which its add-ons do not know yet.
 	if at := addon.Status.Release; l != nil && r.State == isReady && at != "" && at != l.Namespace+"/"+l.Name {
 		r.health = health{State: isWaiting, Message: "they are still those of " + at}
@@ -125,16 +129,40 @@ func (v *survey) user(c *clusterv1.Cluster, l *csv1.ClusterStackRelease, of *csv
 	return r
 }
 
-// others are clusters with add-ons whose class is of no release.
+// others are clusters whose class is of no release, although they have add-ons, or it is called as if it were
+// and is not there.
 func (v *survey) others(s selection) (these []userReport) {
 	for i := range v.clusters {
 		c := &v.clusters[i]
-		if s.has(c.Namespace) && !v.inPlace[c] && v.addonOf[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] != nil {
+		if !s.has(c.Namespace) || v.inPlace[c] {
+			continue
+		}
+		class := c.Spec.Topology.ClassRef
+		if v.addonOf[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] != nil {
 			these = append(these, v.user(c, nil, nil))
+		} else if _, err := version.ParseRelease(class.Name); err == nil && c.DeletionTimestamp.IsZero() && topologyFailure(c) != nil {
+			these = append(these, v.lost(c, cmp.Or(class.Namespace, c.Namespace)+"/"+class.Name))
 		}
 	}
 	sortUsers(these)
 	return these
+}
+
+// topologyFailure is what Cluster API says if it cannot make of a cluster what its class wants.
+func topologyFailure(c *clusterv1.Cluster) *metav1.Condition {
+	cond := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
+	if cond == nil || cond.Status != metav1.ConditionFalse || cond.Reason != clusterv1.ClusterTopologyReconciledFailedReason {
+		return nil
+	}
+	return cond
+}
+
+// lost is a cluster that waits for a class which no release has.
+func (v *survey) lost(c *clusterv1.Cluster, class string) userReport {
+	r := userReport{Namespace: c.Namespace, Name: c.Name, Kubernetes: c.Spec.Topology.Version, Stages: []csv1.StageStatus{}}
+	r.health = health{State: isFailed, Reason: csv1.ReasonNotFromRelease, Message: "no release has its class " + class}
+	r.steps = append(r.steps, subject{kind: "Cluster", namespace: c.Namespace, name: c.Name}.step(r.Reason, v.kubectl))
+	return r
 }
 
 func (v *survey) judge(s subject, o *metav1.ObjectMeta, conditions []metav1.Condition) health {

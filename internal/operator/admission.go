@@ -21,6 +21,7 @@ const (
 	clusterPath = "/validate-stack-cluster"
 	releasePath = "/validate-stack-release"
 	stackPath   = "/validate-stack"
+	spacePath   = "/validate-stack-namespace"
 )
 
 // register serves admission and points the API server at it.
@@ -30,6 +31,7 @@ func (o *Operator) register(ctx context.Context, mgr ctrl.Manager) error {
 		clusterPath: checkCluster(mgr.GetClient(), decoder),
 		releasePath: checkRelease(mgr.GetClient()),
 		stackPath:   checkStack(mgr.GetClient(), decoder),
+		spacePath:   checkNamespace(mgr.GetClient()),
 	} {
 		o.cfg.Webhooks.Server.Register(path, &admission.Webhook{Handler: handle})
 	}
@@ -63,12 +65,15 @@ func registration(url string, ca []byte) *admissionv1.ValidatingWebhookConfigura
 		{Name: "has-class", Expression: "has(object.spec) && has(object.spec.topology) && has(object.spec.topology.classRef)"},
 		{Name: "class-or-version-changed", Expression: "oldObject == null || !has(oldObject.spec.topology) || oldObject.spec.topology.classRef != object.spec.topology.classRef || oldObject.spec.topology.version != object.spec.topology.version"},
 	}
+	space := hook("namespace", spacePath, "", "v1", "namespaces", admissionv1.Delete)
+	space.Rules[0].Scope = ptr.To(admissionv1.ClusterScope)
 	w := &admissionv1.ValidatingWebhookConfiguration{}
 	w.Name = "polder-operator"
 	w.Webhooks = []admissionv1.ValidatingWebhook{
 		cluster,
 		hook("release", releasePath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstackreleases", admissionv1.Delete),
 		hook("stack", stackPath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstacks", admissionv1.Delete),
+		space,
 	}
 	return w
 }
@@ -98,7 +103,7 @@ func checkCluster(c client.Reader, decoder admission.Decoder) admission.HandlerF
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
 		if !made {
-			return admission.Allowed("")
+			return checkOther(ctx, c, class, cluster.Namespace)
 		}
 		of, err := usage.Stack(ctx, c, rel)
 		if err != nil {

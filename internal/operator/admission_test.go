@@ -150,6 +150,7 @@ func TestCheckCluster(t *testing.T) {
 		s.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "kaas", Operator: "Perhaps"}}}
 	})
 	const notServed = "spec.topology.classRef: class s/docker-ferrol-1-27-v1 does not serve clusters of namespace b; its ClusterStack must allow it in spec.allowedNamespaces"
+	const notThere = "spec.topology.classRef: there is no class s/docker-ferrol-1-27-v1 yet; a class of another namespace can be used once it is there, and serves namespace b"
 	for name, c := range map[string]struct {
 		cluster *clusterv1.Cluster
 		have    []client.Object
@@ -159,8 +160,12 @@ func TestCheckCluster(t *testing.T) {
 	}{
 		"a cluster without a class":                         {cluster: &clusterv1.Cluster{}},
 		"a class of somebody else":                          {cluster: newCluster("b", "quick-start", "v1.30.0"), have: []client.Object{newRelease(v1, "ferrol")}},
-		"a class of a release that is not there":            {cluster: newCluster("b", v1, "v1.30.0")},
-		"a class that only has the name of a release's":     {cluster: newCluster("b", v1, "v1.30.0"), have: []client.Object{noClass}},
+		"a class of a release that is not there":            {cluster: newCluster("b", v1, "v1.30.0"), code: 403, message: notThere},
+		"a class that is not there, of its own namespace":   {cluster: newCluster("s", v1, "v1.30.0")},
+		"nobody knows whether the class is there":           {cluster: newCluster("b", v1, "v1.30.0"), failing: &metav1.PartialObjectMetadata{}, code: 500, message: "broken"},
+		"a class of somebody else, without a release":       {cluster: newCluster("b", v1, "v1.30.0"), have: []client.Object{foreign}},
+		"a class that only has the name of a release's":     {cluster: newCluster("b", v1, "v1.30.0"), have: []client.Object{noClass, foreign}},
+		"a release that has no class, and none is there":    {cluster: newCluster("b", v1, "v1.30.0"), have: []client.Object{noClass}, code: 403, message: notThere},
 		"a class of somebody else, who was there first":     {cluster: newCluster("b", v1, "v1.30.0"), have: []client.Object{notYet, foreign}},
 		"a class that is not there yet":                     {cluster: newCluster("b", v1, "v1.27.3"), have: []client.Object{notYet}, code: 403, message: notServed},
 		"the class cannot be read":                          {cluster: newCluster("s", v1, "v1.27.3"), have: []client.Object{notYet}, failing: &metav1.PartialObjectMetadata{}, code: 500, message: "broken"},
@@ -249,6 +254,27 @@ func TestCheckStack(t *testing.T) {
 	}
 }
 
+func TestCheckNamespace(t *testing.T) {
+	all := newClient(t, newRelease(v1, "ferrol"), newRelease(v2, "ferrol"), newCluster("a", v1, ""), newCluster("s", v2, ""))
+	own := newClient(t, newRelease(v2, "ferrol"), newCluster("s", v2, ""))
+	for name, c := range map[string]struct {
+		reader    client.Reader
+		namespace string
+		code      int32
+		message   string
+	}{
+		"clusters of others use its releases": {all, "s", 403, "releases of this namespace are used by a/demo; give them another class, or delete them"},
+		"only its own clusters use them":      {own, "s", 0, ""},
+		"it has no releases":                  {all, "a", 0, ""},
+		"the releases cannot be read":         {failing(all, &csv1.ClusterStackReleaseList{}), "s", 500, "broken"},
+		"the clusters cannot be read":         {failing(all, &clusterv1.ClusterList{}), "s", 500, "looking for clusters of class s/docker-ferrol-1-27-v1: broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answered(t, checkNamespace(c.reader)(t.Context(), request(t, c.namespace, c.namespace, &corev1.Namespace{})), c.code, c.message)
+		})
+	}
+}
+
 func TestRegistration(t *testing.T) {
 	type asked struct {
 		Path, Group, Version, Resource string
@@ -259,13 +285,15 @@ func TestRegistration(t *testing.T) {
 		"cluster.clusterstack.x-k8s.io": {clusterPath, "cluster.x-k8s.io", "v1beta2", "clusters", []admissionv1.OperationType{"CREATE", "UPDATE"}, 2},
 		"release.clusterstack.x-k8s.io": {releasePath, "clusterstack.x-k8s.io", "v1alpha1", "clusterstackreleases", []admissionv1.OperationType{"DELETE"}, 0},
 		"stack.clusterstack.x-k8s.io":   {stackPath, "clusterstack.x-k8s.io", "v1alpha1", "clusterstacks", []admissionv1.OperationType{"DELETE"}, 0},
+
+		"namespace.clusterstack.x-k8s.io": {spacePath, "", "v1", "namespaces", []admissionv1.OperationType{"DELETE"}, 0},
 	}
 	w := registration("https://127.0.0.1:1", []byte("authority"))
 	got := map[string]asked{}
 	for _, h := range w.Webhooks {
 		rule := h.Rules[0]
 		got[h.Name] = asked{strings.TrimPrefix(*h.ClientConfig.URL, "https://127.0.0.1:1"), rule.APIGroups[0], rule.APIVersions[0], rule.Resources[0], rule.Operations, len(h.MatchConditions)}
-		if *h.FailurePolicy != admissionv1.Fail || *h.MatchPolicy != admissionv1.Equivalent || *h.SideEffects != admissionv1.SideEffectClassNone || *rule.Scope != admissionv1.NamespacedScope {
+		if *h.FailurePolicy != admissionv1.Fail || *h.MatchPolicy != admissionv1.Equivalent || *h.SideEffects != admissionv1.SideEffectClassNone || (*rule.Scope == admissionv1.NamespacedScope) == (rule.Resources[0] == "namespaces") {
 			t.Errorf("%s: %+v", h.Name, h)
 		}
 		if string(h.ClientConfig.CABundle) != "authority" || *h.TimeoutSeconds != 10 || !slices.Equal(h.AdmissionReviewVersions, []string{"v1"}) || len(h.Rules) != 1 {

@@ -66,10 +66,11 @@ const (
 	addonInterval = 10 * time.Minute // between corrections in workload clusters
 	stageTimeout  = 10 * time.Minute
 	stagePoll     = 2 * time.Second
-	tidyInterval  = time.Hour // between removals of releases on disk that nobody has
-	renderings    = 2         // at the same time
+	tidyInterval  = 10 * time.Minute // between removals of releases on disk that nobody has
+	renderings    = 2                // at the same time
 	firstRetry    = 10 * time.Millisecond
 	lastRetry     = time.Minute
+	runTime       = 6 * time.Minute // of one reconciliation: longer than any of its parts may take
 )
 
 // Operator is the component of the plane.

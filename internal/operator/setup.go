@@ -73,6 +73,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 func options(concurrency int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: concurrency,
+		ReconciliationTimeout:   runTime,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 	}
 }

@@ -24,14 +24,23 @@ const (
 	placePrefix  = "sha256-"
 )
 
-// grace is how long what nobody uses is kept: somebody may be about to.
-const grace = time.Hour
+// How long what nobody uses is kept: somebody may be about to. If the disk is nearly full, it is only as long
+// as it takes from getting a release to its digest in a status.
+const (
+	grace      = time.Hour
+	shortGrace = 10 * time.Minute
+)
 
 // disk keeps releases. What it gives was checked against its digest just then.
 type disk struct {
-	dir string
-	mu  sync.RWMutex // who moves releases in or out holds it alone
+	dir     string
+	space   func(dir string) (space, bool) // of its filesystem, if it is known
+	spare   spare
+	writing sync.Mutex   // who writes a release holds it, and takes mu after it
+	mu      sync.RWMutex // who moves releases in or out holds it alone
 }
+
+func newDisk(dir string) *disk { return &disk{dir: dir, space: spaceOf} }
 
 func (d *disk) place(digest string) string {
 	return filepath.Join(d.dir, placePrefix+strings.TrimPrefix(digest, "sha256:"))
@@ -39,6 +48,7 @@ func (d *disk) place(digest string) string {
 
 // get reads a release, and removes it if it is damaged.
 func (d *disk) get(digest string) (archive.Tree, error) {
+	d.spare.take(digest)
 	d.mu.RLock()
 	files, err := d.read(digest)
 	d.mu.RUnlock()
@@ -91,7 +101,8 @@ func damaged(err error) bool {
 // touch makes a release one that was just pulled.
 func (d *disk) touch(digest string) {
 	now := time.Now()
-	if info, err := os.Stat(d.place(digest)); err == nil && now.Sub(info.ModTime()) > grace/2 {
+	if info, err := os.Stat(d.place(digest)); err == nil && now.Sub(info.ModTime()) > shortGrace/2 {
 		_ = os.Chtimes(d.place(digest), now, now) // if it is gone, it is pulled again
 	}
+	d.spare.take(digest) // after it is young again; see offer
 }

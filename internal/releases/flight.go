@@ -2,6 +2,7 @@ package releases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -32,7 +33,7 @@ type waiting struct {
 	done  chan struct{}
 	got   landed
 	err   error
-	again bool // who was to get it went away: somebody else has to
+	again bool // who was to get it went away, or may not: somebody else has to
 }
 
 // do gets what is wanted, or waits for somebody who does until ctx ends.
@@ -75,6 +76,6 @@ func (f *flights) lead(ctx context.Context, key flight, w *waiting, get func() (
 		close(w.done)
 	}()
 	w.got, w.err = get()
-	w.again = w.err != nil && ctx.Err() != nil
+	w.again = w.err != nil && ctx.Err() != nil || errors.Is(w.err, errSpent)
 	return w.got, w.err
 }

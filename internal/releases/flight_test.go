@@ -3,6 +3,7 @@ package releases
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -84,6 +85,29 @@ func TestFlightLeaderLeaves(t *testing.T) {
 			})
 		})
 	}
+}
+
+// That the namespace of one has had its share is not the fault of those who wait for it.
+func TestFlightLeaderMayNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f flights
+		gate, first := make(chan struct{}), make(chan error, 1)
+		go func() {
+			_, err := f.do(t.Context(), flight{}, func() (landed, error) { <-gate; return landed{}, fmt.Errorf("x: %w", errSpent) })
+			first <- err
+		}()
+		synctest.Wait()
+		wait := callers(t.Context(), 3, &f, flight{}, func() (landed, error) { return landed{digest: "d"}, nil })
+		close(gate)
+		for i, c := range wait() {
+			if c.got.digest != "d" || c.err != nil {
+				t.Errorf("caller %d: %v", i, c)
+			}
+		}
+		if err := <-first; !errors.Is(err, errSpent) {
+			t.Errorf("the first: %v", err)
+		}
+	})
 }
 
 // Who waits does so only as long as it wants.

@@ -11,19 +11,24 @@ import (
 )
 
 // Keep removes from disk all releases but those with these digests and those that were pulled within
-// the last hour, and what a crash left behind. It leaves alone what is not of this package.
+// the last hour, and what a crash left behind. It leaves alone what is not of this package. Those of the last
+// hour go too, as soon as the disk is nearly full, unless somebody gets them before.
 func (l *Library) Keep(digests map[string]bool) error {
 	entries, err := os.ReadDir(l.disk.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing old releases: %w", err)
 	}
 	var errs []error
+	l.disk.spare.reset()
 	for _, e := range entries {
 		hex, place := strings.CutPrefix(e.Name(), placePrefix)
 		digest := "sha256:" + hex
 		unused := place && checkDigest(digest) == nil && !digests[digest]
 		if unused || strings.HasPrefix(e.Name(), tempPrefix) {
-			errs = append(errs, l.disk.removeOld(e.Name()))
+			errs = append(errs, l.disk.removeOld(e.Name(), grace))
+		}
+		if unused {
+			l.disk.offer(digest)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -33,7 +38,7 @@ func (l *Library) Keep(digests map[string]bool) error {
 }
 
 // removeOld removes what is older than the grace.
-func (d *disk) removeOld(name string) error {
+func (d *disk) removeOld(name string, grace time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	path := filepath.Join(d.dir, name)
@@ -45,4 +50,13 @@ func (d *disk) removeOld(name string) error {
 		return err
 	}
 	return os.RemoveAll(path)
+}
+
+// offer makes a release a spare one, if it was not just pulled. It is marked before its age is known: who
+// touches it meanwhile takes it back.
+func (d *disk) offer(digest string) {
+	d.spare.mark(digest)
+	if info, err := os.Stat(d.place(digest)); err != nil || time.Since(info.ModTime()) < shortGrace {
+		d.spare.take(digest)
+	}
 }

@@ -37,7 +37,8 @@ func (l *Library) Get(ctx context.Context, name version.Release, digest string) 
 //
 // Callers that want the same at the same time share one download, and only a few are made at once;
 // who waits for that does so until its context ends. A namespace may make fewer still: who is one too many
-// for it waits a moment, and then the error is ErrBusy. After an error nothing is left behind.
+// for it waits a moment, and then the error is ErrBusy. After an error nothing is left behind. What a
+// namespace downloads in an hour is bounded, and nothing is downloaded if the disk is nearly full.
 func (l *Library) Pull(ctx context.Context, s *Source, name version.Release, digest string) (*stack.Release, string, error) {
 	if digest != "" {
 		if err := checkDigest(digest); err != nil {
@@ -64,6 +65,9 @@ func (l *Library) pull(ctx context.Context, s *Source, name version.Release, dig
 			return landed{}, err
 		}
 	}
+	if err := l.mayPull(s); err != nil {
+		return landed{}, fmt.Errorf("pulling %s: %w", name, err)
+	}
 	done, err := l.pulls.take(ctx, s.whose)
 	if err != nil {
 		return landed{}, fmt.Errorf("pulling %s: %w", name, err)
@@ -85,7 +89,16 @@ func (l *Library) pull(ctx context.Context, s *Source, name version.Release, dig
 	if err := l.disk.put(p); err != nil {
 		return landed{}, fmt.Errorf("keeping release %s: %w", name, err)
 	}
+	l.hourly.add(s.whose, footprint(p))
 	return landed{p.Release, p.Digest}, nil
+}
+
+// mayPull finds out before a download that it would be in vain.
+func (l *Library) mayPull(s *Source) error {
+	if err := l.hourly.check(s.whose); err != nil {
+		return err
+	}
+	return l.disk.check()
 }
 
 // byDigest asks for a content whose name means another by now, or nothing: registries forget a tag before

@@ -55,6 +55,7 @@ type Library struct {
 	lists   turns         // to list a source
 	pulls   turns         // to download
 	slots   chan struct{} // one for each download
+	hourly  hourly        // what namespaces have downloaded
 	key     []byte        // for fingerprints of sources
 }
 
@@ -83,7 +84,7 @@ func New(c Config) (*Library, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of releases: %w", err)
 	}
-	l := &Library{config: c, disk: &disk{dir: c.Dir}, slots: make(chan struct{}, downloads), key: make([]byte, 32)}
+	l := &Library{config: c, disk: newDisk(c.Dir), slots: make(chan struct{}, downloads), hourly: hourly{most: perHour}, key: make([]byte, 32)}
 	_, err := rand.Read(l.key)
 	return l, err
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/stack/fetch"
 	"github.com/polder-kaas/polder/stack/registry"
 	"github.com/polder-kaas/polder/stack/version"
 )
@@ -45,8 +47,12 @@ func (s *Source) List(ctx context.Context, only func(version.Release) bool) (reg
 	return l, s.told(err)
 }
 
-// told is an error as tenants may read it: without the path of a directory.
+// told is an error as tenants may read it: without the path of a directory, and with whom to ask if an address
+// is not allowed.
 func (s *Source) told(err error) error {
+	if s.whose != "" && errors.Is(err, fetch.ErrRefused) {
+		return &refusal{fmt.Sprintf("%v; if it is meant, the plane's operator can trust it with --stack-trust", err), err}
+	}
 	path := s.at.Directory
 	if err == nil || len(path) < 2 || !strings.Contains(err.Error(), path) {
 		return err

@@ -9,13 +9,18 @@ import (
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
-// put writes a release, wholly or not at all, so that it survives a crash.
+// put writes a release, wholly or not at all, so that it survives a crash. It does not fill the disk.
 func (d *disk) put(p *registry.Pulled) (err error) {
 	if _, err := d.get(p.Digest); err == nil {
 		d.touch(p.Digest)
 		return nil
 	}
+	d.writing.Lock()
+	defer d.writing.Unlock()
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		return err
+	}
+	if err := d.room(footprint(p)); err != nil {
 		return err
 	}
 	tmp, err := os.MkdirTemp(d.dir, tempPrefix) // with mode 0700
@@ -38,6 +43,7 @@ func (d *disk) put(p *registry.Pulled) (err error) {
 	if err := os.Rename(tmp, d.place(p.Digest)); err != nil {
 		return err
 	}
+	d.spare.take(p.Digest)
 	return syncDir(d.dir)
 }
 

@@ -45,7 +45,7 @@ func meanwhile(t *testing.T, d *disk, start func() error, then func()) error {
 
 // A release that was damaged, and is repaired before it could be removed, stays.
 func TestRepairedMeanwhile(t *testing.T) {
-	d, p := &disk{dir: t.TempDir()}, pulled("a")
+	d, p := newDisk(t.TempDir()), pulled("a")
 	if err := d.put(p); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestRepairedMeanwhile(t *testing.T) {
 
 // Of two that write the same, the second does not fail.
 func TestWrittenMeanwhile(t *testing.T) {
-	d, p := &disk{dir: t.TempDir()}, pulled("a")
+	d, p := newDisk(t.TempDir()), pulled("a")
 	if err := meanwhile(t, d, func() error { return d.put(p) }, func() {
 		if err := archive.WriteDir(d.place(p.Digest), archive.Tree{"half": nil}); err != nil {
 			t.Error(err)
@@ -83,7 +83,7 @@ func TestWrittenMeanwhile(t *testing.T) {
 
 // What cannot be written leaves nothing behind.
 func TestHalfWritten(t *testing.T) {
-	d, p := &disk{dir: t.TempDir()}, pulled("a")
+	d, p := newDisk(t.TempDir()), pulled("a")
 	p.Release.Files[strings.Repeat("b", 300)] = nil // longer than a file's name can be
 	if err := d.put(p); err == nil {
 		t.Error("it is taken")
@@ -95,7 +95,7 @@ func TestHalfWritten(t *testing.T) {
 
 // What is there already is not written again.
 func TestWrittenOnce(t *testing.T) {
-	d, p := &disk{dir: t.TempDir()}, pulled("a")
+	d, p := newDisk(t.TempDir()), pulled("a")
 	var last os.FileInfo
 	for range 2 {
 		if err := d.put(p); err != nil {

@@ -17,14 +17,15 @@ import (
 // Cluster is access to a workload cluster.
 type Cluster struct {
 	Client client.Client // not cached
-	config *rest.Config
+	api    rest.Interface
 }
 
 // Clusters gives access to workload clusters.
 type Clusters struct {
 	Secrets client.Reader // not cached: Secrets are read by name
 	Agent   string        // how we call ourselves there
-	// Wrap is put around the transport to each cluster; nil: nothing is.
+	// Wrap is put around the transport to each cluster, which is limited in what it takes from there; nil:
+	// nothing is.
 	Wrap transport.WrapperFunc
 
 	mu    sync.Mutex
@@ -53,16 +54,27 @@ func (c *Clusters) Get(ctx context.Context, cluster client.ObjectKey) (*Cluster,
 	if err != nil {
 		return nil, fmt.Errorf("secret %s of cluster %s: %w", name, cluster, err)
 	}
-	cfg.UserAgent, cfg.WrapTransport = c.Agent, c.Wrap
-	made, err := client.New(cfg, client.Options{Scheme: runtime.NewScheme()})
+	cfg.UserAgent, cfg.WrapTransport = c.Agent, transport.Wrappers(limit, c.Wrap)
+	cfg.DisableCompression = true                     // few bytes could become many
+	cfg.WarningHandlerWithContext = rest.NoWarnings{} // our log is not theirs to write
+	made, err := connect(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("secret %s of cluster %s: %w", name, cluster, err)
 	}
 	if c.known == nil {
 		c.known = map[client.ObjectKey]known{}
 	}
-	c.known[cluster] = known{sum: sum, cluster: &Cluster{Client: made, config: cfg}}
-	return c.known[cluster].cluster, nil
+	c.known[cluster] = known{sum: sum, cluster: made}
+	return made, nil
+}
+
+func connect(cfg *rest.Config) (*Cluster, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(cfg, client.Options{Scheme: runtime.NewScheme(), Mapper: newMapper(d.RESTClient())})
+	return &Cluster{Client: c, api: d.RESTClient()}, err
 }
 
 // Forget drops what is known of a cluster that is gone.
@@ -70,25 +82,4 @@ func (c *Clusters) Forget(cluster client.ObjectKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.known, cluster)
-}
-
-// APIVersions are what the cluster serves, as charts ask for it: groups with versions, and these with
-// kinds.
-func (c *Cluster) APIVersions() ([]string, error) {
-	d, err := discovery.NewDiscoveryClientForConfig(c.config)
-	if err != nil {
-		return nil, err
-	}
-	_, lists, err := d.ServerGroupsAndResources()
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, fmt.Errorf("asking the cluster what it serves: %w", err)
-	}
-	var out []string
-	for _, l := range lists {
-		out = append(out, l.GroupVersion)
-		for _, r := range l.APIResources {
-			out = append(out, l.GroupVersion+"/"+r.Kind)
-		}
-	}
-	return out, nil
 }

@@ -61,8 +61,8 @@ func Compile(expression string, keys []string) (*Program, error) {
 }
 
 // Eval says whether the condition is true for the objects, which must be there for all keys. A field
-// that an object does not have yet is no error: then the condition is not true, and missing says
-// what it waits for.
+// that an object does not have yet is no error, nor is a list that is still empty or a value that is
+// not set: then the condition is not true, and missing says what it waits for.
 func (p *Program) Eval(objects map[string]map[string]any) (met bool, missing string, err error) {
 	vars := map[string]any{}
 	for _, k := range p.keys {
@@ -76,7 +76,10 @@ func (p *Program) Eval(objects map[string]map[string]any) (met bool, missing str
 		if field, ok := strings.CutPrefix(err.Error(), "no such key: "); ok {
 			return false, fmt.Sprintf("the field %s is not there yet", field), nil
 		}
-		return false, "", oneLine(err)
+		if strings.Contains(err.Error(), "cost limit exceeded") {
+			return false, "", oneLine(err)
+		}
+		return false, fmt.Sprintf("it cannot be said yet: %v", oneLine(err)), nil
 	}
 	b, ok := out.(types.Bool)
 	if !ok {

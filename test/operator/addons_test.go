@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/stack/archive"
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
@@ -50,6 +51,7 @@ func TestAddons(t *testing.T) {
 		{"an object belongs to somebody else", w.objectIsSomebodyElses},
 		{"an object belongs to kubeadm", w.objectIsKubeadms},
 		{"a repaired release", w.releaseIsRepaired},
+		{"values are corrected while a stage waits", w.valuesAreCorrected},
 		{"a kubeconfig that runs a program", w.kubeconfigRunsAProgram},
 	} {
 		if !t.Run(step.name, step.run) {
@@ -61,12 +63,17 @@ func TestAddons(t *testing.T) {
 // addonsAre waits until the add-ons are those of a version.
 func (w *walk) addonsAre(t *testing.T, v string) *csv1.ClusterAddon {
 	t.Helper()
+	return w.addonsFrom(t, "local-scs-1-35-"+v)
+}
+
+func (w *walk) addonsFrom(t *testing.T, release string) *csv1.ClusterAddon {
+	t.Helper()
 	var a *csv1.ClusterAddon
 	testenv.Eventually(t, create, func() (err error) {
 		if a, err = w.addon(t.Context()); err != nil {
 			return err
 		}
-		if !meta.IsStatusConditionTrue(a.Status.Conditions, csv1.ConditionReady) || a.Status.Release != w.ns+"/local-scs-1-35-"+v {
+		if !meta.IsStatusConditionTrue(a.Status.Conditions, csv1.ConditionReady) || a.Status.Release != w.ns+"/"+release {
 			return fmt.Errorf("add-ons of %q: %v, %v", a.Status.Release, a.Status.Stages, a.Status.Conditions)
 		}
 		return nil
@@ -331,6 +338,31 @@ func events(w watch.Interface, name string) (out []watch.EventType) {
 	}
 }
 
+// valuesAreCorrected has a stage wait for what only other values of the cluster bring about.
+func (w *walk) valuesAreCorrected(t *testing.T) {
+	w.publish(t, "1.35", "v6", func(files archive.Tree) {
+		addonCharts(t, "")(files)
+		const at = "    - {name: base, action: apply}\n"
+		text := string(files["clusteraddon.yaml"])
+		i := strings.LastIndex(text, at)
+		files["clusteraddon.yaml"] = []byte(text[:i] + `    - name: base
+      action: apply
+      waitForPostCondition:
+        objects: [{key: said, apiVersion: v1, kind: ConfigMap, name: greeting, namespace: things}]
+        conditions: said.data.greeting == 'the right one'
+` + text[i+len(at):])
+	})
+	w.ask(t, "stack")
+	w.becomesReady(t, "stack", "v5,v6")
+	w.greet(t, "a wrong one")
+	w.moveTo(t, "1.35", "v6")
+	w.says(t, &csv1.ClusterAddon{}, addonName, csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonStageWaiting, "stage base (waitingForPostCondition) waits", "is not true yet")
+	w.greets(t, "a wrong one")
+	w.greet(t, "the right one")
+	w.addonsAre(t, "v6")
+	w.greets(t, "the right one")
+}
+
 // kubeconfigRunsAProgram gives the cluster a kubeconfig as whoever may write its Secret could.
 func (w *walk) kubeconfigRunsAProgram(t *testing.T) {
 	canary := filepath.Join(shared.Get(t).Tree.Home, "canary")
@@ -343,7 +375,7 @@ func (w *walk) kubeconfigRunsAProgram(t *testing.T) {
 	}
 	w.replaceKubeconfig(t, good)
 	w.greets(t, "who is there")
-	w.addonsAre(t, "v5")
+	w.addonsAre(t, "v6")
 }
 
 // kubeconfigs are that of the cluster, and one that runs a program.

@@ -129,7 +129,7 @@ func (w *walk) columns(t *testing.T) {
 	for resource, c := range map[string]struct{ header, row string }{
 		"csk":    {"NAME PROVIDER CLUSTERSTACK K8S CHANNEL AUTOSUBSCRIBE USABLE LATEST AGE REASON MESSAGE", `theirs local scs 1\.35 stable true v1 local-scs-1-35-v1 \| ` + regexp.QuoteMeta(kubernetesOf(t, "1.35")) + ` \S+ Ready`},
 		"cskr":   {"NAME K8S VERSION READY AGE REASON MESSAGE", `local-scs-1-35-v1 ` + regexp.QuoteMeta(kubernetesOf(t, "1.35")) + ` true \S+ Ready`},
-		"caddon": {"NAME CLUSTER RELEASE READY AGE REASON MESSAGE", `cluster-addon-old old false \S+ Paused the cluster is paused`},
+		"caddon": {"NAME CLUSTER RELEASE TARGET READY AGE REASON MESSAGE", `cluster-addon-old old false \S+ Paused the cluster is paused`},
 	} {
 		out, err := p.Tree.Command("polder", "--data-dir", p.Data, "kubectl", "get", resource, "-n", w.ns).CombinedOutput()
 		if err != nil {

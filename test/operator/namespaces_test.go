@@ -64,6 +64,28 @@ func TestStackServesOtherNamespaces(t *testing.T) {
 			t.Errorf("deleting %T, which a cluster of another namespace uses: %v", o, err)
 		}
 	}
+	if err := w.mgmt.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "used by "+tenant+"/user") {
+		t.Errorf("deleting the namespace of a class that a cluster of another namespace uses: %v", err)
+	}
+
+	// Nobody gets a class by asking for it before it is there.
+	early := paused(stranger, "early", "local-scs-1-35-v3", kubernetesOf(t, "1.35"))
+	early.Spec.Topology.ClassRef.Namespace = w.ns
+	if err := w.mgmt.Create(t.Context(), early); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "there is no class "+w.ns+"/local-scs-1-35-v3 yet") {
+		t.Errorf("a cluster of a class that is not there yet: %v", err)
+	}
+
+	// Who is not served any more hears of it at once.
+	run := `{"spec":{"paused":false}}`
+	if err := w.mgmt.Patch(t.Context(), of(tenant), client.RawPatch(client.Merge.Type(), []byte(run))); err != nil {
+		t.Fatal(err)
+	}
+	there.says(t, a, csv1.AddonPrefix+"user", csv1.ConditionClusterReady, metav1.ConditionFalse, csv1.ReasonNotInitialized)
+	unlabel := `{"metadata":{"labels":{"served-by":null}}}`
+	if err := w.mgmt.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}, client.RawPatch(client.Merge.Type(), []byte(unlabel))); err != nil {
+		t.Fatal(err)
+	}
+	there.says(t, a, csv1.AddonPrefix+"user", csv1.ConditionClusterReady, metav1.ConditionFalse, csv1.ReasonNotAllowed, "spec.allowedNamespaces")
 }
 
 // Clusters that are not made of a release are nobody's business here, whatever their class is called.

@@ -66,6 +66,19 @@ type StageStatus struct {
 	// since is when the stage began to wait, or to act.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
+
+	// install says that nothing of the stage's chart was in the cluster when the stage began to act: then its
+	// Helm hooks are those for an installation, else those for an upgrade.
+	// +optional
+	Install *bool `json:"install,omitempty"`
+
+	// endedHooks are runs of Helm hooks that have come to their end. They are not run again, also if what
+	// was made for them is gone.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=64
+	EndedHooks []string `json:"endedHooks,omitempty"`
 }
 
 // ClusterAddonStatus is what was observed.
@@ -121,7 +134,7 @@ type ClusterAddonStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.clusterRef.name`
 // +kubebuilder:printcolumn:name="Release",type=string,JSONPath=`.status.release`
-// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.target`,priority=1
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.target`
 // +kubebuilder:printcolumn:name="Ready",type=boolean,JSONPath=`.status.ready`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`

@@ -39,7 +39,7 @@ type ClusterStackSpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=9
-	// +kubebuilder:validation:Pattern=`^\d\.\d+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]\\\\.[0-9]+$')",message="write the minor of Kubernetes as two numbers, for example 1.36"
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
 	// channel is stable for versions such as v3, and custom for all others, such as v0-sha.abc1234.
@@ -52,9 +52,9 @@ type ClusterStackSpec struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MinLength=2
+	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63
-	// +kubebuilder:validation:items:Pattern=`^v(0|[1-9][0-9]*)(-[0-9a-z]+[.-][0-9a-z]+)?$`
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^v(0|[1-9][0-9]*)(-[0-9a-z]+[.-][0-9a-z]+)?$')",message="write a version as releases have it, for example v3 or v0-sha.abc1234"
 	Versions []string `json:"versions,omitempty"`
 
 	// autoSubscribe keeps the newest release of the channel.
@@ -89,12 +89,13 @@ type ClusterStackSpec struct {
 
 // Source is a place with releases: exactly one of oci and directory.
 // +kubebuilder:validation:XValidation:rule="has(self.oci) != has(self.directory)",message="a source has either oci or directory"
+// +kubebuilder:validation:XValidation:rule="!has(self.directory) || !has(self.secretRef)",message="a directory takes no credentials; remove secretRef"
 type Source struct {
 	// oci is a repository, for example oci://registry.example.org/kaas/cluster-stacks.
 	// +optional
-	// +kubebuilder:validation:MinLength=9
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:Pattern=`^oci://`
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('oci://') && self.size() > 8",message="write oci://host/repository"
 	OCI string `json:"oci,omitempty"`
 
 	// directory is the name of one that the plane's operator has set up for releases.

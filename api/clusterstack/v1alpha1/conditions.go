@@ -40,6 +40,7 @@ const (
 	ReasonSourceUnreachable = "SourceUnreachable" // it does not answer, or not so that one could use it
 	ReasonSourceBusy        = "SourceBusy"        // it waits for its turn; others of the namespace are read
 	ReasonNoRelease         = "NoRelease"         // the source has none that fits
+	ReasonNotOurs           = "BelongsToAnother"  // another ClusterStack of the namespace has the release
 	ReasonReleasesNotReady  = "ReleasesNotReady"
 	ReasonDeleting          = "Deleting"
 	ReasonInUse             = "InUse"
@@ -69,6 +70,12 @@ const (
 	ReasonStageTimedOut    = "StageTimedOut"    // it has waited for longer than it should; it still waits
 	ReasonConditionInvalid = "ConditionInvalid" // the CEL of a stage is wrong
 	ReasonNotHealthy       = "NotHealthy"
+)
+
+// How many objects a status can list, as its schema says.
+const (
+	MaxReleaseResources = 512
+	MaxAddonResources   = 4096
 )
 
 // Annotations, labels and finalizers.

@@ -39,8 +39,7 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, st stack.RenderedStage
 	if err != nil {
 		return err
 	}
-	s.addon.Status.Resources, _ = apply.Intend(s.addon.Status.Resources, set)
-	if err := r.write(ctx, s); err != nil {
+	if err := r.intend(ctx, s, set); err != nil {
 		return err
 	}
 	results := a.Apply(ctx, set, apply.Synced(s.addon.Status.Resources))
@@ -50,6 +49,16 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, st stack.RenderedStage
 		s.rendered = nil // charts of later stages ask which kinds there are
 	}
 	return apply.Failed(results)
+}
+
+// intend writes into the status what is about to be applied.
+func (r *Reconciler) intend(ctx context.Context, s *scope, set *apply.Set) error {
+	intent, _ := apply.Intend(s.addon.Status.Resources, set)
+	if n := len(intent); n > csv1.MaxAddonResources {
+		return apply.Refuse("the add-ons have %d objects with this stage, and a ClusterAddon can list %d; put fewer into the release", n, csv1.MaxAddonResources)
+	}
+	s.addon.Status.Resources = intent
+	return r.write(ctx, s)
 }
 
 // bringsKinds says that the cluster may know a kind now that it did not know before.
@@ -67,12 +76,12 @@ func (r *Reconciler) remove(ctx context.Context, s *scope, st stack.RenderedStag
 	return r.prune(ctx, s, refs)
 }
 
-// prune deletes objects and takes them out of the inventory. Definitions of kinds are only taken out:
-// with them, the customer's objects of these kinds would go.
+// prune deletes objects and takes them out of the inventory. Namespaces and definitions of kinds are only
+// taken out: with them, the customer's objects there or of these kinds would go.
 func (r *Reconciler) prune(ctx context.Context, s *scope, refs []apply.Ref) error {
-	results := s.applier().Prune(ctx, slices.DeleteFunc(slices.Clone(refs), isDefinition))
+	results := s.applier().Prune(ctx, slices.DeleteFunc(slices.Clone(refs), holdsOthers))
 	for _, ref := range refs {
-		if isDefinition(ref) {
+		if holdsOthers(ref) {
 			results = append(results, apply.Result{Ref: ref})
 		}
 	}
@@ -84,6 +93,6 @@ func (r *Reconciler) prune(ctx context.Context, s *scope, refs []apply.Ref) erro
 	return err
 }
 
-func isDefinition(r apply.Ref) bool {
-	return r.Group == "apiextensions.k8s.io" && r.Kind == "CustomResourceDefinition"
+func holdsOthers(r apply.Ref) bool {
+	return r.Group == "apiextensions.k8s.io" && r.Kind == "CustomResourceDefinition" || r.Group == "" && r.Kind == "Namespace"
 }

@@ -63,7 +63,7 @@ func conditionObject(ctx context.Context, c client.Client, o stack.ConditionObje
 	case meta.IsNoMatchError(err):
 		return nil, &notYet{fmt.Sprintf("the cluster does not know kind %s of %s yet", o.Kind, o.APIVersion)}
 	case err != nil:
-		return nil, err
+		return nil, theirs(err)
 	case m.Scope.Name() == meta.RESTScopeNameRoot:
 		key.Namespace = ""
 	case key.Namespace == "":
@@ -73,5 +73,5 @@ func conditionObject(ctx context.Context, c client.Client, o stack.ConditionObje
 	if apierrors.IsNotFound(err) {
 		return nil, &notYet{fmt.Sprintf("%s %s is not there yet", o.Kind, key)}
 	}
-	return u, err
+	return u, theirs(err)
 }

@@ -5,16 +5,22 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apply"
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/render"
@@ -36,12 +42,26 @@ var (
 	after  = moment{"post-install", "post-upgrade"}
 )
 
-// event is Helm's name for a moment of the run.
-func (m moment) event(s *scope) string {
-	if s.addon.Status.Hook == stack.BeforeClusterUpgrade {
-		return m.upgrade
+// event is Helm's name for a moment of a stage's run.
+func (m moment) event(ss *csv1.StageStatus) string {
+	if ptr.Deref(ss.Install, false) {
+		return m.install
 	}
-	return m.install
+	return m.upgrade
+}
+
+// begin finds out, before a stage acts for the first time, whether its chart is new in the cluster.
+func (r *Reconciler) begin(ctx context.Context, s *scope, i int, ss *csv1.StageStatus) error {
+	st, err := r.renderedStage(ctx, s, i)
+	if err != nil {
+		return err
+	}
+	refs, err := s.applier().Refs(values(st.Objects))
+	if err != nil {
+		return err
+	}
+	ss.Install = ptr.To(!apply.HasAny(s.addon.Status.Resources, refs))
+	return nil
 }
 
 // hooksFor are the hooks of a stage for an event, in their order.
@@ -69,20 +89,33 @@ func annotation(h render.HelmHook, key string) string {
 }
 
 // runHooks runs the hooks of a stage one after the other, each once for a run, and waits for each to end.
-func (r *Reconciler) runHooks(ctx context.Context, s *scope, st stack.RenderedStage, m moment) error {
-	event := m.event(s)
+func (r *Reconciler) runHooks(ctx context.Context, s *scope, st stack.RenderedStage, ss *csv1.StageStatus, m moment) error {
+	event := m.event(ss)
 	for _, h := range hooksFor(st, event) {
-		if err := r.runHook(ctx, s, h, runOf(s, st, event)); err != nil {
+		run, err := runOf(s, st, event, h)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(ss.EndedHooks, run) {
+			continue
+		}
+		if err := r.runHook(ctx, s, h, run); err != nil {
 			return fmt.Errorf("hook %s (%s): %w", h.Object, event, err)
 		}
+		ss.EndedHooks = append(ss.EndedHooks, run)
 	}
 	return nil
 }
 
-// runOf names one run, so that a hook that was made for it is not made again, and an older one is.
-func runOf(s *scope, st stack.RenderedStage, event string) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{string(s.addon.UID), s.addon.Status.Release, s.addon.Status.TargetDigest, nameOf(st.Stage), event}, "\x00")))
-	return hex.EncodeToString(sum[:8])
+// runOf names one run of a hook, so that what was made for it is not made again, and what was made for
+// another release, or with other values, is.
+func runOf(s *scope, st stack.RenderedStage, event string, h render.HelmHook) (string, error) {
+	content, err := json.Marshal(h.Value)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{string(s.addon.UID), s.addon.Status.Release, s.addon.Status.TargetDigest, nameOf(st.Stage), event, string(content)}, "\x00")))
+	return hex.EncodeToString(sum[:8]), nil
 }
 
 func (r *Reconciler) runHook(ctx context.Context, s *scope, h render.HelmHook, run string) error {
@@ -100,15 +133,14 @@ func (r *Reconciler) runHook(ctx context.Context, s *scope, h render.HelmHook, r
 	if err != nil {
 		return err
 	}
-	if live != nil && live.GetAnnotations()[hookRun] != run {
+	if live != nil && (live.GetAnnotations()[hookRun] != run || r.isToBeRepeated(live)) {
 		if err := r.prune(ctx, s, []apply.Ref{ref}); err != nil {
 			return err
 		}
-		live = nil // it was of an earlier run
+		live = nil // it was of an earlier run, or failed
 	}
 	if live == nil {
-		s.addon.Status.Resources, _ = apply.Intend(s.addon.Status.Resources, set)
-		if err := r.write(ctx, s); err != nil {
+		if err := r.intend(ctx, s, set); err != nil {
 			return err
 		}
 		results := a.Apply(ctx, set, func(apply.Ref) bool { return false })
@@ -119,9 +151,29 @@ func (r *Reconciler) runHook(ctx context.Context, s *scope, h render.HelmHook, r
 		live = results[0].Object
 	}
 	if ok, message := ended(live); !ok {
-		return &notYet{fmt.Sprintf("hook %s: %s", h.Object, message)}
+		if failed(live) {
+			message += fmt.Sprintf("; it is run again %s after it was begun", r.Interval)
+		}
+		return &notYet{message}
 	}
 	return nil
+}
+
+// isToBeRepeated says that a hook has failed, and long enough ago: what it needs may be there by now.
+func (r *Reconciler) isToBeRepeated(live *unstructured.Unstructured) bool {
+	return failed(live) && time.Since(live.GetCreationTimestamp().Time) > r.Interval
+}
+
+// failed says that a Job or a Pod has come to an end that is no good one.
+func failed(live *unstructured.Unstructured) bool {
+	if phase, _, _ := unstructured.NestedString(live.Object, "status", "phase"); live.GetKind() == "Pod" && phase == "Failed" {
+		return true
+	}
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	return live.GetKind() == "Job" && slices.ContainsFunc(conditions, func(c any) bool {
+		m, _ := c.(map[string]any)
+		return m["type"] == "Failed" && m["status"] == "True"
+	})
 }
 
 // ended says whether a hook has done its work: a pod must have come to its end, anything else be healthy.
@@ -138,22 +190,31 @@ func read(ctx context.Context, c client.Client, ref apply.Ref) (*unstructured.Un
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: ref.Group, Version: ref.Version, Kind: ref.Kind})
 	err := c.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, u)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) { // it may have gone with its kind
 		return nil, nil
 	}
-	return u, err
+	return u, theirs(err)
+}
+
+// theirs is an error of the workload cluster as a text: what it means in the plane, a conflict above all, it
+// does not mean here.
+func theirs(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(err.Error())
 }
 
 // cleanUp deletes hooks that Helm would delete after their success. Only now nobody asks any more whether
 // they were run.
-func (r *Reconciler) cleanUp(ctx context.Context, s *scope, i int) error {
+func (r *Reconciler) cleanUp(ctx context.Context, s *scope, i int, ss *csv1.StageStatus) error {
 	st, err := r.renderedStage(ctx, s, i)
 	if err != nil || st.Stage.Action == stack.ActionDelete {
 		return err
 	}
 	var done []render.Object
 	for _, m := range []moment{before, after} {
-		for _, h := range hooksFor(st, m.event(s)) {
+		for _, h := range hooksFor(st, m.event(ss)) {
 			if strings.Contains(annotation(h, hookDeletion), hookSucceeded) {
 				done = append(done, h.Object)
 			}

@@ -2,9 +2,12 @@ package addon
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/stack"
@@ -38,11 +41,13 @@ func TestHooksFor(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
-	for hook, want := range map[string][]string{create: {"pre-install", "post-install"}, upgrade: {"pre-upgrade", "post-upgrade"}} {
-		s := newScope(csv1.ClusterAddonStatus{Hook: hook})
-		s.loaded = withStages([]stack.Stage{stage("a", "apply")}, nil) // whose stages they are does not matter
-		if d := cmp.Diff(want, []string{before.event(s), after.event(s)}); d != "" {
-			t.Error(hook, d)
+	for _, c := range []struct {
+		install *bool
+		want    []string
+	}{{ptr.To(true), []string{"pre-install", "post-install"}}, {ptr.To(false), []string{"pre-upgrade", "post-upgrade"}}, {nil, []string{"pre-upgrade", "post-upgrade"}}} {
+		ss := &csv1.StageStatus{Install: c.install}
+		if d := cmp.Diff(c.want, []string{before.event(ss), after.event(ss)}); d != "" {
+			t.Error(d)
 		}
 	}
 }
@@ -53,7 +58,7 @@ func TestRunOf(t *testing.T) {
 	of := func(change func(*scope)) string {
 		s := newScope(at("v0", "v1", "v1", upgrade))
 		change(s)
-		return runOf(s, st, "pre-upgrade")
+		return mustRun(t, s, st, "pre-upgrade", "a")
 	}
 	same := of(func(*scope) {})
 	if of(func(s *scope) { s.addon.Status.Stages = []csv1.StageStatus{{Phase: csv1.StageDone}} }) != same || len(same) != 16 {
@@ -64,13 +69,55 @@ func TestRunOf(t *testing.T) {
 		"another cluster":      of(func(s *scope) { s.addon.UID = "other" }),
 		"from another release": of(func(s *scope) { s.addon.Status.Release = "s/other" }),
 		"to another content":   of(func(s *scope) { s.addon.Status.TargetDigest = "sha256:other" }),
-		"another event":        runOf(newScope(at("v0", "v1", "v1", upgrade)), st, "post-upgrade"),
-		"another stage":        runOf(newScope(at("v0", "v1", "v1", upgrade)), stack.RenderedStage{Stage: stage("csi", "apply")}, "pre-upgrade"),
+		"another event":        mustRun(t, newScope(at("v0", "v1", "v1", upgrade)), st, "post-upgrade", "a"),
+		"another stage":        mustRun(t, newScope(at("v0", "v1", "v1", upgrade)), stack.RenderedStage{Stage: stage("csi", "apply")}, "pre-upgrade", "a"),
+		"another object":       mustRun(t, newScope(at("v0", "v1", "v1", upgrade)), st, "pre-upgrade", "b"),
 	} {
 		if other, ok := seen[run]; ok {
 			t.Errorf("%s and %s are one run", name, other)
 		}
 		seen[run] = name
+	}
+}
+
+func mustRun(t *testing.T, s *scope, st stack.RenderedStage, event, hook string) string {
+	t.Helper()
+	run, err := runOf(s, st, event, helmHook(hook, "", event))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// Only Jobs and Pods can fail for good, and what has failed is run again after a while.
+func TestFailedHooks(t *testing.T) {
+	made := func(kind string, age time.Duration, status map[string]any) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"kind": kind, "status": status}}
+		u.SetCreationTimestamp(metav1.NewTime(time.Now().Add(-age)))
+		return u
+	}
+	condition := func(kind, status string) map[string]any {
+		return map[string]any{"conditions": []any{map[string]any{"type": "Suspended", "status": "True"}, map[string]any{"type": kind, "status": status}}}
+	}
+	r := alone()
+	for name, c := range map[string]struct {
+		live           *unstructured.Unstructured
+		failed, repeat bool
+	}{
+		"a job that failed long ago":  {made("Job", 2*r.Interval, condition("Failed", "True")), true, true},
+		"a job that failed just now":  {made("Job", r.Interval/2, condition("Failed", "True")), true, false},
+		"a job that has not failed":   {made("Job", 2*r.Interval, condition("Failed", "False")), false, false},
+		"a job that is done":          {made("Job", 2*r.Interval, condition("Complete", "True")), false, false},
+		"a job that runs":             {made("Job", 2*r.Interval, nil), false, false},
+		"a pod that failed long ago":  {made("Pod", 2*r.Interval, map[string]any{"phase": "Failed"}), true, true},
+		"a pod that is done":          {made("Pod", 2*r.Interval, map[string]any{"phase": "Succeeded"}), false, false},
+		"something else with a phase": {made("Claim", 2*r.Interval, map[string]any{"phase": "Failed"}), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if f, again := failed(c.live), r.isToBeRepeated(c.live); f != c.failed || again != c.repeat {
+				t.Errorf("failed %t, to be repeated %t", f, again)
+			}
+		})
 	}
 }
 

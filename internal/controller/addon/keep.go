@@ -25,13 +25,35 @@ type check struct {
 	uid        types.UID // of the ClusterAddon
 	generation int64     // of the Cluster
 	digest     string    // of the release
+	partly     bool      // only stages that were begun
 	next       time.Time
 	ailing     []ailment
+	since      time.Time // when something was first found not healthy
 }
 
 type ailment struct {
 	ref  apply.Ref
 	what string
+}
+
+// remember is for objects that were just applied; they are again after a while.
+func (r *Reconciler) remember(s *scope, c check, interval time.Duration) check {
+	c.uid, c.generation, c.digest, c.next = s.addon.UID, s.cluster.Generation, s.addon.Status.TargetDigest, time.Now().Add(interval)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.checked == nil {
+		r.checked = map[client.ObjectKey]check{}
+	}
+	r.checked[client.ObjectKeyFromObject(s.cluster)] = c
+	return c
+}
+
+// recall is what was remembered; ok says that it still holds.
+func (r *Reconciler) recall(s *scope) (c check, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c = r.checked[client.ObjectKeyFromObject(s.cluster)]
+	return c, c.uid == s.addon.UID && c.generation == s.cluster.Generation && c.digest == s.addon.Status.TargetDigest && time.Now().Before(c.next)
 }
 
 func (r *Reconciler) forget(key client.ObjectKey) {
@@ -113,12 +135,10 @@ func wanted(all []stack.RenderedStage, hook string) (out []render.Object) {
 // kept applies everything again from time to time, or when the cluster's values have changed, and looks
 // after what is not healthy.
 func (r *Reconciler) kept(ctx context.Context, s *scope) error {
-	key := client.ObjectKeyFromObject(s.cluster)
-	r.mu.Lock()
-	c := r.checked[key]
-	r.mu.Unlock()
+	c, ok := r.recall(s)
+	since := c.since
 	var err error
-	if c.uid != s.addon.UID || c.generation != s.cluster.Generation || c.digest != s.addon.Status.TargetDigest || time.Now().After(c.next) {
+	if !ok || c.partly {
 		c, err = r.correct(ctx, s)
 	} else {
 		c.ailing, err = ailing(ctx, s, c.ailing)
@@ -126,24 +146,43 @@ func (r *Reconciler) kept(ctx context.Context, s *scope) error {
 	if err != nil {
 		return r.explainLeft(s, err)
 	}
-	r.mu.Lock()
-	if r.checked == nil {
-		r.checked = map[client.ObjectKey]check{}
-	}
-	r.checked[key] = c
-	r.mu.Unlock()
+	c.since = firstOf(since, c.ailing)
+	r.keep(s, c)
 	s.set(csv1.ConditionApplied, "", fmt.Sprintf("all stages of %s are done", s.release.Name))
 	if len(c.ailing) > 0 {
 		s.set(csv1.ConditionHealthy, csv1.ReasonNotHealthy, sentence(c.ailing))
-		return reconcile.Wait(r.Poll, "health")
+		return reconcile.Wait(r.healthPoll(c), "health")
 	}
 	s.set(csv1.ConditionHealthy, "", "all objects are healthy")
 	return reconcile.Wait(wait.Jitter(time.Until(c.next), 0.1), "the next correction")
 }
 
+// keep remembers what became of a check that was remembered before.
+func (r *Reconciler) keep(s *scope, c check) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.checked[client.ObjectKeyFromObject(s.cluster)] = c
+}
+
+// firstOf is when something was first found not healthy.
+func firstOf(since time.Time, is []ailment) time.Time {
+	switch {
+	case len(is) == 0:
+		return time.Time{}
+	case since.IsZero():
+		return time.Now()
+	}
+	return since
+}
+
+// healthPoll is how soon to look again at what is not healthy: the longer it is not, the later.
+func (r *Reconciler) healthPoll(c check) time.Duration {
+	return max(r.Poll, min(time.Since(c.since)/10, time.Minute))
+}
+
 // correct applies all objects again, in the order of their stages, without their conditions.
 func (r *Reconciler) correct(ctx context.Context, s *scope) (check, error) {
-	c := check{uid: s.addon.UID, generation: s.cluster.Generation, digest: s.addon.Status.TargetDigest, next: time.Now().Add(r.Interval)}
+	var c check
 	all, err := r.render(ctx, s)
 	if err != nil {
 		return c, err
@@ -152,7 +191,7 @@ func (r *Reconciler) correct(ctx context.Context, s *scope) (check, error) {
 		s.results = nil
 		for _, st := range ofHook(all, s.hook()) {
 			if st.Stage.Action == stack.ActionApply {
-				st.Objects = slices.DeleteFunc(slices.Clone(st.Objects), isJob)
+				st.Objects = withoutJobs(st.Objects)
 				if err := r.apply(ctx, s, st); err != nil {
 					return c, fmt.Errorf("stage %s: %w", nameOf(st.Stage), err)
 				}
@@ -162,12 +201,64 @@ func (r *Reconciler) correct(ctx context.Context, s *scope) (check, error) {
 	if err := r.pruneStale(ctx, s); err != nil {
 		return c, err
 	}
+	applied := map[apply.Key]bool{}
 	for _, res := range s.results {
+		applied[res.Ref.Key()] = true
 		if ok, what := apply.Health(res.Object); !ok {
 			c.ailing = append(c.ailing, ailment{res.Ref, what})
 		}
 	}
-	return c, nil
+	others, err := s.others(ctx, all, applied)
+	if err != nil {
+		return c, err
+	}
+	c.ailing = append(c.ailing, others...)
+	return r.remember(s, c, r.Interval), nil
+}
+
+// others looks at what is in the cluster and was not applied now: Jobs, which are done once, and objects of
+// stages that only new clusters go through. What of them should be there and is not, is not healthy.
+func (s *scope) others(ctx context.Context, all []stack.RenderedStage, applied map[apply.Key]bool) (is []ailment, err error) {
+	refs, err := s.applier().Refs(values(lasting(all)))
+	if err != nil {
+		return nil, err
+	}
+	lasts := map[apply.Key]bool{}
+	for _, ref := range refs {
+		lasts[ref.Key()] = true
+	}
+	for _, r := range s.addon.Status.Resources {
+		ref := apply.InventoryRef(r)
+		if applied[ref.Key()] {
+			continue
+		}
+		u, err := read(ctx, s.workload.Client, ref)
+		switch {
+		case err != nil:
+			return is, err
+		case u == nil && lasts[ref.Key()]:
+			is = append(is, ailment{ref, "it is gone, and is made by a stage for new clusters only"})
+		case u != nil:
+			if ok, what := apply.Health(u); !ok {
+				is = append(is, ailment{ref, what})
+			}
+		}
+	}
+	return is, nil
+}
+
+// lasting are objects that stay once they are applied.
+func lasting(all []stack.RenderedStage) (out []render.Object) {
+	for _, st := range all {
+		if st.Stage.Action == stack.ActionApply {
+			out = append(out, withoutJobs(st.Objects)...)
+		}
+	}
+	return out
+}
+
+func withoutJobs(objects []render.Object) []render.Object {
+	return slices.DeleteFunc(slices.Clone(objects), isJob)
 }
 
 // isJob is for what was done once and would be done again if it were applied after it cleaned up behind

@@ -31,6 +31,10 @@ import (
 	"github.com/polder-kaas/polder/stack"
 )
 
+// runTime is how long one run may take. What is not done by then is done by the next: a cluster that answers
+// slowly must not keep a worker from others.
+const runTime = 3 * time.Minute
+
 // fieldOwner owns what add-ons are made of.
 const fieldOwner = client.FieldOwner("polder-addon")
 
@@ -74,7 +78,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{cluster: c}
-	result, err := reconcile.Run(ctx, s, r.linked, r.ensured, r.served, r.loadedContent, r.reachable, r.planned, r.staged, r.pruned, r.kept)
+	limited, cancel := context.WithTimeout(ctx, runTime)
+	defer cancel()
+	result, err := reconcile.Run(limited, s, r.linked, r.ensured, r.served, r.loadedContent, r.reachable, r.planned, r.refreshed, r.staged, r.pruned, r.kept)
 	if s.addon == nil {
 		return reconcile.Quiet(result, err)
 	}
@@ -124,10 +130,10 @@ func (r *Reconciler) summarize(s *scope) {
 		r.Events.Eventf(o, related, "Normal", csv1.ReasonReady, "Reconcile", "the add-ons of %s are there and healthy", o.Status.Release)
 	case c.Reason == csv1.ReasonStageWaiting:
 		r.Events.Eventf(o, related, "Normal", c.Reason, "Reconcile", "%s", c.Message)
-		r.Events.Eventf(s.cluster, related, "Normal", c.Reason, "Reconcile", "add-ons: %s", c.Message)
+		r.Events.Eventf(s.cluster, related, "Normal", c.Reason, "Reconcile", "%s", reconcile.Short("add-ons: "+c.Message))
 	case alarming[c.Reason]:
 		r.Events.Eventf(o, related, "Warning", c.Reason, "Reconcile", "%s", c.Message)
-		r.Events.Eventf(s.cluster, related, "Warning", c.Reason, "Reconcile", "add-ons: %s", c.Message)
+		r.Events.Eventf(s.cluster, related, "Warning", c.Reason, "Reconcile", "%s", reconcile.Short("add-ons: "+c.Message))
 	}
 }
 

@@ -40,7 +40,7 @@ func (r *Reconciler) render(ctx context.Context, s *scope) ([]stack.RenderedStag
 		s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
 		return nil, err
 	}
-	apis, err := s.workload.APIVersions()
+	apis, err := s.workload.APIVersions(ctx)
 	if err != nil {
 		s.set(csv1.ConditionClusterReady, csv1.ReasonUnreachable, err.Error())
 		return nil, err

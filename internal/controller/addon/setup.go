@@ -5,6 +5,9 @@ import (
 	"maps"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -26,6 +29,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		For(&clusterv1.Cluster{}, builder.WithPredicates(clusterChanged())).
 		Watches(&csv1.ClusterAddon{}, handler.EnqueueRequestsFromMapFunc(ofAddon), builder.WithPredicates(addonTouched())).
 		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.ofRelease), builder.WithPredicates(releaseChanged())).
+		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.ofStack), builder.WithPredicates(onlyUpdates(predicate.GenerationChangedPredicate{}))).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace), builder.WithPredicates(onlyUpdates(predicate.LabelChangedPredicate{}))).
 		WithOptions(o).
 		Complete(r)
 }
@@ -70,13 +75,49 @@ func ofAddon(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// releaseChanged hears of a release that has come, or has another content or other objects.
+// releaseChanged hears of a release that has come, is ready or not any more, or has another content or other
+// objects.
 func releaseChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, ok := e.ObjectOld.(*csv1.ClusterStackRelease)
 		b, ok2 := e.ObjectNew.(*csv1.ClusterStackRelease)
-		return ok && ok2 && (a.Status.Digest != b.Status.Digest || len(a.Status.Resources) != len(b.Status.Resources))
+		return ok && ok2 && (a.Status.Digest != b.Status.Digest || len(a.Status.Resources) != len(b.Status.Resources) || ptr.Deref(a.Status.Ready, false) != ptr.Deref(b.Status.Ready, false))
 	}}
+}
+
+// onlyUpdates is for objects whose coming and going is heard of otherwise.
+func onlyUpdates(p predicate.Predicate) predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: p.Update,
+	}
+}
+
+// ofStack are the clusters of a stack, which may serve others now.
+func (r *Reconciler) ofStack(ctx context.Context, o client.Object) (out []reconcile.Request) {
+	var l csv1.ClusterStackReleaseList
+	if err := r.Client.List(ctx, &l, client.InNamespace(o.GetNamespace())); err != nil {
+		return nil // it comes back by itself
+	}
+	for i := range l.Items {
+		if metav1.IsControlledBy(&l.Items[i], o) {
+			out = append(out, r.ofRelease(ctx, &l.Items[i])...)
+		}
+	}
+	return out
+}
+
+// ofNamespace are the clusters of a namespace, which may be served by others now.
+func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) (out []reconcile.Request) {
+	var l clusterv1.ClusterList
+	if err := r.Client.List(ctx, &l, client.InNamespace(o.GetName())); err != nil {
+		return nil // it comes back by itself
+	}
+	for i := range l.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&l.Items[i])})
+	}
+	return out
 }
 
 // ofRelease are the clusters of a release.

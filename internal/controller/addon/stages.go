@@ -35,19 +35,24 @@ func (r *Reconciler) stage(ctx context.Context, s *scope, i int, def stack.Stage
 		if err := r.await(ctx, s, def.WaitForPreCondition); err != nil {
 			return err
 		}
+		if err := r.begin(ctx, s, i, ss); err != nil {
+			return err
+		}
 		turn(ss, csv1.StageApplying)
+		s.set(csv1.ConditionApplied, csv1.ReasonStagesRunning, fmt.Sprintf("stage %s of %s is being applied", ss.Name, s.release.Name))
 	}
 	if ss.Phase == csv1.StageApplying {
-		if err := r.act(ctx, s, i, def); err != nil {
+		if err := r.act(ctx, s, i, def, ss); err != nil {
 			return err
 		}
 		turn(ss, csv1.StageWaitPost)
+		r.remember(s, check{partly: true}, r.Interval/refreshes)
 	}
 	if err := r.await(ctx, s, def.WaitForPostCondition); err != nil {
 		return err
 	}
 	turn(ss, csv1.StageDone)
-	return r.cleanUp(ctx, s, i)
+	return r.cleanUp(ctx, s, i, ss)
 }
 
 // notYet is what a stage waits for. It is no failure, unless it takes too long.
@@ -102,7 +107,7 @@ func (r *Reconciler) waiting(s *scope, ss *csv1.StageStatus) error {
 }
 
 // act applies or deletes what the stage is about.
-func (r *Reconciler) act(ctx context.Context, s *scope, i int, def stack.Stage) error {
+func (r *Reconciler) act(ctx context.Context, s *scope, i int, def stack.Stage, ss *csv1.StageStatus) error {
 	rendered, err := r.renderedStage(ctx, s, i)
 	if err != nil {
 		return err
@@ -110,13 +115,13 @@ func (r *Reconciler) act(ctx context.Context, s *scope, i int, def stack.Stage) 
 	if def.Action == stack.ActionDelete {
 		return r.remove(ctx, s, rendered)
 	}
-	if err := r.runHooks(ctx, s, rendered, before); err != nil {
+	if err := r.runHooks(ctx, s, rendered, ss, before); err != nil {
 		return err
 	}
 	if err := r.apply(ctx, s, rendered); err != nil {
 		return err
 	}
-	return r.runHooks(ctx, s, rendered, after)
+	return r.runHooks(ctx, s, rendered, ss, after)
 }
 
 // renderedStage is what a stage renders to.

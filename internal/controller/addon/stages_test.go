@@ -184,13 +184,16 @@ func TestBringsKinds(t *testing.T) {
 	}
 }
 
-func TestIsDefinition(t *testing.T) {
+func TestHoldsOthers(t *testing.T) {
 	for ref, want := range map[apply.Ref]bool{
 		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
 		{Group: "example.org", Kind: "CustomResourceDefinition"}:          false,
 		{Group: "apiextensions.k8s.io", Kind: "Other"}:                    false,
+		{Kind: "Namespace"}:                       true,
+		{Group: "example.org", Kind: "Namespace"}: false,
+		{Kind: "ConfigMap"}:                       false,
 	} {
-		if got := isDefinition(ref); got != want {
+		if got := holdsOthers(ref); got != want {
 			t.Errorf("%v: %t, want %t", ref, got, want)
 		}
 	}

@@ -27,7 +27,7 @@ func HoldUpgrade(ctx context.Context, c client.Reader, request *runtimehooksv1.B
 	}
 	if why != "" {
 		response.RetryAfterSeconds = retryAfter
-		response.Message = fmt.Sprintf("the upgrade to %s waits for add-ons: %s", request.ToKubernetesVersion, why)
+		response.Message = fmt.Sprintf("the upgrade to %s waits for %s", request.ToKubernetesVersion, why)
 	}
 	response.Status = runtimehooksv1.ResponseStatusSuccess
 	return nil
@@ -41,7 +41,7 @@ func holds(ctx context.Context, c client.Reader, request *runtimehooksv1.BeforeC
 	o := &csv1.ClusterAddon{}
 	err = c.Get(ctx, client.ObjectKey{Namespace: request.Cluster.Namespace, Name: csv1.AddonPrefix + request.Cluster.Name}, o)
 	if apierrors.IsNotFound(err) {
-		return "they have not been looked at yet", nil
+		return "the add-ons of " + rel.Name + ", which have not been looked at yet", nil
 	}
 	if err != nil {
 		return "", err
@@ -53,14 +53,18 @@ func holds(ctx context.Context, c client.Reader, request *runtimehooksv1.BeforeC
 	}
 	if o.Status.Target != target {
 		if c := meta.FindStatusCondition(o.Status.Conditions, csv1.ConditionClusterReady); c != nil && c.Status == metav1.ConditionFalse {
-			return c.Message, nil
+			return because(rel, c), nil
 		}
-		return "those of " + rel.Name + " have not been begun yet", nil
+		return "the add-ons of " + rel.Name + ", which have not been begun yet", nil
 	}
 	for _, t := range []string{csv1.ConditionClusterReady, csv1.ConditionApplied} {
 		if c := meta.FindStatusCondition(o.Status.Conditions, t); c != nil && c.Status != metav1.ConditionTrue {
-			return c.Message, nil
+			return because(rel, c), nil
 		}
 	}
-	return "those of " + rel.Name + " are being applied", nil
+	return "the add-ons of " + rel.Name + ", which are being applied", nil
+}
+
+func because(rel *csv1.ClusterStackRelease, c *metav1.Condition) string {
+	return "the add-ons of " + rel.Name + ": " + c.Message
 }

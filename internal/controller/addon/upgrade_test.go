@@ -39,36 +39,36 @@ func TestHoldUpgrade(t *testing.T) {
 		"a class of a release that is not there":   {cluster: newCluster("v2"), release: newRelease("v1")},
 		"a class that is not the release's":        {release: noClass},
 		"a cluster of another class, with add-ons": {cluster: newCluster("x"), release: newRelease("v1"), addon: with(at("v0", "v1", "v1", upgrade, applying), waits)},
-		"nobody has looked at its add-ons":         {release: newRelease("v1"), want: "they have not been looked at yet"},
-		"only those of another cluster are done":   {release: newRelease("v1"), addon: otherAddon, want: "they have not been looked at yet"},
+		"nobody has looked at its add-ons":         {release: newRelease("v1"), want: ", which have not been looked at yet"},
+		"only those of another cluster are done":   {release: newRelease("v1"), addon: otherAddon, want: ", which have not been looked at yet"},
 		"all stages are done":                      {release: newRelease("v1"), addon: with(at("v1", "v1", "v1", upgrade, done, done), reached, applied)},
 		"all stages are done, and health does not matter": {
 			release: newRelease("v1"), addon: with(at("v1", "v1", "v1", upgrade, done), reached, applied, conditionIs(csv1.ConditionHealthy, "False", "x ails")),
 		},
 		"there are no stages": {release: newRelease("v1"), addon: with(at("v1", "v1", "v1", upgrade), reached, applied)},
-		"a stage waits":       {release: newRelease("v1"), addon: with(at("v0", "v1", "v1", upgrade, done, applying), reached, waits), want: "stage cni waits"},
+		"a stage waits":       {release: newRelease("v1"), addon: with(at("v0", "v1", "v1", upgrade, done, applying), reached, waits), want: ": stage cni waits"},
 		"a stage waits, and the cluster cannot be reached": {
-			release: newRelease("v1"), addon: with(at("v0", "v1", "v1", upgrade, applying), waits, unreached), want: "it is paused",
+			release: newRelease("v1"), addon: with(at("v0", "v1", "v1", upgrade, applying), waits, unreached), want: ": it is paused",
 		},
-		"stages are done, but something is left over": {release: newRelease("v1"), addon: with(at("v0", "v1", "v1", upgrade, done), reached, waits), want: "stage cni waits"},
-		"nothing is said of what it waits for":        {release: newRelease("v1"), addon: with(at("v0", "v1", "v1", upgrade, done)), want: "those of docker-ferrol-1-27-v1 are being applied"},
+		"stages are done, but something is left over": {release: newRelease("v1"), addon: with(at("v0", "v1", "v1", upgrade, done), reached, waits), want: ": stage cni waits"},
+		"nothing is said of what it waits for":        {release: newRelease("v1"), addon: with(at("v0", "v1", "v1", upgrade, done)), want: ", which are being applied"},
 		"back to the release it was at, not done": {
-			release: newRelease("v1"), addon: with(at("v1", "v1", "v1", upgrade, done, applying), reached, applied), want: "those of docker-ferrol-1-27-v1 are being applied",
+			release: newRelease("v1"), addon: with(at("v1", "v1", "v1", upgrade, done, applying), reached, applied), want: ", which are being applied",
 		},
 		"the release has another content by now": {
-			release: newRelease("v1"), addon: with(at("v1", "v1", "old", upgrade, done), reached, applied), want: "those of docker-ferrol-1-27-v1 are being applied",
+			release: newRelease("v1"), addon: with(at("v1", "v1", "old", upgrade, done), reached, applied), want: ", which are being applied",
 		},
 		"those of the release before are done": {
-			release: newRelease("v1"), addon: with(at("v0", "v0", "v0", upgrade, done), reached, applied), want: "those of docker-ferrol-1-27-v1 have not been begun yet",
+			release: newRelease("v1"), addon: with(at("v0", "v0", "v0", upgrade, done), reached, applied), want: ", which have not been begun yet",
 		},
 		"those of the release before are not done": {
-			release: newRelease("v1"), addon: with(at("", "v0", "v0", upgrade, applying), reached, waits), want: "those of docker-ferrol-1-27-v1 have not been begun yet",
+			release: newRelease("v1"), addon: with(at("", "v0", "v0", upgrade, applying), reached, waits), want: ", which have not been begun yet",
 		},
-		"they cannot begin": {release: newRelease("v1"), addon: with(at("v0", "v0", "v0", upgrade, done), unreached, applied), want: "it is paused"},
+		"they cannot begin": {release: newRelease("v1"), addon: with(at("v0", "v0", "v0", upgrade, done), unreached, applied), want: ": it is paused"},
 		"on its way elsewhere": {
-			release: newRelease("v1"), addon: with(at("v1", "v2", "v1", upgrade, done), reached, applied), want: "those of docker-ferrol-1-27-v1 have not been begun yet",
+			release: newRelease("v1"), addon: with(at("v1", "v2", "v1", upgrade, done), reached, applied), want: ", which have not been begun yet",
 		},
-		"its status is lost": {release: newRelease("v1"), addon: with(csv1.ClusterAddonStatus{}), want: "those of docker-ferrol-1-27-v1 have not been begun yet"},
+		"its status is lost": {release: newRelease("v1"), addon: with(csv1.ClusterAddonStatus{}), want: ", which have not been begun yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.cluster == nil {
@@ -82,7 +82,7 @@ func TestHoldUpgrade(t *testing.T) {
 			var got, want runtimehooksv1.BeforeClusterUpgradeResponse
 			want.Status = runtimehooksv1.ResponseStatusSuccess
 			if c.want != "" {
-				want.RetryAfterSeconds, want.Message = 5, "the upgrade to v1.28.1 waits for add-ons: "+c.want
+				want.RetryAfterSeconds, want.Message = 5, "the upgrade to v1.28.1 waits for the add-ons of docker-ferrol-1-27-v1"+c.want
 			}
 			if err := HoldUpgrade(t.Context(), newClient(t, objects...), request, &got); err != nil {
 				t.Fatal(err)

@@ -2,9 +2,9 @@ package clusterstack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,14 +17,13 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// wanted are the names of the releases that should be there.
-func wanted(s *scope) (map[string]bool, error) {
-	want := map[string]bool{}
-	var bad []error
+// wanted are the names of the releases that should be there, and what is wrong with versions that are none.
+func wanted(s *scope) (want map[string]bool, bad []string) {
+	want = map[string]bool{}
 	for _, v := range s.object.Spec.Versions {
 		parsed, err := version.Parse(v)
 		if err != nil {
-			bad = append(bad, fmt.Errorf("spec.versions: %w", err))
+			bad = append(bad, err.Error())
 			continue
 		}
 		want[version.Release{Line: usage.LineOf(s.object), Version: parsed}.Tag()] = true
@@ -32,7 +31,7 @@ func wanted(s *scope) (map[string]bool, error) {
 	if latest, ok := newest(s.look); ok && ptr.Deref(s.object.Spec.AutoSubscribe, true) {
 		want[latest.Tag()] = true
 	}
-	return want, errors.Join(bad...)
+	return want, bad
 }
 
 // newest is the release with the highest version at the source.
@@ -65,19 +64,24 @@ func ready(r *csv1.ClusterStackRelease) bool {
 }
 
 // chosen makes releases that are wanted, and deletes those that are neither wanted, nor used, nor the
-// newest that works. As long as the source has never answered, nothing is deleted.
+// newest that works. As long as the source has never answered or is empty, or a version is none, nothing is
+// deleted: it may be what was meant.
 func (r *Reconciler) chosen(ctx context.Context, s *scope) error {
-	want, err := wanted(s)
-	if err != nil {
-		s.set(csv1.ConditionReleasesSynced, csv1.ReasonNameInvalid, err.Error())
-		return reconcile.Terminal(err)
+	want, bad := wanted(s)
+	if len(bad) > 0 {
+		s.wrong(csv1.ReasonNameInvalid, "spec.versions: "+strings.Join(bad, "; "))
 	}
+	emptied := s.emptied()
+	if emptied {
+		s.set(csv1.ConditionSourceAvailable, csv1.ReasonNoRelease, s.look.none(s.object)+", though it had; what is there is kept")
+	}
+	sure := s.look.known && len(bad) == 0 && !emptied
 	latest := newestReady(s.have)
 	have := map[string]bool{}
 	for i := range s.have {
 		rel := &s.have[i]
 		have[rel.Name] = true
-		keep := want[rel.Name] || s.used[rel.Name] || (latest != nil && rel.Name == latest.Name) || !s.look.known
+		keep := want[rel.Name] || s.used[rel.Name] || (latest != nil && rel.Name == latest.Name) || !sure
 		if err := r.tend(ctx, s, rel, keep); err != nil {
 			return err
 		}
@@ -90,6 +94,15 @@ func (r *Reconciler) chosen(ctx context.Context, s *scope) error {
 		}
 	}
 	return nil
+}
+
+// emptied says that the source has nothing any more of what it must have had: rather a disk is not mounted than
+// everything withdrawn.
+func (s *scope) emptied() bool {
+	return s.look.known && s.look.err == nil && len(s.look.entries) == 0 &&
+		slices.ContainsFunc(s.have, func(r csv1.ClusterStackRelease) bool {
+			return usage.InChannel(s.object.Spec.Channel, versionOf(&r))
+		})
 }
 
 // tend deletes a release that is not needed, and puts its owner back if somebody took it away.
@@ -120,6 +133,10 @@ func (r *Reconciler) make(ctx context.Context, s *scope, name string) error {
 	if apierrors.IsAlreadyExists(err) {
 		return r.foreign(ctx, s, name)
 	}
+	if apierrors.IsInvalid(err) { // what sources have may be called as no object can be
+		s.wrong(csv1.ReasonNameInvalid, fmt.Sprintf("release %s cannot be made: %v", name, err))
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -135,9 +152,7 @@ func (r *Reconciler) foreign(ctx context.Context, s *scope, name string) error {
 		return client.IgnoreNotFound(err)
 	}
 	if of := metav1.GetControllerOf(rel); of != nil && of.UID != s.object.UID {
-		err := fmt.Errorf("release %s belongs to %s %s already; delete one of the two, or have them in two namespaces", name, of.Kind, of.Name)
-		s.set(csv1.ConditionReleasesSynced, csv1.ReasonInUse, err.Error())
-		return reconcile.Terminal(err)
+		s.wrong(csv1.ReasonNotOurs, fmt.Sprintf("release %s belongs to %s %s already; delete one of the two, or have them in two namespaces", name, of.Kind, of.Name))
 	}
 	return nil
 }

@@ -17,7 +17,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 )
@@ -35,31 +34,34 @@ func TestWanted(t *testing.T) {
 		stack *csv1.ClusterStack
 		at    []string
 		want  []string
-		err   string
+		bad   []string // each in its own sentence
 	}{
-		"the newest, if nothing is said":      {newStack(), []string{"v1", "v2"}, []string{line + "v2"}, ""},
-		"the newest, if it is asked for":      {newStack(subscribe(ptr.To(true))), []string{"v1", "v2"}, []string{line + "v2"}, ""},
-		"nothing, if nobody wants the newest": {newStack(subscribe(ptr.To(false))), []string{"v1", "v2"}, nil, ""},
-		"nothing, if there is nothing":        {newStack(), nil, nil, ""},
+		"the newest, if nothing is said":      {newStack(), []string{"v1", "v2"}, []string{line + "v2"}, nil},
+		"the newest, if it is asked for":      {newStack(subscribe(ptr.To(true))), []string{"v1", "v2"}, []string{line + "v2"}, nil},
+		"nothing, if nobody wants the newest": {newStack(subscribe(ptr.To(false))), []string{"v1", "v2"}, nil, nil},
+		"nothing, if there is nothing":        {newStack(), nil, nil, nil},
 		"versions that are named, and the newest": {
-			newStack(versions("v1", "v3")), []string{"v1", "v10", "v9"}, []string{line + "v1", line + "v10", line + "v3"}, "",
+			newStack(versions("v1", "v3")), []string{"v1", "v10", "v9"}, []string{line + "v1", line + "v10", line + "v3"}, nil,
 		},
-		"only versions that are named": {newStack(versions("v1"), subscribe(ptr.To(false))), []string{"v1", "v2"}, []string{line + "v1"}, ""},
+		"only versions that are named": {newStack(versions("v1"), subscribe(ptr.To(false))), []string{"v1", "v2"}, []string{line + "v1"}, nil},
 		"both spellings are one release": {
-			newStack(versions("v0-sha.abc1234", "v0-sha-abc1234")), nil, []string{line + "v0-sha-abc1234"}, "",
+			newStack(versions("v0-sha.abc1234", "v0-sha-abc1234")), nil, []string{line + "v0-sha-abc1234"}, nil,
 		},
-		"versions that are none, each by its name": {newStack(versions("1.0", "v1", "v2-x")), nil, []string{line + "v1"}, "\"1.0\"\n\"v2-x\""},
+		"versions that are none, each by its name": {newStack(versions("1.0", "v1", "v2-x")), nil, []string{line + "v1"}, []string{`"1.0"`, `"v2-x"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScope(c.stack)
 			s.look = seen(t, c.at...)
-			got, err := wanted(s)
+			got, bad := wanted(s)
 			if d := cmp.Diff(c.want, slices.Sorted(maps.Keys(got))); d != "" {
 				t.Error(d)
 			}
-			for _, part := range strings.Split(c.err, "\n") {
-				if (err == nil) != (c.err == "") || (err != nil && !strings.Contains(err.Error(), part)) {
-					t.Errorf("error %v, want %s", err, part)
+			if len(bad) != len(c.bad) {
+				t.Fatalf("%q, want %q", bad, c.bad)
+			}
+			for i, part := range c.bad {
+				if !strings.Contains(bad[i], part) {
+					t.Errorf("%s, want %s", bad[i], part)
 				}
 			}
 		})
@@ -135,8 +137,8 @@ func TestChosen(t *testing.T) {
 		have   []client.Object
 		look   look
 		want   []string
-		err    string
 		reason string // of ReleasesSynced
+		says   []string
 		events []string
 	}{
 		"what is wanted is made": {
@@ -161,7 +163,14 @@ func TestChosen(t *testing.T) {
 			stack: newStack(versions("v1")), have: []client.Object{newRelease("v1", isReady), newRelease("v2", isReady)}, look: seen(t, "v2"), want: []string{"v1*", "v2*"},
 		},
 		"what the source has no more is not needed, unless it is the newest that works": {
-			have: []client.Object{newRelease("v1"), newRelease("v2", isReady), newRelease("v3")}, look: seen(t), want: []string{"v2*"},
+			have: []client.Object{newRelease("v1"), newRelease("v2", isReady), newRelease("v3")}, look: seen(t, "v4"), want: []string{"v2*", "v4*"},
+			events: []string{"Normal ReleaseAdded release " + line + "v4 is wanted now"},
+		},
+		"a source that has nothing any more takes nothing away": {
+			have: []client.Object{newRelease("v1"), newRelease("v2", isReady), newRelease("v3")}, look: seen(t), want: []string{"v1*", "v2*", "v3*"},
+		},
+		"a source that never had any of the channel is no such": {
+			have: []client.Object{newRelease("v0-sha-abc")}, look: seen(t), want: nil,
 		},
 		"as long as the source has not answered, nothing goes": {
 			have: []client.Object{newRelease("v1"), newRelease("v2", isReady), newRelease("v3")}, look: look{err: errors.New("no")}, want: []string{"v1*", "v2*", "v3*"},
@@ -170,8 +179,10 @@ func TestChosen(t *testing.T) {
 			stack: newStack(versions("v1")), look: look{err: errors.New("no")}, want: []string{"v1*"},
 			events: []string{"Normal ReleaseAdded release " + line + "v1 is wanted now"},
 		},
-		"a version that is none: nothing is touched": {
-			stack: newStack(versions("1.0", "v2")), have: []client.Object{newRelease("v1")}, look: seen(t, "v3"), want: []string{"v1*"}, err: `"1.0"`, reason: csv1.ReasonNameInvalid,
+		"a version that is none: the others are made, and nothing goes": {
+			stack: newStack(versions("1.0", "v2", "v4-x")), have: []client.Object{newRelease("v1")}, look: seen(t, "v3"), want: []string{"v1*", "v2*", "v3*"},
+			reason: csv1.ReasonNameInvalid, says: []string{"spec.versions: ", `"1.0"`, `"v4-x"`},
+			events: []string{"Normal ReleaseAdded release " + line + "v2 is wanted now", "Normal ReleaseAdded release " + line + "v3 is wanted now"},
 		},
 		"an owner that was taken away comes back": {
 			have: []client.Object{newRelease("v1", isOrphan)}, look: seen(t, "v1"), want: []string{"v1*"},
@@ -180,7 +191,8 @@ func TestChosen(t *testing.T) {
 			stack: newStack(versions("v0-sha.abc")), have: []client.Object{newRelease("v0-sha-abc", isOrphan)}, look: seen(t), want: []string{"v0-sha-abc*"},
 		},
 		"without its owner, it goes all the same": {
-			have: []client.Object{newRelease("v1", isOrphan)}, look: seen(t), want: nil,
+			have: []client.Object{newRelease("v1", isOrphan)}, look: seen(t, "v2"), want: []string{"v2*"},
+			events: []string{"Normal ReleaseAdded release " + line + "v2 is wanted now"},
 		},
 		"what is of another channel and nobody's stays nobody's": {
 			have: []client.Object{newRelease("v0-sha-abc", isOrphan)}, look: seen(t), want: []string{"v0-sha-abc"},
@@ -190,7 +202,20 @@ func TestChosen(t *testing.T) {
 		},
 		"what is wanted and belongs to another stack": {
 			have: []client.Object{newRelease("v1", otherOwner)}, look: seen(t, "v1"), want: []string{"v1"},
-			err: "release " + line + "v1 belongs to ClusterStack sines already; delete one of the two", reason: csv1.ReasonInUse,
+			reason: csv1.ReasonNotOurs, says: []string{"release " + line + "v1 belongs to ClusterStack sines already; delete one of the two"},
+		},
+		"what belongs to another stack keeps nothing else from coming or going": {
+			stack: newStack(versions("v1", "v2", "v3")), have: []client.Object{newRelease("v0"), newRelease("v1", otherOwner), newRelease("v2", otherOwner)}, look: seen(t, "v3"),
+			want: []string{"v1", "v2", "v3*"}, reason: csv1.ReasonNotOurs, says: []string{line + "v1 belongs to", line + "v2 belongs to"},
+			events: []string{"Normal ReleaseAdded release " + line + "v3 is wanted now"},
+		},
+		"a version that is none, and what belongs to another": {
+			stack: newStack(versions("1.0", "v1")), have: []client.Object{newRelease("v0"), newRelease("v1", otherOwner)}, look: seen(t),
+			want: []string{"v0*", "v1"}, reason: csv1.ReasonNameInvalid, says: []string{`"1.0"`, line + "v1 belongs to"},
+		},
+		"a name that the API does not take": {
+			stack: newStack(versions("v0-a-refused", "v1")), look: seen(t), want: []string{"v1*"}, reason: csv1.ReasonNameInvalid, says: []string{line + "v0-a-refused cannot be made"},
+			events: []string{"Normal ReleaseAdded release " + line + "v1 is wanted now"},
 		},
 		"what is being deleted is left alone": {
 			have: []client.Object{newRelease("v1", isOrphan, isDeleted)}, look: seen(t, "v1"), want: []string{"v1"},
@@ -208,6 +233,9 @@ func TestChosen(t *testing.T) {
 			r, asked := newReconciler(t, t.TempDir(), c.have...), 0
 			r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{
 				Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+					if strings.HasSuffix(o.GetName(), "refused") {
+						return apierrors.NewInvalid(csv1.GroupVersion.WithKind("ClusterStackRelease").GroupKind(), o.GetName(), nil)
+					}
 					asked++
 					return c.Create(ctx, o, opts...)
 				},
@@ -217,12 +245,16 @@ func TestChosen(t *testing.T) {
 			if err := r.gathered(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
-			err := r.chosen(t.Context(), s)
-			if (err == nil) != (c.err == "") || (err != nil && (!strings.Contains(err.Error(), c.err) || !errors.Is(err, ctrlreconcile.TerminalError(nil)))) {
-				t.Errorf("error %v, want %s", err, c.err)
+			if err := r.chosen(t.Context(), s); err != nil {
+				t.Error(err)
 			}
 			if got := reasonIn(c.stack, csv1.ConditionReleasesSynced); got != c.reason {
 				t.Errorf("reason %q, want %q", got, c.reason)
+			}
+			for _, part := range c.says {
+				if m := conditionsOf(c.stack)[csv1.ConditionReleasesSynced].Message; strings.Count(m, part) != 1 {
+					t.Errorf("it says %q, want %s once", m, part)
+				}
 			}
 			if d := cmp.Diff(c.want, releasesIn(t, r.Client, c.stack)); d != "" {
 				t.Error(d)
@@ -230,7 +262,7 @@ func TestChosen(t *testing.T) {
 			if d := cmp.Diff(c.events, r.told()); d != "" {
 				t.Error(d)
 			}
-			if asked != len(c.events) && c.reason != csv1.ReasonInUse {
+			if asked != len(c.events) && !strings.Contains(strings.Join(c.says, " "), "belongs to") {
 				t.Errorf("%d releases were to be made, want %d", asked, len(c.events)) // nothing is asked for that is there
 			}
 		})

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -40,6 +42,8 @@ type look struct {
 	reason  string
 	known   bool // the source has answered at least once
 	entries []registry.Entry
+	leftOut []string // what is called as releases of the stack and is none
+	others  []string // lines that the source has instead, some of them
 	where   string
 }
 
@@ -76,7 +80,7 @@ func (r *Reconciler) looked(ctx context.Context, s *scope) error {
 	if last.err != nil {
 		s.set(csv1.ConditionSourceAvailable, last.reason, last.err.Error())
 	} else {
-		s.set(csv1.ConditionSourceAvailable, "", fmt.Sprintf("%s has %d releases of %s in channel %s", last.where, len(last.entries), usage.LineOf(s.object), s.object.Spec.Channel))
+		s.set(csv1.ConditionSourceAvailable, "", last.told(s.object))
 	}
 	return nil
 }
@@ -119,7 +123,13 @@ func (r *Reconciler) lookAt(ctx context.Context, o *csv1.ClusterStack, last look
 		line := usage.LineOf(o)
 		ctx, cancel := context.WithTimeout(ctx, lookTime)
 		defer cancel()
-		list, err = source.List(ctx, func(v version.Release) bool { return line.Same(v.Line) && usage.InChannel(o.Spec.Channel, v.Version) })
+		last.others = nil
+		list, err = source.List(ctx, func(v version.Release) bool {
+			if !line.Same(v.Line) {
+				last.notice(v.Line.String())
+			}
+			return line.Same(v.Line) && usage.InChannel(o.Spec.Channel, v.Version)
+		})
 	}
 	if err != nil {
 		last.failed++
@@ -128,7 +138,11 @@ func (r *Reconciler) lookAt(ctx context.Context, o *csv1.ClusterStack, last look
 		last.next = time.Now().Add(wait.Jitter(backoff, 0.2))
 		return last
 	}
+	last.leftOut = nil
 	for _, w := range list.Warnings {
+		if strings.Contains(fmt.Sprint(w), usage.LineOf(o).String()+"-") {
+			last.leftOut = append(last.leftOut, fmt.Sprint(w))
+		}
 		ctrl.LoggerFrom(ctx).V(1).Info("Something at the source is no release", "source", last.where, "warning", w)
 	}
 	last.failed, last.err, last.reason = 0, nil, ""
@@ -158,10 +172,10 @@ func (l look) entry(release string) (registry.Entry, bool) {
 	return registry.Entry{}, false
 }
 
-// sourceFailure is the sentence for a stack that serves what it has.
-func sourceFailure(o *csv1.ClusterStack) string {
+// sourceFailure is what a stack that serves what it has says of its source.
+func sourceFailure(o *csv1.ClusterStack) *metav1.Condition {
 	if c := meta.FindStatusCondition(o.Status.Conditions, csv1.ConditionSourceAvailable); c != nil && c.Reason != csv1.ReasonAvailable {
-		return c.Message
+		return c
 	}
-	return ""
+	return nil
 }

@@ -4,6 +4,7 @@ package clusterstack
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +46,8 @@ type scope struct {
 	look   look                       // the last one at the source
 	have   []csv1.ClusterStackRelease // of this stack
 	used   map[string]bool            // releases with clusters
+	wrongs []string                   // what people must mend before all releases can be there
+	reason string                     // of the first of them
 }
 
 // Reconcile brings the releases of one stack closer to what is wanted.
@@ -112,7 +115,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Named("clusterstack").
 		For(&csv1.ClusterStack{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, lost()))).
 		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.ofRelease)).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster)).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(usage.ClassChanged())).
 		WithOptions(o).
 		Complete(r)
 }
@@ -161,4 +164,13 @@ func (s *scope) set(condition, reason, message string) {
 		c.Status, c.Reason = metav1.ConditionTrue, csv1.ReasonAvailable
 	}
 	meta.SetStatusCondition(&s.object.Status.Conditions, c)
+}
+
+// wrong notes what only people can mend, after what was noted before. It is no reason to leave the rest undone.
+func (s *scope) wrong(reason, message string) {
+	if len(s.wrongs) == 0 {
+		s.reason = reason
+	}
+	s.wrongs = append(s.wrongs, message)
+	s.set(csv1.ConditionReleasesSynced, s.reason, strings.Join(s.wrongs, "; "))
 }

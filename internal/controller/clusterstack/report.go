@@ -38,17 +38,18 @@ func (r *Reconciler) reported(_ context.Context, s *scope) error {
 	if latest := newestReady(s.have); latest != nil {
 		st.LatestRelease = ptr.To(latest.Name + " | " + latest.Status.KubernetesVersion)
 		st.UsableVersions = ptr.To(strings.Join(usable, ","))
-		s.set(csv1.ConditionReleaseAvailable, "", fmt.Sprintf("%d releases can be used", len(usable)))
+		s.set(csv1.ConditionReleaseAvailable, "", count(len(usable), "release")+" can be used")
 	} else {
 		s.set(csv1.ConditionReleaseAvailable, csv1.ReasonNoRelease, "no release can be used yet")
 	}
 	switch {
+	case len(s.wrongs) > 0: // is said already, and weighs more than what passes by itself
 	case len(waiting) > 0:
 		s.set(csv1.ConditionReleasesSynced, csv1.ReasonReleasesNotReady, strings.Join(waiting, "; "))
 	case len(s.have) == 0 && s.look.err != nil:
 		s.set(csv1.ConditionReleasesSynced, s.look.reason, s.look.err.Error())
 	case len(s.have) == 0:
-		s.set(csv1.ConditionReleasesSynced, csv1.ReasonNoRelease, fmt.Sprintf("%s has no release of this stack in channel %s; publish one, or name a version in spec.versions", s.look.where, s.object.Spec.Channel))
+		s.set(csv1.ConditionReleasesSynced, csv1.ReasonNoRelease, s.look.none(s.object)+"; publish one, or correct the ClusterStack")
 	default:
 		s.set(csv1.ConditionReleasesSynced, "", "all releases are ready")
 	}
@@ -62,7 +63,12 @@ func (r *Reconciler) summary(s *scope, rel *csv1.ClusterStackRelease) csv1.Relea
 		sum.Message = ptr.To(reconcile.Short(c.Message))
 	}
 	if e, ok := s.look.entry(rel.Name); ok && rel.Status.Digest != "" && e.Digest != "" && e.Digest != rel.Status.Digest {
-		m := fmt.Sprintf("the source has another content under this name by now (%s); what was published first is served", e.Digest)
+		m := fmt.Sprintf("the source has another content under this name by now (%s)", e.Digest)
+		if *sum.Ready {
+			m += "; what was published first is served"
+		} else if sum.Message != nil {
+			m = reconcile.Short(*sum.Message + "; " + m)
+		}
 		sum.Message = &m
 		if !told(s.before, sum) {
 			r.Events.Eventf(s.object, rel, "Warning", csv1.ReasonDigestChanged, "Reconcile", "%s: %s", rel.Name, m)
@@ -111,8 +117,8 @@ func (r *Reconciler) summarize(s *scope) {
 	}
 	c := reconcile.Summary(o.Status.Conditions, csv1.ConditionReady, o.Generation, csv1.ConditionReleasesSynced, csv1.ConditionReleaseAvailable)
 	if c.Status == metav1.ConditionTrue {
-		if failure := sourceFailure(o); failure != "" {
-			c.Reason, c.Message = s.look.reason, reconcile.Short("what is there is served, but "+failure)
+		if failure := sourceFailure(o); failure != nil {
+			c.Reason, c.Message = failure.Reason, reconcile.Short("what is there is served, but "+failure.Message)
 		}
 	}
 	old := meta.FindStatusCondition(s.before.Status.Conditions, csv1.ConditionReady)

@@ -76,7 +76,7 @@ func TestReported(t *testing.T) {
 	}{
 		"the source has nothing": {
 			look: seen(t), available: none,
-			synced: cond{"False", "NoRelease", "directory here has no release of this stack in channel stable; publish one, or name a version in spec.versions"},
+			synced: cond{"False", "NoRelease", "directory here has no release of docker-ferrol-1-27 in channel stable; publish one, or correct the ClusterStack"},
 		},
 		"the source does not answer, and there is nothing": {
 			look: look{err: errNo, reason: "SourceUnreachable"}, available: none, synced: cond{"False", "SourceUnreachable", errNo.Error()},
@@ -84,7 +84,7 @@ func TestReported(t *testing.T) {
 		"the source does not answer, but there is something": {
 			have: []*csv1.ClusterStackRelease{newRelease("v1", isReady)}, look: look{err: errNo, reason: "SourceUnreachable"},
 			latest: ptr.To(line + "v1 | v1.27.3"), usable: ptr.To("v1"), summary: []csv1.ReleaseSummary{entry("v1", "done", "")},
-			synced: all, available: cond{"True", "Available", "1 releases can be used"},
+			synced: all, available: cond{"True", "Available", "1 release can be used"},
 		},
 		"all are ready, the newest comes last": {
 			have: []*csv1.ClusterStackRelease{newRelease("v10", isReady), newRelease("v1-beta-10", isReady), newRelease("v9", isReady), newRelease("v1-beta-9", isReady)},
@@ -97,28 +97,28 @@ func TestReported(t *testing.T) {
 			latest: ptr.To(line + "v1 | v1.27.3"), usable: ptr.To("v1"),
 			summary:   []csv1.ReleaseSummary{entry("v1", "done", ""), entry("v2", csv1.PhaseDownloading, "it waits"), entry("v3", "", "")},
 			synced:    cond{"False", "ReleasesNotReady", line + "v2: it waits; " + line + "v3: it has not been looked at yet"},
-			available: cond{"True", "Available", "1 releases can be used"},
+			available: cond{"True", "Available", "1 release can be used"},
 		},
 		"one that is being deleted is not waited for": {
 			have: []*csv1.ClusterStackRelease{newRelease("v1", isReady, isDeleted), newRelease("v2", isReady)}, look: seen(t),
 			latest: ptr.To(line + "v2 | v1.27.3"), usable: ptr.To("v2"),
-			summary: []csv1.ReleaseSummary{entry("v1", csv1.PhaseApplying, ""), entry("v2", "done", "")}, synced: all, available: cond{"True", "Available", "1 releases can be used"},
+			summary: []csv1.ReleaseSummary{entry("v1", csv1.PhaseApplying, ""), entry("v2", "done", "")}, synced: all, available: cond{"True", "Available", "1 release can be used"},
 		},
 		"the source has another content by now": {
 			have: []*csv1.ClusterStackRelease{newRelease("v1", isReady, digest("sha256:first"))}, look: seen(t, "v1"),
 			latest: ptr.To(line + "v1 | v1.27.3"), usable: ptr.To("v1"), summary: []csv1.ReleaseSummary{entry("v1", "done", moved)},
-			synced: all, available: cond{"True", "Available", "1 releases can be used"},
+			synced: all, available: cond{"True", "Available", "1 release can be used"},
 			events: []string{"Warning DigestChanged " + line + "v1: " + moved},
 		},
 		"another content is told once": {
 			have: []*csv1.ClusterStackRelease{newRelease("v1", isReady, digest("sha256:first"))}, look: seen(t, "v1"), was: []csv1.ReleaseSummary{entry("v1", "done", moved)},
 			latest: ptr.To(line + "v1 | v1.27.3"), usable: ptr.To("v1"), summary: []csv1.ReleaseSummary{entry("v1", "done", moved)},
-			synced: all, available: cond{"True", "Available", "1 releases can be used"},
+			synced: all, available: cond{"True", "Available", "1 release can be used"},
 		},
 		"another content of another release was told": {
 			have: []*csv1.ClusterStackRelease{newRelease("v1", isReady, digest("sha256:first"))}, look: seen(t, "v1"), was: []csv1.ReleaseSummary{entry("v2", "done", moved), entry("v1", "done", "")},
 			latest: ptr.To(line + "v1 | v1.27.3"), usable: ptr.To("v1"), summary: []csv1.ReleaseSummary{entry("v1", "done", moved)},
-			synced: all, available: cond{"True", "Available", "1 releases can be used"},
+			synced: all, available: cond{"True", "Available", "1 release can be used"},
 			events: []string{"Warning DigestChanged " + line + "v1: " + moved},
 		},
 		"the same content is nothing to tell": {

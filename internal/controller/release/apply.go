@@ -36,6 +36,9 @@ func (r *Reconciler) applied(ctx context.Context, s *scope) error {
 		return r.refused(s, err)
 	}
 	intent, stale := apply.Intend(s.object.Status.Resources, set)
+	if n := len(intent); n > csv1.MaxReleaseResources {
+		return r.refused(s, apply.Refuse("the class has %d objects, and a release can list %d; put fewer into it", n, csv1.MaxReleaseResources))
+	}
 	s.object.Status.Resources = intent
 	if err := r.write(ctx, s); err != nil { // what is applied must be known before
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,6 +61,7 @@ func (r *Reconciler) unused(ctx context.Context, s *scope) error {
 // removed deletes all objects of the release, then lets it go.
 func (r *Reconciler) removed(ctx context.Context, s *scope) error {
 	results := r.applier(s.object).Prune(ctx, refs(s.object.Status.Resources))
+	forgive(s.object.Status.Resources, results)
 	s.object.Status.Resources = apply.Record(s.object.Status.Resources, nil, results)
 	if err := apply.Failed(results); err != nil {
 		s.set(csv1.ConditionApplied, csv1.ReasonDeleting, err.Error())
@@ -70,4 +72,18 @@ func (r *Reconciler) removed(ctx context.Context, s *scope) error {
 	}
 	controllerutil.RemoveFinalizer(s.object, csv1.ReleaseFinalizer)
 	return nil
+}
+
+// forgive takes for gone what was never applied and may not even be looked at: whoever lacks the right to
+// read it has lacked the right to make it.
+func forgive(inventory []csv1.Resource, results []apply.Result) {
+	never := map[apply.Key]bool{}
+	for _, r := range inventory {
+		never[apply.InventoryRef(r).Key()] = r.Status != csv1.ResourceSynced && r.UID == ""
+	}
+	for i := range results {
+		if apierrors.IsForbidden(results[i].Err) && never[results[i].Ref.Key()] {
+			results[i].Err = nil
+		}
+	}
 }

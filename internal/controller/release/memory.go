@@ -69,12 +69,17 @@ func (m *memory) forget(key types.NamespacedName) {
 	delete(m.seen, key)
 }
 
+// cacheTime is how long a kind may take to get into the cache; one that cannot be read would take for ever.
+const cacheTime = 10 * time.Second
+
 // unchanged says that all objects are as they were when they were last applied: nobody has touched them,
 // so nothing has to be rendered and applied again.
 func (m *memory) unchanged(ctx context.Context, cache client.Reader, o *csv1.ClusterStackRelease) bool {
 	m.mu.Lock()
 	wanted := m.seen[client.ObjectKeyFromObject(o)].wanted
 	m.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, cacheTime)
+	defer cancel()
 	for _, r := range o.Status.Resources {
 		ref := apply.InventoryRef(r)
 		live := &metav1.PartialObjectMetadata{}

@@ -10,9 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -273,6 +275,30 @@ func TestUnused(t *testing.T) {
 	want := cond{"False", "InUse", "the release is to be deleted and is used by b/demo; give them another class, or delete them"}
 	if d := cmp.Diff(want, conditionOf(s.object, csv1.ConditionApplied)); d != "" {
 		t.Error(d)
+	}
+}
+
+// What could never be made need not be deleted, even if nobody may look whether it is there.
+func TestForgive(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "images"}, "x", nil)
+	for name, c := range map[string]struct {
+		resource csv1.Resource
+		err      error
+		gone     bool
+	}{
+		"never made":           {csv1.Resource{Kind: "Image", Name: "x", Status: csv1.ResourceNotSynced}, fmt.Errorf("deleting: %w", forbidden), true},
+		"made":                 {csv1.Resource{Kind: "Image", Name: "x", Status: csv1.ResourceSynced}, forbidden, false},
+		"made, and failed now": {csv1.Resource{Kind: "Image", Name: "x", Status: csv1.ResourceNotSynced, UID: "uid"}, forbidden, false},
+		"another error":        {csv1.Resource{Kind: "Image", Name: "x", Status: csv1.ResourceNotSynced}, errBroken, false},
+		"another object":       {csv1.Resource{Kind: "Image", Name: "y", Status: csv1.ResourceNotSynced}, forbidden, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			results := []apply.Result{{Ref: apply.Ref{Kind: "Image", Name: "x"}, Err: c.err}}
+			forgive([]csv1.Resource{c.resource}, results)
+			if gone := results[0].Err == nil; gone != c.gone {
+				t.Errorf("gone: %t", gone)
+			}
+		})
 	}
 }
 

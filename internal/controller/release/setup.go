@@ -28,7 +28,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterstackrelease").
 		For(&csv1.ClusterStackRelease{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, finalizersChanged(), lost()))).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(usage.ClassChanged())).
 		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.ofStack), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, asked()))).
 		WithOptions(o).
 		Build(r)

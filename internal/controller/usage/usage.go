@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/stack/version"
@@ -69,7 +71,7 @@ func Made(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease, cla
 		return false, nil
 	}
 	applied := slices.ContainsFunc(r.Status.Resources, func(o csv1.Resource) bool {
-		return o.Kind == "ClusterClass" && o.Name == class.Name && o.Status == csv1.ResourceSynced
+		return o.Group == clusterv1.GroupVersion.Group && o.Kind == "ClusterClass" && o.Name == class.Name && o.Status == csv1.ResourceSynced
 	})
 	if applied {
 		return true, nil
@@ -180,4 +182,14 @@ func Serves(ctx context.Context, c client.Reader, s *csv1.ClusterStack, release 
 		return false, err
 	}
 	return selector.Matches(labels.Set(ns.Labels)), nil
+}
+
+// ClassChanged hears of Clusters that come or go or change their class, and not of all the rest that happens
+// to them.
+func ClassChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		a, ok := e.ObjectOld.(*clusterv1.Cluster)
+		b, ok2 := e.ObjectNew.(*clusterv1.Cluster)
+		return ok && ok2 && a.Spec.Topology.ClassRef != b.Spec.Topology.ClassRef
+	}}
 }

@@ -1,0 +1,62 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/controller/usage"
+)
+
+// checkOther is for a class that is called as that of a release and is none. Somebody else's may be used. One
+// of another namespace that is not there may not: it could come later, and whoever waits for it would use
+// what does not serve them, and keep it from being deleted.
+func checkOther(ctx context.Context, c client.Reader, class client.ObjectKey, namespace string) admission.Response {
+	if class.Namespace == namespace {
+		return admission.Allowed("")
+	}
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("ClusterClass"))
+	err := c.Get(ctx, class, o)
+	switch {
+	case apierrors.IsNotFound(err):
+		return admission.Denied(fmt.Sprintf("spec.topology.classRef: there is no class %s yet; a class of another namespace can be used once it is there, and serves namespace %s", class, namespace))
+	case err != nil:
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	return admission.Allowed("")
+}
+
+// checkNamespace refuses to delete a namespace with classes that clusters of others use: their templates
+// would go at once. Clusters of the namespace itself go with it.
+func checkNamespace(c client.Reader) admission.HandlerFunc {
+	return func(ctx context.Context, req admission.Request) admission.Response {
+		var l csv1.ClusterStackReleaseList
+		if err := c.List(ctx, &l, client.InNamespace(req.Name)); err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		var users []clusterv1.Cluster
+		for i := range l.Items {
+			of, err := usage.Clusters(ctx, c, client.ObjectKeyFromObject(&l.Items[i]))
+			if err != nil {
+				return admission.Errored(http.StatusInternalServerError, err)
+			}
+			for _, u := range of {
+				if u.Namespace != req.Name {
+					users = append(users, u)
+				}
+			}
+		}
+		if len(users) > 0 {
+			return admission.Denied(fmt.Sprintf("releases of this namespace are used by %s; give them another class, or delete them", usage.Names(users)))
+		}
+		return admission.Allowed("")
+	}
+}

@@ -1,0 +1,142 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+// maxVersions is how many versions of a group are asked for a kind.
+const maxVersions = 20
+
+// mapper finds the resource of a kind. That of controller-runtime would keep all that a cluster says it
+// serves, and ask for as many versions of a group as it claims, one by one, however long that takes.
+type mapper struct {
+	meta.RESTMapper // of nothing: only kinds are asked for here
+	api             rest.Interface
+
+	mu    sync.Mutex
+	known map[schema.GroupVersion]map[string]*meta.RESTMapping // by kind
+}
+
+func newMapper(api rest.Interface) *mapper {
+	return &mapper{RESTMapper: meta.NewDefaultRESTMapper(nil), api: api, known: map[schema.GroupVersion]map[string]*meta.RESTMapping{}}
+}
+
+// RESTMappings is RESTMapping: one is enough.
+func (m *mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+	found, err := m.RESTMapping(gk, versions...)
+	if err != nil {
+		return nil, err
+	}
+	return []*meta.RESTMapping{found}, nil
+}
+
+// RESTMapping finds a kind in the first of the versions that has it; if there are none, of all versions of
+// the group, with the one that the cluster prefers before others.
+func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout) //nolint:forbidigo // the interface has no context
+	defer cancel()
+	versions = slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return v == "" })
+	if len(versions) == 0 {
+		var err error
+		if versions, err = m.versions(ctx, gk.Group); err != nil {
+			return nil, fmt.Errorf("asking the cluster for kind %s: %w", gk, err)
+		}
+	}
+	for _, v := range versions {
+		found, err := m.find(ctx, gk.WithVersion(v))
+		if err != nil {
+			return nil, fmt.Errorf("asking the cluster for kind %s: %w", gk, err)
+		}
+		if found != nil {
+			return found, nil
+		}
+	}
+	return nil, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
+}
+
+// versions are those of a group.
+func (m *mapper) versions(ctx context.Context, group string) ([]string, error) {
+	if group == "" {
+		return []string{"v1"}, nil
+	}
+	var g metav1.APIGroup
+	if err := read(ctx, m.api, "/apis/"+group, discovery.AcceptV1, &g); err != nil {
+		return nil, missing(err)
+	}
+	if err := atMost(maxVersions, len(g.Versions), "versions of group "+group); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, v := range g.Versions {
+		if v.Version == g.PreferredVersion.Version {
+			out = slices.Insert(out, 0, v.Version)
+			continue
+		}
+		out = append(out, v.Version)
+	}
+	return out, short(out...)
+}
+
+// find finds a kind; nil: there is none.
+func (m *mapper) find(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	gv := gvk.GroupVersion()
+	m.mu.Lock()
+	found := m.known[gv][gvk.Kind]
+	m.mu.Unlock()
+	if found != nil {
+		return found, nil
+	}
+	resources, err := resourcesOf(ctx, m.api, gv)
+	if err != nil {
+		return nil, missing(err)
+	}
+	kinds, err := mappings(gv, resources)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known[gv] = kinds
+	return kinds[gvk.Kind], nil
+}
+
+// mappings are those of the kinds of a group-version.
+func mappings(gv schema.GroupVersion, resources []metav1.APIResource) (map[string]*meta.RESTMapping, error) {
+	if err := atMost(maxKinds, len(resources), "kinds"); err != nil {
+		return nil, err
+	}
+	out := map[string]*meta.RESTMapping{}
+	for _, r := range resources {
+		if err := short(r.Kind, r.Name); err != nil {
+			return nil, err
+		}
+		if strings.Contains(r.Name, "/") || out[r.Kind] != nil {
+			continue // a subresource, or another resource of the same kind
+		}
+		scope := meta.RESTScopeRoot
+		if r.Namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		out[r.Kind] = &meta.RESTMapping{Resource: gv.WithResource(r.Name), GroupVersionKind: gv.WithKind(r.Kind), Scope: scope}
+	}
+	return out, nil
+}
+
+// missing drops the error of what is not there.
+func missing(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

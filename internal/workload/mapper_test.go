@@ -1,0 +1,120 @@
+package workload_test
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// versions is a group with many versions, of which the last is preferred.
+func versions(names ...string) metav1.APIGroup {
+	var g metav1.APIGroup
+	for _, n := range names {
+		g.PreferredVersion = metav1.GroupVersionForDiscovery{Version: n}
+		g.Versions = append(g.Versions, g.PreferredVersion)
+	}
+	return g
+}
+
+func list(resources ...metav1.APIResource) metav1.APIResourceList {
+	return metav1.APIResourceList{APIResources: resources}
+}
+
+func TestKindsAreFound(t *testing.T) {
+	scale := metav1.APIResource{Name: "sets/scale", Kind: "Scale"}
+	set := metav1.APIResource{Name: "sets", Kind: "Set", Namespaced: true}
+	served := paths{
+		"/api/v1":       list(metav1.APIResource{Name: "nodes", Kind: "Node"}, metav1.APIResource{Name: "nodes/status", Kind: "Node"}),
+		"/apis/a":       versions("v1", "v2", "v3"),
+		"/apis/a/v1":    list(set, metav1.APIResource{Name: "olds", Kind: "Old"}),
+		"/apis/a/v2":    list(set),
+		"/apis/a/v3":    list(scale, set, metav1.APIResource{Name: "othersets", Kind: "Set"}),
+		"/apis/down":    versions("v1", "v2"),
+		"/apis/down/v1": list(set),
+		"/apis/down/v2": http.StatusServiceUnavailable,
+		"/apis/many":    versions(make([]string, 21)...),
+		"/apis/long/v1": list(metav1.APIResource{Name: strings.Repeat("a", 257), Kind: "Set"}),
+		"/apis/wide/v1": resources(20_001),
+	}
+	for name, tc := range map[string]struct {
+		group, kind string
+		versions    []string
+		want        string // resource or error
+	}{
+		"of the cluster":                  {"", "Node", []string{"v1"}, "v1/nodes root"},
+		"of the core, without a version":  {"", "Node", nil, "v1/nodes root"},
+		"of a namespace":                  {"a", "Set", []string{"v2"}, "a/v2/sets namespace"},
+		"of the first version that is":    {"a", "Old", []string{"v2", "v1"}, "a/v1/olds root"},
+		"in the preferred version":        {"a", "Set", nil, "a/v3/sets namespace"},
+		"with an empty version":           {"a", "Set", []string{""}, "a/v3/sets namespace"},
+		"in another than the preferred":   {"a", "Old", nil, "a/v1/olds root"},
+		"only a subresource":              {"a", "Scale", []string{"v3"}, "no match"},
+		"not there":                       {"a", "None", []string{"v1"}, "no match"},
+		"not in any version":              {"a", "None", nil, "no match"},
+		"in a version that is not there":  {"a", "Set", []string{"v9"}, "no match"},
+		"in a group that is not there":    {"b", "Set", nil, "no match"},
+		"in a version that fails":         {"down", "Set", nil, "asking the cluster for kind Set.down: the server is currently unable to handle the request"},
+		"beside a version that fails":     {"down", "Set", []string{"v1"}, "down/v1/sets namespace"},
+		"in a group of too many versions": {"many", "Set", nil, "asking the cluster for kind Set.many: it has more than 20 versions of group many"},
+		"of a resource with a long name":  {"long", "Set", []string{"v1"}, "asking the cluster for kind Set.long: it has more than 256 bytes in a name"},
+		"in a version of too many kinds":  {"wide", "K1", []string{"v1"}, "asking the cluster for kind K1.wide: it has more than 20000 kinds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := cluster(t, served.ServeHTTP).Client.RESTMapper()
+			gk := schema.GroupKind{Group: tc.group, Kind: tc.kind}
+			for range 2 { // what is known is the same
+				one, err := m.RESTMapping(gk, tc.versions...)
+				if d := cmp.Diff(tc.want, told(one, err)); d != "" {
+					t.Error(d)
+				}
+				if all, err := m.RESTMappings(gk, tc.versions...); err == nil && (len(all) != 1 || told(all[0], nil) != tc.want) {
+					t.Errorf("all: %v", all)
+				}
+			}
+		})
+	}
+}
+
+func told(m *meta.RESTMapping, err error) string {
+	switch {
+	case meta.IsNoMatchError(err):
+		return "no match"
+	case err != nil:
+		return err.Error()
+	}
+	return m.Resource.GroupVersion().String() + "/" + m.Resource.Resource + " " + string(m.Scope.Name())
+}
+
+// TestKindsAreKept looks at a definition that comes later: what is there is not asked for again, and what
+// is not, is.
+func TestKindsAreKept(t *testing.T) {
+	var requests atomic.Int64
+	var later atomic.Bool
+	c := cluster(t, func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		l := list(metav1.APIResource{Name: "sets", Kind: "Set"})
+		if later.Load() {
+			l = list(append(l.APIResources, metav1.APIResource{Name: "others", Kind: "Other"})...)
+		}
+		paths{"/apis/a/v1": l}.ServeHTTP(w, r)
+	})
+	asks := func(kind, want string, total int64) {
+		t.Helper()
+		got := told(c.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: "a", Kind: kind}, "v1"))
+		if got != want || requests.Load() != total {
+			t.Errorf("%s and %d requests, want %s and %d", got, requests.Load(), want, total)
+		}
+	}
+	asks("Set", "a/v1/sets root", 1)
+	asks("Set", "a/v1/sets root", 1)
+	asks("Other", "no match", 2)
+	later.Store(true)
+	asks("Other", "a/v1/others root", 3)
+	asks("Set", "a/v1/sets root", 3)
+}
