@@ -116,6 +116,38 @@ func TestRenderPublished(t *testing.T) {
 	}
 }
 
+// The values of one chart are not those of the next, and a stage that deletes something renders it as the one
+// that applied it did.
+func TestRenderValuesOfEachChart(t *testing.T) {
+	files := published(t, true).Files
+	chart := func(name string) string { return "apiVersion: v2\nname: " + name + "\nversion: v3\n" }
+	files["clusteraddon.yaml"] = []byte("apiVersion: clusteraddonconfig.x-k8s.io/v1alpha1\naddonStages: {AfterControlPlaneInitialized: [{name: cni, action: apply}, {name: plain, action: apply}], BeforeClusterUpgrade: [{name: plain, action: apply}, {name: cni, action: delete}]}\n")
+	files["docker-ferrol-1-27-cluster-addon-v2.tgz"] = tgz(t, map[string]string{
+		"cni/Chart.yaml": chart("cni"), "cni/values.yaml": "name: default\n", "cni/overwrite.yaml": "values: |\n  name: {{ .Cluster.metadata.name }}\n", "cni/templates/x.yaml": showValues,
+		"plain/Chart.yaml": chart("plain"), "plain/values.yaml": "name: default\n", "plain/templates/x.yaml": showValues,
+	})
+	r, err := stack.Load("docker-ferrol-1-27-v3", files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := stack.ClusterData{Cluster: map[string]any{"metadata": map[string]any{"name": "demo"}}}
+	stages, found, err := r.RenderAddons(t.Context(), new(render.Renderer), stack.AddonInput{Cluster: data, Record: render.FixedRecord()})
+	if err != nil || len(found) > 0 {
+		t.Fatal(err, found)
+	}
+	got := map[string]any{}
+	for _, s := range stages {
+		got[s.Hook+" "+s.Stage.Action+" "+s.Stage.Name] = s.Objects[0].Value["data"].(map[string]any)["name"]
+	}
+	want := map[string]any{
+		"AfterControlPlaneInitialized apply cni": "demo", "AfterControlPlaneInitialized apply plain": "default",
+		"BeforeClusterUpgrade apply plain": "default", "BeforeClusterUpgrade delete cni": "demo",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestSample(t *testing.T) {
 	r := published(t, true)
 	c, _, err := r.RenderClass(t.Context(), new(render.Renderer), "default")

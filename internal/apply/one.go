@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,12 +42,27 @@ func (a *Applier) put(ctx context.Context, it item, trusted, fresh bool) (*unstr
 		opts = append(opts, client.ForceOwnership)
 	} // What is not there is made without force: if somebody else makes it now, it stays theirs.
 	if err := a.send(ctx, u, fresh, opts); err != nil {
+		if whose := a.whose(ctx, it.ref, trusted, err); whose != nil {
+			err = whose
+		}
 		return nil, "", err
 	}
 	if u.GetDeletionTimestamp() != nil {
 		return nil, "", deleting(it.ref)
 	}
 	return u, changed(trusted, live, u), nil
+}
+
+// whose says that an object which was trusted and cannot be changed is somebody else's by now: then it is
+// not ours to advise about.
+func (a *Applier) whose(ctx context.Context, ref Ref, trusted bool, err error) error {
+	if !trusted || !apierrors.IsInvalid(err) {
+		return nil
+	}
+	if _, err := a.lookAtMine(ctx, ref); errors.Is(err, ErrRefused) {
+		return err
+	}
+	return nil
 }
 
 func changed(trusted bool, before *metav1.PartialObjectMetadata, now *unstructured.Unstructured) Change {

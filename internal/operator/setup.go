@@ -19,6 +19,7 @@ import (
 	"github.com/polder-kaas/polder/internal/controller/usage"
 	"github.com/polder-kaas/polder/internal/releases"
 	"github.com/polder-kaas/polder/internal/rendering"
+	"github.com/polder-kaas/polder/internal/turns"
 	"github.com/polder-kaas/polder/internal/workload"
 )
 
@@ -59,6 +60,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 			Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool,
 			Workload: &workload.Clusters{Secrets: live, Agent: "polder-operator", Wrap: s.WrapWorkload},
 			Events:   events, Interval: addonInterval, Timeout: stageTimeout, Poll: stagePoll,
+			Turns: &turns.Turns{Each: max(1, s.Concurrency/2)},
 		},
 	} {
 		if err := r.SetupWithManager(mgr, options(s.Concurrency)); err != nil {

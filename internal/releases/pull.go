@@ -37,7 +37,7 @@ func (l *Library) Get(ctx context.Context, name version.Release, digest string) 
 //
 // Callers that want the same at the same time share one download, and only a few are made at once;
 // who waits for that does so until its context ends. A namespace may make fewer still: who is one too many
-// for it waits a moment, and then the error is ErrBusy. After an error nothing is left behind. What a
+// for it waits a moment, and then the error is turns.ErrBusy. After an error nothing is left behind. What a
 // namespace downloads in an hour is bounded, and nothing is downloaded if the disk is nearly full.
 func (l *Library) Pull(ctx context.Context, s *Source, name version.Release, digest string) (*stack.Release, string, error) {
 	if digest != "" {
@@ -68,7 +68,7 @@ func (l *Library) pull(ctx context.Context, s *Source, name version.Release, dig
 	if err := l.mayPull(s); err != nil {
 		return landed{}, fmt.Errorf("pulling %s: %w", name, err)
 	}
-	done, err := l.pulls.take(ctx, s.whose)
+	done, err := l.pulls.Take(ctx, s.whose)
 	if err != nil {
 		return landed{}, fmt.Errorf("pulling %s: %w", name, err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/polder-kaas/polder/internal/turns"
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
@@ -24,6 +25,9 @@ var (
 	// ErrInvalidSource is a source, or a Secret of one, that cannot be used until somebody changes it.
 	ErrInvalidSource = errors.New("the source cannot be used")
 )
+
+// perNamespace is how many sources one namespace may have listed, and how many downloads made, at once.
+const perNamespace = 2
 
 // Config of a library.
 type Config struct {
@@ -52,8 +56,8 @@ type Library struct {
 	config  Config
 	disk    *disk
 	flights flights
-	lists   turns         // to list a source
-	pulls   turns         // to download
+	lists   turns.Turns   // to list a source
+	pulls   turns.Turns   // to download
 	slots   chan struct{} // one for each download
 	hourly  hourly        // what namespaces have downloaded
 	key     []byte        // for fingerprints of sources
@@ -84,7 +88,7 @@ func New(c Config) (*Library, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of releases: %w", err)
 	}
-	l := &Library{config: c, disk: newDisk(c.Dir), slots: make(chan struct{}, downloads), hourly: hourly{most: perHour}, key: make([]byte, 32)}
+	l := &Library{config: c, disk: newDisk(c.Dir), slots: make(chan struct{}, downloads), lists: turns.Turns{Each: perNamespace}, pulls: turns.Turns{Each: perNamespace}, hourly: hourly{most: perHour}, key: make([]byte, 32)}
 	_, err := rand.Read(l.key)
 	return l, err
 }

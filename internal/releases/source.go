@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/turns"
 	"github.com/polder-kaas/polder/stack/fetch"
 	"github.com/polder-kaas/polder/stack/registry"
 	"github.com/polder-kaas/polder/stack/version"
@@ -23,7 +24,7 @@ type Source struct {
 	text  string
 	print fingerprint
 	whose string // the namespace that named it; none for the plane's own
-	lists *turns
+	lists *turns.Turns
 }
 
 // fingerprint is the same for sources that are opened with the same words, secrets included; it
@@ -36,9 +37,9 @@ func (s *Source) String() string { return s.text }
 // GoString is String.
 func (s *Source) GoString() string { return s.text }
 
-// List is as that of a registry.Store. If its namespace reads too many sources, the error is ErrBusy.
+// List is as that of a registry.Store. If its namespace reads too many sources, the error is turns.ErrBusy.
 func (s *Source) List(ctx context.Context, only func(version.Release) bool) (registry.Listing, error) {
-	done, err := s.lists.take(ctx, s.whose)
+	done, err := s.lists.Take(ctx, s.whose)
 	if err != nil {
 		return registry.Listing{}, err
 	}

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
@@ -336,6 +337,17 @@ func TestApplySaysWhatCannotBeChanged(t *testing.T) {
 		if !strings.HasSuffix(got[name], want) {
 			t.Errorf("%s: %q", name, got[name])
 		}
+	}
+}
+
+// What was ours and is somebody else's by now is not ours to give advice about.
+func TestApplyOfWhatIsSomebodyElsesByNow(t *testing.T) {
+	g := newGround(t)
+	g.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "x"}, Immutable: ptr.To(true), StringData: map[string]string{"a": "theirs"}})
+	set := g.prepare(`{apiVersion: v1, kind: Secret, metadata: {name: x}, immutable: true, stringData: {a: ours}}`)
+	results := g.Apply(t.Context(), set, func(apply.Ref) bool { return true })
+	if err := results[0].Err; !errors.Is(err, apply.ErrRefused) || !strings.Contains(err.Error(), "belongs to somebody else") {
+		t.Errorf("%v", err)
 	}
 }
 

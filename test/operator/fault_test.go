@@ -116,7 +116,7 @@ func TestFaultSlowDownload(t *testing.T) {
 	})
 }
 
-// The whole plane is killed while a stage waits, and again while stages are applied; nothing is done twice,
+// The whole plane is killed while a stage holds an upgrade, and again while stages are applied; nothing is done twice,
 // and nothing is left out.
 func TestFaultKilledBetweenStages(t *testing.T) {
 	p := testenv.NewPlane(t, testenv.NewTree(t, false))
@@ -135,7 +135,7 @@ func TestFaultKilledBetweenStages(t *testing.T) {
 	w.has(t, true, secret)
 	version := secret.ResourceVersion
 
-	w.publish(t, "1.35", "v2", func(files archive.Tree) {
+	w.publish(t, "1.36", "v1", func(files archive.Tree) {
 		addonCharts(t, twin)(files)
 		text := string(files["clusteraddon.yaml"])
 		i := strings.LastIndex(text, "    - {name: hooks, action: apply}")
@@ -146,19 +146,27 @@ func TestFaultKilledBetweenStages(t *testing.T) {
         conditions: gate.data.open == 'yes'
 ` + text[i+len("    - {name: hooks, action: apply}\n"):])
 	})
-	w.ask(t, "stack")
-	w.becomesReady(t, "stack", "v1,v2")
-	w.moveTo(t, "1.35", "v2")
+	w.stack(t, "new", "1.36", nil)
+	w.becomesReady(t, "new", "v1")
+	w.moveTo(t, "1.36", "v1")
 	waits := func() {
 		t.Helper()
 		w.says(t, &csv1.ClusterAddon{}, addonName, csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonStageWaiting, "stage hooks", "ConfigMap kube-public/gate is not there yet")
 	}
 	waits()
 	p.Kill()
+	p.Start(t, flags...)
+	p.AwaitReady(t)
+	waits() // nothing of the hook was in memory
+	if err := w.nodesHave(t, "v1.35."); err != nil {
+		t.Errorf("the upgrade was not held: %v", err)
+	}
+	p.Kill()
 	w.openGate(t) // while nobody looks
 	p.Start(t, flags...)
 	p.AwaitReady(t)
-	a := w.addonsAre(t, "v2")
+	testenv.Eventually(t, upgrade, func() error { return w.nodesHave(t, "v1.36.") })
+	a := w.addonsFrom(t, "local-scs-1-36-v1")
 	if a.Status.Hook != "BeforeClusterUpgrade" {
 		t.Errorf("after the restart the stages are those of %s", a.Status.Hook)
 	}
@@ -176,7 +184,7 @@ func TestFaultKilledBetweenStages(t *testing.T) {
 		p.Start(t, flags...)
 		p.AwaitReady(t)
 		w.greets(t, fmt.Sprintf("greeting %d", i))
-		w.addonsAre(t, "v2")
+		w.addonsFrom(t, "local-scs-1-36-v1")
 		w.has(t, true, secret)
 		if secret.ResourceVersion != version {
 			t.Fatal("a generated Secret is another since the restart")

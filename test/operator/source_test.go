@@ -129,7 +129,7 @@ func TestSourceIsMissing(t *testing.T) {
 	}
 	w.sourceOf(t, "stack", &csv1.Source{Directory: "releases"})
 	w.becomesReady(t, "stack", "v1")
-	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionTrue, csv1.ReasonAvailable, "directory releases has 1 releases")
+	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionTrue, csv1.ReasonAvailable, "directory releases has 1 release")
 }
 
 // What is there is served while the source is away, and what is damaged is restored from disk.

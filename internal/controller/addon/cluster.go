@@ -4,18 +4,21 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/internal/turns"
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/render"
 )
@@ -27,6 +30,14 @@ func (r *Reconciler) reachable(ctx context.Context, s *scope) error {
 		s.set(csv1.ConditionClusterReady, csv1.ReasonNotInitialized, "the control plane is not initialized yet")
 		return reconcile.Wait(0, "the control plane") // a watch tells of changes
 	}
+	done, err := r.Turns.Take(ctx, s.cluster.Namespace)
+	if errors.Is(err, turns.ErrBusy) {
+		return reconcile.Wait(wait.Jitter(soon, 1), "%v", err) // nothing is known to be otherwise than it was
+	}
+	if err != nil {
+		return err
+	}
+	s.done = done
 	w, err := r.Workload.Get(ctx, client.ObjectKeyFromObject(s.cluster))
 	if err != nil {
 		s.set(csv1.ConditionClusterReady, csv1.ReasonUnreachable, err.Error())

@@ -27,6 +27,7 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/releases"
 	"github.com/polder-kaas/polder/internal/rendering"
+	"github.com/polder-kaas/polder/internal/turns"
 	"github.com/polder-kaas/polder/internal/workload"
 	"github.com/polder-kaas/polder/stack"
 )
@@ -49,6 +50,7 @@ type Reconciler struct {
 	Interval time.Duration // between corrections of what was changed by hand
 	Timeout  time.Duration // after which a stage that waits is reported as stuck
 	Poll     time.Duration // between looks at what a stage waits for
+	Turns    *turns.Turns  // to talk to workload clusters
 
 	mu      sync.Mutex
 	checked map[client.ObjectKey]check
@@ -65,6 +67,7 @@ type scope struct {
 	workload *workload.Cluster
 	rendered []stack.RenderedStage // of both hooks; see render
 	results  []apply.Result        // of what was applied in this run
+	done     func()                // gives back the turn of the namespace, if there is one
 }
 
 // Reconcile brings the add-ons of one Cluster, by whose name it is called, closer to what is wanted.
@@ -78,6 +81,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{cluster: c}
+	s.done = func() {}
+	defer func() { s.done() }()
 	limited, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
 	result, err := reconcile.Run(limited, s, r.linked, r.ensured, r.served, r.loadedContent, r.reachable, r.planned, r.refreshed, r.staged, r.pruned, r.kept)

@@ -17,6 +17,7 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/controller/usage"
 	"github.com/polder-kaas/polder/internal/releases"
+	"github.com/polder-kaas/polder/internal/turns"
 	"github.com/polder-kaas/polder/stack/fetch"
 	"github.com/polder-kaas/polder/stack/registry"
 	"github.com/polder-kaas/polder/stack/version"
@@ -66,7 +67,7 @@ func (r *Reconciler) looked(ctx context.Context, s *scope) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if errors.Is(next.err, releases.ErrBusy) {
+		if errors.Is(next.err, turns.ErrBusy) {
 			return r.postponed(s, last, next)
 		}
 		next.generation, next.request = s.object.Generation, request

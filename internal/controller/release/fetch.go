@@ -12,6 +12,7 @@ import (
 	"github.com/polder-kaas/polder/internal/controller/content"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/releases"
+	"github.com/polder-kaas/polder/internal/turns"
 	"github.com/polder-kaas/polder/stack/fetch"
 	"github.com/polder-kaas/polder/stack/registry"
 )
@@ -25,7 +26,7 @@ const turn = 5 * time.Second
 // fetched has the content of the release.
 func (r *Reconciler) fetched(ctx context.Context, s *scope) error {
 	loaded, digest, err := content.Get(ctx, r.Client, r.Releases, s.object)
-	if errors.Is(err, releases.ErrBusy) {
+	if errors.Is(err, turns.ErrBusy) {
 		if meta.FindStatusCondition(s.object.Status.Conditions, csv1.ConditionDownloaded) == nil {
 			s.set(csv1.ConditionDownloaded, csv1.ReasonSourceBusy, err.Error())
 		}

@@ -1,0 +1,50 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+)
+
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := &Turns{Each: 2}
+		take := func(namespace string) func() {
+			t.Helper()
+			done, err := turns.Take(t.Context(), namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return done
+		}
+		first, second := take("a"), take("a")
+		if _, err := turns.Take(t.Context(), "a"); !errors.Is(err, ErrBusy) {
+			t.Errorf("the third: %v", err)
+		}
+		take("b")()
+		for range 5 {
+			take("") // needs none, and gives none back
+		}
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		if _, err := turns.Take(gone, "a"); !errors.Is(err, context.Canceled) {
+			t.Errorf("who is gone: %v", err)
+		}
+		waiting := make(chan func())
+		go func() {
+			done, err := turns.Take(t.Context(), "a")
+			if err != nil {
+				t.Error(err)
+			}
+			waiting <- done
+		}()
+		synctest.Wait()
+		first()
+		(<-waiting)()
+		second()
+		if len(turns.all) != 0 {
+			t.Errorf("%v is remembered", turns.all)
+		}
+	})
+}
