@@ -6,10 +6,13 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"math/big"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +56,56 @@ func TestSourceWithCredentials(t *testing.T) {
 	w.secret(t, "login", map[string]string{"username": "somebody", "password": "right-password"})
 	w.becomesReady(t, "stack", "v1")
 
+	// As docker has them, they are as good.
+	publishAt(t, w.repository, stackregistry.Options{Username: "somebody", Password: "right-password"}, stackenv.Shipped(t, "local/scs", "1.35", "v2"))
+	w.secret(t, "login", map[string]string{".dockerconfigjson": dockerConfig(hostOf(door), "somebody", "wrong-password")})
+	w.ask(t, "stack")
+	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceInvalid, "401")
+	w.becomesReadyBecause(t, "stack", csv1.ReasonSourceInvalid)
+	w.secret(t, "login", map[string]string{".dockerconfigjson": dockerConfig(hostOf(door), "somebody", "right-password")})
+	w.ask(t, "stack")
+	w.becomesReady(t, "stack", "v2")
+
 	w.tellsNobody(t, "wrong-password", "right-password")
+}
+
+// becomesReadyBecause waits for a stack that serves what it has, and says what is wrong all the same.
+func (w *walk) becomesReadyBecause(t *testing.T, name, reason string) {
+	t.Helper()
+	w.says(t, &csv1.ClusterStack{}, name, csv1.ConditionReady, metav1.ConditionTrue, reason, "what is there is served, but")
+}
+
+func dockerConfig(host, user, password string) string {
+	return fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, host, base64.StdEncoding.EncodeToString([]byte(user+":"+password)))
+}
+
+// A ClusterStack that names no source has the plane's, with the plane's credentials, which it never sees.
+func TestDefaultSource(t *testing.T) {
+	t.Parallel()
+	repository := strings.ToLower(t.Name())
+	behind.set(repository, withLogin("plane", "right-password", newRegistry()))
+	publishAt(t, at(door, repository), stackregistry.Options{Username: "plane", Password: "right-password"}, stackenv.Shipped(t, "local/scs", "1.35", "v1"))
+	tree := testenv.NewTree(t, false)
+	file := func(name, text string) string {
+		path := filepath.Join(tree.Home, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // the plane is another user
+			t.Fatal(err)
+		}
+		return path
+	}
+	p := testenv.NewPlane(t, tree)
+	p.Start(t, "--stack-source", at(safe, repository), "--stack-source-ca", file("ca.crt", inPEM(safe.Certificate().Raw)),
+		"--stack-docker-config", file("config.json", dockerConfig(hostOf(safe), "plane", "right-password")))
+	p.AwaitReady(t)
+	w := &walk{mgmt: p.Client(t), ns: p.Namespace(t)}
+	w.stack(t, "stack", "1.35", func(s *csv1.ClusterStack) { s.Spec.Source = nil })
+	w.becomesReady(t, "stack", "v1")
+	// Whoever names the same place has no right to it: it is inside, and has a password.
+	w.stack(t, "other", "1.36", func(s *csv1.ClusterStack) { s.Spec.Source = &csv1.Source{OCI: at(safe, repository)} })
+	w.says(t, &csv1.ClusterStack{}, "other", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceInvalid, "--stack-trust")
+	if strings.Contains(p.Log(), "right-password") {
+		t.Error("the password is in the log")
+	}
 }
 
 // tellsNobody looks for secrets where everybody can read.
