@@ -12,6 +12,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/reconcile"
@@ -101,6 +103,7 @@ func TestReleaseChanged(t *testing.T) {
 		"nothing":        {func(*csv1.ClusterStackRelease) {}, false},
 		"its conditions": {func(r *csv1.ClusterStackRelease) { r.Status.Conditions = []metav1.Condition{{}} }, false},
 		"its content":    {func(r *csv1.ClusterStackRelease) { r.Status.Digest = "sha256:other" }, true},
+		"its readiness":  {func(r *csv1.ClusterStackRelease) { r.Status.Ready = ptr.To(true) }, true},
 		"its objects":    {func(r *csv1.ClusterStackRelease) { r.Status.Resources = nil }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,6 +141,44 @@ func TestRequests(t *testing.T) {
 	}
 	if strings.Join(got, " ") != "a/demo a/other" || r.ofRelease(t.Context(), newRelease("v2")) != nil {
 		t.Errorf("%v", got)
+	}
+}
+
+// Whom a stack serves depends on the stack and on the namespace of a cluster.
+func TestRequestsOfThoseWhoAreServed(t *testing.T) {
+	other := newCluster("v2")
+	other.Namespace = "b"
+	of, orphan := newRelease("v1"), newRelease("v2")
+	stack := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: "ferrol", UID: "stack"}}
+	of.OwnerReferences = []metav1.OwnerReference{{UID: stack.UID, Controller: ptr.To(true)}}
+	r := alone()
+	r.Client = newClient(t, newCluster("v1"), other, of, orphan)
+	namespace := func(name string) client.Object { return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+	for name, c := range map[string]struct {
+		got  []ctrlreconcile.Request
+		want string
+	}{
+		"of a stack":       {r.ofStack(t.Context(), stack), "a/demo"},
+		"of another stack": {r.ofStack(t.Context(), &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: "s", UID: "other"}}), ""},
+		"of a namespace":   {r.ofNamespace(t.Context(), namespace("b")), "b/demo"},
+		"of an empty one":  {r.ofNamespace(t.Context(), namespace("s")), ""},
+	} {
+		var got []string
+		for _, req := range c.got {
+			got = append(got, req.String())
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, want %s", name, got, c.want)
+		}
+	}
+	p := onlyUpdates(predicate.GenerationChangedPredicate{})
+	if p.Create(event.CreateEvent{Object: stack}) || p.Delete(event.DeleteEvent{Object: stack}) {
+		t.Error("it is heard of what comes and goes")
+	}
+	changed := stack.DeepCopy()
+	changed.Generation++
+	if p.Update(event.UpdateEvent{ObjectOld: stack, ObjectNew: stack}) || !p.Update(event.UpdateEvent{ObjectOld: stack, ObjectNew: changed}) {
+		t.Error("not only changes are heard of")
 	}
 }
 

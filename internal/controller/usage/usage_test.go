@@ -17,6 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
@@ -355,5 +356,31 @@ func TestServes(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+func TestClassChanged(t *testing.T) {
+	of := func(namespace, class, version string) *clusterv1.Cluster {
+		c := &clusterv1.Cluster{}
+		c.Spec.Topology.ClassRef, c.Spec.Topology.Version = clusterv1.ClusterClassRef{Namespace: namespace, Name: class}, version
+		return c
+	}
+	p := usage.ClassChanged()
+	for name, c := range map[string]struct {
+		old, now client.Object
+		want     bool
+	}{
+		"nothing":           {of("a", "k", "v1"), of("a", "k", "v1"), false},
+		"another version":   {of("a", "k", "v1"), of("a", "k", "v2"), false},
+		"another class":     {of("a", "k", "v1"), of("a", "l", "v1"), true},
+		"another namespace": {of("a", "k", "v1"), of("", "k", "v1"), true},
+		"no cluster":        {&corev1.Node{}, of("a", "k", "v1"), false},
+	} {
+		if got := p.Update(event.UpdateEvent{ObjectOld: c.old, ObjectNew: c.now}); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if !p.Create(event.CreateEvent{Object: of("a", "k", "v1")}) || !p.Delete(event.DeleteEvent{Object: of("a", "k", "v1")}) {
+		t.Error("it is not heard of clusters that come and go")
 	}
 }
