@@ -22,7 +22,9 @@ func up(g *globals) *cobra.Command {
 		Use:   "up",
 		Short: "Start the management plane in the background and wait until it is ready",
 		Long: `up starts polderd, which lies beside polder, in the background and returns when everything
-in it is ready. If it runs already, up only says so. Data, keys and the log are kept in the data directory.`,
+in it is ready. If it runs already, up only says so. Data, keys and the log are kept in the data directory.
+Whoever needs credentials for the source of stacks, or trusts registries with private addresses, runs polderd
+serve with the flags for that.`,
 		Args: cmdline.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			p, err := g.plane()
