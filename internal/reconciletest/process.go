@@ -91,7 +91,7 @@ func (p *process) stop() error {
 		p.ended <- err
 		return err
 	case <-t.C:
-		return fmt.Errorf("the manager does not end within %s", endTimeout)
+		return fmt.Errorf("the manager does not end within %s; it is at:\n%s", endTimeout, workers())
 	}
 }
 
