@@ -127,7 +127,7 @@ func (t *Type) readDisk(s string) (why string) {
 	if n := len(size); n > 0 && strings.Contains("nhsp", size[n-1:]) {
 		t.Disk, size = Disk(size[n-1]), size[:n-1]
 	}
-	ok := true
+	var ok bool
 	if count, each, several := strings.Cut(size, "x"); several {
 		if t.Disks, ok = number(count); !ok || t.Disks == 0 || each == "" {
 			return fmt.Sprintf("%.20q is no number of disks", s)

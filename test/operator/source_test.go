@@ -88,7 +88,7 @@ func TestDefaultSource(t *testing.T) {
 	tree := testenv.NewTree(t, false)
 	file := func(name, text string) string {
 		path := filepath.Join(tree.Home, name)
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // the plane is another user
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { // the plane is another user
 			t.Fatal(err)
 		}
 		return path
