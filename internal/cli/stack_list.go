@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -51,6 +53,10 @@ digests, the newest of each last. A tag that is no name of a release is a warnin
 			if out.structured() {
 				return out.print(c.OutOrStdout(), all)
 			}
+			if len(all) == 0 {
+				_, err := fmt.Fprintf(c.ErrOrStderr(), "%s has no release%s.\n", args[0], filtered(provider, name, kubernetes))
+				return err
+			}
 			t := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 3, ' ', 0)
 			fmt.Fprintln(t, "PROVIDER\tSTACK\tVERSION\tKUBERNETES\tRELEASE\tDIGEST")
 			for _, l := range all {
@@ -65,4 +71,19 @@ digests, the newest of each last. A tag that is no name of a release is a warnin
 	c.Flags().StringVar(&name, "name", "", "only releases of the stack with this `name`")
 	c.Flags().StringVar(&kubernetes, "kubernetes", "", "only releases for this `minor` of Kubernetes, for example 1.36")
 	return c
+}
+
+// filtered says what was asked for, where there is nothing of it.
+func filtered(provider, name, kubernetes string) string {
+	var of []string
+	for flag, value := range map[string]string{"--provider": provider, "--name": name, "--kubernetes": kubernetes} {
+		if value != "" {
+			of = append(of, flag+" "+value)
+		}
+	}
+	if len(of) == 0 {
+		return ""
+	}
+	slices.Sort(of)
+	return " for " + strings.Join(of, " ")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -173,6 +174,42 @@ func TestStackStatusSelects(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestStackSelectionTakes(t *testing.T) {
+	for arg, want := range map[string]selection{
+		"scs":               {Name: "scs"},
+		"default/scs":       {Namespace: "default", Name: "scs"},
+		"csk/scs":           {Name: "scs"},
+		"clusterstack/scs":  {Name: "scs"},
+		"clusterstacks/scs": {Name: "scs"},
+	} {
+		var s selection
+		if err := s.take([]string{arg}); err != nil || s != want {
+			t.Errorf("%s: %+v, %v", arg, s, err)
+		}
+	}
+	s := selection{Namespace: "team"}
+	if err := s.take([]string{"csk/scs"}); err != nil || s != (selection{Namespace: "team", Name: "scs"}) {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// What Cluster API cannot make of a cluster is said, even if its add-ons are ready, and so is a class that no
+// release has.
+func TestStackStatusOfFailedTopologies(t *testing.T) {
+	w := manyStacks()
+	for i := range w.clusters {
+		meta.SetStatusCondition(&w.clusters[i].Status.Conditions, metav1.Condition{
+			Type: clusterv1.ClusterTopologyReconciledCondition, Status: metav1.ConditionFalse, Reason: clusterv1.ClusterTopologyReconciledFailedReason, Message: "a template is gone",
+		})
+	}
+	text := strings.Join(tree(w.report(selection{All: true}, "K"), now), "\n")
+	for _, want := range []string{"they are ready, but Cluster API cannot work on the cluster: a template is gone", "no release has its class team-a/local-scs-1-36-v2"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
 	}
 }
 

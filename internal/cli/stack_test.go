@@ -102,6 +102,9 @@ func TestStackAuthor(t *testing.T) {
 	if len(list) != 3 || !strings.Contains(list[1], "local-mine-1-36-v1 ") || !strings.Contains(list[2], "v1.36.3") || !strings.Contains(list[2], "sha256:") {
 		t.Error(strings.Join(list, "\n"))
 	}
+	if out, said, err := execute(t, "stack", "list", to, "--name", "other", "--provider", "local"); out != "" || err != nil || said != to+" has no release for --name other --provider local.\n" {
+		t.Errorf("%q, %q, %v", out, said, err)
+	}
 
 	inside := filepath.Join(src, "out")
 	if a, b := must(t, "stack", "build", src, "--output", inside, "--mode", "hash"), must(t, "stack", "build", src, "--output", inside, "--mode", "hash"); a != b {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Whatever else may be wrong, a child can open nothing: neither a file nor a connection.
@@ -54,5 +55,26 @@ func TestChildEnvironment(t *testing.T) {
 	seen := strings.Fields(string(b))
 	if slices.ContainsFunc(seen, func(s string) bool { return strings.Contains(s, "canary") || strings.HasPrefix(s, "HOME=") }) || !slices.Contains(seen, "PWD=/") {
 		t.Errorf("%s", b)
+	}
+}
+
+// The kernel's count and the one it gives afterwards differ on busy machines.
+func TestTookAll(t *testing.T) {
+	l := Limits{CPU: 2 * time.Second}
+	for name, c := range map[string]struct {
+		used  time.Duration
+		ended string
+		want  bool
+	}{
+		"all of it":               {2 * time.Second, "signal: killed", true},
+		"nearly all, by itself":   {1950 * time.Millisecond, "exit status 2", true},
+		"less, by itself":         {1500 * time.Millisecond, "exit status 2", false},
+		"less, by the kernel":     {1500 * time.Millisecond, "signal: killed", true},
+		"little, by somebody":     {100 * time.Millisecond, "signal: killed", false},
+		"less, by another signal": {1500 * time.Millisecond, "signal: terminated", false},
+	} {
+		if got := tookAll(c.used, c.ended, l); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

@@ -163,12 +163,18 @@ func why(ctx context.Context, s *os.ProcessState, l Limits, complaint string, er
 		return problem("its templates call each other without end")
 	case strings.Contains(complaint, "out of memory") || strings.Contains(complaint, "cannot allocate memory") || strings.Contains(complaint, "cannot map pages"):
 		return problem("rendering needed more than %d MiB of memory and was stopped", l.Memory>>20)
-	case s != nil && s.UserTime()+s.SystemTime() >= l.CPU-100*time.Millisecond:
+	case s != nil && tookAll(s.UserTime()+s.SystemTime(), s.String(), l):
 		return problem("rendering took more than %s of CPU time and was stopped", l.CPU)
 	case first != "":
 		return fmt.Errorf("%w: %s", err, first)
 	}
 	return err
+}
+
+// tookAll says that a process has had all its CPU time. The kernel kills it for that by a count of its own, by
+// ticks, which can be well above what it says afterwards if the machine is busy.
+func tookAll(used time.Duration, ended string, l Limits) bool {
+	return used >= l.CPU-100*time.Millisecond || ended == "signal: killed" && used >= l.CPU/2
 }
 
 // head keeps the beginning of what the child complains of, and lets it write on.
