@@ -2,8 +2,6 @@ package operator
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -202,24 +199,5 @@ func metric(t *testing.T, series string) int {
 
 func metrics(t *testing.T) string {
 	t.Helper()
-	cfg := shared.Get(t).RESTConfig(t)
-	c, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, cfg.Host+"/metrics/controllers", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("%s, %v", res.Status, err)
-	}
-	return string(b)
+	return shared.Get(t).Answer(t, "/metrics/controllers")
 }

@@ -1,37 +1,14 @@
 package plane
 
 import (
-	"io"
-	"net/http"
 	"strings"
 	"testing"
-
-	"k8s.io/client-go/rest"
 )
 
 // get asks as the administrator.
 func get(t *testing.T, path string) string {
 	t.Helper()
-	cfg := shared.Get(t).RESTConfig(t)
-	c, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, cfg.Host+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s, %v", path, res.Status, err)
-	}
-	return string(b)
+	return shared.Get(t).Answer(t, path)
 }
 
 func TestReadyzNamesEachComponent(t *testing.T) {

@@ -2,6 +2,8 @@ package testenv
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"path/filepath"
 	"testing"
 
@@ -73,4 +75,29 @@ func (p *Plane) Namespace(t testing.TB) string {
 		t.Fatal(fmt.Errorf("making a namespace: %w", err))
 	}
 	return ns.Name
+}
+
+// Answer is what the API server says at a path, to the administrator.
+func (p *Plane) Answer(t testing.TB, path string) string {
+	t.Helper()
+	cfg := p.RESTConfig(t)
+	c, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, cfg.Host+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", path, res.Status, err)
+	}
+	return string(b)
 }

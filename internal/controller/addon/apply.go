@@ -4,12 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/internal/controller/content"
 	"github.com/polder-kaas/polder/stack"
-	"github.com/polder-kaas/polder/stack/render"
 )
 
 // applier applies in the workload cluster. A release may bring anything there, but what belongs to
@@ -24,18 +22,10 @@ func (s *scope) applier() *apply.Applier {
 	}
 }
 
-func values(objects []render.Object) []*unstructured.Unstructured {
-	out := make([]*unstructured.Unstructured, len(objects))
-	for i, o := range objects {
-		out[i] = &unstructured.Unstructured{Object: o.Value}
-	}
-	return out
-}
-
 // apply applies the objects of a stage. They are written into the status before.
 func (r *Reconciler) apply(ctx context.Context, s *scope, st stack.RenderedStage) error {
 	a := s.applier()
-	set, err := a.Prepare(ctx, values(st.Objects))
+	set, err := a.Prepare(ctx, content.Objects(st.Objects))
 	if err != nil {
 		return err
 	}
@@ -69,7 +59,7 @@ func bringsKinds(r apply.Result) bool {
 // remove deletes the objects of a stage, as far as they are ours, and waits until they are gone.
 func (r *Reconciler) remove(ctx context.Context, s *scope, st stack.RenderedStage) error {
 	a := s.applier()
-	refs, err := a.Refs(values(st.Objects))
+	refs, err := a.Refs(content.Objects(st.Objects))
 	if err != nil {
 		return err
 	}

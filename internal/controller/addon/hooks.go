@@ -22,6 +22,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/internal/controller/content"
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/render"
 )
@@ -56,7 +57,7 @@ func (r *Reconciler) begin(ctx context.Context, s *scope, i int, ss *csv1.StageS
 	if err != nil {
 		return err
 	}
-	refs, err := s.applier().Refs(values(st.Objects))
+	refs, err := s.applier().Refs(content.Objects(st.Objects))
 	if err != nil {
 		return err
 	}
@@ -226,7 +227,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, s *scope, i int, ss *csv1.Stag
 	if err := r.write(ctx, s); err != nil { // that the stage is done
 		return err
 	}
-	refs, err := s.applier().Refs(values(done))
+	refs, err := s.applier().Refs(content.Objects(done))
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/internal/controller/content"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/render"
@@ -39,13 +40,18 @@ type ailment struct {
 // remember is for objects that were just applied; they are again after a while.
 func (r *Reconciler) remember(s *scope, c check, interval time.Duration) check {
 	c.uid, c.generation, c.digest, c.next = s.addon.UID, s.cluster.Generation, s.addon.Status.TargetDigest, time.Now().Add(interval)
+	r.keep(s, c)
+	return c
+}
+
+// keep puts down a check as it is.
+func (r *Reconciler) keep(s *scope, c check) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.checked == nil {
 		r.checked = map[client.ObjectKey]check{}
 	}
 	r.checked[client.ObjectKeyFromObject(s.cluster)] = c
-	return c
 }
 
 // recall is what was remembered; ok says that it still holds.
@@ -106,7 +112,7 @@ func (r *Reconciler) pruneStale(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	want, err := s.applier().Refs(values(wanted(all, s.hook())))
+	want, err := s.applier().Refs(content.Objects(wanted(all, s.hook())))
 	if err != nil {
 		return err
 	}
@@ -155,13 +161,6 @@ func (r *Reconciler) kept(ctx context.Context, s *scope) error {
 	}
 	s.set(csv1.ConditionHealthy, "", "all objects are healthy")
 	return reconcile.Wait(wait.Jitter(time.Until(c.next), 0.1), "the next correction")
-}
-
-// keep remembers what became of a check that was remembered before.
-func (r *Reconciler) keep(s *scope, c check) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.checked[client.ObjectKeyFromObject(s.cluster)] = c
 }
 
 // firstOf is when something was first found not healthy.
@@ -219,7 +218,7 @@ func (r *Reconciler) correct(ctx context.Context, s *scope) (check, error) {
 // others looks at what is in the cluster and was not applied now: Jobs, which are done once, and objects of
 // stages that only new clusters go through. What of them should be there and is not, is not healthy.
 func (s *scope) others(ctx context.Context, all []stack.RenderedStage, applied map[apply.Key]bool) (is []ailment, err error) {
-	refs, err := s.applier().Refs(values(lasting(all)))
+	refs, err := s.applier().Refs(content.Objects(lasting(all)))
 	if err != nil {
 		return nil, err
 	}

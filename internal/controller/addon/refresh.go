@@ -2,6 +2,7 @@ package addon
 
 import (
 	"context"
+	"slices"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/stack"
@@ -14,7 +15,7 @@ const refreshes = 10
 // for may depend on values that were corrected since, or on an object that somebody has deleted.
 func (r *Reconciler) refreshed(ctx context.Context, s *scope) error {
 	st := &s.addon.Status
-	if st.Release == st.Target {
+	if allDone(st.Stages) {
 		return nil // kept does so
 	}
 	begun := begunStages(s.stages(), st.Stages)
@@ -41,6 +42,10 @@ func (r *Reconciler) refreshed(ctx context.Context, s *scope) error {
 	}
 	r.remember(s, check{partly: true}, r.Interval/refreshes)
 	return nil
+}
+
+func allDone(stages []csv1.StageStatus) bool {
+	return !slices.ContainsFunc(stages, func(s csv1.StageStatus) bool { return s.Phase != csv1.StageDone })
 }
 
 // begunStages are those that have applied something which no later one of the same name has deleted.

@@ -41,6 +41,33 @@ func TestBegunStages(t *testing.T) {
 	}
 }
 
+// A cluster that was given its old class again runs stages of the release it is said to be at: they wait too.
+func TestRefreshedOnTheWayBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		phase csv1.StagePhase
+		want  bool
+	}{
+		"a stage waits":       {csv1.StageWaitPost, true},
+		"all stages are done": {csv1.StageDone, false},
+		"none has begun":      {csv1.StagePending, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s := alone(), withCluster()
+			s.addon.Status.Stages = []csv1.StageStatus{{Name: "a", Phase: c.phase}}
+			s.loaded = withStages([]stack.Stage{stage("a", "apply")}, []stack.Stage{stage("a", "apply")})
+			s.rendered = []stack.RenderedStage{{Hook: upgrade, Stage: stage("a", "apply")}}
+			s.ready()
+			s.before = s.addon.DeepCopy() // so that there is nothing to write
+			if err := r.refreshed(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			if got, ok := r.recall(s); ok != c.want || ok && !got.partly {
+				t.Errorf("applied again: %t", ok)
+			}
+		})
+	}
+}
+
 // What was applied is known as long as nothing has changed that it depends on.
 func TestRecall(t *testing.T) {
 	for name, c := range map[string]struct {

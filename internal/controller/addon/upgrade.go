@@ -3,7 +3,6 @@ package addon
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -47,8 +46,7 @@ func holds(ctx context.Context, c client.Reader, request *runtimehooksv1.BeforeC
 		return "", err
 	}
 	target := targetOf(rel)
-	done := !slices.ContainsFunc(o.Status.Stages, func(s csv1.StageStatus) bool { return s.Phase != csv1.StageDone })
-	if o.Status.Release == target && o.Status.Target == target && o.Status.TargetDigest == rel.Status.Digest && done {
+	if o.Status.Release == target && o.Status.Target == target && o.Status.TargetDigest == rel.Status.Digest && allDone(o.Status.Stages) {
 		return "", nil
 	}
 	if o.Status.Target != target {

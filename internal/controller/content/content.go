@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/controller/usage"
 	"github.com/polder-kaas/polder/internal/releases"
 	"github.com/polder-kaas/polder/stack"
+	"github.com/polder-kaas/polder/stack/render"
 	"github.com/polder-kaas/polder/stack/version"
 )
 
@@ -42,4 +44,13 @@ func Get(ctx context.Context, c client.Reader, l *releases.Library, r *csv1.Clus
 		return nil, "", err
 	}
 	return l.Pull(ctx, source, name, digest)
+}
+
+// Objects are rendered ones as they are applied.
+func Objects(objects []render.Object) []*unstructured.Unstructured {
+	out := make([]*unstructured.Unstructured, len(objects))
+	for i, o := range objects {
+		out[i] = &unstructured.Unstructured{Object: o.Value}
+	}
+	return out
 }

@@ -7,14 +7,13 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/internal/controller/content"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/stack/finding"
-	"github.com/polder-kaas/polder/stack/render"
 )
 
 // applied has the class and its templates in the plane as the release has them, and nothing else of it.
@@ -31,7 +30,7 @@ func (r *Reconciler) applied(ctx context.Context, s *scope) error {
 		return r.unsound(s, err)
 	}
 	a := r.applier(s.object)
-	set, err := a.Prepare(ctx, values(objects))
+	set, err := a.Prepare(ctx, content.Objects(objects))
 	if err != nil {
 		return r.refused(s, err)
 	}
@@ -110,12 +109,4 @@ func (r *Reconciler) applier(o *csv1.ClusterStackRelease) *apply.Applier {
 		}},
 		Rules: []apply.Rule{apply.OnlyKinds(r.Kinds), apply.OnlyNamespace(o.Namespace), apply.NoOwnerReferences()},
 	}
-}
-
-func values(objects []render.Object) []*unstructured.Unstructured {
-	out := make([]*unstructured.Unstructured, len(objects))
-	for i, o := range objects {
-		out[i] = &unstructured.Unstructured{Object: o.Value}
-	}
-	return out
 }
