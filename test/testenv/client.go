@@ -94,7 +94,7 @@ func (p *Plane) Answer(t testing.TB, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
+	defer res.Body.Close() //nolint:errcheck // it is only read
 	b, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %s, %v", path, res.Status, err)
