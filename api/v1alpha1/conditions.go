@@ -1,0 +1,82 @@
+package v1alpha1
+
+// Conditions of a WorkloadCluster. Ready is true exactly when all others are and the spec is what runs.
+const (
+	ConditionReady = "Ready"
+	// ConditionReconciling is there, and true, while something is under way; see kstatus.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is there, and true, while nothing goes on until somebody acts; see kstatus.
+	ConditionStalled = "Stalled"
+
+	// ConditionResolved of a WorkloadCluster: there is a release for it.
+	ConditionResolved = "ReleaseResolved"
+	// ConditionAccepted of a WorkloadCluster: the provider takes what the spec says.
+	ConditionAccepted = "ProviderAccepted"
+	// ConditionApplied of a WorkloadCluster: Cluster API was told what the spec says.
+	ConditionApplied = "TopologyApplied"
+	// ConditionControlPlane of a WorkloadCluster: all machines of the control plane are there, ready and up to date.
+	ConditionControlPlane = "ControlPlaneReady"
+	// ConditionWorkers of a WorkloadCluster: all machines of all pools are there, ready and up to date.
+	ConditionWorkers = "WorkersReady"
+	// ConditionReachable of a WorkloadCluster: its API answers.
+	ConditionReachable = "Reachable"
+	// ConditionAddons of a WorkloadCluster: all add-ons of its release are there and healthy.
+	ConditionAddons = "AddonsReady"
+)
+
+// Reasons of conditions.
+const (
+	ReasonReady = "Ready"
+
+	ReasonStackMissing      = "StackMissing"      // no ClusterStack serves it
+	ReasonReleaseMissing    = "ReleaseMissing"    // the stack does not have the release that is pinned, or none at all
+	ReasonReleaseNotReady   = "ReleaseNotReady"   // the release is there, and no cluster can be made of it yet
+	ReasonVersionLower      = "VersionLower"      // Kubernetes cannot be lowered
+	ReasonVersionSkips      = "VersionSkips"      // Kubernetes can be raised by one minor at a time
+	ReasonProviderMissing   = "ProviderMissing"   // nobody of this name is there
+	ReasonProviderRefused   = "ProviderRefused"   // the provider does not take the spec
+	ReasonProviderFailed    = "ProviderFailed"    // the provider could not say what it needs
+	ReasonProviderPanicked  = "ProviderPanicked"  // the provider's code broke down
+	ReasonProviderTimedOut  = "ProviderTimedOut"  // the provider's code did not answer
+	ReasonNotOurs           = "BelongsToAnother"  // there is a Cluster of this name that is not ours
+	ReasonClusterRefused    = "ClusterRefused"    // Cluster API does not take it
+	ReasonApplyFailed       = "ApplyFailed"       // it could not be written
+	ReasonAddonsFirst       = "AddonsFirst"       // the new release's add-ons are applied before its class
+	ReasonNotThereYet       = "NotThereYet"       // Cluster API has not made it yet
+	ReasonMachinesMissing   = "MachinesMissing"   // some are not ready
+	ReasonMachinesOutOfDate = "MachinesOutOfDate" // some are not as the spec says
+	ReasonUnreachable       = "Unreachable"       // the cluster's API does not answer
+	ReasonPaused            = "Paused"
+	ReasonDeleting          = "Deleting"
+	ReasonProgressing       = "Progressing"
+)
+
+// Reasons of a KubeconfigRequest.
+const (
+	ReasonIssued          = "Issued"
+	ReasonClusterMissing  = "ClusterMissing"
+	ReasonClusterNotReady = "ClusterNotReady"
+	ReasonRequestInvalid  = "RequestInvalid"
+	ReasonExpired         = "Expired"
+)
+
+// Annotations, labels, finalizers and names.
+const (
+	// WorkloadClusterFinalizer holds a WorkloadCluster until its cluster is gone.
+	WorkloadClusterFinalizer = "polder.dev/workloadcluster"
+
+	// PrepareAnnotation on a Cluster names a release, as namespace/name, whose add-ons are applied before the
+	// Cluster is given its class.
+	PrepareAnnotation = "polder.dev/prepare-release"
+
+	// AppliedAnnotation on a Cluster is the digest of what its WorkloadCluster made of it.
+	AppliedAnnotation = "polder.dev/applied"
+
+	// WorkloadClusterLabel on a Cluster is the name of its WorkloadCluster.
+	WorkloadClusterLabel = "polder.dev/workload-cluster"
+	// PoolLabel on a MachineDeployment of a Cluster is the name of the pool.
+	PoolLabel = "polder.dev/pool"
+
+	// CatalogueNamespace has the stacks that all namespaces may use.
+	CatalogueNamespace = "polder-catalogue"
+)
