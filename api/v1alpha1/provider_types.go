@@ -50,6 +50,10 @@ type ProviderStatus struct {
 	// +optional
 	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
 
+	// lastSeenTime is when the provider last said that it is there; it does so every five minutes.
+	// +optional
+	LastSeenTime *metav1.Time `json:"lastSeenTime,omitempty"`
+
 	// conditions: Ready.
 	// +optional
 	// +listType=map

@@ -91,6 +91,10 @@ type WorkloadClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Updates []Update `json:"updates,omitempty"`
 
+	// firstReadyTime is when the cluster was ready for the first time: until then it is being made.
+	// +optional
+	FirstReadyTime *metav1.Time `json:"firstReadyTime,omitempty"`
+
 	// undo says, while an update is under way, what of it can still be undone, and how.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

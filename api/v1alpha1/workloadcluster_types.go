@@ -75,7 +75,7 @@ type StackReference struct {
 	// newest the stack has. It can be raised by one at a time and never be lowered.
 	// +optional
 	// +kubebuilder:validation:MaxLength=9
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[0-9]\\\\.[0-9]+$')",message="write the minor of Kubernetes as two numbers in quotes, for example \"1.36\""
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[0-9]\\\\.[0-9]+$')",message="write the minor of Kubernetes as two numbers in quotes, for example \"1.36\""
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
 	// channel is where new releases come from: stable has versions such as v3, custom all others. The
@@ -108,7 +108,7 @@ type MachineShape struct {
 }
 
 // MachineSelection says what machines are like, either by name or by shape.
-// +kubebuilder:validation:XValidation:rule="!(has(self.machineType) && self.machineType != '' && has(self.machine))",message="write either machineType or machine, not both"
+// +kubebuilder:validation:XValidation:rule="!(has(self.machineType) && size(self.machineType) > 0 && has(self.machine))",message="write either machineType or machine, not both"
 type MachineSelection struct {
 	// machineType is a portable name as the standard scs-0100 has them, for example SCS-2V-4 for 2 virtual
 	// CPUs and 4 GiB of memory, or a name of the provider's own, which other providers do not know. Without

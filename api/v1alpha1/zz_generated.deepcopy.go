@@ -364,6 +364,10 @@ func (in *ProviderStatus) DeepCopyInto(out *ProviderStatus) {
 		*out = new(apiextensionsv1.JSON)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.LastSeenTime != nil {
+		in, out := &in.LastSeenTime, &out.LastSeenTime
+		*out = (*in).DeepCopy()
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]v1.Condition, len(*in))
@@ -599,6 +603,10 @@ func (in *WorkloadClusterStatus) DeepCopyInto(out *WorkloadClusterStatus) {
 		in, out := &in.Updates, &out.Updates
 		*out = make([]Update, len(*in))
 		copy(*out, *in)
+	}
+	if in.FirstReadyTime != nil {
+		in, out := &in.FirstReadyTime, &out.FirstReadyTime
+		*out = (*in).DeepCopy()
 	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions

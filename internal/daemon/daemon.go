@@ -60,6 +60,7 @@ func serve() *cobra.Command {
 	f.StringSliceVar(&cfg.Stacks.Directories, "stack-directory", nil, "`NAME=DIRECTORY` of releases that ClusterStacks may name; may be repeated")
 	f.StringSliceVar(&cfg.Stacks.Trusted, "stack-trust", nil, "`HOST[:PORT]` of a registry with a private address that ClusterStacks may name; may be repeated")
 	f.StringSliceVar(&cfg.Stacks.Kinds, "stack-kinds", nil, "`GROUP/KIND` that releases may bring into the plane beside classes and templates; * may stand at either end of both; may be repeated")
+	f.BoolVar(&cfg.Stacks.NotShipped, "no-shipped-stacks", false, "do not offer the stacks that are in this binary")
 	f.StringVar(&logs.Level, "log-level", "info", "error, warn, info, debug or trace")
 	f.StringVar(&logs.Format, "log-format", logging.FormatAuto, "text, json, or auto: text on a terminal, JSON otherwise")
 	return c

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -13,7 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	ownadmission "github.com/polder-kaas/polder/internal/admission"
 	"github.com/polder-kaas/polder/internal/controller/usage"
+	"github.com/polder-kaas/polder/internal/guard"
 )
 
 // Paths of admission.
@@ -25,13 +28,17 @@ const (
 )
 
 // register serves admission and points the API server at it.
-func (o *Operator) register(ctx context.Context, mgr ctrl.Manager) error {
+func (o *Operator) register(ctx context.Context, mgr ctrl.Manager, providers map[string]*guard.Guard) error {
 	decoder := admission.NewDecoder(mgr.GetScheme())
+	customers := &ownadmission.Checker{Client: mgr.GetClient(), Providers: providers}
 	for path, handle := range map[string]admission.HandlerFunc{
 		clusterPath: checkCluster(mgr.GetClient(), decoder),
 		releasePath: checkRelease(mgr.GetClient()),
 		stackPath:   checkStack(mgr.GetClient(), decoder),
 		spacePath:   checkNamespace(mgr.GetClient()),
+
+		defaultPath:  customers.Mutate(decoder),
+		workloadPath: customers.Validate(decoder),
 	} {
 		o.cfg.Webhooks.Server.Register(path, &admission.Webhook{Handler: handle})
 	}
@@ -39,7 +46,11 @@ func (o *Operator) register(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	return o.cfg.Webhooks.Register(ctx, o.cfg.Client("polder-webhook-registration"), registration(o.cfg.Webhooks.URL, ca))
+	rc := o.cfg.Client("polder-webhook-registration")
+	return errors.Join(
+		o.cfg.Webhooks.Register(ctx, rc, defaulting(o.cfg.Webhooks.URL, ca)),
+		o.cfg.Webhooks.Register(ctx, rc, registration(o.cfg.Webhooks.URL, ca)),
+	)
 }
 
 // registration says what the API server is to ask us about.
@@ -67,6 +78,9 @@ func registration(url string, ca []byte) *admissionv1.ValidatingWebhookConfigura
 	}
 	space := hook("namespace", spacePath, "", "v1", "namespaces", admissionv1.Delete)
 	space.Rules[0].Scope = ptr.To(admissionv1.ClusterScope)
+	workload := hook("workloadcluster", workloadPath, "", "", "")
+	workload.Name = "validate.workloadcluster.polder.dev"
+	workload.Rules = []admissionv1.RuleWithOperations{workloadRule(admissionv1.Create, admissionv1.Update, admissionv1.Delete)}
 	w := &admissionv1.ValidatingWebhookConfiguration{}
 	w.Name = "polder-operator"
 	w.Webhooks = []admissionv1.ValidatingWebhook{
@@ -74,6 +88,7 @@ func registration(url string, ca []byte) *admissionv1.ValidatingWebhookConfigura
 		hook("release", releasePath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstackreleases", admissionv1.Delete),
 		hook("stack", stackPath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstacks", admissionv1.Delete),
 		space,
+		workload,
 	}
 	return w
 }

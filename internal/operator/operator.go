@@ -1,5 +1,5 @@
-// Package operator runs the controllers of cluster stacks: ClusterStack, ClusterStackRelease and
-// ClusterAddon, with their admission.
+// Package operator runs the controllers of cluster stacks, ClusterStack, ClusterStackRelease and ClusterAddon, and
+// those of what customers ask for, with their admission.
 package operator
 
 import (
@@ -25,9 +25,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apply"
 	"github.com/polder-kaas/polder/internal/controller/addon"
+	"github.com/polder-kaas/polder/internal/guard"
+	"github.com/polder-kaas/polder/internal/presence"
 	"github.com/polder-kaas/polder/internal/releases"
+	"github.com/polder-kaas/polder/provider/contract"
 )
 
 // User is whom the operator acts as in the plane.
@@ -38,6 +42,7 @@ type Config struct {
 	Client      func(userAgent string) *rest.Config // all rights; usable once Run is called
 	DataDir     string                              // of the plane
 	Releases    Releases
+	Providers   []contract.Provider // that run in this process
 	Webhooks    Webhooks
 	Metrics     prometheus.Registerer // for figures of our own
 	Concurrency int
@@ -70,6 +75,7 @@ const (
 	renderings    = 2                // at the same time
 	firstRetry    = 10 * time.Millisecond
 	lastRetry     = time.Minute
+	presenceRetry = 200 * time.Millisecond
 	runTime       = 6 * time.Minute // of one reconciliation: longer than any of its parts may take
 )
 
@@ -99,14 +105,18 @@ func (o *Operator) Run(ctx context.Context) error {
 	if err == nil {
 		err = Setup(ctx, mgr, Settings{Releases: o.cfg.Releases, Dir: filepath.Join(o.cfg.DataDir, "releases"), Concurrency: o.cfg.Concurrency})
 	}
+	providers := Guard(o.cfg.Providers)
 	if err == nil {
-		err = o.register(ctx, mgr)
+		err = o.customers(mgr, providers)
+	}
+	if err == nil {
+		err = o.register(ctx, mgr, providers)
 	}
 	if err != nil {
 		return fmt.Errorf("setting up the stack operator: %w", err)
 	}
 	go func() {
-		if mgr.GetCache().WaitForCacheSync(ctx) {
+		if mgr.GetCache().WaitForCacheSync(ctx) && o.present(ctx, providers) {
 			close(o.ready)
 		}
 	}()
@@ -116,6 +126,39 @@ func (o *Operator) Run(ctx context.Context) error {
 	}
 	defer o.cfg.Metrics.Unregister(f)
 	return mgr.Start(ctx)
+}
+
+// customers sets up what serves them.
+func (o *Operator) customers(mgr ctrl.Manager, providers map[string]*guard.Guard) error {
+	live, err := o.live("polder-operator-customers")
+	if err != nil {
+		return err
+	}
+	for _, g := range providers {
+		if err := SetupProvider(mgr, live, g, o.cfg.Concurrency); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// present writes down which providers there are: whoever finds the plane ready may ask for a cluster at once.
+func (o *Operator) present(ctx context.Context, providers map[string]*guard.Guard) bool {
+	live, err := o.live("polder-operator-presence")
+	if err != nil {
+		return false
+	}
+	for _, g := range providers {
+		k := &presence.Keeper{Client: live, Provider: g, Now: time.Now}
+		for k.Once(ctx) != nil { // it will be known soon what else is wrong
+			select {
+			case <-ctx.Done():
+				return false
+			case <-time.After(presenceRetry):
+			}
+		}
+	}
+	return true
 }
 
 // HoldUpgrade answers Cluster API's hook BeforeClusterUpgrade.
@@ -129,7 +172,7 @@ func (o *Operator) HoldUpgrade(ctx context.Context, request *runtimehooksv1.Befo
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, csv1.AddToScheme, admissionv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, csv1.AddToScheme, v1alpha1.AddToScheme, admissionv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
 // AggregateLabel on a ClusterRole, with the value "true", gives its rights to the operator: for kinds of
@@ -31,7 +32,11 @@ func Roles() []client.Object {
 				rule(own, write, "clusterstackreleases"),
 				rule(own, []string{"get", "list", "watch", "create", "patch"}, "clusteraddons"),
 				rule(own, []string{"patch"}, "clusterstacks/status", "clusterstackreleases/status", "clusteraddons/status"),
-				rule(clusterv1.GroupVersion.Group, read, "clusters"),
+				rule(clusterv1.GroupVersion.Group, append([]string{"create", "patch", "delete"}, read...), "clusters"),
+				rule(clusterv1.GroupVersion.Group, read, "machinedeployments"),
+				rule(v1alpha1.GroupVersion.Group, []string{"get", "list", "watch", "patch"}, "workloadclusters"),
+				rule(v1alpha1.GroupVersion.Group, []string{"get", "list", "watch", "create", "patch"}, "providers"),
+				rule(v1alpha1.GroupVersion.Group, []string{"patch"}, "workloadclusters/status", "providers/status"),
 				rule(clusterv1.GroupVersion.Group, write, "clusterclasses"),
 				rule("bootstrap.cluster.x-k8s.io", write, "kubeadmconfigtemplates"),
 				rule("controlplane.cluster.x-k8s.io", write, "kubeadmcontrolplanetemplates"),

@@ -20,7 +20,9 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/hooks"
 	"github.com/polder-kaas/polder/internal/plane/install"
 	"github.com/polder-kaas/polder/internal/releases"
+	"github.com/polder-kaas/polder/internal/shipped"
 	"github.com/polder-kaas/polder/stack/registry"
+	"github.com/polder-kaas/polder/stacks"
 )
 
 // Stacks is what an operator can choose about cluster stacks.
@@ -31,6 +33,25 @@ type Stacks struct {
 	Directories  []string // NAME=DIR that ClusterStacks may name
 	Trusted      []string // HOST[:PORT] of registries with private addresses that ClusterStacks may name
 	Kinds        []string // GROUP/KIND that releases may bring into the plane, beside the usual ones
+	NotShipped   bool     // the plane does not offer the stacks that are in the binary
+}
+
+// shipped writes the releases of the stacks in the binary to disk, and tells the operator where they are. The
+// objects offer them to all namespaces.
+func (p *Plane) shipped(ctx context.Context, sources operator.Releases) ([]client.Object, error) {
+	if p.cfg.Stacks.NotShipped {
+		return nil, nil
+	}
+	releases, err := shipped.Releases(stacks.Files)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the stacks in the binary: %w", err)
+	}
+	dir := p.dir.Path(shipped.Directory)
+	if err := shipped.Write(ctx, dir, releases); err != nil {
+		return nil, fmt.Errorf("preparing the stacks in the binary: %w", err)
+	}
+	sources.Directories[shipped.Directory] = dir
+	return shipped.Objects(releases), nil
 }
 
 // releases reads the choices. All that is wrong is said at once.

@@ -23,6 +23,8 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
 	"github.com/polder-kaas/polder/internal/plane/webhooks"
 	"github.com/polder-kaas/polder/internal/provider/local"
+	"github.com/polder-kaas/polder/internal/provider/local/offer"
+	"github.com/polder-kaas/polder/provider/contract"
 )
 
 // webhookURL is where webhooks are registered; only the API server's own dialer knows the host.
@@ -67,14 +69,20 @@ func (p *Plane) stages(ctx context.Context) ([]supervisor.Stage, *lateChecks, *a
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	catalogue, err := p.shipped(ctx, sources)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	stacks := operator.New(operator.Config{
 		Client: api.Client, DataDir: p.dir.Path(), Releases: sources, Metrics: p.metrics, Concurrency: p.cfg.Concurrency,
-		Webhooks: operator.Webhooks{Server: hooks.ForManager(), URL: webhookURL, CA: certs.ServerCA, Register: registerWebhook},
+		Providers: []contract.Provider{offer.Provider{Version: buildinfo.Get().Version, Kubernetes: buildinfo.Get().Kubernetes}},
+		Webhooks:  operator.Webhooks{Server: hooks.ForManager(), URL: webhookURL, CA: certs.ServerCA, Register: registerWebhook},
 	})
 	objects := install.New(install.Config{
 		Client:      api.Client,
 		Definitions: definitions,
 		Roles:       slices.Concat(ownRoles(), discovery(append(capi.Users(), local.User, operator.User)), capi.Roles(p.manifests), local.Roles(), operator.Roles()),
+		Objects:     catalogue,
 	})
 	controllers := kubecontrollers.New(kubecontrollers.Config{Client: api.Client, Informers: api.Informers, SAKey: certs.ServiceAccountKey(), RootCA: certs.ServerCA})
 	clusterAPI := capi.New(capi.Config{

@@ -115,6 +115,10 @@ type ClusterAddonStatus struct {
 	// +kubebuilder:validation:MaxItems=4096
 	Resources []Resource `json:"resources,omitempty"`
 
+	// clusterGeneration is that of the Cluster when all add-ons were last applied for it.
+	// +optional
+	ClusterGeneration int64 `json:"clusterGeneration,omitempty"`
+
 	// ready says that all add-ons of the cluster's release are there and healthy.
 	// +optional
 	Ready *bool `json:"ready,omitempty"`

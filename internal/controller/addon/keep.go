@@ -152,6 +152,7 @@ func (r *Reconciler) kept(ctx context.Context, s *scope) error {
 	if err != nil {
 		return r.explainLeft(s, err)
 	}
+	s.addon.Status.ClusterGeneration = s.cluster.Generation
 	c.since = firstOf(since, c.ailing)
 	r.keep(s, c)
 	s.set(csv1.ConditionApplied, "", fmt.Sprintf("all stages of %s are done", s.release.Name))

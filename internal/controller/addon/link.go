@@ -3,6 +3,7 @@ package addon
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,9 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/controller/content"
 	"github.com/polder-kaas/polder/internal/controller/usage"
 	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/stack/version"
 )
 
 // soon is when to look again at what other controllers are about to do.
@@ -26,14 +29,31 @@ const soon = 2 * time.Second
 // errDone ends a run in good order: there is nothing to do.
 func errDone() error { return reconcile.Wait(0, "nothing") }
 
-// linked finds the release that the cluster's class is of. Other clusters are left alone.
+// linked finds the release that the cluster's class is of, or the one that it is to be of once its add-ons are
+// applied. Other clusters are left alone.
 func (r *Reconciler) linked(ctx context.Context, s *scope) error {
-	rel, err := releaseOf(ctx, r.Client, s.cluster)
+	rel, err := prepared(ctx, r.Client, s.cluster)
 	if err != nil {
 		return err
 	}
-	s.release = rel
-	return nil
+	if s.release, s.ahead = rel, rel != nil; s.ahead {
+		return nil
+	}
+	s.release, err = releaseOf(ctx, r.Client, s.cluster)
+	return err
+}
+
+// prepared is the release whose add-ons the cluster is to have before its class; nil if there is none.
+func prepared(ctx context.Context, c client.Reader, cluster *clusterv1.Cluster) (*csv1.ClusterStackRelease, error) {
+	namespace, name, ok := strings.Cut(cluster.Annotations[v1alpha1.PrepareAnnotation], "/")
+	if !ok {
+		return nil, nil
+	}
+	parsed, err := version.ParseRelease(name)
+	if err != nil {
+		return nil, nil // it is none of ours
+	}
+	return releaseWith(ctx, c, client.ObjectKey{Namespace: namespace, Name: parsed.Class()})
 }
 
 // releaseOf is the release of a cluster; nil if it is of none.
@@ -42,6 +62,11 @@ func releaseOf(ctx context.Context, c client.Reader, cluster *clusterv1.Cluster)
 	if !ok {
 		return nil, nil
 	}
+	return releaseWith(ctx, c, class)
+}
+
+// releaseWith is the release that has made a class; nil if none has.
+func releaseWith(ctx context.Context, c client.Reader, class client.ObjectKey) (*csv1.ClusterStackRelease, error) {
 	key, ok := usage.ReleaseOf(class)
 	if !ok {
 		return nil, nil

@@ -63,6 +63,7 @@ type scope struct {
 	before   *csv1.ClusterAddon // as it was last written
 	begin    *csv1.ClusterAddon // as it was when the run began, if it was written since
 	release  *csv1.ClusterStackRelease
+	ahead    bool // the release is not yet that of the cluster's class
 	loaded   *stack.Release
 	workload *workload.Cluster
 	rendered []stack.RenderedStage // of both hooks; see render

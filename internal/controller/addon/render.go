@@ -19,6 +19,7 @@ import (
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/class"
 	"github.com/polder-kaas/polder/stack/finding"
+	"github.com/polder-kaas/polder/stack/version"
 )
 
 // render renders all add-ons of the release for the cluster, once in a run.
@@ -78,6 +79,11 @@ func (r *Reconciler) data(ctx context.Context, s *scope, c *class.Class) (stack.
 		return stack.ClusterData{}, err
 	}
 	cluster["apiVersion"], cluster["kind"] = clusterv1.GroupVersion.String(), "Cluster"
+	if s.ahead {
+		if err := foresee(cluster, s.release); err != nil {
+			return stack.ClusterData{}, err
+		}
+	}
 	if err := withDefaults(cluster, c.Defaults()); err != nil {
 		return stack.ClusterData{}, err
 	}
@@ -89,6 +95,19 @@ func (r *Reconciler) data(ctx context.Context, s *scope, c *class.Class) (stack.
 		return d, err
 	}
 	return d.As(c.Version)
+}
+
+// foresee gives the cluster the class and version it will have once its add-ons are applied.
+func foresee(cluster map[string]any, r *csv1.ClusterStackRelease) error {
+	name, err := version.ParseRelease(r.Name)
+	if err != nil {
+		return err
+	}
+	ref := map[string]any{"name": name.Class(), "namespace": r.Namespace}
+	if err := unstructured.SetNestedMap(cluster, ref, "spec", "topology", "classRef"); err != nil {
+		return err
+	}
+	return unstructured.SetNestedField(cluster, r.Status.KubernetesVersion, "spec", "topology", "version")
 }
 
 // withDefaults adds the variables that the cluster does not set, with what the class has for them.
@@ -126,12 +145,12 @@ func plain(v map[string]any) (map[string]any, error) {
 }
 
 // referenced reads an object that the Cluster refers to: in a version, if its group has that one.
-func (r *Reconciler) referenced(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference, version string) (map[string]any, error) {
+func (r *Reconciler) referenced(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference, preferred string) (map[string]any, error) {
 	if ref.Name == "" {
 		return nil, nil
 	}
 	gk := schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind}
-	m, err := r.Live.RESTMapper().RESTMapping(gk, version)
+	m, err := r.Live.RESTMapper().RESTMapping(gk, preferred)
 	if meta.IsNoMatchError(err) {
 		m, err = r.Live.RESTMapper().RESTMapping(gk)
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/controller/usage"
 )
 
@@ -47,7 +48,8 @@ func clusterChanged() predicate.Predicate {
 		initialized := (was != nil && *was) != (is != nil && *is)
 		_, paused := a.Annotations[clusterv1.PausedAnnotation]
 		_, still := b.Annotations[clusterv1.PausedAnnotation]
-		return a.Generation != b.Generation || initialized || paused != still
+		prepared := a.Annotations[v1alpha1.PrepareAnnotation] != b.Annotations[v1alpha1.PrepareAnnotation]
+		return a.Generation != b.Generation || initialized || paused != still || prepared
 	}}
 }
 

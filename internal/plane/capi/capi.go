@@ -66,6 +66,8 @@ func SetFeatureGates() error {
 		string(feature.ClusterTopology): true,
 		string(feature.RuntimeSDK):      true,
 		string(feature.MachinePool):     true,
+		// Taints of worker pools are of no use without it.
+		string(feature.MachineTaintPropagation): true,
 		// It would look at an object at most once a second. In a plane that is one process nobody
 		// needs protection from it, and a local cluster would take twice as long.
 		string(feature.ReconcilerRateLimiting): false,

@@ -35,6 +35,8 @@ import (
 	"sigs.k8s.io/cluster-api/util/index"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/internal/nodelabels"
 )
 
 // Grace periods of Cluster API's own program.
@@ -126,7 +128,7 @@ func setupMachines(ctx context.Context, m *manager, clusters clustercache.Cluste
 	if err := (&cluster.Reconciler{Client: c, APIReader: r, ClusterCache: clusters, RemoteConnectionGracePeriod: remoteConnectionGracePeriod}).SetupWithManager(ctx, m, o); err != nil {
 		return err
 	}
-	if err := (&machine.Reconciler{Client: c, APIReader: r, ClusterCache: clusters, RuntimeClient: rt, RemoteConditionsGracePeriod: remoteConditionsGracePeriod}).SetupWithManager(ctx, m, o); err != nil {
+	if err := (&machine.Reconciler{Client: c, APIReader: r, ClusterCache: clusters, RuntimeClient: rt, RemoteConditionsGracePeriod: remoteConditionsGracePeriod, AdditionalSyncMachineLabels: nodelabels.Synced()}).SetupWithManager(ctx, m, o); err != nil {
 		return err
 	}
 	if err := (&machineset.Reconciler{Client: c, APIReader: r, ClusterCache: clusters, PreflightChecks: sets.New(clusterv1.MachineSetPreflightCheckAll)}).SetupWithManager(ctx, m, o); err != nil {

@@ -2,12 +2,16 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 )
 
 // Config says what to install. All fields are needed.
@@ -15,6 +19,7 @@ type Config struct {
 	Client      func(userAgent string) *rest.Config
 	Definitions Definitions
 	Roles       []client.Object // of group rbac.authorization.k8s.io
+	Objects     []client.Object // of our own kinds, and namespaces; may be nil
 }
 
 // Install is a component that is ready once everything is installed, and then only waits.
@@ -40,9 +45,27 @@ func (i *Install) Run(ctx context.Context) error {
 	if err := i.crds(ctx); err != nil {
 		return fmt.Errorf("installing custom resource definitions: %w", err)
 	}
+	if err := i.objects(ctx); err != nil {
+		return fmt.Errorf("installing the stacks in the binary: %w", err)
+	}
 	close(i.ready)
 	<-ctx.Done()
 	return nil
+}
+
+func (i *Install) objects(ctx context.Context) error {
+	if len(i.cfg.Objects) == 0 {
+		return nil
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), csv1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	c, err := NewClient(i.cfg.Client("polder-install"), scheme)
+	if err != nil {
+		return err
+	}
+	return Apply(ctx, c, i.cfg.Objects...)
 }
 
 func (i *Install) roles(ctx context.Context) error {

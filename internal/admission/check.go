@@ -1,0 +1,227 @@
+// Package admission looks at WorkloadClusters before they are stored: it fills in what was left out, and says
+// all that is wrong at once, each with its place, what is allowed, and what was perhaps meant.
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/catalogue"
+	"github.com/polder-kaas/polder/internal/controller/workloadcluster"
+	"github.com/polder-kaas/polder/internal/guard"
+	"github.com/polder-kaas/polder/internal/nearest"
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+// Checker looks at WorkloadClusters.
+type Checker struct {
+	Client    client.Reader           // may read from a cache
+	Providers map[string]*guard.Guard // those that can be asked here; others answer by admission of their own
+}
+
+// question is what is looked at.
+type question struct {
+	object, old *v1alpha1.WorkloadCluster // old is nil for a new one
+	cluster     *clusterv1.Cluster        // nil: there is none
+	providers   []v1alpha1.Provider
+	catalogue   *catalogue.Catalogue
+	errs        field.ErrorList
+}
+
+var spec = field.NewPath("spec")
+
+func (q *question) add(err *field.Error) { q.errs = append(q.errs, err) }
+
+// Check says all that is wrong. The error is for what could not be found out.
+func (c *Checker) Check(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (field.ErrorList, error) {
+	if !o.DeletionTimestamp.IsZero() || old != nil && apiequality.Semantic.DeepEqual(o.Spec, old.Spec) {
+		return nil, nil // whatever is wrong was so before, and must not keep anybody from mending it
+	}
+	q := &question{object: o, old: old}
+	if err := c.gather(ctx, q); err != nil {
+		return nil, err
+	}
+	q.name()
+	q.immutable()
+	q.network()
+	q.oidc()
+	q.workers()
+	p := q.provider()
+	if p == nil {
+		return q.errs, nil
+	}
+	q.zones(p)
+	rel, ok := q.release(p)
+	if !ok {
+		return q.errs, nil
+	}
+	return q.errs, c.class(ctx, q, p, rel)
+}
+
+func (c *Checker) gather(ctx context.Context, q *question) error {
+	var l v1alpha1.ProviderList
+	if err := c.Client.List(ctx, &l); err != nil {
+		return fmt.Errorf("reading the providers: %w", err)
+	}
+	q.providers = l.Items
+	var err error
+	if q.catalogue, err = catalogue.For(ctx, c.Client, q.object.Namespace); err != nil {
+		return err
+	}
+	q.cluster = &clusterv1.Cluster{}
+	err = c.Client.Get(ctx, client.ObjectKeyFromObject(q.object), q.cluster)
+	if apierrors.IsNotFound(err) {
+		q.cluster, err = nil, nil
+	}
+	return err
+}
+
+// name must be one that everything made of it can have too.
+func (q *question) name() {
+	if q.old != nil || q.object.Name == "" { // generateName is filled in later
+		return
+	}
+	for _, why := range validation.IsDNS1035Label(q.object.Name) {
+		q.add(field.Invalid(field.NewPath("metadata", "name"), q.object.Name, why))
+	}
+}
+
+// immutable fields are those that only a new cluster can have otherwise.
+func (q *question) immutable() {
+	if q.old == nil {
+		return
+	}
+	o, old := &q.object.Spec, &q.old.Spec
+	if o.Provider != old.Provider {
+		q.add(field.Forbidden(spec.Child("provider"), fmt.Sprintf("a cluster stays at its provider, %s; make the same elsewhere with: polder export %s | polder create -f - --provider %s", old.Provider, q.object.Name, o.Provider)))
+	}
+	if o.Stack.Name != old.Stack.Name {
+		q.add(field.Forbidden(spec.Child("stack", "name"), fmt.Sprintf("a cluster stays with its stack, %s; make another cluster", old.Stack.Name)))
+	}
+	if !slices.Equal(o.Network.PodCIDRs, old.Network.PodCIDRs) {
+		q.add(field.Forbidden(spec.Child("network", "podCIDRs"), fmt.Sprintf("it cannot be changed from %s; make another cluster", strings.Join(old.Network.PodCIDRs, ", "))))
+	}
+	if !slices.Equal(o.Network.ServiceCIDRs, old.Network.ServiceCIDRs) {
+		q.add(field.Forbidden(spec.Child("network", "serviceCIDRs"), fmt.Sprintf("it cannot be changed from %s; make another cluster", strings.Join(old.Network.ServiceCIDRs, ", "))))
+	}
+}
+
+// provider is the one that is named; nil if it is not there.
+func (q *question) provider() *v1alpha1.Provider {
+	var names []string
+	for i := range q.providers {
+		if q.providers[i].Name == q.object.Spec.Provider {
+			return &q.providers[i]
+		}
+		names = append(names, q.providers[i].Name)
+	}
+	slices.Sort(names)
+	at := spec.Child("provider")
+	switch {
+	case q.old != nil && q.old.Spec.Provider == q.object.Spec.Provider:
+		return nil // it was there before; the object must stay editable
+	case len(names) == 0:
+		q.add(field.Invalid(at, q.object.Spec.Provider, "no provider is installed here; ask the platform operator"))
+	case q.object.Spec.Provider == "":
+		q.add(field.Required(at, "choose from "+strings.Join(names, ", ")))
+	default:
+		q.add(field.Invalid(at, q.object.Spec.Provider, "there is no such provider; choose from "+strings.Join(names, ", ")+nearest.Hint(q.object.Spec.Provider, names)))
+	}
+	return nil
+}
+
+// release is the one the spec asks for. That it is not ready yet is no fault of the spec.
+func (q *question) release(p *v1alpha1.Provider) (catalogue.Release, bool) {
+	rel, err := q.catalogue.Choose(stackOf(p), q.object.Spec.Stack)
+	var missing *catalogue.Missing
+	if errors.As(err, &missing) {
+		same := q.old != nil && q.old.Spec.Stack == q.object.Spec.Stack
+		known := missing.Reason == v1alpha1.ReasonReleaseNotReady || missing.Reason == v1alpha1.ReasonReleaseMissing && missing.Actor == v1alpha1.PlatformOperator
+		if !same && !known {
+			q.add(field.Invalid(spec.Child("stack", missing.Field), q.stackField(missing.Field), missing.Text))
+		}
+		return rel, false
+	}
+	if q.cluster == nil {
+		return rel, true
+	}
+	if why, _ := workloadcluster.Step(q.cluster.Spec.Topology.Version, rel.Object.Status.KubernetesVersion); why != "" {
+		at, value := spec.Child("stack", "kubernetesVersion"), q.object.Spec.Stack.KubernetesVersion
+		if q.old != nil && value == q.old.Spec.Stack.KubernetesVersion {
+			at, value = spec.Child("stack", "version"), q.object.Spec.Stack.Version
+		}
+		q.add(field.Invalid(at, value, why))
+		return rel, false
+	}
+	return rel, true
+}
+
+func (q *question) stackField(name string) string {
+	s := q.object.Spec.Stack
+	return map[string]string{"name": s.Name, "kubernetesVersion": s.KubernetesVersion, "channel": string(s.Channel), "version": s.Version}[name]
+}
+
+func stackOf(p *v1alpha1.Provider) string {
+	if p.Status.StackProvider != "" {
+		return p.Status.StackProvider
+	}
+	return p.Name
+}
+
+// class checks what depends on the class of the release, and asks the provider.
+func (c *Checker) class(ctx context.Context, q *question, p *v1alpha1.Provider, rel catalogue.Release) error {
+	given, err := workloadcluster.Given(ctx, c.Client, rel)
+	if apierrors.IsNotFound(err) {
+		return nil // it will come
+	}
+	if err != nil {
+		return err
+	}
+	in := contract.Input{Cluster: q.object, Release: given}
+	g, ok := c.Providers[q.object.Spec.Provider]
+	if !ok {
+		q.parameters(p, given, nil)
+		return nil
+	}
+	wrong, err := g.Validate(ctx, in)
+	if err != nil {
+		return fmt.Errorf("asking provider %s: %w", p.Name, err)
+	}
+	q.errs = append(q.errs, wrong...)
+	var set contract.Topology
+	if len(wrong) == 0 {
+		if set, err = g.Topology(ctx, in); err != nil {
+			return fmt.Errorf("asking provider %s: %w", p.Name, err)
+		}
+	}
+	q.parameters(p, given, setBy(set))
+	return nil
+}
+
+// setBy are the variables that follow from other fields, with the fields.
+func setBy(t contract.Topology) map[string]string {
+	out := map[string]string{}
+	for name := range t.Variables {
+		out[name] = "another field of the spec"
+	}
+	for name := range t.ControlPlane.Variables {
+		out[name] = "machineType or machine"
+	}
+	for _, m := range t.Pools {
+		for name := range m.Variables {
+			out[name] = "machineType or machine"
+		}
+	}
+	return out
+}

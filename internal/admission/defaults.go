@@ -1,0 +1,47 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/catalogue"
+)
+
+// Default fills in what was left out and depends on what there is here: the provider, if there is only one, and the
+// newest minor of Kubernetes. What a cluster has once got so stays, also if the field is left out again.
+func (c *Checker) Default(ctx context.Context, o, old *v1alpha1.WorkloadCluster) error {
+	if old != nil {
+		if o.Spec.Provider == "" {
+			o.Spec.Provider = old.Spec.Provider
+		}
+		if o.Spec.Stack.KubernetesVersion == "" {
+			o.Spec.Stack.KubernetesVersion = old.Spec.Stack.KubernetesVersion
+		}
+		return nil
+	}
+	if o.Spec.Provider != "" && o.Spec.Stack.KubernetesVersion != "" {
+		return nil
+	}
+	var l v1alpha1.ProviderList
+	if err := c.Client.List(ctx, &l); err != nil {
+		return fmt.Errorf("reading the providers: %w", err)
+	}
+	if o.Spec.Provider == "" && len(l.Items) == 1 {
+		o.Spec.Provider = l.Items[0].Name
+	}
+	if o.Spec.Stack.KubernetesVersion != "" {
+		return nil
+	}
+	for i := range l.Items {
+		if l.Items[i].Name != o.Spec.Provider {
+			continue
+		}
+		all, err := catalogue.For(ctx, c.Client, o.Namespace)
+		if err != nil {
+			return err
+		}
+		o.Spec.Stack.KubernetesVersion = all.Newest(stackOf(&l.Items[i]), o.Spec.Stack.Name, o.Spec.Stack.Channel)
+	}
+	return nil
+}

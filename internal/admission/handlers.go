@@ -1,0 +1,91 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+)
+
+// Mutate answers the API server with what is filled in.
+func (c *Checker) Mutate(decoder admission.Decoder) admission.HandlerFunc {
+	return func(ctx context.Context, req admission.Request) admission.Response {
+		o, old, err := read(decoder, req)
+		if err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		was := o.Spec
+		if err := c.Default(ctx, o, old); err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		// Only these two are touched: a newer version of the kind may have fields that are not known here.
+		var patch []jsonpatch.JsonPatchOperation
+		if o.Spec.Provider != was.Provider {
+			patch = append(patch, jsonpatch.NewOperation("add", "/spec/provider", o.Spec.Provider))
+		}
+		if v := o.Spec.Stack.KubernetesVersion; v != was.Stack.KubernetesVersion {
+			patch = append(patch, jsonpatch.NewOperation("add", "/spec/stack/kubernetesVersion", v))
+		}
+		return admission.Patched("", patch...)
+	}
+}
+
+// Validate answers the API server with what is wrong, and refuses to delete what is protected.
+func (c *Checker) Validate(decoder admission.Decoder) admission.HandlerFunc {
+	return func(ctx context.Context, req admission.Request) admission.Response {
+		if req.Operation == admissionv1.Delete {
+			return deletion(decoder, req)
+		}
+		o, old, err := read(decoder, req)
+		if err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		wrong, err := c.Check(ctx, o, old)
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		return Answer(o.Name, wrong)
+	}
+}
+
+// Answer is an invalid object with all its errors, or nothing.
+func Answer(name string, wrong field.ErrorList) admission.Response {
+	if len(wrong) == 0 {
+		return admission.Allowed("")
+	}
+	status := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("WorkloadCluster").GroupKind(), name, wrong).Status()
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
+}
+
+func read(decoder admission.Decoder, req admission.Request) (o, old *v1alpha1.WorkloadCluster, err error) {
+	o = &v1alpha1.WorkloadCluster{}
+	if err := decoder.Decode(req, o); err != nil {
+		return nil, nil, err
+	}
+	o.Namespace = req.Namespace // it may be left out of what is sent
+	if req.Operation == admissionv1.Update {
+		old = &v1alpha1.WorkloadCluster{}
+		if err := decoder.DecodeRaw(req.OldObject, old); err != nil {
+			return nil, nil, err
+		}
+	}
+	return o, old, nil
+}
+
+func deletion(decoder admission.Decoder, req admission.Request) admission.Response {
+	o := &v1alpha1.WorkloadCluster{}
+	if err := decoder.DecodeRaw(req.OldObject, o); err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	if o.Spec.DeletionProtection {
+		return admission.Denied(fmt.Sprintf("cluster %s is protected from deletion; set spec.deletionProtection to false first", o.Name))
+	}
+	return admission.Allowed("")
+}

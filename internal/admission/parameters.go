@@ -1,0 +1,72 @@
+package admission
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/nearest"
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+// parameters must be those of the class, or of the provider, with values that fit.
+func (q *question) parameters(p *v1alpha1.Provider, given contract.Release, setBy map[string]string) {
+	at := spec.Child("parameters")
+	schemas := map[string]map[string]any{}
+	for _, v := range given.Variables {
+		schemas[v.Name] = v.Schema
+	}
+	maps.Copy(schemas, ownParameters(p))
+	names := slices.Sorted(maps.Keys(schemas))
+	for _, name := range slices.Sorted(maps.Keys(q.object.Spec.Parameters)) {
+		here := at.Key(name)
+		schema, ok := schemas[name]
+		if !ok {
+			q.add(field.Invalid(here, field.OmitValueType{}, fmt.Sprintf("stack %s has no such parameter; it has %s%s", given.Name, strings.Join(names, ", "), nearest.Hint(name, names))))
+			continue
+		}
+		if by, ok := setBy[name]; ok {
+			q.add(field.Forbidden(here, "it follows from "+by+"; leave out one of them"))
+			continue
+		}
+		var value any
+		if err := json.Unmarshal(q.object.Spec.Parameters[name].Raw, &value); err != nil {
+			q.add(field.Invalid(here, field.OmitValueType{}, "it is no value"))
+			continue
+		}
+		q.errs = append(q.errs, violations(here, schema, value, 0)...)
+	}
+	for _, v := range given.Variables {
+		_, has := q.object.Spec.Parameters[v.Name]
+		_, def := v.Schema["default"]
+		if _, set := setBy[v.Name]; v.Required && !has && !def && !set && setBy != nil {
+			q.add(field.Required(at.Key(v.Name), describe(v.Schema)))
+		}
+	}
+}
+
+// ownParameters are those the provider itself takes.
+func ownParameters(p *v1alpha1.Provider) map[string]map[string]any {
+	if p.Status.Parameters == nil {
+		return nil
+	}
+	var out map[string]map[string]any
+	if err := json.Unmarshal(p.Status.Parameters.Raw, &out); err != nil {
+		return nil // the provider says so of itself
+	}
+	return out
+}
+
+// describe is what a schema says of itself.
+func describe(schema map[string]any) string {
+	text, _ := schema["description"].(string)
+	if text == "" {
+		return "the stack needs it"
+	}
+	return text
+}

@@ -1,0 +1,168 @@
+// Package catalogue knows which releases a WorkloadCluster can be made of: those of ClusterStacks in its own
+// namespace, and those of the plane's shared catalogue that serve it.
+package catalogue
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/controller/usage"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+// Catalogue is all that one namespace can use.
+type Catalogue struct {
+	namespace string
+	lines     []line
+}
+
+// line is one ClusterStack with its releases, newest first.
+type line struct {
+	stack    *csv1.ClusterStack
+	minor    version.Kubernetes
+	releases []Release
+}
+
+// Release is one that could be used.
+type Release struct {
+	version.Release
+	Object *csv1.ClusterStackRelease
+}
+
+// Ready says that clusters can be made of it.
+func (r Release) Ready() bool {
+	return r.Object.DeletionTimestamp.IsZero() && ptr.Deref(r.Object.Status.Ready, false)
+}
+
+// Key is that of the object.
+func (r Release) Key() client.ObjectKey { return client.ObjectKeyFromObject(r.Object) }
+
+// For reads the catalogue of a namespace. What is in the namespace itself comes first.
+func For(ctx context.Context, c client.Reader, namespace string) (*Catalogue, error) {
+	out := &Catalogue{namespace: namespace}
+	for _, ns := range namespaces(namespace) {
+		var stacks csv1.ClusterStackList
+		var releases csv1.ClusterStackReleaseList
+		if err := c.List(ctx, &stacks, client.InNamespace(ns)); err != nil {
+			return nil, fmt.Errorf("looking for stacks in namespace %s: %w", ns, err)
+		}
+		if err := c.List(ctx, &releases, client.InNamespace(ns)); err != nil {
+			return nil, fmt.Errorf("looking for releases in namespace %s: %w", ns, err)
+		}
+		slices.SortFunc(stacks.Items, func(a, b csv1.ClusterStack) int { return strings.Compare(a.Name, b.Name) })
+		for i := range stacks.Items {
+			if err := out.add(ctx, c, &stacks.Items[i], releases.Items); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+func namespaces(own string) []string {
+	if own == v1alpha1.CatalogueNamespace {
+		return []string{own}
+	}
+	return []string{own, v1alpha1.CatalogueNamespace}
+}
+
+// add takes a stack that serves the namespace.
+func (c *Catalogue) add(ctx context.Context, r client.Reader, s *csv1.ClusterStack, all []csv1.ClusterStackRelease) error {
+	if !s.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	here := &csv1.ClusterStackRelease{}
+	here.Namespace = s.Namespace
+	if ok, err := usage.Serves(ctx, r, s, here, c.namespace); err != nil || !ok {
+		return err
+	}
+	l := line{stack: s, minor: usage.LineOf(s).Kubernetes}
+	for i := range all {
+		if name, ok := usage.InLine(s, all[i].Name); ok && usage.IsOf(s, all[i].Name) {
+			l.releases = append(l.releases, Release{name, &all[i]})
+		}
+	}
+	slices.SortFunc(l.releases, func(a, b Release) int { return version.Compare(b.Version, a.Version) })
+	c.lines = append(c.lines, l)
+	return nil
+}
+
+// of are the lines of one stack, in the order of their minors; of those of one minor, the namespace's own come
+// first.
+func (c *Catalogue) of(provider, name string) []line {
+	var out []line
+	for _, l := range c.lines {
+		if l.stack.Spec.Provider == provider && l.stack.Spec.Name == name {
+			out = append(out, l)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b line) int { return version.CompareKubernetes(a.minor, b.minor) })
+	return out
+}
+
+// Find is the release of this name, if it serves the namespace.
+func (c *Catalogue) Find(key client.ObjectKey) (Release, bool) {
+	for _, l := range c.lines {
+		for _, r := range l.releases {
+			if r.Key() == key {
+				return r, true
+			}
+		}
+	}
+	return Release{}, false
+}
+
+// Newest is the newest minor of which a stack has a release that is ready, or, if it has none, the newest that it
+// will have; "" if there is no such stack.
+func (c *Catalogue) Newest(provider, name string, channel v1alpha1.Channel) string {
+	ready, newest := "", ""
+	for _, l := range c.of(provider, name) {
+		if channelOf(l.stack) != channel {
+			continue
+		}
+		newest = l.minor.MinorString()
+		if slices.ContainsFunc(l.releases, Release.Ready) {
+			ready = newest
+		}
+	}
+	return cmp.Or(ready, newest)
+}
+
+func channelOf(s *csv1.ClusterStack) v1alpha1.Channel {
+	if s.Spec.Channel == csv1.ChannelCustom {
+		return v1alpha1.ChannelCustom
+	}
+	return v1alpha1.ChannelStable
+}
+
+// Stacks names all stacks, with the providers and minors they are for.
+func (c *Catalogue) Stacks() []string {
+	minors := map[string][]string{}
+	for _, l := range c.lines {
+		k := l.stack.Spec.Name + " of " + l.stack.Spec.Provider
+		if m := l.minor.MinorString(); !slices.Contains(minors[k], m) {
+			minors[k] = append(minors[k], m)
+		}
+	}
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(minors)) {
+		slices.SortFunc(minors[k], compareMinors)
+		out = append(out, fmt.Sprintf("%s (%s)", k, strings.Join(minors[k], ", ")))
+	}
+	return out
+}
+
+func compareMinors(a, b string) int {
+	x, _ := version.ParseKubernetes(a) // they were written by it
+	y, _ := version.ParseKubernetes(b) // as above
+	return version.CompareKubernetes(x, y)
+}

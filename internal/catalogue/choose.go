@@ -1,0 +1,161 @@
+package catalogue
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+// Missing says why there is no release for what is asked for, and who can change that.
+type Missing struct {
+	Reason string // of v1alpha1
+	Field  string // below spec.stack
+	Text   string
+	Actor  v1alpha1.Actor
+	Next   string
+}
+
+func (m *Missing) Error() string { return m.Text }
+
+// Choose is the release a cluster asks for: the one that is pinned, or the newest of the channel that is
+// ready. The error is a Missing if there is none.
+func (c *Catalogue) Choose(provider string, ref v1alpha1.StackReference) (Release, error) {
+	lines := c.of(provider, ref.Name)
+	if len(lines) == 0 {
+		return Release{}, c.noStack(provider, ref.Name)
+	}
+	minor := slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return l.minor.MinorString() != ref.KubernetesVersion })
+	if len(minor) == 0 {
+		return Release{}, c.noMinor(lines, ref)
+	}
+	if ref.Version != "" {
+		return pinned(minor, ref)
+	}
+	return newest(minor, ref)
+}
+
+func (c *Catalogue) noStack(provider, name string) error {
+	m := &Missing{Reason: v1alpha1.ReasonStackMissing, Field: "name", Actor: v1alpha1.Customer}
+	m.Text = fmt.Sprintf("there is no stack %q for provider %s that serves namespace %s", name, provider, c.namespace)
+	all := c.Stacks()
+	if len(all) == 0 {
+		m.Text += ", and no other"
+		m.Actor, m.Next = v1alpha1.PlatformOperator, fmt.Sprintf("make a ClusterStack of %s %s in namespace %s, or in %s with spec.allowedNamespaces", provider, name, c.namespace, v1alpha1.CatalogueNamespace)
+		return m
+	}
+	m.Text += "; there is " + strings.Join(all, ", ")
+	m.Next = "choose a stack that is there in spec.stack.name"
+	return m
+}
+
+func (c *Catalogue) noMinor(lines []line, ref v1alpha1.StackReference) error {
+	var have []string
+	for _, l := range lines {
+		if m := l.minor.MinorString(); !slices.Contains(have, m) {
+			have = append(have, m)
+		}
+	}
+	return &Missing{
+		Reason: v1alpha1.ReasonStackMissing, Field: "kubernetesVersion", Actor: v1alpha1.Customer,
+		Text: fmt.Sprintf("stack %s has no Kubernetes %s; it has %s", ref.Name, ref.KubernetesVersion, strings.Join(have, ", ")),
+		Next: "choose a version that is there in spec.stack.kubernetesVersion",
+	}
+}
+
+// pinned is the release with the version that is named.
+func pinned(lines []line, ref v1alpha1.StackReference) (Release, error) {
+	v, err := version.Parse(ref.Version)
+	if err != nil {
+		return Release{}, &Missing{Reason: v1alpha1.ReasonReleaseMissing, Field: "version", Actor: v1alpha1.Customer, Text: err.Error(), Next: "correct spec.stack.version"}
+	}
+	var have []string
+	for _, l := range lines {
+		for _, r := range l.releases {
+			if r.Version == v {
+				return r, notReady(r)
+			}
+			if r.Ready() {
+				have = append(have, r.Version.String())
+			}
+		}
+	}
+	text := fmt.Sprintf("stack %s for Kubernetes %s has no release %s here", ref.Name, ref.KubernetesVersion, v)
+	if len(have) > 0 {
+		text += "; it has " + strings.Join(have, ", ")
+	}
+	return Release{}, &Missing{
+		Reason: v1alpha1.ReasonReleaseMissing, Field: "version", Actor: v1alpha1.Customer, Text: text,
+		Next: fmt.Sprintf("choose a release that is there in spec.stack.version, or ask the platform operator to add %s to spec.versions of ClusterStack %s/%s", v, lines[0].stack.Namespace, lines[0].stack.Name),
+	}
+}
+
+// newest is the newest release of the channel that is ready. One that is not ready does not stand in the way of
+// an older one.
+func newest(lines []line, ref v1alpha1.StackReference) (Release, error) {
+	var waiting *Release
+	var other []string
+	for i := range lines {
+		if channelOf(lines[i].stack) != ref.Channel {
+			other = append(other, string(channelOf(lines[i].stack)))
+			continue
+		}
+		for j, r := range lines[i].releases {
+			if !inChannel(ref.Channel, r) {
+				continue
+			}
+			if r.Ready() {
+				return r, nil
+			}
+			if waiting == nil {
+				waiting = &lines[i].releases[j]
+			}
+		}
+	}
+	switch {
+	case waiting != nil:
+		return *waiting, notReady(*waiting)
+	case len(other) == len(lines):
+		return Release{}, &Missing{
+			Reason: v1alpha1.ReasonStackMissing, Field: "channel", Actor: v1alpha1.Customer,
+			Text: fmt.Sprintf("stack %s for Kubernetes %s has no channel %s here; it has %s", ref.Name, ref.KubernetesVersion, ref.Channel, other[0]),
+			Next: "choose the channel that is there in spec.stack.channel",
+		}
+	}
+	l := lines[slices.IndexFunc(lines, func(l line) bool { return channelOf(l.stack) == ref.Channel })]
+	return Release{}, &Missing{
+		Reason: v1alpha1.ReasonReleaseMissing, Field: "name", Actor: v1alpha1.PlatformOperator,
+		Text: fmt.Sprintf("ClusterStack %s/%s has no release yet%s", l.stack.Namespace, l.stack.Name, why(l.stack.Status.Conditions)),
+		Next: fmt.Sprintf("see why: polder stack status %s -n %s", l.stack.Name, l.stack.Namespace),
+	}
+}
+
+func inChannel(c v1alpha1.Channel, r Release) bool {
+	return r.Version.Stable() == (c != v1alpha1.ChannelCustom)
+}
+
+// notReady is nil for a release of which clusters can be made.
+func notReady(r Release) error {
+	if r.Ready() {
+		return nil
+	}
+	return &Missing{
+		Reason: v1alpha1.ReasonReleaseNotReady, Field: "version", Actor: v1alpha1.PlatformOperator,
+		Text: fmt.Sprintf("release %s is not ready yet%s", r.Key(), why(r.Object.Status.Conditions)),
+		Next: fmt.Sprintf("see why: polder stack status -n %s", r.Object.Namespace),
+	}
+}
+
+func why(conditions []metav1.Condition) string {
+	c := meta.FindStatusCondition(conditions, csv1.ConditionReady)
+	if c == nil || c.Message == "" {
+		return ""
+	}
+	return ": " + c.Message
+}

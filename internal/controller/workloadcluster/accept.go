@@ -1,0 +1,97 @@
+package workloadcluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/catalogue"
+	"github.com/polder-kaas/polder/internal/guard"
+	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+// providerRetry is when a provider that broke down or does not answer is asked again.
+const providerRetry = 30 * time.Second
+
+// accepted asks the provider whether it takes the spec, and what the class must be told.
+func (r *Reconciler) accepted(ctx context.Context, s *scope) error {
+	var err error
+	if s.given, err = Given(ctx, r.Client, s.target); err != nil {
+		return err
+	}
+	in := contract.Input{Cluster: s.object, Release: s.given}
+	wrong, err := r.Provider.Validate(ctx, in)
+	if err != nil {
+		return r.broken(s, err)
+	}
+	if len(wrong) > 0 && !s.held {
+		return s.refused(wrong)
+	}
+	if s.topology, err = r.Provider.Topology(ctx, in); err != nil {
+		return r.broken(s, err)
+	}
+	s.set(v1alpha1.ConditionAccepted, "", fmt.Sprintf("%s takes what the spec says", s.describe.Name))
+	return nil
+}
+
+func (s *scope) refused(wrong field.ErrorList) error {
+	text := wrong.ToAggregate().Error()
+	s.stall(v1alpha1.ConditionAccepted, v1alpha1.ReasonProviderRefused, advice{
+		fmt.Sprintf("provider %s does not take the spec: %s", s.describe.Name, text), v1alpha1.Customer, "correct the spec",
+	})
+	return reconcile.Wait(providerRetry, "%s", text) // what the provider has may change
+}
+
+// broken says what became of a call to the provider. What runs goes on.
+func (r *Reconciler) broken(s *scope, err error) error {
+	reason := v1alpha1.ReasonProviderFailed
+	switch {
+	case errors.Is(err, guard.ErrPanicked):
+		reason = v1alpha1.ReasonProviderPanicked
+	case errors.Is(err, guard.ErrTimedOut):
+		reason = v1alpha1.ReasonProviderTimedOut
+	}
+	s.stall(v1alpha1.ConditionAccepted, reason, advice{
+		fmt.Sprintf("provider %s could not say what it needs: %v", r.Provider.Name(), err), v1alpha1.PlatformOperator,
+		fmt.Sprintf("see the log of provider %s; it is asked again every %s", r.Provider.Name(), providerRetry),
+	})
+	return reconcile.Wait(providerRetry, "%v", err)
+}
+
+// Given is what providers are told of a release: the class it has in the plane.
+func Given(ctx context.Context, c client.Reader, rel catalogue.Release) (contract.Release, error) {
+	out := contract.Release{Name: rel.Tag(), Kubernetes: rel.Object.Status.KubernetesVersion}
+	class := &clusterv1.ClusterClass{}
+	if err := c.Get(ctx, classOf(rel), class); err != nil {
+		return out, fmt.Errorf("reading the class of release %s: %w", rel.Tag(), err)
+	}
+	for _, v := range class.Spec.Variables {
+		schema, err := plain(v.Schema.OpenAPIV3Schema)
+		if err != nil {
+			return out, fmt.Errorf("variable %s of class %s: %w", v.Name, class.Name, err)
+		}
+		out.Variables = append(out.Variables, contract.Variable{Name: v.Name, Required: v.Required != nil && *v.Required, Schema: schema})
+	}
+	for _, w := range class.Spec.Workers.MachineDeployments {
+		out.Workers = append(out.Workers, w.Class)
+	}
+	return out, nil
+}
+
+// plain is a schema as JSON has it.
+func plain(v clusterv1.JSONSchemaProps) (map[string]any, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]any
+	return out, json.Unmarshal(b, &out)
+}

@@ -1,0 +1,60 @@
+package workloadcluster
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
+)
+
+const stageDone = csv1.StageDone
+
+// addons says how the add-ons are. They count as ready if they are those of the release, were applied for what
+// the Cluster says now, and are healthy.
+func (s *scope) addons() {
+	if s.addon == nil {
+		s.set(v1alpha1.ConditionAddons, v1alpha1.ReasonNotThereYet, "the add-ons are not there yet")
+		return
+	}
+	st := s.addon.Status
+	ready := meta.FindStatusCondition(st.Conditions, csv1.ConditionReady)
+	why := ""
+	if ready != nil && ready.Message != "" && !ptr.Deref(st.Ready, false) {
+		why = ": " + ready.Message
+	}
+	switch {
+	case s.catalogue != nil && s.wanted.Object != nil && s.preparing():
+		text := fmt.Sprintf("the add-ons of release %s are applied before its class%s", s.wanted.Tag(), why)
+		if ready != nil && stuck[ready.Reason] {
+			s.stall(v1alpha1.ConditionAddons, v1alpha1.ReasonAddonsFirst, advice{text, v1alpha1.PlatformOperator, s.see()})
+			return
+		}
+		s.set(v1alpha1.ConditionAddons, v1alpha1.ReasonAddonsFirst, text)
+	case ready != nil && stuck[ready.Reason]:
+		s.stall(v1alpha1.ConditionAddons, ready.Reason, advice{"the add-ons do not get on" + why, v1alpha1.PlatformOperator, s.see()})
+	case !ptr.Deref(st.Ready, false) || ready == nil:
+		reason := v1alpha1.ReasonNotThereYet
+		if ready != nil {
+			reason = ready.Reason
+		}
+		s.set(v1alpha1.ConditionAddons, reason, "the add-ons are being applied"+why)
+	case st.ClusterGeneration != s.cluster.Generation:
+		s.set(v1alpha1.ConditionAddons, v1alpha1.ReasonProgressing, "the add-ons are being applied for what the spec says now")
+	default:
+		s.set(v1alpha1.ConditionAddons, "", "all add-ons are there and healthy")
+	}
+}
+
+// stuck are the reasons that go away only if somebody acts.
+var stuck = map[string]bool{
+	csv1.ReasonNotAllowed: true, csv1.ReasonInvalid: true, csv1.ReasonRefused: true, csv1.ReasonStageTimedOut: true,
+	csv1.ReasonConditionInvalid: true, csv1.ReasonNotFromRelease: true,
+}
+
+// see is how to look closer at add-ons.
+func (s *scope) see() string {
+	return fmt.Sprintf("see what they wait for: kubectl describe clusteraddon -n %s %s", s.object.Namespace, csv1.AddonPrefix+s.object.Name)
+}

@@ -1,0 +1,166 @@
+package workloadcluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/reconcile"
+)
+
+// applied tells Cluster API what the spec says.
+func (r *Reconciler) applied(ctx context.Context, s *scope) error {
+	d := Description{Cluster: s.object, Class: classOf(s.target), Release: s.given, Provider: s.describe, Topology: s.topology}
+	if s.preparing() {
+		d.Prepare = s.wanted.Key().String()
+	}
+	c, err := Build(d)
+	if err != nil {
+		return r.broken(s, err)
+	}
+	if s.held {
+		hold(c, s.cluster)
+	}
+	want, digest, err := toApply(c)
+	if err != nil {
+		return err
+	}
+	if s.cluster == nil || s.cluster.Annotations[v1alpha1.AppliedAnnotation] != digest || !metav1.IsControlledBy(s.cluster, s.object) || !holds(s.cluster, want) {
+		if err := r.apply(ctx, s, want); err != nil {
+			return s.notApplied(err)
+		}
+	}
+	s.object.Status.Versions.Release = s.target.Tag()
+	s.set(v1alpha1.ConditionApplied, "", "Cluster API was told what the spec says")
+	return nil
+}
+
+// hold keeps what would replace machines as it is, while the cluster is not at the release the spec asks for: they
+// would be replaced twice. Numbers of machines follow the spec at once.
+func hold(c, is *clusterv1.Cluster) {
+	replicas := map[string]*int32{}
+	for _, m := range c.Spec.Topology.Workers.MachineDeployments {
+		replicas[m.Name] = m.Replicas
+	}
+	number := c.Spec.Topology.ControlPlane.Replicas
+	c.Spec.Topology = *is.Spec.Topology.DeepCopy()
+	c.Spec.Topology.ControlPlane.Replicas = number
+	for i, m := range c.Spec.Topology.Workers.MachineDeployments {
+		if n, ok := replicas[m.Name]; ok {
+			c.Spec.Topology.Workers.MachineDeployments[i].Replicas = n
+		}
+	}
+}
+
+// toApply is what is sent to the API, with its digest.
+func toApply(c *clusterv1.Cluster) (*unstructured.Unstructured, string, error) {
+	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c)
+	if err != nil {
+		return nil, "", fmt.Errorf("converting the Cluster: %w", err)
+	}
+	u := &unstructured.Unstructured{Object: m}
+	unstructured.RemoveNestedField(u.Object, "status")
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	b, err := json.Marshal(u.Object)
+	if err != nil {
+		return nil, "", err
+	}
+	sum := sha256.Sum256(b)
+	digest := "sha256:" + hex.EncodeToString(sum[:])
+	a := u.GetAnnotations()
+	u.SetAnnotations(merged(a, map[string]string{v1alpha1.AppliedAnnotation: digest}))
+	return u, digest, nil
+}
+
+// holds says that all that is wanted is there, whatever else there is.
+func holds(is *clusterv1.Cluster, want *unstructured.Unstructured) bool {
+	have, err := runtime.DefaultUnstructuredConverter.ToUnstructured(is)
+	if err != nil {
+		return false
+	}
+	if !within(want.Object["spec"], have["spec"]) {
+		return false
+	}
+	for k, v := range want.GetLabels() {
+		if is.Labels[k] != v {
+			return false
+		}
+	}
+	for k, v := range want.GetAnnotations() {
+		if is.Annotations[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// within says that a value has all of another, where lists are the same as far as each entry is.
+func within(want, have any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		h, ok := have.(map[string]any)
+		if !ok {
+			return false
+		}
+		for k, v := range w {
+			if !within(v, h[k]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		h, ok := have.([]any)
+		if !ok || len(h) != len(w) {
+			return false
+		}
+		for i := range w {
+			if !within(w[i], h[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return reflect.DeepEqual(want, have)
+}
+
+// apply writes the Cluster, and keeps what came back: caches learn of it later.
+func (r *Reconciler) apply(ctx context.Context, s *scope, want *unstructured.Unstructured) error {
+	if s.cluster != nil {
+		// What is applied is for this very object: one that was deleted and made anew since is not ours yet.
+		want.SetUID(s.cluster.UID)
+	}
+	if err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), fieldOwner, client.ForceOwnership); err != nil {
+		return err
+	}
+	c := &clusterv1.Cluster{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(want.Object, c); err != nil {
+		return fmt.Errorf("reading the Cluster that was applied: %w", err)
+	}
+	s.cluster = c
+	return nil
+}
+
+// notApplied says why Cluster API did not take it.
+func (s *scope) notApplied(err error) error {
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
+		s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonClusterRefused, advice{
+			fmt.Sprintf("Cluster API does not take it: %v", err), v1alpha1.Customer, "correct what it names in the spec; what you cannot correct, tell the platform operator",
+		})
+		return reconcile.Wait(refusedRetry, "%v", err)
+	}
+	if !apierrors.IsConflict(err) {
+		s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonApplyFailed, advice{err.Error(), v1alpha1.PlatformOperator, "see the log of the plane; it is tried again by itself"})
+	}
+	return err
+}

@@ -1,0 +1,52 @@
+package workloadcluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/reconcile"
+)
+
+// refusedRetry is when something that was refused is tried again, though nothing seems to have changed.
+const refusedRetry = time.Minute
+
+// removed deletes the Cluster, waits until it is gone, and lets the object go. A Cluster of somebody else stays.
+func (r *Reconciler) removed(ctx context.Context, s *scope) error {
+	if s.cluster == nil {
+		// The cache may not know yet what this object has made: nothing may be left behind.
+		s.cluster = &clusterv1.Cluster{}
+		err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.object), s.cluster)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if apierrors.IsNotFound(err) {
+			s.cluster = nil
+		}
+	}
+	if s.cluster == nil || !s.ours() {
+		controllerutil.RemoveFinalizer(s.object, v1alpha1.WorkloadClusterFinalizer)
+		return nil
+	}
+	if s.cluster.DeletionTimestamp.IsZero() {
+		uid := s.cluster.UID
+		err := r.Client.Delete(ctx, s.cluster, client.Preconditions{UID: &uid})
+		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonApplyFailed, advice{fmt.Sprintf("the cluster cannot be deleted: %v", err), v1alpha1.PlatformOperator, "see the log of the plane; it is tried again by itself"})
+			return err
+		}
+	}
+	text := "the cluster and its machines are being deleted"
+	if c := meta.FindStatusCondition(s.cluster.Status.Conditions, clusterv1.DeletingCondition); c != nil && c.Message != "" {
+		text += ": " + c.Message
+	}
+	s.set(v1alpha1.ConditionApplied, v1alpha1.ReasonDeleting, text)
+	return reconcile.Wait(0, "the deletion of the Cluster") // a watch tells when it is gone
+}

@@ -1,0 +1,188 @@
+package workloadcluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+// observe looks at what Cluster API and the add-ons' controller say, and puts it into the status.
+func (r *Reconciler) observe(ctx context.Context, s *scope) error {
+	if s.cluster == nil || !s.ours() {
+		for _, t := range []string{v1alpha1.ConditionControlPlane, v1alpha1.ConditionReachable, v1alpha1.ConditionWorkers, v1alpha1.ConditionAddons} {
+			s.set(t, v1alpha1.ReasonNotThereYet, "nothing of the cluster was made yet")
+		}
+		return nil
+	}
+	s.count()
+	s.controlPlane()
+	s.reached()
+	s.workers()
+	s.addons()
+	if err := r.pools(ctx, s); err != nil {
+		return err
+	}
+	if s.looksReady() {
+		return r.verify(ctx, s)
+	}
+	return nil
+}
+
+// count fills in numbers, versions and the endpoint.
+func (s *scope) count() {
+	st, c := &s.object.Status, s.cluster
+	if e := c.Spec.ControlPlaneEndpoint; e.Host != "" {
+		st.Endpoint = "https://" + net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port)))
+	}
+	cp := ptr.Deref(c.Status.ControlPlane, clusterv1.ClusterControlPlaneStatus{})
+	st.ControlPlane = counts(s.object.Spec.ControlPlane.Replicas, cp.ReadyReplicas, cp.UpToDateReplicas)
+	w := ptr.Deref(c.Status.Workers, clusterv1.WorkersStatus{})
+	st.Workers = counts(s.wantedWorkers(), w.ReadyReplicas, w.UpToDateReplicas)
+	st.Versions.Kubernetes, st.Versions.Workers = lowest(cp.Versions), lowest(w.Versions)
+	st.Addons = nil
+	if s.addon != nil {
+		for _, stage := range s.addon.Status.Stages {
+			st.Addons = append(st.Addons, v1alpha1.AddonStatus{Name: stage.Name, Done: stage.Phase == stageDone, Message: stage.Message})
+		}
+	}
+	st.Updates = nil
+	if s.running != nil && s.catalogue != nil {
+		st.Updates = s.catalogue.Updates(s.describe.Stack(), s.object.Spec.Stack, s.running.Release)
+	}
+}
+
+func (s *scope) wantedWorkers() (n int32) {
+	for _, p := range s.object.Spec.Workers {
+		n += ptr.Deref(p.Replicas, 1)
+	}
+	return n
+}
+
+func counts(desired int32, ready, updated *int32) v1alpha1.Counts {
+	return v1alpha1.Counts{Desired: ptr.To(desired), Ready: ptr.To(ptr.Deref(ready, 0)), Updated: ptr.To(ptr.Deref(updated, 0))}
+}
+
+// lowest is what all machines run at least.
+func lowest(all []clusterv1.StatusVersion) string {
+	var found []version.Kubernetes
+	for _, v := range all {
+		if k, err := version.ParseKubernetes(v.Version); err == nil && v.Replicas > 0 {
+			found = append(found, k)
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return slices.MinFunc(found, version.CompareKubernetes).String()
+}
+
+// current says that Cluster API has taken in all that the Cluster says.
+func current(c *clusterv1.Cluster) bool {
+	t := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
+	return t != nil && t.Status == metav1.ConditionTrue && t.ObservedGeneration == c.Generation
+}
+
+// says is what Cluster API says of the Cluster in a condition that is not true.
+func says(c *clusterv1.Cluster, condition string) string {
+	t := meta.FindStatusCondition(c.Status.Conditions, condition)
+	if t == nil || t.Status == metav1.ConditionTrue || t.Message == "" {
+		return ""
+	}
+	return ": " + strings.TrimPrefix(strings.TrimSpace(t.Message), "* ")
+}
+
+func initialized(c *clusterv1.Cluster) bool {
+	return ptr.Deref(c.Status.Initialization.ControlPlaneInitialized, false)
+}
+
+func (s *scope) controlPlane() {
+	c, want := s.cluster, s.object.Spec.ControlPlane.Replicas
+	cp := ptr.Deref(c.Status.ControlPlane, clusterv1.ClusterControlPlaneStatus{})
+	m := machines{cp.DesiredReplicas, cp.Replicas, cp.ReadyReplicas, cp.AvailableReplicas, cp.UpToDateReplicas}
+	switch {
+	case !initialized(c):
+		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, "the control plane is being made"+says(c, clusterv1.ClusterControlPlaneInitializedCondition))
+	case m.missing(want):
+		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesMissing, m.sentence("the control plane", want)+says(c, clusterv1.ClusterControlPlaneMachinesReadyCondition))
+	case m.old(want) || !current(c):
+		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"+says(c, clusterv1.ClusterTopologyReconciledCondition))
+	default:
+		s.set(v1alpha1.ConditionControlPlane, "", "all machines of the control plane are ready")
+	}
+}
+
+func (s *scope) workers() {
+	c, want := s.cluster, s.wantedWorkers()
+	w := ptr.Deref(c.Status.Workers, clusterv1.WorkersStatus{})
+	m := machines{w.DesiredReplicas, w.Replicas, w.ReadyReplicas, w.AvailableReplicas, w.UpToDateReplicas}
+	switch {
+	case m.missing(want):
+		s.set(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, m.sentence("the pools", want)+says(c, clusterv1.ClusterWorkerMachinesReadyCondition))
+	case m.old(want) || !current(c):
+		s.set(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"+says(c, clusterv1.ClusterTopologyReconciledCondition))
+	default:
+		s.set(v1alpha1.ConditionWorkers, "", "all machines of all pools are ready")
+	}
+}
+
+// machines counts those of one sort, as Cluster API does.
+type machines struct{ desired, there, ready, available, upToDate *int32 }
+
+func (m machines) missing(want int32) bool {
+	return ptr.Deref(m.desired, 0) != want || ptr.Deref(m.there, 0) != want || ptr.Deref(m.ready, 0) != want || ptr.Deref(m.available, 0) != want
+}
+
+func (m machines) old(want int32) bool { return ptr.Deref(m.upToDate, 0) != want }
+
+func (m machines) sentence(of string, want int32) string {
+	ready, there := min(ptr.Deref(m.ready, 0), ptr.Deref(m.available, 0)), ptr.Deref(m.there, 0)
+	if there > want {
+		return fmt.Sprintf("%d of %d machines of %s are ready, and %d will go", ready, want, of, there-want)
+	}
+	return fmt.Sprintf("%d of %d machines of %s are ready", ready, want, of)
+}
+
+// reached says whether the cluster's API answers.
+func (s *scope) reached() {
+	t := meta.FindStatusCondition(s.cluster.Status.Conditions, clusterv1.ClusterRemoteConnectionProbeCondition)
+	switch {
+	case !initialized(s.cluster) || t == nil:
+		s.set(v1alpha1.ConditionReachable, v1alpha1.ReasonNotThereYet, "the cluster has no API yet")
+	case t.Status != metav1.ConditionTrue:
+		s.set(v1alpha1.ConditionReachable, v1alpha1.ReasonUnreachable, fmt.Sprintf("the cluster's API has not answered since %s", t.LastTransitionTime.UTC().Format("2006-01-02 15:04:05 UTC")))
+	default:
+		s.set(v1alpha1.ConditionReachable, "", "the cluster's API answers")
+	}
+}
+
+// pools counts the machines of each pool.
+func (r *Reconciler) pools(ctx context.Context, s *scope) error {
+	var l clusterv1.MachineDeploymentList
+	if err := r.Client.List(ctx, &l, client.InNamespace(s.object.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.object.Name}); err != nil {
+		return err
+	}
+	s.object.Status.Pools = nil
+	for _, p := range s.object.Spec.Workers {
+		var ready, updated int32
+		for i := range l.Items {
+			if l.Items[i].Labels[v1alpha1.PoolLabel] == p.Name {
+				ready += ptr.Deref(l.Items[i].Status.ReadyReplicas, 0)
+				updated += ptr.Deref(l.Items[i].Status.UpToDateReplicas, 0)
+			}
+		}
+		s.object.Status.Pools = append(s.object.Status.Pools, v1alpha1.PoolStatus{Name: p.Name, Counts: counts(ptr.Deref(p.Replicas, 1), &ready, &updated)})
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+// Package workloadcluster reconciles WorkloadClusters: it finds the release one asks for, asks its provider
+// what the class must be told, and applies one Cluster of Cluster API, which does the rest. Then it says in
+// one sentence how that goes, and who must act.
+//
+// There is one reconciler for each provider, and it acts only on objects that name it.
+package workloadcluster
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/catalogue"
+	"github.com/polder-kaas/polder/internal/guard"
+	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+// fieldOwner owns what a WorkloadCluster makes of its Cluster.
+const fieldOwner = client.FieldOwner("polder-workloadcluster")
+
+// Reconciler of the WorkloadClusters of one provider. All fields are needed.
+type Reconciler struct {
+	Client   client.Client // reads from a cache
+	Live     client.Reader // reads from the API
+	Provider *guard.Guard
+	Events   events.EventRecorder
+	Now      func() time.Time
+}
+
+// scope is what one run works on.
+type scope struct {
+	object  *v1alpha1.WorkloadCluster
+	before  *v1alpha1.WorkloadCluster // as it was last written
+	cluster *clusterv1.Cluster        // nil: there is none
+	addon   *csv1.ClusterAddon        // nil: there is none
+
+	describe  contract.Description
+	catalogue *catalogue.Catalogue
+	wanted    catalogue.Release  // that the spec asks for
+	target    catalogue.Release  // that the Cluster is to have now
+	running   *catalogue.Release // that the Cluster has its class of; nil: none that is known
+	held      bool               // target is not what the spec asks for, or not yet
+	given     contract.Release   // the class of target
+	topology  contract.Topology
+
+	advice map[string]advice // by condition: who must act on it
+	recall time.Duration     // when to look again at what no watch tells of
+}
+
+// Reconcile brings one cluster closer to what is wanted, and says how far it is.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	o := &v1alpha1.WorkloadCluster{}
+	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if o.Spec.Provider != r.Provider.Name() {
+		return ctrl.Result{}, nil // it is another's
+	}
+	s := &scope{object: o, before: o.DeepCopy(), advice: map[string]advice{}}
+	if err := r.gather(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	phases := []reconcile.Phase[*scope]{r.protected, r.owned, r.resolved, r.accepted, r.applied}
+	if !o.DeletionTimestamp.IsZero() {
+		phases = []reconcile.Phase[*scope]{r.removed}
+	}
+	result, err := reconcile.Run(ctx, s, phases...)
+	if !apierrors.IsConflict(err) && o.DeletionTimestamp.IsZero() {
+		if seen := r.observe(ctx, s); seen != nil && err == nil {
+			err = seen
+		}
+	}
+	r.summarize(s)
+	result.RequeueAfter = earlier(result.RequeueAfter, s.recall)
+	return reconcile.Quiet(result, reconcile.Finish(err, client.IgnoreNotFound(r.write(ctx, s))))
+}
+
+// gather reads what there is.
+func (r *Reconciler) gather(ctx context.Context, s *scope) error {
+	s.cluster, s.addon = &clusterv1.Cluster{}, &csv1.ClusterAddon{}
+	key := client.ObjectKeyFromObject(s.object)
+	err := r.Client.Get(ctx, key, s.cluster)
+	if apierrors.IsNotFound(err) {
+		s.cluster, err = nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	key.Name = csv1.AddonPrefix + key.Name
+	err = r.Client.Get(ctx, key, s.addon)
+	if apierrors.IsNotFound(err) {
+		s.addon, err = nil, nil
+	}
+	return err
+}
+
+// protected sees to it that the object stays until its cluster is gone.
+func (r *Reconciler) protected(ctx context.Context, s *scope) error {
+	if !controllerutil.AddFinalizer(s.object, v1alpha1.WorkloadClusterFinalizer) {
+		return nil
+	}
+	return r.write(ctx, s)
+}
+
+// owned refuses to touch a Cluster that somebody else has made.
+func (r *Reconciler) owned(_ context.Context, s *scope) error {
+	if s.cluster == nil || s.ours() {
+		return nil
+	}
+	s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonNotOurs, advice{
+		"there is a Cluster of this name already, which this WorkloadCluster did not make", v1alpha1.Customer,
+		"give the WorkloadCluster another name, or delete the Cluster",
+	})
+	return reconcile.Wait(0, "a Cluster of another") // a watch tells when it goes
+}
+
+// ours says that the Cluster is this object's. One that nobody owns, and that has our marks, has lost its owner
+// and gets it back.
+func (s *scope) ours() bool {
+	if metav1.IsControlledBy(s.cluster, s.object) {
+		return true
+	}
+	return metav1.GetControllerOf(s.cluster) == nil && s.cluster.Labels[v1alpha1.WorkloadClusterLabel] == s.object.Name && s.cluster.Annotations[v1alpha1.AppliedAnnotation] != ""
+}
+
+func (r *Reconciler) write(ctx context.Context, s *scope) error {
+	if err := reconcile.Write(ctx, r.Client, s.before, s.object); err != nil {
+		return err
+	}
+	s.before = s.object.DeepCopy()
+	return nil
+}
+
+// earlier is the shorter of two times, of which 0 is none.
+func earlier(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return cmp.Or(a, b)
+	}
+	return min(a, b)
+}
+
+// set makes a condition false, for a reason; an empty reason makes it true. Nobody has to act on it.
+func (s *scope) set(condition, reason, message string) {
+	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.Short(message), ObservedGeneration: s.object.Generation}
+	if reason == "" {
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonReady
+	}
+	meta.SetStatusCondition(&s.object.Status.Conditions, c)
+}
+
+// advice is a sentence and who must act on it.
+type advice struct {
+	text  string
+	actor v1alpha1.Actor
+	next  string
+}
+
+// stall makes a condition false on which somebody must act.
+func (s *scope) stall(condition, reason string, a advice) {
+	s.set(condition, reason, a.text)
+	s.advice[condition] = a
+}

@@ -1,0 +1,141 @@
+package workloadcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/catalogue"
+	"github.com/polder-kaas/polder/internal/controller/usage"
+	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+// resolved finds the release the spec asks for, and the one the Cluster is to have now: a cluster goes to a new
+// release only after that one's add-ons are applied.
+func (r *Reconciler) resolved(ctx context.Context, s *scope) error {
+	var err error
+	if s.describe, err = r.Provider.Describe(ctx); err != nil {
+		return r.broken(s, err)
+	}
+	if s.catalogue, err = catalogue.For(ctx, r.Client, s.object.Namespace); err != nil {
+		return err
+	}
+	s.running = runningRelease(s.catalogue, s.cluster)
+	wanted, err := s.catalogue.Choose(s.describe.Stack(), s.object.Spec.Stack)
+	var missing *catalogue.Missing
+	if errors.As(err, &missing) {
+		return s.unresolved(missing.Reason, advice{missing.Text, missing.Actor, missing.Next})
+	}
+	if err != nil {
+		return err
+	}
+	s.wanted = s.keep(wanted)
+	if why, reason := s.step(); why != "" {
+		return s.unresolved(reason, advice{fmt.Sprintf("release %s cannot be reached: %s", s.wanted.Tag(), why), v1alpha1.Customer, "choose another release in spec.stack"})
+	}
+	s.set(v1alpha1.ConditionResolved, "", fmt.Sprintf("the cluster is to be of release %s", s.wanted.Tag()))
+	st := &s.object.Status.Versions
+	st.WantedRelease, st.WantedKubernetes = s.wanted.Tag(), s.wanted.Object.Status.KubernetesVersion
+	s.decide()
+	return nil
+}
+
+// unresolved says why the spec's release cannot be had. A cluster that runs stays at its own, and the rest of
+// the spec is followed as far as that goes.
+func (s *scope) unresolved(reason string, a advice) error {
+	s.stall(v1alpha1.ConditionResolved, reason, a)
+	if s.running == nil {
+		return reconcile.Wait(0, "%s", a.text) // a watch tells of stacks and releases
+	}
+	s.wanted, s.target, s.held = *s.running, *s.running, true
+	return nil
+}
+
+// runningRelease is the one the Cluster has its class of.
+func runningRelease(all *catalogue.Catalogue, c *clusterv1.Cluster) *catalogue.Release {
+	if c == nil {
+		return nil
+	}
+	class, ok := usage.Class(c)
+	if !ok {
+		return nil
+	}
+	key, ok := usage.ReleaseOf(class)
+	if !ok {
+		return nil
+	}
+	if rel, ok := all.Find(key); ok {
+		return &rel
+	}
+	return nil
+}
+
+// keep stays at a release that is newer than the newest of the channel: one that was taken back is not left by
+// itself, since the way back may be none.
+func (s *scope) keep(wanted catalogue.Release) catalogue.Release {
+	if s.running == nil || s.object.Spec.Stack.Version != "" || !s.running.Line.Same(wanted.Line) || s.running.Version.Stable() != wanted.Version.Stable() {
+		return wanted
+	}
+	if version.Compare(s.running.Version, wanted.Version) > 0 {
+		return *s.running
+	}
+	return wanted
+}
+
+// step says why the cluster cannot go to the wanted release; "" if it can.
+func (s *scope) step() (why, reason string) {
+	if s.cluster == nil {
+		return "", ""
+	}
+	return Step(s.cluster.Spec.Topology.Version, s.wanted.Object.Status.KubernetesVersion)
+}
+
+// Step says why Kubernetes cannot go from one version to another, with the reason for a condition; "" if it can.
+func Step(from, to string) (why, reason string) {
+	a, err := version.ParseKubernetes(from)
+	b, err2 := version.ParseKubernetes(to)
+	if err != nil || err2 != nil {
+		return "", "" // somebody else will say so
+	}
+	switch {
+	case b.Major == a.Major && b.Minor > a.Minor+1:
+		return fmt.Sprintf("Kubernetes is raised by one minor at a time, and from %s to %s is more", a, b), v1alpha1.ReasonVersionSkips
+	case version.CompareKubernetes(b, a) < 0 && (b.HasPatch() || !a.SameMinor(b)):
+		return fmt.Sprintf("Kubernetes is never lowered, and the cluster has %s already", a), v1alpha1.ReasonVersionLower
+	}
+	return "", ""
+}
+
+// decide says which release the Cluster is to have now: the wanted one, unless its add-ons are not there yet.
+func (s *scope) decide() {
+	s.target = s.wanted
+	if s.running == nil || s.running.Key() == s.wanted.Key() || !s.hasAddons() || s.prepared() {
+		return
+	}
+	s.target, s.held = *s.running, true
+}
+
+// hasAddons says that the cluster has add-ons of a release. One that never came so far has none to wait for: the
+// new release may be what it needs.
+func (s *scope) hasAddons() bool { return s.addon != nil && s.addon.Status.Release != "" }
+
+// prepared says that all add-ons of the wanted release are applied.
+func (s *scope) prepared() bool {
+	st, target := s.addon.Status, s.wanted.Key().String()
+	return st.Release == target && st.Target == target && st.TargetDigest == s.wanted.Object.Status.Digest
+}
+
+// preparing says that the add-ons of a release are applied before its class.
+func (s *scope) preparing() bool {
+	return s.target.Object != nil && s.wanted.Object != nil && s.target.Key() != s.wanted.Key()
+}
+
+// classOf is the class of a release.
+func classOf(rel catalogue.Release) client.ObjectKey {
+	return client.ObjectKey{Namespace: rel.Object.Namespace, Name: rel.Class()}
+}

@@ -1,0 +1,92 @@
+package workloadcluster
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	ownreconcile "github.com/polder-kaas/polder/internal/reconcile"
+)
+
+// SetupWithManager registers the reconciler.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
+	touched := predicate.Or[client.Object](
+		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, finalizersChanged(),
+		ownreconcile.Lost(func(o *v1alpha1.WorkloadCluster) []metav1.Condition { return o.Status.Conditions }),
+	)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("workloadcluster-"+r.Provider.Name()).
+		For(&v1alpha1.WorkloadCluster{}, builder.WithPredicates(touched)).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(byName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&csv1.ClusterAddon{}, handler.EnqueueRequestsFromMapFunc(byName(csv1.AddonPrefix)), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(byLabel), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.served), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.served), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		WithOptions(o).
+		Complete(r)
+}
+
+func finalizersChanged() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return len(o.GetFinalizers()) == 0
+	})
+}
+
+// byName is for objects that are called as their WorkloadCluster, after a prefix.
+func byName(prefix string) handler.MapFunc {
+	return func(_ context.Context, o client.Object) []reconcile.Request {
+		name, ok := strings.CutPrefix(o.GetName(), prefix)
+		if !ok {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
+	}
+}
+
+// byLabel is for objects of a cluster.
+func byLabel(_ context.Context, o client.Object) []reconcile.Request {
+	name := o.GetLabels()[clusterv1.ClusterNameLabel]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
+}
+
+// served are those that could use a stack or its releases.
+func (r *Reconciler) served(ctx context.Context, o client.Object) []reconcile.Request {
+	namespace := o.GetNamespace()
+	if namespace == v1alpha1.CatalogueNamespace {
+		namespace = "" // all of them
+	}
+	return r.in(ctx, namespace)
+}
+
+func (r *Reconciler) inNamespace(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.in(ctx, o.GetName())
+}
+
+func (r *Reconciler) in(ctx context.Context, namespace string) (out []reconcile.Request) {
+	var l v1alpha1.WorkloadClusterList
+	if err := r.Client.List(ctx, &l, client.InNamespace(namespace)); err != nil {
+		return nil // it comes back by itself
+	}
+	for i := range l.Items {
+		if l.Items[i].Spec.Provider == r.Provider.Name() {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&l.Items[i])})
+		}
+	}
+	return out
+}

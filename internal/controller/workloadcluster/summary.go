@@ -1,0 +1,179 @@
+package workloadcluster
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/reconcile"
+)
+
+// Patience: how long something may take until somebody should look.
+const (
+	patience = 15 * time.Minute // what is being made, or changed
+	alarm    = 5 * time.Minute  // what worked, and does not
+)
+
+// summarize makes of all conditions what people read, and says aloud what has changed.
+func (r *Reconciler) summarize(s *scope) {
+	o := s.object
+	st := &o.Status
+	st.ObservedGeneration = o.Generation
+	ready := reconcile.Summary(st.Conditions, v1alpha1.ConditionReady, o.Generation, madeOf...)
+	first := s.firstFalse()
+	a := advice{text: ready.Message, actor: v1alpha1.Nobody}
+	if given, ok := s.advice[first]; ok {
+		a = given
+	}
+	switch {
+	case !o.DeletionTimestamp.IsZero():
+		ready = s.deleting(ready, &a)
+	case o.Spec.Paused && s.cluster != nil:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonPaused, "the cluster is paused: nothing is changed, repaired or updated"
+		a = advice{ready.Message, v1alpha1.Customer, "take spec.paused away to go on"}
+	case ready.Status == metav1.ConditionTrue:
+		ready.Message = "the cluster is ready"
+		a = advice{text: ready.Message, actor: v1alpha1.Nobody}
+		if st.FirstReadyTime == nil {
+			st.FirstReadyTime = &metav1.Time{Time: r.Now().Truncate(time.Second)}
+		}
+	}
+	st.Phase = s.phase(ready, a)
+	if a.actor == v1alpha1.Nobody && ready.Status != metav1.ConditionTrue {
+		r.impatient(s, &a, first)
+	}
+	st.Message, st.Actor, st.NextStep = reconcile.Short(a.text), cmp.Or(a.actor, v1alpha1.Nobody), reconcile.Short(a.next)
+	st.Undo = s.undo()
+	meta.SetStatusCondition(&st.Conditions, ready)
+	kstatus(o)
+	r.announce(s)
+}
+
+func (s *scope) firstFalse() string {
+	for _, t := range madeOf {
+		if !meta.IsStatusConditionTrue(s.object.Status.Conditions, t) {
+			return t
+		}
+	}
+	return ""
+}
+
+func (s *scope) deleting(ready metav1.Condition, a *advice) metav1.Condition {
+	ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonDeleting, "the cluster is being deleted"
+	if c := meta.FindStatusCondition(s.object.Status.Conditions, v1alpha1.ConditionApplied); c != nil && c.Status == metav1.ConditionFalse {
+		ready.Message = c.Message
+	}
+	if given, ok := s.advice[v1alpha1.ConditionApplied]; ok {
+		*a = given
+		return ready
+	}
+	*a = advice{text: ready.Message, actor: v1alpha1.Nobody}
+	return ready
+}
+
+// phase is where the cluster is, in one word.
+func (s *scope) phase(ready metav1.Condition, a advice) v1alpha1.Phase {
+	switch {
+	case ready.Reason == v1alpha1.ReasonDeleting:
+		return v1alpha1.PhaseDeleting
+	case ready.Reason == v1alpha1.ReasonPaused:
+		return v1alpha1.PhasePaused
+	case ready.Status == metav1.ConditionTrue:
+		return v1alpha1.PhaseReady
+	case a.actor != v1alpha1.Nobody && a.actor != "":
+		return v1alpha1.PhaseStalled
+	case s.cluster == nil:
+		return v1alpha1.PhasePending
+	case s.object.Status.FirstReadyTime == nil:
+		return v1alpha1.PhaseCreating
+	case s.changing():
+		return v1alpha1.PhaseUpdating
+	}
+	return v1alpha1.PhaseDegraded
+}
+
+// changing says that the cluster is on its way to what the spec says: what is not ready may be due to that.
+func (s *scope) changing() bool {
+	for _, t := range []string{v1alpha1.ConditionControlPlane, v1alpha1.ConditionWorkers, v1alpha1.ConditionAddons} {
+		if c := meta.FindStatusCondition(s.object.Status.Conditions, t); c != nil && (c.Reason == v1alpha1.ReasonMachinesOutOfDate || c.Reason == v1alpha1.ReasonAddonsFirst || c.Reason == v1alpha1.ReasonProgressing) {
+			return true
+		}
+	}
+	c := s.cluster
+	cp, w := c.Status.ControlPlane, c.Status.Workers
+	return !current(c) ||
+		cp != nil && differ(cp.DesiredReplicas, cp.Replicas, cp.UpToDateReplicas) || w != nil && differ(w.DesiredReplicas, w.Replicas, w.UpToDateReplicas) ||
+		s.addon != nil && s.addon.Status.Release != s.addon.Status.Target
+}
+
+func differ(desired, there, upToDate *int32) bool {
+	return desired != nil && (there == nil || *there != *desired || upToDate == nil || *upToDate != *desired)
+}
+
+// impatient calls for the platform operator if something takes too long, and looks again when it will have.
+func (r *Reconciler) impatient(s *scope, a *advice, first string) {
+	c := meta.FindStatusCondition(s.object.Status.Conditions, first)
+	if c == nil {
+		return
+	}
+	limit := patience
+	if s.object.Status.Phase == v1alpha1.PhaseDegraded {
+		limit = alarm
+	}
+	took := r.Now().Sub(c.LastTransitionTime.Time)
+	if took < limit {
+		s.recall = earlier(s.recall, limit-took+time.Second)
+		return
+	}
+	a.actor = v1alpha1.PlatformOperator
+	a.next = fmt.Sprintf("it takes longer than it should; see what it waits for: polder describe %s -n %s", s.object.Name, s.object.Namespace)
+}
+
+// undo says what of an update can still be undone.
+func (s *scope) undo() string {
+	c := s.cluster
+	if c == nil || s.running == nil || s.wanted.Object == nil || !s.object.DeletionTimestamp.IsZero() {
+		return ""
+	}
+	is, want := s.object.Status.Versions.Kubernetes, s.wanted.Object.Status.KubernetesVersion
+	switch {
+	case s.preparing():
+		return fmt.Sprintf("everything: only add-ons of release %s are applied so far; write the old spec.stack back, and those of release %s are applied again", s.wanted.Tag(), s.target.Tag())
+	case is != "" && is != want:
+		return fmt.Sprintf("not the version of Kubernetes: machines are on their way from %s to %s, and it is never lowered", is, want)
+	case !current(c):
+		return fmt.Sprintf("the release: pin another one for Kubernetes %s or later in spec.stack.version", want)
+	}
+	return ""
+}
+
+// kstatus has two more conditions, which are there only if they are true.
+func kstatus(o *v1alpha1.WorkloadCluster) {
+	st := &o.Status
+	set := func(t string, is bool) {
+		if !is {
+			meta.RemoveStatusCondition(&st.Conditions, t)
+			return
+		}
+		meta.SetStatusCondition(&st.Conditions, metav1.Condition{Type: t, Status: metav1.ConditionTrue, Reason: string(st.Phase), Message: st.Message, ObservedGeneration: o.Generation})
+	}
+	set(v1alpha1.ConditionStalled, st.Phase == v1alpha1.PhaseStalled)
+	set(v1alpha1.ConditionReconciling, st.Phase == v1alpha1.PhasePending || st.Phase == v1alpha1.PhaseCreating || st.Phase == v1alpha1.PhaseUpdating || st.Phase == v1alpha1.PhaseDegraded || st.Phase == v1alpha1.PhaseDeleting)
+}
+
+// announce makes an event of every change of phase.
+func (r *Reconciler) announce(s *scope) {
+	was, is := s.before.Status.Phase, s.object.Status.Phase
+	if was == is {
+		return
+	}
+	kind := "Normal"
+	if is == v1alpha1.PhaseStalled || is == v1alpha1.PhaseDegraded {
+		kind = "Warning"
+	}
+	r.Events.Eventf(s.object, nil, kind, string(is), "Reconcile", "%s", s.object.Status.Message)
+}

@@ -1,0 +1,172 @@
+package workloadcluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+// Description is all a Cluster is made of.
+type Description struct {
+	Cluster  *v1alpha1.WorkloadCluster
+	Class    client.ObjectKey
+	Release  contract.Release
+	Provider contract.Description
+	Topology contract.Topology // what the provider adds
+	Prepare  string            // release whose add-ons are applied before its class
+}
+
+// Build makes the Cluster. The same description gives the same bytes, whatever version of Polder builds it:
+// anything else would replace machines.
+func Build(d Description) (*clusterv1.Cluster, error) {
+	o := d.Cluster
+	c := &clusterv1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster"}}
+	c.Name, c.Namespace = o.Name, o.Namespace
+	c.Labels = merged(d.Topology.Labels, map[string]string{v1alpha1.WorkloadClusterLabel: o.Name})
+	c.Annotations = maps.Clone(d.Topology.Annotations)
+	if d.Prepare != "" {
+		c.Annotations = merged(c.Annotations, map[string]string{v1alpha1.PrepareAnnotation: d.Prepare})
+	}
+	c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(o, v1alpha1.GroupVersion.WithKind("WorkloadCluster"))}
+	if o.Spec.Paused {
+		c.Spec.Paused = ptr.To(true)
+	}
+	c.Spec.ClusterNetwork = clusterv1.ClusterNetwork{
+		Pods:          clusterv1.NetworkRanges{CIDRBlocks: o.Spec.Network.PodCIDRs},
+		Services:      clusterv1.NetworkRanges{CIDRBlocks: o.Spec.Network.ServiceCIDRs},
+		ServiceDomain: "cluster.local",
+	}
+	t := &c.Spec.Topology
+	t.ClassRef = clusterv1.ClusterClassRef{Name: d.Class.Name}
+	if d.Class.Namespace != o.Namespace {
+		t.ClassRef.Namespace = d.Class.Namespace
+	}
+	t.Version = d.Release.Kubernetes
+	t.ControlPlane.Replicas = ptr.To(o.Spec.ControlPlane.Replicas)
+	var err error
+	if t.ControlPlane.Variables.Overrides, err = variables(d.Topology.ControlPlane.Variables); err != nil {
+		return nil, err
+	}
+	if t.Workers.MachineDeployments, err = pools(d); err != nil {
+		return nil, err
+	}
+	t.Variables, err = clusterVariables(d)
+	return c, err
+}
+
+// clusterVariables are those of the class, each with the customer's value, the provider's, or the class's default.
+// Defaults are written too: Cluster API would write them, once, and a later release's would never come.
+func clusterVariables(d Description) ([]clusterv1.ClusterVariable, error) {
+	values := contract.Values{}
+	for _, v := range d.Release.Variables {
+		if def, ok := v.Schema["default"]; ok {
+			values[v.Name] = def
+		}
+	}
+	maps.Copy(values, d.Topology.Variables)
+	for name, v := range d.Cluster.Spec.Parameters {
+		if _, own := d.Provider.Parameters[name]; own || !d.Release.Has(name) {
+			continue // it is the provider's, or of another release
+		}
+		var value any
+		if err := json.Unmarshal(v.Raw, &value); err != nil {
+			return nil, fmt.Errorf("parameter %s: %w", name, err)
+		}
+		values[name] = value
+	}
+	return variables(values)
+}
+
+// variables are in the order of their names.
+func variables(values contract.Values) ([]clusterv1.ClusterVariable, error) {
+	var out []clusterv1.ClusterVariable
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		b, err := json.Marshal(values[name])
+		if err != nil {
+			return nil, fmt.Errorf("variable %s: %w", name, err)
+		}
+		out = append(out, clusterv1.ClusterVariable{Name: name, Value: contract.JSON{Raw: b}})
+	}
+	return out, nil
+}
+
+// pools are the worker pools, in their order; one with zones is as many as it has zones.
+func pools(d Description) ([]clusterv1.MachineDeploymentTopology, error) {
+	var out []clusterv1.MachineDeploymentTopology
+	for _, p := range d.Cluster.Spec.Workers {
+		given := d.Topology.Pools[p.Name]
+		overrides, err := variables(given.Variables)
+		if err != nil {
+			return nil, fmt.Errorf("pool %s: %w", p.Name, err)
+		}
+		class, err := workerClass(d.Release, given.Class)
+		if err != nil {
+			return nil, fmt.Errorf("pool %s: %w", p.Name, err)
+		}
+		for _, part := range Spread(p) {
+			m := clusterv1.MachineDeploymentTopology{Name: part.Name, Class: class, FailureDomain: part.Zone, Replicas: ptr.To(part.Replicas)}
+			m.Metadata.Labels = merged(p.Labels, map[string]string{v1alpha1.PoolLabel: p.Name})
+			for _, t := range p.Taints {
+				m.Taints = append(m.Taints, clusterv1.MachineTaint{Key: t.Key, Value: t.Value, Effect: t.Effect, Propagation: clusterv1.MachineTaintPropagationAlways})
+			}
+			m.Variables.Overrides = overrides
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+func workerClass(r contract.Release, name string) (string, error) {
+	switch {
+	case name != "" && !slices.Contains(r.Workers, name):
+		return "", fmt.Errorf("release %s has no class of workers %q", r.Name, name)
+	case name != "":
+		return name, nil
+	case len(r.Workers) == 0:
+		return "", fmt.Errorf("release %s has no class of workers", r.Name)
+	}
+	return r.Workers[0], nil
+}
+
+// Part is a pool, or what of it is in one zone.
+type Part struct {
+	Name, Zone string
+	Replicas   int32
+}
+
+// Spread divides a pool evenly among its zones; what cannot be divided goes to the first ones.
+func Spread(p v1alpha1.WorkerPool) []Part {
+	n := ptr.Deref(p.Replicas, 1)
+	if len(p.Zones) == 0 {
+		return []Part{{Name: p.Name, Replicas: n}}
+	}
+	var out []Part
+	zones := int32(len(p.Zones)) //nolint:gosec // there are at most 16
+	for i, z := range p.Zones {
+		part := Part{Name: p.Name + "-" + z, Zone: z, Replicas: n / zones}
+		if int32(i) < n%zones { //nolint:gosec // as above
+			part.Replicas++
+		}
+		out = append(out, part)
+	}
+	return out
+}
+
+// merged is both, of which the second wins.
+func merged(a, b map[string]string) map[string]string {
+	out := maps.Clone(a)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, b)
+	return out
+}

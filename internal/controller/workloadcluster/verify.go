@@ -1,0 +1,135 @@
+package workloadcluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+)
+
+// verifyAgain is when to look again at what was not as it looked.
+const verifyAgain = time.Second
+
+// madeOf are the conditions Ready is made of, in the order in which people hear of them.
+var madeOf = []string{
+	v1alpha1.ConditionResolved, v1alpha1.ConditionAccepted, v1alpha1.ConditionApplied,
+	v1alpha1.ConditionControlPlane, v1alpha1.ConditionReachable, v1alpha1.ConditionWorkers, v1alpha1.ConditionAddons,
+}
+
+func (s *scope) looksReady() bool {
+	for _, t := range madeOf {
+		if !meta.IsStatusConditionTrue(s.object.Status.Conditions, t) {
+			return false
+		}
+	}
+	return true
+}
+
+// verify looks closer at what seems ready: the Cluster counts what the control plane and the pools said last,
+// which may be of the time before they were changed. It reads past all caches, so it is right.
+func (r *Reconciler) verify(ctx context.Context, s *scope) error {
+	late, err := r.controlPlaneLate(ctx, s)
+	if err != nil {
+		return err
+	}
+	if late != "" {
+		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, late)
+		s.recall = verifyAgain
+	}
+	var l clusterv1.MachineDeploymentList
+	if err := r.Live.List(ctx, &l, client.InNamespace(s.object.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.object.Name}); err != nil {
+		return err
+	}
+	for i := range l.Items {
+		if why := poolLate(&l.Items[i]); why != "" {
+			s.set(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesOutOfDate, why)
+			s.recall = verifyAgain
+			break
+		}
+	}
+	return nil
+}
+
+// poolLate says what is not done yet in a pool; "" if all is.
+func poolLate(m *clusterv1.MachineDeployment) string {
+	want, st := ptr.Deref(m.Spec.Replicas, 0), m.Status
+	switch {
+	case !m.DeletionTimestamp.IsZero():
+		return fmt.Sprintf("pool %s is being removed", m.Labels[v1alpha1.PoolLabel])
+	case st.ObservedGeneration != m.Generation:
+		return fmt.Sprintf("pool %s has not seen its last change yet", m.Labels[v1alpha1.PoolLabel])
+	case rolling(st.Conditions, m.Generation):
+		return fmt.Sprintf("machines of pool %s are being replaced", m.Labels[v1alpha1.PoolLabel])
+	case ptr.Deref(st.Replicas, 0) != want || ptr.Deref(st.UpToDateReplicas, 0) != want || ptr.Deref(st.AvailableReplicas, 0) != want:
+		return fmt.Sprintf("%d of %d machines of pool %s are available and up to date", min(ptr.Deref(st.UpToDateReplicas, 0), ptr.Deref(st.AvailableReplicas, 0)), want, m.Labels[v1alpha1.PoolLabel])
+	}
+	return ""
+}
+
+// rolling says that machines are being replaced, or that nobody has looked yet whether they must be.
+func rolling(conditions []metav1.Condition, generation int64) bool {
+	c := meta.FindStatusCondition(conditions, clusterv1.RollingOutCondition)
+	return c != nil && (c.Status != metav1.ConditionFalse || c.ObservedGeneration != generation)
+}
+
+// controlPlaneLate says what is not done yet in the control plane; "" if all is.
+func (r *Reconciler) controlPlaneLate(ctx context.Context, s *scope) (string, error) {
+	ref := s.cluster.Spec.ControlPlaneRef
+	if ref.Name == "" {
+		return "", nil
+	}
+	m, err := r.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
+	if err != nil {
+		return "", fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(m.GroupVersionKind)
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.object.Namespace, Name: ref.Name}, u); err != nil {
+		return "", fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	var cp controlPlane
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &cp); err != nil {
+		return "", fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	return cp.late(u.GetGeneration()), nil
+}
+
+// controlPlane is what Cluster API's contract has of control planes. Those that do not count leave it out.
+type controlPlane struct {
+	Spec struct {
+		Replicas *int32 `json:"replicas"`
+	} `json:"spec"`
+	Status struct {
+		ObservedGeneration int64              `json:"observedGeneration"`
+		Replicas           *int32             `json:"replicas"`
+		UpToDateReplicas   *int32             `json:"upToDateReplicas"`
+		AvailableReplicas  *int32             `json:"availableReplicas"`
+		Conditions         []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+func (c controlPlane) late(generation int64) string {
+	st := c.Status
+	if st.ObservedGeneration != 0 && st.ObservedGeneration != generation {
+		return "the control plane has not seen its last change yet"
+	}
+	if rolling(st.Conditions, generation) {
+		return "machines of the control plane are being replaced"
+	}
+	for _, n := range []*int32{st.Replicas, st.UpToDateReplicas, st.AvailableReplicas} {
+		if c.Spec.Replicas != nil && n != nil && *n != *c.Spec.Replicas {
+			return fmt.Sprintf("%d of %d machines of the control plane are available and up to date", min(ptr.Deref(st.UpToDateReplicas, 0), ptr.Deref(st.AvailableReplicas, 0)), *c.Spec.Replicas)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,109 @@
+// Package guard calls providers, so that one that panics, or does not come to an end, harms its own clusters
+// only: the caller gets an error, and goes on.
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+// Errors of calls that did not end as they should.
+var (
+	ErrPanicked = errors.New("the provider's code broke down")
+	ErrTimedOut = errors.New("the provider does not answer")
+)
+
+// Guard is a provider whose calls always end. The zero value is not usable; see New.
+type Guard struct {
+	provider contract.Provider
+	name     string
+	timeout  time.Duration
+	slots    chan struct{}
+}
+
+// most is how many calls of one provider may be under way. Calls that hang keep theirs, so that a provider
+// that hangs for good cannot take ever more memory.
+const most = 32
+
+// New guards a provider. A call may take as long as timeout.
+func New(p contract.Provider, timeout time.Duration) *Guard {
+	return &Guard{provider: p, name: p.Describe().Name, timeout: timeout, slots: make(chan struct{}, most)}
+}
+
+// Name is the provider's.
+func (g *Guard) Name() string { return g.name }
+
+// Describe is what the provider says of itself.
+func (g *Guard) Describe(ctx context.Context) (d contract.Description, err error) {
+	return call(ctx, g, "Describe", func(context.Context) (contract.Description, error) { return g.provider.Describe(), nil })
+}
+
+// Validate asks what is wrong with a cluster.
+func (g *Guard) Validate(ctx context.Context, in contract.Input) (field.ErrorList, error) {
+	in.Cluster = in.Cluster.DeepCopy()
+	return call(ctx, g, "Validate", func(ctx context.Context) (field.ErrorList, error) { return g.provider.Validate(ctx, in), nil })
+}
+
+// Topology asks what the class must be told.
+func (g *Guard) Topology(ctx context.Context, in contract.Input) (contract.Topology, error) {
+	in.Cluster = in.Cluster.DeepCopy()
+	return call(ctx, g, "Topology", func(ctx context.Context) (contract.Topology, error) { return g.provider.Topology(ctx, in) })
+}
+
+// Health asks whether the infrastructure can be used; nil if the provider cannot say.
+func (g *Guard) Health(ctx context.Context) error {
+	h, ok := g.provider.(contract.Health)
+	if !ok {
+		return nil
+	}
+	_, err := call(ctx, g, "Health", func(ctx context.Context) (struct{}, error) { return struct{}{}, h.Health(ctx) })
+	return err
+}
+
+// call runs f on a goroutine of its own and waits for it as long as a call may take.
+func call[T any](ctx context.Context, g *Guard, what string, f func(context.Context) (T, error)) (out T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+	select {
+	case g.slots <- struct{}{}:
+	case <-ctx.Done():
+		cancel()
+		return out, fmt.Errorf("%w: %d calls before this one have not come to an end", ErrTimedOut, most)
+	}
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		defer func() { <-g.slots }()
+		defer cancel()
+		var a answer
+		defer func() { answers <- a }()
+		defer func() {
+			if p := recover(); p != nil {
+				ctrl.LoggerFrom(ctx).Error(nil, "A provider panicked", "provider", g.name, "call", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				a.err = fmt.Errorf("%w: %s: %.200v", ErrPanicked, what, p)
+			}
+		}()
+		a.value, a.err = f(ctx)
+	}()
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-ctx.Done():
+	}
+	select {
+	case a := <-answers: // it ended at the same moment
+		return a.value, a.err
+	default:
+		return out, fmt.Errorf("%w: %s did not end within %s", ErrTimedOut, what, g.timeout)
+	}
+}

@@ -1,0 +1,42 @@
+// Package nodelabels knows which labels of machines Cluster API puts on their nodes: those it does by itself, and
+// those our plane asks it to. Others would be accepted and never be seen.
+package nodelabels
+
+import (
+	"regexp"
+	"strings"
+)
+
+// synced are labels beside those that Cluster API puts on nodes by itself: all without a domain, and those of
+// domains that are neither Kubernetes' nor Cluster API's. Such expressions cannot say "not", so of the names
+// before .io those that begin with k and x are left out.
+var synced = []*regexp.Regexp{
+	regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9_.]*$`),
+	regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+([a-z0-9]|[-a-z0-9]{3,}|[a-hj-z0-9][a-z0-9]|i[a-np-z0-9])/[^/]+$`),
+	regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*[a-jl-wyz0-9][-a-z0-9]*\.io/[^/]+$`),
+}
+
+// Synced is for Cluster API.
+func Synced() []*regexp.Regexp { return synced }
+
+// Reach says that a label of a machine gets to its node.
+func Reach(key string) bool {
+	for _, r := range synced {
+		if r.MatchString(key) {
+			return true
+		}
+	}
+	domain, _, ok := strings.Cut(key, "/")
+	if !ok {
+		return false
+	}
+	if domain == "node-role.kubernetes.io" {
+		return true
+	}
+	for _, own := range []string{"node-restriction.kubernetes.io", "node.cluster.x-k8s.io"} {
+		if domain == own || strings.HasSuffix(domain, "."+own) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,76 @@
+package operator
+
+import (
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/controller/workloadcluster"
+	"github.com/polder-kaas/polder/internal/guard"
+	"github.com/polder-kaas/polder/internal/presence"
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+// providerTimeout is how long one call to a provider may take. Admission waits for it, too.
+const providerTimeout = 5 * time.Second
+
+// Guard makes providers safe to be called, by their names.
+func Guard(providers []contract.Provider) map[string]*guard.Guard {
+	out := map[string]*guard.Guard{}
+	for _, p := range providers {
+		g := guard.New(p, providerTimeout)
+		out[g.Name()] = g
+	}
+	return out
+}
+
+// SetupProvider registers with a manager what one provider needs: the controller of the WorkloadClusters that name
+// it, and the keeper of its Provider object. Several providers can do so side by side, here or in processes of
+// their own.
+func SetupProvider(mgr ctrl.Manager, live client.Client, g *guard.Guard, concurrency int) error {
+	r := &workloadcluster.Reconciler{
+		Client: mgr.GetClient(), Live: live, Provider: g, Events: mgr.GetEventRecorder("polder-provider-" + g.Name()), Now: time.Now,
+	}
+	if err := r.SetupWithManager(mgr, options(concurrency)); err != nil {
+		return err
+	}
+	return mgr.Add(&presence.Keeper{Client: live, Provider: g, Now: time.Now})
+}
+
+// Paths of admission of what customers ask for.
+const (
+	defaultPath  = "/default-workloadcluster"
+	workloadPath = "/validate-workloadcluster"
+)
+
+// defaulting says what the API server is to let us fill in.
+func defaulting(url string, ca []byte) *admissionv1.MutatingWebhookConfiguration {
+	w := &admissionv1.MutatingWebhookConfiguration{}
+	w.Name = "polder-operator"
+	w.Webhooks = []admissionv1.MutatingWebhook{{
+		Name:                    "default.workloadcluster.polder.dev",
+		ClientConfig:            admissionv1.WebhookClientConfig{URL: ptr.To(url + defaultPath), CABundle: ca},
+		Rules:                   []admissionv1.RuleWithOperations{workloadRule(admissionv1.Create, admissionv1.Update)},
+		FailurePolicy:           ptr.To(admissionv1.Fail),
+		MatchPolicy:             ptr.To(admissionv1.Equivalent),
+		SideEffects:             ptr.To(admissionv1.SideEffectClassNone),
+		TimeoutSeconds:          ptr.To[int32](10),
+		AdmissionReviewVersions: []string{"v1"},
+		ReinvocationPolicy:      ptr.To(admissionv1.NeverReinvocationPolicy),
+	}}
+	return w
+}
+
+func workloadRule(operations ...admissionv1.OperationType) admissionv1.RuleWithOperations {
+	return admissionv1.RuleWithOperations{
+		Operations: operations,
+		Rule: admissionv1.Rule{
+			APIGroups: []string{v1alpha1.GroupVersion.Group}, APIVersions: []string{v1alpha1.GroupVersion.Version},
+			Resources: []string{"workloadclusters"}, Scope: ptr.To(admissionv1.NamespacedScope),
+		},
+	}
+}

@@ -1,0 +1,113 @@
+// Package presence keeps the Provider object of a provider that runs here: what it says of itself, and whether its
+// infrastructure can be used.
+package presence
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/guard"
+	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+// interval is how often a provider is asked how it is.
+const interval = 30 * time.Second
+
+// Renewal is how often it is written down that the provider is there. Whoever was not seen for several times as
+// long does not run.
+const Renewal = 5 * time.Minute
+
+// Keeper keeps the object of one provider. All fields are needed.
+type Keeper struct {
+	Client   client.Client // reads from the API: one object needs no cache
+	Provider *guard.Guard
+	Now      func() time.Time
+}
+
+// Start keeps it until ctx ends.
+func (k *Keeper) Start(ctx context.Context) error {
+	log := ctrl.LoggerFrom(ctx).WithValues("provider", k.Provider.Name())
+	t := time.NewTicker(interval)
+	defer t.Stop()
+	for {
+		if err := k.Once(ctx); err != nil && ctx.Err() == nil {
+			log.Error(err, "Writing what the provider says of itself")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+	}
+}
+
+// Once asks and writes; nothing is written if nothing has changed.
+func (k *Keeper) Once(ctx context.Context) error {
+	o := &v1alpha1.Provider{}
+	o.Name = k.Provider.Name()
+	err := k.Client.Get(ctx, client.ObjectKeyFromObject(o), o)
+	if apierrors.IsNotFound(err) {
+		err = k.Client.Create(ctx, o)
+	}
+	if err != nil {
+		return err
+	}
+	before := o.DeepCopy()
+	d, described := k.Provider.Describe(ctx)
+	if described == nil {
+		if err := describe(&o.Status, d); err != nil {
+			described = err
+		}
+	}
+	set(o, errors.Join(described, k.Provider.Health(ctx)))
+	if now := k.Now().Truncate(time.Second); o.Status.LastSeenTime == nil || now.Sub(o.Status.LastSeenTime.Time) >= Renewal {
+		o.Status.LastSeenTime = &metav1.Time{Time: now}
+	}
+	return reconcile.Write(ctx, k.Client, before, o)
+}
+
+// describe is a description as the object has it.
+func describe(st *v1alpha1.ProviderStatus, d contract.Description) error {
+	st.Title, st.Version, st.StackProvider = d.Title, d.Version, d.Stack()
+	st.Capabilities, st.MachineTypes, st.AnyShape, st.Zones = d.Capabilities, d.MachineTypes, d.AnyShape, d.Zones
+	st.Parameters = nil
+	if len(d.Parameters) == 0 {
+		return nil
+	}
+	b, err := json.Marshal(maps.Clone(d.Parameters))
+	if err != nil {
+		return fmt.Errorf("the schema of its parameters: %w", err)
+	}
+	st.Parameters = &contract.JSON{Raw: b}
+	return nil
+}
+
+func set(o *v1alpha1.Provider, err error) {
+	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "clusters can be made", ObservedGeneration: o.Generation}
+	if err != nil {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reason(err), reconcile.Short(err.Error())
+	}
+	meta.SetStatusCondition(&o.Status.Conditions, c)
+}
+
+func reason(err error) string {
+	switch {
+	case errors.Is(err, guard.ErrPanicked):
+		return v1alpha1.ReasonProviderPanicked
+	case errors.Is(err, guard.ErrTimedOut):
+		return v1alpha1.ReasonProviderTimedOut
+	}
+	return v1alpha1.ReasonProviderFailed
+}

@@ -1,0 +1,52 @@
+// Package offer is what the local provider offers to customers: clusters whose control planes are processes on one
+// machine, with simulated nodes of any size.
+package offer
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/polder-kaas/polder/internal/provider/local/kubeversion"
+	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider/scsvars"
+)
+
+// Name of the provider.
+const Name = "local"
+
+// Provider is the local one.
+type Provider struct {
+	Version    string // of the program
+	Kubernetes string // the built-in version
+}
+
+var _ contract.Provider = Provider{}
+
+// Describe says what it can do.
+func (p Provider) Describe() contract.Description {
+	return contract.Description{
+		Name: Name, Title: "Processes on this machine, with simulated nodes", Version: p.Version,
+		Capabilities: []string{"ha-control-plane", "offline", "zones"},
+		AnyShape:     true,
+		Zones:        []string{"zone-a", "zone-b", "zone-c"}, // as the shipped stack has them
+	}
+}
+
+// Validate says what cannot be made.
+func (p Provider) Validate(_ context.Context, in contract.Input) field.ErrorList {
+	errs := scsvars.Validate(p.Describe(), in)
+	versions, err := kubeversion.Of(p.Kubernetes)
+	if err == nil {
+		_, err = versions.Emulate(in.Release.Kubernetes)
+	}
+	if err != nil {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "stack", "kubernetesVersion"), in.Cluster.Spec.Stack.KubernetesVersion, err.Error()))
+	}
+	return errs
+}
+
+// Topology tells the class how large machines are, and who may log in.
+func (p Provider) Topology(_ context.Context, in contract.Input) (contract.Topology, error) {
+	return scsvars.Topology(p.Describe(), in)
+}

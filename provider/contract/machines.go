@@ -1,0 +1,159 @@
+package contract
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/provider/machinetype"
+)
+
+// Shape is what a machine must have at least.
+type Shape struct {
+	CPUs, MemoryMiB, DiskGB int
+}
+
+// Limits of shapes, so that numbers stay numbers.
+const (
+	maxMemoryMiB = 64 << 20
+	maxDiskGB    = 1 << 20
+)
+
+// ShapeOf reads a shape. Sizes are rounded up.
+func ShapeOf(m v1alpha1.MachineShape) (Shape, error) {
+	s := Shape{CPUs: int(m.CPU)}
+	var err error
+	if s.MemoryMiB, err = units(m.Memory, 1<<20, maxMemoryMiB); err != nil {
+		return s, fmt.Errorf("memory: %w", err)
+	}
+	if s.MemoryMiB == 0 {
+		return s, fmt.Errorf("memory: write how much, for example 4Gi")
+	}
+	if m.Disk != nil {
+		if s.DiskGB, err = units(*m.Disk, 1e9, maxDiskGB); err != nil {
+			return s, fmt.Errorf("disk: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func units(q resource.Quantity, unit, most int64) (int, error) {
+	n, ok := q.AsInt64()
+	if n < 0 || !ok && q.Sign() <= 0 {
+		return 0, fmt.Errorf("%s is less than nothing", q.String())
+	}
+	if !ok || n/unit >= most {
+		return 0, fmt.Errorf("%s is more than any machine has", q.String())
+	}
+	return int((n + unit - 1) / unit), nil
+}
+
+// Portable says that what is asked for means the same at every provider.
+func Portable(m v1alpha1.MachineSelection) bool {
+	return m.Machine != nil || m.MachineType == "" || strings.HasPrefix(m.MachineType, machinetype.Prefix)
+}
+
+// Choose finds the provider's machine type for what is asked for: the one of that name; or the one that is
+// called so by the standard; or the smallest that has all that is asked for. It is "" if nothing is asked for.
+// At a provider that makes any shape, it is the portable name.
+func (d Description) Choose(m v1alpha1.MachineSelection) (string, error) {
+	if m.Machine == nil && m.MachineType == "" {
+		return "", nil
+	}
+	if m.MachineType != "" {
+		for _, t := range d.MachineTypes {
+			if t.Name == m.MachineType || t.Portable == m.MachineType {
+				return t.Name, nil
+			}
+		}
+	}
+	want, err := d.wanted(m)
+	if err != nil {
+		return "", err
+	}
+	fits := slices.DeleteFunc(slices.Clone(d.MachineTypes), func(t v1alpha1.MachineType) bool { return !gives(t, want) })
+	slices.SortFunc(fits, smaller)
+	switch {
+	case len(fits) > 0:
+		return fits[0].Name, nil
+	case d.AnyShape:
+		return anyName(m, want), nil
+	}
+	return "", fmt.Errorf("%s has no machine with %s; %s", d.Name, want, d.largest())
+}
+
+// wanted is the shape that is asked for.
+func (d Description) wanted(m v1alpha1.MachineSelection) (Shape, error) {
+	if m.Machine != nil {
+		return ShapeOf(*m.Machine)
+	}
+	if !strings.HasPrefix(m.MachineType, machinetype.Prefix) {
+		return Shape{}, fmt.Errorf("%s has no machine type %q; %s", d.Name, m.MachineType, d.choices())
+	}
+	t, err := machinetype.Parse(m.MachineType)
+	if err != nil {
+		return Shape{}, err
+	}
+	return Shape{CPUs: t.CPUs, MemoryMiB: t.MemoryMiB, DiskGB: t.DiskGB}, nil
+}
+
+func (s Shape) String() string {
+	out := fmt.Sprintf("%d CPUs and %d MiB of memory", s.CPUs, s.MemoryMiB)
+	if s.DiskGB > 0 {
+		out = fmt.Sprintf("%d CPUs, %d MiB of memory and %d GB of disk", s.CPUs, s.MemoryMiB, s.DiskGB)
+	}
+	return out
+}
+
+// gives says that a type has all that is asked for. A disk is not asked of a type that has none of its own:
+// it boots from a volume of any size.
+func gives(t v1alpha1.MachineType, s Shape) bool {
+	return int(t.CPU) >= s.CPUs && int(t.MemoryMiB) >= s.MemoryMiB && (t.DiskGB == 0 || int(t.DiskGB) >= s.DiskGB)
+}
+
+// smaller orders types so that the same one is always chosen.
+func smaller(a, b v1alpha1.MachineType) int {
+	return cmp.Or(cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB), cmp.Compare(a.DiskGB, b.DiskGB), strings.Compare(a.Name, b.Name))
+}
+
+// anyName is the portable name of a shape. Memory of names is in halves of a GiB.
+func anyName(m v1alpha1.MachineSelection, s Shape) string {
+	if m.MachineType != "" {
+		return m.MachineType
+	}
+	t := machinetype.Type{CPUs: s.CPUs, CPU: machinetype.Virtual, MemoryMiB: (s.MemoryMiB + 511) / 512 * 512}
+	if s.DiskGB > 0 {
+		t.Disks, t.DiskGB = 1, s.DiskGB
+	}
+	return t.String()
+}
+
+// most is how many names a sentence has.
+const most = 10
+
+func (d Description) choices() string {
+	if len(d.MachineTypes) == 0 {
+		return "write a portable name, for example SCS-2V-4"
+	}
+	var names []string
+	for i, t := range d.MachineTypes {
+		if i == most {
+			names = append(names, fmt.Sprintf("and %d more", len(d.MachineTypes)-most))
+			break
+		}
+		names = append(names, t.Name)
+	}
+	return "choose from " + strings.Join(names, ", ") + ", or write a portable name, for example SCS-2V-4"
+}
+
+func (d Description) largest() string {
+	if len(d.MachineTypes) == 0 {
+		return "it has none at all"
+	}
+	l := slices.MaxFunc(d.MachineTypes, smaller)
+	return fmt.Sprintf("its largest is %s with %d CPUs and %d MiB of memory", l.Name, l.CPU, l.MemoryMiB)
+}

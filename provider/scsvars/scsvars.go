@@ -1,0 +1,106 @@
+// Package scsvars tells classes of cluster stacks of what machines are made and who may log in, by the
+// variables such stacks have for it, whatever generation they are of: one variable for all machines, which
+// control plane and pools override, or one for each of them, in either spelling.
+package scsvars
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+// Variables for machine types and disks, newest generation first.
+var (
+	controlPlaneType = []string{"flavor", "controlPlaneFlavor", "controller_flavor"}
+	workerType       = []string{"flavor", "workerFlavor", "worker_flavor"}
+	controlPlaneDisk = []string{"rootDisk", "controlPlaneRootDisk", "controller_root_disk"}
+	workerDisk       = []string{"rootDisk", "workerRootDisk", "worker_root_disk"}
+)
+
+// Topology sets these variables for a cluster. It fails for what Validate finds.
+func Topology(d contract.Description, in contract.Input) (contract.Topology, error) {
+	t, errs := build(d, in)
+	return t, errs.ToAggregate()
+}
+
+// Validate finds machine types the provider does not have, and what the class has no variable for.
+func Validate(d contract.Description, in contract.Input) field.ErrorList {
+	_, errs := build(d, in)
+	return errs
+}
+
+func build(d contract.Description, in contract.Input) (contract.Topology, field.ErrorList) {
+	spec := field.NewPath("spec")
+	t := contract.Topology{Variables: contract.Values{}, Pools: map[string]contract.Machines{}}
+	var errs field.ErrorList
+	part := func(at *field.Path, m v1alpha1.MachineSelection, types, disks []string) contract.Machines {
+		values, err := machines(d, in.Release, at, m, types, disks)
+		errs = append(errs, err...)
+		return contract.Machines{Variables: values}
+	}
+	t.ControlPlane = part(spec.Child("controlPlane"), in.Cluster.Spec.ControlPlane.MachineSelection, controlPlaneType, controlPlaneDisk)
+	for i, p := range in.Cluster.Spec.Workers {
+		t.Pools[p.Name] = part(spec.Child("workers").Index(i), p.MachineSelection, workerType, workerDisk)
+	}
+	if o := in.Cluster.Spec.OIDC; o != nil {
+		errs = append(errs, oidc(t.Variables, in.Release, o, spec.Child("oidc"))...)
+	}
+	return t, errs
+}
+
+// machines are the values for machines of one sort.
+func machines(d contract.Description, r contract.Release, at *field.Path, m v1alpha1.MachineSelection, types, disks []string) (contract.Values, field.ErrorList) {
+	name, err := d.Choose(m)
+	switch {
+	case err != nil && m.Machine != nil:
+		return nil, field.ErrorList{field.Invalid(at.Child("machine"), field.OmitValueType{}, err.Error())}
+	case err != nil:
+		return nil, field.ErrorList{field.Invalid(at.Child("machineType"), m.MachineType, err.Error())}
+	case name == "":
+		return nil, nil
+	}
+	v, ok := first(r, types)
+	if !ok {
+		return nil, field.ErrorList{field.Forbidden(at.Child("machineType"), fmt.Sprintf("release %s does not let the size of these machines be chosen", r.Name))}
+	}
+	values := contract.Values{v: name}
+	if m.Machine != nil && m.Machine.Disk != nil {
+		if disk, ok := first(r, disks); ok {
+			s, _ := contract.ShapeOf(*m.Machine) // it was read by Choose
+			values[disk] = s.DiskGB
+		}
+	}
+	return values, nil
+}
+
+// first is the first of the variables that the class has.
+func first(r contract.Release, names []string) (string, bool) {
+	for _, n := range names {
+		if r.Has(n) {
+			return n, true
+		}
+	}
+	return "", false
+}
+
+// oidc sets the variable for an issuer, in the spelling the class has.
+func oidc(values contract.Values, r contract.Release, o *v1alpha1.OIDC, at *field.Path) field.ErrorList {
+	name, keys := "oidcConfig", []string{"issuerURL", "clientID", "usernameClaim", "groupsClaim", "usernamePrefix", "groupsPrefix"}
+	if !r.Has(name) {
+		name, keys = "oidc_config", []string{"issuer_url", "client_id", "username_claim", "groups_claim", "username_prefix", "groups_prefix"}
+	}
+	if !r.Has(name) {
+		return field.ErrorList{field.Forbidden(at, fmt.Sprintf("release %s has no way to let users of an OpenID Connect issuer log in", r.Name))}
+	}
+	value := map[string]any{}
+	for i, v := range []string{o.IssuerURL, o.ClientID, o.UsernameClaim, o.GroupsClaim, o.UsernamePrefix, o.GroupsPrefix} {
+		if v != "" {
+			value[keys[i]] = v
+		}
+	}
+	values[name] = value
+	return nil
+}
