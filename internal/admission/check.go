@@ -69,6 +69,31 @@ func (c *Checker) Check(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (
 	return q.errs, c.class(ctx, q, p, rel)
 }
 
+// CheckProvider says what is wrong as far as only the provider can know.
+func (c *Checker) CheckProvider(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (field.ErrorList, error) {
+	g, ok := c.Providers[o.Spec.Provider]
+	if !ok || !o.DeletionTimestamp.IsZero() {
+		return nil, nil
+	}
+	q := &question{object: o, old: old}
+	if err := c.gather(ctx, q); err != nil {
+		return nil, err
+	}
+	p := q.provider()
+	if p == nil {
+		return nil, nil // the plane says so
+	}
+	rel, err := q.catalogue.Choose(stackOf(p), o.Spec.Stack)
+	if err != nil {
+		return nil, nil //nolint:nilerr // as above
+	}
+	given, err := workloadcluster.Given(ctx, c.Client, rel)
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return g.Validate(ctx, contract.Input{Cluster: o, Release: given})
+}
+
 func (c *Checker) gather(ctx context.Context, q *question) error {
 	var l v1alpha1.ProviderList
 	if err := c.Client.List(ctx, &l); err != nil {

@@ -55,6 +55,21 @@ func (c *Checker) Validate(decoder admission.Decoder) admission.HandlerFunc {
 	}
 }
 
+// ValidateProvider answers with what the provider alone can know: all else is said by the plane.
+func (c *Checker) ValidateProvider(decoder admission.Decoder) admission.HandlerFunc {
+	return func(ctx context.Context, req admission.Request) admission.Response {
+		o, old, err := read(decoder, req)
+		if err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		wrong, err := c.CheckProvider(ctx, o, old)
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		return Answer(o.Name, wrong)
+	}
+}
+
 // Answer is an invalid object with all its errors, or nothing.
 func Answer(name string, wrong field.ErrorList) admission.Response {
 	if len(wrong) == 0 {

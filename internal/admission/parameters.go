@@ -24,7 +24,7 @@ func (q *question) parameters(p *v1alpha1.Provider, given contract.Release, setB
 	maps.Copy(schemas, ownParameters(p))
 	names := slices.Sorted(maps.Keys(schemas))
 	for _, name := range slices.Sorted(maps.Keys(q.object.Spec.Parameters)) {
-		here := at.Key(name)
+		here := at.Child(name)
 		schema, ok := schemas[name]
 		if !ok {
 			q.add(field.Invalid(here, field.OmitValueType{}, fmt.Sprintf("stack %s has no such parameter; it has %s%s", given.Name, strings.Join(names, ", "), nearest.Hint(name, names))))
@@ -45,7 +45,7 @@ func (q *question) parameters(p *v1alpha1.Provider, given contract.Release, setB
 		_, has := q.object.Spec.Parameters[v.Name]
 		_, def := v.Schema["default"]
 		if _, set := setBy[v.Name]; v.Required && !has && !def && !set && setBy != nil {
-			q.add(field.Required(at.Key(v.Name), describe(v.Schema)))
+			q.add(field.Required(at.Child(v.Name), describe(v.Schema)))
 		}
 	}
 }

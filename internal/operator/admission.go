@@ -15,6 +15,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	ownadmission "github.com/polder-kaas/polder/internal/admission"
+	"github.com/polder-kaas/polder/internal/controller/access"
 	"github.com/polder-kaas/polder/internal/controller/usage"
 	"github.com/polder-kaas/polder/internal/guard"
 )
@@ -31,6 +32,10 @@ const (
 func (o *Operator) register(ctx context.Context, mgr ctrl.Manager, providers map[string]*guard.Guard) error {
 	decoder := admission.NewDecoder(mgr.GetScheme())
 	customers := &ownadmission.Checker{Client: mgr.GetClient(), Providers: providers}
+	live, err := o.live("polder-operator-admission")
+	if err != nil {
+		return err
+	}
 	for path, handle := range map[string]admission.HandlerFunc{
 		clusterPath: checkCluster(mgr.GetClient(), decoder),
 		releasePath: checkRelease(mgr.GetClient()),
@@ -39,6 +44,8 @@ func (o *Operator) register(ctx context.Context, mgr ctrl.Manager, providers map
 
 		defaultPath:  customers.Mutate(decoder),
 		workloadPath: customers.Validate(decoder),
+		fillPath:     access.Fill(decoder),
+		accessPath:   access.Check(live, mgr.GetClient(), decoder),
 	} {
 		o.cfg.Webhooks.Server.Register(path, &admission.Webhook{Handler: handle})
 	}
@@ -80,7 +87,10 @@ func registration(url string, ca []byte) *admissionv1.ValidatingWebhookConfigura
 	space.Rules[0].Scope = ptr.To(admissionv1.ClusterScope)
 	workload := hook("workloadcluster", workloadPath, "", "", "")
 	workload.Name = "validate.workloadcluster.polder.dev"
-	workload.Rules = []admissionv1.RuleWithOperations{workloadRule(admissionv1.Create, admissionv1.Update, admissionv1.Delete)}
+	workload.Rules = []admissionv1.RuleWithOperations{ownRule("workloadclusters", admissionv1.Create, admissionv1.Update, admissionv1.Delete)}
+	request := hook("kubeconfigrequest", accessPath, "", "", "")
+	request.Name = "validate.kubeconfigrequest.polder.dev"
+	request.Rules = []admissionv1.RuleWithOperations{ownRule("kubeconfigrequests", admissionv1.Create)}
 	w := &admissionv1.ValidatingWebhookConfiguration{}
 	w.Name = "polder-operator"
 	w.Webhooks = []admissionv1.ValidatingWebhook{
@@ -89,6 +99,7 @@ func registration(url string, ca []byte) *admissionv1.ValidatingWebhookConfigura
 		hook("stack", stackPath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstacks", admissionv1.Delete),
 		space,
 		workload,
+		request,
 	}
 	return w
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/controller/usage"
 )
 
@@ -35,7 +36,7 @@ func checkOther(ctx context.Context, c client.Reader, class client.ObjectKey, na
 }
 
 // checkNamespace refuses to delete a namespace with classes that clusters of others use: their templates
-// would go at once. Clusters of the namespace itself go with it.
+// would go at once. Clusters of the namespace itself go with it, unless one is protected.
 func checkNamespace(c client.Reader) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
 		var l csv1.ClusterStackReleaseList
@@ -52,6 +53,15 @@ func checkNamespace(c client.Reader) admission.HandlerFunc {
 				if u.Namespace != req.Name {
 					users = append(users, u)
 				}
+			}
+		}
+		var clusters v1alpha1.WorkloadClusterList
+		if err := c.List(ctx, &clusters, client.InNamespace(req.Name)); err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		for i := range clusters.Items {
+			if clusters.Items[i].Spec.DeletionProtection {
+				return admission.Denied(fmt.Sprintf("cluster %s of this namespace is protected from deletion; set its spec.deletionProtection to false first", clusters.Items[i].Name))
 			}
 		}
 		if len(users) > 0 {

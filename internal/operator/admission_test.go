@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/controller/usage"
 )
 
@@ -44,7 +45,7 @@ func (i indexer) IndexField(_ context.Context, o client.Object, field string, f 
 func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(s), clusterv1.AddToScheme(s), csv1.AddToScheme(s)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(s), clusterv1.AddToScheme(s), csv1.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -106,6 +107,10 @@ func newCluster(namespace, class, version string) *clusterv1.Cluster {
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"}}
 	c.Spec.Topology.ClassRef, c.Spec.Topology.Version = clusterv1.ClusterClassRef{Namespace: "s", Name: class}, version
 	return c
+}
+
+func newWorkload(name string) *v1alpha1.WorkloadCluster {
+	return &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: name}}
 }
 
 func namespaces() []client.Object {
@@ -257,6 +262,9 @@ func TestCheckStack(t *testing.T) {
 func TestCheckNamespace(t *testing.T) {
 	all := newClient(t, newRelease(v1, "ferrol"), newRelease(v2, "ferrol"), newCluster("a", v1, ""), newCluster("s", v2, ""))
 	own := newClient(t, newRelease(v2, "ferrol"), newCluster("s", v2, ""))
+	kept := newWorkload("demo")
+	kept.Spec.DeletionProtection = true
+	free := newClient(t, newWorkload("demo"))
 	for name, c := range map[string]struct {
 		reader    client.Reader
 		namespace string
@@ -266,6 +274,10 @@ func TestCheckNamespace(t *testing.T) {
 		"clusters of others use its releases": {all, "s", 403, "releases of this namespace are used by a/demo; give them another class, or delete them"},
 		"only its own clusters use them":      {own, "s", 0, ""},
 		"it has no releases":                  {all, "a", 0, ""},
+		"a cluster of it is protected":        {newClient(t, kept), "s", 403, "cluster demo of this namespace is protected from deletion; set its spec.deletionProtection to false first"},
+		"that of another is":                  {newClient(t, kept), "a", 0, ""},
+		"no cluster of it is protected":       {free, "s", 0, ""},
+		"its clusters cannot be read":         {failing(free, &v1alpha1.WorkloadClusterList{}), "s", 500, "broken"},
 		"the releases cannot be read":         {failing(all, &csv1.ClusterStackReleaseList{}), "s", 500, "broken"},
 		"the clusters cannot be read":         {failing(all, &clusterv1.ClusterList{}), "s", 500, "looking for clusters of class s/docker-ferrol-1-27-v1: broken"},
 	} {
@@ -287,6 +299,10 @@ func TestRegistration(t *testing.T) {
 		"stack.clusterstack.x-k8s.io":   {stackPath, "clusterstack.x-k8s.io", "v1alpha1", "clusterstacks", []admissionv1.OperationType{"DELETE"}, 0},
 
 		"namespace.clusterstack.x-k8s.io": {spacePath, "", "v1", "namespaces", []admissionv1.OperationType{"DELETE"}, 0},
+
+		"validate.workloadcluster.polder.dev": {workloadPath, "polder.dev", "v1alpha1", "workloadclusters", []admissionv1.OperationType{"CREATE", "UPDATE", "DELETE"}, 0},
+
+		"validate.kubeconfigrequest.polder.dev": {accessPath, "polder.dev", "v1alpha1", "kubeconfigrequests", []admissionv1.OperationType{"CREATE"}, 0},
 	}
 	w := registration("https://127.0.0.1:1", []byte("authority"))
 	got := map[string]asked{}

@@ -15,14 +15,14 @@ import (
 	"github.com/polder-kaas/polder/provider/contract"
 )
 
-// providerTimeout is how long one call to a provider may take. Admission waits for it, too.
-const providerTimeout = 5 * time.Second
+// ProviderTimeout is how long one call to a provider may take. Admission waits for it, too.
+const ProviderTimeout = 5 * time.Second
 
 // Guard makes providers safe to be called, by their names.
 func Guard(providers []contract.Provider) map[string]*guard.Guard {
 	out := map[string]*guard.Guard{}
 	for _, p := range providers {
-		g := guard.New(p, providerTimeout)
+		g := guard.New(p, ProviderTimeout)
 		out[g.Name()] = g
 	}
 	return out
@@ -45,32 +45,41 @@ func SetupProvider(mgr ctrl.Manager, live client.Client, g *guard.Guard, concurr
 const (
 	defaultPath  = "/default-workloadcluster"
 	workloadPath = "/validate-workloadcluster"
+	fillPath     = "/default-kubeconfigrequest"
+	accessPath   = "/validate-kubeconfigrequest"
 )
 
 // defaulting says what the API server is to let us fill in.
 func defaulting(url string, ca []byte) *admissionv1.MutatingWebhookConfiguration {
+	hook := func(name, path string, rule admissionv1.RuleWithOperations) admissionv1.MutatingWebhook {
+		return admissionv1.MutatingWebhook{
+			Name:                    name,
+			ClientConfig:            admissionv1.WebhookClientConfig{URL: ptr.To(url + path), CABundle: ca},
+			Rules:                   []admissionv1.RuleWithOperations{rule},
+			FailurePolicy:           ptr.To(admissionv1.Fail),
+			MatchPolicy:             ptr.To(admissionv1.Equivalent),
+			SideEffects:             ptr.To(admissionv1.SideEffectClassNone),
+			TimeoutSeconds:          ptr.To[int32](10),
+			AdmissionReviewVersions: []string{"v1"},
+			ReinvocationPolicy:      ptr.To(admissionv1.NeverReinvocationPolicy),
+		}
+	}
 	w := &admissionv1.MutatingWebhookConfiguration{}
 	w.Name = "polder-operator"
-	w.Webhooks = []admissionv1.MutatingWebhook{{
-		Name:                    "default.workloadcluster.polder.dev",
-		ClientConfig:            admissionv1.WebhookClientConfig{URL: ptr.To(url + defaultPath), CABundle: ca},
-		Rules:                   []admissionv1.RuleWithOperations{workloadRule(admissionv1.Create, admissionv1.Update)},
-		FailurePolicy:           ptr.To(admissionv1.Fail),
-		MatchPolicy:             ptr.To(admissionv1.Equivalent),
-		SideEffects:             ptr.To(admissionv1.SideEffectClassNone),
-		TimeoutSeconds:          ptr.To[int32](10),
-		AdmissionReviewVersions: []string{"v1"},
-		ReinvocationPolicy:      ptr.To(admissionv1.NeverReinvocationPolicy),
-	}}
+	w.Webhooks = []admissionv1.MutatingWebhook{
+		hook("default.workloadcluster.polder.dev", defaultPath, ownRule("workloadclusters", admissionv1.Create, admissionv1.Update)),
+		hook("default.kubeconfigrequest.polder.dev", fillPath, ownRule("kubeconfigrequests", admissionv1.Create)),
+	}
 	return w
 }
 
-func workloadRule(operations ...admissionv1.OperationType) admissionv1.RuleWithOperations {
+// ownRule is for one of our own kinds.
+func ownRule(resource string, operations ...admissionv1.OperationType) admissionv1.RuleWithOperations {
 	return admissionv1.RuleWithOperations{
 		Operations: operations,
 		Rule: admissionv1.Rule{
 			APIGroups: []string{v1alpha1.GroupVersion.Group}, APIVersions: []string{v1alpha1.GroupVersion.Version},
-			Resources: []string{"workloadclusters"}, Scope: ptr.To(admissionv1.NamespacedScope),
+			Resources: []string{resource}, Scope: ptr.To(admissionv1.NamespacedScope),
 		},
 	}
 }

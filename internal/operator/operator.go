@@ -28,6 +28,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apply"
 	"github.com/polder-kaas/polder/internal/controller/addon"
+	"github.com/polder-kaas/polder/internal/controller/workloadcluster"
 	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/internal/presence"
 	"github.com/polder-kaas/polder/internal/releases"
@@ -139,7 +140,7 @@ func (o *Operator) customers(mgr ctrl.Manager, providers map[string]*guard.Guard
 			return err
 		}
 	}
-	return nil
+	return mgr.Add(&workloadcluster.Unclaimed{Client: mgr.GetClient(), Now: time.Now})
 }
 
 // present writes down which providers there are: whoever finds the plane ready may ask for a cluster at once.

@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
 // The operator has what it needs and nothing that would give it the rest.
@@ -43,10 +44,13 @@ func TestRoles(t *testing.T) {
 	for resource, verbs := range map[string][]string{
 		"/secrets":                  {"get", "create", "update"}, // of which it knows the names
 		"/namespaces":               {"get", "list", "watch"},
-		"cluster.x-k8s.io/clusters": {"get", "list", "watch"},
-		csv1.GroupVersion.Group + "/clusterstacks":        {"get", "list", "watch", "patch"},
-		csv1.GroupVersion.Group + "/clusterstacks/status": {"patch"},
-		csv1.GroupVersion.Group + "/clusteraddons":        {"get", "list", "watch", "create", "patch"},
+		"cluster.x-k8s.io/clusters": {"create", "patch", "delete", "get", "list", "watch"},
+
+		v1alpha1.GroupVersion.Group + "/workloadclusters":   {"get", "list", "watch", "patch"},
+		v1alpha1.GroupVersion.Group + "/kubeconfigrequests": {"get", "list", "watch", "delete"},
+		csv1.GroupVersion.Group + "/clusterstacks":          {"get", "list", "watch", "patch"},
+		csv1.GroupVersion.Group + "/clusterstacks/status":   {"patch"},
+		csv1.GroupVersion.Group + "/clusteraddons":          {"get", "list", "watch", "create", "patch"},
 	} {
 		if !slices.Equal(granted[resource], verbs) {
 			t.Errorf("%s: %v, want %v", resource, granted[resource], verbs)

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/client-go/transport"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/controller/access"
 	"github.com/polder-kaas/polder/internal/controller/addon"
 	"github.com/polder-kaas/polder/internal/controller/clusterstack"
 	"github.com/polder-kaas/polder/internal/controller/release"
@@ -33,7 +35,7 @@ type Settings struct {
 	WrapWorkload transport.WrapperFunc
 }
 
-// Setup registers the three controllers with a manager. What they must not read from its cache they read
+// Setup registers the controllers that need no provider with a manager. What they must not read from its cache they read
 // with a client of their own, with the same rights.
 func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 	live, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
@@ -51,6 +53,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 	}
 	events := mgr.GetEventRecorder("polder-operator")
 	pool := rendering.New(renderings, s.Renderer)
+	clusters := &workload.Clusters{Secrets: live, Agent: "polder-operator", Wrap: s.WrapWorkload}
 	for _, r := range []interface {
 		SetupWithManager(ctrl.Manager, controller.Options) error
 	}{
@@ -58,10 +61,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 		&release.Reconciler{Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool, Kinds: s.Releases.Kinds, Events: events, Interval: classInterval},
 		&addon.Reconciler{
 			Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool,
-			Workload: &workload.Clusters{Secrets: live, Agent: "polder-operator", Wrap: s.WrapWorkload},
+			Workload: clusters,
 			Events:   events, Interval: addonInterval, Timeout: stageTimeout, Poll: stagePoll,
 			Turns: &turns.Turns{Each: max(1, s.Concurrency/2)},
 		},
+		&access.Reconciler{Client: mgr.GetClient(), Live: live, Workload: clusters, Clock: clock.RealClock{}, Events: events},
 	} {
 		if err := r.SetupWithManager(mgr, options(s.Concurrency)); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -51,7 +52,7 @@ func (p *Plane) shipped(ctx context.Context, sources operator.Releases) ([]clien
 		return nil, fmt.Errorf("preparing the stacks in the binary: %w", err)
 	}
 	sources.Directories[shipped.Directory] = dir
-	return shipped.Objects(releases), nil
+	return slices.Concat(shipped.Objects(releases), operator.CatalogueRoles()), nil
 }
 
 // releases reads the choices. All that is wrong is said at once.

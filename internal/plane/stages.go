@@ -81,7 +81,7 @@ func (p *Plane) stages(ctx context.Context) ([]supervisor.Stage, *lateChecks, *a
 	objects := install.New(install.Config{
 		Client:      api.Client,
 		Definitions: definitions,
-		Roles:       slices.Concat(ownRoles(), discovery(append(capi.Users(), local.User, operator.User)), capi.Roles(p.manifests), local.Roles(), operator.Roles()),
+		Roles:       slices.Concat(ownRoles(), discovery(append(capi.Users(), local.User, operator.User)), capi.Roles(p.manifests), local.Roles(), operator.Roles(), operator.CustomerRoles()),
 		Objects:     catalogue,
 	})
 	controllers := kubecontrollers.New(kubecontrollers.Config{Client: api.Client, Informers: api.Informers, SAKey: certs.ServiceAccountKey(), RootCA: certs.ServerCA})

@@ -6,7 +6,9 @@ import (
 	"context"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
@@ -34,6 +36,13 @@ type Provider interface {
 // a minute, and the answer is shown on its Provider object.
 type Health interface {
 	Health(ctx context.Context) error
+}
+
+// Controllers is an ability: a provider whose own controllers run in the same process. They are registered before
+// anything starts.
+type Controllers interface {
+	AddToScheme(s *runtime.Scheme) error
+	SetupWithManager(mgr ctrl.Manager) error
 }
 
 // Description says who a provider is and what it can do. It is shown as the status of a Provider object.

@@ -6,7 +6,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -92,15 +91,6 @@ func lowest(all []clusterv1.StatusVersion) string {
 func current(c *clusterv1.Cluster) bool {
 	t := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
 	return t != nil && t.Status == metav1.ConditionTrue && t.ObservedGeneration == c.Generation
-}
-
-// says is what Cluster API says of the Cluster in a condition that is not true.
-func says(c *clusterv1.Cluster, condition string) string {
-	t := meta.FindStatusCondition(c.Status.Conditions, condition)
-	if t == nil || t.Status == metav1.ConditionTrue || t.Message == "" {
-		return ""
-	}
-	return ": " + strings.TrimPrefix(strings.TrimSpace(t.Message), "* ")
 }
 
 func initialized(c *clusterv1.Cluster) bool {

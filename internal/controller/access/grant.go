@@ -1,0 +1,93 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+)
+
+// fieldOwner owns what says in workload clusters what our groups may do.
+const fieldOwner = client.FieldOwner("polder-access")
+
+// grantTime is how long a cluster has to take all of it: one that is slow must not keep a worker from others.
+const grantTime = 30 * time.Second
+
+// granted makes sure that the workload cluster knows what our groups may do, before anybody is in one.
+func (r *Reconciler) granted(ctx context.Context, s *scope) error {
+	limited, cancel := context.WithTimeout(ctx, grantTime)
+	defer cancel()
+	w, err := r.Workload.Get(limited, client.ObjectKeyFromObject(s.cluster))
+	if err != nil {
+		return s.stop(unreachable(s.cluster.Name, err))
+	}
+	return s.stop(ungranted(s.cluster.Name, grant(limited, w.Client)))
+}
+
+// grant applies all of it; what is as it should be is not written.
+func grant(ctx context.Context, workloadClient client.Client) error {
+	for _, u := range grants() {
+		if err := workloadClient.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner, client.ForceOwnership); err != nil {
+			return fmt.Errorf("applying %s %s: %w", u.GetKind(), u.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// ungranted says why it was not taken.
+func ungranted(cluster string, err error) *obstacle {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsInvalid(err): // the role of a binding cannot be changed
+		return hurdle(v1alpha1.ReasonApplyFailed, soon, "cluster %s has a role or binding of ours that was changed; delete it there, and it is made anew: %v", cluster, err)
+	case apierrors.IsForbidden(err), apierrors.IsConflict(err), apierrors.IsBadRequest(err):
+		return hurdle(v1alpha1.ReasonApplyFailed, soon, "cluster %s does not take the roles of those who get access; it is tried again: %v", cluster, err)
+	}
+	return unreachable(cluster, err)
+}
+
+func unreachable(cluster string, err error) *obstacle {
+	return hurdle(v1alpha1.ReasonUnreachable, soon, "cluster %s cannot be reached, and is tried again every %s: %v", cluster, soon, err)
+}
+
+// grants are the objects: admins may do everything; viewers see what the role view of Kubernetes has, and
+// what it lacks since it is of no namespace.
+func grants() []*unstructured.Unstructured {
+	const more = GroupViewer + ":cluster-scoped"
+	read := func(group string, resources ...any) any {
+		return map[string]any{"apiGroups": []any{group}, "resources": resources, "verbs": []any{"get", "list", "watch"}}
+	}
+	role := object("ClusterRole", GroupViewer)
+	role.Object["rules"] = []any{
+		read("", "nodes", "namespaces", "persistentvolumes"),
+		read("storage.k8s.io", "storageclasses"),
+		read("apiextensions.k8s.io", "customresourcedefinitions"),
+	}
+	return []*unstructured.Unstructured{
+		binding(GroupAdmin, "cluster-admin", GroupAdmin),
+		binding(GroupViewer, "view", GroupViewer),
+		role,
+		binding(more, GroupViewer, GroupViewer),
+	}
+}
+
+func binding(name, role, group string) *unstructured.Unstructured {
+	u := object("ClusterRoleBinding", name)
+	u.Object["roleRef"] = map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": role}
+	u.Object["subjects"] = []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": rbacv1.GroupKind, "name": group}}
+	return u
+}
+
+func object(kind, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind))
+	u.SetName(name)
+	return u
+}

@@ -1,0 +1,103 @@
+package access
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/reconcile"
+)
+
+// issued makes the answer. It is said aloud before it is in the status: an event may tell of an answer that
+// nobody got, but nobody gets one of which no event tells.
+func (r *Reconciler) issued(ctx context.Context, s *scope) error {
+	issue := r.stored
+	if s.request.Spec.CertificateRequest != "" {
+		issue = r.signed
+	}
+	c, err := issue(ctx, s)
+	if err != nil {
+		return err
+	}
+	r.announce(s, c)
+	status := &s.request.Status
+	status.Endpoint, status.CertificateAuthority = s.order.endpoint, string(s.order.authority.bundle)
+	status.ExpirationTime = ptr.To(metav1.NewTime(c.NotAfter))
+	if s.request.Spec.CertificateRequest != "" {
+		status.Certificate = string(encode(c))
+		return nil
+	}
+	status.SecretName = secretName(s.request)
+	return nil
+}
+
+// signed makes a certificate for a key that only the asker has. If this run ends before the status is
+// written, nobody has seen it.
+func (r *Reconciler) signed(_ context.Context, s *scope) (*x509.Certificate, error) {
+	key, err := publicKey(s.request.Spec.CertificateRequest)
+	if err != nil {
+		return nil, s.stop(invalid("spec.certificateRequest: %v", err))
+	}
+	return s.order.certify(key)
+}
+
+// stored makes a kubeconfig in a Secret of the request. If a run ended after that was written, it is there,
+// and is the answer.
+func (r *Reconciler) stored(ctx context.Context, s *scope) (*x509.Certificate, error) {
+	name := secretName(s.request)
+	there, err := r.secret(ctx, s.request.Namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	if there != nil {
+		if !metav1.IsControlledBy(there, s.request) {
+			return nil, s.stop(hurdle(v1alpha1.ReasonNotOurs, soon, "there is a Secret %s that does not belong to this request, and it is left alone; delete it, or make a request of another name", name))
+		}
+		if c := s.order.standing(there.Data[kubeconfigKey]); c != nil {
+			return c, nil
+		}
+	}
+	file, c, err := s.order.fresh()
+	if err != nil {
+		return nil, err
+	}
+	err = r.put(ctx, s.request, there, file)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return nil, reconcile.Wait(behind, "a look at who made it")
+	case apierrors.IsInvalid(err): // somebody made it immutable, or of a type that cannot have this
+		return nil, s.stop(hurdle(v1alpha1.ReasonNotOurs, soon, "Secret %s was changed so that it cannot be written; delete it, and it is made anew", name))
+	}
+	return c, err
+}
+
+// put writes the Secret: a new one, or over one of ours that is of no use.
+func (r *Reconciler) put(ctx context.Context, o *v1alpha1.KubeconfigRequest, there *corev1.Secret, file []byte) error {
+	data := map[string][]byte{kubeconfigKey: file}
+	if there != nil {
+		there.Data = data
+		if err := r.Live.Update(ctx, there); err != nil {
+			return fmt.Errorf("writing Secret %s: %w", there.Name, err)
+		}
+		return nil
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: secretName(o), OwnerReferences: []metav1.OwnerReference{ownedBy(o)}},
+		Type:       corev1.SecretTypeOpaque, // Cluster API's own type is for what it makes, and moves
+		Data:       data,
+	}
+	if err := r.Live.Create(ctx, secret); err != nil {
+		return fmt.Errorf("making Secret %s: %w", secret.Name, err)
+	}
+	return nil
+}
+
+func ownedBy(o *v1alpha1.KubeconfigRequest) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "KubeconfigRequest", Name: o.Name, UID: o.UID, Controller: ptr.To(true)}
+}

@@ -1,0 +1,85 @@
+// Package access reconciles KubeconfigRequests: it gives who asks a client certificate of a workload cluster
+// that is valid for some hours, and takes the request away when that time is over.
+//
+// A request is answered once. What decides about it is in the request and in the world: the cluster it
+// names, the cluster's authority, and the Secret with an answer that was not told of yet. The keys of
+// authorities are read when they are needed, and are in no status, error, event or log.
+package access
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/internal/workload"
+)
+
+// Names that workload clusters know those by who got access.
+const (
+	UserPrefix  = "polder:"       // before the name of who asked
+	GroupAdmin  = "polder:admin"  // may do everything
+	GroupViewer = "polder:viewer" // may read what is no secret
+)
+
+// When what is not there yet is looked at again.
+const (
+	slowly = 5 * time.Minute        // if a watch tells of it as well
+	soon   = 15 * time.Second       // if none does
+	behind = 100 * time.Millisecond // the cache, at most
+)
+
+// Reconciler of KubeconfigRequests. All fields are needed.
+type Reconciler struct {
+	Client   client.Client // reads from a cache
+	Live     client.Client // reads from the API; Secrets are read and written with it alone
+	Workload Workload
+	Clock    clock.PassiveClock
+	Events   events.EventRecorder
+}
+
+// Workload gives access to workload clusters.
+type Workload interface {
+	Get(ctx context.Context, cluster client.ObjectKey) (*workload.Cluster, error)
+}
+
+var _ Workload = (*workload.Clusters)(nil)
+
+// scope is what one run works on.
+type scope struct {
+	request *v1alpha1.KubeconfigRequest
+	before  *v1alpha1.KubeconfigRequest // as it was read
+	now     time.Time
+	owner   *v1alpha1.WorkloadCluster // that the request names
+	cluster *clusterv1.Cluster
+	order   *order // what is to be made
+}
+
+// Reconcile brings one request closer to its answer, or to its end.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	o := &v1alpha1.KubeconfigRequest{}
+	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil || !o.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	s := &scope{request: o, before: o.DeepCopy(), now: r.Clock.Now()}
+	if !s.now.Before(end(o)) {
+		return reconcile.Quiet(ctrl.Result{}, r.remove(ctx, o))
+	}
+	o.Status.Conditions = reconcile.Sound(o.Status.Conditions)
+	var phases []reconcile.Phase[*scope]
+	if !answered(o) {
+		phases = []reconcile.Phase[*scope]{r.located, r.trusted, r.granted, r.issued}
+	}
+	result, err := reconcile.Run(ctx, s, phases...)
+	s.summarize()
+	if err == nil {
+		result.RequeueAfter = next(result.RequeueAfter, end(o).Sub(s.now))
+	}
+	return reconcile.Quiet(result, reconcile.Finish(err, client.IgnoreNotFound(reconcile.Write(ctx, r.Client, s.before, o))))
+}

@@ -1,0 +1,161 @@
+package workloadcluster
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+)
+
+func TestStep(t *testing.T) {
+	for name, c := range map[string]struct{ from, to, reason string }{
+		"the same":               {"v1.35.7", "v1.35.7", ""},
+		"a patch up":             {"v1.35.7", "v1.35.8", ""},
+		"a patch down":           {"v1.35.7", "v1.35.6", v1alpha1.ReasonVersionLower},
+		"a minor up":             {"v1.35.7", "v1.36.0", ""},
+		"two minors up":          {"v1.35.7", "v1.37.0", v1alpha1.ReasonVersionSkips},
+		"a minor down":           {"v1.36.3", "v1.35.9", v1alpha1.ReasonVersionLower},
+		"the minor it has":       {"v1.36.3", "1.36", ""},
+		"a minor down, alone":    {"v1.36.3", "1.35", v1alpha1.ReasonVersionLower},
+		"a minor up, alone":      {"v1.36.3", "1.37", ""},
+		"two minors up, alone":   {"v1.36.3", "1.38", v1alpha1.ReasonVersionSkips},
+		"nobody knows from what": {"", "v1.36.3", ""},
+		"nobody knows to what":   {"v1.36.3", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			why, reason := Step(c.from, c.to)
+			if reason != c.reason || (why == "") != (c.reason == "") {
+				t.Errorf("%q %q, want %q", why, reason, c.reason)
+			}
+		})
+	}
+}
+
+func TestLowest(t *testing.T) {
+	v := func(s string, n int32) clusterv1.StatusVersion {
+		return clusterv1.StatusVersion{Version: s, Replicas: n}
+	}
+	for want, all := range map[string][]clusterv1.StatusVersion{
+		"":        {v("v1.36.3", 0), v("rubbish", 2)},
+		"v1.35.7": {v("v1.36.3", 2), v("v1.35.7", 1)},
+		"v1.36.3": {v("v1.36.3", 2), v("v1.35.7", 0)},
+		"v1.9.1":  {v("v1.10.0", 1), v("v1.9.1", 1)},
+	} {
+		if got := lowest(all); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestWithin(t *testing.T) {
+	type m = map[string]any
+	for name, c := range map[string]struct {
+		want, have any
+		is         bool
+	}{
+		"the same":                   {m{"a": "b"}, m{"a": "b"}, true},
+		"more":                       {m{"a": "b"}, m{"a": "b", "c": "d"}, true},
+		"less":                       {m{"a": "b", "c": "d"}, m{"a": "b"}, false},
+		"another value":              {m{"a": "b"}, m{"a": "c"}, false},
+		"deep":                       {m{"a": m{"b": int64(1)}}, m{"a": m{"b": int64(1), "c": true}}, true},
+		"deep, another":              {m{"a": m{"b": int64(1)}}, m{"a": m{"b": int64(2)}}, false},
+		"no map":                     {m{"a": m{}}, m{"a": "x"}, false},
+		"a list with more in it":     {[]any{m{"a": "b"}}, []any{m{"a": "b", "c": "d"}}, true},
+		"a longer list":              {[]any{"a"}, []any{"a", "b"}, false},
+		"a list in another order":    {[]any{"a", "b"}, []any{"b", "a"}, false},
+		"no list":                    {[]any{"a"}, "a", false},
+		"an empty map, and nothing":  {m{}, nil, false},
+		"an empty list, and nothing": {[]any{}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := within(c.want, c.have); got != c.is {
+				t.Errorf("%t, want %t", got, c.is)
+			}
+		})
+	}
+}
+
+// While a cluster is held at its release, nothing that replaces machines is changed; numbers are.
+func TestHold(t *testing.T) {
+	is, want := &clusterv1.Cluster{}, &clusterv1.Cluster{}
+	pool := func(name string, n int32) clusterv1.MachineDeploymentTopology {
+		return clusterv1.MachineDeploymentTopology{Name: name, Class: "w", Replicas: ptr.To(n)}
+	}
+	is.Spec.Topology = clusterv1.Topology{
+		Version: "v1.35.7", ClassRef: clusterv1.ClusterClassRef{Name: "old"}, ControlPlane: clusterv1.ControlPlaneTopology{Replicas: ptr.To[int32](1)},
+		Workers: clusterv1.WorkersTopology{MachineDeployments: []clusterv1.MachineDeploymentTopology{pool("a", 1), pool("b", 1)}},
+	}
+	want.Spec.Topology = clusterv1.Topology{
+		Version: "v1.36.3", ClassRef: clusterv1.ClusterClassRef{Name: "new"}, ControlPlane: clusterv1.ControlPlaneTopology{Replicas: ptr.To[int32](3)},
+		Workers: clusterv1.WorkersTopology{MachineDeployments: []clusterv1.MachineDeploymentTopology{pool("a", 4), pool("c", 1)}},
+	}
+	hold(want, is)
+	top := want.Spec.Topology
+	if top.Version != "v1.35.7" || top.ClassRef.Name != "old" || *top.ControlPlane.Replicas != 3 {
+		t.Errorf("%+v", top)
+	}
+	mds := top.Workers.MachineDeployments
+	if len(mds) != 2 || *mds[0].Replicas != 4 || *mds[1].Replicas != 1 || mds[1].Name != "b" {
+		t.Errorf("%+v", mds)
+	}
+	if *is.Spec.Topology.ControlPlane.Replicas != 1 || *is.Spec.Topology.Workers.MachineDeployments[0].Replicas != 1 {
+		t.Error("what is there was changed")
+	}
+}
+
+func TestAbsent(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-d)} }
+	for name, c := range map[string]struct {
+		seen *metav1.Time
+		want string
+	}{
+		"never":         {nil, "provider p is not installed, so nobody acts on this cluster"},
+		"just now":      {at(0), ""},
+		"a while ago":   {at(unseen), ""},
+		"too long ago":  {at(unseen + time.Second), "provider p has not been seen since 2026-01-02 02:49:04 UTC, so nobody acts on this cluster"},
+		"in the future": {at(-time.Hour), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := absent("p", c.seen, now); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestControlPlaneLate(t *testing.T) {
+	ok := func() controlPlane {
+		var c controlPlane
+		c.Spec.Replicas = ptr.To[int32](3)
+		c.Status.ObservedGeneration = 2
+		c.Status.Replicas, c.Status.UpToDateReplicas, c.Status.AvailableReplicas = ptr.To[int32](3), ptr.To[int32](3), ptr.To[int32](3)
+		c.Status.Conditions = []metav1.Condition{{Type: clusterv1.RollingOutCondition, Status: metav1.ConditionFalse, ObservedGeneration: 2}}
+		return c
+	}
+	for name, c := range map[string]struct {
+		change func(*controlPlane)
+		late   bool
+	}{
+		"all is done":                  {func(*controlPlane) {}, false},
+		"it has not looked":            {func(c *controlPlane) { c.Status.ObservedGeneration = 1 }, true},
+		"it rolls":                     {func(c *controlPlane) { c.Status.Conditions[0].Status = metav1.ConditionTrue }, true},
+		"nobody knows if it must roll": {func(c *controlPlane) { c.Status.Conditions[0].ObservedGeneration = 1 }, true},
+		"one is too many":              {func(c *controlPlane) { c.Status.Replicas = ptr.To[int32](4) }, true},
+		"one is old":                   {func(c *controlPlane) { c.Status.UpToDateReplicas = ptr.To[int32](2) }, true},
+		"one is away":                  {func(c *controlPlane) { c.Status.AvailableReplicas = ptr.To[int32](2) }, true},
+		"one that does not count":      {func(c *controlPlane) { *c = controlPlane{} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cp := ok()
+			c.change(&cp)
+			if got := cp.late(2); (got != "") != c.late {
+				t.Errorf("%q, want late: %t", got, c.late)
+			}
+		})
+	}
+}

@@ -1,0 +1,98 @@
+package workloadcluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/presence"
+	"github.com/polder-kaas/polder/internal/reconcile"
+)
+
+// Unclaimed says on WorkloadClusters that nobody acts on them: their provider is not there, or has not been seen for
+// long. Nobody else could.
+type Unclaimed struct {
+	Client client.Client // reads from a cache
+	Now    func() time.Time
+}
+
+// Times of Unclaimed.
+const (
+	unclaimedInterval = time.Minute
+	unseen            = 3 * presence.Renewal
+)
+
+// Start looks from time to time until ctx ends.
+func (u *Unclaimed) Start(ctx context.Context) error {
+	t := time.NewTicker(unclaimedInterval)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+		if err := u.Once(ctx); err != nil && ctx.Err() == nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Looking for clusters whose provider is not there")
+		}
+	}
+}
+
+// Once looks at all WorkloadClusters.
+func (u *Unclaimed) Once(ctx context.Context) error {
+	var providers v1alpha1.ProviderList
+	var clusters v1alpha1.WorkloadClusterList
+	if err := u.Client.List(ctx, &providers); err != nil {
+		return err
+	}
+	if err := u.Client.List(ctx, &clusters); err != nil {
+		return err
+	}
+	seen := map[string]*metav1.Time{}
+	for _, p := range providers.Items {
+		seen[p.Name] = p.Status.LastSeenTime
+		if p.Status.LastSeenTime == nil {
+			seen[p.Name] = &p.CreationTimestamp
+		}
+	}
+	for i := range clusters.Items {
+		o := &clusters.Items[i]
+		why := absent(o.Spec.Provider, seen[o.Spec.Provider], u.Now())
+		if why == "" {
+			continue
+		}
+		if err := u.tell(ctx, o, why); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// absent says why nobody acts for a provider; "" if somebody does.
+func absent(name string, seen *metav1.Time, now time.Time) string {
+	switch {
+	case seen == nil:
+		return fmt.Sprintf("provider %s is not installed, so nobody acts on this cluster", name)
+	case now.Sub(seen.Time) > unseen:
+		return fmt.Sprintf("provider %s has not been seen since %s, so nobody acts on this cluster", name, seen.UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
+	return ""
+}
+
+func (u *Unclaimed) tell(ctx context.Context, o *v1alpha1.WorkloadCluster, why string) error {
+	before := o.DeepCopy()
+	st := &o.Status
+	st.Phase, st.Message, st.Actor = v1alpha1.PhaseStalled, why, v1alpha1.PlatformOperator
+	st.NextStep = fmt.Sprintf("start provider %s; see: polder providers", o.Spec.Provider)
+	for _, t := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionReady} {
+		meta.SetStatusCondition(&st.Conditions, metav1.Condition{Type: t, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProviderMissing, Message: why, ObservedGeneration: o.Generation})
+	}
+	kstatus(o)
+	return reconcile.Write(ctx, u.Client, before, o)
+}

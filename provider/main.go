@@ -1,0 +1,72 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/polder-kaas/polder/internal/cmdline"
+	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/logging"
+	"github.com/polder-kaas/polder/internal/provider/run"
+)
+
+// Main is the whole program of a provider: it reads the command line, serves until it is told to stop, and ends the
+// process.
+func Main(p Provider) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT) //nolint:forbidigo // it is the program
+	context.AfterFunc(ctx, stop)                                                             // a second signal ends the process at once
+	err := Command(p).ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, p.Describe().Name+":", err)
+	}
+	os.Exit(exit.Code(err)) //nolint:forbidigo // it is the program
+}
+
+// Command is the command line of a provider, for programs that have more to do than Main.
+func Command(p Provider) *cobra.Command {
+	var cfg run.Config
+	var kubeconfig string
+	logs := logging.Options{Out: os.Stderr}
+	d := p.Describe()
+	c := &cobra.Command{
+		Use:   d.Name,
+		Short: fmt.Sprintf("The provider %s of Polder (%s), beside a plane", d.Name, d.Title),
+		Args:  cmdline.NoArgs,
+	}
+	cmdline.Prepare(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		log, err := logging.New(logs)
+		if err != nil {
+			return exit.With(exit.Usage, err)
+		}
+		ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
+		slog.SetDefault(log)
+		rules := clientcmd.NewDefaultClientConfigLoadingRules()
+		rules.ExplicitPath = kubeconfig
+		if cfg.Plane, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig(); err != nil {
+			return exit.Errorf(exit.Usage, "the plane's kubeconfig cannot be used: %w; name one with --kubeconfig", err)
+		}
+		cfg.Plane.QPS = -1 // the plane has brakes of its own
+		cfg.Plane.UserAgent = "polder-provider-" + d.Name
+		return run.Run(c.Context(), p, cfg)
+	}
+	f := c.Flags()
+	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig `FILE` of the plane (default $KUBECONFIG, or the Pod's own)")
+	f.StringVar(&cfg.Listen, "listen", "127.0.0.1:0", "`ADDRESS:PORT` for admission; port 0 takes any free one")
+	f.StringVar(&cfg.Reached, "url", "", "`URL` under which the plane reaches --listen (default that address)")
+	f.StringVar(&cfg.Metrics, "metrics", "0", "`ADDRESS:PORT` for metrics; 0 serves none")
+	f.StringVar(&cfg.Namespace, "lease-namespace", "kube-system", "`namespace` of the lease by which one of several processes is chosen; empty if there is only one")
+	f.IntVar(&cfg.Concurrency, "concurrency", 10, "clusters that are worked on at the same time")
+	f.StringVar(&logs.Level, "log-level", "info", "error, warn, info, debug or trace")
+	f.StringVar(&logs.Format, "log-format", logging.FormatAuto, "text, json, or auto: text on a terminal, JSON otherwise")
+	return c
+}
