@@ -38,6 +38,10 @@ bin/polderd: $(manifests)/index.json $(go_files) go.mod Makefile
 bin/polder: $(go_files) go.mod Makefile
 	@hack/build $@ ./cmd/polder '$(ldflags)'
 
+# The provider that docs/provider-author writes; tests run it.
+bin/example-provider: $(go_files) go.mod Makefile
+	@hack/build $@ ./docs/provider-author/example '-s -w'
+
 # The same binary with a switch to make its components fail; only tests use it.
 bin/polderd-fault: bin/polderd
 	@hack/build $@ ./cmd/polderd '$(ldflags) $(kube_flags)' -tags fault
@@ -72,10 +76,10 @@ bin/controller-gen: hack/tools/go.mod
 	@cd hack/tools && go build -o ../../$@ sigs.k8s.io/controller-tools/cmd/controller-gen
 
 .PHONY: test
-test: build bin/polderd-fault ## Run all tests but the long fault matrix
-	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane %/test/local %/test/stack %/test/reconcile %/test/operator $(renders),$(light))
+test: build bin/polderd-fault bin/example-provider ## Run all tests but the long fault matrix
+	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane %/test/local %/test/stack %/test/reconcile %/test/operator %/test/customer %/test/provider $(renders),$(light))
 	@go test -p 2 -timeout 10m ./internal/provider/local/boot $(filter $(renders),$(light))
-	@CGO_ENABLED=1 go test -race -p 1 -parallel 4 -timeout 30m ./test/plane ./test/local ./test/stack ./test/operator
+	@CGO_ENABLED=1 go test -race -p 1 -parallel 4 -timeout 30m ./test/plane ./test/local ./test/stack ./test/operator ./test/provider ./test/customer
 	@go test -parallel 6 -timeout 15m ./test/reconcile
 
 .PHONY: fault

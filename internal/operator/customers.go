@@ -32,13 +32,18 @@ func Guard(providers []contract.Provider) map[string]*guard.Guard {
 // it, and the keeper of its Provider object. Several providers can do so side by side, here or in processes of
 // their own.
 func SetupProvider(mgr ctrl.Manager, live client.Client, g *guard.Guard, concurrency int) error {
-	r := &workloadcluster.Reconciler{
-		Client: mgr.GetClient(), Live: live, Provider: g, Events: mgr.GetEventRecorder("polder-provider-" + g.Name()), Now: time.Now,
-	}
-	if err := r.SetupWithManager(mgr, options(concurrency)); err != nil {
+	if err := SetupController(mgr, live, g, concurrency); err != nil {
 		return err
 	}
 	return mgr.Add(&presence.Keeper{Client: live, Provider: g, Now: time.Now})
+}
+
+// SetupController registers the controller alone.
+func SetupController(mgr ctrl.Manager, live client.Client, g *guard.Guard, concurrency int) error {
+	r := &workloadcluster.Reconciler{
+		Client: mgr.GetClient(), Live: live, Provider: g, Events: mgr.GetEventRecorder("polder-provider-" + g.Name()), Now: time.Now,
+	}
+	return r.SetupWithManager(mgr, options(concurrency))
 }
 
 // Paths of admission of what customers ask for.

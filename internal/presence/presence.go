@@ -59,7 +59,9 @@ func (k *Keeper) Once(ctx context.Context) error {
 	o.Name = k.Provider.Name()
 	err := k.Client.Get(ctx, client.ObjectKeyFromObject(o), o)
 	if apierrors.IsNotFound(err) {
-		err = k.Client.Create(ctx, o)
+		if err = k.Client.Create(ctx, o); apierrors.IsAlreadyExists(err) { // another process of the provider was faster
+			err = k.Client.Get(ctx, client.ObjectKeyFromObject(o), o)
+		}
 	}
 	if err != nil {
 		return err

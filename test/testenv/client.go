@@ -22,6 +22,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
 // RESTConfig is the administrator's access to the plane.
@@ -57,7 +58,7 @@ func Scheme(t testing.TB) *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, clusterv1beta1.AddToScheme,
-		controlplanev1.AddToScheme, bootstrapv1.AddToScheme, infrav1.AddToScheme, csv1.AddToScheme,
+		controlplanev1.AddToScheme, bootstrapv1.AddToScheme, infrav1.AddToScheme, csv1.AddToScheme, v1alpha1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			t.Fatal(err)

@@ -21,17 +21,18 @@ const startTimeout = 90 * time.Second
 
 // Plane is a polderd in the foreground, as systemd would run it.
 type Plane struct {
-	Tree Tree
-	Data string
+	Tree    Tree
+	Data    string
+	Shipped bool // the plane offers the stacks in the binary; most tests bring their own
 
 	cmd    *exec.Cmd
-	log    *lockedBuffer
+	log    *Buffer
 	done   chan struct{} // closes when the process has ended
 	listen string
 }
 
 func newPlane(tree Tree) *Plane {
-	return &Plane{Tree: tree, Data: filepath.Join(tree.Root, "data"), listen: "127.0.0.1:0", log: &lockedBuffer{}}
+	return &Plane{Tree: tree, Data: filepath.Join(tree.Root, "data"), listen: "127.0.0.1:0", log: &Buffer{}}
 }
 
 // NewPlane prepares a plane in the tree; Start starts it. It ends with the test t.
@@ -68,7 +69,11 @@ func (p *Plane) Start(t testing.TB, flags ...string) {
 }
 
 func (p *Plane) start(flags ...string) error {
-	p.cmd = p.Tree.Command("polderd", append([]string{"serve", "--data-dir", p.Data, "--listen", p.listen}, flags...)...)
+	all := append([]string{"serve", "--data-dir", p.Data, "--listen", p.listen}, flags...)
+	if !p.Shipped {
+		all = append(all, "--no-shipped-stacks")
+	}
+	p.cmd = p.Tree.Command("polderd", all...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	if err := p.cmd.Start(); err != nil {
 		return err
@@ -154,19 +159,21 @@ func (p *Plane) Kill() {
 // Log is everything polderd has written so far, over all starts.
 func (p *Plane) Log() string { return p.log.String() }
 
-// lockedBuffer is a buffer that can be read while a process writes to it.
-type lockedBuffer struct {
+// Buffer gathers what a process writes, and can be read meanwhile.
+type Buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (l *lockedBuffer) Write(p []byte) (int, error) {
+// Write adds to it.
+func (l *Buffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
 }
 
-func (l *lockedBuffer) String() string {
+// String is all of it.
+func (l *Buffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()

@@ -3,6 +3,7 @@ package testenv
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 )
@@ -10,7 +11,9 @@ import (
 // Shared is a plane that the tests of one package use together, each in namespaces of its
 // own. It starts with its first use; Run ends it after the last test.
 type Shared struct {
-	Flags []string // of polderd; to be set before the first use
+	Flags   []string // of polderd; to be set before the first use, as all here
+	Shipped bool     // the plane offers the stacks in the binary
+	More    []string // programs of ours beside polder and polderd
 
 	start func() (*Plane, error)
 	plane *Plane
@@ -30,7 +33,13 @@ func newShared(fault bool, without []string) *Shared {
 		if err != nil {
 			return nil, err
 		}
+		for _, program := range s.More {
+			if err := place(program, filepath.Join(tree.Bin, program)); err != nil {
+				return nil, err
+			}
+		}
 		s.plane = newPlane(tree)
+		s.plane.Shipped = s.Shipped
 		if err := s.plane.leaveOut(without); err != nil {
 			return nil, err
 		}

@@ -136,8 +136,8 @@ func (r *Reconciler) impatient(s *scope, a *advice, first string) {
 // undo says what of an update can still be undone.
 func (s *scope) undo() string {
 	c := s.cluster
-	if c == nil || s.running == nil || s.wanted.Object == nil || !s.object.DeletionTimestamp.IsZero() {
-		return ""
+	if c == nil || s.running == nil || s.wanted.Object == nil || s.object.Status.FirstReadyTime == nil || !s.object.DeletionTimestamp.IsZero() {
+		return "" // there is no update
 	}
 	is, want := s.object.Status.Versions.Kubernetes, s.wanted.Object.Status.KubernetesVersion
 	switch {

@@ -1,0 +1,164 @@
+package customer
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/test/testenv"
+)
+
+// TestBeside runs the provider of docs/provider-author beside the plane, as its author would: it acts on what names it,
+// and on nothing else.
+func TestBeside(t *testing.T) {
+	t.Parallel()
+	p := shared.Get(t)
+	mgmt := p.Client(t)
+	c := &cli{t: t, p: p, ns: p.Namespace(t)}
+	t.Cleanup(func() { uninstall(t, mgmt) })
+	stop := startExample(t, p)
+	testenv.Eventually(t, soon, func() error {
+		o := &v1alpha1.Provider{}
+		if err := mgmt.Get(t.Context(), client.ObjectKey{Name: "acme"}, o); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(o.Status.Conditions, v1alpha1.ConditionReady) || len(o.Status.MachineTypes) != 3 {
+			return fmt.Errorf("%+v", o.Status)
+		}
+		return nil
+	})
+
+	// What only the provider knows, it says itself.
+	c.fails(2, "a cluster has at most 20 workers; ask us for more", "", "create", "big", "--provider", "acme", "--stack", "scs", "--workers", "21")
+	c.fails(2, `acme has no machine type "huge"; choose from small, medium, large`, "", "create", "odd", "--provider", "acme", "--stack", "scs", "--workers", "1", "--worker-type", "huge")
+	c.fails(2, "it must be like ^[0-9]{4}$, for example 4711", "", "create", "odd", "--provider", "acme", "--stack", "scs", "--set", "costCentre=x")
+
+	c.does("", "create", "theirs", "--provider", "acme", "--stack", "scs", "--workers", "1", "--worker-type", "large", "--set", `costCentre="4711"`)
+	c.does("", "create", "ours", "--provider", "local", "--stack", "scs", "--workers", "0")
+	c.does("", "wait", "theirs", "--timeout", "3m")
+	c.does("", "wait", "ours", "--timeout", "3m")
+	made := &clusterv1.Cluster{}
+	if err := mgmt.Get(t.Context(), client.ObjectKey{Namespace: c.ns, Name: "theirs"}, made); err != nil {
+		t.Fatal(err)
+	}
+	pool := made.Spec.Topology.Workers.MachineDeployments[0]
+	if len(pool.Variables.Overrides) != 1 || string(pool.Variables.Overrides[0].Value.Raw) != `"SCS-8V-32"` || made.Annotations["acme.example.org/cost-centre"] != `"4711"` {
+		t.Errorf("%+v, %v", pool, made.Annotations)
+	}
+
+	// Once it has stopped, nobody acts on its clusters, and those of others do not mind.
+	stop()
+	c.does("", "scale", "ours", "--pool", "default=1", "--wait", "--timeout", "1m")
+	c.fails(1, "acme.provider.polder.dev", "", "scale", "theirs", "--workers", "2")
+	if got := workersOf(t, mgmt, c.ns, "theirs"); got != 1 {
+		t.Errorf("%d workers, though nobody was there to change that", got)
+	}
+	startExample(t, p)
+	testenv.Eventually(t, soon, func() error {
+		if a := c.run("", "scale", "theirs", "--workers", "2"); a.code != 0 {
+			return fmt.Errorf("%s", a.err)
+		}
+		return nil
+	})
+	c.does("", "wait", "theirs", "--timeout", "2m")
+	if got := workersOf(t, mgmt, c.ns, "theirs"); got != 2 {
+		t.Errorf("%d workers", got)
+	}
+	c.does("", "delete", "theirs", "ours", "--yes", "--wait", "--timeout", "2m")
+}
+
+// startExample starts the example provider; what it returns stops it as SIGTERM does.
+func startExample(t *testing.T, p *testenv.Plane) (stop func()) {
+	t.Helper()
+	cmd := p.Tree.Command("example-provider", "--kubeconfig", filepath.Join(p.Data, "admin.kubeconfig"))
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("the provider ended with %v:\n%s", err, log.String())
+			}
+		case <-time.After(soon):
+			_ = cmd.Process.Kill()
+			t.Errorf("the provider does not end:\n%s", log.String())
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// uninstall removes what a provider leaves when it stops, since it may come back.
+func uninstall(t *testing.T, c client.Client) {
+	t.Helper()
+	hook := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "polder-provider-acme"}}
+	for _, o := range []client.Object{hook, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}} {
+		if err := client.IgnoreNotFound(c.Delete(context.Background(), o)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func workersOf(t *testing.T, c client.Client, ns, name string) int32 {
+	t.Helper()
+	o := &clusterv1.Cluster{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, o); err != nil {
+		t.Fatal(err)
+	}
+	return *o.Spec.Topology.Workers.MachineDeployments[0].Replicas
+}
+
+// TestInterrupted is Ctrl-C while a cluster is being made: it goes on, and people are told how to come back.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	p := shared.Get(t)
+	c := &cli{t: t, p: p, ns: p.Namespace(t)}
+	cmd := c.command("create", "left", "--provider", "local", "--stack", "scs", "--workers", "0", "--wait")
+	out, errs := &testenv.Buffer{}, &testenv.Buffer{}
+	cmd.Stdout, cmd.Stderr = out, errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, soon, func() error {
+		if !strings.Contains(out.String()+errs.String(), string(v1alpha1.PhaseCreating)) {
+			return fmt.Errorf("%s%s", out, errs)
+		}
+		return nil
+	})
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the code is looked at below
+	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(errs.String()+out.String(), "polder wait left") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	c.does("", "wait", "left", "--timeout", "3m")
+	if a := c.run("", "describe", "left"); a.code != 0 || !strings.Contains(a.out, "control plane") {
+		t.Errorf("%+v", a)
+	}
+	c.does("", "delete", "left", "--yes", "--wait", "--timeout", "2m")
+	c.fails(2, "there is no cluster \"left\"", "", "describe", "left")
+}

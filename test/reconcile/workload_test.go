@@ -1,0 +1,138 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/config/samples"
+	"github.com/polder-kaas/polder/internal/guard"
+	"github.com/polder-kaas/polder/internal/operator"
+	"github.com/polder-kaas/polder/internal/provider/local/offer"
+	"github.com/polder-kaas/polder/internal/reconciletest"
+)
+
+// WorkloadClusters, with real Cluster API. Nobody makes machines here, so they stay in the making.
+func TestWorkloadCluster(t *testing.T) {
+	t.Parallel()
+	setStack := func(change map[string]any) reconciletest.Act {
+		return func(ctx context.Context, c client.Client, ns string) error {
+			return patch(ctx, c, &v1alpha1.WorkloadCluster{}, ns, "demo", map[string]any{"spec": map[string]any{"stack": change}})
+		}
+	}
+	reconciletest.Run(t, api(t), reconciletest.Subject{
+		Setup: func(_ context.Context, mgr ctrl.Manager) error {
+			live, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
+			if err != nil {
+				return err
+			}
+			return operator.SetupController(mgr, live, guard.New(offer.Provider{Kubernetes: version}, time.Minute), 2)
+		},
+		Kinds:      []client.Object{&v1alpha1.WorkloadCluster{}, &clusterv1.Cluster{}},
+		User:       operator.User,
+		Namespaces: []string{v1alpha1.CatalogueNamespace},
+		Given:      givenWorkload,
+		Settled:    settledWorkload,
+		Normalize:  normalizeWorkload,
+		Timeout:    patience,
+		Bad: []reconciletest.Step{
+			{
+				Name:   "a release that is not there",
+				Break:  setStack(map[string]any{"version": "v9"}),
+				Shows:  reconciletest.Reason(&v1alpha1.WorkloadCluster{}, "demo", v1alpha1.ConditionResolved, v1alpha1.ReasonReleaseMissing),
+				Repair: setStack(map[string]any{"version": nil}),
+			},
+			{
+				Name:   "a minor that is not there",
+				Break:  setStack(map[string]any{"kubernetesVersion": "1.30"}),
+				Shows:  reconciletest.Reason(&v1alpha1.WorkloadCluster{}, "demo", v1alpha1.ConditionResolved, v1alpha1.ReasonStackMissing),
+				Repair: setStack(map[string]any{"kubernetesVersion": "1.36"}),
+			},
+		},
+		Poll: minimalPoll,
+	})
+}
+
+// givenWorkload makes a stack with a release that seems to be ready, its class, and a WorkloadCluster.
+func givenWorkload(ctx context.Context, c client.Client, ns string) error {
+	const release = "local-scs-1-36-v1"
+	objects, err := samples.Load("local/class.yaml")
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		o.SetNamespace(ns)
+		if o.GetKind() == "ClusterClass" {
+			o.SetName(release)
+		}
+		if err := c.Create(ctx, o); err != nil {
+			return err
+		}
+	}
+	s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "scs"}}
+	s.Spec = csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.36"}
+	r := &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: release}}
+	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "demo"}}
+	o.Spec.Provider, o.Spec.Stack = offer.Name, v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.36"}
+	o.Spec.Workers = []v1alpha1.WorkerPool{{Name: "default", Replicas: ptr.To[int32](2), Zones: []string{"zone-a", "zone-b"}}}
+	if err := errors.Join(c.Create(ctx, s), c.Create(ctx, r)); err != nil {
+		return err
+	}
+	before := r.DeepCopy()
+	r.Status.Ready, r.Status.KubernetesVersion = ptr.To(true), "v1.36.3"
+	r.Status.Resources = []csv1.Resource{{Group: clusterv1.GroupVersion.Group, Version: "v1beta2", Kind: "ClusterClass", Namespace: ns, Name: release, Status: csv1.ResourceSynced}}
+	if err := c.Status().Patch(ctx, r, client.MergeFrom(before)); err != nil {
+		return err
+	}
+	return c.Create(ctx, o)
+}
+
+// settledWorkload waits until Cluster API has made all it can of the Cluster, and that is told.
+func settledWorkload(ctx context.Context, c client.Client, ns string) error {
+	o, made := &v1alpha1.WorkloadCluster{}, &clusterv1.Cluster{}
+	key := client.ObjectKey{Namespace: ns, Name: "demo"}
+	if err := errors.Join(c.Get(ctx, key, o), c.Get(ctx, key, made)); err != nil {
+		return err
+	}
+	var pools clusterv1.MachineDeploymentList
+	if err := c.List(ctx, &pools, client.InNamespace(ns)); err != nil {
+		return err
+	}
+	applied := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionApplied)
+	if applied == nil || applied.Status != metav1.ConditionTrue || applied.ObservedGeneration != o.Generation || o.Status.Phase != v1alpha1.PhaseCreating {
+		return fmt.Errorf("%s: %+v", o.Status.Phase, o.Status.Conditions)
+	}
+	if made.Spec.ControlPlaneRef.Name == "" || len(made.Spec.Topology.Workers.MachineDeployments) != 2 || len(pools.Items) != 2 || len(o.Status.Pools) != 1 {
+		return fmt.Errorf("the Cluster is not made yet: %+v, %d pools", made.Spec, len(pools.Items))
+	}
+	return nil
+}
+
+// normalizeWorkload leaves what is ours: what Cluster API adds to a Cluster, and how far it is, differ.
+func normalizeWorkload(u *unstructured.Unstructured) {
+	switch u.GetKind() {
+	case "Cluster":
+		for _, field := range [][]string{{"status"}, {"spec", "controlPlaneEndpoint"}, {"spec", "controlPlaneRef"}, {"spec", "infrastructureRef"}, {"metadata", "annotations"}, {"metadata", "finalizers"}} {
+			unstructured.RemoveNestedField(u.Object, field...)
+		}
+	case "WorkloadCluster":
+		unstructured.RemoveNestedField(u.Object, "status", "message") // it quotes Cluster API
+		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+		for _, c := range conditions {
+			delete(c.(map[string]any), "message")
+		}
+		_ = unstructured.SetNestedSlice(u.Object, conditions, "status", "conditions") // as it was read
+	}
+}
