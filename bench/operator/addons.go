@@ -18,6 +18,8 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/stack/archive"
+
+	"github.com/polder-kaas/polder/bench/measure"
 )
 
 const (
@@ -50,7 +52,7 @@ func (b *bench) addons(ctx context.Context) error {
 	if err := b.namespace(ctx, addonsNS); err != nil {
 		return err
 	}
-	if err := b.client.Create(ctx, b.published.stack(addonsNS, 1, len(contents))); err != nil {
+	if err := b.Client.Create(ctx, b.published.stack(addonsNS, 1, len(contents))); err != nil {
 		return err
 	}
 	if err := b.stackReady(ctx, addonsNS, len(contents)); err != nil {
@@ -78,15 +80,15 @@ func (l *large) create(ctx context.Context, class, kube string) error {
 	c.Spec.Topology.ClassRef.Name = class
 	c.Spec.Topology.Version = kube
 	c.Spec.Topology.ControlPlane.Replicas = ptr.To[int32](1)
-	say("making a workload cluster")
-	if err := l.client.Create(ctx, c); err != nil {
+	measure.Say("making a workload cluster")
+	if err := l.Client.Create(ctx, c); err != nil {
 		return err
 	}
 	l.cluster = c
 	if _, err := l.applied(ctx, class); err != nil {
 		return err
 	}
-	err := await(ctx, l.client, &clusterv1.ClusterList{}, addonsNS, func(c *clusterv1.Cluster) bool {
+	err := measure.Await(ctx, l.Client, &clusterv1.ClusterList{}, addonsNS, func(c *clusterv1.Cluster) bool {
 		return slices.ContainsFunc(c.Status.Conditions, func(x metav1.Condition) bool {
 			return x.Type == clusterv1.AvailableCondition && x.Status == metav1.ConditionTrue
 		})
@@ -95,14 +97,14 @@ func (l *large) create(ctx context.Context, class, kube string) error {
 		return err
 	}
 	var s corev1.Secret
-	if err := l.client.Get(ctx, client.ObjectKey{Namespace: addonsNS, Name: c.Name + "-kubeconfig"}, &s); err != nil {
+	if err := l.Client.Get(ctx, client.ObjectKey{Namespace: addonsNS, Name: c.Name + "-kubeconfig"}, &s); err != nil {
 		return err
 	}
 	cfg, err := clientcmd.RESTConfigFromKubeConfig(s.Data["value"])
 	if err != nil {
 		return err
 	}
-	l.workload, err = newClient(cfg)
+	l.workload, err = measure.NewClient(cfg)
 	return err
 }
 
@@ -116,7 +118,7 @@ type way struct {
 // applied waits until the add-ons are those of a class.
 func (l *large) applied(ctx context.Context, class string) (w way, err error) {
 	release := addonsNS + "/" + class
-	err = await(ctx, l.client, &csv1.ClusterAddonList{}, addonsNS, func(a *csv1.ClusterAddon) bool {
+	err = measure.Await(ctx, l.Client, &csv1.ClusterAddonList{}, addonsNS, func(a *csv1.ClusterAddon) bool {
 		if a.Status.Target != release {
 			return false
 		}
@@ -133,16 +135,16 @@ func (l *large) applied(ctx context.Context, class string) (w way, err error) {
 }
 
 func (l *large) change(ctx context.Context, what, class string) error {
-	if _, err := l.since(ctx, time.Now(), effort{}); err != nil { // of the cluster before
+	if _, err := l.Since(ctx, time.Now(), measure.Effort{}); err != nil { // of the cluster before
 		return err
 	}
-	before, err := l.cpu()
+	before, err := l.CPU()
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
 	patch := fmt.Sprintf(`{"spec":{"topology":{"classRef":{"name":%q}}}}`, class)
-	if err := l.client.Patch(ctx, l.cluster, client.RawPatch(client.Merge.Type(), []byte(patch))); err != nil {
+	if err := l.Client.Patch(ctx, l.cluster, client.RawPatch(client.Merge.Type(), []byte(patch))); err != nil {
 		return err
 	}
 	way, err := l.applied(ctx, class)
@@ -150,7 +152,7 @@ func (l *large) change(ctx context.Context, what, class string) error {
 		return err
 	}
 	took := time.Since(begin)
-	after, err := l.cpu()
+	after, err := l.CPU()
 	if err != nil {
 		return err
 	}
@@ -161,10 +163,10 @@ func (l *large) change(ctx context.Context, what, class string) error {
 	if n := len(is); n < l.objects || slices.Contains(slices.Collect(maps.Values(is)), missing) {
 		return fmt.Errorf("the add-ons are said to be ready with %d objects, and not all of them are there", n)
 	}
-	l.within(what, took, addonsAim, fmt.Sprintf("its stages are seen to have begun after %s", seconds(way.begun.Sub(begin))))
-	used := after.minus(before)
-	l.add("  CPU of polderd", seconds(used.sum()), used.rendering())
-	l.none("  said to be ready before they were", len(way.early), way.early)
+	l.Within(what, took, addonsAim, fmt.Sprintf("its stages are seen to have begun after %s", measure.Seconds(way.begun.Sub(begin))))
+	used := after.Minus(before)
+	l.Add("  CPU of polderd", measure.Seconds(used.Sum()), used.Rendering())
+	l.None("  said to be ready before they were", len(way.early), way.early)
 	l.touched(is)
 	return nil
 }
@@ -174,9 +176,9 @@ func (l *large) change(ctx context.Context, what, class string) error {
 func (l *large) touched(is map[string]string) {
 	changed := differing(l.was, is)
 	others := slices.DeleteFunc(slices.Clone(changed), func(n string) bool { return strings.Contains(n, "/many-") })
-	l.add("  objects of it written in the cluster", strconv.Itoa(len(changed)-len(others)), "")
+	l.Add("  objects of it written in the cluster", strconv.Itoa(len(changed)-len(others)), "")
 	if l.was != nil { // else those of before are not known
-		l.add("  objects of other add-ons written", strconv.Itoa(len(others)), few(others))
+		l.Add("  objects of other add-ons written", strconv.Itoa(len(others)), measure.Few(others))
 	}
 	l.was = is
 }

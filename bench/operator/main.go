@@ -15,10 +15,11 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/polder-kaas/polder/bench/measure"
 )
 
 // perStack is how many versions one ClusterStack is given; its spec takes 64.
@@ -63,8 +64,8 @@ func (c config) validate() error {
 // bench is one run.
 type bench struct {
 	config
-	table
-	*plane
+	measure.Table
+	*measure.Plane
 	published *published
 }
 
@@ -77,13 +78,13 @@ func run(ctx context.Context, cfg config) (err error) {
 		return err
 	}
 	defer releases.close()
-	p, err := newPlane("--stack-trust", releases.host())
+	p, err := measure.NewPlane("--no-shipped-stacks", "--stack-trust", releases.host())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(p.close(err), err) }()
-	b := &bench{config: cfg, plane: p, published: releases}
-	defer func() { err = errors.Join(err, b.print(os.Stdout)) }() // what there is, if one fails
+	defer func() { err = errors.Join(p.Close(err), err) }()
+	b := &bench{config: cfg, Plane: p, published: releases}
+	defer func() { err = errors.Join(err, b.Print(os.Stdout)) }() // what there is, if one fails
 	// The clusters of the last one would disturb the others.
 	for _, scene := range []func(context.Context) error{b.empty, b.fresh, b.atOnce, b.unchanged, b.addons} {
 		if err := scene(ctx); err != nil {
@@ -91,8 +92,4 @@ func run(ctx context.Context, cfg config) (err error) {
 		}
 	}
 	return nil
-}
-
-func say(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
 }

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+
+	"github.com/polder-kaas/polder/bench/measure"
 )
 
 const readyAim = time.Second
@@ -31,7 +33,7 @@ func (b *bench) fresh(ctx context.Context) error {
 		}
 		s := b.published.stack(ns, i, i)
 		begin := time.Now()
-		if err := b.client.Create(ctx, s); err != nil {
+		if err := b.Client.Create(ctx, s); err != nil {
 			return err
 		}
 		known := time.Now()
@@ -40,7 +42,7 @@ func (b *bench) fresh(ctx context.Context) error {
 		}
 		seen, ready = append(seen, known.Sub(begin)), append(ready, time.Since(known))
 		begin = time.Now()
-		if err := b.client.Delete(ctx, s); err != nil {
+		if err := b.Client.Delete(ctx, s); err != nil {
 			return err
 		}
 		if err := b.classGone(ctx, client.ObjectKey{Namespace: ns, Name: class}); err != nil {
@@ -48,15 +50,15 @@ func (b *bench) fresh(ctx context.Context) error {
 		}
 		gone = append(gone, time.Since(begin))
 	}
-	b.add(fmt.Sprintf("create of a ClusterStack acknowledged, median of %d", b.rounds), seconds(median(seen)), spread(seen))
-	b.within("  from there to ready", median(ready), readyAim, spread(ready))
-	b.add("  delete until its class is gone", seconds(median(gone)), spread(gone))
+	b.Add(fmt.Sprintf("create of a ClusterStack acknowledged, median of %d", b.rounds), measure.Seconds(measure.Median(seen)), measure.Spread(seen))
+	b.Within("  from there to ready", measure.Median(ready), readyAim, measure.Spread(ready))
+	b.Add("  delete until its class is gone", measure.Seconds(measure.Median(gone)), measure.Spread(gone))
 	return nil
 }
 
 // stackReady waits until the stack of a namespace and so many releases of it are ready.
 func (b *bench) stackReady(ctx context.Context, ns string, releases int) error {
-	return await(ctx, b.client, &csv1.ClusterStackList{}, ns, func(s *csv1.ClusterStack) bool {
+	return measure.Await(ctx, b.Client, &csv1.ClusterStackList{}, ns, func(s *csv1.ClusterStack) bool {
 		n := 0
 		for _, r := range s.Status.Summary {
 			if ptr.Deref(r.Ready, false) {
@@ -69,12 +71,12 @@ func (b *bench) stackReady(ctx context.Context, ns string, releases int) error {
 
 func (b *bench) classGone(ctx context.Context, key client.ObjectKey) error {
 	for {
-		err := b.client.Get(ctx, key, &clusterv1.ClusterClass{})
+		err := b.Client.Get(ctx, key, &clusterv1.ClusterClass{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		if err == nil {
-			err = sleep(ctx, 10*time.Millisecond)
+			err = measure.Sleep(ctx, 10*time.Millisecond)
 		}
 		if err != nil {
 			return fmt.Errorf("waiting for class %s to go: %w", key, err)
@@ -84,10 +86,10 @@ func (b *bench) classGone(ctx context.Context, key client.ObjectKey) error {
 
 // atOnce has one stack ask for many releases.
 func (b *bench) atOnce(ctx context.Context) error {
-	if err := b.forgetPeak(); err != nil {
+	if err := b.ForgetPeak(); err != nil {
 		return err
 	}
-	rss, _, err := b.memory()
+	rss, _, err := b.Memory()
 	if err != nil {
 		return err
 	}
@@ -95,28 +97,28 @@ func (b *bench) atOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before, err := b.now(ctx)
+	before, err := b.Now(ctx)
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
-	if err := b.client.Create(ctx, s); err != nil {
+	if err := b.Client.Create(ctx, s); err != nil {
 		return err
 	}
 	if err := b.stackReady(ctx, s.Namespace, b.together); err != nil {
 		return err
 	}
 	took := time.Since(begin)
-	after, err := b.now(ctx)
+	after, err := b.Now(ctx)
 	if err != nil {
 		return err
 	}
-	_, peak, err := b.memory()
-	used, asked := after.cpu.minus(before.cpu), after.requests.minus(before.requests)
-	b.add(fmt.Sprintf("%d releases at once, all ready", b.together), seconds(took), each(took, b.together))
-	b.add("  CPU of polderd", seconds(used.sum()), used.rendering()+", "+each(used.sum(), b.together))
-	b.add("  requests of the whole plane", strconv.Itoa(asked.total()), fmt.Sprintf("%d each, %s", asked.total()/b.together, asked.verbs()))
-	b.add("  largest resident set of polderd", fmt.Sprintf("%d MiB", peak), fmt.Sprintf("%d MiB before", rss))
+	_, peak, err := b.Memory()
+	used, asked := after.CPU.Minus(before.CPU), after.Requests.Minus(before.Requests)
+	b.Add(fmt.Sprintf("%d releases at once, all ready", b.together), measure.Seconds(took), measure.Each(took, b.together))
+	b.Add("  CPU of polderd", measure.Seconds(used.Sum()), used.Rendering()+", "+measure.Each(used.Sum(), b.together))
+	b.Add("  requests of the whole plane", strconv.Itoa(asked.Total()), fmt.Sprintf("%d each, %s", asked.Total()/b.together, asked.Verbs()))
+	b.Add("  largest resident set of polderd", fmt.Sprintf("%d MiB", peak), fmt.Sprintf("%d MiB before", rss))
 	return err
 }
 

@@ -9,15 +9,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+
+	"github.com/polder-kaas/polder/bench/measure"
 )
 
 // empty is what a restart costs without any release: it is part of all others.
 func (b *bench) empty(ctx context.Context) error {
-	say("starting polderd on an empty directory, and again")
-	if err := b.start(ctx); err != nil {
+	measure.Say("starting polderd on an empty directory, and again")
+	if err := b.Start(ctx); err != nil {
 		return err
 	}
-	if _, err := b.since(ctx, time.Now(), effort{}); err != nil {
+	if _, err := b.Since(ctx, time.Now(), measure.Effort{}); err != nil {
 		return err
 	}
 	e, err := b.restart(ctx)
@@ -29,24 +31,24 @@ func (b *bench) empty(ctx context.Context) error {
 }
 
 // restart ends polderd and starts it again, until it is at rest.
-func (b *bench) restart(ctx context.Context) (effort, error) {
-	if err := b.stop(); err != nil {
-		return effort{}, err
+func (b *bench) restart(ctx context.Context) (measure.Effort, error) {
+	if err := b.Stop(); err != nil {
+		return measure.Effort{}, err
 	}
 	begin := time.Now()
-	if err := b.start(ctx); err != nil {
-		return effort{}, err
+	if err := b.Start(ctx); err != nil {
+		return measure.Effort{}, err
 	}
 	ready := time.Since(begin)
-	e, err := b.since(ctx, begin, effort{})
-	e.clock = max(e.clock, ready)
+	e, err := b.Since(ctx, begin, measure.Effort{})
+	e.Clock = max(e.Clock, ready)
 	return e, err
 }
 
-func (b *bench) cost(what string, e effort) {
-	b.add(what, seconds(e.clock), "")
-	b.add("  CPU of polderd", seconds(e.cpu.sum()), e.cpu.rendering())
-	b.add("  requests of the whole plane", strconv.Itoa(e.requests.total()), e.requests.verbs())
+func (b *bench) cost(what string, e measure.Effort) {
+	b.Add(what, measure.Seconds(e.Clock), "")
+	b.Add("  CPU of polderd", measure.Seconds(e.CPU.Sum()), e.CPU.Rendering())
+	b.Add("  requests of the whole plane", strconv.Itoa(e.Requests.Total()), e.Requests.Verbs())
 }
 
 // unchanged has many releases, restarts polderd, and asks for all of them to be looked at again.
@@ -58,18 +60,18 @@ func (b *bench) unchanged(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		say("making releases %d to %d", first, last)
-		if err := b.client.Create(ctx, s); err != nil {
+		measure.Say("making releases %d to %d", first, last)
+		if err := b.Client.Create(ctx, s); err != nil {
 			return err
 		}
 		if err := b.stackReady(ctx, s.Namespace, last-first+1); err != nil {
 			return err
 		}
 	}
-	if _, err := b.since(ctx, time.Now(), effort{}); err != nil {
+	if _, err := b.Since(ctx, time.Now(), measure.Effort{}); err != nil {
 		return err
 	}
-	if err := b.client.List(ctx, &stacks); err != nil {
+	if err := b.Client.List(ctx, &stacks); err != nil {
 		return err
 	}
 	if err := b.afterRestart(ctx); err != nil {
@@ -89,10 +91,10 @@ func (b *bench) afterRestart(ctx context.Context) error {
 	}
 	after, err := b.state(ctx)
 	b.cost(fmt.Sprintf("restart with %d releases, at rest after", b.releases), e)
-	writes := e.requests.of(request.writes)
-	ours := writes.of(request.ours)
-	b.add("  writing requests for what releases bring", strconv.Itoa(ours.total()), few(ours.list()))
-	b.add("  other writing requests", strconv.Itoa(writes.total()-ours.total()), few(writes.minus(ours).list()))
+	writes := e.Requests.Of(measure.Request.Writes)
+	ours := writes.Of(measure.Request.Ours)
+	b.Add("  writing requests for what releases bring", strconv.Itoa(ours.Total()), measure.Few(ours.List()))
+	b.Add("  other writing requests", strconv.Itoa(writes.Total()-ours.Total()), measure.Few(writes.Minus(ours).List()))
 	b.changed(before, after)
 	return err
 }
@@ -103,29 +105,29 @@ func (b *bench) afterRequest(ctx context.Context, stacks []csv1.ClusterStack) er
 	if err != nil {
 		return err
 	}
-	before, err := b.now(ctx)
+	before, err := b.Now(ctx)
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
 	for i := range stacks {
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, csv1.RequestedAtAnnotation, begin.Format(time.RFC3339Nano))
-		if err := b.client.Patch(ctx, &stacks[i], client.RawPatch(client.Merge.Type(), []byte(patch))); err != nil {
+		if err := b.Client.Patch(ctx, &stacks[i], client.RawPatch(client.Merge.Type(), []byte(patch))); err != nil {
 			return err
 		}
 	}
-	e, err := b.since(ctx, begin, before)
+	e, err := b.Since(ctx, begin, before)
 	if err != nil {
 		return err
 	}
-	e.requests = e.requests.minus(requests{{"PATCH", csv1.GroupVersion.Group, "clusterstacks"}: len(stacks)}) // those were ours
+	e.Requests = e.Requests.Minus(measure.Requests{{Verb: "PATCH", Group: csv1.GroupVersion.Group, Resource: "clusterstacks"}: len(stacks)}) // those were ours
 	after, err := b.state(ctx)
 	b.cost(fmt.Sprintf("%d releases of %d stacks asked for again, at rest after", b.releases, len(stacks)), e)
-	writes := e.requests.of(request.writes)
-	noted := request{"PATCH", csv1.GroupVersion.Group, "clusterstacks/status"}
-	b.add("  stacks that note the request in their status", strconv.Itoa(writes[noted]), "")
+	writes := e.Requests.Of(measure.Request.Writes)
+	noted := measure.Request{Verb: "PATCH", Group: csv1.GroupVersion.Group, Resource: "clusterstacks/status"}
+	b.Add("  stacks that note the request in their status", strconv.Itoa(writes[noted]), "")
 	delete(writes, noted)
-	b.none("  writing requests beside", writes.total(), writes.list())
+	b.None("  writing measure.Requests beside", writes.Total(), writes.List())
 	b.changed(objects, after)
 	return err
 }
@@ -133,13 +135,13 @@ func (b *bench) afterRequest(ctx context.Context, stacks []csv1.ClusterStack) er
 // changed is what is another than before, though nothing should be.
 func (b *bench) changed(before, after map[string]string) {
 	found := differing(before, after)
-	b.none(fmt.Sprintf("  changed of %d releases, classes and templates", len(after)), len(found), found)
+	b.None(fmt.Sprintf("  changed of %d releases, classes and templates", len(after)), len(found), found)
 }
 
 // state is all releases and their objects, with their versions.
 func (b *bench) state(ctx context.Context) (map[string]string, error) {
 	var l csv1.ClusterStackReleaseList
-	if err := b.client.List(ctx, &l); err != nil {
+	if err := b.Client.List(ctx, &l); err != nil {
 		return nil, err
 	}
 	var objects []csv1.Resource
@@ -147,5 +149,5 @@ func (b *bench) state(ctx context.Context) (map[string]string, error) {
 		objects = append(objects, csv1.Resource{Group: csv1.GroupVersion.Group, Version: csv1.GroupVersion.Version, Kind: "ClusterStackRelease", Namespace: r.Namespace, Name: r.Name})
 		objects = append(objects, r.Status.Resources...)
 	}
-	return versions(ctx, b.client, objects)
+	return versions(ctx, b.Client, objects)
 }

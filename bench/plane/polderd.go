@@ -131,7 +131,7 @@ func (p polderd) run(ctx context.Context, why string) (effort, access, error) {
 }
 
 func (p polderd) serve(ctx context.Context) (kubeconfig string, err error) {
-	args := []string{"serve", "--data-dir", p.path("data"), "--listen", "127.0.0.1:0", "--log-format", "json"}
+	args := []string{"serve", "--data-dir", p.path("data"), "--listen", "127.0.0.1:0", "--log-format", "json", "--no-shipped-stacks"}
 	if p.cfg.profiles != "" {
 		args = append(args, "--profiling")
 	}

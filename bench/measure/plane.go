@@ -1,4 +1,5 @@
-package main
+// Package measure starts planes for benchmarks and reads what they cost.
+package measure
 
 import (
 	"context"
@@ -27,28 +28,33 @@ const (
 	pollStarted = 20 * time.Millisecond
 )
 
-// plane is a polderd with its directory. It and its clusters end with close.
-type plane struct {
+// Plane is a polderd with its directory. It and its clusters end with Close.
+type Plane struct {
 	dir    string // short, since sockets will be in it
 	listen string
 	flags  []string
 	cmd    *exec.Cmd
 	done   chan struct{} // closes when the process has ended
-	config *rest.Config  // of the administrator
-	client client.WithWatch
+	Config *rest.Config  // of the administrator
+	Client client.WithWatch
 }
 
-func newPlane(flags ...string) (*plane, error) {
+// NewPlane prepares one; Start starts it.
+func NewPlane(flags ...string) (*Plane, error) {
 	dir, err := os.MkdirTemp("", "polder-bench-")
-	return &plane{dir: dir, flags: flags, listen: "127.0.0.1:0"}, err
+	return &Plane{dir: dir, flags: flags, listen: "127.0.0.1:0"}, err
 }
 
-func (p *plane) data() string    { return filepath.Join(p.dir, "data") }
-func (p *plane) logFile() string { return filepath.Join(p.dir, "log") }
-func (p *plane) pid() int        { return p.cmd.Process.Pid }
+// Data is its data directory.
+func (p *Plane) Data() string { return filepath.Join(p.dir, "data") }
 
-// start runs polderd until it is ready, on the address it had before.
-func (p *plane) start(ctx context.Context) error {
+func (p *Plane) logFile() string { return filepath.Join(p.dir, "log") }
+
+// PID is that of the process.
+func (p *Plane) PID() int { return p.cmd.Process.Pid }
+
+// Start runs polderd until it is ready, on the address it had before.
+func (p *Plane) Start(ctx context.Context) error {
 	out, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -58,7 +64,7 @@ func (p *plane) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(bin, append([]string{"serve", "--data-dir", p.data(), "--listen", p.listen}, p.flags...)...)
+	cmd := exec.Command(bin, append([]string{"serve", "--data-dir", p.Data(), "--listen", p.listen}, p.flags...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, out, out
 	cmd.Env = []string{"HOME=" + p.dir, "PATH=/usr/bin:/bin"}
 	// A group of its own keeps ^C on the terminal away from it: we end it ourselves.
@@ -75,16 +81,16 @@ func (p *plane) start(ctx context.Context) error {
 	if err := p.awaitReady(ctx); err != nil {
 		return err
 	}
-	p.config, p.client, err = connect(filepath.Join(p.data(), "admin.kubeconfig"))
+	p.Config, p.Client, err = connect(filepath.Join(p.Data(), "admin.kubeconfig"))
 	return err
 }
 
-func (p *plane) awaitReady(ctx context.Context) error {
+func (p *Plane) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	for {
-		s, ok, err := status.Read(p.data())
-		if err == nil && ok && s.PID == p.pid() && s.Phase == status.Ready {
+		s, ok, err := status.Read(p.Data())
+		if err == nil && ok && s.PID == p.PID() && s.Phase == status.Ready {
 			p.listen = strings.TrimPrefix(s.Address, "https://")
 			return nil
 		}
@@ -98,8 +104,8 @@ func (p *plane) awaitReady(ctx context.Context) error {
 	}
 }
 
-// stop ends polderd in order, or by force if it takes too long. Clusters keep running.
-func (p *plane) stop() error {
+// Stop ends polderd in order, or by force if it takes too long. Clusters keep running.
+func (p *Plane) Stop() error {
 	if p.cmd == nil {
 		return nil
 	}
@@ -114,19 +120,19 @@ func (p *plane) stop() error {
 	}
 }
 
-// close ends everything and removes it. If something went wrong, it says what polderd said last.
-func (p *plane) close(because error) error {
-	errs := []error{p.stop(), p.endHosts()}
+// Close ends everything and removes it. If something went wrong, it says what polderd said last.
+func (p *Plane) Close(because error) error {
+	errs := []error{p.Stop(), p.endHosts()}
 	if log, err := os.ReadFile(p.logFile()); err == nil && because != nil && !errors.Is(because, context.Canceled) {
 		lines := strings.Split(strings.TrimSpace(string(log)), "\n")
-		say("the last lines of polderd:\n%s", strings.Join(lines[max(0, len(lines)-20):], "\n"))
+		Say("the last lines of polderd:\n%s", strings.Join(lines[max(0, len(lines)-20):], "\n"))
 	}
 	return errors.Join(append(errs, os.RemoveAll(p.dir))...)
 }
 
 // endHosts ends the hosts of local clusters, which outlive their plane. It does so after an interrupt, too.
-func (p *plane) endHosts() error {
-	l := launch.Launcher{Root: hostapi.Root(p.data())}
+func (p *Plane) endHosts() error {
+	l := launch.Launcher{Root: hostapi.Root(p.Data())}
 	all, err := l.Clusters()
 	errs := []error{err}
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)

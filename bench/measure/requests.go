@@ -1,0 +1,114 @@
+package measure
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/client-go/discovery"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+)
+
+// Request is a kind of requests to the plane's API.
+type Request struct{ Verb, Group, Resource string }
+
+// Requests counts them. All clients of the plane are in it: the API server does not tell them apart.
+type Requests map[Request]int
+
+var label = regexp.MustCompile(`(\w+)="([^"]*)"`)
+
+// Requests reads how many requests the API server has answered since it started. What is asked all the
+// time is left out: watches, which count when they end, leases, and what is no object.
+func (p *Plane) Requests(ctx context.Context) (Requests, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(p.Config)
+	if err != nil {
+		return nil, err
+	}
+	page, err := d.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the figures of the plane: %w", err)
+	}
+	out := Requests{}
+	for line := range bytes.Lines(page) {
+		if !bytes.HasPrefix(line, []byte("apiserver_request_total{")) {
+			continue
+		}
+		end := bytes.LastIndexByte(line, '}')
+		l := map[string]string{}
+		for _, m := range label.FindAllSubmatch(line[:end], -1) {
+			l[string(m[1])] = string(m[2])
+		}
+		n, err := strconv.ParseFloat(strings.TrimSpace(string(line[end+1:])), 64)
+		if err != nil {
+			return nil, err
+		}
+		if l["resource"] == "" || l["resource"] == "leases" || l["verb"] == "WATCH" || l["dry_run"] != "" {
+			continue
+		}
+		r := Request{Verb: l["verb"], Group: l["group"], Resource: l["resource"]}
+		if l["subresource"] != "" {
+			r.Resource += "/" + l["subresource"]
+		}
+		out[r] += int(n)
+	}
+	return out, nil
+}
+
+// Minus is the difference.
+func (r Requests) Minus(d Requests) Requests {
+	out := maps.Clone(r)
+	for k, n := range d {
+		out[k] -= n
+	}
+	maps.DeleteFunc(out, func(_ Request, n int) bool { return n == 0 })
+	return out
+}
+
+// Of are those of use.
+func (r Requests) Of(use func(Request) bool) Requests {
+	out := maps.Clone(r)
+	maps.DeleteFunc(out, func(k Request, _ int) bool { return !use(k) })
+	return out
+}
+
+// Writes says that a request changes something.
+func (r Request) Writes() bool { return r.Verb != "GET" && r.Verb != "LIST" }
+
+// Ours says that a request is about cluster stacks, or what releases bring.
+func (r Request) Ours() bool {
+	return r.Group == csv1.GroupVersion.Group || strings.HasPrefix(r.Resource, "clusterclasses") || strings.Contains(r.Resource, "templates")
+}
+
+// Total is how many.
+func (r Requests) Total() (n int) {
+	for _, m := range r {
+		n += m
+	}
+	return n
+}
+
+// Verbs is a short form: how many of each verb.
+func (r Requests) Verbs() string {
+	by := map[string]int{}
+	for k, n := range r {
+		by[k.Verb] += n
+	}
+	var out []string
+	for v, n := range by {
+		out = append(out, fmt.Sprintf("%s %d", v, n))
+	}
+	return Few(out)
+}
+
+// List is the long form.
+func (r Requests) List() (out []string) {
+	for k, n := range r {
+		out = append(out, fmt.Sprintf("%d × %s %s", n, k.Verb, k.Resource))
+	}
+	return out
+}
