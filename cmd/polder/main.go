@@ -19,7 +19,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	err := cli.Command().ExecuteContext(ctx)
+	err := cli.CommandAs(os.Args).ExecuteContext(ctx)
 	if m := cli.Message(err); m != "" {
 		fmt.Fprintln(os.Stderr, "polder:", m)
 	}

@@ -2,7 +2,10 @@
 package cli
 
 import (
+	"cmp"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/polder-kaas/polder/internal/cmdline"
 	"github.com/polder-kaas/polder/internal/exit"
@@ -14,6 +17,12 @@ import (
 // globals are the flags every command has.
 type globals struct {
 	dataDir string
+	// The commands for customers, cluster_*.go, can also talk to a plane elsewhere.
+	kubeconfigFile string
+	contextName    string
+
+	program string         // how people call it; empty is polder
+	flags   *pflag.FlagSet // which say what was given
 }
 
 func (g *globals) plane() (*planectl.Plane, error) {
@@ -25,29 +34,48 @@ func (g *globals) plane() (*planectl.Plane, error) {
 
 // hint is a command of polder for people to copy, on the same data directory.
 func (g *globals) hint(command string) string {
+	text := cmp.Or(g.program, polderName) + " " + command
 	if g.dataDir == datadir.Default() {
-		return "polder " + command
+		return text
 	}
-	return "polder " + command + " --data-dir " + g.dataDir
+	return text + " --data-dir " + g.dataDir
 }
 
 // Command is polder with all its subcommands.
-func Command() *cobra.Command {
-	g := &globals{}
-	root := &cobra.Command{
-		Use:   "polder",
-		Short: "Kubernetes clusters as a service",
-		Long: `polder runs a management plane for Kubernetes clusters on this machine and works with it.
+func Command() *cobra.Command { return newCommand(polderName) }
 
-  polder up         starts the plane and waits until it is ready
-  polder status     says how it is
-  polder kubectl    talks to it, as any kubectl does
-  polder machine    shows the machines of local clusters
-  polder down       stops it; all data stays`,
+func newCommand(program string) *cobra.Command {
+	g := &globals{program: program}
+	root := &cobra.Command{
+		Use:         polderName,
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: program},
+		Short:       "Kubernetes clusters as a service",
+		Long: `polder gets you Kubernetes clusters. It also runs the management plane that makes them, on this machine.
+
+  polder create       asks for a cluster; polder apply -f does so again and again
+  polder get          lists clusters
+  polder wait         waits until one is ready, and tells how far it is
+  polder describe     says how one is, why, and who must do what
+  polder kubeconfig   gets access to one for some hours
+  polder scale        changes how many machines it has
+  polder upgrade      shows newer versions, or takes one
+  polder export       writes one as a file that another provider can take
+  polder delete       deletes it
+  polder stacks       shows what clusters can be made of, polder providers where
+
+  polder up           starts the plane and waits until it is ready
+  polder status       says how it is
+  polder kubectl      talks to it, as any kubectl does
+  polder machine      shows the machines of local clusters
+  polder down         stops it; all data stays`,
 		TraverseChildren: true, // so that flags of polder may stand before "kubectl"
 	}
 	cmdline.Prepare(root)
 	root.PersistentFlags().StringVar(&g.dataDir, "data-dir", datadir.Default(), "`directory` of the plane")
+	root.PersistentFlags().StringVar(&g.kubeconfigFile, "kubeconfig", "", "`file` with access to a plane, for the commands on clusters (default: $KUBECONFIG, else that of the data directory, else ~/.kube/config)")
+	root.PersistentFlags().StringVar(&g.contextName, "context", "", "`name` of a context in that file (default: its current one)")
+	g.flags = root.PersistentFlags()
 	root.AddCommand(up(g), status(g), down(g), versionCommand(g), kubectl(g), machine(g), stackCommand(g), reference.Command())
+	root.AddCommand(clusterCommands(g)...)
 	return root
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// Codes shared by polder and polderd. 30 to 39 belong to the management plane.
+// Codes shared by polder and polderd. 30 to 39 belong to the management plane. Interrupted is what shells say too.
 const (
 	OK              = 0
 	Failure         = 1
@@ -21,6 +21,7 @@ const (
 	ComponentFailed = 34
 	NoManifests     = 35
 	StopTimeout     = 36
+	Interrupted     = 130
 )
 
 // Meaning is one line of the table people read.
@@ -35,7 +36,7 @@ func Meanings() []Meaning {
 		{OK, "done; for polderd: stopped in order after SIGTERM or SIGINT"},
 		{Failure, "something failed that has no code of its own; the message says what"},
 		{Usage, "unknown command, flag or value; nothing was changed"},
-		{NotReady, "polder status: the plane does not run, or runs and is not ready; polder stack status: something it shows is not ready"},
+		{NotReady, "polder status: the plane does not run, or runs and is not ready; polder stack status: something it shows is not ready; polder describe: the cluster is not ready"},
 		{Timeout, "what was waited for did not happen in time; it may still happen"},
 		{DataDir, "the data directory cannot be used: not writable, not ours, or open to others"},
 		{InUse, "another polderd already uses the data directory"},
@@ -44,6 +45,7 @@ func Meanings() []Meaning {
 		{ComponentFailed, "a component of the plane failed, so the whole process ended"},
 		{NoManifests, "polderd was built without Cluster API's manifests"},
 		{StopTimeout, "a component did not stop in time; stored data is safe"},
+		{Interrupted, "polder was told to stop while it waited; what it waited for goes on"},
 	}
 }
 

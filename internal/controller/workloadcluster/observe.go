@@ -49,7 +49,10 @@ func (s *scope) count() {
 	st.ControlPlane = counts(s.object.Spec.ControlPlane.Replicas, cp.ReadyReplicas, cp.UpToDateReplicas)
 	w := ptr.Deref(c.Status.Workers, clusterv1.WorkersStatus{})
 	st.Workers = counts(s.wantedWorkers(), w.ReadyReplicas, w.UpToDateReplicas)
-	st.Versions.Kubernetes, st.Versions.Workers = lowest(cp.Versions), lowest(w.Versions)
+	st.Versions.Kubernetes, st.Versions.Workers = "", ""
+	if initialized(c) { // before, nothing runs
+		st.Versions.Kubernetes, st.Versions.Workers = lowest(cp.Versions), lowest(w.Versions)
+	}
 	st.Addons = nil
 	if s.addon != nil {
 		for _, stage := range s.addon.Status.Stages {

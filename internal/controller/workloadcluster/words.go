@@ -49,7 +49,7 @@ func words(message string) string {
 
 // telling says that a text is for people.
 func telling(text string) bool {
-	for _, silent := range []string{"status.initialization.", "Waiting for Cluster", "Waiting for a Node", "Control plane not yet initialized", "Waiting for cluster topology"} {
+	for _, silent := range []string{"status.initialization.", "spec.providerID", "Waiting for Cluster", "Waiting for a Node", "Control plane not yet initialized", "Waiting for cluster topology"} {
 		if strings.Contains(text, silent) {
 			return false
 		}

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/cmdline"
+	"github.com/polder-kaas/polder/internal/exit"
+)
+
+func clusterApply(g *globals) *cobra.Command {
+	var file string
+	var force bool
+	var w waiting
+	c := &cobra.Command{
+		Use:   "apply -f FILE",
+		Short: "Make a cluster as a file says, or change it so that it is",
+		Long: `apply makes the cluster of a file if there is none, and else changes it so that it is as the file says. What others
+have set stays, unless the file says otherwise and --force is given.`,
+		Args: cmdline.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if file == "" {
+				return exit.Errorf(exit.Usage, "say which file to apply: %s -f FILE", c.CommandPath())
+			}
+			cluster, err := readCluster(file, c.InOrStdin())
+			if err != nil {
+				return err
+			}
+			if cluster.Name == "" {
+				return exit.Errorf(exit.Usage, "the cluster in %s has no name; write metadata.name", file)
+			}
+			a, err := g.connect(c)
+			if err != nil {
+				return err
+			}
+			if err := a.settle(c, cluster); err != nil {
+				return err
+			}
+			did, err := a.apply(c.Context(), cluster, force)
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintf(c.OutOrStdout(), "workloadcluster/%s %s\n", cluster.Name, did); err != nil || !w.wanted {
+				return err
+			}
+			return w.run(c, a, cluster.Name, readyGoal, true)
+		},
+	}
+	namespaceFlag(c)
+	c.Flags().StringVarP(&file, "filename", "f", "", "`file` with a WorkloadCluster; - is the input")
+	c.Flags().BoolVar(&force, "force", false, "change also what others have set")
+	w.addTo(c, "wait until the cluster is ready")
+	return c
+}
+
+// apply says what it did: created, configured or unchanged.
+func (a *access) apply(ctx context.Context, cluster *v1alpha1.WorkloadCluster, force bool) (did string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	doing := fmt.Sprintf("applying cluster %q", cluster.Name)
+	old, err := a.clusters().Get(ctx, cluster.Name, metav1.GetOptions{})
+	if err != nil && !isAbsent(err) {
+		return "", a.explain(doing, err)
+	}
+	if err == nil {
+		if err := a.adopt(ctx, old); err != nil {
+			return "", a.explain(doing, err)
+		}
+	}
+	u, err := untyped(cluster)
+	if err != nil {
+		return "", err
+	}
+	b, err := json.Marshal(u)
+	if err != nil {
+		return "", err
+	}
+	made, err := a.clusters().Patch(ctx, cluster.Name, types.ApplyPatchType, b, metav1.PatchOptions{FieldManager: fieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict})
+	switch {
+	case apierrors.IsConflict(err):
+		return "", exit.Errorf(exit.Failure, "%s: others have set %s; leave that out of the file, or change it with --force", doing, conflicts(err))
+	case err != nil:
+		return "", a.explain(doing, err)
+	case old == nil || old.GetUID() != made.GetUID():
+		return "created", nil
+	case old.GetResourceVersion() == made.GetResourceVersion():
+		return "unchanged", nil
+	}
+	return "configured", nil
+}
+
+// isAbsent tells a cluster that is not there from a kind that is not.
+func isAbsent(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && apierrors.IsNotFound(err) && !isUnknownKind(status.Status())
+}
+
+// adopt makes what polder create, scale and upgrade have written belong to apply too: else what is no longer in the
+// file would stay for ever, because somebody still seems to want it.
+func (a *access) adopt(ctx context.Context, u *unstructured.Unstructured) error {
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(u, sets.New(fieldManager), fieldManager)
+	if err != nil || patch == nil {
+		return err
+	}
+	changed, err := a.clusters().Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{})
+	if err == nil {
+		u.SetResourceVersion(changed.GetResourceVersion())
+	}
+	return err
+}
+
+// conflicts are the fields that others have set, and who they are.
+func conflicts(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return "some of it"
+	}
+	var texts []string
+	for _, c := range status.Status().Details.Causes {
+		who, _, _ := strings.Cut(strings.TrimPrefix(c.Message, "conflict with "), " using ")
+		if text := strings.TrimPrefix(c.Field, ".") + " (" + strings.Trim(who, `"`) + ")"; !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	if len(texts) == 0 {
+		return "some of it"
+	}
+	return printable(strings.Join(texts, ", "))
+}

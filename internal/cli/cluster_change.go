@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+)
+
+// mostTries is how often a change is tried: the status of a cluster that is being made changes every second.
+const mostTries = 5
+
+// change writes into the spec of a cluster what how says; an empty patch of it writes nothing. Whoever changed the
+// spec in between wins, and this fails; a change of the status alone does no harm.
+func (a *access) change(ctx context.Context, name string, how func(c *v1alpha1.WorkloadCluster, u *unstructured.Unstructured) (spec map[string]any, err error)) (changed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	doing := fmt.Sprintf("changing cluster %q", name)
+	generation := int64(-1)
+	for try := 1; ; try++ {
+		u, err := a.clusters().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, a.explainOf(doing, name, err)
+		}
+		if generation >= 0 && u.GetGeneration() != generation {
+			return false, fmt.Errorf("%s: somebody else changed it at the same time; look at it and try again", doing)
+		}
+		generation = u.GetGeneration()
+		c, err := typed[v1alpha1.WorkloadCluster](u)
+		if err != nil {
+			return false, err
+		}
+		spec, err := how(c, u)
+		if err != nil || len(spec) == 0 {
+			return false, err
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion(), "uid": u.GetUID()}, "spec": spec})
+		if err != nil {
+			return false, err
+		}
+		_, err = a.clusters().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict})
+		if apierrors.IsConflict(err) && try < mostTries {
+			continue
+		}
+		return err == nil, a.explainOf(doing, name, err)
+	}
+}

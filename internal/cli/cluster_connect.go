@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/polder-kaas/polder/internal/exit"
+)
+
+// adminKubeconfig is the file in a data directory with which its administrator reaches the plane.
+const adminKubeconfig = "admin.kubeconfig"
+
+// access is a plane as a customer sees it: an API, and a namespace that is meant.
+type access struct {
+	client    dynamic.Interface
+	namespace string
+	usual     string // the namespace that is meant where none is named
+	address   string
+	local     bool // it is that of the data directory
+	globals   *globals
+}
+
+// connect reaches the plane that the flags, the environment and the files of this user mean. It sends nothing.
+func (g *globals) connect(c *cobra.Command) (*access, error) {
+	rules, local := g.where(clientcmd.NewDefaultClientConfigLoadingRules())
+	config, namespace, err := g.load(rules, local)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1 // a few requests need no brake
+	config.WarningHandler = warnings{c.ErrOrStderr()}
+	a := &access{namespace: namespace, usual: namespace, address: config.Host, local: local, globals: g}
+	if f := c.Flag("namespace"); f != nil && f.Value.String() != "" {
+		a.namespace = f.Value.String()
+	}
+	if a.client, err = dynamic.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("%s cannot be used: %w", files(rules), err)
+	}
+	return a, nil
+}
+
+// where says which files have access to the plane; usual are those that kubectl takes. local says that it is the
+// plane of the data directory.
+func (g *globals) where(usual *clientcmd.ClientConfigLoadingRules) (rules *clientcmd.ClientConfigLoadingRules, local bool) {
+	only := func(file string) *clientcmd.ClientConfigLoadingRules {
+		return &clientcmd.ClientConfigLoadingRules{Precedence: []string{file}}
+	}
+	fromEnvironment := usual.WarnIfAllMissing // which is how the rules say that $KUBECONFIG is set
+	usual.WarnIfAllMissing = false            // we say it ourselves
+	own := filepath.Join(g.dataDir, adminKubeconfig)
+	switch {
+	case g.kubeconfigFile != "":
+		return only(g.kubeconfigFile), false
+	case g.given("data-dir"):
+		return only(own), true
+	case g.program == pluginName || fromEnvironment || g.dataDir == "":
+		return usual, false
+	}
+	if _, err := os.Stat(own); err == nil {
+		return only(own), true
+	}
+	return usual, false
+}
+
+func (g *globals) given(flag string) bool {
+	return g.flags != nil && g.flags.Lookup(flag).Changed
+}
+
+func (g *globals) load(rules *clientcmd.ClientConfigLoadingRules, local bool) (*rest.Config, string, error) {
+	if g.kubeconfigFile != "" {
+		if _, err := os.Stat(g.kubeconfigFile); errors.Is(err, os.ErrNotExist) {
+			return nil, "", exit.Errorf(exit.Usage, "there is no file %s; name a kubeconfig with --kubeconfig", g.kubeconfigFile)
+		}
+	}
+	file, err := rules.Load()
+	if err != nil {
+		return nil, "", fmt.Errorf("%s cannot be read as a kubeconfig: %w", files(rules), err)
+	}
+	switch {
+	case len(file.Contexts) == 0 && len(file.Clusters) == 0 && local:
+		return nil, "", exit.Errorf(exit.Failure, "there is no plane in %s yet; start one with: %s", g.dataDir, g.hint("up"))
+	case len(file.Contexts) == 0 && len(file.Clusters) == 0:
+		return nil, "", exit.Errorf(exit.Failure, "no plane is known here: start one on this machine with: polder up, or name the kubeconfig of another with --kubeconfig or $KUBECONFIG")
+	case g.contextName != "" && file.Contexts[g.contextName] == nil:
+		return nil, "", exit.Errorf(exit.Usage, "%s has no context %q; choose from: %s", files(rules), g.contextName, strings.Join(contextsOf(file), ", "))
+	}
+	loaded := clientcmd.NewDefaultClientConfig(*file, &clientcmd.ConfigOverrides{CurrentContext: g.contextName})
+	config, err := loaded.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("%s cannot be used: %w", files(rules), err)
+	}
+	namespace, _, err := loaded.Namespace()
+	return config, namespace, err
+}
+
+func files(rules *clientcmd.ClientConfigLoadingRules) string {
+	return strings.Join(rules.Precedence, ", ")
+}
+
+func contextsOf(c *clientcmdapi.Config) []string {
+	var names []string
+	for name := range c.Contexts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// hint is a command on clusters for people to copy, with the flags that make it mean the same plane and namespace.
+func (a *access) hint(command string) string {
+	text := a.globals.program + " " + command
+	if a.namespace != a.usual {
+		text += " -n " + a.namespace
+	}
+	for _, flag := range []string{"context", "kubeconfig", "data-dir"} {
+		if a.globals.given(flag) {
+			text += " --" + flag + " " + a.globals.flags.Lookup(flag).Value.String()
+		}
+	}
+	return text
+}
+
+// kubectl is how people call it for the same plane.
+func (a *access) kubectl() string {
+	if a.local {
+		return a.globals.kubectl()
+	}
+	return "kubectl"
+}
+
+// warnings prints those of the plane, for example of fields that are not needed any more.
+type warnings struct{ w io.Writer }
+
+var _ rest.WarningHandler = warnings{}
+
+// HandleWarningHeader takes only the code that means a warning for people.
+func (p warnings) HandleWarningHeader(code int, _, text string) {
+	if code == 299 && text != "" {
+		fmt.Fprintln(p.w, "warning:", printable(text))
+	}
+}

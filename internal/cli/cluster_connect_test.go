@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/polder-kaas/polder/internal/exit"
+)
+
+func TestClusterConnectPrecedence(t *testing.T) {
+	const env, home = "/env/config", "/home/config"
+	for name, tt := range map[string]struct {
+		args    []string
+		plugin  bool
+		env     bool
+		started bool // the data directory has a kubeconfig
+		want    string
+		local   bool
+	}{
+		"nothing":                         {want: home},
+		"a plane on this machine":         {started: true, want: "DIR/admin.kubeconfig", local: true},
+		"environment":                     {env: true, started: true, want: env},
+		"the flag before all":             {args: []string{"--kubeconfig", "/f", "--data-dir", "/d"}, env: true, started: true, want: "/f"},
+		"a directory that is named":       {args: []string{"--data-dir", "/d"}, env: true, want: "/d/admin.kubeconfig", local: true},
+		"plugin":                          {plugin: true, started: true, want: home},
+		"plugin with environment":         {plugin: true, env: true, started: true, want: env},
+		"plugin with a directory by name": {plugin: true, args: []string{"--data-dir", "/d"}, want: "/d/admin.kubeconfig", local: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			t.Setenv("POLDER_DATA_DIR", dir)
+			if tt.started {
+				if err := os.WriteFile(filepath.Join(dir, "admin.kubeconfig"), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			usual := &clientcmd.ClientConfigLoadingRules{Precedence: []string{home}}
+			if tt.env {
+				t.Setenv("KUBECONFIG", env)
+				usual = clientcmd.NewDefaultClientConfigLoadingRules()
+			}
+			g := &globals{program: polderName}
+			if tt.plugin {
+				g.program = pluginName
+			}
+			c := newCommand(polderName)
+			g.flags = c.PersistentFlags()
+			if err := g.flags.Parse(tt.args); err != nil {
+				t.Fatal(err)
+			}
+			g.dataDir, g.kubeconfigFile = g.flags.Lookup("data-dir").Value.String(), g.flags.Lookup("kubeconfig").Value.String()
+			rules, local := g.where(usual)
+			if got := strings.ReplaceAll(files(rules), dir, "DIR"); got != tt.want || local != tt.local {
+				t.Errorf("%s (local: %t), want %s", got, local, tt.want)
+			}
+		})
+	}
+}
+
+func TestClusterProgram(t *testing.T) {
+	for _, tt := range []struct {
+		args    []string
+		program string
+		rest    []string
+	}{
+		{nil, "polder", []string{}},
+		{[]string{"/usr/bin/polder", "get"}, "polder", []string{"get"}},
+		{[]string{"./kubectl-polder", "get", "-A"}, "kubectl polder", []string{"get", "-A"}},
+		{[]string{"kubectl-polder.exe"}, "kubectl polder", []string{}},
+		{[]string{"kubectl_complete-polder", "get", ""}, "kubectl polder", []string{"__complete", "get", ""}},
+	} {
+		program, rest := calledAs(tt.args)
+		if d := cmp.Diff(tt.rest, rest); program != tt.program || d != "" {
+			t.Errorf("%v is %s %v", tt.args, program, rest)
+		}
+	}
+	c := CommandAs([]string{"kubectl-polder", "get", "--help"})
+	var out strings.Builder
+	c.SetOut(&out)
+	if err := c.ExecuteContext(t.Context()); err != nil || !strings.Contains(out.String(), "kubectl polder get [NAME...] [flags]") {
+		t.Errorf("help says, with %v:\n%s", err, out.String())
+	}
+}
+
+func TestClusterConnectProblems(t *testing.T) {
+	f := newFakePlane(t)
+	two := filepath.Join(t.TempDir(), "two")
+	f.write(two, `{"apiVersion":"v1","kind":"Config","contexts":[{"name":"b","context":{"cluster":"x"}},{"name":"a","context":{"cluster":"x"}}],"clusters":[{"name":"x","cluster":{"server":"http://127.0.0.1:1"}}]}`)
+	f.says(exit.Usage, "", "there is no file /nowhere/x; name a kubeconfig with --kubeconfig", "get", "--kubeconfig", "/nowhere/x")
+	f.says(exit.Usage, "", two+` has no context "c"; choose from: a, b`, "get", "--kubeconfig", two, "--context", "c")
+	f.says(exit.Failure, "", "the plane at http://127.0.0.1:1 does not answer: dial tcp 127.0.0.1:1: connect: connection refused; check the address in your kubeconfig; for a plane on this machine, see: polder status and polder up", "get", "--kubeconfig", two, "--context", "a")
+	f.kubeconfig("http://127.0.0.1:1", "")
+	f.says(exit.Failure, "", "the plane at http://127.0.0.1:1 does not answer: dial tcp 127.0.0.1:1: connect: connection refused; see how it is with: polder status, start it with: polder up", "get", "-n", "x")
+	f.write(filepath.Join(f.dir, "admin.kubeconfig"), "")
+	f.says(exit.Failure, "", fmt.Sprintf("there is no plane in %s yet; start one with: polder up", f.dir), "get")
+	f.write(two, "{")
+	if _, errs, code := f.with("", "get", "--kubeconfig", two); code != exit.Failure || !strings.HasPrefix(errs, two+" cannot be read as a kubeconfig: ") {
+		t.Errorf("it ends with %d: %s", code, errs)
+	}
+}
+
+func TestClusterRefusals(t *testing.T) {
+	f := newFakePlane(t)
+	for _, tt := range []struct {
+		s    metav1.Status
+		code int
+		want string
+	}{
+		{refusal(403, metav1.StatusReasonForbidden, "", `workloadclusters.polder.dev is forbidden: User "anna" cannot list resource "workloadclusters" in API group "polder.dev" in the namespace "default"`), exit.Failure, "listing clusters: anna may not list workloadclusters in namespace default; ask the plane's operator for the right, or choose another namespace with -n"},
+		{refusal(403, metav1.StatusReasonForbidden, "", `User "anna" cannot list resource "workloadclusters" in API group "polder.dev" at the cluster scope`), exit.Failure, "listing clusters: anna may not list workloadclusters in all namespaces; ask the plane's operator for the right, or choose another namespace with -n"},
+		{refusal(403, metav1.StatusReasonForbidden, "demo", `x is forbidden: ValidatingAdmissionPolicy 'a' with binding 'b' denied request: it is protected`), exit.Failure, "listing clusters: the plane refuses it: it is protected"},
+		{refusal(401, metav1.StatusReasonUnauthorized, "", "Unauthorized"), exit.Failure, "the plane at URL does not know who you are: your certificate or token is wrong or has ended; ask the plane's operator for a new kubeconfig"},
+		{refusal(404, metav1.StatusReasonNotFound, "", "the server could not find the requested resource"), exit.Failure, "the plane at URL does not know the kinds of Polder: it is another cluster, or its polderd is older than this polder"},
+		{refusal(400, metav1.StatusReasonBadRequest, "", "no\nsense"), exit.Usage, "listing clusters: the plane refuses it: no sense"},
+		{refusal(409, metav1.StatusReasonConflict, "demo", "x"), exit.Failure, "listing clusters: somebody else changed it at the same time; look at it and try again"},
+		{refusal(422, metav1.StatusReasonInvalid, "demo", "it is all wrong"), exit.Usage, "listing clusters: the plane refuses it: it is all wrong"},
+		{refusal(507, metav1.StatusReasonUnknown, "", "out of room"), exit.Failure, "listing clusters: the plane at URL says: out of room"},
+	} {
+		f.refuse["GET "+clusterPath] = tt.s
+		_, errs, code := f.with("", "get")
+		if i := strings.Index(errs, "http://"); i >= 0 {
+			errs = errs[:i] + "URL" + errs[i+strings.Index(errs[i:]+" ", " "):]
+		}
+		if code != tt.code || errs != tt.want {
+			t.Errorf("%s: it ends with %d: %s", tt.s.Message, code, errs)
+		}
+	}
+}
+
+func TestClusterNamesComplete(t *testing.T) {
+	f := newFakePlane(t, aWorkload("Ready", ""), aWorkload("", "", withName("other")))
+	for args, want := range map[string]string{"get ": "demo\tReady\nother\n:4\n", "get demo ": "other\n:4\n", "wait demo ": ":4\n"} {
+		out, _, _ := f.with("", append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		if out != want {
+			t.Errorf("%q completes to %q", args, out)
+		}
+	}
+}

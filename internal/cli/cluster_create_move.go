@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/exit"
+)
+
+// settle finds the namespace of a cluster: that of its file, of -n, or of the kubeconfig.
+func (a *access) settle(c *cobra.Command, cluster *v1alpha1.WorkloadCluster) error {
+	if given := c.Flag("namespace").Value.String(); given != "" && cluster.Namespace != "" && given != cluster.Namespace {
+		return exit.Errorf(exit.Usage, "the file says namespace %s, and -n says %s; leave out one of them", cluster.Namespace, given)
+	}
+	a.namespace = cmp.Or(cluster.Namespace, a.namespace)
+	cluster.Namespace = a.namespace
+	return nil
+}
+
+// move makes the cluster one of the provider that is named, and says what that means.
+func (n *creation) move(c *cobra.Command, a *access, cluster *v1alpha1.WorkloadCluster) error {
+	to, err := a.provider(c.Context(), n.flags.provider)
+	if apierrors.IsNotFound(err) {
+		return exit.Errorf(exit.Usage, "there is no provider %q; see which there are with: %s", n.flags.provider, a.hint("providers"))
+	}
+	if err != nil {
+		return a.explain(fmt.Sprintf("reading provider %q", n.flags.provider), err)
+	}
+	var from *v1alpha1.Provider
+	if cluster.Spec.Provider != "" {
+		if from, err = a.provider(c.Context(), cluster.Spec.Provider); err != nil {
+			from = nil // the file may be from another plane
+		}
+	}
+	m := moveCluster(cluster, from, to)
+	if stacks, problems := a.stacks(c.Context(), a.namespace, v1alpha1.CatalogueNamespace); len(problems) == 0 { // who may not read them is told nothing of them
+		m.stack(cluster, to, stacks)
+	}
+	m.print(c.ErrOrStderr(), cluster.Name)
+	return m.err(n.force)
+}

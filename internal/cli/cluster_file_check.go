@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+)
+
+// maxProblems is how many are told at once.
+const maxProblems = 10
+
+// maxNodes bounds the work: references within a file can make a small one large.
+const maxNodes = 100_000
+
+var (
+	clusterType     = reflect.TypeFor[v1alpha1.WorkloadCluster]()
+	quantityType    = reflect.TypeFor[resource.Quantity]()
+	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
+)
+
+// fileCheck finds what in a file does not fit a type, with the lines, which decoders do not tell.
+type fileCheck struct {
+	problems []string
+	nodes    int
+}
+
+func (w *fileCheck) find(n *yamlv3.Node, path, format string, args ...any) {
+	w.problems = append(w.problems, fmt.Sprintf("line %d: %s%s", n.Line, strings.TrimPrefix(path+": ", ": "), fmt.Sprintf(format, args...)))
+}
+
+func (w *fileCheck) err(file string) error {
+	n := len(w.problems)
+	if n == 0 {
+		return nil
+	}
+	if n == 1 {
+		return fmt.Errorf("%s, %s", file, w.problems[0])
+	}
+	told := w.problems
+	if n > maxProblems {
+		told = append(slices.Clone(w.problems[:maxProblems]), fmt.Sprintf("and %d more", n-maxProblems))
+	}
+	return fmt.Errorf("%s has %d mistakes:\n  %s", file, n, strings.Join(told, "\n  "))
+}
+
+// check compares a part of the file with the type it is read into.
+func (w *fileCheck) check(n *yamlv3.Node, t reflect.Type, path string) {
+	for n.Kind == yamlv3.AliasNode {
+		n = n.Alias
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if w.nodes++; w.nodes == maxNodes {
+		w.find(n, path, "the file has too many parts")
+	}
+	if w.nodes >= maxNodes || n.Tag == "!!null" {
+		return
+	}
+	if reflect.PointerTo(t).Implements(unmarshalerType) {
+		w.own(n, t, path)
+		return
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		if w.is(n, yamlv3.MappingNode, path, "fields and their values") {
+			w.fields(n, t, path)
+		}
+	case reflect.Map:
+		if w.is(n, yamlv3.MappingNode, path, "names and their values") {
+			w.entries(n, t, path)
+		}
+	case reflect.Slice:
+		if w.is(n, yamlv3.SequenceNode, path, "a list") {
+			for i, c := range n.Content {
+				w.check(c, t.Elem(), fmt.Sprintf("%s[%d]", path, i))
+			}
+		}
+	default:
+		w.scalar(n, t, path)
+	}
+}
+
+func (w *fileCheck) is(n *yamlv3.Node, kind yamlv3.Kind, path, want string) bool {
+	if n.Kind != kind {
+		w.find(n, path, "this is a %s; it must be %s", shape(n), want)
+		return false
+	}
+	return true
+}
+
+func (w *fileCheck) entries(n *yamlv3.Node, t reflect.Type, path string) {
+	w.eachPair(n, path, func(_, value *yamlv3.Node, path string) {
+		w.check(value, t.Elem(), path)
+	})
+}
+
+func (w *fileCheck) fields(n *yamlv3.Node, t reflect.Type, path string) {
+	known := fieldsOf(t)
+	w.eachPair(n, path, func(key, value *yamlv3.Node, path string) {
+		if key.Tag == "!!merge" {
+			return // what is merged in is read where it is written
+		}
+		if of, ok := known[key.Value]; ok {
+			w.check(value, of, path)
+			return
+		}
+		w.find(key, path, "there is no such field%s", likely(key.Value, known))
+	})
+}
+
+func (w *fileCheck) eachPair(n *yamlv3.Node, path string, do func(key, value *yamlv3.Node, path string)) {
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		below := strings.TrimPrefix(path+"."+key.Value, ".")
+		if seen[key.Value] {
+			w.find(key, below, "this is there twice; keep one")
+			continue
+		}
+		seen[key.Value] = true
+		do(key, n.Content[i+1], below)
+	}
+}
+
+// scalar refuses what decoders would refuse with other words, above all numbers that are meant as text.
+func (w *fileCheck) scalar(n *yamlv3.Node, t reflect.Type, path string) {
+	switch {
+	case n.Kind != yamlv3.ScalarNode:
+		w.find(n, path, "this is a %s; it must be a single value", shape(n))
+	case t.Kind() == reflect.String && (n.Tag != "!!str" && n.Tag != "!!timestamp" || oldBoolean(n)):
+		w.find(n, path, "%s is no text; write it in quotes: %q", n.Value, n.Value)
+	case t.Kind() == reflect.Bool && n.Tag != "!!bool":
+		w.find(n, path, "%q is neither true nor false", n.Value)
+	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Int64:
+		if _, err := strconv.ParseInt(n.Value, 0, t.Bits()); err != nil || n.Tag != "!!int" {
+			w.find(n, path, "%q is no whole number, or too large a one", n.Value)
+		}
+	}
+}
+
+// oldBoolean says that Kubernetes, which reads an older YAML, takes a word for true or false.
+func oldBoolean(n *yamlv3.Node) bool {
+	words := []string{"y", "n", "yes", "no", "on", "off"}
+	return n.Style == 0 && slices.Contains(words, strings.ToLower(n.Value))
+}
+
+// own checks types that read themselves: amounts; all others take anything.
+func (w *fileCheck) own(n *yamlv3.Node, t reflect.Type, path string) {
+	if t != quantityType {
+		return
+	}
+	if _, err := resource.ParseQuantity(n.Value); err != nil {
+		w.find(n, path, "%q is no amount; write, for example, 4Gi", n.Value)
+	}
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/provider/machinetype"
+)
+
+// move is what becomes of a cluster at another provider.
+type move struct {
+	to      string
+	maps    []string // what is there as it is here
+	changes []string // what is written in another way, and is the same
+	look    []string // what polder cannot tell
+	lost    []string // what is not there
+}
+
+// moveCluster makes of a cluster what can be had at another provider; what cannot is left out of it, and told.
+// from is nil if nobody knows the provider it is from.
+func moveCluster(c *v1alpha1.WorkloadCluster, from, to *v1alpha1.Provider) *move {
+	m := &move{to: to.Name}
+	c.Spec.Provider = to.Name
+	m.machine("control plane", &c.Spec.ControlPlane.MachineSelection, from, to)
+	for i := range c.Spec.Workers {
+		p := &c.Spec.Workers[i]
+		m.machine("pool "+p.Name, &p.MachineSelection, from, to)
+		m.zones(p, to)
+	}
+	m.parameters(c, from, to)
+	return m
+}
+
+func (m *move) machine(of string, s *v1alpha1.MachineSelection, from, to *v1alpha1.Provider) {
+	before := describeMachine(*s)
+	if has(to, *s) {
+		m.maps = append(m.maps, of+": "+before)
+		return
+	}
+	for _, other := range sameAs(*s, from) {
+		if has(to, other) {
+			*s = other
+			m.changes = append(m.changes, fmt.Sprintf("%s: %s becomes %s", of, before, describeMachine(other)))
+			if t, err := machinetype.Parse(before); err == nil && other.Machine != nil && (t.CPU == machinetype.Core || t.CPU == machinetype.Thread) {
+				m.look = append(m.look, fmt.Sprintf("%s: %s promises CPUs that are not shared, a shape does not", of, before))
+			}
+			return
+		}
+	}
+	*s = v1alpha1.MachineSelection{}
+	m.lost = append(m.lost, fmt.Sprintf("%s: %s has nothing like %s%s", of, to.Name, before, choicesOf(to)))
+}
+
+func (m *move) zones(p *v1alpha1.WorkerPool, to *v1alpha1.Provider) {
+	var there []string
+	for _, z := range p.Zones {
+		if slices.Contains(to.Status.Zones, z) {
+			there = append(there, z)
+			m.maps = append(m.maps, fmt.Sprintf("pool %s: zone %s", p.Name, z))
+			continue
+		}
+		text := "it has none that can be chosen"
+		if len(to.Status.Zones) > 0 {
+			text = "it has " + strings.Join(to.Status.Zones, ", ")
+		}
+		m.lost = append(m.lost, fmt.Sprintf("pool %s: %s has no zone %s; %s", p.Name, to.Name, z, text))
+	}
+	p.Zones = there
+}
+
+// print tells everything that is worth knowing before a cluster is made elsewhere.
+func (m *move) print(w io.Writer, name string) {
+	fmt.Fprintf(w, "Cluster %s at provider %s:\n", name, m.to)
+	for _, part := range []struct {
+		word  string
+		texts []string
+	}{{"same", m.maps}, {"changed", m.changes}, {"look at", m.look}, {"lost", m.lost}} {
+		for _, t := range part.texts {
+			fmt.Fprintf(w, "  %-8s %s\n", part.word, printable(t))
+		}
+	}
+}
+
+// err refuses to lose anything without being told to.
+func (m *move) err(force bool) error {
+	if len(m.lost) == 0 || force {
+		return nil
+	}
+	return exit.Errorf(exit.Usage, "provider %s cannot make this cluster as it is (%d lost above); change the file, or leave those parts out with --force", m.to, len(m.lost))
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/provider/machinetype"
+)
+
+// has says that a provider has such machines.
+func has(p *v1alpha1.Provider, s v1alpha1.MachineSelection) bool {
+	switch portable, err := machinetype.Parse(s.MachineType); {
+	case s.Machine != nil:
+		return p.Status.AnyShape || slices.ContainsFunc(p.Status.MachineTypes, func(t v1alpha1.MachineType) bool { return gives(t, s.Machine) })
+	case s.MachineType == "":
+		return true
+	case err == nil && p.Status.AnyShape && portable.GPU == "" && portable.Hypervisor != "bms":
+		return true
+	}
+	return slices.ContainsFunc(p.Status.MachineTypes, func(t v1alpha1.MachineType) bool {
+		return t.Name == s.MachineType || t.Portable == s.MachineType
+	})
+}
+
+func gives(t v1alpha1.MachineType, s *v1alpha1.MachineShape) bool {
+	enough := t.CPU >= s.CPU && int64(t.MemoryMiB)<<20 >= s.Memory.Value()
+	return enough && (s.Disk == nil || t.DiskGB == 0 || int64(t.DiskGB)*1e9 >= s.Disk.Value()) // without a disk of its own, one is attached
+}
+
+// sameAs are other ways to say what machines are meant: a portable name, then a shape. It is empty if nobody
+// knows what a name means.
+func sameAs(s v1alpha1.MachineSelection, from *v1alpha1.Provider) (others []v1alpha1.MachineSelection) {
+	if t, err := machinetype.Parse(s.MachineType); err == nil {
+		if t.GPU != "" || t.InfiniBand || t.Nested || t.Disks > 1 {
+			return nil // which no shape can say
+		}
+		return []v1alpha1.MachineSelection{shapeOf(t.CPUs, t.MemoryMiB, t.DiskGB)}
+	}
+	if from == nil {
+		return nil
+	}
+	for _, t := range from.Status.MachineTypes {
+		if t.Name != s.MachineType {
+			continue
+		}
+		if t.Portable != "" {
+			others = append(others, v1alpha1.MachineSelection{MachineType: t.Portable})
+		}
+		if t.CPU > 0 && t.MemoryMiB > 0 {
+			others = append(others, shapeOf(int(t.CPU), int(t.MemoryMiB), int(t.DiskGB)))
+		}
+	}
+	return others
+}
+
+func shapeOf(cpus, memoryMiB, diskGB int) v1alpha1.MachineSelection {
+	s := &v1alpha1.MachineShape{CPU: int32(cpus), Memory: *resource.NewQuantity(int64(memoryMiB)<<20, resource.BinarySI)} //nolint:gosec // no machine has more
+	if diskGB > 0 {
+		s.Disk = resource.NewQuantity(int64(diskGB)*1e9, resource.DecimalSI)
+	}
+	return v1alpha1.MachineSelection{Machine: s}
+}
+
+func choicesOf(p *v1alpha1.Provider) string {
+	if len(p.Status.MachineTypes) == 0 {
+		return ""
+	}
+	return "; see what it has with: polder providers " + p.Name
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
+)
+
+// parameters are either a provider's own, which another does not take, or the stack's, of which only the stack
+// knows.
+func (m *move) parameters(c *v1alpha1.WorkloadCluster, from, to *v1alpha1.Provider) {
+	here, there := parametersOf(from), parametersOf(to)
+	for _, name := range slices.Sorted(maps.Keys(c.Spec.Parameters)) {
+		switch {
+		case there[name]:
+			m.maps = append(m.maps, "parameter "+name)
+		case here[name]:
+			delete(c.Spec.Parameters, name)
+			m.lost = append(m.lost, fmt.Sprintf("parameter %s: it is one of provider %s, which %s does not have", name, from.Name, to.Name))
+		default:
+			m.look = append(m.look, fmt.Sprintf("parameter %s: it is the stack's; the plane says if the stack for %s does not have it", name, to.Name))
+		}
+	}
+}
+
+// parametersOf are the names in the schema of a provider.
+func parametersOf(p *v1alpha1.Provider) map[string]bool {
+	names := map[string]bool{}
+	if p == nil || p.Status.Parameters == nil {
+		return names
+	}
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	_ = json.Unmarshal(p.Status.Parameters.Raw, &schema) // a schema nobody can read has no names
+	for name := range schema.Properties {
+		names[name] = true
+	}
+	return names
+}
+
+// stack looks whether there is one that the provider can use. Nobody can force a cluster out of no stack, so this
+// is something to look at, and the plane has the last word.
+func (m *move) stack(c *v1alpha1.WorkloadCluster, to *v1alpha1.Provider, all []csv1.ClusterStack) {
+	ref := c.Spec.Stack
+	for _, s := range all {
+		if s.Spec.Provider == to.Status.StackProvider && s.Spec.Name == ref.Name && (ref.KubernetesVersion == "" || ref.KubernetesVersion == s.Spec.KubernetesVersion) {
+			m.maps = append(m.maps, "stack "+describeStack(ref))
+			return
+		}
+	}
+	m.look = append(m.look, fmt.Sprintf("stack %s: there is none for %s in this namespace or the catalogue yet; see: polder stacks", describeStack(ref), to.Name))
+}
+
+func describeStack(r v1alpha1.StackReference) string {
+	return joined(" ", r.Name, r.KubernetesVersion, r.Version)
+}

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/exit"
+)
+
+// fieldManager is whose fields are those that polder writes.
+const fieldManager = "polder"
+
+// Resources of the kinds that customers use.
+var (
+	clusterResource  = v1alpha1.GroupVersion.WithResource("workloadclusters")
+	requestResource  = v1alpha1.GroupVersion.WithResource("kubeconfigrequests")
+	providerResource = v1alpha1.GroupVersion.WithResource("providers")
+)
+
+// clusters are those of the namespace.
+func (a *access) clusters() dynamic.ResourceInterface {
+	return a.client.Resource(clusterResource).Namespace(a.namespace)
+}
+
+// cluster reads one. A name that nobody has is a sentence that helps.
+func (a *access) cluster(ctx context.Context, name string) (*v1alpha1.WorkloadCluster, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	u, err := a.clusters().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, a.explainOf(fmt.Sprintf("reading cluster %q", name), name, err)
+	}
+	return typed[v1alpha1.WorkloadCluster](u)
+}
+
+// explainOf also knows that the cluster may not be there.
+func (a *access) explainOf(doing, name string, err error) error {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && apierrors.IsNotFound(err) && !isUnknownKind(status.Status()) {
+		return a.missing(name)
+	}
+	return a.explain(doing, err)
+}
+
+func (a *access) missing(name string) error {
+	return exit.Errorf(exit.Usage, "there is no cluster %q in namespace %s; see which there are with: %s", name, a.namespace, a.hint("get"))
+}
+
+// provider reads what a provider says of itself.
+func (a *access) provider(ctx context.Context, name string) (*v1alpha1.Provider, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	u, err := a.client.Resource(providerResource).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return typed[v1alpha1.Provider](u)
+}
+
+// listOf reads all objects of a kind, of a namespace or, if that is empty, of all.
+func listOf[T any](ctx context.Context, a *access, kind schema.GroupVersionResource, namespace string, o metav1.ListOptions) ([]T, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	var items []T
+	for {
+		l, err := a.client.Resource(kind).Namespace(namespace).List(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		for i := range l.Items {
+			item, err := typed[T](&l.Items[i])
+			if err != nil {
+				return nil, err
+			}
+			items = append(items, *item)
+		}
+		if o.Continue = l.GetContinue(); o.Continue == "" {
+			return items, nil
+		}
+	}
+}
+
+// typed takes what it knows: a plane that is newer may have more.
+func typed[T any](u *unstructured.Unstructured) (*T, error) {
+	var item T
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &item); err != nil {
+		return nil, fmt.Errorf("%s %s cannot be read: %w", u.GetKind(), u.GetName(), err)
+	}
+	return &item, nil
+}
+
+// untyped leaves out what is empty, as the type says.
+func untyped(v any) (*unstructured.Unstructured, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{}
+	return u, u.UnmarshalJSON(b)
+}

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Names people call the program by.
+const (
+	polderName = "polder"
+	pluginName = "kubectl polder"
+)
+
+// CommandAs is polder as the process was called: kubectl finds plugins, and what completes their arguments, by
+// the names of files, which may be links to polder.
+func CommandAs(args []string) *cobra.Command {
+	program, rest := calledAs(args)
+	c := newCommand(program)
+	c.SetArgs(rest)
+	return c
+}
+
+func calledAs(args []string) (program string, rest []string) {
+	if len(args) == 0 {
+		return polderName, []string{}
+	}
+	switch strings.TrimSuffix(filepath.Base(args[0]), ".exe") {
+	case "kubectl-polder":
+		return pluginName, args[1:]
+	case "kubectl_complete-polder":
+		return pluginName, append([]string{cobra.ShellCompRequestCmd}, args[1:]...)
+	}
+	return polderName, args[1:]
+}
+
+// clusterCommands are those for customers.
+func clusterCommands(g *globals) []*cobra.Command {
+	return []*cobra.Command{
+		clusterCreate(g), clusterApply(g), clusterGet(g), clusterWait(g), clusterDescribe(g), clusterKubeconfig(g),
+		clusterScale(g), clusterUpgrade(g), clusterExport(g), clusterDelete(g), clusterStacks(g), clusterProviders(g),
+	}
+}

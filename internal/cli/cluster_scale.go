@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/cmdline"
+	"github.com/polder-kaas/polder/internal/exit"
+)
+
+// scaling is one call of polder scale.
+type scaling struct {
+	controlPlanes int32
+	workers       int32
+	pools         []string
+	wait          waiting
+
+	given func(flag string) bool
+	told  []string
+}
+
+func clusterScale(g *globals) *cobra.Command {
+	s := &scaling{}
+	c := &cobra.Command{
+		Use:   "scale NAME",
+		Short: "Change how many machines a cluster has",
+		Long: `scale changes how many machines the control plane and the pools of workers have.
+
+  polder scale demo --workers 5                    where there is one pool
+  polder scale demo --pool a=5 --pool b=0 --wait
+  polder scale demo --control-planes 3`,
+		Args:              cmdline.Args(1, 1, "the name of a cluster"),
+		ValidArgsFunction: g.completeNames(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			s.given = c.Flags().Changed
+			if err := s.check(); err != nil {
+				return err
+			}
+			a, err := g.connect(c)
+			if err != nil {
+				return err
+			}
+			changed, err := a.change(c.Context(), args[0], s.patch)
+			if err != nil {
+				return err
+			}
+			text := "unchanged"
+			if changed {
+				text = "scaled: " + strings.Join(s.told, ", ")
+			}
+			if _, err := fmt.Fprintf(c.OutOrStdout(), "workloadcluster/%s %s\n", args[0], text); err != nil || !s.wait.wanted {
+				return err
+			}
+			return s.wait.run(c, a, args[0], readyGoal, true)
+		},
+	}
+	namespaceFlag(c)
+	c.Flags().Int32Var(&s.controlPlanes, "control-planes", 0, "`number` of machines of the control plane: 1, 3 or 5")
+	c.Flags().Int32Var(&s.workers, "workers", 0, "`number` of machines of the only pool")
+	c.Flags().StringArrayVar(&s.pools, "pool", nil, "`POOL=NUMBER` of machines of a pool; may be repeated")
+	s.wait.addTo(c, "wait until the cluster is ready")
+	return c
+}
+
+func (s *scaling) check() error {
+	switch {
+	case !s.given("control-planes") && !s.given("workers") && len(s.pools) == 0:
+		return exit.Errorf(exit.Usage, "say what to scale, with --workers N, --pool POOL=N or --control-planes N")
+	case s.given("workers") && len(s.pools) > 0:
+		return exit.Errorf(exit.Usage, "--workers and --pool contradict each other; give one of them")
+	case s.given("control-planes") && !slices.Contains([]int32{1, 3, 5}, s.controlPlanes):
+		return exit.Errorf(exit.Usage, "--control-planes %d is not possible; choose 1, 3 or 5", s.controlPlanes)
+	case s.workers < 0:
+		return exit.Errorf(exit.Usage, "--workers %d is no number of machines", s.workers)
+	}
+	return nil
+}
+
+// wanted are the numbers of pools that are asked for.
+func (s *scaling) wanted(c *v1alpha1.WorkloadCluster) (map[string]int32, error) {
+	var names []string
+	for _, p := range c.Spec.Workers {
+		names = append(names, p.Name)
+	}
+	have := "it has " + strings.Join(names, ", ")
+	if len(names) == 0 {
+		have = "it has none; add one to its file and use polder apply"
+	}
+	want := map[string]int32{}
+	if s.given("workers") {
+		if len(names) != 1 {
+			return nil, exit.Errorf(exit.Usage, "--workers is for clusters with one pool; say which with --pool POOL=%d: %s", s.workers, have)
+		}
+		want[names[0]] = s.workers
+	}
+	for _, text := range s.pools {
+		name, number, _ := strings.Cut(text, "=")
+		n, err := strconv.ParseUint(number, 10, 31)
+		switch {
+		case err != nil || name == "":
+			return nil, exit.Errorf(exit.Usage, "--pool %q is not possible; write POOL=NUMBER, for example a=3", text)
+		case !slices.Contains(names, name):
+			return nil, exit.Errorf(exit.Usage, "cluster %q has no pool %q; %s", c.Name, name, have)
+		}
+		want[name] = int32(n)
+	}
+	return want, nil
+}
+
+// patch changes numbers only: all else of the pools stays, also what this polder does not know.
+func (s *scaling) patch(c *v1alpha1.WorkloadCluster, u *unstructured.Unstructured) (map[string]any, error) {
+	spec := map[string]any{}
+	s.told = nil
+	if s.given("control-planes") && c.Spec.ControlPlane.Replicas != s.controlPlanes {
+		spec["controlPlane"] = map[string]any{"replicas": s.controlPlanes}
+		s.told = append(s.told, fmt.Sprintf("control plane %d to %d", c.Spec.ControlPlane.Replicas, s.controlPlanes))
+	}
+	want, err := s.wanted(c)
+	if err != nil {
+		return nil, err
+	}
+	pools, _, err := unstructured.NestedSlice(u.Object, "spec", "workers")
+	if err != nil {
+		return nil, err
+	}
+	changed := false
+	for i, p := range c.Spec.Workers {
+		n, ok := want[p.Name]
+		pool, isMap := pools[i].(map[string]any)
+		if !ok || !isMap || p.Replicas != nil && *p.Replicas == n {
+			continue
+		}
+		pool["replicas"], changed = int64(n), true
+		s.told = append(s.told, fmt.Sprintf("pool %s %d to %d", p.Name, value(p.Replicas), n))
+	}
+	if changed {
+		spec["workers"] = pools
+	}
+	return spec, nil
+}

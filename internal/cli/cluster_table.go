@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+)
+
+// clusterTable prints clusters, one in a line. Lines that are printed later keep the columns of earlier ones.
+type clusterTable struct {
+	wide       bool
+	namespaces bool
+	widths     []int
+}
+
+func (t *clusterTable) header() []string {
+	h := []string{"NAME", "READY", "PHASE", "KUBERNETES", "PROVIDER", "RELEASE", "AGE"}
+	if t.namespaces {
+		h = append([]string{"NAMESPACE"}, h...)
+	}
+	if t.wide {
+		h = append(h, "CONTROL-PLANE", "WORKERS", "ENDPOINT", "MESSAGE")
+	}
+	return h
+}
+
+func (t *clusterTable) row(u *unstructured.Unstructured, now time.Time) ([]string, error) {
+	c, err := typed[v1alpha1.WorkloadCluster](u)
+	if err != nil {
+		return nil, err
+	}
+	s := c.Status
+	row := []string{c.Name, readyWord(c.Status.Conditions), phaseOf(c), changing(s.Versions.Kubernetes, s.Versions.WantedKubernetes), c.Spec.Provider, changing(s.Versions.Release, s.Versions.WantedRelease), age(now, c.CreationTimestamp.Time)}
+	if t.namespaces {
+		row = append([]string{c.Namespace}, row...)
+	}
+	if t.wide {
+		row = append(row, counts(s.ControlPlane), counts(s.Workers), s.Endpoint, s.Message)
+	}
+	return row, nil
+}
+
+// phaseOf says what the status does not know yet.
+func phaseOf(c *v1alpha1.WorkloadCluster) string {
+	if !c.DeletionTimestamp.IsZero() {
+		return string(v1alpha1.PhaseDeleting)
+	}
+	return string(cmp.Or(c.Status.Phase, v1alpha1.PhasePending))
+}
+
+func readyWord(conditions []metav1.Condition) string {
+	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady); c != nil {
+		return string(c.Status)
+	}
+	return string(metav1.ConditionUnknown)
+}
+
+// changing shows what runs, and what is on its way.
+func changing(is, wanted string) string {
+	switch {
+	case is == "" || wanted == "" || is == wanted:
+		return cmp.Or(is, wanted)
+	}
+	return is + "->" + wanted
+}
+
+// counts are ready/desired.
+func counts(c v1alpha1.Counts) string {
+	if c.Desired == nil && c.Ready == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", value(c.Ready), value(c.Desired))
+}
+
+func value(n *int32) int32 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// reserve sets the columns before it is known what comes.
+func (t *clusterTable) reserve() {
+	usual := map[string]int{"NAMESPACE": 16, "NAME": 20, "PHASE": 9, "RELEASE": 24, "AGE": 6, "ENDPOINT": 24}
+	for _, title := range t.header() {
+		t.widths = append(t.widths, max(len(title), usual[title]))
+	}
+}
+
+// print pads columns to the widest value of the first print.
+func (t *clusterTable) print(w io.Writer, rows [][]string) error {
+	if t.widths == nil {
+		t.widths = make([]int, len(rows[0]))
+		for _, row := range rows {
+			for i, cell := range row {
+				t.widths[i] = max(t.widths[i], utf8.RuneCountInString(printable(cell)))
+			}
+		}
+	}
+	for _, row := range rows {
+		var b strings.Builder
+		for i, cell := range row {
+			cell = cmp.Or(printable(cell), "-")
+			fmt.Fprintf(&b, "%s%s", cell, strings.Repeat(" ", max(0, t.widths[i]-utf8.RuneCountInString(cell))+3))
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(b.String(), " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/cmdline"
+	"github.com/polder-kaas/polder/internal/exit"
+)
+
+// newestWord is what --version takes to follow the newest release again.
+const newestWord = "newest"
+
+// upgrading is one call of polder upgrade.
+type upgrading struct {
+	kubernetes string
+	version    string
+	latest     bool
+	wait       waiting
+	told       string
+}
+
+func clusterUpgrade(g *globals) *cobra.Command {
+	q := &upgrading{}
+	c := &cobra.Command{
+		Use:   "upgrade NAME",
+		Short: "Show which newer versions a cluster can have, or take one",
+		Long: `upgrade without flags shows what a cluster runs and what it could be upgraded to. Kubernetes is raised by one
+minor at a time, and never lowered. A cluster without a version of its own follows the newest release of its stack.
+
+  polder upgrade demo --kubernetes 1.36 --wait
+  polder upgrade demo --version v4        stays at v4 of the stack; --version newest follows the newest again
+  polder upgrade demo --to-latest         takes the next minor, or else the newest release`,
+		Args:              cmdline.Args(1, 1, "the name of a cluster"),
+		ValidArgsFunction: g.completeNames(1),
+		RunE:              func(c *cobra.Command, args []string) error { return q.run(c, g, args[0]) },
+	}
+	namespaceFlag(c)
+	c.Flags().StringVar(&q.kubernetes, "kubernetes", "", "`minor` of Kubernetes, for example 1.36")
+	c.Flags().StringVar(&q.version, "version", "", "`version` of the stack's release, for example v4, or newest")
+	c.Flags().BoolVar(&q.latest, "to-latest", false, "take the next minor if there is one, or else the newest release")
+	q.wait.addTo(c, "wait until the cluster is ready")
+	return c
+}
+
+func (q *upgrading) run(c *cobra.Command, g *globals, name string) error {
+	var err error
+	if q.kubernetes, err = minorOf(q.kubernetes); err != nil {
+		return err
+	}
+	if q.latest && (q.kubernetes != "" || q.version != "") {
+		return exit.Errorf(exit.Usage, "--to-latest chooses itself; leave out --kubernetes and --version")
+	}
+	a, err := g.connect(c)
+	if err != nil {
+		return err
+	}
+	if !q.latest && q.kubernetes == "" && q.version == "" {
+		cluster, err := a.cluster(c.Context(), name)
+		if err != nil {
+			return err
+		}
+		return showUpdates(c.OutOrStdout(), cluster, a.hint)
+	}
+	changed, err := a.change(c.Context(), name, q.patch)
+	if err != nil {
+		return err
+	}
+	text := joined(": ", "unchanged", q.told)
+	if changed {
+		text = "is on its way to " + q.told
+	}
+	if _, err := fmt.Fprintf(c.OutOrStdout(), "workloadcluster/%s %s\n", name, text); err != nil || !q.wait.wanted {
+		return err
+	}
+	return q.wait.run(c, a, name, readyGoal, true)
+}
+
+// patch writes what is chosen into the spec.
+func (q *upgrading) patch(c *v1alpha1.WorkloadCluster, _ *unstructured.Unstructured) (map[string]any, error) {
+	to, err := q.choose(c)
+	if err != nil {
+		return nil, err
+	}
+	stack := map[string]any{}
+	if to.KubernetesVersion != "" && to.KubernetesVersion != c.Spec.Stack.KubernetesVersion {
+		stack["kubernetesVersion"] = to.KubernetesVersion
+	}
+	switch {
+	case to.Version == newestWord && c.Spec.Stack.Version != "":
+		stack["version"] = nil
+	case to.Version != "" && to.Version != newestWord && to.Version != c.Spec.Stack.Version:
+		stack["version"] = to.Version
+	}
+	if len(stack) == 0 {
+		q.told = "its spec says so already"
+		if q.latest {
+			q.told = "there is nothing newer"
+		}
+		return nil, nil
+	}
+	q.told = describeUpdate(to)
+	return map[string]any{"stack": stack}, nil
+}

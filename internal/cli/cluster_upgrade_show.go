@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+)
+
+// showUpdates says what runs, what is possible, and what can be undone.
+func showUpdates(w io.Writer, c *v1alpha1.WorkloadCluster, hint func(string) string) error {
+	v, ref := c.Status.Versions, c.Spec.Stack
+	follows := "follows the newest release of channel " + cmp.Or(string(ref.Channel), string(v1alpha1.ChannelStable))
+	if ref.Version != "" {
+		follows = "stays at version " + ref.Version
+	}
+	fmt.Fprintf(w, "Cluster %s runs Kubernetes %s of release %s, and %s of stack %s.\n", c.Name, onItsWay(v.Kubernetes, v.WantedKubernetes), onItsWay(v.Release, v.WantedRelease), follows, ref.Name)
+	if c.Status.Undo != "" {
+		fmt.Fprintf(w, "Undo: %s\n", printable(c.Status.Undo))
+	}
+	if len(c.Status.Updates) == 0 {
+		_, err := fmt.Fprintln(w, "There is nothing newer.")
+		return err
+	}
+	fmt.Fprintln(w)
+	rows := [][]string{{"KUBERNETES", "VERSION", "EXACTLY", "TAKE IT WITH"}}
+	for _, u := range c.Status.Updates {
+		command := "upgrade " + c.Name
+		if compareMinors(u.KubernetesVersion, currentMinor(c)) > 0 {
+			command += " --kubernetes " + u.KubernetesVersion
+		}
+		if ref.Version != "" || command == "upgrade "+c.Name {
+			command += " --version " + u.Version
+		}
+		rows = append(rows, []string{u.KubernetesVersion, u.Version, u.Kubernetes, hint(command)})
+	}
+	if err := (&clusterTable{}).print(w, rows); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "\nKubernetes cannot be lowered afterwards; a version of the same minor can be taken back with --version.")
+	return err
+}
