@@ -112,6 +112,11 @@ bench-operator: build ## Measure the stack operator: time to ready, add-ons, wha
 	@hack/build bin/bench/operator ./bench/operator '-s -w'
 	@bin/bench/operator
 
+.PHONY: bench-workloadcluster
+bench-workloadcluster: build ## Measure WorkloadClusters: beside bare Clusters, many of them, and their list
+	@hack/build bin/bench/workloadcluster ./bench/workloadcluster '-s -w'
+	@bin/bench/workloadcluster
+
 .PHONY: demo
 demo: build ## Run Polder's main job from an empty directory
 	@hack/demo

@@ -1,0 +1,93 @@
+// Command workloadcluster measures what a WorkloadCluster costs: beside a bare Cluster of the same shape, two hundred of
+// them on a provider in memory, and the list of five hundred.
+//
+//	workloadcluster [-rounds N] [-many N] [-list N]
+//
+// It starts bin/polderd on an empty directory and leaves nothing behind. Wall-clock times depend on the machine and on
+// who else uses it, so what is compared is measured in one run.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/polder-kaas/polder/bench/measure"
+	"github.com/polder-kaas/polder/provider/providertest"
+)
+
+// config is what can be chosen about a run.
+type config struct {
+	rounds int // pairs of a bare Cluster and a WorkloadCluster
+	many   int // WorkloadClusters on the instant provider
+	list   int // that polder get shows
+}
+
+func main() {
+	var cfg config
+	flag.IntVar(&cfg.rounds, "rounds", 5, "pairs of a bare Cluster and a WorkloadCluster to make; medians count")
+	flag.IntVar(&cfg.many, "many", 200, "WorkloadClusters to make at once on the provider in memory")
+	flag.IntVar(&cfg.list, "list", 500, "WorkloadClusters to have polder get show")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	log.SetLogger(logr.Discard())
+	if err := run(ctx, cfg); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func (c config) validate() error {
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q", flag.Arg(0))
+	}
+	if c.rounds < 0 || c.many < 1 || c.list < c.many {
+		return errors.New("-rounds must be at least 0, -many at least 1, -list at least -many")
+	}
+	return nil
+}
+
+// bench is one run.
+type bench struct {
+	config
+	measure.Table
+	*measure.Plane
+	instant *providertest.Instant
+}
+
+func run(ctx context.Context, cfg config) (err error) {
+	if err := cfg.validate(); err != nil {
+		return err
+	}
+	b := &bench{config: cfg, instant: providertest.NewInstant()}
+	dir, err := os.MkdirTemp("", "polder-bench-releases-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := b.instant.Write(ctx, dir); err != nil {
+		return err
+	}
+	if b.Plane, err = measure.NewPlane("--stack-directory", "instant="+dir, "--stack-kinds", "instant.polder.dev/*"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(b.Close(err), err) }()
+	defer func() { err = errors.Join(err, b.Print(os.Stdout)) }() // what there is, if one fails
+	if err := b.Start(ctx); err != nil {
+		return err
+	}
+	for _, scene := range []func(context.Context) error{b.catalogue, b.pairs, b.crowd} {
+		if err := scene(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/bench/measure"
+)
+
+// What both are made of.
+const (
+	class   = "local-scs-1-36-v1"
+	version = "v1.36.3"
+	workers = 2
+	pairsNS = "pairs"
+)
+
+// catalogue waits for the stack in the binary.
+func (b *bench) catalogue(ctx context.Context) error {
+	return measure.Await(ctx, b.Client, &csv1.ClusterStackReleaseList{}, v1alpha1.CatalogueNamespace, func(r *csv1.ClusterStackRelease) bool {
+		return r.Name == class && ptr.Deref(r.Status.Ready, false)
+	})
+}
+
+// pairs makes the same cluster in both ways, in turns, and compares.
+func (b *bench) pairs(ctx context.Context) error {
+	if b.rounds == 0 {
+		return nil
+	}
+	if err := b.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pairsNS}}); err != nil {
+		return err
+	}
+	var bare, ours []time.Duration
+	for i := range b.rounds + 1 { // the first of each warms up
+		for _, way := range []struct {
+			name string
+			make func(string) client.Object
+			to   *[]time.Duration
+		}{{"bare", bareCluster, &bare}, {"ours", workloadCluster, &ours}} {
+			took, err := b.one(ctx, way.make(fmt.Sprintf("%s-%d", way.name, i)))
+			if err != nil {
+				return err
+			}
+			measure.Say("%s: %s", way.name, measure.Seconds(took))
+			if i > 0 {
+				*way.to = append(*way.to, took)
+			}
+		}
+	}
+	b.Add("a bare Cluster, ready with its add-ons", measure.Seconds(measure.Median(bare)), measure.Spread(bare))
+	ratio := measure.Median(ours).Seconds() / measure.Median(bare).Seconds()
+	b.Put(measure.Row{What: "the same as a WorkloadCluster", Measured: measure.Seconds(measure.Median(ours)), Aim: "ratio 1.05", Ratio: fmt.Sprintf("%.2f", ratio), More: measure.Spread(ours)})
+	return nil
+}
+
+// one makes a cluster, waits until it is ready, and deletes it.
+func (b *bench) one(ctx context.Context, o client.Object) (time.Duration, error) {
+	begin := time.Now()
+	if err := b.Client.Create(ctx, o); err != nil {
+		return 0, err
+	}
+	if err := b.allReady(ctx, o); err != nil {
+		return 0, err
+	}
+	took := time.Since(begin)
+	if err := b.Client.Delete(ctx, o); err != nil {
+		return 0, err
+	}
+	for {
+		err := b.Client.Get(ctx, client.ObjectKeyFromObject(o), o)
+		if apierrors.IsNotFound(err) {
+			return took, nil
+		}
+		if err == nil {
+			err = measure.Sleep(ctx, 100*time.Millisecond)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+}
+
+// allReady is the same for both: machines, add-ons; and what says so itself must say so.
+func (b *bench) allReady(ctx context.Context, o client.Object) error {
+	if _, ok := o.(*v1alpha1.WorkloadCluster); ok {
+		return measure.Await(ctx, b.Client, &v1alpha1.WorkloadClusterList{}, pairsNS, func(w *v1alpha1.WorkloadCluster) bool {
+			return w.Name == o.GetName() && meta.IsStatusConditionTrue(w.Status.Conditions, v1alpha1.ConditionReady)
+		})
+	}
+	if err := measure.Await(ctx, b.Client, &clusterv1.ClusterList{}, pairsNS, func(c *clusterv1.Cluster) bool {
+		w := c.Status.Workers
+		return c.Name == o.GetName() && meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1.AvailableCondition) && w != nil && ptr.Deref(w.AvailableReplicas, 0) == workers
+	}); err != nil {
+		return err
+	}
+	return measure.Await(ctx, b.Client, &csv1.ClusterAddonList{}, pairsNS, func(a *csv1.ClusterAddon) bool {
+		return a.Name == csv1.AddonPrefix+o.GetName() && ptr.Deref(a.Status.Ready, false)
+	})
+}
+
+func bareCluster(name string) client.Object {
+	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: pairsNS, Name: name}}
+	c.Spec.ClusterNetwork = clusterv1.ClusterNetwork{
+		Pods: clusterv1.NetworkRanges{CIDRBlocks: []string{"10.244.0.0/16"}}, Services: clusterv1.NetworkRanges{CIDRBlocks: []string{"10.96.0.0/16"}}, ServiceDomain: "cluster.local",
+	}
+	t := &c.Spec.Topology
+	t.ClassRef = clusterv1.ClusterClassRef{Namespace: v1alpha1.CatalogueNamespace, Name: class}
+	t.Version, t.ControlPlane.Replicas = version, ptr.To[int32](1)
+	t.Workers.MachineDeployments = []clusterv1.MachineDeploymentTopology{{Class: "default-worker", Name: "default", Replicas: ptr.To[int32](workers)}}
+	return c
+}
+
+func workloadCluster(name string) client.Object {
+	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: pairsNS, Name: name}}
+	o.Spec.Provider, o.Spec.Stack = "local", v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.36"}
+	o.Spec.Workers = []v1alpha1.WorkerPool{{Name: "default", Replicas: ptr.To[int32](workers)}}
+	return o
+}
