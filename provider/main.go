@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/cmdline"
 	"github.com/polder-kaas/polder/internal/exit"
 	"github.com/polder-kaas/polder/internal/logging"
@@ -64,7 +65,7 @@ func Command(p Provider) *cobra.Command {
 	f.StringVar(&cfg.Listen, "listen", "127.0.0.1:0", "`ADDRESS:PORT` for admission; port 0 takes any free one")
 	f.StringVar(&cfg.Reached, "url", "", "`URL` under which the plane reaches --listen (default that address)")
 	f.StringVar(&cfg.Metrics, "metrics", "0", "`ADDRESS:PORT` for metrics; 0 serves none")
-	f.StringVar(&cfg.Namespace, "lease-namespace", "kube-system", "`namespace` of the lease by which one of several processes is chosen; empty if there is only one")
+	f.StringVar(&cfg.Namespace, "lease-namespace", v1alpha1.ProvidersNamespace, "`namespace` of the lease by which one of several processes is chosen; empty if there is only one")
 	f.IntVar(&cfg.Concurrency, "concurrency", 10, "clusters that are worked on at the same time")
 	f.StringVar(&logs.Level, "log-level", "info", "error, warn, info, debug or trace")
 	f.StringVar(&logs.Format, "log-format", logging.FormatAuto, "text, json, or auto: text on a terminal, JSON otherwise")

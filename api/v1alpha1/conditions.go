@@ -46,6 +46,7 @@ const (
 	ReasonMachinesMissing   = "MachinesMissing"   // some are not ready
 	ReasonMachinesOutOfDate = "MachinesOutOfDate" // some are not as the spec says
 	ReasonUnreachable       = "Unreachable"       // the cluster's API does not answer
+	ReasonNotVerified       = "NotVerified"       // it seems ready, and could not be looked at closer
 	ReasonPaused            = "Paused"
 	ReasonDeleting          = "Deleting"
 	ReasonProgressing       = "Progressing"
@@ -72,11 +73,18 @@ const (
 	// AppliedAnnotation on a Cluster is the digest of what its WorkloadCluster made of it.
 	AppliedAnnotation = "polder.dev/applied"
 
+	// AnswerAnnotation on a Cluster is what its provider said of it, and what that was asked.
+	AnswerAnnotation = "polder.dev/provider-answer"
+
 	// WorkloadClusterLabel on a Cluster is the name of its WorkloadCluster.
 	WorkloadClusterLabel = "polder.dev/workload-cluster"
+	// ProviderLabel on a Cluster is the name of the provider.
+	ProviderLabel = "polder.dev/provider"
 	// PoolLabel on a MachineDeployment of a Cluster is the name of the pool.
 	PoolLabel = "polder.dev/pool"
 
 	// CatalogueNamespace has the stacks that all namespaces may use.
 	CatalogueNamespace = "polder-catalogue"
+	// ProvidersNamespace has the service accounts of providers that run in processes of their own, by their names.
+	ProvidersNamespace = "polder-providers"
 )

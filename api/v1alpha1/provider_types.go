@@ -50,6 +50,11 @@ type ProviderStatus struct {
 	// +optional
 	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
 
+	// admission is where the provider says what only it can know of WorkloadClusters that name it. The plane asks
+	// there; without it the provider runs in the plane itself.
+	// +optional
+	Admission *ProviderAdmission `json:"admission,omitempty"`
+
 	// lastSeenTime is when the provider last said that it is there; it does so every five minutes.
 	// +optional
 	LastSeenTime *metav1.Time `json:"lastSeenTime,omitempty"`
@@ -60,6 +65,22 @@ type ProviderStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ProviderAdmission is a webhook.
+type ProviderAdmission struct {
+	// url of the webhook.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('https://')",message="it begins with https://"
+	URL string `json:"url,omitempty"`
+
+	// caBundle vouches for it, in PEM form.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16384
+	CABundle string `json:"caBundle,omitempty"`
 }
 
 // MachineType is one kind of machine of a provider.

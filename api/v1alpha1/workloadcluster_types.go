@@ -52,6 +52,7 @@ type WorkloadClusterSpec struct {
 
 	// parameters are those of the stack, by their names; the stack says which there are.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=256
 	Parameters map[string]apiextensionsv1.JSON `json:"parameters,omitempty"`
 
 	// paused leaves the cluster as it is: nothing is changed, repaired or updated.
@@ -153,6 +154,7 @@ type WorkerPool struct {
 
 	// labels are put on the pool's nodes.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=64
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// taints are put on the pool's nodes.

@@ -24,6 +24,7 @@ import (
 	"github.com/polder-kaas/polder/bench/measure"
 	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/internal/operator"
+	"github.com/polder-kaas/polder/internal/presence"
 )
 
 const (
@@ -79,7 +80,7 @@ func (b *bench) provider(ctx context.Context) (<-chan error, error) {
 		err = b.instant.SetupWithManager(mgr)
 	}
 	if err == nil {
-		err = operator.SetupProvider(mgr, b.Client, guard.New(b.instant, time.Minute), 10)
+		err = operator.SetupProvider(mgr, b.Client, presence.Keeper{Provider: guard.New(b.instant, time.Minute)}, 10)
 	}
 	if err != nil {
 		return nil, err

@@ -170,8 +170,8 @@ func (q *question) provider() *v1alpha1.Provider {
 func (q *question) release(p *v1alpha1.Provider) (catalogue.Release, bool) {
 	rel, err := q.catalogue.Choose(stackOf(p), q.object.Spec.Stack)
 	var missing *catalogue.Missing
+	same := q.old != nil && q.old.Spec.Stack == q.object.Spec.Stack
 	if errors.As(err, &missing) {
-		same := q.old != nil && q.old.Spec.Stack == q.object.Spec.Stack
 		known := missing.Reason == v1alpha1.ReasonReleaseNotReady || missing.Reason == v1alpha1.ReasonReleaseMissing && missing.Actor == v1alpha1.PlatformOperator
 		if !same && !known {
 			q.add(field.Invalid(spec.Child("stack", missing.Field), q.stackField(missing.Field), missing.Text))
@@ -182,6 +182,9 @@ func (q *question) release(p *v1alpha1.Provider) (catalogue.Release, bool) {
 		return rel, true
 	}
 	if why, _ := workloadcluster.Step(q.cluster.Spec.Topology.Version, rel.Object.Status.KubernetesVersion); why != "" {
+		if same {
+			return rel, false // the newest was taken back: the cluster stays at its own, and the object must stay editable
+		}
 		at, value := spec.Child("stack", "kubernetesVersion"), q.object.Spec.Stack.KubernetesVersion
 		if q.old != nil && value == q.old.Spec.Stack.KubernetesVersion {
 			at, value = spec.Child("stack", "version"), q.object.Spec.Stack.Version
@@ -224,11 +227,13 @@ func (c *Checker) class(ctx context.Context, q *question, p *v1alpha1.Provider, 
 		return fmt.Errorf("asking provider %s: %w", p.Name, err)
 	}
 	q.errs = append(q.errs, wrong...)
-	var set contract.Topology
-	if len(wrong) == 0 {
-		if set, err = g.Topology(ctx, in); err != nil {
-			return fmt.Errorf("asking provider %s: %w", p.Name, err)
-		}
+	if len(wrong) > 0 {
+		q.parameters(p, given, nil) // what would follow from the rest is not known
+		return nil
+	}
+	set, err := g.Topology(ctx, in)
+	if err != nil {
+		return fmt.Errorf("asking provider %s: %w", p.Name, err)
 	}
 	q.parameters(p, given, setBy(set))
 	return nil

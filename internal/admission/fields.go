@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -85,7 +86,7 @@ func (q *question) workers() {
 
 func (q *question) labels(at *field.Path, labels map[string]string) {
 	q.errs = append(q.errs, metav1validation.ValidateLabels(labels, at)...)
-	for key := range labels {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		switch {
 		case key == v1alpha1.PoolLabel:
 			q.add(field.Forbidden(at.Key(key), "it is put on all nodes, with the name of their pool"))
@@ -111,12 +112,20 @@ func (q *question) taints(at *field.Path, taints []v1alpha1.Taint) {
 	}
 }
 
+// had says that a pool had the zone before.
+func (q *question) had(pool, zone string) bool {
+	return q.old != nil && slices.ContainsFunc(q.old.Spec.Workers, func(w v1alpha1.WorkerPool) bool {
+		return w.Name == pool && slices.Contains(w.Zones, zone)
+	})
+}
+
 // zones must be the provider's.
 func (q *question) zones(p *v1alpha1.Provider) {
 	for i, w := range q.object.Spec.Workers {
 		for j, z := range w.Zones {
 			at := spec.Child("workers").Index(i).Child("zones").Index(j)
 			switch {
+			case q.had(w.Name, z): // the provider may have dropped it since
 			case len(p.Status.Zones) == 0:
 				q.add(field.Forbidden(at, fmt.Sprintf("provider %s does not let zones be chosen", p.Name)))
 			case !slices.Contains(p.Status.Zones, z):

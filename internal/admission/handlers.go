@@ -21,6 +21,9 @@ func (c *Checker) Mutate(decoder admission.Decoder) admission.HandlerFunc {
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
+		if o.Spec.Stack.Name == "" {
+			return admission.Allowed("") // there may be nothing to fill in to; the API server says that it is needed
+		}
 		was := o.Spec
 		if err := c.Default(ctx, o, old); err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)

@@ -114,11 +114,21 @@ func example(schema map[string]any) string {
 }
 
 func numberWrong(schema map[string]any, v float64, wrong func(string, ...any)) {
-	if least, ok := schema["minimum"].(float64); ok && (v < least || v == least && schema["exclusiveMinimum"] == true) {
-		wrong("it must be at least %s", text(least))
+	if least, ok := schema["minimum"].(float64); ok {
+		switch {
+		case schema["exclusiveMinimum"] == true && v <= least:
+			wrong("it must be more than %s", text(least))
+		case v < least:
+			wrong("it must be at least %s", text(least))
+		}
 	}
-	if most, ok := schema["maximum"].(float64); ok && (v > most || v == most && schema["exclusiveMaximum"] == true) {
-		wrong("it must be at most %s", text(most))
+	if most, ok := schema["maximum"].(float64); ok {
+		switch {
+		case schema["exclusiveMaximum"] == true && v >= most:
+			wrong("it must be less than %s", text(most))
+		case v > most:
+			wrong("it must be at most %s", text(most))
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -82,6 +83,11 @@ func (c *Catalogue) add(ctx context.Context, r client.Reader, s *csv1.ClusterSta
 	}
 	here := &csv1.ClusterStackRelease{}
 	here.Namespace = s.Namespace
+	if s.Spec.AllowedNamespaces != nil {
+		if _, err := metav1.LabelSelectorAsSelector(s.Spec.AllowedNamespaces); err != nil && s.Namespace != c.namespace {
+			return nil //nolint:nilerr // whom it serves nobody knows; that must not keep others from serving
+		}
+	}
 	if ok, err := usage.Serves(ctx, r, s, here, c.namespace); err != nil || !ok {
 		return err
 	}

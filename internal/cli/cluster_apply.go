@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/cmdline"
@@ -111,15 +112,21 @@ func isAbsent(err error) bool {
 // adopt makes what polder create, scale and upgrade have written belong to apply too: else what is no longer in the
 // file would stay for ever, because somebody still seems to want it.
 func (a *access) adopt(ctx context.Context, u *unstructured.Unstructured) error {
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(u, sets.New(fieldManager), fieldManager)
-	if err != nil || patch == nil {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the status of a cluster changes all the time
+		patch, err := csaupgrade.UpgradeManagedFieldsPatch(u, sets.New(fieldManager), fieldManager)
+		if err != nil || patch == nil {
+			return err
+		}
+		changed, err := a.clusters().Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{})
+		if err == nil {
+			u.SetResourceVersion(changed.GetResourceVersion())
+			return nil
+		}
+		if newest, read := a.clusters().Get(ctx, u.GetName(), metav1.GetOptions{}); read == nil {
+			newest.DeepCopyInto(u)
+		}
 		return err
-	}
-	changed, err := a.clusters().Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{})
-	if err == nil {
-		u.SetResourceVersion(changed.GetResourceVersion())
-	}
-	return err
+	})
 }
 
 // conflicts are the fields that others have set, and who they are.

@@ -144,7 +144,7 @@ status:
   - {name: m1.small, portable: SCS-1V-2, cpu: 1, memoryMiB: 2048}
   - {name: m1.odd, cpu: 3, memoryMiB: 5120, diskGB: 20}
   - {name: m1.huge, cpu: 64, memoryMiB: 524288}
-  parameters: {properties: {hereOnly: {}, both: {}}}
+  parameters: {hereOnly: {}, both: {}}
 `
 
 const otherProvider = `apiVersion: polder.dev/v1alpha1
@@ -156,7 +156,7 @@ status:
   machineTypes:
   - {name: x.small, portable: SCS-1V-2, cpu: 1, memoryMiB: 2048}
   - {name: x.medium, cpu: 4, memoryMiB: 8192, diskGB: 40}
-  parameters: {properties: {both: {}}}
+  parameters: {both: {}}
 `
 
 const movedFile = `apiVersion: polder.dev/v1alpha1

@@ -58,7 +58,7 @@ there. Where there is nobody to ask, --yes is needed. A cluster with deletionPro
 	return c
 }
 
-// run reads all clusters before it deletes one, so that a mistyped name changes nothing.
+// run reads all clusters, and asks about all, before it deletes one: a mistyped name changes nothing.
 func (d *deletion) run(c *cobra.Command, a *access, names []string) error {
 	if !d.yes && !d.isTerminal(c.InOrStdin()) {
 		return exit.Errorf(exit.Usage, "delete asks before it deletes, and here is nobody to ask; say --yes")
@@ -73,11 +73,14 @@ func (d *deletion) run(c *cobra.Command, a *access, names []string) error {
 	}
 	in := bufio.NewReader(c.InOrStdin())
 	for _, cluster := range all {
-		if !d.yes {
-			if err := confirm(c.Context(), in, c.ErrOrStderr(), cluster); err != nil {
-				return err
-			}
+		if d.yes {
+			break
 		}
+		if err := confirm(c.Context(), in, c.ErrOrStderr(), cluster); err != nil {
+			return err
+		}
+	}
+	for _, cluster := range all {
 		if err := a.delete(c.Context(), cluster); err != nil {
 			return err
 		}

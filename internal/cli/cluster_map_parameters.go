@@ -27,17 +27,15 @@ func (m *move) parameters(c *v1alpha1.WorkloadCluster, from, to *v1alpha1.Provid
 	}
 }
 
-// parametersOf are the names in the schema of a provider.
+// parametersOf are the names of what a provider itself takes; each has a schema.
 func parametersOf(p *v1alpha1.Provider) map[string]bool {
 	names := map[string]bool{}
 	if p == nil || p.Status.Parameters == nil {
 		return names
 	}
-	var schema struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	_ = json.Unmarshal(p.Status.Parameters.Raw, &schema) // a schema nobody can read has no names
-	for name := range schema.Properties {
+	var schemas map[string]json.RawMessage
+	_ = json.Unmarshal(p.Status.Parameters.Raw, &schemas) // what nobody can read has no names
+	for name := range schemas {
 		names[name] = true
 	}
 	return names

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -27,15 +28,22 @@ type Guard struct {
 	name     string
 	timeout  time.Duration
 	slots    chan struct{}
+
+	mu      sync.Mutex
+	running map[string]int // calls for one cluster
 }
 
 // most is how many calls of one provider may be under way. Calls that hang keep theirs, so that a provider
 // that hangs for good cannot take ever more memory.
 const most = 32
 
+// each is how many of them may be for one cluster: its controller and admission may ask at the same time. One that
+// hangs for good must not take the slots of others.
+const each = 2
+
 // New guards a provider. A call may take as long as timeout.
 func New(p contract.Provider, timeout time.Duration) *Guard {
-	return &Guard{provider: p, name: p.Describe().Name, timeout: timeout, slots: make(chan struct{}, most)}
+	return &Guard{provider: p, name: p.Describe().Name, timeout: timeout, slots: make(chan struct{}, most), running: map[string]int{}}
 }
 
 // Name is the provider's.
@@ -43,19 +51,19 @@ func (g *Guard) Name() string { return g.name }
 
 // Describe is what the provider says of itself.
 func (g *Guard) Describe(ctx context.Context) (d contract.Description, err error) {
-	return call(ctx, g, "Describe", func(context.Context) (contract.Description, error) { return g.provider.Describe(), nil })
+	return call(ctx, g, "Describe", "", func(context.Context) (contract.Description, error) { return g.provider.Describe(), nil })
 }
 
 // Validate asks what is wrong with a cluster.
 func (g *Guard) Validate(ctx context.Context, in contract.Input) (field.ErrorList, error) {
-	in.Cluster = in.Cluster.DeepCopy()
-	return call(ctx, g, "Validate", func(ctx context.Context) (field.ErrorList, error) { return g.provider.Validate(ctx, in), nil })
+	in = copied(in)
+	return call(ctx, g, "Validate", of(in), func(ctx context.Context) (field.ErrorList, error) { return g.provider.Validate(ctx, in), nil })
 }
 
 // Topology asks what the class must be told.
 func (g *Guard) Topology(ctx context.Context, in contract.Input) (contract.Topology, error) {
-	in.Cluster = in.Cluster.DeepCopy()
-	return call(ctx, g, "Topology", func(ctx context.Context) (contract.Topology, error) { return g.provider.Topology(ctx, in) })
+	in = copied(in)
+	return call(ctx, g, "Topology", of(in), func(ctx context.Context) (contract.Topology, error) { return g.provider.Topology(ctx, in) })
 }
 
 // Health asks whether the infrastructure can be used; nil if the provider cannot say.
@@ -64,17 +72,46 @@ func (g *Guard) Health(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	_, err := call(ctx, g, "Health", func(ctx context.Context) (struct{}, error) { return struct{}{}, h.Health(ctx) })
+	_, err := call(ctx, g, "Health", "health", func(ctx context.Context) (struct{}, error) { return struct{}{}, h.Health(ctx) })
 	return err
 }
 
+// of is whom a call is for.
+func of(in contract.Input) string { return in.Cluster.Namespace + "/" + in.Cluster.Name }
+
+// enter counts a call for a cluster; it is false if there are too many. Calls for none are not counted.
+func (g *Guard) enter(cluster string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if cluster != "" && g.running[cluster] >= each {
+		return false
+	}
+	g.running[cluster]++
+	return true
+}
+
+func (g *Guard) leave(cluster string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running[cluster]--; g.running[cluster] == 0 {
+		delete(g.running, cluster)
+	}
+}
+
 // call runs f on a goroutine of its own and waits for it as long as a call may take.
-func call[T any](ctx context.Context, g *Guard, what string, f func(context.Context) (T, error)) (out T, err error) {
-	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+func call[T any](parent context.Context, g *Guard, what, cluster string, f func(context.Context) (T, error)) (out T, err error) {
+	if !g.enter(cluster) {
+		return out, fmt.Errorf("%w: %d calls for this cluster have not come to an end", ErrTimedOut, each)
+	}
+	ctx, cancel := context.WithTimeout(parent, g.timeout)
 	select {
 	case g.slots <- struct{}{}:
 	case <-ctx.Done():
 		cancel()
+		g.leave(cluster)
+		if err := parent.Err(); err != nil {
+			return out, fmt.Errorf("%s: %w", what, err)
+		}
 		return out, fmt.Errorf("%w: %d calls before this one have not come to an end", ErrTimedOut, most)
 	}
 	type answer struct {
@@ -83,9 +120,10 @@ func call[T any](ctx context.Context, g *Guard, what string, f func(context.Cont
 	}
 	answers := make(chan answer, 1)
 	go func() {
+		defer g.leave(cluster)
 		defer func() { <-g.slots }()
 		defer cancel()
-		var a answer
+		a := answer{err: fmt.Errorf("%w: %s ended without an answer", ErrPanicked, what)} // runtime.Goexit does that
 		defer func() { answers <- a }()
 		defer func() {
 			if p := recover(); p != nil {
@@ -104,6 +142,9 @@ func call[T any](ctx context.Context, g *Guard, what string, f func(context.Cont
 	case a := <-answers: // it ended at the same moment
 		return a.value, a.err
 	default:
+		if err := parent.Err(); err != nil { // whoever asked does not wait any more, which is no fault of the provider
+			return out, fmt.Errorf("%s: %w", what, err)
+		}
 		return out, fmt.Errorf("%w: %s did not end within %s", ErrTimedOut, what, g.timeout)
 	}
 }

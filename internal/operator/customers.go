@@ -31,11 +31,12 @@ func Guard(providers []contract.Provider) map[string]*guard.Guard {
 // SetupProvider registers with a manager what one provider needs: the controller of the WorkloadClusters that name
 // it, and the keeper of its Provider object. Several providers can do so side by side, here or in processes of
 // their own.
-func SetupProvider(mgr ctrl.Manager, live client.Client, g *guard.Guard, concurrency int) error {
-	if err := SetupController(mgr, live, g, concurrency); err != nil {
+func SetupProvider(mgr ctrl.Manager, live client.Client, k presence.Keeper, concurrency int) error {
+	if err := SetupController(mgr, live, k.Provider, concurrency); err != nil {
 		return err
 	}
-	return mgr.Add(&presence.Keeper{Client: live, Provider: g, Now: time.Now})
+	k.Client, k.Now = live, time.Now
+	return mgr.Add(&k)
 }
 
 // SetupController registers the controller alone.

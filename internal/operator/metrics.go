@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -10,11 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
 // objectsReady counts objects. Its labels have few values, however many objects there are: kinds, and the
 // states and reasons of their condition Ready.
 var objectsReady = prometheus.NewDesc("polder_stack_objects", "Objects of cluster stacks, by how ready they are.", []string{"kind", "ready", "reason"}, nil)
+
+// workloadClusters counts what customers have. Providers and phases are few.
+var workloadClusters = prometheus.NewDesc("polder_workload_clusters", "WorkloadClusters, by their provider and phase.", []string{"provider", "phase"}, nil)
 
 // collectTimeout bounds a look into the cache.
 const collectTimeout = 5 * time.Second
@@ -23,7 +28,10 @@ const collectTimeout = 5 * time.Second
 type figures struct{ cache client.Reader }
 
 // Describe names the figures.
-func (figures) Describe(ch chan<- *prometheus.Desc) { ch <- objectsReady }
+func (figures) Describe(ch chan<- *prometheus.Desc) {
+	ch <- objectsReady
+	ch <- workloadClusters
+}
 
 // Collect reads them.
 func (f figures) Collect(ch chan<- prometheus.Metric) {
@@ -41,7 +49,8 @@ func (f figures) Collect(ch chan<- prometheus.Metric) {
 	var stacks csv1.ClusterStackList
 	var releases csv1.ClusterStackReleaseList
 	var addons csv1.ClusterAddonList
-	for _, l := range []client.ObjectList{&stacks, &releases, &addons} {
+	var clusters v1alpha1.WorkloadClusterList
+	for _, l := range []client.ObjectList{&stacks, &releases, &addons, &clusters} {
 		if err := f.cache.List(ctx, l); err != nil {
 			return // the cache has ended, and the process with it
 		}
@@ -54,6 +63,14 @@ func (f figures) Collect(ch chan<- prometheus.Metric) {
 	}
 	for i := range addons.Items {
 		count("ClusterAddon", addons.Items[i].Status.Conditions)
+	}
+	where := map[[2]string]int{}
+	for i := range clusters.Items {
+		phase := cmp.Or(clusters.Items[i].Status.Phase, v1alpha1.PhasePending)
+		where[[2]string{clusters.Items[i].Spec.Provider, string(phase)}]++
+	}
+	for at, n := range where {
+		ch <- prometheus.MustNewConstMetric(workloadClusters, prometheus.GaugeValue, float64(n), at[0], at[1])
 	}
 	for s, n := range counts {
 		ch <- prometheus.MustNewConstMetric(objectsReady, prometheus.GaugeValue, float64(n), s.kind, s.ready, s.reason)

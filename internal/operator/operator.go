@@ -136,11 +136,14 @@ func (o *Operator) customers(mgr ctrl.Manager, providers map[string]*guard.Guard
 		return err
 	}
 	for _, g := range providers {
-		if err := SetupProvider(mgr, live, g, o.cfg.Concurrency); err != nil {
+		if err := SetupProvider(mgr, live, presence.Keeper{Provider: g}, o.cfg.Concurrency); err != nil {
 			return err
 		}
 	}
-	return mgr.Add(&workloadcluster.Unclaimed{Client: mgr.GetClient(), Now: time.Now})
+	if err := o.voices(mgr); err != nil {
+		return err
+	}
+	return mgr.Add(&workloadcluster.Unclaimed{Client: mgr.GetClient(), Live: live, Now: time.Now})
 }
 
 // present writes down which providers there are: whoever finds the plane ready may ask for a cluster at once.
@@ -151,7 +154,7 @@ func (o *Operator) present(ctx context.Context, providers map[string]*guard.Guar
 	}
 	for _, g := range providers {
 		k := &presence.Keeper{Client: live, Provider: g, Now: time.Now}
-		for k.Once(ctx) != nil { // it will be known soon what else is wrong
+		for k.Once(ctx) != nil {                                        // it will be known soon what else is wrong
 			select {
 			case <-ctx.Done():
 				return false

@@ -10,11 +10,12 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// ProviderRole is to be bound to whom a provider acts as that runs in a process of its own.
+// ProviderRole is the role of providers that run in processes of their own; see ProviderObjects.
 const ProviderRole = "polder:provider"
 
-// CustomerRoles are for people: they add our kinds to the roles Kubernetes has for namespaces, so that a tenant's
-// binding to admin, edit or view is all that is needed. And there is the role of providers.
+// CustomerRoles are for people. polder:customer is for those who must not read Secrets, among which are the keys of
+// clusters' authorities; Kubernetes' own roles for namespaces, of which edit and admin read them, have our kinds too.
+// And there is the role of providers.
 func CustomerRoles() []client.Object {
 	own := v1alpha1.GroupVersion.Group
 	read, write := []string{"get", "list", "watch"}, []string{"create", "update", "patch", "delete", "deletecollection"}
@@ -31,9 +32,16 @@ func CustomerRoles() []client.Object {
 	return []client.Object{
 		role("polder:view", "view",
 			rule(own, read, "workloadclusters", "kubeconfigrequests"),
-			rule(own, []string{"create"}, "kubeconfigrequests"), // what it gives depends on the rights to the cluster
+			rule(own, []string{"create", "delete"}, "kubeconfigrequests"), // what it gives depends on the rights to the cluster
 			rule(csv1.GroupVersion.Group, read, "clusterstacks", "clusterstackreleases", "clusteraddons"),
 			rule(clusterv1.GroupVersion.Group, read, "clusters", "machines", "machinedeployments"),
+		),
+		role("polder:customer", "",
+			rule(own, append(append([]string{}, read...), write...), "workloadclusters", "kubeconfigrequests"),
+			rule(csv1.GroupVersion.Group, read, "clusterstacks", "clusterstackreleases", "clusteraddons"),
+			rule(clusterv1.GroupVersion.Group, read, "clusters", "machines", "machinedeployments"),
+			rule("", []string{"get", "list", "watch"}, "events"),
+			rule("events.k8s.io", []string{"get", "list", "watch"}, "events"),
 		),
 		role("polder:edit", "edit",
 			rule(own, write, "workloadclusters", "kubeconfigrequests"),
@@ -56,9 +64,7 @@ func CustomerRoles() []client.Object {
 			rule(clusterv1.GroupVersion.Group, read, "clusterclasses", "machinedeployments"),
 			rule("controlplane.cluster.x-k8s.io", []string{"get"}, "*"),
 			rule("", read, "namespaces"),
-			rule("coordination.k8s.io", []string{"get", "create", "update"}, "leases"),
 			rule("events.k8s.io", []string{"create", "patch", "update"}, "events"),
-			rule("admissionregistration.k8s.io", []string{"create", "patch"}, "validatingwebhookconfigurations"),
 		),
 	}
 }

@@ -82,7 +82,7 @@ func (p *Plane) stages(ctx context.Context) ([]supervisor.Stage, *lateChecks, *a
 		Client:      api.Client,
 		Definitions: definitions,
 		Roles:       slices.Concat(ownRoles(), discovery(append(capi.Users(), local.User, operator.User)), capi.Roles(p.manifests), local.Roles(), operator.Roles(), operator.CustomerRoles()),
-		Objects:     catalogue,
+		Objects:     slices.Concat(operator.ProviderObjects(), catalogue),
 	})
 	controllers := kubecontrollers.New(kubecontrollers.Config{Client: api.Client, Informers: api.Informers, SAKey: certs.ServiceAccountKey(), RootCA: certs.ServerCA})
 	clusterAPI := capi.New(capi.Config{

@@ -34,6 +34,9 @@ type Keeper struct {
 	Client   client.Client // reads from the API: one object needs no cache
 	Provider *guard.Guard
 	Now      func() time.Time
+
+	// Admission is where the provider has its say in admission; nil: it runs in the plane's own process.
+	Admission *v1alpha1.ProviderAdmission
 }
 
 // Start keeps it until ctx ends.
@@ -73,6 +76,7 @@ func (k *Keeper) Once(ctx context.Context) error {
 			described = err
 		}
 	}
+	o.Status.Admission = k.Admission
 	set(o, errors.Join(described, k.Provider.Health(ctx)))
 	if now := k.Now().Truncate(time.Second); o.Status.LastSeenTime == nil || now.Sub(o.Status.LastSeenTime.Time) >= Renewal {
 		o.Status.LastSeenTime = &metav1.Time{Time: now}

@@ -41,15 +41,16 @@ func ShapeOf(m v1alpha1.MachineShape) (Shape, error) {
 	return s, nil
 }
 
+// units are as many as are needed. The quantity is compared before it is made a number: one that is too large for
+// that, and one that has parts of bytes such as 1.3Gi, are none.
 func units(q resource.Quantity, unit, most int64) (int, error) {
-	n, ok := q.AsInt64()
-	if n < 0 || !ok && q.Sign() <= 0 {
+	if q.Sign() < 0 {
 		return 0, fmt.Errorf("%s is less than nothing", q.String())
 	}
-	if !ok || n/unit >= most {
+	if q.Cmp(*resource.NewQuantity(most*unit, resource.BinarySI)) > 0 {
 		return 0, fmt.Errorf("%s is more than any machine has", q.String())
 	}
-	return int((n + unit - 1) / unit), nil
+	return int((q.Value() + unit - 1) / unit), nil
 }
 
 // Portable says that what is asked for means the same at every provider.

@@ -64,7 +64,11 @@ func machines(d contract.Description, r contract.Release, at *field.Path, m v1al
 	}
 	v, ok := first(r, types)
 	if !ok {
-		return nil, field.ErrorList{field.Forbidden(at.Child("machineType"), fmt.Sprintf("release %s does not let the size of these machines be chosen", r.Name))}
+		asked := "machineType"
+		if m.Machine != nil {
+			asked = "machine"
+		}
+		return nil, field.ErrorList{field.Forbidden(at.Child(asked), fmt.Sprintf("release %s does not let the size of these machines be chosen", r.Name))}
 	}
 	values := contract.Values{v: name}
 	if m.Machine != nil && m.Machine.Disk != nil {

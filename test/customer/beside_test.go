@@ -11,8 +11,14 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,7 +34,8 @@ func TestBeside(t *testing.T) {
 	mgmt := p.Client(t)
 	c := &cli{t: t, p: p, ns: p.Namespace(t)}
 	t.Cleanup(func() { uninstall(t, mgmt) })
-	stop := startExample(t, p)
+	kubeconfig := providerAccount(t, p, "acme")
+	stop := startExample(t, p, kubeconfig)
 	testenv.Eventually(t, soon, func() error {
 		o := &v1alpha1.Provider{}
 		if err := mgmt.Get(t.Context(), client.ObjectKey{Name: "acme"}, o); err != nil {
@@ -58,14 +65,23 @@ func TestBeside(t *testing.T) {
 		t.Errorf("%+v, %v", pool, made.Annotations)
 	}
 
+	keepsToItself(t, kubeconfig, c.ns)
+
 	// Once it has stopped, nobody acts on its clusters, and those of others do not mind.
 	stop()
 	c.does("", "scale", "ours", "--pool", "default=1", "--wait", "--timeout", "1m")
 	c.fails(1, "acme.provider.polder.dev", "", "scale", "theirs", "--workers", "2")
+	protect := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"deletionProtection":true}}`))
+	unprotect := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"deletionProtection":null}}`))
+	for _, patch := range []client.Patch{protect, unprotect} { // what does not concern the provider goes without it
+		if err := mgmt.Patch(t.Context(), &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.ns, Name: "theirs"}}, patch); err != nil {
+			t.Error(err)
+		}
+	}
 	if got := workersOf(t, mgmt, c.ns, "theirs"); got != 1 {
 		t.Errorf("%d workers, though nobody was there to change that", got)
 	}
-	startExample(t, p)
+	startExample(t, p, kubeconfig)
 	testenv.Eventually(t, soon, func() error {
 		if a := c.run("", "scale", "theirs", "--workers", "2"); a.code != 0 {
 			return fmt.Errorf("%s", a.err)
@@ -80,9 +96,9 @@ func TestBeside(t *testing.T) {
 }
 
 // startExample starts the example provider; what it returns stops it as SIGTERM does.
-func startExample(t *testing.T, p *testenv.Plane) (stop func()) {
+func startExample(t *testing.T, p *testenv.Plane, kubeconfig string) (stop func()) {
 	t.Helper()
-	cmd := p.Tree.Command("example-provider", "--kubeconfig", filepath.Join(p.Data, "admin.kubeconfig"))
+	cmd := p.Tree.Command("example-provider", "--kubeconfig", kubeconfig)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
@@ -111,15 +127,75 @@ func startExample(t *testing.T, p *testenv.Plane) (stop func()) {
 	return stop
 }
 
-// uninstall removes what a provider leaves when it stops, since it may come back.
-func uninstall(t *testing.T, c client.Client) {
+// providerAccount makes a service account for a provider, as the documentation says, and a kubeconfig with a token of it.
+func providerAccount(t *testing.T, p *testenv.Plane, name string) string {
 	t.Helper()
-	hook := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "polder-provider-acme"}}
-	for _, o := range []client.Object{hook, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}} {
-		if err := client.IgnoreNotFound(c.Delete(context.Background(), o)); err != nil {
-			t.Error(err)
+	c := p.Client(t)
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ProvidersNamespace, Name: name}}
+	if err := client.IgnoreAlreadyExists(c.Create(t.Context(), sa)); err != nil {
+		t.Fatal(err)
+	}
+	token := &authenticationv1.TokenRequest{}
+	if err := c.SubResource("token").Create(t.Context(), sa, token); err != nil {
+		t.Fatal(err)
+	}
+	admin := p.RESTConfig(t)
+	k := clientcmdapi.NewConfig()
+	k.Clusters["c"] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData, TLSServerName: admin.ServerName}
+	k.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	k.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	k.CurrentContext = "c"
+	file := filepath.Join(p.Tree.Home, name+".kubeconfig")
+	if err := clientcmd.WriteToFile(*k, file); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Own(t, file)
+	return file
+}
+
+// keepsToItself looks whether a provider can do anything to what is not its own.
+func keepsToItself(t *testing.T, kubeconfig, ns string) {
+	t.Helper()
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, ctx := testenv.NewClient(t, cfg), t.Context()
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"by":"acme"}}}`))
+	status := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"title":"mine"}}`))
+	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: ns, Name: name} }
+	for what, err := range map[string]error{
+		"change another's WorkloadCluster": c.Patch(ctx, &v1alpha1.WorkloadCluster{ObjectMeta: in("ours")}, patch),
+		"change another's Cluster":         c.Patch(ctx, &clusterv1.Cluster{ObjectMeta: in("ours")}, patch),
+		"delete another's Cluster":         c.Delete(ctx, &clusterv1.Cluster{ObjectMeta: in("ours")}),
+		"make a Cluster of its own":        c.Create(ctx, &clusterv1.Cluster{ObjectMeta: in("stray"), Spec: clusterv1.ClusterSpec{InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "a.b", Kind: "C", Name: "d"}}}),
+		"speak for another":                c.Status().Patch(ctx, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "local"}}, status),
+		"read secrets":                     c.List(ctx, &corev1.SecretList{}, client.InNamespace(ns)),
+		"listen to others":                 c.Create(ctx, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "evil"}}),
+		"take another's lease":             c.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "x"}}),
+	} {
+		if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+			t.Errorf("a provider may %s: %v", what, err)
 		}
 	}
+	if err := c.Patch(ctx, &v1alpha1.WorkloadCluster{ObjectMeta: in("theirs")}, patch); err != nil {
+		t.Errorf("a provider may not change its own: %v", err)
+	}
+}
+
+// uninstall removes what a provider leaves when it stops, since it may come back: its object, and with that the rest.
+func uninstall(t *testing.T, c client.Client) {
+	t.Helper()
+	if err := client.IgnoreNotFound(c.Delete(context.Background(), &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "acme"}})); err != nil {
+		t.Error(err)
+	}
+	testenv.Eventually(t, soon, func() error {
+		err := c.Get(context.Background(), client.ObjectKey{Name: "polder-provider-acme"}, &admissionv1.ValidatingWebhookConfiguration{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("its say in admission is left: %w", err)
+		}
+		return nil
+	})
 }
 
 func workersOf(t *testing.T, c client.Client, ns, name string) int32 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -138,7 +139,7 @@ func TestChanges(t *testing.T) {
 	golden(t, "testdata/changes.txt", strings.ReplaceAll(out.String(), o.Namespace, "NAMESPACE"))
 
 	// A field that is left out again keeps what it was given.
-	if err := mgmt.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"provider":null,"stack":{"kubernetesVersion":null},"deletionProtection":null,"paused":null}}`))); err != nil {
+	if err := mgmt.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"provider":null,"stack":{"kubernetesVersion":null},"deletionProtection":null}}`))); err != nil {
 		t.Fatal(err)
 	}
 	if o.Spec.Provider != "local" || o.Spec.Stack.KubernetesVersion != "1.36" {
@@ -147,6 +148,12 @@ func TestChanges(t *testing.T) {
 	if err := mgmt.Delete(t.Context(), o); err != nil {
 		t.Error(err)
 	}
+	testenv.Eventually(t, soon, func() error { // also though it is paused
+		if err := mgmt.Get(t.Context(), key, o); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is still there: %+v, %w", o.Status, err)
+		}
+		return nil
+	})
 }
 
 // unsteady is what differs from run to run.

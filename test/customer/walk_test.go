@@ -53,6 +53,7 @@ func TestWalk(t *testing.T) {
 	w.isReady("local-scs-1-35-v1", "v1.35.7")
 	w.nodesAre()
 	w.access()
+	w.says(w.p.Answer(t, "/metrics/controllers"), `polder_workload_clusters{phase="Ready",provider="local"}`)
 
 	w.does(strings.Replace(file, "  workers:", "  parameters: {podSecurityStandard: restricted}\n  workers:", 1), "apply", "-f", "-", "--wait", "--timeout", "4m")
 	w.isReady("local-scs-1-35-v1", "v1.35.7")

@@ -35,14 +35,14 @@ func TestDeletedWhenItsTimeIsOver(t *testing.T) {
 	}
 }
 
-func TestDeletedWithoutAnAnswerAfterADay(t *testing.T) {
+func TestDeletedWithoutAnAnswerAfterAnHour(t *testing.T) {
 	w := newWorld(t, newRequest())
 	w.unreachable = errors.New("no route")
-	w.clock.SetTime(at.Truncate(time.Second).Add(24*time.Hour - time.Second))
+	w.clock.SetTime(at.Truncate(time.Second).Add(time.Hour - time.Second))
 	if got := w.run(); got != time.Second || w.request() == nil {
 		t.Fatalf("a second before, it is gone, or looked at again after %s", got)
 	}
-	w.clock.SetTime(at.Truncate(time.Second).Add(24 * time.Hour))
+	w.clock.SetTime(at.Truncate(time.Second).Add(time.Hour))
 	w.run()
 	if w.request() != nil {
 		t.Error("it is still there")
@@ -102,7 +102,7 @@ func TestUnreachableIsTriedAgain(t *testing.T) {
 
 func TestInvalidIsNotTriedAgain(t *testing.T) {
 	w := newWorld(t, newRequest(func(o *v1alpha1.KubeconfigRequest) { o.Spec.Username = "" }))
-	if got := w.run(); got != 24*time.Hour-678*time.Nanosecond {
+	if got := w.run(); got != time.Hour-678*time.Nanosecond {
 		t.Errorf("looks again after %s", got)
 	}
 	w.refused(v1alpha1.ReasonRequestInvalid, v1alpha1.ConditionStalled, "spec.username is empty")

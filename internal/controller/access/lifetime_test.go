@@ -17,11 +17,11 @@ func TestEnd(t *testing.T) {
 		status v1alpha1.KubeconfigRequestStatus
 		want   time.Time
 	}{
-		"no answer":             {v1alpha1.KubeconfigRequestStatus{}, created.Add(24 * time.Hour)},
+		"no answer":             {v1alpha1.KubeconfigRequestStatus{}, created.Add(time.Hour)},
 		"a certificate":         {v1alpha1.KubeconfigRequestStatus{Certificate: "c", ExpirationTime: until}, until.Time},
 		"a Secret":              {v1alpha1.KubeconfigRequestStatus{SecretName: "s", ExpirationTime: until}, until.Time},
-		"half an answer":        {v1alpha1.KubeconfigRequestStatus{ExpirationTime: until}, created.Add(24 * time.Hour)},
-		"the other half of one": {v1alpha1.KubeconfigRequestStatus{SecretName: "s"}, created.Add(24 * time.Hour)},
+		"half an answer":        {v1alpha1.KubeconfigRequestStatus{ExpirationTime: until}, created.Add(time.Hour)},
+		"the other half of one": {v1alpha1.KubeconfigRequestStatus{SecretName: "s"}, created.Add(time.Hour)},
 	} {
 		t.Run(title, func(t *testing.T) {
 			o := newRequest()

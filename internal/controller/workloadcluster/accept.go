@@ -5,9 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,28 +22,62 @@ import (
 	"github.com/polder-kaas/polder/provider/contract"
 )
 
-// providerRetry is when a provider that broke down or does not answer is asked again.
-const providerRetry = 30 * time.Second
+// Times: a provider that broke down, or does not answer, is asked again soon at first, then less often; one that refuses
+// may have changed its mind after a while.
+const (
+	firstRetry    = time.Second
+	lastRetry     = 8 * time.Second
+	providerRetry = 30 * time.Second
+)
 
-// accepted asks the provider whether it takes the spec, and what the class must be told.
+// accepted asks the provider whether it takes the spec, and what the class must be told, unless it has said so
+// before. A cluster that is held at its release keeps what was said of that: what the spec says may fit the other
+// one only.
 func (r *Reconciler) accepted(ctx context.Context, s *scope) error {
 	var err error
 	if s.given, err = Given(ctx, r.Client, s.target); err != nil {
+		return s.classless(err)
+	}
+	was := kept(s.cluster)
+	if s.held {
+		s.answer = was
+		s.set(v1alpha1.ConditionAccepted, "", fmt.Sprintf("%s is asked once the cluster can have its release", s.describe.Name))
+		return nil
+	}
+	if s.answer, err = question(s.object, s.target.Key().String()); err != nil {
 		return err
+	}
+	if s.answer.Question == was.Question {
+		s.answer = was
+		s.set(v1alpha1.ConditionAccepted, "", fmt.Sprintf("%s takes what the spec says", s.describe.Name))
+		return nil
 	}
 	in := contract.Input{Cluster: s.object, Release: s.given}
 	wrong, err := r.Provider.Validate(ctx, in)
 	if err != nil {
 		return r.broken(s, err)
 	}
-	if len(wrong) > 0 && !s.held {
+	if i := slices.IndexFunc(wrong, func(e *field.Error) bool { return e.Type == field.ErrorTypeInternal }); i >= 0 {
+		return r.broken(s, wrong[i]) // it does not know now
+	}
+	if len(wrong) > 0 {
 		return s.refused(wrong)
 	}
-	if s.topology, err = r.Provider.Topology(ctx, in); err != nil {
+	if s.answer.Topology, err = r.Provider.Topology(ctx, in); err != nil {
 		return r.broken(s, err)
 	}
+	s.answer.keep(was)
 	s.set(v1alpha1.ConditionAccepted, "", fmt.Sprintf("%s takes what the spec says", s.describe.Name))
 	return nil
+}
+
+// classless says that the class of a release is not there, though the release is.
+func (s *scope) classless(err error) error {
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	s.set(v1alpha1.ConditionAccepted, v1alpha1.ReasonReleaseNotReady, fmt.Sprintf("the class of release %s is not there", s.target.Key()))
+	return reconcile.Wait(providerRetry, "%v", err)
 }
 
 func (s *scope) refused(wrong field.ErrorList) error {
@@ -61,9 +99,15 @@ func (r *Reconciler) broken(s *scope, err error) error {
 	}
 	s.stall(v1alpha1.ConditionAccepted, reason, advice{
 		fmt.Sprintf("provider %s could not say what it needs: %v", r.Provider.Name(), err), v1alpha1.PlatformOperator,
-		fmt.Sprintf("see the log of provider %s; it is asked again every %s", r.Provider.Name(), providerRetry),
+		fmt.Sprintf("see the log of provider %s; it is asked again by itself", r.Provider.Name()),
 	})
-	return reconcile.Wait(providerRetry, "%v", err)
+	return reconcile.Wait(r.again(s), "%v", err)
+}
+
+// again is when to ask again: half as long as it has failed so far, within limits, and not all clusters at once.
+func (r *Reconciler) again(s *scope) time.Duration {
+	c := meta.FindStatusCondition(s.object.Status.Conditions, v1alpha1.ConditionAccepted)
+	return wait.Jitter(min(max(firstRetry, r.Now().Sub(c.LastTransitionTime.Time)/2), lastRetry), 0.25)
 }
 
 // Given is what providers are told of a release: the class it has in the plane.

@@ -41,6 +41,8 @@ func (s *scope) addons() {
 			reason = ready.Reason
 		}
 		s.set(v1alpha1.ConditionAddons, reason, "the add-ons are being applied"+why)
+	case st.Release != st.Target || s.target.Object != nil && st.Release != s.target.Key().String():
+		s.set(v1alpha1.ConditionAddons, v1alpha1.ReasonProgressing, fmt.Sprintf("the add-ons are those of %s", st.Release))
 	case st.ClusterGeneration != s.cluster.Generation:
 		s.set(v1alpha1.ConditionAddons, v1alpha1.ReasonProgressing, "the add-ons are being applied for what the spec says now")
 	default:

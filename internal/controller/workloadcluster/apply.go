@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,16 +23,9 @@ import (
 
 // applied tells Cluster API what the spec says.
 func (r *Reconciler) applied(ctx context.Context, s *scope) error {
-	d := Description{Cluster: s.object, Class: classOf(s.target), Release: s.given, Provider: s.describe, Topology: s.topology}
-	if s.preparing() {
-		d.Prepare = s.wanted.Key().String()
-	}
-	c, err := Build(d)
+	c, err := s.built()
 	if err != nil {
 		return r.broken(s, err)
-	}
-	if s.held {
-		hold(c, s.cluster)
 	}
 	want, digest, err := toApply(c)
 	if err != nil {
@@ -42,16 +37,47 @@ func (r *Reconciler) applied(ctx context.Context, s *scope) error {
 		}
 	}
 	s.object.Status.Versions.Release = s.target.Tag()
-	s.set(v1alpha1.ConditionApplied, "", "Cluster API was told what the spec says")
+	told := "Cluster API was told what the spec says"
+	if s.held {
+		told = "Cluster API was told how many machines the spec asks for; the rest follows with the release"
+	}
+	s.set(v1alpha1.ConditionApplied, "", told)
 	return nil
+}
+
+// built is the Cluster that is wanted now.
+func (s *scope) built() (*clusterv1.Cluster, error) {
+	d := Description{Cluster: s.object, Class: classOf(s.target), Release: s.given, Provider: s.describe, Topology: s.answer.Topology}
+	if s.preparing() {
+		d.Prepare = s.wanted.Key().String()
+	}
+	if s.held {
+		d.Cluster = s.object.DeepCopy()
+		d.Cluster.Spec.Workers, d.Cluster.Spec.Parameters = nil, nil // they may fit the other release only
+	}
+	c, err := Build(d)
+	if err != nil {
+		return nil, err
+	}
+	if s.held {
+		hold(c, s.cluster, s.object)
+	}
+	b, err := json.Marshal(s.answer)
+	if err != nil {
+		return nil, fmt.Errorf("writing down what the provider said: %w", err)
+	}
+	c.Annotations = merged(c.Annotations, map[string]string{v1alpha1.AnswerAnnotation: string(b)})
+	return c, nil
 }
 
 // hold keeps what would replace machines as it is, while the cluster is not at the release the spec asks for: they
 // would be replaced twice. Numbers of machines follow the spec at once.
-func hold(c, is *clusterv1.Cluster) {
+func hold(c, is *clusterv1.Cluster, o *v1alpha1.WorkloadCluster) {
 	replicas := map[string]*int32{}
-	for _, m := range c.Spec.Topology.Workers.MachineDeployments {
-		replicas[m.Name] = m.Replicas
+	for _, p := range o.Spec.Workers {
+		for _, part := range Spread(p) {
+			replicas[part.Name] = ptr.To(part.Replicas)
+		}
 	}
 	number := c.Spec.Topology.ControlPlane.Replicas
 	c.Spec.Topology = *is.Spec.Topology.DeepCopy()
@@ -105,7 +131,8 @@ func holds(is *clusterv1.Cluster, want *unstructured.Unstructured) bool {
 	return true
 }
 
-// within says that a value has all of another, where lists are the same as far as each entry is.
+// within says that a value has all of another. Entries of lists are known by their name, if they have one; other lists
+// are the same, as far as each entry is.
 func within(want, have any) bool {
 	switch w := want.(type) {
 	case map[string]any:
@@ -121,7 +148,13 @@ func within(want, have any) bool {
 		return true
 	case []any:
 		h, ok := have.([]any)
-		if !ok || len(h) != len(w) {
+		if !ok {
+			return false
+		}
+		if named(w) && named(h) {
+			return withinNamed(w, h)
+		}
+		if len(h) != len(w) {
 			return false
 		}
 		for i := range w {
@@ -134,11 +167,35 @@ func within(want, have any) bool {
 	return reflect.DeepEqual(want, have)
 }
 
+// named says that all entries of a list have a name.
+func named(list []any) bool {
+	return len(list) > 0 && !slices.ContainsFunc(list, func(e any) bool {
+		m, ok := e.(map[string]any)
+		return !ok || m["name"] == nil
+	})
+}
+
+func withinNamed(want, have []any) bool {
+	by := map[any]any{}
+	for _, e := range have {
+		if m, ok := e.(map[string]any); ok {
+			by[m["name"]] = m
+		}
+	}
+	return !slices.ContainsFunc(want, func(e any) bool {
+		m, ok := e.(map[string]any)
+		return !ok || !within(m, by[m["name"]])
+	})
+}
+
 // apply writes the Cluster, and keeps what came back: caches learn of it later.
 func (r *Reconciler) apply(ctx context.Context, s *scope, want *unstructured.Unstructured) error {
 	if s.cluster != nil {
 		// What is applied is for this very object: one that was deleted and made anew since is not ours yet.
 		want.SetUID(s.cluster.UID)
+	}
+	if s.held {
+		want.SetResourceVersion(s.cluster.ResourceVersion) // much of it was copied from there
 	}
 	if err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), fieldOwner, client.ForceOwnership); err != nil {
 		return err
@@ -153,6 +210,10 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, want *unstructured.Uns
 
 // notApplied says why Cluster API did not take it.
 func (s *scope) notApplied(err error) error {
+	if apierrors.IsInvalid(err) && s.cluster != nil && !current(s.cluster) && s.cluster.Spec.Topology.Version != s.given.Kubernetes {
+		s.set(v1alpha1.ConditionApplied, v1alpha1.ReasonProgressing, fmt.Sprintf("another upgrade has to be done first: %v", err))
+		return reconcile.Wait(providerRetry, "%v", err)
+	}
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
 		s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonClusterRefused, advice{
 			fmt.Sprintf("Cluster API does not take it: %v", err), v1alpha1.Customer, "correct what it names in the spec; what you cannot correct, tell the platform operator",

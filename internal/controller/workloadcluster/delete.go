@@ -7,6 +7,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -17,6 +19,15 @@ import (
 
 // refusedRetry is when something that was refused is tried again, though nothing seems to have changed.
 const refusedRetry = time.Minute
+
+// unpaused lets Cluster API go on: it deletes nothing of a Cluster that is paused.
+func (r *Reconciler) unpaused(ctx context.Context, c *clusterv1.Cluster) error {
+	if !ptr.Deref(c.Spec.Paused, false) {
+		return nil
+	}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":null}}`))
+	return client.IgnoreNotFound(r.Client.Patch(ctx, c.DeepCopy(), patch, fieldOwner))
+}
 
 // removed deletes the Cluster, waits until it is gone, and lets the object go. A Cluster of somebody else stays.
 func (r *Reconciler) removed(ctx context.Context, s *scope) error {
@@ -34,6 +45,9 @@ func (r *Reconciler) removed(ctx context.Context, s *scope) error {
 	if s.cluster == nil || !s.ours() {
 		controllerutil.RemoveFinalizer(s.object, v1alpha1.WorkloadClusterFinalizer)
 		return nil
+	}
+	if err := r.unpaused(ctx, s.cluster); err != nil {
+		return err
 	}
 	if s.cluster.DeletionTimestamp.IsZero() {
 		uid := s.cluster.UID

@@ -17,6 +17,9 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
+// maxStages is how many a status lists.
+const maxStages = 64
+
 // observe looks at what Cluster API and the add-ons' controller say, and puts it into the status.
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if s.cluster == nil || !s.ours() {
@@ -55,7 +58,7 @@ func (s *scope) count() {
 	}
 	st.Addons = nil
 	if s.addon != nil {
-		for _, stage := range s.addon.Status.Stages {
+		for _, stage := range s.addon.Status.Stages[:min(len(s.addon.Status.Stages), maxStages)] {
 			st.Addons = append(st.Addons, v1alpha1.AddonStatus{Name: stage.Name, Done: stage.Phase == stageDone, Message: stage.Message})
 		}
 	}

@@ -8,6 +8,7 @@ package workloadcluster
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,7 +54,7 @@ type scope struct {
 	running   *catalogue.Release // that the Cluster has its class of; nil: none that is known
 	held      bool               // target is not what the spec asks for, or not yet
 	given     contract.Release   // the class of target
-	topology  contract.Topology
+	answer    answer             // of the provider
 
 	advice map[string]advice // by condition: who must act on it
 	recall time.Duration     // when to look again at what no watch tells of
@@ -78,8 +79,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	result, err := reconcile.Run(ctx, s, phases...)
 	if !apierrors.IsConflict(err) && o.DeletionTimestamp.IsZero() {
-		if seen := r.observe(ctx, s); seen != nil && err == nil {
-			err = seen
+		if seen := r.observe(ctx, s); seen != nil {
+			s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotVerified, fmt.Sprintf("it could not be looked at closer: %v", seen))
+			if err == nil {
+				err = seen
+			}
 		}
 	}
 	r.summarize(s)
@@ -116,14 +120,32 @@ func (r *Reconciler) protected(ctx context.Context, s *scope) error {
 
 // owned refuses to touch a Cluster that somebody else has made.
 func (r *Reconciler) owned(_ context.Context, s *scope) error {
-	if s.cluster == nil || s.ours() {
+	if s.cluster == nil {
+		s.forget()
 		return nil
+	}
+	if s.ours() && s.cluster.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	if s.ours() {
+		s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonDeleting, advice{
+			"somebody is deleting the Cluster of this WorkloadCluster; it is made anew, and empty, once it is gone", v1alpha1.PlatformOperator,
+			"find out who deletes it; to get rid of the cluster, delete the WorkloadCluster",
+		})
+		return reconcile.Wait(0, "the deletion of the Cluster") // a watch tells when it is gone
 	}
 	s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonNotOurs, advice{
 		"there is a Cluster of this name already, which this WorkloadCluster did not make", v1alpha1.Customer,
 		"give the WorkloadCluster another name, or delete the Cluster",
 	})
 	return reconcile.Wait(0, "a Cluster of another") // a watch tells when it goes
+}
+
+// forget drops what is known of a Cluster that is gone: the next one begins anew.
+func (s *scope) forget() {
+	st := &s.object.Status
+	st.Endpoint, st.FirstReadyTime, st.Versions, st.Pools, st.Addons = "", nil, v1alpha1.Versions{}, nil, nil
+	st.ControlPlane, st.Workers = v1alpha1.Counts{}, v1alpha1.Counts{}
 }
 
 // ours says that the Cluster is this object's. One that nobody owns, and that has our marks, has lost its owner

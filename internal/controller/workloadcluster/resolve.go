@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/catalogue"
 	"github.com/polder-kaas/polder/internal/controller/usage"
@@ -25,7 +27,9 @@ func (r *Reconciler) resolved(ctx context.Context, s *scope) error {
 	if s.catalogue, err = catalogue.For(ctx, r.Client, s.object.Namespace); err != nil {
 		return err
 	}
-	s.running = runningRelease(s.catalogue, s.cluster)
+	if s.running, err = r.runningRelease(ctx, s.cluster); err != nil {
+		return err
+	}
 	wanted, err := s.catalogue.Choose(s.describe.Stack(), s.object.Spec.Stack)
 	var missing *catalogue.Missing
 	if errors.As(err, &missing) {
@@ -56,32 +60,37 @@ func (s *scope) unresolved(reason string, a advice) error {
 	return nil
 }
 
-// runningRelease is the one the Cluster has its class of.
-func runningRelease(all *catalogue.Catalogue, c *clusterv1.Cluster) *catalogue.Release {
+// runningRelease is the one the Cluster has its class of, whether or not it would serve a new cluster.
+func (r *Reconciler) runningRelease(ctx context.Context, c *clusterv1.Cluster) (*catalogue.Release, error) {
 	if c == nil {
-		return nil
+		return nil, nil
 	}
 	class, ok := usage.Class(c)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	key, ok := usage.ReleaseOf(class)
 	if !ok {
-		return nil
+		return nil, nil
 	}
-	if rel, ok := all.Find(key); ok {
-		return &rel
+	name, err := version.ParseRelease(key.Name)
+	if err != nil {
+		return nil, nil //nolint:nilerr // it is none of ours
 	}
-	return nil
+	o := &csv1.ClusterStackRelease{}
+	if err := r.Client.Get(ctx, key, o); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return &catalogue.Release{Release: name, Object: o}, nil
 }
 
 // keep stays at a release that is newer than the newest of the channel: one that was taken back is not left by
-// itself, since the way back may be none.
+// itself, since the way back may be none. Nor is one that another namespace offers as well.
 func (s *scope) keep(wanted catalogue.Release) catalogue.Release {
-	if s.running == nil || s.object.Spec.Stack.Version != "" || !s.running.Line.Same(wanted.Line) || s.running.Version.Stable() != wanted.Version.Stable() {
+	if s.running == nil || s.object.Spec.Stack.Version != "" || !s.running.Same(wanted.Line) || s.running.Version.Stable() != wanted.Version.Stable() {
 		return wanted
 	}
-	if version.Compare(s.running.Version, wanted.Version) > 0 {
+	if version.Compare(s.running.Version, wanted.Version) >= 0 {
 		return *s.running
 	}
 	return wanted
@@ -114,10 +123,30 @@ func Step(from, to string) (why, reason string) {
 // decide says which release the Cluster is to have now: the wanted one, unless its add-ons are not there yet.
 func (s *scope) decide() {
 	s.target = s.wanted
-	if s.running == nil || s.running.Key() == s.wanted.Key() || !s.hasAddons() || s.prepared() {
+	if s.running == nil || s.running.Key() == s.wanted.Key() {
+		return
+	}
+	if s.busy() {
+		s.target, s.held, s.wanted = *s.running, true, *s.running
+		s.set(v1alpha1.ConditionResolved, v1alpha1.ReasonProgressing, fmt.Sprintf("release %s has to wait until the upgrade to Kubernetes %s is done", s.object.Status.Versions.WantedRelease, s.cluster.Spec.Topology.Version))
+		return
+	}
+	if !s.hasAddons() || s.prepared() {
 		return
 	}
 	s.target, s.held = *s.running, true
+}
+
+// busy says that an upgrade of Kubernetes is under way, and the wanted release would be another one: Cluster API takes
+// none before the first is done, and the add-ons of two must not be mixed.
+func (s *scope) busy() bool {
+	at := s.cluster.Spec.Topology.Version
+	if s.wanted.Object.Status.KubernetesVersion == at || !initialized(s.cluster) {
+		return false
+	}
+	cp, w := ptr.Deref(s.cluster.Status.ControlPlane, clusterv1.ClusterControlPlaneStatus{}), ptr.Deref(s.cluster.Status.Workers, clusterv1.WorkersStatus{})
+	runs := func(lowest string) bool { return lowest == "" || lowest == at }
+	return !runs(lowest(cp.Versions)) || !runs(lowest(w.Versions))
 }
 
 // hasAddons says that the cluster has add-ons of a release. One that never came so far has none to wait for: the

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,7 +25,7 @@ import (
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	touched := predicate.Or[client.Object](
 		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, finalizersChanged(),
-		ownreconcile.Lost(func(o *v1alpha1.WorkloadCluster) []metav1.Condition { return o.Status.Conditions }),
+		ownreconcile.Lost(func(o *v1alpha1.WorkloadCluster) []metav1.Condition { return o.Status.Conditions }), calledAbsent(),
 	)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("workloadcluster-"+r.Provider.Name()).
@@ -37,6 +38,18 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WithOptions(o).
 		Complete(r)
+}
+
+// calledAbsent hears of objects of which somebody says that nobody acts on them.
+func calledAbsent() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool {
+		w, ok := o.(*v1alpha1.WorkloadCluster)
+		if !ok {
+			return false
+		}
+		c := meta.FindStatusCondition(w.Status.Conditions, v1alpha1.ConditionReady)
+		return c != nil && c.Reason == v1alpha1.ReasonProviderMissing
+	})
 }
 
 func finalizersChanged() predicate.Predicate {

@@ -91,9 +91,10 @@ func TestHold(t *testing.T) {
 	}
 	want.Spec.Topology = clusterv1.Topology{
 		Version: "v1.36.3", ClassRef: clusterv1.ClusterClassRef{Name: "new"}, ControlPlane: clusterv1.ControlPlaneTopology{Replicas: ptr.To[int32](3)},
-		Workers: clusterv1.WorkersTopology{MachineDeployments: []clusterv1.MachineDeploymentTopology{pool("a", 4), pool("c", 1)}},
 	}
-	hold(want, is)
+	o := &v1alpha1.WorkloadCluster{}
+	o.Spec.Workers = []v1alpha1.WorkerPool{{Name: "a", Replicas: ptr.To[int32](4)}, {Name: "c"}}
+	hold(want, is, o)
 	top := want.Spec.Topology
 	if top.Version != "v1.35.7" || top.ClassRef.Name != "old" || *top.ControlPlane.Replicas != 3 {
 		t.Errorf("%+v", top)

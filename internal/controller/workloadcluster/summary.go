@@ -3,10 +3,12 @@ package workloadcluster
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/reconcile"
@@ -23,7 +25,7 @@ func (r *Reconciler) summarize(s *scope) {
 	o := s.object
 	st := &o.Status
 	st.ObservedGeneration = o.Generation
-	ready := reconcile.Summary(st.Conditions, v1alpha1.ConditionReady, o.Generation, madeOf...)
+	ready := reconcile.Summary(fresh(o), v1alpha1.ConditionReady, o.Generation, madeOf...)
 	first := s.firstFalse()
 	a := advice{text: ready.Message, actor: v1alpha1.Nobody}
 	if given, ok := s.advice[first]; ok {
@@ -32,7 +34,7 @@ func (r *Reconciler) summarize(s *scope) {
 	switch {
 	case !o.DeletionTimestamp.IsZero():
 		ready = s.deleting(ready, &a)
-	case o.Spec.Paused && s.cluster != nil:
+	case o.Spec.Paused && s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false):
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonPaused, "the cluster is paused: nothing is changed, repaired or updated"
 		a = advice{ready.Message, v1alpha1.Customer, "take spec.paused away to go on"}
 	case ready.Status == metav1.ConditionTrue:
@@ -53,9 +55,15 @@ func (r *Reconciler) summarize(s *scope) {
 	r.announce(s)
 }
 
+// fresh are the conditions that are about the spec as it is now: a run that ended early has left others as they were.
+func fresh(o *v1alpha1.WorkloadCluster) []metav1.Condition {
+	return slices.DeleteFunc(slices.Clone(o.Status.Conditions), func(c metav1.Condition) bool { return c.ObservedGeneration != o.Generation })
+}
+
 func (s *scope) firstFalse() string {
+	known := fresh(s.object)
 	for _, t := range madeOf {
-		if !meta.IsStatusConditionTrue(s.object.Status.Conditions, t) {
+		if !meta.IsStatusConditionTrue(known, t) {
 			return t
 		}
 	}
@@ -116,21 +124,33 @@ func differ(desired, there, upToDate *int32) bool {
 
 // impatient calls for the platform operator if something takes too long, and looks again when it will have.
 func (r *Reconciler) impatient(s *scope, a *advice, first string) {
-	c := meta.FindStatusCondition(s.object.Status.Conditions, first)
-	if c == nil {
+	since := s.since(first)
+	if since == nil {
 		return
 	}
 	limit := patience
 	if s.object.Status.Phase == v1alpha1.PhaseDegraded {
 		limit = alarm
 	}
-	took := r.Now().Sub(c.LastTransitionTime.Time)
+	took := r.Now().Sub(since.Time)
 	if took < limit {
 		s.recall = earlier(s.recall, limit-took+time.Second)
 		return
 	}
 	a.actor = v1alpha1.PlatformOperator
 	a.next = fmt.Sprintf("it takes longer than it should; see what it waits for: polder describe %s -n %s", s.object.Name, s.object.Namespace)
+}
+
+// since is when what is waited for began; nil if nobody knows: the condition is still that of an earlier spec.
+func (s *scope) since(first string) *metav1.Time {
+	if d := s.object.DeletionTimestamp; d != nil {
+		return d // whatever was wrong before does not matter any more
+	}
+	c := meta.FindStatusCondition(s.object.Status.Conditions, first)
+	if c == nil || c.Status == metav1.ConditionTrue {
+		return nil
+	}
+	return &c.LastTransitionTime
 }
 
 // undo says what of an update can still be undone.

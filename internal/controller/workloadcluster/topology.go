@@ -31,7 +31,7 @@ func Build(d Description) (*clusterv1.Cluster, error) {
 	o := d.Cluster
 	c := &clusterv1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster"}}
 	c.Name, c.Namespace = o.Name, o.Namespace
-	c.Labels = merged(d.Topology.Labels, map[string]string{v1alpha1.WorkloadClusterLabel: o.Name})
+	c.Labels = merged(d.Topology.Labels, map[string]string{v1alpha1.WorkloadClusterLabel: o.Name, v1alpha1.ProviderLabel: o.Spec.Provider})
 	c.Annotations = maps.Clone(d.Topology.Annotations)
 	if d.Prepare != "" {
 		c.Annotations = merged(c.Annotations, map[string]string{v1alpha1.PrepareAnnotation: d.Prepare})
@@ -153,7 +153,7 @@ func Spread(p v1alpha1.WorkerPool) []Part {
 	zones := int32(len(p.Zones)) //nolint:gosec // there are at most 16
 	for i, z := range p.Zones {
 		part := Part{Name: p.Name + "-" + z, Zone: z, Replicas: n / zones}
-		if int32(i) < n%zones { //nolint:gosec // as above
+		if int32(i) < n%zones {
 			part.Replicas++
 		}
 		out = append(out, part)

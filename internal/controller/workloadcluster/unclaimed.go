@@ -2,6 +2,7 @@ package workloadcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,9 +17,10 @@ import (
 )
 
 // Unclaimed says on WorkloadClusters that nobody acts on them: their provider is not there, or has not been seen for
-// long. Nobody else could.
+// long. Nobody else could. It also deletes those that are to be deleted, since that needs no provider.
 type Unclaimed struct {
 	Client client.Client // reads from a cache
+	Live   client.Reader // reads from the API
 	Now    func() time.Time
 }
 
@@ -61,17 +63,16 @@ func (u *Unclaimed) Once(ctx context.Context) error {
 			seen[p.Name] = &p.CreationTimestamp
 		}
 	}
+	var errs []error
 	for i := range clusters.Items {
 		o := &clusters.Items[i]
 		why := absent(o.Spec.Provider, seen[o.Spec.Provider], u.Now())
 		if why == "" {
 			continue
 		}
-		if err := u.tell(ctx, o, why); client.IgnoreNotFound(err) != nil {
-			return err
-		}
+		errs = append(errs, client.IgnoreNotFound(u.tell(ctx, o, why))) // one that cannot be told keeps nobody else from it
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // absent says why nobody acts for a provider; "" if somebody does.
@@ -86,8 +87,12 @@ func absent(name string, seen *metav1.Time, now time.Time) string {
 }
 
 func (u *Unclaimed) tell(ctx context.Context, o *v1alpha1.WorkloadCluster, why string) error {
+	if !o.DeletionTimestamp.IsZero() {
+		return u.remove(ctx, o)
+	}
 	before := o.DeepCopy()
 	st := &o.Status
+	st.ObservedGeneration = o.Generation
 	st.Phase, st.Message, st.Actor = v1alpha1.PhaseStalled, why, v1alpha1.PlatformOperator
 	st.NextStep = fmt.Sprintf("start provider %s; see: polder providers", o.Spec.Provider)
 	for _, t := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionReady} {
@@ -95,4 +100,17 @@ func (u *Unclaimed) tell(ctx context.Context, o *v1alpha1.WorkloadCluster, why s
 	}
 	kstatus(o)
 	return reconcile.Write(ctx, u.Client, before, o)
+}
+
+// remove does what the provider's controller would.
+func (u *Unclaimed) remove(ctx context.Context, o *v1alpha1.WorkloadCluster) error {
+	r := &Reconciler{Client: u.Client, Live: u.Live, Now: u.Now}
+	s := &scope{object: o, before: o.DeepCopy(), advice: map[string]advice{}}
+	if err := r.gather(ctx, s); err != nil {
+		return err
+	}
+	if _, err := reconcile.Run(ctx, s, r.removed); err != nil {
+		return err
+	}
+	return r.write(ctx, s)
 }

@@ -26,14 +26,7 @@ var madeOf = []string{
 	v1alpha1.ConditionControlPlane, v1alpha1.ConditionReachable, v1alpha1.ConditionWorkers, v1alpha1.ConditionAddons,
 }
 
-func (s *scope) looksReady() bool {
-	for _, t := range madeOf {
-		if !meta.IsStatusConditionTrue(s.object.Status.Conditions, t) {
-			return false
-		}
-	}
-	return true
-}
+func (s *scope) looksReady() bool { return s.firstFalse() == "" }
 
 // verify looks closer at what seems ready: the Cluster counts what the control plane and the pools said last,
 // which may be of the time before they were changed. It reads past all caches, so it is right.

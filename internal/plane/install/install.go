@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,7 +20,7 @@ type Config struct {
 	Client      func(userAgent string) *rest.Config
 	Definitions Definitions
 	Roles       []client.Object // of group rbac.authorization.k8s.io
-	Objects     []client.Object // of our own kinds, and namespaces; may be nil
+	Objects     []client.Object // of our own kinds, namespaces and what is in them, policies
 }
 
 // Install is a component that is ready once everything is installed, and then only waits.
@@ -46,7 +47,7 @@ func (i *Install) Run(ctx context.Context) error {
 		return fmt.Errorf("installing custom resource definitions: %w", err)
 	}
 	if err := i.objects(ctx); err != nil {
-		return fmt.Errorf("installing the stacks in the binary: %w", err)
+		return fmt.Errorf("installing what the plane comes with: %w", err)
 	}
 	close(i.ready)
 	<-ctx.Done()
@@ -58,14 +59,31 @@ func (i *Install) objects(ctx context.Context) error {
 		return nil
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), csv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), admissionv1.AddToScheme(scheme), csv1.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	c, err := NewClient(i.cfg.Client("polder-install"), scheme)
 	if err != nil {
 		return err
 	}
-	return Apply(ctx, c, i.cfg.Objects...)
+	for _, o := range i.cfg.Objects {
+		if err := i.object(ctx, c, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// object installs one. What people may change is made once, and then theirs.
+func (i *Install) object(ctx context.Context, c client.Client, o client.Object) error {
+	switch o.(type) {
+	case *corev1.Namespace, *csv1.ClusterStack:
+		if err := client.IgnoreAlreadyExists(c.Create(ctx, o)); err != nil {
+			return fmt.Errorf("making %s: %w", o.GetName(), err)
+		}
+		return nil
+	}
+	return Apply(ctx, c, o)
 }
 
 func (i *Install) roles(ctx context.Context) error {

@@ -14,12 +14,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
-	admissionregv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -49,12 +47,12 @@ func newHook(ctx context.Context, cfg Config, g *guard.Guard) (*hook, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &hook{guard: g, listener: l, url: cfg.Reached}
+	h := &hook{guard: g, listener: l, url: strings.TrimRight(cfg.Reached, "/")}
 	if h.url == "" {
 		h.url = "https://" + l.Addr().String()
 	}
 	u, err := url.Parse(h.url)
-	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" || net.ParseIP(u.Hostname()).IsUnspecified() {
 		h.close()
 		return nil, fmt.Errorf("%q is no URL under which the plane reaches admission; write https://HOST:PORT", h.url)
 	}
@@ -71,35 +69,15 @@ func newHook(ctx context.Context, cfg Config, g *guard.Guard) (*hook, error) {
 
 func (h *hook) close() { _ = h.listener.Close() } // the server has closed it, if it ever ran
 
-// register serves admission and points the API server at it: for objects that name this provider, and only if their
-// spec has changed.
-func (h *hook) register(ctx context.Context, mgr ctrl.Manager, c client.Client) error {
+// register serves admission; the plane asks there once the Provider object says where that is.
+func (h *hook) register(mgr ctrl.Manager) {
 	checker := &ownadmission.Checker{Client: mgr.GetClient(), Providers: map[string]*guard.Guard{h.guard.Name(): h.guard}}
 	mgr.GetWebhookServer().Register(hookPath, &admission.Webhook{Handler: checker.ValidateProvider(admission.NewDecoder(mgr.GetScheme()))})
-	w := &admissionregv1.ValidatingWebhookConfiguration{}
-	w.SetGroupVersionKind(admissionregv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
-	w.Name = "polder-provider-" + h.guard.Name()
-	w.Webhooks = []admissionregv1.ValidatingWebhook{{
-		Name:         h.guard.Name() + ".provider.polder.dev",
-		ClientConfig: admissionregv1.WebhookClientConfig{URL: ptr.To(h.url + hookPath), CABundle: h.ca},
-		Rules: []admissionregv1.RuleWithOperations{{
-			Operations: []admissionregv1.OperationType{admissionregv1.Create, admissionregv1.Update},
-			Rule: admissionregv1.Rule{
-				APIGroups: []string{v1alpha1.GroupVersion.Group}, APIVersions: []string{v1alpha1.GroupVersion.Version},
-				Resources: []string{"workloadclusters"}, Scope: ptr.To(admissionregv1.NamespacedScope),
-			},
-		}},
-		MatchConditions: []admissionregv1.MatchCondition{
-			{Name: "names-this-provider", Expression: fmt.Sprintf("has(object.spec.provider) && object.spec.provider == %q", h.guard.Name())},
-			{Name: "spec-changed", Expression: "oldObject == null || object.spec != oldObject.spec"},
-		},
-		FailurePolicy:           ptr.To(admissionregv1.Fail),
-		MatchPolicy:             ptr.To(admissionregv1.Equivalent),
-		SideEffects:             ptr.To(admissionregv1.SideEffectClassNone),
-		TimeoutSeconds:          ptr.To[int32](10),
-		AdmissionReviewVersions: []string{"v1"},
-	}}
-	return c.Patch(ctx, w, client.Apply, client.FieldOwner("polder-provider-"+h.guard.Name()), client.ForceOwnership) //nolint:staticcheck // there is no generated configuration to apply
+}
+
+// admission is where it is.
+func (h *hook) admission() *v1alpha1.ProviderAdmission {
+	return &v1alpha1.ProviderAdmission{URL: h.url + hookPath, CABundle: string(h.ca)}
 }
 
 // server serves on a listener that is open already, so that the port is known when it is registered.

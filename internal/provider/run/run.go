@@ -9,7 +9,6 @@ import (
 	"net"
 	"strconv"
 
-	admissionregv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -24,6 +23,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/internal/operator"
+	"github.com/polder-kaas/polder/internal/presence"
 	"github.com/polder-kaas/polder/provider/contract"
 )
 
@@ -70,7 +70,9 @@ func Run(ctx context.Context, p contract.Provider, cfg Config) error {
 	if c, ok := p.(contract.Controllers); ok {
 		err = c.SetupWithManager(mgr)
 	}
-	if err := errors.Join(err, operator.SetupProvider(mgr, live, g, cfg.Concurrency), hook.register(ctx, mgr, live)); err != nil {
+	hook.register(mgr)
+	keeper := presence.Keeper{Provider: g, Admission: hook.admission()}
+	if err := errors.Join(err, operator.SetupProvider(mgr, live, keeper, cfg.Concurrency)); err != nil {
 		return fmt.Errorf("setting up provider %s: %w", g.Name(), err)
 	}
 	return mgr.Start(ctx)
@@ -79,7 +81,7 @@ func Run(ctx context.Context, p contract.Provider, cfg Config) error {
 // newScheme knows our kinds, those of Cluster API, and the provider's own.
 func newScheme(p contract.Provider) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	adds := []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, csv1.AddToScheme, v1alpha1.AddToScheme, admissionregv1.AddToScheme}
+	adds := []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, csv1.AddToScheme, v1alpha1.AddToScheme}
 	if c, ok := p.(contract.Controllers); ok {
 		adds = append(adds, c.AddToScheme)
 	}

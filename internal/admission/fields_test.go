@@ -1,0 +1,165 @@
+package admission_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+)
+
+type change = func(*v1alpha1.WorkloadCluster)
+
+// checked is what is said of a new cluster, in some order.
+func checked(t *testing.T, w *world, changes ...change) []string {
+	t.Helper()
+	errs, err := w.checker(t).Check(t.Context(), cluster(changes...), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := told(errs)
+	for i, text := range out {
+		if strings.Contains(text, "regex used for validation") { // what follows are the words of Kubernetes
+			out[i] = text[:strings.LastIndex(text[:strings.Index(text, "must")], `": `)+1]
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func pods(ranges ...string) change {
+	return func(o *v1alpha1.WorkloadCluster) { o.Spec.Network.PodCIDRs = ranges }
+}
+
+func services(ranges ...string) change {
+	return func(o *v1alpha1.WorkloadCluster) { o.Spec.Network.ServiceCIDRs = ranges }
+}
+
+func TestNetwork(t *testing.T) {
+	const at = "spec.network."
+	for name, c := range map[string]struct {
+		changes []change
+		want    []string
+	}{
+		"the default":                   {nil, nil},
+		"one of each family":            {[]change{pods("10.0.0.0/16", "fd00::/64"), services("10.96.0.0/16", "fd01::/112")}, nil},
+		"no range":                      {[]change{pods("10.0.0.0")}, []string{at + `podCIDRs[0]: Invalid value: "10.0.0.0": write a range of addresses such as 10.244.0.0/16`}},
+		"bits beside the range":         {[]change{pods("10.0.1.0/16")}, []string{at + `podCIDRs[0]: Invalid value: "10.0.1.0/16": it has bits beside the range; write 10.0.0.0/16`}},
+		"two of one family":             {[]change{pods("10.0.0.0/16", "10.1.0.0/16")}, []string{at + `podCIDRs[1]: Invalid value: "10.1.0.0/16": two ranges must be one of IPv4 and one of IPv6`}},
+		"services within pods":          {[]change{pods("10.0.0.0/8")}, []string{at + `serviceCIDRs[0]: Invalid value: "10.96.0.0/16": it overlaps with podCIDRs 10.0.0.0/8`}},
+		"the second overlaps":           {[]change{pods("10.0.0.0/16", "fd00::/64"), services("10.96.0.0/16", "fd00::/112")}, []string{at + `serviceCIDRs[1]: Invalid value: "fd00::/112": it overlaps with podCIDRs fd00::/64`}},
+		"one that is none overlaps not": {[]change{pods("x"), services("0.0.0.0/0")}, []string{at + `podCIDRs[0]: Invalid value: "x": write a range of addresses such as 10.244.0.0/16`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if d := cmp.Diff(c.want, checked(t, newWorld(), c.changes...)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestIssuer(t *testing.T) {
+	// The class lets nobody log in, which is said too and does not matter here.
+	for url, ok := range map[string]bool{
+		"https://i.example/realm": true, "https://i": true, "http://i": false, "https://": false, "i.example": false,
+		"https://i?x=y": false, "https://i#x": false, "https://user@i": false, "https://%zz": false,
+	} {
+		got := checked(t, newWorld(), func(o *v1alpha1.WorkloadCluster) { o.Spec.OIDC = &v1alpha1.OIDC{IssuerURL: url, ClientID: "c"} })
+		wrong := slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "spec.oidc.issuerURL: ") })
+		if wrong == ok {
+			t.Errorf("%s: %v", url, got)
+		}
+	}
+}
+
+func pool(p v1alpha1.WorkerPool) change {
+	return func(o *v1alpha1.WorkloadCluster) { o.Spec.Workers = append(o.Spec.Workers, p) }
+}
+
+func taint(key, value string) change {
+	return pool(v1alpha1.WorkerPool{Name: "p", Taints: []v1alpha1.Taint{{Key: key, Value: value, Effect: corev1.TaintEffectNoSchedule}}})
+}
+
+func label(key string) change {
+	return pool(v1alpha1.WorkerPool{Name: "p", Labels: map[string]string{key: "x"}})
+}
+
+func TestWorkers(t *testing.T) {
+	const at = "spec.workers[1]."
+	long := newWorld()
+	long.objects["Provider/local"].(*v1alpha1.Provider).Status.Zones = []string{strings.Repeat("z", 30), "b-c", "c"}
+	for name, c := range map[string]struct {
+		world   *world
+		changes []change
+		want    []string
+	}{
+		"a label of one's own domain": {nil, []change{label("example.org/team")}, nil},
+		"a label that is ours":        {nil, []change{label(v1alpha1.PoolLabel)}, []string{at + "labels[polder.dev/pool]: Forbidden: it is put on all nodes, with the name of their pool"}},
+		"a label that never gets there": {nil, []change{label("kubernetes.io/x")}, []string{
+			at + "labels[kubernetes.io/x]: Forbidden: labels of this domain are not put on nodes; use one without a domain, or of a domain of your own",
+		}},
+		"a label that is none is said once": {nil, []change{label("-")}, []string{
+			at + `labels: Invalid value: "-"`,
+		}},
+		"a taint":                    {nil, []change{taint("example.org/gpu", "yes")}, nil},
+		"a taint of Kubernetes":      {nil, []change{taint("node.kubernetes.io/x", "")}, []string{at + "taints[0].key: Forbidden: taints of this domain are Kubernetes' own"}},
+		"a taint of Cluster API":     {nil, []change{taint("node.cluster.x-k8s.io/x", "")}, []string{at + "taints[0].key: Forbidden: taints of this domain are Kubernetes' own"}},
+		"a taint of the cloud":       {nil, []change{taint("node.cloudprovider.kubernetes.io/x", "")}, []string{at + "taints[0].key: Forbidden: taints of this domain are Kubernetes' own"}},
+		"a domain that only ends so": {nil, []change{taint("my-node.kubernetes.io/x", "")}, nil},
+		"a key that is none":         {nil, []change{taint("a/b/c", "")}, []string{at + `taints[0].key: Invalid value: "a/b/c"`}},
+		"a value that is none":       {nil, []change{taint("a", "b c")}, []string{at + `taints[0].value: Invalid value: "b c"`}},
+		"zones of the provider":      {nil, []change{pool(v1alpha1.WorkerPool{Name: "p", Zones: []string{"north", "south"}})}, nil},
+		"a zone that was perhaps meant": {nil, []change{pool(v1alpha1.WorkerPool{Name: "p", Zones: []string{"north", "sout"}})}, []string{
+			at + `zones[1]: Invalid value: "sout": provider local has the zones north, south; did you mean south?`,
+		}},
+		"two pools that are called alike in their zones": {long, []change{
+			pool(v1alpha1.WorkerPool{Name: "a", Zones: []string{"b-c"}}), pool(v1alpha1.WorkerPool{Name: "a-b", Zones: []string{"c"}}),
+		}, []string{`spec.workers[2].name: Invalid value: "a-b": with its zone it is called a-b-c, as a part of pool a is; give it another name`}},
+		"a name too long with its zone": {long, []change{pool(v1alpha1.WorkerPool{Name: strings.Repeat("p", 33), Zones: []string{strings.Repeat("z", 30)}})}, []string{
+			at + `name: Invalid value: "` + strings.Repeat("p", 33) + `": with its zone it is called ` + strings.Repeat("p", 33) + "-" + strings.Repeat("z", 30) + ", which is longer than 63 characters",
+		}},
+		"as long as may be": {long, []change{pool(v1alpha1.WorkerPool{Name: strings.Repeat("p", 32), Zones: []string{strings.Repeat("z", 30)}})}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := c.world
+			if w == nil {
+				w = newWorld()
+			}
+			if d := cmp.Diff(c.want, checked(t, w, c.changes...)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+	t.Run("a provider without zones", func(t *testing.T) {
+		w := newWorld()
+		w.objects["Provider/local"].(*v1alpha1.Provider).Status.Zones = nil
+		got := checked(t, w, pool(v1alpha1.WorkerPool{Name: "p", Zones: []string{"north"}}))
+		if d := cmp.Diff([]string{at + "zones[0]: Forbidden: provider local does not let zones be chosen"}, got); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+func TestName(t *testing.T) {
+	for name, c := range map[string]struct {
+		name string
+		ok   bool
+	}{
+		"a name":                       {"demo-1", true},
+		"generated later":              {"", true},
+		"it begins with a digit":       {"1-demo", false},
+		"it has dots":                  {"demo.example", false},
+		"longer than a label":          {strings.Repeat("a", 64), false},
+		"as long as a label, and fine": {strings.Repeat("a", 63), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := checked(t, newWorld(), func(o *v1alpha1.WorkloadCluster) { o.Name = c.name })
+			if (len(got) == 0) != c.ok || !c.ok && !strings.HasPrefix(got[0], "metadata.name: ") {
+				t.Error(got)
+			}
+		})
+	}
+}

@@ -1,0 +1,84 @@
+package workloadcluster
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+// answer is what a provider last said about a cluster, and what it was asked. It is kept on the Cluster: as long as the
+// question is the same, so is the answer, whatever the provider would say today. A machine type that it sells since,
+// or does not sell any more, replaces no machines and stops no cluster.
+type answer struct {
+	Question string            `json:"question"` // digest of what the provider was asked
+	Parts    map[string]string `json:"parts"`    // and of what was asked about machines of one sort
+	Topology contract.Topology `json:"topology"`
+}
+
+// controlPlanePart is the name of the control plane among parts; pools cannot have it.
+const controlPlanePart = "/"
+
+// kept reads the answer that a Cluster has; it is empty if there is none.
+func kept(c *clusterv1.Cluster) (a answer) {
+	if c != nil {
+		_ = json.Unmarshal([]byte(c.Annotations[v1alpha1.AnswerAnnotation]), &a) // whoever spoiled it has the provider asked anew
+	}
+	return a
+}
+
+// question is what the answer of a provider depends on: not how many machines there are.
+func question(o *v1alpha1.WorkloadCluster, release string) (answer, error) {
+	type pool struct {
+		Name string
+		v1alpha1.MachineSelection
+		Zones []string
+	}
+	asked := struct {
+		Release      string
+		ControlPlane v1alpha1.MachineSelection
+		Pools        []pool
+		OIDC         *v1alpha1.OIDC
+		Parameters   map[string]contract.JSON
+	}{Release: release, ControlPlane: o.Spec.ControlPlane.MachineSelection, OIDC: o.Spec.OIDC, Parameters: o.Spec.Parameters}
+	a := answer{Parts: map[string]string{}}
+	var err error
+	if a.Parts[controlPlanePart], err = digestOf([]any{release, asked.ControlPlane}); err != nil {
+		return a, err
+	}
+	for _, p := range o.Spec.Workers {
+		one := pool{p.Name, p.MachineSelection, p.Zones}
+		asked.Pools = append(asked.Pools, one)
+		if a.Parts[p.Name], err = digestOf([]any{release, one}); err != nil {
+			return a, err
+		}
+	}
+	a.Question, err = digestOf(asked)
+	return a, err
+}
+
+func digestOf(v any) (string, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("writing down what a provider is asked: %w", err)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16]), nil
+}
+
+// keep takes from an earlier answer what was said about machines that are asked for as before.
+func (a *answer) keep(was answer) {
+	if d := a.Parts[controlPlanePart]; d == was.Parts[controlPlanePart] {
+		a.Topology.ControlPlane = was.Topology.ControlPlane
+	}
+	for name, d := range a.Parts {
+		if m, ok := was.Topology.Pools[name]; ok && d == was.Parts[name] && a.Topology.Pools != nil {
+			a.Topology.Pools[name] = m
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package workloadcluster
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/catalogue"
+	"github.com/polder-kaas/polder/internal/reconcile"
+)
+
+// A release that was taken back is not left by itself: the way back may be none.
+func TestKeep(t *testing.T) {
+	for name, c := range map[string]struct {
+		running, wanted, pin string
+		want                 string
+	}{
+		"nothing runs":                   {"", v1, "", v1},
+		"a newer one":                    {v1, v2, "", v2},
+		"an older one":                   {v2, v1, "", v2},
+		"an older one, by number":        {"local-scs-1-36-v10", "local-scs-1-36-v9", "", "local-scs-1-36-v10"},
+		"an older one that is pinned":    {v2, v1, "v1", v1},
+		"an older one of another minor":  {"local-scs-1-36-v9", "local-scs-1-37-v1", "", "local-scs-1-37-v1"},
+		"an older one of another stack":  {"local-scs-1-36-v9", "local-other-1-36-v1", "", "local-other-1-36-v1"},
+		"one of another channel":         {"local-scs-1-36-v9-rc-1", v1, "", v1},
+		"an older one of custom channel": {"local-scs-1-36-v0-rc-2", "local-scs-1-36-v0-rc-1", "", "local-scs-1-36-v0-rc-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := well(t)
+			s.running, s.object.Spec.Stack.Version = nil, c.pin
+			if c.running != "" {
+				s.running = ptr.To(rel(t, c.running, "v1.36.3"))
+			}
+			if got := s.keep(rel(t, c.wanted, "v1.36.3")).Tag(); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A cluster gets the class of a new release once all of its add-ons are applied, and not before.
+func TestDecide(t *testing.T) {
+	prepared := func(s *scope) {
+		key := s.wanted.Key().String()
+		s.addon.Status.Release, s.addon.Status.Target, s.addon.Status.TargetDigest = key, key, s.wanted.Object.Status.Digest
+	}
+	for name, c := range map[string]struct {
+		change func(*scope)
+		held   bool
+	}{
+		"the add-ons are those of the old release":     {func(*scope) {}, true},
+		"the add-ons are on their way":                 {func(s *scope) { s.addon.Status.Target = s.wanted.Key().String() }, true},
+		"the add-ons are applied":                      {prepared, false},
+		"they are on their way back":                   {func(s *scope) { prepared(s); s.addon.Status.Target = s.running.Key().String() }, true},
+		"they are of what the release was before":      {func(s *scope) { prepared(s); s.addon.Status.TargetDigest = "sha256:other" }, true},
+		"they are of a release of another namespace":   {func(s *scope) { prepared(s); s.addon.Status.Release = "other/" + v2 }, true},
+		"there are none":                               {func(s *scope) { s.addon = nil }, false},
+		"none ever came so far":                        {func(s *scope) { s.addon.Status.Release = "" }, false},
+		"nothing runs that is known":                   {func(s *scope) { s.running = nil }, false},
+		"it runs already":                              {func(s *scope) { s.running = &s.wanted }, false},
+		"the same name in another namespace is not it": {func(s *scope) { s.running = ptr.To(rel(t, v2, "v1.36.3")); s.running.Object.Namespace = "other" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := well(t)
+			s.wanted, s.target = rel(t, v2, "v1.36.4"), catalogue.Release{}
+			c.change(s)
+			s.decide()
+			if s.held != c.held || s.preparing() != c.held {
+				t.Errorf("held: %t, preparing: %t, want %t", s.held, s.preparing(), c.held)
+			}
+			want := s.wanted.Key()
+			if c.held {
+				want = s.running.Key()
+			}
+			if s.target.Key() != want {
+				t.Errorf("%s, want %s", s.target.Key(), want)
+			}
+		})
+	}
+}
+
+// Whatever the spec asks for, a cluster that runs goes on.
+func TestUnresolved(t *testing.T) {
+	a := advice{"there is no such release", v1alpha1.Customer, "choose another"}
+	s := well(t)
+	s.wanted, s.target = catalogue.Release{}, catalogue.Release{}
+	if err := s.unresolved(v1alpha1.ReasonReleaseMissing, a); err != nil || !s.held || s.target.Tag() != v1 || s.preparing() {
+		t.Errorf("%v, %t, %s", err, s.held, s.target.Tag())
+	}
+	if c := s.condition(v1alpha1.ConditionResolved); c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonReleaseMissing || s.advice[c.Type] != a {
+		t.Errorf("%+v, %+v", c, s.advice)
+	}
+	s = well(t)
+	s.running = nil
+	if err := s.unresolved(v1alpha1.ReasonReleaseMissing, a); !reconcile.Waits(err) || s.held {
+		t.Errorf("%v, %t", err, s.held)
+	}
+}
+
+// plane is a stack with two releases, of which the second is for a newer patch.
+func plane(t *testing.T) []client.Object {
+	t.Helper()
+	s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "scs"}}
+	s.Spec = csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.36", Channel: csv1.ChannelStable}
+	return []client.Object{s, rel(t, v1, "v1.36.3").Object, rel(t, v2, "v1.36.4").Object}
+}
+
+func TestResolved(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*scope)
+		have    func([]client.Object) []client.Object
+		target  string
+		wanted  string
+		reason  string
+		message string
+		waits   bool
+	}{
+		"a new cluster": {
+			change: func(s *scope) { s.cluster, s.addon = nil, nil }, wanted: v2, target: v2, message: "the cluster is to be of release " + v2,
+		},
+		"an update, add-ons first": {change: func(*scope) {}, wanted: v2, target: v1, message: "the cluster is to be of release " + v2},
+		"a pin":                    {change: func(s *scope) { s.object.Spec.Stack.Version = "v1" }, wanted: v1, target: v1, message: "the cluster is to be of release " + v1},
+		"the newest was taken back": {
+			change: func(s *scope) { s.cluster.Spec.Topology.ClassRef.Name, s.cluster.Spec.Topology.Version = v2, "v1.36.4" },
+			have: func(all []client.Object) []client.Object {
+				all[2].(*csv1.ClusterStackRelease).Status.Ready = ptr.To(false)
+				return all
+			},
+			wanted: v2, target: v2, message: "the cluster is to be of release " + v2,
+		},
+		"a pin that would lower Kubernetes": {
+			change: func(s *scope) {
+				s.cluster.Spec.Topology.ClassRef.Name, s.cluster.Spec.Topology.Version, s.object.Spec.Stack.Version = v2, "v1.36.4", "v1"
+			},
+			wanted: v2, target: v2, reason: v1alpha1.ReasonVersionLower, message: "release local-scs-1-36-v1 cannot be reached: Kubernetes is never lowered, and the cluster has v1.36.4 already",
+		},
+		"no stack, and it runs": {
+			change: func(s *scope) { s.object.Spec.Stack.Name = "other" }, wanted: v1, target: v1, reason: v1alpha1.ReasonStackMissing,
+			message: `there is no stack "other" for provider local that serves namespace tenant; there is scs of local (1.36)`,
+		},
+		"no stack, and nothing runs": {
+			change: func(s *scope) { s.object.Spec.Stack.Name, s.cluster = "other", nil }, reason: v1alpha1.ReasonStackMissing, waits: true,
+			message: `there is no stack "other" for provider local that serves namespace tenant; there is scs of local (1.36)`,
+		},
+		"the class that runs is of somebody else": {
+			change: func(s *scope) { s.cluster.Spec.Topology.ClassRef.Name = "quick-start" }, wanted: v2, target: v2, message: "the cluster is to be of release " + v2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, all := well(t), plane(t)
+			s.running, s.wanted, s.target, s.catalogue = nil, catalogue.Release{}, catalogue.Release{}, nil
+			c.change(s)
+			if c.have != nil {
+				all = c.have(all)
+			}
+			err := at(t, all...).resolved(t.Context(), s)
+			got := s.condition(v1alpha1.ConditionResolved)
+			if (err != nil) != c.waits || err != nil && !reconcile.Waits(err) || got.Message != c.message || c.reason != "" && got.Reason != c.reason || (got.Status == metav1.ConditionTrue) != (c.reason == "") {
+				t.Errorf("%v, %+v", err, got)
+			}
+			tag := func(r catalogue.Release) string {
+				if r.Object == nil {
+					return ""
+				}
+				return r.Tag()
+			}
+			if tag(s.wanted) != c.wanted || tag(s.target) != c.target {
+				t.Errorf("wanted %s, target %s", tag(s.wanted), tag(s.target))
+			}
+			if c.reason == "" && s.object.Status.Versions.WantedRelease != c.wanted {
+				t.Errorf("%+v", s.object.Status.Versions)
+			}
+		})
+	}
+}
+
+func TestOurs(t *testing.T) {
+	marked := func(c *clusterv1.Cluster) {
+		c.OwnerReferences = nil
+		c.Labels, c.Annotations = map[string]string{v1alpha1.WorkloadClusterLabel: "demo"}, map[string]string{v1alpha1.AppliedAnnotation: "sha256:x"}
+	}
+	for name, c := range map[string]struct {
+		change func(*clusterv1.Cluster)
+		want   bool
+	}{
+		"it has its owner":                      {func(*clusterv1.Cluster) {}, true},
+		"it has lost its owner, and has marks":  {marked, true},
+		"it has no owner, and no marks":         {func(c *clusterv1.Cluster) { c.OwnerReferences = nil }, false},
+		"it has no owner, and marks of another": {func(c *clusterv1.Cluster) { marked(c); c.Labels[v1alpha1.WorkloadClusterLabel] = "other" }, false},
+		"somebody wrote the label alone":        {func(c *clusterv1.Cluster) { marked(c); c.Annotations = nil }, false},
+		"it has marks, and another owner": {func(c *clusterv1.Cluster) {
+			own := c.OwnerReferences
+			marked(c)
+			c.OwnerReferences = own
+			c.OwnerReferences[0].UID = "other"
+		}, false},
+		"its owner was deleted and made anew": {func(c *clusterv1.Cluster) { c.OwnerReferences[0].UID = "before" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := well(t)
+			c.change(s.cluster)
+			if got := s.ours(); got != c.want {
+				t.Errorf("%t, want %t", got, c.want)
+			}
+			if err := at(t).owned(t.Context(), s); (err == nil) != c.want || err != nil && (!reconcile.Waits(err) || !strings.Contains(s.condition(v1alpha1.ConditionApplied).Message, "did not make")) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}

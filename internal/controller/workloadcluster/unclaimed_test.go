@@ -1,0 +1,111 @@
+package workloadcluster
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+)
+
+func of(provider, name string) *v1alpha1.WorkloadCluster {
+	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name, Generation: 3}}
+	o.Spec.Provider = provider
+	o.Status.Phase = v1alpha1.PhaseReady
+	o.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, LastTransitionTime: metav1.Time{Time: noon}},
+		{Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: "x", LastTransitionTime: metav1.Time{Time: noon}},
+	}
+	return o
+}
+
+func seen(name string, made, last time.Duration) *v1alpha1.Provider {
+	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Time{Time: noon.Add(-made)}}}
+	if last >= 0 {
+		p.Status.LastSeenTime = &metav1.Time{Time: noon.Add(-last)}
+	}
+	return p
+}
+
+func TestUnclaimed(t *testing.T) {
+	for name, c := range map[string]struct {
+		provider *v1alpha1.Provider
+		want     string
+	}{
+		"its provider is there":                          {seen("p", 24*time.Hour, time.Minute), ""},
+		"its provider is late, which happens":            {seen("p", 24*time.Hour, unseen), ""},
+		"its provider is away":                           {seen("p", 24*time.Hour, unseen+time.Second), "provider p has not been seen since 2026-01-02 11:44:59 UTC, so nobody acts on this cluster"},
+		"its provider has just come":                     {seen("p", time.Second, -1), ""},
+		"its provider came, and never said that it runs": {seen("p", unseen+time.Second, -1), "provider p has not been seen since 2026-01-02 11:44:59 UTC, so nobody acts on this cluster"},
+		"its provider is not installed":                  {seen("other", 0, 0), "provider p is not installed, so nobody acts on this cluster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := clients(t, c.provider, of("p", "demo")).Build()
+			writes := 0
+			counting := interceptor.NewClient(all, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				writes++
+				return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			}})
+			u := &Unclaimed{Client: counting, Now: func() time.Time { return noon }}
+			for range 2 { // nothing is written twice
+				if err := u.Once(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o := &v1alpha1.WorkloadCluster{}
+			if err := all.Get(t.Context(), client.ObjectKey{Namespace: "tenant", Name: "demo"}, o); err != nil {
+				t.Fatal(err)
+			}
+			st := o.Status
+			if c.want == "" {
+				if st.Phase != v1alpha1.PhaseReady || writes != 0 {
+					t.Errorf("%d writes, %+v", writes, st)
+				}
+				return
+			}
+			if writes != 1 || st.Phase != v1alpha1.PhaseStalled || st.Message != c.want || st.Actor != v1alpha1.PlatformOperator || st.NextStep != "start provider p; see: polder providers" {
+				t.Errorf("%d writes, %+v", writes, st)
+			}
+			s := &scope{object: o}
+			for _, name := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionAccepted} {
+				if got := s.condition(name); got.Status != metav1.ConditionFalse || got.Reason != v1alpha1.ReasonProviderMissing || got.Message != c.want || got.ObservedGeneration != 3 {
+					t.Errorf("%+v", got)
+				}
+			}
+			if s.condition(v1alpha1.ConditionStalled).Status != metav1.ConditionTrue || s.condition(v1alpha1.ConditionReconciling).Type != "" {
+				t.Errorf("%+v", st.Conditions)
+			}
+		})
+	}
+}
+
+// One cluster that cannot be told keeps nobody else from hearing of it.
+func TestUnclaimedGoesOn(t *testing.T) {
+	gone := apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("workloadclusters").GroupResource(), "a")
+	for name, c := range map[string]struct{ err, want error }{"a failure": {errBroken, errBroken}, "it has just gone": {gone, nil}} {
+		t.Run(name, func(t *testing.T) {
+			told := map[string]bool{}
+			all := interceptor.NewClient(clients(t, of("p", "a"), of("p", "b"), of("p", "c")).Build(), interceptor.Funcs{
+				SubResourcePatch: func(_ context.Context, _ client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+					if o.GetName() == "a" {
+						return c.err
+					}
+					told[o.GetName()] = true
+					return nil
+				},
+			})
+			if err := (&Unclaimed{Client: all, Now: func() time.Time { return noon }}).Once(t.Context()); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+				t.Error(err)
+			}
+			if !told["b"] || !told["c"] {
+				t.Errorf("%v", told)
+			}
+		})
+	}
+}

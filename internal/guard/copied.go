@@ -1,0 +1,39 @@
+package guard
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+// copied is an input of which nothing is shared: a provider that changes what it is given, perhaps long after its
+// caller has gone on, changes nothing else.
+func copied(in contract.Input) contract.Input {
+	in.Cluster = in.Cluster.DeepCopy()
+	in.Release.Workers = slices.Clone(in.Release.Workers)
+	in.Release.Variables = slices.Clone(in.Release.Variables)
+	for i, v := range in.Release.Variables {
+		in.Release.Variables[i].Schema, _ = value(v.Schema).(map[string]any)
+	}
+	return in
+}
+
+// value is a copy of what JSON can express.
+func value(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := maps.Clone(v)
+		for k := range out {
+			out[k] = value(out[k])
+		}
+		return out
+	case []any:
+		out := slices.Clone(v)
+		for i := range out {
+			out[i] = value(out[i])
+		}
+		return out
+	}
+	return v
+}

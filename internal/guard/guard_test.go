@@ -1,0 +1,273 @@
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/guard"
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+const timeout = 5 * time.Second
+
+// provider does in Topology and Validate what a test says.
+type provider struct {
+	does func(context.Context, contract.Input) (contract.Topology, error)
+}
+
+func (provider) Describe() contract.Description { return contract.Description{Name: "p"} }
+
+func (p provider) Validate(ctx context.Context, in contract.Input) field.ErrorList {
+	_, err := p.does(ctx, in)
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	return nil
+}
+
+func (p provider) Topology(ctx context.Context, in contract.Input) (contract.Topology, error) {
+	return p.does(ctx, in)
+}
+
+// healthy can say how it is.
+type healthy struct {
+	provider
+	how func() error
+}
+
+func (h healthy) Health(context.Context) error { return h.how() }
+
+func input() contract.Input {
+	return contract.Input{
+		Cluster: &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Name: "demo", Labels: map[string]string{"a": "b"}}},
+		Release: contract.Release{
+			Workers:   []string{"w"},
+			Variables: []contract.Variable{{Name: "v", Schema: map[string]any{"enum": []any{"x", "y"}, "oneOf": []any{map[string]any{"type": "string"}}, "properties": map[string]any{"p": map[string]any{"type": "string"}}}}},
+		},
+	}
+}
+
+func TestCallsThatEnd(t *testing.T) {
+	broken := errors.New("broken")
+	for name, c := range map[string]struct {
+		does func() (contract.Topology, error)
+		is   error
+		text string
+	}{
+		"an answer":             {does: func() (contract.Topology, error) { return contract.Topology{Labels: map[string]string{"a": "b"}}, nil }},
+		"an error stays one":    {does: func() (contract.Topology, error) { return contract.Topology{}, broken }, is: broken, text: "broken"},
+		"a panic":               {does: func() (contract.Topology, error) { panic("oh") }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology: oh"},
+		"a panic with an error": {does: func() (contract.Topology, error) { panic(broken) }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology: broken"},
+		"a nil map":             {does: func() (t contract.Topology, err error) { t.Labels["a"] = "b"; return t, nil }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology: assignment to entry in nil map"},
+		"no answer at all":      {does: func() (contract.Topology, error) { runtime.Goexit(); return contract.Topology{}, nil }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology ended without an answer"},
+		"a panic of many words": {does: func() (contract.Topology, error) { panic(strings.Repeat("x", 9999)) }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology: " + strings.Repeat("x", 200)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := guard.New(provider{func(context.Context, contract.Input) (contract.Topology, error) { return c.does() }}, timeout)
+			got, err := g.Topology(t.Context(), input())
+			if !errors.Is(err, c.is) || (err == nil) != (c.is == nil) || err != nil && err.Error() != c.text {
+				t.Errorf("%v, want %q", err, c.text)
+			}
+			if err == nil && got.Labels["a"] != "b" {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestEveryCallIsGuarded(t *testing.T) {
+	bad := func(context.Context, contract.Input) (contract.Topology, error) { panic("oh") }
+	g := guard.New(healthy{provider{bad}, func() error { panic("oh") }}, timeout)
+	_, validate := g.Validate(t.Context(), input())
+	_, topology := g.Topology(t.Context(), input())
+	for name, err := range map[string]error{"Validate": validate, "Topology": topology, "Health": g.Health(t.Context())} {
+		if !errors.Is(err, guard.ErrPanicked) || !strings.Contains(err.Error(), name+": oh") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := guard.New(provider{bad}, timeout).Health(t.Context()); err != nil {
+		t.Errorf("one that cannot say how it is counts as well: %v", err)
+	}
+	if d, err := g.Describe(t.Context()); err != nil || d.Name != "p" || g.Name() != "p" {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// hung is a guarded provider that hangs, whatever its context says, for clusters named so, until it is let go.
+func hung(t *testing.T) *guard.Guard {
+	t.Helper()
+	release := make(chan struct{})
+	t.Cleanup(sync.OnceFunc(func() { close(release) }))
+	return guard.New(provider{func(_ context.Context, in contract.Input) (contract.Topology, error) {
+		if in.Cluster.Name == "hangs" {
+			<-release
+		}
+		return contract.Topology{}, nil
+	}}, timeout)
+}
+
+func hangs() contract.Input { return hangsIn("") }
+
+// hangsIn is another cluster that hangs.
+func hangsIn(namespace string) contract.Input {
+	in := input()
+	in.Cluster.Namespace, in.Cluster.Name = namespace, "hangs"
+	return in
+}
+
+func TestOneThatHangsHoldsUpNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := hung(t)
+		start, done := time.Now(), make(chan error)
+		go func() { _, err := g.Topology(t.Context(), hangs()); done <- err }()
+		synctest.Wait()
+		if _, err := g.Topology(t.Context(), input()); err != nil || time.Since(start) != 0 {
+			t.Errorf("another call: %v after %s", err, time.Since(start))
+		}
+		err := <-done
+		if !errors.Is(err, guard.ErrTimedOut) || err.Error() != "the provider does not answer: Topology did not end within 5s" || time.Since(start) != timeout {
+			t.Errorf("%v after %s", err, time.Since(start))
+		}
+	})
+}
+
+func TestOneThatHangsForGoodTakesNoMoreThanItsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := hung(t)
+		var all sync.WaitGroup
+		for i := range 32 {
+			all.Go(func() {
+				if _, err := g.Topology(t.Context(), hangsIn(strconv.Itoa(i))); !errors.Is(err, guard.ErrTimedOut) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		before, start := runtime.NumGoroutine(), time.Now()
+		for range 3 {
+			_, err := g.Topology(t.Context(), input())
+			if !errors.Is(err, guard.ErrTimedOut) || err.Error() != "the provider does not answer: 32 calls before this one have not come to an end" {
+				t.Error(err)
+			}
+		}
+		if got := time.Since(start); got != 3*timeout || runtime.NumGoroutine() > before {
+			t.Errorf("it took %s, and %d goroutines were %d", got, runtime.NumGoroutine(), before)
+		}
+	})
+}
+
+// A cluster for which the provider hangs again and again does not use up the calls of others.
+func TestOneClusterTakesNoMoreThanItsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := hung(t)
+		for range 40 {
+			if _, err := g.Topology(t.Context(), hangs()); !errors.Is(err, guard.ErrTimedOut) {
+				t.Error(err)
+			}
+		}
+		start := time.Now()
+		if _, err := g.Topology(t.Context(), hangs()); err == nil || err.Error() != "the provider does not answer: 2 calls for this cluster have not come to an end" {
+			t.Error(err)
+		}
+		if _, err := g.Topology(t.Context(), input()); err != nil || time.Since(start) != 0 {
+			t.Errorf("another cluster: %v after %s", err, time.Since(start))
+		}
+	})
+}
+
+func TestThereIsRoomAgainOnceCallsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(context.Context, contract.Input) (contract.Topology, error) {
+			time.Sleep(time.Minute)
+			return contract.Topology{}, nil
+		}
+		g := guard.New(provider{slow}, timeout)
+		for i := range 40 {
+			go func() { _, _ = g.Topology(t.Context(), hangsIn(strconv.Itoa(i))) }()
+		}
+		time.Sleep(2 * time.Minute)
+		g2 := make(chan error, 1)
+		go func() { _, err := g.Describe(t.Context()); g2 <- err }()
+		synctest.Wait()
+		select {
+		case err := <-g2:
+			if err != nil {
+				t.Error(err)
+			}
+		default:
+			t.Error("it still waits")
+		}
+	})
+}
+
+func TestTheProviderIsToldThatNobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := guard.New(provider{func(ctx context.Context, _ contract.Input) (contract.Topology, error) {
+			<-ctx.Done()
+			return contract.Topology{}, ctx.Err()
+		}}, timeout)
+		if _, err := g.Topology(t.Context(), input()); err == nil {
+			t.Error("no error")
+		}
+	})
+}
+
+// That its caller went away is no fault of a provider.
+func TestTheCallerGoesAway(t *testing.T) {
+	for name, full := range map[string]int{"while the provider works": 0, "while it waits for its turn": 32} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := hung(t)
+				for i := range full {
+					go func() { _, _ = g.Topology(t.Context(), hangsIn(strconv.Itoa(i))) }()
+				}
+				synctest.Wait()
+				ctx, cancel := context.WithCancel(t.Context())
+				start := time.Now()
+				time.AfterFunc(time.Second, cancel)
+				_, err := g.Topology(ctx, hangs())
+				if !errors.Is(err, context.Canceled) || errors.Is(err, guard.ErrTimedOut) || time.Since(start) != time.Second {
+					t.Errorf("%v after %s", err, time.Since(start))
+				}
+			})
+		})
+	}
+}
+
+func TestWhatAProviderGetsIsACopy(t *testing.T) {
+	g := guard.New(provider{func(_ context.Context, in contract.Input) (contract.Topology, error) {
+		in.Cluster.Name, in.Cluster.Labels["a"] = "other", "c"
+		in.Release.Workers[0] = "other"
+		in.Release.Variables[0].Schema["enum"].([]any)[0] = "z"
+		in.Release.Variables[0].Schema["oneOf"].([]any)[0].(map[string]any)["type"] = "integer"
+		in.Release.Variables[0].Schema["properties"].(map[string]any)["p"].(map[string]any)["type"] = "integer"
+		in.Release.Variables[0].Name = "other"
+		return contract.Topology{}, nil
+	}}, timeout)
+	in := input()
+	if _, err := g.Topology(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(input(), in); d != "" {
+		t.Error("Topology", d)
+	}
+	in = input()
+	if _, err := g.Validate(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(input(), in); d != "" {
+		t.Error("Validate", d)
+	}
+}

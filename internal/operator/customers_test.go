@@ -1,0 +1,84 @@
+package operator
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+// What is filled in must be there before anything is checked: nobody may get around either.
+func TestDefaulting(t *testing.T) {
+	type asked struct {
+		URL, Group, Version, Resource string
+		Operations                    []admissionv1.OperationType
+	}
+	w := defaulting("https://127.0.0.1:1", []byte("authority"))
+	got := map[string]asked{}
+	for _, h := range w.Webhooks {
+		rule := h.Rules[0]
+		got[h.Name] = asked{*h.ClientConfig.URL, rule.APIGroups[0], rule.APIVersions[0], rule.Resources[0], rule.Operations}
+		if *h.FailurePolicy != admissionv1.Fail || *h.MatchPolicy != admissionv1.Equivalent || *h.SideEffects != admissionv1.SideEffectClassNone || *rule.Scope != admissionv1.NamespacedScope || *h.ReinvocationPolicy != admissionv1.NeverReinvocationPolicy {
+			t.Errorf("%s: %+v", h.Name, h)
+		}
+		if string(h.ClientConfig.CABundle) != "authority" || *h.TimeoutSeconds != 10 || !slices.Equal(h.AdmissionReviewVersions, []string{"v1"}) || len(h.Rules) != 1 || len(h.MatchConditions) > 0 {
+			t.Errorf("%s: %+v", h.Name, h)
+		}
+	}
+	want := map[string]asked{
+		"default.workloadcluster.polder.dev":   {"https://127.0.0.1:1/default-workloadcluster", "polder.dev", "v1alpha1", "workloadclusters", []admissionv1.OperationType{"CREATE", "UPDATE"}},
+		"default.kubeconfigrequest.polder.dev": {"https://127.0.0.1:1/default-kubeconfigrequest", "polder.dev", "v1alpha1", "kubeconfigrequests", []admissionv1.OperationType{"CREATE"}},
+	}
+	if d := cmp.Diff(want, got); d != "" || w.Name != "polder-operator" {
+		t.Error(w.Name, d)
+	}
+}
+
+// Whatever is filled in is checked, too; all that is registered has a path of its own.
+func TestWhatIsFilledInIsChecked(t *testing.T) {
+	paths, checked := map[string]bool{}, map[string][]admissionv1.OperationType{}
+	for _, h := range registration("", nil).Webhooks {
+		checked[h.Rules[0].Resources[0]] = h.Rules[0].Operations
+		paths[*h.ClientConfig.URL] = true
+	}
+	for _, h := range defaulting("", nil).Webhooks {
+		for _, o := range h.Rules[0].Operations {
+			if !slices.Contains(checked[h.Rules[0].Resources[0]], o) {
+				t.Errorf("%s: nobody checks %s", h.Name, o)
+			}
+		}
+		if paths[*h.ClientConfig.URL] {
+			t.Errorf("%s has the path of another", h.Name)
+		}
+		paths[*h.ClientConfig.URL] = true
+	}
+}
+
+// Admission waits ten seconds: a provider that hangs must be given up before that, so that people hear why.
+func TestProvidersAreGivenUpBeforeAdmissionIs(t *testing.T) {
+	for _, h := range registration("", nil).Webhooks {
+		if float64(*h.TimeoutSeconds) <= ProviderTimeout.Seconds() {
+			t.Errorf("%s waits for %d s", h.Name, *h.TimeoutSeconds)
+		}
+	}
+}
+
+type named string
+
+func (n named) Describe() contract.Description                         { return contract.Description{Name: string(n)} }
+func (named) Validate(context.Context, contract.Input) field.ErrorList { return nil }
+func (named) Topology(context.Context, contract.Input) (contract.Topology, error) {
+	return contract.Topology{}, nil
+}
+
+func TestGuard(t *testing.T) {
+	got := Guard([]contract.Provider{named("a"), named("b")})
+	if len(got) != 2 || got["a"].Name() != "a" || got["b"].Name() != "b" {
+		t.Errorf("%v", got)
+	}
+}

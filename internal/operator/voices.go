@@ -1,0 +1,78 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+)
+
+// voices gives providers that run in processes of their own their say in admission. They must not register it
+// themselves: whoever may do that may listen to everything that is written in the plane.
+func (o *Operator) voices(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("provider").
+		For(&v1alpha1.Provider{}).
+		WithEventFilter(predicate.Funcs{UpdateFunc: voiceChanged}).
+		WithOptions(options(1)).
+		Complete(reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+			p := &v1alpha1.Provider{}
+			if err := mgr.GetClient().Get(ctx, req.NamespacedName, p); err != nil {
+				return ctrl.Result{}, client.IgnoreNotFound(err)
+			}
+			if p.Status.Admission == nil || !p.DeletionTimestamp.IsZero() {
+				return ctrl.Result{}, nil
+			}
+			return ctrl.Result{}, o.cfg.Webhooks.Register(ctx, o.cfg.Client("polder-webhook-registration"), voice(p))
+		}))
+}
+
+// voice is the registration. It goes with its Provider.
+func voice(p *v1alpha1.Provider) *admissionv1.ValidatingWebhookConfiguration {
+	w := &admissionv1.ValidatingWebhookConfiguration{}
+	w.Name = "polder-provider-" + p.Name
+	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Provider", Name: p.Name, UID: p.UID}}
+	w.Webhooks = []admissionv1.ValidatingWebhook{{
+		Name:         p.Name + ".provider.polder.dev",
+		ClientConfig: admissionv1.WebhookClientConfig{URL: ptr.To(p.Status.Admission.URL), CABundle: []byte(p.Status.Admission.CABundle)},
+		Rules:        []admissionv1.RuleWithOperations{ownRule("workloadclusters", admissionv1.Create, admissionv1.Update)},
+		MatchConditions: []admissionv1.MatchCondition{
+			{Name: "names-this-provider", Expression: fmt.Sprintf("has(object.spec.provider) && object.spec.provider == %q", p.Name)},
+			{Name: "concerns-the-provider", Expression: "oldObject == null || " + changed("stack", "controlPlane", "workers", "network", "oidc", "parameters")},
+		},
+		FailurePolicy:           ptr.To(admissionv1.Fail),
+		MatchPolicy:             ptr.To(admissionv1.Equivalent),
+		SideEffects:             ptr.To(admissionv1.SideEffectClassNone),
+		TimeoutSeconds:          ptr.To[int32](10),
+		AdmissionReviewVersions: []string{"v1"},
+	}}
+	return w
+}
+
+// voiceChanged hears of providers that are reached elsewhere than before.
+func voiceChanged(e event.UpdateEvent) bool {
+	a, ok := e.ObjectOld.(*v1alpha1.Provider)
+	b, ok2 := e.ObjectNew.(*v1alpha1.Provider)
+	return ok && ok2 && !equality.Semantic.DeepEqual(a.Status.Admission, b.Status.Admission)
+}
+
+// changed is an expression that is true if one of these fields of the spec has changed. Others, such as protection from
+// deletion, must be possible while the provider is away.
+func changed(fields ...string) string {
+	var out []string
+	for _, f := range fields {
+		out = append(out, fmt.Sprintf("has(object.spec.%[1]s) != has(oldObject.spec.%[1]s) || has(object.spec.%[1]s) && object.spec.%[1]s != oldObject.spec.%[1]s", f))
+	}
+	return strings.Join(out, " || ")
+}

@@ -1,0 +1,154 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+// Faulty is a provider around another that goes wrong when it is told to: in its next calls (Next), in all calls for
+// a cluster (For), or because its credentials were revoked (Revoke). It may be used by many goroutines.
+//
+// A fault that is an error is one of Topology and of Health. Validate cannot say that it does not know: it answers
+// as the provider does, unless the fault is that it does not come back.
+type Faulty struct {
+	contract.Provider
+
+	mu       sync.Mutex
+	next     []Fault
+	clusters map[string]Fault
+	revoked  bool
+	calls    map[string]int // by method, and by cluster
+	done     map[string]int // likewise: those that reached the provider
+	free     chan struct{}  // closes when nothing is to hang any more
+}
+
+var (
+	_ contract.Provider = (*Faulty)(nil)
+	_ contract.Health   = (*Faulty)(nil)
+)
+
+// NewFaulty makes a provider that does as another until it is told otherwise.
+func NewFaulty(p contract.Provider) *Faulty {
+	return &Faulty{Provider: p, clusters: map[string]Fault{}, calls: map[string]int{}, done: map[string]int{}, free: make(chan struct{})}
+}
+
+// ErrRevoked is what a provider says whose credentials were revoked.
+var ErrRevoked = errors.New("401: the credentials were revoked")
+
+// Next says what becomes of the next calls of Validate and Topology, one after the other; nil is nothing.
+func (f *Faulty) Next(faults ...Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next = append(f.next, faults...)
+}
+
+// For says what becomes of all calls for clusters of a name, until it is told otherwise; nil is nothing.
+func (f *Faulty) For(cluster string, fault Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.clusters[cluster] = fault
+}
+
+// Revoke takes the credentials away; Restore gives new ones.
+func (f *Faulty) Revoke() { f.set(true) }
+
+// Restore ends what Revoke has begun.
+func (f *Faulty) Restore() { f.set(false) }
+
+func (f *Faulty) set(revoked bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.revoked = revoked
+}
+
+// Release lets all calls go that hang for good, and lets none hang so any more. Tests call it at their end.
+func (f *Faulty) Release() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	select {
+	case <-f.free:
+	default:
+		close(f.free)
+	}
+}
+
+// Calls is how often a method was called, or any for a cluster of this name.
+func (f *Faulty) Calls(of string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[of]
+}
+
+// Done is how many of those calls reached the provider, whether or not its answer came back.
+func (f *Faulty) Done(of string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.done[of]
+}
+
+// Validate does as the provider, or what it was told to.
+func (f *Faulty) Validate(ctx context.Context, in contract.Input) (out field.ErrorList) {
+	_ = f.call(ctx, "Validate", in, func() { out = f.Provider.Validate(ctx, in) }) // it has no way to say so
+	return out
+}
+
+// Topology does as the provider, or what it was told to.
+func (f *Faulty) Topology(ctx context.Context, in contract.Input) (out contract.Topology, err error) {
+	if wrong := f.call(ctx, "Topology", in, func() { out, err = f.Provider.Topology(ctx, in) }); wrong != nil {
+		return contract.Topology{}, wrong
+	}
+	return out, err
+}
+
+// Health says that the credentials were revoked, or what the provider says.
+func (f *Faulty) Health(ctx context.Context) error {
+	f.mu.Lock()
+	revoked := f.revoked
+	f.mu.Unlock()
+	if revoked {
+		return ErrRevoked
+	}
+	if h, ok := f.Provider.(contract.Health); ok {
+		return h.Health(ctx)
+	}
+	return nil
+}
+
+// call lets a call happen, or the fault that it was told.
+func (f *Faulty) call(ctx context.Context, method string, in contract.Input, do func()) error {
+	fault := f.fault(method, in.Cluster.Name)
+	if fault == nil {
+		fault = none
+	}
+	return fault(Call{Context: ctx, Method: method, Cluster: in.Cluster.Name, free: f.free, Do: func() {
+		do()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.done[method]++
+		f.done[in.Cluster.Name]++
+	}})
+}
+
+// fault is that of the next call.
+func (f *Faulty) fault(method, cluster string) Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls[method]++
+	f.calls[cluster]++
+	switch {
+	case f.clusters[cluster] != nil:
+		return f.clusters[cluster]
+	case len(f.next) > 0:
+		next := f.next[0]
+		f.next = f.next[1:]
+		return next
+	case f.revoked && method == "Topology":
+		return Fail(ErrRevoked)
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+// Package instant is a whole provider in memory: clusters of it are ready within a moment and cost next to nothing,
+// so that thousands of them can be made in a test. Its control planes are a few entries in a map, its machines are
+// Nodes in them, and everything that Cluster API asks of a provider is done at once.
+//
+// It has kinds of its own, for the infrastructure, the control plane and the bootstrap data of clusters, which it
+// fulfils Cluster API's contract v1beta2 with; a stack whose class is made of them; and the roles that let Cluster
+// API and the stack operator use those.
+package instant
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider/providertest/instant/world"
+	"github.com/polder-kaas/polder/provider/scsvars"
+)
+
+// Name of the provider.
+const Name = "instant"
+
+// Provider is the instant one. New makes it. It may be used by many goroutines.
+type Provider struct {
+	// Port is the one that all clusters' APIs are at; 0 is any. With a port of one's own, clusters outlive the
+	// process: the next one serves them again, with their nodes and without what else was stored in them.
+	Port int
+	// Concurrency is how many objects of a kind are worked on at the same time; 0 is 10.
+	Concurrency int
+
+	world *world.World
+}
+
+var _ contract.Provider = (*Provider)(nil)
+
+// New makes a provider without clusters.
+func New() *Provider { return &Provider{world: world.New()} }
+
+// Describe says what it can do.
+func (p *Provider) Describe() contract.Description {
+	return contract.Description{
+		Name: Name, Title: "Clusters in memory, for tests", Version: "v1",
+		Capabilities: []string{"ha-control-plane", "offline", "zones"}, AnyShape: true, Zones: zones(),
+	}
+}
+
+func zones() []string { return []string{"zone-a", "zone-b", "zone-c"} }
+
+// Validate says what the class has no variable for.
+func (p *Provider) Validate(ctx context.Context, in contract.Input) field.ErrorList {
+	if err := ctx.Err(); err != nil {
+		return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
+	}
+	return scsvars.Validate(p.Describe(), in)
+}
+
+// Topology tells the class how large machines are.
+func (p *Provider) Topology(ctx context.Context, in contract.Input) (contract.Topology, error) {
+	if err := ctx.Err(); err != nil {
+		return contract.Topology{}, err
+	}
+	return scsvars.Topology(p.Describe(), in)
+}
+
+// Clusters is how many there are.
+func (p *Provider) Clusters() int { return p.world.Len() }
+
+// SetupWithManager registers the provider's controllers, and the APIs of its clusters, which are served until the
+// manager ends. The manager's scheme must have Cluster API's kinds; that of the provider's own are not needed.
+func (p *Provider) SetupWithManager(mgr ctrl.Manager) error {
+	if err := mgr.Add(serving{p}); err != nil {
+		return err
+	}
+	b := base{client: mgr.GetClient(), live: mgr.GetAPIReader(), world: p.world}
+	for _, c := range []struct {
+		kind kind
+		r    reconcile.Reconciler
+	}{
+		{clusterKind, &clusters{b}}, {controlPlaneKind, &controlPlanes{b}}, {machineKind, &machines{b}}, {configKind, &configs{b}},
+	} {
+		if err := c.kind.register(mgr, p.options(), c.r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Provider) options() controller.Options {
+	n, unchecked := p.Concurrency, true
+	if n == 0 {
+		n = 10
+	}
+	// A process may have several managers, as tests do, one after the other.
+	return controller.Options{MaxConcurrentReconciles: n, SkipNameValidation: &unchecked}
+}
+
+// serving is the part of the manager that serves the clusters' APIs.
+type serving struct{ *Provider }
+
+// Start serves until ctx ends.
+func (s serving) Start(ctx context.Context) error { return s.world.Run(ctx, s.Port) }
+
+// NeedLeaderElection says no: controllers wait for it.
+func (s serving) NeedLeaderElection() bool { return false }
+
+// base is what all controllers have.
+type base struct {
+	client client.Client // reads from a cache
+	live   client.Reader // reads from the API: Secrets are not cached
+	world  *world.World
+}

@@ -1,0 +1,3 @@
+{{- define "class" -}}
+{{ .Release.Name }}-{{ .Chart.Version }}
+{{- end -}}

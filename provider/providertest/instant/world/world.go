@@ -1,0 +1,154 @@
+// Package world has the workload clusters of the instant provider: their Kubernetes APIs, in memory, behind one
+// listener. Each cluster has a loopback address of its own, by which the listener tells them apart, so that an
+// endpoint of a host and a port is all that is needed to reach one.
+//
+// It is for tests. Whoever has a certificate of a cluster's authority may do everything there, and what is stored
+// is gone with the process.
+package world
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// World is all clusters. It may be used by many goroutines.
+type World struct {
+	listening chan struct{} // closes once the port is known
+	port      int32
+
+	mu        sync.RWMutex
+	clusters  map[types.NamespacedName]*cluster
+	addresses map[netip.Addr]*cluster
+	homes     map[types.NamespacedName]types.NamespacedName // of nodes: their clusters
+	next      netip.Addr
+}
+
+// cluster is one of them.
+type cluster struct {
+	address  netip.Addr // zero: it has none yet
+	identity *tls.Config
+	store    *store
+}
+
+// first is the address of the first cluster: far from those that other programs like.
+var first = netip.AddrFrom4([4]byte{127, 90, 0, 1})
+
+// New makes an empty world; Run serves it.
+func New() *World {
+	return &World{
+		listening: make(chan struct{}),
+		clusters:  map[types.NamespacedName]*cluster{}, addresses: map[netip.Addr]*cluster{},
+		homes: map[types.NamespacedName]types.NamespacedName{}, next: first,
+	}
+}
+
+// Endpoint is where a cluster is, or will be once Serve was called for it. One that had an address before, which
+// a process before this one gave it, keeps it; the zero address asks for a new one. It waits for the listener.
+func (w *World) Endpoint(ctx context.Context, name types.NamespacedName, had netip.Addr) (netip.AddrPort, error) {
+	select {
+	case <-w.listening:
+	case <-ctx.Done():
+		return netip.AddrPort{}, ctx.Err()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.cluster(name)
+	if !c.address.IsValid() {
+		if err := w.place(c, had); err != nil {
+			return netip.AddrPort{}, err
+		}
+	}
+	return netip.AddrPortFrom(c.address, uint16(w.port)), nil //nolint:gosec // it is a port
+}
+
+// place gives a cluster an address.
+func (w *World) place(c *cluster, had netip.Addr) error {
+	switch {
+	case !had.IsValid():
+		for had = w.next; w.addresses[had] != nil || had.As4()[3] == 0 || had.As4()[3] == 255; {
+			had = had.Next()
+		}
+		w.next = had.Next()
+	case !had.IsLoopback() || !had.Is4():
+		return fmt.Errorf("%s is no address of this machine's own", had)
+	case w.addresses[had] != nil:
+		return fmt.Errorf("the address %s is another cluster's", had)
+	}
+	c.address, w.addresses[had] = had, c
+	return nil
+}
+
+// cluster finds one, or makes it. The lock must be held.
+func (w *World) cluster(name types.NamespacedName) *cluster {
+	c := w.clusters[name]
+	if c == nil {
+		c = &cluster{store: newStore()}
+		w.clusters[name] = c
+	}
+	return c
+}
+
+// Serves says that a cluster answers.
+func (w *World) Serves(name types.NamespacedName) bool {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	c := w.clusters[name]
+	return c != nil && c.identity != nil
+}
+
+// Serve lets a cluster answer, with certificates of its authority. It must have been asked for its Endpoint before.
+func (w *World) Serve(name types.NamespacedName, ca *Authority) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.cluster(name)
+	if c.identity != nil {
+		return nil
+	}
+	if !c.address.IsValid() {
+		return fmt.Errorf("cluster %s has no address yet", name)
+	}
+	var err error
+	c.identity, err = ca.server(c.address)
+	return err
+}
+
+// Forget drops a cluster that is gone, with all it has.
+func (w *World) Forget(name types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.clusters[name]
+	if c == nil {
+		return
+	}
+	c.store.close()
+	delete(w.clusters, name)
+	delete(w.addresses, c.address)
+}
+
+// Len is how many clusters there are.
+func (w *World) Len() int {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return len(w.clusters)
+}
+
+// at is the cluster that somebody has connected to; nil: none that answers.
+func (w *World) at(local net.Addr) *cluster {
+	tcp, ok := local.(*net.TCPAddr)
+	if !ok {
+		return nil
+	}
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	c := w.addresses[tcp.AddrPort().Addr().Unmap()]
+	if c == nil || c.identity == nil {
+		return nil
+	}
+	return c
+}

@@ -1,0 +1,142 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/yaml"
+)
+
+// maxBody is how much may be sent at once.
+const maxBody = 3 << 20
+
+var errForm = errors.New("only JSON is understood, and patches that are merged or applied")
+
+// write changes an object.
+func (s *store) write(q request) ([]byte, int, error) {
+	if q.Method == http.MethodDelete {
+		b, err := s.change(q.id, func(map[string]any) (map[string]any, error) { return nil, nil })
+		return b, http.StatusOK, err
+	}
+	body, err := io.ReadAll(io.LimitReader(q.Body, maxBody))
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading what was sent: %w", err)
+	}
+	form, _, _ := mime.ParseMediaType(q.Header.Get("Content-Type"))
+	switch q.Method {
+	case http.MethodPost:
+		b, err := s.create(q, form, body)
+		return b, http.StatusCreated, err
+	case http.MethodPut:
+		b, err := s.change(q.id, func(old map[string]any) (map[string]any, error) {
+			made, err := object(q, form, body)
+			return made, errors.Join(err, current(old, made))
+		})
+		return b, http.StatusOK, err
+	case http.MethodPatch:
+		b, err := s.change(q.id, func(old map[string]any) (map[string]any, error) { return patch(q, form, old, body) })
+		return b, http.StatusOK, err
+	}
+	return nil, 0, fmt.Errorf("%s is not understood", q.Method)
+}
+
+func (s *store) create(q request, form string, body []byte) ([]byte, error) {
+	made, err := object(q, form, body)
+	if err != nil {
+		return nil, err
+	}
+	q.name = (&unstructured.Unstructured{Object: made}).GetName()
+	if q.name == "" {
+		return nil, errors.New("it has no name")
+	}
+	return s.change(q.id, func(old map[string]any) (map[string]any, error) {
+		if old != nil {
+			return nil, errThere
+		}
+		return made, nil
+	})
+}
+
+// object reads a whole one.
+func object(q request, form string, body []byte) (map[string]any, error) {
+	if form != "application/json" && form != "" {
+		return nil, errForm
+	}
+	var out map[string]any
+	if err := json.Unmarshal(body, &out); err != nil || out == nil {
+		return nil, errors.New("it is no object")
+	}
+	out["apiVersion"], out["kind"] = q.GroupVersion().String(), q.Kind
+	return out, nil
+}
+
+// current says that nothing has changed since whoever sends an object read it.
+func current(old, sent map[string]any) error {
+	if old == nil {
+		return errMissing
+	}
+	is, was := unstructured.Unstructured{Object: old}, unstructured.Unstructured{Object: sent}
+	if v := was.GetResourceVersion(); v != "" && v != is.GetResourceVersion() {
+		return errConflict
+	}
+	if u := was.GetUID(); u != "" && u != is.GetUID() {
+		return errConflict
+	}
+	return nil
+}
+
+// patch merges. What is applied is merged too, and made if it is not there: nobody owns fields here.
+func patch(q request, form string, old map[string]any, body []byte) (map[string]any, error) {
+	var sent map[string]any
+	if err := yaml.Unmarshal(body, &sent); err != nil || sent == nil {
+		return nil, errors.New("the patch is no object")
+	}
+	apply := form == string(types.ApplyPatchType) || form == string(types.ApplyCBORPatchType)
+	if apply && old == nil {
+		sent["apiVersion"], sent["kind"] = q.GroupVersion().String(), q.Kind
+		return sent, nil
+	}
+	if err := current(old, sent); err != nil {
+		return nil, err
+	}
+	switch {
+	case form == string(types.StrategicMergePatchType) && q.Kind == "Node":
+		return strategicpatch.StrategicMergeMapPatch(runtime.DeepCopyJSON(old), sent, corev1.Node{}) // it changes what it is given
+	case apply || form == string(types.MergePatchType) || form == string(types.StrategicMergePatchType):
+		made, _ := merge(old, sent).(map[string]any)
+		return made, nil
+	}
+	return nil, errForm
+}
+
+// merge is one value over another, as RFC 7386 has it.
+func merge(into, sent any) any {
+	to, ok := into.(map[string]any)
+	from, fits := sent.(map[string]any)
+	if !fits {
+		return sent
+	}
+	out := map[string]any{}
+	if ok {
+		for k, v := range to {
+			out[k] = v
+		}
+	}
+	for k, v := range from {
+		if v == nil {
+			delete(out, k)
+			continue
+		}
+		out[k] = merge(out[k], v)
+	}
+	return out
+}

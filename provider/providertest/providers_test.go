@@ -1,0 +1,19 @@
+package providertest_test
+
+import (
+	"testing"
+
+	"github.com/polder-kaas/polder/internal/provider/local/offer"
+	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider/providertest"
+)
+
+// All providers of this repository keep the contract.
+func TestProvidersKeepTheContract(t *testing.T) {
+	for _, p := range []contract.Provider{
+		offer.Provider{Version: "v0.1.0", Kubernetes: "v1.36.3"},
+		providertest.NewInstant(),
+	} {
+		t.Run(p.Describe().Name, func(t *testing.T) { providertest.Run(t, p, providertest.Options{}) })
+	}
+}

@@ -1,0 +1,131 @@
+// Package providertest has what tests of providers, and tests with providers, need:
+//
+//   - Run, the suite that every provider must pass. It needs no plane, and belongs into the provider's unit tests.
+//   - Faulty, a provider around another that panics, hangs, fails or lies when it is told to.
+//   - Instant, a whole provider in memory, for tests of what becomes of many clusters in a real plane.
+package providertest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+// Options of the suite. The zero value tries a provider with the samples of this package.
+type Options struct {
+	// Releases that the provider is tried with; none: Samples.
+	Releases []contract.Release
+	// Secrets are texts that the provider knows and must tell nobody, such as its token.
+	Secrets []string
+	// Timeout is how long a call may take; 0: five seconds, as in a plane.
+	Timeout time.Duration
+}
+
+// Run says, rule by rule, what of the contract a provider does not keep.
+func Run(t *testing.T, p contract.Provider, o Options) {
+	t.Helper()
+	s := newSuite(p, o)
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
+			t.Helper()
+			report(t, r.check(t.Context(), s))
+		})
+	}
+}
+
+// reporter is what of a test is needed to say what is wrong.
+type reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+// most is how many findings of a rule are told one by one: many cases fail for the same reason.
+const most = 5
+
+func report(t reporter, found []finding) {
+	t.Helper()
+	for i, f := range found {
+		if i == most {
+			t.Errorf("and %d more of the same rule, at least", len(found)-most)
+			return
+		}
+		t.Errorf("%s", f)
+	}
+}
+
+// finding is one thing that is wrong: a sentence, and the case it was seen in, if it was one.
+type finding struct{ in, what string }
+
+func (f finding) String() string {
+	if f.in == "" {
+		return f.what
+	}
+	return f.in + ": " + f.what
+}
+
+func found(format string, args ...any) finding { return finding{what: fmt.Sprintf(format, args...)} }
+
+// rule is one part of the contract.
+type rule struct {
+	name  string
+	check func(context.Context, *suite) []finding
+}
+
+// rules in the order people should mend what is wrong: what comes first may be the reason for what follows.
+var rules = []rule{
+	{"calls come back", comeBack},         // no panic, no hanging, whatever is asked for
+	{"description is sound", describe},    // names, machine types, zones, parameters
+	{"description stays the same", lasts}, // whoever asks, and whatever they do with it
+	{"input is not changed", unchanged},   // others hold it too
+	{"topology is pure", pure},            // another answer would replace machines
+	{"contexts are heeded", heeded},       // an error or the whole answer, in time
+	{"validation agrees", agrees},         // with what Topology can do, and names the field
+	{"topology fits the release", fits},   // variables, classes, pools, values
+	{"machine types are answered", typed}, // taken, or refused with what there is
+	{"secrets stay secret", secretive},    // in errors, topologies and the description
+}
+
+// suite is a provider and all that it is tried with.
+type suite struct {
+	provider contract.Provider
+	cases    []trial
+	secrets  []string
+	timeout  time.Duration
+}
+
+func newSuite(p contract.Provider, o Options) *suite {
+	s := &suite{provider: p, secrets: o.Secrets, timeout: o.Timeout}
+	if s.timeout == 0 {
+		s.timeout = 5 * time.Second
+	}
+	releases := o.Releases
+	if len(releases) == 0 {
+		releases = Samples()
+	}
+	d, _ := s.describe() // what is wrong with it is said by the first rule
+	for _, r := range releases {
+		s.cases = append(s.cases, trials(d, r)...)
+	}
+	return s
+}
+
+// enough is after how many findings of a rule no more cases are tried: each may be a call that hangs.
+const enough = 3 * most
+
+// each tries all cases, and puts their names to what is found.
+func (s *suite) each(check func(trial) []finding) []finding {
+	var out []finding
+	for _, c := range s.cases {
+		if len(out) >= enough {
+			break
+		}
+		for _, f := range check(c) {
+			f.in = c.name
+			out = append(out, f)
+		}
+	}
+	return out
+}

@@ -1,0 +1,45 @@
+package providertest
+
+import (
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+// Samples are releases of all generations of cluster stacks: with one variable for the size of all machines, with
+// one for each sort of them, with old spelling, and with none at all.
+func Samples() []contract.Release {
+	workers := []string{"default-worker"}
+	return []contract.Release{
+		{
+			Name: "sample-scs-1-36-v1", Kubernetes: "v1.36.3", Workers: workers,
+			Variables: []contract.Variable{text("flavor"), number("rootDisk"), oidc("oidcConfig", "issuerURL", "clientID", "usernameClaim", "groupsClaim", "usernamePrefix", "groupsPrefix"), text("note")},
+		},
+		{
+			Name: "sample-split-1-36-v1", Kubernetes: "v1.36.3", Workers: append([]string{"large-worker"}, workers...),
+			Variables: []contract.Variable{text("controlPlaneFlavor"), text("workerFlavor"), number("controlPlaneRootDisk"), number("workerRootDisk")},
+		},
+		{
+			Name: "sample-old-1-35-v1", Kubernetes: "v1.35.7", Workers: workers,
+			Variables: []contract.Variable{
+				text("controller_flavor"), text("worker_flavor"), number("controller_root_disk"), number("worker_root_disk"),
+				oidc("oidc_config", "issuer_url", "client_id", "username_claim", "groups_claim", "username_prefix", "groups_prefix"),
+			},
+		},
+		{Name: "sample-bare-1-36-v1", Kubernetes: "v1.36.3", Workers: workers},
+	}
+}
+
+func text(name string) contract.Variable {
+	return contract.Variable{Name: name, Schema: map[string]any{"type": "string"}}
+}
+
+func number(name string) contract.Variable {
+	return contract.Variable{Name: name, Schema: map[string]any{"type": "integer", "minimum": int64(1)}}
+}
+
+func oidc(name string, fields ...string) contract.Variable {
+	properties := map[string]any{}
+	for _, f := range fields {
+		properties[f] = map[string]any{"type": "string"}
+	}
+	return contract.Variable{Name: name, Schema: map[string]any{"type": "object", "properties": properties}}
+}

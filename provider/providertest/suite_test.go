@@ -1,0 +1,301 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider/scsvars"
+)
+
+// recorder is a test that only writes down what it is told.
+type recorder struct{ told []string }
+
+func (r *recorder) Helper() {}
+func (r *recorder) Errorf(format string, args ...any) {
+	r.told = append(r.told, fmt.Sprintf(format, args...))
+}
+
+// good is a provider with machine types of its own; each of its functions can be replaced by a bad one.
+type good struct {
+	describe func(contract.Description) contract.Description
+	validate func(context.Context, contract.Input, field.ErrorList) field.ErrorList
+	topology func(context.Context, contract.Input, contract.Topology, error) (contract.Topology, error)
+}
+
+func (g good) base() contract.Description {
+	return contract.Description{
+		Name: "good", Title: "Good", Zones: []string{"a", "b"}, Capabilities: []string{"x"},
+		MachineTypes: []v1alpha1.MachineType{{Name: "small", Portable: "SCS-2V-4", CPU: 2, MemoryMiB: 4096}, {Name: "odd", CPU: 3, MemoryMiB: 5000}},
+		Parameters:   map[string]map[string]any{"network": {"type": "string", "description": "Its name."}},
+	}
+}
+
+func (g good) Describe() contract.Description {
+	if g.describe == nil {
+		return g.base()
+	}
+	return g.describe(g.base())
+}
+
+func (g good) Validate(ctx context.Context, in contract.Input) field.ErrorList {
+	if g.validate == nil {
+		return scsvars.Validate(g.base(), in)
+	}
+	return g.validate(ctx, in, scsvars.Validate(g.base(), in))
+}
+
+func (g good) Topology(ctx context.Context, in contract.Input) (contract.Topology, error) {
+	t, err := scsvars.Topology(g.base(), in)
+	if err != nil {
+		t = contract.Topology{}
+	}
+	if g.topology == nil {
+		return t, err
+	}
+	return g.topology(ctx, in, t, err)
+}
+
+// told runs the whole suite and returns what it says, by rule.
+func told(t *testing.T, p contract.Provider, o Options) map[string][]string {
+	t.Helper()
+	if o.Timeout == 0 {
+		o.Timeout = 100 * time.Millisecond
+	}
+	out := map[string][]string{}
+	s := newSuite(p, o)
+	for _, r := range rules {
+		rec := &recorder{}
+		report(rec, r.check(t.Context(), s))
+		if len(rec.told) > 0 {
+			out[r.name] = rec.told
+		}
+	}
+	return out
+}
+
+func TestGoodProvidersPass(t *testing.T) {
+	Run(t, good{}, Options{Secrets: []string{"hunter2"}})
+	Run(t, NewInstant(), Options{})
+}
+
+// describing is a provider with another description.
+func describing(change func(*contract.Description)) good {
+	return good{describe: func(d contract.Description) contract.Description { change(&d); return d }}
+}
+
+// answering is a provider with another topology, where it has one.
+func answering(change func(contract.Input, *contract.Topology)) good {
+	return good{topology: func(_ context.Context, in contract.Input, t contract.Topology, err error) (contract.Topology, error) {
+		if err == nil {
+			change(in, &t)
+		}
+		return t, err
+	}}
+}
+
+var shared = []string{"a", "b"} // that a bad provider hands out
+
+func TestBadProvidersFail(t *testing.T) {
+	var calls atomic.Int64
+	hang := make(chan struct{})
+	t.Cleanup(func() { close(hang) }) // after all parallel tests
+	type test struct {
+		provider contract.Provider
+		rule     string
+		words    string // that a sentence must have
+	}
+	for name, c := range map[string]test{
+		"panics in Describe":       {describing(func(*contract.Description) { panic("oh") }), "calls come back", "Describe panics: oh"},
+		"panics in Topology":       {answering(func(contract.Input, *contract.Topology) { panic("oh") }), "calls come back", "Topology panics: oh"},
+		"panics without variables": {answering(func(in contract.Input, _ *contract.Topology) { _ = in.Release.Variables[0] }), "calls come back", "of release sample-bare-1-36-v1: Topology panics"},
+		"panics without workers":   {answering(func(in contract.Input, _ *contract.Topology) { _ = in.Cluster.Spec.Workers[0] }), "calls come back", "a cluster without workers"},
+		"panics without OIDC":      {answering(func(in contract.Input, _ *contract.Topology) { _ = in.Cluster.Spec.OIDC.ClientID }), "calls come back", "nil pointer"},
+		"panics with OIDC": {answering(func(in contract.Input, _ *contract.Topology) {
+			if in.Cluster.Spec.OIDC != nil {
+				panic("oh")
+			}
+		}), "calls come back", "a cluster with OpenID Connect"},
+		"panics with many pools": {answering(func(in contract.Input, _ *contract.Topology) { _ = [99]int{}[len(in.Cluster.Spec.Workers)] }), "calls come back", "a cluster with 100 pools"},
+		"panics in Validate":     {good{validate: func(context.Context, contract.Input, field.ErrorList) field.ErrorList { panic("oh") }}, "calls come back", "Validate panics"},
+		"hangs": {answering(func(in contract.Input, _ *contract.Topology) {
+			if in.Release.Name == "sample-bare-1-36-v1" && in.Cluster.Spec.Workers == nil {
+				<-hang
+			}
+		}), "calls come back", "Topology does not come back within 100ms"},
+
+		"name is none":           {describing(func(d *contract.Description) { d.Name = "Good One" }), "description is sound", `the name "Good One" of the provider`},
+		"stack is none":          {describing(func(d *contract.Description) { d.StackProvider = "a-b" }), "description is sound", "no release can be for this provider"},
+		"zone is none":           {describing(func(d *contract.Description) { d.Zones = []string{"a_b"} }), "description is sound", `zone "a_b"`},
+		"zone twice":             {describing(func(d *contract.Description) { d.Zones = []string{"a", "a"} }), "description is sound", `two zones "a"`},
+		"type twice":             {describing(func(d *contract.Description) { d.MachineTypes[1].Name = "small" }), "description is sound", `two machine types "small"`},
+		"type without name":      {describing(func(d *contract.Description) { d.MachineTypes[1].Name = "" }), "description is sound", "no name"},
+		"type without CPU":       {describing(func(d *contract.Description) { d.MachineTypes[1].CPU = 0 }), "description is sound", "has 0 CPUs"},
+		"portable name unread":   {describing(func(d *contract.Description) { d.MachineTypes[0].Portable = "SCS-2" }), "description is sound", "the portable name"},
+		"portable name differs":  {describing(func(d *contract.Description) { d.MachineTypes[0].MemoryMiB = 2048 }), "description is sound", "by its portable name SCS-2V-4 2 and 4096"},
+		"parameter is no schema": {describing(func(d *contract.Description) { d.Parameters["network"]["type"] = "text" }), "description is sound", `the schema of parameter "network"`},
+		"parameter without name": {describing(func(d *contract.Description) { d.Parameters[""] = map[string]any{"type": "string"} }), "description is sound", "a parameter has no name"},
+		"parameter is no JSON":   {describing(func(d *contract.Description) { d.Parameters["network"]["default"] = math.NaN() }), "description is sound", "JSON"},
+
+		"description changes":   {describing(func(d *contract.Description) { d.Version = fmt.Sprint(calls.Add(1)) }), "description stays the same", "another answer"},
+		"description is shared": {describing(func(d *contract.Description) { d.Zones = shared }), "description stays the same", "whoever changes an answer"},
+
+		"changes the cluster": {answering(func(in contract.Input, _ *contract.Topology) { in.Cluster.Labels = map[string]string{"seen": "yes"} }), "input is not changed", "Topology changes what it was given"},
+		"changes the schema": {answering(func(in contract.Input, _ *contract.Topology) {
+			for _, v := range in.Release.Variables {
+				v.Schema["seen"] = true
+			}
+		}), "input is not changed", "seen"},
+		"changes in Validate": {good{validate: func(_ context.Context, in contract.Input, l field.ErrorList) field.ErrorList {
+			in.Cluster.Name = "x"
+			return l
+		}}, "input is not changed", "Validate changes"},
+
+		"answers by chance": {answering(func(_ contract.Input, t *contract.Topology) {
+			t.Labels = map[string]string{"x": fmt.Sprint(rand.Int())}
+		}), "topology is pure", "another answer to the same input"},
+		"answers by history": {answering(history()), "topology is pure", "another answer"},
+		"answers by the map": {answering(byMap), "topology is pure", "another answer"},
+
+		"ignores the context": {good{topology: func(ctx context.Context, _ contract.Input, t contract.Topology, err error) (contract.Topology, error) {
+			if ctx.Err() != nil {
+				<-hang
+			}
+			return t, err
+		}}, "contexts are heeded", "Topology does not come back within 100ms if its context has been cancelled"},
+		"Validate ignores the context": {good{validate: func(ctx context.Context, _ contract.Input, l field.ErrorList) field.ErrorList {
+			if ctx.Err() != nil {
+				<-hang
+			}
+			return l
+		}}, "contexts are heeded", "Validate does not come back within 100ms if its context has expired"},
+		"answers by half": {good{topology: func(ctx context.Context, _ contract.Input, t contract.Topology, err error) (contract.Topology, error) {
+			if ctx.Err() != nil {
+				return contract.Topology{}, nil
+			}
+			return t, err
+		}}, "contexts are heeded", "another answer than usual and no error"},
+		"answers by half with an error": {good{topology: func(ctx context.Context, _ contract.Input, t contract.Topology, err error) (contract.Topology, error) {
+			if ctx.Err() != nil {
+				return contract.Topology{Labels: map[string]string{"half": "yes"}}, ctx.Err()
+			}
+			return t, err
+		}}, "contexts are heeded", "an error and a part of an answer"},
+
+		"accepts what it cannot do": {good{validate: func(context.Context, contract.Input, field.ErrorList) field.ErrorList { return nil }}, "validation agrees", "Validate accepts it, and Topology cannot do it"},
+		"names no field": {good{validate: func(_ context.Context, _ contract.Input, l field.ErrorList) field.ErrorList {
+			for _, e := range l {
+				e.Field = "machineType"
+			}
+			return l
+		}}, "validation agrees", `a field below spec, not "machineType"`},
+		"gives no reason": {good{validate: func(_ context.Context, _ contract.Input, l field.ErrorList) field.ErrorList {
+			for _, e := range l {
+				e.Detail = ""
+			}
+			return l
+		}}, "validation agrees", "does not say what is wrong with spec."},
+
+		"sets unknown variables": {answering(func(_ contract.Input, t *contract.Topology) { t.Variables["colour"] = "red" }), "topology fits the release", `the cluster sets the variable "colour"`},
+		"sets unknown ones of pools": {answering(func(_ contract.Input, t *contract.Topology) {
+			t.Pools["pool"] = contract.Machines{Variables: contract.Values{"colour": "red"}}
+		}), "topology fits the release", `pool pool sets the variable "colour"`},
+		"sets unknown ones of the control plane": {answering(func(_ contract.Input, t *contract.Topology) {
+			t.ControlPlane.Variables = contract.Values{"colour": "red"}
+		}), "topology fits the release", "the control plane sets"},
+		"has a class of its own":        {answering(func(_ contract.Input, t *contract.Topology) { t.Pools["pool"] = contract.Machines{Class: "gold"} }), "topology fits the release", `of class "gold"`},
+		"has a pool of its own":         {answering(func(_ contract.Input, t *contract.Topology) { t.Pools["mine"] = contract.Machines{} }), "topology fits the release", `an entry for pool "mine"`},
+		"has values that are no JSON":   {answering(set("flavor", func() {})), "topology fits the release", "cannot be written as JSON"},
+		"has values that are null":      {answering(set("flavor", nil)), "topology fits the release", "null is no value"},
+		"has values of another type":    {answering(set("flavor", 7)), "topology fits the release", "its schema refuses"},
+		"has labels that are none":      {answering(func(_ contract.Input, t *contract.Topology) { t.Labels = map[string]string{"a b": "c"} }), "topology fits the release", "the label a b=c is none"},
+		"has annotations that are none": {answering(func(_ contract.Input, t *contract.Topology) { t.Annotations = map[string]string{"a b": "c"} }), "topology fits the release", "the annotation a b is none"},
+
+		"refuses without help": {good{validate: func(_ context.Context, _ contract.Input, l field.ErrorList) field.ErrorList {
+			for _, e := range l {
+				e.Detail = "no"
+			}
+			return l
+		}}, "machine types are answered", "without a word of what machines there are"},
+
+		"tells in its description": {describing(func(d *contract.Description) { d.Title = "token hunter2" }), "secrets stay secret", "the description has a secret"},
+		"tells in a topology":      {answering(func(_ contract.Input, t *contract.Topology) { t.Annotations = map[string]string{"token": "hunter2"} }), "secrets stay secret", "the topology has a secret"},
+		"tells in an error": {good{topology: func(_ context.Context, _ contract.Input, t contract.Topology, err error) (contract.Topology, error) {
+			if err != nil {
+				err = errors.New("401 with token hunter2")
+			}
+			return t, err
+		}}, "secrets stay secret", "an error of Topology has a secret"},
+		"tells in a late error": {good{topology: func(ctx context.Context, _ contract.Input, t contract.Topology, err error) (contract.Topology, error) {
+			if ctx.Err() != nil {
+				return contract.Topology{}, errors.New("https://hunter2@example.org: " + ctx.Err().Error())
+			}
+			return t, err
+		}}, "secrets stay secret", "an error of Topology has a secret"},
+		"tells in a field": {good{validate: func(_ context.Context, _ contract.Input, l field.ErrorList) field.ErrorList {
+			for _, e := range l {
+				e.Detail = "hunter2"
+			}
+			return l
+		}}, "secrets stay secret", "an error of Validate has a secret"},
+		"tells in a panic": {answering(func(contract.Input, *contract.Topology) { panic("hunter2") }), "secrets stay secret", "an error of Topology has a secret"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := told(t, c.provider, Options{Secrets: []string{"hunter2"}})
+			text := strings.Join(got[c.rule], "\n")
+			if !strings.Contains(text, c.words) {
+				t.Errorf("rule %q does not say %q: %v", c.rule, c.words, got)
+			}
+			if c.rule == "secrets stay secret" && strings.Contains(text, "hunter2") {
+				t.Errorf("the suite tells it itself: %s", text)
+			}
+		})
+	}
+}
+
+// history answers by what was asked before.
+func history() func(contract.Input, *contract.Topology) {
+	var last atomic.Value
+	return func(in contract.Input, t *contract.Topology) {
+		before, _ := last.Swap(in.Release.Name).(string)
+		t.Labels = map[string]string{"before": before}
+	}
+}
+
+// byMap answers by the first label that comes.
+func byMap(in contract.Input, t *contract.Topology) {
+	for _, p := range in.Cluster.Spec.Workers {
+		for k := range p.Labels {
+			t.Labels = map[string]string{"first": k}
+			return
+		}
+	}
+}
+
+// set sets a variable of the cluster, if there is one of this name.
+func set(name string, value any) func(contract.Input, *contract.Topology) {
+	return func(in contract.Input, t *contract.Topology) {
+		if in.Release.Has(name) {
+			t.Variables[name] = value
+		}
+	}
+}
+
+func TestReportsAreShort(t *testing.T) {
+	rec := &recorder{}
+	report(rec, make([]finding, 9))
+	if len(rec.told) != most+1 || rec.told[most] != "and 4 more of the same rule, at least" {
+		t.Errorf("%q", rec.told)
+	}
+}

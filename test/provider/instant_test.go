@@ -1,0 +1,91 @@
+package provider
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/workload"
+	"github.com/polder-kaas/polder/test/testenv"
+)
+
+func TestOneCluster(t *testing.T) {
+	g := newGround(t)
+	begin := time.Now()
+	g.cluster("one", 2)
+	o := g.await("one", ready)
+	t.Logf("ready after %s", time.Since(begin).Round(time.Millisecond))
+	if v := o.Status.Versions; v.Kubernetes != "v1.36.3" || v.Workers != "v1.36.3" || v.Release != "instant-bare-1-36-v1" {
+		t.Errorf("versions: %+v", v)
+	}
+	c := &clusterv1.Cluster{}
+	if err := g.mgmt.Get(t.Context(), client.ObjectKeyFromObject(o), c); err != nil {
+		t.Fatal(err)
+	}
+	g.parameters(c)
+	nodes := g.nodes(c)
+	for _, m := range g.machines()["one"] {
+		n, ok := nodes[m.Spec.ProviderID]
+		if !ok || n.Name != m.Status.NodeRef.Name || n.Status.NodeInfo.KubeletVersion != m.Spec.Version || n.Status.Capacity.Cpu().Value() != 4 {
+			t.Errorf("machine %s with %s has the node %+v", m.Name, m.Spec.ProviderID, n.Status)
+		}
+	}
+	g.change("one", func(o *v1alpha1.WorkloadCluster) { o.Spec.Workers[0].Replicas = ptr.To[int32](3) })
+	g.await("one", ready)
+	if n, m := len(g.nodes(c)), len(g.machines()["one"]); n != 3 || m != 3 {
+		t.Errorf("%d nodes and %d machines, not 3", n, m)
+	}
+	g.change("one", func(o *v1alpha1.WorkloadCluster) { o.Spec.Workers[0].Replicas = ptr.To[int32](1) })
+	g.await("one", ready)
+	testenv.Eventually(t, soon, func() error { return countIs(len(g.nodes(c)), 1, "nodes") })
+	begin = time.Now()
+	g.remove(o)
+	g.awaitGone(o)
+	t.Logf("gone after %s", time.Since(begin).Round(time.Millisecond))
+	g.awaitNothing()
+	testenv.Eventually(t, soon, func() error { return countIs(instant.Clusters(), 0, "clusters in memory") })
+}
+
+// parameters looks whether the customer's parameter has come through the class.
+func (g *ground) parameters(c *clusterv1.Cluster) {
+	g.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("instant.polder.dev/v1alpha1")
+	u.SetKind("InstantCluster")
+	if err := g.mgmt.Get(g.Context(), client.ObjectKey{Namespace: g.ns, Name: c.Spec.InfrastructureRef.Name}, u); err != nil {
+		g.Fatal(err)
+	}
+	if note, _, _ := unstructured.NestedString(u.Object, "spec", "note"); note != "of "+c.Name {
+		g.Errorf("the note is %q", note)
+	}
+}
+
+// nodes are those of a workload cluster, by provider ID, seen the way controllers see them.
+func (g *ground) nodes(c *clusterv1.Cluster) map[string]corev1.Node {
+	g.Helper()
+	w, err := (&workload.Clusters{Secrets: g.mgmt, Agent: "test"}).Get(g.Context(), client.ObjectKeyFromObject(c))
+	if err != nil {
+		g.Fatal(err)
+	}
+	l := &unstructured.UnstructuredList{}
+	l.SetAPIVersion("v1")
+	l.SetKind("NodeList")
+	if err := w.Client.List(g.Context(), l); err != nil {
+		g.Fatal(err)
+	}
+	out := map[string]corev1.Node{}
+	for _, u := range l.Items {
+		var n corev1.Node
+		if err := fromUnstructured(u, &n); err != nil {
+			g.Fatal(err)
+		}
+		out[n.Spec.ProviderID] = n
+	}
+	return out
+}

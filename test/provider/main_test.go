@@ -1,0 +1,48 @@
+// Package provider runs the instant provider against a real plane: many clusters at once, and providers that fail.
+package provider
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/polder-kaas/polder/provider/providertest"
+	"github.com/polder-kaas/polder/test/testenv"
+)
+
+// directory is the name under which the plane knows the releases.
+const directory = "instant"
+
+// All tests have one plane, and one provider at work in it, which fails for clusters it is told to fail for.
+var (
+	shared  = testenv.NewShared()
+	instant = providertest.NewInstant()
+	faulty  = providertest.NewFaulty(instant)
+)
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "polder-instant-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err == nil {
+		err = instant.Write(context.Background(), dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	shared.Flags = []string{"--no-shipped-stacks", "--stack-directory", directory + "=" + dir, "--stack-kinds", "instant.polder.dev/*"}
+	code := shared.Run(m)
+	faulty.Release()
+	if err := stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "running the provider:", err)
+		code = 1
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, "cleaning up:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
