@@ -37,9 +37,9 @@ type Guard struct {
 // that hangs for good cannot take ever more memory.
 const most = 32
 
-// each is how many of them may be for one cluster: its controller and admission may ask at the same time. One that
-// hangs for good must not take the slots of others.
-const each = 2
+// each is how many of them may be for one cluster. One that hangs for good must not take the slots of others; but it
+// must be possible to ask again, since nobody can end a call that hangs.
+const each = 8
 
 // New guards a provider. A call may take as long as timeout.
 func New(p contract.Provider, timeout time.Duration) *Guard {

@@ -154,7 +154,7 @@ func (o *Operator) present(ctx context.Context, providers map[string]*guard.Guar
 	}
 	for _, g := range providers {
 		k := &presence.Keeper{Client: live, Provider: g, Now: time.Now}
-		for k.Once(ctx) != nil {                                        // it will be known soon what else is wrong
+		for k.Once(ctx) != nil { // it will be known soon what else is wrong
 			select {
 			case <-ctx.Done():
 				return false

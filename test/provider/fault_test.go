@@ -95,10 +95,12 @@ func TestRevokedWhileItRuns(t *testing.T) {
 	}
 	faulty.For("running", nil)
 	g.await("running", ready)
-	for _, m := range g.machines()["running"] {
-		if m.UID == before[0].UID {
-			t.Errorf("machine %s is still as it was", m.Name)
-		}
+	c := &clusterv1.Cluster{}
+	if err := g.mgmt.Get(t.Context(), client.ObjectKey{Namespace: g.ns, Name: "running"}, c); err != nil {
+		t.Fatal(err)
+	}
+	if o := c.Spec.Topology.Workers.MachineDeployments[0].Variables.Overrides; len(o) != 1 || string(o[0].Value.Raw) != `"SCS-8V-16"` {
+		t.Errorf("%+v", o)
 	}
 }
 

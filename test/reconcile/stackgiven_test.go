@@ -117,5 +117,13 @@ func settledAddons(ctx context.Context, c client.Client, ns string) error {
 			return err
 		}
 	}
+	// Cluster API writes to the Cluster too, and for each of that the add-ons are looked at.
+	cluster := &clusterv1.Cluster{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: ns, Name: "tiny"}, cluster); err != nil {
+		return err
+	}
+	if cluster.Spec.ControlPlaneRef.Name == "" || cluster.Spec.InfrastructureRef.Name == "" || a.Status.ClusterGeneration != cluster.Generation {
+		return fmt.Errorf("the add-ons are for generation %d of the Cluster, which has %d", a.Status.ClusterGeneration, cluster.Generation)
+	}
 	return nil
 }
