@@ -23,7 +23,7 @@ heavy       := github.com/polder-kaas/polder/(cmd/polderd|internal/daemon|intern
 light        = $(shell go list ./... | grep -Ev '$(heavy)' | grep -Ev '/(test/fault|bench)')
 
 # Tests without the race detector: boot, which links kubeadm, and those that render charts in a child, whose memory and time are limited.
-renders     := %/polder/stack %/stack/render %/stack/lint %/stack/dependency %/polder/stacks %/internal/cli %/internal/rendering
+renders     := %/polder/stack %/stack/render %/stack/lint %/stack/dependency %/polder/stacks %/internal/cli %/internal/rendering %/providertest/instant
 
 .PHONY: help
 help: ## List the targets
@@ -79,8 +79,8 @@ bin/controller-gen: hack/tools/go.mod
 test: build bin/polderd-fault bin/example-provider ## Run all tests but the long fault matrix
 	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane %/test/local %/test/stack %/test/reconcile %/test/operator %/test/customer %/test/provider $(renders),$(light))
 	@go test -p 2 -timeout 10m ./internal/provider/local/boot $(filter $(renders),$(light))
-	@CGO_ENABLED=1 go test -race -p 1 -parallel 4 -timeout 30m ./test/plane ./test/local ./test/stack ./test/operator ./test/provider ./test/customer
-	@go test -parallel 6 -timeout 15m ./test/reconcile
+	@CGO_ENABLED=1 go test -race -p 1 -parallel 4 -timeout 30m ./test/plane ./test/local ./test/stack ./test/operator ./test/customer
+	@go test -p 1 -parallel 6 -timeout 15m ./test/reconcile ./test/provider
 
 .PHONY: fault
 fault: build bin/polderd-fault ## Run the long fault matrix
