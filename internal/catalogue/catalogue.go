@@ -115,18 +115,6 @@ func (c *Catalogue) of(provider, name string) []line {
 	return out
 }
 
-// Find is the release of this name, if it serves the namespace.
-func (c *Catalogue) Find(key client.ObjectKey) (Release, bool) {
-	for _, l := range c.lines {
-		for _, r := range l.releases {
-			if r.Key() == key {
-				return r, true
-			}
-		}
-	}
-	return Release{}, false
-}
-
 // Newest is the newest minor of which a stack has a release that is ready, or, if it has none, the newest that it
 // will have; "" if there is no such stack.
 func (c *Catalogue) Newest(provider, name string, channel v1alpha1.Channel) string {

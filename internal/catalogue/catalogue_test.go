@@ -109,28 +109,6 @@ func TestStacks(t *testing.T) {
 	}
 }
 
-func TestFind(t *testing.T) {
-	all := []client.Object{stack(shared, "1.36"), release(shared, "local-scs-1-36-v1"), release(shared, "local-scs-1-36-v0-sha-abc"), release("a", "local-scs-1-36-v1")}
-	for name, c := range map[string]struct {
-		namespace string
-		key       client.ObjectKey
-		want      bool
-	}{
-		"one of a stack that serves it":       {"a", client.ObjectKey{Namespace: shared, Name: "local-scs-1-36-v1"}, true},
-		"one of a stack that does not":        {"b", client.ObjectKey{Namespace: shared, Name: "local-scs-1-36-v1"}, false},
-		"one of a channel the stack has not":  {"a", client.ObjectKey{Namespace: shared, Name: "local-scs-1-36-v0-sha-abc"}, false},
-		"one of its own without a stack":      {"a", client.ObjectKey{Namespace: "a", Name: "local-scs-1-36-v1"}, false},
-		"one that is not there":               {"a", client.ObjectKey{Namespace: shared, Name: "local-scs-1-36-v2"}, false},
-		"one of the same name of nobody else": {"a", client.ObjectKey{Name: "local-scs-1-36-v1"}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got, ok := of(t, c.namespace, all...).Find(c.key); ok != c.want || ok && got.Key() != c.key {
-				t.Errorf("%v, %t", got, ok)
-			}
-		})
-	}
-}
-
 func TestNewest(t *testing.T) {
 	for name, c := range map[string]struct {
 		have []client.Object

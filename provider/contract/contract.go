@@ -27,8 +27,9 @@ type Provider interface {
 	// is what only the provider knows.
 	Validate(ctx context.Context, in Input) field.ErrorList
 
-	// Topology is what the class of the release must be told. It depends on the input alone: the same input
-	// gives the same answer in every version of the provider, since another answer would replace machines.
+	// Topology is what the class of the release must be told. It depends on the input alone. The answer is kept
+	// with the cluster, and asked for again only when something it depends on has changed: another answer
+	// replaces machines.
 	Topology(ctx context.Context, in Input) (Topology, error)
 }
 

@@ -3,7 +3,6 @@ package instant
 import (
 	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -12,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/shipped"
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/archive"
-	"github.com/polder-kaas/polder/stack/registry"
 	"github.com/polder-kaas/polder/stack/version"
 )
 
@@ -80,21 +79,7 @@ func (p *Provider) Write(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	store, ref, err := registry.Open(ctx, dir, registry.Options{})
-	if err != nil {
-		return err
-	}
-	for _, r := range all {
-		if _, err := store.Pull(ctx, ref.At(r.Name.Tag())); err == nil {
-			continue
-		} else if !errors.Is(err, registry.ErrNotFound) {
-			return err
-		}
-		if _, err := store.Publish(ctx, r); err != nil {
-			return err
-		}
-	}
-	return nil
+	return shipped.Write(ctx, dir, all)
 }
 
 // Objects are ClusterStacks for a namespace, one for each minor of Kubernetes, which serve all namespaces. Their
