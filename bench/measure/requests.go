@@ -25,11 +25,7 @@ var label = regexp.MustCompile(`(\w+)="([^"]*)"`)
 // Requests reads how many requests the API server has answered since it started. What is asked all the
 // time is left out: watches, which count when they end, leases, and what is no object.
 func (p *Plane) Requests(ctx context.Context) (Requests, error) {
-	d, err := discovery.NewDiscoveryClientForConfig(p.Config)
-	if err != nil {
-		return nil, err
-	}
-	page, err := d.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	page, err := p.Page(ctx, "/metrics")
 	if err != nil {
 		return nil, fmt.Errorf("reading the figures of the plane: %w", err)
 	}
@@ -57,6 +53,15 @@ func (p *Plane) Requests(ctx context.Context) (Requests, error) {
 		out[r] += int(n)
 	}
 	return out, nil
+}
+
+// Page reads what the plane serves under a path.
+func (p *Plane) Page(ctx context.Context, path string) ([]byte, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(p.Config)
+	if err != nil {
+		return nil, err
+	}
+	return d.RESTClient().Get().RequestURI(path).DoRaw(ctx)
 }
 
 // Minus is the difference.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -102,6 +103,7 @@ func (b *bench) atOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	profiled := b.startProfile(ctx)
 	begin := time.Now()
 	for i := range b.many {
 		if err := b.Client.Create(ctx, crowdMember(i)); err != nil {
@@ -127,7 +129,27 @@ func (b *bench) atOnce(ctx context.Context) error {
 	b.Add("  of them for WorkloadClusters", fmt.Sprintf("%.1f", float64(own.Total())/float64(b.many)), own.Verbs())
 	b.Add("  CPU of polderd, for each", measure.Each(after.CPU.Minus(before.CPU).Sum(), b.many), "")
 	b.Add("  memory of polderd, for each", fmt.Sprintf("%.2f MiB", float64(now-rss)/float64(b.many)), fmt.Sprintf("%d to %d MiB", rss, now))
+	if err := <-profiled; err != nil {
+		return err
+	}
 	return b.quiet(ctx)
+}
+
+// startProfile takes a CPU profile of the first 20 s, if one is wanted.
+func (b *bench) startProfile(ctx context.Context) <-chan error {
+	done := make(chan error, 1)
+	if b.profile == "" {
+		close(done)
+		return done
+	}
+	go func() {
+		page, err := b.Page(ctx, "/debug/pprof/profile?seconds=20")
+		if err == nil {
+			err = os.WriteFile(b.profile, page, 0o600)
+		}
+		done <- err
+	}()
+	return done
 }
 
 func crowdMember(i int) *v1alpha1.WorkloadCluster {

@@ -1,7 +1,7 @@
 // Command workloadcluster measures what a WorkloadCluster costs: beside a bare Cluster of the same shape, two hundred of
 // them on a provider in memory, and the list of five hundred.
 //
-//	workloadcluster [-rounds N] [-many N] [-list N]
+//	workloadcluster [-rounds N] [-many N] [-list N] [-profile FILE]
 //
 // It starts bin/polderd on an empty directory and leaves nothing behind. Wall-clock times depend on the machine and on
 // who else uses it, so what is compared is measured in one run.
@@ -28,6 +28,8 @@ type config struct {
 	rounds int // pairs of a bare Cluster and a WorkloadCluster
 	many   int // WorkloadClusters on the instant provider
 	list   int // that polder get shows
+	// profile is a file for the CPU profile of polderd while it makes many; empty for none.
+	profile string
 }
 
 func main() {
@@ -35,6 +37,7 @@ func main() {
 	flag.IntVar(&cfg.rounds, "rounds", 5, "pairs of a bare Cluster and a WorkloadCluster to make; medians count")
 	flag.IntVar(&cfg.many, "many", 200, "WorkloadClusters to make at once on the provider in memory")
 	flag.IntVar(&cfg.list, "list", 500, "WorkloadClusters to have polder get show")
+	flag.StringVar(&cfg.profile, "profile", "", "`file` for a CPU profile of polderd while it begins to make many; it then runs with --profiling")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -76,7 +79,11 @@ func run(ctx context.Context, cfg config) (err error) {
 	if err := b.instant.Write(ctx, dir); err != nil {
 		return err
 	}
-	if b.Plane, err = measure.NewPlane("--stack-directory", "instant="+dir, "--stack-kinds", "instant.polder.dev/*"); err != nil {
+	flags := []string{"--stack-directory", "instant=" + dir, "--stack-kinds", "instant.polder.dev/*"}
+	if cfg.profile != "" {
+		flags = append(flags, "--profiling")
+	}
+	if b.Plane, err = measure.NewPlane(flags...); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(b.Close(err), err) }()

@@ -45,13 +45,16 @@ type Config struct {
 
 // ClusterAPI is the three managers as one component of the plane.
 type ClusterAPI struct {
-	cfg   Config
-	ready chan struct{}
-	probe *admissionProbe // set before ready closes
+	cfg    Config
+	writes writes
+	ready  chan struct{}
+	probe  *admissionProbe // set before ready closes
 }
 
 // New prepares the component.
-func New(cfg Config) *ClusterAPI { return &ClusterAPI{cfg: cfg, ready: make(chan struct{})} }
+func New(cfg Config) *ClusterAPI {
+	return &ClusterAPI{cfg: cfg, writes: newWrites(), ready: make(chan struct{})}
+}
 
 // Name is the component's name.
 func (c *ClusterAPI) Name() string { return "cluster-api" }

@@ -102,6 +102,7 @@ func (c *ClusterAPI) newManager(kind managerKind, converters conversion.Registry
 func (c *ClusterAPI) identity(kind managerKind) *rest.Config {
 	rc := c.cfg.Client(remote.DefaultClusterAPIUserAgent(kind.agent))
 	rc.Impersonate = rest.ImpersonationConfig{UserName: userName(kind.name)}
+	rc.Wrap(c.writes.wrap)
 	rc.ContentType = "" // custom resources have no protobuf form
 	rc.WarningHandler = apiwarnings.DefaultHandler(klog.Background().WithName("API Server Warning"))
 	return rc
