@@ -3,10 +3,16 @@ package capi
 import (
 	"net/http"
 	"runtime"
+	"time"
 )
 
-// writesPerCore is how many requests that write all managers together have under way, for each core.
-const writesPerCore = 2
+const (
+	// writesPerCore is how many requests that write all managers together have under way, for each core.
+	writesPerCore = 2
+	// writePatience is how long a request waits for its turn. Then it goes all the same: those before it may wait for a
+	// webhook of somebody else that does not answer, and that must not hold up everybody.
+	writePatience = 3 * time.Second
+)
 
 // writes bounds how much Cluster API writes at the same time. Its controllers work on many objects at once, and each waits
 // for the API server, which is in this process: what is asked at once beyond what the cores can do makes nothing faster.
@@ -24,12 +30,15 @@ func (w writes) wrap(next http.RoundTripper) http.RoundTripper {
 		if r.Method == http.MethodGet {
 			return next.RoundTrip(r)
 		}
+		impatient := time.NewTimer(writePatience)
+		defer impatient.Stop()
 		select {
 		case w <- struct{}{}:
+			defer func() { <-w }()
+		case <-impatient.C:
 		case <-r.Context().Done():
 			return nil, r.Context().Err()
 		}
-		defer func() { <-w }()
 		return next.RoundTrip(r)
 	})
 }

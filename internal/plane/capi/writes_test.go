@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // counter counts requests under way until they are let go.
@@ -21,7 +22,7 @@ func (c *counter) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK}, nil
 }
 
-// Not more than the bound write at once, the others wait for their turn, and who only reads does not wait.
+// Not more than the bound write at once, the others wait for their turn, though not for ever, and who only reads does not wait.
 func TestWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		below := &counter{under: make(chan struct{}, 10), release: make(chan struct{})}
@@ -62,8 +63,15 @@ func TestWrites(t *testing.T) {
 		below.release <- struct{}{}
 		below.release <- struct{}{}
 		expect(1, "after those before it") // the fourth has had its turn
-		below.release <- struct{}{}
-		for range 4 {
+		send(t.Context(), http.MethodPatch)
+		send(t.Context(), http.MethodPatch)
+		expect(2, "with the fourth not answered")
+		time.Sleep(writePatience) // of the bubble
+		expect(3, "after its patience")
+		for range 3 {
+			below.release <- struct{}{}
+		}
+		for range 6 {
 			if err := <-results; err != nil {
 				t.Error(err)
 			}
