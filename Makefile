@@ -87,7 +87,7 @@ fault: build bin/polderd-fault ## Run the long fault matrix
 	@go test -count=1 -timeout 120m -v ./test/fault/...
 	@CGO_ENABLED=1 go test -race -count=1 -parallel 4 -timeout 60m -v ./test/reconcile -reconcile.full
 	@go test -tags fault -count=1 -timeout 60m -v -run '^TestFault' ./test/local ./test/stack ./test/operator
-	@go test -count=1 -timeout 30m -v -run Many ./test/provider -clusters 50
+	@go test -count=1 -timeout 30m -v -run Many ./test/provider -clusters 150
 
 .PHONY: fuzz
 fuzz: ## Fuzz every reader of outside bytes; FUZZTIME=10m for longer

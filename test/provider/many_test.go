@@ -16,11 +16,10 @@ import (
 
 // sizes are those of the pools of clusters, one after the other; 0 is no pool. Most have none: it is clusters that
 // are counted here.
-var sizes = []int32{0, 1, 0, 0, 2}
+var sizes = []int32{0, 1, 0, 0, 0, 0, 0, 2, 0, 0}
 
-// many is how many clusters are made at once. Each costs the plane some seconds of CPU time, so that there are few
-// unless somebody asks for more, as with: go test ./test/provider -run Many -clusters 50.
-var many = flag.Int("clusters", 10, "how many clusters are made at once")
+// many is how many clusters are made at once. Each costs the plane some seconds of CPU time.
+var many = flag.Int("clusters", 50, "how many clusters are made at once")
 
 func TestManyClusters(t *testing.T) {
 	g := newGround(t)
