@@ -76,13 +76,16 @@ func (d Description) Choose(m v1alpha1.MachineSelection) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	fits := slices.DeleteFunc(slices.Clone(d.MachineTypes), func(t v1alpha1.MachineType) bool { return !gives(t, want) })
+	large := slices.DeleteFunc(slices.Clone(d.MachineTypes), func(t v1alpha1.MachineType) bool { return !gives(t, want) })
+	fits := slices.DeleteFunc(slices.Clone(large), func(t v1alpha1.MachineType) bool { return shares(t, m.MachineType) })
 	slices.SortFunc(fits, smaller)
 	switch {
 	case len(fits) > 0:
 		return fits[0].Name, nil
 	case d.AnyShape:
 		return anyName(m, want), nil
+	case len(large) > 0:
+		return "", fmt.Errorf("%s has no machine type %q: its machines of that size share their CPUs; %s", d.Name, m.MachineType, d.choices())
 	}
 	return "", fmt.Errorf("%s has no machine with %s; %s", d.Name, want, d.largest())
 }
@@ -99,8 +102,36 @@ func (d Description) wanted(m v1alpha1.MachineSelection) (Shape, error) {
 	if err != nil {
 		return Shape{}, err
 	}
+	if what := special(t); what != "" {
+		return Shape{}, fmt.Errorf("%s has no machine type %q, and no other has %s for certain; %s", d.Name, m.MachineType, what, d.choices())
+	}
 	return Shape{CPUs: t.CPUs, MemoryMiB: t.MemoryMiB, DiskGB: t.DiskGB}, nil
 }
+
+// special is what programs may need of a type beyond its size, so that no other type can stand in for it.
+func special(t machinetype.Type) string {
+	switch {
+	case t.GPU != "":
+		return "that GPU"
+	case t.InfiniBand:
+		return "InfiniBand"
+	case t.Nested:
+		return "virtual machines within it"
+	case t.Hypervisor == "bms":
+		return "no hypervisor"
+	}
+	return ""
+}
+
+// shares says that a type is known to share CPUs which a name that is asked for has of its own.
+func shares(t v1alpha1.MachineType, asked string) bool {
+	have, err := machinetype.Parse(t.Portable)
+	want, err2 := machinetype.Parse(asked)
+	return err == nil && err2 == nil && slices.Index(byShare, have.CPU) < slices.Index(byShare, want.CPU)
+}
+
+// byShare are the sorts of CPUs, those that are shared most first.
+var byShare = []machinetype.CPU{machinetype.LowShare, machinetype.Virtual, machinetype.Thread, machinetype.Core}
 
 func (s Shape) String() string {
 	out := fmt.Sprintf("%d CPUs and %d MiB of memory", s.CPUs, s.MemoryMiB)

@@ -91,6 +91,7 @@ func types() []v1alpha1.MachineType {
 }
 
 func TestChoose(t *testing.T) {
+	const choices = "choose from huge, twin-b, twin-a, small, volume, memory, or write a portable name, for example SCS-2V-4"
 	const largest = "; its largest is huge with 16 CPUs and 65536 MiB of memory"
 	for name, c := range map[string]struct {
 		asked v1alpha1.MachineSelection
@@ -116,11 +117,22 @@ func TestChoose(t *testing.T) {
 			asked: v1alpha1.MachineSelection{MachineType: "m1.large"}, any: true,
 			err: `p has no machine type "m1.large"; choose from huge, twin-b, twin-a, small, volume, memory, or write a portable name, for example SCS-2V-4`,
 		},
-		"any shape: what fits is taken first": {asked: v1alpha1.MachineSelection{Machine: shape(1, "1Gi", "")}, any: true, want: "small"},
-		"any shape: a portable name stays":    {asked: v1alpha1.MachineSelection{MachineType: "SCS-32V-64"}, any: true, want: "SCS-32V-64"},
-		"any shape: it gets a name":           {asked: v1alpha1.MachineSelection{Machine: shape(32, "64Gi", "")}, any: true, want: "SCS-32V-64"},
-		"any shape: memory in halves, up":     {asked: v1alpha1.MachineSelection{Machine: shape(32, "4097Mi", "")}, any: true, want: "SCS-32V-4.5"},
-		"any shape: with its disk":            {asked: v1alpha1.MachineSelection{Machine: shape(32, "4Gi", "20Gi")}, any: true, want: "SCS-32V-4-22"},
+		"a GPU, which no size stands for": {
+			asked: v1alpha1.MachineSelection{MachineType: "SCS-4V-8_GNa-14"}, any: true,
+			err: `p has no machine type "SCS-4V-8_GNa-14", and no other has that GPU for certain; ` + choices,
+		},
+		"InfiniBand":                      {asked: v1alpha1.MachineSelection{MachineType: "SCS-4V-8_ib"}, any: true, err: `p has no machine type "SCS-4V-8_ib", and no other has InfiniBand for certain; ` + choices},
+		"machines within":                 {asked: v1alpha1.MachineSelection{MachineType: "SCS-4V-8_hwv"}, any: true, err: `p has no machine type "SCS-4V-8_hwv", and no other has virtual machines within it for certain; ` + choices},
+		"bare metal":                      {asked: v1alpha1.MachineSelection{MachineType: "SCS-4C-8_bms"}, any: true, err: `p has no machine type "SCS-4C-8_bms", and no other has no hypervisor for certain; ` + choices},
+		"what it is made of is no matter": {asked: v1alpha1.MachineSelection{MachineType: "SCS-4V-16_kvm_z3"}, want: "memory"},
+		"CPUs of one's own, and what is known to share them is no such": {asked: v1alpha1.MachineSelection{MachineType: "SCS-4C-16"}, err: `p has no machine type "SCS-4C-16": its machines of that size share their CPUs; ` + choices},
+		"CPUs of one's own, and nobody knows":                           {asked: v1alpha1.MachineSelection{MachineType: "SCS-4T-8"}, want: "twin-a"},
+		"CPUs that are shared by more":                                  {asked: v1alpha1.MachineSelection{MachineType: "SCS-1L-1"}, want: "small"},
+		"any shape: what fits is taken first":                           {asked: v1alpha1.MachineSelection{Machine: shape(1, "1Gi", "")}, any: true, want: "small"},
+		"any shape: a portable name stays":                              {asked: v1alpha1.MachineSelection{MachineType: "SCS-32V-64"}, any: true, want: "SCS-32V-64"},
+		"any shape: it gets a name":                                     {asked: v1alpha1.MachineSelection{Machine: shape(32, "64Gi", "")}, any: true, want: "SCS-32V-64"},
+		"any shape: memory in halves, up":                               {asked: v1alpha1.MachineSelection{Machine: shape(32, "4097Mi", "")}, any: true, want: "SCS-32V-4.5"},
+		"any shape: with its disk":                                      {asked: v1alpha1.MachineSelection{Machine: shape(32, "4Gi", "20Gi")}, any: true, want: "SCS-32V-4-22"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := contract.Description{Name: "p", MachineTypes: types(), AnyShape: c.any}

@@ -5,11 +5,13 @@ package scsvars
 
 import (
 	"fmt"
+	"math"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider/machinetype"
 )
 
 // Variables for machine types and disks, newest generation first.
@@ -71,13 +73,45 @@ func machines(d contract.Description, r contract.Release, at *field.Path, m v1al
 		return nil, field.ErrorList{field.Forbidden(at.Child(asked), fmt.Sprintf("release %s does not let the size of these machines be chosen", r.Name))}
 	}
 	values := contract.Values{v: name}
-	if m.Machine != nil && m.Machine.Disk != nil {
-		if disk, ok := first(r, disks); ok {
-			s, _ := contract.ShapeOf(*m.Machine) // it was read by Choose
-			values[disk] = s.DiskGB
+	wanted, own := diskOf(m), ownDisk(d, name)
+	if wanted == 0 || m.Machine == nil && own >= wanted {
+		return values, nil
+	}
+	if disk, ok := first(r, disks); ok {
+		values[disk] = wanted
+		return values, nil
+	}
+	if own >= wanted {
+		return values, nil
+	}
+	place := at.Child("machine", "disk")
+	if m.Machine == nil {
+		place = at.Child("machineType")
+	}
+	return nil, field.ErrorList{field.Forbidden(place, fmt.Sprintf("release %s does not let the disk of these machines be chosen, and machine type %s has none of its own; leave the disk out", r.Name, name))}
+}
+
+// diskOf is the disk that is asked for, by a shape or a portable name, in GB; 0 is none.
+func diskOf(m v1alpha1.MachineSelection) int {
+	if m.Machine != nil {
+		s, _ := contract.ShapeOf(*m.Machine) // it was read by Choose
+		return s.DiskGB
+	}
+	t, err := machinetype.Parse(m.MachineType)
+	if err != nil {
+		return 0 // it is the provider's own name
+	}
+	return t.DiskGB
+}
+
+// ownDisk is that of a machine type, in GB. A provider that makes any shape makes the disk too, as the name says.
+func ownDisk(d contract.Description, name string) int {
+	for _, t := range d.MachineTypes {
+		if t.Name == name {
+			return int(t.DiskGB)
 		}
 	}
-	return values, nil
+	return math.MaxInt
 }
 
 // first is the first of the variables that the class has.

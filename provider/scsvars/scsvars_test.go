@@ -1,6 +1,7 @@
 package scsvars_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,12 +44,10 @@ func TestGenerationsOfVariables(t *testing.T) {
 		controlPlane m
 		pool         m
 	}{
-		"one variable that all override":    {[]string{"flavor", "rootDisk"}, m{Variables: v{"flavor": "large"}}, m{Variables: v{"flavor": "small", "rootDisk": 50}}},
-		"one for each":                      {[]string{"controlPlaneFlavor", "workerFlavor", "workerRootDisk", "controlPlaneRootDisk"}, m{Variables: v{"controlPlaneFlavor": "large"}}, m{Variables: v{"workerFlavor": "small", "workerRootDisk": 50}}},
-		"one for each, in snake case":       {[]string{"controller_flavor", "worker_flavor", "worker_root_disk", "controller_root_disk"}, m{Variables: v{"controller_flavor": "large"}}, m{Variables: v{"worker_flavor": "small", "worker_root_disk": 50}}},
-		"of all, the newest":                {[]string{"worker_flavor", "controller_flavor", "workerFlavor", "controlPlaneFlavor", "flavor"}, m{Variables: v{"flavor": "large"}}, m{Variables: v{"flavor": "small"}}},
-		"a disk that cannot be told":        {[]string{"flavor"}, m{Variables: v{"flavor": "large"}}, m{Variables: v{"flavor": "small"}}},
-		"a disk of another part is no disk": {[]string{"flavor", "controlPlaneRootDisk"}, m{Variables: v{"flavor": "large"}}, m{Variables: v{"flavor": "small"}}},
+		"one variable that all override": {[]string{"flavor", "rootDisk"}, m{Variables: v{"flavor": "large"}}, m{Variables: v{"flavor": "small", "rootDisk": 50}}},
+		"one for each":                   {[]string{"controlPlaneFlavor", "workerFlavor", "workerRootDisk", "controlPlaneRootDisk"}, m{Variables: v{"controlPlaneFlavor": "large"}}, m{Variables: v{"workerFlavor": "small", "workerRootDisk": 50}}},
+		"one for each, in snake case":    {[]string{"controller_flavor", "worker_flavor", "worker_root_disk", "controller_root_disk"}, m{Variables: v{"controller_flavor": "large"}}, m{Variables: v{"worker_flavor": "small", "worker_root_disk": 50}}},
+		"of all, the newest":             {[]string{"worker_flavor", "controller_flavor", "workerFlavor", "controlPlaneFlavor", "flavor", "worker_root_disk", "rootDisk"}, m{Variables: v{"flavor": "large"}}, m{Variables: v{"flavor": "small", "rootDisk": 50}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := contract.Input{Cluster: asking(), Release: having(c.has...)}
@@ -70,9 +69,52 @@ func TestGenerationsOfVariables(t *testing.T) {
 func TestADiskOfTheControlPlane(t *testing.T) {
 	o := asking()
 	o.Spec.ControlPlane.MachineSelection = o.Spec.Workers[0].MachineSelection
-	got, err := scsvars.Topology(description(), contract.Input{Cluster: o, Release: having("controlPlaneFlavor", "workerFlavor", "controlPlaneRootDisk")})
+	got, err := scsvars.Topology(description(), contract.Input{Cluster: o, Release: having("controlPlaneFlavor", "workerFlavor", "controlPlaneRootDisk", "workerRootDisk")})
 	if d := cmp.Diff(contract.Values{"controlPlaneFlavor": "small", "controlPlaneRootDisk": 50}, got.ControlPlane.Variables); d != "" || err != nil {
 		t.Error(d, err)
+	}
+}
+
+// A disk that is asked for comes from the type itself, from the class, or is refused.
+func TestDisks(t *testing.T) {
+	shape := func(disk string) v1alpha1.MachineSelection {
+		return v1alpha1.MachineSelection{Machine: &v1alpha1.MachineShape{CPU: 2, Memory: resource.MustParse("4Gi"), Disk: ptr.To(resource.MustParse(disk))}}
+	}
+	name := func(n string) v1alpha1.MachineSelection { return v1alpha1.MachineSelection{MachineType: n} }
+	types := []v1alpha1.MachineType{{Name: "bare", CPU: 2, MemoryMiB: 4096}, {Name: "full", CPU: 4, MemoryMiB: 4096, DiskGB: 100}}
+	refused := func(field, kind string) string {
+		return "spec.controlPlane." + field + ": Forbidden: release local-scs-1-36-v1 does not let the disk of these machines be chosen, and machine type " + kind + " has none of its own; leave the disk out"
+	}
+	for title, c := range map[string]struct {
+		types []v1alpha1.MachineType
+		asked v1alpha1.MachineSelection
+		has   []string
+		want  contract.Values
+		err   string
+	}{
+		"a shape, and the class takes it":              {types, shape("50G"), []string{"flavor", "rootDisk"}, contract.Values{"flavor": "bare", "rootDisk": 50}, ""},
+		"a shape, and the type has it":                 {types[1:], shape("50G"), []string{"flavor"}, contract.Values{"flavor": "full"}, ""},
+		"a shape, and the class decides over the type": {types[1:], shape("50G"), []string{"flavor", "rootDisk"}, contract.Values{"flavor": "full", "rootDisk": 50}, ""},
+		"a shape, and nobody has it":                   {types, shape("50G"), []string{"flavor", "workerRootDisk"}, nil, refused("machine.disk", "bare")},
+		"a name, and the class takes it":               {types, name("SCS-2V-4-50"), []string{"flavor", "rootDisk"}, contract.Values{"flavor": "bare", "rootDisk": 50}, ""},
+		"a name, and the type has it":                  {types[1:], name("SCS-2V-4-50"), []string{"flavor", "rootDisk"}, contract.Values{"flavor": "full"}, ""},
+		"a name, and nobody has it":                    {types, name("SCS-2V-4-50"), []string{"flavor"}, nil, refused("machineType", "bare")},
+		"a name without a disk":                        {types, name("SCS-2V-4"), []string{"flavor", "rootDisk"}, contract.Values{"flavor": "bare"}, ""},
+		"a name of the provider's own":                 {types, name("bare"), []string{"flavor", "rootDisk"}, contract.Values{"flavor": "bare"}, ""},
+		"any shape":                                    {nil, shape("50G"), []string{"flavor"}, contract.Values{"flavor": "SCS-2V-4-50"}, ""},
+		"any name":                                     {nil, name("SCS-2V-4-50"), []string{"flavor", "rootDisk"}, contract.Values{"flavor": "SCS-2V-4-50"}, ""},
+	} {
+		t.Run(title, func(t *testing.T) {
+			o := &v1alpha1.WorkloadCluster{}
+			o.Spec.ControlPlane.MachineSelection = c.asked
+			got, err := scsvars.Topology(contract.Description{Name: "p", MachineTypes: c.types, AnyShape: c.types == nil}, contract.Input{Cluster: o, Release: having(c.has...)})
+			if text := fmt.Sprint(err); c.err != "" && text != c.err || c.err == "" && err != nil {
+				t.Error(err)
+			}
+			if d := cmp.Diff(c.want, got.ControlPlane.Variables); d != "" {
+				t.Error(d)
+			}
+		})
 	}
 }
 
@@ -120,7 +162,7 @@ func TestRefuses(t *testing.T) {
 			"spec.controlPlane.machineType: Forbidden: release local-scs-1-36-v1 does not let the size of these machines be chosen",
 			"spec.workers[0].machine: Forbidden: release local-scs-1-36-v1 does not let the size of these machines be chosen",
 		}},
-		"a class with variables for workers only": {asking(), []string{"workerFlavor"}, []string{
+		"a class with variables for workers only": {asking(), []string{"workerFlavor", "workerRootDisk"}, []string{
 			"spec.controlPlane.machineType: Forbidden: release local-scs-1-36-v1 does not let the size of these machines be chosen",
 		}},
 		"a class that lets nobody log in": {login, []string{"flavor"}, []string{
