@@ -219,7 +219,7 @@ func (c *Checker) class(ctx context.Context, q *question, p *v1alpha1.Provider, 
 	in := contract.Input{Cluster: q.object, Release: given}
 	g, ok := c.Providers[q.object.Spec.Provider]
 	if !ok {
-		q.parameters(p, given, nil)
+		q.parameters(ctx, p, given, nil)
 		return nil
 	}
 	wrong, err := g.Validate(ctx, in)
@@ -228,14 +228,14 @@ func (c *Checker) class(ctx context.Context, q *question, p *v1alpha1.Provider, 
 	}
 	q.errs = append(q.errs, wrong...)
 	if len(wrong) > 0 {
-		q.parameters(p, given, nil) // what would follow from the rest is not known
+		q.parameters(ctx, p, given, nil) // what would follow from the rest is not known
 		return nil
 	}
 	set, err := g.Topology(ctx, in)
 	if err != nil {
 		return fmt.Errorf("asking provider %s: %w", p.Name, err)
 	}
-	q.parameters(p, given, setBy(set))
+	q.parameters(ctx, p, given, setBy(set))
 	return nil
 }
 

@@ -16,7 +16,13 @@ type change = func(*v1alpha1.WorkloadCluster)
 // checked is what is said of a new cluster, in some order.
 func checked(t *testing.T, w *world, changes ...change) []string {
 	t.Helper()
-	errs, err := w.checker(t).Check(t.Context(), cluster(changes...), nil)
+	return changed(t, w, nil, cluster(changes...))
+}
+
+// changed is what is said of one that was otherwise before.
+func changed(t *testing.T, w *world, old, o *v1alpha1.WorkloadCluster) []string {
+	t.Helper()
+	errs, err := w.checker(t).Check(t.Context(), o, old)
 	if err != nil {
 		t.Fatal(err)
 	}

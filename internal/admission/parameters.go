@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,7 +16,7 @@ import (
 )
 
 // parameters must be those of the class, or of the provider, with values that fit.
-func (q *question) parameters(p *v1alpha1.Provider, given contract.Release, setBy map[string]string) {
+func (q *question) parameters(ctx context.Context, p *v1alpha1.Provider, given contract.Release, setBy map[string]string) {
 	at := spec.Child("parameters")
 	schemas := map[string]map[string]any{}
 	for _, v := range given.Variables {
@@ -39,7 +40,11 @@ func (q *question) parameters(p *v1alpha1.Provider, given contract.Release, setB
 			q.add(field.Invalid(here, field.OmitValueType{}, "it is no value"))
 			continue
 		}
-		q.errs = append(q.errs, violations(here, schema, value, 0)...)
+		wrong := violations(here, schema, value, 0)
+		if len(wrong) == 0 {
+			wrong = rules(ctx, at, name, schema, q.object.Spec.Parameters[name], q.parameterBefore(name))
+		}
+		q.errs = append(q.errs, wrong...)
 	}
 	for _, v := range given.Variables {
 		_, has := q.object.Spec.Parameters[v.Name]
@@ -48,6 +53,13 @@ func (q *question) parameters(p *v1alpha1.Provider, given contract.Release, setB
 			q.add(field.Required(at.Child(v.Name), describe(v.Schema)))
 		}
 	}
+}
+
+func (q *question) parameterBefore(name string) contract.JSON {
+	if q.old == nil {
+		return contract.JSON{}
+	}
+	return q.old.Spec.Parameters[name]
 }
 
 // ownParameters are those the provider itself takes.

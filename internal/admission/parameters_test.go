@@ -63,6 +63,40 @@ func TestParameters(t *testing.T) {
 			}
 		})
 	}
+	t.Run("rules in CEL", func(t *testing.T) {
+		number := clusterv1.JSONSchemaProps{Type: "integer"}
+		w := newWorld().add(class("local-scs-1-36-v1", map[string]clusterv1.JSONSchemaProps{
+			"window": {
+				Type: "object", Properties: map[string]clusterv1.JSONSchemaProps{"start": {Type: "integer", Default: &contract.JSON{Raw: []byte("4")}}, "end": number},
+				XValidations: []clusterv1.ValidationRule{{Rule: "self.start < self.end", Message: "the start must be before the end"}},
+			},
+			"even": {Type: "integer", XValidations: []clusterv1.ValidationRule{{Rule: "self % 2 == 0", MessageExpression: "'it must be even, as is ' + string(self + 1)"}, {Rule: "self >= oldSelf", Message: "it must not shrink"}}},
+		}))
+		window := func(start, end any) change {
+			v := map[string]any{"end": end}
+			if start != nil {
+				v["start"] = start
+			}
+			return parameter("window", v)
+		}
+		order, odd := "spec.parameters.window: Invalid value: the start must be before the end", "spec.parameters.even: Invalid value: 7: it must be even, as is 8"
+		for name, c := range map[string]struct {
+			changes []change
+			want    []string
+		}{
+			"kept":                  {[]change{window(2, 4), parameter("even", 4)}, nil},
+			"both broken":           {[]change{window(4, 2), parameter("even", 7)}, []string{odd, order}},
+			"broken by the default": {[]change{window(nil, 3), parameter("even", 4)}, []string{order}},
+			"not a number":          {[]change{window("x", 3), parameter("even", 4)}, []string{`spec.parameters.window.start: Invalid value: "x": write a whole number`}},
+		} {
+			if d := cmp.Diff(c.want, checked(t, w, c.changes...)); d != "" {
+				t.Errorf("%s: %s", name, d)
+			}
+		}
+		if d := cmp.Diff([]string{"spec.parameters.even: Invalid value: 2: it must not shrink"}, changed(t, w, cluster(window(2, 4), parameter("even", 4)), cluster(window(2, 4), parameter("even", 2)))); d != "" {
+			t.Error(d)
+		}
+	})
 	t.Run("one that follows from another field", func(t *testing.T) {
 		w := newWorld()
 		w.add(class("local-scs-1-36-v1", map[string]clusterv1.JSONSchemaProps{"oidcConfig": {Type: "object"}}))

@@ -1,10 +1,12 @@
 package provider
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -50,6 +52,26 @@ func TestOneCluster(t *testing.T) {
 	t.Logf("gone after %s", time.Since(begin).Round(time.Millisecond))
 	g.awaitNothing()
 	testenv.Eventually(t, soon, func() error { return countIs(instant.Clusters(), 0, "clusters in memory") })
+}
+
+// A rule of the class is known before anything is stored, and Cluster API knows the same.
+func TestRuleOfTheClass(t *testing.T) {
+	g := newGround(t)
+	const rule = "it must not begin or end with a space"
+	o := &v1alpha1.WorkloadCluster{}
+	o.Namespace, o.Name = g.ns, "spaced"
+	o.Spec.Provider, o.Spec.Stack = "instant", v1alpha1.StackReference{Name: "bare", KubernetesVersion: "1.36"}
+	o.Spec.Parameters = map[string]apiextensionsv1.JSON{"note": {Raw: []byte(`" x"`)}}
+	if err := g.mgmt.Create(t.Context(), o, client.DryRunAll); err == nil || !strings.Contains(err.Error(), `spec.parameters.note: Invalid value: " x": `+rule) {
+		t.Errorf("by admission: %v", err)
+	}
+	c := &clusterv1.Cluster{}
+	c.Namespace, c.Name = g.ns, "spaced"
+	c.Spec.Topology.ClassRef.Name, c.Spec.Topology.Version = "instant-bare-1-36-v1", "v1.36.3"
+	c.Spec.Topology.Variables = []clusterv1.ClusterVariable{{Name: "note", Value: apiextensionsv1.JSON{Raw: []byte(`" x"`)}}}
+	if err := g.mgmt.Create(t.Context(), c, client.DryRunAll); err == nil || !strings.Contains(err.Error(), rule) {
+		t.Errorf("by Cluster API: %v", err)
+	}
 }
 
 // parameters looks whether the customer's parameter has come through the class.

@@ -1,0 +1,52 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	jsonnumbers "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+// rules are those in CEL of a parameter's schema, which its value must keep. Cluster API would say so too, but only after
+// the object is stored. A schema that is no good it has refused already, so there is nothing to be said of that here.
+func rules(ctx context.Context, at *field.Path, name string, schema map[string]any, value, old contract.JSON) field.ErrorList {
+	text, err := json.Marshal(schema)
+	if err != nil || !bytes.Contains(text, []byte("x-kubernetes-validations")) {
+		return nil
+	}
+	var outer apiextensionsv1.JSONSchemaProps
+	var inner apiextensions.JSONSchemaProps
+	if json.Unmarshal(text, &outer) != nil || apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&outer, &inner, nil) != nil {
+		return nil
+	}
+	// Rules of a value that is no object work only within one.
+	s, err := structural.NewStructural(&apiextensions.JSONSchemaProps{Type: "object", Properties: map[string]apiextensions.JSONSchemaProps{name: inner}})
+	if err != nil {
+		return nil
+	}
+	within := func(v contract.JSON) any {
+		var out any
+		if len(v.Raw) == 0 || jsonnumbers.Unmarshal(v.Raw, &out) != nil {
+			return nil
+		}
+		o := map[string]any{name: out}
+		defaulting.Default(o, s)
+		return o
+	}
+	v := cel.NewValidator(s, false, celconfig.PerCallLimit)
+	if v == nil {
+		return nil
+	}
+	errs, _ := v.Validate(ctx, at, s, within(value), within(old), celconfig.RuntimeCELCostBudget)
+	return errs
+}
