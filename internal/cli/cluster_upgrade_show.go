@@ -26,18 +26,26 @@ func showUpdates(w io.Writer, c *v1alpha1.WorkloadCluster, hint func(string) str
 	fmt.Fprintln(w)
 	rows := [][]string{{"KUBERNETES", "VERSION", "EXACTLY", "TAKE IT WITH"}}
 	for _, u := range c.Status.Updates {
-		command := "upgrade " + c.Name
-		if compareMinors(u.KubernetesVersion, currentMinor(c)) > 0 {
-			command += " --kubernetes " + u.KubernetesVersion
-		}
-		if ref.Version != "" || command == "upgrade "+c.Name {
-			command += " --version " + u.Version
-		}
-		rows = append(rows, []string{u.KubernetesVersion, u.Version, u.Kubernetes, hint(command)})
+		rows = append(rows, []string{u.KubernetesVersion, u.Version, u.Kubernetes, takeWith(c, u, hint)})
 	}
 	if err := (&clusterTable{}).print(w, rows); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(w, "\nKubernetes cannot be lowered afterwards; a version of the same minor can be taken back with --version.")
 	return err
+}
+
+// takeWith says how to get an update. Who follows a channel must not be told to pin what comes by itself.
+func takeWith(c *v1alpha1.WorkloadCluster, u v1alpha1.Update, hint func(string) string) string {
+	command, higher, pinned := "upgrade "+c.Name, compareMinors(u.KubernetesVersion, currentMinor(c)) > 0, c.Spec.Stack.Version != ""
+	if !higher && !pinned {
+		return "nothing: it comes by itself"
+	}
+	if higher {
+		command += " --kubernetes " + u.KubernetesVersion
+	}
+	if pinned {
+		command += " --version " + u.Version
+	}
+	return hint(command)
 }
