@@ -113,7 +113,7 @@ func moduleRoot(dir string) string {
 // ended with the test, if it has not ended by itself.
 func (tree Tree) Command(program string, args ...string) *exec.Cmd {
 	c := exec.Command(filepath.Join(tree.Bin, program), args...)
-	c.Env = []string{"HOME=" + tree.Home, "PATH=/usr/bin:/bin"}
+	c.Env = []string{"HOME=" + tree.Home, "PATH=/usr/bin:/bin", "GOGC=400"} // memory is not what tests are about: collecting less saves a fifth of their time
 	c.Dir = tree.Root
 	c.SysProcAttr = ordinary()
 	return c
