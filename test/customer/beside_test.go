@@ -81,7 +81,7 @@ func TestBeside(t *testing.T) {
 	if got := workersOf(t, mgmt, c.ns, "theirs"); got != 1 {
 		t.Errorf("%d workers, though nobody was there to change that", got)
 	}
-	startExample(t, p, kubeconfig)
+	stop = startExample(t, p, kubeconfig)
 	testenv.Eventually(t, soon, func() error {
 		if a := c.run("", "scale", "theirs", "--workers", "2"); a.code != 0 {
 			return fmt.Errorf("%s", a.err)
@@ -92,7 +92,24 @@ func TestBeside(t *testing.T) {
 	if got := workersOf(t, mgmt, c.ns, "theirs"); got != 2 {
 		t.Errorf("%d workers", got)
 	}
-	c.does("", "delete", "theirs", "ours", "--yes", "--wait", "--timeout", "2m")
+
+	// One that is not installed any more leaves its clusters to the plane, which says so, and can delete them.
+	stop()
+	uninstall(t, mgmt)
+	testenv.Eventually(t, soon, func() error {
+		o := &v1alpha1.WorkloadCluster{}
+		if err := mgmt.Get(t.Context(), client.ObjectKey{Namespace: c.ns, Name: "theirs"}, o); err != nil {
+			return err
+		}
+		if o.Status.Message != "provider acme is not installed, so nobody acts on this cluster" {
+			return fmt.Errorf("%s", o.Status.Message)
+		}
+		return nil
+	})
+	c.does("", "delete", "theirs", "ours", "--yes", "--wait", "--timeout", "3m")
+	if err := mgmt.Get(t.Context(), client.ObjectKeyFromObject(made), made); !apierrors.IsNotFound(err) {
+		t.Errorf("the Cluster is left: %v", err)
+	}
 }
 
 // startExample starts the example provider; what it returns stops it as SIGTERM does.

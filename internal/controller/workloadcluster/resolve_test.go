@@ -148,6 +148,10 @@ func TestResolved(t *testing.T) {
 			change: func(s *scope) { s.object.Spec.Stack.Name, s.cluster = "other", nil }, reason: v1alpha1.ReasonStackMissing, waits: true,
 			message: `there is no stack "other" for provider local that serves namespace tenant; there is scs of local (1.36)`,
 		},
+		"its stack has left the catalogue": {
+			change: func(*scope) {}, have: func(all []client.Object) []client.Object { return all[1:] }, wanted: v1, target: v1, reason: v1alpha1.ReasonStackMissing,
+			message: `there is no stack "scs" for provider local that serves namespace tenant, and no other`,
+		},
 		"the class that runs is of somebody else": {
 			change: func(s *scope) { s.cluster.Spec.Topology.ClassRef.Name = "quick-start" }, wanted: v2, target: v2, message: "the cluster is to be of release " + v2,
 		},

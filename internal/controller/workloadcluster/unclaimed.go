@@ -26,7 +26,7 @@ type Unclaimed struct {
 
 // Times of Unclaimed.
 const (
-	unclaimedInterval = time.Minute
+	unclaimedInterval = 20 * time.Second
 	unseen            = 3 * presence.Renewal
 )
 
