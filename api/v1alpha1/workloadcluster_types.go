@@ -57,11 +57,11 @@ type WorkloadClusterSpec struct {
 
 	// paused leaves the cluster as it is: nothing is changed, repaired or updated.
 	// +optional
-	Paused bool `json:"paused,omitempty"`
+	Paused *bool `json:"paused,omitempty"`
 
 	// deletionProtection refuses to delete the cluster until it is taken away.
 	// +optional
-	DeletionProtection bool `json:"deletionProtection,omitempty"`
+	DeletionProtection *bool `json:"deletionProtection,omitempty"`
 }
 
 // StackReference chooses a release of a stack.
@@ -129,7 +129,7 @@ type ControlPlane struct {
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Enum=1;3;5
-	Replicas int32 `json:"replicas,omitempty"`
+	Replicas *int32 `json:"replicas,omitempty"`
 
 	MachineSelection `json:",inline"`
 }

@@ -196,7 +196,7 @@ func (b *bench) quiet(ctx context.Context) error {
 func (b *bench) get(ctx context.Context) error {
 	for i := b.many; i < b.list; i++ {
 		o := crowdMember(i)
-		o.Spec.Paused = true
+		o.Spec.Paused = ptr.To(true)
 		if err := b.Client.Create(ctx, o); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
@@ -102,7 +103,7 @@ func deletion(decoder admission.Decoder, req admission.Request) admission.Respon
 	if err := decoder.DecodeRaw(req.OldObject, o); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if o.Spec.DeletionProtection {
+	if ptr.Deref(o.Spec.DeletionProtection, false) {
 		return admission.Denied(fmt.Sprintf("cluster %s is protected from deletion; set spec.deletionProtection to false first", o.Name))
 	}
 	return admission.Allowed("")

@@ -10,6 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
@@ -80,7 +81,7 @@ func TestMutate(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	guardedOne := cluster(func(o *v1alpha1.WorkloadCluster) { o.Spec.DeletionProtection = true })
+	guardedOne := cluster(func(o *v1alpha1.WorkloadCluster) { o.Spec.DeletionProtection = ptr.To(true) })
 	unknown := newWorld()
 	unknown.failing = &v1alpha1.ProviderList{}
 	for name, c := range map[string]struct {

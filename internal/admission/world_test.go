@@ -155,7 +155,7 @@ func cluster(changes ...func(*v1alpha1.WorkloadCluster)) *v1alpha1.WorkloadClust
 	o.Spec = v1alpha1.WorkloadClusterSpec{
 		Provider:     "local",
 		Stack:        v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.36", Channel: v1alpha1.ChannelStable},
-		ControlPlane: v1alpha1.ControlPlane{Replicas: 1, MachineSelection: v1alpha1.MachineSelection{MachineType: "small"}},
+		ControlPlane: v1alpha1.ControlPlane{Replicas: ptr.To[int32](1), MachineSelection: v1alpha1.MachineSelection{MachineType: "small"}},
 		Network:      v1alpha1.Network{PodCIDRs: []string{"10.244.0.0/16"}, ServiceCIDRs: []string{"10.96.0.0/16"}},
 		Workers:      []v1alpha1.WorkerPool{{Name: "default"}},
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/exit"
@@ -56,7 +57,7 @@ func TestClusterApplyAdopts(t *testing.T) {
 
 func twoPools(c *v1alpha1.WorkloadCluster) {
 	c.ResourceVersion = "5"
-	c.Spec.ControlPlane.Replicas = 1
+	c.Spec.ControlPlane.Replicas = ptr.To[int32](1)
 	c.Spec.Workers = []v1alpha1.WorkerPool{{Name: "a", Replicas: count(1), Labels: map[string]string{"l": "1"}}, {Name: "b", Replicas: count(2)}}
 }
 
@@ -158,7 +159,7 @@ func TestClusterUpgradeShows(t *testing.T) {
 	f.says(exit.OK, `Cluster demo runs Kubernetes v1.35.4 of release r1, and follows the newest release of channel stable of stack scs.
 
 KUBERNETES   VERSION   EXACTLY   TAKE IT WITH
-1.35         v9        v1.35.5   polder upgrade demo --version v9
+1.35         v9        v1.35.5   nothing: it comes by itself
 1.36         v5        v1.36.3   polder upgrade demo --kubernetes 1.36
 
 Kubernetes cannot be lowered afterwards; a version of the same minor can be taken back with --version.

@@ -59,7 +59,7 @@ func (s *specFlags) spec(given func(flag string) bool) (v1alpha1.WorkloadCluster
 	if !slices.Contains([]int32{1, 3, 5}, s.controlPlanes) {
 		return spec, exit.Errorf(exit.Usage, "--control-planes %d is not possible; choose 1, 3 or 5", s.controlPlanes)
 	}
-	spec.ControlPlane.Replicas, spec.ControlPlane.MachineType = s.controlPlanes, s.controlPlaneType
+	spec.ControlPlane.Replicas, spec.ControlPlane.MachineType = &s.controlPlanes, s.controlPlaneType
 	if spec.Workers, err = s.workerPools(given); err != nil {
 		return spec, err
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/exit"
@@ -123,7 +124,7 @@ func confirm(ctx context.Context, in *bufio.Reader, out io.Writer, c *v1alpha1.W
 
 // machineCount is what is wanted, as the status or else the spec says.
 func machineCount(c *v1alpha1.WorkloadCluster) string {
-	n := c.Spec.ControlPlane.Replicas
+	n := value(c.Spec.ControlPlane.Replicas)
 	for _, p := range c.Spec.Workers {
 		n += value(p.Replicas)
 	}
@@ -145,7 +146,7 @@ func (a *access) delete(ctx context.Context, c *v1alpha1.WorkloadCluster) error 
 		return nil
 	}
 	explained := a.explain(fmt.Sprintf("deleting cluster %q", c.Name), err)
-	if c.Spec.DeletionProtection && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
+	if ptr.Deref(c.Spec.DeletionProtection, false) && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
 		return exit.Errorf(exit.Code(explained), `%w; if you mean it, lift the protection with: %s patch workloadcluster %s -n %s --type merge -p '{"spec":{"deletionProtection":false}}'`, explained, a.kubectl(), c.Name, a.namespace)
 	}
 	return explained

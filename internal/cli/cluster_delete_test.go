@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/exit"
@@ -75,7 +76,7 @@ func TestClusterDeleteInAPipe(t *testing.T) {
 }
 
 func TestClusterDeleteRefused(t *testing.T) {
-	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", func(c *v1alpha1.WorkloadCluster) { c.Spec.DeletionProtection = true }))
+	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", func(c *v1alpha1.WorkloadCluster) { c.Spec.DeletionProtection = ptr.To(true) }))
 	f.refuse["DELETE "+clusterPath+"/demo"] = refusal(422, metav1.StatusReasonInvalid, "demo", `workloadclusters.polder.dev "demo" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'x' denied request: the cluster is protected`)
 	_, errs, code := f.with("", "delete", "demo", "--yes")
 	want := `deleting cluster "demo": the plane refuses it: the cluster is protected; if you mean it, lift the protection with: polder kubectl patch workloadcluster demo -n default --type merge -p '{"spec":{"deletionProtection":false}}'`

@@ -117,9 +117,9 @@ func (s *scaling) wanted(c *v1alpha1.WorkloadCluster) (map[string]int32, error) 
 func (s *scaling) patch(c *v1alpha1.WorkloadCluster, u *unstructured.Unstructured) (map[string]any, error) {
 	spec := map[string]any{}
 	s.told = nil
-	if s.given("control-planes") && c.Spec.ControlPlane.Replicas != s.controlPlanes {
+	if now := value(c.Spec.ControlPlane.Replicas); s.given("control-planes") && now != s.controlPlanes {
 		spec["controlPlane"] = map[string]any{"replicas": s.controlPlanes}
-		s.told = append(s.told, fmt.Sprintf("control plane %d to %d", c.Spec.ControlPlane.Replicas, s.controlPlanes))
+		s.told = append(s.told, fmt.Sprintf("control plane %d to %d", now, s.controlPlanes))
 	}
 	want, err := s.wanted(c)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -60,7 +61,7 @@ func checkNamespace(c client.Reader) admission.HandlerFunc {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
 		for i := range clusters.Items {
-			if clusters.Items[i].Spec.DeletionProtection {
+			if ptr.Deref(clusters.Items[i].Spec.DeletionProtection, false) {
 				return admission.Denied(fmt.Sprintf("cluster %s of this namespace is protected from deletion; set its spec.deletionProtection to false first", clusters.Items[i].Name))
 			}
 		}

@@ -263,7 +263,7 @@ func TestCheckNamespace(t *testing.T) {
 	all := newClient(t, newRelease(v1, "ferrol"), newRelease(v2, "ferrol"), newCluster("a", v1, ""), newCluster("s", v2, ""))
 	own := newClient(t, newRelease(v2, "ferrol"), newCluster("s", v2, ""))
 	kept := newWorkload("demo")
-	kept.Spec.DeletionProtection = true
+	kept.Spec.DeletionProtection = ptr.To(true)
 	free := newClient(t, newWorkload("demo"))
 	for name, c := range map[string]struct {
 		reader    client.Reader

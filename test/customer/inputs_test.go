@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
@@ -34,6 +35,7 @@ var wrong = []struct{ name, spec string }{
 	{"machine type of another provider", `provider: local, stack: {name: scs}, workers: [{name: a, machineType: m5.large}]`},
 	{"machine type and shape", `provider: local, stack: {name: scs}, workers: [{name: a, machineType: SCS-2V-4, machine: {cpu: 2, memory: 4Gi}}]`},
 	{"shape without memory", `provider: local, stack: {name: scs}, workers: [{name: a, machine: {cpu: 2, memory: "0"}}]`},
+	{"no control plane", `provider: local, stack: {name: scs}, controlPlane: {replicas: 0}`},
 	{"pool without a name", `provider: local, stack: {name: scs}, workers: [{replicas: 1}]`},
 	{"pool with a bad name", `provider: local, stack: {name: scs}, workers: [{name: A_b}]`},
 	{"pools of the same name", `provider: local, stack: {name: scs}, workers: [{name: a}, {name: a}]`},
@@ -107,7 +109,7 @@ func TestChanges(t *testing.T) {
 	mgmt := p.Client(t)
 	catalogueIsThere(t, mgmt)
 	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace(t), Name: "fixed"}}
-	o.Spec.Provider, o.Spec.Paused, o.Spec.DeletionProtection = "local", true, true
+	o.Spec.Provider, o.Spec.Paused, o.Spec.DeletionProtection = "local", ptr.To(true), ptr.To(true)
 	o.Spec.Stack = v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.36"}
 	if err := mgmt.Create(t.Context(), o); err != nil {
 		t.Fatal(err)

@@ -25,10 +25,10 @@ func TestQuestion(t *testing.T) {
 		parts   []string // that are asked about anew
 	}{
 		"nothing":              {func(*v1alpha1.WorkloadCluster) {}, "ns/r-v1", false, nil},
-		"more control planes":  {func(o *v1alpha1.WorkloadCluster) { o.Spec.ControlPlane.Replicas = 5 }, "ns/r-v1", false, nil},
+		"more control planes":  {func(o *v1alpha1.WorkloadCluster) { o.Spec.ControlPlane.Replicas = ptr.To[int32](5) }, "ns/r-v1", false, nil},
 		"more workers":         {func(o *v1alpha1.WorkloadCluster) { o.Spec.Workers[0].Replicas = ptr.To[int32](9) }, "ns/r-v1", false, nil},
 		"labels and taints":    {func(o *v1alpha1.WorkloadCluster) { o.Spec.Workers[0].Labels, o.Spec.Workers[1].Taints = nil, nil }, "ns/r-v1", false, nil},
-		"paused":               {func(o *v1alpha1.WorkloadCluster) { o.Spec.Paused = false }, "ns/r-v1", false, nil},
+		"paused":               {func(o *v1alpha1.WorkloadCluster) { o.Spec.Paused = nil }, "ns/r-v1", false, nil},
 		"a version is pinned":  {func(o *v1alpha1.WorkloadCluster) { o.Spec.Stack.Version = "v3" }, "ns/r-v1", false, nil},
 		"another release":      {func(*v1alpha1.WorkloadCluster) {}, "ns/r-v2", true, []string{"/", "tainted", "zoned"}},
 		"other control planes": {func(o *v1alpha1.WorkloadCluster) { o.Spec.ControlPlane.MachineType = "SCS-8V-16" }, "ns/r-v1", true, []string{"/"}},
@@ -39,7 +39,7 @@ func TestQuestion(t *testing.T) {
 		}, "ns/r-v1", true, []string{"new"}},
 		"somebody may log in":   {func(o *v1alpha1.WorkloadCluster) { o.Spec.OIDC = &v1alpha1.OIDC{ClientID: "x"} }, "ns/r-v1", true, nil},
 		"another parameter":     {func(o *v1alpha1.WorkloadCluster) { o.Spec.Parameters = nil }, "ns/r-v1", true, nil},
-		"deletion is protected": {func(o *v1alpha1.WorkloadCluster) { o.Spec.DeletionProtection = true }, "ns/r-v1", false, nil},
+		"deletion is protected": {func(o *v1alpha1.WorkloadCluster) { o.Spec.DeletionProtection = ptr.To(true) }, "ns/r-v1", false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := full().Cluster

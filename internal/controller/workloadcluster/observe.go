@@ -49,7 +49,7 @@ func (s *scope) count() {
 		st.Endpoint = "https://" + net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port)))
 	}
 	cp := ptr.Deref(c.Status.ControlPlane, clusterv1.ClusterControlPlaneStatus{})
-	st.ControlPlane = counts(s.object.Spec.ControlPlane.Replicas, cp.ReadyReplicas, cp.UpToDateReplicas)
+	st.ControlPlane = counts(ptr.Deref(s.object.Spec.ControlPlane.Replicas, 1), cp.ReadyReplicas, cp.UpToDateReplicas)
 	w := ptr.Deref(c.Status.Workers, clusterv1.WorkersStatus{})
 	st.Workers = counts(s.wantedWorkers(), w.ReadyReplicas, w.UpToDateReplicas)
 	st.Versions.Kubernetes, st.Versions.Workers = "", ""
@@ -104,7 +104,7 @@ func initialized(c *clusterv1.Cluster) bool {
 }
 
 func (s *scope) controlPlane() {
-	c, want := s.cluster, s.object.Spec.ControlPlane.Replicas
+	c, want := s.cluster, ptr.Deref(s.object.Spec.ControlPlane.Replicas, 1)
 	cp := ptr.Deref(c.Status.ControlPlane, clusterv1.ClusterControlPlaneStatus{})
 	m := machines{cp.DesiredReplicas, cp.Replicas, cp.ReadyReplicas, cp.AvailableReplicas, cp.UpToDateReplicas}
 	switch {

@@ -25,7 +25,7 @@ func (s *scope) observed(condition string) observed {
 
 func three(s *scope) {
 	n := ptr.To[int32](3)
-	s.object.Spec.ControlPlane.Replicas = 3
+	s.object.Spec.ControlPlane.Replicas = ptr.To[int32](3)
 	s.cluster.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{DesiredReplicas: n, Replicas: n, ReadyReplicas: n, AvailableReplicas: n, UpToDateReplicas: n}
 }
 

@@ -178,13 +178,13 @@ func TestWorlds(t *testing.T) {
 			said{v1alpha1.PhaseStalled, v1alpha1.Customer, "first", "first", ""},
 		},
 		"it is paused": {
-			func(s *scope) { s.object.Spec.Paused, s.cluster.Spec.Paused = true, ptr.To(true) },
+			func(s *scope) { s.object.Spec.Paused, s.cluster.Spec.Paused = ptr.To(true), ptr.To(true) },
 			said{v1alpha1.PhasePaused, v1alpha1.Customer, "the cluster is paused: nothing is changed, repaired or updated", "take spec.paused away to go on", ""},
 		},
 		"it is paused, and there is nothing to pause": {
 			func(s *scope) {
 				young(s)
-				s.object.Spec.Paused, s.cluster, s.running = true, nil, nil
+				s.object.Spec.Paused, s.cluster, s.running = ptr.To(true), nil, nil
 				since(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, 0)
 			},
 			said{v1alpha1.PhasePending, v1alpha1.Nobody, "nothing of the cluster was made yet", "", ""},
@@ -220,7 +220,7 @@ func TestWorlds(t *testing.T) {
 		},
 		"it is being deleted, though paused": {
 			func(s *scope) {
-				s.object.Spec.Paused, s.object.DeletionTimestamp = true, &metav1.Time{Time: noon}
+				s.object.Spec.Paused, s.object.DeletionTimestamp = ptr.To(true), &metav1.Time{Time: noon}
 				since(s, v1alpha1.ConditionApplied, v1alpha1.ReasonDeleting, 0)
 			},
 			said{v1alpha1.PhaseDeleting, v1alpha1.Nobody, "not fine", "", ""},

@@ -37,7 +37,7 @@ func Build(d Description) (*clusterv1.Cluster, error) {
 		c.Annotations = merged(c.Annotations, map[string]string{v1alpha1.PrepareAnnotation: d.Prepare})
 	}
 	c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(o, v1alpha1.GroupVersion.WithKind("WorkloadCluster"))}
-	if o.Spec.Paused {
+	if ptr.Deref(o.Spec.Paused, false) {
 		c.Spec.Paused = ptr.To(true)
 	}
 	c.Spec.ClusterNetwork = clusterv1.ClusterNetwork{
@@ -51,7 +51,7 @@ func Build(d Description) (*clusterv1.Cluster, error) {
 		t.ClassRef.Namespace = d.Class.Namespace
 	}
 	t.Version = d.Release.Kubernetes
-	t.ControlPlane.Replicas = ptr.To(o.Spec.ControlPlane.Replicas)
+	t.ControlPlane.Replicas = ptr.To(ptr.Deref(o.Spec.ControlPlane.Replicas, 1))
 	var err error
 	if t.ControlPlane.Variables.Overrides, err = variables(d.Topology.ControlPlane.Variables); err != nil {
 		return nil, err

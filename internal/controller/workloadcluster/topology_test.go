@@ -27,7 +27,7 @@ func full() Description {
 	o.Spec = v1alpha1.WorkloadClusterSpec{
 		Provider:     "local",
 		Stack:        v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.36", Channel: v1alpha1.ChannelStable},
-		ControlPlane: v1alpha1.ControlPlane{Replicas: 3, MachineSelection: v1alpha1.MachineSelection{MachineType: "SCS-2V-4"}},
+		ControlPlane: v1alpha1.ControlPlane{Replicas: ptr.To[int32](3), MachineSelection: v1alpha1.MachineSelection{MachineType: "SCS-2V-4"}},
 		Workers: []v1alpha1.WorkerPool{
 			{Name: "zoned", Replicas: ptr.To[int32](5), Zones: []string{"a", "b"}, Labels: map[string]string{"team": "x", "example.org/y": "z"}},
 			{
@@ -40,7 +40,7 @@ func full() Description {
 			"registryMirrors": {Raw: []byte(`[{"urlMirror":"m","hostnameUpstream":"h"}]`)}, "certSANs": {Raw: []byte(`["x"]`)},
 			"costCentre": {Raw: []byte(`"4711"`)}, "ofAnotherRelease": {Raw: []byte(`1`)},
 		},
-		Paused: true,
+		Paused: ptr.To(true),
 	}
 	return Description{
 		Cluster: o,
@@ -70,7 +70,7 @@ func full() Description {
 // bare is the least.
 func bare() Description {
 	d := full()
-	d.Cluster.Spec = v1alpha1.WorkloadClusterSpec{ControlPlane: v1alpha1.ControlPlane{Replicas: 1}, Network: d.Cluster.Spec.Network, Workers: []v1alpha1.WorkerPool{{Name: "default"}}}
+	d.Cluster.Spec = v1alpha1.WorkloadClusterSpec{ControlPlane: v1alpha1.ControlPlane{Replicas: ptr.To[int32](1)}, Network: d.Cluster.Spec.Network, Workers: []v1alpha1.WorkerPool{{Name: "default"}}}
 	d.Class.Namespace, d.Prepare, d.Topology = "tenant", "", contract.Topology{}
 	return d
 }
