@@ -10,10 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-const (
-	again = 20 // is how often everything is reconciled once more
-	news  = 5  // events about one object, because of others, are no reason to worry
-)
+const again = 20 // is how often everything is reconciled once more
 
 func quietCases(h *harness) []testCase { return []testCase{{"settled", h.quiet}} }
 
@@ -49,7 +46,7 @@ func (l *life) watchQuiet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if n, most := l.reconciles()-runs, len(s)*len(l.process.controllers)*(news+int(d/l.h.subject.Poll)); n > most {
+	if n, most := l.reconciles()-runs, len(s)*len(l.process.controllers)*(l.h.subject.News+int(d/l.h.subject.Poll)); n > most {
 		return fmt.Errorf("settled, but reconciled %d times within %s; at most %d were to be expected", n, d, most)
 	}
 	return nil

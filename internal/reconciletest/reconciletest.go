@@ -96,6 +96,10 @@ type Subject struct {
 	Namespaces []string
 	// Poll is how soon a settled object may ask to be reconciled again. Default: ten minutes.
 	Poll time.Duration
+
+	// News is how many events about a settled object, because of what others do, are no reason to worry.
+	// Default: 5. A controller that runs in circles has hundreds.
+	News int
 	// Timeout bounds each wait for the subject. Default: half a minute.
 	Timeout time.Duration
 }
@@ -132,6 +136,9 @@ func (s Subject) withDefaults() Subject {
 	}
 	if s.Normalize == nil {
 		s.Normalize = func(*unstructured.Unstructured) {}
+	}
+	if s.News == 0 {
+		s.News = 5
 	}
 	if s.Poll == 0 {
 		s.Poll = 10 * time.Minute

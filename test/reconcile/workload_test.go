@@ -62,6 +62,7 @@ func TestWorkloadCluster(t *testing.T) {
 			},
 		},
 		Poll: minimalPoll,
+		News: 20, // Cluster API still waits for machines, and says so again and again
 	})
 }
 
