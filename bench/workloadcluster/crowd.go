@@ -29,9 +29,12 @@ import (
 )
 
 const (
-	crowdNS   = "crowd"
-	quietTime = time.Minute
+	perCustomer = 20 // clusters in one namespace
+	quietTime   = time.Minute
 )
+
+// customer is the namespace of a cluster.
+func customer(i int) string { return fmt.Sprintf("customer-%d", i/perCustomer) }
 
 // crowd makes many clusters at once on the provider in memory, whose controllers run in this process, and looks at what
 // that costs the plane.
@@ -54,7 +57,7 @@ func (b *bench) crowd(ctx context.Context) (err error) {
 
 // provider installs the instant provider and starts its controllers.
 func (b *bench) provider(ctx context.Context) (<-chan error, error) {
-	stacks, err := b.instant.Objects(crowdNS, "instant")
+	stacks, err := b.instant.Objects(v1alpha1.CatalogueNamespace, "instant")
 	if err != nil {
 		return nil, err
 	}
@@ -63,12 +66,16 @@ func (b *bench) provider(ctx context.Context) (<-chan error, error) {
 			return nil, err
 		}
 	}
-	for _, o := range append(append(b.instant.Roles(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: crowdNS}}), stacks...) {
+	objects := append(b.instant.Roles(), stacks...)
+	for i := 0; i < b.list; i += perCustomer {
+		objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: customer(i)}})
+	}
+	for _, o := range objects {
 		if err := b.Client.Create(ctx, o); err != nil {
 			return nil, err
 		}
 	}
-	if err := measure.Await(ctx, b.Client, &csv1.ClusterStackReleaseList{}, crowdNS, func(r *csv1.ClusterStackRelease) bool {
+	if err := measure.Await(ctx, b.Client, &csv1.ClusterStackReleaseList{}, v1alpha1.CatalogueNamespace, func(r *csv1.ClusterStackRelease) bool {
 		return r.Name == "instant-bare-1-36-v1" && ptr.Deref(r.Status.Ready, false)
 	}); err != nil {
 		return nil, err
@@ -153,21 +160,26 @@ func (b *bench) startProfile(ctx context.Context) <-chan error {
 }
 
 func crowdMember(i int) *v1alpha1.WorkloadCluster {
-	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: crowdNS, Name: "c" + strconv.Itoa(i)}}
+	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: customer(i), Name: "c" + strconv.Itoa(i)}}
 	o.Spec.Provider, o.Spec.Stack = "instant", v1alpha1.StackReference{Name: "bare", KubernetesVersion: "1.36"}
 	o.Spec.Workers = []v1alpha1.WorkerPool{{Name: "pool", Replicas: ptr.To[int32](1)}}
 	return o
 }
 
-// awaitCrowd waits until all are ready.
+// awaitCrowd waits until all are ready, one customer's after the other's.
 func (b *bench) awaitCrowd(ctx context.Context) error {
-	ready := map[string]bool{}
-	return measure.Await(ctx, b.Client, &v1alpha1.WorkloadClusterList{}, crowdNS, func(o *v1alpha1.WorkloadCluster) bool {
-		if meta.IsStatusConditionTrue(o.Status.Conditions, v1alpha1.ConditionReady) {
-			ready[o.Name] = true
+	for i := 0; i < b.many; i += perCustomer {
+		ready, all := map[string]bool{}, min(perCustomer, b.many-i)
+		if err := measure.Await(ctx, b.Client, &v1alpha1.WorkloadClusterList{}, customer(i), func(o *v1alpha1.WorkloadCluster) bool {
+			if meta.IsStatusConditionTrue(o.Status.Conditions, v1alpha1.ConditionReady) {
+				ready[o.Name] = true
+			}
+			return len(ready) == all
+		}); err != nil {
+			return err
 		}
-		return len(ready) == b.many
-	})
+	}
+	return nil
 }
 
 // quiet looks at what polderd does when nothing is left to do.
@@ -210,7 +222,7 @@ func (b *bench) get(ctx context.Context) error {
 	}
 	var times []time.Duration
 	for range 11 {
-		cmd := exec.CommandContext(ctx, bin, "get", "-n", crowdNS, "--kubeconfig", filepath.Join(b.Data(), "admin.kubeconfig"))
+		cmd := exec.CommandContext(ctx, bin, "get", "-A", "--kubeconfig", filepath.Join(b.Data(), "admin.kubeconfig"))
 		cmd.Stdout = io.Discard
 		begin := time.Now()
 		if err := cmd.Run(); err != nil {

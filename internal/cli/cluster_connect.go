@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
@@ -24,6 +25,7 @@ const adminKubeconfig = "admin.kubeconfig"
 // access is a plane as a customer sees it: an API, and a namespace that is meant.
 type access struct {
 	client    dynamic.Interface
+	rest      rest.Interface // for WorkloadClusters only
 	namespace string
 	usual     string // the namespace that is meant where none is named
 	address   string
@@ -44,7 +46,13 @@ func (g *globals) connect(c *cobra.Command) (*access, error) {
 	if f := c.Flag("namespace"); f != nil && f.Value.String() != "" {
 		a.namespace = f.Value.String()
 	}
-	if a.client, err = dynamic.NewForConfig(config); err != nil {
+	config.DisableCompression = local // to the same machine it only takes time
+	if a.client, err = dynamic.NewForConfig(config); err == nil {
+		own := dynamic.ConfigFor(config)
+		own.APIPath, own.GroupVersion = "/apis", &v1alpha1.GroupVersion
+		a.rest, err = rest.RESTClientFor(own)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s cannot be used: %w", files(rules), err)
 	}
 	return a, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
@@ -49,11 +50,12 @@ func (v *clusterFeed) seen(u *unstructured.Unstructured) (done bool) {
 		v.err = v.getting.out.object(v.out, u)
 		return v.err != nil
 	}
-	row, err := v.table.row(u, time.Now())
+	c, err := typed[v1alpha1.WorkloadCluster](u)
 	if err != nil {
 		v.err = err
 		return true
 	}
+	row := v.table.row(c, time.Now())
 	rows := [][]string{row}
 	if v.table.widths == nil {
 		v.table.reserve()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,33 @@ var (
 // clusters are those of the namespace.
 func (a *access) clusters() dynamic.ResourceInterface {
 	return a.client.Resource(clusterResource).Namespace(a.namespace)
+}
+
+// list reads clusters with all they have. Without a limit, an API server answers in one piece.
+func (a *access) list(ctx context.Context, o metav1.ListOptions) ([]unstructured.Unstructured, error) {
+	l, err := a.clusters().List(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return l.Items, nil
+}
+
+// listTyped reads what this polder knows of clusters.
+func (a *access) listTyped(ctx context.Context, o metav1.ListOptions) ([]v1alpha1.WorkloadCluster, error) {
+	r := a.rest.Get().Resource(clusterResource.Resource).NamespaceIfScoped(a.namespace, a.namespace != "")
+	if o.FieldSelector != "" {
+		r.Param("fieldSelector", o.FieldSelector)
+	}
+	answer := r.Do(ctx)
+	b, err := answer.Raw()
+	if err != nil {
+		return nil, answer.Error() // which says what the plane said
+	}
+	var l v1alpha1.WorkloadClusterList
+	if err := json.Unmarshal(b, &l); err != nil {
+		return nil, fmt.Errorf("the answer cannot be read: %w", err)
+	}
+	return l.Items, nil
 }
 
 // cluster reads one. A name that nobody has is a sentence that helps.
@@ -90,9 +118,16 @@ func listOf[T any](ctx context.Context, a *access, kind schema.GroupVersionResou
 	}
 }
 
-// typed takes what it knows: a plane that is newer may have more.
+// typed takes what it knows: a plane that is newer may have more. Who has written which field is left out: nobody here
+// asks, and it is the larger part of the work.
 func typed[T any](u *unstructured.Unstructured) (*T, error) {
 	var item T
+	u = &unstructured.Unstructured{Object: maps.Clone(u.Object)}
+	if m, ok := u.Object["metadata"].(map[string]any); ok && m["managedFields"] != nil {
+		m = maps.Clone(m)
+		delete(m, "managedFields")
+		u.Object["metadata"] = m
+	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &item); err != nil {
 		return nil, fmt.Errorf("%s %s cannot be read: %w", u.GetKind(), u.GetName(), err)
 	}

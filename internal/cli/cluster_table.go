@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
@@ -33,11 +32,7 @@ func (t *clusterTable) header() []string {
 	return h
 }
 
-func (t *clusterTable) row(u *unstructured.Unstructured, now time.Time) ([]string, error) {
-	c, err := typed[v1alpha1.WorkloadCluster](u)
-	if err != nil {
-		return nil, err
-	}
+func (t *clusterTable) row(c *v1alpha1.WorkloadCluster, now time.Time) []string {
 	s := c.Status
 	row := []string{c.Name, readyWord(c.Status.Conditions), phaseOf(c), changing(s.Versions.Kubernetes, s.Versions.WantedKubernetes), c.Spec.Provider, changing(s.Versions.Release, s.Versions.WantedRelease), age(now, c.CreationTimestamp.Time)}
 	if t.namespaces {
@@ -46,7 +41,7 @@ func (t *clusterTable) row(u *unstructured.Unstructured, now time.Time) ([]strin
 	if t.wide {
 		row = append(row, counts(s.ControlPlane), counts(s.Workers), s.Endpoint, s.Message)
 	}
-	return row, nil
+	return row
 }
 
 // phaseOf says what the status does not know yet.

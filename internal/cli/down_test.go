@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/polder-kaas/polder/internal/exit"
@@ -27,5 +28,18 @@ func TestSayStopped(t *testing.T) {
 	var b bytes.Buffer
 	if err := sayStopped(&b, "/d", true, true); err != nil || b.String() != "Stopped. All data is kept in /d; polder up starts it again.\n" {
 		t.Errorf("sayStopped() = %q, %v", b.String(), err)
+	}
+}
+
+// A flag that a command would not follow must not seem to be followed.
+func TestKubeconfigIsRefused(t *testing.T) {
+	p := polder{t, t.TempDir()}
+	for _, flag := range []string{"--kubeconfig", "--context"} {
+		for command, args := range map[string][]string{"polder down": {"down"}, "polder stack status": {"stack", "status"}, "polder machine list": {"machine", "list"}, "polder kubectl": {"kubectl", "get", "pods"}} {
+			want := flag + " is for the commands on clusters; " + command + " works on the plane of a directory, which you can name with --data-dir"
+			if _, errs, code := p.run(append([]string{flag, "x"}, args...)...); code != exit.Usage || !strings.Contains(errs, want) {
+				t.Errorf("%s %s ends with %d: %s", flag, command, code, errs)
+			}
+		}
 	}
 }

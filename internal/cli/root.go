@@ -75,7 +75,22 @@ func newCommand(program string) *cobra.Command {
 	root.PersistentFlags().StringVar(&g.kubeconfigFile, "kubeconfig", "", "`file` with access to a plane, for the commands on clusters (default: $KUBECONFIG, else that of the data directory, else ~/.kube/config)")
 	root.PersistentFlags().StringVar(&g.contextName, "context", "", "`name` of a context in that file (default: its current one)")
 	g.flags = root.PersistentFlags()
-	root.AddCommand(up(g), status(g), down(g), versionCommand(g), kubectl(g), machine(g), stackCommand(g), reference.Command())
+	here := []*cobra.Command{up(g), status(g), down(g), kubectl(g), machine(g), stackCommand(g)}
+	for _, c := range here {
+		c.PersistentPreRunE = g.refuseKubeconfig
+	}
+	root.AddCommand(here...)
+	root.AddCommand(versionCommand(g), reference.Command())
 	root.AddCommand(clusterCommands(g)...)
 	return root
+}
+
+// refuseKubeconfig keeps commands that know a plane by its directory from looking at one while another is meant.
+func (g *globals) refuseKubeconfig(c *cobra.Command, _ []string) error {
+	for _, name := range []string{"kubeconfig", "context"} {
+		if g.flags.Changed(name) {
+			return exit.Errorf(exit.Usage, "--%s is for the commands on clusters; %s works on the plane of a directory, which you can name with --data-dir", name, c.CommandPath())
+		}
+	}
+	return nil
 }

@@ -9,8 +9,10 @@ import (
 	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	apiextensionsoptions "k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
+	registry "k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/util/notfoundhandler"
@@ -110,7 +112,10 @@ func (a *APIServer) configure(ctx context.Context) (configs, error) {
 		// few watchers are in this process, that would be the larger part of the memory.
 		store := *opts.Etcd
 		store.EnableWatchCache = false
-		extensions.ExtraConfig.CRDRESTOptionsGetter = apiextensionsoptions.NewCRDRESTOptionsGetter(store, generic.ResourceTransformers, generic.StorageObjectCountTracker)
+		extensions.ExtraConfig.CRDRESTOptionsGetter = &fewCached{
+			cached: extensions.ExtraConfig.CRDRESTOptionsGetter,
+			others: apiextensionsoptions.NewCRDRESTOptionsGetter(store, generic.ResourceTransformers, generic.StorageObjectCountTracker),
+		}
 	}
 	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*plane.Generic, opts, plane.VersionedInformers, services, plane.ProxyTransport, plane.PeerProxy, initializers)
 	if err != nil {
@@ -119,6 +124,20 @@ func (a *APIServer) configure(ctx context.Context) (configs, error) {
 	// There are no Services here to aggregate from, only our own groups.
 	aggregator.ExtraConfig.DisableRemoteAvailableConditionController = true
 	return configs{plane: plane, extensions: extensions, aggregator: aggregator}, nil
+}
+
+// fewCached is how custom resources are stored if only some have a cache: those that customers list. There can be
+// hundreds of them, and without it each list would read and decode them all.
+type fewCached struct{ cached, others registry.RESTOptionsGetter }
+
+var listedByCustomers = schema.GroupResource{Group: "polder.dev", Resource: "workloadclusters"}
+
+// GetRESTOptions chooses.
+func (f *fewCached) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (registry.RESTOptions, error) {
+	if resource == listedByCustomers {
+		return f.cached.GetRESTOptions(resource, example)
+	}
+	return f.others.GetRESTOptions(resource, example)
 }
 
 // extend adds the plane's own checks and paths to the outermost server.
