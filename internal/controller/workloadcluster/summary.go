@@ -86,7 +86,7 @@ func (s *scope) deleting(ready metav1.Condition, a *advice) metav1.Condition {
 // phase is where the cluster is, in one word.
 func (s *scope) phase(ready metav1.Condition, a advice) v1alpha1.Phase {
 	switch {
-	case ready.Reason == v1alpha1.ReasonDeleting:
+	case !s.object.DeletionTimestamp.IsZero():
 		return v1alpha1.PhaseDeleting
 	case ready.Reason == v1alpha1.ReasonPaused:
 		return v1alpha1.PhasePaused
