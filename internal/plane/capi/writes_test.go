@@ -34,7 +34,7 @@ func TestWrites(t *testing.T) {
 			go func() {
 				r, err := http.NewRequestWithContext(ctx, method, "https://plane", http.NoBody)
 				if err == nil {
-					_, err = transport.RoundTrip(r) //nolint:bodyclose // there is none
+					_, err = transport.RoundTrip(r)
 				}
 				results <- err
 			}()
