@@ -67,7 +67,7 @@ func toySubject(f fault) reconciletest.Subject {
 	}
 	s := reconciletest.Subject{
 		Setup: func(_ context.Context, mgr ctrl.Manager) error {
-			return (&toy{client: mgr.GetClient(), fault: f}).setup(mgr)
+			return (&toy{client: mgr.GetClient(), live: mgr.GetAPIReader(), fault: f}).setup(mgr)
 		},
 		Kinds: []client.Object{&infrav1.LocalCluster{}, &corev1.ConfigMap{}},
 		Given: func(ctx context.Context, c client.Client, namespace string) error {

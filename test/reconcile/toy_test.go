@@ -33,6 +33,7 @@ const (
 // refuses one port.
 type toy struct {
 	client client.Client
+	live   client.Reader
 	fault  fault
 
 	mu     sync.Mutex
@@ -146,6 +147,11 @@ func (r *toy) keepChild(ctx context.Context, o *infrav1.LocalCluster, want *core
 		return err
 	}
 	if err != nil {
+		// An API server that has begun to delete an object without finalizers ends it, also if one is added meanwhile.
+		// Nobody else would remove what is made then.
+		if err := r.live.Get(ctx, client.ObjectKeyFromObject(o), &infrav1.LocalCluster{}); err != nil {
+			return err
+		}
 		return r.client.Create(ctx, want)
 	}
 	before := have.DeepCopy()
