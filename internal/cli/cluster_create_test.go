@@ -256,7 +256,7 @@ func TestClusterMachineGives(t *testing.T) {
 		}
 	}
 	anyShape := &v1alpha1.Provider{Status: v1alpha1.ProviderStatus{AnyShape: true}}
-	for name, want := range map[string]bool{"SCS-2V-4": true, "": true, "m1.small": false, "SCS-2V-4_GNa": false} {
+	for name, want := range map[string]bool{"SCS-2V-4": true, "": true, "m1.small": false, "SCS-2V-4_GNa": false, "SCS-2V-4_ib": false} {
 		if got := has(anyShape, v1alpha1.MachineSelection{MachineType: name}); got != want {
 			t.Errorf("any shape, %q: %t", name, got)
 		}

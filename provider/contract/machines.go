@@ -102,25 +102,10 @@ func (d Description) wanted(m v1alpha1.MachineSelection) (Shape, error) {
 	if err != nil {
 		return Shape{}, err
 	}
-	if what := special(t); what != "" {
+	if what := t.Special(); what != "" {
 		return Shape{}, fmt.Errorf("%s has no machine type %q, and no other has %s for certain; %s", d.Name, m.MachineType, what, d.choices())
 	}
 	return Shape{CPUs: t.CPUs, MemoryMiB: t.MemoryMiB, DiskGB: t.DiskGB}, nil
-}
-
-// special is what programs may need of a type beyond its size, so that no other type can stand in for it.
-func special(t machinetype.Type) string {
-	switch {
-	case t.GPU != "":
-		return "that GPU"
-	case t.InfiniBand:
-		return "InfiniBand"
-	case t.Nested:
-		return "virtual machines within it"
-	case t.Hypervisor == "bms":
-		return "no hypervisor"
-	}
-	return ""
 }
 
 // shares says that a type is known to share CPUs which a name that is asked for has of its own.

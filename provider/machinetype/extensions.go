@@ -62,3 +62,18 @@ func (e *Extensions) take(part string) (order int) {
 	}
 	return 0
 }
+
+// Special is what programs may need of a type beyond its size, so that no other type can stand in for it.
+func (t Type) Special() string {
+	switch {
+	case t.GPU != "":
+		return "that GPU"
+	case t.InfiniBand:
+		return "InfiniBand"
+	case t.Nested:
+		return "virtual machines within it"
+	case t.Hypervisor == "bms":
+		return "no hypervisor"
+	}
+	return ""
+}
