@@ -53,8 +53,39 @@ func (g *ground) awaitNothing() {
 				return fmt.Errorf("%s are left: %v", k.Kind, names)
 			}
 		}
+		return countIs(instant.Clusters(g.ns), 0, "clusters in memory")
+	})
+}
+
+// madeOnce looks whether so many Machines were ever made: one that was made twice may be gone already.
+func (g *ground) madeOnce(want int) {
+	g.Helper()
+	n := 0
+	testenv.Eventually(g, soon, func() error { // events come late
+		if n = g.made(); n < want {
+			return countIs(n, want, "Machines made")
+		}
 		return nil
 	})
+	if err := countIs(n, want, "Machines made"); err != nil {
+		g.Error(err)
+	}
+}
+
+// made is how many Machines were made, as events tell.
+func (g *ground) made() int {
+	g.Helper()
+	var l corev1.EventList
+	if err := g.mgmt.List(g.Context(), &l, client.InNamespace(g.ns)); err != nil {
+		g.Fatal(err)
+	}
+	n := 0
+	for _, e := range l.Items {
+		if e.InvolvedObject.Kind == "MachineSet" && e.Reason == "SuccessfulCreate" {
+			n += max(1, int(e.Count))
+		}
+	}
+	return n
 }
 
 // machines are all Machines, by cluster.

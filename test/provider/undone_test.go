@@ -16,6 +16,7 @@ import (
 
 // Somebody deletes the Cluster below a WorkloadCluster: that is said, with who must act, and then it is made anew.
 func TestClusterDeletedByHand(t *testing.T) {
+	t.Parallel()
 	const hold = "test.polder.dev/hold"
 	g := newGround(t)
 	o := g.cluster("undone", 1)

@@ -71,8 +71,8 @@ func SetFeatureGates() error {
 		string(feature.MachinePool):     true,
 		// Taints of worker pools are of no use without it.
 		string(feature.MachineTaintPropagation): true,
-		// It would look at an object at most once a second. In a plane that is one process nobody
-		// needs protection from it, and a local cluster would take twice as long.
+		// It would look at an object at most once a second, and a local cluster would take twice as long. Its other half,
+		// to wait until the caches have seen what was written, echoes do.
 		string(feature.ReconcilerRateLimiting): false,
 	})
 }

@@ -79,9 +79,12 @@ func (c *ClusterAPI) newManager(kind managerKind, converters conversion.Registry
 	if err != nil {
 		return nil, err
 	}
-	m, err := ctrl.NewManager(c.identity(kind), ctrl.Options{
+	echoes := newEchoes(scheme)
+	identity := c.identity(kind)
+	identity.Wrap(echoes.wrap) // outside the bound: who waits for an echo holds nobody up
+	m, err := ctrl.NewManager(identity, ctrl.Options{
 		Scheme:                 scheme,
-		Cache:                  kind.cache(scheme, kind.agent, "", syncPeriod),
+		Cache:                  echoes.in(kind.cache(scheme, kind.agent, "", syncPeriod)),
 		Client:                 kind.client(),
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",

@@ -66,8 +66,8 @@ func (p *Provider) Topology(ctx context.Context, in contract.Input) (contract.To
 	return scsvars.Topology(p.Describe(), in)
 }
 
-// Clusters is how many there are.
-func (p *Provider) Clusters() int { return p.world.Len() }
+// Clusters is how many of a namespace there are.
+func (p *Provider) Clusters(namespace string) int { return p.world.Len(namespace) }
 
 // SetupWithManager registers the provider's controllers, and the APIs of its clusters, which are served until the
 // manager ends. The manager's scheme must have Cluster API's kinds; that of the provider's own are not needed.

@@ -131,11 +131,17 @@ func (w *World) Forget(name types.NamespacedName) {
 	delete(w.addresses, c.address)
 }
 
-// Len is how many clusters there are.
-func (w *World) Len() int {
+// Len is how many clusters of a namespace there are.
+func (w *World) Len(namespace string) int {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	return len(w.clusters)
+	n := 0
+	for name := range w.clusters {
+		if name.Namespace == namespace {
+			n++
+		}
+	}
+	return n
 }
 
 // at is the cluster that somebody has connected to; nil: none that answers.
