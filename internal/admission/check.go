@@ -172,7 +172,7 @@ func (q *question) release(p *v1alpha1.Provider) (catalogue.Release, bool) {
 	var missing *catalogue.Missing
 	same := q.old != nil && q.old.Spec.Stack == q.object.Spec.Stack
 	if errors.As(err, &missing) {
-		known := missing.Reason == v1alpha1.ReasonReleaseNotReady || missing.Reason == v1alpha1.ReasonReleaseMissing && missing.Actor == v1alpha1.PlatformOperator
+		known := missing.Reason == v1alpha1.ReasonReleaseNotReady || missing.Reason == v1alpha1.ReasonReleaseMissing && missing.Actor != v1alpha1.Customer
 		if !same && !known {
 			q.add(field.Invalid(spec.Child("stack", missing.Field), q.stackField(missing.Field), missing.Text))
 		}

@@ -68,6 +68,13 @@ func notReady(r *csv1.ClusterStackRelease) {
 	r.Status.Conditions = []metav1.Condition{{Type: csv1.ConditionReady, Status: metav1.ConditionFalse, Message: "it rains"}}
 }
 
+func unseen(r *csv1.ClusterStackRelease) {
+	notReady(r)
+	r.Status.Conditions[0].Reason, r.Status.Conditions[0].Message = csv1.ReasonClassNotSeen, "it comes"
+}
+
+func untouched(r *csv1.ClusterStackRelease) { r.Status = csv1.ClusterStackReleaseStatus{} }
+
 func going(r *csv1.ClusterStackRelease) {
 	r.Finalizers, r.DeletionTimestamp = []string{"x/y"}, ptr.To(metav1.Now())
 }

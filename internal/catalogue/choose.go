@@ -129,11 +129,12 @@ func newest(lines []line, ref v1alpha1.StackReference) (Release, error) {
 		}
 	}
 	l := lines[slices.IndexFunc(lines, func(l line) bool { return channelOf(l.stack) == ref.Channel })]
-	return Release{}, &Missing{
-		Reason: v1alpha1.ReasonReleaseMissing, Field: "name", Actor: v1alpha1.PlatformOperator,
+	m := &Missing{
+		Reason: v1alpha1.ReasonReleaseMissing, Field: "name",
 		Text: fmt.Sprintf("ClusterStack %s/%s has no release yet%s", l.stack.Namespace, l.stack.Name, why(l.stack.Status.Conditions)),
-		Next: fmt.Sprintf("see why: polder stack status %s -n %s", l.stack.Name, l.stack.Namespace),
 	}
+	m.Actor, m.Next = whoActs(l.stack.Status.Conditions, fmt.Sprintf("see why: polder stack status %s -n %s", l.stack.Name, l.stack.Namespace))
+	return Release{}, m
 }
 
 func inChannel(c v1alpha1.Channel, r Release) bool {
@@ -145,11 +146,21 @@ func notReady(r Release) error {
 	if r.Ready() {
 		return nil
 	}
-	return &Missing{
-		Reason: v1alpha1.ReasonReleaseNotReady, Field: "version", Actor: v1alpha1.PlatformOperator,
+	m := &Missing{
+		Reason: v1alpha1.ReasonReleaseNotReady, Field: "version",
 		Text: fmt.Sprintf("release %s is not ready yet%s", r.Key(), why(r.Object.Status.Conditions)),
-		Next: fmt.Sprintf("see why: polder stack status -n %s", r.Object.Namespace),
 	}
+	m.Actor, m.Next = whoActs(r.Object.Status.Conditions, fmt.Sprintf("see why: polder stack status -n %s", r.Object.Namespace))
+	return m
+}
+
+// whoActs is nobody for what comes by itself: it has not been looked at yet, or waits for its turn.
+func whoActs(conditions []metav1.Condition, otherwise string) (v1alpha1.Actor, string) {
+	c := meta.FindStatusCondition(conditions, csv1.ConditionReady)
+	if c == nil || c.Status == metav1.ConditionUnknown || c.Reason == csv1.ReasonClassNotSeen || c.Reason == csv1.ReasonSourceBusy {
+		return v1alpha1.Nobody, ""
+	}
+	return v1alpha1.PlatformOperator, otherwise
 }
 
 func why(conditions []metav1.Condition) string {

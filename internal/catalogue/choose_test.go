@@ -96,12 +96,18 @@ func TestChooseFindsNone(t *testing.T) {
 			Text: "ClusterStack a/scs-1-36 has no release yet: the source sleeps",
 		}},
 		"a stack without releases beside one of another channel": {ref(), []client.Object{stack("a", "1.36", custom), release("a", "local-scs-1-36-v0-sha-abc"), stack(shared, "1.36")}, catalogue.Missing{
-			Reason: v1alpha1.ReasonReleaseMissing, Field: "name", Actor: v1alpha1.PlatformOperator, Next: "see why: polder stack status scs-1-36 -n polder-catalogue",
+			Reason: v1alpha1.ReasonReleaseMissing, Field: "name", Actor: v1alpha1.Nobody,
 			Text: "ClusterStack polder-catalogue/scs-1-36 has no release yet",
 		}},
 		"none is ready: the newest is told": {ref(), []client.Object{stack("a", "1.36"), release("a", "local-scs-1-36-v1", notReady), release("a", "local-scs-1-36-v2", notReady)}, catalogue.Missing{
 			Reason: v1alpha1.ReasonReleaseNotReady, Field: "version", Actor: v1alpha1.PlatformOperator, Next: "see why: polder stack status -n a",
 			Text: "release a/local-scs-1-36-v2 is not ready yet: it rains",
+		}},
+		"one that Cluster API has not seen": {ref(), []client.Object{stack("a", "1.36"), release("a", "local-scs-1-36-v1", unseen)}, catalogue.Missing{
+			Reason: v1alpha1.ReasonReleaseNotReady, Field: "version", Actor: v1alpha1.Nobody, Text: "release a/local-scs-1-36-v1 is not ready yet: it comes",
+		}},
+		"one that nobody has looked at": {ref(pin("v1")), []client.Object{stack("a", "1.36"), release("a", "local-scs-1-36-v1", untouched)}, catalogue.Missing{
+			Reason: v1alpha1.ReasonReleaseNotReady, Field: "version", Actor: v1alpha1.Nobody, Text: "release a/local-scs-1-36-v1 is not ready yet",
 		}},
 		"a pin that is not ready stays one": {ref(pin("v3")), one, catalogue.Missing{
 			Reason: v1alpha1.ReasonReleaseNotReady, Field: "version", Actor: v1alpha1.PlatformOperator, Next: "see why: polder stack status -n a",

@@ -21,7 +21,7 @@ func TestStackStatusAdvice(t *testing.T) {
 	silent := []string{
 		csv1.ReasonReady, csv1.ReasonAvailable, csv1.ReasonNotActedOn, // all is well
 		csv1.ReasonReleasesNotReady, csv1.ReasonReleaseNotReady, // the release says what to do
-		csv1.ReasonDeleting, csv1.ReasonStagesRunning, csv1.ReasonSourceBusy, // it passes by itself
+		csv1.ReasonDeleting, csv1.ReasonStagesRunning, csv1.ReasonSourceBusy, csv1.ReasonClassNotSeen, // it passes by itself
 	}
 	all := reasons(t)
 	if len(all) < 20 || !slices.Contains(all, csv1.ReasonInUse) {

@@ -55,7 +55,8 @@ const (
 	ReasonInvalid       = "Invalid"       // its content is not sound
 	ReasonRefused       = "Refused"       // an object of it is not allowed here
 	ReasonApplyFailed   = "ApplyFailed"
-	ReasonClassNotReady = "ClassNotReady"
+	ReasonClassNotSeen  = "ClassNotSeen"  // Cluster API has not looked at the class yet
+	ReasonClassNotReady = "ClassNotReady" // Cluster API does not take it
 )
 
 // Reasons of a ClusterAddon.

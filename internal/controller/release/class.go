@@ -33,7 +33,7 @@ func (r *Reconciler) accepted(ctx context.Context, s *scope) error {
 		cond := meta.FindStatusCondition(c.Status.Conditions, t)
 		switch {
 		case cond == nil, cond.ObservedGeneration != c.Generation:
-			s.set(csv1.ConditionClassReady, csv1.ReasonClassNotReady, "Cluster API has not looked at the class yet")
+			s.set(csv1.ConditionClassReady, csv1.ReasonClassNotSeen, "Cluster API has not looked at the class yet")
 		case cond.Status != metav1.ConditionTrue:
 			s.set(csv1.ConditionClassReady, csv1.ReasonClassNotReady, fmt.Sprintf("Cluster API does not take the class: %s is %s: %s", t, cond.Status, cond.Message))
 		default:

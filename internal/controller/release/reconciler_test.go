@@ -312,9 +312,9 @@ func TestAccepted(t *testing.T) {
 		have []metav1.Condition
 		want cond
 	}{
-		"nobody has looked at it":  {nil, cond{"False", "ClassNotReady", notYet}},
-		"it was looked at in part": {[]metav1.Condition{is(variables, "True", 2)}, cond{"False", "ClassNotReady", notYet}},
-		"it was changed since":     {[]metav1.Condition{is(variables, "True", 2), is(refs, "True", 1)}, cond{"False", "ClassNotReady", notYet}},
+		"nobody has looked at it":  {nil, cond{"False", "ClassNotSeen", notYet}},
+		"it was looked at in part": {[]metav1.Condition{is(variables, "True", 2)}, cond{"False", "ClassNotSeen", notYet}},
+		"it was changed since":     {[]metav1.Condition{is(variables, "True", 2), is(refs, "True", 1)}, cond{"False", "ClassNotSeen", notYet}},
 		"it is not taken":          {[]metav1.Condition{is(variables, "False", 2), is(refs, "True", 2)}, cond{"False", "ClassNotReady", "Cluster API does not take the class: VariablesReady is False: no"}},
 		"nobody knows":             {[]metav1.Condition{is(variables, "True", 2), is(refs, "Unknown", 2)}, cond{"False", "ClassNotReady", "Cluster API does not take the class: RefVersionsUpToDate is Unknown: no"}},
 		"it is taken":              {[]metav1.Condition{is(variables, "True", 2), is(refs, "True", 2)}, cond{"True", "Ready", "clusters can be made of class docker-ferrol-1-27-v0-sha.abc"}},

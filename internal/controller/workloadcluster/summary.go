@@ -106,6 +106,9 @@ func (s *scope) phase(ready metav1.Condition, a advice) v1alpha1.Phase {
 
 // changing says that the cluster is on its way to what the spec says: what is not ready may be due to that.
 func (s *scope) changing() bool {
+	if meta.IsStatusConditionFalse(s.object.Status.Conditions, v1alpha1.ConditionResolved) {
+		return true // the release it is to have is not ready yet
+	}
 	for _, t := range []string{v1alpha1.ConditionControlPlane, v1alpha1.ConditionWorkers, v1alpha1.ConditionAddons} {
 		if c := meta.FindStatusCondition(s.object.Status.Conditions, t); c != nil && (c.Reason == v1alpha1.ReasonMachinesOutOfDate || c.Reason == v1alpha1.ReasonAddonsFirst || c.Reason == v1alpha1.ReasonProgressing) {
 			return true

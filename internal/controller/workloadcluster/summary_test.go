@@ -60,6 +60,19 @@ func TestWorlds(t *testing.T) {
 			},
 			said{v1alpha1.PhasePending, v1alpha1.Nobody, "nothing of the cluster was made yet", "", ""},
 		},
+		"its release is being installed": {
+			func(s *scope) {
+				s.cluster = nil
+				s.stall(v1alpha1.ConditionResolved, v1alpha1.ReasonReleaseNotReady, advice{"it is not ready yet", v1alpha1.Nobody, ""})
+			},
+			said{v1alpha1.PhasePending, v1alpha1.Nobody, "it is not ready yet", "", ""},
+		},
+		"the release it is to have is being installed": {
+			func(s *scope) {
+				s.stall(v1alpha1.ConditionResolved, v1alpha1.ReasonReleaseNotReady, advice{"it is not ready yet", v1alpha1.Nobody, ""})
+			},
+			said{v1alpha1.PhaseUpdating, v1alpha1.Nobody, "it is not ready yet", "", ""},
+		},
 		"the control plane is being made": {
 			func(s *scope) {
 				young(s)
