@@ -22,9 +22,9 @@ func up(g *globals) *cobra.Command {
 		Use:   "up",
 		Short: "Start the management plane in the background and wait until it is ready",
 		Long: `up starts polderd, which lies beside polder, in the background and returns when everything
-in it is ready. If it runs already, up only says so. Data, keys and the log are kept in the data directory.
-Whoever needs credentials for the source of stacks, or trusts registries with private addresses, runs polderd
-serve with the flags for that.`,
+in it is ready and the stacks that come with it are installed. If it runs already, up only says so.
+Data, keys and the log are kept in the data directory. Whoever needs credentials for the source of
+stacks, or trusts registries with private addresses, runs polderd serve with the flags for that.`,
 		Args: cmdline.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			p, err := g.plane()
@@ -43,7 +43,11 @@ serve with the flags for that.`,
 			if err != nil {
 				return err
 			}
-			return announce(c.OutOrStdout(), p, r, started, time.Since(begin), o)
+			took := time.Since(begin)
+			if started {
+				awaitShipped(c, g, p, begin)
+			}
+			return announce(c.OutOrStdout(), p, r, started, took, o)
 		},
 	}
 	c.Flags().StringVar(&o.Listen, "listen", "", "`ADDRESS:PORT` of the Kubernetes API (default: as last time, at first 127.0.0.1:7443)")

@@ -61,6 +61,10 @@ func TestCommandLine(t *testing.T) {
 	if t.Failed() {
 		t.FailNow()
 	}
+	t.Run("a cluster can be made at once", func(t *testing.T) {
+		expect(t, exit.OK, []string{"first would be created"}, "create", "first", "--stack", "scs", "--dry-run=server")
+		expect(t, exit.Usage, []string{"podSecurityStandard", "baseline"}, "create", "first", "--stack", "scs", "--set", "podSecurityStandard=basline", "--dry-run=server")
+	})
 	t.Run("up again changes nothing", func(t *testing.T) {
 		before := statusJSON(t, tree)
 		expect(t, exit.OK, []string{"already runs"}, "up")
@@ -89,7 +93,7 @@ func TestCommandLine(t *testing.T) {
 		expect(t, exit.OK, []string{"Stopped. All data is kept in " + data}, "down")
 		expect(t, exit.OK, []string{"Nothing to stop"}, "down")
 		expect(t, exit.NotReady, []string{"It does not run; polder up starts it"}, "status")
-		expect(t, exit.OK, []string{"ready after", address}, "up")
+		expect(t, exit.OK, []string{"local-scs-1-36     installed", "ready after", address}, "up")
 		expect(t, exit.OK, []string{"made"}, "kubectl", "get", "namespaces")
 	})
 }

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/planectl"
+	"github.com/polder-kaas/polder/internal/shipped"
+)
+
+// stacksWithin is how long polder up waits for the shipped stacks once the plane is ready. It takes seconds.
+const stacksWithin = 30 * time.Second
+
+// awaitShipped waits until the stacks that are in the binary are installed, so that whoever comes next can make a
+// cluster, and is told what is wrong with it. The plane itself is ready without them, so that one is not is only said.
+func awaitShipped(c *cobra.Command, g *globals, p *planectl.Plane, begin time.Time) {
+	tell := c.ErrOrStderr()
+	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig())
+	a := &access{local: true, globals: g}
+	if err == nil {
+		a.address = config.Host
+		a.client, err = dynamic.NewForConfig(config)
+	}
+	if err != nil {
+		fmt.Fprintf(tell, "The stacks were not looked at: %v\n", err)
+		return
+	}
+	told := map[string]bool{}
+	var missing []csv1.ClusterStack
+	err = wait.PollUntilContextTimeout(c.Context(), 100*time.Millisecond, stacksWithin, true, func(ctx context.Context) (bool, error) {
+		all, problems := a.stacks(ctx, v1alpha1.CatalogueNamespace)
+		if len(problems) > 0 {
+			return false, problems[0]
+		}
+		missing = tellReady(tell, all, told, begin)
+		return len(missing) == 0, nil
+	})
+	if err == nil {
+		return
+	}
+	fmt.Fprintf(tell, "The stacks that come with Polder are not all installed: %v; see: %s\n", err, a.hint("stack status"))
+	for _, s := range missing {
+		why := "nobody has looked at it yet"
+		if c := meta.FindStatusCondition(s.Status.Conditions, csv1.ConditionReady); c != nil {
+			why = c.Message
+		}
+		fmt.Fprintf(tell, "  %s: %s\n", s.Name, why)
+	}
+}
+
+// tellReady prints a line for each shipped stack that has become ready, and returns those that have not.
+func tellReady(w io.Writer, all []csv1.ClusterStack, told map[string]bool, begin time.Time) (missing []csv1.ClusterStack) {
+	for _, s := range all {
+		switch {
+		case s.Spec.Source == nil || s.Spec.Source.Directory != shipped.Directory:
+		case !meta.IsStatusConditionTrue(s.Status.Conditions, csv1.ConditionReady):
+			missing = append(missing, s)
+		case !told[s.Name]:
+			told[s.Name] = true
+			fmt.Fprintf(w, "  %5.1fs  %-18s installed\n", time.Since(begin).Seconds(), s.Name)
+		}
+	}
+	return missing
+}
