@@ -77,6 +77,7 @@ const (
 	firstRetry    = 10 * time.Millisecond
 	lastRetry     = time.Minute
 	presenceRetry = 200 * time.Millisecond
+	presenceTries = 25              // tries, before somebody is told
 	runTime       = 6 * time.Minute // of one reconciliation: longer than any of its parts may take
 )
 
@@ -154,7 +155,10 @@ func (o *Operator) present(ctx context.Context, providers map[string]*guard.Guar
 	}
 	for _, g := range providers {
 		k := &presence.Keeper{Client: live, Provider: g, Now: time.Now}
-		for k.Once(ctx) != nil { // it will be known soon what else is wrong
+		for tries, err := 1, k.Once(ctx); err != nil; tries, err = tries+1, k.Once(ctx) {
+			if tries == presenceTries {
+				ctrl.LoggerFrom(ctx).Error(err, "The plane is not ready before its provider is known", "provider", g.Name())
+			}
 			select {
 			case <-ctx.Done():
 				return false
