@@ -47,7 +47,13 @@ func TestBeside(t *testing.T) {
 		return nil
 	})
 
-	// What only the provider knows, it says itself.
+	// What only the provider knows, it says itself, as soon as the plane knows where to ask it.
+	testenv.Eventually(t, soon, func() error {
+		if a := c.run("", "create", "big", "--provider", "acme", "--stack", "scs", "--workers", "21", "--dry-run=server"); a.code == 0 {
+			return fmt.Errorf("nobody has asked the provider: %s", a.out)
+		}
+		return nil
+	})
 	c.fails(2, "a cluster has at most 20 workers; ask us for more", "", "create", "big", "--provider", "acme", "--stack", "scs", "--workers", "21")
 	c.fails(2, `acme has no machine type "huge"; choose from small, medium, large`, "", "create", "odd", "--provider", "acme", "--stack", "scs", "--workers", "1", "--worker-type", "huge")
 	c.fails(2, "it must be like ^[0-9]{4}$, for example 4711", "", "create", "odd", "--provider", "acme", "--stack", "scs", "--set", "costCentre=x")
