@@ -78,3 +78,18 @@ func TestTookAll(t *testing.T) {
 		}
 	}
 }
+
+// The last words of a process that got no more memory, and of some that had another reason.
+func TestOutOfMemory(t *testing.T) {
+	for words, want := range map[string]bool{
+		"fatal error: runtime: cannot allocate memory\n":                                                                      true,
+		"runtime: out of memory: cannot allocate 4194304-byte block\n":                                                        true,
+		"SIGSEGV: segmentation violation\nPC=0x4 m=3 sigcode=1 addr=0x8\n":                                                    true,
+		"panic: runtime error: invalid memory address or nil pointer dereference\n[signal SIGSEGV: segmentation violation]\n": false,
+		"": false,
+	} {
+		if got := outOfMemory(words); got != want {
+			t.Errorf("%q: %v", words, got)
+		}
+	}
+}

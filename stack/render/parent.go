@@ -161,7 +161,7 @@ func why(ctx context.Context, s *os.ProcessState, l Limits, complaint string, er
 		return problem("rendering took longer than %s and was stopped", l.Time)
 	case strings.Contains(complaint, "stack overflow") || strings.Contains(complaint, "stack exceeds"):
 		return problem("its templates call each other without end")
-	case strings.Contains(complaint, "out of memory") || strings.Contains(complaint, "cannot allocate memory") || strings.Contains(complaint, "cannot map pages"):
+	case outOfMemory(complaint):
 		return problem("rendering needed more than %d MiB of memory and was stopped", l.Memory>>20)
 	case s != nil && tookAll(s.UserTime()+s.SystemTime(), s.String(), l):
 		return problem("rendering took more than %s of CPU time and was stopped", l.CPU)
@@ -169,6 +169,17 @@ func why(ctx context.Context, s *os.ProcessState, l Limits, complaint string, er
 		return fmt.Errorf("%w: %s", err, first)
 	}
 	return err
+}
+
+// outOfMemory knows the last words of Go's runtime when it gets no more. Now and then it falls over its own feet then:
+// a fault in the runtime itself, which begins with the signal, since that of a program begins with panic.
+func outOfMemory(complaint string) bool {
+	for _, words := range []string{"out of memory", "cannot allocate memory", "cannot map pages"} {
+		if strings.Contains(complaint, words) {
+			return true
+		}
+	}
+	return strings.HasPrefix(complaint, "SIGSEGV")
 }
 
 // tookAll says that a process has had all its CPU time. The kernel kills it for that by a count of its own, by
