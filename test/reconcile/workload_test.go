@@ -115,8 +115,12 @@ func settledWorkload(ctx context.Context, c client.Client, ns string) error {
 	if applied == nil || applied.Status != metav1.ConditionTrue || applied.ObservedGeneration != o.Generation || o.Status.Phase != v1alpha1.PhaseCreating {
 		return fmt.Errorf("%s: %+v", o.Status.Phase, o.Status.Conditions)
 	}
-	if made.Spec.ControlPlaneRef.Name == "" || len(made.Spec.Topology.Workers.MachineDeployments) != 2 || len(pools.Items) != 2 || len(o.Status.Pools) != 1 {
-		return fmt.Errorf("the Cluster is not made yet: %+v, %d pools", made.Spec, len(pools.Items))
+	// Cluster API makes pools together with the control plane. If something interrupts it in between, it waits with them until
+	// the control plane is there, which here it never will be.
+	topology := meta.FindStatusCondition(made.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
+	allMade := len(pools.Items) == 2 || topology != nil && topology.Reason == clusterv1.ClusterTopologyReconciledMachineDeploymentsCreatePendingReason
+	if made.Spec.ControlPlaneRef.Name == "" || len(made.Spec.Topology.Workers.MachineDeployments) != 2 || !allMade || len(o.Status.Pools) != 1 {
+		return fmt.Errorf("the Cluster is not made yet: %+v, %d pools; Cluster API says %+v", made.Spec, len(pools.Items), made.Status.Conditions)
 	}
 	return nil
 }
