@@ -116,9 +116,9 @@ func settledWorkload(ctx context.Context, c client.Client, ns string) error {
 		return fmt.Errorf("%s: %+v", o.Status.Phase, o.Status.Conditions)
 	}
 	// Cluster API makes pools together with the control plane. If something interrupts it in between, it waits with them until
-	// the control plane is there, which here it never will be.
+	// the control plane is there, which here it never will be; it calls that an upgrade.
 	topology := meta.FindStatusCondition(made.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
-	allMade := len(pools.Items) == 2 || topology != nil && topology.Reason == clusterv1.ClusterTopologyReconciledMachineDeploymentsCreatePendingReason
+	allMade := len(pools.Items) == 2 || topology != nil && topology.Reason == clusterv1.ClusterTopologyReconciledClusterUpgradingReason
 	if made.Spec.ControlPlaneRef.Name == "" || len(made.Spec.Topology.Workers.MachineDeployments) != 2 || !allMade || len(o.Status.Pools) != 1 {
 		return fmt.Errorf("the Cluster is not made yet: %+v, %d pools; Cluster API says %+v", made.Spec, len(pools.Items), made.Status.Conditions)
 	}

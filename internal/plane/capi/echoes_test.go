@@ -2,7 +2,6 @@ package capi
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -160,7 +159,7 @@ func TestStoppedCache(t *testing.T) {
 		d.Bookmark(c.has)
 		d.stopped = c.stopped
 		if got := e.heard(gvk, "10"); got != c.want {
-			t.Error(fmt.Sprintf("a cache at %q, stopped %v: %v", c.has, c.stopped, got))
+			t.Errorf("a cache at %q, stopped %v: %v", c.has, c.stopped, got)
 		}
 	}
 }
