@@ -79,7 +79,7 @@ bin/controller-gen: hack/tools/go.mod
 test: build bin/polderd-fault bin/example-provider ## Run all tests but the long fault matrix
 	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane %/test/local %/test/stack %/test/reconcile %/test/operator %/test/customer %/test/provider $(renders),$(light))
 	@go test -p 2 -timeout 10m ./internal/provider/local/boot $(filter $(renders),$(light))
-	@CGO_ENABLED=1 go test -race -p 2 -parallel 4 -timeout 30m ./test/plane ./test/local ./test/stack ./test/operator ./test/customer # they mostly wait
+	@CGO_ENABLED=1 go test -race -p 2 -parallel 4 -timeout 30m ./test/plane ./test/local ./test/stack ./test/operator ./test/customer # each alone uses 1.1 to 1.5 of two cores
 	@go test -p 1 -parallel 6 -timeout 15m ./test/reconcile ./test/provider
 
 .PHONY: fault

@@ -23,14 +23,14 @@ import (
 const (
 	// echoPatience is how long a request waits for its echo. Then it is answered all the same: what it wrote is written.
 	echoPatience = 10 * time.Second
-	// A watch in the same process is about a millisecond late, and more where there is much to do.
+	// A cache is looked at soon at first, since its watch is in the same process, and then less often.
 	firstListen, lastListen = time.Millisecond, 20 * time.Millisecond
 )
 
 // echoes answer a request that writes only after the caches of its manager have seen what it wrote. Cluster API's
 // controllers need that: one that does not see the Machine it has just made makes another, and takes what belongs to
 // the first for an orphan and deletes it. They have a guard of their own, but it cannot be had without their limit of one
-// look a second at each object.
+// look a second at each object (docs/adr/0013).
 type echoes struct {
 	scheme *runtime.Scheme
 	mu     sync.Mutex
