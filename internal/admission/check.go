@@ -129,7 +129,7 @@ func (q *question) immutable() {
 	}
 	o, old := &q.object.Spec, &q.old.Spec
 	if o.Provider != old.Provider {
-		q.add(field.Forbidden(spec.Child("provider"), fmt.Sprintf("a cluster stays at its provider, %s; make the same elsewhere with: polder export %s | polder create -f - --provider %s", old.Provider, q.object.Name, o.Provider)))
+		q.add(field.Forbidden(spec.Child("provider"), fmt.Sprintf("a cluster stays at its provider, %s; make the same elsewhere with: polder export %s | polder create NEW-NAME -f - --provider %s", old.Provider, q.object.Name, o.Provider)))
 	}
 	if o.Stack.Name != old.Stack.Name {
 		q.add(field.Forbidden(spec.Child("stack", "name"), fmt.Sprintf("a cluster stays with its stack, %s; make another cluster", old.Stack.Name)))

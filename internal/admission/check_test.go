@@ -103,7 +103,7 @@ func TestChanges(t *testing.T) {
 		want     []string
 	}{
 		"scaling":               {newWorld(), nil, []change{scaled}, nil},
-		"another provider":      {newWorld(), []change{named("gone")}, nil, []string{"spec.provider: Forbidden: a cluster stays at its provider, gone; make the same elsewhere with: polder export demo | polder create -f - --provider local"}},
+		"another provider":      {newWorld(), []change{named("gone")}, nil, []string{"spec.provider: Forbidden: a cluster stays at its provider, gone; make the same elsewhere with: polder export demo | polder create NEW-NAME -f - --provider local"}},
 		"another stack":         {newWorld(), []change{stack("gone")}, nil, []string{"spec.stack.name: Forbidden: a cluster stays with its stack, gone; make another cluster"}},
 		"other ranges for pods": {newWorld(), nil, []change{pods("10.1.0.0/16")}, []string{"spec.network.podCIDRs: Forbidden: it cannot be changed from 10.244.0.0/16; make another cluster"}},
 		"other ranges for services": {newWorld(), []change{services("10.97.0.0/16", "fd00::/112")}, nil, []string{

@@ -162,7 +162,7 @@ KUBERNETES   VERSION   EXACTLY   TAKE IT WITH
 1.35         v9        v1.35.5   nothing: it comes by itself
 1.36         v5        v1.36.3   polder upgrade demo --kubernetes 1.36
 
-Kubernetes cannot be lowered afterwards; a version of the same minor can be taken back with --version.
+Kubernetes cannot be lowered afterwards: a version can be taken back with --version only as long as it has the same Kubernetes (EXACTLY).
 `, "", "upgrade", "demo")
 	f.says(exit.OK, `Cluster pinned runs Kubernetes v1.35.4 of release r1, and stays at version v3 of stack scs.
 Undo: Nothing is under way.
@@ -171,7 +171,7 @@ KUBERNETES   VERSION   EXACTLY   TAKE IT WITH
 1.35         v9        v1.35.5   polder upgrade pinned --version v9
 1.36         v5        v1.36.3   polder upgrade pinned --kubernetes 1.36 --version v5
 
-Kubernetes cannot be lowered afterwards; a version of the same minor can be taken back with --version.
+Kubernetes cannot be lowered afterwards: a version can be taken back with --version only as long as it has the same Kubernetes (EXACTLY).
 `, "", "upgrade", "pinned")
 	if out, _, code := f.with("", "upgrade", "new"); code != exit.OK || !strings.HasSuffix(out, "\nThere is nothing newer.\n") {
 		t.Errorf("it ends with %d: %s", code, out)

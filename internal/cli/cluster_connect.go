@@ -131,12 +131,7 @@ func (a *access) hint(command string) string {
 	if a.namespace != a.usual {
 		text += " -n " + a.namespace
 	}
-	for _, flag := range []string{"context", "kubeconfig", "data-dir"} {
-		if a.globals.given(flag) {
-			text += " --" + flag + " " + a.globals.flags.Lookup(flag).Value.String()
-		}
-	}
-	return text
+	return a.flags(text, "context", "kubeconfig", "data-dir")
 }
 
 // kubectl is how people call it for the same plane.
@@ -144,7 +139,17 @@ func (a *access) kubectl() string {
 	if a.local {
 		return a.globals.kubectl()
 	}
-	return "kubectl"
+	return a.flags("kubectl", "context", "kubeconfig")
+}
+
+// flags adds those that were given to a command.
+func (a *access) flags(command string, names ...string) string {
+	for _, name := range names {
+		if a.globals.given(name) {
+			command += " --" + name + " " + a.globals.flags.Lookup(name).Value.String()
+		}
+	}
+	return command
 }
 
 // warnings prints those of the plane, for example of fields that are not needed any more.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/exit"
@@ -199,6 +200,41 @@ func TestClusterCreateElsewhere(t *testing.T) {
 	for _, q := range f.requests {
 		if !strings.HasPrefix(q, "GET ") {
 			t.Errorf("a dry run asks %s", q)
+		}
+	}
+}
+
+// A name that a provider gives its meaning is the same elsewhere only if it means the same.
+func TestClusterMoveOwnNames(t *testing.T) {
+	read := func(text string) *v1alpha1.Provider {
+		p := &v1alpha1.Provider{}
+		if err := yaml.Unmarshal([]byte(text), p); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	here, there := read(twoProviders), read(otherProvider)
+	same := v1alpha1.MachineType{Name: "both.same", CPU: 2, MemoryMiB: 4096}
+	here.Status.MachineTypes = append(here.Status.MachineTypes, same, v1alpha1.MachineType{Name: "both.other", CPU: 8, MemoryMiB: 4096})
+	there.Status.MachineTypes = append(there.Status.MachineTypes, same, v1alpha1.MachineType{Name: "both.other", CPU: 1, MemoryMiB: 4096})
+	for _, tt := range []struct {
+		selection v1alpha1.MachineSelection
+		from      *v1alpha1.Provider
+		want      string
+		becomes   string
+	}{
+		{v1alpha1.MachineSelection{MachineType: "both.same"}, here, "same     pool: both.same", "both.same"},
+		{v1alpha1.MachineSelection{MachineType: "both.other"}, here, "lost     pool: there has nothing like both.other; see what it has with: polder providers there", "the provider's default"},
+		{v1alpha1.MachineSelection{MachineType: "both.other"}, nil, "look at  pool: both.other is a name of there too, but nobody knows whether it is the same machine", "both.other"},
+		{v1alpha1.MachineSelection{}, here, "look at  pool: the provider's default is there's, which may be another machine", "the provider's default"},
+		{v1alpha1.MachineSelection{MachineType: "SCS-2V-4-20s"}, here, "changed  pool: SCS-2V-4-20s becomes a machine of at least 2 CPUs and 4Gi and a disk of 20G\n  look at  pool: SCS-2V-4-20s promises a fast local disk, a shape does not", "a machine of at least 2 CPUs and 4Gi and a disk of 20G"},
+	} {
+		m := &move{to: "there"}
+		m.machine("pool", &tt.selection, tt.from, there)
+		var out strings.Builder
+		m.print(&out, "demo")
+		if d := cmp.Diff("Cluster demo at provider there:\n  "+tt.want+"\n", out.String()); d != "" || describeMachine(tt.selection) != tt.becomes {
+			t.Errorf("it becomes %s (-want +got):\n%s", describeMachine(tt.selection), d)
 		}
 	}
 }

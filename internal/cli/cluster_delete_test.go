@@ -83,4 +83,9 @@ func TestClusterDeleteRefused(t *testing.T) {
 	if errs != want || code != exit.Usage {
 		t.Errorf("it ends with %d: %s", code, errs)
 	}
+	g := &globals{flags: Command().PersistentFlags()}
+	_ = g.flags.Set("kubeconfig", "other")
+	if got := (&access{globals: g}).kubectl(); got != "kubectl --kubeconfig other" {
+		t.Errorf("for another plane people are told to call %s", got)
+	}
 }

@@ -20,9 +20,10 @@ func clusterExport(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export NAME",
 		Short: "Write a cluster as a file that another provider can take",
-		Long: `export prints a cluster as a file for polder apply, here or elsewhere: without its state, and without what only its
-provider knows. Names of machine types that are the provider's own become portable ones, or shapes; zones are left
-out. What is lost is told beside the file. --exact keeps all of the spec.`,
+		Long: `export prints a cluster as a file for polder create elsewhere: without its state, and without what only its provider
+knows. Names of machine types that are the provider's own become portable ones, or shapes; zones are left out. What
+is lost is told beside the file. --exact keeps all of the spec, for polder apply on the same cluster, which would
+otherwise lose that too.`,
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
 		ValidArgsFunction: g.completeNames(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -36,8 +37,12 @@ out. What is lost is told beside the file. --exact keeps all of the spec.`,
 			}
 			strip(cluster)
 			if !exact {
-				for _, lost := range portable(cluster, a.knownProvider(c.Context(), cluster.Spec.Provider)) {
+				told := portable(cluster, a.knownProvider(c.Context(), cluster.Spec.Provider))
+				for _, lost := range told {
 					fmt.Fprintln(c.ErrOrStderr(), "warning:", printable(lost))
+				}
+				if len(told) > 0 {
+					fmt.Fprintf(c.ErrOrStderr(), "warning: polder apply of this file on %s itself would change its machines; for that, use --exact\n", cluster.Name)
 				}
 			}
 			u, err := untyped(cluster)

@@ -63,6 +63,7 @@ spec:
 `, `warning: pool odd: its zones a, b are left out; other providers have others
 warning: pool lost: nobody knows what machines m1.unknown are, so it is left out and the provider's default is taken
 warning: parameter hereOnly is left out; it is one of provider here
+warning: polder apply of this file on demo itself would change its machines; for that, use --exact
 `, "export", "demo")
 	out, errs, code := f.with("", "export", "demo", "--exact", "-o", "json")
 	if code != exit.OK || errs != "" || !strings.Contains(out, `"m1.unknown"`) || !strings.Contains(out, `"provider": "here"`) || !strings.Contains(out, `"zones"`) || strings.Contains(out, "status") || strings.Contains(out, "uid") || strings.Contains(out, "finalizers") {

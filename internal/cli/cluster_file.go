@@ -67,11 +67,18 @@ func parseCluster(name string, b []byte) (*v1alpha1.WorkloadCluster, error) {
 		return nil, err
 	}
 	c := &v1alpha1.WorkloadCluster{}
-	if err := yaml.UnmarshalStrict(b, c); err != nil {
+	if err := yaml.UnmarshalStrict(only(b, document), c); err != nil {
 		return nil, fmt.Errorf("%s: %w; see: polder kubectl explain workloadcluster", name, err)
 	}
 	asNew(c)
 	return c, nil
+}
+
+// only is a text without the empty documents before the one that counts, which keeps its lines.
+func only(b []byte, document *yamlv3.Node) []byte {
+	lines := bytes.SplitAfter(b, []byte("\n"))
+	before := document.Line - 1
+	return append(bytes.Repeat([]byte("\n"), before), bytes.Join(lines[before:], nil)...)
 }
 
 // onlyDocument finds the one that has something in it.

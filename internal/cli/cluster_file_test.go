@@ -95,7 +95,7 @@ status: {phase: Ready}
 `
 
 func TestClusterFileTaken(t *testing.T) {
-	c, err := readCluster("-", strings.NewReader(wholeFile))
+	c, err := readCluster("-", strings.NewReader("---\n# nothing yet\n---\n"+wholeFile))
 	if err != nil {
 		t.Fatal(err)
 	}

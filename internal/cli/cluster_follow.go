@@ -15,6 +15,10 @@ const (
 	longPause  = 15 * time.Second
 )
 
+// refusedFor is how long a plane that did answer may refuse to. An API server that has just started, or one of several
+// behind an address, may not know yet who has which rights.
+const refusedFor = 30 * time.Second
+
 // objectSource is where the states of objects come from.
 type objectSource interface {
 	list(ctx context.Context) (*unstructured.UnstructuredList, error)
@@ -35,6 +39,8 @@ type follower struct {
 	observer observer
 	known    map[string]bool // keys of objects that were seen; those to be seen may be put in
 	pause    time.Duration
+	allowed  bool      // it could list and watch once
+	refused  time.Time // since when; zero if it is not
 }
 
 func keyOf(u *unstructured.Unstructured) string { return u.GetNamespace() + "/" + u.GetName() }
@@ -53,7 +59,7 @@ func (f *follower) run(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && (!began || !passes(err)):
+		case err != nil && (!began || !f.passes(err)):
 			return err
 		case err != nil:
 			f.observer.troubled(err)
@@ -65,6 +71,17 @@ func (f *follower) run(ctx context.Context) error {
 			f.pause = min(2*f.pause, longPause)
 		}
 	}
+}
+
+// passes says whether it is worth asking again.
+func (f *follower) passes(err error) bool {
+	if !refuses(err) {
+		return passes(err)
+	}
+	if f.refused.IsZero() {
+		f.refused = time.Now()
+	}
+	return f.allowed && time.Since(f.refused) < refusedFor
 }
 
 // list tells of all objects there are, and of those that are there no more.
@@ -96,11 +113,12 @@ func (f *follower) list(ctx context.Context) (version string, done bool, err err
 // watch tells of changes until the watch ends, which is no error.
 func (f *follower) watch(ctx context.Context, version string) (done bool, err error) {
 	w, err := f.source.watch(ctx, version)
-	if isOld(err) {
-		return false, nil
-	}
-	if err != nil {
+	if err != nil && !isOld(err) {
 		return false, err
+	}
+	f.allowed, f.refused = true, time.Time{}
+	if err != nil {
+		return false, nil
 	}
 	defer w.Stop()
 	for {

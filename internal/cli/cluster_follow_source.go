@@ -24,6 +24,9 @@ func passes(err error) bool {
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
+// refuses says that the plane does not know who asks, or does not let them.
+func refuses(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
+
 // planeSource are objects of a plane.
 type planeSource struct {
 	objects dynamic.ResourceInterface

@@ -85,6 +85,17 @@ func TestClusterGetMany(t *testing.T) {
 	}
 }
 
+// Nobody waits for a cluster whose name is misspelt.
+func TestClusterGetWatchMissing(t *testing.T) {
+	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, ""))
+	for _, names := range [][]string{{"demp"}, {"demo", "demp"}} {
+		_, errs, code := f.with("", append([]string{"get", "-w"}, names...)...)
+		if code != exit.Usage || errs != `there is no cluster "demp" in namespace default; see which there are with: polder get` {
+			t.Errorf("%v: it ends with %d: %s", names, code, errs)
+		}
+	}
+}
+
 func TestClusterGetWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version := func(v string) func(*v1alpha1.WorkloadCluster) {

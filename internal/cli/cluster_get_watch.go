@@ -15,8 +15,13 @@ import (
 
 // follow prints all there are, and then what changes.
 func (q *getting) follow(c *cobra.Command, a *access) error {
-	v := &clusterFeed{getting: q, out: c.OutOrStdout(), table: clusterTable{wide: q.out.format == asWide, namespaces: q.all}, versions: map[string]string{}}
+	v := &clusterFeed{getting: q, out: c.OutOrStdout(), table: clusterTable{wide: q.out.format == asWide, namespaces: q.all}, versions: map[string]string{}, missing: a.missing}
 	f := &follower{source: q.source(a), observer: v, known: map[string]bool{}}
+	if !q.all {
+		for _, name := range q.names { // one that is not there is gone at the first look
+			f.known[a.namespace+"/"+name] = true
+		}
+	}
 	err := f.run(c.Context())
 	if c.Context().Err() != nil {
 		return exit.With(exit.Interrupted, errSilent)
@@ -33,6 +38,7 @@ type clusterFeed struct {
 	out      io.Writer
 	table    clusterTable
 	versions map[string]string // what was printed last of each
+	missing  func(name string) error
 	err      error
 }
 
@@ -67,6 +73,10 @@ func (v *clusterFeed) seen(u *unstructured.Unstructured) (done bool) {
 
 func (v *clusterFeed) gone(key string) (done bool) {
 	_, name, _ := strings.Cut(key, "/")
+	if _, was := v.versions[key]; !was && v.wants(name) {
+		v.err = v.missing(name)
+		return true
+	}
 	if delete(v.versions, key); v.wants(name) && v.getting.out.forPeople() {
 		_, v.err = fmt.Fprintf(v.out, "%s is gone\n", name)
 	}

@@ -126,7 +126,7 @@ func (r *accessRequest) readAdmin(c *cobra.Command, a *access) (*grant, error) {
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("you may not read Secret %s in namespace %s, which is for operators; leave out --admin to get access of your own for some hours", name, a.namespace)
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("there is no Secret %s in namespace %s: the cluster is not there, or has no control plane yet; see: %s", name, a.namespace, a.hint("describe "+r.cluster))
+		return nil, a.orMissing(c.Context(), r.cluster, fmt.Errorf("there is no Secret %s in namespace %s: the cluster has no control plane yet; see: %s", name, a.namespace, a.hint("describe "+r.cluster)))
 	case err != nil:
 		return nil, a.explain("reading Secret "+name, err)
 	}

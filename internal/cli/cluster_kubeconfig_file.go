@@ -33,13 +33,15 @@ func (r *accessRequest) deliver(c *cobra.Command, k *grant) error {
 		return err
 	case r.merge:
 		rules := clientcmd.NewDefaultClientConfigLoadingRules()
-		file := mergeTarget(rules)
-		if err := mergeInto(file, k.config, r.force); err != nil {
-			return err
-		}
+		rules.WarnIfAllMissing = false // then the file is made
+		file := mergeTarget(rules, r.cluster)
 		use := "kubectl --context " + r.cluster
 		if !slices.Contains(rules.Precedence, file) {
 			use = "kubectl --kubeconfig " + file + " --context " + r.cluster
+			rules = &clientcmd.ClientConfigLoadingRules{Precedence: []string{file}}
+		}
+		if err := mergeInto(file, rules, k.config, r.force); err != nil {
+			return err
 		}
 		_, err := fmt.Fprintf(c.OutOrStdout(), "Merged context %s into %s%s. Use it with: %s get nodes\n", r.cluster, file, valid, use)
 		return err
@@ -52,9 +54,14 @@ func (r *accessRequest) deliver(c *cobra.Command, k *grant) error {
 	return err
 }
 
-// mergeTarget is the file that kubectl config would write to, but never a plane's own, which polder up tells people to
-// name in $KUBECONFIG: polderd writes that anew.
-func mergeTarget(rules *clientcmd.ClientConfigLoadingRules) string {
+// mergeTarget is the file that kubectl config would write to: that which has the context, else the usual one; but never
+// a plane's own, which polder up tells people to name in $KUBECONFIG: polderd writes that anew.
+func mergeTarget(rules *clientcmd.ClientConfigLoadingRules, name string) string {
+	if whole, err := rules.Load(); err == nil { // else it is said later
+		if c := whole.Contexts[name]; c != nil && filepath.Base(c.LocationOfOrigin) != adminKubeconfig {
+			return c.LocationOfOrigin
+		}
+	}
 	others := &clientcmd.ClientConfigLoadingRules{Precedence: slices.DeleteFunc(slices.Clone(rules.Precedence), func(f string) bool {
 		return filepath.Base(f) == adminKubeconfig
 	})}
@@ -87,7 +94,7 @@ func writeKubeconfig(file string, k *clientcmdapi.Config) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(file, text, 0o600)
+	return atomicfile.Write(linked(file), text, 0o600)
 }
 
 // isKubeconfig also takes an empty file, which has nothing to lose.

@@ -14,24 +14,19 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// mergeInto adds a context to a file, whose other entries stay. It takes the lock that kubectl takes too.
-func mergeInto(file string, k *clientcmdapi.Config, force bool) (err error) {
-	if target, err := filepath.EvalSymlinks(file); err == nil {
-		file = target // so that a link stays one
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return err
-	}
-	lock := file + ".lock"
-	l, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0)
-	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("another program changes %s; try again, or remove %s if there is none", file, lock)
-	}
+// mergeInto adds a context to one of the files that make up a kubeconfig, whose other entries stay. It takes the lock
+// that kubectl takes too.
+func mergeInto(file string, rules *clientcmd.ClientConfigLoadingRules, k *clientcmdapi.Config, force bool) (err error) {
+	unlock, err := lockKubeconfig(file)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.Close(), os.Remove(lock)) }()
+	defer func() { err = errors.Join(err, unlock()) }()
 
+	file = linked(file)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
 	b, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -43,7 +38,11 @@ func mergeInto(file string, k *clientcmdapi.Config, force bool) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s cannot be read as a kubeconfig: %w", file, err)
 	}
-	if err := merged(into, k, force); err != nil {
+	whole, err := rules.Load()
+	if err != nil {
+		return fmt.Errorf("%s cannot be read as a kubeconfig: %w", files(rules), err)
+	}
+	if err := merged(into, whole, k, force); err != nil {
 		return err
 	}
 	text, err := clientcmd.Write(*into)
@@ -53,19 +52,50 @@ func mergeInto(file string, k *clientcmdapi.Config, force bool) (err error) {
 	return atomicfile.Write(file, text, 0o600)
 }
 
-// merged puts the one context of k into another kubeconfig. What belongs to another cluster is not replaced unless
-// it is forced.
-func merged(into, k *clientcmdapi.Config, force bool) error {
+// lockKubeconfig locks a file under the name that kubectl does, whether or not that is a link.
+func lockKubeconfig(file string) (unlock func() error, err error) {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return nil, err
+	}
+	lock := file + ".lock"
+	l, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0)
+	if errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("another program changes %s; try again, or remove %s if there is none", file, lock)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return errors.Join(l.Close(), os.Remove(lock)) }, nil
+}
+
+// linked is the file that a link leads to, whether or not it is there, so that the link stays one.
+func linked(file string) string {
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		return target
+	}
+	target, err := os.Readlink(file)
+	switch {
+	case err != nil:
+		return file
+	case filepath.IsAbs(target):
+		return target
+	}
+	return filepath.Join(filepath.Dir(file), target)
+}
+
+// merged puts the one context of k into a kubeconfig, which is all of whole or one of its files. What belongs to another
+// cluster is neither replaced nor hidden unless it is forced.
+func merged(into, whole, k *clientcmdapi.Config, force bool) error {
 	name := k.CurrentContext
 	context := k.Contexts[name]
 	server := k.Clusters[context.Cluster].Server
-	old := into.Contexts[name]
+	old := whole.Contexts[name]
 	if old != nil && !force {
-		if c := into.Clusters[old.Cluster]; c == nil || c.Server != server {
+		if c := whole.Clusters[old.Cluster]; c == nil || c.Server != server {
 			return exit.Errorf(exit.Failure, "your kubeconfig has a context %q for another cluster; rename that with: kubectl config rename-context %s NEW, or replace it with --force", name, name)
 		}
 	}
-	if c := into.Clusters[context.Cluster]; c != nil && c.Server != server && !force {
+	if c := whole.Clusters[context.Cluster]; c != nil && c.Server != server && !force {
 		return exit.Errorf(exit.Failure, "your kubeconfig has a cluster %q at another address, which other contexts may use; replace it with --force", context.Cluster)
 	}
 	if old != nil {
@@ -74,7 +104,7 @@ func merged(into, k *clientcmdapi.Config, force bool) error {
 	maps.Copy(into.Clusters, k.Clusters)
 	maps.Copy(into.AuthInfos, k.AuthInfos)
 	into.Contexts[name] = context
-	if into.CurrentContext == "" {
+	if whole.CurrentContext == "" {
 		into.CurrentContext = name
 	}
 	return nil

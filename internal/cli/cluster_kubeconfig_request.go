@@ -43,7 +43,7 @@ func (r *accessRequest) request(c *cobra.Command, a *access) (*grant, error) {
 	doing := fmt.Sprintf("asking for access to cluster %q", r.cluster)
 	made, err := objects.Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
-		return nil, a.explain(doing, err)
+		return nil, a.orMissing(c.Context(), r.cluster, a.explain(doing, err))
 	}
 	defer func() {
 		// Whatever happens, nobody needs the request any more; the plane deletes what is left.

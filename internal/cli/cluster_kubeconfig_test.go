@@ -125,8 +125,12 @@ func TestClusterKubeconfigRefused(t *testing.T) {
 }
 
 func TestClusterKubeconfigAdmin(t *testing.T) {
-	f := newFakePlane(t)
-	f.says(exit.Failure, "", "there is no Secret demo-kubeconfig in namespace default: the cluster is not there, or has no control plane yet; see: polder describe demo", "kubeconfig", "demo", "--admin")
+	f := newFakePlane(t, aWorkload(v1alpha1.PhaseCreating, ""))
+	f.says(exit.Failure, "", "there is no Secret demo-kubeconfig in namespace default: the cluster has no control plane yet; see: polder describe demo", "kubeconfig", "demo", "--admin")
+	f.says(exit.Usage, "", `there is no cluster "other" in namespace default; see which there are with: polder get`, "kubeconfig", "other", "--admin")
+	f.refuse["POST "+requestPath] = refusal(403, metav1.StatusReasonForbidden, "", "denied the request: there is no such cluster")
+	f.says(exit.Usage, "", `there is no cluster "other" in namespace default; see which there are with: polder get`, "kubeconfig", "other")
+	f.says(exit.Failure, "", `asking for access to cluster "demo": the plane refuses it: there is no such cluster`, "kubeconfig", "demo")
 	secret := func(text string) string {
 		return "{apiVersion: v1, kind: Secret, metadata: {name: demo-kubeconfig}, data: {value: " + base64.StdEncoding.EncodeToString([]byte(text)) + "}}"
 	}
@@ -209,11 +213,56 @@ func TestClusterKubeconfigMerge(t *testing.T) {
 	if info, _ := os.Lstat(link); info.Mode()&os.ModeSymlink == 0 {
 		t.Error("the link is a file now")
 	}
-	f.write(file+".lock", "")
-	f.says(exit.Failure, "", "another program changes "+file+"; try again, or remove "+file+".lock if there is none", "kubeconfig", "demo", "--merge")
-	_ = os.Remove(file + ".lock")
+	f.write(link+".lock", "") // where kubectl has it
+	f.says(exit.Failure, "", "another program changes "+link+"; try again, or remove "+link+".lock if there is none", "kubeconfig", "demo", "--merge")
+	_ = os.Remove(link + ".lock")
 	f.write(file, "my: notes")
 	f.says(exit.Usage, "", file+" is no kubeconfig, so nothing is merged into it; set $KUBECONFIG to another file, or use --output-file", "kubeconfig", "demo", "--merge")
+}
+
+// What several files say together counts, as it does for kubectl.
+func TestClusterKubeconfigMergeSeveral(t *testing.T) {
+	f := newFakePlane(t)
+	f.signing(metav1.ConditionTrue, v1alpha1.ReasonIssued, "")
+	dir := t.TempDir()
+	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
+	f.write(first, "")
+	f.write(second, strings.ReplaceAll(ownKubeconfig, "{name: mine, context:", "{name: demo, context:"))
+	t.Setenv("KUBECONFIG", first+string(filepath.ListSeparator)+second)
+	f.says(exit.Failure, "", `your kubeconfig has a context "demo" for another cluster; rename that with: kubectl config rename-context demo NEW, or replace it with --force`, "kubeconfig", "demo", "--merge")
+	if out, errs, code := f.with("", "kubeconfig", "demo", "--merge", "--force"); code != exit.OK || !strings.HasPrefix(out, "Merged context demo into "+second) {
+		t.Errorf("--force ends with %d: %s%s", code, out, errs)
+	}
+	f.write(second, ownKubeconfig)
+	if out, errs, code := f.with("", "kubeconfig", "demo", "--merge"); code != exit.OK || !strings.HasPrefix(out, "Merged context demo into "+first) {
+		t.Errorf("it ends with %d: %s%s", code, out, errs)
+	}
+	if k, err := clientcmd.LoadFromFile(first); err != nil || k.CurrentContext != "" || k.Contexts["demo"] == nil {
+		t.Errorf("it takes over what is current: %v, %+v", err, k)
+	}
+}
+
+// A link stays one, also where it leads to nothing yet.
+func TestClusterKubeconfigLinks(t *testing.T) {
+	f := newFakePlane(t)
+	f.signing(metav1.ConditionTrue, v1alpha1.ReasonIssued, "")
+	dir := t.TempDir()
+	for name, args := range map[string][]string{"merged": {"--merge"}, "written": {"--output-file", filepath.Join(dir, "written")}} {
+		link := filepath.Join(dir, name)
+		if err := os.Symlink("target-"+name, link); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("KUBECONFIG", link)
+		if out, errs, code := f.with("", append([]string{"kubeconfig", "demo"}, args...)...); code != exit.OK {
+			t.Fatalf("%s: it ends with %d: %s%s", name, code, out, errs)
+		}
+		if k, err := clientcmd.LoadFromFile(filepath.Join(dir, "target-"+name)); err != nil || k.Contexts["demo"] == nil {
+			t.Errorf("%s: what it leads to: %v", name, err)
+		}
+		if info, _ := os.Lstat(link); info.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("%s: the link is a file now", name)
+		}
+	}
 }
 
 func TestClusterKubeconfigMergeRefuses(t *testing.T) {
@@ -221,24 +270,24 @@ func TestClusterKubeconfigMergeRefuses(t *testing.T) {
 		return newGrant("default", "demo", &clientcmdapi.Cluster{Server: server}, &clientcmdapi.AuthInfo{Token: server}).config
 	}
 	into := clientcmdapi.NewConfig()
-	if err := merged(into, of("https://one"), false); err != nil || into.CurrentContext != "demo" {
+	if err := merged(into, into, of("https://one"), false); err != nil || into.CurrentContext != "demo" {
 		t.Fatalf("an empty one: %v, %+v", err, into)
 	}
 	into.Contexts["demo"].Namespace = "kept"
-	if err := merged(into, of("https://one"), false); err != nil || into.Contexts["demo"].Namespace != "kept" {
+	if err := merged(into, into, of("https://one"), false); err != nil || into.Contexts["demo"].Namespace != "kept" {
 		t.Errorf("again: %v, %+v", err, into.Contexts["demo"])
 	}
-	err := merged(into, of("https://two"), false)
+	err := merged(into, into, of("https://two"), false)
 	if Message(err) != `your kubeconfig has a context "demo" for another cluster; rename that with: kubectl config rename-context demo NEW, or replace it with --force` || into.AuthInfos["polder-default-demo"].Token != "https://one" {
 		t.Errorf("another server: %v", err)
 	}
 	into.Contexts["renamed"] = into.Contexts["demo"]
 	delete(into.Contexts, "demo")
-	err = merged(into, of("https://two"), false)
+	err = merged(into, into, of("https://two"), false)
 	if Message(err) != `your kubeconfig has a cluster "polder-default-demo" at another address, which other contexts may use; replace it with --force` {
 		t.Errorf("a renamed context: %v", err)
 	}
-	if err := merged(into, of("https://two"), true); err != nil || into.Clusters["polder-default-demo"].Server != "https://two" {
+	if err := merged(into, into, of("https://two"), true); err != nil || into.Clusters["polder-default-demo"].Server != "https://two" {
 		t.Errorf("--force: %v", err)
 	}
 }
@@ -251,7 +300,7 @@ func TestClusterKubeconfigMergeTarget(t *testing.T) {
 		clientcmd.RecommendedHomeFile: {own},
 	} {
 		before := slices.Clone(precedence)
-		if got := mergeTarget(&clientcmd.ClientConfigLoadingRules{Precedence: precedence}); got != want || !slices.Equal(before, precedence) {
+		if got := mergeTarget(&clientcmd.ClientConfigLoadingRules{Precedence: precedence}, "demo"); got != want || !slices.Equal(before, precedence) {
 			t.Errorf("%v: %s, want %s", before, got, want)
 		}
 	}

@@ -32,12 +32,19 @@ func moveCluster(c *v1alpha1.WorkloadCluster, from, to *v1alpha1.Provider) *move
 		m.zones(p, to)
 	}
 	m.parameters(c, from, to)
+	if c.Spec.OIDC != nil {
+		m.look = append(m.look, fmt.Sprintf("oidc: the plane says if the stack for %s cannot set it", to.Name))
+	}
 	return m
 }
 
 func (m *move) machine(of string, s *v1alpha1.MachineSelection, from, to *v1alpha1.Provider) {
 	before := describeMachine(*s)
-	if has(to, *s) {
+	switch {
+	case s.Machine == nil && s.MachineType == "":
+		m.look = append(m.look, fmt.Sprintf("%s: %s is %s's, which may be another machine", of, before, to.Name))
+		return
+	case has(to, *s) && meansTheSame(*s, from, to):
 		m.maps = append(m.maps, of+": "+before)
 		return
 	}
@@ -45,14 +52,32 @@ func (m *move) machine(of string, s *v1alpha1.MachineSelection, from, to *v1alph
 		if has(to, other) {
 			*s = other
 			m.changes = append(m.changes, fmt.Sprintf("%s: %s becomes %s", of, before, describeMachine(other)))
-			if t, err := machinetype.Parse(before); err == nil && other.Machine != nil && (t.CPU == machinetype.Core || t.CPU == machinetype.Thread) {
-				m.look = append(m.look, fmt.Sprintf("%s: %s promises CPUs that are not shared, a shape does not", of, before))
+			if other.Machine != nil {
+				m.promises(of, before)
 			}
 			return
 		}
 	}
+	if from == nil && has(to, *s) {
+		m.look = append(m.look, fmt.Sprintf("%s: %s is a name of %s too, but nobody knows whether it is the same machine", of, before, to.Name))
+		return
+	}
 	*s = v1alpha1.MachineSelection{}
 	m.lost = append(m.lost, fmt.Sprintf("%s: %s has nothing like %s%s", of, to.Name, before, choicesOf(to)))
+}
+
+// promises says what a portable name has that a shape cannot say.
+func (m *move) promises(of, name string) {
+	t, err := machinetype.Parse(name)
+	if err != nil {
+		return
+	}
+	if t.CPU == machinetype.Core || t.CPU == machinetype.Thread {
+		m.look = append(m.look, fmt.Sprintf("%s: %s promises CPUs that are not shared, a shape does not", of, name))
+	}
+	if t.Disk == machinetype.SolidDisk || t.Disk == machinetype.NVMe {
+		m.look = append(m.look, fmt.Sprintf("%s: %s promises a fast local disk, a shape does not", of, name))
+	}
 }
 
 func (m *move) zones(p *v1alpha1.WorkerPool, to *v1alpha1.Provider) {

@@ -24,6 +24,29 @@ func has(p *v1alpha1.Provider, s v1alpha1.MachineSelection) bool {
 	})
 }
 
+// meansTheSame says that machines are the same at two providers that both have them. A name that only a provider
+// gives a meaning means the same only if both say so.
+func meansTheSame(s v1alpha1.MachineSelection, from, to *v1alpha1.Provider) bool {
+	if _, err := machinetype.Parse(s.MachineType); s.Machine != nil || err == nil {
+		return true
+	}
+	a, b := typeOf(from, s.MachineType), typeOf(to, s.MachineType)
+	return a != nil && b != nil && a.CPU > 0 && a.CPU == b.CPU && a.MemoryMiB == b.MemoryMiB && a.DiskGB == b.DiskGB && a.Portable == b.Portable
+}
+
+// typeOf is a machine type of a provider; nil if it has none of that name, or nobody knows.
+func typeOf(p *v1alpha1.Provider, name string) *v1alpha1.MachineType {
+	if p == nil {
+		return nil
+	}
+	for i, t := range p.Status.MachineTypes {
+		if t.Name == name {
+			return &p.Status.MachineTypes[i]
+		}
+	}
+	return nil
+}
+
 func gives(t v1alpha1.MachineType, s *v1alpha1.MachineShape) bool {
 	enough := t.CPU >= s.CPU && int64(t.MemoryMiB)<<20 >= s.Memory.Value()
 	return enough && (s.Disk == nil || t.DiskGB == 0 || int64(t.DiskGB)*1e9 >= s.Disk.Value()) // without a disk of its own, one is attached
@@ -38,19 +61,15 @@ func sameAs(s v1alpha1.MachineSelection, from *v1alpha1.Provider) (others []v1al
 		}
 		return []v1alpha1.MachineSelection{shapeOf(t.CPUs, t.MemoryMiB, t.DiskGB)}
 	}
-	if from == nil {
+	t := typeOf(from, s.MachineType)
+	if t == nil {
 		return nil
 	}
-	for _, t := range from.Status.MachineTypes {
-		if t.Name != s.MachineType {
-			continue
-		}
-		if t.Portable != "" {
-			others = append(others, v1alpha1.MachineSelection{MachineType: t.Portable})
-		}
-		if t.CPU > 0 && t.MemoryMiB > 0 {
-			others = append(others, shapeOf(int(t.CPU), int(t.MemoryMiB), int(t.DiskGB)))
-		}
+	if t.Portable != "" {
+		others = append(others, v1alpha1.MachineSelection{MachineType: t.Portable})
+	}
+	if t.CPU > 0 && t.MemoryMiB > 0 {
+		others = append(others, shapeOf(int(t.CPU), int(t.MemoryMiB), int(t.DiskGB)))
 	}
 	return others
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -46,7 +47,11 @@ func parametersOf(p *v1alpha1.Provider) map[string]bool {
 func (m *move) stack(c *v1alpha1.WorkloadCluster, to *v1alpha1.Provider, all []csv1.ClusterStack) {
 	ref := c.Spec.Stack
 	for _, s := range all {
-		if s.Spec.Provider == to.Status.StackProvider && s.Spec.Name == ref.Name && (ref.KubernetesVersion == "" || ref.KubernetesVersion == s.Spec.KubernetesVersion) {
+		if s.Spec.Provider == to.Status.StackProvider && s.Spec.Name == ref.Name && (ref.KubernetesVersion == "" || ref.KubernetesVersion == s.Spec.KubernetesVersion) && channelOf(s) == cmp.Or(ref.Channel, v1alpha1.ChannelStable) {
+			if ref.Version != "" {
+				m.look = append(m.look, fmt.Sprintf("stack %s: it is there for %s, but versions are counted for each provider; see: polder stacks", describeStack(ref), to.Name))
+				return
+			}
 			m.maps = append(m.maps, "stack "+describeStack(ref))
 			return
 		}
@@ -54,6 +59,14 @@ func (m *move) stack(c *v1alpha1.WorkloadCluster, to *v1alpha1.Provider, all []c
 	m.look = append(m.look, fmt.Sprintf("stack %s: there is none for %s in this namespace or the catalogue yet; see: polder stacks", describeStack(ref), to.Name))
 }
 
+func channelOf(s csv1.ClusterStack) v1alpha1.Channel {
+	return v1alpha1.Channel(cmp.Or(s.Spec.Channel, csv1.ChannelStable))
+}
+
 func describeStack(r v1alpha1.StackReference) string {
-	return joined(" ", r.Name, r.KubernetesVersion, r.Version)
+	channel := string(r.Channel)
+	if r.Channel == v1alpha1.ChannelStable {
+		channel = ""
+	}
+	return joined(" ", r.Name, r.KubernetesVersion, channel, r.Version)
 }

@@ -80,6 +80,16 @@ func (a *access) explainOf(doing, name string, err error) error {
 	return a.explain(doing, err)
 }
 
+// orMissing says that a cluster is not there, if that is why something failed.
+func (a *access) orMissing(ctx context.Context, name string, failed error) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	if _, err := a.clusters().Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		return a.missing(name)
+	}
+	return failed
+}
+
 func (a *access) missing(name string) error {
 	return exit.Errorf(exit.Usage, "there is no cluster %q in namespace %s; see which there are with: %s", name, a.namespace, a.hint("get"))
 }

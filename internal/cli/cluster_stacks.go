@@ -94,7 +94,11 @@ func printStacks(c *cobra.Command, a *access, all []csv1.ClusterStack, out *outp
 		return out.objects(c.OutOrStdout(), objects)
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintf(c.ErrOrStderr(), "There is no stack for namespace %s. Whoever runs the plane adds one; how, says: %s\n", a.namespace, a.hint("stack status"))
+		how := ""
+		if a.local {
+			how = "; how, says: " + a.hint("stack status")
+		}
+		_, err := fmt.Fprintf(c.ErrOrStderr(), "There is no stack for namespace %s. Whoever runs the plane adds one%s\n", a.namespace, cmp.Or(how, "."))
 		return err
 	}
 	rows := [][]string{{"PROVIDER", "STACK", "KUBERNETES", "CHANNEL", "NEWEST", "READY", "NAMESPACE"}}

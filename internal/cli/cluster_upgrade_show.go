@@ -31,7 +31,7 @@ func showUpdates(w io.Writer, c *v1alpha1.WorkloadCluster, hint func(string) str
 	if err := (&clusterTable{}).print(w, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, "\nKubernetes cannot be lowered afterwards; a version of the same minor can be taken back with --version.")
+	_, err := fmt.Fprintln(w, "\nKubernetes cannot be lowered afterwards: a version can be taken back with --version only as long as it has the same Kubernetes (EXACTLY).")
 	return err
 }
 

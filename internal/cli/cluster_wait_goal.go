@@ -108,21 +108,22 @@ func (g goal) reached(c *v1alpha1.WorkloadCluster) bool {
 	return cond != nil && cond.ObservedGeneration == c.Generation && cond.Status == g.status
 }
 
-// hopeless is why the goal will not be reached while nobody acts; nil if it may be.
-func (g goal) hopeless(c *v1alpha1.WorkloadCluster) error {
+// hopeless is why the goal will not be reached while nobody acts; nil if it may be. Some of it may pass: what keeps a
+// cluster that no customer can help with, such as a provider that does not answer, is tried again by the plane.
+func (g goal) hopeless(c *v1alpha1.WorkloadCluster) (why error, mayPass bool) {
 	s := c.Status
 	leaving := !c.DeletionTimestamp.IsZero()
 	switch {
 	case leaving && !g.deleted && g.phase != v1alpha1.PhaseDeleting:
-		return fmt.Errorf("cluster %q is being deleted, so it will not be %s", c.Name, g)
+		return fmt.Errorf("cluster %q is being deleted, so it will not be %s", c.Name, g), false
 	case s.ObservedGeneration != c.Generation || g.deleted && !leaving:
-		return nil
+		return nil, false
 	case s.Phase == v1alpha1.PhaseStalled && g.phase != v1alpha1.PhaseStalled:
-		return fmt.Errorf("cluster %q is stalled: %s", c.Name, situation(s))
+		return fmt.Errorf("cluster %q is stalled: %s", c.Name, situation(s)), s.Actor != v1alpha1.Customer
 	case s.Phase == v1alpha1.PhasePaused && g.phase != v1alpha1.PhasePaused:
-		return fmt.Errorf("cluster %q is paused, so nothing goes on; set spec.paused to false", c.Name)
+		return fmt.Errorf("cluster %q is paused, so nothing goes on; set spec.paused to false", c.Name), false
 	}
-	return nil
+	return nil, false
 }
 
 // missed is what to say if the cluster is not there.

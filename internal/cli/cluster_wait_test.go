@@ -94,8 +94,12 @@ func TestClusterWaitGoal(t *testing.T) {
 			if tt.reached {
 				return
 			}
-			if got := Message(g.hopeless(tt.cluster)); got != tt.hopeless {
+			why, mayPass := g.hopeless(tt.cluster)
+			if got := Message(why); got != tt.hopeless {
 				t.Errorf("hopeless: %q, want %q", got, tt.hopeless)
+			}
+			if mayPass != (tt.cluster.Status.Phase == v1alpha1.PhaseStalled && why != nil && tt.cluster.Status.Actor != v1alpha1.Customer) {
+				t.Errorf("it may pass: %t", mayPass)
 			}
 		})
 	}
@@ -127,8 +131,10 @@ type fakeSource struct {
 type step struct {
 	list      []*v1alpha1.WorkloadCluster
 	listError error
-	events    []watch.Event
-	hang      bool // the watch does not end
+
+	watchError error
+	events     []watch.Event
+	hang       bool // the watch does not end
 }
 
 func (f *fakeSource) list(context.Context) (*unstructured.UnstructuredList, error) {
@@ -145,6 +151,9 @@ func (f *fakeSource) list(context.Context) (*unstructured.UnstructuredList, erro
 
 func (f *fakeSource) watch(context.Context, string) (watch.Interface, error) {
 	s := f.steps[f.lists-1]
+	if s.watchError != nil {
+		return nil, s.watchError
+	}
 	if len(s.events) == 0 && !s.hang {
 		return nil, apierrors.NewResourceExpired("too old")
 	}
@@ -185,9 +194,26 @@ func TestClusterWaitStream(t *testing.T) {
 			return []step{{list: []*v1alpha1.WorkloadCluster{creating}}, {listError: unreachable}, {listError: unreachable}, {list: []*v1alpha1.WorkloadCluster{ready}}}
 		}, exit.OK, "   0.0s  Creating   the control plane is being made\n   1.0s  -          the plane does not answer, trying again: Get \"x\": refused\n   7.0s  Ready      all is well\nCluster demo is ready. Get access with: polder kubeconfig demo --merge\n", ""},
 		"the plane is not there": {readyGoal, func(*testing.T) []step { return []step{{listError: unreachable}} }, exit.Failure, "", `Get "x": refused`},
-		"the plane refuses": {readyGoal, func(*testing.T) []step {
-			return []step{{list: []*v1alpha1.WorkloadCluster{creating}}, {listError: apierrors.NewUnauthorized("who?")}}
+		"the plane refuses":      {readyGoal, func(*testing.T) []step { return []step{{listError: apierrors.NewUnauthorized("who?")}} }, exit.Failure, "", "who?"},
+		"the plane refuses the watch": {readyGoal, func(*testing.T) []step {
+			return []step{{list: []*v1alpha1.WorkloadCluster{creating}, watchError: apierrors.NewUnauthorized("who?")}}
 		}, exit.Failure, "   0.0s  Creating   the control plane is being made\n", "who?"},
+		"the plane refuses for a while": {readyGoal, func(*testing.T) []step {
+			return []step{{list: []*v1alpha1.WorkloadCluster{creating}}, {listError: apierrors.NewUnauthorized("who?")}, {list: []*v1alpha1.WorkloadCluster{ready}}}
+		}, exit.OK, "   0.0s  Creating   the control plane is being made\n   1.0s  -          the plane refuses, trying again: who?\n   3.0s  Ready      all is well\nCluster demo is ready. Get access with: polder kubeconfig demo --merge\n", ""},
+		"the plane refuses from now on": {readyGoal, func(*testing.T) []step {
+			s := []step{{list: []*v1alpha1.WorkloadCluster{creating}}}
+			for range 6 { // after 1, 3, 7, 15, 30 and 45 s
+				s = append(s, step{listError: apierrors.NewUnauthorized("who?")})
+			}
+			return s
+		}, exit.Failure, "   0.0s  Creating   the control plane is being made\n   1.0s  -          the plane refuses, trying again: who?\n", "who?"},
+		"stalled, and then not": {readyGoal, func(t *testing.T) []step {
+			return []step{{list: []*v1alpha1.WorkloadCluster{aWorkload(v1alpha1.PhaseStalled, "no answer", acting(v1alpha1.PlatformOperator, ""))}, events: []watch.Event{modified(t, creating)}, hang: true}}
+		}, exit.Timeout, "   0.0s  Stalled    no answer\n   1.0s  Creating   the control plane is being made\n", `cluster "demo" is not ready after 1m0s: Creating: the control plane is being made; it may still be; come back with: polder wait demo`},
+		"stalled, and nobody helps": {readyGoal, func(t *testing.T) []step {
+			return []step{{list: []*v1alpha1.WorkloadCluster{creating}, events: []watch.Event{modified(t, aWorkload(v1alpha1.PhaseStalled, "no answer", acting(v1alpha1.PlatformOperator, "")))}, hang: true}}
+		}, exit.Failure, "   0.0s  Creating   the control plane is being made\n   1.0s  Stalled    no answer\n", `cluster "demo" is stalled: no answer; the plane's operator must act`},
 		"stalled": {readyGoal, func(t *testing.T) []step {
 			return []step{{list: []*v1alpha1.WorkloadCluster{creating}, events: []watch.Event{modified(t, aWorkload(v1alpha1.PhaseStalled, "no room", acting(v1alpha1.Customer, "take fewer")))}, hang: true}}
 		}, exit.Failure, "   0.0s  Creating   the control plane is being made\n   1.0s  Stalled    no room\n", `cluster "demo" is stalled: no room; you must act: take fewer`},

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -11,6 +12,12 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/exit"
 )
+
+// stalledFor is how long a cluster may be stalled before nobody believes any more that it passes.
+const stalledFor = 30 * time.Second
+
+// errStalled ends a vigil for that.
+var errStalled = errors.New("stalled for too long")
 
 // vigil watches one cluster until its goal is reached, or cannot be.
 type vigil struct {
@@ -25,6 +32,9 @@ type vigil struct {
 	was        bool   // it was seen
 	err        error  // how it ends
 	apiTrouble bool
+
+	giveUp context.CancelCauseFunc // ends the vigil
+	doubt  *time.Timer             // gives up; nil while there is hope
 }
 
 var _ observer = (*vigil)(nil)
@@ -32,11 +42,17 @@ var _ observer = (*vigil)(nil)
 func (v *vigil) wait(ctx context.Context, from objectSource, namespace string, timeout time.Duration) error {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	limited, v.giveUp = context.WithCancelCause(limited)
+	defer v.giveUp(nil)
+	defer v.hope()
 	f := &follower{source: from, observer: v, known: map[string]bool{namespace + "/" + v.name: true}}
 	err := f.run(limited)
 	switch {
 	case ctx.Err() != nil:
 		return v.interrupted()
+	case errors.Is(context.Cause(limited), errStalled):
+		why, _ := v.goal.hopeless(&v.last)
+		return why
 	case limited.Err() != nil:
 		return v.late(timeout)
 	case err != nil:
@@ -62,8 +78,25 @@ func (v *vigil) seen(u *unstructured.Unstructured) (done bool) {
 	if v.goal.reached(c) {
 		return true
 	}
-	v.err = v.goal.hopeless(c)
-	return v.err != nil
+	why, mayPass := v.goal.hopeless(c)
+	switch {
+	case why == nil:
+		v.hope()
+	case !mayPass:
+		v.err = why
+		return true
+	case v.doubt == nil:
+		v.doubt = time.AfterFunc(stalledFor, func() { v.giveUp(errStalled) })
+	}
+	return false
+}
+
+// hope lets nobody give up.
+func (v *vigil) hope() {
+	if v.doubt != nil {
+		v.doubt.Stop()
+		v.doubt = nil
+	}
 }
 
 func (v *vigil) gone(string) (done bool) {
@@ -72,7 +105,11 @@ func (v *vigil) gone(string) (done bool) {
 }
 
 func (v *vigil) troubled(err error) {
-	v.line("-", "the plane does not answer, trying again: "+err.Error())
+	what := "the plane does not answer"
+	if refuses(err) {
+		what = "the plane refuses"
+	}
+	v.line("-", what+", trying again: "+err.Error())
 }
 
 func (v *vigil) tell(c *v1alpha1.WorkloadCluster) {
