@@ -145,6 +145,7 @@ func TestLife(t *testing.T) {
 	p := testenv.StartPlane(t)
 	c := p.Client(t)
 	ns := p.Namespace(t)
+	grantReading(t, c, ns)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "kept"}, StringData: map[string]string{"a": "b"}}
 	if err := c.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
@@ -163,6 +164,7 @@ func TestLife(t *testing.T) {
 	})
 
 	t.Run("stops in order while a client writes", func(t *testing.T) {
+		admin, token := p.RESTConfig(t), requestToken(t, p, ns, readingAccount)
 		w := startWriters(t, p, ns)
 		w.await(t, 50)
 		begin := time.Now()
@@ -174,8 +176,10 @@ func TestLife(t *testing.T) {
 		}
 		w.stop()
 		stoppedInOrder(t, p.Status(t))
+		callers := startCallers(t, admin, token, ns)
 		p.Start(t)
 		p.AwaitReady(t)
+		callers.verify(t)
 		w.verify(t, p)
 	})
 

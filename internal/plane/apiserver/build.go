@@ -123,6 +123,7 @@ func (a *APIServer) configure(ctx context.Context) (configs, error) {
 	}
 	// There are no Services here to aggregate from, only our own groups.
 	aggregator.ExtraConfig.DisableRemoteAvailableConditionController = true
+	holdUntilKnown(&aggregator.GenericConfig.Config, plane.VersionedInformers) // it is in front
 	return configs{plane: plane, extensions: extensions, aggregator: aggregator}, nil
 }
 
