@@ -28,7 +28,7 @@ func awaitShipped(c *cobra.Command, g *globals, p *planectl.Plane, begin time.Ti
 	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig())
 	a := &access{local: true, globals: g}
 	if err == nil {
-		a.address = config.Host
+		a.address, config.QPS = config.Host, -1 // a few requests need no brake
 		a.client, err = dynamic.NewForConfig(config)
 	}
 	if err != nil {
@@ -45,8 +45,11 @@ func awaitShipped(c *cobra.Command, g *globals, p *planectl.Plane, begin time.Ti
 		missing = tellReady(tell, all, told, begin)
 		return len(missing) == 0, nil
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		return
+	case c.Context().Err() == nil && wait.Interrupted(err):
+		err = fmt.Errorf("they take longer than %s", stacksWithin)
 	}
 	fmt.Fprintf(tell, "The stacks that come with Polder are not all installed: %v; see: %s\n", err, a.hint("stack status"))
 	for _, s := range missing {
