@@ -3,6 +3,7 @@ package reconciletest
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // A crash may make a subject reconcile more often, but not without bound.
@@ -10,6 +11,9 @@ const (
 	moreOften = 2
 	andPolls  = 100 // for what polls while it waits
 )
+
+// perProcess is what the start of one may take on a busy machine.
+const perProcess = time.Second
 
 func crashCases(h *harness) []testCase {
 	var points []testCase
@@ -28,7 +32,7 @@ func crashCases(h *harness) []testCase {
 // crash lives a life whose first process dies at one write.
 func (h *harness) crash(ctx context.Context, at int, after bool) (string, error) {
 	p := plan{interrupt: func(n int, m moment) bool { return n == at && (m != beforeWrite) == after }}
-	l, err := h.wholeLife(ctx, p, plan{})
+	l, err := h.wholeLife(ctx, h.subject.Timeout, p, plan{})
 	if err != nil {
 		return "", fmt.Errorf("after the process died at write %d, %s: %w", at, h.base.writes[at-1], err)
 	}
@@ -44,7 +48,7 @@ func (h *harness) crash(ctx context.Context, at int, after bool) (string, error)
 // crashLoop lives a life whose every process dies after the first write that succeeds.
 func (h *harness) crashLoop(ctx context.Context) (string, error) {
 	p := plan{interrupt: func(_ int, m moment) bool { return m == afterWrite }}
-	l, err := h.wholeLife(ctx, p, p)
+	l, err := h.wholeLife(ctx, h.subject.Timeout+time.Duration(len(h.base.writes))*perProcess, p, p)
 	if err != nil {
 		return "", fmt.Errorf("every process died after a write: %w", err)
 	}
@@ -54,14 +58,14 @@ func (h *harness) crashLoop(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d processes died", l.deaths()), nil
 }
 
-// wholeLife creates, settles, deletes.
-func (h *harness) wholeLife(ctx context.Context, first, later plan) (*life, error) {
+// wholeLife creates, settles within a limit, deletes.
+func (h *harness) wholeLife(ctx context.Context, limit time.Duration, first, later plan) (*life, error) {
 	l, err := h.begin(ctx, first)
 	if err != nil {
 		return l, err
 	}
 	l.next = later
-	return l, l.finish(ctx, l.settle(ctx, h.subject.Timeout))
+	return l, l.finish(ctx, l.settle(ctx, limit))
 }
 
 // deaths counts the processes that died.

@@ -12,7 +12,7 @@ func missedCases(h *harness) []testCase {
 	var out []testCase
 	for k := range mostLost {
 		out = append(out, testCase{fmt.Sprintf("every %d", k+1), func(ctx context.Context) (string, error) {
-			_, err := h.wholeLife(ctx, plan{lose: k + 1}, plan{})
+			_, err := h.wholeLife(ctx, h.subject.Timeout, plan{lose: k + 1}, plan{})
 			return "", err
 		}})
 	}
