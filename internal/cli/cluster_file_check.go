@@ -29,7 +29,7 @@ var (
 
 // amount is how many bytes something has, as the plane takes it. Exponents are not part of it: a number with a large one
 // takes for ever to read.
-var amount = regexp.MustCompile(`^[0-9]{1,15}(\.[0-9]{1,3})?([KMGTP]i|[kMGTP])?$`)
+var amount = regexp.MustCompile(`^[0-9]{1,24}(\.[0-9]{1,9})?([KMGTPE]i|[numkMGTPE])?$`)
 
 // fileCheck finds what in a file does not fit a type, with the lines, which decoders do not tell.
 type fileCheck struct {
