@@ -91,7 +91,8 @@ type StackReference struct {
 	Version string `json:"version,omitempty"`
 }
 
-// MachineShape is the least that a machine must have.
+// MachineShape is the least that a machine must have. Amounts have no exponents: to read or compare one such as
+// 1e2000000000 takes all memory there is.
 type MachineShape struct {
 	// cpu is the number of virtual CPUs.
 	// +required
@@ -101,10 +102,14 @@ type MachineShape struct {
 
 	// memory, for example 4Gi.
 	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[0-9]{1,24}(\.[0-9]{1,9})?([KMGTPE]i|[numkMGTPE])?$`
 	Memory resource.Quantity `json:"memory,omitempty,omitzero"`
 
 	// disk is that of the root disk, for example 20Gi; without it the provider chooses.
 	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[0-9]{1,24}(\.[0-9]{1,9})?([KMGTPE]i|[numkMGTPE])?$`
 	Disk *resource.Quantity `json:"disk,omitempty"`
 }
 

@@ -3,13 +3,14 @@
 package admission
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -45,7 +46,7 @@ func (q *question) add(err *field.Error) { q.errs = append(q.errs, err) }
 
 // Check says all that is wrong. The error is for what could not be found out.
 func (c *Checker) Check(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (field.ErrorList, error) {
-	if !o.DeletionTimestamp.IsZero() || old != nil && apiequality.Semantic.DeepEqual(o.Spec, old.Spec) {
+	if !o.DeletionTimestamp.IsZero() || old != nil && same(&o.Spec, &old.Spec) {
 		return nil, nil // whatever is wrong was so before, and must not keep anybody from mending it
 	}
 	q := &question{object: o, old: old}
@@ -67,6 +68,14 @@ func (c *Checker) Check(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (
 		return q.errs, nil
 	}
 	return q.errs, c.class(ctx, q, p, rel)
+}
+
+// same says that two specs are written alike. Amounts are not compared as numbers: one that was stored may be such that
+// this takes all memory there is.
+func same(a, b *v1alpha1.WorkloadClusterSpec) bool {
+	x, err := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err == nil && err2 == nil && bytes.Equal(x, y)
 }
 
 // CheckProvider says what is wrong as far as only the provider can know.

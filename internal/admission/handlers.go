@@ -8,6 +8,7 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -16,29 +17,51 @@ import (
 )
 
 // Mutate answers the API server with what is filled in.
-func (c *Checker) Mutate(decoder admission.Decoder) admission.HandlerFunc {
-	return func(ctx context.Context, req admission.Request) admission.Response {
-		o, old, err := read(decoder, req)
-		if err != nil {
+func (c *Checker) Mutate(ctx context.Context, req admission.Request) admission.Response {
+	o, err := sketch(req.Object.Raw, req.Namespace)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	var old *v1alpha1.WorkloadCluster
+	if req.Operation == admissionv1.Update {
+		if old, err = sketch(req.OldObject.Raw, req.Namespace); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		if o.Spec.Stack.Name == "" {
-			return admission.Allowed("") // there may be nothing to fill in to; the API server says that it is needed
-		}
-		was := o.Spec
-		if err := c.Default(ctx, o, old); err != nil {
-			return admission.Errored(http.StatusInternalServerError, err)
-		}
-		// Only these two are touched: a newer version of the kind may have fields that are not known here.
-		var patch []jsonpatch.JsonPatchOperation
-		if o.Spec.Provider != was.Provider {
-			patch = append(patch, jsonpatch.NewOperation("add", "/spec/provider", o.Spec.Provider))
-		}
-		if v := o.Spec.Stack.KubernetesVersion; v != was.Stack.KubernetesVersion {
-			patch = append(patch, jsonpatch.NewOperation("add", "/spec/stack/kubernetesVersion", v))
-		}
-		return admission.Patched("", patch...)
 	}
+	if o.Spec.Stack.Name == "" {
+		return admission.Allowed("") // there may be nothing to fill in to; the API server says that it is needed
+	}
+	was := o.Spec
+	if err := c.Default(ctx, o, old); err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	// Only these two are touched: a newer version of the kind may have fields that are not known here.
+	var patch []jsonpatch.JsonPatchOperation
+	if o.Spec.Provider != was.Provider {
+		patch = append(patch, jsonpatch.NewOperation("add", "/spec/provider", o.Spec.Provider))
+	}
+	if v := o.Spec.Stack.KubernetesVersion; v != was.Stack.KubernetesVersion {
+		patch = append(patch, jsonpatch.NewOperation("add", "/spec/stack/kubernetesVersion", v))
+	}
+	return admission.Patched("", patch...)
+}
+
+// sketch reads what defaults depend on, and nothing else: the API server has not looked at the object yet, and amounts
+// in it may be such that to read them takes all memory there is.
+func sketch(raw []byte, namespace string) (*v1alpha1.WorkloadCluster, error) {
+	var part struct {
+		Spec struct {
+			Provider string                  `json:"provider"`
+			Stack    v1alpha1.StackReference `json:"stack"`
+		} `json:"spec"`
+	}
+	if err := utiljson.Unmarshal(raw, &part); err != nil {
+		return nil, err
+	}
+	o := &v1alpha1.WorkloadCluster{}
+	o.Namespace = namespace
+	o.Spec.Provider, o.Spec.Stack = part.Spec.Provider, part.Spec.Stack
+	return o, nil
 }
 
 // Validate answers the API server with what is wrong, and refuses to delete what is protected.

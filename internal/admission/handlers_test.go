@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -64,7 +66,7 @@ func TestMutate(t *testing.T) {
 			if c.old != nil {
 				operation = admissionv1.Update
 			}
-			got := c.world.checker(t).Mutate(ctrladmission.NewDecoder(scheme(t)))(t.Context(), request(t, operation, c.object, c.old))
+			got := c.world.checker(t).Mutate(t.Context(), request(t, operation, c.object, c.old))
 			if d := cmp.Diff(c.want, got.Patches); d != "" || !got.Allowed {
 				t.Error(d, got)
 			}
@@ -73,7 +75,7 @@ func TestMutate(t *testing.T) {
 	t.Run("it cannot be found out", func(t *testing.T) {
 		w := newWorld()
 		w.failing = &v1alpha1.ProviderList{}
-		got := w.checker(t).Mutate(ctrladmission.NewDecoder(scheme(t)))(t.Context(), request(t, admissionv1.Create, bare, nil))
+		got := w.checker(t).Mutate(t.Context(), request(t, admissionv1.Create, bare, nil))
 		if got.Allowed || got.Result.Code != http.StatusInternalServerError {
 			t.Errorf("%+v", got)
 		}
@@ -130,9 +132,38 @@ func TestValidateProvider(t *testing.T) {
 	}
 }
 
+// An amount that nobody can read or compare, since it would be written out digit by digit, holds nobody up: before the API
+// server has looked at it, and if it was stored once.
+func TestAmountsThatNobodyCanCount(t *testing.T) {
+	w := newWorld()
+	for _, amount := range []string{"1e2000000000", "1e-2000000000", "12345678901234567890e2000000000"} {
+		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
+			req := request(t, operation, cluster(minor("")), cluster())
+			for _, o := range []*runtime.RawExtension{&req.Object, &req.OldObject} {
+				o.Raw = bytes.Replace(o.Raw, []byte(`"name":"default"`), []byte(`"name":"default","machine":{"cpu":1,"memory":"`+amount+`"}`), 1)
+			}
+			if got := w.checker(t).Mutate(t.Context(), req); !got.Allowed || len(got.Patches) != 1 {
+				t.Errorf("%s %s: %+v", operation, amount, got)
+			}
+		}
+	}
+	shape := func(amount string) change {
+		return func(o *v1alpha1.WorkloadCluster) {
+			o.Spec.Workers[0].Machine = &v1alpha1.MachineShape{CPU: 1, Memory: resource.MustParse(amount)}
+		}
+	}
+	if got := changed(t, w, cluster(shape("1e2000000000")), cluster(shape("1Gi"))); got != nil {
+		t.Error(got)
+	}
+	want := []string{"spec.workers[0].machine: Invalid value: memory: 100e1999999998 has an exponent; write it with a unit, for example 4Gi"}
+	if d := cmp.Diff(want, changed(t, w, cluster(shape("1Gi")), cluster(shape("1e2000000000")))); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestWhatNobodyCanRead(t *testing.T) {
 	c, decoder := newWorld().checker(t), ctrladmission.NewDecoder(scheme(t))
-	for name, handle := range map[string]ctrladmission.HandlerFunc{"mutate": c.Mutate(decoder), "validate": c.Validate(decoder), "provider": c.ValidateProvider(decoder)} {
+	for name, handle := range map[string]ctrladmission.HandlerFunc{"mutate": c.Mutate, "validate": c.Validate(decoder), "provider": c.ValidateProvider(decoder)} {
 		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
 			bad := request(t, operation, cluster(), cluster())
 			if operation == admissionv1.Create {

@@ -42,7 +42,7 @@ func (o *Operator) register(ctx context.Context, mgr ctrl.Manager, providers map
 		stackPath:   checkStack(mgr.GetClient(), decoder),
 		spacePath:   checkNamespace(mgr.GetClient()),
 
-		defaultPath:  customers.Mutate(decoder),
+		defaultPath:  customers.Mutate,
 		workloadPath: customers.Validate(decoder),
 		fillPath:     access.Fill(decoder),
 		accessPath:   access.Check(live, mgr.GetClient(), decoder),

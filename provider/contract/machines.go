@@ -42,10 +42,14 @@ func ShapeOf(m v1alpha1.MachineShape) (Shape, error) {
 }
 
 // units are as many as are needed. The quantity is compared before it is made a number: one that is too large for
-// that, and one that has parts of bytes such as 1.3Gi, are none.
+// that, and one that has parts of bytes such as 1.3Gi, are none. One with an exponent is not even compared: 1e2000000000
+// would be written out for it, digit by digit.
 func units(q resource.Quantity, unit, most int64) (int, error) {
 	if q.Sign() < 0 {
 		return 0, fmt.Errorf("%s is less than nothing", q.String())
+	}
+	if q.Format == resource.DecimalExponent {
+		return 0, fmt.Errorf("%s has an exponent; write it with a unit, for example 4Gi", q.String())
 	}
 	if q.Cmp(*resource.NewQuantity(most*unit, resource.BinarySI)) > 0 {
 		return 0, fmt.Errorf("%s is more than any machine has", q.String())
