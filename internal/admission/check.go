@@ -58,13 +58,14 @@ func (c *Checker) Check(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (
 	q.network()
 	q.oidc()
 	q.workers()
+	small := q.small()
 	p := q.provider()
 	if p == nil {
 		return q.errs, nil
 	}
 	q.zones(p)
 	rel, ok := q.release(p)
-	if !ok {
+	if !ok || !small {
 		return q.errs, nil
 	}
 	return q.errs, c.class(ctx, q, p, rel)
@@ -81,7 +82,7 @@ func same(a, b *v1alpha1.WorkloadClusterSpec) bool {
 // CheckProvider says what is wrong as far as only the provider can know.
 func (c *Checker) CheckProvider(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (field.ErrorList, error) {
 	g, ok := c.Providers[o.Spec.Provider]
-	if !ok || !o.DeletionTimestamp.IsZero() {
+	if !ok || !o.DeletionTimestamp.IsZero() || tooLarge(o.Spec.Parameters) { // the last is said by the plane
 		return nil, nil
 	}
 	q := &question{object: o, old: old}
@@ -129,6 +130,15 @@ func (q *question) name() {
 	for _, why := range validation.IsDNS1035Label(q.object.Name) {
 		q.add(field.Invalid(field.NewPath("metadata", "name"), q.object.Name, why))
 	}
+}
+
+// small says that parameters are not too large to be looked at.
+func (q *question) small() bool {
+	if !tooLarge(q.object.Spec.Parameters) {
+		return true
+	}
+	q.add(field.Invalid(spec.Child("parameters"), field.OmitValueType{}, fmt.Sprintf("all together they are more than %d KiB, which no stack takes; write less", maxParameters>>10)))
+	return false
 }
 
 // immutable fields are those that only a new cluster can have otherwise.

@@ -97,10 +97,13 @@ func (c *Checker) ValidateProvider(decoder admission.Decoder) admission.HandlerF
 	}
 }
 
-// Answer is an invalid object with all its errors, or nothing.
+// Answer is an invalid object with all its errors, as far as anybody can read them, or nothing.
 func Answer(name string, wrong field.ErrorList) admission.Response {
 	if len(wrong) == 0 {
 		return admission.Allowed("")
+	}
+	if len(wrong) > maxErrors {
+		wrong = append(wrong[:maxErrors:maxErrors], field.Invalid(spec, field.OmitValueType{}, fmt.Sprintf("more is wrong than these %d; correct them first", maxErrors)))
 	}
 	status := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("WorkloadCluster").GroupKind(), name, wrong).Status()
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}

@@ -15,6 +15,18 @@ import (
 	"github.com/polder-kaas/polder/provider/contract"
 )
 
+// maxParameters is how much all parameters may be, in bytes of JSON. Clusters have a few hundred.
+const maxParameters = 64 << 10
+
+// tooLarge says that there is more than anybody should look at.
+func tooLarge(parameters map[string]contract.JSON) bool {
+	n := 0
+	for name, v := range parameters {
+		n += len(name) + len(v.Raw)
+	}
+	return n > maxParameters
+}
+
 // parameters must be those of the class, or of the provider, with values that fit.
 func (q *question) parameters(ctx context.Context, p *v1alpha1.Provider, given contract.Release, setBy map[string]string) {
 	at := spec.Child("parameters")
@@ -24,28 +36,29 @@ func (q *question) parameters(ctx context.Context, p *v1alpha1.Provider, given c
 	}
 	maps.Copy(schemas, ownParameters(p))
 	names := slices.Sorted(maps.Keys(schemas))
+	found := &findings{}
 	for _, name := range slices.Sorted(maps.Keys(q.object.Spec.Parameters)) {
 		here := at.Child(name)
 		schema, ok := schemas[name]
 		if !ok {
-			q.add(field.Invalid(here, field.OmitValueType{}, fmt.Sprintf("stack %s has no such parameter; it has %s%s", given.Name, strings.Join(names, ", "), nearest.Hint(name, names))))
+			found.add(field.Invalid(here, field.OmitValueType{}, fmt.Sprintf("stack %s has no such parameter; it has %s%s", given.Name, strings.Join(names, ", "), nearest.Hint(name, names))))
 			continue
 		}
 		if by, ok := setBy[name]; ok {
-			q.add(field.Forbidden(here, "it follows from "+by+"; leave out one of them"))
+			found.add(field.Forbidden(here, "it follows from "+by+"; leave out one of them"))
 			continue
 		}
 		var value any
 		if err := json.Unmarshal(q.object.Spec.Parameters[name].Raw, &value); err != nil {
-			q.add(field.Invalid(here, field.OmitValueType{}, "it is no value"))
+			found.add(field.Invalid(here, field.OmitValueType{}, "it is no value"))
 			continue
 		}
-		wrong := violations(here, schema, value, 0)
-		if len(wrong) == 0 {
-			wrong = rules(ctx, at, name, schema, q.object.Spec.Parameters[name], q.parameterBefore(name))
+		before := len(found.errs)
+		if found.check(here, schema, value, 0); len(found.errs) == before && !found.full() {
+			found.add(rules(ctx, at, name, schema, q.object.Spec.Parameters[name], q.parameterBefore(name))...)
 		}
-		q.errs = append(q.errs, wrong...)
 	}
+	q.errs = append(q.errs, found.errs...)
 	for _, v := range given.Variables {
 		_, has := q.object.Spec.Parameters[v.Name]
 		_, def := v.Schema["default"]

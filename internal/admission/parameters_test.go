@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/admission"
 	"github.com/polder-kaas/polder/provider/contract"
 )
 
@@ -152,9 +153,12 @@ func TestValuesFitTheirSchema(t *testing.T) {
 		"too few entries":                     {`{"type":"array","minItems":1}`, `[]`, ": Invalid value: []: it must have at least 1 entries"},
 		"too many entries":                    {`{"type":"array","maxItems":1}`, `[1,2]`, ": Invalid value: [1,2]: it must have at most 1 entries"},
 		"as few entries as may be":            {`{"type":"array","minItems":1,"maxItems":1}`, `[1]`, ""},
+		"what is in too many is let alone":    {`{"type":"array","maxItems":1,"items":{"type":"string"}}`, `[1,2]`, ": Invalid value: [1,2]: it must have at most 1 entries"},
+		"what is too long has no pattern":     {`{"type":"string","maxLength":2,"pattern":"^b+$"}`, `"aaa"`, `: Invalid value: "aaa": it must have at most 2 characters`},
 		"an entry":                            {`{"type":"array","items":{"type":"string"}}`, `["a",2]`, "[1]: Invalid value: 2: write a text"},
 		"too few fields":                      {`{"type":"object","minProperties":1}`, `{}`, ": Invalid value: {}: it must have at least 1 fields"},
 		"too many fields":                     {`{"type":"object","maxProperties":0}`, `{"a":1}`, `: Invalid value: {"a":1}: it must have at most 0 fields`},
+		"what is in too many fields is too":   {`{"type":"object","maxProperties":0,"additionalProperties":{"type":"string"}}`, `{"a":1}`, `: Invalid value: {"a":1}: it must have at most 0 fields`},
 		"fields that fit":                     {object, `{"mode":"fast","port":80}`, ""},
 		"a choice within":                     {object, `{"mode":"fsat"}`, `.mode: Invalid value: "fsat": choose from fast, slow`},
 		"a field of another name":             {object, `{"mode":"fast","prot":80}`, ".prot: Invalid value: there is no such field; there are mode, port"},
@@ -178,6 +182,43 @@ func TestValuesFitTheirSchema(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// However much is wrong, what is said of it can be read, and takes no memory to speak of.
+func TestThereIsAnEndToErrors(t *testing.T) {
+	mirrors := func(n int) change {
+		return raw("mirrors", "["+strings.Repeat(`{"x":1},`, n)+`{"x":1}]`)
+	}
+	all, err := newWorld().checker(t).Check(t.Context(), cluster(mirrors(5000)), nil)
+	if err != nil || len(all) != 51 {
+		t.Errorf("%d errors, %v", len(all), err)
+	}
+	got := admission.Answer("demo", all).Result
+	if n := len(got.Details.Causes); n != 51 || !strings.HasSuffix(got.Message, "spec: Invalid value: more is wrong than these 50; correct them first]") {
+		t.Errorf("%d causes: %s", n, got.Message)
+	}
+	if got := admission.Answer("demo", all[:50]).Result; len(got.Details.Causes) != 50 || strings.Contains(got.Message, "more is wrong") {
+		t.Errorf("%+v", got)
+	}
+	w := newWorld().add(class("local-scs-1-36-v1", map[string]clusterv1.JSONSchemaProps{"even": {
+		Type: "array", Items: &clusterv1.JSONSchemaProps{Type: "integer", XValidations: []clusterv1.ValidationRule{{Rule: "self % 2 == 0"}}},
+	}}))
+	if got := checked(t, w, raw("even", "["+strings.Repeat("1,", 200)+"1]")); len(got) != 51 {
+		t.Errorf("rules in CEL: %d errors", len(got))
+	}
+	want := []string{"spec.parameters: Invalid value: all together they are more than 64 KiB, which no stack takes; write less"}
+	if d := cmp.Diff(want, checked(t, newWorld(), mirrors(10000))); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(want, checked(t, newWorld().unready(), mirrors(10000))); d != "" {
+		t.Error("before there is a release: ", d)
+	}
+	if errs, err := newWorld().checker(t).CheckProvider(t.Context(), cluster(mirrors(10000), size("none")), nil); err != nil || len(errs) > 0 {
+		t.Error("the provider was asked: ", errs, err)
+	}
+	if got := checked(t, newWorld(), raw("retries", strings.Repeat(" ", 64<<10-8)+"5")); got != nil {
+		t.Error("as much as may be: ", got)
 	}
 }
 

@@ -19,18 +19,46 @@ import (
 // maxDepth of schemas; the stack's linter allows no more.
 const maxDepth = 32
 
-// violations says all that is wrong with a value, as far as the common words of schemas go. What is said in CEL,
-// or by oneOf and the like, Cluster API says when it is given the cluster.
-func violations(at *field.Path, schema map[string]any, value any, depth int) field.ErrorList {
-	if depth > maxDepth || value == nil && schema["nullable"] == true {
-		return nil
+// maxErrors is how many are told at once. More help nobody, and each is many times as long as what it is about.
+const maxErrors = 50
+
+// findings are what is wrong with values. There are at most one more than are told: then nobody looks any further.
+type findings struct {
+	errs     field.ErrorList
+	patterns map[string]*regexp.Regexp // nil: nobody can read it
+}
+
+func (f *findings) full() bool { return len(f.errs) > maxErrors }
+
+func (f *findings) add(errs ...*field.Error) {
+	f.errs = append(f.errs, errs[:min(len(errs), maxErrors+1-len(f.errs))]...)
+}
+
+// pattern is read once, however many values there are.
+func (f *findings) pattern(p string) *regexp.Regexp {
+	r, ok := f.patterns[p]
+	if !ok {
+		r, _ = regexp.Compile(p) // one that is none is the stack's fault, not the customer's
+		if f.patterns == nil {
+			f.patterns = map[string]*regexp.Regexp{}
+		}
+		f.patterns[p] = r
+	}
+	return r
+}
+
+// check finds all that is wrong with a value, as far as the common words of schemas go. What is said in CEL, or by oneOf
+// and the like, Cluster API says when it is given the cluster.
+func (f *findings) check(at *field.Path, schema map[string]any, value any, depth int) {
+	if f.full() || depth > maxDepth || value == nil && schema["nullable"] == true {
+		return
 	}
 	if why := typed(schema, value); why != "" {
-		return field.ErrorList{field.Invalid(at, short(value), why)}
+		f.add(field.Invalid(at, short(value), why))
+		return
 	}
-	var errs field.ErrorList
 	wrong := func(format string, args ...any) {
-		errs = append(errs, field.Invalid(at, short(value), fmt.Sprintf(format, args...)))
+		f.add(field.Invalid(at, short(value), fmt.Sprintf(format, args...)))
 	}
 	if e, ok := schema["enum"].([]any); ok && !slices.ContainsFunc(e, func(v any) bool { return reflect.DeepEqual(v, value) }) {
 		words := texts(e)
@@ -39,24 +67,26 @@ func violations(at *field.Path, schema map[string]any, value any, depth int) fie
 			hint = nearest.Hint(s, words)
 		}
 		wrong("choose from %s%s", strings.Join(words, ", "), hint)
-		return errs
+		return
 	}
 	switch v := value.(type) {
 	case string:
-		stringWrong(schema, v, wrong)
+		f.text(schema, v, wrong)
 	case float64:
 		numberWrong(schema, v, wrong)
 	case []any:
-		lengthWrong(schema, "minItems", "maxItems", len(v), "entries", wrong)
+		if lengthWrong(schema, "minItems", "maxItems", len(v), "entries", wrong) {
+			return
+		}
 		items, _ := schema["items"].(map[string]any)
-		for i := range v {
-			errs = append(errs, violations(at.Index(i), items, v[i], depth+1)...)
+		for i := 0; i < len(v) && !f.full(); i++ {
+			f.check(at.Index(i), items, v[i], depth+1)
 		}
 	case map[string]any:
-		lengthWrong(schema, "minProperties", "maxProperties", len(v), "fields", wrong)
-		errs = append(errs, fields(at, schema, v, depth)...)
+		if !lengthWrong(schema, "minProperties", "maxProperties", len(v), "fields", wrong) {
+			f.fields(at, schema, v, depth)
+		}
 	}
-	return errs
 }
 
 // typed says that a value is of another type than the schema's.
@@ -95,13 +125,13 @@ func aValue(t string) string {
 	}[t]
 }
 
-func stringWrong(schema map[string]any, v string, wrong func(string, ...any)) {
-	lengthWrong(schema, "minLength", "maxLength", utf8.RuneCountInString(v), "characters", wrong)
+func (f *findings) text(schema map[string]any, v string, wrong func(string, ...any)) {
+	long := lengthWrong(schema, "minLength", "maxLength", utf8.RuneCountInString(v), "characters", wrong)
 	p, ok := schema["pattern"].(string)
-	if !ok {
+	if !ok || long {
 		return
 	}
-	if r, err := regexp.Compile(p); err == nil && !r.MatchString(v) {
+	if r := f.pattern(p); r != nil && !r.MatchString(v) {
 		wrong("it must be like %s%s", p, example(schema))
 	}
 }
@@ -132,18 +162,21 @@ func numberWrong(schema map[string]any, v float64, wrong func(string, ...any)) {
 	}
 }
 
-func lengthWrong(schema map[string]any, least, most string, n int, of string, wrong func(string, ...any)) {
+// lengthWrong says so, and returns whether there is too much: then what is in it is not looked at.
+func lengthWrong(schema map[string]any, least, most string, n int, of string, wrong func(string, ...any)) bool {
 	if l, ok := schema[least].(float64); ok && float64(n) < l {
 		wrong("it must have at least %s %s", text(l), of)
 	}
-	if m, ok := schema[most].(float64); ok && float64(n) > m {
-		wrong("it must have at most %s %s", text(m), of)
+	m, ok := schema[most].(float64)
+	if !ok || float64(n) <= m {
+		return false
 	}
+	wrong("it must have at most %s %s", text(m), of)
+	return true
 }
 
 // fields checks those of an object.
-func fields(at *field.Path, schema, v map[string]any, depth int) field.ErrorList {
-	var errs field.ErrorList
+func (f *findings) fields(at *field.Path, schema, v map[string]any, depth int) {
 	known, _ := schema["properties"].(map[string]any)
 	others, open := schema["additionalProperties"].(map[string]any)
 	open = open || schema["additionalProperties"] == true || schema["x-kubernetes-preserve-unknown-fields"] == true || len(known) == 0
@@ -151,12 +184,14 @@ func fields(at *field.Path, schema, v map[string]any, depth int) field.ErrorList
 	for _, k := range slices.Sorted(maps.Keys(v)) {
 		sub, ok := known[k].(map[string]any)
 		switch {
+		case f.full():
+			return
 		case ok:
-			errs = append(errs, violations(at.Child(k), sub, v[k], depth+1)...)
+			f.check(at.Child(k), sub, v[k], depth+1)
 		case others != nil:
-			errs = append(errs, violations(at.Key(k), others, v[k], depth+1)...)
+			f.check(at.Key(k), others, v[k], depth+1)
 		case !open:
-			errs = append(errs, field.Invalid(at.Child(k), field.OmitValueType{}, fmt.Sprintf("there is no such field; there are %s%s", strings.Join(names, ", "), nearest.Hint(k, names))))
+			f.add(field.Invalid(at.Child(k), field.OmitValueType{}, fmt.Sprintf("there is no such field; there are %s%s", strings.Join(names, ", "), nearest.Hint(k, names))))
 		}
 	}
 	required, _ := schema["required"].([]any)
@@ -164,10 +199,9 @@ func fields(at *field.Path, schema, v map[string]any, depth int) field.ErrorList
 		name, _ := r.(string)
 		if _, ok := v[name]; !ok {
 			sub, _ := known[name].(map[string]any)
-			errs = append(errs, field.Required(at.Child(name), describe(sub)))
+			f.add(field.Required(at.Child(name), describe(sub)))
 		}
 	}
-	return errs
 }
 
 func texts(values []any) []string {

@@ -1,10 +1,19 @@
 // Package nearest finds the word that was meant.
 package nearest
 
-import "slices"
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+// longest is how many letters a word may have. Names have fewer, and to compare longer ones takes long.
+const longest = 64
 
 // Of is the word that is most like the given one, and is like enough: at most a third of its letters differ.
 func Of(word string, among []string) (string, bool) {
+	if utf8.RuneCountInString(word) > longest {
+		return "", false
+	}
 	best, least := "", len([]rune(word))/3+1
 	for _, w := range slices.Sorted(slices.Values(among)) {
 		if d := distance(fold(word), fold(w)); d < least {

@@ -1,6 +1,9 @@
 package nearest
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestOf(t *testing.T) {
 	among := []string{"registryMirrors", "certSANs", "podSecurityStandard", "oidcConfig", "a"}
@@ -22,6 +25,12 @@ func TestOf(t *testing.T) {
 				t.Errorf("%q, %t; want %q", got, ok, want)
 			}
 		})
+	}
+	for n, want := range map[int]bool{64: true, 65: false} {
+		word := strings.Repeat("ä", n)
+		if _, ok := Of(word, []string{word}); ok != want {
+			t.Errorf("a word of %d letters: %t", n, ok)
+		}
 	}
 	if got := Hint("certSans", among); got != "; did you mean certSANs?" {
 		t.Error(got)
