@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -101,7 +102,22 @@ func (c *Checker) CheckProvider(ctx context.Context, o, old *v1alpha1.WorkloadCl
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	return g.Validate(ctx, contract.Input{Cluster: o, Release: given})
+	in := contract.Input{Cluster: o, Release: given}
+	wrong, err := g.Validate(ctx, in)
+	if err != nil || len(wrong) > 0 {
+		return wrong, err
+	}
+	set, err := g.Topology(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	by, own := setBy(set), ownParameters(p)
+	for _, name := range slices.Sorted(maps.Keys(o.Spec.Parameters)) {
+		if err := taken(name, by, own); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	return wrong, nil
 }
 
 func (c *Checker) gather(ctx context.Context, q *question) error {
@@ -256,6 +272,15 @@ func (c *Checker) class(ctx context.Context, q *question, p *v1alpha1.Provider, 
 	}
 	q.parameters(ctx, p, given, setBy(set))
 	return nil
+}
+
+// taken says that a parameter is set by another field. One of the provider's own it may well make a variable of.
+func taken(parameter string, setBy map[string]string, own map[string]map[string]any) *field.Error {
+	by, ok := setBy[parameter]
+	if _, mine := own[parameter]; !ok || mine {
+		return nil
+	}
+	return field.Forbidden(spec.Child("parameters", parameter), "it follows from "+by+"; leave out one of them")
 }
 
 // setBy are the variables that follow from other fields, with the fields.

@@ -192,6 +192,7 @@ func TestTheProviderAlone(t *testing.T) {
 		want   bool
 	}{
 		"a size it does not have":               {newWorld(), cluster(size("none")), true},
+		"a parameter that follows from a size":  {newWorld(), cluster(parameter("flavor", "large")), true},
 		"nothing is wrong":                      {newWorld(), cluster(), false},
 		"what the plane says":                   {newWorld(), cluster(pods("x"), parameter("none", 1)), false},
 		"a cluster of another":                  {newWorld(), cluster(size("none"), named("other")), false},

@@ -34,7 +34,8 @@ func (q *question) parameters(ctx context.Context, p *v1alpha1.Provider, given c
 	for _, v := range given.Variables {
 		schemas[v.Name] = v.Schema
 	}
-	maps.Copy(schemas, ownParameters(p))
+	own := ownParameters(p)
+	maps.Copy(schemas, own)
 	names := slices.Sorted(maps.Keys(schemas))
 	found := &findings{}
 	for _, name := range slices.Sorted(maps.Keys(q.object.Spec.Parameters)) {
@@ -44,8 +45,8 @@ func (q *question) parameters(ctx context.Context, p *v1alpha1.Provider, given c
 			found.add(field.Invalid(here, field.OmitValueType{}, fmt.Sprintf("stack %s has no such parameter; it has %s%s", given.Name, strings.Join(names, ", "), nearest.Hint(name, names))))
 			continue
 		}
-		if by, ok := setBy[name]; ok {
-			found.add(field.Forbidden(here, "it follows from "+by+"; leave out one of them"))
+		if err := taken(name, setBy, own); err != nil {
+			found.add(err)
 			continue
 		}
 		var value any

@@ -32,11 +32,15 @@ func TestParameters(t *testing.T) {
 	}
 	nonsense := newWorld()
 	nonsense.objects["Provider/local"].(*v1alpha1.Provider).Status.Parameters = &contract.JSON{Raw: []byte(`[]`)}
+	ownFlavor := newWorld()
+	ownFlavor.objects["Provider/local"].(*v1alpha1.Provider).Status.Parameters = &contract.JSON{Raw: []byte(`{"flavor":{"type":"string"}}`)}
 	for name, c := range map[string]struct {
 		world   *world
 		changes []change
 		want    []string
 	}{
+		"one of the provider, of which it makes a variable": {ownFlavor, []change{parameter("flavor", "large")}, nil},
+
 		"one of the class":      {newWorld(), []change{parameter("retries", 5)}, nil},
 		"one of the provider":   {newWorld(), []change{parameter("costCentre", "4711")}, nil},
 		"the provider's schema": {newWorld(), []change{parameter("costCentre", "x")}, []string{`spec.parameters.costCentre: Invalid value: "x": it must be like ^[0-9]+$`}},

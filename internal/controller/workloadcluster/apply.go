@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +26,10 @@ import (
 // applied tells Cluster API what the spec says.
 func (r *Reconciler) applied(ctx context.Context, s *scope) error {
 	c, err := s.built()
+	var taken *takenError
+	if errors.As(err, &taken) {
+		return s.taken(taken)
+	}
 	if err != nil {
 		return r.broken(s, err)
 	}
@@ -43,6 +49,14 @@ func (r *Reconciler) applied(ctx context.Context, s *scope) error {
 	}
 	s.set(v1alpha1.ConditionApplied, "", told)
 	return nil
+}
+
+// taken says which parameters the customer cannot set. Admission says so before, where it knows what the provider sets.
+func (s *scope) taken(e *takenError) error {
+	s.stall(v1alpha1.ConditionAccepted, v1alpha1.ReasonProviderRefused, advice{
+		fmt.Sprintf("spec.parameters has %v", e), v1alpha1.Customer, "take out of spec.parameters: " + strings.Join(e.parameters, ", "),
+	})
+	return reconcile.Wait(providerRetry, "%v", e) // what the provider sets may change
 }
 
 // built is the Cluster that is wanted now.

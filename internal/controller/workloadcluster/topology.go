@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -63,6 +64,17 @@ func Build(d Description) (*clusterv1.Cluster, error) {
 	return c, err
 }
 
+// takenError says that the customer has parameters of which the provider has the say. Which of them is meant nobody
+// knows, and the provider's may be what keeps customers apart.
+type takenError struct {
+	provider   string
+	parameters []string
+}
+
+func (e *takenError) Error() string {
+	return fmt.Sprintf("parameters that provider %s sets by itself: %s", e.provider, strings.Join(e.parameters, ", "))
+}
+
 // clusterVariables are those of the class, each with the customer's value, the provider's, or the class's default.
 // Defaults are written too: Cluster API would write them, once, and a later release's would never come.
 func clusterVariables(d Description) ([]clusterv1.ClusterVariable, error) {
@@ -73,15 +85,22 @@ func clusterVariables(d Description) ([]clusterv1.ClusterVariable, error) {
 		}
 	}
 	maps.Copy(values, d.Topology.Variables)
-	for name, v := range d.Cluster.Spec.Parameters {
+	var taken []string
+	for _, name := range slices.Sorted(maps.Keys(d.Cluster.Spec.Parameters)) {
 		if _, own := d.Provider.Parameters[name]; own || !d.Release.Has(name) {
 			continue // it is the provider's, or of another release
 		}
+		if _, ok := d.Topology.Variables[name]; ok {
+			taken = append(taken, name)
+		}
 		var value any
-		if err := json.Unmarshal(v.Raw, &value); err != nil {
+		if err := json.Unmarshal(d.Cluster.Spec.Parameters[name].Raw, &value); err != nil {
 			return nil, fmt.Errorf("parameter %s: %w", name, err)
 		}
 		values[name] = value
+	}
+	if len(taken) > 0 {
+		return nil, &takenError{d.Provider.Name, taken}
 	}
 	return variables(values)
 }

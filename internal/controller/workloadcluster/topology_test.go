@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,10 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/provider/contract"
 )
 
@@ -164,6 +167,9 @@ func TestBuildRefuses(t *testing.T) {
 		"a release without workers":            {func(d *Description) { d.Release.Workers = nil; d.Topology.Pools = nil }, "pool zoned: release local-scs-1-36-v3 has no class of workers"},
 		"a value that is none":                 {func(d *Description) { d.Topology.Variables["x"] = make(chan int) }, "variable x: json: unsupported type: chan int"},
 		"a parameter that is no JSON":          {func(d *Description) { d.Cluster.Spec.Parameters["certSANs"] = contract.JSON{Raw: []byte("{")} }, "parameter certSANs: unexpected end of JSON input"},
+		"parameters that the provider sets": {func(d *Description) {
+			d.Topology.Variables["certSANs"], d.Topology.Variables["registryMirrors"] = []any{"mine"}, []any{}
+		}, "parameters that provider local sets by itself: certSANs, registryMirrors"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := full()
@@ -172,6 +178,37 @@ func TestBuildRefuses(t *testing.T) {
 				t.Errorf("error %v, want %s", err, c.want)
 			}
 		})
+	}
+}
+
+// What is the provider's own parameter is for it to make a variable of, of the same name or another.
+func TestTheProvidersOwnParameterIsItsOwn(t *testing.T) {
+	d := full()
+	d.Provider.Parameters["certSANs"], d.Topology.Variables["certSANs"] = map[string]any{}, "made of it"
+	c, err := Build(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.IndexFunc(c.Spec.Topology.Variables, func(v clusterv1.ClusterVariable) bool { return v.Name == "certSANs" }); i < 0 || string(c.Spec.Topology.Variables[i].Value.Raw) != `"made of it"` {
+		t.Errorf("%+v", c.Spec.Topology.Variables)
+	}
+}
+
+// A parameter of the customer's must not win over what the provider sets, and must not be forgotten in silence.
+func TestParametersThatTheProviderSets(t *testing.T) {
+	s := well(t)
+	s.given, s.object.Spec.Parameters = full().Release, map[string]contract.JSON{"certSANs": {Raw: []byte(`["theirs"]`)}}
+	s.answer.Topology.Variables = contract.Values{"certSANs": []any{"mine"}}
+	r := at(t)
+	if err := r.applied(t.Context(), s); !reconcile.Waits(err) {
+		t.Errorf("error %v", err)
+	}
+	want := advice{"spec.parameters has parameters that provider local sets by itself: certSANs", v1alpha1.Customer, "take out of spec.parameters: certSANs"}
+	if got := s.advice[v1alpha1.ConditionAccepted]; got != want || s.condition(v1alpha1.ConditionAccepted).Reason != v1alpha1.ReasonProviderRefused {
+		t.Errorf("%+v %+v", got, s.condition(v1alpha1.ConditionAccepted))
+	}
+	if r.summarize(s); s.object.Status.Phase != v1alpha1.PhaseStalled || s.object.Status.Actor != v1alpha1.Customer {
+		t.Errorf("%s %s: %s", s.object.Status.Phase, s.object.Status.Actor, s.object.Status.Message)
 	}
 }
 
