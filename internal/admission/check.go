@@ -66,8 +66,8 @@ func (c *Checker) Check(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (
 	}
 	q.zones(p)
 	rel, ok := q.release(p)
-	if !ok || !small {
-		return q.errs, nil
+	if !ok || !small || old != nil && workloadcluster.SameQuestion(o, old) {
+		return q.errs, nil // what follows was accepted before, or is the status's to say
 	}
 	return q.errs, c.class(ctx, q, p, rel)
 }
@@ -84,6 +84,9 @@ func same(a, b *v1alpha1.WorkloadClusterSpec) bool {
 func (c *Checker) CheckProvider(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (field.ErrorList, error) {
 	g, ok := c.Providers[o.Spec.Provider]
 	if !ok || !o.DeletionTimestamp.IsZero() || tooLarge(o.Spec.Parameters) { // the last is said by the plane
+		return nil, nil
+	}
+	if old != nil && workloadcluster.SameQuestion(o, old) {
 		return nil, nil
 	}
 	q := &question{object: o, old: old}
@@ -105,7 +108,7 @@ func (c *Checker) CheckProvider(ctx context.Context, o, old *v1alpha1.WorkloadCl
 	in := contract.Input{Cluster: o, Release: given}
 	wrong, err := g.Validate(ctx, in)
 	if err != nil || len(wrong) > 0 {
-		return wrong, err
+		return q.unsettled(wrong), err
 	}
 	set, err := g.Topology(ctx, in)
 	if err != nil {
@@ -150,7 +153,7 @@ func (q *question) name() {
 
 // small says that parameters are not too large to be looked at.
 func (q *question) small() bool {
-	if !tooLarge(q.object.Spec.Parameters) {
+	if !tooLarge(q.object.Spec.Parameters) || q.old != nil && workloadcluster.SameQuestion(q.object, q.old) {
 		return true
 	}
 	q.add(field.Invalid(spec.Child("parameters"), field.OmitValueType{}, fmt.Sprintf("all together they are more than %d KiB, which no stack takes; write less", maxParameters>>10)))
@@ -261,7 +264,7 @@ func (c *Checker) class(ctx context.Context, q *question, p *v1alpha1.Provider, 
 	if err != nil {
 		return fmt.Errorf("asking provider %s: %w", p.Name, err)
 	}
-	q.errs = append(q.errs, wrong...)
+	q.errs = append(q.errs, q.unsettled(wrong)...)
 	if len(wrong) > 0 {
 		q.parameters(ctx, p, given, nil) // what would follow from the rest is not known
 		return nil
@@ -272,6 +275,14 @@ func (c *Checker) class(ctx context.Context, q *question, p *v1alpha1.Provider, 
 	}
 	q.parameters(ctx, p, given, setBy(set))
 	return nil
+}
+
+// unsettled is what a provider says, without what it says against machines that the cluster has already.
+func (q *question) unsettled(wrong field.ErrorList) field.ErrorList {
+	if q.old == nil {
+		return wrong
+	}
+	return workloadcluster.Unsettled(q.object, q.old, wrong)
 }
 
 // taken says that a parameter is set by another field. One of the provider's own it may well make a variable of.

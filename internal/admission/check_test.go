@@ -38,6 +38,10 @@ func size(name string) change {
 	return func(o *v1alpha1.WorkloadCluster) { o.Spec.ControlPlane.MachineType = name }
 }
 
+func poolSize(name string) change {
+	return func(o *v1alpha1.WorkloadCluster) { o.Spec.Workers[0].MachineType = name }
+}
+
 func (w *world) unready() *world {
 	w.objects["ClusterStackRelease/local-scs-1-36-v1"].(*csv1.ClusterStackRelease).Status.Ready = ptr.To(false)
 	return w
@@ -124,11 +128,16 @@ func TestChanges(t *testing.T) {
 		"what the spec said before does not count, but what runs": {twice, []change{minor("1.37")}, []change{minor("1.38")}, []string{
 			`spec.stack.kubernetesVersion: Invalid value: "1.38": Kubernetes is raised by one minor at a time, and from v1.36.3 to v1.38.0 is more`,
 		}},
-		"a minor back, before it ran":  {twice, []change{minor("1.37")}, nil, nil},
-		"a pin with an older patch":    {patch, nil, []change{pin("v1")}, []string{`spec.stack.version: Invalid value: "v1": Kubernetes is never lowered, and the cluster has v1.36.4 already`}},
-		"a pin with the same patch":    {patch, nil, []change{pin("v2")}, nil},
-		"the newest was taken back":    {newWorld().add(running("v1.36.4")), nil, []change{scaled}, nil},
-		"a size the provider has lost": {newWorld(), nil, []change{size("none")}, []string{`spec.controlPlane.machineType: Invalid value: "none": local has no machine type "none"; choose from small, large, or write a portable name, for example SCS-2V-4`}},
+		"a minor back, before it ran":                  {twice, []change{minor("1.37")}, nil, nil},
+		"a pin with an older patch":                    {patch, nil, []change{pin("v1")}, []string{`spec.stack.version: Invalid value: "v1": Kubernetes is never lowered, and the cluster has v1.36.4 already`}},
+		"a pin with the same patch":                    {patch, nil, []change{pin("v2")}, nil},
+		"the newest was taken back":                    {newWorld().add(running("v1.36.4")), nil, []change{scaled}, nil},
+		"a size the provider has lost, and it stays":   {newWorld(), []change{size("none")}, []change{size("none"), parameter("retries", 5)}, nil},
+		"a size of a pool, and another pool is added":  {newWorld(), []change{poolSize("none")}, []change{poolSize("none"), label("team")}, nil},
+		"a size the provider has lost, of a new minor": {twice, []change{size("none")}, []change{size("none"), minor("1.37")}, []string{`spec.controlPlane.machineType: Invalid value: "none": local has no machine type "none"; choose from small, large, or write a portable name, for example SCS-2V-4`}},
+		"a parameter that is wrong, and it stays":      {newWorld(), []change{parameter("retries", 0)}, []change{parameter("retries", 0), scaled}, nil},
+
+		"a size the provider does not have": {newWorld(), nil, []change{size("none")}, []string{`spec.controlPlane.machineType: Invalid value: "none": local has no machine type "none"; choose from small, large, or write a portable name, for example SCS-2V-4`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			errs, err := c.world.checker(t).Check(t.Context(), cluster(c.new...), cluster(c.old...))
@@ -181,6 +190,39 @@ func TestWhatCannotBeFoundOut(t *testing.T) {
 				t.Errorf("alone: %v, want %v", err, c.want)
 			}
 		})
+	}
+}
+
+// Whatever became of the provider, a cluster can be scaled and paused, and be let go.
+func TestTheProviderIsNotAskedAgain(t *testing.T) {
+	w := newWorld()
+	w.providers = guarded(provider{breaks: true})
+	large := parameter("mirrors", strings.Repeat("x", 65<<10))
+	for name, c := range map[string]struct {
+		old, new []change
+		want     error
+	}{
+		"scaled":                   {nil, []change{scaled}, nil},
+		"paused":                   {nil, []change{func(o *v1alpha1.WorkloadCluster) { o.Spec.Paused = ptr.To(true) }}, nil},
+		"let go":                   {[]change{func(o *v1alpha1.WorkloadCluster) { o.Spec.DeletionProtection = ptr.To(true) }}, nil, nil},
+		"with more than may be":    {[]change{large}, []change{large, scaled}, nil},
+		"another size":             {nil, []change{size("large")}, guard.ErrPanicked},
+		"a pool more":              {nil, []change{label("team")}, guard.ErrPanicked},
+		"another parameter":        {nil, []change{parameter("retries", 5)}, guard.ErrPanicked},
+		"another release":          {nil, []change{pin("v1")}, guard.ErrPanicked},
+		"somebody else may log in": {nil, []change{func(o *v1alpha1.WorkloadCluster) { o.Spec.OIDC = &v1alpha1.OIDC{IssuerURL: "https://i", ClientID: "c"} }}, guard.ErrPanicked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if errs, err := w.checker(t).Check(t.Context(), cluster(c.new...), cluster(c.old...)); !errors.Is(err, c.want) || len(errs) > 0 {
+				t.Errorf("%v %v, want %v", errs, err, c.want)
+			}
+			if errs, err := w.checker(t).CheckProvider(t.Context(), cluster(c.new...), cluster(c.old...)); !errors.Is(err, c.want) || len(errs) > 0 {
+				t.Errorf("alone: %v %v, want %v", errs, err, c.want)
+			}
+		})
+	}
+	if errs, err := newWorld().checker(t).CheckProvider(t.Context(), cluster(size("none"), parameter("retries", 5)), cluster(size("none"))); err != nil || len(errs) > 0 {
+		t.Error("a size that it has lost: ", errs, err)
 	}
 }
 

@@ -60,10 +60,11 @@ func (r *Reconciler) accepted(ctx context.Context, s *scope) error {
 	if i := slices.IndexFunc(wrong, func(e *field.Error) bool { return e.Type == field.ErrorTypeInternal }); i >= 0 {
 		return r.broken(s, wrong[i]) // it does not know now
 	}
+	wrong, settled := unsettled(s.object, wrong, func(part string) bool { return was.has(part) && was.Parts[part] == s.answer.Parts[part] })
 	if len(wrong) > 0 {
 		return s.refused(wrong)
 	}
-	if s.answer.Topology, err = r.Provider.Topology(ctx, in); err != nil {
+	if s.answer.Topology, err = r.Provider.Topology(ctx, without(in, settled)); err != nil {
 		return r.broken(s, err)
 	}
 	s.answer.keep(was)

@@ -71,13 +71,22 @@ func digestOf(v any) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
+// has says that the provider said something about machines of one sort.
+func (a answer) has(part string) bool {
+	_, ok := a.Topology.Pools[part]
+	return ok || part == controlPlanePart && a.Parts[part] != ""
+}
+
 // keep takes from an earlier answer what was said about machines that are asked for as before.
 func (a *answer) keep(was answer) {
 	if d := a.Parts[controlPlanePart]; d == was.Parts[controlPlanePart] {
 		a.Topology.ControlPlane = was.Topology.ControlPlane
 	}
 	for name, d := range a.Parts {
-		if m, ok := was.Topology.Pools[name]; ok && d == was.Parts[name] && a.Topology.Pools != nil {
+		if m, ok := was.Topology.Pools[name]; ok && d == was.Parts[name] {
+			if a.Topology.Pools == nil {
+				a.Topology.Pools = map[string]contract.Machines{}
+			}
 			a.Topology.Pools[name] = m
 		}
 	}

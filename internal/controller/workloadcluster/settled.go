@@ -1,0 +1,81 @@
+package workloadcluster
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/provider/contract"
+)
+
+// SameQuestion says that a change is none that a provider is asked about: of how many machines there are, of labels and
+// taints, of pause and protection. It must go through whatever became of the provider.
+func SameQuestion(o, old *v1alpha1.WorkloadCluster) bool {
+	a, err := question(o, "")
+	b, err2 := question(old, "")
+	return err == nil && err2 == nil && a.Question == b.Question && o.Spec.Provider == old.Spec.Provider && o.Spec.Stack == old.Spec.Stack
+}
+
+// Unsettled is what a provider says against a change, without what it says against machines that were asked for in the
+// same way before: they are there, and stay.
+func Unsettled(o, old *v1alpha1.WorkloadCluster, wrong field.ErrorList) field.ErrorList {
+	a, err := question(o, "")
+	b, err2 := question(old, "")
+	if err != nil || err2 != nil || o.Spec.Provider != old.Spec.Provider || o.Spec.Stack != old.Spec.Stack {
+		return wrong
+	}
+	rest, _ := unsettled(o, wrong, func(part string) bool { return a.Parts[part] == b.Parts[part] })
+	return rest
+}
+
+// unsettled divides what is said against a spec into what must be said, and parts that are settled.
+func unsettled(o *v1alpha1.WorkloadCluster, wrong field.ErrorList, settled func(part string) bool) (rest field.ErrorList, parts []string) {
+	for _, e := range wrong {
+		part := partOf(o, e.Field)
+		if part == "" || !settled(part) {
+			rest = append(rest, e)
+			continue
+		}
+		parts = append(parts, part)
+	}
+	return rest, parts
+}
+
+// partOf are the machines whose selection a field belongs to; "" if it does not.
+func partOf(o *v1alpha1.WorkloadCluster, path string) string {
+	spec := field.NewPath("spec")
+	is := func(at *field.Path) bool {
+		rest, ok := strings.CutPrefix(path, at.String()+".")
+		name, _, _ := strings.Cut(rest, ".")
+		return ok && (name == "machineType" || name == "machine")
+	}
+	if is(spec.Child("controlPlane")) {
+		return controlPlanePart
+	}
+	for i, p := range o.Spec.Workers {
+		if is(spec.Child("workers").Index(i)) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+// without is a question that leaves the machines of some parts to the provider: it would say again that it has none
+// such, and what it said once is kept.
+func without(in contract.Input, parts []string) contract.Input {
+	if len(parts) == 0 {
+		return in
+	}
+	in.Cluster = in.Cluster.DeepCopy()
+	if slices.Contains(parts, controlPlanePart) {
+		in.Cluster.Spec.ControlPlane.MachineSelection = v1alpha1.MachineSelection{}
+	}
+	for i, p := range in.Cluster.Spec.Workers {
+		if slices.Contains(parts, p.Name) {
+			in.Cluster.Spec.Workers[i].MachineSelection = v1alpha1.MachineSelection{}
+		}
+	}
+	return in
+}

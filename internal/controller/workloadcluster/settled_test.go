@@ -1,0 +1,124 @@
+package workloadcluster
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/guard"
+	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider/scsvars"
+)
+
+// seller is a provider that has machines of one type.
+type seller struct{}
+
+func (seller) Describe() contract.Description {
+	return contract.Description{Name: "local", MachineTypes: []v1alpha1.MachineType{{Name: "small", CPU: 1, MemoryMiB: 2048}}}
+}
+
+func (p seller) Validate(_ context.Context, in contract.Input) field.ErrorList {
+	return scsvars.Validate(p.Describe(), in)
+}
+
+func (p seller) Topology(_ context.Context, in contract.Input) (contract.Topology, error) {
+	return scsvars.Topology(p.Describe(), in)
+}
+
+func ofType(name string) v1alpha1.MachineSelection {
+	return v1alpha1.MachineSelection{MachineType: name}
+}
+
+// A machine type that is withdrawn stops no cluster that has it: the rest of its spec can be changed.
+func TestWithdrawnTypesStay(t *testing.T) {
+	flavor := func(name string) contract.Machines {
+		return contract.Machines{Variables: contract.Values{"flavor": name}}
+	}
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.WorkloadClusterSpec)
+		want   contract.Topology
+		err    bool
+	}{
+		"a pool more": {
+			func(o *v1alpha1.WorkloadClusterSpec) {
+				o.Workers = append(o.Workers, v1alpha1.WorkerPool{Name: "new", MachineSelection: ofType("small")})
+			},
+			contract.Topology{Variables: contract.Values{}, ControlPlane: flavor("gone"), Pools: map[string]contract.Machines{"default": flavor("gone"), "new": flavor("small")}}, false,
+		},
+		"another size of the control plane": {
+			func(o *v1alpha1.WorkloadClusterSpec) { o.ControlPlane.MachineSelection = ofType("small") },
+			contract.Topology{Variables: contract.Values{}, ControlPlane: flavor("small"), Pools: map[string]contract.Machines{"default": flavor("gone")}}, false,
+		},
+		"a pool more of that type": {
+			func(o *v1alpha1.WorkloadClusterSpec) {
+				o.Workers = append(o.Workers, v1alpha1.WorkerPool{Name: "new", MachineSelection: ofType("gone")})
+			}, contract.Topology{}, true,
+		},
+		"another type that is gone": {func(o *v1alpha1.WorkloadClusterSpec) { o.ControlPlane.MachineSelection = ofType("lost") }, contract.Topology{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			class := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: v1}}
+			class.Spec.Variables = []clusterv1.ClusterClassVariable{{Name: "flavor", Required: ptr.To(true), Schema: clusterv1.VariableSchema{OpenAPIV3Schema: clusterv1.JSONSchemaProps{Type: "string"}}}}
+			r, s := at(t, class), well(t)
+			r.Provider = guard.New(seller{}, time.Minute)
+			spec := &s.object.Spec
+			spec.ControlPlane.MachineSelection, spec.Workers[0].MachineSelection = ofType("gone"), ofType("gone")
+			was, err := question(s.object, s.target.Key().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			was.Topology = contract.Topology{ControlPlane: flavor("gone"), Pools: map[string]contract.Machines{"default": flavor("gone")}}
+			b, err := json.Marshal(was)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.cluster.Annotations = map[string]string{v1alpha1.AnswerAnnotation: string(b)}
+			c.change(spec)
+			err = r.accepted(t.Context(), s)
+			if c.err {
+				if a := s.advice[v1alpha1.ConditionAccepted]; !reconcile.Waits(err) || a.actor != v1alpha1.Customer {
+					t.Errorf("error %v, %+v", err, a)
+				}
+				return
+			}
+			if d := cmp.Diff(c.want, s.answer.Topology); d != "" || err != nil {
+				t.Error(d, err)
+			}
+		})
+	}
+}
+
+func TestUnsettled(t *testing.T) {
+	at := field.NewPath("spec")
+	wrong := field.ErrorList{
+		field.Required(at.Child("controlPlane", "machineType"), ""), field.Required(at.Child("controlPlane", "machine", "disk"), ""), field.Required(at.Child("controlPlane"), ""),
+		field.Required(at.Child("workers").Index(0).Child("machine"), ""), field.Required(at.Child("workers").Index(1).Child("machineType"), ""),
+		field.Required(at.Child("workers").Index(0).Child("zones"), ""), field.Required(at.Child("workers").Index(0).Child("machineTypes"), ""), field.Required(at.Child("oidc"), ""),
+	}
+	spec := func(pool string) *v1alpha1.WorkloadCluster {
+		o := &v1alpha1.WorkloadCluster{}
+		o.Spec.Workers = []v1alpha1.WorkerPool{{Name: "a", MachineSelection: ofType("x")}, {Name: "b", MachineSelection: ofType(pool)}}
+		return o
+	}
+	var got []string
+	for _, e := range Unsettled(spec("y"), spec("x"), wrong) {
+		got = append(got, e.Field)
+	}
+	if d := cmp.Diff([]string{"spec.controlPlane", "spec.workers[1].machineType", "spec.workers[0].zones", "spec.workers[0].machineTypes", "spec.oidc"}, got); d != "" {
+		t.Error(d)
+	}
+	other := spec("x")
+	other.Spec.Stack.Version = "v2"
+	if got := Unsettled(other, spec("x"), wrong); len(got) != len(wrong) {
+		t.Errorf("of another release: %v", got)
+	}
+}
