@@ -8,6 +8,7 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -33,7 +34,7 @@ func (c *Checker) Mutate(ctx context.Context, req admission.Request) admission.R
 	}
 	was := o.Spec
 	if err := c.Default(ctx, o, old); err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
+		return Failed(err)
 	}
 	// Only these two are touched: a newer version of the kind may have fields that are not known here.
 	var patch []jsonpatch.JsonPatchOperation
@@ -76,7 +77,7 @@ func (c *Checker) Validate(decoder admission.Decoder) admission.HandlerFunc {
 		}
 		wrong, err := c.Check(ctx, o, old)
 		if err != nil {
-			return admission.Errored(http.StatusInternalServerError, err)
+			return Failed(err)
 		}
 		return Answer(o.Name, wrong)
 	}
@@ -91,10 +92,23 @@ func (c *Checker) ValidateProvider(decoder admission.Decoder) admission.HandlerF
 		}
 		wrong, err := c.CheckProvider(ctx, o, old)
 		if err != nil {
-			return admission.Errored(http.StatusInternalServerError, err)
+			return Failed(err)
 		}
 		return Answer(o.Name, wrong)
 	}
+}
+
+// Failed says that something could not be found out. What is not there is mostly so new that the cache does not have it
+// yet, as a namespace that came in the same file: clients are told to try again, which those of Kubernetes do by
+// themselves.
+func Failed(err error) admission.Response {
+	if !apierrors.IsNotFound(err) {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
+		Message: fmt.Sprintf("%v; if it is new, it is not known here yet: try again", err), Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
+	}}}
 }
 
 // Answer is an invalid object with all its errors, as far as anybody can read them, or nothing.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
@@ -129,6 +130,25 @@ func TestValidateProvider(t *testing.T) {
 				t.Errorf("%t %+v", got.Allowed, got.Result)
 			}
 		})
+	}
+}
+
+// A namespace that comes in the same file as its first cluster is no fault of anybody: who asks is told to ask again.
+func TestNamespacesThatAreNotKnownYet(t *testing.T) {
+	w, decoder := newWorld(), ctrladmission.NewDecoder(scheme(t))
+	s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.CatalogueNamespace, Name: "shared"}}
+	s.Spec = csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.36", Channel: csv1.ChannelStable, AllowedNamespaces: &metav1.LabelSelector{MatchLabels: map[string]string{"kaas": "yes"}}}
+	c := w.add(s).checker(t)
+	for name, handle := range map[string]ctrladmission.HandlerFunc{"mutate": c.Mutate, "validate": c.Validate(decoder), "provider": c.ValidateProvider(decoder)} {
+		got := handle(t.Context(), request(t, admissionv1.Create, cluster(minor("")), nil))
+		want := `namespaces "a" not found; if it is new, it is not known here yet: try again`
+		if r := got.Result; got.Allowed || r.Code != http.StatusServiceUnavailable || r.Message != want || r.Details == nil || r.Details.RetryAfterSeconds != 1 {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	s.Spec.AllowedNamespaces = &metav1.LabelSelector{}
+	if got := w.add(s).checker(t).Validate(decoder)(t.Context(), request(t, admissionv1.Create, cluster(), nil)); !got.Allowed {
+		t.Errorf("everybody is served: %+v", got.Result)
 	}
 }
 

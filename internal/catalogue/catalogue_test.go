@@ -98,11 +98,13 @@ func TestStacks(t *testing.T) {
 		have      []client.Object
 		want      []string
 	}{
-		"nothing is there":                                 {"a", nil, nil},
-		"one of its own":                                   {"a", []client.Object{stack("a", "1.36")}, []string{"scs of local (1.36)"}},
-		"one of the catalogue that serves it":              {"a", []client.Object{stack(shared, "1.36")}, []string{"scs of local (1.36)"}},
-		"one of the catalogue that does not":               {"b", []client.Object{stack(shared, "1.36")}, nil},
-		"one of the catalogue that serves nobody":          {"a", []client.Object{stack(shared, "1.36", func(s *csv1.ClusterStack) { s.Spec.AllowedNamespaces = nil })}, nil},
+		"nothing is there":                        {"a", nil, nil},
+		"one of its own":                          {"a", []client.Object{stack("a", "1.36")}, []string{"scs of local (1.36)"}},
+		"one of the catalogue that serves it":     {"a", []client.Object{stack(shared, "1.36")}, []string{"scs of local (1.36)"}},
+		"one of the catalogue that does not":      {"b", []client.Object{stack(shared, "1.36")}, nil},
+		"one of the catalogue that serves nobody": {"a", []client.Object{stack(shared, "1.36", func(s *csv1.ClusterStack) { s.Spec.AllowedNamespaces = nil })}, nil},
+		"one of the catalogue that serves everybody, also who is not known yet": {"new", []client.Object{stack(shared, "1.36", func(s *csv1.ClusterStack) { s.Spec.AllowedNamespaces = &metav1.LabelSelector{} })}, []string{"scs of local (1.36)"}},
+
 		"one of a third namespace, though it would":        {"a", []client.Object{stack("c", "1.36", func(s *csv1.ClusterStack) { s.Spec.AllowedNamespaces = &metav1.LabelSelector{} })}, nil},
 		"one that is being deleted":                        {"a", []client.Object{deleted}, nil},
 		"minors are ordered as numbers, each is told once": {"a", []client.Object{stack("a", "1.10"), stack("a", "1.9"), stack(shared, "1.9")}, []string{"scs of local (1.9, 1.10)"}},

@@ -138,7 +138,7 @@ func checkCluster(c client.Reader, decoder admission.Decoder) admission.HandlerF
 		serves, err := usage.Serves(ctx, c, of, rel, cluster.Namespace)
 		switch {
 		case err != nil:
-			return admission.Errored(http.StatusInternalServerError, err)
+			return ownadmission.Failed(err)
 		case !serves:
 			return admission.Denied(fmt.Sprintf("spec.topology.classRef: class %s does not serve clusters of namespace %s; its ClusterStack must allow it in spec.allowedNamespaces", class, cluster.Namespace))
 		case rel.Status.KubernetesVersion != "" && cluster.Spec.Topology.Version != rel.Status.KubernetesVersion:

@@ -165,7 +165,8 @@ func InChannel(c csv1.Channel, v version.Version) bool {
 	return v.Stable() == (c != csv1.ChannelCustom)
 }
 
-// Serves says whether a stack lets clusters of a namespace use its releases.
+// Serves says whether a stack lets clusters of a namespace use its releases. The error is NotFound if that depends on the
+// namespace, and nobody knows it, or not yet.
 func Serves(ctx context.Context, c client.Reader, s *csv1.ClusterStack, release *csv1.ClusterStackRelease, namespace string) (bool, error) {
 	if namespace == release.Namespace {
 		return true, nil
@@ -176,6 +177,9 @@ func Serves(ctx context.Context, c client.Reader, s *csv1.ClusterStack, release 
 	selector, err := metav1.LabelSelectorAsSelector(s.Spec.AllowedNamespaces)
 	if err != nil {
 		return false, fmt.Errorf("spec.allowedNamespaces of ClusterStack %s/%s: %w", s.Namespace, s.Name, err)
+	}
+	if selector.Empty() {
+		return true, nil // whatever its labels are: it may be so new that the cache does not have it
 	}
 	var ns corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {

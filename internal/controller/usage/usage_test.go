@@ -343,6 +343,7 @@ func TestServes(t *testing.T) {
 		"a namespace that does not match":               {label("no"), "b", false, ""},
 		"a namespace without labels":                    {label("yes"), "c", false, ""},
 		"everybody":                                     {of(&metav1.LabelSelector{}), "c", true, ""},
+		"everybody, also who is not known yet":          {of(&metav1.LabelSelector{}), "e", true, ""},
 		"a selector that is none":                       {invalid, "b", false, "spec.allowedNamespaces of ClusterStack a/s: "},
 		"a selector that is none, in its own namespace": {invalid, "a", true, ""},
 		"a namespace that is not there":                 {label("yes"), "d", false, `namespaces "d" not found`},
