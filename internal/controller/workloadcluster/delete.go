@@ -2,7 +2,9 @@ package workloadcluster
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +29,58 @@ func (r *Reconciler) unpaused(ctx context.Context, c *clusterv1.Cluster) error {
 	}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":null}}`))
 	return client.IgnoreNotFound(r.Client.Patch(ctx, c.DeepCopy(), patch, fieldOwner))
+}
+
+// lost waits until a Cluster is gone that somebody else deletes. Nothing is deleted while it is paused, so it is not
+// kept paused longer than the spec says.
+func (r *Reconciler) lost(ctx context.Context, s *scope) error {
+	a := advice{
+		"somebody is deleting the Cluster of this WorkloadCluster; it is made anew, and empty, once it is gone", v1alpha1.PlatformOperator,
+		"find out who deletes it; to get rid of the cluster, delete the WorkloadCluster",
+	}
+	if ptr.Deref(s.object.Spec.Paused, false) {
+		a = advice{
+			"somebody is deleting the Cluster of this WorkloadCluster, which cannot be stopped; the deletion goes on once spec.paused is taken away, and then it is made anew, and empty",
+			v1alpha1.Customer, "save what you need of the cluster, then take spec.paused away; to get rid of the cluster, delete the WorkloadCluster",
+		}
+	}
+	s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonDeleting, a)
+	if !ptr.Deref(s.object.Spec.Paused, false) {
+		if err := r.released(ctx, s.cluster); err != nil {
+			return err
+		}
+	}
+	return reconcile.Wait(0, "the deletion of the Cluster") // a watch tells when it is gone
+}
+
+// released takes back that we have paused a Cluster, as applying it would. If somebody else has paused it too, it stays so.
+func (r *Reconciler) released(ctx context.Context, c *clusterv1.Cluster) error {
+	if !ptr.Deref(c.Spec.Paused, false) {
+		return nil
+	}
+	live := &clusterv1.Cluster{} // caches do not know who owns what
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(c), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if live.UID != c.UID || !slices.Equal(pausers(live), []string{string(fieldOwner)}) {
+		return nil
+	}
+	return r.unpaused(ctx, live)
+}
+
+// pausers are those who have paused a Cluster.
+func pausers(c *clusterv1.Cluster) (out []string) {
+	for _, f := range c.ManagedFields {
+		var owned struct {
+			Spec struct {
+				Paused *struct{} `json:"f:paused"`
+			} `json:"f:spec"`
+		}
+		if f.FieldsV1 != nil && json.Unmarshal(f.FieldsV1.Raw, &owned) == nil && owned.Spec.Paused != nil {
+			out = append(out, f.Manager)
+		}
+	}
+	return out
 }
 
 // removed deletes the Cluster, waits until it is gone, and lets the object go. A Cluster of somebody else stays.

@@ -119,7 +119,7 @@ func (r *Reconciler) protected(ctx context.Context, s *scope) error {
 }
 
 // owned refuses to touch a Cluster that somebody else has made.
-func (r *Reconciler) owned(_ context.Context, s *scope) error {
+func (r *Reconciler) owned(ctx context.Context, s *scope) error {
 	if s.cluster == nil {
 		s.forget()
 		return nil
@@ -128,11 +128,7 @@ func (r *Reconciler) owned(_ context.Context, s *scope) error {
 		return nil
 	}
 	if s.ours() {
-		s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonDeleting, advice{
-			"somebody is deleting the Cluster of this WorkloadCluster; it is made anew, and empty, once it is gone", v1alpha1.PlatformOperator,
-			"find out who deletes it; to get rid of the cluster, delete the WorkloadCluster",
-		})
-		return reconcile.Wait(0, "the deletion of the Cluster") // a watch tells when it is gone
+		return r.lost(ctx, s)
 	}
 	s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonNotOurs, advice{
 		"there is a Cluster of this name already, which this WorkloadCluster did not make", v1alpha1.Customer,

@@ -34,7 +34,7 @@ func (r *Reconciler) summarize(s *scope) {
 	switch {
 	case !o.DeletionTimestamp.IsZero():
 		ready = s.deleting(ready, &a)
-	case ptr.Deref(o.Spec.Paused, false) && s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false):
+	case ptr.Deref(o.Spec.Paused, false) && s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false) && s.cluster.DeletionTimestamp.IsZero():
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonPaused, "the cluster is paused: nothing is changed, repaired or updated"
 		a = advice{ready.Message, v1alpha1.Customer, "take spec.paused away to go on"}
 	case ready.Status == metav1.ConditionTrue:
