@@ -25,8 +25,8 @@ func (r *Reconciler) summarize(s *scope) {
 	o := s.object
 	st := &o.Status
 	st.ObservedGeneration = o.Generation
-	ready := reconcile.Summary(fresh(o), v1alpha1.ConditionReady, o.Generation, madeOf...)
 	first := s.firstFalse()
+	ready := s.ready(first)
 	a := advice{text: ready.Message, actor: v1alpha1.Nobody}
 	if given, ok := s.advice[first]; ok {
 		a = given
@@ -60,7 +60,23 @@ func fresh(o *v1alpha1.WorkloadCluster) []metav1.Condition {
 	return slices.DeleteFunc(slices.Clone(o.Status.Conditions), func(c metav1.Condition) bool { return c.ObservedGeneration != o.Generation })
 }
 
+// ready is the condition that sums up all others: the first that is not true speaks for them.
+func (s *scope) ready(first string) metav1.Condition {
+	of := madeOf
+	if first != "" {
+		of = []string{first}
+	}
+	return reconcile.Summary(fresh(s.object), v1alpha1.ConditionReady, s.object.Generation, of...)
+}
+
+// firstFalse is the condition people hear of first; "" if all are true. A run ends with the phase that stalls: what that
+// found comes before what earlier phases did not look at, or wait for.
 func (s *scope) firstFalse() string {
+	for _, t := range []string{v1alpha1.ConditionResolved, v1alpha1.ConditionAccepted, v1alpha1.ConditionApplied} {
+		if _, ok := s.advice[t]; ok {
+			return t
+		}
+	}
 	known := fresh(s.object)
 	for _, t := range madeOf {
 		if !meta.IsStatusConditionTrue(known, t) {
