@@ -30,6 +30,12 @@ type Provider interface {
 	// Topology is what the class of the release must be told. It depends on the input alone. The answer is kept
 	// with the cluster, and asked for again only when something it depends on has changed: another answer
 	// replaces machines.
+	//
+	// It may depend on the name and the network of the cluster, which never change, on the release, on pools by
+	// name, machine types and zones, on OIDC and on parameters. It may not depend on how many machines there
+	// are, on labels and taints, on what else the spec has, on metadata or on the status: when those change, it is
+	// not asked for. What is said about the control plane, or about one pool, may depend on what is asked for
+	// there, on OIDC and on the provider's own parameters; not on other pools, nor on parameters of the stack.
 	Topology(ctx context.Context, in Input) (Topology, error)
 }
 

@@ -44,11 +44,11 @@ func (r *Reconciler) accepted(ctx context.Context, s *scope) error {
 		s.set(v1alpha1.ConditionAccepted, "", fmt.Sprintf("%s is asked once the cluster can have its release", s.describe.Name))
 		return nil
 	}
-	if s.answer, err = question(s.object, s.target.Key().String()); err != nil {
+	if s.answer, err = question(s.object, s.target.Key().String(), s.describe); err != nil {
 		return err
 	}
 	if s.answer.Question == was.Question {
-		s.answer = was
+		s.answer.Topology = was.Topology // what it was asked about parts is the same, however an older Polder wrote that down
 		s.set(v1alpha1.ConditionAccepted, "", fmt.Sprintf("%s takes what the spec says", s.describe.Name))
 		return nil
 	}

@@ -32,8 +32,9 @@ func kept(c *clusterv1.Cluster) (a answer) {
 	return a
 }
 
-// question is what the answer of a provider depends on: not how many machines there are.
-func question(o *v1alpha1.WorkloadCluster, release string) (answer, error) {
+// question is what the answer of a provider depends on: not how many machines there are. What is said about machines
+// of one sort may depend on the provider's own parameters and on who may log in, but not on parameters of the stack.
+func question(o *v1alpha1.WorkloadCluster, release string, provider contract.Description) (answer, error) {
 	type pool struct {
 		Name string
 		v1alpha1.MachineSelection
@@ -46,15 +47,21 @@ func question(o *v1alpha1.WorkloadCluster, release string) (answer, error) {
 		OIDC         *v1alpha1.OIDC
 		Parameters   map[string]contract.JSON
 	}{Release: release, ControlPlane: o.Spec.ControlPlane.MachineSelection, OIDC: o.Spec.OIDC, Parameters: o.Spec.Parameters}
+	own := map[string]contract.JSON{}
+	for name := range provider.Parameters {
+		if v, ok := o.Spec.Parameters[name]; ok {
+			own[name] = v
+		}
+	}
 	a := answer{Parts: map[string]string{}}
 	var err error
-	if a.Parts[controlPlanePart], err = digestOf([]any{release, asked.ControlPlane}); err != nil {
+	if a.Parts[controlPlanePart], err = digestOf([]any{release, asked.ControlPlane, o.Spec.OIDC, own}); err != nil {
 		return a, err
 	}
 	for _, p := range o.Spec.Workers {
 		one := pool{p.Name, p.MachineSelection, p.Zones}
 		asked.Pools = append(asked.Pools, one)
-		if a.Parts[p.Name], err = digestOf([]any{release, one}); err != nil {
+		if a.Parts[p.Name], err = digestOf([]any{release, one, o.Spec.OIDC, own}); err != nil {
 			return a, err
 		}
 	}

@@ -1,23 +1,29 @@
 package workloadcluster
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/provider/contract"
 )
 
 // What replaces no machine is not asked about again, and all else is.
 func TestQuestion(t *testing.T) {
-	base, err := question(full().Cluster, "ns/r-v1")
+	provider := full().Provider
+	base, err := question(full().Cluster, "ns/r-v1", provider)
 	if err != nil {
 		t.Fatal(err)
 	}
+	all := []string{"/", "tainted", "zoned"}
 	for name, c := range map[string]struct {
 		change  func(*v1alpha1.WorkloadCluster)
 		release string
@@ -30,21 +36,23 @@ func TestQuestion(t *testing.T) {
 		"labels and taints":    {func(o *v1alpha1.WorkloadCluster) { o.Spec.Workers[0].Labels, o.Spec.Workers[1].Taints = nil, nil }, "ns/r-v1", false, nil},
 		"paused":               {func(o *v1alpha1.WorkloadCluster) { o.Spec.Paused = nil }, "ns/r-v1", false, nil},
 		"a version is pinned":  {func(o *v1alpha1.WorkloadCluster) { o.Spec.Stack.Version = "v3" }, "ns/r-v1", false, nil},
-		"another release":      {func(*v1alpha1.WorkloadCluster) {}, "ns/r-v2", true, []string{"/", "tainted", "zoned"}},
+		"another release":      {func(*v1alpha1.WorkloadCluster) {}, "ns/r-v2", true, all},
 		"other control planes": {func(o *v1alpha1.WorkloadCluster) { o.Spec.ControlPlane.MachineType = "SCS-8V-16" }, "ns/r-v1", true, []string{"/"}},
 		"other workers":        {func(o *v1alpha1.WorkloadCluster) { o.Spec.Workers[0].MachineType = "SCS-8V-16" }, "ns/r-v1", true, []string{"zoned"}},
 		"other zones":          {func(o *v1alpha1.WorkloadCluster) { o.Spec.Workers[0].Zones = nil }, "ns/r-v1", true, []string{"zoned"}},
 		"a pool more": {func(o *v1alpha1.WorkloadCluster) {
 			o.Spec.Workers = append(o.Spec.Workers, v1alpha1.WorkerPool{Name: "new"})
 		}, "ns/r-v1", true, []string{"new"}},
-		"somebody may log in":   {func(o *v1alpha1.WorkloadCluster) { o.Spec.OIDC = &v1alpha1.OIDC{ClientID: "x"} }, "ns/r-v1", true, nil},
-		"another parameter":     {func(o *v1alpha1.WorkloadCluster) { o.Spec.Parameters = nil }, "ns/r-v1", true, nil},
-		"deletion is protected": {func(o *v1alpha1.WorkloadCluster) { o.Spec.DeletionProtection = ptr.To(true) }, "ns/r-v1", false, nil},
+		"somebody may log in":             {func(o *v1alpha1.WorkloadCluster) { o.Spec.OIDC = &v1alpha1.OIDC{ClientID: "x"} }, "ns/r-v1", true, all},
+		"another parameter of the stack":  {func(o *v1alpha1.WorkloadCluster) { delete(o.Spec.Parameters, "certSANs") }, "ns/r-v1", true, nil},
+		"another value of the provider's": {func(o *v1alpha1.WorkloadCluster) { o.Spec.Parameters["costCentre"] = contract.JSON{Raw: []byte("1")} }, "ns/r-v1", true, all},
+		"one less of the provider's":      {func(o *v1alpha1.WorkloadCluster) { delete(o.Spec.Parameters, "costCentre") }, "ns/r-v1", true, all},
+		"deletion is protected":           {func(o *v1alpha1.WorkloadCluster) { o.Spec.DeletionProtection = ptr.To(true) }, "ns/r-v1", false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := full().Cluster
 			c.change(o)
-			got, err := question(o, c.release)
+			got, err := question(o, c.release, provider)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,6 +73,23 @@ func TestQuestion(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// A cluster whose first parameter is of the stack is as one that has none of the provider's.
+func TestFirstParameter(t *testing.T) {
+	before, err := question(bare().Cluster, "ns/r-v1", bare().Provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := bare().Cluster
+	o.Spec.Parameters = map[string]contract.JSON{"certSANs": {Raw: []byte(`["x"]`)}}
+	after, err := question(o, "ns/r-v1", bare().Provider)
+	if err != nil || after.Question == before.Question {
+		t.Errorf("%+v, %v", after, err)
+	}
+	if d := cmp.Diff(before.Parts, after.Parts); d != "" {
+		t.Error(d)
 	}
 }
 
@@ -96,7 +121,7 @@ func TestAnswersAreKept(t *testing.T) {
 // It survives on the Cluster, byte by byte: else every run would write it anew.
 func TestAnswerIsRead(t *testing.T) {
 	d := full()
-	a, err := question(d.Cluster, "ns/r-v1")
+	a, err := question(d.Cluster, "ns/r-v1", d.Provider)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,5 +144,74 @@ func TestAnswerIsRead(t *testing.T) {
 	}
 	if d := cmp.Diff(answer{}, kept(nil)); d != "" {
 		t.Error(d)
+	}
+}
+
+// mapping is a provider that makes a variable of machines of a parameter of its own. What it sells changes by itself.
+type mapping struct {
+	simple
+	sells *string
+}
+
+func (mapping) Describe() contract.Description {
+	return contract.Description{Name: "local", Parameters: map[string]map[string]any{"diskType": {}}}
+}
+
+func (p mapping) Topology(_ context.Context, in contract.Input) (contract.Topology, error) {
+	m := contract.Machines{Variables: contract.Values{"disk": string(in.Cluster.Spec.Parameters["diskType"].Raw), "flavor": *p.sells}}
+	return contract.Topology{ControlPlane: m, Pools: map[string]contract.Machines{"default": m}}, nil
+}
+
+// A changed parameter of the provider reaches machines. Nothing else does that the customer did not ask for.
+func TestParametersOfTheProviderReachMachines(t *testing.T) {
+	set := func(name, value string) func(*v1alpha1.WorkloadCluster) {
+		return func(o *v1alpha1.WorkloadCluster) {
+			o.Spec.Parameters = map[string]contract.JSON{"diskType": {Raw: []byte(`"hdd"`)}}
+			o.Spec.Parameters[name] = contract.JSON{Raw: []byte(value)}
+		}
+	}
+	for name, c := range map[string]struct {
+		change       func(*v1alpha1.WorkloadCluster)
+		older        bool // what was asked about machines was written down by a Polder that did so otherwise
+		disk, flavor string
+	}{
+		"nothing changes":                      {set("diskType", `"hdd"`), false, `"hdd"`, "old"},
+		"nothing changes but Polder":           {set("diskType", `"hdd"`), true, `"hdd"`, "old"},
+		"another parameter of the stack":       {set("certSANs", `["x"]`), false, `"hdd"`, "old"},
+		"another parameter of the provider":    {set("diskType", `"ssd"`), false, `"ssd"`, "new"},
+		"another parameter of it, and Polder":  {set("diskType", `"ssd"`), true, `"ssd"`, "new"},
+		"the parameter of the provider is out": {func(o *v1alpha1.WorkloadCluster) { o.Spec.Parameters = nil }, false, "", "new"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, sells := well(t), "old"
+			class := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: v1}}
+			r := at(t, class)
+			p := mapping{sells: &sells}
+			r.Provider, s.describe = guard.New(p, time.Minute), p.Describe()
+			for _, change := range []func(*v1alpha1.WorkloadCluster){set("diskType", `"hdd"`), c.change} {
+				change(s.object)
+				if err := r.accepted(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
+				written := s.answer
+				if sells = "new"; c.older {
+					written.Parts = map[string]string{"/": "1", "default": "2"}
+				}
+				b, err := json.Marshal(written)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.cluster.Annotations = map[string]string{v1alpha1.AnswerAnnotation: string(b)}
+			}
+			want := contract.Values{"disk": c.disk, "flavor": c.flavor}
+			for part, m := range map[string]contract.Machines{"the control plane": s.answer.Topology.ControlPlane, "the pool": s.answer.Topology.Pools["default"]} {
+				if d := cmp.Diff(want, m.Variables); d != "" {
+					t.Errorf("%s: %s", part, d)
+				}
+			}
+			if again, err := question(s.object, s.target.Key().String(), s.describe); err != nil || !cmp.Equal(again.Parts, s.answer.Parts) {
+				t.Errorf("%v, %v", s.answer.Parts, err)
+			}
+		})
 	}
 }
