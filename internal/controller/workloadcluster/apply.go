@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -85,12 +86,22 @@ func (s *scope) built() (*clusterv1.Cluster, error) {
 }
 
 // hold keeps what would replace machines as it is, while the cluster is not at the release the spec asks for: they
-// would be replaced twice. Numbers of machines follow the spec at once.
+// would be replaced twice. Numbers of machines follow the spec at once, but not those of a pool that is to be in other
+// zones: machines would go from the old ones before any come to the new.
 func hold(c, is *clusterv1.Cluster, o *v1alpha1.WorkloadCluster) {
+	there := map[string][]string{} // parts of pools
+	for _, m := range is.Spec.Topology.Workers.MachineDeployments {
+		pool := m.Metadata.Labels[v1alpha1.PoolLabel]
+		there[pool] = append(there[pool], m.Name)
+	}
 	replicas := map[string]*int32{}
 	for _, p := range o.Spec.Workers {
+		parts := map[string]*int32{}
 		for _, part := range Spread(p) {
-			replicas[part.Name] = ptr.To(part.Replicas)
+			parts[part.Name] = ptr.To(part.Replicas)
+		}
+		if slices.Equal(slices.Sorted(maps.Keys(parts)), slices.Sorted(slices.Values(there[p.Name]))) {
+			maps.Copy(replicas, parts)
 		}
 	}
 	number := c.Spec.Topology.ControlPlane.Replicas
