@@ -163,6 +163,7 @@ func TestUpdates(t *testing.T) {
 		"nothing is newer":                               {ref(), []client.Object{release("a", "local-scs-1-36-v1"), release("a", "local-scs-1-36-v2")}, nil},
 		"newer ones, newest first":                       {ref(), []client.Object{release("a", "local-scs-1-36-v3"), release("a", "local-scs-1-36-v10")}, []string{"1.36 v10 v1.36.3", "1.36 v3 v1.36.3"}},
 		"not those that are not ready":                   {ref(), []client.Object{release("a", "local-scs-1-36-v3"), release("a", "local-scs-1-36-v4", notReady)}, []string{"1.36 v3 v1.36.3"}},
+		"not those of an older Kubernetes":               {ref(), []client.Object{release("a", "local-scs-1-36-v3", patch("v1.36.2")), release("a", "local-scs-1-36-v4", patch("v1.36.4"))}, []string{"1.36 v4 v1.36.4"}},
 		"not those of another channel":                   {ref(), []client.Object{stack("a", "1.36", custom), release("a", "local-scs-1-36-v4-sha-abc")}, nil},
 		"the newest of the next minor, and no other":     {ref(), append(far, next...), []string{"1.37 v2 v1.37.3"}},
 		"what two stacks have is told once":              {ref(), []client.Object{release("a", "local-scs-1-36-v3"), stack(shared, "1.36"), release(shared, "local-scs-1-36-v3")}, []string{"1.36 v3 v1.36.3"}},
@@ -170,10 +171,11 @@ func TestUpdates(t *testing.T) {
 		"many are cut, and the next minor is still told": {ref(), append(many, next...), append(versions(40, 26), "1.37 v2 v1.37.3")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			at, err := version.ParseRelease("local-scs-1-36-v2")
+			name, err := version.ParseRelease("local-scs-1-36-v2")
 			if err != nil {
 				t.Fatal(err)
 			}
+			at := catalogue.Release{Release: name, Object: release("a", "local-scs-1-36-v2")}
 			var got []string
 			for _, u := range of(t, "a", append(c.have, stack("a", "1.36"))...).Updates("local", c.ref, at) {
 				got = append(got, u.KubernetesVersion+" "+u.Version+" "+u.Kubernetes)
@@ -183,6 +185,10 @@ func TestUpdates(t *testing.T) {
 			}
 		})
 	}
+}
+
+func patch(kubernetes string) func(*csv1.ClusterStackRelease) {
+	return func(r *csv1.ClusterStackRelease) { r.Status.KubernetesVersion = kubernetes }
 }
 
 // versions are those from the first down to the last.

@@ -8,8 +8,8 @@ import (
 )
 
 // Updates are what a cluster at a release could be changed to: newer releases of its minor, and the newest of
-// the next one. Only what is ready counts.
-func (c *Catalogue) Updates(provider string, ref v1alpha1.StackReference, at version.Release) []v1alpha1.Update {
+// the next one. Only what is ready counts, and nothing that would lower Kubernetes.
+func (c *Catalogue) Updates(provider string, ref v1alpha1.StackReference, at Release) []v1alpha1.Update {
 	var same, next []v1alpha1.Update
 	for _, l := range c.of(provider, ref.Name) {
 		steps := l.minor.Minor - at.Kubernetes.Minor
@@ -17,7 +17,7 @@ func (c *Catalogue) Updates(provider string, ref v1alpha1.StackReference, at ver
 			continue
 		}
 		for _, r := range l.releases {
-			if !r.Ready() || !inChannel(ref.Channel, r) {
+			if !r.Ready() || !inChannel(ref.Channel, r) || lowers(at, r) {
 				continue
 			}
 			u := v1alpha1.Update{KubernetesVersion: l.minor.MinorString(), Version: r.Version.String(), Kubernetes: r.Object.Status.KubernetesVersion}
@@ -30,6 +30,13 @@ func (c *Catalogue) Updates(provider string, ref v1alpha1.StackReference, at ver
 		}
 	}
 	return limit(append(same, next...))
+}
+
+// lowers says that a release has an older Kubernetes than another.
+func lowers(from, to Release) bool {
+	a, err := version.ParseKubernetes(from.Object.Status.KubernetesVersion)
+	b, err2 := version.ParseKubernetes(to.Object.Status.KubernetesVersion)
+	return err == nil && err2 == nil && version.CompareKubernetes(b, a) < 0
 }
 
 // maxUpdates is how many a status lists.

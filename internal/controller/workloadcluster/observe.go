@@ -64,7 +64,7 @@ func (s *scope) count() {
 	}
 	st.Updates = nil
 	if s.running != nil && s.catalogue != nil {
-		st.Updates = s.catalogue.Updates(s.describe.Stack(), s.object.Spec.Stack, s.running.Release)
+		st.Updates = s.catalogue.Updates(s.describe.Stack(), s.object.Spec.Stack, *s.running)
 	}
 }
 

@@ -39,7 +39,7 @@ func (r *Reconciler) resolved(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.wanted = s.keep(wanted)
-	if why, reason := s.step(); why != "" {
+	if why, reason := s.step(s.wanted); why != "" {
 		return s.unresolved(reason, advice{fmt.Sprintf("release %s cannot be reached: %s", s.wanted.Tag(), why), v1alpha1.Customer, "choose another release in spec.stack"})
 	}
 	s.set(v1alpha1.ConditionResolved, "", fmt.Sprintf("the cluster is to be of release %s", s.wanted.Tag()))
@@ -85,7 +85,8 @@ func (r *Reconciler) runningRelease(ctx context.Context, c *clusterv1.Cluster) (
 }
 
 // keep stays at a release that is newer than the newest of the channel: one that was taken back is not left by
-// itself, since the way back may be none. Nor is one that another namespace offers as well.
+// itself, since the way back may be none. Nor is one that another namespace offers as well, nor one whose successor has
+// an older Kubernetes: that is no fault of the customer's, and a later one may have a newer.
 func (s *scope) keep(wanted catalogue.Release) catalogue.Release {
 	if s.running == nil || s.object.Spec.Stack.Version != "" || !s.running.Same(wanted.Line) || s.running.Version.Stable() != wanted.Version.Stable() {
 		return wanted
@@ -93,15 +94,18 @@ func (s *scope) keep(wanted catalogue.Release) catalogue.Release {
 	if version.Compare(s.running.Version, wanted.Version) >= 0 {
 		return *s.running
 	}
+	if why, _ := s.step(wanted); why != "" {
+		return *s.running
+	}
 	return wanted
 }
 
-// step says why the cluster cannot go to the wanted release; "" if it can.
-func (s *scope) step() (why, reason string) {
+// step says why the cluster cannot go to a release; "" if it can.
+func (s *scope) step(to catalogue.Release) (why, reason string) {
 	if s.cluster == nil {
 		return "", ""
 	}
-	return Step(s.cluster.Spec.Topology.Version, s.wanted.Object.Status.KubernetesVersion)
+	return Step(s.cluster.Spec.Topology.Version, to.Object.Status.KubernetesVersion)
 }
 
 // Step says why Kubernetes cannot go from one version to another, with the reason for a condition; "" if it can.

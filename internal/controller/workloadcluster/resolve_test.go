@@ -1,6 +1,7 @@
 package workloadcluster
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -20,16 +21,21 @@ func TestKeep(t *testing.T) {
 	for name, c := range map[string]struct {
 		running, wanted, pin string
 		want                 string
+		kubernetes           string // of the wanted one; "": the same
 	}{
-		"nothing runs":                   {"", v1, "", v1},
-		"a newer one":                    {v1, v2, "", v2},
-		"an older one":                   {v2, v1, "", v2},
-		"an older one, by number":        {"local-scs-1-36-v10", "local-scs-1-36-v9", "", "local-scs-1-36-v10"},
-		"an older one that is pinned":    {v2, v1, "v1", v1},
-		"an older one of another minor":  {"local-scs-1-36-v9", "local-scs-1-37-v1", "", "local-scs-1-37-v1"},
-		"an older one of another stack":  {"local-scs-1-36-v9", "local-other-1-36-v1", "", "local-other-1-36-v1"},
-		"one of another channel":         {"local-scs-1-36-v9-rc-1", v1, "", v1},
-		"an older one of custom channel": {"local-scs-1-36-v0-rc-2", "local-scs-1-36-v0-rc-1", "", "local-scs-1-36-v0-rc-2"},
+		"nothing runs":                         {"", v1, "", v1, ""},
+		"a newer one":                          {v1, v2, "", v2, ""},
+		"an older one":                         {v2, v1, "", v2, ""},
+		"an older one, by number":              {"local-scs-1-36-v10", "local-scs-1-36-v9", "", "local-scs-1-36-v10", ""},
+		"an older one that is pinned":          {v2, v1, "v1", v1, ""},
+		"an older one of another minor":        {"local-scs-1-36-v9", "local-scs-1-37-v1", "", "local-scs-1-37-v1", ""},
+		"an older one of another stack":        {"local-scs-1-36-v9", "local-other-1-36-v1", "", "local-other-1-36-v1", ""},
+		"one of another channel":               {"local-scs-1-36-v9-rc-1", v1, "", v1, ""},
+		"an older one of custom channel":       {"local-scs-1-36-v0-rc-2", "local-scs-1-36-v0-rc-1", "", "local-scs-1-36-v0-rc-2", ""},
+		"a newer one of an older Kubernetes":   {v1, v2, "", v1, "v1.36.2"},
+		"a newer one of a newer Kubernetes":    {v1, v2, "", v2, "v1.36.4"},
+		"a pin of an older Kubernetes":         {v1, v2, "v2", v2, "v1.36.2"},
+		"an older Kubernetes of another minor": {v1, "local-scs-1-35-v1", "", "local-scs-1-35-v1", "v1.35.2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := well(t)
@@ -37,7 +43,7 @@ func TestKeep(t *testing.T) {
 			if c.running != "" {
 				s.running = ptr.To(rel(t, c.running, "v1.36.3"))
 			}
-			if got := s.keep(rel(t, c.wanted, "v1.36.3")).Tag(); got != c.want {
+			if got := s.keep(rel(t, c.wanted, cmp.Or(c.kubernetes, "v1.36.3"))).Tag(); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
@@ -133,6 +139,14 @@ func TestResolved(t *testing.T) {
 				return all
 			},
 			wanted: v2, target: v2, message: "the cluster is to be of release " + v2,
+		},
+		"the newest would lower Kubernetes": {
+			change: func(*scope) {},
+			have: func(all []client.Object) []client.Object {
+				all[2].(*csv1.ClusterStackRelease).Status.KubernetesVersion = "v1.36.2"
+				return all
+			},
+			wanted: v1, target: v1, message: "the cluster is to be of release " + v1,
 		},
 		"a pin that would lower Kubernetes": {
 			change: func(s *scope) {
