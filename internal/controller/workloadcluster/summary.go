@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/reconcile"
@@ -72,7 +73,7 @@ func (s *scope) ready(first string) metav1.Condition {
 // firstFalse is the condition people hear of first; "" if all are true. A run ends with the phase that stalls: what that
 // found comes before what earlier phases did not look at, or wait for.
 func (s *scope) firstFalse() string {
-	for _, t := range []string{v1alpha1.ConditionResolved, v1alpha1.ConditionAccepted, v1alpha1.ConditionApplied} {
+	for _, t := range ofPhases {
 		if _, ok := s.advice[t]; ok {
 			return t
 		}
@@ -160,7 +161,8 @@ func (r *Reconciler) impatient(s *scope, a *advice, first string) {
 	a.next = fmt.Sprintf("it takes longer than it should; see what it waits for: polder describe %s -n %s", s.object.Name, s.object.Namespace)
 }
 
-// since is when what is waited for began; nil if nobody knows: the condition is still that of an earlier spec.
+// since is when what is waited for began; nil if nobody knows: the condition is still that of an earlier spec. What was
+// false before anybody could begin with it begins with the last thing that was in its way.
 func (s *scope) since(first string) *metav1.Time {
 	if d := s.object.DeletionTimestamp; d != nil {
 		return d // whatever was wrong before does not matter any more
@@ -169,7 +171,31 @@ func (s *scope) since(first string) *metav1.Time {
 	if c == nil || c.Status == metav1.ConditionTrue {
 		return nil
 	}
-	return &c.LastTransitionTime
+	at := c.LastTransitionTime
+	for _, t := range ofPhases {
+		if p := meta.FindStatusCondition(s.object.Status.Conditions, t); p != nil && p.Status == metav1.ConditionTrue {
+			at = later(at, p.LastTransitionTime)
+		}
+	}
+	if s.cluster == nil {
+		return &at
+	}
+	at = later(at, s.cluster.CreationTimestamp)
+	switch p := meta.FindStatusCondition(s.cluster.Status.Conditions, clusterv1.PausedCondition); {
+	case p == nil:
+	case p.Status != metav1.ConditionTrue:
+		at = later(at, p.LastTransitionTime)
+	case p.ObservedGeneration != s.cluster.Generation:
+		return nil // Cluster API is about to go on
+	}
+	return &at
+}
+
+func later(a, b metav1.Time) metav1.Time {
+	if a.Before(&b) {
+		return b
+	}
+	return a
 }
 
 // undo says what of an update can still be undone.

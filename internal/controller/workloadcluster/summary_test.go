@@ -306,6 +306,62 @@ func TestPatience(t *testing.T) {
 	}
 }
 
+// Nobody is called for what could not have begun earlier, however long it is not there.
+func TestPatienceBegins(t *testing.T) {
+	ago := func(d time.Duration) metav1.Time { return metav1.Time{Time: noon.Add(-d)} }
+	became := func(condition string, d time.Duration) func(*scope) {
+		return func(s *scope) {
+			meta.FindStatusCondition(s.object.Status.Conditions, condition).LastTransitionTime = ago(d)
+		}
+	}
+	paused := func(is metav1.ConditionStatus, generation int64, d time.Duration) func(*scope) {
+		return func(s *scope) {
+			s.cluster.Status.Conditions = append(s.cluster.Status.Conditions, metav1.Condition{Type: clusterv1.PausedCondition, Status: is, ObservedGeneration: generation, LastTransitionTime: ago(d)})
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*scope)
+		want   time.Duration // until it is looked at again; 0: it takes too long
+	}{
+		"nothing was in its way":                  {func(*scope) {}, 0},
+		"its stack has come":                      {became(v1alpha1.ConditionResolved, time.Minute), 14*time.Minute + time.Second},
+		"its stack has come long ago":             {became(v1alpha1.ConditionResolved, patience), 0},
+		"its provider takes it now":               {became(v1alpha1.ConditionAccepted, time.Minute), 14*time.Minute + time.Second},
+		"Cluster API takes it now":                {became(v1alpha1.ConditionApplied, time.Minute), 14*time.Minute + time.Second},
+		"its Cluster is new":                      {func(s *scope) { s.cluster.CreationTimestamp = ago(time.Minute) }, 14*time.Minute + time.Second},
+		"its Cluster is old":                      {func(s *scope) { s.cluster.CreationTimestamp = ago(time.Hour) }, 0},
+		"it was paused until now":                 {paused(metav1.ConditionFalse, 7, time.Minute), 14*time.Minute + time.Second},
+		"it was paused long ago":                  {paused(metav1.ConditionFalse, 6, time.Hour), 0},
+		"somebody else has paused it":             {paused(metav1.ConditionTrue, 7, time.Minute), 0},
+		"what comes after it does not matter":     {became(v1alpha1.ConditionReachable, time.Minute), 0},
+		"what was in its way is in its way again": {func(s *scope) { since(s, v1alpha1.ConditionApplied, v1alpha1.ReasonProgressing, time.Hour) }, 0},
+		"the last thing that was in its way counts": {func(s *scope) {
+			became(v1alpha1.ConditionApplied, 2*time.Minute)(s)
+			became(v1alpha1.ConditionResolved, 3*time.Minute)(s)
+		}, 13*time.Minute + time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := well(t)
+			s.object.Status.FirstReadyTime = nil
+			since(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, 2*time.Hour)
+			c.change(s)
+			at(t).summarize(s)
+			if called := s.object.Status.Actor != v1alpha1.Nobody; s.recall != c.want || called != (c.want == 0) {
+				t.Errorf("%s, %s, want %s", s.recall, s.object.Status.Actor, c.want)
+			}
+		})
+	}
+	t.Run("Cluster API has not seen yet that it is not paused", func(t *testing.T) {
+		s := well(t)
+		since(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, 2*time.Hour)
+		paused(metav1.ConditionTrue, 6, 2*time.Hour)(s)
+		at(t).summarize(s)
+		if s.object.Status.Actor != v1alpha1.Nobody {
+			t.Errorf("%+v", s.object.Status)
+		}
+	})
+}
+
 // A run that ended early has found out nothing: how long a condition was true says nothing of how long it is not.
 func TestPatienceWithWhatNobodyKnows(t *testing.T) {
 	s := well(t)

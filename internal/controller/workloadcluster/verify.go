@@ -26,6 +26,9 @@ var madeOf = []string{
 	v1alpha1.ConditionControlPlane, v1alpha1.ConditionReachable, v1alpha1.ConditionWorkers, v1alpha1.ConditionAddons,
 }
 
+// ofPhases are those that phases set, one after another; the others say what was seen.
+var ofPhases = []string{v1alpha1.ConditionResolved, v1alpha1.ConditionAccepted, v1alpha1.ConditionApplied}
+
 func (s *scope) looksReady() bool { return s.firstFalse() == "" }
 
 // verify looks closer at what seems ready: the Cluster counts what the control plane and the pools said last,
