@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +27,11 @@ import (
 
 // applied tells Cluster API what the spec says.
 func (r *Reconciler) applied(ctx context.Context, s *scope) error {
+	if s.cluster == nil {
+		if err := r.none(ctx, s); err != nil {
+			return err
+		}
+	}
 	c, err := s.built()
 	var taken *takenError
 	if errors.As(err, &taken) {
@@ -58,6 +64,20 @@ func (s *scope) taken(e *takenError) error {
 		fmt.Sprintf("spec.parameters has %v", e), v1alpha1.Customer, "take out of spec.parameters: " + strings.Join(e.parameters, ", "),
 	})
 	return reconcile.Wait(providerRetry, "%v", e) // what the provider sets may change
+}
+
+// none makes sure that there is no Cluster of this name that the cache does not know yet: the first apply would take
+// over one of somebody else. One of our own has a say in what is applied, so all is looked at again.
+func (r *Reconciler) none(ctx context.Context, s *scope) error {
+	c := &clusterv1.Cluster{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.object), c); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	s.cluster = c
+	if err := r.owned(ctx, s); err != nil {
+		return err
+	}
+	return apierrors.NewConflict(schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: "clusters"}, c.Name, errors.New("the cache does not know it yet"))
 }
 
 // built is the Cluster that is wanted now.

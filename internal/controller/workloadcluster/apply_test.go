@@ -1,0 +1,78 @@
+package workloadcluster
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/reconcile"
+)
+
+// The first apply takes over nothing that the cache does not know yet.
+func TestFirstApply(t *testing.T) {
+	unread := interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		return errBroken
+	}}
+	for name, c := range map[string]struct {
+		change func(*clusterv1.Cluster) // nil: there is none
+		broken bool                     // it cannot be read
+		reason string                   // why it waits
+		want   func(error) bool
+	}{
+		"there is none":                 {want: func(err error) bool { return err == nil }},
+		"there is one of somebody else": {change: func(c *clusterv1.Cluster) { c.OwnerReferences = nil }, reason: v1alpha1.ReasonNotOurs, want: reconcile.Waits},
+		"there is ours":                 {change: func(*clusterv1.Cluster) {}, want: apierrors.IsConflict},
+		"there is ours, and it goes": {change: func(c *clusterv1.Cluster) {
+			c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: noon}, []string{"x/y"}
+		}, reason: v1alpha1.ReasonDeleting, want: reconcile.Waits},
+		"nobody knows": {broken: true, want: func(err error) bool { return errors.Is(err, errBroken) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, r := well(t), at(t)
+			var have []client.Object
+			if c.change != nil {
+				c.change(s.cluster)
+				have = append(have, s.cluster)
+			}
+			live := clients(t, have...).WithReturnManagedFields().Build()
+			r.Client, r.Live = live, live
+			if c.broken {
+				r.Live = interceptor.NewClient(live, unread)
+			}
+			s.cluster, s.running, s.given = nil, nil, full().Release // the cache knows of nothing
+			err := r.applied(t.Context(), s)
+			if !c.want(err) {
+				t.Errorf("%v", err)
+			}
+			if got := s.condition(v1alpha1.ConditionApplied); c.reason != "" && (got.Reason != c.reason || got.Status != metav1.ConditionFalse) {
+				t.Errorf("%+v", got)
+			}
+			var l clusterv1.ClusterList
+			if err := live.List(t.Context(), &l); err != nil {
+				t.Fatal(err)
+			}
+			if c.change == nil && !c.broken {
+				if len(l.Items) != 1 || !metav1.IsControlledBy(&l.Items[0], s.object) {
+					t.Errorf("%+v", l.Items)
+				}
+				return
+			}
+			if len(l.Items) != len(have) {
+				t.Fatalf("%+v", l.Items)
+			}
+			for i := range l.Items {
+				if d := cmp.Diff(have[i].(*clusterv1.Cluster).Spec, l.Items[i].Spec); d != "" || l.Items[i].Annotations != nil {
+					t.Error(d, l.Items[i].Annotations)
+				}
+			}
+		})
+	}
+}
