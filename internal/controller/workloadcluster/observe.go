@@ -50,6 +50,9 @@ func (s *scope) count() {
 	}
 	cp := ptr.Deref(c.Status.ControlPlane, clusterv1.ClusterControlPlaneStatus{})
 	st.ControlPlane = counts(ptr.Deref(s.object.Spec.ControlPlane.Replicas, 1), cp.ReadyReplicas, cp.UpToDateReplicas)
+	if uncounted(c) {
+		st.ControlPlane = v1alpha1.Counts{}
+	}
 	w := ptr.Deref(c.Status.Workers, clusterv1.WorkersStatus{})
 	st.Workers = counts(s.wantedWorkers(), w.ReadyReplicas, w.UpToDateReplicas)
 	st.Versions.Kubernetes, st.Versions.Workers = "", ""
@@ -79,11 +82,12 @@ func counts(desired int32, ready, updated *int32) v1alpha1.Counts {
 	return v1alpha1.Counts{Desired: ptr.To(desired), Ready: ptr.To(ptr.Deref(ready, 0)), Updated: ptr.To(ptr.Deref(updated, 0))}
 }
 
-// lowest is what all machines run at least.
+// lowest is what all machines run at least. Control planes that do not count them say no numbers.
 func lowest(all []clusterv1.StatusVersion) string {
 	var found []version.Kubernetes
+	counted := slices.ContainsFunc(all, func(v clusterv1.StatusVersion) bool { return v.Replicas > 0 })
 	for _, v := range all {
-		if k, err := version.ParseKubernetes(v.Version); err == nil && v.Replicas > 0 {
+		if k, err := version.ParseKubernetes(v.Version); err == nil && (v.Replicas > 0 || !counted) {
 			found = append(found, k)
 		}
 	}
@@ -103,6 +107,14 @@ func initialized(c *clusterv1.Cluster) bool {
 	return ptr.Deref(c.Status.Initialization.ControlPlaneInitialized, false)
 }
 
+// uncounted says that the control plane is of a kind that has no number of machines: Cluster API's contract does not ask
+// for one. How many it is to have then means nothing.
+func uncounted(c *clusterv1.Cluster) bool {
+	cp := ptr.Deref(c.Status.ControlPlane, clusterv1.ClusterControlPlaneStatus{})
+	return initialized(c) && meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition) != nil &&
+		cp.DesiredReplicas == nil && cp.Replicas == nil && cp.ReadyReplicas == nil && cp.AvailableReplicas == nil && cp.UpToDateReplicas == nil
+}
+
 func (s *scope) controlPlane() {
 	c, want := s.cluster, ptr.Deref(s.object.Spec.ControlPlane.Replicas, 1)
 	cp := ptr.Deref(c.Status.ControlPlane, clusterv1.ClusterControlPlaneStatus{})
@@ -110,7 +122,11 @@ func (s *scope) controlPlane() {
 	switch {
 	case !initialized(c):
 		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, "the control plane is being made"+says(c, clusterv1.ClusterControlPlaneInitializedCondition))
-	case m.missing(want):
+	case uncounted(c) && !meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition):
+		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesMissing, "the control plane is not available"+says(c, clusterv1.ClusterControlPlaneAvailableCondition))
+	case uncounted(c) && current(c):
+		s.set(v1alpha1.ConditionControlPlane, "", "the control plane is available")
+	case !uncounted(c) && m.missing(want):
 		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesMissing, m.sentence("the control plane", want)+says(c, clusterv1.ClusterControlPlaneMachinesReadyCondition))
 	case m.old(want) || !current(c):
 		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"+says(c, clusterv1.ClusterTopologyReconciledCondition))

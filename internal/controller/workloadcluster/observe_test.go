@@ -29,6 +29,12 @@ func three(s *scope) {
 	s.cluster.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{DesiredReplicas: n, Replicas: n, ReadyReplicas: n, AvailableReplicas: n, UpToDateReplicas: n}
 }
 
+// uncounting is a control plane of a kind that has no number of machines.
+func uncounting(s *scope, available metav1.ConditionStatus) {
+	s.cluster.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{Versions: []clusterv1.StatusVersion{{Version: "v1.36.3"}}}
+	s.capi(clusterv1.ClusterControlPlaneAvailableCondition, available, "it rains")
+}
+
 func TestControlPlane(t *testing.T) {
 	n := ptr.To[int32](2)
 	for name, c := range map[string]struct {
@@ -52,6 +58,24 @@ func TestControlPlane(t *testing.T) {
 			observed{v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date: the hook waits"},
 		},
 		"Cluster API has not looked at all": {func(s *scope) { s.cluster.Status.Conditions = nil }, observed{v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"}},
+		"it counts nothing":                 {func(s *scope) { uncounting(s, metav1.ConditionTrue) }, observed{"", "the control plane is available"}},
+		"it counts nothing, and is away":    {func(s *scope) { uncounting(s, metav1.ConditionFalse) }, observed{v1alpha1.ReasonMachinesMissing, "the control plane is not available: it rains"}},
+		"it counts nothing, nobody knows":   {func(s *scope) { uncounting(s, metav1.ConditionUnknown) }, observed{v1alpha1.ReasonMachinesMissing, "the control plane is not available: it rains"}},
+		"it counts nothing, and is changed": {func(s *scope) { uncounting(s, metav1.ConditionTrue); s.cluster.Generation++ }, observed{v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"}},
+		"it counts nothing, and is not there": {
+			func(s *scope) {
+				uncounting(s, metav1.ConditionTrue)
+				s.cluster.Status.Initialization.ControlPlaneInitialized = nil
+			},
+			observed{v1alpha1.ReasonNotThereYet, "the control plane is being made"},
+		},
+		"it has only begun to count": {
+			func(s *scope) {
+				uncounting(s, metav1.ConditionTrue)
+				s.cluster.Status.ControlPlane.DesiredReplicas = ptr.To[int32](3)
+			},
+			observed{v1alpha1.ReasonMachinesMissing, "0 of 3 machines of the control plane are ready"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := well(t)
@@ -182,6 +206,17 @@ func TestObserve(t *testing.T) {
 		got := v1alpha1.WorkloadClusterStatus{Endpoint: st.Endpoint, ControlPlane: st.ControlPlane, Workers: st.Workers, Versions: st.Versions, Pools: st.Pools, Addons: st.Addons}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)
+		}
+	})
+	t.Run("a control plane that counts nothing", func(t *testing.T) {
+		s := well(t)
+		uncounting(s, metav1.ConditionTrue)
+		if err := at(t).observe(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		at(t).summarize(s)
+		if st := s.object.Status; st.Phase != v1alpha1.PhaseReady || st.Versions.Kubernetes != "v1.36.3" || st.ControlPlane != (v1alpha1.Counts{}) {
+			t.Errorf("%+v", st)
 		}
 	})
 	t.Run("updates are those of the catalogue", func(t *testing.T) {

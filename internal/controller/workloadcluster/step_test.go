@@ -45,6 +45,7 @@ func TestLowest(t *testing.T) {
 		"v1.35.7": {v("v1.36.3", 2), v("v1.35.7", 1)},
 		"v1.36.3": {v("v1.36.3", 2), v("v1.35.7", 0)},
 		"v1.9.1":  {v("v1.10.0", 1), v("v1.9.1", 1)},
+		"v1.34.1": {v("v1.34.1", 0), v("v1.35.1", 0)},
 	} {
 		if got := lowest(all); got != want {
 			t.Errorf("%q, want %q", got, want)
