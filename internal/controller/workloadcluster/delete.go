@@ -76,7 +76,7 @@ func pausers(c *clusterv1.Cluster) (out []string) {
 				Paused *struct{} `json:"f:paused"`
 			} `json:"f:spec"`
 		}
-		if f.FieldsV1 != nil && json.Unmarshal(f.FieldsV1.Raw, &owned) == nil && owned.Spec.Paused != nil {
+		if f.FieldsV1 != nil && json.Unmarshal(f.FieldsV1.GetRawBytes(), &owned) == nil && owned.Spec.Paused != nil {
 			out = append(out, f.Manager)
 		}
 	}
