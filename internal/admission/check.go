@@ -108,7 +108,7 @@ func (c *Checker) CheckProvider(ctx context.Context, o, old *v1alpha1.WorkloadCl
 	in := contract.Input{Cluster: o, Release: given}
 	wrong, err := g.Validate(ctx, in)
 	if err != nil || len(wrong) > 0 {
-		return q.unsettled(wrong), err
+		return q.unsettled(p, wrong), err
 	}
 	set, err := g.Topology(ctx, in)
 	if err != nil {
@@ -264,7 +264,7 @@ func (c *Checker) class(ctx context.Context, q *question, p *v1alpha1.Provider, 
 	if err != nil {
 		return fmt.Errorf("asking provider %s: %w", p.Name, err)
 	}
-	q.errs = append(q.errs, q.unsettled(wrong)...)
+	q.errs = append(q.errs, q.unsettled(p, wrong)...)
 	if len(wrong) > 0 {
 		q.parameters(ctx, p, given, nil) // what would follow from the rest is not known
 		return nil
@@ -278,11 +278,11 @@ func (c *Checker) class(ctx context.Context, q *question, p *v1alpha1.Provider, 
 }
 
 // unsettled is what a provider says, without what it says against machines that the cluster has already.
-func (q *question) unsettled(wrong field.ErrorList) field.ErrorList {
+func (q *question) unsettled(p *v1alpha1.Provider, wrong field.ErrorList) field.ErrorList {
 	if q.old == nil {
 		return wrong
 	}
-	return workloadcluster.Unsettled(q.object, q.old, wrong)
+	return workloadcluster.Unsettled(q.object, q.old, ownParameters(p), wrong)
 }
 
 // taken says that a parameter is set by another field. One of the provider's own it may well make a variable of.

@@ -13,16 +13,17 @@ import (
 // SameQuestion says that a change is none that a provider is asked about: of how many machines there are, of labels and
 // taints, of pause and protection. It must go through whatever became of the provider.
 func SameQuestion(o, old *v1alpha1.WorkloadCluster) bool {
-	a, err := question(o, "")
-	b, err2 := question(old, "")
+	a, err := question(o, "", contract.Description{})
+	b, err2 := question(old, "", contract.Description{})
 	return err == nil && err2 == nil && a.Question == b.Question && o.Spec.Provider == old.Spec.Provider && o.Spec.Stack == old.Spec.Stack
 }
 
 // Unsettled is what a provider says against a change, without what it says against machines that were asked for in the
-// same way before: they are there, and stay.
-func Unsettled(o, old *v1alpha1.WorkloadCluster, wrong field.ErrorList) field.ErrorList {
-	a, err := question(o, "")
-	b, err2 := question(old, "")
+// same way before: they are there, and stay. own are the parameters of the provider.
+func Unsettled(o, old *v1alpha1.WorkloadCluster, own map[string]map[string]any, wrong field.ErrorList) field.ErrorList {
+	d := contract.Description{Parameters: own}
+	a, err := question(o, "", d)
+	b, err2 := question(old, "", d)
 	if err != nil || err2 != nil || o.Spec.Provider != old.Spec.Provider || o.Spec.Stack != old.Spec.Stack {
 		return wrong
 	}

@@ -72,7 +72,7 @@ func TestWithdrawnTypesStay(t *testing.T) {
 			r.Provider = guard.New(seller{}, time.Minute)
 			spec := &s.object.Spec
 			spec.ControlPlane.MachineSelection, spec.Workers[0].MachineSelection = ofType("gone"), ofType("gone")
-			was, err := question(s.object, s.target.Key().String())
+			was, err := question(s.object, s.target.Key().String(), s.describe)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +110,7 @@ func TestUnsettled(t *testing.T) {
 		return o
 	}
 	var got []string
-	for _, e := range Unsettled(spec("y"), spec("x"), wrong) {
+	for _, e := range Unsettled(spec("y"), spec("x"), nil, wrong) {
 		got = append(got, e.Field)
 	}
 	if d := cmp.Diff([]string{"spec.controlPlane", "spec.workers[1].machineType", "spec.workers[0].zones", "spec.workers[0].machineTypes", "spec.oidc"}, got); d != "" {
@@ -118,7 +118,7 @@ func TestUnsettled(t *testing.T) {
 	}
 	other := spec("x")
 	other.Spec.Stack.Version = "v2"
-	if got := Unsettled(other, spec("x"), wrong); len(got) != len(wrong) {
+	if got := Unsettled(other, spec("x"), nil, wrong); len(got) != len(wrong) {
 		t.Errorf("of another release: %v", got)
 	}
 }
