@@ -65,7 +65,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 			Events:   events, Interval: addonInterval, Timeout: stageTimeout, Poll: stagePoll,
 			Turns: &turns.Turns{Each: max(1, s.Concurrency/2)},
 		},
-		&access.Reconciler{Client: mgr.GetClient(), Live: live, Workload: clusters, Clock: clock.RealClock{}, Events: events},
+		&access.Reconciler{
+			Client: mgr.GetClient(), Live: live, Workload: clusters, Clock: clock.RealClock{}, Events: events,
+			// Anybody can make any number of requests for a cluster that does not answer, so few of them wait.
+			Turns: &turns.Turns{Each: max(1, s.Concurrency/3), Wait: max(1, s.Concurrency/3)},
+		},
 	} {
 		if err := r.SetupWithManager(mgr, options(s.Concurrency)); err != nil {
 			return err

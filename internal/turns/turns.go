@@ -18,6 +18,7 @@ const wait = time.Second
 // Turns has some turns for each namespace. Its method may be called concurrently.
 type Turns struct {
 	Each int // for each namespace
+	Wait int // how many of a namespace may wait for one; 0: as many as come
 
 	mu  sync.Mutex
 	all map[string]*turn
@@ -36,6 +37,9 @@ func (t *Turns) Take(ctx context.Context, namespace string) (done func(), err er
 		return func() {}, nil
 	}
 	mine := t.enter(namespace)
+	if mine == nil {
+		return nil, t.busy()
+	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	select {
@@ -46,10 +50,15 @@ func (t *Turns) Take(ctx context.Context, namespace string) (done func(), err er
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("%w: at most %d at once, and this one's turn comes", ErrBusy, t.Each)
+		return nil, t.busy()
 	}
 }
 
+func (t *Turns) busy() error {
+	return fmt.Errorf("%w: at most %d at once, and this one's turn comes", ErrBusy, t.Each)
+}
+
+// enter is nil if too many of the namespace wait.
 func (t *Turns) enter(namespace string) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,6 +69,9 @@ func (t *Turns) enter(namespace string) *turn {
 			t.all = map[string]*turn{}
 		}
 		t.all[namespace] = mine
+	}
+	if t.Wait > 0 && mine.here >= t.Each+t.Wait {
+		return nil
 	}
 	mine.here++
 	return mine

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func TestTurns(t *testing.T) {
@@ -43,6 +44,36 @@ func TestTurns(t *testing.T) {
 		first()
 		(<-waiting)()
 		second()
+		if len(turns.all) != 0 {
+			t.Errorf("%v is remembered", turns.all)
+		}
+	})
+}
+
+// However many of a namespace come, few of them wait.
+func TestFewWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := &Turns{Each: 1, Wait: 1}
+		first, err := turns.Take(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		waited := make(chan error)
+		go func() { _, err := turns.Take(t.Context(), "a"); waited <- err }()
+		synctest.Wait()
+		start := time.Now()
+		if _, err := turns.Take(t.Context(), "a"); !errors.Is(err, ErrBusy) || time.Since(start) != 0 {
+			t.Errorf("the third: %v after %s", err, time.Since(start))
+		}
+		other, err := turns.Take(t.Context(), "b")
+		if err != nil {
+			t.Errorf("another namespace: %v", err)
+		}
+		if err := <-waited; !errors.Is(err, ErrBusy) || time.Since(start) != wait {
+			t.Errorf("the second: %v after %s", err, time.Since(start))
+		}
+		first()
+		other()
 		if len(turns.all) != 0 {
 			t.Errorf("%v is remembered", turns.all)
 		}

@@ -33,6 +33,7 @@ import (
 	"github.com/polder-kaas/polder/internal/controller/access"
 	"github.com/polder-kaas/polder/internal/operator"
 	"github.com/polder-kaas/polder/internal/reconciletest"
+	"github.com/polder-kaas/polder/internal/turns"
 	ownworkload "github.com/polder-kaas/polder/internal/workload"
 )
 
@@ -47,7 +48,7 @@ func TestKubeconfigRequest(t *testing.T) {
 				return err
 			}
 			clusters := &ownworkload.Clusters{Secrets: live, Agent: "polder-operator", Wrap: mgr.GetConfig().WrapTransport}
-			r := &access.Reconciler{Client: mgr.GetClient(), Live: live, Workload: clusters, Clock: clock.RealClock{}, Events: mgr.GetEventRecorder("polder-operator")}
+			r := &access.Reconciler{Client: mgr.GetClient(), Live: live, Workload: clusters, Turns: &turns.Turns{Each: 4}, Clock: clock.RealClock{}, Events: mgr.GetEventRecorder("polder-operator")}
 			return r.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: 2})
 		},
 		Kinds:     []client.Object{&v1alpha1.KubeconfigRequest{}},

@@ -2,15 +2,20 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/internal/turns"
 )
 
 // fieldOwner owns what says in workload clusters what our groups may do.
@@ -21,6 +26,14 @@ const grantTime = 30 * time.Second
 
 // granted makes sure that the workload cluster knows what our groups may do, before anybody is in one.
 func (r *Reconciler) granted(ctx context.Context, s *scope) error {
+	done, err := r.Turns.Take(ctx, s.cluster.Namespace)
+	if errors.Is(err, turns.ErrBusy) {
+		return s.queue(err)
+	}
+	if err != nil {
+		return err
+	}
+	defer done()
 	limited, cancel := context.WithTimeout(ctx, grantTime)
 	defer cancel()
 	w, err := r.Workload.Get(limited, client.ObjectKeyFromObject(s.cluster))
@@ -28,6 +41,16 @@ func (r *Reconciler) granted(ctx context.Context, s *scope) error {
 		return s.stop(unreachable(s.cluster.Name, err))
 	}
 	return s.stop(ungranted(s.cluster.Name, grant(limited, w.Client)))
+}
+
+// queue waits for a turn. A request that had its turn keeps being told what came of it.
+func (s *scope) queue(err error) error {
+	after := wait.Jitter(queued, 1)
+	ready := meta.FindStatusCondition(s.request.Status.Conditions, v1alpha1.ConditionReady)
+	if ready != nil && (ready.Reason == v1alpha1.ReasonUnreachable || ready.Reason == v1alpha1.ReasonApplyFailed) {
+		return reconcile.Wait(after, "%v", err)
+	}
+	return s.stop(hurdle(v1alpha1.ReasonProgressing, after, "cluster %s is not asked yet: %v", s.cluster.Name, err))
 }
 
 // grant applies all of it; what is as it should be is not written.

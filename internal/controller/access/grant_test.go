@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -117,4 +119,35 @@ func TestUngranted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// One namespace with any number of requests for a cluster that does not answer takes few workers, for long.
+func TestRequestsOfOneNamespaceTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, newRequest())
+		slow, err := w.Turns.Take(t.Context(), space)
+		w.must(err)
+		start := time.Now()
+		if got := w.run(); got < queued || got > 2*queued || time.Since(start) > 2*time.Second || len(w.granted) > 0 {
+			t.Errorf("it waited %s, looks again after %s, and granted %v", time.Since(start), got, w.granted)
+		}
+		w.refused(v1alpha1.ReasonProgressing, v1alpha1.ConditionReconciling, "cluster prod is not asked yet: others of the namespace are under way: at most 1 at once")
+		slow()
+		w.unreachable = errors.New("no route")
+		w.run()
+		slow, err = w.Turns.Take(t.Context(), space)
+		w.must(err)
+		writes := w.writes
+		w.run()
+		w.refused(v1alpha1.ReasonUnreachable, v1alpha1.ConditionReconciling, "no route")
+		if w.writes != writes {
+			t.Error("waiting for its turn writes")
+		}
+		slow()
+		w.unreachable = nil
+		w.run()
+		if !answered(w.request()) {
+			t.Error("its turn has come, and it has no answer")
+		}
+	})
 }

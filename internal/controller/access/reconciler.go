@@ -18,6 +18,7 @@ import (
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/internal/turns"
 	"github.com/polder-kaas/polder/internal/workload"
 )
 
@@ -32,6 +33,7 @@ const (
 const (
 	slowly = 5 * time.Minute        // if a watch tells of it as well
 	soon   = 15 * time.Second       // if none does
+	queued = 5 * time.Second        // if it is not its turn; twice as long at most
 	behind = 100 * time.Millisecond // the cache, at most
 )
 
@@ -40,6 +42,7 @@ type Reconciler struct {
 	Client   client.Client // reads from a cache
 	Live     client.Client // reads from the API; Secrets are read and written with it alone
 	Workload Workload
+	Turns    *turns.Turns // to talk to workload clusters
 	Clock    clock.PassiveClock
 	Events   events.EventRecorder
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/turns"
 	"github.com/polder-kaas/polder/internal/workload"
 )
 
@@ -56,7 +57,7 @@ func newWorld(t *testing.T, o *v1alpha1.KubeconfigRequest, more ...client.Object
 	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithStatusSubresource(&v1alpha1.KubeconfigRequest{}).
 		WithObjects(append(more, o, newOwner(), newCluster(), ca, own)...).Build()
 	plane := interceptor.NewClient(c, w.watched())
-	w.Reconciler = &Reconciler{Client: plane, Live: plane, Workload: w, Clock: w.clock, Events: w.events}
+	w.Reconciler = &Reconciler{Client: plane, Live: plane, Workload: w, Turns: &turns.Turns{Each: 1, Wait: 1}, Clock: w.clock, Events: w.events}
 	return w
 }
 
