@@ -90,7 +90,9 @@ func registration(url string, ca []byte) *admissionv1.ValidatingWebhookConfigura
 	workload.Rules = []admissionv1.RuleWithOperations{ownRule("workloadclusters", admissionv1.Create, admissionv1.Update, admissionv1.Delete)}
 	request := hook("kubeconfigrequest", accessPath, "", "", "")
 	request.Name = "validate.kubeconfigrequest.polder.dev"
-	request.Rules = []admissionv1.RuleWithOperations{ownRule("kubeconfigrequests", admissionv1.Create)}
+	request.Rules = []admissionv1.RuleWithOperations{ownRule("kubeconfigrequests", admissionv1.Create, admissionv1.Delete)}
+	// The operator deletes those whose time is over.
+	request.MatchConditions = []admissionv1.MatchCondition{{Name: "not-by-the-operator", Expression: fmt.Sprintf("request.userInfo.username != %q", User)}}
 	w := &admissionv1.ValidatingWebhookConfiguration{}
 	w.Name = "polder-operator"
 	w.Webhooks = []admissionv1.ValidatingWebhook{

@@ -302,7 +302,7 @@ func TestRegistration(t *testing.T) {
 
 		"validate.workloadcluster.polder.dev": {workloadPath, "polder.dev", "v1alpha1", "workloadclusters", []admissionv1.OperationType{"CREATE", "UPDATE", "DELETE"}, 0},
 
-		"validate.kubeconfigrequest.polder.dev": {accessPath, "polder.dev", "v1alpha1", "kubeconfigrequests", []admissionv1.OperationType{"CREATE"}, 0},
+		"validate.kubeconfigrequest.polder.dev": {accessPath, "polder.dev", "v1alpha1", "kubeconfigrequests", []admissionv1.OperationType{"CREATE", "DELETE"}, 1},
 	}
 	w := registration("https://127.0.0.1:1", []byte("authority"))
 	got := map[string]asked{}

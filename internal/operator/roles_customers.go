@@ -32,7 +32,7 @@ func CustomerRoles() []client.Object {
 	return []client.Object{
 		role("polder:view", "view",
 			rule(own, read, "workloadclusters", "kubeconfigrequests"),
-			rule(own, []string{"create", "delete"}, "kubeconfigrequests"), // what it gives depends on the rights to the cluster
+			rule(own, []string{"create", "delete"}, "kubeconfigrequests"), // what it gives depends on the rights to the cluster; admission lets nobody delete those of others
 			rule(csv1.GroupVersion.Group, read, "clusterstacks", "clusterstackreleases", "clusteraddons"),
 			rule(clusterv1.GroupVersion.Group, read, "clusters", "machines", "machinedeployments"),
 		),

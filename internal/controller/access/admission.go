@@ -43,10 +43,13 @@ func Fill(decoder admission.Decoder) admission.HandlerFunc {
 }
 
 // Check refuses a new request that is wrong in itself, of somebody who may not have what it asks for, or for
-// a cluster that is not there. It is for a validating webhook. The reader must not be a cache: who makes a
+// a cluster that is not there; and to delete that of another. It is for a validating webhook. The reader must not be a cache: who makes a
 // cluster and then asks for access would be told that there is none.
 func Check(live client.Reader, reviews Reviewer, decoder admission.Decoder) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
+		if req.Operation == admissionv1.Delete {
+			return first(ctx, func(ctx context.Context) (string, error) { return foreign(ctx, reviews, req, decoder) })
+		}
 		if req.Operation != admissionv1.Create {
 			return admission.Allowed("")
 		}
@@ -80,6 +83,25 @@ func first(ctx context.Context, checks ...func(context.Context) (string, error))
 		}
 	}
 	return admission.Allowed("")
+}
+
+// foreign denies to delete a request of somebody else: everybody who may see clusters may make and delete requests. Who
+// may delete the cluster may delete requests for it; among those are Kubernetes' own controllers. One that cannot be
+// read is nobody's.
+func foreign(ctx context.Context, reviews Reviewer, req admission.Request, decoder admission.Decoder) (string, error) {
+	o := &v1alpha1.KubeconfigRequest{}
+	if err := decoder.DecodeRaw(req.OldObject, o); err != nil {
+		o = &v1alpha1.KubeconfigRequest{}
+	}
+	if o.Spec.Username != "" && o.Spec.Username == req.UserInfo.Username {
+		return "", nil
+	}
+	may, err := allowed(ctx, reviews, req, "delete", o.Spec.ClusterName)
+	if err != nil || may {
+		return "", err
+	}
+	return fmt.Sprintf("the request is that of %q, and goes when its time is over; to delete it now, %s needs the right to delete workloadclusters.%s named %q in namespace %s",
+		o.Spec.Username, req.UserInfo.Username, v1alpha1.GroupVersion.Group, o.Spec.ClusterName, req.Namespace), nil
 }
 
 // missing denies what names no cluster. Who may list clusters is told which there are.

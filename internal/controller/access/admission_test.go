@@ -155,6 +155,34 @@ func TestCheckLeavesTheRestAlone(t *testing.T) {
 	}
 }
 
+// Who may see clusters may delete requests, but not those of others.
+func TestCheckWhoDeletes(t *testing.T) {
+	bobs := func(o *v1alpha1.KubeconfigRequest) { o.Spec.Username = "bob" }
+	deletes := map[string]bool{"delete": true}
+	for title, c := range map[string]struct {
+		old   any
+		judge judge
+		want  string // of the refusal; empty: it is allowed
+	}{
+		"one's own":                  {newRequest(), judge{}, ""},
+		"another's":                  {newRequest(bobs), judge{allows: map[string]bool{"get": true, "update": true}}, `the request is that of "bob", and goes when its time is over; to delete it now, alice@example.org needs the right to delete workloadclusters.polder.dev named "prod" in namespace team`},
+		"of a cluster that is one's": {newRequest(bobs), judge{allows: deletes}, ""},
+		"of nobody":                  {newRequest(func(o *v1alpha1.KubeconfigRequest) { o.Spec.Username = "" }), judge{}, `that of ""`},
+		"what cannot be read":        {"text", judge{}, `that of ""`},
+		"what cannot be read, of one who may delete all": {"text", judge{allows: deletes}, ""},
+		"a judge who fails": {newRequest(bobs), judge{allows: deletes, fails: errors.New("broken")}, "asking whether alice@example.org may delete workloadclusters: broken"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			req := asking(t, c.old, admissionv1.Delete)
+			req.OldObject, req.Object, req.Name = req.Object, runtime.RawExtension{}, "" // as if a whole collection were deleted
+			got := Check(fake.NewClientBuilder().WithScheme(scheme(t)).Build(), &c.judge, admission.NewDecoder(scheme(t)))(t.Context(), req)
+			if got.Allowed != (c.want == "") || !strings.Contains(got.Result.Message, c.want) {
+				t.Errorf("allowed %v: %v", got.Allowed, got.Result)
+			}
+		})
+	}
+}
+
 func TestCheckWithoutAPlane(t *testing.T) {
 	broken := errors.New("broken")
 	live := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme(t)).Build(), interceptor.Funcs{
