@@ -18,6 +18,10 @@ import (
 // name of the provider.
 const serviceAccounts = "system:serviceaccount:" + v1alpha1.ProvidersNamespace + ":"
 
+// LeasePrefix is how the name of the lease begins by which one of several processes of a provider is chosen; the rest is
+// the name of the provider.
+const LeasePrefix = "polder-provider-"
+
 // ProviderObjects are what providers in processes of their own need: a namespace for their service accounts, whose rights
 // are those of ProviderRole, and leases there. A policy keeps each to what names it: rights by role cannot say that.
 func ProviderObjects() []client.Object {
@@ -61,6 +65,7 @@ func providerPolicy() *admissionv1.ValidatingAdmissionPolicy {
 			ResourceRules: []admissionv1.NamedRuleWithOperations{
 				rule(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "workloadclusters", "workloadclusters/status", "providers", "providers/status"),
 				rule(clusterv1.GroupVersion.Group, clusterv1.GroupVersion.Version, "clusters"),
+				rule("coordination.k8s.io", "v1", "leases"),
 			},
 		},
 		MatchConditions: []admissionv1.MatchCondition{{Name: "is-a-provider", Expression: fmt.Sprintf("request.userInfo.username.startsWith(%q)", serviceAccounts)}},
@@ -69,6 +74,11 @@ func providerPolicy() *admissionv1.ValidatingAdmissionPolicy {
 			only("workloadclusters", "(has(o.spec.provider) ? o.spec.provider : '')", "a provider acts on WorkloadClusters that name it, and on no others"),
 			only("providers", "o.metadata.name", "a provider describes itself, and no others"),
 			only("clusters", "(has(o.metadata.labels) && '"+v1alpha1.ProviderLabel+"' in o.metadata.labels ? o.metadata.labels['"+v1alpha1.ProviderLabel+"'] : '')", "a provider acts on Clusters of its own, and on no others"),
+			// Whoever holds the lease of another keeps it from acting. What a provider has elsewhere is not ours to say.
+			{
+				Expression: fmt.Sprintf("request.resource.resource != 'leases' || request.namespace != %q || [object, oldObject].all(o, o == null || o.metadata.name == %q + variables.provider)", v1alpha1.ProvidersNamespace, LeasePrefix),
+				Message:    "a provider holds the lease that is called after it, and no others",
+			},
 		},
 	}
 	return p

@@ -57,7 +57,7 @@ func Run(ctx context.Context, p contract.Provider, cfg Config) error {
 		WebhookServer:                 hook.server,
 		LeaderElection:                cfg.Namespace != "",
 		LeaderElectionNamespace:       cfg.Namespace,
-		LeaderElectionID:              "polder-provider-" + g.Name(),
+		LeaderElectionID:              operator.LeasePrefix + g.Name(),
 		LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
