@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -21,6 +22,10 @@ import (
 // voices gives providers that run in processes of their own their say in admission. They must not register it
 // themselves: whoever may do that may listen to everything that is written in the plane.
 func (o *Operator) voices(mgr ctrl.Manager) error {
+	registrations, err := client.New(o.cfg.Client("polder-webhook-registration"), client.Options{Scheme: mgr.GetScheme()})
+	if err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("provider").
 		For(&v1alpha1.Provider{}).
@@ -31,17 +36,36 @@ func (o *Operator) voices(mgr ctrl.Manager) error {
 			if err := mgr.GetClient().Get(ctx, req.NamespacedName, p); err != nil {
 				return ctrl.Result{}, client.IgnoreNotFound(err)
 			}
-			if p.Status.Admission == nil || !p.DeletionTimestamp.IsZero() {
-				return ctrl.Result{}, nil
+			if !p.DeletionTimestamp.IsZero() {
+				return ctrl.Result{}, nil // it goes with it
+			}
+			if p.Status.Admission == nil {
+				return ctrl.Result{}, silence(ctx, registrations, p)
 			}
 			return ctrl.Result{}, o.cfg.Webhooks.Register(ctx, o.cfg.Client("polder-webhook-registration"), voice(p))
 		}))
 }
 
+// silence removes the registration of a provider that runs in our own process now: where it was nobody answers, and
+// nothing of its clusters could be changed. What is not a registration of ours is left alone.
+func silence(ctx context.Context, c client.Client, p *v1alpha1.Provider) error {
+	w := &admissionv1.ValidatingWebhookConfiguration{}
+	if err := c.Get(ctx, client.ObjectKey{Name: voiceOf(p)}, w); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !slices.ContainsFunc(w.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == "Provider" && r.Name == p.Name }) {
+		return nil
+	}
+	return client.IgnoreNotFound(c.Delete(ctx, w, client.Preconditions{UID: &w.UID}))
+}
+
+// voiceOf is the name of the registration.
+func voiceOf(p *v1alpha1.Provider) string { return "polder-provider-" + p.Name }
+
 // voice is the registration. It goes with its Provider.
 func voice(p *v1alpha1.Provider) *admissionv1.ValidatingWebhookConfiguration {
 	w := &admissionv1.ValidatingWebhookConfiguration{}
-	w.Name = "polder-provider-" + p.Name
+	w.Name = voiceOf(p)
 	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Provider", Name: p.Name, UID: p.UID}}
 	w.Webhooks = []admissionv1.ValidatingWebhook{{
 		Name:         p.Name + ".provider.polder.dev",

@@ -5,6 +5,9 @@ import (
 
 	"github.com/google/cel-go/cel"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
@@ -32,6 +35,46 @@ func TestVoice(t *testing.T) {
 		if o == admissionv1.Delete || o == admissionv1.OperationAll {
 			t.Errorf("without the provider nobody could delete a cluster: %v", hook.Rules)
 		}
+	}
+}
+
+// A provider that has moved into the plane's process is not asked where it was.
+func TestAVoiceThatIsSilent(t *testing.T) {
+	moved := &v1alpha1.Provider{}
+	moved.Name, moved.UID = "my-cloud", "uid"
+	older := newVoice()
+	older.OwnerReferences[0].UID = "of one that was deleted"
+	foreign := newVoice()
+	foreign.OwnerReferences = nil
+	s := scheme(t)
+	if err := admissionv1.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		there *admissionv1.ValidatingWebhookConfiguration
+		stays bool
+	}{
+		"its own": {newVoice(), false}, "its own, of older days": {older, false}, "what somebody else made": {foreign, true}, "none": {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := fake.NewClientBuilder().WithScheme(s)
+			if c.there != nil {
+				b.WithObjects(c.there)
+			}
+			plane := b.Build()
+			if err := silence(t.Context(), plane, moved); err != nil {
+				t.Fatal(err)
+			}
+			err := plane.Get(t.Context(), client.ObjectKey{Name: "polder-provider-my-cloud"}, &admissionv1.ValidatingWebhookConfiguration{})
+			if c.stays != (err == nil) {
+				t.Error(err)
+			}
+		})
+	}
+	spoke := moved.DeepCopy()
+	spoke.Status.Admission = &v1alpha1.ProviderAdmission{}
+	if !voiceChanged(event.UpdateEvent{ObjectOld: spoke, ObjectNew: moved}) || voiceChanged(event.UpdateEvent{ObjectOld: moved, ObjectNew: moved.DeepCopy()}) {
+		t.Error("nobody hears that it has moved")
 	}
 }
 
