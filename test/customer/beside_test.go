@@ -195,6 +195,7 @@ func keepsToItself(t *testing.T, kubeconfig, ns string) {
 		"speak for another":                c.Status().Patch(ctx, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "local"}}, status),
 		"read secrets":                     c.List(ctx, &corev1.SecretList{}, client.InNamespace(ns)),
 		"listen to others":                 c.Create(ctx, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "evil"}}),
+		"take another provider's lease":    c.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ProvidersNamespace, Name: "polder-provider-other"}}),
 		"take another's lease":             c.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "x"}}),
 	} {
 		if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {

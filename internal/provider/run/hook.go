@@ -33,44 +33,52 @@ const hookPath = "/validate-workloadcluster"
 const certificateLife = 10 * 365 * 24 * time.Hour
 
 // hook is the provider's say in admission. It serves with a certificate of its own, made for this run, which the
-// registration vouches for.
+// registration vouches for. The plane knows that of the leader alone, so no other process of the provider serves.
 type hook struct {
-	guard    *guard.Guard
-	listener net.Listener
-	server   *server
-	url      string
-	ca       []byte
+	guard  *guard.Guard
+	server *server
+	url    string
+	ca     []byte
 }
 
+// newHook opens the port, so that people hear at once that it is taken. One that was asked for is closed again until
+// this process leads; any other is kept, since it is written down, and nobody else knows it.
 func newHook(ctx context.Context, cfg Config, g *guard.Guard) (*hook, error) {
 	l, o, err := listen(ctx, cfg.Listen)
 	if err != nil {
 		return nil, err
 	}
-	h := &hook{guard: g, listener: l, url: strings.TrimRight(cfg.Reached, "/")}
+	o.WebhookMux = http.NewServeMux()
+	s := &server{Server: webhook.NewServer(o), mux: o.WebhookMux, address: cfg.Listen, listener: l}
+	h := &hook{guard: g, server: s, url: strings.TrimRight(cfg.Reached, "/")}
 	if h.url == "" {
 		h.url = "https://" + l.Addr().String()
+	}
+	if _, port, err := net.SplitHostPort(cfg.Listen); err == nil && port != "0" {
+		h.close()
+		s.listener = nil
 	}
 	u, err := url.Parse(h.url)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" || net.ParseIP(u.Hostname()).IsUnspecified() {
 		h.close()
 		return nil, fmt.Errorf("%q is no URL under which the plane reaches admission; write https://HOST:PORT", h.url)
 	}
-	cert, ca, err := certificate(u.Hostname())
-	if err != nil {
+	if s.certificate, h.ca, err = certificate(u.Hostname()); err != nil {
 		h.close()
 		return nil, err
 	}
-	h.ca = ca
-	o.WebhookMux = http.NewServeMux()
-	h.server = &server{Server: webhook.NewServer(o), mux: o.WebhookMux, listener: l, certificate: cert}
 	return h, nil
 }
 
-func (h *hook) close() { _ = h.listener.Close() } // the server has closed it, if it ever ran
+func (h *hook) close() {
+	if h.server.listener != nil {
+		_ = h.server.listener.Close() // the server has closed it, if it ever ran
+	}
+}
 
 // register serves admission; the plane asks there once the Provider object says where that is.
 func (h *hook) register(mgr ctrl.Manager) {
+	h.server.elected = mgr.Elected()
 	checker := &ownadmission.Checker{Client: mgr.GetClient(), Providers: map[string]*guard.Guard{h.guard.Name(): h.guard}}
 	mgr.GetWebhookServer().Register(hookPath, &admission.Webhook{Handler: checker.ValidateProvider(admission.NewDecoder(mgr.GetScheme()))})
 }
@@ -80,27 +88,42 @@ func (h *hook) admission() *v1alpha1.ProviderAdmission {
 	return &v1alpha1.ProviderAdmission{URL: h.url + hookPath, CABundle: string(h.ca)}
 }
 
-// server serves on a listener that is open already, so that the port is known when it is registered.
+// server serves once this process leads.
 type server struct {
 	webhook.Server
 	mux         *http.ServeMux
-	listener    net.Listener
+	address     string
+	listener    net.Listener // nil: it is opened then
 	certificate tls.Certificate
+	elected     <-chan struct{}
 }
 
-// Start serves until ctx ends.
+// Start serves until ctx ends. Until this process leads, nobody can connect: whoever looks from outside which of several
+// processes is ready finds the one that the plane knows.
 func (s *server) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.elected:
+	}
+	l := s.listener
+	if l == nil {
+		var err error
+		if l, _, err = listen(ctx, s.address); err != nil {
+			return err
+		}
+	}
 	srv := &http.Server{Handler: s.mux, ReadHeaderTimeout: 10 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() }) // whatever is open is of an API server that asks again
 	defer stop()
-	err := srv.Serve(tls.NewListener(s.listener, &tls.Config{Certificates: []tls.Certificate{s.certificate}, MinVersion: tls.VersionTLS12}))
+	err := srv.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{s.certificate}, MinVersion: tls.VersionTLS12}))
 	if ctx.Err() != nil {
 		return nil
 	}
 	return fmt.Errorf("serving admission: %w", err)
 }
 
-// NeedLeaderElection says that every process serves.
+// NeedLeaderElection is not asked of the server of a manager, which starts it in every process; see Start.
 func (s *server) NeedLeaderElection() bool { return false }
 
 // StartedChecker says that it always does.

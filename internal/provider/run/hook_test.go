@@ -4,13 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,7 +71,7 @@ func TestUnderWhichURLItIsReached(t *testing.T) {
 	}
 	t.Run("where it listens, if nothing is said", func(t *testing.T) {
 		h, err := hookOf(t, "")
-		if err != nil || h.url != "https://"+h.listener.Addr().String() {
+		if err != nil || h.url != "https://"+h.server.listener.Addr().String() {
 			t.Errorf("%+v, %v", h, err)
 		}
 	})
@@ -82,7 +82,7 @@ func TestAPortThatIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = newHook(t.Context(), Config{Listen: first.listener.Addr().String()}, first.guard)
+	_, err = newHook(t.Context(), Config{Listen: first.server.listener.Addr().String()}, first.guard)
 	if err == nil || !strings.HasSuffix(err.Error(), "; choose another address") {
 		t.Error(err)
 	}
@@ -146,31 +146,46 @@ func TestEachRunHasACertificateOfItsOwn(t *testing.T) {
 // manager has what registering needs, and nothing else.
 type manager struct {
 	ctrl.Manager
-	hook   *hook
-	client client.Client
+	hook    *hook
+	client  client.Client
+	elected chan struct{}
 }
 
+func (m manager) Elected() <-chan struct{}         { return m.elected }
 func (m manager) GetClient() client.Client         { return m.client }
 func (m manager) GetWebhookServer() webhook.Server { return m.hook.server }
-func (m manager) GetScheme() *runtime.Scheme       { return m.client.Scheme() }
+func (m manager) GetScheme() *apiruntime.Scheme    { return m.client.Scheme() }
 
-// serves is a hook that has been registered with a manager.
-func serves(t *testing.T, reached string) *hook {
+// serves is a hook that has been registered with a manager, and how it is elected.
+func serves(t *testing.T, cfg Config) (h *hook, elect func()) {
 	t.Helper()
-	h, err := hookOf(t, reached)
+	h, err := newHook(t.Context(), cfg, guard.New(provider{}, time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(h.close)
 	scheme, err := newScheme(provider{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.register(manager{hook: h, client: fake.NewClientBuilder().WithScheme(scheme).Build()})
-	return h
+	elected := make(chan struct{})
+	h.register(manager{hook: h, client: fake.NewClientBuilder().WithScheme(scheme).Build(), elected: elected})
+	return h, func() { close(elected) }
+}
+
+// free is an address that nobody listens on.
+func free(t *testing.T) string {
+	t.Helper()
+	l, _, err := listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
 }
 
 func TestWhereAdmissionIs(t *testing.T) {
-	h := serves(t, "https://provider.example:9443/")
+	h, _ := serves(t, Config{Listen: "127.0.0.1:0", Reached: "https://provider.example:9443/"})
 	if got := h.admission(); got.URL != "https://provider.example:9443/validate-workloadcluster" || got.CABundle != string(h.ca) {
 		t.Errorf("%+v", got)
 	}
@@ -178,23 +193,79 @@ func TestWhereAdmissionIs(t *testing.T) {
 
 // What is told is what is served: with the certificate that is vouched for, and under that path.
 func TestServe(t *testing.T) {
-	h := serves(t, "")
-	told := h.admission()
+	for name, address := range map[string]string{"any port": "127.0.0.1:0", "a port of one's choice": free(t)} {
+		t.Run(name, func(t *testing.T) {
+			h, elect := serves(t, Config{Listen: address})
+			told := h.admission()
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			elect()
+			go func() { done <- h.server.Start(ctx) }()
+			roots := x509.NewCertPool()
+			roots.AppendCertsFromPEM([]byte(told.CABundle))
+			plane := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}, Timeout: 30 * time.Second}
+			answer, err := ask(t, plane, told.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answer.Body.Close() != nil || answer.StatusCode != http.StatusOK {
+				t.Errorf("%+v", answer)
+			}
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// ask asks until somebody listens.
+func ask(t *testing.T, plane *http.Client, at string) (answer *http.Response, err error) {
+	t.Helper()
+	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); runtime.Gosched() {
+		if answer, err = plane.Post(at, "application/json", strings.NewReader("{}")); err == nil { //nolint:bodyclose // the caller does
+			return answer, nil
+		}
+	}
+	return nil, err
+}
+
+// The plane knows the certificate of the leader alone, so another process must not be found.
+func TestOnlyTheLeaderListens(t *testing.T) {
+	address := free(t)
+	h, _ := serves(t, Config{Listen: address, Reached: "https://provider.example"})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- h.server.Start(ctx) }()
+	leader, elect := serves(t, Config{Listen: address, Reached: "https://provider.example"}) // it could not, if the other listened
+	elect()
+	led, stop := context.WithCancel(t.Context())
+	go func() { done <- leader.server.Start(led) }()
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM([]byte(told.CABundle))
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DialContext: (&net.Dialer{}).DialContext}
-	answer, err := (&http.Client{Transport: transport, Timeout: 30 * time.Second}).Post(told.URL, "application/json", strings.NewReader("{}"))
+	roots.AppendCertsFromPEM(leader.ca)
+	plane := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "provider.example"}}, Timeout: 30 * time.Second}
+	if answer, err := ask(t, plane, "https://"+address+hookPath); err != nil || answer.Body.Close() != nil {
+		t.Error(err)
+	}
+	cancel()
+	stop()
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAPortThatWasTakenSince(t *testing.T) {
+	address := free(t)
+	h, elect := serves(t, Config{Listen: address})
+	l, _, err := listen(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer.Body.Close() != nil || answer.StatusCode != http.StatusOK {
-		t.Errorf("%+v", answer)
-	}
-	cancel()
-	if err := <-done; err != nil {
+	defer func() { _ = l.Close() }()
+	elect()
+	if err := h.server.Start(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "; choose another address") {
 		t.Error(err)
 	}
 }
