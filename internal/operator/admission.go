@@ -2,11 +2,13 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -153,7 +155,11 @@ func checkCluster(c client.Reader, decoder admission.Decoder) admission.HandlerF
 // checkRelease refuses to delete a release that clusters use.
 func checkRelease(c client.Reader) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
-		users, err := usage.Clusters(ctx, c, client.ObjectKey{Namespace: req.Namespace, Name: req.Name})
+		name, err := nameOf(req)
+		if err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+		users, err := usage.Clusters(ctx, c, client.ObjectKey{Namespace: req.Namespace, Name: name})
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
@@ -162,6 +168,22 @@ func checkRelease(c client.Reader) admission.HandlerFunc {
 		}
 		return admission.Allowed("")
 	}
+}
+
+// nameOf is that of what is to be deleted. If all of a kind are, we are asked about each, and only the object itself
+// has its name.
+func nameOf(req admission.Request) (string, error) {
+	if req.Name != "" {
+		return req.Name, nil
+	}
+	var o metav1.PartialObjectMetadata
+	if err := json.Unmarshal(req.OldObject.Raw, &o); err != nil {
+		return "", fmt.Errorf("reading what is to be deleted: %w", err)
+	}
+	if o.Name == "" {
+		return "", errors.New("what is to be deleted has no name")
+	}
+	return o.Name, nil
 }
 
 // checkStack refuses to delete a stack with a release that clusters use.

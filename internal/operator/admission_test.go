@@ -226,7 +226,16 @@ func TestCheckRelease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			answered(t, checkRelease(c.reader)(t.Context(), request(t, c.namespace, c.name, newRelease(c.name, "ferrol"))), c.code, c.message)
+			// All of a kind are deleted.
+			answered(t, checkRelease(c.reader)(t.Context(), request(t, c.namespace, "", newRelease(c.name, "ferrol"))), c.code, c.message)
 		})
+	}
+	bad := request(t, "s", "", newRelease(v1, "ferrol"))
+	for _, raw := range []string{"", "{", "{}"} {
+		bad.OldObject.Raw = []byte(raw)
+		if got := checkRelease(newClient(t))(t.Context(), bad); got.Allowed || got.Result.Code != http.StatusBadRequest {
+			t.Errorf("%q: %+v", raw, got)
+		}
 	}
 }
 
