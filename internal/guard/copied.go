@@ -1,6 +1,9 @@
 package guard
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -17,6 +20,24 @@ func copied(in contract.Input) contract.Input {
 		in.Release.Variables[i].Schema, _ = value(v.Schema).(map[string]any)
 	}
 	return in
+}
+
+// plain is an answer of which nothing is shared: a provider may give the same maps to all who ask, and callers add to
+// what they got. It has what JSON has; numbers stay as they are written.
+func plain(t contract.Topology, err error) (out contract.Topology, _ error) {
+	if err != nil {
+		return out, err
+	}
+	b, err := json.Marshal(t)
+	if err != nil {
+		return out, fmt.Errorf("what the provider answers cannot be written as JSON: %w", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if err := d.Decode(&out); err != nil {
+		return out, fmt.Errorf("what the provider answers cannot be read as JSON: %w", err)
+	}
+	return out, nil
 }
 
 // value is a copy of what JSON can express.

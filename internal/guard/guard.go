@@ -63,7 +63,7 @@ func (g *Guard) Validate(ctx context.Context, in contract.Input) (field.ErrorLis
 // Topology asks what the class must be told.
 func (g *Guard) Topology(ctx context.Context, in contract.Input) (contract.Topology, error) {
 	in = copied(in)
-	return call(ctx, g, "Topology", of(in), func(ctx context.Context) (contract.Topology, error) { return g.provider.Topology(ctx, in) })
+	return call(ctx, g, "Topology", of(in), func(ctx context.Context) (contract.Topology, error) { return plain(g.provider.Topology(ctx, in)) })
 }
 
 // Health asks whether the infrastructure can be used; nil if the provider cannot say.

@@ -2,7 +2,9 @@ package guard_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"math"
 	"runtime"
 	"strconv"
 	"strings"
@@ -269,5 +271,60 @@ func TestWhatAProviderGetsIsACopy(t *testing.T) {
 	}
 	if d := cmp.Diff(input(), in); d != "" {
 		t.Error("Validate", d)
+	}
+}
+
+// A provider may keep its answer and give it to all who ask; what one of them adds to it is not seen by others.
+func TestWhatAProviderAnswersIsACopy(t *testing.T) {
+	same := func() contract.Topology {
+		of := func() contract.Values {
+			return contract.Values{"n": int64(9007199254740993), "f": 1.5, "none": nil, "list": []string{"a"}, "map": map[string]any{"k": "v"}}
+		}
+		return contract.Topology{Variables: of(), ControlPlane: contract.Machines{Variables: of()}, Pools: map[string]contract.Machines{"a": {Class: "c", Variables: of()}}, Labels: map[string]string{}}
+	}
+	kept := same()
+	g := guard.New(provider{func(context.Context, contract.Input) (contract.Topology, error) { return kept, nil }}, timeout)
+	for range 2 {
+		got, err := g.Topology(t.Context(), input())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _ := json.Marshal(same())
+		if is, err := json.Marshal(got); err != nil || string(is) != string(want) {
+			t.Errorf("%s, %v; want %s", is, err, want)
+		}
+		if got.Annotations != nil || got.Labels == nil || got.Pools["a"].Class != "c" {
+			t.Errorf("%+v", got)
+		}
+		got.Pools["b"], got.Labels["b"], got.Variables["b"] = contract.Machines{}, "b", "b"
+		got.Pools["a"].Variables["map"].(map[string]any)["k"] = "other"
+	}
+	if d := cmp.Diff(same(), kept); d != "" {
+		t.Error(d)
+	}
+}
+
+// badly cannot be written as JSON.
+type badly struct{}
+
+func (badly) MarshalJSON() ([]byte, error) { panic("oh") }
+
+func TestAnAnswerThatIsNoJSON(t *testing.T) {
+	for name, c := range map[string]struct {
+		value any
+		text  string
+	}{
+		"a channel":             {make(chan int), "what the provider answers cannot be written as JSON: json: unsupported type: chan int"},
+		"one that breaks down":  {badly{}, "the provider's code broke down: Topology: oh"},
+		"a number that is none": {math.NaN(), "what the provider answers cannot be written as JSON: json: unsupported value: NaN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := guard.New(provider{func(context.Context, contract.Input) (contract.Topology, error) {
+				return contract.Topology{Variables: contract.Values{"v": c.value}}, nil
+			}}, timeout)
+			if _, err := g.Topology(t.Context(), input()); err == nil || err.Error() != c.text {
+				t.Errorf("%v, want %s", err, c.text)
+			}
+		})
 	}
 }

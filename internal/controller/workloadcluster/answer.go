@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -27,7 +28,9 @@ const controlPlanePart = "/"
 // kept reads the answer that a Cluster has; it is empty if there is none.
 func kept(c *clusterv1.Cluster) (a answer) {
 	if c != nil {
-		_ = json.Unmarshal([]byte(c.Annotations[v1alpha1.AnswerAnnotation]), &a) // whoever spoiled it has the provider asked anew
+		d := json.NewDecoder(strings.NewReader(c.Annotations[v1alpha1.AnswerAnnotation]))
+		d.UseNumber()    // a large one would become another, and with it machines
+		_ = d.Decode(&a) // whoever spoiled it has the provider asked anew
 	}
 	return a
 }

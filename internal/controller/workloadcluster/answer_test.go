@@ -126,6 +126,7 @@ func TestAnswerIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.Topology = d.Topology
+	a.Topology.Variables = contract.Values{"large": int64(9007199254740993), "small": 0.1}
 	first, err := json.Marshal(a)
 	if err != nil {
 		t.Fatal(err)
