@@ -87,8 +87,12 @@ func (b *bench) provider(ctx context.Context) (<-chan error, error) {
 	if err == nil {
 		err = b.instant.SetupWithManager(mgr)
 	}
+	var guarded *guard.Guard
 	if err == nil {
-		err = operator.SetupProvider(mgr, b.Client, presence.Keeper{Provider: guard.New(b.instant, time.Minute)}, 10)
+		guarded, err = guard.New(ctx, b.instant, time.Minute)
+	}
+	if err == nil {
+		err = operator.SetupProvider(mgr, b.Client, presence.Keeper{Provider: guarded}, 10)
 	}
 	if err != nil {
 		return nil, err

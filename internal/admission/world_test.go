@@ -48,7 +48,11 @@ func (p provider) Topology(_ context.Context, in contract.Input) (contract.Topol
 }
 
 func guarded(p contract.Provider) map[string]*guard.Guard {
-	return map[string]*guard.Guard{"local": guard.New(p, time.Minute)}
+	g, err := guard.New(context.Background(), p, time.Minute)
+	if err != nil {
+		panic(err)
+	}
+	return map[string]*guard.Guard{"local": g}
 }
 
 func scheme(t *testing.T) *runtime.Scheme {

@@ -40,6 +40,22 @@ func plain(t contract.Topology, err error) (out contract.Topology, _ error) {
 	return out, nil
 }
 
+// said is a description of which nothing is shared. Parameters that JSON cannot express stay, for somebody to say so.
+func said(d contract.Description) contract.Description {
+	d.Capabilities, d.MachineTypes, d.Zones = slices.Clone(d.Capabilities), slices.Clone(d.MachineTypes), slices.Clone(d.Zones)
+	b, err := json.Marshal(d.Parameters)
+	if err != nil {
+		return d
+	}
+	var out map[string]map[string]any
+	r := json.NewDecoder(bytes.NewReader(b))
+	r.UseNumber()
+	if r.Decode(&out) == nil {
+		d.Parameters = out
+	}
+	return d
+}
+
 // value is a copy of what JSON can express.
 func value(v any) any {
 	switch v := v.(type) {

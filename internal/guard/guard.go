@@ -27,43 +27,73 @@ type Guard struct {
 	provider contract.Provider
 	name     string
 	timeout  time.Duration
-	slots    chan struct{}
+
+	// Slots of calls for clusters, and of those for the provider itself, which must not wait for them.
+	clusters, describes, healths chan struct{}
 
 	mu      sync.Mutex
 	running map[string]int // calls for one cluster
+	known   contract.Description
 }
 
-// most is how many calls of one provider may be under way. Calls that hang keep theirs, so that a provider
-// that hangs for good cannot take ever more memory.
-const most = 32
+// most is how many calls for clusters may be under way. Calls that hang keep their slot, so that a provider that hangs
+// for good cannot take ever more memory.
+const most = 64
 
-// each is how many of them may be for one cluster. One that hangs for good must not take the slots of others; but it
-// must be possible to ask again, since nobody can end a call that hangs.
-const each = 8
+// each is how many of them may be for one cluster. One that hangs for good must not take the slots of others: twenty such
+// clusters leave room. But it must be possible to ask again, since nobody can end a call that hangs.
+const each = 3
 
-// New guards a provider. A call may take as long as timeout.
-func New(p contract.Provider, timeout time.Duration) *Guard {
-	return &Guard{provider: p, name: p.Describe().Name, timeout: timeout, slots: make(chan struct{}, most), running: map[string]int{}}
+// own is how many calls to Describe may be under way, and to Health.
+const own = 3
+
+// New guards a provider. A call may take as long as timeout. It is an error if the provider cannot say who it is.
+func New(ctx context.Context, p contract.Provider, timeout time.Duration) (*Guard, error) {
+	g := &Guard{
+		provider: p, timeout: timeout, running: map[string]int{},
+		clusters: make(chan struct{}, most), describes: make(chan struct{}, own), healths: make(chan struct{}, own),
+	}
+	d, err := g.Describe(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("asking a provider (%T) who it is: %w", p, err)
+	}
+	g.name = d.Name
+	return g, nil
 }
 
 // Name is the provider's.
 func (g *Guard) Name() string { return g.name }
 
-// Describe is what the provider says of itself.
-func (g *Guard) Describe(ctx context.Context) (d contract.Description, err error) {
-	return call(ctx, g, "Describe", "", func(context.Context) (contract.Description, error) { return g.provider.Describe(), nil })
+// Describe asks the provider what it says of itself.
+func (g *Guard) Describe(ctx context.Context) (contract.Description, error) {
+	d, err := call(ctx, g, g.describes, "Describe", "", func(context.Context) (contract.Description, error) { return said(g.provider.Describe()), nil })
+	if err != nil {
+		return d, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.known = d
+	return d, nil
+}
+
+// Known is what the provider last said of itself. It is not asked, so that a provider that does not answer stops no
+// cluster of which nothing is asked. It is shared, and must not be changed.
+func (g *Guard) Known() contract.Description {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.known
 }
 
 // Validate asks what is wrong with a cluster.
 func (g *Guard) Validate(ctx context.Context, in contract.Input) (field.ErrorList, error) {
 	in = copied(in)
-	return call(ctx, g, "Validate", of(in), func(ctx context.Context) (field.ErrorList, error) { return g.provider.Validate(ctx, in), nil })
+	return call(ctx, g, g.clusters, "Validate", of(in), func(ctx context.Context) (field.ErrorList, error) { return g.provider.Validate(ctx, in), nil })
 }
 
 // Topology asks what the class must be told.
 func (g *Guard) Topology(ctx context.Context, in contract.Input) (contract.Topology, error) {
 	in = copied(in)
-	return call(ctx, g, "Topology", of(in), func(ctx context.Context) (contract.Topology, error) { return plain(g.provider.Topology(ctx, in)) })
+	return call(ctx, g, g.clusters, "Topology", of(in), func(ctx context.Context) (contract.Topology, error) { return plain(g.provider.Topology(ctx, in)) })
 }
 
 // Health asks whether the infrastructure can be used; nil if the provider cannot say.
@@ -72,7 +102,7 @@ func (g *Guard) Health(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	_, err := call(ctx, g, "Health", "health", func(ctx context.Context) (struct{}, error) { return struct{}{}, h.Health(ctx) })
+	_, err := call(ctx, g, g.healths, "Health", "", func(ctx context.Context) (struct{}, error) { return struct{}{}, h.Health(ctx) })
 	return err
 }
 
@@ -99,20 +129,20 @@ func (g *Guard) leave(cluster string) {
 }
 
 // call runs f on a goroutine of its own and waits for it as long as a call may take.
-func call[T any](parent context.Context, g *Guard, what, cluster string, f func(context.Context) (T, error)) (out T, err error) {
+func call[T any](parent context.Context, g *Guard, slots chan struct{}, what, cluster string, f func(context.Context) (T, error)) (out T, err error) {
 	if !g.enter(cluster) {
 		return out, fmt.Errorf("%w: %d calls for this cluster have not come to an end", ErrTimedOut, each)
 	}
 	ctx, cancel := context.WithTimeout(parent, g.timeout)
 	select {
-	case g.slots <- struct{}{}:
+	case slots <- struct{}{}:
 	case <-ctx.Done():
 		cancel()
 		g.leave(cluster)
 		if err := parent.Err(); err != nil {
 			return out, fmt.Errorf("%s: %w", what, err)
 		}
-		return out, fmt.Errorf("%w: %d calls before this one have not come to an end", ErrTimedOut, most)
+		return out, fmt.Errorf("%w: %d calls before this one have not come to an end", ErrTimedOut, cap(slots))
 	}
 	type answer struct {
 		value T
@@ -121,7 +151,7 @@ func call[T any](parent context.Context, g *Guard, what, cluster string, f func(
 	answers := make(chan answer, 1)
 	go func() {
 		defer g.leave(cluster)
-		defer func() { <-g.slots }()
+		defer func() { <-slots }()
 		defer cancel()
 		a := answer{err: fmt.Errorf("%w: %s ended without an answer", ErrPanicked, what)} // runtime.Goexit does that
 		defer func() { answers <- a }()

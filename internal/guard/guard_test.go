@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"strconv"
@@ -51,6 +52,20 @@ type healthy struct {
 
 func (h healthy) Health(context.Context) error { return h.how() }
 
+// talker says of itself what a test says.
+type talker struct {
+	healthy
+	says  contract.Description
+	wrong func() // comes before that
+}
+
+func (p *talker) Describe() contract.Description {
+	if p.wrong != nil {
+		p.wrong()
+	}
+	return p.says
+}
+
 func input() contract.Input {
 	return contract.Input{
 		Cluster: &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Name: "demo", Labels: map[string]string{"a": "b"}}},
@@ -77,7 +92,7 @@ func TestCallsThatEnd(t *testing.T) {
 		"a panic of many words": {does: func() (contract.Topology, error) { panic(strings.Repeat("x", 9999)) }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology: " + strings.Repeat("x", 200)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := guard.New(provider{func(context.Context, contract.Input) (contract.Topology, error) { return c.does() }}, timeout)
+			g := guarded(t, provider{func(context.Context, contract.Input) (contract.Topology, error) { return c.does() }})
 			got, err := g.Topology(t.Context(), input())
 			if !errors.Is(err, c.is) || (err == nil) != (c.is == nil) || err != nil && err.Error() != c.text {
 				t.Errorf("%v, want %q", err, c.text)
@@ -91,7 +106,7 @@ func TestCallsThatEnd(t *testing.T) {
 
 func TestEveryCallIsGuarded(t *testing.T) {
 	bad := func(context.Context, contract.Input) (contract.Topology, error) { panic("oh") }
-	g := guard.New(healthy{provider{bad}, func() error { panic("oh") }}, timeout)
+	g := guarded(t, healthy{provider{bad}, func() error { panic("oh") }})
 	_, validate := g.Validate(t.Context(), input())
 	_, topology := g.Topology(t.Context(), input())
 	for name, err := range map[string]error{"Validate": validate, "Topology": topology, "Health": g.Health(t.Context())} {
@@ -99,7 +114,7 @@ func TestEveryCallIsGuarded(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := guard.New(provider{bad}, timeout).Health(t.Context()); err != nil {
+	if err := guarded(t, provider{bad}).Health(t.Context()); err != nil {
 		t.Errorf("one that cannot say how it is counts as well: %v", err)
 	}
 	if d, err := g.Describe(t.Context()); err != nil || d.Name != "p" || g.Name() != "p" {
@@ -107,17 +122,27 @@ func TestEveryCallIsGuarded(t *testing.T) {
 	}
 }
 
+// guarded is a guard of a provider that can say who it is.
+func guarded(t *testing.T, p contract.Provider) *guard.Guard {
+	t.Helper()
+	g, err := guard.New(t.Context(), p, timeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
 // hung is a guarded provider that hangs, whatever its context says, for clusters named so, until it is let go.
 func hung(t *testing.T) *guard.Guard {
 	t.Helper()
 	release := make(chan struct{})
 	t.Cleanup(sync.OnceFunc(func() { close(release) }))
-	return guard.New(provider{func(_ context.Context, in contract.Input) (contract.Topology, error) {
+	return guarded(t, provider{func(_ context.Context, in contract.Input) (contract.Topology, error) {
 		if in.Cluster.Name == "hangs" {
 			<-release
 		}
 		return contract.Topology{}, nil
-	}}, timeout)
+	}})
 }
 
 func hangs() contract.Input { return hangsIn("") }
@@ -149,7 +174,7 @@ func TestOneThatHangsForGoodTakesNoMoreThanItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := hung(t)
 		var all sync.WaitGroup
-		for i := range 32 {
+		for i := range 64 {
 			all.Go(func() {
 				if _, err := g.Topology(t.Context(), hangsIn(strconv.Itoa(i))); !errors.Is(err, guard.ErrTimedOut) {
 					t.Error(err)
@@ -160,7 +185,7 @@ func TestOneThatHangsForGoodTakesNoMoreThanItsShare(t *testing.T) {
 		before, start := runtime.NumGoroutine(), time.Now()
 		for range 3 {
 			_, err := g.Topology(t.Context(), input())
-			if !errors.Is(err, guard.ErrTimedOut) || err.Error() != "the provider does not answer: 32 calls before this one have not come to an end" {
+			if !errors.Is(err, guard.ErrTimedOut) || err.Error() != "the provider does not answer: 64 calls before this one have not come to an end" {
 				t.Error(err)
 			}
 		}
@@ -180,7 +205,7 @@ func TestOneClusterTakesNoMoreThanItsShare(t *testing.T) {
 			}
 		}
 		start := time.Now()
-		if _, err := g.Topology(t.Context(), hangs()); err == nil || err.Error() != "the provider does not answer: 8 calls for this cluster have not come to an end" {
+		if _, err := g.Topology(t.Context(), hangs()); err == nil || err.Error() != "the provider does not answer: 3 calls for this cluster have not come to an end" {
 			t.Error(err)
 		}
 		if _, err := g.Topology(t.Context(), input()); err != nil || time.Since(start) != 0 {
@@ -189,37 +214,118 @@ func TestOneClusterTakesNoMoreThanItsShare(t *testing.T) {
 	})
 }
 
-func TestThereIsRoomAgainOnceCallsEnd(t *testing.T) {
+// Twenty clusters for which the provider hangs for good leave room for others.
+func TestManyThatHangLeaveRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := func(context.Context, contract.Input) (contract.Topology, error) {
-			time.Sleep(time.Minute)
+		g := hung(t)
+		for range 4 {
+			var all sync.WaitGroup
+			for i := range 20 {
+				all.Go(func() { _, _ = g.Topology(t.Context(), hangsIn(strconv.Itoa(i))) })
+			}
+			all.Wait()
+		}
+		start := time.Now()
+		if _, err := g.Topology(t.Context(), input()); err != nil || time.Since(start) != 0 {
+			t.Errorf("another cluster: %v after %s", err, time.Since(start))
+		}
+	})
+}
+
+// What the provider says of itself does not wait for its clusters, nor one of its answers for the other.
+func TestTheProviderItselfIsAskedApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		p := &talker{says: contract.Description{Name: "p", Zones: []string{"a"}, Parameters: map[string]map[string]any{"x": {"maximum": int64(9007199254740993)}}}}
+		p.does = func(context.Context, contract.Input) (contract.Topology, error) {
+			<-release
 			return contract.Topology{}, nil
 		}
-		g := guard.New(provider{slow}, timeout)
-		for i := range 40 {
+		p.how = func() error { return nil }
+		g := guarded(t, p)
+		for i := range 64 {
+			go func() { _, _ = g.Topology(t.Context(), hangsIn(strconv.Itoa(i))) }()
+		}
+		synctest.Wait()
+		start := time.Now()
+		d, err := g.Describe(t.Context())
+		if err != nil || g.Health(t.Context()) != nil || time.Since(start) != 0 || d.Zones[0] != "a" {
+			t.Errorf("%+v, %v, %v after %s", d, err, g.Health(t.Context()), time.Since(start))
+		}
+		p.how = func() error { <-release; return nil }
+		for range 5 {
+			if err := g.Health(t.Context()); !errors.Is(err, guard.ErrTimedOut) {
+				t.Error(err)
+			}
+		}
+		p.says.Zones[0], p.says.Parameters["x"]["maximum"] = "b", 1
+		if got := g.Known(); got.Zones[0] != "a" || fmt.Sprint(got.Parameters["x"]["maximum"]) != "9007199254740993" {
+			t.Errorf("what is known is shared: %+v", got)
+		}
+		if d, err := g.Describe(t.Context()); err != nil || d.Zones[0] != "b" || g.Known().Zones[0] != "b" {
+			t.Errorf("%+v, %v, known: %+v", d, err, g.Known())
+		}
+		p.wrong = func() { <-release }
+		for range 5 {
+			if _, err := g.Describe(t.Context()); !errors.Is(err, guard.ErrTimedOut) {
+				t.Error(err)
+			}
+		}
+		start = time.Now()
+		if got := g.Known(); got.Zones[0] != "b" || time.Since(start) != 0 {
+			t.Errorf("it is not known any more: %+v", got)
+		}
+	})
+}
+
+// One that cannot say who it is does not end the process that asks.
+func TestNobodyKnowsWhoItIs(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	for name, c := range map[string]struct {
+		wrong func()
+		is    error
+	}{
+		"it breaks down": {func() { panic("oh") }, guard.ErrPanicked},
+		"it hangs":       {func() { <-release }, guard.ErrTimedOut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if g, err := guard.New(ctx, &talker{wrong: c.wrong}, 10*time.Millisecond); g != nil || !errors.Is(err, c.is) || !strings.HasPrefix(err.Error(), "asking a provider (*guard_test.talker) who it is: ") {
+				t.Errorf("%v, %v", g, err)
+			}
+		})
+	}
+}
+
+func TestThereIsRoomAgainOnceCallsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(_ context.Context, in contract.Input) (contract.Topology, error) {
+			if in.Cluster.Name == "hangs" {
+				time.Sleep(time.Minute)
+			}
+			return contract.Topology{}, nil
+		}
+		g := guarded(t, provider{slow})
+		for i := range 80 {
 			go func() { _, _ = g.Topology(t.Context(), hangsIn(strconv.Itoa(i))) }()
 		}
 		time.Sleep(2 * time.Minute)
-		g2 := make(chan error, 1)
-		go func() { _, err := g.Describe(t.Context()); g2 <- err }()
-		synctest.Wait()
-		select {
-		case err := <-g2:
-			if err != nil {
-				t.Error(err)
-			}
-		default:
-			t.Error("it still waits")
+		start := time.Now()
+		if _, err := g.Topology(t.Context(), input()); err != nil || time.Since(start) != 0 {
+			t.Errorf("%v after %s", err, time.Since(start))
 		}
 	})
 }
 
 func TestTheProviderIsToldThatNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := guard.New(provider{func(ctx context.Context, _ contract.Input) (contract.Topology, error) {
+		g := guarded(t, provider{func(ctx context.Context, _ contract.Input) (contract.Topology, error) {
 			<-ctx.Done()
 			return contract.Topology{}, ctx.Err()
-		}}, timeout)
+		}})
 		if _, err := g.Topology(t.Context(), input()); err == nil {
 			t.Error("no error")
 		}
@@ -228,7 +334,7 @@ func TestTheProviderIsToldThatNobodyWaits(t *testing.T) {
 
 // That its caller went away is no fault of a provider.
 func TestTheCallerGoesAway(t *testing.T) {
-	for name, full := range map[string]int{"while the provider works": 0, "while it waits for its turn": 32} {
+	for name, full := range map[string]int{"while the provider works": 0, "while it waits for its turn": 64} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := hung(t)
@@ -249,7 +355,7 @@ func TestTheCallerGoesAway(t *testing.T) {
 }
 
 func TestWhatAProviderGetsIsACopy(t *testing.T) {
-	g := guard.New(provider{func(_ context.Context, in contract.Input) (contract.Topology, error) {
+	g := guarded(t, provider{func(_ context.Context, in contract.Input) (contract.Topology, error) {
 		in.Cluster.Name, in.Cluster.Labels["a"] = "other", "c"
 		in.Release.Workers[0] = "other"
 		in.Release.Variables[0].Schema["enum"].([]any)[0] = "z"
@@ -257,7 +363,7 @@ func TestWhatAProviderGetsIsACopy(t *testing.T) {
 		in.Release.Variables[0].Schema["properties"].(map[string]any)["p"].(map[string]any)["type"] = "integer"
 		in.Release.Variables[0].Name = "other"
 		return contract.Topology{}, nil
-	}}, timeout)
+	}})
 	in := input()
 	if _, err := g.Topology(t.Context(), in); err != nil {
 		t.Fatal(err)
@@ -283,7 +389,7 @@ func TestWhatAProviderAnswersIsACopy(t *testing.T) {
 		return contract.Topology{Variables: of(), ControlPlane: contract.Machines{Variables: of()}, Pools: map[string]contract.Machines{"a": {Class: "c", Variables: of()}}, Labels: map[string]string{}}
 	}
 	kept := same()
-	g := guard.New(provider{func(context.Context, contract.Input) (contract.Topology, error) { return kept, nil }}, timeout)
+	g := guarded(t, provider{func(context.Context, contract.Input) (contract.Topology, error) { return kept, nil }})
 	for range 2 {
 		got, err := g.Topology(t.Context(), input())
 		if err != nil {
@@ -319,9 +425,9 @@ func TestAnAnswerThatIsNoJSON(t *testing.T) {
 		"a number that is none": {math.NaN(), "what the provider answers cannot be written as JSON: json: unsupported value: NaN"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := guard.New(provider{func(context.Context, contract.Input) (contract.Topology, error) {
+			g := guarded(t, provider{func(context.Context, contract.Input) (contract.Topology, error) {
 				return contract.Topology{Variables: contract.Values{"v": c.value}}, nil
-			}}, timeout)
+			}})
 			if _, err := g.Topology(t.Context(), input()); err == nil || err.Error() != c.text {
 				t.Errorf("%v, want %s", err, c.text)
 			}

@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -18,14 +20,20 @@ import (
 // ProviderTimeout is how long one call to a provider may take. Admission waits for it, too.
 const ProviderTimeout = 5 * time.Second
 
-// Guard makes providers safe to be called, by their names.
-func Guard(providers []contract.Provider) map[string]*guard.Guard {
+// Guard makes providers safe to be called, by their names. One that cannot say who it is is left out, and the error says
+// why; the others do not depend on it.
+func Guard(ctx context.Context, providers []contract.Provider) (map[string]*guard.Guard, error) {
 	out := map[string]*guard.Guard{}
+	var errs []error
 	for _, p := range providers {
-		g := guard.New(p, ProviderTimeout)
+		g, err := guard.New(ctx, p, ProviderTimeout)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
 		out[g.Name()] = g
 	}
-	return out
+	return out, errors.Join(errs...)
 }
 
 // SetupProvider registers with a manager what one provider needs: the controller of the WorkloadClusters that name

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/provider/contract"
 )
 
@@ -76,8 +78,16 @@ func (named) Topology(context.Context, contract.Input) (contract.Topology, error
 	return contract.Topology{}, nil
 }
 
+// speechless cannot say who it is.
+type speechless struct{ named }
+
+func (speechless) Describe() contract.Description { panic("oh") }
+
 func TestGuard(t *testing.T) {
-	got := Guard([]contract.Provider{named("a"), named("b")})
+	got, err := Guard(t.Context(), []contract.Provider{named("a"), speechless{}, named("b")})
+	if !errors.Is(err, guard.ErrPanicked) || err.Error() != "asking a provider (operator.speechless) who it is: the provider's code broke down: Describe: oh" {
+		t.Error(err)
+	}
 	if len(got) != 2 || got["a"].Name() != "a" || got["b"].Name() != "b" {
 		t.Errorf("%v", got)
 	}

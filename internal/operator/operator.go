@@ -107,7 +107,10 @@ func (o *Operator) Run(ctx context.Context) error {
 	if err == nil {
 		err = Setup(ctx, mgr, Settings{Releases: o.cfg.Releases, Dir: filepath.Join(o.cfg.DataDir, "releases"), Concurrency: o.cfg.Concurrency})
 	}
-	providers := Guard(o.cfg.Providers)
+	providers, left := Guard(ctx, o.cfg.Providers)
+	if left != nil {
+		ctrl.LoggerFrom(ctx).Error(left, "The plane goes on without a provider; nobody acts on its clusters until polderd is started again")
+	}
 	if err == nil {
 		err = o.customers(mgr, providers)
 	}

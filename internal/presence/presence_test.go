@@ -76,7 +76,11 @@ func newDesk(t *testing.T, objects ...client.Object) *desk {
 		},
 	}
 	all := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.Provider{}).WithObjects(objects...).Build()
-	d.Keeper = &presence.Keeper{Client: interceptor.NewClient(all, d.funcs), Provider: guard.New(d.provider, time.Second), Now: func() time.Time { return d.now }}
+	g, err := guard.New(t.Context(), d.provider, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Keeper = &presence.Keeper{Client: interceptor.NewClient(all, d.funcs), Provider: g, Now: func() time.Time { return d.now }}
 	return d
 }
 

@@ -119,7 +119,14 @@ func (sick) Health(context.Context) error { return ErrServer }
 // A plane calls providers through a guard; this is what it makes of the worst faults.
 func TestFaultsBehindAGuard(t *testing.T) {
 	f := NewFaulty(good{})
-	g := guard.New(f, 20*time.Millisecond)
+	guarded := func(timeout time.Duration) *guard.Guard {
+		g, err := guard.New(t.Context(), f, timeout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	g := guarded(time.Second)
 	f.Next(Panic("oh"), HangForever(), nil)
 	if _, err := g.Topology(t.Context(), asked("a")); !errors.Is(err, guard.ErrPanicked) || !strings.Contains(err.Error(), "oh") {
 		t.Errorf("panic: %v", err)
@@ -127,7 +134,7 @@ func TestFaultsBehindAGuard(t *testing.T) {
 	if _, err := g.Topology(t.Context(), asked("a")); !errors.Is(err, guard.ErrTimedOut) {
 		t.Errorf("hanging: %v", err)
 	}
-	patient := guard.New(f, time.Minute)
+	patient := guarded(time.Minute)
 	if _, err := patient.Topology(t.Context(), asked("a")); err != nil {
 		t.Errorf("after all: %v", err)
 	}

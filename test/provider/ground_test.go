@@ -112,13 +112,18 @@ func (g *ground) run(plane *testenv.Plane) error {
 	if err == nil {
 		err = instant.SetupWithManager(mgr)
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var guarded *guard.Guard
 	if err == nil {
-		err = operator.SetupProvider(mgr, g.mgmt, presence.Keeper{Provider: guard.New(faulty, callTimeout)}, 10)
+		guarded, err = guard.New(ctx, faulty, callTimeout)
+	}
+	if err == nil {
+		err = operator.SetupProvider(mgr, g.mgmt, presence.Keeper{Provider: guarded}, 10)
 	}
 	if err != nil {
+		cancel()
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
 	stop = func() error {

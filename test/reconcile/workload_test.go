@@ -33,12 +33,16 @@ func TestWorkloadCluster(t *testing.T) {
 		}
 	}
 	reconciletest.Run(t, api(t), reconciletest.Subject{
-		Setup: func(_ context.Context, mgr ctrl.Manager) error {
+		Setup: func(ctx context.Context, mgr ctrl.Manager) error {
 			live, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
 			if err != nil {
 				return err
 			}
-			return operator.SetupController(mgr, live, guard.New(offer.Provider{Kubernetes: version}, time.Minute), 2)
+			g, err := guard.New(ctx, offer.Provider{Kubernetes: version}, time.Minute)
+			if err != nil {
+				return err
+			}
+			return operator.SetupController(mgr, live, g, 2)
 		},
 		Kinds:      []client.Object{&v1alpha1.WorkloadCluster{}, &clusterv1.Cluster{}},
 		User:       operator.User,

@@ -21,9 +21,7 @@ import (
 // release only after that one's add-ons are applied.
 func (r *Reconciler) resolved(ctx context.Context, s *scope) error {
 	var err error
-	if s.describe, err = r.Provider.Describe(ctx); err != nil {
-		return r.broken(s, err)
-	}
+	s.describe = r.Provider.Known()
 	if s.catalogue, err = catalogue.For(ctx, r.Client, s.object.Namespace); err != nil {
 		return err
 	}

@@ -52,7 +52,11 @@ func clients(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
 func at(t *testing.T, objects ...client.Object) *Reconciler {
 	t.Helper()
 	c := clients(t, objects...).Build()
-	return &Reconciler{Client: c, Live: c, Provider: guard.New(simple{}, time.Minute), Events: events.NewFakeRecorder(10), Now: func() time.Time { return noon }}
+	g, err := guard.New(t.Context(), simple{}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Reconciler{Client: c, Live: c, Provider: g, Events: events.NewFakeRecorder(10), Now: func() time.Time { return noon }}
 }
 
 // rel is a release of the catalogue, ready, of a digest of its own.

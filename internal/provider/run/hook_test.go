@@ -29,9 +29,18 @@ func (provider) Topology(context.Context, contract.Input) (contract.Topology, er
 	return contract.Topology{}, nil
 }
 
+func guarded(t *testing.T) *guard.Guard {
+	t.Helper()
+	g, err := guard.New(t.Context(), provider{}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
 func hookOf(t *testing.T, reached string) (*hook, error) {
 	t.Helper()
-	h, err := newHook(t.Context(), Config{Listen: "127.0.0.1:0", Reached: reached}, guard.New(provider{}, time.Second))
+	h, err := newHook(t.Context(), Config{Listen: "127.0.0.1:0", Reached: reached}, guarded(t))
 	if err == nil {
 		t.Cleanup(h.close)
 	}
@@ -159,7 +168,7 @@ func (m manager) GetScheme() *apiruntime.Scheme    { return m.client.Scheme() }
 // serves is a hook that has been registered with a manager, and how it is elected.
 func serves(t *testing.T, cfg Config) (h *hook, elect func()) {
 	t.Helper()
-	h, err := newHook(t.Context(), cfg, guard.New(provider{}, time.Second))
+	h, err := newHook(t.Context(), cfg, guarded(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,10 @@ type Config struct {
 
 // Run serves until ctx ends.
 func Run(ctx context.Context, p contract.Provider, cfg Config) error {
-	g := guard.New(p, operator.ProviderTimeout)
+	g, err := guard.New(ctx, p, operator.ProviderTimeout)
+	if err != nil {
+		return err
+	}
 	hook, err := newHook(ctx, cfg, g)
 	if err != nil {
 		return err
