@@ -76,12 +76,25 @@ func (k *Keeper) Once(ctx context.Context) error {
 			described = err
 		}
 	}
+	k.sign(o, errors.Join(described, k.Provider.Health(ctx)))
+	err = reconcile.Write(ctx, k.Client, before, o)
+	if !apierrors.IsInvalid(err) {
+		return err
+	}
+	// What it says of itself is not taken. That it is there, where, and what is wrong, must be known all the same.
+	o = before.DeepCopy()
+	k.sign(o, fmt.Errorf("what the provider says of itself is not taken: %w", err))
+	return reconcile.Write(ctx, k.Client, before, o)
+}
+
+// sign says that the provider is there, where it is reached, and how it is. A time that is far from ours is that of a
+// process with another clock, and is renewed, too.
+func (k *Keeper) sign(o *v1alpha1.Provider, err error) {
 	o.Status.Admission = k.Admission
-	set(o, errors.Join(described, k.Provider.Health(ctx)))
-	if now := k.Now().Truncate(time.Second); o.Status.LastSeenTime == nil || now.Sub(o.Status.LastSeenTime.Time) >= Renewal {
+	set(o, err)
+	if now := k.Now().Truncate(time.Second); o.Status.LastSeenTime == nil || now.Sub(o.Status.LastSeenTime.Time).Abs() >= Renewal {
 		o.Status.LastSeenTime = &metav1.Time{Time: now}
 	}
-	return reconcile.Write(ctx, k.Client, before, o)
 }
 
 // describe is a description as the object has it.

@@ -3,6 +3,7 @@ package presence_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,6 +129,7 @@ func TestWhenItIsWritten(t *testing.T) {
 		{"nothing has changed", func() {}, 0},
 		{"time goes by", func() { d.now = d.now.Add(presence.Renewal - time.Second) }, 0},
 		{"it has to be said again", func() { d.now = d.now.Add(time.Second) }, 1},
+		{"a process with another clock", func() { d.now = d.now.Add(-time.Hour) }, 1},
 		{"and is said once", func() { d.now = d.now.Add(time.Second) }, 0},
 		{"the infrastructure is away", func() { d.provider.health = func(context.Context) error { return errBroken } }, 1},
 		{"it still is", func() { d.now = d.now.Add(time.Second) }, 0},
@@ -211,6 +213,39 @@ func TestAProviderThatIsNotWell(t *testing.T) {
 			}
 		})
 	})
+}
+
+// A provider that says of itself what the API does not take is there all the same, and is told what is wrong.
+func TestWhatIsNotTaken(t *testing.T) {
+	d := newDesk(t)
+	d.Admission = &v1alpha1.ProviderAdmission{URL: "https://p", CABundle: "old"}
+	d.once(t)
+	d.Admission = &v1alpha1.ProviderAdmission{URL: "https://p", CABundle: "new"}
+	d.funcs.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		if data, err := p.Data(o); err != nil || strings.Contains(string(data), `"capabilities":`) {
+			return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("Provider").GroupKind(), "p", field.ErrorList{field.Duplicate(field.NewPath("status", "capabilities").Index(1), "x")})
+		}
+		d.writes++
+		return c.SubResource(sub).Patch(ctx, o, p, opts...)
+	}
+	d.Client = interceptor.NewClient(d.Client.(client.WithWatch), d.funcs)
+	d.provider.describe = func() contract.Description {
+		x := description()
+		x.Title, x.Capabilities = "The Q", []string{"x", "x"}
+		return x
+	}
+	d.now = d.now.Add(time.Hour)
+	for _, want := range []int{2, 0} { // the desk's own client counts it, too
+		o, writes := d.once(t)
+		ready := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionReady)
+		if writes != want || ready.Status != metav1.ConditionFalse || ready.Reason != v1alpha1.ReasonProviderFailed ||
+			ready.Message != `what the provider says of itself is not taken: Provider.polder.dev "p" is invalid: status.capabilities[1]: Duplicate value: "x"` {
+			t.Errorf("%d writes, %+v", writes, ready)
+		}
+		if !o.Status.LastSeenTime.Equal(&metav1.Time{Time: d.now.Truncate(time.Second)}) || o.Status.Admission.CABundle != "new" || o.Status.Title != "The P" {
+			t.Errorf("%+v", o.Status)
+		}
+	}
 }
 
 // Two processes of one provider start at the same moment.

@@ -3,7 +3,6 @@ package workloadcluster
 import (
 	"slices"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -166,28 +165,6 @@ func TestHoldZones(t *testing.T) {
 		})
 	}
 }
-
-func TestAbsent(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	at := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-d)} }
-	for name, c := range map[string]struct {
-		seen *metav1.Time
-		want string
-	}{
-		"never":         {nil, "provider p is not installed, so nobody acts on this cluster"},
-		"just now":      {at(0), ""},
-		"a while ago":   {at(unseen), ""},
-		"too long ago":  {at(unseen + time.Second), "provider p has not been seen since 2026-01-02 02:49:04 UTC, so nobody acts on this cluster"},
-		"in the future": {at(-time.Hour), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := absent("p", c.seen, now); got != c.want {
-				t.Errorf("%q, want %q", got, c.want)
-			}
-		})
-	}
-}
-
 func TestControlPlaneLate(t *testing.T) {
 	ok := func() controlPlane {
 		var c controlPlane

@@ -22,6 +22,17 @@ type Unclaimed struct {
 	Client client.Client // reads from a cache
 	Live   client.Reader // reads from the API
 	Now    func() time.Time
+
+	seen map[string]sighting // by provider
+}
+
+// sighting is what a provider last said of when it was there, and when that was new here. Its clock may differ from
+// ours, so only that what it says changes counts, as with leases. A plane that has just started waits as long as ever
+// before it calls anybody absent: what was said of that before is still on the clusters, and to call one absent that is
+// there would set two against each other who write the same status.
+type sighting struct {
+	said metav1.Time
+	at   time.Time
 }
 
 // Times of Unclaimed.
@@ -56,17 +67,11 @@ func (u *Unclaimed) Once(ctx context.Context) error {
 	if err := u.Client.List(ctx, &clusters); err != nil {
 		return err
 	}
-	seen := map[string]*metav1.Time{}
-	for _, p := range providers.Items {
-		seen[p.Name] = p.Status.LastSeenTime
-		if p.Status.LastSeenTime == nil {
-			seen[p.Name] = &p.CreationTimestamp
-		}
-	}
+	u.look(providers.Items)
 	var errs []error
 	for i := range clusters.Items {
 		o := &clusters.Items[i]
-		why := absent(o.Spec.Provider, seen[o.Spec.Provider], u.Now())
+		why := u.absent(o.Spec.Provider)
 		if why == "" {
 			continue
 		}
@@ -75,13 +80,32 @@ func (u *Unclaimed) Once(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// look remembers what providers say. Those that are gone are forgotten.
+func (u *Unclaimed) look(providers []v1alpha1.Provider) {
+	seen := map[string]sighting{}
+	for i := range providers {
+		p := &providers[i]
+		said := p.CreationTimestamp // it has come, and said nothing yet
+		if p.Status.LastSeenTime != nil {
+			said = *p.Status.LastSeenTime
+		}
+		was, ok := u.seen[p.Name]
+		if !ok || !was.said.Equal(&said) {
+			was = sighting{said, u.Now()}
+		}
+		seen[p.Name] = was
+	}
+	u.seen = seen
+}
+
 // absent says why nobody acts for a provider; "" if somebody does.
-func absent(name string, seen *metav1.Time, now time.Time) string {
+func (u *Unclaimed) absent(name string) string {
+	s, ok := u.seen[name]
 	switch {
-	case seen == nil:
+	case !ok:
 		return fmt.Sprintf("provider %s is not installed, so nobody acts on this cluster", name)
-	case now.Sub(seen.Time) > unseen:
-		return fmt.Sprintf("provider %s has not been seen since %s, so nobody acts on this cluster", name, seen.UTC().Format("2006-01-02 15:04:05 UTC"))
+	case u.Now().Sub(s.at) > unseen:
+		return fmt.Sprintf("provider %s has not been seen since %s, so nobody acts on this cluster", name, s.said.UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
 	return ""
 }

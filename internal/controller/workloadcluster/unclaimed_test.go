@@ -25,39 +25,64 @@ func of(provider, name string) *v1alpha1.WorkloadCluster {
 	return o
 }
 
+// never is how long ago it was when it never was.
+const never = -time.Second
+
 func seen(name string, made, last time.Duration) *v1alpha1.Provider {
 	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Time{Time: noon.Add(-made)}}}
-	if last >= 0 {
+	if last != never {
 		p.Status.LastSeenTime = &metav1.Time{Time: noon.Add(-last)}
 	}
 	return p
 }
 
 func TestUnclaimed(t *testing.T) {
+	const since = "provider p has not been seen since 2026-01-02 11:59:00 UTC, so nobody acts on this cluster"
 	for name, c := range map[string]struct {
 		provider *v1alpha1.Provider
+		passed   time.Duration // since the plane has first looked
+		said     time.Duration // when, since then, the provider last said that it is there; 0: never
 		want     string
 	}{
-		"its provider is there":                          {seen("p", 24*time.Hour, time.Minute), ""},
-		"its provider is late, which happens":            {seen("p", 24*time.Hour, unseen), ""},
-		"its provider is away":                           {seen("p", 24*time.Hour, unseen+time.Second), "provider p has not been seen since 2026-01-02 11:44:59 UTC, so nobody acts on this cluster"},
-		"its provider has just come":                     {seen("p", time.Second, -1), ""},
-		"its provider came, and never said that it runs": {seen("p", unseen+time.Second, -1), "provider p has not been seen since 2026-01-02 11:44:59 UTC, so nobody acts on this cluster"},
-		"its provider is not installed":                  {seen("other", 0, 0), "provider p is not installed, so nobody acts on this cluster"},
+		"its provider is there":                          {seen("p", 24*time.Hour, time.Minute), time.Minute, 0, ""},
+		"its provider is late, which happens":            {seen("p", 24*time.Hour, time.Minute), unseen, 0, ""},
+		"its provider is away":                           {seen("p", 24*time.Hour, time.Minute), unseen + time.Second, 0, since},
+		"its provider says that it is there":             {seen("p", 24*time.Hour, time.Minute), unseen + time.Hour, time.Hour, ""},
+		"its provider said so, too long ago":             {seen("p", 24*time.Hour, time.Minute), unseen + time.Hour + time.Second, time.Hour, "provider p has not been seen since 2026-01-02 12:59:00 UTC, so nobody acts on this cluster"},
+		"its provider's clock is behind":                 {seen("p", 24*time.Hour, 9*time.Hour), 5 * time.Minute, 5 * time.Minute, ""},
+		"its provider's clock is ahead":                  {seen("p", 24*time.Hour, -9*time.Hour), unseen + time.Second, 0, "provider p has not been seen since 2026-01-02 21:00:00 UTC, so nobody acts on this cluster"},
+		"its provider is away when the plane starts":     {seen("p", 24*time.Hour, 9*time.Hour), unseen, 0, ""},
+		"its provider has just come":                     {seen("p", time.Second, never), 0, 0, ""},
+		"its provider came, and never said that it runs": {seen("p", time.Minute, never), unseen + time.Second, 0, since},
+		"its provider is not installed":                  {seen("other", 0, 0), 0, 0, "provider p is not installed, so nobody acts on this cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := clients(t, c.provider, of("p", "demo")).Build()
+			all := clients(t, c.provider, of("p", "demo")).WithStatusSubresource(c.provider).Build()
 			writes := 0
 			counting := interceptor.NewClient(all, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 				writes++
 				return c.SubResource(sub).Patch(ctx, o, p, opts...)
 			}})
-			u := &Unclaimed{Client: counting, Now: func() time.Time { return noon }}
-			for range 2 { // nothing is written twice
+			now := noon
+			u := &Unclaimed{Client: counting, Now: func() time.Time { return now }}
+			once := func(at time.Duration) {
+				t.Helper()
+				now = noon.Add(at)
 				if err := u.Once(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
+			once(0)
+			if c.said > 0 {
+				writes = 0 // that it was away before then does not matter
+				c.provider.Status.LastSeenTime.Time = c.provider.Status.LastSeenTime.Add(c.said)
+				if err := all.Status().Update(t.Context(), c.provider); err != nil {
+					t.Fatal(err)
+				}
+				once(c.said)
+			}
+			once(c.passed)
+			once(c.passed) // nothing is written twice
 			o := &v1alpha1.WorkloadCluster{}
 			if err := all.Get(t.Context(), client.ObjectKey{Namespace: "tenant", Name: "demo"}, o); err != nil {
 				t.Fatal(err)
