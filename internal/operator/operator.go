@@ -147,7 +147,7 @@ func (o *Operator) customers(mgr ctrl.Manager, providers map[string]*guard.Guard
 	if err := o.voices(mgr); err != nil {
 		return err
 	}
-	return mgr.Add(&workloadcluster.Unclaimed{Client: mgr.GetClient(), Live: live, Now: time.Now})
+	return mgr.Add(&workloadcluster.Unclaimed{Client: mgr.GetClient(), Live: live, Events: mgr.GetEventRecorder("polder-operator"), Now: time.Now})
 }
 
 // present writes down which providers there are: whoever finds the plane ready may ask for a cluster at once.

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +22,7 @@ import (
 type Unclaimed struct {
 	Client client.Client // reads from a cache
 	Live   client.Reader // reads from the API
+	Events events.EventRecorder
 	Now    func() time.Time
 
 	seen map[string]sighting // by provider
@@ -126,15 +128,15 @@ func (u *Unclaimed) tell(ctx context.Context, o *v1alpha1.WorkloadCluster, why s
 	return reconcile.Write(ctx, u.Client, before, o)
 }
 
-// remove does what the provider's controller would.
+// remove does what the provider's controller would, and says so.
 func (u *Unclaimed) remove(ctx context.Context, o *v1alpha1.WorkloadCluster) error {
-	r := &Reconciler{Client: u.Client, Live: u.Live, Now: u.Now}
+	r := &Reconciler{Client: u.Client, Live: u.Live, Events: u.Events, Now: u.Now}
 	s := &scope{object: o, before: o.DeepCopy(), advice: map[string]advice{}}
 	if err := r.gather(ctx, s); err != nil {
 		return err
 	}
-	if _, err := reconcile.Run(ctx, s, r.removed); err != nil {
-		return err
-	}
-	return r.write(ctx, s)
+	_, err := reconcile.Run(ctx, s, r.removed)
+	r.summarize(s)
+	_, err = reconcile.Quiet(ctrl.Result{}, reconcile.Finish(err, client.IgnoreNotFound(r.write(ctx, s))))
+	return err
 }

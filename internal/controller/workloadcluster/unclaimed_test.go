@@ -8,6 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -130,6 +132,55 @@ func TestUnclaimedGoesOn(t *testing.T) {
 			}
 			if !told["b"] || !told["c"] {
 				t.Errorf("%v", told)
+			}
+		})
+	}
+}
+
+// A cluster that is deleted while nobody acts for its provider does not look ready while its machines go.
+func TestUnclaimedDeletes(t *testing.T) {
+	for name, c := range map[string]struct {
+		fails error
+		text  string
+		actor v1alpha1.Actor
+	}{
+		"it goes":           {nil, "the cluster and its machines are being deleted", v1alpha1.Nobody},
+		"it cannot be done": {errBroken, "the cluster cannot be deleted: broken", v1alpha1.PlatformOperator},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := of("p", "demo")
+			o.UID, o.Finalizers, o.DeletionTimestamp = "uid", []string{v1alpha1.WorkloadClusterFinalizer}, &metav1.Time{Time: noon}
+			k := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: "cluster", Finalizers: []string{"example.org/machines"}}}
+			k.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(o, v1alpha1.GroupVersion.WithKind("WorkloadCluster"))}
+			writes, said := 0, events.NewFakeRecorder(10)
+			all := interceptor.NewClient(clients(t, o, k).Build(), interceptor.Funcs{
+				Delete: func(ctx context.Context, plane client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+					if c.fails != nil {
+						return c.fails
+					}
+					return plane.Delete(ctx, o, opts...)
+				},
+				SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+					writes++
+					return c.SubResource(sub).Patch(ctx, o, p, opts...)
+				},
+			})
+			u := &Unclaimed{Client: all, Live: all, Events: said, Now: func() time.Time { return noon }}
+			for range 2 { // nothing is written twice
+				if err := u.Once(t.Context()); !errors.Is(err, c.fails) {
+					t.Fatal(err)
+				}
+			}
+			got := &v1alpha1.WorkloadCluster{}
+			if err := all.Get(t.Context(), client.ObjectKeyFromObject(o), got); err != nil {
+				t.Fatal(err)
+			}
+			ready := (&scope{object: got}).condition(v1alpha1.ConditionReady)
+			if st := got.Status; writes != 1 || st.Phase != v1alpha1.PhaseDeleting || st.Message != c.text || st.Actor != c.actor || ready.Status != metav1.ConditionFalse || ready.Reason != v1alpha1.ReasonDeleting {
+				t.Errorf("%d writes, %+v", writes, st)
+			}
+			if len(said.Events) != 1 {
+				t.Errorf("%d events", len(said.Events))
 			}
 		})
 	}
