@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -27,17 +28,39 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, finalizersChanged(),
 		ownreconcile.Lost(func(o *v1alpha1.WorkloadCluster) []metav1.Condition { return o.Status.Conditions }), calledAbsent(),
 	)
+	stackChanged := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, stackReadyChanged())
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("workloadcluster-"+r.Provider.Name()).
 		For(&v1alpha1.WorkloadCluster{}, builder.WithPredicates(touched)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(byName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&csv1.ClusterAddon{}, handler.EnqueueRequestsFromMapFunc(byName(csv1.AddonPrefix)), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(byLabel), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.served), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.served), builder.WithPredicates(stackChanged)).
 		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.served), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WithOptions(o).
 		Complete(r)
+}
+
+// stackReadyChanged hears of stacks that have another reason why they are ready, or not: who must act depends on it. Their
+// status is written after each look at their source, and messages and times in it are nothing to wake all clusters for.
+func stackReadyChanged() predicate.Predicate {
+	of := func(o client.Object) (metav1.ConditionStatus, string) {
+		s, ok := o.(*csv1.ClusterStack)
+		if !ok {
+			return "", ""
+		}
+		c := meta.FindStatusCondition(s.Status.Conditions, csv1.ConditionReady)
+		if c == nil {
+			return "", ""
+		}
+		return c.Status, c.Reason
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, why := of(e.ObjectOld)
+		is, because := of(e.ObjectNew)
+		return was != is || why != because
+	}}
 }
 
 // calledAbsent hears of objects of which somebody says that nobody acts on them.
