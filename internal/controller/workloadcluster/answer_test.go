@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,7 +11,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/provider/contract"
 )
 
@@ -188,7 +186,7 @@ func TestParametersOfTheProviderReachMachines(t *testing.T) {
 			class := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: v1}}
 			r := at(t, class)
 			p := mapping{sells: &sells}
-			r.Provider, s.describe = guard.New(p, time.Minute), p.Describe()
+			r.Provider, s.describe = guarded(t, p), p.Describe()
 			for _, change := range []func(*v1alpha1.WorkloadCluster){set("diskType", `"hdd"`), c.change} {
 				change(s.object)
 				if err := r.accepted(t.Context(), s); err != nil {

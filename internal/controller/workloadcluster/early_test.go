@@ -10,23 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/guard"
-	"github.com/polder-kaas/polder/provider/contract"
 )
-
-// speechless cannot say who it is after the first time.
-type speechless struct {
-	simple
-	asked *int
-}
-
-func (p speechless) Describe() contract.Description {
-	*p.asked++
-	if *p.asked > 1 {
-		panic("speechless")
-	}
-	return p.simple.Describe()
-}
 
 // A run that ends early knows nothing of what comes after it, and may know nothing of what comes before: the first runs
 // of a cluster, or after its spec was edited. What it does know is told, and who must act.
@@ -40,15 +24,12 @@ func TestARunThatEndsEarlyIsHeard(t *testing.T) {
 	unresolved := func(s *scope) { since(s, v1alpha1.ConditionResolved, v1alpha1.ReasonStackMissing, time.Hour) }
 	for name, c := range map[string]struct {
 		changes []func(*scope)
-		mute    bool // the provider cannot be described
 		actor   v1alpha1.Actor
 		reason  string
 	}{
-		"a new one, and a Cluster of somebody else":         {[]func(*scope){nothing, foreign}, false, v1alpha1.Customer, v1alpha1.ReasonNotOurs},
-		"a new one, and a provider that panics":             {[]func(*scope){nothing, func(s *scope) { s.cluster = nil }}, true, v1alpha1.PlatformOperator, v1alpha1.ReasonProviderPanicked},
-		"an edited one, and a provider that panics":         {[]func(*scope){edited}, true, v1alpha1.PlatformOperator, v1alpha1.ReasonProviderPanicked},
-		"an edited one, and somebody deletes its Cluster":   {[]func(*scope){edited, deleted}, false, v1alpha1.PlatformOperator, v1alpha1.ReasonDeleting},
-		"one without a stack, and somebody deletes Cluster": {[]func(*scope){unresolved, deleted}, false, v1alpha1.PlatformOperator, v1alpha1.ReasonDeleting},
+		"a new one, and a Cluster of somebody else":         {[]func(*scope){nothing, foreign}, v1alpha1.Customer, v1alpha1.ReasonNotOurs},
+		"an edited one, and somebody deletes its Cluster":   {[]func(*scope){edited, deleted}, v1alpha1.PlatformOperator, v1alpha1.ReasonDeleting},
+		"one without a stack, and somebody deletes Cluster": {[]func(*scope){unresolved, deleted}, v1alpha1.PlatformOperator, v1alpha1.ReasonDeleting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := well(t)
@@ -56,14 +37,7 @@ func TestARunThatEndsEarlyIsHeard(t *testing.T) {
 			for _, change := range c.changes {
 				change(s)
 			}
-			have := []client.Object{s.object}
-			if s.cluster != nil {
-				have = append(have, s.cluster)
-			}
-			r := at(t, have...)
-			if c.mute {
-				r.Provider = guard.New(speechless{asked: new(int)}, time.Minute)
-			}
+			r := at(t, s.object, s.cluster)
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.object)}); err != nil {
 				t.Fatal(err)
 			}

@@ -52,11 +52,16 @@ func clients(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
 func at(t *testing.T, objects ...client.Object) *Reconciler {
 	t.Helper()
 	c := clients(t, objects...).Build()
-	g, err := guard.New(t.Context(), simple{}, time.Minute)
+	return &Reconciler{Client: c, Live: c, Provider: guarded(t, simple{}), Events: events.NewFakeRecorder(10), Now: func() time.Time { return noon }}
+}
+
+func guarded(t *testing.T, p contract.Provider) *guard.Guard {
+	t.Helper()
+	g, err := guard.New(t.Context(), p, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Reconciler{Client: c, Live: c, Provider: g, Events: events.NewFakeRecorder(10), Now: func() time.Time { return noon }}
+	return g
 }
 
 // rel is a release of the catalogue, ready, of a digest of its own.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +12,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/provider/contract"
 	"github.com/polder-kaas/polder/provider/scsvars"
@@ -69,7 +67,7 @@ func TestWithdrawnTypesStay(t *testing.T) {
 			class := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: v1}}
 			class.Spec.Variables = []clusterv1.ClusterClassVariable{{Name: "flavor", Required: ptr.To(true), Schema: clusterv1.VariableSchema{OpenAPIV3Schema: clusterv1.JSONSchemaProps{Type: "string"}}}}
 			r, s := at(t, class), well(t)
-			r.Provider = guard.New(seller{}, time.Minute)
+			r.Provider = guarded(t, seller{})
 			spec := &s.object.Spec
 			spec.ControlPlane.MachineSelection, spec.Workers[0].MachineSelection = ofType("gone"), ofType("gone")
 			was, err := question(s.object, s.target.Key().String(), s.describe)
