@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
@@ -51,6 +52,7 @@ func Command(p Provider) *cobra.Command {
 		}
 		ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
 		slog.SetDefault(log)
+		klog.SetLoggerWithOptions(logr.FromSlogHandler(logging.Library(log, "kubernetes")), klog.ContextualLogger(true))
 		rules := clientcmd.NewDefaultClientConfigLoadingRules()
 		rules.ExplicitPath = kubeconfig
 		if cfg.Plane, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig(); err != nil {

@@ -34,7 +34,10 @@ func ProviderObjects() []client.Object {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ProviderRole},
 			Subjects:   []rbacv1.Subject{group},
 		},
-		&rbacv1.Role{ObjectMeta: in, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}}}},
+		&rbacv1.Role{ObjectMeta: in, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
+			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}, // of the lease
+		}},
 		&rbacv1.RoleBinding{ObjectMeta: in, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: ProviderRole}, Subjects: []rbacv1.Subject{group}},
 		providerPolicy(),
 		&admissionv1.ValidatingAdmissionPolicyBinding{
