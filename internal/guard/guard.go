@@ -38,11 +38,11 @@ type Guard struct {
 
 // most is how many calls for clusters may be under way. Calls that hang keep their slot, so that a provider that hangs
 // for good cannot take ever more memory.
-const most = 64
+const most = 256
 
-// each is how many of them may be for one cluster. One that hangs for good must not take the slots of others: twenty such
+// each is how many of them may be for one cluster. One that hangs for good must not take the slots of others: thirty such
 // clusters leave room. But it must be possible to ask again, since nobody can end a call that hangs.
-const each = 3
+const each = 8
 
 // own is how many calls to Describe may be under way, and to Health.
 const own = 3

@@ -174,7 +174,7 @@ func TestOneThatHangsForGoodTakesNoMoreThanItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := hung(t)
 		var all sync.WaitGroup
-		for i := range 64 {
+		for i := range 256 {
 			all.Go(func() {
 				if _, err := g.Topology(t.Context(), hangsIn(strconv.Itoa(i))); !errors.Is(err, guard.ErrTimedOut) {
 					t.Error(err)
@@ -185,7 +185,7 @@ func TestOneThatHangsForGoodTakesNoMoreThanItsShare(t *testing.T) {
 		before, start := runtime.NumGoroutine(), time.Now()
 		for range 3 {
 			_, err := g.Topology(t.Context(), input())
-			if !errors.Is(err, guard.ErrTimedOut) || err.Error() != "the provider does not answer: 64 calls before this one have not come to an end" {
+			if !errors.Is(err, guard.ErrTimedOut) || err.Error() != "the provider does not answer: 256 calls before this one have not come to an end" {
 				t.Error(err)
 			}
 		}
@@ -205,7 +205,7 @@ func TestOneClusterTakesNoMoreThanItsShare(t *testing.T) {
 			}
 		}
 		start := time.Now()
-		if _, err := g.Topology(t.Context(), hangs()); err == nil || err.Error() != "the provider does not answer: 3 calls for this cluster have not come to an end" {
+		if _, err := g.Topology(t.Context(), hangs()); err == nil || err.Error() != "the provider does not answer: 8 calls for this cluster have not come to an end" {
 			t.Error(err)
 		}
 		if _, err := g.Topology(t.Context(), input()); err != nil || time.Since(start) != 0 {
@@ -214,13 +214,13 @@ func TestOneClusterTakesNoMoreThanItsShare(t *testing.T) {
 	})
 }
 
-// Twenty clusters for which the provider hangs for good leave room for others.
+// Thirty clusters for which the provider hangs for good leave room for others.
 func TestManyThatHangLeaveRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := hung(t)
-		for range 4 {
+		for range 10 {
 			var all sync.WaitGroup
-			for i := range 20 {
+			for i := range 30 {
 				all.Go(func() { _, _ = g.Topology(t.Context(), hangsIn(strconv.Itoa(i))) })
 			}
 			all.Wait()
@@ -244,7 +244,7 @@ func TestTheProviderItselfIsAskedApart(t *testing.T) {
 		}
 		p.how = func() error { return nil }
 		g := guarded(t, p)
-		for i := range 64 {
+		for i := range 256 {
 			go func() { _, _ = g.Topology(t.Context(), hangsIn(strconv.Itoa(i))) }()
 		}
 		synctest.Wait()
@@ -334,7 +334,7 @@ func TestTheProviderIsToldThatNobodyWaits(t *testing.T) {
 
 // That its caller went away is no fault of a provider.
 func TestTheCallerGoesAway(t *testing.T) {
-	for name, full := range map[string]int{"while the provider works": 0, "while it waits for its turn": 64} {
+	for name, full := range map[string]int{"while the provider works": 0, "while it waits for its turn": 256} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := hung(t)
