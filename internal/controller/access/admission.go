@@ -43,8 +43,8 @@ func Fill(decoder admission.Decoder) admission.HandlerFunc {
 }
 
 // Check refuses a new request that is wrong in itself, of somebody who may not have what it asks for, or for
-// a cluster that is not there; and to delete that of another. It is for a validating webhook. The reader must not be a cache: who makes a
-// cluster and then asks for access would be told that there is none.
+// a cluster that is not there; and to delete that of another. It is for a validating webhook. The reader must
+// not be a cache: who makes a cluster and then asks for access would be told that there is none.
 func Check(live client.Reader, reviews Reviewer, decoder admission.Decoder) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
 		if req.Operation == admissionv1.Delete {
