@@ -49,14 +49,13 @@ func startCallers(t *testing.T, admin *rest.Config, token, ns string) *callers {
 	account := rest.AnonymousClientConfig(admin)
 	account.BearerToken = token
 	ctx, end := context.WithCancel(t.Context())
-	a := &callers{end: end, answers: map[string]map[int]int{}}
+	a := &callers{end: end, answers: map[string]map[int]int{"administrator": {}, "service account": {}}}
 	t.Cleanup(func() { end(); a.running.Wait() })
 	for name, cfg := range map[string]*rest.Config{"administrator": admin, "service account": account} {
 		h, err := rest.HTTPClientFor(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.answers[name] = map[int]int{}
 		a.running.Go(func() { a.ask(ctx, name, h, cfg.Host+"/api/v1/namespaces/"+ns+"/configmaps") })
 	}
 	return a
