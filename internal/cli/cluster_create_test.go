@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/exit"
 )
@@ -235,6 +236,27 @@ func TestClusterMoveOwnNames(t *testing.T) {
 		m.print(&out, "demo")
 		if d := cmp.Diff("Cluster demo at provider there:\n  "+tt.want+"\n", out.String()); d != "" || describeMachine(tt.selection) != tt.becomes {
 			t.Errorf("it becomes %s (-want +got):\n%s", describeMachine(tt.selection), d)
+		}
+	}
+}
+
+// A stack is the same elsewhere only in its channel, and versions are counted for each provider.
+func TestClusterMoveStack(t *testing.T) {
+	to := &v1alpha1.Provider{Status: v1alpha1.ProviderStatus{StackProvider: "there"}}
+	to.Name = "there"
+	all := []csv1.ClusterStack{{Spec: csv1.ClusterStackSpec{Provider: "there", Name: "scs", KubernetesVersion: "1.36"}}}
+	for want, ref := range map[string]v1alpha1.StackReference{
+		"  same     stack scs 1.36\n":                                {Name: "scs", KubernetesVersion: "1.36", Channel: v1alpha1.ChannelStable},
+		"  look at  stack scs 1.36 v3: it is there for there, but ":  {Name: "scs", KubernetesVersion: "1.36", Version: "v3"},
+		"  look at  stack scs 1.36 custom: there is none for there ": {Name: "scs", KubernetesVersion: "1.36", Channel: v1alpha1.ChannelCustom},
+	} {
+		m, c := &move{to: "there"}, &v1alpha1.WorkloadCluster{}
+		c.Spec.Stack = ref
+		m.stack(c, to, all)
+		var out strings.Builder
+		m.print(&out, "demo")
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%+v: %s", ref, out.String())
 		}
 	}
 }

@@ -131,6 +131,8 @@ func TestClusterKubeconfigAdmin(t *testing.T) {
 	f.refuse["POST "+requestPath] = refusal(403, metav1.StatusReasonForbidden, "", "denied the request: there is no such cluster")
 	f.says(exit.Usage, "", `there is no cluster "other" in namespace default; see which there are with: polder get`, "kubeconfig", "other")
 	f.says(exit.Failure, "", `asking for access to cluster "demo": the plane refuses it: there is no such cluster`, "kubeconfig", "demo")
+	f.refuse["GET "+clusterPath+"/other"] = refusal(404, metav1.StatusReasonNotFound, "", "the server could not find the requested resource")
+	f.says(exit.Failure, "", `asking for access to cluster "other": the plane refuses it: there is no such cluster`, "kubeconfig", "other") // that it is missing nobody knows
 	secret := func(text string) string {
 		return "{apiVersion: v1, kind: Secret, metadata: {name: demo-kubeconfig}, data: {value: " + base64.StdEncoding.EncodeToString([]byte(text)) + "}}"
 	}
@@ -280,6 +282,9 @@ func TestClusterKubeconfigMergeRefuses(t *testing.T) {
 	err := merged(into, into, of("https://two"), false)
 	if Message(err) != `your kubeconfig has a context "demo" for another cluster; rename that with: kubectl config rename-context demo NEW, or replace it with --force` || into.AuthInfos["polder-default-demo"].Token != "https://one" {
 		t.Errorf("another server: %v", err)
+	}
+	if err := merged(clientcmdapi.NewConfig(), into, of("https://two"), false); err == nil {
+		t.Error("a context of another file is hidden")
 	}
 	into.Contexts["renamed"] = into.Contexts["demo"]
 	delete(into.Contexts, "demo")

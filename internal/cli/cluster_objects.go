@@ -82,10 +82,8 @@ func (a *access) explainOf(doing, name string, err error) error {
 
 // orMissing says that a cluster is not there, if that is why something failed.
 func (a *access) orMissing(ctx context.Context, name string, failed error) error {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
-	if _, err := a.clusters().Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
-		return a.missing(name)
+	if _, err := a.cluster(ctx, name); exit.Code(err) == exit.Usage {
+		return err
 	}
 	return failed
 }
