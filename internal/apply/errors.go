@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 // ErrPending is what errors are that need time and nothing else: an object is on its way out, or has
@@ -20,6 +23,32 @@ func (p pending) Is(target error) bool { return target == ErrPending }
 
 func deleting(ref Ref) error {
 	return pending(ref.String() + " is being deleted; it can be applied once it is gone")
+}
+
+// notServedError is what errors are that leave open whether an object exists: the API server does not know its
+// kind, or not yet, or somebody else answered in its place.
+type notServedError struct {
+	ref Ref
+	err error
+}
+
+func (e *notServedError) Error() string {
+	return fmt.Sprintf("the API server does not serve %s, so nobody knows whether it exists; it is looked at again: %v", e.ref, e.err)
+}
+
+func (e *notServedError) Unwrap() error { return e.err }
+
+// asNotServed makes a notServedError of an answer that is one.
+func asNotServed(ref Ref, err error) error {
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && !missingNamespace(err) {
+		return &notServedError{ref, err}
+	}
+	return err
+}
+
+func isNotServed(err error) bool {
+	var e *notServedError
+	return errors.As(err, &e)
 }
 
 type refusal string

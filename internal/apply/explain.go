@@ -21,7 +21,7 @@ func (e *explained) Unwrap() error { return e.err }
 
 // explain says which object an error is about and, where that is known, what to do.
 func explain(doing string, ref Ref, err error) error {
-	if errors.Is(err, ErrPending) || errors.Is(err, ErrRefused) {
+	if errors.Is(err, ErrPending) || errors.Is(err, ErrRefused) || isNotServed(err) {
 		return err // it says so itself
 	}
 	fixed, others := causes(err)

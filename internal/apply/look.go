@@ -7,26 +7,40 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 )
 
-// look reads the metadata of an object; nil means that there is none.
+// look reads the metadata of an object; nil means that the API server says that there is none. If it says nothing
+// of the object, the error is a notServedError.
 func (a *Applier) look(ctx context.Context, ref Ref) (*metav1.PartialObjectMetadata, error) {
 	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(ref.GroupVersionKind())
-	err := a.Client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, m)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return nil, nil
-	}
-	if err != nil {
+	if found, err := a.read(ctx, ref, m); err != nil || !found {
 		return nil, err
 	}
 	return m, nil
+}
+
+func (a *Applier) read(ctx context.Context, ref Ref, into client.Object) (found bool, err error) {
+	into.GetObjectKind().SetGroupVersionKind(ref.GroupVersionKind())
+	err = a.Client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, into)
+	if a.isAbsent(ref, err) {
+		return false, nil
+	}
+	return err == nil, asNotServed(ref, err)
+}
+
+// isAbsent says that the answer to a request for an object is that there is none.
+func (a *Applier) isAbsent(ref Ref, err error) bool {
+	if !apierrors.IsNotFound(err) {
+		return false
+	}
+	m, unknown := a.Client.RESTMapper().RESTMapping(ref.GroupVersionKind().GroupKind(), ref.Version)
+	return unknown == nil && apierror.IsObjectNotFound(err, m.Resource.Resource, ref.Name)
 }
 
 // lookAtMine looks at an object that is to be applied. It must not be there, or be ours and stay.

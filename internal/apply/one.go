@@ -22,10 +22,25 @@ func (a *Applier) applyOne(ctx context.Context, it item, trusted, fresh bool) Re
 	return Result{Ref: it.ref, Object: u, Change: change}
 }
 
-func (a *Applier) put(ctx context.Context, it item, trusted, fresh bool) (*unstructured.Unstructured, Change, error) {
-	if err := context.Cause(ctx); err != nil {
-		return nil, "", err
+// put looks at an object and applies it, again while its kind is fresh and not served: it may be discovered before
+// it is served, and served by one API server and not yet by the next.
+func (a *Applier) put(ctx context.Context, it item, trusted, fresh bool) (u *unstructured.Unstructured, change Change, err error) {
+	backoff := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 1}
+	if fresh {
+		backoff.Steps = 7 // 3 seconds
 	}
+	err = context.Cause(ctx)
+	_ = wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) { // err is why it ended
+		if u, change, err = a.putOnce(ctx, it, trusted); isNotServed(err) {
+			meta.MaybeResetRESTMapper(a.Client.RESTMapper()) // it may have lost that version
+			return false, nil
+		}
+		return true, nil
+	})
+	return u, change, err
+}
+
+func (a *Applier) putOnce(ctx context.Context, it item, trusted bool) (*unstructured.Unstructured, Change, error) {
 	u := it.object.DeepCopy()
 	var live *metav1.PartialObjectMetadata
 	if !trusted {
@@ -40,18 +55,25 @@ func (a *Applier) put(ctx context.Context, it item, trusted, fresh bool) (*unstr
 	}
 	if live != nil || trusted {
 		opts = append(opts, client.ForceOwnership)
-	} // What is not there is made without force: if somebody else makes it now, it stays theirs.
-	if err := a.send(ctx, u, fresh, opts); err != nil {
+	} else {
+		u.SetResourceVersion(NoResourceVersion) // the API server refuses if there is one by now
+	}
+	if err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), opts...); err != nil {
 		if whose := a.whose(ctx, it.ref, trusted, err); whose != nil {
 			err = whose
 		}
-		return nil, "", err
+		return nil, "", asNotServed(it.ref, err)
 	}
 	if u.GetDeletionTimestamp() != nil {
 		return nil, "", deleting(it.ref)
 	}
 	return u, changed(trusted, live, u), nil
 }
+
+// NoResourceVersion is a resource version that no object has. An apply with it makes an object, or meets a conflict
+// if there is one. Without it, an apply to what somebody else has made a moment ago would merge our fields, the
+// label that it is ours among them, into theirs, wherever the two do not contradict each other.
+const NoResourceVersion = "9223372036854775807" // revisions of etcd are numbered up to it
 
 // whose says that an object which was trusted and cannot be changed is somebody else's by now: then it is
 // not ours to advise about.
@@ -75,25 +97,4 @@ func changed(trusted bool, before *metav1.PartialObjectMetadata, now *unstructur
 		return Unchanged
 	}
 	return Updated
-}
-
-// send applies u, which becomes what the server answers. A kind that is fresh may be served by one
-// API server and not yet by the next.
-func (a *Applier) send(ctx context.Context, u *unstructured.Unstructured, fresh bool, opts []client.ApplyOption) error {
-	backoff := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 1}
-	if fresh {
-		backoff.Steps = 7 // 3 seconds
-	}
-	var last error
-	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
-		last = a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), opts...)
-		if meta.IsNoMatchError(last) || apierrors.IsNotFound(last) && !missingNamespace(last) {
-			return false, nil
-		}
-		return true, last
-	})
-	if last != nil {
-		return last
-	}
-	return err
 }

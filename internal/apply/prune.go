@@ -8,9 +8,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -58,35 +56,29 @@ func (a *Applier) remove(ctx context.Context, ref Ref) error {
 	if isKubernetes(ref) {
 		return nil
 	}
-	ref, err := a.locate(ref)
-	if meta.IsNoMatchError(err) {
-		return nil // it went with its kind
-	}
-	if err != nil {
-		return err
-	}
-	live, err := a.look(ctx, ref)
+	live := &metav1.PartialObjectMetadata{}
+	at, found, err := a.find(ctx, ref, live)
 	switch {
 	case err != nil:
 		return err
-	case live == nil || !a.mine(live) || live.Annotations[keepAnnotation] == keepValue:
+	case !found || !a.mine(live) || live.Annotations[keepAnnotation] == keepValue:
 		return nil
 	case live.DeletionTimestamp != nil:
-		return leaving(ref, live)
+		return leaving(at, live)
 	}
-	return a.delete(ctx, ref, live)
+	return a.delete(ctx, at, live)
 }
 
 // delete deletes the very object that was looked at.
 func (a *Applier) delete(ctx context.Context, ref Ref, live *metav1.PartialObjectMetadata) error {
 	err := a.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	switch {
-	case apierrors.IsNotFound(err):
+	case a.isAbsent(ref, err):
 		return nil
 	case apierrors.IsConflict(err):
 		return pending(ref.String() + " was changed by somebody else at the same moment; it is looked at again")
 	case err != nil:
-		return err
+		return asNotServed(ref, err)
 	case len(live.Finalizers) > 0:
 		return leaving(ref, live)
 	}
@@ -102,23 +94,6 @@ func leaving(ref Ref, live *metav1.PartialObjectMetadata) error {
 		return pending(fmt.Sprintf("%s is being deleted; it waits for those who put on its finalizers %s", ref, strings.Join(live.Finalizers, ", ")))
 	}
 	return pending(ref.String() + " is being deleted")
-}
-
-// locate says where an object of the inventory is: its kind may have lost that version, and whoever
-// wrote it may not have known the scope.
-func (a *Applier) locate(ref Ref) (Ref, error) {
-	m, err := a.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: ref.Group, Kind: ref.Kind})
-	if err != nil {
-		return Ref{}, err
-	}
-	ref.Version = m.GroupVersionKind.Version
-	switch {
-	case m.Scope.Name() != meta.RESTScopeNameNamespace:
-		ref.Namespace = ""
-	case ref.Namespace == "":
-		ref.Namespace = a.Namespace
-	}
-	return ref, nil
 }
 
 // Helm's annotation for objects that outlive their release.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/cmdline"
 	"github.com/polder-kaas/polder/internal/exit"
 )
@@ -73,7 +74,7 @@ func (a *access) apply(ctx context.Context, cluster *v1alpha1.WorkloadCluster, f
 	defer cancel()
 	doing := fmt.Sprintf("applying cluster %q", cluster.Name)
 	old, err := a.clusters().Get(ctx, cluster.Name, metav1.GetOptions{})
-	if err != nil && !isAbsent(err) {
+	if apierror.IgnoreObjectNotFound(err, clusterResource.Resource, cluster.Name) != nil {
 		return "", a.explain(doing, err)
 	}
 	if err == nil {
@@ -101,12 +102,6 @@ func (a *access) apply(ctx context.Context, cluster *v1alpha1.WorkloadCluster, f
 		return "unchanged", nil
 	}
 	return "configured", nil
-}
-
-// isAbsent tells a cluster that is not there from a kind that is not.
-func isAbsent(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && apierrors.IsNotFound(err) && !isUnknownKind(status.Status())
 }
 
 // adopt makes what polder create, scale and upgrade have written belong to apply too: else what is no longer in the

@@ -117,7 +117,7 @@ func TestClusterRefusals(t *testing.T) {
 		{refusal(403, metav1.StatusReasonForbidden, "", `User "anna" cannot list resource "workloadclusters" in API group "polder.dev" at the cluster scope`), exit.Failure, "listing clusters: anna may not list workloadclusters in all namespaces; ask the plane's operator for the right, or choose another namespace with -n"},
 		{refusal(403, metav1.StatusReasonForbidden, "demo", `x is forbidden: ValidatingAdmissionPolicy 'a' with binding 'b' denied request: it is protected`), exit.Failure, "listing clusters: the plane refuses it: it is protected"},
 		{refusal(401, metav1.StatusReasonUnauthorized, "", "Unauthorized"), exit.Failure, "the plane at URL does not know who you are: your certificate or token is wrong or has ended; ask the plane's operator for a new kubeconfig"},
-		{refusal(404, metav1.StatusReasonNotFound, "", "the server could not find the requested resource"), exit.Failure, "the plane at URL does not know the kinds of Polder: it is another cluster, or its polderd is older than this polder"},
+		{refusal(404, metav1.StatusReasonNotFound, "", "the server could not find the requested resource"), exit.Failure, "the plane at URL does not know the kinds of Polder: it is another cluster, its polderd is older than this polder, or something in front of it answers in its place"},
 		{refusal(400, metav1.StatusReasonBadRequest, "", "no\nsense"), exit.Usage, "listing clusters: the plane refuses it: no sense"},
 		{refusal(409, metav1.StatusReasonConflict, "demo", "x"), exit.Failure, "listing clusters: somebody else changed it at the same time; look at it and try again"},
 		{refusal(422, metav1.StatusReasonInvalid, "demo", "it is all wrong"), exit.Usage, "listing clusters: the plane refuses it: it is all wrong"},

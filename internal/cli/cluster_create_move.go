@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
@@ -24,7 +24,7 @@ func (a *access) settle(c *cobra.Command, cluster *v1alpha1.WorkloadCluster) err
 // move makes the cluster one of the provider that is named, and says what that means.
 func (n *creation) move(c *cobra.Command, a *access, cluster *v1alpha1.WorkloadCluster) error {
 	to, err := a.provider(c.Context(), n.flags.provider)
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err, providerResource.Resource, n.flags.provider) {
 		return exit.Errorf(exit.Usage, "there is no provider %q; see which there are with: %s", n.flags.provider, a.hint("providers"))
 	}
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
@@ -142,7 +143,7 @@ func (a *access) delete(ctx context.Context, c *v1alpha1.WorkloadCluster) error 
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	err := a.clusters().Delete(ctx, c.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(c.UID))})
-	if err == nil || apierrors.IsNotFound(err) {
+	if apierror.IgnoreObjectNotFound(err, clusterResource.Resource, c.Name) == nil {
 		return nil
 	}
 	explained := a.explain(fmt.Sprintf("deleting cluster %q", c.Name), err)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +75,29 @@ func TestClusterDeleteInAPipe(t *testing.T) {
 		t.Error("a mistyped name deletes the others")
 	}
 	f.says(exit.OK, "workloadcluster/demo is being deleted\nCluster demo is gone.\n", "", "delete", "demo", "--yes", "--wait")
+}
+
+// A page in place of an answer is no cluster that is gone, or was never there.
+func TestClusterPages(t *testing.T) {
+	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, ""))
+	const said = " does not know the kinds of Polder: it is another cluster, its polderd is older than this polder, or something in front of it answers in its place"
+	file := filepath.Join(t.TempDir(), "demo.yaml")
+	f.write(file, "apiVersion: polder.dev/v1alpha1\nkind: WorkloadCluster\nmetadata: {name: demo}\nspec: {provider: local, stack: {name: scs}}\n")
+	for request, args := range map[string][]string{
+		"DELETE " + clusterPath + "/demo":               {"delete", "demo", "--yes"},
+		"GET " + clusterPath + "/demo":                  {"apply", "-f", file},
+		"GET " + clusterPath:                            {"wait", "demo", "--for", "deleted"},
+		"GET /apis/polder.dev/v1alpha1/providers/other": {"create", "-f", file, "--provider", "other"},
+	} {
+		f.pages = map[string]bool{request: true}
+		out, errs, code := f.with("", args...)
+		if code != exit.Failure || out != "" || !strings.HasSuffix(errs, said) {
+			t.Errorf("polder %s ends with %d: %s%s", strings.Join(args, " "), code, out, errs)
+		}
+	}
+	if len(f.objects) != 1 || slices.ContainsFunc(f.requests, func(r string) bool { return strings.HasPrefix(r, "PATCH") || strings.HasPrefix(r, "POST") }) {
+		t.Errorf("something was changed: %v", f.requests)
+	}
 }
 
 func TestClusterDeleteRefused(t *testing.T) {

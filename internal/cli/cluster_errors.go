@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
@@ -36,8 +37,8 @@ func (a *access) explain(doing string, err error) error {
 	}
 	s := status.Status()
 	switch {
-	case isUnknownKind(s):
-		return fmt.Errorf("the plane at %s does not know the kinds of Polder: it is another cluster, or its polderd is older than this polder", a.address)
+	case isUnknownKind(err, s):
+		return fmt.Errorf("the plane at %s does not know the kinds of Polder: it is another cluster, its polderd is older than this polder, or something in front of it answers in its place", a.address)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return exit.Errorf(exit.Usage, "%s: the plane refuses it:%s", doing, causes(s))
 	case apierrors.IsForbidden(err):
@@ -70,9 +71,9 @@ func (a *access) forbidden(doing string, s metav1.Status) error {
 	return fmt.Errorf("%s: %s may not %s %s %s; ask the plane's operator for the right, or choose another namespace with -n", doing, m[1], m[2], m[3], where)
 }
 
-// isUnknownKind tells a missing kind from a missing object: only the latter is named.
-func isUnknownKind(s metav1.Status) bool {
-	return s.Reason == metav1.StatusReasonNotFound && (s.Details == nil || s.Details.Name == "")
+// isUnknownKind tells a missing kind from a missing object: only of the latter an API server speaks itself, by name.
+func isUnknownKind(err error, s metav1.Status) bool {
+	return s.Reason == metav1.StatusReasonNotFound && (s.Details == nil || s.Details.Name == "" || apierror.IsUnexpectedResponse(err))
 }
 
 // notChecked is how the API server says that it stopped at what is wrong.

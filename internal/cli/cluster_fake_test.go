@@ -35,13 +35,14 @@ type fakePlane struct {
 	requests []string                                  // method, path and query
 	bodies   map[string]map[string]any                 // of the last request of a method
 	refuse   map[string]metav1.Status                  // by method and path
+	pages    map[string]bool                           // by method and path: a page answers in its place
 	events   map[string][]map[string]any               // what a watch of a path says before it ends
 	after    func(method, at string, o map[string]any) // with the lock held
 }
 
 func newFakePlane(t *testing.T, objects ...any) *fakePlane {
 	t.Helper()
-	f := &fakePlane{polder: polder{t, t.TempDir()}, objects: map[string]map[string]any{}, bodies: map[string]map[string]any{}, refuse: map[string]metav1.Status{}, events: map[string][]map[string]any{}}
+	f := &fakePlane{polder: polder{t, t.TempDir()}, objects: map[string]map[string]any{}, bodies: map[string]map[string]any{}, refuse: map[string]metav1.Status{}, pages: map[string]bool{}, events: map[string][]map[string]any{}}
 	for _, o := range objects {
 		f.add(o)
 	}
@@ -98,6 +99,10 @@ func (f *fakePlane) ServeHTTP(a http.ResponseWriter, q *http.Request) {
 	var body map[string]any
 	_ = yaml.Unmarshal(raw, &body)
 	f.bodies[q.Method] = body
+	if f.pages[q.Method+" "+q.URL.Path] {
+		http.NotFound(a, q)
+		return
+	}
 	if s, refused := f.refuse[q.Method+" "+q.URL.Path]; refused {
 		answer(a, int(s.Code), s)
 		return
@@ -130,7 +135,9 @@ func (f *fakePlane) act(q *http.Request, body map[string]any) (int, map[string]a
 		at = path.Dir(at)
 		return f.create(at, body)
 	case !named:
-		return http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, path.Base(at), "not found")
+		o := failure(http.StatusNotFound, metav1.StatusReasonNotFound, path.Base(at), "not found")
+		o["details"].(map[string]any)["kind"] = path.Base(path.Dir(at))
+		return http.StatusNotFound, o
 	case q.Method == http.MethodPatch && body == nil: // a list of changes; nobody here needs what it says
 		metaOf(f.objects[at])["resourceVersion"] = "adopted"
 		return http.StatusOK, f.objects[at]

@@ -14,6 +14,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/cmdline"
 	"github.com/polder-kaas/polder/internal/exit"
 )
@@ -125,7 +126,7 @@ func (r *accessRequest) readAdmin(c *cobra.Command, a *access) (*grant, error) {
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("you may not read Secret %s in namespace %s, which is for operators; leave out --admin to get access of your own for some hours", name, a.namespace)
-	case apierrors.IsNotFound(err):
+	case apierror.IsObjectNotFound(err, "secrets", name):
 		return nil, a.orMissing(c.Context(), r.cluster, fmt.Errorf("there is no Secret %s in namespace %s: the cluster has no control plane yet; see: %s", name, a.namespace, a.hint("describe "+r.cluster)))
 	case err != nil:
 		return nil, a.explain("reading Secret "+name, err)

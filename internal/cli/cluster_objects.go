@@ -3,11 +3,9 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
@@ -73,8 +72,7 @@ func (a *access) cluster(ctx context.Context, name string) (*v1alpha1.WorkloadCl
 
 // explainOf also knows that the cluster may not be there.
 func (a *access) explainOf(doing, name string, err error) error {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) && apierrors.IsNotFound(err) && !isUnknownKind(status.Status()) {
+	if apierror.IsObjectNotFound(err, clusterResource.Resource, name) {
 		return a.missing(name)
 	}
 	return a.explain(doing, err)

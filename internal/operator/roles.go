@@ -45,6 +45,7 @@ func Roles() []client.Object {
 				rule("controlplane.cluster.x-k8s.io", []string{"get"}, "kubeadmcontrolplanes"),
 				rule("infrastructure.cluster.x-k8s.io", write, "localclustertemplates", "localmachinetemplates"),
 				rule("infrastructure.cluster.x-k8s.io", []string{"get"}, "localclusters"),
+				rule("apiextensions.k8s.io", []string{"get", "list"}, "customresourcedefinitions"), // whether an object went with its kind
 				rule("", read, "namespaces"),
 				rule("", []string{"get", "create", "update"}, "secrets"),
 				rule("events.k8s.io", []string{"create", "patch", "update"}, "events"),

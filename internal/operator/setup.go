@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/transport"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -38,7 +39,7 @@ type Settings struct {
 // Setup registers the controllers that need no provider with a manager. What they must not read from its cache they read
 // with a client of their own, with the same rights.
 func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
-	live, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
+	live, err := newLive(mgr)
 	if err != nil {
 		return err
 	}
@@ -113,4 +114,14 @@ func tidy(c client.Reader, library *releases.Library) manager.Runnable {
 			}
 		}
 	})
+}
+
+// newLive is a client past the manager's cache. It can forget what it knows of kinds, so that one that went, or lost
+// a version, is told from one that is not served at the moment.
+func newLive(mgr ctrl.Manager) (client.Client, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(mgr.GetConfig())
+	if err != nil {
+		return nil, err
+	}
+	return client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: workload.NewRESTMapper(d.RESTClient())})
 }

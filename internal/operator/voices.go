@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 )
 
 // voices gives providers that run in processes of their own their say in admission. They must not register it
@@ -50,13 +51,14 @@ func (o *Operator) voices(mgr ctrl.Manager) error {
 // nothing of its clusters could be changed. What is not a registration of ours is left alone.
 func silence(ctx context.Context, c client.Client, p *v1alpha1.Provider) error {
 	w := &admissionv1.ValidatingWebhookConfiguration{}
+	const resource = "validatingwebhookconfigurations"
 	if err := c.Get(ctx, client.ObjectKey{Name: voiceOf(p)}, w); err != nil {
-		return client.IgnoreNotFound(err)
+		return apierror.IgnoreObjectNotFound(err, resource, voiceOf(p))
 	}
 	if !slices.ContainsFunc(w.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == "Provider" && r.Name == p.Name }) {
 		return nil
 	}
-	return client.IgnoreNotFound(c.Delete(ctx, w, client.Preconditions{UID: &w.UID}))
+	return apierror.IgnoreObjectNotFound(c.Delete(ctx, w, client.Preconditions{UID: &w.UID}), resource, w.Name)
 }
 
 // voiceOf is the name of the registration.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/provider/contract"
@@ -61,7 +62,7 @@ func (k *Keeper) Once(ctx context.Context) error {
 	o := &v1alpha1.Provider{}
 	o.Name = k.Provider.Name()
 	err := k.Client.Get(ctx, client.ObjectKeyFromObject(o), o)
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err, "providers", o.Name) {
 		if err = k.Client.Create(ctx, o); apierrors.IsAlreadyExists(err) { // another process of the provider was faster
 			err = k.Client.Get(ctx, client.ObjectKeyFromObject(o), o)
 		}

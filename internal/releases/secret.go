@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
@@ -26,7 +26,7 @@ const (
 func (l *Library) secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	var s corev1.Secret
 	err := l.config.Secrets.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s)
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err, "secrets", name) {
 		return nil, invalid("spec.source.secretRef: there is no Secret %q in namespace %s; create it, or name another", name, namespace)
 	}
 	if err != nil {

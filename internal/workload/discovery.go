@@ -19,13 +19,14 @@ const (
 	maxKinds         = 20_000      // with those of subresources
 	maxName          = 256         // bytes of the name of a group, a version, a kind or a resource
 	parallel         = 4           // requests at a time
-	rounds           = 2           // the second one if a group did not answer in the first
+	rounds           = 2           // the second one if a group was stale in the first
 	discoveryTimeout = time.Minute // of all of it
 )
 
 // APIVersions are what the cluster serves, as charts ask for it: groups with versions, and these with
-// kinds, sorted. Groups that do not answer are left out; a cluster that serves more than anybody needs is
-// an error.
+// kinds, sorted. Groups that the cluster itself calls stale are left out, since whoever serves them may be away
+// for good. Any other gap is an error: charts would leave out objects, which would then be pruned. So is a
+// cluster that serves more than anybody needs.
 func (c *Cluster) APIVersions(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
@@ -35,7 +36,7 @@ func (c *Cluster) APIVersions(ctx context.Context) ([]string, error) {
 		if err := s.run(ctx); err != nil {
 			return nil, fmt.Errorf("asking the cluster what it serves: %w", err)
 		}
-		if !s.failed {
+		if !s.stale {
 			break
 		}
 	}
@@ -50,18 +51,20 @@ func resourcesOf(ctx context.Context, c rest.Interface, gv schema.GroupVersion) 
 		path = "/api/" + gv.Version
 	}
 	var l metav1.APIResourceList
-	err := read(ctx, c, path, discovery.AcceptV1, &l)
+	err := read(ctx, c, path, discovery.AcceptV1, &l, "APIResourceList")
 	return l.APIResources, err
 }
 
-// read reads the answer of a path.
-func read(ctx context.Context, c rest.Interface, path, accept string, into any) error {
+// read reads the answer of a path, which must be of one of the kinds: a page, or another program's JSON, would
+// seem to say that the cluster serves nothing.
+func read(ctx context.Context, c rest.Interface, path, accept string, into any, kinds ...string) error {
 	body, err := c.Get().AbsPath(path).SetHeader("Accept", accept).Do(ctx).Raw()
 	if err != nil {
 		return err
 	}
-	if json.Unmarshal(body, into) != nil { // the reason could quote all of it
-		return fmt.Errorf("the cluster API path %q answered with what is no list", path)
+	var is metav1.TypeMeta
+	if json.Unmarshal(body, &is) != nil || !slices.Contains(kinds, is.Kind) || json.Unmarshal(body, into) != nil {
+		return fmt.Errorf("the cluster API path %q answered with what is no list", path) // the reason could quote all of it
 	}
 	return nil
 }

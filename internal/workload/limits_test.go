@@ -103,12 +103,12 @@ func TestAnswerAsLongAsMayBe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(t, func(w http.ResponseWriter, r *http.Request) {
-				const first, last = `{"items":[],"a":"`, `"}`
+				const first, last = `{"kind":"APIGroupDiscoveryList","items":[],"a":"`, `"}`
 				if r.URL.Path == "/apis" {
 					_, _ = io.WriteString(w, first+strings.Repeat("0", tc.length-len(first)-len(last))+last)
 					return
 				}
-				_, _ = io.WriteString(w, "{}")
+				_, _ = io.WriteString(w, `{"kind":"APIVersions"}`)
 			})
 			got := ""
 			if _, err := c.APIVersions(t.Context()); err != nil {

@@ -28,8 +28,19 @@ type mapper struct {
 	known map[schema.GroupVersion]map[string]*meta.RESTMapping // by kind
 }
 
-func newMapper(api rest.Interface) *mapper {
+var _ meta.ResettableRESTMapper = (*mapper)(nil)
+
+// NewRESTMapper finds the resources of kinds. A kind is unknown to it only if the cluster lists what it serves,
+// and the kind is not among that. What it has found it keeps until Reset is called.
+func NewRESTMapper(api rest.Interface) meta.ResettableRESTMapper {
 	return &mapper{RESTMapper: meta.NewDefaultRESTMapper(nil), api: api, known: map[schema.GroupVersion]map[string]*meta.RESTMapping{}}
+}
+
+// Reset forgets what was found: a kind may have gone, or lost a version.
+func (m *mapper) Reset() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.known)
 }
 
 // RESTMappings is RESTMapping: one is enough.
@@ -65,14 +76,14 @@ func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RES
 	return nil, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
 }
 
-// versions are those of a group.
+// versions are those of a group; none: the cluster has no such group.
 func (m *mapper) versions(ctx context.Context, group string) ([]string, error) {
 	if group == "" {
 		return []string{"v1"}, nil
 	}
 	var g metav1.APIGroup
-	if err := read(ctx, m.api, "/apis/"+group, discovery.AcceptV1, &g); err != nil {
-		return nil, missing(err)
+	if err := read(ctx, m.api, "/apis/"+group, discovery.AcceptV1, &g, "APIGroup"); err != nil {
+		return nil, m.confirmNoGroup(ctx, group, err)
 	}
 	if err := atMost(maxVersions, len(g.Versions), "versions of group "+group); err != nil {
 		return nil, err
@@ -99,7 +110,7 @@ func (m *mapper) find(ctx context.Context, gvk schema.GroupVersionKind) (*meta.R
 	}
 	resources, err := resourcesOf(ctx, m.api, gv)
 	if err != nil {
-		return nil, missing(err)
+		return nil, m.confirmNoVersion(ctx, gv, err)
 	}
 	kinds, err := mappings(gv, resources)
 	if err != nil {
@@ -133,10 +144,33 @@ func mappings(gv schema.GroupVersion, resources []metav1.APIResource) (map[strin
 	return out, nil
 }
 
-// missing drops the error of what is not there.
-func missing(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
+// confirmNoGroup is nil if failed is a 404 and the cluster's list of groups does not have the group: a 404 alone
+// may be anybody's page.
+func (m *mapper) confirmNoGroup(ctx context.Context, group string, failed error) error {
+	if !apierrors.IsNotFound(failed) {
+		return failed
 	}
-	return err
+	var l metav1.APIGroupList
+	if err := read(ctx, m.api, "/apis", discovery.AcceptV1, &l, "APIGroupList"); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(l.Groups, func(g metav1.APIGroup) bool { return g.Name == group }) {
+		return failed
+	}
+	return nil
+}
+
+// confirmNoVersion is the same for a version of a group.
+func (m *mapper) confirmNoVersion(ctx context.Context, gv schema.GroupVersion, failed error) error {
+	if !apierrors.IsNotFound(failed) {
+		return failed
+	}
+	served, err := m.versions(ctx, gv.Group)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(served, gv.Version) {
+		return failed
+	}
+	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -23,7 +22,7 @@ type survey struct {
 	names  []string
 	groups int
 	kinds  int
-	failed bool // a group did not answer
+	stale  bool // a group was left out
 }
 
 // root is what /api and /apis answer: kinds of all groups at once, which is asked for first, or a list of
@@ -37,10 +36,7 @@ type root struct {
 func (s *survey) run(ctx context.Context) error {
 	for _, path := range []string{"/api", "/apis"} {
 		var r root
-		err := read(ctx, s.api, path, discovery.AcceptV2+","+discovery.AcceptV1, &r)
-		if apierrors.IsNotFound(err) && path == "/api" {
-			continue // as of API servers that extend others
-		}
+		err := read(ctx, s.api, path, discovery.AcceptV2+","+discovery.AcceptV1, &r, "APIGroupDiscoveryList", "APIVersions", "APIGroupList")
 		if err != nil {
 			return err
 		}
@@ -56,7 +52,7 @@ func (s *survey) take(r root) error {
 	for _, g := range r.Items {
 		for _, v := range g.Versions {
 			if v.Freshness == apidiscovery.DiscoveryFreshnessStale {
-				s.failed = true
+				s.stale = true
 				continue
 			}
 			if err := s.add(schema.GroupVersion{Group: g.Name, Version: v.Version}, kindsOf(v)); err != nil {
@@ -94,18 +90,17 @@ func (s *survey) askAll(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// ask asks for the kinds of a group-version; it may not answer.
+// ask asks for the kinds of a group-version.
 func (s *survey) ask(ctx context.Context, gv schema.GroupVersion) error {
 	if err := short(gv.Group, gv.Version); err != nil {
 		return err
 	}
 	resources, err := resourcesOf(ctx, s.api, gv)
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil {
-		s.failed = true
-		return nil
-	}
 	var kinds []string
 	for _, r := range resources {
 		kinds = append(kinds, r.Kind)

@@ -73,7 +73,7 @@ func connect(cfg *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(cfg, client.Options{Scheme: runtime.NewScheme(), Mapper: newMapper(d.RESTClient())})
+	c, err := client.New(cfg, client.Options{Scheme: runtime.NewScheme(), Mapper: NewRESTMapper(d.RESTClient())})
 	return &Cluster{Client: c, api: d.RESTClient()}, err
 }
 

@@ -21,7 +21,7 @@ import (
 
 var demo = client.ObjectKey{Namespace: "a", Name: "demo"}
 
-// served is an API server that knows two groups, one of which does not answer.
+// served is an API server that knows two groups.
 func served(t *testing.T, agent string) *httptest.Server {
 	t.Helper()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -33,7 +33,7 @@ func served(t *testing.T, agent string) *httptest.Server {
 		case "/api":
 			answer = metav1.APIVersions{Versions: []string{"v1"}}
 		case "/apis":
-			answer = metav1.APIGroupList{Groups: []metav1.APIGroup{group("apps", "v1"), group("broken.example.org", "v1")}}
+			answer = metav1.APIGroupList{Groups: []metav1.APIGroup{group("apps", "v1")}}
 		case "/api/v1":
 			answer = metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod"}}}
 		case "/apis/apps/v1":
@@ -43,7 +43,7 @@ func served(t *testing.T, agent string) *httptest.Server {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(answer); err != nil {
+		if err := json.NewEncoder(w).Encode(named(answer)); err != nil {
 			t.Error(err)
 		}
 	}))

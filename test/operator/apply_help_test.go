@@ -18,7 +18,6 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apply"
-	"github.com/polder-kaas/polder/test/testenv"
 )
 
 // ground is where a test applies: a namespace of its own, with a client that counts its requests.
@@ -38,7 +37,7 @@ func newGround(t *testing.T) *ground {
 	n := &requests{}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, n} })
 	return &ground{t: t, requests: n, Applier: &apply.Applier{
-		Client: testenv.NewClient(t, rest.CopyConfig(cfg)), Owner: "polder-test", Namespace: plane.Namespace(t),
+		Client: newLive(t, rest.CopyConfig(cfg)), Owner: "polder-test", Namespace: plane.Namespace(t),
 	}}
 }
 

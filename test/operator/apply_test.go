@@ -28,12 +28,7 @@ func TestApplyBringsADefinitionAndItsObjects(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatal(diff)
 	}
-	second := strings.ReplaceAll(widgets, "  versions:\n", `  versions:
-  - name: v2
-    served: true
-    storage: false
-    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
-`)
+	second := strings.ReplaceAll(widgets, "  versions:\n", "  versions:\n"+secondVersion)
 	got, _ = g.apply(second + "\n---\n" + strings.ReplaceAll(widget, "GROUP/v1", "GROUP/v2"))
 	want["CustomResourceDefinition widgets."+g.group()], want["Widget x"] = "updated", "updated" // it has another version to remember
 	if diff := cmp.Diff(want, got); diff != "" {

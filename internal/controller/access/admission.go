@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 )
 
 // listed is how many clusters people are told of who name one that is not there.
@@ -108,7 +108,7 @@ func foreign(ctx context.Context, reviews Reviewer, req admission.Request, decod
 func missing(ctx context.Context, live client.Reader, reviews Reviewer, req admission.Request, o *v1alpha1.KubeconfigRequest) (string, error) {
 	key := client.ObjectKey{Namespace: o.Namespace, Name: o.Spec.ClusterName}
 	err := live.Get(ctx, key, &v1alpha1.WorkloadCluster{})
-	if !apierrors.IsNotFound(err) {
+	if !apierror.IsObjectNotFound(err, "workloadclusters", key.Name) {
 		return "", err
 	}
 	reason := fmt.Sprintf("spec.clusterName: there is no WorkloadCluster %s in namespace %s", key.Name, key.Namespace)

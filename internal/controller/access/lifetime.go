@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 )
 
 // patience is how long a request waits for an answer. Nobody should get access days after they asked.
@@ -41,7 +42,7 @@ func next(asked, left time.Duration) time.Duration {
 func (r *Reconciler) remove(ctx context.Context, o *v1alpha1.KubeconfigRequest) error {
 	err := r.Client.Delete(ctx, o,
 		client.Preconditions(metav1.Preconditions{UID: ptr.To(o.UID)}), client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if client.IgnoreNotFound(err) != nil {
+	if apierror.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting a request whose time is over: %w", err)
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/turns"
 	"github.com/polder-kaas/polder/internal/workload"
@@ -84,5 +85,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err == nil {
 		result.RequeueAfter = next(result.RequeueAfter, end(o).Sub(s.now))
 	}
-	return reconcile.Quiet(result, reconcile.Finish(err, client.IgnoreNotFound(reconcile.Write(ctx, r.Client, s.before, o))))
+	return reconcile.Quiet(result, reconcile.Finish(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, s.before, o))))
 }

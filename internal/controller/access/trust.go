@@ -6,10 +6,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/workload"
 )
@@ -52,7 +52,7 @@ func (r *Reconciler) trusted(ctx context.Context, s *scope) error {
 func (r *Reconciler) current(ctx context.Context, o *v1alpha1.KubeconfigRequest) error {
 	live := &v1alpha1.KubeconfigRequest{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(o), live)
-	if client.IgnoreNotFound(err) != nil {
+	if apierror.IgnoreObjectNotFound(err, "kubeconfigrequests", o.Name) != nil {
 		return fmt.Errorf("reading the request again: %w", err)
 	}
 	if err != nil || live.UID != o.UID || live.ResourceVersion != o.ResourceVersion {
@@ -65,7 +65,7 @@ func (r *Reconciler) current(ctx context.Context, o *v1alpha1.KubeconfigRequest)
 func (r *Reconciler) secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	s := &corev1.Secret{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, s)
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err, "secrets", name) {
 		return nil, nil
 	}
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/turns"
 	"github.com/polder-kaas/polder/stack"
@@ -56,7 +56,7 @@ func (r *Reconciler) record(ctx context.Context, s *scope) (render.Record, error
 	secret := &corev1.Secret{}
 	key := client.ObjectKeyFromObject(s.addon)
 	err := r.Live.Get(ctx, key, secret)
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err, "secrets", key.Name) {
 		return r.newRecord(ctx, s)
 	}
 	if err != nil {

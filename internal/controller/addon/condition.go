@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/condition"
 )
@@ -70,7 +70,7 @@ func conditionObject(ctx context.Context, c client.Client, o stack.ConditionObje
 		key.Namespace = stack.AddonNamespace
 	}
 	err = c.Get(ctx, key, u)
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err, m.Resource.Resource, key.Name) {
 		return nil, &notYet{fmt.Sprintf("%s %s is not there yet", o.Kind, key)}
 	}
 	return u, theirs(err)

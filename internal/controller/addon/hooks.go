@@ -13,12 +13,8 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apply"
@@ -130,7 +126,7 @@ func (r *Reconciler) runHook(ctx context.Context, s *scope, h render.HelmHook, r
 		return err
 	}
 	ref := set.Refs()[0]
-	live, err := read(ctx, s.workload.Client, ref)
+	live, err := s.read(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -187,13 +183,8 @@ func ended(live *unstructured.Unstructured) (ok bool, message string) {
 }
 
 // read is an object as it is in the cluster; nil if it is not.
-func read(ctx context.Context, c client.Client, ref apply.Ref) (*unstructured.Unstructured, error) {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(schema.GroupVersionKind{Group: ref.Group, Version: ref.Version, Kind: ref.Kind})
-	err := c.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, u)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) { // it may have gone with its kind
-		return nil, nil
-	}
+func (s *scope) read(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
+	u, err := s.applier().Get(ctx, ref)
 	return u, theirs(err)
 }
 

@@ -232,7 +232,7 @@ func (s *scope) others(ctx context.Context, all []stack.RenderedStage, applied m
 		if applied[ref.Key()] {
 			continue
 		}
-		u, err := read(ctx, s.workload.Client, ref)
+		u, err := s.read(ctx, ref)
 		switch {
 		case err != nil:
 			return is, err
@@ -278,7 +278,7 @@ func objects(stages []stack.RenderedStage) (n int) {
 // ailing looks again at what was not healthy.
 func ailing(ctx context.Context, s *scope, was []ailment) (is []ailment, err error) {
 	for _, a := range was {
-		u, err := read(ctx, s.workload.Client, a.ref)
+		u, err := s.read(ctx, a.ref)
 		if err != nil {
 			return nil, err
 		}

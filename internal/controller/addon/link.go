@@ -17,6 +17,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/controller/content"
 	"github.com/polder-kaas/polder/internal/controller/usage"
 	"github.com/polder-kaas/polder/internal/reconcile"
@@ -73,7 +74,7 @@ func releaseWith(ctx context.Context, c client.Reader, class client.ObjectKey) (
 	}
 	rel := &csv1.ClusterStackRelease{}
 	if err := c.Get(ctx, key, rel); err != nil {
-		return nil, client.IgnoreNotFound(err)
+		return nil, apierror.IgnoreObjectNotFound(err, "clusterstackreleases", key.Name)
 	}
 	if made, err := usage.Made(ctx, c, rel, class); err != nil || !made {
 		return nil, err

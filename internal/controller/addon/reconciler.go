@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/apply"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/releases"
@@ -94,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if result.RequeueAfter == 0 && err == nil && meta.IsStatusConditionTrue(s.addon.Status.Conditions, csv1.ConditionReady) {
 		result.RequeueAfter = wait.Jitter(r.Interval, 0.2)
 	}
-	return reconcile.Quiet(result, reconcile.Finish(err, client.IgnoreNotFound(r.write(ctx, s))))
+	return reconcile.Quiet(result, reconcile.Finish(err, apierror.IgnoreNotFound(r.write(ctx, s))))
 }
 
 // write stores what has changed since it was last written.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 )
 
 // retryAfter is how soon Cluster API asks again whether an upgrade may begin.
@@ -39,7 +39,7 @@ func holds(ctx context.Context, c client.Reader, request *runtimehooksv1.BeforeC
 	}
 	o := &csv1.ClusterAddon{}
 	err = c.Get(ctx, client.ObjectKey{Namespace: request.Cluster.Namespace, Name: csv1.AddonPrefix + request.Cluster.Name}, o)
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err, "clusteraddons", csv1.AddonPrefix+request.Cluster.Name) {
 		return "the add-ons of " + rel.Name + ", which have not been looked at yet", nil
 	}
 	if err != nil {

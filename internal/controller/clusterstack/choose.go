@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/controller/usage"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/stack/version"
@@ -115,7 +116,7 @@ func (r *Reconciler) tend(ctx context.Context, s *scope, rel *csv1.ClusterStackR
 		if apierrors.IsForbidden(err) { // somebody has begun to use it
 			return nil
 		}
-		return client.IgnoreNotFound(err)
+		return apierror.IgnoreNotFound(err)
 	}
 	if metav1.IsControlledBy(rel, s.object) {
 		return nil

@@ -23,6 +23,7 @@ import (
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/controller/usage"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/releases"
@@ -66,7 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	o.Status.Conditions = reconcile.Sound(o.Status.Conditions)
 	_, err := reconcile.Run(ctx, s, r.looked, r.gathered, r.chosen, r.reported)
 	r.summarize(s)
-	if err := reconcile.Finish(err, client.IgnoreNotFound(reconcile.Write(ctx, r.Client, s.before, o))); err != nil {
+	if err := reconcile.Finish(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, s.before, o))); err != nil {
 		return reconcile.Quiet(ctrl.Result{}, err)
 	}
 	return ctrl.Result{RequeueAfter: max(time.Until(s.look.next), time.Second)}, nil

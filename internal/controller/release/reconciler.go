@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/apply"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/releases"
@@ -77,12 +78,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.summarize(s)
 	if gone := !o.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(o, csv1.ReleaseFinalizer); gone {
 		r.seen.forget(req.NamespacedName)
-		return reconcile.Quiet(ctrl.Result{}, client.IgnoreNotFound(r.writeMetadata(ctx, s)))
+		return reconcile.Quiet(ctrl.Result{}, apierror.IgnoreNotFound(r.writeMetadata(ctx, s)))
 	}
 	if result.RequeueAfter == 0 && err == nil && o.DeletionTimestamp.IsZero() {
 		result.RequeueAfter = wait.Jitter(r.Interval, 0.2)
 	}
-	return reconcile.Quiet(result, reconcile.Finish(err, client.IgnoreNotFound(r.write(ctx, s))))
+	return reconcile.Quiet(result, reconcile.Finish(err, apierror.IgnoreNotFound(r.write(ctx, s))))
 }
 
 // named refuses what cannot be the name of a release.

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/stack/version"
 )
 
@@ -79,7 +79,8 @@ func Made(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease, cla
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("ClusterClass"))
 	if err := c.Get(ctx, class, m); err != nil {
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err) // nobody has it yet
+		err = apierror.IgnoreObjectNotFound(err, "clusterclasses", class.Name)
+		return err == nil, err // nobody has it yet
 	}
 	return metav1.IsControlledBy(m, r), nil
 }

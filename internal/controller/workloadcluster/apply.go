@@ -22,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
+	"github.com/polder-kaas/polder/internal/apply"
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
@@ -71,7 +73,7 @@ func (s *scope) taken(e *takenError) error {
 func (r *Reconciler) none(ctx context.Context, s *scope) error {
 	c := &clusterv1.Cluster{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.object), c); err != nil {
-		return client.IgnoreNotFound(err)
+		return apierror.IgnoreObjectNotFound(err, "clusters", s.object.Name)
 	}
 	s.cluster = c
 	if err := r.owned(ctx, s); err != nil {
@@ -238,6 +240,8 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, want *unstructured.Uns
 	if s.cluster != nil {
 		// What is applied is for this very object: one that was deleted and made anew since is not ours yet.
 		want.SetUID(s.cluster.UID)
+	} else {
+		want.SetResourceVersion(apply.NoResourceVersion) // somebody else may make one of this name at this moment
 	}
 	if s.held {
 		want.SetResourceVersion(s.cluster.ResourceVersion) // much of it was copied from there

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
@@ -28,7 +29,7 @@ func (r *Reconciler) unpaused(ctx context.Context, c *clusterv1.Cluster) error {
 		return nil
 	}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":null}}`))
-	return client.IgnoreNotFound(r.Client.Patch(ctx, c.DeepCopy(), patch, fieldOwner))
+	return apierror.IgnoreNotFound(r.Client.Patch(ctx, c.DeepCopy(), patch, fieldOwner))
 }
 
 // lost waits until a Cluster is gone that somebody else deletes. Nothing is deleted while it is paused, so it is not
@@ -60,7 +61,7 @@ func (r *Reconciler) released(ctx context.Context, c *clusterv1.Cluster) error {
 	}
 	live := &clusterv1.Cluster{} // caches do not know who owns what
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(c), live); err != nil {
-		return client.IgnoreNotFound(err)
+		return apierror.IgnoreObjectNotFound(err, "clusters", c.Name)
 	}
 	if live.UID != c.UID || !slices.Equal(pausers(live), []string{string(fieldOwner)}) {
 		return nil
@@ -89,10 +90,10 @@ func (r *Reconciler) removed(ctx context.Context, s *scope) error {
 		// The cache may not know yet what this object has made: nothing may be left behind.
 		s.cluster = &clusterv1.Cluster{}
 		err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.object), s.cluster)
-		if client.IgnoreNotFound(err) != nil {
+		if apierror.IgnoreObjectNotFound(err, "clusters", s.object.Name) != nil {
 			return err
 		}
-		if apierrors.IsNotFound(err) {
+		if err != nil {
 			s.cluster = nil
 		}
 	}
@@ -106,7 +107,7 @@ func (r *Reconciler) removed(ctx context.Context, s *scope) error {
 	if s.cluster.DeletionTimestamp.IsZero() {
 		uid := s.cluster.UID
 		err := r.Client.Delete(ctx, s.cluster, client.Preconditions{UID: &uid})
-		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		if apierror.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 			s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonApplyFailed, advice{fmt.Sprintf("the cluster cannot be deleted: %v", err), v1alpha1.PlatformOperator, "see the log of the plane; it is tried again by itself"})
 			return err
 		}

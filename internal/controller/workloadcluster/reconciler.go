@@ -22,6 +22,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/catalogue"
 	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/internal/reconcile"
@@ -88,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.summarize(s)
 	result.RequeueAfter = earlier(result.RequeueAfter, s.recall)
-	return reconcile.Quiet(result, reconcile.Finish(err, client.IgnoreNotFound(r.write(ctx, s))))
+	return reconcile.Quiet(result, reconcile.Finish(err, apierror.IgnoreNotFound(r.write(ctx, s))))
 }
 
 // gather reads what there is.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/presence"
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
@@ -77,7 +78,7 @@ func (u *Unclaimed) Once(ctx context.Context) error {
 		if why == "" {
 			continue
 		}
-		errs = append(errs, client.IgnoreNotFound(u.tell(ctx, o, why))) // one that cannot be told keeps nobody else from it
+		errs = append(errs, apierror.IgnoreNotFound(u.tell(ctx, o, why))) // one that cannot be told keeps nobody else from it
 	}
 	return errors.Join(errs...)
 }
@@ -137,6 +138,6 @@ func (u *Unclaimed) remove(ctx context.Context, o *v1alpha1.WorkloadCluster) err
 	}
 	_, err := reconcile.Run(ctx, s, r.removed)
 	r.summarize(s)
-	_, err = reconcile.Quiet(ctrl.Result{}, reconcile.Finish(err, client.IgnoreNotFound(r.write(ctx, s))))
+	_, err = reconcile.Quiet(ctrl.Result{}, reconcile.Finish(err, apierror.IgnoreNotFound(r.write(ctx, s))))
 	return err
 }

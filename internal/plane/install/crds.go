@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/polder-kaas/polder/internal/apierror"
 )
 
 // nudgeAnnotation records the version at which a stuck definition was nudged.
@@ -118,7 +120,7 @@ func is(crd *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.CustomR
 func nudge(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, crd apiextensionsv1.CustomResourceDefinition) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, nudgeAnnotation, crd.ResourceVersion)
 	_, err := c.Patch(ctx, crd.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: string(fieldOwner)})
-	if err != nil && !apierrors.IsNotFound(err) {
+	if apierror.IgnoreObjectNotFound(err, "customresourcedefinitions", crd.Name) != nil {
 		return fmt.Errorf("nudging %s: %w", crd.Name, err)
 	}
 	return nil

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/provider/local/launch"
 	"github.com/polder-kaas/polder/internal/provider/local/watch"
 	"github.com/polder-kaas/polder/internal/reconcile"
@@ -73,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 	before := s.local.DeepCopy()
 	defer func() {
 		summarize(s.local)
-		res, err = reconcile.Quiet(res, reconcile.Finish(err, client.IgnoreNotFound(reconcile.Write(ctx, r.Client, before, s.local))))
+		res, err = reconcile.Quiet(res, reconcile.Finish(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, before, s.local))))
 	}()
 	if !s.local.DeletionTimestamp.IsZero() {
 		return reconcile.Run(ctx, s, r.removeHost)

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
+
+	"github.com/polder-kaas/polder/internal/apierror"
 )
 
 // mirror shows the machine's static pods to the cluster.
@@ -153,7 +155,7 @@ func (m *mirror) remove(ctx context.Context, p *corev1.Pod) error {
 	defer cancel()
 	o := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(p.UID))}
 	err := m.client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, o)
-	if err == nil || apierrors.IsNotFound(err) {
+	if apierror.IgnoreObjectNotFound(err, "pods", p.Name) == nil {
 		return nil
 	}
 	return fmt.Errorf("removing mirror pod %s: %w", p.Name, err)

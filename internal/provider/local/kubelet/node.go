@@ -13,13 +13,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
@@ -97,7 +97,7 @@ func (k *Kubelet) register(ctx context.Context, c kubernetes.Interface) (*corev1
 	defer cancel()
 	nodes := c.CoreV1().Nodes()
 	have, err := nodes.Get(ctx, want.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if apierror.IsObjectNotFound(err, "nodes", want.Name) {
 		return nodes.Create(ctx, want, metav1.CreateOptions{})
 	}
 	if err != nil {

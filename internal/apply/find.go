@@ -1,0 +1,95 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/internal/apierror"
+)
+
+// Get reads an object of an inventory; nil means that there is none, or that it went with its kind.
+func (a *Applier) Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	if _, found, err := a.find(ctx, ref, u); err != nil || !found {
+		return nil, err
+	}
+	return u, nil
+}
+
+// find reads an object of an inventory where it is now: the kind may have gone since, or lost a version.
+func (a *Applier) find(ctx context.Context, ref Ref, into client.Object) (at Ref, found bool, err error) {
+	at, found, err = a.findAs(ctx, ref, into)
+	if isNotServed(err) { // by what is remembered of the kind
+		meta.MaybeResetRESTMapper(a.Client.RESTMapper())
+		at, found, err = a.findAs(ctx, ref, into)
+	}
+	if meta.IsNoMatchError(err) && !isNotServed(err) {
+		return ref, false, a.checkNoDefinition(ctx, ref)
+	}
+	return at, found, err
+}
+
+func (a *Applier) findAs(ctx context.Context, ref Ref, into client.Object) (at Ref, found bool, err error) {
+	if at, err = a.locate(ref); err != nil {
+		return ref, false, err
+	}
+	found, err = a.read(ctx, at, into)
+	return at, found, err
+}
+
+// locate says where an object of an inventory is: its kind may have lost that version, and whoever wrote it may
+// not have known the scope.
+func (a *Applier) locate(ref Ref) (Ref, error) {
+	mapper, kind := a.Client.RESTMapper(), schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
+	m, err := mapper.RESTMapping(kind, ref.Version)
+	if meta.IsNoMatchError(err) {
+		m, err = mapper.RESTMapping(kind)
+	}
+	if err != nil {
+		return Ref{}, err
+	}
+	ref.Version = m.GroupVersionKind.Version
+	switch {
+	case m.Scope.Name() != meta.RESTScopeNameNamespace:
+		ref.Namespace = ""
+	case ref.Namespace == "":
+		ref.Namespace = a.Namespace
+	}
+	return ref, nil
+}
+
+// checkNoDefinition is nil if an object of a kind that the cluster does not list is gone with its kind. An API
+// server that has just started lists kinds before it has read all definitions; these are asked for themselves.
+func (a *Applier) checkNoDefinition(ctx context.Context, ref Ref) error {
+	kind := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	l := &metav1.PartialObjectMetadataList{}
+	l.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := a.Client.List(ctx, l); err != nil {
+		return fmt.Errorf("looking for the definition of %s: %w", ref, err)
+	}
+	for _, m := range l.Items {
+		if !strings.HasSuffix(m.Name, "."+ref.Group) {
+			continue
+		}
+		crd := &unstructured.Unstructured{}
+		crd.SetGroupVersionKind(kind)
+		err := a.Client.Get(ctx, client.ObjectKey{Name: m.Name}, crd)
+		if apierror.IsObjectNotFound(err, "customresourcedefinitions", m.Name) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("looking for the definition of %s: %w", ref, err)
+		}
+		if defined, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind"); defined == ref.Kind {
+			return &notServedError{ref, fmt.Errorf("there is %s %s", kind.Kind, m.Name)}
+		}
+	}
+	return nil
+}
