@@ -24,9 +24,10 @@ var noise = []string{
 	"Connect failed",                                   // Cluster API, every few seconds for each cluster that does not answer; the Cluster's condition RemoteConnectionProbe says it
 }
 
-// noisyErrors are errors of reconcilers that are only consequences, by what they contain.
-var noisyErrors = []string{
-	"connection to the workload cluster is down", // as above
+// noisyErrors are errors that are only consequences, by what they contain, in this order.
+var noisyErrors = [][]string{
+	{"connection to the workload cluster is down"},               // as above
+	{"error syncing item &garbagecollector.node", `" not found`}, // Kubernetes; whatever it wanted to delete is gone already
 }
 
 func isNoise(r slog.Record) bool {
@@ -37,8 +38,20 @@ func isNoise(r slog.Record) bool {
 	}
 	noisy := false
 	r.Attrs(func(a slog.Attr) bool {
-		noisy = a.Key == "err" && slices.ContainsFunc(noisyErrors, func(n string) bool { return strings.Contains(a.Value.String(), n) })
+		noisy = a.Key == "err" && slices.ContainsFunc(noisyErrors, func(parts []string) bool { return containsAll(a.Value.String(), parts) })
 		return !noisy
 	})
 	return noisy
+}
+
+// containsAll says whether a text has all parts, one after the other.
+func containsAll(text string, parts []string) bool {
+	for _, p := range parts {
+		i := strings.Index(text, p)
+		if i < 0 {
+			return false
+		}
+		text = text[i+len(p):]
+	}
+	return true
 }
