@@ -16,7 +16,8 @@ kube_pkg    = k8s.io/component-base/version
 kube_flags  = -X $(kube_pkg).gitVersion=$(kubernetes) -X $(kube_pkg).gitMajor=$(word 1,$(subst ., ,$(kubernetes:v%=%))) -X $(kube_pkg).gitMinor=$(word 2,$(subst ., ,$(kubernetes)))
 
 manifests   := internal/plane/capi/manifests/generated
-go_files     = $(shell git ls-files -co --exclude-standard '*.go')
+# All that a program may be made of, files that are embedded too; test/build checks that none is missing.
+sources      = $(wildcard $(shell git ls-files -co --exclude-standard ':!docs/*.md' ':!test' ':!bench' ':!.ci' ':!*/testdata/*' ':(exclude,glob)*.md'))
 
 # Packages that link the whole of Kubernetes have no unit tests; tests under test/ run the built binary.
 heavy       := github.com/polder-kaas/polder/(cmd/polderd|internal/daemon|internal/plane|internal/plane/(apiserver|kubecontrollers)|internal/provider/local/(boot|component))$$
@@ -32,14 +33,14 @@ help: ## List the targets
 .PHONY: build
 build: bin/polderd bin/polder ## Build bin/polder and bin/polderd
 
-bin/polderd: $(manifests)/index.json $(go_files) go.mod Makefile
+bin/polderd: $(manifests)/index.json $(sources)
 	@hack/build $@ ./cmd/polderd '$(ldflags) $(kube_flags)'
 
-bin/polder: $(go_files) go.mod Makefile
+bin/polder: $(sources)
 	@hack/build $@ ./cmd/polder '$(ldflags)'
 
 # The provider that docs/provider-author writes; tests run it.
-bin/example-provider: $(go_files) go.mod Makefile
+bin/example-provider: $(sources)
 	@hack/build $@ ./docs/provider-author/example '-s -w'
 
 # The same binary with a switch to make its components fail; only tests use it.
