@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -65,6 +66,9 @@ func (a *Applier) locate(ref Ref) (Ref, error) {
 	return ref, nil
 }
 
+// maxDefinitions is how many definitions of a group are looked at: a cluster may claim to have any number.
+const maxDefinitions = 200
+
 // checkNoDefinition is nil if an object of a kind that the cluster does not list is gone with its kind. An API
 // server that has just started lists kinds before it has read all definitions; these are asked for themselves.
 func (a *Applier) checkNoDefinition(ctx context.Context, ref Ref) error {
@@ -74,10 +78,11 @@ func (a *Applier) checkNoDefinition(ctx context.Context, ref Ref) error {
 	if err := a.Client.List(ctx, l); err != nil {
 		return fmt.Errorf("looking for the definition of %s: %w", ref, err)
 	}
+	l.Items = slices.DeleteFunc(l.Items, func(m metav1.PartialObjectMetadata) bool { return !strings.HasSuffix(m.Name, "."+ref.Group) })
+	if n := len(l.Items); n > maxDefinitions {
+		return &notServedError{ref, fmt.Errorf("group %s has %d definitions, and at most %d are looked at", ref.Group, n, maxDefinitions)}
+	}
 	for _, m := range l.Items {
-		if !strings.HasSuffix(m.Name, "."+ref.Group) {
-			continue
-		}
 		crd := &unstructured.Unstructured{}
 		crd.SetGroupVersionKind(kind)
 		err := a.Client.Get(ctx, client.ObjectKey{Name: m.Name}, crd)
