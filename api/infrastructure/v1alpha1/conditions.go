@@ -29,6 +29,7 @@ const (
 	WaitingForInfrastructure      = "WaitingForClusterInfrastructure"
 	WaitingForBootstrapDataReason = "WaitingForBootstrapData"
 	WaitingForHostReason          = "WaitingForHost"
+	HostRenewedReason             = "HostRenewed" // of an event
 	VersionNotSupportedReason     = "VersionNotSupported"
 	DeletingReason                = "Deleting"
 

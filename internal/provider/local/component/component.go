@@ -76,9 +76,10 @@ func runHost(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	binary, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	return host.Run(ctx, host.Config{Dir: hostapi.Dir(dir), Binary: binary, Versions: versions, Log: log})
+	return host.Run(ctx, host.Config{Dir: hostapi.Dir(dir), Binary: ownProgram, Versions: versions, Log: log})
 }
+
+// ownProgram is the program of the process that asks for it, also if its file was replaced since. The path of the file
+// would lead a host of the last release, whose arguments fit that one, to processes of the next: a machine of the older
+// minor would become one of the newer, and its etcd raise its data for good.
+const ownProgram = "/proc/self/exe"

@@ -42,14 +42,17 @@ type Machine struct {
 
 // Status is how a host and its machines are.
 type Status struct {
-	Revision  int64           `json:"revision"` // grows with every change
-	Cluster   Cluster         `json:"cluster"`
-	PID       int             `json:"pid"`
-	StartedAt time.Time       `json:"startedAt"`
-	Memory    uint64          `json:"memory"`  // anonymous bytes of the host itself
-	Serving   []string        `json:"serving"` // machines whose API servers are behind the endpoint
-	Problem   string          `json:"problem,omitempty"`
-	Machines  []MachineStatus `json:"machines"`
+	Revision int64   `json:"revision"` // grows with every change
+	Cluster  Cluster `json:"cluster"`
+	PID      int     `json:"pid"`
+	// Kubernetes is the version that is built into the host's program: its polderd may be older than ours, and then
+	// cannot run all that ours can. Hosts before v1.37 do not say.
+	Kubernetes string          `json:"kubernetes,omitempty"`
+	StartedAt  time.Time       `json:"startedAt"`
+	Memory     uint64          `json:"memory"`  // anonymous bytes of the host itself
+	Serving    []string        `json:"serving"` // machines whose API servers are behind the endpoint
+	Problem    string          `json:"problem,omitempty"`
+	Machines   []MachineStatus `json:"machines"`
 }
 
 // MachineStatus is how one machine is.

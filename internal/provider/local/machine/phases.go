@@ -53,6 +53,7 @@ func (r *Reconciler) look(ctx context.Context, s *scope) error {
 	if err != nil {
 		return s.unanswered(err)
 	}
+	s.runs = all.Kubernetes
 	for _, m := range all.Machines {
 		if m.UID == string(s.local.UID) {
 			s.status = &m

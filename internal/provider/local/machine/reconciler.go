@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 	"github.com/polder-kaas/polder/internal/provider/local/kubeversion"
 	"github.com/polder-kaas/polder/internal/provider/local/launch"
@@ -52,6 +53,7 @@ type scope struct {
 	cluster *clusterv1.Cluster
 	infra   *infrav1.LocalCluster // nil while there is none
 	host    *hostapi.Client
+	runs    string                 // version of Kubernetes built into the host's program; empty: it does not say
 	status  *hostapi.MachineStatus // nil if the host does not know the machine
 }
 
@@ -88,12 +90,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 	before := s.local.DeepCopy()
 	defer func() {
 		summarize(s.local)
-		res, err = reconcile.Quiet(res, reconcile.Finish(err, client.IgnoreNotFound(reconcile.Write(ctx, r.Client, before, s.local))))
+		res, err = reconcile.Quiet(res, reconcile.Finish(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, before, s.local))))
 	}()
 	if !s.local.DeletionTimestamp.IsZero() {
 		return reconcile.Run(ctx, s, r.remove)
 	}
-	return reconcile.Run(ctx, s, r.supported, r.awaitHost, r.look, r.put, r.drain, r.report)
+	return reconcile.Run(ctx, s, r.supported, r.awaitHost, r.look, r.renewHost, r.put, r.drain, r.report)
 }
 
 // gather reads what belongs to the machine; it says no while Cluster API has not yet said whose
