@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/mod/module"
+)
+
+// row is a version that we have chosen, and what there is above it.
+type row struct {
+	pin
+	Where   string // the go.mod file, or the directory of the stack
+	Offered bool   // by a stack
+	Number  number
+	Commit  time.Time // the version is that of a commit; such a row is not searched
+	Newer   newer
+	Minor   *minor // nil if the table of support does not have it
+}
+
+// section is a part of the report: a go.mod file, or all stacks.
+type section struct {
+	Title string
+	Rows  []*row
+}
+
+// readSections reads what we have chosen.
+func readSections(c config, table support) ([]section, error) {
+	var sections []section
+	for _, name := range c.ModFiles {
+		pins, err := readPins(c.Root, name)
+		if err != nil {
+			return nil, err
+		}
+		s := section{Title: name}
+		for _, p := range pins {
+			s.Rows = append(s.Rows, &row{pin: p, Where: name})
+		}
+		sections = append(sections, s)
+	}
+	offers, err := readOffers(c.Root)
+	if err != nil {
+		return nil, err
+	}
+	s := section{Title: "Kubernetes offered by stacks"}
+	for _, o := range offers {
+		s.Rows = append(s.Rows, &row{pin: pin{Path: kubernetesPath, Version: o.Version}, Where: o.Stack, Offered: true})
+	}
+	sections = append(sections, s)
+	for _, s := range sections {
+		for _, r := range s.Rows {
+			if err := r.complete(table); err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", r.Where, r.Path, err)
+			}
+		}
+	}
+	return sections, nil
+}
+
+// complete reads the version of a row and finds its line in the table of support.
+func (r *row) complete(table support) (err error) {
+	if r.Directory != "" {
+		return nil
+	}
+	if module.IsPseudoVersion(r.Version) {
+		r.Commit, err = module.PseudoVersionTime(r.Version)
+		return err
+	}
+	if r.Number, err = parseNumber(r.Version); err != nil {
+		return err
+	}
+	r.Minor = table.find(r.Path, r.Number)
+	return nil
+}
+
+// searched says that versions above this one can be named.
+func (r *row) searched() bool { return r.Directory == "" && r.Commit.IsZero() }

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// supportFile is the dated table of what upstream supports.
+const supportFile = "hack/currency/support.yaml"
+
+// support is the table of what upstream supports, as it was known on a day.
+type support struct {
+	Checked  date      `json:"checked"`
+	Projects []project `json:"projects"`
+}
+
+// project is an upstream project and the modules that have its numbers.
+type project struct {
+	Name    string   `json:"name"`
+	Source  string   `json:"source"`
+	Modules []string `json:"modules"` // paths; those below belong to it too
+	Staging string   `json:"staging"` // below this path v0.N of a module is 1.N of the project
+	Minors  []minor  `json:"minors"`
+}
+
+// minor is one line of releases. Without an end of support, Until says what will end it.
+type minor struct {
+	Minor       string `json:"minor"`
+	Released    date   `json:"released"`
+	Maintenance date   `json:"maintenance"`
+	End         date   `json:"endOfSupport"`
+	Until       string `json:"until"`
+	Estimated   bool   `json:"estimated"` // the end was computed by upstream's policy
+}
+
+// date is a day.
+type date struct{ time.Time }
+
+// UnmarshalJSON reads a day such as "2026-11-17".
+func (d *date) UnmarshalJSON(b []byte) (err error) {
+	d.Time, err = time.Parse(`"`+time.DateOnly+`"`, string(b))
+	return err
+}
+
+func (d date) String() string { return d.Format(time.DateOnly) }
+
+// passed says that the day is over.
+func (d date) passed(now time.Time) bool {
+	return !d.IsZero() && !now.Before(d.AddDate(0, 0, 1))
+}
+
+func readSupport(root fs.FS) (support, error) {
+	var s support
+	b, err := fs.ReadFile(root, supportFile)
+	if err != nil {
+		return s, err
+	}
+	if err := yaml.UnmarshalStrict(b, &s); err != nil {
+		return s, fmt.Errorf("reading %s: %w", supportFile, err)
+	}
+	if s.Checked.IsZero() {
+		return s, fmt.Errorf("%s does not say on which day it was checked; write checked: YYYY-MM-DD", supportFile)
+	}
+	return s, nil
+}
+
+// find returns the line that version n of a module is of, or nil if the table does not have it.
+func (s support) find(path string, n number) *minor {
+	for _, p := range s.Projects {
+		m := n
+		if p.Staging != "" && within(path, p.Staging) && n.Major == 0 {
+			m.Major = 1
+		} else if !p.owns(path) {
+			continue
+		}
+		for i := range p.Minors {
+			if p.Minors[i].Minor == m.minorString() {
+				return &p.Minors[i]
+			}
+		}
+	}
+	return nil
+}
+
+func (p project) owns(path string) bool {
+	for _, m := range p.Modules {
+		if within(path, m) {
+			return true
+		}
+	}
+	return false
+}
+
+// describeEnd is the cell of the table: a day, with a tilde if it is estimated, or what ends support.
+func (m *minor) describeEnd() string {
+	switch {
+	case m == nil:
+		return none
+	case m.End.IsZero():
+		return strings.TrimSpace(m.Until)
+	case m.Estimated:
+		return "~" + m.End.String()
+	}
+	return m.End.String()
+}
