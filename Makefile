@@ -119,6 +119,11 @@ bench-workloadcluster: build ## Measure WorkloadClusters: beside bare Clusters, 
 	@hack/build bin/bench/workloadcluster ./bench/workloadcluster '-s -w'
 	@bin/bench/workloadcluster
 
+.PHONY: currency
+currency: ## Tell which dependencies and offered versions of Kubernetes are behind; needs the module proxy
+	@hack/build bin/currency ./hack/currency '-s -w'
+	@bin/currency
+
 .PHONY: demo
 demo: build ## Run Polder's main job from an empty directory
 	@hack/demo

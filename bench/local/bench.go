@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	oldVersion = "v1.35.7"
-	newVersion = "v1.36.3"
+	oldVersion = "v1.36.6"
+	newVersion = "v1.37.1"
 	patience   = 10 * time.Minute
 	settle     = 45 * time.Second
 )

@@ -20,7 +20,7 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-const kubernetes = "1.36"
+const kubernetes = "1.37"
 
 // published is a registry on this machine, and the shipped stack for it.
 type published struct {

@@ -102,7 +102,7 @@ func helmTime(ctx context.Context, rounds int, chart archive.Tree) (time.Duratio
 func oursOnce(ctx context.Context, files archive.Tree) error {
 	out, err := new(render.Renderer).Render(ctx, render.Input{
 		Jobs:         []render.Job{{Name: "addon", Chart: files, Release: "cluster-addon", Namespace: "kube-system"}},
-		Capabilities: render.Capabilities{KubeVersion: "v1.36.3"}, Record: render.FixedRecord(),
+		Capabilities: render.Capabilities{KubeVersion: "v1.37.1"}, Record: render.FixedRecord(),
 	})
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func oursOnce(ctx context.Context, files archive.Tree) error {
 func warm(ctx context.Context) error {
 	empty := archive.Tree{"Chart.yaml": []byte("apiVersion: v2\nname: empty\nversion: 0.1.0\n")}
 	start, err := median(ctx, 9, empty, func(ctx context.Context, files archive.Tree) error {
-		_, err := new(render.Renderer).Render(ctx, render.Input{Jobs: []render.Job{{Name: "empty", Chart: files}}, Capabilities: render.Capabilities{KubeVersion: "v1.36.3"}, Record: render.FixedRecord()})
+		_, err := new(render.Renderer).Render(ctx, render.Input{Jobs: []render.Job{{Name: "empty", Chart: files}}, Capabilities: render.Capabilities{KubeVersion: "v1.37.1"}, Record: render.FixedRecord()})
 		return err
 	})
 	if err != nil {

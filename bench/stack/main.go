@@ -98,7 +98,7 @@ func source(files archive.Tree) (*stack.Source, error) {
 	for name, b := range files {
 		one[name] = b
 	}
-	one["stack.yaml"] = []byte("provider: local\nclusterStackName: scs\nkubernetesVersion: v1.36.3\n")
+	one["stack.yaml"] = []byte("provider: local\nclusterStackName: scs\nkubernetesVersion: v1.37.1\n")
 	return stack.ParseSource(one)
 }
 

@@ -76,7 +76,7 @@ func (b *bench) provider(ctx context.Context) (<-chan error, error) {
 		}
 	}
 	if err := measure.Await(ctx, b.Client, &csv1.ClusterStackReleaseList{}, v1alpha1.CatalogueNamespace, func(r *csv1.ClusterStackRelease) bool {
-		return r.Name == "instant-bare-1-36-v1" && ptr.Deref(r.Status.Ready, false)
+		return r.Name == "instant-bare-1-37-v1" && ptr.Deref(r.Status.Ready, false)
 	}); err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (b *bench) startProfile(ctx context.Context) <-chan error {
 
 func crowdMember(i int) *v1alpha1.WorkloadCluster {
 	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: customer(i), Name: "c" + strconv.Itoa(i)}}
-	o.Spec.Provider, o.Spec.Stack = "instant", v1alpha1.StackReference{Name: "bare", KubernetesVersion: "1.36"}
+	o.Spec.Provider, o.Spec.Stack = "instant", v1alpha1.StackReference{Name: "bare", KubernetesVersion: "1.37"}
 	o.Spec.Workers = []v1alpha1.WorkerPool{{Name: "pool", Replicas: ptr.To[int32](1)}}
 	return o
 }

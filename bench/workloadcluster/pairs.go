@@ -20,8 +20,8 @@ import (
 
 // What both are made of.
 const (
-	class   = "local-scs-1-36-v1"
-	version = "v1.36.3"
+	class   = "local-scs-1-37-v1"
+	version = "v1.37.1"
 	workers = 2
 	pairsNS = "pairs"
 )
@@ -146,7 +146,7 @@ func bareCluster(name string) client.Object {
 
 func workloadCluster(name string) client.Object {
 	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: pairsNS, Name: name}}
-	o.Spec.Provider, o.Spec.Stack = "local", v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.36"}
+	o.Spec.Provider, o.Spec.Stack = "local", v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.37"}
 	o.Spec.Workers = []v1alpha1.WorkerPool{{Name: "default", Replicas: ptr.To[int32](workers)}}
 	return o
 }

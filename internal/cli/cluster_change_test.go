@@ -215,7 +215,7 @@ func TestClusterUpgradeRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"--kubernetes 1.34":        `Kubernetes cannot be lowered: cluster "demo" runs 1.35`,
 		"--kubernetes 1.37":        `Kubernetes is raised by one minor at a time: cluster "demo" runs 1.35, so take 1.36 first`,
-		"--kubernetes x":           `--kubernetes "x" is no minor of Kubernetes; write, for example, 1.36`,
+		"--kubernetes x":           `--kubernetes "x" is no minor of Kubernetes; write, for example, 1.37`,
 		"--to-latest --version v1": "--to-latest chooses itself; leave out --kubernetes and --version",
 	} {
 		f.says(exit.Usage, "", want, append([]string{"upgrade", "demo"}, strings.Fields(args)...)...)

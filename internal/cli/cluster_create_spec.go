@@ -32,7 +32,7 @@ func (s *specFlags) addTo(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.provider, "provider", "", "`name` of the provider; may be left out where there is only one; with -f, makes the file's cluster there")
 	f.StringVar(&s.stack, "stack", "", "`name` of the stack; polder stacks shows them")
-	f.StringVar(&s.kubernetes, "kubernetes", "", "`minor` of Kubernetes, for example 1.36 (default: the newest of the stack)")
+	f.StringVar(&s.kubernetes, "kubernetes", "", "`minor` of Kubernetes, for example 1.37 (default: the newest of the stack)")
 	f.StringVar(&s.channel, "channel", "", "`channel` of releases: stable or custom (default: stable)")
 	f.StringVar(&s.version, "version", "", "`version` of the stack to stay at, for example v3 (default: follow the newest)")
 	f.Int32Var(&s.controlPlanes, "control-planes", 1, "`number` of machines of the control plane: 1, 3 or 5")
@@ -77,7 +77,7 @@ func (s *specFlags) reference() (v1alpha1.StackReference, error) {
 	return r, err
 }
 
-// minorOf takes also what other programs print: v1.36 and v1.36.2, of which the patch comes with the release.
+// minorOf takes also what other programs print: v1.37 and v1.36.2, of which the patch comes with the release.
 func minorOf(text string) (string, error) {
 	if text == "" {
 		return "", nil
@@ -85,7 +85,7 @@ func minorOf(text string) (string, error) {
 	k, err := version.ParseKubernetes(text)
 	switch {
 	case err != nil:
-		return "", exit.Errorf(exit.Usage, "--kubernetes %q is no minor of Kubernetes; write, for example, 1.36", text)
+		return "", exit.Errorf(exit.Usage, "--kubernetes %q is no minor of Kubernetes; write, for example, 1.37", text)
 	case k.HasPatch():
 		return "", exit.Errorf(exit.Usage, "--kubernetes takes the minor, %s; the patch comes with the stack's release, which --version pins", k.MinorString())
 	}

@@ -76,7 +76,7 @@ func TestClusterCreateRefusesFlags(t *testing.T) {
 	f := newFakePlane(t)
 	for flags, want := range map[string]string{
 		"":                                       "say what to make the cluster of, with --stack NAME or -f FILE; see which stacks there are with: polder stacks",
-		"--stack s --kubernetes latest":          `--kubernetes "latest" is no minor of Kubernetes; write, for example, 1.36`,
+		"--stack s --kubernetes latest":          `--kubernetes "latest" is no minor of Kubernetes; write, for example, 1.37`,
 		"--stack s --kubernetes 1.36.2":          "--kubernetes takes the minor, 1.36; the patch comes with the stack's release, which --version pins",
 		"--stack s --channel beta":               `there is no channel "beta"; choose stable or custom`,
 		"--stack s --control-planes 2":           "--control-planes 2 is not possible; choose 1, 3 or 5",

@@ -31,7 +31,7 @@ func clusterUpgrade(g *globals) *cobra.Command {
 		Long: `upgrade without flags shows what a cluster runs and what it could be upgraded to. Kubernetes is raised by one
 minor at a time, and never lowered. A cluster without a version of its own follows the newest release of its stack.
 
-  polder upgrade demo --kubernetes 1.36 --wait
+  polder upgrade demo --kubernetes 1.37 --wait
   polder upgrade demo --version v4        stays at v4 of the stack; --version newest follows the newest again
   polder upgrade demo --to-latest         takes the next minor, or else the newest release`,
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
@@ -39,7 +39,7 @@ minor at a time, and never lowered. A cluster without a version of its own follo
 		RunE:              func(c *cobra.Command, args []string) error { return q.run(c, g, args[0]) },
 	}
 	namespaceFlag(c)
-	c.Flags().StringVar(&q.kubernetes, "kubernetes", "", "`minor` of Kubernetes, for example 1.36")
+	c.Flags().StringVar(&q.kubernetes, "kubernetes", "", "`minor` of Kubernetes, for example 1.37")
 	c.Flags().StringVar(&q.version, "version", "", "`version` of the stack's release, for example v4, or newest")
 	c.Flags().BoolVar(&q.latest, "to-latest", false, "take the next minor if there is one, or else the newest release")
 	q.wait.addTo(c, "wait until the cluster is ready")

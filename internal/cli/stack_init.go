@@ -16,7 +16,7 @@ import (
 )
 
 // newestKubernetes is what a new stack is for unless its author says otherwise.
-const newestKubernetes = "v1.36.3"
+const newestKubernetes = "v1.37.1"
 
 func stackInit() *cobra.Command {
 	var provider, name, kubernetes string

@@ -19,7 +19,7 @@ func stackPublish() *cobra.Command {
 		Long: `publish puts the release in DIR, which polder stack build made, to oci://host/repository or into a directory.
 Its tag there is its name. What is published is never overwritten: the same content again is fine, another
 under the same name is refused, unless --overwrite is given. It prints the reference with its digest.`,
-		Example: `  polder stack publish .release/local-scs-1-36-v1 oci://registry.example.org/stacks`,
+		Example: `  polder stack publish .release/local-scs-1-37-v1 oci://registry.example.org/stacks`,
 		Args:    cmdline.Args(2, 2, "the directory of a release and where to put it"),
 		RunE: func(c *cobra.Command, args []string) error {
 			release, err := registry.LoadDir(args[0])

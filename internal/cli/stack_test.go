@@ -70,13 +70,13 @@ func TestStackAuthor(t *testing.T) {
 		t.Error("a new stack is not clean:", out)
 	}
 	first := strings.TrimSpace(must(t, "stack", "build", src, "--output", rel))
-	if !strings.Contains(first, "local-mine-1-36-v1@sha256:") {
+	if !strings.Contains(first, "local-mine-1-37-v1@sha256:") {
 		t.Error(first)
 	}
-	if out := must(t, "stack", "build", src, "--output", rel); !strings.Contains(out, "nothing has changed since local-mine-1-36-v1") {
+	if out := must(t, "stack", "build", src, "--output", rel); !strings.Contains(out, "nothing has changed since local-mine-1-37-v1") {
 		t.Error(out)
 	}
-	published := strings.TrimSpace(must(t, "stack", "publish", filepath.Join(rel, "local-mine-1-36-v1"), to))
+	published := strings.TrimSpace(must(t, "stack", "publish", filepath.Join(rel, "local-mine-1-37-v1"), to))
 	if _, digest, _ := strings.Cut(first, "@"); !strings.HasSuffix(published, digest) {
 		t.Errorf("the digest of %s differs in %s", first, published)
 	}
@@ -91,15 +91,15 @@ func TestStackAuthor(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh := filepath.Join(dir, "fresh")
-	if out := must(t, "stack", "build", src, "--output", fresh, "--last", to); !strings.Contains(out, "local-mine-1-36-v2@") {
+	if out := must(t, "stack", "build", src, "--output", fresh, "--last", to); !strings.Contains(out, "local-mine-1-37-v2@") {
 		t.Error(out)
 	}
-	if out := must(t, "stack", "build", src, "--output", fresh, "--last", to, "--mode", "beta"); !strings.Contains(out, "local-mine-1-36-v2-beta-1@") {
+	if out := must(t, "stack", "build", src, "--output", fresh, "--last", to, "--mode", "beta"); !strings.Contains(out, "local-mine-1-37-v2-beta-1@") {
 		t.Error(out)
 	}
-	must(t, "stack", "publish", filepath.Join(fresh, "local-mine-1-36-v2"), to)
+	must(t, "stack", "publish", filepath.Join(fresh, "local-mine-1-37-v2"), to)
 	list := strings.Split(strings.TrimSpace(must(t, "stack", "list", to)), "\n")
-	if len(list) != 3 || !strings.Contains(list[1], "local-mine-1-36-v1 ") || !strings.Contains(list[2], "v1.36.3") || !strings.Contains(list[2], "sha256:") {
+	if len(list) != 3 || !strings.Contains(list[1], "local-mine-1-37-v1 ") || !strings.Contains(list[2], "v1.37.1") || !strings.Contains(list[2], "sha256:") {
 		t.Error(strings.Join(list, "\n"))
 	}
 	if out, said, err := execute(t, "stack", "list", to, "--name", "other", "--provider", "local"); out != "" || err != nil || said != to+" has no release for --name other --provider local.\n" {
@@ -114,23 +114,23 @@ func TestStackAuthor(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(src, "cluster-addon", "about", "values.yaml"), "stack: x\naddons: y\ncluster: z\n")
-	if out := must(t, "stack", "build", src, "--output", fresh, "--last", to); !strings.Contains(out, "local-mine-1-36-v3@") {
+	if out := must(t, "stack", "build", src, "--output", fresh, "--last", to); !strings.Contains(out, "local-mine-1-37-v3@") {
 		t.Error("the newest of two releases does not count:", out)
 	}
 
 	// Others get it, look at it, and use it.
 	got := filepath.Join(dir, "pulled")
 	must(t, "stack", "pull", published, got)
-	same(t, filepath.Join(rel, "local-mine-1-36-v1"), filepath.Join(got, "local-mine-1-36-v1"))
-	for _, from := range []string{filepath.Join(fresh, "local-mine-1-36-v3"), filepath.Join(got, "local-mine-1-36-v1"), to + ":local-mine-1-36-v2"} {
+	same(t, filepath.Join(rel, "local-mine-1-37-v1"), filepath.Join(got, "local-mine-1-37-v1"))
+	for _, from := range []string{filepath.Join(fresh, "local-mine-1-37-v3"), filepath.Join(got, "local-mine-1-37-v1"), to + ":local-mine-1-37-v2"} {
 		if out := must(t, "stack", "render", from); !strings.Contains(out, "kind: ClusterClass") || !strings.Contains(out, "cluster: default/sample") {
 			t.Errorf("%s: %s", from, out)
 		}
 	}
-	if out := must(t, "stack", "params", to+":local-mine-1-36-v2"); !strings.Contains(out, "| flavor | string | `\"SCS-4V-8\"` |") {
+	if out := must(t, "stack", "params", to+":local-mine-1-37-v2"); !strings.Contains(out, "| flavor | string | `\"SCS-4V-8\"` |") {
 		t.Error(out)
 	}
-	if out := must(t, "stack", "params", to+":local-mine-1-36-v2", "-o", "schema"); !strings.Contains(out, `"https://json-schema.org/draft/2020-12/schema"`) {
+	if out := must(t, "stack", "params", to+":local-mine-1-37-v2", "-o", "schema"); !strings.Contains(out, `"https://json-schema.org/draft/2020-12/schema"`) {
 		t.Error(out)
 	}
 }
@@ -157,7 +157,7 @@ func TestStackRenderChoice(t *testing.T) {
 	must(t, "stack", "init", src)
 	values := filepath.Join(dir, "cluster.yaml")
 	// The class is of newer types than this cluster, and so is what templates see.
-	text := "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {name: mine, namespace: team}\nspec: {topology: {class: a, version: v1.36.3}}\n"
+	text := "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {name: mine, namespace: team}\nspec: {topology: {class: a, version: v1.37.1}}\n"
 	write(t, filepath.Join(src, "cluster-addon", "about", "overwrite.yaml"), "cluster: {{ .Cluster.metadata.namespace }}/{{ .Cluster.metadata.name }} of {{ .Cluster.spec.topology.classRef.name }}\n")
 	if err := os.WriteFile(values, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -177,10 +177,10 @@ func TestStackBadInput(t *testing.T) {
 	src, rel := filepath.Join(dir, "s"), filepath.Join(dir, "rel")
 	must(t, "stack", "init", src)
 	must(t, "stack", "build", src, "--output", rel)
-	v1 := filepath.Join(rel, "local-s-1-36-v1")
+	v1 := filepath.Join(rel, "local-s-1-37-v1")
 	must(t, "stack", "publish", v1, to)
 	other := filepath.Join(dir, "other")
-	must(t, "stack", "init", other, "--name", "s", "--kubernetes", "v1.36.2")
+	must(t, "stack", "init", other, "--name", "s", "--kubernetes", "v1.37.0")
 	must(t, "stack", "build", other, "--output", filepath.Join(dir, "rel2"))
 	broken := filepath.Join(dir, "broken")
 	must(t, "stack", "init", broken)
@@ -200,8 +200,8 @@ func TestStackBadInput(t *testing.T) {
 		"a directory that is taken":  {[]string{"init", src}, "is not empty; remove it or choose another place", exit.Failure},
 		"an unknown provider":        {[]string{"init", filepath.Join(dir, "x"), "--provider", "moon"}, `there is no scaffold for provider "moon"; choose one of docker, local, openstack`, exit.Usage},
 		"a name that is none":        {[]string{"init", filepath.Join(dir, "x"), "--name", "A_B"}, `stack name "A_B" must be`, exit.Usage},
-		"Kubernetes without a patch": {[]string{"init", filepath.Join(dir, "x"), "--kubernetes", "1.36"}, "must be exact, for example v1.36.0", exit.Usage},
-		"another minor":              {[]string{"build", src, "--kubernetes", "1.30"}, "stack.yaml does not name Kubernetes 1.30; it has 1.36", exit.Failure},
+		"Kubernetes without a patch": {[]string{"init", filepath.Join(dir, "x"), "--kubernetes", "1.37"}, "must be exact, for example v1.37.0", exit.Usage},
+		"another minor":              {[]string{"build", src, "--kubernetes", "1.30"}, "stack.yaml does not name Kubernetes 1.30; it has 1.37", exit.Failure},
 		"an unknown mode":            {[]string{"build", src, "--mode", "a b"}, `mode "a b" is neither`, exit.Failure},
 		"custom without a version":   {[]string{"build", src, "--mode", "custom"}, "give it with --version", exit.Usage},
 		"a stack that fails":         {[]string{"build", broken, "--output", filepath.Join(dir, "never")}, "it is not sound, so nothing was written", exit.Failure},
@@ -214,11 +214,11 @@ func TestStackBadInput(t *testing.T) {
 		"an unknown part":            {[]string{"render", src, "--only", "moon"}, `has no part "moon"`, exit.Usage},
 		"values that are not there":  {[]string{"render", src, "--values", filepath.Join(dir, "none.yaml")}, "no such file", exit.Usage},
 		"no release to publish":      {[]string{"publish", src, to}, "metadata.yaml", exit.Failure},
-		"a version that is taken":    {[]string{"publish", filepath.Join(dir, "rel2", "local-s-1-36-v1"), to}, "publish it as a new version", exit.Failure},
+		"a version that is taken":    {[]string{"publish", filepath.Join(dir, "rel2", "local-s-1-37-v1"), to}, "publish it as a new version", exit.Failure},
 		"a registry without oci":     {[]string{"list", "registry.example.org/stacks"}, "write oci://registry.example.org/stacks", exit.Usage},
-		"a release that is not":      {[]string{"pull", to + ":local-s-1-36-v9", filepath.Join(dir, "p")}, "it is not in oci://", exit.Failure},
+		"a release that is not":      {[]string{"pull", to + ":local-s-1-37-v9", filepath.Join(dir, "p")}, "it is not in oci://", exit.Failure},
 		"a reference without a tag":  {[]string{"pull", to, filepath.Join(dir, "p")}, "names no release", exit.Failure},
-		"a digest that is another":   {[]string{"pull", to + ":local-s-1-36-v1@sha256:" + strings.Repeat("0", 64), filepath.Join(dir, "p")}, "the tag has moved", exit.Failure},
+		"a digest that is another":   {[]string{"pull", to + ":local-s-1-37-v1@sha256:" + strings.Repeat("0", 64), filepath.Join(dir, "p")}, "the tag has moved", exit.Failure},
 		"a password without a user":  {[]string{"list", to, "--password-stdin"}, "give both --username and --password-stdin", exit.Usage},
 		"too few arguments":          {[]string{"publish", src}, "takes the directory of a release and where to put it, but got 1", exit.Usage},
 		"an unknown form":            {[]string{"params", src, "-o", "poem"}, "choose page or schema", exit.Usage},
@@ -257,18 +257,18 @@ func TestStackBuildBeside(t *testing.T) {
 	dir := home(t)
 	src, rel := filepath.Join(dir, "s"), filepath.Join(dir, "rel")
 	must(t, "stack", "init", src)
-	for _, name := range []string{"notes", "openstack-scs-v5", ".local-s-1-36-v1-123", "local-other-1-36-v7"} {
+	for _, name := range []string{"notes", "openstack-scs-v5", ".local-s-1-37-v1-123", "local-other-1-37-v7"} {
 		if err := os.MkdirAll(filepath.Join(rel, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if out := must(t, "stack", "build", src, "--output", rel); !strings.Contains(out, "local-s-1-36-v1@") {
+	if out := must(t, "stack", "build", src, "--output", rel); !strings.Contains(out, "local-s-1-37-v1@") {
 		t.Error(out)
 	}
-	if err := os.Mkdir(filepath.Join(rel, "local-s-1-36-v5"), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(rel, "local-s-1-37-v5"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := execute(t, "stack", "build", src, "--output", rel); err == nil || !strings.Contains(err.Error(), "the next version cannot be told, because local-s-1-36-v5 is left out") {
+	if _, _, err := execute(t, "stack", "build", src, "--output", rel); err == nil || !strings.Contains(err.Error(), "the next version cannot be told, because local-s-1-37-v5 is left out") {
 		t.Error(err)
 	}
 }

@@ -38,7 +38,7 @@ func TestReleases(t *testing.T) {
 	for _, r := range all {
 		names = append(names, r.Name.Tag())
 	}
-	if d := cmp.Diff([]string{"local-scs-1-35-v1", "local-scs-1-36-v1"}, names); d != "" {
+	if d := cmp.Diff([]string{"local-scs-1-35-v2", "local-scs-1-36-v2", "local-scs-1-37-v2"}, names); d != "" {
 		t.Error(d)
 	}
 	dir := t.TempDir()
@@ -61,7 +61,7 @@ func TestReleases(t *testing.T) {
 		}
 		stacks = append(stacks, s.Name+" "+s.Spec.KubernetesVersion)
 	}
-	if d := cmp.Diff([]string{"local-scs-1-35 1.35", "local-scs-1-36 1.36"}, stacks); d != "" {
+	if d := cmp.Diff([]string{"local-scs-1-35 1.35", "local-scs-1-36 1.36", "local-scs-1-37 1.37"}, stacks); d != "" {
 		t.Error(d)
 	}
 }

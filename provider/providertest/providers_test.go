@@ -11,7 +11,7 @@ import (
 // All providers of this repository keep the contract.
 func TestProvidersKeepTheContract(t *testing.T) {
 	for _, p := range []contract.Provider{
-		offer.Provider{Version: "v0.1.0", Kubernetes: "v1.36.3"},
+		offer.Provider{Version: "v0.1.0", Kubernetes: "v1.37.1"},
 		providertest.NewInstant(),
 	} {
 		t.Run(p.Describe().Name, func(t *testing.T) { providertest.Run(t, p, providertest.Options{}) })

@@ -10,21 +10,21 @@ func Samples() []contract.Release {
 	workers := []string{"default-worker"}
 	return []contract.Release{
 		{
-			Name: "sample-scs-1-36-v1", Kubernetes: "v1.36.3", Workers: workers,
+			Name: "sample-scs-1-37-v1", Kubernetes: "v1.37.1", Workers: workers,
 			Variables: []contract.Variable{text("flavor"), number("rootDisk"), oidc("oidcConfig", "issuerURL", "clientID", "usernameClaim", "groupsClaim", "usernamePrefix", "groupsPrefix"), text("note")},
 		},
 		{
-			Name: "sample-split-1-36-v1", Kubernetes: "v1.36.3", Workers: append([]string{"large-worker"}, workers...),
+			Name: "sample-split-1-37-v1", Kubernetes: "v1.37.1", Workers: append([]string{"large-worker"}, workers...),
 			Variables: []contract.Variable{text("controlPlaneFlavor"), text("workerFlavor"), number("controlPlaneRootDisk"), number("workerRootDisk")},
 		},
 		{
-			Name: "sample-old-1-35-v1", Kubernetes: "v1.35.7", Workers: workers,
+			Name: "sample-old-1-36-v1", Kubernetes: "v1.36.6", Workers: workers,
 			Variables: []contract.Variable{
 				text("controller_flavor"), text("worker_flavor"), number("controller_root_disk"), number("worker_root_disk"),
 				oidc("oidc_config", "issuer_url", "client_id", "username_claim", "groups_claim", "username_prefix", "groups_prefix"),
 			},
 		},
-		{Name: "sample-bare-1-36-v1", Kubernetes: "v1.36.3", Workers: workers},
+		{Name: "sample-bare-1-37-v1", Kubernetes: "v1.37.1", Workers: workers},
 	}
 }
 

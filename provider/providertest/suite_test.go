@@ -118,7 +118,7 @@ func TestBadProvidersFail(t *testing.T) {
 	for name, c := range map[string]test{
 		"panics in Describe":       {describing(func(*contract.Description) { panic("oh") }), "calls come back", "Describe panics: oh"},
 		"panics in Topology":       {answering(func(contract.Input, *contract.Topology) { panic("oh") }), "calls come back", "Topology panics: oh"},
-		"panics without variables": {answering(func(in contract.Input, _ *contract.Topology) { _ = in.Release.Variables[0] }), "calls come back", "of release sample-bare-1-36-v1: Topology panics"},
+		"panics without variables": {answering(func(in contract.Input, _ *contract.Topology) { _ = in.Release.Variables[0] }), "calls come back", "of release sample-bare-1-37-v1: Topology panics"},
 		"panics without workers":   {answering(func(in contract.Input, _ *contract.Topology) { _ = in.Cluster.Spec.Workers[0] }), "calls come back", "a cluster without workers"},
 		"panics without OIDC":      {answering(func(in contract.Input, _ *contract.Topology) { _ = in.Cluster.Spec.OIDC.ClientID }), "calls come back", "nil pointer"},
 		"panics with OIDC": {answering(func(in contract.Input, _ *contract.Topology) {
@@ -129,7 +129,7 @@ func TestBadProvidersFail(t *testing.T) {
 		"panics with many pools": {answering(func(in contract.Input, _ *contract.Topology) { _ = [99]int{}[len(in.Cluster.Spec.Workers)] }), "calls come back", "a cluster with 100 pools"},
 		"panics in Validate":     {good{validate: func(context.Context, contract.Input, field.ErrorList) field.ErrorList { panic("oh") }}, "calls come back", "Validate panics"},
 		"hangs": {answering(func(in contract.Input, _ *contract.Topology) {
-			if in.Release.Name == "sample-bare-1-36-v1" && in.Cluster.Spec.Workers == nil {
+			if in.Release.Name == "sample-bare-1-37-v1" && in.Cluster.Spec.Workers == nil {
 				<-hang
 			}
 		}), "calls come back", "Topology does not come back within 100ms"},

@@ -109,7 +109,7 @@ func machines(s *v1alpha1.WorkloadClusterSpec, m v1alpha1.MachineSelection) {
 func sample(r contract.Release) *v1alpha1.WorkloadCluster {
 	o := &v1alpha1.WorkloadCluster{}
 	o.Namespace, o.Name, o.UID, o.Generation = "customer", "demo", "00000000-0000-4000-8000-000000000000", 1
-	o.Spec.Stack = v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.36", Channel: v1alpha1.ChannelStable}
+	o.Spec.Stack = v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.37", Channel: v1alpha1.ChannelStable}
 	o.Spec.ControlPlane.Replicas = ptr.To[int32](1)
 	o.Spec.Network = v1alpha1.Network{PodCIDRs: []string{"10.244.0.0/16"}, ServiceCIDRs: []string{"10.96.0.0/16"}}
 	o.Spec.Workers = []v1alpha1.WorkerPool{{Name: "pool", Replicas: ptr.To[int32](2), Labels: map[string]string{"tier": "web", "colour": "green"}}}

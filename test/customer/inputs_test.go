@@ -22,14 +22,14 @@ import (
 // wrong are files that are refused, each with what is said of it in testdata/inputs.txt.
 var wrong = []struct{ name, spec string }{
 	{"provider that is not there", `provider: lokal, stack: {name: scs}`},
-	{"stack that is not there", `provider: local, stack: {name: scss, kubernetesVersion: "1.36"}`},
+	{"stack that is not there", `provider: local, stack: {name: scss, kubernetesVersion: "1.37"}`},
 	{"Kubernetes the stack does not have", `provider: local, stack: {name: scs, kubernetesVersion: "1.29"}`},
-	{"Kubernetes that is no minor", `provider: local, stack: {name: scs, kubernetesVersion: "1.36.3"}`},
-	{"Kubernetes that is a number", `provider: local, stack: {name: scs, kubernetesVersion: 1.36}`},
-	{"channel that is not there", `provider: local, stack: {name: scs, kubernetesVersion: "1.36", channel: custom}`},
+	{"Kubernetes that is no minor", `provider: local, stack: {name: scs, kubernetesVersion: "1.37.1"}`},
+	{"Kubernetes that is a number", `provider: local, stack: {name: scs, kubernetesVersion: 1.37}`},
+	{"channel that is not there", `provider: local, stack: {name: scs, kubernetesVersion: "1.37", channel: custom}`},
 	{"channel that is none", `provider: local, stack: {name: scs, channel: beta}`},
-	{"release that is not there", `provider: local, stack: {name: scs, kubernetesVersion: "1.36", version: v9}`},
-	{"release that is none", `provider: local, stack: {name: scs, kubernetesVersion: "1.36", version: latest}`},
+	{"release that is not there", `provider: local, stack: {name: scs, kubernetesVersion: "1.37", version: v9}`},
+	{"release that is none", `provider: local, stack: {name: scs, kubernetesVersion: "1.37", version: latest}`},
 	{"two control planes", `provider: local, stack: {name: scs}, controlPlane: {replicas: 2}`},
 	{"machine type that is none", `provider: local, stack: {name: scs}, controlPlane: {machineType: SCS-2}`},
 	{"machine type of another provider", `provider: local, stack: {name: scs}, workers: [{name: a, machineType: m5.large}]`},
@@ -96,7 +96,7 @@ func catalogueIsThere(t *testing.T, c client.Client) {
 				return fmt.Errorf("%s: %+v", s.Name, s.Status.Conditions)
 			}
 		}
-		if len(l.Items) != 2 {
+		if len(l.Items) != 3 {
 			return fmt.Errorf("%d stacks", len(l.Items))
 		}
 		return nil
@@ -110,7 +110,7 @@ func TestChanges(t *testing.T) {
 	catalogueIsThere(t, mgmt)
 	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace(t), Name: "fixed"}}
 	o.Spec.Provider, o.Spec.Paused, o.Spec.DeletionProtection = "local", ptr.To(true), ptr.To(true)
-	o.Spec.Stack = v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.36"}
+	o.Spec.Stack = v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.37"}
 	if err := mgmt.Create(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestChanges(t *testing.T) {
 	var out strings.Builder
 	for _, patch := range []string{
 		`{"spec":{"provider":"acme"}}`, `{"spec":{"stack":{"name":"other"}}}`, `{"spec":{"network":{"podCIDRs":["10.1.0.0/16"]}}}`,
-		`{"spec":{"stack":{"kubernetesVersion":"1.35"}}}`, `{"spec":{"stack":{"kubernetesVersion":"1.38"}}}`,
+		`{"spec":{"stack":{"kubernetesVersion":"1.36"}}}`, `{"spec":{"stack":{"kubernetesVersion":"1.38"}}}`,
 	} {
 		err := mgmt.Patch(t.Context(), o.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch)))
 		if err == nil {
@@ -144,7 +144,7 @@ func TestChanges(t *testing.T) {
 	if err := mgmt.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"provider":null,"stack":{"kubernetesVersion":null},"deletionProtection":null}}`))); err != nil {
 		t.Fatal(err)
 	}
-	if o.Spec.Provider != "local" || o.Spec.Stack.KubernetesVersion != "1.36" {
+	if o.Spec.Provider != "local" || o.Spec.Stack.KubernetesVersion != "1.37" {
 		t.Errorf("%+v", o.Spec)
 	}
 	if err := mgmt.Delete(t.Context(), o); err != nil {

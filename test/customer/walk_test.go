@@ -17,7 +17,9 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/shipped"
 	"github.com/polder-kaas/polder/stack/archive"
+	"github.com/polder-kaas/polder/stacks"
 	"github.com/polder-kaas/polder/test/stackenv"
 	"github.com/polder-kaas/polder/test/testenv"
 )
@@ -28,7 +30,7 @@ kind: WorkloadCluster
 metadata: {name: walk}
 spec:
   provider: local
-  stack: {name: scs, kubernetesVersion: "1.35"}
+  stack: {name: scs, kubernetesVersion: "1.36"}
   controlPlane: {replicas: 1, machineType: SCS-2V-4}
   workers:
     - name: default
@@ -46,17 +48,17 @@ func TestWalk(t *testing.T) {
 	p := shared.Get(t)
 	w := &walk{cli: cli{t: t, p: p, ns: p.Namespace(t)}, mgmt: p.Client(t)}
 	w.repository = published.Repository("walk/" + w.ns)
-	w.publish("v1", nil)
+	w.publish("v11", nil) // later than what is shipped
 	w.stack()
 
 	w.says(w.does(file, "create", "-f", "-", "--wait", "--timeout", "3m"), "workloadcluster/walk created", "Creating", "Ready", "polder kubeconfig walk")
-	w.isReady("local-scs-1-35-v1", "v1.35.7")
+	w.isReady("local-scs-1-36-v11", "v1.36.6")
 	w.nodesAre()
 	w.access()
 	w.says(w.p.Answer(t, "/metrics/controllers"), `polder_workload_clusters{phase="Ready",provider="local"}`)
 
 	w.does(strings.Replace(file, "  workers:", "  parameters: {podSecurityStandard: restricted}\n  workers:", 1), "apply", "-f", "-", "--wait", "--timeout", "4m")
-	w.isReady("local-scs-1-35-v1", "v1.35.7")
+	w.isReady("local-scs-1-36-v11", "v1.36.6")
 	w.parameterIsThere()
 
 	w.says(w.does("", "scale", "walk", "--workers", "2", "--wait", "--timeout", "2m"), "Ready")
@@ -66,15 +68,31 @@ func TestWalk(t *testing.T) {
 	w.undone()
 	w.release()
 
-	w.says(w.does("", "upgrade", "walk"), "1.36")
-	w.says(w.does("", "upgrade", "walk", "--kubernetes", "1.36", "--wait", "--timeout", "5m"), "Updating", "Ready")
-	w.isReady("local-scs-1-36-v1", "v1.36.3")
-	w.fails(2, "cannot be lowered", "", "upgrade", "walk", "--kubernetes", "1.35")
+	w.says(w.does("", "upgrade", "walk"), "1.37")
+	w.says(w.does("", "upgrade", "walk", "--kubernetes", "1.37", "--wait", "--timeout", "5m"), "Updating", "Ready")
+	w.isReady(shippedFor(t, "1-37"), "v1.37.1")
+	w.fails(2, "cannot be lowered", "", "upgrade", "walk", "--kubernetes", "1.36")
 
 	w.exported()
 	w.fails(2, "--yes", "", "delete", "walk")
 	w.does("", "delete", "walk", "--yes", "--wait", "--timeout", "2m")
 	w.nothingIsLeft()
+}
+
+// shippedFor is the release in polderd for a minor.
+func shippedFor(t *testing.T, minor string) string {
+	t.Helper()
+	all, err := shipped.Releases(stacks.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all {
+		if strings.HasPrefix(r.Name.Tag(), "local-scs-"+minor+"-") {
+			return r.Name.Tag()
+		}
+	}
+	t.Fatalf("nothing is shipped for %s", minor)
+	return ""
 }
 
 type walk struct {
@@ -92,21 +110,21 @@ func (w *walk) says(out string, words ...string) {
 	}
 }
 
-// publish publishes a release of the customer's own stack, for 1.35.
+// publish publishes a release of the customer's own stack, for 1.36.
 func (w *walk) publish(v string, change func(archive.Tree)) {
 	w.t.Helper()
 	files := stackenv.Source(w.t, "local/scs")
 	if change != nil {
 		change(files)
 	}
-	stackenv.Publish(w.t, w.repository, stackenv.Build(w.t, files, "1.35", v))
+	stackenv.Publish(w.t, w.repository, stackenv.Build(w.t, files, "1.36", v))
 }
 
 // stack offers it in the customer's own namespace, where it goes before that of the catalogue.
 func (w *walk) stack() {
 	w.t.Helper()
 	s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "own"}}
-	s.Spec = csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.35", Source: &csv1.Source{OCI: w.repository}}
+	s.Spec = csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.36", Source: &csv1.Source{OCI: w.repository}}
 	if err := w.mgmt.Create(w.t.Context(), s); err != nil {
 		w.t.Fatal(err)
 	}
@@ -273,7 +291,7 @@ func gate(files archive.Tree) {
 // class stays until they are.
 func (w *walk) releaseWithGate() {
 	w.t.Helper()
-	w.publish("v2", gate)
+	w.publish("v12", gate)
 	w.ask()
 	testenv.Eventually(w.t, soon, func() error {
 		o := w.get()
@@ -284,10 +302,10 @@ func (w *walk) releaseWithGate() {
 		return nil
 	})
 	o := w.get()
-	if v := o.Status.Versions; v.Release != "local-scs-1-35-v1" || v.WantedRelease != "local-scs-1-35-v2" || !strings.HasPrefix(o.Status.Undo, "everything:") {
+	if v := o.Status.Versions; v.Release != "local-scs-1-36-v11" || v.WantedRelease != "local-scs-1-36-v12" || !strings.HasPrefix(o.Status.Undo, "everything:") {
 		w.t.Errorf("%+v, %s", v, o.Status.Undo)
 	}
-	if got := w.class(); got != "local-scs-1-35-v1" {
+	if got := w.class(); got != "local-scs-1-36-v11" {
 		w.t.Errorf("the class is %s before the add-ons are there", got)
 	}
 	// What replaces no machine goes on meanwhile.
@@ -312,22 +330,22 @@ func (w *walk) class() string {
 // undone goes back to the old release, which is possible as long as the class is the old one.
 func (w *walk) undone() {
 	w.t.Helper()
-	w.says(w.does("", "upgrade", "walk", "--version", "v1", "--wait", "--timeout", "1m"), "Ready")
-	w.isReady("local-scs-1-35-v1", "v1.35.7")
+	w.says(w.does("", "upgrade", "walk", "--version", "v11", "--wait", "--timeout", "1m"), "Ready")
+	w.isReady("local-scs-1-36-v11", "v1.36.6")
 }
 
 // release goes forward again, and opens the gate.
 func (w *walk) release() {
 	w.t.Helper()
-	w.does("", "upgrade", "walk", "--version", "v2")
+	w.does("", "upgrade", "walk", "--version", "v12")
 	workload := testenv.NewClient(w.t, testenv.Workload(w.t, w.mgmt, w.ns, "walk"))
 	open := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "gate"}, Data: map[string]string{"open": "yes"}}
 	if err := workload.Create(w.t.Context(), open); err != nil {
 		w.t.Fatal(err)
 	}
 	w.does("", "wait", "walk", "--timeout", "2m")
-	w.isReady("local-scs-1-35-v2", "v1.35.7")
-	if got := w.class(); got != "local-scs-1-35-v2" {
+	w.isReady("local-scs-1-36-v12", "v1.36.6")
+	if got := w.class(); got != "local-scs-1-36-v12" {
 		w.t.Errorf("the class is %s", got)
 	}
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"stack":{"version":null}}}`))

@@ -171,7 +171,7 @@ func TestBadInputIsExplained(t *testing.T) {
 		cluster *cluster
 		words   []string
 	}{
-		"version that cannot be run":           {tooOld, []string{"v1.30.1 cannot be run here", "v1.33 to v1.36"}},
+		"version that cannot be run":           {tooOld, []string{"v1.30.1 cannot be run here", "v1.34 to v1.37"}},
 		"flag with which the API server exits": {wrongFlag, []string{"kube-apiserver exited with code 1", "unknown flag: --no-such-flag"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,8 +27,8 @@ import (
 )
 
 const (
-	oldVersion = "v1.35.7"
-	newVersion = "v1.36.3"
+	oldVersion = "v1.36.6"
+	newVersion = "v1.37.1"
 )
 
 // TestWalk is the life of one cluster. Each step stands on the one before.
@@ -93,7 +93,7 @@ func emulates(t *testing.T, c *cluster) {
 	}
 	var v struct{ EmulationMinor string }
 	decode(t, b, &v)
-	if v.EmulationMinor != "35" {
+	if v.EmulationMinor != "36" {
 		t.Errorf("the API server emulates minor %q: %s", v.EmulationMinor, b)
 	}
 }

@@ -33,10 +33,10 @@ const addonName = csv1.AddonPrefix + "walk"
 func TestAddons(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
-	w.publish(t, "1.35", "v1", addonCharts(t, twin))
-	w.stack(t, "stack", "1.35", nil)
+	w.publish(t, "1.36", "v1", addonCharts(t, twin))
+	w.stack(t, "stack", "1.36", nil)
 	w.becomesReady(t, "stack", "v1")
-	w.makeCluster(t, "1.35", "v1")
+	w.makeCluster(t, "1.36", "v1")
 	w.addonsAre(t, "v1")
 	w.workload = testenv.NewClient(t, testenv.Workload(t, w.mgmt, w.ns, w.cluster.Name))
 	// The steps are not parallel, and each begins where the one before it ends.
@@ -63,7 +63,7 @@ func TestAddons(t *testing.T) {
 // addonsAre waits until the add-ons are those of a version.
 func (w *walk) addonsAre(t *testing.T, v string) *csv1.ClusterAddon {
 	t.Helper()
-	return w.addonsFrom(t, "local-scs-1-35-"+v)
+	return w.addonsFrom(t, "local-scs-1-36-"+v)
 }
 
 func (w *walk) addonsFrom(t *testing.T, release string) *csv1.ClusterAddon {
@@ -218,10 +218,10 @@ func (w *walk) workloadDriftIsCorrected(t *testing.T) {
 // release publishes a version with more objects, and gives the cluster its class.
 func (w *walk) upgradeTo(t *testing.T, v, usable, more string) {
 	t.Helper()
-	w.publish(t, "1.35", v, addonCharts(t, more))
+	w.publish(t, "1.36", v, addonCharts(t, more))
 	w.ask(t, "stack")
 	w.becomesReady(t, "stack", usable)
-	w.moveTo(t, "1.35", v)
+	w.moveTo(t, "1.36", v)
 }
 
 // fails waits until the add-ons fail for a reason that everybody can see.
@@ -229,7 +229,7 @@ func (w *walk) fails(t *testing.T, v, reason string, words ...string) *csv1.Clus
 	t.Helper()
 	testenv.Eventually(t, soon, func() error {
 		a, err := w.addon(t.Context())
-		if err != nil || a.Status.Target != w.ns+"/local-scs-1-35-"+v {
+		if err != nil || a.Status.Target != w.ns+"/local-scs-1-36-"+v {
 			return fmt.Errorf("the target is %s: %w", a.Status.Target, err)
 		}
 		return nil
@@ -340,7 +340,7 @@ func events(w watch.Interface, name string) (out []watch.EventType) {
 
 // valuesAreCorrected has a stage wait for what only other values of the cluster bring about.
 func (w *walk) valuesAreCorrected(t *testing.T) {
-	w.publish(t, "1.35", "v6", func(files archive.Tree) {
+	w.publish(t, "1.36", "v6", func(files archive.Tree) {
 		addonCharts(t, "")(files)
 		const at = "    - {name: base, action: apply}\n"
 		text := string(files["clusteraddon.yaml"])
@@ -355,7 +355,7 @@ func (w *walk) valuesAreCorrected(t *testing.T) {
 	w.ask(t, "stack")
 	w.becomesReady(t, "stack", "v5,v6")
 	w.greet(t, "a wrong one")
-	w.moveTo(t, "1.35", "v6")
+	w.moveTo(t, "1.36", "v6")
 	w.says(t, &csv1.ClusterAddon{}, addonName, csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonStageWaiting, "stage base (waitingForPostCondition) waits", "is not true yet")
 	w.greets(t, "a wrong one")
 	w.greet(t, "the right one")

@@ -26,7 +26,7 @@ metadata: {name: theirs}
 spec:
   provider: local
   name: scs
-  kubernetesVersion: "1.35"
+  kubernetesVersion: "1.36"
   channel: stable
   autoSubscribe: true
   noProvider: false
@@ -39,9 +39,9 @@ spec:
 	theirRelease = `
 apiVersion: clusterstack.x-k8s.io/v1alpha1
 kind: ClusterStackRelease
-metadata: {name: local-scs-1-36-v1}
+metadata: {name: local-scs-1-37-v1}
 spec:
-  providerRef: {apiVersion: infrastructure.clusterstack.x-k8s.io/v1alpha1, kind: LocalClusterStackRelease, name: local-scs-1-36-v1}
+  providerRef: {apiVersion: infrastructure.clusterstack.x-k8s.io/v1alpha1, kind: LocalClusterStackRelease, name: local-scs-1-37-v1}
 `
 	theirAddon = `
 apiVersion: clusterstack.x-k8s.io/v1alpha1
@@ -52,7 +52,7 @@ metadata:
   finalizers: [clusteraddon.clusterstack.x-k8s.io]
 spec:
   clusterRef: {apiVersion: cluster.x-k8s.io/v1beta1, kind: Cluster, name: old}
-  clusterStack: local-scs-1-35-v0
+  clusterStack: local-scs-1-36-v0
   version: v0
   hook: BeforeClusterUpgrade
 `
@@ -79,7 +79,7 @@ func (w *walk) create(t *testing.T, manifest string, change func(*unstructured.U
 func TestManifestsOfTheOperatorThatCameBefore(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
-	w.publish(t, "1.35", "v1", nil)
+	w.publish(t, "1.36", "v1", nil)
 	theirs := w.create(t, theirStack, nil)
 	s := &csv1.ClusterStack{}
 	w.says(t, s, "theirs", csv1.ConditionProviderRefIgnored, metav1.ConditionTrue, csv1.ReasonNotActedOn, "spec.providerRef is accepted and not acted on")
@@ -88,11 +88,11 @@ func TestManifestsOfTheOperatorThatCameBefore(t *testing.T) {
 
 	rel := &csv1.ClusterStackRelease{}
 	w.create(t, theirRelease, nil)
-	w.says(t, rel, "local-scs-1-36-v1", csv1.ConditionProviderRefIgnored, metav1.ConditionTrue, csv1.ReasonNotActedOn)
+	w.says(t, rel, "local-scs-1-37-v1", csv1.ConditionProviderRefIgnored, metav1.ConditionTrue, csv1.ReasonNotActedOn)
 
 	// What they kept in the spec does not matter: the release is that of the cluster's class.
 	w.create(t, theirAddon, nil)
-	if err := w.mgmt.Create(t.Context(), paused(w.ns, "old", "local-scs-1-35-v1", kubernetesOf(t, "1.35"))); err != nil {
+	if err := w.mgmt.Create(t.Context(), paused(w.ns, "old", "local-scs-1-36-v1", kubernetesOf(t, "1.36"))); err != nil {
 		t.Fatal(err)
 	}
 	a := &csv1.ClusterAddon{}
@@ -100,11 +100,11 @@ func TestManifestsOfTheOperatorThatCameBefore(t *testing.T) {
 	if len(a.OwnerReferences) != 1 || a.OwnerReferences[0].Name != "old" || len(a.Finalizers) > 0 {
 		t.Errorf("the ClusterAddon is not taken over: %v, %v", a.OwnerReferences, a.Finalizers)
 	}
-	if a.Spec.ClusterStack != "local-scs-1-35-v0" || a.Spec.Hook != "BeforeClusterUpgrade" {
+	if a.Spec.ClusterStack != "local-scs-1-36-v0" || a.Spec.Hook != "BeforeClusterUpgrade" {
 		t.Errorf("state is kept in the spec: %+v", a.Spec)
 	}
 
-	for field, value := range map[string]any{"provider": "other", "name": "other", "kubernetesVersion": "1.36", "channel": "custom"} {
+	for field, value := range map[string]any{"provider": "other", "name": "other", "kubernetesVersion": "1.37", "channel": "custom"} {
 		changed := theirs.DeepCopy()
 		if err := w.get(t, "theirs", changed); err != nil {
 			t.Fatal(err)
@@ -124,8 +124,8 @@ func (w *walk) columns(t *testing.T) {
 	t.Helper()
 	p := shared.Get(t)
 	for resource, c := range map[string]struct{ header, row string }{
-		"csk":    {"NAME PROVIDER CLUSTERSTACK K8S CHANNEL AUTOSUBSCRIBE USABLE LATEST AGE REASON MESSAGE", `theirs local scs 1\.35 stable true v1 local-scs-1-35-v1 \| ` + regexp.QuoteMeta(kubernetesOf(t, "1.35")) + ` \S+ Ready`},
-		"cskr":   {"NAME K8S VERSION READY AGE REASON MESSAGE", `local-scs-1-35-v1 ` + regexp.QuoteMeta(kubernetesOf(t, "1.35")) + ` true \S+ Ready`},
+		"csk":    {"NAME PROVIDER CLUSTERSTACK K8S CHANNEL AUTOSUBSCRIBE USABLE LATEST AGE REASON MESSAGE", `theirs local scs 1.36 stable true v1 local-scs-1-36-v1 \| ` + regexp.QuoteMeta(kubernetesOf(t, "1.36")) + ` \S+ Ready`},
+		"cskr":   {"NAME K8S VERSION READY AGE REASON MESSAGE", `local-scs-1-36-v1 ` + regexp.QuoteMeta(kubernetesOf(t, "1.36")) + ` true \S+ Ready`},
 		"caddon": {"NAME CLUSTER RELEASE TARGET READY AGE REASON MESSAGE", `cluster-addon-old old false \S+ Paused the cluster is paused`},
 	} {
 		out, err := p.Tree.Command("polder", "--data-dir", p.Data, "kubectl", "get", resource, "-n", w.ns).CombinedOutput()
@@ -148,7 +148,7 @@ func TestStackMetrics(t *testing.T) {
 	const series = `polder_stack_objects{kind="ClusterStack",ready="False",reason="SourceMissing"}`
 	before := metric(t, series)
 	for _, name := range []string{"one", "two", "three"} {
-		w.stack(t, name, "1.35", func(s *csv1.ClusterStack) { s.Spec.Source = nil })
+		w.stack(t, name, "1.36", func(s *csv1.ClusterStack) { s.Spec.Source = nil })
 	}
 	for _, name := range []string{"one", "two", "three"} {
 		w.says(t, &csv1.ClusterStack{}, name, csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonSourceMissing)

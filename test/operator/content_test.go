@@ -61,17 +61,17 @@ func TestReleaseOnDiskIsDamaged(t *testing.T) {
 			t.Parallel()
 			w := newWalk(t)
 			// Releases of the same content share their place on disk.
-			w.publish(t, "1.35", "v1", withClass("# "+name))
-			w.stack(t, "stack", "1.35", nil)
+			w.publish(t, "1.36", "v1", withClass("# "+name))
+			w.stack(t, "stack", "1.36", nil)
 			w.becomesReady(t, "stack", "v1")
 			rel := &csv1.ClusterStackRelease{}
-			if err := w.get(t, "local-scs-1-35-v1", rel); err != nil {
+			if err := w.get(t, "local-scs-1-36-v1", rel); err != nil {
 				t.Fatal(err)
 			}
 			dir := filepath.Join(shared.Get(t).Data, "releases", strings.Replace(rel.Status.Digest, ":", "-", 1))
 			before := content(t, dir)
 			damage(t, dir)
-			w.classIsRestored(t, "local-scs-1-35-v1")
+			w.classIsRestored(t, "local-scs-1-36-v1")
 			after := content(t, dir)
 			for path, b := range before {
 				if !bytes.Equal(b, after[path]) {
@@ -114,21 +114,21 @@ func TestReleaseWaitsForItsKinds(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
 	kind := "T" + strings.ReplaceAll(strings.TrimPrefix(w.ns, "test-"), "-", "") + "Template"
-	w.publish(t, "1.35", "v1", withClass(fmt.Sprintf("apiVersion: infrastructure.cluster.x-k8s.io/v1\nkind: %s\nmetadata: {name: more}\nspec: {size: 1}\n", kind)))
-	w.stack(t, "stack", "1.35", nil)
+	w.publish(t, "1.36", "v1", withClass(fmt.Sprintf("apiVersion: infrastructure.cluster.x-k8s.io/v1\nkind: %s\nmetadata: {name: more}\nspec: {size: 1}\n", kind)))
+	w.stack(t, "stack", "1.36", nil)
 	rel := &csv1.ClusterStackRelease{}
-	w.says(t, rel, "local-scs-1-35-v1", csv1.ConditionApplied, metav1.ConditionFalse, csv1.ReasonApplyFailed, kind+" more cannot be applied", "install it before")
+	w.says(t, rel, "local-scs-1-36-v1", csv1.ConditionApplied, metav1.ConditionFalse, csv1.ReasonApplyFailed, kind+" more cannot be applied", "install it before")
 	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonReleasesNotReady, kind)
 	if ptr.Deref(rel.Status.Ready, false) || len(rel.Status.Resources) > 0 {
 		t.Errorf("a release without its kind: ready %v, resources %v", ptr.Deref(rel.Status.Ready, false), rel.Status.Resources)
 	}
-	if err := client.IgnoreNotFound(w.get(t, "local-scs-1-35-v1", &clusterv1.ClusterClass{})); err != nil {
+	if err := client.IgnoreNotFound(w.get(t, "local-scs-1-36-v1", &clusterv1.ClusterClass{})); err != nil {
 		t.Fatal(err)
 	}
 	// Its provider is installed, with the right for the operator, and nothing else has to be done.
 	w.installKind(t, kind)
 	w.becomesReady(t, "stack", "v1")
-	if err := w.get(t, "local-scs-1-35-v1", rel); err != nil {
+	if err := w.get(t, "local-scs-1-36-v1", rel); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range rel.Status.Resources {
@@ -165,11 +165,11 @@ func (w *walk) installKind(t *testing.T, kind string) {
 func TestTemplateIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
-	w.publish(t, "1.35", "v1", nil)
-	w.stack(t, "stack", "1.35", nil)
+	w.publish(t, "1.36", "v1", nil)
+	w.stack(t, "stack", "1.36", nil)
 	w.becomesReady(t, "stack", "v1")
 	for _, o := range []client.Object{&infrav1.LocalMachineTemplate{}, &infrav1.LocalClusterTemplate{}} {
-		name := "local-scs-1-35-v1"
+		name := "local-scs-1-36-v1"
 		if _, ok := o.(*infrav1.LocalMachineTemplate); ok {
 			name += "-worker"
 		}
@@ -197,14 +197,14 @@ func TestTemplateIsDeleted(t *testing.T) {
 func TestReleaseLeavesAloneWhatBelongsToOthers(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
-	theirs := &infrav1.LocalClusterTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "local-scs-1-35-v1", Labels: map[string]string{"whose": "theirs"}}}
+	theirs := &infrav1.LocalClusterTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "local-scs-1-36-v1", Labels: map[string]string{"whose": "theirs"}}}
 	if err := w.mgmt.Create(t.Context(), theirs, client.FieldOwner("somebody")); err != nil {
 		t.Fatal(err)
 	}
-	w.publish(t, "1.35", "v1", nil)
-	w.stack(t, "stack", "1.35", nil)
-	w.says(t, &csv1.ClusterStackRelease{}, "local-scs-1-35-v1", csv1.ConditionApplied, metav1.ConditionFalse, csv1.ReasonApplyFailed,
-		"LocalClusterTemplate "+w.ns+"/local-scs-1-35-v1 belongs to somebody else (field managers somebody)", "kubectl label")
+	w.publish(t, "1.36", "v1", nil)
+	w.stack(t, "stack", "1.36", nil)
+	w.says(t, &csv1.ClusterStackRelease{}, "local-scs-1-36-v1", csv1.ConditionApplied, metav1.ConditionFalse, csv1.ReasonApplyFailed,
+		"LocalClusterTemplate "+w.ns+"/local-scs-1-36-v1 belongs to somebody else (field managers somebody)", "kubectl label")
 	if err := w.get(t, theirs.Name, theirs); err != nil || theirs.Labels[csv1.OwnedLabel] != "" {
 		t.Errorf("it was taken: %v, %v", theirs.Labels, err)
 	}

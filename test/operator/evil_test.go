@@ -64,25 +64,25 @@ func TestEvilClassIsRefused(t *testing.T) {
 			t.Parallel()
 			w := newWalk(t)
 			here := strings.NewReplacer("NS", w.ns)
-			w.publish(t, "1.35", "v1", withClass(here.Replace(c.object)))
-			w.stack(t, "stack", "1.35", nil)
+			w.publish(t, "1.36", "v1", withClass(here.Replace(c.object)))
+			w.stack(t, "stack", "1.36", nil)
 			var words []string
 			for _, word := range c.words {
 				words = append(words, here.Replace(word))
 			}
 			rel := &csv1.ClusterStackRelease{}
-			w.says(t, rel, "local-scs-1-35-v1", csv1.ConditionApplied, metav1.ConditionFalse, csv1.ReasonRefused, words...)
-			w.says(t, rel, "local-scs-1-35-v1", csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonRefused, words...)
+			w.says(t, rel, "local-scs-1-36-v1", csv1.ConditionApplied, metav1.ConditionFalse, csv1.ReasonRefused, words...)
+			w.says(t, rel, "local-scs-1-36-v1", csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonRefused, words...)
 			w.eventOf(t, "ClusterStackRelease", rel.Name, "Warning", csv1.ReasonRefused, words[0])
 			if len(rel.Status.Resources) > 0 {
 				t.Errorf("something is said to be applied: %v", rel.Status.Resources)
 			}
 			w.nothingIsApplied(t)
 
-			w.publish(t, "1.35", "v2", nil)
+			w.publish(t, "1.36", "v2", nil)
 			w.ask(t, "stack")
 			w.becomesReady(t, "stack", "v2")
-			w.isGone(t, "local-scs-1-35-v1", &csv1.ClusterStackRelease{})
+			w.isGone(t, "local-scs-1-36-v1", &csv1.ClusterStackRelease{})
 		})
 	}
 }
@@ -131,17 +131,17 @@ func TestEvilTemplateIsStopped(t *testing.T) {
 	for name, e := range evil {
 		w := newWalk(t)
 		walks[name] = w
-		w.publish(t, "1.35", "v1", withClass(e.text))
-		w.stack(t, "stack", "1.35", nil)
+		w.publish(t, "1.36", "v1", withClass(e.text))
+		w.stack(t, "stack", "1.36", nil)
 	}
 	good := newWalk(t)
-	good.publish(t, "1.35", "v1", nil)
-	good.stack(t, "stack", "1.35", nil)
+	good.publish(t, "1.36", "v1", nil)
+	good.stack(t, "stack", "1.36", nil)
 	good.becomesReady(t, "stack", "v1")
 	for name, w := range walks {
 		t.Run(name, func(t *testing.T) {
 			rel := &csv1.ClusterStackRelease{}
-			w.says(t, rel, "local-scs-1-35-v1", csv1.ConditionApplied, metav1.ConditionFalse, csv1.ReasonInvalid, evil[name].words)
+			w.says(t, rel, "local-scs-1-36-v1", csv1.ConditionApplied, metav1.ConditionFalse, csv1.ReasonInvalid, evil[name].words)
 			w.nothingIsApplied(t)
 		})
 	}
@@ -195,11 +195,11 @@ func TestEvilRegistryIsGivenUp(t *testing.T) {
 		"pages without end": {func(w http.ResponseWriter, r *http.Request) {
 			n := page.Add(1)
 			w.Header().Set("Link", fmt.Sprintf(`<%s?last=%d>; rel="next"`, r.URL.Path, n))
-			fmt.Fprintf(w, `{"tags":["local-scs-1-35-v%d"]}`, n)
+			fmt.Fprintf(w, `{"tags":["local-scs-1-36-v%d"]}`, n)
 		}, csv1.ReasonSourceUnreachable, "on more than 100 pages"},
 		"the same page again": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Link", fmt.Sprintf(`<%s?last=x>; rel="next"`, r.URL.Path))
-			fmt.Fprint(w, `{"tags":["local-scs-1-35-v1"]}`)
+			fmt.Fprint(w, `{"tags":["local-scs-1-36-v1"]}`)
 		}, csv1.ReasonSourceUnreachable, "the same tags again and again"},
 		"a list without end": {func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, `{"tags":["`)
@@ -216,7 +216,7 @@ func TestEvilRegistryIsGivenUp(t *testing.T) {
 			w := newWalk(t)
 			behind.set(w.ns, c.handler)
 			w.repository = at(door, w.ns)
-			w.stack(t, "stack", "1.35", nil)
+			w.stack(t, "stack", "1.36", nil)
 			w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionReady, metav1.ConditionFalse, c.reason, c.words)
 			if n := canary.connections(); n > 0 {
 				t.Errorf("the canary was connected to %d times", n)
@@ -246,7 +246,7 @@ func TestSourceInsideIsRefused(t *testing.T) {
 				t.Parallel()
 				w := newWalk(t)
 				w.repository = "oci://" + net.JoinHostPort(strings.Trim(host, "[]"), port) + "/stacks"
-				w.stack(t, "stack", "1.35", func(s *csv1.ClusterStack) {
+				w.stack(t, "stack", "1.36", func(s *csv1.ClusterStack) {
 					if secret != nil {
 						w.secret(t, "ca", secret)
 						s.Spec.Source.SecretRef = &csv1.SecretReference{Name: "ca"}

@@ -5,6 +5,8 @@ package operator
 import (
 	"fmt"
 	"net/http"
+	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +40,28 @@ func slowly(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// keepBusy keeps all cores busy until the test ends.
+func keepBusy(t *testing.T) {
+	for range 2 * runtime.NumCPU() {
+		cmd := exec.Command("sh", "-c", "while :; do :; done")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+	}
+}
+
+// What is rare on a quiet machine: a version that is discovered and not yet served, and two who make one object.
+func TestFaultDefinitionGainsAVersion(t *testing.T) {
+	keepBusy(t)
+	gainVersions(t, 300)
+}
+
+func TestFaultCreateAgainstApply(t *testing.T) { raceCreate(t, 1000) }
+
 // Registries that are slow hold up nobody but those who use them, and are given up in time.
 func TestFaultSlowRegistry(t *testing.T) {
 	var slow []*walk
@@ -45,13 +69,13 @@ func TestFaultSlowRegistry(t *testing.T) {
 		w := newWalk(t)
 		behind.set(w.ns, []http.HandlerFunc{slowly, silently}[i%2])
 		w.repository = at(door, w.ns)
-		w.stack(t, "stack", "1.35", nil)
+		w.stack(t, "stack", "1.36", nil)
 		slow = append(slow, w)
 	}
 	for range 3 {
 		w := newWalk(t)
-		w.publish(t, "1.35", "v1", nil)
-		w.stack(t, "stack", "1.35", nil)
+		w.publish(t, "1.36", "v1", nil)
+		w.stack(t, "stack", "1.36", nil)
 		w.becomesReady(t, "stack", "v1")
 	}
 	for _, w := range slow {
@@ -78,7 +102,7 @@ func TestFaultSlowDownload(t *testing.T) {
 	there := newRegistry()
 	behind.set(w.ns, there)
 	w.repository = at(door, w.ns)
-	publishAt(t, w.repository, stackregistry.Options{}, stackenv.Shipped(t, "local/scs", "1.35", "v1"))
+	publishAt(t, w.repository, stackregistry.Options{}, stackenv.Shipped(t, "local/scs", "1.36", "v1"))
 	behind.set(w.ns, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.URL.Path, "/blobs/") {
 			slowly(rw, r)
@@ -86,14 +110,14 @@ func TestFaultSlowDownload(t *testing.T) {
 		}
 		there.ServeHTTP(rw, r)
 	}))
-	w.stack(t, "stack", "1.35", nil)
+	w.stack(t, "stack", "1.36", nil)
 	other := newWalk(t)
-	other.publish(t, "1.35", "v1", nil)
-	other.stack(t, "stack", "1.35", nil)
+	other.publish(t, "1.36", "v1", nil)
+	other.stack(t, "stack", "1.36", nil)
 	other.becomesReady(t, "stack", "v1")
 	testenv.Eventually(t, patience, func() error {
 		rel := &csv1.ClusterStackRelease{}
-		if err := w.get(t, "local-scs-1-35-v1", rel); err != nil {
+		if err := w.get(t, "local-scs-1-36-v1", rel); err != nil {
 			return err
 		}
 		for _, c := range rel.Status.Conditions {
@@ -106,7 +130,7 @@ func TestFaultSlowDownload(t *testing.T) {
 	behind.set(w.ns, there)
 	testenv.Eventually(t, patience, func() error {
 		rel := &csv1.ClusterStackRelease{}
-		if err := w.get(t, "local-scs-1-35-v1", rel); err != nil {
+		if err := w.get(t, "local-scs-1-36-v1", rel); err != nil {
 			return err
 		}
 		if rel.Status.Ready == nil || !*rel.Status.Ready {
@@ -125,17 +149,17 @@ func TestFaultKilledBetweenStages(t *testing.T) {
 	p.AwaitReady(t)
 	w := &walk{mgmt: p.Client(t), ns: p.Namespace(t)}
 	w.repository = published.Repository("kill/" + w.ns)
-	w.publish(t, "1.35", "v1", addonCharts(t, twin))
-	w.stack(t, "stack", "1.35", nil)
+	w.publish(t, "1.36", "v1", addonCharts(t, twin))
+	w.stack(t, "stack", "1.36", nil)
 	w.becomesReady(t, "stack", "v1")
-	w.makeCluster(t, "1.35", "v1")
+	w.makeCluster(t, "1.36", "v1")
 	w.addonsAre(t, "v1")
 	w.workload = testenv.NewClient(t, testenv.Workload(t, w.mgmt, w.ns, w.cluster.Name))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "things", Name: "chance"}}
 	w.has(t, true, secret)
 	version := secret.ResourceVersion
 
-	w.publish(t, "1.36", "v1", func(files archive.Tree) {
+	w.publish(t, "1.37", "v1", func(files archive.Tree) {
 		addonCharts(t, twin)(files)
 		text := string(files["clusteraddon.yaml"])
 		i := strings.LastIndex(text, "    - {name: hooks, action: apply}")
@@ -146,9 +170,9 @@ func TestFaultKilledBetweenStages(t *testing.T) {
         conditions: gate.data.open == 'yes'
 ` + text[i+len("    - {name: hooks, action: apply}\n"):])
 	})
-	w.stack(t, "new", "1.36", nil)
+	w.stack(t, "new", "1.37", nil)
 	w.becomesReady(t, "new", "v1")
-	w.moveTo(t, "1.36", "v1")
+	w.moveTo(t, "1.37", "v1")
 	waits := func() {
 		t.Helper()
 		w.says(t, &csv1.ClusterAddon{}, addonName, csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonStageWaiting, "stage hooks", "ConfigMap kube-public/gate is not there yet")
@@ -158,15 +182,15 @@ func TestFaultKilledBetweenStages(t *testing.T) {
 	p.Start(t, flags...)
 	p.AwaitReady(t)
 	waits() // nothing of the hook was in memory
-	if err := w.nodesHave(t, "v1.35."); err != nil {
+	if err := w.nodesHave(t, "v1.36."); err != nil {
 		t.Errorf("the upgrade was not held: %v", err)
 	}
 	p.Kill()
 	w.openGate(t) // while nobody looks
 	p.Start(t, flags...)
 	p.AwaitReady(t)
-	testenv.Eventually(t, upgrade, func() error { return w.nodesHave(t, "v1.36.") })
-	a := w.addonsFrom(t, "local-scs-1-36-v1")
+	testenv.Eventually(t, upgrade, func() error { return w.nodesHave(t, "v1.37.") })
+	a := w.addonsFrom(t, "local-scs-1-37-v1")
 	if a.Status.Hook != "BeforeClusterUpgrade" {
 		t.Errorf("after the restart the stages are those of %s", a.Status.Hook)
 	}
@@ -184,7 +208,7 @@ func TestFaultKilledBetweenStages(t *testing.T) {
 		p.Start(t, flags...)
 		p.AwaitReady(t)
 		w.greets(t, fmt.Sprintf("greeting %d", i))
-		w.addonsFrom(t, "local-scs-1-36-v1")
+		w.addonsFrom(t, "local-scs-1-37-v1")
 		w.has(t, true, secret)
 		if secret.ResourceVersion != version {
 			t.Fatal("a generated Secret is another since the restart")

@@ -24,18 +24,18 @@ func TestStackServesOtherNamespaces(t *testing.T) {
 	if err := w.mgmt.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}, client.RawPatch(client.Merge.Type(), []byte(label))); err != nil {
 		t.Fatal(err)
 	}
-	w.publish(t, "1.35", "v1", nil)
-	w.stack(t, "stack", "1.35", nil)
+	w.publish(t, "1.36", "v1", nil)
+	w.stack(t, "stack", "1.36", nil)
 	w.becomesReady(t, "stack", "v1")
 	of := func(namespace string) *clusterv1.Cluster {
-		c := paused(namespace, "user", "local-scs-1-35-v1", kubernetesOf(t, "1.35"))
+		c := paused(namespace, "user", "local-scs-1-36-v1", kubernetesOf(t, "1.36"))
 		c.Spec.Topology.ClassRef.Namespace = w.ns
 		return c
 	}
 	refused := func(namespace string) {
 		t.Helper()
 		err := w.mgmt.Create(t.Context(), of(namespace), client.DryRunAll)
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "class "+w.ns+"/local-scs-1-35-v1 does not serve clusters of namespace "+namespace) || !strings.Contains(err.Error(), "spec.allowedNamespaces") {
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "class "+w.ns+"/local-scs-1-36-v1 does not serve clusters of namespace "+namespace) || !strings.Contains(err.Error(), "spec.allowedNamespaces") {
 			t.Errorf("a cluster of namespace %s: %v", namespace, err)
 		}
 	}
@@ -56,10 +56,10 @@ func TestStackServesOtherNamespaces(t *testing.T) {
 	there := &walk{mgmt: w.mgmt, ns: tenant}
 	a := &csv1.ClusterAddon{}
 	there.says(t, a, csv1.AddonPrefix+"user", csv1.ConditionClusterReady, metav1.ConditionFalse, clusterv1.PausedReason)
-	w.publish(t, "1.35", "v2", nil)
+	w.publish(t, "1.36", "v2", nil)
 	w.ask(t, "stack")
 	w.becomesReady(t, "stack", "v1,v2")
-	for _, o := range []client.Object{s, &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "local-scs-1-35-v1"}}} {
+	for _, o := range []client.Object{s, &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "local-scs-1-36-v1"}}} {
 		if err := w.mgmt.Delete(t.Context(), o); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "used by "+tenant+"/user") {
 			t.Errorf("deleting %T, which a cluster of another namespace uses: %v", o, err)
 		}
@@ -69,9 +69,9 @@ func TestStackServesOtherNamespaces(t *testing.T) {
 	}
 
 	// Nobody gets a class by asking for it before it is there.
-	early := paused(stranger, "early", "local-scs-1-35-v3", kubernetesOf(t, "1.35"))
+	early := paused(stranger, "early", "local-scs-1-36-v3", kubernetesOf(t, "1.36"))
 	early.Spec.Topology.ClassRef.Namespace = w.ns
-	if err := w.mgmt.Create(t.Context(), early); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "there is no class "+w.ns+"/local-scs-1-35-v3 yet") {
+	if err := w.mgmt.Create(t.Context(), early); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "there is no class "+w.ns+"/local-scs-1-36-v3 yet") {
 		t.Errorf("a cluster of a class that is not there yet: %v", err)
 	}
 
@@ -97,21 +97,21 @@ func TestOtherClustersAreLeftAlone(t *testing.T) {
 	if err := w.get(t, "stub", class); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"local-scs-1-35-v7", "local-scs-1-36-v1"} { // as of a release that there is not, and of one not of this content
+	for _, name := range []string{"local-scs-1-36-v7", "local-scs-1-37-v1"} { // as of a release that there is not, and of one not of this content
 		alike := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}, Spec: class.Spec}
 		if err := w.mgmt.Create(t.Context(), alike); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.publish(t, "1.35", "v1", nil)
 	w.publish(t, "1.36", "v1", nil)
-	w.stack(t, "stack", "1.35", nil)
-	w.stack(t, "taken", "1.36", nil)
+	w.publish(t, "1.37", "v1", nil)
+	w.stack(t, "stack", "1.36", nil)
+	w.stack(t, "taken", "1.37", nil)
 	w.becomesReady(t, "stack", "v1")
-	w.says(t, &csv1.ClusterStackRelease{}, "local-scs-1-36-v1", csv1.ConditionApplied, metav1.ConditionFalse, csv1.ReasonApplyFailed,
-		"ClusterClass "+w.ns+"/local-scs-1-36-v1 belongs to somebody else")
-	for name, class := range map[string]string{"a": "stub", "b": "local-scs-1-35-v7", "c": "local-scs-1-36-v1", "witness": "local-scs-1-35-v1"} {
-		c := paused(w.ns, name, class, kubernetesOf(t, "1.35"))
+	w.says(t, &csv1.ClusterStackRelease{}, "local-scs-1-37-v1", csv1.ConditionApplied, metav1.ConditionFalse, csv1.ReasonApplyFailed,
+		"ClusterClass "+w.ns+"/local-scs-1-37-v1 belongs to somebody else")
+	for name, class := range map[string]string{"a": "stub", "b": "local-scs-1-36-v7", "c": "local-scs-1-37-v1", "witness": "local-scs-1-36-v1"} {
+		c := paused(w.ns, name, class, kubernetesOf(t, "1.36"))
 		if err := w.mgmt.Create(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestOtherClustersAreLeftAlone(t *testing.T) {
 		t.Errorf("%d ClusterAddons, want that of the witness: %v", len(l.Items), err)
 	}
 	// And they may have any version.
-	other := paused(w.ns, "d", "local-scs-1-35-v7", "v1.34.1")
+	other := paused(w.ns, "d", "local-scs-1-36-v7", "v1.34.1")
 	if err := w.mgmt.Create(t.Context(), other, client.DryRunAll); err != nil {
 		t.Errorf("another version with a class by hand: %v", err)
 	}

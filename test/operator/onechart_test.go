@@ -40,10 +40,10 @@ func mapOf(name string) string {
 func TestOneChart(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
-	w.publish(t, "1.35", "v1", oneChart("1-35", mapOf("stays")+mapOf("goes")))
-	w.stack(t, "old", "1.35", nil)
+	w.publish(t, "1.36", "v1", oneChart("1-36", mapOf("stays")+mapOf("goes")))
+	w.stack(t, "old", "1.36", nil)
 	w.becomesReady(t, "old", "v1")
-	w.makeCluster(t, "1.35", "v1")
+	w.makeCluster(t, "1.36", "v1")
 	w.addonsAre(t, "v1")
 	w.workload = testenv.NewClient(t, testenv.Workload(t, w.mgmt, w.ns, w.cluster.Name))
 	stays := mapNamed("default", "stays")
@@ -52,22 +52,22 @@ func TestOneChart(t *testing.T) {
 		t.Errorf("the values are not the cluster's: %v", stays.Data)
 	}
 
-	w.publish(t, "1.36", "v1", oneChart("1-36", mapOf("stays")+`{{- if eq .Values.cluster "`+w.cluster.Name+`" }}{{ fail "not for this cluster" }}{{ end }}`))
-	w.stack(t, "new", "1.36", nil)
+	w.publish(t, "1.37", "v1", oneChart("1-37", mapOf("stays")+`{{- if eq .Values.cluster "`+w.cluster.Name+`" }}{{ fail "not for this cluster" }}{{ end }}`))
+	w.stack(t, "new", "1.37", nil)
 	w.becomesReady(t, "new", "v1")
-	w.moveTo(t, "1.36", "v1")
-	w.isHeldBy(t, "local-scs-1-36-v1", csv1.ReasonInvalid, "not for this cluster")
+	w.moveTo(t, "1.37", "v1")
+	w.isHeldBy(t, "local-scs-1-37-v1", csv1.ReasonInvalid, "not for this cluster")
 	w.deleteStack(t, "old")
-	w.releaseGoes(t, "local-scs-1-35-v1")
-	w.isHeldBy(t, "local-scs-1-36-v1", csv1.ReasonInvalid, "not for this cluster")
+	w.releaseGoes(t, "local-scs-1-36-v1")
+	w.isHeldBy(t, "local-scs-1-37-v1", csv1.ReasonInvalid, "not for this cluster")
 	w.has(t, true, mapNamed("default", "goes"))
 
-	w.publish(t, "1.36", "v2", oneChart("1-36", mapOf("stays")))
+	w.publish(t, "1.37", "v2", oneChart("1-37", mapOf("stays")))
 	w.ask(t, "new")
 	w.becomesReady(t, "new", "v1,v2")
-	w.moveTo(t, "1.36", "v2")
-	testenv.Eventually(t, upgrade, func() error { return w.nodesHave(t, "v1.36.") })
-	if a := w.addonsFrom(t, "local-scs-1-36-v2"); a.Status.Hook != "BeforeClusterUpgrade" {
+	w.moveTo(t, "1.37", "v2")
+	testenv.Eventually(t, upgrade, func() error { return w.nodesHave(t, "v1.37.") })
+	if a := w.addonsFrom(t, "local-scs-1-37-v2"); a.Status.Hook != "BeforeClusterUpgrade" {
 		t.Errorf("the stages were those of %s", a.Status.Hook)
 	}
 	w.has(t, true, mapNamed("default", "stays"))
@@ -90,7 +90,7 @@ func (w *walk) isHeldBy(t *testing.T, release, reason, why string) {
 		}
 		return nil
 	})
-	if err := w.nodesHave(t, "v1.35."); err != nil {
+	if err := w.nodesHave(t, "v1.36."); err != nil {
 		t.Errorf("it is upgraded: %v", err)
 	}
 }

@@ -34,7 +34,7 @@ func TestSourceWithCredentials(t *testing.T) {
 	w := newWalk(t)
 	behind.set(w.ns, withLogin("somebody", "right-password", newRegistry()))
 	w.repository = at(door, w.ns)
-	publishAt(t, w.repository, stackregistry.Options{Username: "somebody", Password: "right-password"}, stackenv.Shipped(t, "local/scs", "1.35", "v1"))
+	publishAt(t, w.repository, stackregistry.Options{Username: "somebody", Password: "right-password"}, stackenv.Shipped(t, "local/scs", "1.36", "v1"))
 	source := &csv1.Source{OCI: w.repository, SecretRef: &csv1.SecretReference{Name: "login"}}
 	failed := func(reason string, words ...string) {
 		t.Helper()
@@ -42,7 +42,7 @@ func TestSourceWithCredentials(t *testing.T) {
 		w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionReady, metav1.ConditionFalse, reason, words...)
 	}
 
-	w.stack(t, "stack", "1.35", nil)
+	w.stack(t, "stack", "1.36", nil)
 	failed(csv1.ReasonSourceInvalid, "401")
 	w.sourceOf(t, "stack", source)
 	failed(csv1.ReasonSourceInvalid, `there is no Secret "login" in namespace `+w.ns, "create it")
@@ -57,7 +57,7 @@ func TestSourceWithCredentials(t *testing.T) {
 	w.becomesReady(t, "stack", "v1")
 
 	// As docker has them, they are as good.
-	publishAt(t, w.repository, stackregistry.Options{Username: "somebody", Password: "right-password"}, stackenv.Shipped(t, "local/scs", "1.35", "v2"))
+	publishAt(t, w.repository, stackregistry.Options{Username: "somebody", Password: "right-password"}, stackenv.Shipped(t, "local/scs", "1.36", "v2"))
 	w.secret(t, "login", map[string]string{".dockerconfigjson": dockerConfig(hostOf(door), "somebody", "wrong-password")})
 	w.ask(t, "stack")
 	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceInvalid, "401")
@@ -84,7 +84,7 @@ func TestDefaultSource(t *testing.T) {
 	t.Parallel()
 	repository := strings.ToLower(t.Name())
 	behind.set(repository, withLogin("plane", "right-password", newRegistry()))
-	publishAt(t, at(door, repository), stackregistry.Options{Username: "plane", Password: "right-password"}, stackenv.Shipped(t, "local/scs", "1.35", "v1"))
+	publishAt(t, at(door, repository), stackregistry.Options{Username: "plane", Password: "right-password"}, stackenv.Shipped(t, "local/scs", "1.36", "v1"))
 	tree := testenv.NewTree(t, false)
 	file := func(name, text string) string {
 		path := filepath.Join(tree.Home, name)
@@ -98,10 +98,10 @@ func TestDefaultSource(t *testing.T) {
 		"--stack-docker-config", file("config.json", dockerConfig(hostOf(safe), "plane", "right-password")))
 	p.AwaitReady(t)
 	w := &walk{mgmt: p.Client(t), ns: p.Namespace(t)}
-	w.stack(t, "stack", "1.35", func(s *csv1.ClusterStack) { s.Spec.Source = nil })
+	w.stack(t, "stack", "1.36", func(s *csv1.ClusterStack) { s.Spec.Source = nil })
 	w.becomesReady(t, "stack", "v1")
 	// Whoever names the same place has no right to it: it is inside, and has a password.
-	w.stack(t, "other", "1.36", func(s *csv1.ClusterStack) { s.Spec.Source = &csv1.Source{OCI: at(safe, repository)} })
+	w.stack(t, "other", "1.37", func(s *csv1.ClusterStack) { s.Spec.Source = &csv1.Source{OCI: at(safe, repository)} })
 	w.says(t, &csv1.ClusterStack{}, "other", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceInvalid, "--stack-trust")
 	if strings.Contains(p.Log(), "right-password") {
 		t.Error("the password is in the log")
@@ -133,9 +133,9 @@ func TestSourceWithItsOwnAuthority(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
 	behind.set(w.ns, newRegistry())
-	publishAt(t, at(door, w.ns), stackregistry.Options{}, stackenv.Shipped(t, "local/scs", "1.35", "v1"))
+	publishAt(t, at(door, w.ns), stackregistry.Options{}, stackenv.Shipped(t, "local/scs", "1.36", "v1"))
 	w.repository = at(safe, w.ns)
-	w.stack(t, "stack", "1.35", func(s *csv1.ClusterStack) { s.Spec.Source.SecretRef = &csv1.SecretReference{Name: "ca"} })
+	w.stack(t, "stack", "1.36", func(s *csv1.ClusterStack) { s.Spec.Source.SecretRef = &csv1.SecretReference{Name: "ca"} })
 	w.secret(t, "ca", map[string]string{"ca.crt": "none"})
 	w.ask(t, "stack")
 	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceInvalid, "ca.crt that is no certificate")
@@ -171,8 +171,8 @@ func inPEM(der []byte) string {
 func TestSourceIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
-	stackenv.Publish(t, directory, stackenv.Shipped(t, "local/scs", "1.35", "v1"))
-	w.stack(t, "stack", "1.35", func(s *csv1.ClusterStack) { s.Spec.Source = nil })
+	stackenv.Publish(t, directory, stackenv.Shipped(t, "local/scs", "1.36", "v1"))
+	w.stack(t, "stack", "1.36", func(s *csv1.ClusterStack) { s.Spec.Source = nil })
 	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceMissing, "spec.source is missing", "name a repository (oci) or a directory")
 	w.sourceOf(t, "stack", &csv1.Source{Directory: "unknown"})
 	c := w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceInvalid, `there is no directory "unknown" on this plane; there are releases`)
@@ -191,8 +191,8 @@ func TestSourceGoesAway(t *testing.T) {
 	there := newRegistry()
 	behind.set(w.ns, there)
 	w.repository = at(door, w.ns)
-	w.publish(t, "1.35", "v1", nil)
-	w.stack(t, "stack", "1.35", nil)
+	w.publish(t, "1.36", "v1", nil)
+	w.stack(t, "stack", "1.36", nil)
 	w.becomesReady(t, "stack", "v1")
 
 	behind.set(w.ns, http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { // as if its host had died
@@ -206,14 +206,14 @@ func TestSourceGoesAway(t *testing.T) {
 	w.says(t, s, "stack", csv1.ConditionReady, metav1.ConditionTrue, csv1.ReasonSourceUnreachable, "what is there is served, but", "ended the connection")
 	w.becomesReady(t, "stack", "v1")
 	w.eventOf(t, "ClusterStack", "stack", "Warning", csv1.ReasonSourceUnreachable, "what is there is served")
-	w.classIsRestored(t, "local-scs-1-35-v1")
-	c := paused(w.ns, "cluster", "local-scs-1-35-v1", kubernetesOf(t, "1.35"))
+	w.classIsRestored(t, "local-scs-1-36-v1")
+	c := paused(w.ns, "cluster", "local-scs-1-36-v1", kubernetesOf(t, "1.36"))
 	if err := w.mgmt.Create(t.Context(), c, client.DryRunAll); err != nil {
 		t.Errorf("no cluster can be made while the source is away: %v", err)
 	}
 
 	behind.set(w.ns, there)
-	w.publish(t, "1.35", "v2", nil)
+	w.publish(t, "1.36", "v2", nil)
 	w.ask(t, "stack")
 	w.becomesReady(t, "stack", "v2")
 	w.says(t, s, "stack", csv1.ConditionReady, metav1.ConditionTrue, csv1.ReasonReady)
@@ -246,16 +246,16 @@ func (w *walk) classIsRestored(t *testing.T, name string) {
 func TestReleaseIsPublishedLater(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
-	w.publish(t, "1.35", "v1", nil)
-	w.stack(t, "stack", "1.35", func(s *csv1.ClusterStack) { s.Spec.Versions = []string{"v2"} })
+	w.publish(t, "1.36", "v1", nil)
+	w.stack(t, "stack", "1.36", func(s *csv1.ClusterStack) { s.Spec.Versions = []string{"v2"} })
 	rel := &csv1.ClusterStackRelease{}
-	w.says(t, rel, "local-scs-1-35-v2", csv1.ConditionDownloaded, metav1.ConditionFalse, csv1.ReasonNotFound, "local-scs-1-35-v2")
-	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonReleasesNotReady, "local-scs-1-35-v2: ")
+	w.says(t, rel, "local-scs-1-36-v2", csv1.ConditionDownloaded, metav1.ConditionFalse, csv1.ReasonNotFound, "local-scs-1-36-v2")
+	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonReleasesNotReady, "local-scs-1-36-v2: ")
 	if rel.Status.Ready == nil || *rel.Status.Ready {
 		t.Errorf("a release that is not there is ready: %v", rel.Status)
 	}
-	w.says(t, &csv1.ClusterStackRelease{}, "local-scs-1-35-v1", csv1.ConditionReady, metav1.ConditionTrue, csv1.ReasonReady)
-	w.publish(t, "1.35", "v2", nil)
+	w.says(t, &csv1.ClusterStackRelease{}, "local-scs-1-36-v1", csv1.ConditionReady, metav1.ConditionTrue, csv1.ReasonReady)
+	w.publish(t, "1.36", "v2", nil)
 	w.ask(t, "stack")
 	w.becomesReady(t, "stack", "v2") // v1 is not needed any more
 }
@@ -289,8 +289,8 @@ func TestSilentSourcesOfOneNamespace(t *testing.T) {
 		}
 		return nil
 	})
-	other.publish(t, "1.35", "v1", nil)
-	other.stack(t, "stack", "1.35", nil)
+	other.publish(t, "1.36", "v1", nil)
+	other.stack(t, "stack", "1.36", nil)
 	other.becomesReady(t, "stack", "v1")
 	if got := says(); len(got) != 1 {
 		t.Errorf("it took until others were given up: %v", got)

@@ -36,42 +36,42 @@ const (
 func TestWalk(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
-	w.publish(t, "1.35", "v1", nil)
-	w.stack(t, "old", "1.35", nil)
+	w.publish(t, "1.36", "v1", nil)
+	w.stack(t, "old", "1.36", nil)
 	w.becomesReady(t, "old", "v1")
 
-	w.makeCluster(t, "1.35", "v1")
-	w.addonsOf(t, "local-scs-1-35-v1", "v1")
+	w.makeCluster(t, "1.36", "v1")
+	w.addonsOf(t, "local-scs-1-36-v1", "v1")
 	w.driftIsCorrected(t)
-	w.inUseIsProtected(t, "old", "local-scs-1-35-v1")
+	w.inUseIsProtected(t, "old", "local-scs-1-36-v1")
 
 	// Another release for the same Kubernetes: found by itself, and its stages are run without a hook.
-	w.publish(t, "1.35", "v2", func(files archive.Tree) { delete(files, "cluster-addon/storage/templates/storageclass.yaml") })
+	w.publish(t, "1.36", "v2", func(files archive.Tree) { delete(files, "cluster-addon/storage/templates/storageclass.yaml") })
 	w.ask(t, "old")
 	w.becomesReady(t, "old", "v1,v2")
-	w.moveTo(t, "1.35", "v2")
-	w.addonsOf(t, "local-scs-1-35-v2", "v2")
-	w.releaseGoes(t, "local-scs-1-35-v1")
+	w.moveTo(t, "1.36", "v2")
+	w.addonsOf(t, "local-scs-1-36-v2", "v2")
+	w.releaseGoes(t, "local-scs-1-36-v1")
 
 	// An upgrade whose stages do not get done is held, says why, and a repaired release lets it go.
-	w.publish(t, "1.36", "v1", func(files archive.Tree) { gate(files, "gate.data.open == 'yes'") })
-	w.stack(t, "new", "1.36", nil)
+	w.publish(t, "1.37", "v1", func(files archive.Tree) { gate(files, "gate.data.open == 'yes'") })
+	w.stack(t, "new", "1.37", nil)
 	w.becomesReady(t, "new", "v1")
-	w.moveTo(t, "1.36", "v1")
-	w.isHeld(t, "local-scs-1-36-v1", "ConfigMap kube-public/gate is not there yet")
-	w.publish(t, "1.36", "v2", func(files archive.Tree) { gate(files, "gate.data.open + 1") })
+	w.moveTo(t, "1.37", "v1")
+	w.isHeld(t, "local-scs-1-37-v1", "ConfigMap kube-public/gate is not there yet")
+	w.publish(t, "1.37", "v2", func(files archive.Tree) { gate(files, "gate.data.open + 1") })
 	w.ask(t, "new")
 	w.becomesReady(t, "new", "v1,v2")
-	w.moveTo(t, "1.36", "v2")
-	w.isHeld(t, "local-scs-1-36-v2", "gate.data.open + 1")
-	w.publish(t, "1.36", "v3", func(files archive.Tree) { gate(files, "gate.data.open == 'yes'") })
+	w.moveTo(t, "1.37", "v2")
+	w.isHeld(t, "local-scs-1-37-v2", "gate.data.open + 1")
+	w.publish(t, "1.37", "v3", func(files archive.Tree) { gate(files, "gate.data.open == 'yes'") })
 	w.ask(t, "new")
 	w.becomesReady(t, "new", "v2,v3")
-	w.moveTo(t, "1.36", "v3")
-	w.isHeld(t, "local-scs-1-36-v3", "ConfigMap kube-public/gate is not there yet")
+	w.moveTo(t, "1.37", "v3")
+	w.isHeld(t, "local-scs-1-37-v3", "ConfigMap kube-public/gate is not there yet")
 	w.openGate(t)
-	w.isUpgraded(t, "v1.36.3")
-	w.addonsOf(t, "local-scs-1-36-v3", "v3")
+	w.isUpgraded(t, "v1.37.1")
+	w.addonsOf(t, "local-scs-1-37-v3", "v3")
 
 	w.everythingGoes(t)
 }
@@ -218,7 +218,7 @@ func (w *walk) addon(ctx context.Context) (*csv1.ClusterAddon, error) {
 func (w *walk) driftIsCorrected(t *testing.T) {
 	t.Helper()
 	class := &clusterv1.ClusterClass{}
-	key := client.ObjectKey{Namespace: w.ns, Name: "local-scs-1-35-v1"}
+	key := client.ObjectKey{Namespace: w.ns, Name: "local-scs-1-36-v1"}
 	if err := w.mgmt.Get(t.Context(), key, class); err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +306,7 @@ func (w *walk) isHeld(t *testing.T, release, why string) {
 		t.Fatal(err)
 	}
 	for _, n := range nodes.Items {
-		if !strings.HasPrefix(n.Status.NodeInfo.KubeletVersion, "v1.35.") {
+		if !strings.HasPrefix(n.Status.NodeInfo.KubeletVersion, "v1.36.") {
 			t.Errorf("node %s has %s already", n.Name, n.Status.NodeInfo.KubeletVersion)
 		}
 	}

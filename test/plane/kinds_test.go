@@ -30,7 +30,7 @@ func TestKinds(t *testing.T) {
 		{"rbac.authorization.k8s.io", []string{"v1"}, []string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"}},
 		{"apiextensions.k8s.io", []string{"v1"}, []string{"customresourcedefinitions"}},
 		{"apiregistration.k8s.io", []string{"v1"}, []string{"apiservices"}},
-		{"certificates.k8s.io", []string{"v1"}, []string{"certificatesigningrequests"}},
+		{"certificates.k8s.io", []string{"v1"}, []string{"certificatesigningrequests", "clustertrustbundles"}},
 		{"flowcontrol.apiserver.k8s.io", []string{"v1"}, []string{"flowschemas", "prioritylevelconfigurations"}},
 		{"admissionregistration.k8s.io", []string{"v1"}, []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings"}},
 		{"cluster.x-k8s.io", both, []string{"clusters", "clusterclasses", "machines", "machinesets", "machinedeployments", "machinepools", "machinehealthchecks", "machinedrainrules"}},

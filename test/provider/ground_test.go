@@ -145,7 +145,7 @@ func (g *ground) cluster(name string, workers int32) *v1alpha1.WorkloadCluster {
 	o := &v1alpha1.WorkloadCluster{}
 	o.Namespace, o.Name = g.ns, name
 	o.Spec.Provider = "instant"
-	o.Spec.Stack = v1alpha1.StackReference{Name: "bare", KubernetesVersion: "1.36"}
+	o.Spec.Stack = v1alpha1.StackReference{Name: "bare", KubernetesVersion: "1.37"}
 	if workers > 0 {
 		o.Spec.Workers = []v1alpha1.WorkerPool{{Name: "pool", Replicas: ptr.To(workers), MachineSelection: v1alpha1.MachineSelection{MachineType: "SCS-4V-8"}}}
 	}

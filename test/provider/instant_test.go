@@ -24,7 +24,7 @@ func TestOneCluster(t *testing.T) {
 	g.cluster("one", 2)
 	o := g.await("one", ready)
 	t.Logf("ready after %s", time.Since(begin).Round(time.Millisecond))
-	if v := o.Status.Versions; v.Kubernetes != "v1.36.3" || v.Workers != "v1.36.3" || v.Release != "instant-bare-1-36-v1" {
+	if v := o.Status.Versions; v.Kubernetes != "v1.37.1" || v.Workers != "v1.37.1" || v.Release != "instant-bare-1-37-v1" {
 		t.Errorf("versions: %+v", v)
 	}
 	c := &clusterv1.Cluster{}
@@ -69,14 +69,14 @@ func TestRuleOfTheClass(t *testing.T) {
 	const rule = "it must not begin or end with a space"
 	o := &v1alpha1.WorkloadCluster{}
 	o.Namespace, o.Name = g.ns, "spaced"
-	o.Spec.Provider, o.Spec.Stack = "instant", v1alpha1.StackReference{Name: "bare", KubernetesVersion: "1.36"}
+	o.Spec.Provider, o.Spec.Stack = "instant", v1alpha1.StackReference{Name: "bare", KubernetesVersion: "1.37"}
 	o.Spec.Parameters = map[string]apiextensionsv1.JSON{"note": {Raw: []byte(`" x"`)}}
 	if err := g.mgmt.Create(t.Context(), o, client.DryRunAll); err == nil || !strings.Contains(err.Error(), `spec.parameters.note: Invalid value: " x": `+rule) {
 		t.Errorf("by admission: %v", err)
 	}
 	c := &clusterv1.Cluster{}
 	c.Namespace, c.Name = g.ns, "spaced"
-	c.Spec.Topology.ClassRef.Name, c.Spec.Topology.Version = "instant-bare-1-36-v1", "v1.36.3"
+	c.Spec.Topology.ClassRef.Name, c.Spec.Topology.Version = "instant-bare-1-37-v1", "v1.37.1"
 	c.Spec.Topology.Variables = []clusterv1.ClusterVariable{{Name: "note", Value: apiextensionsv1.JSON{Raw: []byte(`" x"`)}}}
 	if err := g.mgmt.Create(t.Context(), c, client.DryRunAll); err == nil || !strings.Contains(err.Error(), rule) {
 		t.Errorf("by Cluster API: %v", err)

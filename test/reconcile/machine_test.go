@@ -28,7 +28,7 @@ import (
 const (
 	machineName = "worker" // of the Machine and of its LocalMachine
 	secretName  = "data"
-	version     = "v1.36.3"
+	version     = "v1.37.1"
 	tooOld      = "v1.20.0"
 )
 

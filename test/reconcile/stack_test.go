@@ -53,7 +53,7 @@ func classKinds() []client.Object {
 // A stack and its releases, with all they bring into the plane.
 func TestClusterStack(t *testing.T) {
 	source := t.TempDir()
-	stackenv.Publish(t, source, stackenv.Shipped(t, "local/scs", "1.36", "v1"), stackenv.Shipped(t, "local/scs", "1.36", "v2"))
+	stackenv.Publish(t, source, stackenv.Shipped(t, "local/scs", "1.37", "v1"), stackenv.Shipped(t, "local/scs", "1.37", "v2"))
 	setVersions := func(versions ...string) reconciletest.Act {
 		return func(ctx context.Context, c client.Client, ns string) error {
 			return patch(ctx, c, &csv1.ClusterStack{}, ns, "scs", map[string]any{"spec": map[string]any{"versions": versions}})
@@ -65,7 +65,7 @@ func TestClusterStack(t *testing.T) {
 		User:  operator.User,
 		Given: func(ctx context.Context, c client.Client, ns string) error {
 			s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "scs"}}
-			s.Spec = csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.36", Versions: []string{"v1"}}
+			s.Spec = csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.37", Versions: []string{"v1"}}
 			return c.Create(ctx, s)
 		},
 		Normalize: func(u *unstructured.Unstructured) {
@@ -82,7 +82,7 @@ func TestClusterStack(t *testing.T) {
 		Bad: []reconciletest.Step{{
 			Name:   "a version that the source does not have",
 			Break:  setVersions("v1", "v7"),
-			Shows:  reconciletest.Reason(&csv1.ClusterStackRelease{}, "local-scs-1-36-v7", csv1.ConditionReady, csv1.ReasonNotFound),
+			Shows:  reconciletest.Reason(&csv1.ClusterStackRelease{}, "local-scs-1-37-v7", csv1.ConditionReady, csv1.ReasonNotFound),
 			Repair: setVersions("v1"),
 		}},
 		Poll: minimalPoll,
@@ -136,7 +136,7 @@ addonStages:
 // Add-ons of a cluster. The plane itself plays the workload cluster: it is an API server like any other.
 func TestClusterAddon(t *testing.T) {
 	source := t.TempDir()
-	stackenv.Publish(t, source, stackenv.Build(t, tiny(t), "1.36", "v1"))
+	stackenv.Publish(t, source, stackenv.Build(t, tiny(t), "1.37", "v1"))
 	kubeconfig := ownKubeconfig(t)
 	secret := func(value []byte) reconciletest.Act {
 		return func(ctx context.Context, c client.Client, ns string) error {

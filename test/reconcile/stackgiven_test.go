@@ -51,7 +51,7 @@ func ownKubeconfig(t *testing.T) []byte {
 // givenCluster makes a stack and, once its class is there, a Cluster whose control plane seems to run.
 func givenCluster(ctx context.Context, c client.Client, ns string, kubeconfig []byte) error {
 	s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "scs"}}
-	s.Spec = csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.36", Versions: []string{"v1"}}
+	s.Spec = csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.37", Versions: []string{"v1"}}
 	if err := c.Create(ctx, s); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func givenCluster(ctx context.Context, c client.Client, ns string, kubeconfig []
 		return err
 	}
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "tiny"}}
-	cluster.Spec.Topology.ClassRef.Name, cluster.Spec.Topology.Version = "local-scs-1-36-v1", "v1.36.3"
+	cluster.Spec.Topology.ClassRef.Name, cluster.Spec.Topology.Version = "local-scs-1-37-v1", "v1.37.1"
 	cluster.Spec.Topology.ControlPlane.Replicas = ptr.To[int32](1)
 	if err := c.Create(ctx, cluster); err != nil {
 		return err

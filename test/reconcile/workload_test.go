@@ -62,7 +62,7 @@ func TestWorkloadCluster(t *testing.T) {
 				Name:   "a minor that is not there",
 				Break:  setStack(map[string]any{"kubernetesVersion": "1.30"}),
 				Shows:  reconciletest.Reason(&v1alpha1.WorkloadCluster{}, "demo", v1alpha1.ConditionResolved, v1alpha1.ReasonStackMissing),
-				Repair: setStack(map[string]any{"kubernetesVersion": "1.36"}),
+				Repair: setStack(map[string]any{"kubernetesVersion": "1.37"}),
 			},
 		},
 		Poll: minimalPoll,
@@ -72,7 +72,7 @@ func TestWorkloadCluster(t *testing.T) {
 
 // givenWorkload makes a stack with a release that seems to be ready, its class, and a WorkloadCluster.
 func givenWorkload(ctx context.Context, c client.Client, ns string) error {
-	const release = "local-scs-1-36-v1"
+	const release = "local-scs-1-37-v1"
 	objects, err := samples.Load("local/class.yaml")
 	if err != nil {
 		return err
@@ -87,16 +87,16 @@ func givenWorkload(ctx context.Context, c client.Client, ns string) error {
 		}
 	}
 	s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "scs"}}
-	s.Spec = csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.36"}
+	s.Spec = csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.37"}
 	r := &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: release}}
 	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "demo"}}
-	o.Spec.Provider, o.Spec.Stack = offer.Name, v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.36"}
+	o.Spec.Provider, o.Spec.Stack = offer.Name, v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.37"}
 	o.Spec.Workers = []v1alpha1.WorkerPool{{Name: "default", Replicas: ptr.To[int32](2), Zones: []string{"zone-a", "zone-b"}}}
 	if err := errors.Join(c.Create(ctx, s), c.Create(ctx, r)); err != nil {
 		return err
 	}
 	before := r.DeepCopy()
-	r.Status.Ready, r.Status.KubernetesVersion = ptr.To(true), "v1.36.3"
+	r.Status.Ready, r.Status.KubernetesVersion = ptr.To(true), "v1.37.1"
 	r.Status.Resources = []csv1.Resource{{Group: clusterv1.GroupVersion.Group, Version: "v1beta2", Kind: "ClusterClass", Namespace: ns, Name: release, Status: csv1.ResourceSynced}}
 	if err := c.Status().Patch(ctx, r, client.MergeFrom(before)); err != nil {
 		return err

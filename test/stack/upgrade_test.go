@@ -19,7 +19,7 @@ const upgradeTimeout = 5 * time.Minute
 func TestFaultUpgrade(t *testing.T) {
 	p := shared.Get(t)
 	mgmt, ns := p.Client(t), p.Namespace(t)
-	old, next := release(t, "local/scs", "1.35", "v1"), release(t, "local/scs", "1.36", "v0-sha.abc1234")
+	old, next := release(t, "local/scs", "1.36", "v1"), release(t, "local/scs", "1.37", "v0-sha.abc1234")
 	install(t, mgmt, old, ns)
 	install(t, mgmt, next, ns)
 	c, workload := makeCluster(t, mgmt, ns, old)

@@ -55,7 +55,7 @@ func render(dir string) error {
 	}
 	in := action.NewInstall(action.NewConfiguration())
 	in.DryRunStrategy, in.ReleaseName, in.Namespace, in.IncludeCRDs, in.Replace = action.DryRunClient, "cluster-addon", "kube-system", true, true
-	if in.KubeVersion, err = common.ParseKubeVersion("v1.36.3"); err != nil {
+	if in.KubeVersion, err = common.ParseKubeVersion("v1.37.1"); err != nil {
 		return err
 	}
 	_, err = in.Run(ch, nil)

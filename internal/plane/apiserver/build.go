@@ -93,13 +93,13 @@ func (a *APIServer) configure(ctx context.Context) (configs, error) {
 	}
 	generic, informers, storage, err := controlplaneapiserver.BuildGenericConfig(opts,
 		[]*runtime.Scheme{legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme},
-		controlplane.DefaultGenericAPIResourceConfigSource(), definitions)
+		controlplane.DefaultGenericAPIResourceConfigSource(), definitions, nil)
 	if err != nil {
 		return cs, fmt.Errorf("configuring: %w", err)
 	}
 	services := webhook.NewDefaultServiceResolver()
 	own := webhookInitializer{a.webhookResolver(generic)}
-	plane, initializers, err := controlplaneapiserver.CreateConfig(opts, generic, informers, storage, services, []admission.PluginInitializer{own})
+	plane, initializers, err := controlplaneapiserver.CreateConfig(opts, generic, informers, nil, storage, services, []admission.PluginInitializer{own})
 	if err != nil {
 		return cs, fmt.Errorf("configuring built-in kinds: %w", err)
 	}

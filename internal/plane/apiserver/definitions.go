@@ -10,7 +10,7 @@ import (
 
 // notServed are groups of Kubernetes that need pods and nodes, and configuration files of its
 // programs. Their descriptions would stay in memory for good.
-var notServed = regexp.MustCompile(`^io\.k8s\.(api\.(apps|autoscaling|batch|discovery|extensions|imagepolicy|networking|node|policy|resource|scheduling|storage|storagemigration)|kubelet|kube-controller-manager|kube-proxy|kube-scheduler|cloud-provider|controller-manager|metrics)\.`)
+var notServed = regexp.MustCompile(`^io\.k8s\.(api\.(apps|autoscaling|batch|discovery|extensions|imagepolicy|lifecycle|networking|node|policy|resource|scheduling|storage|storagemigration)|kubelet|kube-controller-manager|kube-proxy|kube-scheduler|cloud-provider|controller-manager|metrics)\.`)
 
 // definitions describe the built-in kinds that are served here.
 func definitions(ref openapicommon.ReferenceCallback) map[string]openapicommon.OpenAPIDefinition {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubeapiserver/authorizer/modes"
 	kubeoptions "k8s.io/kubernetes/pkg/kubeapiserver/options"
 	certapproval "k8s.io/kubernetes/plugin/pkg/admission/certificates/approval"
+	"k8s.io/kubernetes/plugin/pkg/admission/certificates/ctbattest"
 	certsigning "k8s.io/kubernetes/plugin/pkg/admission/certificates/signing"
 	certsubject "k8s.io/kubernetes/plugin/pkg/admission/certificates/subjectrestriction"
 	"k8s.io/kubernetes/plugin/pkg/admission/serviceaccount"
@@ -42,6 +43,7 @@ func admissionPlugins() sets.Set[string] {
 		certapproval.PluginName,
 		certsigning.PluginName,
 		certsubject.PluginName,
+		ctbattest.PluginName,
 	)
 }
 

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/informers"
@@ -37,4 +38,12 @@ func (b boundObjects) GetPod(_ context.Context, _, name string) (*corev1.Pod, er
 
 func (b boundObjects) GetNode(_ context.Context, name string) (*corev1.Node, error) {
 	return nil, apierrors.NewNotFound(corev1.Resource("nodes"), name)
+}
+
+func (b boundObjects) GetValidatingWebhookConfiguration(_ context.Context, name string) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
+	return nil, apierrors.NewNotFound(admissionregistrationv1.Resource("validatingwebhookconfigurations"), name)
+}
+
+func (b boundObjects) GetMutatingWebhookConfiguration(_ context.Context, name string) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
+	return nil, apierrors.NewNotFound(admissionregistrationv1.Resource("mutatingwebhookconfigurations"), name)
 }

@@ -60,7 +60,7 @@ func TestReleases(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	if diff := cmp.Diff([]string{"instant-bare-1-35-v1", "instant-bare-1-36-v1"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"instant-bare-1-36-v1", "instant-bare-1-37-v1"}, names); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -84,7 +84,7 @@ func TestObjects(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	o := all[1].(*csv1.ClusterStack)
-	if o.Namespace != "stacks" || o.Name != "instant-bare-1-36" || o.Spec.Provider != Name || o.Spec.Name != StackName || o.Spec.KubernetesVersion != "1.36" || o.Spec.Source.Directory != "dir" || o.Spec.AllowedNamespaces == nil {
+	if o.Namespace != "stacks" || o.Name != "instant-bare-1-37" || o.Spec.Provider != Name || o.Spec.Name != StackName || o.Spec.KubernetesVersion != "1.37" || o.Spec.Source.Directory != "dir" || o.Spec.AllowedNamespaces == nil {
 		t.Errorf("%+v", o)
 	}
 }

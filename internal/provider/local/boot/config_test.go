@@ -67,8 +67,8 @@ func TestPrepare(t *testing.T) {
 				"localAPIEndpoint": object{"advertiseAddress": placeholder}, "nodeRegistration": object{"name": "node-1"}}},
 		},
 		"gates of another version": {
-			in:    "kind: ClusterConfiguration\nfeatureGates: {NodeLocalCRISocket: true, Gone: true, AlsoGone: false}\n",
-			want:  []object{{"kind": "ClusterConfiguration", "featureGates": object{"NodeLocalCRISocket": true}}},
+			in:    "kind: ClusterConfiguration\nfeatureGates: {RootlessControlPlane: true, Gone: true, AlsoGone: false}\n",
+			want:  []object{{"kind": "ClusterConfiguration", "featureGates": object{"RootlessControlPlane": true}}},
 			notes: 2,
 		},
 		"for a kubelet and a proxy": {

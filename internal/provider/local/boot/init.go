@@ -217,5 +217,5 @@ func addProxy(_ context.Context, m *machine) error {
 	if err != nil {
 		return err
 	}
-	return proxy.EnsureProxyAddon(&m.kubeadm.config.ClusterConfiguration, &m.kubeadm.config.LocalAPIEndpoint, c, io.Discard, false)
+	return proxy.EnsureProxyAddon(&m.kubeadm.config.ClusterConfiguration, &m.kubeadm.config.LocalAPIEndpoint, c, m.kubeadm.patches, io.Discard, false)
 }

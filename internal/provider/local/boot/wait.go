@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/kubernetes/cmd/kubeadm/app/constants"
 	"k8s.io/kubernetes/cmd/kubeadm/app/phases/markcontrolplane"
-	"k8s.io/kubernetes/cmd/kubeadm/app/phases/patchnode"
 )
 
 // Limits of waiting; the host starts another attempt after them.
@@ -64,8 +63,5 @@ func markControlPlane(ctx context.Context, m *machine) error {
 		return fmt.Errorf("waiting for node %s: %w", m.Node, err)
 	}
 	r := m.kubeadm.config.NodeRegistration
-	if err := patchnode.AnnotateCRISocket(c, m.Node, r.CRISocket); err != nil {
-		return err
-	}
 	return markcontrolplane.MarkControlPlane(c, m.Node, r.Taints)
 }

@@ -160,7 +160,7 @@ func TestNodes(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "n"}, n); err != nil {
 		t.Fatal(err)
 	}
-	if n.Spec.ProviderID != "instant://test/n" || n.Status.NodeInfo.KubeletVersion != "v1.36.3" || n.Labels[corev1.LabelTopologyZone] != "zone-a" || n.Status.Capacity.Cpu().Value() != 2 {
+	if n.Spec.ProviderID != "instant://test/n" || n.Status.NodeInfo.KubeletVersion != "v1.37.1" || n.Labels[corev1.LabelTopologyZone] != "zone-a" || n.Status.Capacity.Cpu().Value() != 2 {
 		t.Errorf("%+v", n)
 	}
 	if len(n.Status.Conditions) != 4 || n.Status.Conditions[0].Type != corev1.NodeReady || n.Status.Conditions[0].Status != corev1.ConditionTrue {

@@ -80,7 +80,7 @@ func (f fixture) client(c *rest.Config) client.Client {
 }
 
 func node(name string) Node {
-	return Node{Name: name, ProviderID: "instant://test/" + name, Address: "198.18.0.1", Version: "v1.36.3", Zone: "zone-a", Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
+	return Node{Name: name, ProviderID: "instant://test/" + name, Address: "198.18.0.1", Version: "v1.37.1", Zone: "zone-a", Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
 }
 
 func TestClustersAreApart(t *testing.T) {
