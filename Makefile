@@ -119,6 +119,14 @@ bench-workloadcluster: build ## Measure WorkloadClusters: beside bare Clusters, 
 	@hack/build bin/bench/workloadcluster ./bench/workloadcluster '-s -w'
 	@bin/bench/workloadcluster
 
+.PHONY: conformance
+conformance: build bin/conformance/e2e.test ## Run Kubernetes' own conformance tests that need no real container, on local clusters
+	@hack/build bin/conformance/run ./hack/conformance '-s -w'
+	@bin/conformance/run
+
+bin/conformance/e2e.test: test/conformance/go.mod test/conformance/build
+	@test/conformance/build $@
+
 .PHONY: currency
 currency: ## Tell which dependencies and offered versions of Kubernetes are behind; needs the module proxy
 	@hack/build bin/currency ./hack/currency '-s -w'

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -122,7 +123,7 @@ func (w *workload) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	b, ok := w.nodes[r.URL.Path]
 	if !ok {
 		out.WriteHeader(http.StatusNotFound)
-		b = []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+		b = fmt.Appendf(nil, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"details":{"kind":"nodes","name":%q}}`, path.Base(r.URL.Path))
 	}
 	_, _ = out.Write(b)
 }

@@ -1,12 +1,15 @@
 // Package simulate keeps the nodes of a local cluster alive and makes their ordinary pods look
 // as if they ran, with kwok's controllers. kwok does not end what it starts, so this runs in the
-// process of one cluster only, which ends with the cluster.
+// process of one cluster only, which ends with the cluster. What a pod's status becomes is decided
+// here, and when in stages/.
 package simulate
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"io"
+	"io/fs"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
@@ -33,12 +36,19 @@ type Config struct {
 	CIDR string       // addresses for pods on nodes that have none of their own
 }
 
+//go:embed stages/*.yaml
+var podStages embed.FS
+
 // leaseSeconds is the life of a node's lease, a kubelet's default.
 const leaseSeconds = 40
 
 // Start runs the simulation until ctx ends.
 func Start(ctx context.Context, cfg Config) error {
-	stages, err := stages(podfast.DefaultPodReady, podfast.DefaultPodComplete, podfast.DefaultPodDelete, nodefast.DefaultNodeInit, nodelease.DefaultNodeHeartbeatWithLease)
+	documents, err := readStages()
+	if err != nil {
+		return err
+	}
+	stages, err := stages(append(documents, podfast.DefaultPodDelete, nodefast.DefaultNodeInit, nodelease.DefaultNodeHeartbeatWithLease)...)
 	if err != nil {
 		return err
 	}
@@ -66,6 +76,7 @@ func Start(ctx context.Context, cfg Config) error {
 		CIDR:                                  cfg.CIDR,
 		NodePort:                              kubelet.Port,
 		LocalStages:                           stages,
+		FuncMap:                               functions(clock.RealClock{}),
 		PodPlayStageParallelism:               4,
 		NodePlayStageParallelism:              4,
 		NodeLeaseDurationSeconds:              leaseSeconds,
@@ -79,7 +90,24 @@ func Start(ctx context.Context, cfg Config) error {
 	return c.Start(log.NewContext(ctx, log.NewLogger(io.Discard, log.LevelError))) // it reports every pod it touches
 }
 
-// stages are kwok's own, by the kind they are for.
+// readStages reads our own stages, those of pods.
+func readStages() ([]string, error) {
+	files, err := fs.Glob(podStages, "stages/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, f := range files {
+		b, err := podStages.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, string(b))
+	}
+	return out, nil
+}
+
+// stages are all that there are, by the kind they are for.
 func stages(documents ...string) (map[internalversion.StageResourceRef][]*internalversion.Stage, error) {
 	out := map[internalversion.StageResourceRef][]*internalversion.Stage{}
 	for _, d := range documents {

@@ -1,0 +1,80 @@
+package simulate
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// conditions are those a kubelet keeps, with the time of their last change. Conditions of others are not among them.
+func conditions(pod *corev1.Pod, st corev1.PodStatus, now metav1.Time) []corev1.PodCondition {
+	initialized := corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
+	if names := incomplete(pod, st.InitContainerStatuses); len(names) > 0 {
+		initialized.Status, initialized.Reason = corev1.ConditionFalse, "ContainersNotInitialized"
+		initialized.Message = fmt.Sprintf("containers with incomplete status: [%s]", strings.Join(names, " "))
+	}
+	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
+	switch names := unready(pod, st); {
+	case st.Phase == corev1.PodSucceeded:
+		initialized.Reason = "PodCompleted"
+		ready.Status, ready.Reason = corev1.ConditionFalse, "PodCompleted"
+	case st.Phase == corev1.PodFailed:
+		ready.Status, ready.Reason = corev1.ConditionFalse, "PodFailed"
+	case len(names) > 0:
+		ready.Status, ready.Reason = corev1.ConditionFalse, "ContainersNotReady"
+		ready.Message = fmt.Sprintf("containers with unready status: [%s]", strings.Join(names, " "))
+	}
+	containers := ready
+	containers.Type = corev1.ContainersReady
+	out := []corev1.PodCondition{initialized, ready, containers}
+	for _, g := range pod.Spec.ReadinessGates {
+		if condition(pod, g.ConditionType) == nil { // nobody else answers for it
+			out = append(out, corev1.PodCondition{Type: g.ConditionType, Status: corev1.ConditionTrue})
+		}
+	}
+	for i := range out {
+		out[i].LastTransitionTime = now
+		if before := condition(pod, out[i].Type); before != nil && before.Status == out[i].Status {
+			out[i].LastTransitionTime = before.LastTransitionTime
+		}
+	}
+	return out
+}
+
+func condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == t {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// incomplete names the init containers that others still wait for.
+func incomplete(pod *corev1.Pod, statuses []corev1.ContainerStatus) []string {
+	var names []string
+	for i, s := range statuses {
+		if c := &pod.Spec.InitContainers[i]; !done(c, s) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// unready names the containers that do not run: ordinary ones, and those beside them.
+func unready(pod *corev1.Pod, st corev1.PodStatus) []string {
+	var names []string
+	for i, s := range st.InitContainerStatuses {
+		if sidecar(&pod.Spec.InitContainers[i]) && !s.Ready {
+			names = append(names, s.Name)
+		}
+	}
+	for _, s := range st.ContainerStatuses {
+		if !s.Ready {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
