@@ -11,7 +11,7 @@ version     = $(shell git describe --tags --dirty 2>/dev/null || echo v0.0.0-dev
 module_ver  = $(shell go list -m -f '{{.Version}}' $(1))
 kubernetes  = $(call module_ver,k8s.io/kubernetes)
 ldflags     = -s -w -X github.com/polder-kaas/polder/internal/buildinfo.version=$(version)
-# Kubernetes reports v0.0.0 unless the linker tells it what it is.
+# Kubernetes, and the kubectl in polder, report v0.0.0 unless the linker tells them what they are.
 kube_pkg    = k8s.io/component-base/version
 kube_flags  = -X $(kube_pkg).gitVersion=$(kubernetes) -X $(kube_pkg).gitMajor=$(word 1,$(subst ., ,$(kubernetes:v%=%))) -X $(kube_pkg).gitMinor=$(word 2,$(subst ., ,$(kubernetes)))
 
@@ -37,7 +37,7 @@ bin/polderd: $(manifests)/index.json $(sources)
 	@hack/build $@ ./cmd/polderd '$(ldflags) $(kube_flags)'
 
 bin/polder: $(sources)
-	@hack/build $@ ./cmd/polder '$(ldflags)'
+	@hack/build $@ ./cmd/polder '$(ldflags) $(kube_flags)'
 
 # The provider that docs/provider-author writes; tests run it.
 bin/example-provider: $(sources)

@@ -87,6 +87,7 @@ func TestCommandLine(t *testing.T) {
 		expect(t, exit.OK, []string{"kube-system"}, "--data-dir", data, "kubectl", "get", "namespaces")
 		expect(t, exit.OK, []string{"namespace/made created"}, "kubectl", "create", "namespace", "made")
 		expect(t, exit.Failure, []string{"not found"}, "kubectl", "get", "namespace", "nope")
+		expect(t, exit.OK, []string{"Client Version: v1.", "Server Version: v1."}, "kubectl", "version")
 	})
 	t.Run("down and up again", func(t *testing.T) {
 		address := statusJSON(t, tree).Status.Address
