@@ -20,7 +20,7 @@ func summarize(n newer) summary {
 func joinFound(list []found) string {
 	var words []string
 	for _, f := range list {
-		words = append(words, f.number.String())
+		words = append(words, f.String())
 	}
 	return strings.Join(words, " ")
 }
@@ -28,7 +28,7 @@ func joinFound(list []found) string {
 func joinMissing(list []missing) string {
 	var words []string
 	for _, m := range list {
-		words = append(words, m.number.String()+" "+describeMissing(m.Refused))
+		words = append(words, m.String()+" "+describeMissing(m.Refused))
 	}
 	return strings.Join(words, ", ")
 }

@@ -30,7 +30,7 @@ func TestIsObjectNotFound(t *testing.T) {
 		"a Status without details":               {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Code: 404}}, false},
 		"a Status with details and no name":      {apierrors.NewNotFound(widgets, ""), false},
 		"a conflict":                             {apierrors.NewConflict(widgets, "x", errors.New("changed")), false},
-		"gone":                                   {apierrors.NewGone("x"), false},
+		"gone":                                   {apierrors.NewResourceExpired("x"), false},
 		"an unknown kind":                        {&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Widget"}}, false},
 		"no answer":                              {errors.New("connection refused"), false},
 		"no error":                               {nil, false},

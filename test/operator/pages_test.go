@@ -346,7 +346,7 @@ func (g *ground) awaitUnserved(version string) {
 	testenv.Eventually(g.t, soon, func() error {
 		fresh := newLive(g.t, shared.Get(g.t).RESTConfig(g.t))
 		if err := fresh.Get(g.t.Context(), client.ObjectKeyFromObject(u), u); !meta.IsNoMatchError(err) {
-			return fmt.Errorf("%s is discovered: %v", version, err)
+			return fmt.Errorf("%s is discovered: %w", version, err)
 		}
 		return nil
 	})
