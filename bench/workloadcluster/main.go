@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/polder-kaas/polder/bench/measure"
-	"github.com/polder-kaas/polder/provider/providertest"
+	"github.com/polder-kaas/polder/test/instant"
 )
 
 // config is what can be chosen about a run.
@@ -63,14 +63,14 @@ type bench struct {
 	config
 	measure.Table
 	*measure.Plane
-	instant *providertest.Instant
+	instant *instant.Provider
 }
 
 func run(ctx context.Context, cfg config) (err error) {
 	if err := cfg.validate(); err != nil {
 		return err
 	}
-	b := &bench{config: cfg, instant: providertest.NewInstant()}
+	b := &bench{config: cfg, instant: instant.New()}
 	dir, err := os.MkdirTemp("", "polder-bench-releases-")
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 	"github.com/polder-kaas/polder/internal/controller/workloadcluster"
 	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/internal/nearest"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // Checker looks at WorkloadClusters.
@@ -105,7 +105,7 @@ func (c *Checker) CheckProvider(ctx context.Context, o, old *v1alpha1.WorkloadCl
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	in := contract.Input{Cluster: o, Release: given}
+	in := provider.Input{Cluster: o, Release: given}
 	wrong, err := g.Validate(ctx, in)
 	if err != nil || len(wrong) > 0 {
 		return q.unsettled(p, wrong), err
@@ -254,7 +254,7 @@ func (c *Checker) class(ctx context.Context, q *question, p *v1alpha1.Provider, 
 	if err != nil {
 		return err
 	}
-	in := contract.Input{Cluster: q.object, Release: given}
+	in := provider.Input{Cluster: q.object, Release: given}
 	g, ok := c.Providers[q.object.Spec.Provider]
 	if !ok {
 		q.parameters(ctx, p, given, nil)
@@ -295,7 +295,7 @@ func taken(parameter string, setBy map[string]string, own map[string]map[string]
 }
 
 // setBy are the variables that follow from other fields, with the fields.
-func setBy(t contract.Topology) map[string]string {
+func setBy(t provider.Topology) map[string]string {
 	out := map[string]string{}
 	for name := range t.Variables {
 		out[name] = "another field of the spec"

@@ -182,7 +182,7 @@ func TestWhatCannotBeFoundOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
-			w.failing, w.providers = c.failing, guarded(provider{breaks: c.breaks})
+			w.failing, w.providers = c.failing, guarded(stubProvider{breaks: c.breaks})
 			if _, err := w.checker(t).Check(t.Context(), cluster(), nil); !errors.Is(err, c.want) {
 				t.Errorf("%v, want %v", err, c.want)
 			}
@@ -196,7 +196,7 @@ func TestWhatCannotBeFoundOut(t *testing.T) {
 // Whatever became of the provider, a cluster can be scaled and paused, and be let go.
 func TestTheProviderIsNotAskedAgain(t *testing.T) {
 	w := newWorld()
-	w.providers = guarded(provider{breaks: true})
+	w.providers = guarded(stubProvider{breaks: true})
 	large := parameter("mirrors", strings.Repeat("x", 65<<10))
 	for name, c := range map[string]struct {
 		old, new []change

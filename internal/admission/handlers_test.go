@@ -124,7 +124,7 @@ func TestValidateProvider(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
-			w.providers = guarded(provider{breaks: c.breaks})
+			w.providers = guarded(stubProvider{breaks: c.breaks})
 			got := w.checker(t).ValidateProvider(ctrladmission.NewDecoder(scheme(t)))(t.Context(), request(t, admissionv1.Create, c.object, nil))
 			if got.Result.Code != c.code || got.Allowed != (c.code == 200) {
 				t.Errorf("%t %+v", got.Allowed, got.Result)

@@ -12,14 +12,14 @@ import (
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/nearest"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // maxParameters is how much all parameters may be, in bytes of JSON. Clusters have a few hundred.
 const maxParameters = 64 << 10
 
 // tooLarge says that there is more than anybody should look at.
-func tooLarge(parameters map[string]contract.JSON) bool {
+func tooLarge(parameters map[string]provider.JSON) bool {
 	n := 0
 	for name, v := range parameters {
 		n += len(name) + len(v.Raw)
@@ -28,7 +28,7 @@ func tooLarge(parameters map[string]contract.JSON) bool {
 }
 
 // parameters must be those of the class, or of the provider, with values that fit.
-func (q *question) parameters(ctx context.Context, p *v1alpha1.Provider, given contract.Release, setBy map[string]string) {
+func (q *question) parameters(ctx context.Context, p *v1alpha1.Provider, given provider.Release, setBy map[string]string) {
 	at := spec.Child("parameters")
 	schemas := map[string]map[string]any{}
 	for _, v := range given.Variables {
@@ -69,9 +69,9 @@ func (q *question) parameters(ctx context.Context, p *v1alpha1.Provider, given c
 	}
 }
 
-func (q *question) parameterBefore(name string) contract.JSON {
+func (q *question) parameterBefore(name string) provider.JSON {
 	if q.old == nil {
-		return contract.JSON{}
+		return provider.JSON{}
 	}
 	return q.old.Spec.Parameters[name]
 }

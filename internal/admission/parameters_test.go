@@ -10,12 +10,12 @@ import (
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/admission"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 func raw(name, value string) change {
 	return func(o *v1alpha1.WorkloadCluster) {
-		o.Spec.Parameters = map[string]contract.JSON{name: {Raw: []byte(value)}}
+		o.Spec.Parameters = map[string]provider.JSON{name: {Raw: []byte(value)}}
 	}
 }
 
@@ -31,9 +31,9 @@ func TestParameters(t *testing.T) {
 		return w
 	}
 	nonsense := newWorld()
-	nonsense.objects["Provider/local"].(*v1alpha1.Provider).Status.Parameters = &contract.JSON{Raw: []byte(`[]`)}
+	nonsense.objects["Provider/local"].(*v1alpha1.Provider).Status.Parameters = &provider.JSON{Raw: []byte(`[]`)}
 	ownFlavor := newWorld()
-	ownFlavor.objects["Provider/local"].(*v1alpha1.Provider).Status.Parameters = &contract.JSON{Raw: []byte(`{"flavor":{"type":"string"}}`)}
+	ownFlavor.objects["Provider/local"].(*v1alpha1.Provider).Status.Parameters = &provider.JSON{Raw: []byte(`{"flavor":{"type":"string"}}`)}
 	for name, c := range map[string]struct {
 		world   *world
 		changes []change
@@ -56,7 +56,7 @@ func TestParameters(t *testing.T) {
 		"one that is needed, and no field sets it": {newWorld(), []change{noSize}, []string{"spec.parameters.flavor: Required value: the stack needs it"}},
 		"one that is needed, and is there":         {newWorld(), []change{noSize, parameter("flavor", "large")}, nil},
 		"one that is needed says what it is":       {needy(clusterv1.JSONSchemaProps{Type: "string", Description: "the outer network"}), nil, []string{"spec.parameters.network: Required value: the outer network"}},
-		"one that is needed has a default":         {needy(clusterv1.JSONSchemaProps{Type: "string", Default: &contract.JSON{Raw: []byte(`"x"`)}}), nil, nil},
+		"one that is needed has a default":         {needy(clusterv1.JSONSchemaProps{Type: "string", Default: &provider.JSON{Raw: []byte(`"x"`)}}), nil, nil},
 		"nobody here knows what the provider sets": {afar(), []change{noSize}, nil},
 		"nobody here needs to know what is wrong":  {afar(), []change{parameter("retries", 0)}, []string{"spec.parameters.retries: Invalid value: 0: it must be at least 1"}},
 		"no value at all":                          {newWorld(), []change{raw("retries", "{")}, []string{"spec.parameters.retries: Invalid value: it is no value"}},
@@ -72,7 +72,7 @@ func TestParameters(t *testing.T) {
 		number := clusterv1.JSONSchemaProps{Type: "integer"}
 		w := newWorld().add(class("local-scs-1-36-v1", map[string]clusterv1.JSONSchemaProps{
 			"window": {
-				Type: "object", Properties: map[string]clusterv1.JSONSchemaProps{"start": {Type: "integer", Default: &contract.JSON{Raw: []byte("4")}}, "end": number},
+				Type: "object", Properties: map[string]clusterv1.JSONSchemaProps{"start": {Type: "integer", Default: &provider.JSON{Raw: []byte("4")}}, "end": number},
 				XValidations: []clusterv1.ValidationRule{{Rule: "self.start < self.end", Message: "the start must be before the end"}},
 			},
 			"even": {Type: "integer", XValidations: []clusterv1.ValidationRule{{Rule: "self % 2 == 0", MessageExpression: "'it must be even, as is ' + string(self + 1)"}, {Rule: "self >= oldSelf", Message: "it must not shrink"}}},
@@ -177,7 +177,7 @@ func TestValuesFitTheirSchema(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
-			w.objects["Provider/local"].(*v1alpha1.Provider).Status.Parameters = &contract.JSON{Raw: fmt.Appendf(nil, `{"p":%s}`, c.schema)}
+			w.objects["Provider/local"].(*v1alpha1.Provider).Status.Parameters = &provider.JSON{Raw: fmt.Appendf(nil, `{"p":%s}`, c.schema)}
 			var want []string
 			if c.want != "" {
 				want = []string{"spec.parameters.p" + c.want}
@@ -231,7 +231,7 @@ func TestDeepSchemas(t *testing.T) {
 	for depth, want := range map[int]int{32: 1, 33: 0} {
 		w := newWorld()
 		schema := strings.Repeat(`{"type":"array","items":`, depth) + `{"type":"string"}` + strings.Repeat("}", depth)
-		w.objects["Provider/local"].(*v1alpha1.Provider).Status.Parameters = &contract.JSON{Raw: fmt.Appendf(nil, `{"p":%s}`, schema)}
+		w.objects["Provider/local"].(*v1alpha1.Provider).Status.Parameters = &provider.JSON{Raw: fmt.Appendf(nil, `{"p":%s}`, schema)}
 		got := checked(t, w, raw("p", strings.Repeat("[", depth)+"1"+strings.Repeat("]", depth)))
 		if len(got) != want {
 			t.Errorf("%d deep: %v", depth, got)

@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // rules are those in CEL of a parameter's schema, which its value must keep. Cluster API would say so too, but only after
 // the object is stored. A schema that is no good it has refused already, so there is nothing to be said of that here.
-func rules(ctx context.Context, at *field.Path, name string, schema map[string]any, value, old contract.JSON) field.ErrorList {
+func rules(ctx context.Context, at *field.Path, name string, schema map[string]any, value, old provider.JSON) field.ErrorList {
 	text, err := json.Marshal(schema)
 	if err != nil || !bytes.Contains(text, []byte("x-kubernetes-validations")) {
 		return nil
@@ -34,7 +34,7 @@ func rules(ctx context.Context, at *field.Path, name string, schema map[string]a
 	if err != nil {
 		return nil
 	}
-	within := func(v contract.JSON) any {
+	within := func(v provider.JSON) any {
 		var out any
 		if len(v.Raw) == 0 || jsonnumbers.Unmarshal(v.Raw, &out) != nil {
 			return nil

@@ -23,31 +23,31 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/admission"
 	"github.com/polder-kaas/polder/internal/guard"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 	"github.com/polder-kaas/polder/provider/scsvars"
 )
 
 var errBroken = errors.New("broken")
 
-// provider is one with two sizes, which can be made to break down.
-type provider struct{ breaks bool }
+// stubProvider is one with two sizes, which can be made to break down.
+type stubProvider struct{ breaks bool }
 
-func (provider) Describe() contract.Description {
-	return contract.Description{Name: "local", MachineTypes: []v1alpha1.MachineType{{Name: "small", CPU: 1, MemoryMiB: 2048}, {Name: "large", CPU: 4, MemoryMiB: 8192}}}
+func (stubProvider) Describe() provider.Description {
+	return provider.Description{Name: "local", MachineTypes: []v1alpha1.MachineType{{Name: "small", CPU: 1, MemoryMiB: 2048}, {Name: "large", CPU: 4, MemoryMiB: 8192}}}
 }
 
-func (p provider) Validate(_ context.Context, in contract.Input) field.ErrorList {
+func (p stubProvider) Validate(_ context.Context, in provider.Input) field.ErrorList {
 	if p.breaks {
 		panic("oh")
 	}
 	return scsvars.Validate(p.Describe(), in)
 }
 
-func (p provider) Topology(_ context.Context, in contract.Input) (contract.Topology, error) {
+func (p stubProvider) Topology(_ context.Context, in provider.Input) (provider.Topology, error) {
 	return scsvars.Topology(p.Describe(), in)
 }
 
-func guarded(p contract.Provider) map[string]*guard.Guard {
+func guarded(p provider.Provider) map[string]*guard.Guard {
 	g, err := guard.New(context.Background(), p, time.Minute)
 	if err != nil {
 		panic(err)
@@ -72,10 +72,10 @@ type world struct {
 }
 
 func newWorld() *world {
-	w := &world{objects: map[string]client.Object{}, providers: guarded(provider{})}
+	w := &world{objects: map[string]client.Object{}, providers: guarded(stubProvider{})}
 	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "local"}}
 	p.Status.Zones = []string{"north", "south"}
-	p.Status.Parameters = &contract.JSON{Raw: []byte(`{"costCentre":{"type":"string","pattern":"^[0-9]+$"}}`)}
+	p.Status.Parameters = &provider.JSON{Raw: []byte(`{"costCentre":{"type":"string","pattern":"^[0-9]+$"}}`)}
 	w.add(p)
 	w.line("1.36", "v1.36.3")
 	return w
@@ -115,7 +115,7 @@ func class(name string, others map[string]clusterv1.JSONSchemaProps) *clusterv1.
 	add("mirrors", false, clusterv1.JSONSchemaProps{Type: "array", Items: &clusterv1.JSONSchemaProps{Type: "object", Properties: map[string]clusterv1.JSONSchemaProps{
 		"urlMirror": {Type: "string"}, "hostname": {Type: "string"},
 	}}})
-	add("retries", false, clusterv1.JSONSchemaProps{Type: "integer", Minimum: ptr.To[int64](1), Default: ptr.To(contract.JSON{Raw: []byte("3")})})
+	add("retries", false, clusterv1.JSONSchemaProps{Type: "integer", Minimum: ptr.To[int64](1), Default: ptr.To(provider.JSON{Raw: []byte("3")})})
 	for n, s := range others {
 		add(n, true, s)
 	}
@@ -183,8 +183,8 @@ func parameter(name string, value any) func(*v1alpha1.WorkloadCluster) {
 			raw = []byte("{")
 		}
 		if o.Spec.Parameters == nil {
-			o.Spec.Parameters = map[string]contract.JSON{}
+			o.Spec.Parameters = map[string]provider.JSON{}
 		}
-		o.Spec.Parameters[name] = contract.JSON{Raw: raw}
+		o.Spec.Parameters[name] = provider.JSON{Raw: raw}
 	}
 }

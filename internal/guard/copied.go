@@ -7,12 +7,12 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // copied is an input of which nothing is shared: a provider that changes what it is given, perhaps long after its
 // caller has gone on, changes nothing else.
-func copied(in contract.Input) contract.Input {
+func copied(in provider.Input) provider.Input {
 	in.Cluster = in.Cluster.DeepCopy()
 	in.Release.Workers = slices.Clone(in.Release.Workers)
 	in.Release.Variables = slices.Clone(in.Release.Variables)
@@ -24,7 +24,7 @@ func copied(in contract.Input) contract.Input {
 
 // plain is an answer of which nothing is shared: a provider may give the same maps to all who ask, and callers add to
 // what they got. It has what JSON has; numbers stay as they are written.
-func plain(t contract.Topology, err error) (out contract.Topology, _ error) {
+func plain(t provider.Topology, err error) (out provider.Topology, _ error) {
 	if err != nil {
 		return out, err
 	}
@@ -41,7 +41,7 @@ func plain(t contract.Topology, err error) (out contract.Topology, _ error) {
 }
 
 // said is a description of which nothing is shared. Parameters that JSON cannot express stay, for somebody to say so.
-func said(d contract.Description) contract.Description {
+func said(d provider.Description) provider.Description {
 	d.Capabilities, d.MachineTypes, d.Zones = slices.Clone(d.Capabilities), slices.Clone(d.MachineTypes), slices.Clone(d.Zones)
 	b, err := json.Marshal(d.Parameters)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // Errors of calls that did not end as they should.
@@ -24,7 +24,7 @@ var (
 
 // Guard is a provider whose calls always end. The zero value is not usable; see New.
 type Guard struct {
-	provider contract.Provider
+	provider provider.Provider
 	name     string
 	timeout  time.Duration
 
@@ -33,7 +33,7 @@ type Guard struct {
 
 	mu      sync.Mutex
 	running map[string]int // calls for one cluster
-	known   contract.Description
+	known   provider.Description
 }
 
 // most is how many calls for clusters may be under way. Calls that hang keep their slot, so that a provider that hangs
@@ -48,7 +48,7 @@ const each = 8
 const own = 3
 
 // New guards a provider. A call may take as long as timeout. It is an error if the provider cannot say who it is.
-func New(ctx context.Context, p contract.Provider, timeout time.Duration) (*Guard, error) {
+func New(ctx context.Context, p provider.Provider, timeout time.Duration) (*Guard, error) {
 	g := &Guard{
 		provider: p, timeout: timeout, running: map[string]int{},
 		clusters: make(chan struct{}, most), describes: make(chan struct{}, own), healths: make(chan struct{}, own),
@@ -65,8 +65,8 @@ func New(ctx context.Context, p contract.Provider, timeout time.Duration) (*Guar
 func (g *Guard) Name() string { return g.name }
 
 // Describe asks the provider what it says of itself.
-func (g *Guard) Describe(ctx context.Context) (contract.Description, error) {
-	d, err := call(ctx, g, g.describes, "Describe", "", func(context.Context) (contract.Description, error) { return said(g.provider.Describe()), nil })
+func (g *Guard) Describe(ctx context.Context) (provider.Description, error) {
+	d, err := call(ctx, g, g.describes, "Describe", "", func(context.Context) (provider.Description, error) { return said(g.provider.Describe()), nil })
 	if err != nil {
 		return d, err
 	}
@@ -78,27 +78,27 @@ func (g *Guard) Describe(ctx context.Context) (contract.Description, error) {
 
 // Known is what the provider last said of itself. It is not asked, so that a provider that does not answer stops no
 // cluster of which nothing is asked. It is shared, and must not be changed.
-func (g *Guard) Known() contract.Description {
+func (g *Guard) Known() provider.Description {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.known
 }
 
 // Validate asks what is wrong with a cluster.
-func (g *Guard) Validate(ctx context.Context, in contract.Input) (field.ErrorList, error) {
+func (g *Guard) Validate(ctx context.Context, in provider.Input) (field.ErrorList, error) {
 	in = copied(in)
 	return call(ctx, g, g.clusters, "Validate", of(in), func(ctx context.Context) (field.ErrorList, error) { return g.provider.Validate(ctx, in), nil })
 }
 
 // Topology asks what the class must be told.
-func (g *Guard) Topology(ctx context.Context, in contract.Input) (contract.Topology, error) {
+func (g *Guard) Topology(ctx context.Context, in provider.Input) (provider.Topology, error) {
 	in = copied(in)
-	return call(ctx, g, g.clusters, "Topology", of(in), func(ctx context.Context) (contract.Topology, error) { return plain(g.provider.Topology(ctx, in)) })
+	return call(ctx, g, g.clusters, "Topology", of(in), func(ctx context.Context) (provider.Topology, error) { return plain(g.provider.Topology(ctx, in)) })
 }
 
 // Health asks whether the infrastructure can be used; nil if the provider cannot say.
 func (g *Guard) Health(ctx context.Context) error {
-	h, ok := g.provider.(contract.Health)
+	h, ok := g.provider.(provider.Health)
 	if !ok {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (g *Guard) Health(ctx context.Context) error {
 }
 
 // of is whom a call is for.
-func of(in contract.Input) string { return in.Cluster.Namespace + "/" + in.Cluster.Name }
+func of(in provider.Input) string { return in.Cluster.Namespace + "/" + in.Cluster.Name }
 
 // enter counts a call for a cluster; it is false if there are too many. Calls for none are not counted.
 func (g *Guard) enter(cluster string) bool {

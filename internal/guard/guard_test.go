@@ -20,19 +20,19 @@ import (
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/guard"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 const timeout = 5 * time.Second
 
-// provider does in Topology and Validate what a test says.
-type provider struct {
-	does func(context.Context, contract.Input) (contract.Topology, error)
+// stubProvider does in Topology and Validate what a test says.
+type stubProvider struct {
+	does func(context.Context, provider.Input) (provider.Topology, error)
 }
 
-func (provider) Describe() contract.Description { return contract.Description{Name: "p"} }
+func (stubProvider) Describe() provider.Description { return provider.Description{Name: "p"} }
 
-func (p provider) Validate(ctx context.Context, in contract.Input) field.ErrorList {
+func (p stubProvider) Validate(ctx context.Context, in provider.Input) field.ErrorList {
 	_, err := p.does(ctx, in)
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
@@ -40,13 +40,13 @@ func (p provider) Validate(ctx context.Context, in contract.Input) field.ErrorLi
 	return nil
 }
 
-func (p provider) Topology(ctx context.Context, in contract.Input) (contract.Topology, error) {
+func (p stubProvider) Topology(ctx context.Context, in provider.Input) (provider.Topology, error) {
 	return p.does(ctx, in)
 }
 
 // healthy can say how it is.
 type healthy struct {
-	provider
+	stubProvider
 	how func() error
 }
 
@@ -55,23 +55,23 @@ func (h healthy) Health(context.Context) error { return h.how() }
 // talker says of itself what a test says.
 type talker struct {
 	healthy
-	says  contract.Description
+	says  provider.Description
 	wrong func() // comes before that
 }
 
-func (p *talker) Describe() contract.Description {
+func (p *talker) Describe() provider.Description {
 	if p.wrong != nil {
 		p.wrong()
 	}
 	return p.says
 }
 
-func input() contract.Input {
-	return contract.Input{
+func input() provider.Input {
+	return provider.Input{
 		Cluster: &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Name: "demo", Labels: map[string]string{"a": "b"}}},
-		Release: contract.Release{
+		Release: provider.Release{
 			Workers:   []string{"w"},
-			Variables: []contract.Variable{{Name: "v", Schema: map[string]any{"enum": []any{"x", "y"}, "oneOf": []any{map[string]any{"type": "string"}}, "properties": map[string]any{"p": map[string]any{"type": "string"}}}}},
+			Variables: []provider.Variable{{Name: "v", Schema: map[string]any{"enum": []any{"x", "y"}, "oneOf": []any{map[string]any{"type": "string"}}, "properties": map[string]any{"p": map[string]any{"type": "string"}}}}},
 		},
 	}
 }
@@ -79,20 +79,20 @@ func input() contract.Input {
 func TestCallsThatEnd(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
-		does func() (contract.Topology, error)
+		does func() (provider.Topology, error)
 		is   error
 		text string
 	}{
-		"an answer":             {does: func() (contract.Topology, error) { return contract.Topology{Labels: map[string]string{"a": "b"}}, nil }},
-		"an error stays one":    {does: func() (contract.Topology, error) { return contract.Topology{}, broken }, is: broken, text: "broken"},
-		"a panic":               {does: func() (contract.Topology, error) { panic("oh") }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology: oh"},
-		"a panic with an error": {does: func() (contract.Topology, error) { panic(broken) }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology: broken"},
-		"a nil map":             {does: func() (t contract.Topology, err error) { t.Labels["a"] = "b"; return t, nil }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology: assignment to entry in nil map"},
-		"no answer at all":      {does: func() (contract.Topology, error) { runtime.Goexit(); return contract.Topology{}, nil }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology ended without an answer"},
-		"a panic of many words": {does: func() (contract.Topology, error) { panic(strings.Repeat("x", 9999)) }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology: " + strings.Repeat("x", 200)},
+		"an answer":             {does: func() (provider.Topology, error) { return provider.Topology{Labels: map[string]string{"a": "b"}}, nil }},
+		"an error stays one":    {does: func() (provider.Topology, error) { return provider.Topology{}, broken }, is: broken, text: "broken"},
+		"a panic":               {does: func() (provider.Topology, error) { panic("oh") }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology: oh"},
+		"a panic with an error": {does: func() (provider.Topology, error) { panic(broken) }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology: broken"},
+		"a nil map":             {does: func() (t provider.Topology, err error) { t.Labels["a"] = "b"; return t, nil }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology: assignment to entry in nil map"},
+		"no answer at all":      {does: func() (provider.Topology, error) { runtime.Goexit(); return provider.Topology{}, nil }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology ended without an answer"},
+		"a panic of many words": {does: func() (provider.Topology, error) { panic(strings.Repeat("x", 9999)) }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology: " + strings.Repeat("x", 200)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := guarded(t, provider{func(context.Context, contract.Input) (contract.Topology, error) { return c.does() }})
+			g := guarded(t, stubProvider{func(context.Context, provider.Input) (provider.Topology, error) { return c.does() }})
 			got, err := g.Topology(t.Context(), input())
 			if !errors.Is(err, c.is) || (err == nil) != (c.is == nil) || err != nil && err.Error() != c.text {
 				t.Errorf("%v, want %q", err, c.text)
@@ -105,8 +105,8 @@ func TestCallsThatEnd(t *testing.T) {
 }
 
 func TestEveryCallIsGuarded(t *testing.T) {
-	bad := func(context.Context, contract.Input) (contract.Topology, error) { panic("oh") }
-	g := guarded(t, healthy{provider{bad}, func() error { panic("oh") }})
+	bad := func(context.Context, provider.Input) (provider.Topology, error) { panic("oh") }
+	g := guarded(t, healthy{stubProvider{bad}, func() error { panic("oh") }})
 	_, validate := g.Validate(t.Context(), input())
 	_, topology := g.Topology(t.Context(), input())
 	for name, err := range map[string]error{"Validate": validate, "Topology": topology, "Health": g.Health(t.Context())} {
@@ -114,7 +114,7 @@ func TestEveryCallIsGuarded(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := guarded(t, provider{bad}).Health(t.Context()); err != nil {
+	if err := guarded(t, stubProvider{bad}).Health(t.Context()); err != nil {
 		t.Errorf("one that cannot say how it is counts as well: %v", err)
 	}
 	if d, err := g.Describe(t.Context()); err != nil || d.Name != "p" || g.Name() != "p" {
@@ -123,7 +123,7 @@ func TestEveryCallIsGuarded(t *testing.T) {
 }
 
 // guarded is a guard of a provider that can say who it is.
-func guarded(t *testing.T, p contract.Provider) *guard.Guard {
+func guarded(t *testing.T, p provider.Provider) *guard.Guard {
 	t.Helper()
 	g, err := guard.New(t.Context(), p, timeout)
 	if err != nil {
@@ -137,18 +137,18 @@ func hung(t *testing.T) *guard.Guard {
 	t.Helper()
 	release := make(chan struct{})
 	t.Cleanup(sync.OnceFunc(func() { close(release) }))
-	return guarded(t, provider{func(_ context.Context, in contract.Input) (contract.Topology, error) {
+	return guarded(t, stubProvider{func(_ context.Context, in provider.Input) (provider.Topology, error) {
 		if in.Cluster.Name == "hangs" {
 			<-release
 		}
-		return contract.Topology{}, nil
+		return provider.Topology{}, nil
 	}})
 }
 
-func hangs() contract.Input { return hangsIn("") }
+func hangs() provider.Input { return hangsIn("") }
 
 // hangsIn is another cluster that hangs.
-func hangsIn(namespace string) contract.Input {
+func hangsIn(namespace string) provider.Input {
 	in := input()
 	in.Cluster.Namespace, in.Cluster.Name = namespace, "hangs"
 	return in
@@ -237,10 +237,10 @@ func TestTheProviderItselfIsAskedApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
-		p := &talker{says: contract.Description{Name: "p", Zones: []string{"a"}, Parameters: map[string]map[string]any{"x": {"maximum": int64(9007199254740993)}}}}
-		p.does = func(context.Context, contract.Input) (contract.Topology, error) {
+		p := &talker{says: provider.Description{Name: "p", Zones: []string{"a"}, Parameters: map[string]map[string]any{"x": {"maximum": int64(9007199254740993)}}}}
+		p.does = func(context.Context, provider.Input) (provider.Topology, error) {
 			<-release
-			return contract.Topology{}, nil
+			return provider.Topology{}, nil
 		}
 		p.how = func() error { return nil }
 		g := guarded(t, p)
@@ -302,13 +302,13 @@ func TestNobodyKnowsWhoItIs(t *testing.T) {
 
 func TestThereIsRoomAgainOnceCallsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := func(_ context.Context, in contract.Input) (contract.Topology, error) {
+		slow := func(_ context.Context, in provider.Input) (provider.Topology, error) {
 			if in.Cluster.Name == "hangs" {
 				time.Sleep(time.Minute)
 			}
-			return contract.Topology{}, nil
+			return provider.Topology{}, nil
 		}
-		g := guarded(t, provider{slow})
+		g := guarded(t, stubProvider{slow})
 		for i := range 80 {
 			go func() { _, _ = g.Topology(t.Context(), hangsIn(strconv.Itoa(i))) }()
 		}
@@ -322,9 +322,9 @@ func TestThereIsRoomAgainOnceCallsEnd(t *testing.T) {
 
 func TestTheProviderIsToldThatNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := guarded(t, provider{func(ctx context.Context, _ contract.Input) (contract.Topology, error) {
+		g := guarded(t, stubProvider{func(ctx context.Context, _ provider.Input) (provider.Topology, error) {
 			<-ctx.Done()
-			return contract.Topology{}, ctx.Err()
+			return provider.Topology{}, ctx.Err()
 		}})
 		if _, err := g.Topology(t.Context(), input()); err == nil {
 			t.Error("no error")
@@ -355,14 +355,14 @@ func TestTheCallerGoesAway(t *testing.T) {
 }
 
 func TestWhatAProviderGetsIsACopy(t *testing.T) {
-	g := guarded(t, provider{func(_ context.Context, in contract.Input) (contract.Topology, error) {
+	g := guarded(t, stubProvider{func(_ context.Context, in provider.Input) (provider.Topology, error) {
 		in.Cluster.Name, in.Cluster.Labels["a"] = "other", "c"
 		in.Release.Workers[0] = "other"
 		in.Release.Variables[0].Schema["enum"].([]any)[0] = "z"
 		in.Release.Variables[0].Schema["oneOf"].([]any)[0].(map[string]any)["type"] = "integer"
 		in.Release.Variables[0].Schema["properties"].(map[string]any)["p"].(map[string]any)["type"] = "integer"
 		in.Release.Variables[0].Name = "other"
-		return contract.Topology{}, nil
+		return provider.Topology{}, nil
 	}})
 	in := input()
 	if _, err := g.Topology(t.Context(), in); err != nil {
@@ -382,14 +382,14 @@ func TestWhatAProviderGetsIsACopy(t *testing.T) {
 
 // A provider may keep its answer and give it to all who ask; what one of them adds to it is not seen by others.
 func TestWhatAProviderAnswersIsACopy(t *testing.T) {
-	same := func() contract.Topology {
-		of := func() contract.Values {
-			return contract.Values{"n": int64(9007199254740993), "f": 1.5, "none": nil, "list": []string{"a"}, "map": map[string]any{"k": "v"}}
+	same := func() provider.Topology {
+		of := func() provider.Values {
+			return provider.Values{"n": int64(9007199254740993), "f": 1.5, "none": nil, "list": []string{"a"}, "map": map[string]any{"k": "v"}}
 		}
-		return contract.Topology{Variables: of(), ControlPlane: contract.Machines{Variables: of()}, Pools: map[string]contract.Machines{"a": {Class: "c", Variables: of()}}, Labels: map[string]string{}}
+		return provider.Topology{Variables: of(), ControlPlane: provider.Machines{Variables: of()}, Pools: map[string]provider.Machines{"a": {Class: "c", Variables: of()}}, Labels: map[string]string{}}
 	}
 	kept := same()
-	g := guarded(t, provider{func(context.Context, contract.Input) (contract.Topology, error) { return kept, nil }})
+	g := guarded(t, stubProvider{func(context.Context, provider.Input) (provider.Topology, error) { return kept, nil }})
 	for range 2 {
 		got, err := g.Topology(t.Context(), input())
 		if err != nil {
@@ -402,7 +402,7 @@ func TestWhatAProviderAnswersIsACopy(t *testing.T) {
 		if got.Annotations != nil || got.Labels == nil || got.Pools["a"].Class != "c" {
 			t.Errorf("%+v", got)
 		}
-		got.Pools["b"], got.Labels["b"], got.Variables["b"] = contract.Machines{}, "b", "b"
+		got.Pools["b"], got.Labels["b"], got.Variables["b"] = provider.Machines{}, "b", "b"
 		got.Pools["a"].Variables["map"].(map[string]any)["k"] = "other"
 	}
 	if d := cmp.Diff(same(), kept); d != "" {
@@ -425,8 +425,8 @@ func TestAnAnswerThatIsNoJSON(t *testing.T) {
 		"a number that is none": {math.NaN(), "what the provider answers cannot be written as JSON: json: unsupported value: NaN"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := guarded(t, provider{func(context.Context, contract.Input) (contract.Topology, error) {
-				return contract.Topology{Variables: contract.Values{"v": c.value}}, nil
+			g := guarded(t, stubProvider{func(context.Context, provider.Input) (provider.Topology, error) {
+				return provider.Topology{Variables: provider.Values{"v": c.value}}, nil
 			}})
 			if _, err := g.Topology(t.Context(), input()); err == nil || err.Error() != c.text {
 				t.Errorf("%v, want %s", err, c.text)

@@ -14,7 +14,7 @@ import (
 	"github.com/polder-kaas/polder/internal/controller/workloadcluster"
 	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/internal/presence"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // ProviderTimeout is how long one call to a provider may take. Admission waits for it, too.
@@ -22,7 +22,7 @@ const ProviderTimeout = 5 * time.Second
 
 // Guard makes providers safe to be called, by their names. One that cannot say who it is is left out, and the error says
 // why; the others do not depend on it.
-func Guard(ctx context.Context, providers []contract.Provider) (map[string]*guard.Guard, error) {
+func Guard(ctx context.Context, providers []provider.Provider) (map[string]*guard.Guard, error) {
 	out := map[string]*guard.Guard{}
 	var errs []error
 	for _, p := range providers {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/polder-kaas/polder/internal/guard"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // What is filled in must be there before anything is checked: nobody may get around either.
@@ -72,19 +72,19 @@ func TestProvidersAreGivenUpBeforeAdmissionIs(t *testing.T) {
 
 type named string
 
-func (n named) Describe() contract.Description                         { return contract.Description{Name: string(n)} }
-func (named) Validate(context.Context, contract.Input) field.ErrorList { return nil }
-func (named) Topology(context.Context, contract.Input) (contract.Topology, error) {
-	return contract.Topology{}, nil
+func (n named) Describe() provider.Description                         { return provider.Description{Name: string(n)} }
+func (named) Validate(context.Context, provider.Input) field.ErrorList { return nil }
+func (named) Topology(context.Context, provider.Input) (provider.Topology, error) {
+	return provider.Topology{}, nil
 }
 
 // speechless cannot say who it is.
 type speechless struct{ named }
 
-func (speechless) Describe() contract.Description { panic("oh") }
+func (speechless) Describe() provider.Description { panic("oh") }
 
 func TestGuard(t *testing.T) {
-	got, err := Guard(t.Context(), []contract.Provider{named("a"), speechless{}, named("b")})
+	got, err := Guard(t.Context(), []provider.Provider{named("a"), speechless{}, named("b")})
 	if !errors.Is(err, guard.ErrPanicked) || err.Error() != "asking a provider (operator.speechless) who it is: the provider's code broke down: Describe: oh" {
 		t.Error(err)
 	}

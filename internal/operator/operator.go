@@ -32,7 +32,7 @@ import (
 	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/internal/presence"
 	"github.com/polder-kaas/polder/internal/releases"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // User is whom the operator acts as in the plane.
@@ -43,7 +43,7 @@ type Config struct {
 	Client      func(userAgent string) *rest.Config // all rights; usable once Run is called
 	DataDir     string                              // of the plane
 	Releases    Releases
-	Providers   []contract.Provider // that run in this process
+	Providers   []provider.Provider // that run in this process
 	Webhooks    Webhooks
 	Metrics     prometheus.Registerer // for figures of our own
 	Concurrency int

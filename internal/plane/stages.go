@@ -24,7 +24,7 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/webhooks"
 	"github.com/polder-kaas/polder/internal/provider/local"
 	"github.com/polder-kaas/polder/internal/provider/local/offer"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // webhookURL is where webhooks are registered; only the API server's own dialer knows the host.
@@ -75,7 +75,7 @@ func (p *Plane) stages(ctx context.Context) ([]supervisor.Stage, *lateChecks, *a
 	}
 	stacks := operator.New(operator.Config{
 		Client: api.Client, DataDir: p.dir.Path(), Releases: sources, Metrics: p.metrics, Concurrency: p.cfg.Concurrency,
-		Providers: []contract.Provider{offer.Provider{Version: buildinfo.Get().Version, Kubernetes: buildinfo.Get().Kubernetes}},
+		Providers: []provider.Provider{offer.Provider{Version: buildinfo.Get().Version, Kubernetes: buildinfo.Get().Kubernetes}},
 		Webhooks:  operator.Webhooks{Server: hooks.ForManager(), URL: webhookURL, CA: certs.ServerCA, Register: registerWebhook},
 	})
 	objects := install.New(install.Config{

@@ -20,7 +20,7 @@ import (
 	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/internal/reconcile"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // interval is how often a provider is asked how it is.
@@ -99,7 +99,7 @@ func (k *Keeper) sign(o *v1alpha1.Provider, err error) {
 }
 
 // describe is a description as the object has it.
-func describe(st *v1alpha1.ProviderStatus, d contract.Description) error {
+func describe(st *v1alpha1.ProviderStatus, d provider.Description) error {
 	st.Title, st.Version, st.StackProvider = d.Title, d.Version, d.Stack()
 	st.Capabilities, st.MachineTypes, st.AnyShape, st.Zones = d.Capabilities, d.MachineTypes, d.AnyShape, d.Zones
 	st.Parameters = nil
@@ -110,7 +110,7 @@ func describe(st *v1alpha1.ProviderStatus, d contract.Description) error {
 	if err != nil {
 		return fmt.Errorf("the schema of its parameters: %w", err)
 	}
-	st.Parameters = &contract.JSON{Raw: b}
+	st.Parameters = &provider.JSON{Raw: b}
 	return nil
 }
 

@@ -21,26 +21,26 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/internal/presence"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 var errBroken = errors.New("broken")
 
-// provider says what a test wants it to say of itself.
-type provider struct {
-	describe func() contract.Description
+// stubProvider says what a test wants it to say of itself.
+type stubProvider struct {
+	describe func() provider.Description
 	health   func(context.Context) error
 }
 
-func (p *provider) Describe() contract.Description                         { return p.describe() }
-func (p *provider) Health(ctx context.Context) error                       { return p.health(ctx) }
-func (*provider) Validate(context.Context, contract.Input) field.ErrorList { return nil }
-func (*provider) Topology(context.Context, contract.Input) (t contract.Topology, err error) {
+func (p *stubProvider) Describe() provider.Description                         { return p.describe() }
+func (p *stubProvider) Health(ctx context.Context) error                       { return p.health(ctx) }
+func (*stubProvider) Validate(context.Context, provider.Input) field.ErrorList { return nil }
+func (*stubProvider) Topology(context.Context, provider.Input) (t provider.Topology, err error) {
 	return t, err
 }
 
-func description() contract.Description {
-	return contract.Description{
+func description() provider.Description {
+	return provider.Description{
 		Name: "p", Title: "The P", Version: "v1", Capabilities: []string{"x"}, Zones: []string{"z"}, AnyShape: true,
 		MachineTypes: []v1alpha1.MachineType{{Name: "small", CPU: 1}}, Parameters: map[string]map[string]any{"c": {"type": "string"}},
 	}
@@ -49,7 +49,7 @@ func description() contract.Description {
 // desk is a keeper at work: its provider, its clock, and all that it writes.
 type desk struct {
 	*presence.Keeper
-	provider *provider
+	provider *stubProvider
 	now      time.Time
 	writes   int
 	funcs    interceptor.Funcs
@@ -61,7 +61,7 @@ func newDesk(t *testing.T, objects ...client.Object) *desk {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{now: time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC), provider: &provider{describe: description, health: func(context.Context) error { return nil }}}
+	d := &desk{now: time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC), provider: &stubProvider{describe: description, health: func(context.Context) error { return nil }}}
 	d.funcs = interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			d.writes++
@@ -111,7 +111,7 @@ func TestWhatIsWritten(t *testing.T) {
 	o.Status.Conditions, o.Status.LastSeenTime = nil, nil
 	want := v1alpha1.ProviderStatus{
 		Title: "The P", Version: "v1", StackProvider: "p", Capabilities: []string{"x"}, Zones: []string{"z"}, AnyShape: true,
-		MachineTypes: []v1alpha1.MachineType{{Name: "small", CPU: 1}}, Parameters: &contract.JSON{Raw: []byte(`{"c":{"type":"string"}}`)},
+		MachineTypes: []v1alpha1.MachineType{{Name: "small", CPU: 1}}, Parameters: &provider.JSON{Raw: []byte(`{"c":{"type":"string"}}`)},
 	}
 	if d := cmp.Diff(want, o.Status); d != "" {
 		t.Error(d)
@@ -135,14 +135,14 @@ func TestWhenItIsWritten(t *testing.T) {
 		{"it still is", func() { d.now = d.now.Add(time.Second) }, 0},
 		{"it is back", func() { d.provider.health = func(context.Context) error { return nil } }, 1},
 		{"there is another version of it", func() {
-			d.provider.describe = func() contract.Description { x := description(); x.Version = "v2"; return x }
+			d.provider.describe = func() provider.Description { x := description(); x.Version = "v2"; return x }
 		}, 1},
 		{"lists are empty instead of missing", func() {
-			d.provider.describe = func() contract.Description {
-				return contract.Description{Name: "p", Zones: []string{}, Parameters: map[string]map[string]any{}}
+			d.provider.describe = func() provider.Description {
+				return provider.Description{Name: "p", Zones: []string{}, Parameters: map[string]map[string]any{}}
 			}
 		}, 1},
-		{"which is the same", func() { d.provider.describe = func() contract.Description { return contract.Description{Name: "p"} } }, 0},
+		{"which is the same", func() { d.provider.describe = func() provider.Description { return provider.Description{Name: "p"} } }, 0},
 	} {
 		step.change()
 		o, writes := d.once(t)
@@ -160,23 +160,25 @@ func TestWhenItIsWritten(t *testing.T) {
 
 func TestAProviderThatIsNotWell(t *testing.T) {
 	for name, c := range map[string]struct {
-		change  func(*provider)
+		change  func(*stubProvider)
 		reason  string
 		message string
 	}{
 		"its infrastructure is away": {
-			func(p *provider) { p.health = func(context.Context) error { return errors.New("the cloud\nis away") } }, v1alpha1.ReasonProviderFailed, "the cloud is away",
+			func(p *stubProvider) {
+				p.health = func(context.Context) error { return errors.New("the cloud\nis away") }
+			}, v1alpha1.ReasonProviderFailed, "the cloud is away",
 		},
 		"it panics when asked how it is": {
-			func(p *provider) { p.health = func(context.Context) error { panic("oh") } }, v1alpha1.ReasonProviderPanicked, "the provider's code broke down: Health: oh",
+			func(p *stubProvider) { p.health = func(context.Context) error { panic("oh") } }, v1alpha1.ReasonProviderPanicked, "the provider's code broke down: Health: oh",
 		},
 		"it panics when asked who it is": {
-			func(p *provider) { p.describe = func() contract.Description { panic("oh") } }, v1alpha1.ReasonProviderPanicked, "the provider's code broke down: Describe: oh",
+			func(p *stubProvider) { p.describe = func() provider.Description { panic("oh") } }, v1alpha1.ReasonProviderPanicked, "the provider's code broke down: Describe: oh",
 		},
 		"its parameters are none": {
-			func(p *provider) {
-				p.describe = func() contract.Description {
-					return contract.Description{Name: "p", Parameters: map[string]map[string]any{"c": {"x": make(chan int)}}}
+			func(p *stubProvider) {
+				p.describe = func() provider.Description {
+					return provider.Description{Name: "p", Parameters: map[string]map[string]any{"c": {"x": make(chan int)}}}
 				}
 			}, v1alpha1.ReasonProviderFailed, "the schema of its parameters: json: unsupported type: chan int",
 		},
@@ -197,7 +199,7 @@ func TestAProviderThatIsNotWell(t *testing.T) {
 	t.Run("what it said of itself stays while it cannot say it", func(t *testing.T) {
 		d := newDesk(t)
 		d.once(t)
-		d.provider.describe = func() contract.Description { panic("oh") }
+		d.provider.describe = func() provider.Description { panic("oh") }
 		if o, _ := d.once(t); o.Status.Title != "The P" || len(o.Status.MachineTypes) != 1 {
 			t.Errorf("%+v", o.Status)
 		}
@@ -229,7 +231,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 		return c.SubResource(sub).Patch(ctx, o, p, opts...)
 	}
 	d.Client = interceptor.NewClient(d.Client.(client.WithWatch), d.funcs)
-	d.provider.describe = func() contract.Description {
+	d.provider.describe = func() provider.Description {
 		x := description()
 		x.Title, x.Capabilities = "The Q", []string{"x", "x"}
 		return x

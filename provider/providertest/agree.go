@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // agrees says that Validate accepts what Topology can do, and nothing else, and names the field that is wrong.
@@ -53,7 +53,7 @@ func typed(ctx context.Context, s *suite) []finding {
 	})
 }
 
-func helps(d contract.Description, r contract.Release, text string) bool {
+func helps(d provider.Description, r provider.Release, text string) bool {
 	if strings.Contains(text, r.Name) {
 		return true
 	}

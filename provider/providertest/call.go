@@ -7,30 +7,30 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // answer is what became of a call.
 type answer struct {
-	description contract.Description // of Describe
-	topology    contract.Topology    // of Topology
+	description provider.Description // of Describe
+	topology    provider.Topology    // of Topology
 	err         error                // of Topology
 	wrong       field.ErrorList      // of Validate
 	problem     string               // it did not come back as it should
 }
 
 // topology calls Topology.
-func (s *suite) topology(ctx context.Context, in contract.Input) answer {
+func (s *suite) topology(ctx context.Context, in provider.Input) answer {
 	return guarded(s.timeout, "Topology", func(a *answer) { a.topology, a.err = s.provider.Topology(ctx, in) })
 }
 
 // validate calls Validate.
-func (s *suite) validate(ctx context.Context, in contract.Input) answer {
+func (s *suite) validate(ctx context.Context, in provider.Input) answer {
 	return guarded(s.timeout, "Validate", func(a *answer) { a.wrong = s.provider.Validate(ctx, in) })
 }
 
 // describe calls Describe. The second answer says what is wrong, if anything is.
-func (s *suite) describe() (contract.Description, string) {
+func (s *suite) describe() (provider.Description, string) {
 	a := guarded(s.timeout, "Describe", func(a *answer) { a.description = s.provider.Describe() })
 	return a.description, a.problem
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 	"github.com/polder-kaas/polder/provider/machinetype"
 	"github.com/polder-kaas/polder/stack/schema"
 	"github.com/polder-kaas/polder/stack/version"
@@ -43,7 +43,7 @@ func describe(_ context.Context, s *suite) []finding {
 	return append(append(out, machineTypes(d)...), parameters(d)...)
 }
 
-func machineTypes(d contract.Description) []finding {
+func machineTypes(d provider.Description) []finding {
 	var out []finding
 	seen := map[string]bool{}
 	for _, t := range d.MachineTypes {
@@ -76,7 +76,7 @@ func portable(t v1alpha1.MachineType) []finding {
 	return nil
 }
 
-func parameters(d contract.Description) []finding {
+func parameters(d provider.Description) []finding {
 	var out []finding
 	for _, name := range slices.Sorted(maps.Keys(d.Parameters)) {
 		if name == "" {
@@ -106,7 +106,7 @@ func lasts(_ context.Context, s *suite) []finding {
 	if err != nil {
 		return nil // said by describe
 	}
-	all := make([]contract.Description, times)
+	all := make([]provider.Description, times)
 	var wg sync.WaitGroup
 	for i := range all {
 		wg.Go(func() { all[i], _ = s.describe() })
@@ -125,7 +125,7 @@ func lasts(_ context.Context, s *suite) []finding {
 }
 
 // spoil changes all of a description that others could share.
-func spoil(d contract.Description) {
+func spoil(d provider.Description) {
 	for _, list := range [][]string{d.Capabilities, d.Zones} {
 		for i := range list {
 			list[i] += "-spoiled"

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // Faulty is a provider around another that goes wrong when it is told to: in its next calls (Next), in all calls for
@@ -16,7 +16,7 @@ import (
 // A fault that is an error is one of Topology and of Health. Validate cannot say that it does not know: it answers
 // as the provider does, unless the fault is that it does not come back.
 type Faulty struct {
-	contract.Provider
+	provider.Provider
 
 	mu       sync.Mutex
 	next     []Fault
@@ -28,12 +28,12 @@ type Faulty struct {
 }
 
 var (
-	_ contract.Provider = (*Faulty)(nil)
-	_ contract.Health   = (*Faulty)(nil)
+	_ provider.Provider = (*Faulty)(nil)
+	_ provider.Health   = (*Faulty)(nil)
 )
 
 // NewFaulty makes a provider that does as another until it is told otherwise.
-func NewFaulty(p contract.Provider) *Faulty {
+func NewFaulty(p provider.Provider) *Faulty {
 	return &Faulty{Provider: p, clusters: map[string]Fault{}, calls: map[string]int{}, done: map[string]int{}, free: make(chan struct{})}
 }
 
@@ -92,15 +92,15 @@ func (f *Faulty) Done(of string) int {
 }
 
 // Validate does as the provider, or what it was told to.
-func (f *Faulty) Validate(ctx context.Context, in contract.Input) (out field.ErrorList) {
+func (f *Faulty) Validate(ctx context.Context, in provider.Input) (out field.ErrorList) {
 	_ = f.call(ctx, "Validate", in, func() { out = f.Provider.Validate(ctx, in) }) // it has no way to say so
 	return out
 }
 
 // Topology does as the provider, or what it was told to.
-func (f *Faulty) Topology(ctx context.Context, in contract.Input) (out contract.Topology, err error) {
+func (f *Faulty) Topology(ctx context.Context, in provider.Input) (out provider.Topology, err error) {
 	if wrong := f.call(ctx, "Topology", in, func() { out, err = f.Provider.Topology(ctx, in) }); wrong != nil {
-		return contract.Topology{}, wrong
+		return provider.Topology{}, wrong
 	}
 	return out, err
 }
@@ -113,14 +113,14 @@ func (f *Faulty) Health(ctx context.Context) error {
 	if revoked {
 		return ErrRevoked
 	}
-	if h, ok := f.Provider.(contract.Health); ok {
+	if h, ok := f.Provider.(provider.Health); ok {
 		return h.Health(ctx)
 	}
 	return nil
 }
 
 // call lets a call happen, or the fault that it was told.
-func (f *Faulty) call(ctx context.Context, method string, in contract.Input, do func()) error {
+func (f *Faulty) call(ctx context.Context, method string, in provider.Input, do func()) error {
 	fault := f.fault(method, in.Cluster.Name)
 	if fault == nil {
 		fault = none

@@ -13,11 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/polder-kaas/polder/internal/guard"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // asked is an input for a cluster of a name.
-func asked(name string) contract.Input {
+func asked(name string) provider.Input {
 	in := trials(good{}.base(), Samples()[0])[2].input()
 	in.Cluster.Name = name
 	return in
@@ -57,7 +57,7 @@ func TestFaults(t *testing.T) {
 				}
 				wanted := want
 				if c.err != nil {
-					wanted = contract.Topology{}
+					wanted = provider.Topology{}
 				}
 				if diff := cmp.Diff(wanted, got); diff != "" {
 					t.Errorf("another answer: %s", diff)

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 	"github.com/polder-kaas/polder/stack/schema"
 )
 
@@ -27,7 +27,7 @@ func fits(ctx context.Context, s *suite) []finding {
 }
 
 // pools must be those of the cluster, of classes that there are.
-func pools(c trial, t contract.Topology) []finding {
+func pools(c trial, t provider.Topology) []finding {
 	var out []finding
 	known := map[string]bool{}
 	for _, p := range c.cluster.Spec.Workers {
@@ -50,7 +50,7 @@ func pools(c trial, t contract.Topology) []finding {
 }
 
 // values must be of variables that there are, and such that they can be sent to Cluster API and be taken by it.
-func values(r contract.Release, of string, all contract.Values) []finding {
+func values(r provider.Release, of string, all provider.Values) []finding {
 	var out []finding
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		v, ok := r.Variable(name)
@@ -87,7 +87,7 @@ func transmitted(v any) (any, error) {
 }
 
 // marks must be labels and annotations that an object can have.
-func marks(t contract.Topology) []finding {
+func marks(t provider.Topology) []finding {
 	var out []finding
 	for _, k := range slices.Sorted(maps.Keys(t.Labels)) {
 		for _, why := range append(validation.IsQualifiedName(k), validation.IsValidLabelValue(t.Labels[k])...) {

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // patience is how long a call may go on after its context has ended.
@@ -49,7 +49,7 @@ func half(a, usual answer) string {
 	switch {
 	case a.problem != "":
 		return a.problem
-	case a.err != nil && !reflect.DeepEqual(a.topology, contract.Topology{}) && !alike(a, usual):
+	case a.err != nil && !reflect.DeepEqual(a.topology, provider.Topology{}) && !alike(a, usual):
 		return "Topology returns an error and a part of an answer"
 	case a.err == nil && !alike(a, usual):
 		return "Topology returns another answer than usual and no error"

@@ -4,15 +4,16 @@ import (
 	"testing"
 
 	"github.com/polder-kaas/polder/internal/provider/local/offer"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 	"github.com/polder-kaas/polder/provider/providertest"
+	"github.com/polder-kaas/polder/test/instant"
 )
 
 // All providers of this repository keep the contract.
 func TestProvidersKeepTheContract(t *testing.T) {
-	for _, p := range []contract.Provider{
+	for _, p := range []provider.Provider{
 		offer.Provider{Version: "v0.1.0", Kubernetes: "v1.37.1"},
-		providertest.NewInstant(),
+		instant.New(),
 	} {
 		t.Run(p.Describe().Name, func(t *testing.T) { providertest.Run(t, p, providertest.Options{}) })
 	}

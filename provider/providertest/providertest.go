@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // Options of the suite. The zero value tries a provider with the samples of this package.
 type Options struct {
 	// Releases that the provider is tried with; none: Samples.
-	Releases []contract.Release
+	Releases []provider.Release
 	// Secrets are texts that the provider knows and must tell nobody, such as its token.
 	Secrets []string
 	// Timeout is how long a call may take; 0: five seconds, as in a plane.
@@ -25,7 +25,7 @@ type Options struct {
 }
 
 // Run says, rule by rule, what of the contract a provider does not keep.
-func Run(t *testing.T, p contract.Provider, o Options) {
+func Run(t *testing.T, p provider.Provider, o Options) {
 	t.Helper()
 	s := newSuite(p, o)
 	for _, r := range rules {
@@ -90,13 +90,13 @@ var rules = []rule{
 
 // suite is a provider and all that it is tried with.
 type suite struct {
-	provider contract.Provider
+	provider provider.Provider
 	cases    []trial
 	secrets  []string
 	timeout  time.Duration
 }
 
-func newSuite(p contract.Provider, o Options) *suite {
+func newSuite(p provider.Provider, o Options) *suite {
 	s := &suite{provider: p, secrets: o.Secrets, timeout: o.Timeout}
 	if s.timeout == 0 {
 		s.timeout = 5 * time.Second

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // unchanged says that a provider leaves its input as it is.
@@ -17,7 +17,7 @@ func unchanged(ctx context.Context, s *suite) []finding {
 		var out []finding
 		for _, call := range []struct {
 			name string
-			f    func(context.Context, contract.Input) answer
+			f    func(context.Context, provider.Input) answer
 		}{{"Validate", s.validate}, {"Topology", s.topology}} {
 			in := c.input()
 			if call.f(ctx, in).problem != "" {

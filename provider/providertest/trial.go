@@ -11,24 +11,24 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // trial is one input.
 type trial struct {
 	name    string
 	cluster *v1alpha1.WorkloadCluster
-	release contract.Release
+	release provider.Release
 	sized   bool // it asks for machines of a size
 }
 
 // input is a fresh copy: what a provider does with one must not be seen in the next.
-func (c trial) input() contract.Input {
-	return contract.Input{Cluster: c.cluster.DeepCopy(), Release: clone(c.release)}
+func (c trial) input() provider.Input {
+	return provider.Input{Cluster: c.cluster.DeepCopy(), Release: clone(c.release)}
 }
 
 // shuffled is the same input, whose maps were filled in another order.
-func (c trial) shuffled() contract.Input {
+func (c trial) shuffled() provider.Input {
 	in := c.input()
 	in.Cluster.Spec.Parameters = refill(in.Cluster.Spec.Parameters)
 	for i := range in.Cluster.Spec.Workers {
@@ -51,7 +51,7 @@ func refill[V any](m map[string]V) map[string]V {
 	return out
 }
 
-func clone(r contract.Release) contract.Release {
+func clone(r provider.Release) provider.Release {
 	r.Variables, r.Workers = slices.Clone(r.Variables), slices.Clone(r.Workers)
 	for i := range r.Variables {
 		r.Variables[i].Schema = runtime.DeepCopyJSON(r.Variables[i].Schema)
@@ -60,7 +60,7 @@ func clone(r contract.Release) contract.Release {
 }
 
 // trials are the inputs for one release, from the plainest to the strangest that admission lets pass.
-func trials(d contract.Description, r contract.Release) []trial {
+func trials(d provider.Description, r provider.Release) []trial {
 	var out []trial
 	add := func(name string, sized bool, change func(*v1alpha1.WorkloadClusterSpec)) {
 		c := sample(r)
@@ -90,7 +90,7 @@ func trials(d contract.Description, r contract.Release) []trial {
 }
 
 // types are names of machine types to ask for: portable ones, one of the provider's own, and one that nobody has.
-func types(d contract.Description) []string {
+func types(d provider.Description) []string {
 	out := []string{"SCS-2V-4", "SCS-4V-8", "nobody-has-this"}
 	if len(d.MachineTypes) > 0 {
 		out = append(out, d.MachineTypes[0].Name)
@@ -106,7 +106,7 @@ func machines(s *v1alpha1.WorkloadClusterSpec, m v1alpha1.MachineSelection) {
 }
 
 // sample is a cluster as admission leaves it, with one pool.
-func sample(r contract.Release) *v1alpha1.WorkloadCluster {
+func sample(r provider.Release) *v1alpha1.WorkloadCluster {
 	o := &v1alpha1.WorkloadCluster{}
 	o.Namespace, o.Name, o.UID, o.Generation = "customer", "demo", "00000000-0000-4000-8000-000000000000", 1
 	o.Spec.Stack = v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.37", Channel: v1alpha1.ChannelStable}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 	"github.com/polder-kaas/polder/provider/machinetype"
 )
 
@@ -23,25 +23,25 @@ var (
 )
 
 // Topology sets these variables for a cluster. It fails for what Validate finds.
-func Topology(d contract.Description, in contract.Input) (contract.Topology, error) {
+func Topology(d provider.Description, in provider.Input) (provider.Topology, error) {
 	t, errs := build(d, in)
 	return t, errs.ToAggregate()
 }
 
 // Validate finds machine types the provider does not have, and what the class has no variable for.
-func Validate(d contract.Description, in contract.Input) field.ErrorList {
+func Validate(d provider.Description, in provider.Input) field.ErrorList {
 	_, errs := build(d, in)
 	return errs
 }
 
-func build(d contract.Description, in contract.Input) (contract.Topology, field.ErrorList) {
+func build(d provider.Description, in provider.Input) (provider.Topology, field.ErrorList) {
 	spec := field.NewPath("spec")
-	t := contract.Topology{Variables: contract.Values{}, Pools: map[string]contract.Machines{}}
+	t := provider.Topology{Variables: provider.Values{}, Pools: map[string]provider.Machines{}}
 	var errs field.ErrorList
-	part := func(at *field.Path, m v1alpha1.MachineSelection, types, disks []string) contract.Machines {
+	part := func(at *field.Path, m v1alpha1.MachineSelection, types, disks []string) provider.Machines {
 		values, err := machines(d, in.Release, at, m, types, disks)
 		errs = append(errs, err...)
-		return contract.Machines{Variables: values}
+		return provider.Machines{Variables: values}
 	}
 	t.ControlPlane = part(spec.Child("controlPlane"), in.Cluster.Spec.ControlPlane.MachineSelection, controlPlaneType, controlPlaneDisk)
 	for i, p := range in.Cluster.Spec.Workers {
@@ -54,7 +54,7 @@ func build(d contract.Description, in contract.Input) (contract.Topology, field.
 }
 
 // machines are the values for machines of one sort.
-func machines(d contract.Description, r contract.Release, at *field.Path, m v1alpha1.MachineSelection, types, disks []string) (contract.Values, field.ErrorList) {
+func machines(d provider.Description, r provider.Release, at *field.Path, m v1alpha1.MachineSelection, types, disks []string) (provider.Values, field.ErrorList) {
 	name, err := d.Choose(m)
 	switch {
 	case err != nil && m.Machine != nil:
@@ -72,7 +72,7 @@ func machines(d contract.Description, r contract.Release, at *field.Path, m v1al
 		}
 		return nil, field.ErrorList{field.Forbidden(at.Child(asked), fmt.Sprintf("release %s does not let the size of these machines be chosen", r.Name))}
 	}
-	values := contract.Values{v: name}
+	values := provider.Values{v: name}
 	wanted, own := diskOf(m), ownDisk(d, name)
 	if wanted == 0 || m.Machine == nil && own >= wanted {
 		return values, nil
@@ -94,7 +94,7 @@ func machines(d contract.Description, r contract.Release, at *field.Path, m v1al
 // diskOf is the disk that is asked for, by a shape or a portable name, in GB; 0 is none.
 func diskOf(m v1alpha1.MachineSelection) int {
 	if m.Machine != nil {
-		s, _ := contract.ShapeOf(*m.Machine) // it was read by Choose
+		s, _ := provider.ShapeOf(*m.Machine) // it was read by Choose
 		return s.DiskGB
 	}
 	t, err := machinetype.Parse(m.MachineType)
@@ -105,7 +105,7 @@ func diskOf(m v1alpha1.MachineSelection) int {
 }
 
 // ownDisk is that of a machine type, in GB. A provider that makes any shape makes the disk too, as the name says.
-func ownDisk(d contract.Description, name string) int {
+func ownDisk(d provider.Description, name string) int {
 	for _, t := range d.MachineTypes {
 		if t.Name == name {
 			return int(t.DiskGB)
@@ -115,7 +115,7 @@ func ownDisk(d contract.Description, name string) int {
 }
 
 // first is the first of the variables that the class has.
-func first(r contract.Release, names []string) (string, bool) {
+func first(r provider.Release, names []string) (string, bool) {
 	for _, n := range names {
 		if r.Has(n) {
 			return n, true
@@ -125,7 +125,7 @@ func first(r contract.Release, names []string) (string, bool) {
 }
 
 // oidc sets the variable for an issuer, in the spelling the class has.
-func oidc(values contract.Values, r contract.Release, o *v1alpha1.OIDC, at *field.Path) field.ErrorList {
+func oidc(values provider.Values, r provider.Release, o *v1alpha1.OIDC, at *field.Path) field.ErrorList {
 	name, keys := "oidcConfig", []string{"issuerURL", "clientID", "usernameClaim", "groupsClaim", "usernamePrefix", "groupsPrefix"}
 	if !r.Has(name) {
 		name, keys = "oidc_config", []string{"issuer_url", "client_id", "username_claim", "groups_claim", "username_prefix", "groups_prefix"}

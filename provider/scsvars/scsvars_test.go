@@ -9,12 +9,12 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 	"github.com/polder-kaas/polder/provider/scsvars"
 )
 
-func description() contract.Description {
-	return contract.Description{Name: "p", MachineTypes: []v1alpha1.MachineType{
+func description() provider.Description {
+	return provider.Description{Name: "p", MachineTypes: []v1alpha1.MachineType{
 		{Name: "small", CPU: 1, MemoryMiB: 2048}, {Name: "large", Portable: "SCS-4V-8", CPU: 4, MemoryMiB: 8192},
 	}}
 }
@@ -28,17 +28,17 @@ func asking() *v1alpha1.WorkloadCluster {
 	return o
 }
 
-func having(names ...string) contract.Release {
-	r := contract.Release{Name: "local-scs-1-36-v1"}
+func having(names ...string) provider.Release {
+	r := provider.Release{Name: "local-scs-1-36-v1"}
 	for _, n := range names {
-		r.Variables = append(r.Variables, contract.Variable{Name: n})
+		r.Variables = append(r.Variables, provider.Variable{Name: n})
 	}
 	return r
 }
 
 func TestGenerationsOfVariables(t *testing.T) {
-	type m = contract.Machines
-	type v = contract.Values
+	type m = provider.Machines
+	type v = provider.Values
 	for name, c := range map[string]struct {
 		has          []string
 		controlPlane m
@@ -50,12 +50,12 @@ func TestGenerationsOfVariables(t *testing.T) {
 		"of all, the newest":             {[]string{"worker_flavor", "controller_flavor", "workerFlavor", "controlPlaneFlavor", "flavor", "worker_root_disk", "rootDisk"}, m{Variables: v{"flavor": "large"}}, m{Variables: v{"flavor": "small", "rootDisk": 50}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := contract.Input{Cluster: asking(), Release: having(c.has...)}
+			in := provider.Input{Cluster: asking(), Release: having(c.has...)}
 			got, err := scsvars.Topology(description(), in)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := contract.Topology{Variables: v{}, ControlPlane: c.controlPlane, Pools: map[string]m{"a": c.pool, "b": {}}}
+			want := provider.Topology{Variables: v{}, ControlPlane: c.controlPlane, Pools: map[string]m{"a": c.pool, "b": {}}}
 			if d := cmp.Diff(want, got); d != "" {
 				t.Error(d)
 			}
@@ -69,8 +69,8 @@ func TestGenerationsOfVariables(t *testing.T) {
 func TestADiskOfTheControlPlane(t *testing.T) {
 	o := asking()
 	o.Spec.ControlPlane.MachineSelection = o.Spec.Workers[0].MachineSelection
-	got, err := scsvars.Topology(description(), contract.Input{Cluster: o, Release: having("controlPlaneFlavor", "workerFlavor", "controlPlaneRootDisk", "workerRootDisk")})
-	if d := cmp.Diff(contract.Values{"controlPlaneFlavor": "small", "controlPlaneRootDisk": 50}, got.ControlPlane.Variables); d != "" || err != nil {
+	got, err := scsvars.Topology(description(), provider.Input{Cluster: o, Release: having("controlPlaneFlavor", "workerFlavor", "controlPlaneRootDisk", "workerRootDisk")})
+	if d := cmp.Diff(provider.Values{"controlPlaneFlavor": "small", "controlPlaneRootDisk": 50}, got.ControlPlane.Variables); d != "" || err != nil {
 		t.Error(d, err)
 	}
 }
@@ -89,25 +89,25 @@ func TestDisks(t *testing.T) {
 		types []v1alpha1.MachineType
 		asked v1alpha1.MachineSelection
 		has   []string
-		want  contract.Values
+		want  provider.Values
 		err   string
 	}{
-		"a shape, and the class takes it":              {types, shape("50G"), []string{"flavor", "rootDisk"}, contract.Values{"flavor": "bare", "rootDisk": 50}, ""},
-		"a shape, and the type has it":                 {types[1:], shape("50G"), []string{"flavor"}, contract.Values{"flavor": "full"}, ""},
-		"a shape, and the class decides over the type": {types[1:], shape("50G"), []string{"flavor", "rootDisk"}, contract.Values{"flavor": "full", "rootDisk": 50}, ""},
+		"a shape, and the class takes it":              {types, shape("50G"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "bare", "rootDisk": 50}, ""},
+		"a shape, and the type has it":                 {types[1:], shape("50G"), []string{"flavor"}, provider.Values{"flavor": "full"}, ""},
+		"a shape, and the class decides over the type": {types[1:], shape("50G"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "full", "rootDisk": 50}, ""},
 		"a shape, and nobody has it":                   {types, shape("50G"), []string{"flavor", "workerRootDisk"}, nil, refused("machine.disk", "bare")},
-		"a name, and the class takes it":               {types, name("SCS-2V-4-50"), []string{"flavor", "rootDisk"}, contract.Values{"flavor": "bare", "rootDisk": 50}, ""},
-		"a name, and the type has it":                  {types[1:], name("SCS-2V-4-50"), []string{"flavor", "rootDisk"}, contract.Values{"flavor": "full"}, ""},
+		"a name, and the class takes it":               {types, name("SCS-2V-4-50"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "bare", "rootDisk": 50}, ""},
+		"a name, and the type has it":                  {types[1:], name("SCS-2V-4-50"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "full"}, ""},
 		"a name, and nobody has it":                    {types, name("SCS-2V-4-50"), []string{"flavor"}, nil, refused("machineType", "bare")},
-		"a name without a disk":                        {types, name("SCS-2V-4"), []string{"flavor", "rootDisk"}, contract.Values{"flavor": "bare"}, ""},
-		"a name of the provider's own":                 {types, name("bare"), []string{"flavor", "rootDisk"}, contract.Values{"flavor": "bare"}, ""},
-		"any shape":                                    {nil, shape("50G"), []string{"flavor"}, contract.Values{"flavor": "SCS-2V-4-50"}, ""},
-		"any name":                                     {nil, name("SCS-2V-4-50"), []string{"flavor", "rootDisk"}, contract.Values{"flavor": "SCS-2V-4-50"}, ""},
+		"a name without a disk":                        {types, name("SCS-2V-4"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "bare"}, ""},
+		"a name of the provider's own":                 {types, name("bare"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "bare"}, ""},
+		"any shape":                                    {nil, shape("50G"), []string{"flavor"}, provider.Values{"flavor": "SCS-2V-4-50"}, ""},
+		"any name":                                     {nil, name("SCS-2V-4-50"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "SCS-2V-4-50"}, ""},
 	} {
 		t.Run(title, func(t *testing.T) {
 			o := &v1alpha1.WorkloadCluster{}
 			o.Spec.ControlPlane.MachineSelection = c.asked
-			got, err := scsvars.Topology(contract.Description{Name: "p", MachineTypes: c.types, AnyShape: c.types == nil}, contract.Input{Cluster: o, Release: having(c.has...)})
+			got, err := scsvars.Topology(provider.Description{Name: "p", MachineTypes: c.types, AnyShape: c.types == nil}, provider.Input{Cluster: o, Release: having(c.has...)})
 			if text := fmt.Sprint(err); c.err != "" && text != c.err || c.err == "" && err != nil {
 				t.Error(err)
 			}
@@ -124,18 +124,18 @@ func TestOIDC(t *testing.T) {
 	for name, c := range map[string]struct {
 		oidc *v1alpha1.OIDC
 		has  []string
-		want contract.Values
+		want provider.Values
 	}{
-		"none":                   {nil, []string{"oidcConfig"}, contract.Values{}},
-		"none, and no variable":  {nil, nil, contract.Values{}},
-		"what is left out":       {&least, []string{"oidcConfig"}, contract.Values{"oidcConfig": map[string]any{"issuerURL": "https://i", "clientID": "c"}}},
-		"all":                    {&all, []string{"oidcConfig"}, contract.Values{"oidcConfig": map[string]any{"issuerURL": "https://i", "clientID": "c", "usernameClaim": "u", "groupsClaim": "g", "usernamePrefix": "up", "groupsPrefix": "gp"}}},
-		"all, in snake case":     {&all, []string{"oidc_config"}, contract.Values{"oidc_config": map[string]any{"issuer_url": "https://i", "client_id": "c", "username_claim": "u", "groups_claim": "g", "username_prefix": "up", "groups_prefix": "gp"}}},
-		"of both, the newer one": {&least, []string{"oidc_config", "oidcConfig"}, contract.Values{"oidcConfig": map[string]any{"issuerURL": "https://i", "clientID": "c"}}},
+		"none":                   {nil, []string{"oidcConfig"}, provider.Values{}},
+		"none, and no variable":  {nil, nil, provider.Values{}},
+		"what is left out":       {&least, []string{"oidcConfig"}, provider.Values{"oidcConfig": map[string]any{"issuerURL": "https://i", "clientID": "c"}}},
+		"all":                    {&all, []string{"oidcConfig"}, provider.Values{"oidcConfig": map[string]any{"issuerURL": "https://i", "clientID": "c", "usernameClaim": "u", "groupsClaim": "g", "usernamePrefix": "up", "groupsPrefix": "gp"}}},
+		"all, in snake case":     {&all, []string{"oidc_config"}, provider.Values{"oidc_config": map[string]any{"issuer_url": "https://i", "client_id": "c", "username_claim": "u", "groups_claim": "g", "username_prefix": "up", "groups_prefix": "gp"}}},
+		"of both, the newer one": {&least, []string{"oidc_config", "oidcConfig"}, provider.Values{"oidcConfig": map[string]any{"issuerURL": "https://i", "clientID": "c"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &v1alpha1.WorkloadCluster{Spec: v1alpha1.WorkloadClusterSpec{OIDC: c.oidc}}
-			got, err := scsvars.Topology(description(), contract.Input{Cluster: o, Release: having(c.has...)})
+			got, err := scsvars.Topology(description(), provider.Input{Cluster: o, Release: having(c.has...)})
 			if d := cmp.Diff(c.want, got.Variables); d != "" || err != nil {
 				t.Error(d, err)
 			}
@@ -171,7 +171,7 @@ func TestRefuses(t *testing.T) {
 		"nothing is asked of a class without variables": {&v1alpha1.WorkloadCluster{}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := contract.Input{Cluster: c.cluster, Release: having(c.has...)}
+			in := provider.Input{Cluster: c.cluster, Release: having(c.has...)}
 			var got []string
 			for _, e := range scsvars.Validate(description(), in) {
 				got = append(got, e.Error())

@@ -66,17 +66,17 @@ func newGround(t *testing.T) *ground {
 // install brings the kinds, the roles and the stack of the provider into the plane.
 func (g *ground) install() {
 	g.Helper()
-	for _, crd := range instant.CRDs() {
+	for _, crd := range instantProvider.CRDs() {
 		if err := g.mgmt.Create(g.Context(), crd); client.IgnoreAlreadyExists(err) != nil {
 			g.Fatal(err)
 		}
 	}
-	for _, o := range instant.Roles() {
+	for _, o := range instantProvider.Roles() {
 		if err := g.mgmt.Create(g.Context(), o); client.IgnoreAlreadyExists(err) != nil {
 			g.Fatal(err)
 		}
 	}
-	stacks, err := instant.Objects(g.ns, directory)
+	stacks, err := instantProvider.Objects(g.ns, directory)
 	if err != nil {
 		g.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func (g *ground) run(plane *testenv.Plane) error {
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err == nil {
-		err = instant.SetupWithManager(mgr)
+		err = instantProvider.SetupWithManager(mgr)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var guarded *guard.Guard

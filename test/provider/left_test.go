@@ -21,7 +21,7 @@ func kinds() []schema.GroupVersionKind {
 	for _, k := range []string{"Cluster", "Machine", "MachineSet", "MachineDeployment"} {
 		out = append(out, clusterv1.GroupVersion.WithKind(k))
 	}
-	for _, crd := range instant.CRDs() {
+	for _, crd := range instantProvider.CRDs() {
 		out = append(out, schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Kind: crd.Spec.Names.Kind})
 	}
 	return append(out, corev1.SchemeGroupVersion.WithKind("Secret"), csv1.GroupVersion.WithKind("ClusterAddon"))
@@ -53,7 +53,7 @@ func (g *ground) awaitNothing() {
 				return fmt.Errorf("%s are left: %v", k.Kind, names)
 			}
 		}
-		return countIs(instant.Clusters(g.ns), 0, "clusters in memory")
+		return countIs(instantProvider.Clusters(g.ns), 0, "clusters in memory")
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/polder-kaas/polder/provider/providertest"
+	"github.com/polder-kaas/polder/test/instant"
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
@@ -16,9 +17,9 @@ const directory = "instant"
 
 // All tests have one plane, and one provider at work in it, which fails for clusters it is told to fail for.
 var (
-	shared  = testenv.NewShared()
-	instant = providertest.NewInstant()
-	faulty  = providertest.NewFaulty(instant)
+	shared          = testenv.NewShared()
+	instantProvider = instant.New()
+	faulty          = providertest.NewFaulty(instantProvider)
 )
 
 func TestMain(m *testing.M) {
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 		err = os.Chmod(dir, 0o755)
 	}
 	if err == nil {
-		err = instant.Write(context.Background(), dir)
+		err = instantProvider.Write(context.Background(), dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -10,13 +10,14 @@ import (
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/provider"
+	"github.com/polder-kaas/polder/provider/providermain"
 	"github.com/polder-kaas/polder/provider/scsvars"
 )
 
 // acme is the provider. A real one would have a client of its cloud here.
 type acme struct{}
 
-func main() { provider.Main(acme{}) }
+func main() { providermain.Main(acme{}) }
 
 // Describe says who we are and what we have.
 func (acme) Describe() provider.Description {

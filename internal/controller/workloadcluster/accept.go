@@ -19,7 +19,7 @@ import (
 	"github.com/polder-kaas/polder/internal/catalogue"
 	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/internal/reconcile"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // Times: a provider that broke down, or does not answer, is asked again soon at first, then less often; one that refuses
@@ -52,7 +52,7 @@ func (r *Reconciler) accepted(ctx context.Context, s *scope) error {
 		s.set(v1alpha1.ConditionAccepted, "", fmt.Sprintf("%s takes what the spec says", s.describe.Name))
 		return nil
 	}
-	in := contract.Input{Cluster: s.object, Release: s.given}
+	in := provider.Input{Cluster: s.object, Release: s.given}
 	wrong, err := r.Provider.Validate(ctx, in)
 	if err != nil {
 		return r.broken(s, err)
@@ -112,8 +112,8 @@ func (r *Reconciler) again(s *scope) time.Duration {
 }
 
 // Given is what providers are told of a release: the class it has in the plane.
-func Given(ctx context.Context, c client.Reader, rel catalogue.Release) (contract.Release, error) {
-	out := contract.Release{Name: rel.Tag(), Kubernetes: rel.Object.Status.KubernetesVersion}
+func Given(ctx context.Context, c client.Reader, rel catalogue.Release) (provider.Release, error) {
+	out := provider.Release{Name: rel.Tag(), Kubernetes: rel.Object.Status.KubernetesVersion}
 	class := &clusterv1.ClusterClass{}
 	if err := c.Get(ctx, classOf(rel), class); err != nil {
 		return out, fmt.Errorf("reading the class of release %s: %w", rel.Tag(), err)
@@ -123,7 +123,7 @@ func Given(ctx context.Context, c client.Reader, rel catalogue.Release) (contrac
 		if err != nil {
 			return out, fmt.Errorf("variable %s of class %s: %w", v.Name, class.Name, err)
 		}
-		out.Variables = append(out.Variables, contract.Variable{Name: v.Name, Required: v.Required != nil && *v.Required, Schema: schema})
+		out.Variables = append(out.Variables, provider.Variable{Name: v.Name, Required: v.Required != nil && *v.Required, Schema: schema})
 	}
 	for _, w := range class.Spec.Workers.MachineDeployments {
 		out.Workers = append(out.Workers, w.Class)

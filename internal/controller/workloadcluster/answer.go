@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // answer is what a provider last said about a cluster, and what it was asked. It is kept on the Cluster: as long as the
@@ -19,7 +19,7 @@ import (
 type answer struct {
 	Question string            `json:"question"` // digest of what the provider was asked
 	Parts    map[string]string `json:"parts"`    // and of what was asked about machines of one sort
-	Topology contract.Topology `json:"topology"`
+	Topology provider.Topology `json:"topology"`
 }
 
 // controlPlanePart is the name of the control plane among parts; pools cannot have it.
@@ -37,7 +37,7 @@ func kept(c *clusterv1.Cluster) (a answer) {
 
 // question is what the answer of a provider depends on: not how many machines there are. What is said about machines
 // of one sort may depend on the provider's own parameters and on who may log in, but not on parameters of the stack.
-func question(o *v1alpha1.WorkloadCluster, release string, provider contract.Description) (answer, error) {
+func question(o *v1alpha1.WorkloadCluster, release string, d provider.Description) (answer, error) {
 	type pool struct {
 		Name string
 		v1alpha1.MachineSelection
@@ -48,10 +48,10 @@ func question(o *v1alpha1.WorkloadCluster, release string, provider contract.Des
 		ControlPlane v1alpha1.MachineSelection
 		Pools        []pool
 		OIDC         *v1alpha1.OIDC
-		Parameters   map[string]contract.JSON
+		Parameters   map[string]provider.JSON
 	}{Release: release, ControlPlane: o.Spec.ControlPlane.MachineSelection, OIDC: o.Spec.OIDC, Parameters: o.Spec.Parameters}
-	own := map[string]contract.JSON{}
-	for name := range provider.Parameters {
+	own := map[string]provider.JSON{}
+	for name := range d.Parameters {
 		if v, ok := o.Spec.Parameters[name]; ok {
 			own[name] = v
 		}
@@ -95,7 +95,7 @@ func (a *answer) keep(was answer) {
 	for name, d := range a.Parts {
 		if m, ok := was.Topology.Pools[name]; ok && d == was.Parts[name] {
 			if a.Topology.Pools == nil {
-				a.Topology.Pools = map[string]contract.Machines{}
+				a.Topology.Pools = map[string]provider.Machines{}
 			}
 			a.Topology.Pools[name] = m
 		}

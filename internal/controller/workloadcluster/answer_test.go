@@ -11,13 +11,13 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // What replaces no machine is not asked about again, and all else is.
 func TestQuestion(t *testing.T) {
-	provider := full().Provider
-	base, err := question(full().Cluster, "ns/r-v1", provider)
+	description := full().Provider
+	base, err := question(full().Cluster, "ns/r-v1", description)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,14 +43,14 @@ func TestQuestion(t *testing.T) {
 		}, "ns/r-v1", true, []string{"new"}},
 		"somebody may log in":             {func(o *v1alpha1.WorkloadCluster) { o.Spec.OIDC = &v1alpha1.OIDC{ClientID: "x"} }, "ns/r-v1", true, all},
 		"another parameter of the stack":  {func(o *v1alpha1.WorkloadCluster) { delete(o.Spec.Parameters, "certSANs") }, "ns/r-v1", true, nil},
-		"another value of the provider's": {func(o *v1alpha1.WorkloadCluster) { o.Spec.Parameters["costCentre"] = contract.JSON{Raw: []byte("1")} }, "ns/r-v1", true, all},
+		"another value of the provider's": {func(o *v1alpha1.WorkloadCluster) { o.Spec.Parameters["costCentre"] = provider.JSON{Raw: []byte("1")} }, "ns/r-v1", true, all},
 		"one less of the provider's":      {func(o *v1alpha1.WorkloadCluster) { delete(o.Spec.Parameters, "costCentre") }, "ns/r-v1", true, all},
 		"deletion is protected":           {func(o *v1alpha1.WorkloadCluster) { o.Spec.DeletionProtection = ptr.To(true) }, "ns/r-v1", false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := full().Cluster
 			c.change(o)
-			got, err := question(o, c.release, provider)
+			got, err := question(o, c.release, description)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestFirstParameter(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := bare().Cluster
-	o.Spec.Parameters = map[string]contract.JSON{"certSANs": {Raw: []byte(`["x"]`)}}
+	o.Spec.Parameters = map[string]provider.JSON{"certSANs": {Raw: []byte(`["x"]`)}}
 	after, err := question(o, "ns/r-v1", bare().Provider)
 	if err != nil || after.Question == before.Question {
 		t.Errorf("%+v, %v", after, err)
@@ -93,23 +93,23 @@ func TestFirstParameter(t *testing.T) {
 
 // What a provider says today of machines that were asked for before does not count.
 func TestAnswersAreKept(t *testing.T) {
-	m := func(flavor string) contract.Machines {
-		return contract.Machines{Variables: contract.Values{"flavor": flavor}}
+	m := func(flavor string) provider.Machines {
+		return provider.Machines{Variables: provider.Values{"flavor": flavor}}
 	}
 	was := answer{
 		Parts:    map[string]string{"/": "1", "a": "2", "b": "3", "gone": "4"},
-		Topology: contract.Topology{ControlPlane: m("old"), Pools: map[string]contract.Machines{"a": m("old"), "b": m("old"), "gone": m("old")}},
+		Topology: provider.Topology{ControlPlane: m("old"), Pools: map[string]provider.Machines{"a": m("old"), "b": m("old"), "gone": m("old")}},
 	}
 	now := answer{
 		Parts:    map[string]string{"/": "1", "a": "2", "b": "other", "new": "5"},
-		Topology: contract.Topology{ControlPlane: m("new"), Pools: map[string]contract.Machines{"a": m("new"), "b": m("new"), "new": m("new")}},
+		Topology: provider.Topology{ControlPlane: m("new"), Pools: map[string]provider.Machines{"a": m("new"), "b": m("new"), "new": m("new")}},
 	}
 	now.keep(was)
-	want := contract.Topology{ControlPlane: m("old"), Pools: map[string]contract.Machines{"a": m("old"), "b": m("new"), "new": m("new")}}
+	want := provider.Topology{ControlPlane: m("old"), Pools: map[string]provider.Machines{"a": m("old"), "b": m("new"), "new": m("new")}}
 	if d := cmp.Diff(want, now.Topology); d != "" {
 		t.Error(d)
 	}
-	first := answer{Parts: map[string]string{"/": "1"}, Topology: contract.Topology{ControlPlane: m("new")}}
+	first := answer{Parts: map[string]string{"/": "1"}, Topology: provider.Topology{ControlPlane: m("new")}}
 	first.keep(answer{})
 	if d := cmp.Diff(m("new"), first.Topology.ControlPlane); d != "" {
 		t.Error(d)
@@ -124,7 +124,7 @@ func TestAnswerIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.Topology = d.Topology
-	a.Topology.Variables = contract.Values{"large": int64(9007199254740993), "small": 0.1}
+	a.Topology.Variables = provider.Values{"large": int64(9007199254740993), "small": 0.1}
 	first, err := json.Marshal(a)
 	if err != nil {
 		t.Fatal(err)
@@ -152,21 +152,21 @@ type mapping struct {
 	sells *string
 }
 
-func (mapping) Describe() contract.Description {
-	return contract.Description{Name: "local", Parameters: map[string]map[string]any{"diskType": {}}}
+func (mapping) Describe() provider.Description {
+	return provider.Description{Name: "local", Parameters: map[string]map[string]any{"diskType": {}}}
 }
 
-func (p mapping) Topology(_ context.Context, in contract.Input) (contract.Topology, error) {
-	m := contract.Machines{Variables: contract.Values{"disk": string(in.Cluster.Spec.Parameters["diskType"].Raw), "flavor": *p.sells}}
-	return contract.Topology{ControlPlane: m, Pools: map[string]contract.Machines{"default": m}}, nil
+func (p mapping) Topology(_ context.Context, in provider.Input) (provider.Topology, error) {
+	m := provider.Machines{Variables: provider.Values{"disk": string(in.Cluster.Spec.Parameters["diskType"].Raw), "flavor": *p.sells}}
+	return provider.Topology{ControlPlane: m, Pools: map[string]provider.Machines{"default": m}}, nil
 }
 
 // A changed parameter of the provider reaches machines. Nothing else does that the customer did not ask for.
 func TestParametersOfTheProviderReachMachines(t *testing.T) {
 	set := func(name, value string) func(*v1alpha1.WorkloadCluster) {
 		return func(o *v1alpha1.WorkloadCluster) {
-			o.Spec.Parameters = map[string]contract.JSON{"diskType": {Raw: []byte(`"hdd"`)}}
-			o.Spec.Parameters[name] = contract.JSON{Raw: []byte(value)}
+			o.Spec.Parameters = map[string]provider.JSON{"diskType": {Raw: []byte(`"hdd"`)}}
+			o.Spec.Parameters[name] = provider.JSON{Raw: []byte(value)}
 		}
 	}
 	for name, c := range map[string]struct {
@@ -202,8 +202,8 @@ func TestParametersOfTheProviderReachMachines(t *testing.T) {
 				}
 				s.cluster.Annotations = map[string]string{v1alpha1.AnswerAnnotation: string(b)}
 			}
-			want := contract.Values{"disk": c.disk, "flavor": c.flavor}
-			for part, m := range map[string]contract.Machines{"the control plane": s.answer.Topology.ControlPlane, "the pool": s.answer.Topology.Pools["default"]} {
+			want := provider.Values{"disk": c.disk, "flavor": c.flavor}
+			for part, m := range map[string]provider.Machines{"the control plane": s.answer.Topology.ControlPlane, "the pool": s.answer.Topology.Pools["default"]} {
 				if d := cmp.Diff(want, m.Variables); d != "" {
 					t.Errorf("%s: %s", part, d)
 				}

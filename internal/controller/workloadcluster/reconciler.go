@@ -26,7 +26,7 @@ import (
 	"github.com/polder-kaas/polder/internal/catalogue"
 	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/internal/reconcile"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // fieldOwner owns what a WorkloadCluster makes of its Cluster.
@@ -48,13 +48,13 @@ type scope struct {
 	cluster *clusterv1.Cluster        // nil: there is none
 	addon   *csv1.ClusterAddon        // nil: there is none
 
-	describe  contract.Description
+	describe  provider.Description
 	catalogue *catalogue.Catalogue
 	wanted    catalogue.Release  // that the spec asks for
 	target    catalogue.Release  // that the Cluster is to have now
 	running   *catalogue.Release // that the Cluster has its class of; nil: none that is known
 	held      bool               // target is not what the spec asks for, or not yet
-	given     contract.Release   // the class of target
+	given     provider.Release   // the class of target
 	answer    answer             // of the provider
 
 	advice map[string]advice // by condition: who must act on it

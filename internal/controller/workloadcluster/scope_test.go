@@ -21,7 +21,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/catalogue"
 	"github.com/polder-kaas/polder/internal/guard"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 	"github.com/polder-kaas/polder/stack/version"
 )
 
@@ -33,10 +33,10 @@ var (
 // simple is a provider that takes everything and adds nothing.
 type simple struct{}
 
-func (simple) Describe() contract.Description                           { return contract.Description{Name: "local"} }
-func (simple) Validate(context.Context, contract.Input) field.ErrorList { return nil }
-func (simple) Topology(context.Context, contract.Input) (contract.Topology, error) {
-	return contract.Topology{}, nil
+func (simple) Describe() provider.Description                           { return provider.Description{Name: "local"} }
+func (simple) Validate(context.Context, provider.Input) field.ErrorList { return nil }
+func (simple) Topology(context.Context, provider.Input) (provider.Topology, error) {
+	return provider.Topology{}, nil
 }
 
 func clients(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
@@ -55,7 +55,7 @@ func at(t *testing.T, objects ...client.Object) *Reconciler {
 	return &Reconciler{Client: c, Live: c, Provider: guarded(t, simple{}), Events: events.NewFakeRecorder(10), Now: func() time.Time { return noon }}
 }
 
-func guarded(t *testing.T, p contract.Provider) *guard.Guard {
+func guarded(t *testing.T, p provider.Provider) *guard.Guard {
 	t.Helper()
 	g, err := guard.New(t.Context(), p, time.Minute)
 	if err != nil {

@@ -7,21 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // SameQuestion says that a change is none that a provider is asked about: of how many machines there are, of labels and
 // taints, of pause and protection. It must go through whatever became of the provider.
 func SameQuestion(o, old *v1alpha1.WorkloadCluster) bool {
-	a, err := question(o, "", contract.Description{})
-	b, err2 := question(old, "", contract.Description{})
+	a, err := question(o, "", provider.Description{})
+	b, err2 := question(old, "", provider.Description{})
 	return err == nil && err2 == nil && a.Question == b.Question && o.Spec.Provider == old.Spec.Provider && o.Spec.Stack == old.Spec.Stack
 }
 
 // Unsettled is what a provider says against a change, without what it says against machines that were asked for in the
 // same way before: they are there, and stay. own are the parameters of the provider.
 func Unsettled(o, old *v1alpha1.WorkloadCluster, own map[string]map[string]any, wrong field.ErrorList) field.ErrorList {
-	d := contract.Description{Parameters: own}
+	d := provider.Description{Parameters: own}
 	a, err := question(o, "", d)
 	b, err2 := question(old, "", d)
 	if err != nil || err2 != nil || o.Spec.Provider != old.Spec.Provider || o.Spec.Stack != old.Spec.Stack {
@@ -65,7 +65,7 @@ func partOf(o *v1alpha1.WorkloadCluster, path string) string {
 
 // without is a question that leaves the machines of some parts to the provider: it would say again that it has none
 // such, and what it said once is kept.
-func without(in contract.Input, parts []string) contract.Input {
+func without(in provider.Input, parts []string) provider.Input {
 	if len(parts) == 0 {
 		return in
 	}

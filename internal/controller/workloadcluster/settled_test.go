@@ -13,22 +13,22 @@ import (
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/reconcile"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 	"github.com/polder-kaas/polder/provider/scsvars"
 )
 
 // seller is a provider that has machines of one type.
 type seller struct{}
 
-func (seller) Describe() contract.Description {
-	return contract.Description{Name: "local", MachineTypes: []v1alpha1.MachineType{{Name: "small", CPU: 1, MemoryMiB: 2048}}}
+func (seller) Describe() provider.Description {
+	return provider.Description{Name: "local", MachineTypes: []v1alpha1.MachineType{{Name: "small", CPU: 1, MemoryMiB: 2048}}}
 }
 
-func (p seller) Validate(_ context.Context, in contract.Input) field.ErrorList {
+func (p seller) Validate(_ context.Context, in provider.Input) field.ErrorList {
 	return scsvars.Validate(p.Describe(), in)
 }
 
-func (p seller) Topology(_ context.Context, in contract.Input) (contract.Topology, error) {
+func (p seller) Topology(_ context.Context, in provider.Input) (provider.Topology, error) {
 	return scsvars.Topology(p.Describe(), in)
 }
 
@@ -38,30 +38,30 @@ func ofType(name string) v1alpha1.MachineSelection {
 
 // A machine type that is withdrawn stops no cluster that has it: the rest of its spec can be changed.
 func TestWithdrawnTypesStay(t *testing.T) {
-	flavor := func(name string) contract.Machines {
-		return contract.Machines{Variables: contract.Values{"flavor": name}}
+	flavor := func(name string) provider.Machines {
+		return provider.Machines{Variables: provider.Values{"flavor": name}}
 	}
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.WorkloadClusterSpec)
-		want   contract.Topology
+		want   provider.Topology
 		err    bool
 	}{
 		"a pool more": {
 			func(o *v1alpha1.WorkloadClusterSpec) {
 				o.Workers = append(o.Workers, v1alpha1.WorkerPool{Name: "new", MachineSelection: ofType("small")})
 			},
-			contract.Topology{Variables: contract.Values{}, ControlPlane: flavor("gone"), Pools: map[string]contract.Machines{"default": flavor("gone"), "new": flavor("small")}}, false,
+			provider.Topology{Variables: provider.Values{}, ControlPlane: flavor("gone"), Pools: map[string]provider.Machines{"default": flavor("gone"), "new": flavor("small")}}, false,
 		},
 		"another size of the control plane": {
 			func(o *v1alpha1.WorkloadClusterSpec) { o.ControlPlane.MachineSelection = ofType("small") },
-			contract.Topology{Variables: contract.Values{}, ControlPlane: flavor("small"), Pools: map[string]contract.Machines{"default": flavor("gone")}}, false,
+			provider.Topology{Variables: provider.Values{}, ControlPlane: flavor("small"), Pools: map[string]provider.Machines{"default": flavor("gone")}}, false,
 		},
 		"a pool more of that type": {
 			func(o *v1alpha1.WorkloadClusterSpec) {
 				o.Workers = append(o.Workers, v1alpha1.WorkerPool{Name: "new", MachineSelection: ofType("gone")})
-			}, contract.Topology{}, true,
+			}, provider.Topology{}, true,
 		},
-		"another type that is gone": {func(o *v1alpha1.WorkloadClusterSpec) { o.ControlPlane.MachineSelection = ofType("lost") }, contract.Topology{}, true},
+		"another type that is gone": {func(o *v1alpha1.WorkloadClusterSpec) { o.ControlPlane.MachineSelection = ofType("lost") }, provider.Topology{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			class := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: v1}}
@@ -74,7 +74,7 @@ func TestWithdrawnTypesStay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			was.Topology = contract.Topology{ControlPlane: flavor("gone"), Pools: map[string]contract.Machines{"default": flavor("gone")}}
+			was.Topology = provider.Topology{ControlPlane: flavor("gone"), Pools: map[string]provider.Machines{"default": flavor("gone")}}
 			b, err := json.Marshal(was)
 			if err != nil {
 				t.Fatal(err)

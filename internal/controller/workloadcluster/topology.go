@@ -13,16 +13,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // Description is all a Cluster is made of.
 type Description struct {
 	Cluster  *v1alpha1.WorkloadCluster
 	Class    client.ObjectKey
-	Release  contract.Release
-	Provider contract.Description
-	Topology contract.Topology // what the provider adds
+	Release  provider.Release
+	Provider provider.Description
+	Topology provider.Topology // what the provider adds
 	Prepare  string            // release whose add-ons are applied before its class
 }
 
@@ -78,7 +78,7 @@ func (e *takenError) Error() string {
 // clusterVariables are those of the class, each with the customer's value, the provider's, or the class's default.
 // Defaults are written too: Cluster API would write them, once, and a later release's would never come.
 func clusterVariables(d Description) ([]clusterv1.ClusterVariable, error) {
-	values := contract.Values{}
+	values := provider.Values{}
 	for _, v := range d.Release.Variables {
 		if def, ok := v.Schema["default"]; ok {
 			values[v.Name] = def
@@ -106,14 +106,14 @@ func clusterVariables(d Description) ([]clusterv1.ClusterVariable, error) {
 }
 
 // variables are in the order of their names.
-func variables(values contract.Values) ([]clusterv1.ClusterVariable, error) {
+func variables(values provider.Values) ([]clusterv1.ClusterVariable, error) {
 	var out []clusterv1.ClusterVariable
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		b, err := json.Marshal(values[name])
 		if err != nil {
 			return nil, fmt.Errorf("variable %s: %w", name, err)
 		}
-		out = append(out, clusterv1.ClusterVariable{Name: name, Value: contract.JSON{Raw: b}})
+		out = append(out, clusterv1.ClusterVariable{Name: name, Value: provider.JSON{Raw: b}})
 	}
 	return out, nil
 }
@@ -144,7 +144,7 @@ func pools(d Description) ([]clusterv1.MachineDeploymentTopology, error) {
 	return out, nil
 }
 
-func workerClass(r contract.Release, name string) (string, error) {
+func workerClass(r provider.Release, name string) (string, error) {
 	switch {
 	case name != "" && !slices.Contains(r.Workers, name):
 		return "", fmt.Errorf("release %s has no class of workers %q", r.Name, name)

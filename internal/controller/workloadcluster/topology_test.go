@@ -19,7 +19,7 @@ import (
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/reconcile"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 var update = flag.Bool("update", false, "write golden files anew")
@@ -39,7 +39,7 @@ func full() Description {
 			},
 		},
 		Network: v1alpha1.Network{PodCIDRs: []string{"10.244.0.0/16"}, ServiceCIDRs: []string{"10.96.0.0/16"}},
-		Parameters: map[string]contract.JSON{
+		Parameters: map[string]provider.JSON{
 			"registryMirrors": {Raw: []byte(`[{"urlMirror":"m","hostnameUpstream":"h"}]`)}, "certSANs": {Raw: []byte(`["x"]`)},
 			"costCentre": {Raw: []byte(`"4711"`)}, "ofAnotherRelease": {Raw: []byte(`1`)},
 		},
@@ -48,9 +48,9 @@ func full() Description {
 	return Description{
 		Cluster: o,
 		Class:   client.ObjectKey{Namespace: "polder-catalogue", Name: "local-scs-1-36-v3"},
-		Release: contract.Release{
+		Release: provider.Release{
 			Name: "local-scs-1-36-v3", Kubernetes: "v1.36.3", Workers: []string{"default-worker", "other"},
-			Variables: []contract.Variable{
+			Variables: []provider.Variable{
 				{Name: "registryMirrors", Schema: map[string]any{"type": "array", "default": []any{}}},
 				{Name: "flavor", Schema: map[string]any{"type": "string", "default": "SCS-2V-4"}},
 				{Name: "certSANs", Schema: map[string]any{"type": "array"}},
@@ -58,11 +58,11 @@ func full() Description {
 				{Name: "oidcConfig", Schema: map[string]any{"type": "object"}},
 			},
 		},
-		Provider: contract.Description{Name: "local", Parameters: map[string]map[string]any{"costCentre": {}}},
-		Topology: contract.Topology{
-			Variables:    contract.Values{"oidcConfig": map[string]any{"issuerURL": "https://i", "clientID": "c"}},
-			ControlPlane: contract.Machines{Variables: contract.Values{"flavor": "SCS-2V-4"}},
-			Pools:        map[string]contract.Machines{"zoned": {Variables: contract.Values{"flavor": "SCS-4V-8", "rootDisk": 50}}, "tainted": {Class: "other"}},
+		Provider: provider.Description{Name: "local", Parameters: map[string]map[string]any{"costCentre": {}}},
+		Topology: provider.Topology{
+			Variables:    provider.Values{"oidcConfig": map[string]any{"issuerURL": "https://i", "clientID": "c"}},
+			ControlPlane: provider.Machines{Variables: provider.Values{"flavor": "SCS-2V-4"}},
+			Pools:        map[string]provider.Machines{"zoned": {Variables: provider.Values{"flavor": "SCS-4V-8", "rootDisk": 50}}, "tainted": {Class: "other"}},
 			Labels:       map[string]string{"of": "provider"},
 			Annotations:  map[string]string{"cost": "4711"},
 		},
@@ -74,7 +74,7 @@ func full() Description {
 func bare() Description {
 	d := full()
 	d.Cluster.Spec = v1alpha1.WorkloadClusterSpec{ControlPlane: v1alpha1.ControlPlane{Replicas: ptr.To[int32](1)}, Network: d.Cluster.Spec.Network, Workers: []v1alpha1.WorkerPool{{Name: "default"}}}
-	d.Class.Namespace, d.Prepare, d.Topology = "tenant", "", contract.Topology{}
+	d.Class.Namespace, d.Prepare, d.Topology = "tenant", "", provider.Topology{}
 	return d
 }
 
@@ -163,10 +163,10 @@ func TestBuildRefuses(t *testing.T) {
 		change func(*Description)
 		want   string
 	}{
-		"a class of workers that is not there": {func(d *Description) { d.Topology.Pools["tainted"] = contract.Machines{Class: "none"} }, `pool tainted: release local-scs-1-36-v3 has no class of workers "none"`},
+		"a class of workers that is not there": {func(d *Description) { d.Topology.Pools["tainted"] = provider.Machines{Class: "none"} }, `pool tainted: release local-scs-1-36-v3 has no class of workers "none"`},
 		"a release without workers":            {func(d *Description) { d.Release.Workers = nil; d.Topology.Pools = nil }, "pool zoned: release local-scs-1-36-v3 has no class of workers"},
 		"a value that is none":                 {func(d *Description) { d.Topology.Variables["x"] = make(chan int) }, "variable x: json: unsupported type: chan int"},
-		"a parameter that is no JSON":          {func(d *Description) { d.Cluster.Spec.Parameters["certSANs"] = contract.JSON{Raw: []byte("{")} }, "parameter certSANs: unexpected end of JSON input"},
+		"a parameter that is no JSON":          {func(d *Description) { d.Cluster.Spec.Parameters["certSANs"] = provider.JSON{Raw: []byte("{")} }, "parameter certSANs: unexpected end of JSON input"},
 		"parameters that the provider sets": {func(d *Description) {
 			d.Topology.Variables["certSANs"], d.Topology.Variables["registryMirrors"] = []any{"mine"}, []any{}
 		}, "parameters that provider local sets by itself: certSANs, registryMirrors"},
@@ -197,8 +197,8 @@ func TestTheProvidersOwnParameterIsItsOwn(t *testing.T) {
 // A parameter of the customer's must not win over what the provider sets, and must not be forgotten in silence.
 func TestParametersThatTheProviderSets(t *testing.T) {
 	s := well(t)
-	s.given, s.object.Spec.Parameters = full().Release, map[string]contract.JSON{"certSANs": {Raw: []byte(`["theirs"]`)}}
-	s.answer.Topology.Variables = contract.Values{"certSANs": []any{"mine"}}
+	s.given, s.object.Spec.Parameters = full().Release, map[string]provider.JSON{"certSANs": {Raw: []byte(`["theirs"]`)}}
+	s.answer.Topology.Variables = provider.Values{"certSANs": []any{"mine"}}
 	r := at(t)
 	if err := r.applied(t.Context(), s); !reconcile.Waits(err) {
 		t.Errorf("error %v", err)

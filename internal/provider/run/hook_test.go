@@ -18,20 +18,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/polder-kaas/polder/internal/guard"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
-type provider struct{}
+type stubProvider struct{}
 
-func (provider) Describe() contract.Description                           { return contract.Description{Name: "my-cloud"} }
-func (provider) Validate(context.Context, contract.Input) field.ErrorList { return nil }
-func (provider) Topology(context.Context, contract.Input) (contract.Topology, error) {
-	return contract.Topology{}, nil
+func (stubProvider) Describe() provider.Description                           { return provider.Description{Name: "my-cloud"} }
+func (stubProvider) Validate(context.Context, provider.Input) field.ErrorList { return nil }
+func (stubProvider) Topology(context.Context, provider.Input) (provider.Topology, error) {
+	return provider.Topology{}, nil
 }
 
 func guarded(t *testing.T) *guard.Guard {
 	t.Helper()
-	g, err := guard.New(t.Context(), provider{}, time.Minute)
+	g, err := guard.New(t.Context(), stubProvider{}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func serves(t *testing.T, cfg Config) (h *hook, elect func()) {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.close)
-	scheme, err := newScheme(provider{})
+	scheme, err := newScheme(stubProvider{})
 	if err != nil {
 		t.Fatal(err)
 	}

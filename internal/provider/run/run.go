@@ -24,7 +24,7 @@ import (
 	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/internal/operator"
 	"github.com/polder-kaas/polder/internal/presence"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // Config is what can be chosen.
@@ -38,7 +38,7 @@ type Config struct {
 }
 
 // Run serves until ctx ends.
-func Run(ctx context.Context, p contract.Provider, cfg Config) error {
+func Run(ctx context.Context, p provider.Provider, cfg Config) error {
 	g, err := guard.New(ctx, p, operator.ProviderTimeout)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func Run(ctx context.Context, p contract.Provider, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	if c, ok := p.(contract.Controllers); ok {
+	if c, ok := p.(provider.Controllers); ok {
 		err = c.SetupWithManager(mgr)
 	}
 	hook.register(mgr)
@@ -82,10 +82,10 @@ func Run(ctx context.Context, p contract.Provider, cfg Config) error {
 }
 
 // newScheme knows our kinds, those of Cluster API, and the provider's own.
-func newScheme(p contract.Provider) (*runtime.Scheme, error) {
+func newScheme(p provider.Provider) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	adds := []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, csv1.AddToScheme, v1alpha1.AddToScheme}
-	if c, ok := p.(contract.Controllers); ok {
+	if c, ok := p.(provider.Controllers); ok {
 		adds = append(adds, c.AddToScheme)
 	}
 	for _, add := range adds {

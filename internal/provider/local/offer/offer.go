@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/polder-kaas/polder/internal/provider/local/kubeversion"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 	"github.com/polder-kaas/polder/provider/scsvars"
 )
 
@@ -21,11 +21,11 @@ type Provider struct {
 	Kubernetes string // the built-in version
 }
 
-var _ contract.Provider = Provider{}
+var _ provider.Provider = Provider{}
 
 // Describe says what it can do.
-func (p Provider) Describe() contract.Description {
-	return contract.Description{
+func (p Provider) Describe() provider.Description {
+	return provider.Description{
 		Name: Name, Title: "Processes on this machine, with simulated nodes", Version: p.Version,
 		Capabilities: []string{"ha-control-plane", "offline", "zones"},
 		AnyShape:     true,
@@ -34,7 +34,7 @@ func (p Provider) Describe() contract.Description {
 }
 
 // Validate says what cannot be made.
-func (p Provider) Validate(_ context.Context, in contract.Input) field.ErrorList {
+func (p Provider) Validate(_ context.Context, in provider.Input) field.ErrorList {
 	errs := scsvars.Validate(p.Describe(), in)
 	versions, err := kubeversion.Of(p.Kubernetes)
 	if err == nil {
@@ -47,6 +47,6 @@ func (p Provider) Validate(_ context.Context, in contract.Input) field.ErrorList
 }
 
 // Topology tells the class how large machines are, and who may log in.
-func (p Provider) Topology(_ context.Context, in contract.Input) (contract.Topology, error) {
+func (p Provider) Topology(_ context.Context, in provider.Input) (provider.Topology, error) {
 	return scsvars.Topology(p.Describe(), in)
 }

@@ -1,4 +1,5 @@
-package provider
+// Package providermain makes a program of a provider: Main is all that its main function has to call.
+package providermain
 
 import (
 	"context"
@@ -19,11 +20,12 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 	"github.com/polder-kaas/polder/internal/logging"
 	"github.com/polder-kaas/polder/internal/provider/run"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // Main is the whole program of a provider: it reads the command line, serves until it is told to stop, and ends the
 // process.
-func Main(p Provider) {
+func Main(p provider.Provider) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT) //nolint:forbidigo // it is the program
 	context.AfterFunc(ctx, stop)                                                             // a second signal ends the process at once
 	err := Command(p).ExecuteContext(ctx)
@@ -34,7 +36,7 @@ func Main(p Provider) {
 }
 
 // Command is the command line of a provider, for programs that have more to do than Main.
-func Command(p Provider) *cobra.Command {
+func Command(p provider.Provider) *cobra.Command {
 	var cfg run.Config
 	var kubeconfig string
 	logs := logging.Options{Out: os.Stderr}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/provider/machinetype"
-	"github.com/polder-kaas/polder/provider/providertest/instant/world"
+	"github.com/polder-kaas/polder/test/instant/world"
 )
 
 // machines makes each machine a node of its cluster.

@@ -1,4 +1,4 @@
-package contract_test
+package provider_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/provider/contract"
+	"github.com/polder-kaas/polder/provider"
 )
 
 func shape(cpu int32, memory, disk string) *v1alpha1.MachineShape {
@@ -24,32 +24,32 @@ func shape(cpu int32, memory, disk string) *v1alpha1.MachineShape {
 func TestShapeOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		memory, disk string
-		want         contract.Shape
+		want         provider.Shape
 		err          string
 	}{
-		"binary units":                        {"4Gi", "", contract.Shape{CPUs: 2, MemoryMiB: 4096}, ""},
-		"decimal units are rounded up":        {"4G", "20G", contract.Shape{CPUs: 2, MemoryMiB: 3815, DiskGB: 20}, ""},
-		"a binary disk is rounded up":         {"4Gi", "20Gi", contract.Shape{CPUs: 2, MemoryMiB: 4096, DiskGB: 22}, ""},
-		"a byte more is a unit more":          {"4294967297", "20000000001", contract.Shape{CPUs: 2, MemoryMiB: 4097, DiskGB: 21}, ""},
-		"the least":                           {"1", "1", contract.Shape{CPUs: 2, MemoryMiB: 1, DiskGB: 1}, ""},
-		"parts of a byte":                     {"1.3Gi", "1.3Gi", contract.Shape{CPUs: 2, MemoryMiB: 1332, DiskGB: 2}, ""},
-		"thousandths of bytes":                {"1500m", "", contract.Shape{CPUs: 2, MemoryMiB: 1}, ""},
-		"no memory":                           {"0", "", contract.Shape{}, "memory: write how much, for example 4Gi"},
-		"no disk is the provider's choice":    {"4Gi", "0", contract.Shape{CPUs: 2, MemoryMiB: 4096}, ""},
-		"less than nothing":                   {"-4Gi", "", contract.Shape{}, "memory: -4Gi is less than nothing"},
-		"far less than nothing":               {"-1e30", "", contract.Shape{}, "memory: -1e30 is less than nothing"},
-		"a disk less than nothing":            {"4Gi", "-1", contract.Shape{}, "disk: -1 is less than nothing"},
-		"more than fits into a number":        {"9223372036854775808", "", contract.Shape{}, "memory: 9223372036854775808 is more than any machine has"},
-		"an exponent":                         {"4e9", "", contract.Shape{}, "memory: 4e9 has an exponent; write it with a unit, for example 4Gi"},
-		"an exponent that nobody can count":   {"1e2000000001", "", contract.Shape{}, "memory: 1e2000000001 has an exponent; write it with a unit, for example 4Gi"},
-		"a disk with one":                     {"4Gi", "1E2000000001", contract.Shape{}, "disk: 1E2000000001 has an exponent; write it with a unit, for example 4Gi"},
-		"as much as may be":                   {"64Ti", "", contract.Shape{CPUs: 2, MemoryMiB: 64 << 20}, ""},
-		"more than that":                      {"65Ti", "", contract.Shape{}, "memory: 65Ti is more than any machine has"},
-		"the largest number":                  {"9223372036854775807", "", contract.Shape{}, "memory: 9223372036854775807 is more than any machine has"},
-		"a disk of more than any machine has": {"4Gi", "2E", contract.Shape{}, "disk: 2E is more than any machine has"},
+		"binary units":                        {"4Gi", "", provider.Shape{CPUs: 2, MemoryMiB: 4096}, ""},
+		"decimal units are rounded up":        {"4G", "20G", provider.Shape{CPUs: 2, MemoryMiB: 3815, DiskGB: 20}, ""},
+		"a binary disk is rounded up":         {"4Gi", "20Gi", provider.Shape{CPUs: 2, MemoryMiB: 4096, DiskGB: 22}, ""},
+		"a byte more is a unit more":          {"4294967297", "20000000001", provider.Shape{CPUs: 2, MemoryMiB: 4097, DiskGB: 21}, ""},
+		"the least":                           {"1", "1", provider.Shape{CPUs: 2, MemoryMiB: 1, DiskGB: 1}, ""},
+		"parts of a byte":                     {"1.3Gi", "1.3Gi", provider.Shape{CPUs: 2, MemoryMiB: 1332, DiskGB: 2}, ""},
+		"thousandths of bytes":                {"1500m", "", provider.Shape{CPUs: 2, MemoryMiB: 1}, ""},
+		"no memory":                           {"0", "", provider.Shape{}, "memory: write how much, for example 4Gi"},
+		"no disk is the provider's choice":    {"4Gi", "0", provider.Shape{CPUs: 2, MemoryMiB: 4096}, ""},
+		"less than nothing":                   {"-4Gi", "", provider.Shape{}, "memory: -4Gi is less than nothing"},
+		"far less than nothing":               {"-1e30", "", provider.Shape{}, "memory: -1e30 is less than nothing"},
+		"a disk less than nothing":            {"4Gi", "-1", provider.Shape{}, "disk: -1 is less than nothing"},
+		"more than fits into a number":        {"9223372036854775808", "", provider.Shape{}, "memory: 9223372036854775808 is more than any machine has"},
+		"an exponent":                         {"4e9", "", provider.Shape{}, "memory: 4e9 has an exponent; write it with a unit, for example 4Gi"},
+		"an exponent that nobody can count":   {"1e2000000001", "", provider.Shape{}, "memory: 1e2000000001 has an exponent; write it with a unit, for example 4Gi"},
+		"a disk with one":                     {"4Gi", "1E2000000001", provider.Shape{}, "disk: 1E2000000001 has an exponent; write it with a unit, for example 4Gi"},
+		"as much as may be":                   {"64Ti", "", provider.Shape{CPUs: 2, MemoryMiB: 64 << 20}, ""},
+		"more than that":                      {"65Ti", "", provider.Shape{}, "memory: 65Ti is more than any machine has"},
+		"the largest number":                  {"9223372036854775807", "", provider.Shape{}, "memory: 9223372036854775807 is more than any machine has"},
+		"a disk of more than any machine has": {"4Gi", "2E", provider.Shape{}, "disk: 2E is more than any machine has"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := contract.ShapeOf(*shape(2, c.memory, c.disk))
+			got, err := provider.ShapeOf(*shape(2, c.memory, c.disk))
 			if c.err != "" {
 				if err == nil || err.Error() != c.err {
 					t.Errorf("%v, want %s", err, c.err)
@@ -74,7 +74,7 @@ func TestPortable(t *testing.T) {
 		"a name of a provider": {v1alpha1.MachineSelection{MachineType: "m1.large"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := contract.Portable(c.give); got != c.want {
+			if got := provider.Portable(c.give); got != c.want {
 				t.Errorf("%t, want %t", got, c.want)
 			}
 		})
@@ -138,7 +138,7 @@ func TestChoose(t *testing.T) {
 		"any shape: with its disk":                                      {asked: v1alpha1.MachineSelection{Machine: shape(32, "4Gi", "20Gi")}, any: true, want: "SCS-32V-4-22"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := contract.Description{Name: "p", MachineTypes: types(), AnyShape: c.any}
+			d := provider.Description{Name: "p", MachineTypes: types(), AnyShape: c.any}
 			got, err := d.Choose(c.asked)
 			if got != c.want || (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {
 				t.Errorf("%q, %v; want %q, %s", got, err, c.want, c.err)
@@ -152,7 +152,7 @@ func TestChoose(t *testing.T) {
 }
 
 func TestChooseDoesNotChangeTheDescription(t *testing.T) {
-	d := contract.Description{Name: "p", MachineTypes: types()}
+	d := provider.Description{Name: "p", MachineTypes: types()}
 	if _, err := d.Choose(v1alpha1.MachineSelection{Machine: shape(4, "1Gi", "")}); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestChooseDoesNotChangeTheDescription(t *testing.T) {
 }
 
 func TestAProviderWithoutTypes(t *testing.T) {
-	d := contract.Description{Name: "p"}
+	d := provider.Description{Name: "p"}
 	for name, c := range map[string]struct {
 		asked v1alpha1.MachineSelection
 		want  string
@@ -179,7 +179,7 @@ func TestAProviderWithoutTypes(t *testing.T) {
 }
 
 func TestManyTypesAreNotAllTold(t *testing.T) {
-	d := contract.Description{Name: "p"}
+	d := provider.Description{Name: "p"}
 	for i := range 12 {
 		d.MachineTypes = append(d.MachineTypes, v1alpha1.MachineType{Name: fmt.Sprintf("t%d", i)})
 	}
@@ -190,7 +190,7 @@ func TestManyTypesAreNotAllTold(t *testing.T) {
 }
 
 func TestStack(t *testing.T) {
-	for want, d := range map[string]contract.Description{"p": {Name: "p"}, "q": {Name: "p", StackProvider: "q"}} {
+	for want, d := range map[string]provider.Description{"p": {Name: "p"}, "q": {Name: "p", StackProvider: "q"}} {
 		if got := d.Stack(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

@@ -15,7 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/polder-kaas/polder/provider/providertest/instant/world"
+	"github.com/polder-kaas/polder/test/instant/world"
 )
 
 // dataSuffix is that of the Secret with the bootstrap data of all machines of a cluster: they need none.

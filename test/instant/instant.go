@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/polder-kaas/polder/provider/contract"
-	"github.com/polder-kaas/polder/provider/providertest/instant/world"
+	"github.com/polder-kaas/polder/provider"
 	"github.com/polder-kaas/polder/provider/scsvars"
+	"github.com/polder-kaas/polder/test/instant/world"
 )
 
 // Name of the provider.
@@ -35,14 +35,14 @@ type Provider struct {
 	world *world.World
 }
 
-var _ contract.Provider = (*Provider)(nil)
+var _ provider.Provider = (*Provider)(nil)
 
 // New makes a provider without clusters.
 func New() *Provider { return &Provider{world: world.New()} }
 
 // Describe says what it can do.
-func (p *Provider) Describe() contract.Description {
-	return contract.Description{
+func (p *Provider) Describe() provider.Description {
+	return provider.Description{
 		Name: Name, Title: "Clusters in memory, for tests", Version: "v1",
 		Capabilities: []string{"ha-control-plane", "offline", "zones"}, AnyShape: true, Zones: zones(),
 	}
@@ -51,7 +51,7 @@ func (p *Provider) Describe() contract.Description {
 func zones() []string { return []string{"zone-a", "zone-b", "zone-c"} }
 
 // Validate says what the class has no variable for.
-func (p *Provider) Validate(ctx context.Context, in contract.Input) field.ErrorList {
+func (p *Provider) Validate(ctx context.Context, in provider.Input) field.ErrorList {
 	if err := ctx.Err(); err != nil {
 		return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 	}
@@ -59,9 +59,9 @@ func (p *Provider) Validate(ctx context.Context, in contract.Input) field.ErrorL
 }
 
 // Topology tells the class how large machines are.
-func (p *Provider) Topology(ctx context.Context, in contract.Input) (contract.Topology, error) {
+func (p *Provider) Topology(ctx context.Context, in provider.Input) (provider.Topology, error) {
 	if err := ctx.Err(); err != nil {
-		return contract.Topology{}, err
+		return provider.Topology{}, err
 	}
 	return scsvars.Topology(p.Describe(), in)
 }
