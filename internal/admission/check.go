@@ -32,8 +32,8 @@ type Checker struct {
 	Providers map[string]*guard.Guard // those that can be asked here; others answer by admission of their own
 }
 
-// question is what is looked at.
-type question struct {
+// clusterReview is what is looked at.
+type clusterReview struct {
 	object, old *v1alpha1.WorkloadCluster // old is nil for a new one
 	cluster     *clusterv1.Cluster        // nil: there is none
 	providers   []v1alpha1.Provider
@@ -43,38 +43,38 @@ type question struct {
 
 var spec = field.NewPath("spec")
 
-func (q *question) add(err *field.Error) { q.errs = append(q.errs, err) }
+func (q *clusterReview) addError(err *field.Error) { q.errs = append(q.errs, err) }
 
 // Check says all that is wrong. The error is for what could not be found out.
 func (c *Checker) Check(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (field.ErrorList, error) {
-	if !o.DeletionTimestamp.IsZero() || old != nil && same(&o.Spec, &old.Spec) {
+	if !o.DeletionTimestamp.IsZero() || old != nil && isSameSpec(&o.Spec, &old.Spec) {
 		return nil, nil // whatever is wrong was so before, and must not keep anybody from mending it
 	}
-	q := &question{object: o, old: old}
+	q := &clusterReview{object: o, old: old}
 	if err := c.gather(ctx, q); err != nil {
 		return nil, err
 	}
-	q.name()
-	q.immutable()
-	q.network()
-	q.oidc()
-	q.workers()
-	small := q.small()
-	p := q.provider()
+	q.checkName()
+	q.checkImmutable()
+	q.checkNetwork()
+	q.checkOIDC()
+	q.checkWorkers()
+	parametersFit := q.checkParameterSize()
+	p := q.findProvider()
 	if p == nil {
 		return q.errs, nil
 	}
-	q.zones(p)
-	rel, ok := q.release(p)
-	if !ok || !small || old != nil && workloadcluster.SameQuestion(o, old) {
+	q.checkZones(p)
+	rel, ok := q.chooseRelease(p)
+	if !ok || !parametersFit || old != nil && workloadcluster.HasSameProviderInput(o, old) {
 		return q.errs, nil // what follows was accepted before, or is the status's to say
 	}
-	return q.errs, c.class(ctx, q, p, rel)
+	return q.errs, c.checkClass(ctx, q, p, rel)
 }
 
-// same says that two specs are written alike. Amounts are not compared as numbers: one that was stored may be such that
+// isSameSpec says that two specs are written alike. Amounts are not compared as numbers: one that was stored may be such that
 // this takes all memory there is.
-func same(a, b *v1alpha1.WorkloadClusterSpec) bool {
+func isSameSpec(a, b *v1alpha1.WorkloadClusterSpec) bool {
 	x, err := json.Marshal(a)
 	y, err2 := json.Marshal(b)
 	return err == nil && err2 == nil && bytes.Equal(x, y)
@@ -83,54 +83,54 @@ func same(a, b *v1alpha1.WorkloadClusterSpec) bool {
 // CheckProvider says what is wrong as far as only the provider can know.
 func (c *Checker) CheckProvider(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (field.ErrorList, error) {
 	g, ok := c.Providers[o.Spec.Provider]
-	if !ok || !o.DeletionTimestamp.IsZero() || tooLarge(o.Spec.Parameters) { // the last is said by the plane
+	if !ok || !o.DeletionTimestamp.IsZero() || exceedsMaxParameters(o.Spec.Parameters) { // the last is said by the plane
 		return nil, nil
 	}
-	if old != nil && workloadcluster.SameQuestion(o, old) {
+	if old != nil && workloadcluster.HasSameProviderInput(o, old) {
 		return nil, nil
 	}
-	q := &question{object: o, old: old}
+	q := &clusterReview{object: o, old: old}
 	if err := c.gather(ctx, q); err != nil {
 		return nil, err
 	}
-	p := q.provider()
+	p := q.findProvider()
 	if p == nil {
 		return nil, nil // the plane says so
 	}
-	rel, err := q.catalogue.Choose(stackOf(p), o.Spec.Stack)
+	rel, err := q.catalogue.Choose(stackProviderOf(p), o.Spec.Stack)
 	if err != nil {
 		return nil, nil //nolint:nilerr // as above
 	}
-	given, err := workloadcluster.Given(ctx, c.Client, rel)
+	release, err := workloadcluster.ReleaseForProvider(ctx, c.Client, rel)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	in := provider.Input{Cluster: o, Release: given}
-	wrong, err := g.Validate(ctx, in)
-	if err != nil || len(wrong) > 0 {
-		return q.unsettled(p, wrong), err
+	in := provider.Input{Cluster: o, Release: release}
+	errs, err := g.Validate(ctx, in)
+	if err != nil || len(errs) > 0 {
+		return q.dropUnchangedMachineErrors(p, errs), err
 	}
 	set, err := g.Topology(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	by, own := setBy(set), ownParameters(p)
+	by, own := variableSources(set), providerParameters(p)
 	for _, name := range slices.Sorted(maps.Keys(o.Spec.Parameters)) {
-		if err := taken(name, by, own); err != nil {
-			wrong = append(wrong, err)
+		if err := checkProviderVariable(name, by, own); err != nil {
+			errs = append(errs, err)
 		}
 	}
-	return wrong, nil
+	return errs, nil
 }
 
-func (c *Checker) gather(ctx context.Context, q *question) error {
+func (c *Checker) gather(ctx context.Context, q *clusterReview) error {
 	var l v1alpha1.ProviderList
 	if err := c.Client.List(ctx, &l); err != nil {
 		return fmt.Errorf("reading the providers: %w", err)
 	}
 	q.providers = l.Items
 	var err error
-	if q.catalogue, err = catalogue.For(ctx, c.Client, q.object.Namespace); err != nil {
+	if q.catalogue, err = catalogue.ReadCatalogue(ctx, c.Client, q.object.Namespace); err != nil {
 		return err
 	}
 	q.cluster = &clusterv1.Cluster{}
@@ -141,47 +141,47 @@ func (c *Checker) gather(ctx context.Context, q *question) error {
 	return err
 }
 
-// name must be one that everything made of it can have too.
-func (q *question) name() {
+// checkName must be one that everything made of it can have too.
+func (q *clusterReview) checkName() {
 	if q.old != nil || q.object.Name == "" { // generateName is filled in later
 		return
 	}
 	for _, why := range validation.IsDNS1035Label(q.object.Name) {
-		q.add(field.Invalid(field.NewPath("metadata", "name"), q.object.Name, why))
+		q.addError(field.Invalid(field.NewPath("metadata", "name"), q.object.Name, why))
 	}
 }
 
-// small says that parameters are not too large to be looked at.
-func (q *question) small() bool {
-	if !tooLarge(q.object.Spec.Parameters) || q.old != nil && workloadcluster.SameQuestion(q.object, q.old) {
+// checkParameterSize says that parameters are not too large to be looked at.
+func (q *clusterReview) checkParameterSize() bool {
+	if !exceedsMaxParameters(q.object.Spec.Parameters) || q.old != nil && workloadcluster.HasSameProviderInput(q.object, q.old) {
 		return true
 	}
-	q.add(field.Invalid(spec.Child("parameters"), field.OmitValueType{}, fmt.Sprintf("all together they are more than %d KiB, which no stack takes; write less", maxParameters>>10)))
+	q.addError(field.Invalid(spec.Child("parameters"), field.OmitValueType{}, fmt.Sprintf("all together they are more than %d KiB, which no stack takes; write less", maxParameters>>10)))
 	return false
 }
 
-// immutable fields are those that only a new cluster can have otherwise.
-func (q *question) immutable() {
+// checkImmutable fields are those that only a new cluster can have otherwise.
+func (q *clusterReview) checkImmutable() {
 	if q.old == nil {
 		return
 	}
 	o, old := &q.object.Spec, &q.old.Spec
 	if o.Provider != old.Provider {
-		q.add(field.Forbidden(spec.Child("provider"), fmt.Sprintf("a cluster stays at its provider, %s; make the same elsewhere with: polder export %s | polder create NEW-NAME -f - --provider %s", old.Provider, q.object.Name, o.Provider)))
+		q.addError(field.Forbidden(spec.Child("provider"), fmt.Sprintf("a cluster stays at its provider, %s; make the same elsewhere with: polder export %s | polder create NEW-NAME -f - --provider %s", old.Provider, q.object.Name, o.Provider)))
 	}
 	if o.Stack.Name != old.Stack.Name {
-		q.add(field.Forbidden(spec.Child("stack", "name"), fmt.Sprintf("a cluster stays with its stack, %s; make another cluster", old.Stack.Name)))
+		q.addError(field.Forbidden(spec.Child("stack", "name"), fmt.Sprintf("a cluster stays with its stack, %s; make another cluster", old.Stack.Name)))
 	}
 	if !slices.Equal(o.Network.PodCIDRs, old.Network.PodCIDRs) {
-		q.add(field.Forbidden(spec.Child("network", "podCIDRs"), fmt.Sprintf("it cannot be changed from %s; make another cluster", strings.Join(old.Network.PodCIDRs, ", "))))
+		q.addError(field.Forbidden(spec.Child("network", "podCIDRs"), fmt.Sprintf("it cannot be changed from %s; make another cluster", strings.Join(old.Network.PodCIDRs, ", "))))
 	}
 	if !slices.Equal(o.Network.ServiceCIDRs, old.Network.ServiceCIDRs) {
-		q.add(field.Forbidden(spec.Child("network", "serviceCIDRs"), fmt.Sprintf("it cannot be changed from %s; make another cluster", strings.Join(old.Network.ServiceCIDRs, ", "))))
+		q.addError(field.Forbidden(spec.Child("network", "serviceCIDRs"), fmt.Sprintf("it cannot be changed from %s; make another cluster", strings.Join(old.Network.ServiceCIDRs, ", "))))
 	}
 }
 
-// provider is the one that is named; nil if it is not there.
-func (q *question) provider() *v1alpha1.Provider {
+// findProvider is the one that is named; nil if it is not there.
+func (q *clusterReview) findProvider() *v1alpha1.Provider {
 	var names []string
 	for i := range q.providers {
 		if q.providers[i].Name == q.object.Spec.Provider {
@@ -195,31 +195,31 @@ func (q *question) provider() *v1alpha1.Provider {
 	case q.old != nil && q.old.Spec.Provider == q.object.Spec.Provider:
 		return nil // it was there before; the object must stay editable
 	case len(names) == 0:
-		q.add(field.Invalid(at, q.object.Spec.Provider, "no provider is installed here; ask the platform operator"))
+		q.addError(field.Invalid(at, q.object.Spec.Provider, "no provider is installed here; ask the platform operator"))
 	case q.object.Spec.Provider == "":
-		q.add(field.Required(at, "choose from "+strings.Join(names, ", ")))
+		q.addError(field.Required(at, "choose from "+strings.Join(names, ", ")))
 	default:
-		q.add(field.Invalid(at, q.object.Spec.Provider, "there is no such provider; choose from "+strings.Join(names, ", ")+nearest.Hint(q.object.Spec.Provider, names)))
+		q.addError(field.Invalid(at, q.object.Spec.Provider, "there is no such provider; choose from "+strings.Join(names, ", ")+nearest.Hint(q.object.Spec.Provider, names)))
 	}
 	return nil
 }
 
-// release is the one the spec asks for. That it is not ready yet is no fault of the spec.
-func (q *question) release(p *v1alpha1.Provider) (catalogue.Release, bool) {
-	rel, err := q.catalogue.Choose(stackOf(p), q.object.Spec.Stack)
-	var missing *catalogue.Missing
+// chooseRelease is the one the spec asks for. That it is not ready yet is no fault of the spec.
+func (q *clusterReview) chooseRelease(p *v1alpha1.Provider) (catalogue.CatalogueEntry, bool) {
+	rel, err := q.catalogue.Choose(stackProviderOf(p), q.object.Spec.Stack)
+	var unavailable *catalogue.ReleaseUnavailableError
 	same := q.old != nil && q.old.Spec.Stack == q.object.Spec.Stack
-	if errors.As(err, &missing) {
-		known := missing.Reason == v1alpha1.ReasonReleaseNotReady || missing.Reason == v1alpha1.ReasonReleaseMissing && missing.Actor != v1alpha1.Customer
+	if errors.As(err, &unavailable) {
+		known := unavailable.Reason == v1alpha1.ReasonReleaseNotReady || unavailable.Reason == v1alpha1.ReasonReleaseMissing && unavailable.Actor != v1alpha1.Customer
 		if !same && !known {
-			q.add(field.Invalid(spec.Child("stack", missing.Field), q.stackField(missing.Field), missing.Text))
+			q.addError(field.Invalid(spec.Child("stack", unavailable.Field), q.stackField(unavailable.Field), unavailable.Text))
 		}
 		return rel, false
 	}
 	if q.cluster == nil {
 		return rel, true
 	}
-	if why, _ := workloadcluster.Step(q.cluster.Spec.Topology.Version, rel.Object.Status.KubernetesVersion); why != "" {
+	if why, _ := workloadcluster.CheckUpgrade(q.cluster.Spec.Topology.Version, rel.Object.Status.KubernetesVersion); why != "" {
 		if same {
 			return rel, false // the newest was taken back: the cluster stays at its own, and the object must stay editable
 		}
@@ -227,66 +227,66 @@ func (q *question) release(p *v1alpha1.Provider) (catalogue.Release, bool) {
 		if q.old != nil && value == q.old.Spec.Stack.KubernetesVersion {
 			at, value = spec.Child("stack", "version"), q.object.Spec.Stack.Version
 		}
-		q.add(field.Invalid(at, value, why))
+		q.addError(field.Invalid(at, value, why))
 		return rel, false
 	}
 	return rel, true
 }
 
-func (q *question) stackField(name string) string {
+func (q *clusterReview) stackField(name string) string {
 	s := q.object.Spec.Stack
 	return map[string]string{"name": s.Name, "kubernetesVersion": s.KubernetesVersion, "channel": string(s.Channel), "version": s.Version}[name]
 }
 
-func stackOf(p *v1alpha1.Provider) string {
+func stackProviderOf(p *v1alpha1.Provider) string {
 	if p.Status.StackProvider != "" {
 		return p.Status.StackProvider
 	}
 	return p.Name
 }
 
-// class checks what depends on the class of the release, and asks the provider.
-func (c *Checker) class(ctx context.Context, q *question, p *v1alpha1.Provider, rel catalogue.Release) error {
-	given, err := workloadcluster.Given(ctx, c.Client, rel)
+// checkClass checks what depends on the class of the release, and asks the provider.
+func (c *Checker) checkClass(ctx context.Context, q *clusterReview, p *v1alpha1.Provider, rel catalogue.CatalogueEntry) error {
+	release, err := workloadcluster.ReleaseForProvider(ctx, c.Client, rel)
 	if apierrors.IsNotFound(err) {
 		return nil // it will come
 	}
 	if err != nil {
 		return err
 	}
-	in := provider.Input{Cluster: q.object, Release: given}
+	in := provider.Input{Cluster: q.object, Release: release}
 	g, ok := c.Providers[q.object.Spec.Provider]
 	if !ok {
-		q.parameters(ctx, p, given, nil)
+		q.checkParameters(ctx, p, release, nil)
 		return nil
 	}
-	wrong, err := g.Validate(ctx, in)
+	errs, err := g.Validate(ctx, in)
 	if err != nil {
 		return fmt.Errorf("asking provider %s: %w", p.Name, err)
 	}
-	q.errs = append(q.errs, q.unsettled(p, wrong)...)
-	if len(wrong) > 0 {
-		q.parameters(ctx, p, given, nil) // what would follow from the rest is not known
+	q.errs = append(q.errs, q.dropUnchangedMachineErrors(p, errs)...)
+	if len(errs) > 0 {
+		q.checkParameters(ctx, p, release, nil) // what would follow from the rest is not known
 		return nil
 	}
 	set, err := g.Topology(ctx, in)
 	if err != nil {
 		return fmt.Errorf("asking provider %s: %w", p.Name, err)
 	}
-	q.parameters(ctx, p, given, setBy(set))
+	q.checkParameters(ctx, p, release, variableSources(set))
 	return nil
 }
 
-// unsettled is what a provider says, without what it says against machines that the cluster has already.
-func (q *question) unsettled(p *v1alpha1.Provider, wrong field.ErrorList) field.ErrorList {
+// dropUnchangedMachineErrors is what a provider says, without what it says against machines that the cluster has already.
+func (q *clusterReview) dropUnchangedMachineErrors(p *v1alpha1.Provider, errs field.ErrorList) field.ErrorList {
 	if q.old == nil {
-		return wrong
+		return errs
 	}
-	return workloadcluster.Unsettled(q.object, q.old, ownParameters(p), wrong)
+	return workloadcluster.DropUnchangedMachineErrors(q.object, q.old, providerParameters(p), errs)
 }
 
-// taken says that a parameter is set by another field. One of the provider's own it may well make a variable of.
-func taken(parameter string, setBy map[string]string, own map[string]map[string]any) *field.Error {
+// checkProviderVariable says that a parameter is set by another field. One of the provider's own it may well make a variable of.
+func checkProviderVariable(parameter string, setBy map[string]string, own map[string]map[string]any) *field.Error {
 	by, ok := setBy[parameter]
 	if _, mine := own[parameter]; !ok || mine {
 		return nil
@@ -294,8 +294,8 @@ func taken(parameter string, setBy map[string]string, own map[string]map[string]
 	return field.Forbidden(spec.Child("parameters", parameter), "it follows from "+by+"; leave out one of them")
 }
 
-// setBy are the variables that follow from other fields, with the fields.
-func setBy(t provider.Topology) map[string]string {
+// variableSources are the variables that follow from other fields, with the fields.
+func variableSources(t provider.Topology) map[string]string {
 	out := map[string]string{}
 	for name := range t.Variables {
 		out[name] = "another field of the spec"

@@ -88,7 +88,7 @@ func TestNewClusters(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(c.want, checked(t, c.world, c.changes...)); d != "" {
+			if d := cmp.Diff(c.want, checkNew(t, c.world, c.changes...)); d != "" {
 				t.Error(d)
 			}
 		})
@@ -141,7 +141,7 @@ func TestChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			errs, err := c.world.checker(t).Check(t.Context(), cluster(c.new...), cluster(c.old...))
-			if d := cmp.Diff(c.want, told(errs)); d != "" || err != nil {
+			if d := cmp.Diff(c.want, errorTexts(errs)); d != "" || err != nil {
 				t.Error(d, err)
 			}
 		})
@@ -245,7 +245,7 @@ func TestTheProviderAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			errs, err := c.world.checker(t).CheckProvider(t.Context(), c.object, nil)
-			if err != nil || (len(errs) > 0) != c.want || slices.ContainsFunc(told(errs), func(s string) bool { return !strings.Contains(s, "machineType") }) {
+			if err != nil || (len(errs) > 0) != c.want || slices.ContainsFunc(errorTexts(errs), func(s string) bool { return !strings.Contains(s, "machineType") }) {
 				t.Error(errs, err)
 			}
 		})

@@ -37,11 +37,11 @@ func (c *Checker) Default(ctx context.Context, o, old *v1alpha1.WorkloadCluster)
 		if l.Items[i].Name != o.Spec.Provider {
 			continue
 		}
-		all, err := catalogue.For(ctx, c.Client, o.Namespace)
+		all, err := catalogue.ReadCatalogue(ctx, c.Client, o.Namespace)
 		if err != nil {
 			return err
 		}
-		o.Spec.Stack.KubernetesVersion = all.Newest(stackOf(&l.Items[i]), o.Spec.Stack.Name, o.Spec.Stack.Channel)
+		o.Spec.Stack.KubernetesVersion = all.NewestMinor(stackProviderOf(&l.Items[i]), o.Spec.Stack.Name, o.Spec.Stack.Channel)
 	}
 	return nil
 }

@@ -18,34 +18,34 @@ import (
 	"github.com/polder-kaas/polder/internal/nodelabels"
 )
 
-// network must be ranges of addresses that do not overlap, each kind with one of a family.
-func (q *question) network() {
+// checkNetwork must be ranges of addresses that do not overlap, each kind with one of a family.
+func (q *clusterReview) checkNetwork() {
 	n, at := q.object.Spec.Network, spec.Child("network")
-	pods := q.ranges(at.Child("podCIDRs"), n.PodCIDRs)
-	services := q.ranges(at.Child("serviceCIDRs"), n.ServiceCIDRs)
+	pods := q.checkRanges(at.Child("podCIDRs"), n.PodCIDRs)
+	services := q.checkRanges(at.Child("serviceCIDRs"), n.ServiceCIDRs)
 	for i, s := range services {
 		for _, p := range pods {
 			if s.IsValid() && p.IsValid() && s.Overlaps(p) {
-				q.add(field.Invalid(at.Child("serviceCIDRs").Index(i), n.ServiceCIDRs[i], fmt.Sprintf("it overlaps with podCIDRs %s", p)))
+				q.addError(field.Invalid(at.Child("serviceCIDRs").Index(i), n.ServiceCIDRs[i], fmt.Sprintf("it overlaps with podCIDRs %s", p)))
 			}
 		}
 	}
 }
 
-func (q *question) ranges(at *field.Path, texts []string) []netip.Prefix {
+func (q *clusterReview) checkRanges(at *field.Path, texts []string) []netip.Prefix {
 	out := make([]netip.Prefix, len(texts))
 	families := map[bool]bool{}
 	for i, text := range texts {
 		p, err := netip.ParsePrefix(text)
 		switch {
 		case err != nil:
-			q.add(field.Invalid(at.Index(i), text, "write a range of addresses such as 10.244.0.0/16"))
+			q.addError(field.Invalid(at.Index(i), text, "write a range of addresses such as 10.244.0.0/16"))
 			continue
 		case p.Masked() != p:
-			q.add(field.Invalid(at.Index(i), text, fmt.Sprintf("it has bits beside the range; write %s", p.Masked())))
+			q.addError(field.Invalid(at.Index(i), text, fmt.Sprintf("it has bits beside the range; write %s", p.Masked())))
 			continue
 		case families[p.Addr().Is4()]:
-			q.add(field.Invalid(at.Index(i), text, "two ranges must be one of IPv4 and one of IPv6"))
+			q.addError(field.Invalid(at.Index(i), text, "two ranges must be one of IPv4 and one of IPv6"))
 		}
 		families[p.Addr().Is4()] = true
 		out[i] = p
@@ -53,83 +53,83 @@ func (q *question) ranges(at *field.Path, texts []string) []netip.Prefix {
 	return out
 }
 
-func (q *question) oidc() {
+func (q *clusterReview) checkOIDC() {
 	o := q.object.Spec.OIDC
 	if o == nil {
 		return
 	}
 	u, err := url.Parse(o.IssuerURL)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		q.add(field.Invalid(spec.Child("oidc", "issuerURL"), o.IssuerURL, "write the issuer's URL; it begins with https:// and has no query"))
+		q.addError(field.Invalid(spec.Child("oidc", "issuerURL"), o.IssuerURL, "write the issuer's URL; it begins with https:// and has no query"))
 	}
 }
 
-// workers must have names that stay different once they are spread over zones, and labels and taints that nodes
+// checkWorkers must have names that stay different once they are spread over zones, and labels and taints that nodes
 // can have.
-func (q *question) workers() {
+func (q *clusterReview) checkWorkers() {
 	parts := map[string]string{}
 	for i, p := range q.object.Spec.Workers {
 		at := spec.Child("workers").Index(i)
-		for _, part := range workloadcluster.Spread(p) {
+		for _, part := range workloadcluster.SplitByZone(p) {
 			if other, ok := parts[part.Name]; ok && other != p.Name {
-				q.add(field.Invalid(at.Child("name"), p.Name, fmt.Sprintf("with its zone it is called %s, as a part of pool %s is; give it another name", part.Name, other)))
+				q.addError(field.Invalid(at.Child("name"), p.Name, fmt.Sprintf("with its zone it is called %s, as a part of pool %s is; give it another name", part.Name, other)))
 			}
 			parts[part.Name] = p.Name
 			if len(part.Name) > validation.DNS1123LabelMaxLength {
-				q.add(field.Invalid(at.Child("name"), p.Name, fmt.Sprintf("with its zone it is called %s, which is longer than %d characters", part.Name, validation.DNS1123LabelMaxLength)))
+				q.addError(field.Invalid(at.Child("name"), p.Name, fmt.Sprintf("with its zone it is called %s, which is longer than %d characters", part.Name, validation.DNS1123LabelMaxLength)))
 			}
 		}
-		q.labels(at.Child("labels"), p.Labels)
-		q.taints(at.Child("taints"), p.Taints)
+		q.checkLabels(at.Child("labels"), p.Labels)
+		q.checkTaints(at.Child("taints"), p.Taints)
 	}
 }
 
-func (q *question) labels(at *field.Path, labels map[string]string) {
+func (q *clusterReview) checkLabels(at *field.Path, labels map[string]string) {
 	q.errs = append(q.errs, metav1validation.ValidateLabels(labels, at)...)
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		switch {
 		case key == v1alpha1.PoolLabel:
-			q.add(field.Forbidden(at.Key(key), "it is put on all nodes, with the name of their pool"))
+			q.addError(field.Forbidden(at.Key(key), "it is put on all nodes, with the name of their pool"))
 		case !nodelabels.Reach(key) && len(validation.IsQualifiedName(key)) == 0:
-			q.add(field.Forbidden(at.Key(key), "labels of this domain are not put on nodes; use one without a domain, or of a domain of your own"))
+			q.addError(field.Forbidden(at.Key(key), "labels of this domain are not put on nodes; use one without a domain, or of a domain of your own"))
 		}
 	}
 }
 
-func (q *question) taints(at *field.Path, taints []v1alpha1.Taint) {
+func (q *clusterReview) checkTaints(at *field.Path, taints []v1alpha1.Taint) {
 	for i, t := range taints {
 		for _, why := range validation.IsQualifiedName(t.Key) {
-			q.add(field.Invalid(at.Index(i).Child("key"), t.Key, why))
+			q.addError(field.Invalid(at.Index(i).Child("key"), t.Key, why))
 		}
 		if t.Value != "" {
 			for _, why := range validation.IsValidLabelValue(t.Value) {
-				q.add(field.Invalid(at.Index(i).Child("value"), t.Value, why))
+				q.addError(field.Invalid(at.Index(i).Child("value"), t.Value, why))
 			}
 		}
 		if domain, _, ok := strings.Cut(t.Key, "/"); ok && (domain == "node.kubernetes.io" || domain == "node.cluster.x-k8s.io" || domain == "node.cloudprovider.kubernetes.io") {
-			q.add(field.Forbidden(at.Index(i).Child("key"), "taints of this domain are Kubernetes' own"))
+			q.addError(field.Forbidden(at.Index(i).Child("key"), "taints of this domain are Kubernetes' own"))
 		}
 	}
 }
 
-// had says that a pool had the zone before.
-func (q *question) had(pool, zone string) bool {
+// hadZone says that a pool had the zone before.
+func (q *clusterReview) hadZone(pool, zone string) bool {
 	return q.old != nil && slices.ContainsFunc(q.old.Spec.Workers, func(w v1alpha1.WorkerPool) bool {
 		return w.Name == pool && slices.Contains(w.Zones, zone)
 	})
 }
 
-// zones must be the provider's.
-func (q *question) zones(p *v1alpha1.Provider) {
+// checkZones must be the provider's.
+func (q *clusterReview) checkZones(p *v1alpha1.Provider) {
 	for i, w := range q.object.Spec.Workers {
 		for j, z := range w.Zones {
 			at := spec.Child("workers").Index(i).Child("zones").Index(j)
 			switch {
-			case q.had(w.Name, z): // the provider may have dropped it since
+			case q.hadZone(w.Name, z): // the provider may have dropped it since
 			case len(p.Status.Zones) == 0:
-				q.add(field.Forbidden(at, fmt.Sprintf("provider %s does not let zones be chosen", p.Name)))
+				q.addError(field.Forbidden(at, fmt.Sprintf("provider %s does not let zones be chosen", p.Name)))
 			case !slices.Contains(p.Status.Zones, z):
-				q.add(field.Invalid(at, z, fmt.Sprintf("provider %s has the zones %s%s", p.Name, strings.Join(p.Status.Zones, ", "), nearest.Hint(z, p.Status.Zones))))
+				q.addError(field.Invalid(at, z, fmt.Sprintf("provider %s has the zones %s%s", p.Name, strings.Join(p.Status.Zones, ", "), nearest.Hint(z, p.Status.Zones))))
 			}
 		}
 	}

@@ -13,20 +13,20 @@ import (
 
 type change = func(*v1alpha1.WorkloadCluster)
 
-// checked is what is said of a new cluster, in some order.
-func checked(t *testing.T, w *world, changes ...change) []string {
+// checkNew is what is said of a new cluster, in some order.
+func checkNew(t *testing.T, w *world, changes ...change) []string {
 	t.Helper()
-	return changed(t, w, nil, cluster(changes...))
+	return checkChange(t, w, nil, cluster(changes...))
 }
 
-// changed is what is said of one that was otherwise before.
-func changed(t *testing.T, w *world, old, o *v1alpha1.WorkloadCluster) []string {
+// checkChange is what is said of one that was otherwise before.
+func checkChange(t *testing.T, w *world, old, o *v1alpha1.WorkloadCluster) []string {
 	t.Helper()
 	errs, err := w.checker(t).Check(t.Context(), o, old)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := told(errs)
+	out := errorTexts(errs)
 	for i, text := range out {
 		if strings.Contains(text, "regex used for validation") { // what follows are the words of Kubernetes
 			out[i] = text[:strings.LastIndex(text[:strings.Index(text, "must")], `": `)+1]
@@ -60,7 +60,7 @@ func TestNetwork(t *testing.T) {
 		"one that is none overlaps not": {[]change{pods("x"), services("0.0.0.0/0")}, []string{at + `podCIDRs[0]: Invalid value: "x": write a range of addresses such as 10.244.0.0/16`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(c.want, checked(t, newWorld(), c.changes...)); d != "" {
+			if d := cmp.Diff(c.want, checkNew(t, newWorld(), c.changes...)); d != "" {
 				t.Error(d)
 			}
 		})
@@ -73,7 +73,7 @@ func TestIssuer(t *testing.T) {
 		"https://i.example/realm": true, "https://i": true, "http://i": false, "https://": false, "i.example": false,
 		"https://i?x=y": false, "https://i#x": false, "https://user@i": false, "https://%zz": false,
 	} {
-		got := checked(t, newWorld(), func(o *v1alpha1.WorkloadCluster) { o.Spec.OIDC = &v1alpha1.OIDC{IssuerURL: url, ClientID: "c"} })
+		got := checkNew(t, newWorld(), func(o *v1alpha1.WorkloadCluster) { o.Spec.OIDC = &v1alpha1.OIDC{IssuerURL: url, ClientID: "c"} })
 		wrong := slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "spec.oidc.issuerURL: ") })
 		if wrong == ok {
 			t.Errorf("%s: %v", url, got)
@@ -134,7 +134,7 @@ func TestWorkers(t *testing.T) {
 			if w == nil {
 				w = newWorld()
 			}
-			if d := cmp.Diff(c.want, checked(t, w, c.changes...)); d != "" {
+			if d := cmp.Diff(c.want, checkNew(t, w, c.changes...)); d != "" {
 				t.Error(d)
 			}
 		})
@@ -142,7 +142,7 @@ func TestWorkers(t *testing.T) {
 	t.Run("a provider without zones", func(t *testing.T) {
 		w := newWorld()
 		w.objects["Provider/local"].(*v1alpha1.Provider).Status.Zones = nil
-		got := checked(t, w, pool(v1alpha1.WorkerPool{Name: "p", Zones: []string{"north"}}))
+		got := checkNew(t, w, pool(v1alpha1.WorkerPool{Name: "p", Zones: []string{"north"}}))
 		if d := cmp.Diff([]string{at + "zones[0]: Forbidden: provider local does not let zones be chosen"}, got); d != "" {
 			t.Error(d)
 		}
@@ -162,7 +162,7 @@ func TestName(t *testing.T) {
 		"as long as a label, and fine": {strings.Repeat("a", 63), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := checked(t, newWorld(), func(o *v1alpha1.WorkloadCluster) { o.Name = c.name })
+			got := checkNew(t, newWorld(), func(o *v1alpha1.WorkloadCluster) { o.Name = c.name })
 			if (len(got) == 0) != c.ok || !c.ok && !strings.HasPrefix(got[0], "metadata.name: ") {
 				t.Error(got)
 			}

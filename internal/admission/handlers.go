@@ -19,13 +19,13 @@ import (
 
 // Mutate answers the API server with what is filled in.
 func (c *Checker) Mutate(ctx context.Context, req admission.Request) admission.Response {
-	o, err := sketch(req.Object.Raw, req.Namespace)
+	o, err := decodeDefaultingFields(req.Object.Raw, req.Namespace)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	var old *v1alpha1.WorkloadCluster
 	if req.Operation == admissionv1.Update {
-		if old, err = sketch(req.OldObject.Raw, req.Namespace); err != nil {
+		if old, err = decodeDefaultingFields(req.OldObject.Raw, req.Namespace); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
 	}
@@ -34,7 +34,7 @@ func (c *Checker) Mutate(ctx context.Context, req admission.Request) admission.R
 	}
 	was := o.Spec
 	if err := c.Default(ctx, o, old); err != nil {
-		return Failed(err)
+		return FailureResponse(err)
 	}
 	// Only these two are touched: a newer version of the kind may have fields that are not known here.
 	var patch []jsonpatch.JsonPatchOperation
@@ -47,9 +47,9 @@ func (c *Checker) Mutate(ctx context.Context, req admission.Request) admission.R
 	return admission.Patched("", patch...)
 }
 
-// sketch reads what defaults depend on, and nothing else: the API server has not looked at the object yet, and amounts
+// decodeDefaultingFields reads what defaults depend on, and nothing else: the API server has not looked at the object yet, and amounts
 // in it may be such that to read them takes all memory there is.
-func sketch(raw []byte, namespace string) (*v1alpha1.WorkloadCluster, error) {
+func decodeDefaultingFields(raw []byte, namespace string) (*v1alpha1.WorkloadCluster, error) {
 	var part struct {
 		Spec struct {
 			Provider string                  `json:"provider"`
@@ -69,39 +69,39 @@ func sketch(raw []byte, namespace string) (*v1alpha1.WorkloadCluster, error) {
 func (c *Checker) Validate(decoder admission.Decoder) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
 		if req.Operation == admissionv1.Delete {
-			return deletion(decoder, req)
+			return validateDeletion(decoder, req)
 		}
-		o, old, err := read(decoder, req)
+		o, old, err := decodeRequest(decoder, req)
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		wrong, err := c.Check(ctx, o, old)
+		errs, err := c.Check(ctx, o, old)
 		if err != nil {
-			return Failed(err)
+			return FailureResponse(err)
 		}
-		return Answer(o.Name, wrong)
+		return ValidationResponse(o.Name, errs)
 	}
 }
 
 // ValidateProvider answers with what the provider alone can know: all else is said by the plane.
 func (c *Checker) ValidateProvider(decoder admission.Decoder) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
-		o, old, err := read(decoder, req)
+		o, old, err := decodeRequest(decoder, req)
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		wrong, err := c.CheckProvider(ctx, o, old)
+		errs, err := c.CheckProvider(ctx, o, old)
 		if err != nil {
-			return Failed(err)
+			return FailureResponse(err)
 		}
-		return Answer(o.Name, wrong)
+		return ValidationResponse(o.Name, errs)
 	}
 }
 
-// Failed says that something could not be found out. What is not there is mostly so new that the cache does not have it
+// FailureResponse says that something could not be found out. What is not there is mostly so new that the cache does not have it
 // yet, as a namespace that came in the same file: clients are told to try again, which those of Kubernetes do by
 // themselves.
-func Failed(err error) admission.Response {
+func FailureResponse(err error) admission.Response {
 	if !apierrors.IsNotFound(err) {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
@@ -111,19 +111,19 @@ func Failed(err error) admission.Response {
 	}}}
 }
 
-// Answer is an invalid object with all its errors, as far as anybody can read them, or nothing.
-func Answer(name string, wrong field.ErrorList) admission.Response {
-	if len(wrong) == 0 {
+// ValidationResponse is an invalid object with all its errors, as far as anybody can read them, or nothing.
+func ValidationResponse(name string, errs field.ErrorList) admission.Response {
+	if len(errs) == 0 {
 		return admission.Allowed("")
 	}
-	if len(wrong) > maxErrors {
-		wrong = append(wrong[:maxErrors:maxErrors], field.Invalid(spec, field.OmitValueType{}, fmt.Sprintf("more is wrong than these %d; correct them first", maxErrors)))
+	if len(errs) > maxErrors {
+		errs = append(errs[:maxErrors:maxErrors], field.Invalid(spec, field.OmitValueType{}, fmt.Sprintf("more is wrong than these %d; correct them first", maxErrors)))
 	}
-	status := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("WorkloadCluster").GroupKind(), name, wrong).Status()
+	status := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("WorkloadCluster").GroupKind(), name, errs).Status()
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }
 
-func read(decoder admission.Decoder, req admission.Request) (o, old *v1alpha1.WorkloadCluster, err error) {
+func decodeRequest(decoder admission.Decoder, req admission.Request) (o, old *v1alpha1.WorkloadCluster, err error) {
 	o = &v1alpha1.WorkloadCluster{}
 	if err := decoder.Decode(req, o); err != nil {
 		return nil, nil, err
@@ -138,7 +138,7 @@ func read(decoder admission.Decoder, req admission.Request) (o, old *v1alpha1.Wo
 	return o, old, nil
 }
 
-func deletion(decoder admission.Decoder, req admission.Request) admission.Response {
+func validateDeletion(decoder admission.Decoder, req admission.Request) admission.Response {
 	o := &v1alpha1.WorkloadCluster{}
 	if err := decoder.DecodeRaw(req.OldObject, o); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)

@@ -172,11 +172,11 @@ func TestAmountsThatNobodyCanCount(t *testing.T) {
 			o.Spec.Workers[0].Machine = &v1alpha1.MachineShape{CPU: 1, Memory: resource.MustParse(amount)}
 		}
 	}
-	if got := changed(t, w, cluster(shape("1e2000000000")), cluster(shape("1Gi"))); got != nil {
+	if got := checkChange(t, w, cluster(shape("1e2000000000")), cluster(shape("1Gi"))); got != nil {
 		t.Error(got)
 	}
 	want := []string{"spec.workers[0].machine: Invalid value: memory: 100e1999999998 has an exponent; write it with a unit, for example 4Gi"}
-	if d := cmp.Diff(want, changed(t, w, cluster(shape("1Gi")), cluster(shape("1e2000000000")))); d != "" {
+	if d := cmp.Diff(want, checkChange(t, w, cluster(shape("1Gi")), cluster(shape("1e2000000000")))); d != "" {
 		t.Error(d)
 	}
 }

@@ -18,8 +18,8 @@ import (
 // maxParameters is how much all parameters may be, in bytes of JSON. Clusters have a few hundred.
 const maxParameters = 64 << 10
 
-// tooLarge says that there is more than anybody should look at.
-func tooLarge(parameters map[string]provider.JSON) bool {
+// exceedsMaxParameters says that there is more than anybody should look at.
+func exceedsMaxParameters(parameters map[string]provider.JSON) bool {
 	n := 0
 	for name, v := range parameters {
 		n += len(name) + len(v.Raw)
@@ -27,25 +27,25 @@ func tooLarge(parameters map[string]provider.JSON) bool {
 	return n > maxParameters
 }
 
-// parameters must be those of the class, or of the provider, with values that fit.
-func (q *question) parameters(ctx context.Context, p *v1alpha1.Provider, given provider.Release, setBy map[string]string) {
+// checkParameters must be those of the class, or of the provider, with values that fit.
+func (q *clusterReview) checkParameters(ctx context.Context, p *v1alpha1.Provider, release provider.Release, setBy map[string]string) {
 	at := spec.Child("parameters")
 	schemas := map[string]map[string]any{}
-	for _, v := range given.Variables {
+	for _, v := range release.Variables {
 		schemas[v.Name] = v.Schema
 	}
-	own := ownParameters(p)
+	own := providerParameters(p)
 	maps.Copy(schemas, own)
 	names := slices.Sorted(maps.Keys(schemas))
-	found := &findings{}
+	found := &schemaErrors{}
 	for _, name := range slices.Sorted(maps.Keys(q.object.Spec.Parameters)) {
 		here := at.Child(name)
 		schema, ok := schemas[name]
 		if !ok {
-			found.add(field.Invalid(here, field.OmitValueType{}, fmt.Sprintf("stack %s has no such parameter; it has %s%s", given.Name, strings.Join(names, ", "), nearest.Hint(name, names))))
+			found.add(field.Invalid(here, field.OmitValueType{}, fmt.Sprintf("stack %s has no such parameter; it has %s%s", release.Name, strings.Join(names, ", "), nearest.Hint(name, names))))
 			continue
 		}
-		if err := taken(name, setBy, own); err != nil {
+		if err := checkProviderVariable(name, setBy, own); err != nil {
 			found.add(err)
 			continue
 		}
@@ -55,29 +55,29 @@ func (q *question) parameters(ctx context.Context, p *v1alpha1.Provider, given p
 			continue
 		}
 		before := len(found.errs)
-		if found.check(here, schema, value, 0); len(found.errs) == before && !found.full() {
-			found.add(rules(ctx, at, name, schema, q.object.Spec.Parameters[name], q.parameterBefore(name))...)
+		if found.checkValue(here, schema, value, 0); len(found.errs) == before && !found.isFull() {
+			found.add(checkCELRules(ctx, at, name, schema, q.object.Spec.Parameters[name], q.oldParameter(name))...)
 		}
 	}
 	q.errs = append(q.errs, found.errs...)
-	for _, v := range given.Variables {
+	for _, v := range release.Variables {
 		_, has := q.object.Spec.Parameters[v.Name]
 		_, def := v.Schema["default"]
 		if _, set := setBy[v.Name]; v.Required && !has && !def && !set && setBy != nil {
-			q.add(field.Required(at.Child(v.Name), describe(v.Schema)))
+			q.addError(field.Required(at.Child(v.Name), schemaDescription(v.Schema)))
 		}
 	}
 }
 
-func (q *question) parameterBefore(name string) provider.JSON {
+func (q *clusterReview) oldParameter(name string) provider.JSON {
 	if q.old == nil {
 		return provider.JSON{}
 	}
 	return q.old.Spec.Parameters[name]
 }
 
-// ownParameters are those the provider itself takes.
-func ownParameters(p *v1alpha1.Provider) map[string]map[string]any {
+// providerParameters are those the provider itself takes.
+func providerParameters(p *v1alpha1.Provider) map[string]map[string]any {
 	if p.Status.Parameters == nil {
 		return nil
 	}
@@ -88,8 +88,8 @@ func ownParameters(p *v1alpha1.Provider) map[string]map[string]any {
 	return out
 }
 
-// describe is what a schema says of itself.
-func describe(schema map[string]any) string {
+// schemaDescription is what a schema says of itself.
+func schemaDescription(schema map[string]any) string {
 	text, _ := schema["description"].(string)
 	if text == "" {
 		return "the stack needs it"

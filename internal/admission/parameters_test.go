@@ -63,7 +63,7 @@ func TestParameters(t *testing.T) {
 		"the provider's schemas are none":          {nonsense, []change{parameter("retries", 5)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(c.want, checked(t, c.world, c.changes...)); d != "" {
+			if d := cmp.Diff(c.want, checkNew(t, c.world, c.changes...)); d != "" {
 				t.Error(d)
 			}
 		})
@@ -94,24 +94,24 @@ func TestParameters(t *testing.T) {
 			"broken by the default": {[]change{window(nil, 3), parameter("even", 4)}, []string{order}},
 			"not a number":          {[]change{window("x", 3), parameter("even", 4)}, []string{`spec.parameters.window.start: Invalid value: "x": write a whole number`}},
 		} {
-			if d := cmp.Diff(c.want, checked(t, w, c.changes...)); d != "" {
+			if d := cmp.Diff(c.want, checkNew(t, w, c.changes...)); d != "" {
 				t.Errorf("%s: %s", name, d)
 			}
 		}
-		if d := cmp.Diff([]string{"spec.parameters.even: Invalid value: 2: it must not shrink"}, changed(t, w, cluster(window(2, 4), parameter("even", 4)), cluster(window(2, 4), parameter("even", 2)))); d != "" {
+		if d := cmp.Diff([]string{"spec.parameters.even: Invalid value: 2: it must not shrink"}, checkChange(t, w, cluster(window(2, 4), parameter("even", 4)), cluster(window(2, 4), parameter("even", 2)))); d != "" {
 			t.Error(d)
 		}
 	})
 	t.Run("one that follows from another field", func(t *testing.T) {
 		w := newWorld()
 		w.add(class("local-scs-1-36-v1", map[string]clusterv1.JSONSchemaProps{"oidcConfig": {Type: "object"}}))
-		got := checked(t, w, parameter("oidcConfig", map[string]any{}), func(o *v1alpha1.WorkloadCluster) { o.Spec.OIDC = &v1alpha1.OIDC{IssuerURL: "https://i"} })
+		got := checkNew(t, w, parameter("oidcConfig", map[string]any{}), func(o *v1alpha1.WorkloadCluster) { o.Spec.OIDC = &v1alpha1.OIDC{IssuerURL: "https://i"} })
 		if d := cmp.Diff([]string{"spec.parameters.oidcConfig: Forbidden: it follows from another field of the spec; leave out one of them"}, got); d != "" {
 			t.Error(d)
 		}
 	})
 	t.Run("one that follows from the size of a pool", func(t *testing.T) {
-		got := checked(t, newWorld(), noSize, parameter("flavor", "large"), func(o *v1alpha1.WorkloadCluster) { o.Spec.Workers[0].MachineType = "small" })
+		got := checkNew(t, newWorld(), noSize, parameter("flavor", "large"), func(o *v1alpha1.WorkloadCluster) { o.Spec.Workers[0].MachineType = "small" })
 		if d := cmp.Diff([]string{"spec.parameters.flavor: Forbidden: it follows from machineType or machine; leave out one of them"}, got); d != "" {
 			t.Error(d)
 		}
@@ -182,7 +182,7 @@ func TestValuesFitTheirSchema(t *testing.T) {
 			if c.want != "" {
 				want = []string{"spec.parameters.p" + c.want}
 			}
-			if d := cmp.Diff(want, checked(t, w, raw("p", c.value))); d != "" {
+			if d := cmp.Diff(want, checkNew(t, w, raw("p", c.value))); d != "" {
 				t.Error(d)
 			}
 		})
@@ -198,30 +198,30 @@ func TestThereIsAnEndToErrors(t *testing.T) {
 	if err != nil || len(all) != 51 {
 		t.Errorf("%d errors, %v", len(all), err)
 	}
-	got := admission.Answer("demo", all).Result
+	got := admission.ValidationResponse("demo", all).Result
 	if n := len(got.Details.Causes); n != 51 || !strings.HasSuffix(got.Message, "spec: Invalid value: more is wrong than these 50; correct them first]") {
 		t.Errorf("%d causes: %s", n, got.Message)
 	}
-	if got := admission.Answer("demo", all[:50]).Result; len(got.Details.Causes) != 50 || strings.Contains(got.Message, "more is wrong") {
+	if got := admission.ValidationResponse("demo", all[:50]).Result; len(got.Details.Causes) != 50 || strings.Contains(got.Message, "more is wrong") {
 		t.Errorf("%+v", got)
 	}
 	w := newWorld().add(class("local-scs-1-36-v1", map[string]clusterv1.JSONSchemaProps{"even": {
 		Type: "array", Items: &clusterv1.JSONSchemaProps{Type: "integer", XValidations: []clusterv1.ValidationRule{{Rule: "self % 2 == 0"}}},
 	}}))
-	if got := checked(t, w, raw("even", "["+strings.Repeat("1,", 200)+"1]")); len(got) != 51 {
+	if got := checkNew(t, w, raw("even", "["+strings.Repeat("1,", 200)+"1]")); len(got) != 51 {
 		t.Errorf("rules in CEL: %d errors", len(got))
 	}
 	want := []string{"spec.parameters: Invalid value: all together they are more than 64 KiB, which no stack takes; write less"}
-	if d := cmp.Diff(want, checked(t, newWorld(), mirrors(10000))); d != "" {
+	if d := cmp.Diff(want, checkNew(t, newWorld(), mirrors(10000))); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff(want, checked(t, newWorld().unready(), mirrors(10000))); d != "" {
+	if d := cmp.Diff(want, checkNew(t, newWorld().unready(), mirrors(10000))); d != "" {
 		t.Error("before there is a release: ", d)
 	}
 	if errs, err := newWorld().checker(t).CheckProvider(t.Context(), cluster(mirrors(10000), size("none")), nil); err != nil || len(errs) > 0 {
 		t.Error("the provider was asked: ", errs, err)
 	}
-	if got := checked(t, newWorld(), raw("retries", strings.Repeat(" ", 64<<10-8)+"5")); got != nil {
+	if got := checkNew(t, newWorld(), raw("retries", strings.Repeat(" ", 64<<10-8)+"5")); got != nil {
 		t.Error("as much as may be: ", got)
 	}
 }
@@ -232,7 +232,7 @@ func TestDeepSchemas(t *testing.T) {
 		w := newWorld()
 		schema := strings.Repeat(`{"type":"array","items":`, depth) + `{"type":"string"}` + strings.Repeat("}", depth)
 		w.objects["Provider/local"].(*v1alpha1.Provider).Status.Parameters = &provider.JSON{Raw: fmt.Appendf(nil, `{"p":%s}`, schema)}
-		got := checked(t, w, raw("p", strings.Repeat("[", depth)+"1"+strings.Repeat("]", depth)))
+		got := checkNew(t, w, raw("p", strings.Repeat("[", depth)+"1"+strings.Repeat("]", depth)))
 		if len(got) != want {
 			t.Errorf("%d deep: %v", depth, got)
 		}

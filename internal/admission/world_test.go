@@ -169,7 +169,7 @@ func cluster(changes ...func(*v1alpha1.WorkloadCluster)) *v1alpha1.WorkloadClust
 	return o
 }
 
-func told(errs field.ErrorList) (out []string) {
+func errorTexts(errs field.ErrorList) (out []string) {
 	for _, e := range errs {
 		out = append(out, e.Error())
 	}

@@ -23,34 +23,34 @@ import (
 // Catalogue is all that one namespace can use.
 type Catalogue struct {
 	namespace string
-	lines     []line
+	stacks    []catalogueStack
 }
 
-// line is one ClusterStack with its releases, newest first.
-type line struct {
+// catalogueStack is one ClusterStack with its releases, newest first.
+type catalogueStack struct {
 	stack    *csv1.ClusterStack
 	minor    version.Kubernetes
-	releases []Release
+	releases []CatalogueEntry
 }
 
-// Release is one that could be used.
-type Release struct {
+// CatalogueEntry is one that could be used.
+type CatalogueEntry struct {
 	version.Release
 	Object *csv1.ClusterStackRelease
 }
 
-// Ready says that clusters can be made of it.
-func (r Release) Ready() bool {
+// IsReady says that clusters can be made of it.
+func (r CatalogueEntry) IsReady() bool {
 	return r.Object.DeletionTimestamp.IsZero() && ptr.Deref(r.Object.Status.Ready, false)
 }
 
 // Key is that of the object.
-func (r Release) Key() client.ObjectKey { return client.ObjectKeyFromObject(r.Object) }
+func (r CatalogueEntry) Key() client.ObjectKey { return client.ObjectKeyFromObject(r.Object) }
 
-// For reads the catalogue of a namespace. What is in the namespace itself comes first.
-func For(ctx context.Context, c client.Reader, namespace string) (*Catalogue, error) {
+// ReadCatalogue reads the catalogue of a namespace. What is in the namespace itself comes first.
+func ReadCatalogue(ctx context.Context, c client.Reader, namespace string) (*Catalogue, error) {
 	out := &Catalogue{namespace: namespace}
-	for _, ns := range namespaces(namespace) {
+	for _, ns := range catalogueNamespaces(namespace) {
 		var stacks csv1.ClusterStackList
 		var releases csv1.ClusterStackReleaseList
 		if err := c.List(ctx, &stacks, client.InNamespace(ns)); err != nil {
@@ -61,7 +61,7 @@ func For(ctx context.Context, c client.Reader, namespace string) (*Catalogue, er
 		}
 		slices.SortFunc(stacks.Items, func(a, b csv1.ClusterStack) int { return strings.Compare(a.Name, b.Name) })
 		for i := range stacks.Items {
-			if err := out.add(ctx, c, &stacks.Items[i], releases.Items); err != nil {
+			if err := out.addStack(ctx, c, &stacks.Items[i], releases.Items); err != nil {
 				return nil, err
 			}
 		}
@@ -69,15 +69,15 @@ func For(ctx context.Context, c client.Reader, namespace string) (*Catalogue, er
 	return out, nil
 }
 
-func namespaces(own string) []string {
+func catalogueNamespaces(own string) []string {
 	if own == v1alpha1.CatalogueNamespace {
 		return []string{own}
 	}
 	return []string{own, v1alpha1.CatalogueNamespace}
 }
 
-// add takes a stack that serves the namespace.
-func (c *Catalogue) add(ctx context.Context, r client.Reader, s *csv1.ClusterStack, all []csv1.ClusterStackRelease) error {
+// addStack takes a stack that serves the namespace.
+func (c *Catalogue) addStack(ctx context.Context, r client.Reader, s *csv1.ClusterStack, all []csv1.ClusterStackRelease) error {
 	if !s.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -88,43 +88,43 @@ func (c *Catalogue) add(ctx context.Context, r client.Reader, s *csv1.ClusterSta
 			return nil //nolint:nilerr // whom it serves nobody knows; that must not keep others from serving
 		}
 	}
-	if ok, err := usage.Serves(ctx, r, s, here, c.namespace); err != nil || !ok {
+	if ok, err := usage.ServesNamespace(ctx, r, s, here, c.namespace); err != nil || !ok {
 		return err
 	}
-	l := line{stack: s, minor: usage.LineOf(s).Kubernetes}
+	l := catalogueStack{stack: s, minor: usage.LineOfStack(s).Kubernetes}
 	for i := range all {
-		if name, ok := usage.InLine(s, all[i].Name); ok && usage.IsOf(s, all[i].Name) {
-			l.releases = append(l.releases, Release{name, &all[i]})
+		if name, ok := usage.ReleaseInLine(s, all[i].Name); ok && usage.IsReleaseOfStack(s, all[i].Name) {
+			l.releases = append(l.releases, CatalogueEntry{name, &all[i]})
 		}
 	}
-	slices.SortFunc(l.releases, func(a, b Release) int { return version.Compare(b.Version, a.Version) })
-	c.lines = append(c.lines, l)
+	slices.SortFunc(l.releases, func(a, b CatalogueEntry) int { return version.Compare(b.Version, a.Version) })
+	c.stacks = append(c.stacks, l)
 	return nil
 }
 
-// of are the lines of one stack, in the order of their minors; of those of one minor, the namespace's own come
+// findStacks are the lines of one stack, in the order of their minors; of those of one minor, the namespace's own come
 // first.
-func (c *Catalogue) of(provider, name string) []line {
-	var out []line
-	for _, l := range c.lines {
+func (c *Catalogue) findStacks(provider, name string) []catalogueStack {
+	var out []catalogueStack
+	for _, l := range c.stacks {
 		if l.stack.Spec.Provider == provider && l.stack.Spec.Name == name {
 			out = append(out, l)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b line) int { return version.CompareKubernetes(a.minor, b.minor) })
+	slices.SortStableFunc(out, func(a, b catalogueStack) int { return version.CompareKubernetes(a.minor, b.minor) })
 	return out
 }
 
-// Newest is the newest minor of which a stack has a release that is ready, or, if it has none, the newest that it
+// NewestMinor is the newest minor of which a stack has a release that is ready, or, if it has none, the newest that it
 // will have; "" if there is no such stack.
-func (c *Catalogue) Newest(provider, name string, channel v1alpha1.Channel) string {
+func (c *Catalogue) NewestMinor(provider, name string, channel v1alpha1.Channel) string {
 	ready, newest := "", ""
-	for _, l := range c.of(provider, name) {
+	for _, l := range c.findStacks(provider, name) {
 		if channelOf(l.stack) != channel {
 			continue
 		}
 		newest = l.minor.MinorString()
-		if slices.ContainsFunc(l.releases, Release.Ready) {
+		if slices.ContainsFunc(l.releases, CatalogueEntry.IsReady) {
 			ready = newest
 		}
 	}
@@ -138,10 +138,10 @@ func channelOf(s *csv1.ClusterStack) v1alpha1.Channel {
 	return v1alpha1.ChannelStable
 }
 
-// Stacks names all stacks, with the providers and minors they are for.
-func (c *Catalogue) Stacks() []string {
+// DescribeStacks names all stacks, with the providers and minors they are for.
+func (c *Catalogue) DescribeStacks() []string {
 	minors := map[string][]string{}
-	for _, l := range c.lines {
+	for _, l := range c.stacks {
 		k := l.stack.Spec.Name + " of " + l.stack.Spec.Provider
 		if m := l.minor.MinorString(); !slices.Contains(minors[k], m) {
 			minors[k] = append(minors[k], m)

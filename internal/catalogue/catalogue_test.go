@@ -68,27 +68,27 @@ func notReady(r *csv1.ClusterStackRelease) {
 	r.Status.Conditions = []metav1.Condition{{Type: csv1.ConditionReady, Status: metav1.ConditionFalse, Message: "it rains"}}
 }
 
-func unseen(r *csv1.ClusterStackRelease) {
+func markUnseen(r *csv1.ClusterStackRelease) {
 	notReady(r)
 	r.Status.Conditions[0].Reason, r.Status.Conditions[0].Message = csv1.ReasonClassNotSeen, "it comes"
 }
 
-func untouched(r *csv1.ClusterStackRelease) { r.Status = csv1.ClusterStackReleaseStatus{} }
+func clearStatus(r *csv1.ClusterStackRelease) { r.Status = csv1.ClusterStackReleaseStatus{} }
 
-func going(r *csv1.ClusterStackRelease) {
+func markDeleted(r *csv1.ClusterStackRelease) {
 	r.Finalizers, r.DeletionTimestamp = []string{"x/y"}, ptr.To(metav1.Now())
 }
 
-func of(t *testing.T, namespace string, objects ...client.Object) *catalogue.Catalogue {
+func readCatalogue(t *testing.T, namespace string, objects ...client.Object) *catalogue.Catalogue {
 	t.Helper()
-	all, err := catalogue.For(t.Context(), reader(t, objects...), namespace)
+	all, err := catalogue.ReadCatalogue(t.Context(), reader(t, objects...), namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
 
-func TestStacks(t *testing.T) {
+func TestDescribeStacks(t *testing.T) {
 	deleted := stack("a", "1.36", func(s *csv1.ClusterStack) {
 		s.Finalizers, s.DeletionTimestamp = []string{"x/y"}, ptr.To(metav1.Now())
 	})
@@ -111,14 +111,14 @@ func TestStacks(t *testing.T) {
 		"several, in the order of their names":             {"a", []client.Object{stack("a", "1.36"), other}, []string{"scs of docker (1.36)", "scs of local (1.36)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(c.want, of(t, c.namespace, c.have...).Stacks()); d != "" {
+			if d := cmp.Diff(c.want, readCatalogue(t, c.namespace, c.have...).DescribeStacks()); d != "" {
 				t.Error(d)
 			}
 		})
 	}
 }
 
-func TestNewest(t *testing.T) {
+func TestNewestMinor(t *testing.T) {
 	for name, c := range map[string]struct {
 		have []client.Object
 		want string
@@ -128,18 +128,18 @@ func TestNewest(t *testing.T) {
 		"a newer that has none ready":        {[]client.Object{stack("a", "1.9"), release("a", "local-scs-1-9-v1"), stack("a", "1.10"), release("a", "local-scs-1-10-v1", notReady)}, "1.9"},
 		"none is ready yet":                  {[]client.Object{stack("a", "1.9"), stack("a", "1.10")}, "1.10"},
 		"a newer minor of another channel":   {[]client.Object{stack("a", "1.9"), release("a", "local-scs-1-9-v1"), stack("a", "1.10", custom), release("a", "local-scs-1-10-v0-sha-abc")}, "1.9"},
-		"a newer one that is being deleted":  {[]client.Object{stack("a", "1.9"), release("a", "local-scs-1-9-v1"), stack("a", "1.10"), release("a", "local-scs-1-10-v1", going)}, "1.9"},
+		"a newer one that is being deleted":  {[]client.Object{stack("a", "1.9"), release("a", "local-scs-1-9-v1"), stack("a", "1.10"), release("a", "local-scs-1-10-v1", markDeleted)}, "1.9"},
 		"own and shared are looked at alike": {[]client.Object{stack("a", "1.9"), release("a", "local-scs-1-9-v1"), stack(shared, "1.10"), release(shared, "local-scs-1-10-v1")}, "1.10"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := of(t, "a", c.have...).Newest("local", "scs", v1alpha1.ChannelStable); got != c.want {
+			if got := readCatalogue(t, "a", c.have...).NewestMinor("local", "scs", v1alpha1.ChannelStable); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
-func TestForFails(t *testing.T) {
+func TestReadCatalogueFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		at   client.ObjectList
 		want string
@@ -157,13 +157,13 @@ func TestForFails(t *testing.T) {
 					return all.List(ctx, l, opts...)
 				},
 			})
-			if _, err := catalogue.For(t.Context(), broken, "a"); !errors.Is(err, errBroken) || err.Error() != c.want {
+			if _, err := catalogue.ReadCatalogue(t.Context(), broken, "a"); !errors.Is(err, errBroken) || err.Error() != c.want {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
 	}
 	t.Run("nobody knows whom a stack serves", func(t *testing.T) {
-		if _, err := catalogue.For(t.Context(), reader(t, stack(shared, "1.36")), "gone"); err == nil {
+		if _, err := catalogue.ReadCatalogue(t.Context(), reader(t, stack(shared, "1.36")), "gone"); err == nil {
 			t.Error("no error")
 		}
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// Missing says why there is no release for what is asked for, and who can change that.
-type Missing struct {
+// ReleaseUnavailableError says why there is no release for what is asked for, and who can change that.
+type ReleaseUnavailableError struct {
 	Reason string // of v1alpha1
 	Field  string // below spec.stack
 	Text   string
@@ -22,29 +22,29 @@ type Missing struct {
 	Next   string
 }
 
-func (m *Missing) Error() string { return m.Text }
+func (m *ReleaseUnavailableError) Error() string { return m.Text }
 
 // Choose is the release a cluster asks for: the one that is pinned, or the newest of the channel that is
 // ready. The error is a Missing if there is none.
-func (c *Catalogue) Choose(provider string, ref v1alpha1.StackReference) (Release, error) {
-	lines := c.of(provider, ref.Name)
+func (c *Catalogue) Choose(provider string, ref v1alpha1.StackReference) (CatalogueEntry, error) {
+	lines := c.findStacks(provider, ref.Name)
 	if len(lines) == 0 {
-		return Release{}, c.noStack(provider, ref.Name)
+		return CatalogueEntry{}, c.noStackError(provider, ref.Name)
 	}
-	minor := slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return l.minor.MinorString() != ref.KubernetesVersion })
+	minor := slices.DeleteFunc(slices.Clone(lines), func(l catalogueStack) bool { return l.minor.MinorString() != ref.KubernetesVersion })
 	if len(minor) == 0 {
-		return Release{}, c.noMinor(lines, ref)
+		return CatalogueEntry{}, c.noMinorError(lines, ref)
 	}
 	if ref.Version != "" {
-		return pinned(minor, ref)
+		return choosePinned(minor, ref)
 	}
-	return newest(minor, ref)
+	return chooseNewest(minor, ref)
 }
 
-func (c *Catalogue) noStack(provider, name string) error {
-	m := &Missing{Reason: v1alpha1.ReasonStackMissing, Field: "name", Actor: v1alpha1.Customer}
+func (c *Catalogue) noStackError(provider, name string) error {
+	m := &ReleaseUnavailableError{Reason: v1alpha1.ReasonStackMissing, Field: "name", Actor: v1alpha1.Customer}
 	m.Text = fmt.Sprintf("there is no stack %q for provider %s that serves namespace %s", name, provider, c.namespace)
-	all := c.Stacks()
+	all := c.DescribeStacks()
 	if len(all) == 0 {
 		m.Text += ", and no other"
 		m.Actor, m.Next = v1alpha1.PlatformOperator, fmt.Sprintf("make a ClusterStack of %s %s in namespace %s, or in %s with spec.allowedNamespaces", provider, name, c.namespace, v1alpha1.CatalogueNamespace)
@@ -55,25 +55,25 @@ func (c *Catalogue) noStack(provider, name string) error {
 	return m
 }
 
-func (c *Catalogue) noMinor(lines []line, ref v1alpha1.StackReference) error {
+func (c *Catalogue) noMinorError(lines []catalogueStack, ref v1alpha1.StackReference) error {
 	var have []string
 	for _, l := range lines {
 		if m := l.minor.MinorString(); !slices.Contains(have, m) {
 			have = append(have, m)
 		}
 	}
-	return &Missing{
+	return &ReleaseUnavailableError{
 		Reason: v1alpha1.ReasonStackMissing, Field: "kubernetesVersion", Actor: v1alpha1.Customer,
 		Text: fmt.Sprintf("stack %s has no Kubernetes %s; it has %s", ref.Name, ref.KubernetesVersion, strings.Join(have, ", ")),
 		Next: "choose a version that is there in spec.stack.kubernetesVersion",
 	}
 }
 
-// pinned is the release with the version that is named.
-func pinned(lines []line, ref v1alpha1.StackReference) (Release, error) {
+// choosePinned is the release with the version that is named.
+func choosePinned(lines []catalogueStack, ref v1alpha1.StackReference) (CatalogueEntry, error) {
 	v, err := version.Parse(ref.Version)
 	if err != nil {
-		return Release{}, &Missing{Reason: v1alpha1.ReasonReleaseMissing, Field: "version", Actor: v1alpha1.Customer, Text: err.Error(), Next: "correct spec.stack.version"}
+		return CatalogueEntry{}, &ReleaseUnavailableError{Reason: v1alpha1.ReasonReleaseMissing, Field: "version", Actor: v1alpha1.Customer, Text: err.Error(), Next: "correct spec.stack.version"}
 	}
 	var have []string
 	for _, l := range lines {
@@ -81,7 +81,7 @@ func pinned(lines []line, ref v1alpha1.StackReference) (Release, error) {
 			if r.Version == v {
 				return r, notReady(r)
 			}
-			if r.Ready() {
+			if r.IsReady() {
 				have = append(have, r.Version.String())
 			}
 		}
@@ -90,16 +90,16 @@ func pinned(lines []line, ref v1alpha1.StackReference) (Release, error) {
 	if len(have) > 0 {
 		text += "; it has " + strings.Join(have, ", ")
 	}
-	return Release{}, &Missing{
+	return CatalogueEntry{}, &ReleaseUnavailableError{
 		Reason: v1alpha1.ReasonReleaseMissing, Field: "version", Actor: v1alpha1.Customer, Text: text,
 		Next: fmt.Sprintf("choose a release that is there in spec.stack.version, or ask the platform operator to add %s to spec.versions of ClusterStack %s/%s", v, lines[0].stack.Namespace, lines[0].stack.Name),
 	}
 }
 
-// newest is the newest release of the channel that is ready. One that is not ready does not stand in the way of
+// chooseNewest is the newest release of the channel that is ready. One that is not ready does not stand in the way of
 // an older one.
-func newest(lines []line, ref v1alpha1.StackReference) (Release, error) {
-	var waiting *Release
+func chooseNewest(lines []catalogueStack, ref v1alpha1.StackReference) (CatalogueEntry, error) {
+	var waiting *CatalogueEntry
 	var other []string
 	for i := range lines {
 		if channelOf(lines[i].stack) != ref.Channel {
@@ -107,10 +107,10 @@ func newest(lines []line, ref v1alpha1.StackReference) (Release, error) {
 			continue
 		}
 		for j, r := range lines[i].releases {
-			if !inChannel(ref.Channel, r) {
+			if !matchesChannel(ref.Channel, r) {
 				continue
 			}
-			if r.Ready() {
+			if r.IsReady() {
 				return r, nil
 			}
 			if waiting == nil {
@@ -122,33 +122,33 @@ func newest(lines []line, ref v1alpha1.StackReference) (Release, error) {
 	case waiting != nil:
 		return *waiting, notReady(*waiting)
 	case len(other) == len(lines):
-		return Release{}, &Missing{
+		return CatalogueEntry{}, &ReleaseUnavailableError{
 			Reason: v1alpha1.ReasonStackMissing, Field: "channel", Actor: v1alpha1.Customer,
 			Text: fmt.Sprintf("stack %s for Kubernetes %s has no channel %s here; it has %s", ref.Name, ref.KubernetesVersion, ref.Channel, other[0]),
 			Next: "choose the channel that is there in spec.stack.channel",
 		}
 	}
-	l := lines[slices.IndexFunc(lines, func(l line) bool { return channelOf(l.stack) == ref.Channel })]
-	m := &Missing{
+	l := lines[slices.IndexFunc(lines, func(l catalogueStack) bool { return channelOf(l.stack) == ref.Channel })]
+	m := &ReleaseUnavailableError{
 		Reason: v1alpha1.ReasonReleaseMissing, Field: "name",
-		Text: fmt.Sprintf("ClusterStack %s/%s has no release yet%s", l.stack.Namespace, l.stack.Name, why(l.stack.Status.Conditions)),
+		Text: fmt.Sprintf("ClusterStack %s/%s has no release yet%s", l.stack.Namespace, l.stack.Name, readyMessage(l.stack.Status.Conditions)),
 	}
 	m.Actor, m.Next = whoActs(l.stack.Status.Conditions, fmt.Sprintf("see why: polder stack status %s -n %s", l.stack.Name, l.stack.Namespace))
-	return Release{}, m
+	return CatalogueEntry{}, m
 }
 
-func inChannel(c v1alpha1.Channel, r Release) bool {
+func matchesChannel(c v1alpha1.Channel, r CatalogueEntry) bool {
 	return r.Version.Stable() == (c != v1alpha1.ChannelCustom)
 }
 
 // notReady is nil for a release of which clusters can be made.
-func notReady(r Release) error {
-	if r.Ready() {
+func notReady(r CatalogueEntry) error {
+	if r.IsReady() {
 		return nil
 	}
-	m := &Missing{
+	m := &ReleaseUnavailableError{
 		Reason: v1alpha1.ReasonReleaseNotReady, Field: "version",
-		Text: fmt.Sprintf("release %s is not ready yet%s", r.Key(), why(r.Object.Status.Conditions)),
+		Text: fmt.Sprintf("release %s is not ready yet%s", r.Key(), readyMessage(r.Object.Status.Conditions)),
 	}
 	m.Actor, m.Next = whoActs(r.Object.Status.Conditions, fmt.Sprintf("see why: polder stack status -n %s", r.Object.Namespace))
 	return m
@@ -163,7 +163,7 @@ func whoActs(conditions []metav1.Condition, otherwise string) (v1alpha1.Actor, s
 	return v1alpha1.PlatformOperator, otherwise
 }
 
-func why(conditions []metav1.Condition) string {
+func readyMessage(conditions []metav1.Condition) string {
 	c := meta.FindStatusCondition(conditions, csv1.ConditionReady)
 	if c == nil || c.Message == "" {
 		return ""

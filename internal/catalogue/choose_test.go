@@ -42,7 +42,7 @@ func TestChoose(t *testing.T) {
 	}{
 		"the newest, by number":                          {ref(), []client.Object{own, release("a", "local-scs-1-36-v9"), release("a", "local-scs-1-36-v10")}, "a/local-scs-1-36-v10"},
 		"a newer one that is not ready hides no older":   {ref(), []client.Object{own, release("a", "local-scs-1-36-v1"), release("a", "local-scs-1-36-v2", notReady)}, "a/local-scs-1-36-v1"},
-		"one that is being deleted counts as not ready":  {ref(), []client.Object{own, release("a", "local-scs-1-36-v1"), release("a", "local-scs-1-36-v2", going)}, "a/local-scs-1-36-v1"},
+		"one that is being deleted counts as not ready":  {ref(), []client.Object{own, release("a", "local-scs-1-36-v1"), release("a", "local-scs-1-36-v2", markDeleted)}, "a/local-scs-1-36-v1"},
 		"another minor is another line":                  {ref(), []client.Object{own, release("a", "local-scs-1-36-v1"), stack("a", "1.37"), release("a", "local-scs-1-37-v7")}, "a/local-scs-1-36-v1"},
 		"its own comes before the catalogue's newer":     {ref(), []client.Object{own, release("a", "local-scs-1-36-v1"), all, release(shared, "local-scs-1-36-v2")}, "a/local-scs-1-36-v1"},
 		"its own is not ready, the catalogue's is":       {ref(), []client.Object{own, release("a", "local-scs-1-36-v1", notReady), all, release(shared, "local-scs-1-36-v1")}, shared + "/local-scs-1-36-v1"},
@@ -56,7 +56,7 @@ func TestChoose(t *testing.T) {
 		"a pin that both have":                           {ref(pin("v1")), []client.Object{own, release("a", "local-scs-1-36-v1"), all, release(shared, "local-scs-1-36-v1")}, "a/local-scs-1-36-v1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := of(t, "a", c.have...).Choose("local", c.ref)
+			got, err := readCatalogue(t, "a", c.have...).Choose("local", c.ref)
 			if err != nil || got.Key().String() != c.want {
 				t.Errorf("%v, %v; want %s", got, err, c.want)
 			}
@@ -73,58 +73,58 @@ func TestChooseFindsNone(t *testing.T) {
 	for name, c := range map[string]struct {
 		ref  v1alpha1.StackReference
 		have []client.Object
-		want catalogue.Missing
+		want catalogue.ReleaseUnavailableError
 	}{
-		"no stack at all": {ref(), nil, catalogue.Missing{
+		"no stack at all": {ref(), nil, catalogue.ReleaseUnavailableError{
 			Reason: v1alpha1.ReasonStackMissing, Field: "name", Actor: v1alpha1.PlatformOperator, Text: `there is no stack "scs" for provider local that serves namespace a, and no other`,
 			Next: "make a ClusterStack of local scs in namespace a, or in polder-catalogue with spec.allowedNamespaces",
 		}},
-		"another stack": {ref(func(r *v1alpha1.StackReference) { r.Name = "sCs" }), one, catalogue.Missing{
+		"another stack": {ref(func(r *v1alpha1.StackReference) { r.Name = "sCs" }), one, catalogue.ReleaseUnavailableError{
 			Reason: v1alpha1.ReasonStackMissing, Field: "name", Actor: v1alpha1.Customer, Next: "choose a stack that is there in spec.stack.name",
 			Text: `there is no stack "sCs" for provider local that serves namespace a; there is scs of local (1.35, 1.36)`,
 		}},
-		"another minor": {ref(func(r *v1alpha1.StackReference) { r.KubernetesVersion = "1.34" }), append(one, stack(shared, "1.36")), catalogue.Missing{
+		"another minor": {ref(func(r *v1alpha1.StackReference) { r.KubernetesVersion = "1.34" }), append(one, stack(shared, "1.36")), catalogue.ReleaseUnavailableError{
 			Reason: v1alpha1.ReasonStackMissing, Field: "kubernetesVersion", Actor: v1alpha1.Customer, Next: "choose a version that is there in spec.stack.kubernetesVersion",
 			Text: "stack scs has no Kubernetes 1.34; it has 1.35, 1.36",
 		}},
-		"another channel": {ref(ofCustom), one, catalogue.Missing{
+		"another channel": {ref(ofCustom), one, catalogue.ReleaseUnavailableError{
 			Reason: v1alpha1.ReasonStackMissing, Field: "channel", Actor: v1alpha1.Customer, Next: "choose the channel that is there in spec.stack.channel",
 			Text: "stack scs for Kubernetes 1.36 has no channel custom here; it has stable",
 		}},
-		"a stack without releases": {ref(), []client.Object{empty}, catalogue.Missing{
+		"a stack without releases": {ref(), []client.Object{empty}, catalogue.ReleaseUnavailableError{
 			Reason: v1alpha1.ReasonReleaseMissing, Field: "name", Actor: v1alpha1.PlatformOperator, Next: "see why: polder stack status scs-1-36 -n a",
 			Text: "ClusterStack a/scs-1-36 has no release yet: the source sleeps",
 		}},
-		"a stack without releases beside one of another channel": {ref(), []client.Object{stack("a", "1.36", custom), release("a", "local-scs-1-36-v0-sha-abc"), stack(shared, "1.36")}, catalogue.Missing{
+		"a stack without releases beside one of another channel": {ref(), []client.Object{stack("a", "1.36", custom), release("a", "local-scs-1-36-v0-sha-abc"), stack(shared, "1.36")}, catalogue.ReleaseUnavailableError{
 			Reason: v1alpha1.ReasonReleaseMissing, Field: "name", Actor: v1alpha1.Nobody,
 			Text: "ClusterStack polder-catalogue/scs-1-36 has no release yet",
 		}},
-		"none is ready: the newest is told": {ref(), []client.Object{stack("a", "1.36"), release("a", "local-scs-1-36-v1", notReady), release("a", "local-scs-1-36-v2", notReady)}, catalogue.Missing{
+		"none is ready: the newest is told": {ref(), []client.Object{stack("a", "1.36"), release("a", "local-scs-1-36-v1", notReady), release("a", "local-scs-1-36-v2", notReady)}, catalogue.ReleaseUnavailableError{
 			Reason: v1alpha1.ReasonReleaseNotReady, Field: "version", Actor: v1alpha1.PlatformOperator, Next: "see why: polder stack status -n a",
 			Text: "release a/local-scs-1-36-v2 is not ready yet: it rains",
 		}},
-		"one that Cluster API has not seen": {ref(), []client.Object{stack("a", "1.36"), release("a", "local-scs-1-36-v1", unseen)}, catalogue.Missing{
+		"one that Cluster API has not seen": {ref(), []client.Object{stack("a", "1.36"), release("a", "local-scs-1-36-v1", markUnseen)}, catalogue.ReleaseUnavailableError{
 			Reason: v1alpha1.ReasonReleaseNotReady, Field: "version", Actor: v1alpha1.Nobody, Text: "release a/local-scs-1-36-v1 is not ready yet: it comes",
 		}},
-		"one that nobody has looked at": {ref(pin("v1")), []client.Object{stack("a", "1.36"), release("a", "local-scs-1-36-v1", untouched)}, catalogue.Missing{
+		"one that nobody has looked at": {ref(pin("v1")), []client.Object{stack("a", "1.36"), release("a", "local-scs-1-36-v1", clearStatus)}, catalogue.ReleaseUnavailableError{
 			Reason: v1alpha1.ReasonReleaseNotReady, Field: "version", Actor: v1alpha1.Nobody, Text: "release a/local-scs-1-36-v1 is not ready yet",
 		}},
-		"a pin that is not ready stays one": {ref(pin("v3")), one, catalogue.Missing{
+		"a pin that is not ready stays one": {ref(pin("v3")), one, catalogue.ReleaseUnavailableError{
 			Reason: v1alpha1.ReasonReleaseNotReady, Field: "version", Actor: v1alpha1.PlatformOperator, Next: "see why: polder stack status -n a",
 			Text: "release a/local-scs-1-36-v3 is not ready yet: it rains",
 		}},
-		"a pin that is not there": {ref(pin("v7")), one, catalogue.Missing{
+		"a pin that is not there": {ref(pin("v7")), one, catalogue.ReleaseUnavailableError{
 			Reason: v1alpha1.ReasonReleaseMissing, Field: "version", Actor: v1alpha1.Customer, Text: "stack scs for Kubernetes 1.36 has no release v7 here; it has v2, v1",
 			Next: "choose a release that is there in spec.stack.version, or ask the platform operator to add v7 to spec.versions of ClusterStack a/scs-1-36",
 		}},
-		"a pin, and there are none": {ref(pin("v7")), []client.Object{stack("a", "1.36")}, catalogue.Missing{
+		"a pin, and there are none": {ref(pin("v7")), []client.Object{stack("a", "1.36")}, catalogue.ReleaseUnavailableError{
 			Reason: v1alpha1.ReasonReleaseMissing, Field: "version", Actor: v1alpha1.Customer, Text: "stack scs for Kubernetes 1.36 has no release v7 here",
 			Next: "choose a release that is there in spec.stack.version, or ask the platform operator to add v7 to spec.versions of ClusterStack a/scs-1-36",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := of(t, "a", c.have...).Choose("local", c.ref)
-			var got *catalogue.Missing
+			_, err := readCatalogue(t, "a", c.have...).Choose("local", c.ref)
+			var got *catalogue.ReleaseUnavailableError
 			if !errors.As(err, &got) {
 				t.Fatalf("%v", err)
 			}
@@ -134,14 +134,14 @@ func TestChooseFindsNone(t *testing.T) {
 		})
 	}
 	t.Run("the catalogue itself has each of its own once", func(t *testing.T) {
-		_, err := of(t, shared, stack(shared, "1.36"), release(shared, "local-scs-1-36-v1")).Choose("local", ref(pin("v7")))
+		_, err := readCatalogue(t, shared, stack(shared, "1.36"), release(shared, "local-scs-1-36-v1")).Choose("local", ref(pin("v7")))
 		if want := "stack scs for Kubernetes 1.36 has no release v7 here; it has v1"; err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	})
 	t.Run("a pin that is no version", func(t *testing.T) {
-		_, err := of(t, "a", one...).Choose("local", ref(pin("newest")))
-		var got *catalogue.Missing
+		_, err := readCatalogue(t, "a", one...).Choose("local", ref(pin("newest")))
+		var got *catalogue.ReleaseUnavailableError
 		if !errors.As(err, &got) || got.Field != "version" || got.Actor != v1alpha1.Customer || got.Next != "correct spec.stack.version" {
 			t.Errorf("%+v", err)
 		}
@@ -175,9 +175,9 @@ func TestUpdates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			at := catalogue.Release{Release: name, Object: release("a", "local-scs-1-36-v2")}
+			at := catalogue.CatalogueEntry{Release: name, Object: release("a", "local-scs-1-36-v2")}
 			var got []string
-			for _, u := range of(t, "a", append(c.have, stack("a", "1.36"))...).Updates("local", c.ref, at) {
+			for _, u := range readCatalogue(t, "a", append(c.have, stack("a", "1.36"))...).Updates("local", c.ref, at) {
 				got = append(got, u.KubernetesVersion+" "+u.Version+" "+u.Kubernetes)
 			}
 			if d := cmp.Diff(c.want, got); d != "" || len(got) > 16 {

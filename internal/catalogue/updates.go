@@ -9,15 +9,15 @@ import (
 
 // Updates are what a cluster at a release could be changed to: newer releases of its minor, and the newest of
 // the next one. Only what is ready counts, and nothing that would lower Kubernetes.
-func (c *Catalogue) Updates(provider string, ref v1alpha1.StackReference, at Release) []v1alpha1.Update {
+func (c *Catalogue) Updates(provider string, ref v1alpha1.StackReference, at CatalogueEntry) []v1alpha1.Update {
 	var same, next []v1alpha1.Update
-	for _, l := range c.of(provider, ref.Name) {
+	for _, l := range c.findStacks(provider, ref.Name) {
 		steps := l.minor.Minor - at.Kubernetes.Minor
 		if l.minor.Major != at.Kubernetes.Major || steps < 0 || steps > 1 {
 			continue
 		}
 		for _, r := range l.releases {
-			if !r.Ready() || !inChannel(ref.Channel, r) || lowers(at, r) {
+			if !r.IsReady() || !matchesChannel(ref.Channel, r) || lowersKubernetes(at, r) {
 				continue
 			}
 			u := v1alpha1.Update{KubernetesVersion: l.minor.MinorString(), Version: r.Version.String(), Kubernetes: r.Object.Status.KubernetesVersion}
@@ -29,11 +29,11 @@ func (c *Catalogue) Updates(provider string, ref v1alpha1.StackReference, at Rel
 			}
 		}
 	}
-	return limit(append(same, next...))
+	return limitUpdates(append(same, next...))
 }
 
-// lowers says that a release has an older Kubernetes than another.
-func lowers(from, to Release) bool {
+// lowersKubernetes says that a release has an older Kubernetes than another.
+func lowersKubernetes(from, to CatalogueEntry) bool {
 	a, err := version.ParseKubernetes(from.Object.Status.KubernetesVersion)
 	b, err2 := version.ParseKubernetes(to.Object.Status.KubernetesVersion)
 	return err == nil && err2 == nil && version.CompareKubernetes(b, a) < 0
@@ -42,7 +42,7 @@ func lowers(from, to Release) bool {
 // maxUpdates is how many a status lists.
 const maxUpdates = 16
 
-func limit(all []v1alpha1.Update) []v1alpha1.Update {
+func limitUpdates(all []v1alpha1.Update) []v1alpha1.Update {
 	if len(all) > maxUpdates {
 		return append(all[:maxUpdates-1:maxUpdates-1], all[len(all)-1])
 	}

@@ -24,30 +24,30 @@ import (
 
 // Paths of admission.
 const (
-	clusterPath = "/validate-stack-cluster"
-	releasePath = "/validate-stack-release"
-	stackPath   = "/validate-stack"
-	spacePath   = "/validate-stack-namespace"
+	clusterPath   = "/validate-stack-cluster"
+	releasePath   = "/validate-stack-release"
+	stackPath     = "/validate-stack"
+	namespacePath = "/validate-stack-namespace"
 )
 
-// register serves admission and points the API server at it.
-func (o *Operator) register(ctx context.Context, mgr ctrl.Manager, providers map[string]*guard.Guard) error {
+// registerAdmission serves admission and points the API server at it.
+func (o *Operator) registerAdmission(ctx context.Context, mgr ctrl.Manager, providers map[string]*guard.Guard) error {
 	decoder := admission.NewDecoder(mgr.GetScheme())
 	customers := &ownadmission.Checker{Client: mgr.GetClient(), Providers: providers}
-	live, err := o.live("polder-operator-admission")
+	live, err := o.liveClient("polder-operator-admission")
 	if err != nil {
 		return err
 	}
 	for path, handle := range map[string]admission.HandlerFunc{
-		clusterPath: checkCluster(mgr.GetClient(), decoder),
-		releasePath: checkRelease(mgr.GetClient()),
-		stackPath:   checkStack(mgr.GetClient(), decoder),
-		spacePath:   checkNamespace(mgr.GetClient()),
+		clusterPath:   checkCluster(mgr.GetClient(), decoder),
+		releasePath:   checkRelease(mgr.GetClient()),
+		stackPath:     checkStack(mgr.GetClient(), decoder),
+		namespacePath: checkNamespace(mgr.GetClient()),
 
-		defaultPath:  customers.Mutate,
-		workloadPath: customers.Validate(decoder),
-		fillPath:     access.Fill(decoder),
-		accessPath:   access.Check(live, mgr.GetClient(), decoder),
+		defaultWorkloadPath:    customers.Mutate,
+		validateWorkloadPath:   customers.Validate(decoder),
+		defaultKubeconfigPath:  access.Fill(decoder),
+		validateKubeconfigPath: access.Check(live, mgr.GetClient(), decoder),
 	} {
 		o.cfg.Webhooks.Server.Register(path, &admission.Webhook{Handler: handle})
 	}
@@ -57,14 +57,14 @@ func (o *Operator) register(ctx context.Context, mgr ctrl.Manager, providers map
 	}
 	rc := o.cfg.Client("polder-webhook-registration")
 	return errors.Join(
-		o.cfg.Webhooks.Register(ctx, rc, defaulting(o.cfg.Webhooks.URL, ca)),
-		o.cfg.Webhooks.Register(ctx, rc, registration(o.cfg.Webhooks.URL, ca)),
+		o.cfg.Webhooks.Register(ctx, rc, mutatingWebhooks(o.cfg.Webhooks.URL, ca)),
+		o.cfg.Webhooks.Register(ctx, rc, validatingWebhooks(o.cfg.Webhooks.URL, ca)),
 	)
 }
 
-// registration says what the API server is to ask us about.
-func registration(url string, ca []byte) *admissionv1.ValidatingWebhookConfiguration {
-	hook := func(name, path, group, version, resource string, operations ...admissionv1.OperationType) admissionv1.ValidatingWebhook {
+// validatingWebhooks says what the API server is to ask us about.
+func validatingWebhooks(url string, ca []byte) *admissionv1.ValidatingWebhookConfiguration {
+	newWebhook := func(name, path, group, version, resource string, operations ...admissionv1.OperationType) admissionv1.ValidatingWebhook {
 		return admissionv1.ValidatingWebhook{
 			Name:         name + ".clusterstack.x-k8s.io",
 			ClientConfig: admissionv1.WebhookClientConfig{URL: ptr.To(url + path), CABundle: ca},
@@ -79,29 +79,29 @@ func registration(url string, ca []byte) *admissionv1.ValidatingWebhookConfigura
 			AdmissionReviewVersions: []string{"v1"},
 		}
 	}
-	cluster := hook("cluster", clusterPath, clusterv1.GroupVersion.Group, clusterv1.GroupVersion.Version, "clusters", admissionv1.Create, admissionv1.Update)
+	cluster := newWebhook("cluster", clusterPath, clusterv1.GroupVersion.Group, clusterv1.GroupVersion.Version, "clusters", admissionv1.Create, admissionv1.Update)
 	// Cluster API writes to Clusters all the time; only their class and version are of interest.
 	cluster.MatchConditions = []admissionv1.MatchCondition{
 		{Name: "has-class", Expression: "has(object.spec) && has(object.spec.topology) && has(object.spec.topology.classRef)"},
 		{Name: "class-or-version-changed", Expression: "oldObject == null || !has(oldObject.spec.topology) || oldObject.spec.topology.classRef != object.spec.topology.classRef || oldObject.spec.topology.version != object.spec.topology.version"},
 	}
-	space := hook("namespace", spacePath, "", "v1", "namespaces", admissionv1.Delete)
-	space.Rules[0].Scope = ptr.To(admissionv1.ClusterScope)
-	workload := hook("workloadcluster", workloadPath, "", "", "")
+	namespace := newWebhook("namespace", namespacePath, "", "v1", "namespaces", admissionv1.Delete)
+	namespace.Rules[0].Scope = ptr.To(admissionv1.ClusterScope)
+	workload := newWebhook("workloadcluster", validateWorkloadPath, "", "", "")
 	workload.Name = "validate.workloadcluster.polder.dev"
-	workload.Rules = []admissionv1.RuleWithOperations{ownRule("workloadclusters", admissionv1.Create, admissionv1.Update, admissionv1.Delete)}
-	request := hook("kubeconfigrequest", accessPath, "", "", "")
+	workload.Rules = []admissionv1.RuleWithOperations{polderRule("workloadclusters", admissionv1.Create, admissionv1.Update, admissionv1.Delete)}
+	request := newWebhook("kubeconfigrequest", validateKubeconfigPath, "", "", "")
 	request.Name = "validate.kubeconfigrequest.polder.dev"
-	request.Rules = []admissionv1.RuleWithOperations{ownRule("kubeconfigrequests", admissionv1.Create, admissionv1.Delete)}
+	request.Rules = []admissionv1.RuleWithOperations{polderRule("kubeconfigrequests", admissionv1.Create, admissionv1.Delete)}
 	// The operator deletes those whose time is over.
 	request.MatchConditions = []admissionv1.MatchCondition{{Name: "not-by-the-operator", Expression: fmt.Sprintf("request.userInfo.username != %q", User)}}
 	w := &admissionv1.ValidatingWebhookConfiguration{}
 	w.Name = "polder-operator"
 	w.Webhooks = []admissionv1.ValidatingWebhook{
 		cluster,
-		hook("release", releasePath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstackreleases", admissionv1.Delete),
-		hook("stack", stackPath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstacks", admissionv1.Delete),
-		space,
+		newWebhook("release", releasePath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstackreleases", admissionv1.Delete),
+		newWebhook("stack", stackPath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstacks", admissionv1.Delete),
+		namespace,
 		workload,
 		request,
 	}
@@ -116,11 +116,11 @@ func checkCluster(c client.Reader, decoder admission.Decoder) admission.HandlerF
 		if err := decoder.Decode(req, cluster); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		class, ok := usage.Class(cluster)
+		class, ok := usage.ClassOfCluster(cluster)
 		if !ok {
 			return admission.Allowed("")
 		}
-		key, ok := usage.ReleaseOf(class)
+		key, ok := usage.ReleaseOfClass(class)
 		if !ok {
 			return admission.Allowed("")
 		}
@@ -128,21 +128,21 @@ func checkCluster(c client.Reader, decoder admission.Decoder) admission.HandlerF
 		if err := c.Get(ctx, key, rel); client.IgnoreNotFound(err) != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		made, err := usage.Made(ctx, c, rel, class)
+		owns, err := usage.OwnsClass(ctx, c, rel, class)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		if !made {
-			return checkOther(ctx, c, class, cluster.Namespace)
+		if !owns {
+			return checkForeignClass(ctx, c, class, cluster.Namespace)
 		}
-		of, err := usage.Stack(ctx, c, rel)
+		stack, err := usage.StackOfRelease(ctx, c, rel)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		serves, err := usage.Serves(ctx, c, of, rel, cluster.Namespace)
+		serves, err := usage.ServesNamespace(ctx, c, stack, rel, cluster.Namespace)
 		switch {
 		case err != nil:
-			return ownadmission.Failed(err)
+			return ownadmission.FailureResponse(err)
 		case !serves:
 			return admission.Denied(fmt.Sprintf("spec.topology.classRef: class %s does not serve clusters of namespace %s; its ClusterStack must allow it in spec.allowedNamespaces", class, cluster.Namespace))
 		case rel.Status.KubernetesVersion != "" && cluster.Spec.Topology.Version != rel.Status.KubernetesVersion:
@@ -155,24 +155,24 @@ func checkCluster(c client.Reader, decoder admission.Decoder) admission.HandlerF
 // checkRelease refuses to delete a release that clusters use.
 func checkRelease(c client.Reader) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
-		name, err := nameOf(req)
+		name, err := deletedName(req)
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		users, err := usage.Clusters(ctx, c, client.ObjectKey{Namespace: req.Namespace, Name: name})
+		users, err := usage.ClustersOfRelease(ctx, c, client.ObjectKey{Namespace: req.Namespace, Name: name})
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
 		if len(users) > 0 {
-			return admission.Denied(fmt.Sprintf("the release is used by %s; give them another class, or delete them", usage.Names(users)))
+			return admission.Denied(fmt.Sprintf("the release is used by %s; give them another class, or delete them", usage.ClusterNames(users)))
 		}
 		return admission.Allowed("")
 	}
 }
 
-// nameOf is that of what is to be deleted. If all of a kind are, we are asked about each, and only the object itself
+// deletedName is that of what is to be deleted. If all of a kind are, we are asked about each, and only the object itself
 // has its name.
-func nameOf(req admission.Request) (string, error) {
+func deletedName(req admission.Request) (string, error) {
 	if req.Name != "" {
 		return req.Name, nil
 	}
@@ -199,21 +199,21 @@ func checkStack(c client.Reader, decoder admission.Decoder) admission.HandlerFun
 		}
 		var users []clusterv1.Cluster
 		for i := range l.Items {
-			of, err := usage.Stack(ctx, c, &l.Items[i])
+			owner, err := usage.StackOfRelease(ctx, c, &l.Items[i])
 			if err != nil {
 				return admission.Errored(http.StatusInternalServerError, err)
 			}
-			if of == nil || of.UID != s.UID {
+			if owner == nil || owner.UID != s.UID {
 				continue
 			}
-			more, err := usage.Clusters(ctx, c, client.ObjectKeyFromObject(&l.Items[i]))
+			more, err := usage.ClustersOfRelease(ctx, c, client.ObjectKeyFromObject(&l.Items[i]))
 			if err != nil {
 				return admission.Errored(http.StatusInternalServerError, err)
 			}
 			users = append(users, more...)
 		}
 		if len(users) > 0 {
-			return admission.Denied(fmt.Sprintf("releases of the stack are used by %s; give them another class, or delete them", usage.Names(users)))
+			return admission.Denied(fmt.Sprintf("releases of the stack are used by %s; give them another class, or delete them", usage.ClusterNames(users)))
 		}
 		return admission.Allowed("")
 	}

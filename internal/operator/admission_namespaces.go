@@ -17,10 +17,10 @@ import (
 	"github.com/polder-kaas/polder/internal/controller/usage"
 )
 
-// checkOther is for a class that is called as that of a release and is none. Somebody else's may be used. One
+// checkForeignClass is for a class that is called as that of a release and is none. Somebody else's may be used. One
 // of another namespace that is not there may not: it could come later, and whoever waits for it would use
 // what does not serve them, and keep it from being deleted.
-func checkOther(ctx context.Context, c client.Reader, class client.ObjectKey, namespace string) admission.Response {
+func checkForeignClass(ctx context.Context, c client.Reader, class client.ObjectKey, namespace string) admission.Response {
 	if class.Namespace == namespace {
 		return admission.Allowed("")
 	}
@@ -46,7 +46,7 @@ func checkNamespace(c client.Reader) admission.HandlerFunc {
 		}
 		var users []clusterv1.Cluster
 		for i := range l.Items {
-			of, err := usage.Clusters(ctx, c, client.ObjectKeyFromObject(&l.Items[i]))
+			of, err := usage.ClustersOfRelease(ctx, c, client.ObjectKeyFromObject(&l.Items[i]))
 			if err != nil {
 				return admission.Errored(http.StatusInternalServerError, err)
 			}
@@ -66,7 +66,7 @@ func checkNamespace(c client.Reader) admission.HandlerFunc {
 			}
 		}
 		if len(users) > 0 {
-			return admission.Denied(fmt.Sprintf("releases of this namespace are used by %s; give them another class, or delete them", usage.Names(users)))
+			return admission.Denied(fmt.Sprintf("releases of this namespace are used by %s; give them another class, or delete them", usage.ClusterNames(users)))
 		}
 		return admission.Allowed("")
 	}

@@ -54,7 +54,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 func newClient(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	b := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects...)
-	if err := usage.Index(t.Context(), indexer{b}); err != nil {
+	if err := usage.IndexClustersByClass(t.Context(), indexer{b}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Build()
@@ -131,8 +131,8 @@ func request(t *testing.T, namespace, name string, o client.Object) admission.Re
 	}}
 }
 
-// answered compares a response with what is wanted: allowed if there is no code.
-func answered(t *testing.T, got admission.Response, code int32, message string) {
+// checkResponse compares a response with what is wanted: allowed if there is no code.
+func checkResponse(t *testing.T, got admission.Response, code int32, message string) {
 	t.Helper()
 	wantAllowed := code == 0
 	if wantAllowed {
@@ -199,7 +199,7 @@ func TestCheckCluster(t *testing.T) {
 			if c.failing != nil {
 				reader = failing(all, c.failing)
 			}
-			answered(t, checkCluster(reader, admission.NewDecoder(all.Scheme()))(t.Context(), request(t, c.cluster.Namespace, "demo", c.cluster)), c.code, c.message)
+			checkResponse(t, checkCluster(reader, admission.NewDecoder(all.Scheme()))(t.Context(), request(t, c.cluster.Namespace, "demo", c.cluster)), c.code, c.message)
 		})
 	}
 	bad := request(t, "a", "demo", newCluster("a", v1, ""))
@@ -225,9 +225,9 @@ func TestCheckRelease(t *testing.T) {
 		"nobody knows":                          {failing(clusters, &clusterv1.ClusterList{}), "s", v1, 500, "looking for clusters of class s/docker-ferrol-1-27-v1: broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answered(t, checkRelease(c.reader)(t.Context(), request(t, c.namespace, c.name, newRelease(c.name, "ferrol"))), c.code, c.message)
+			checkResponse(t, checkRelease(c.reader)(t.Context(), request(t, c.namespace, c.name, newRelease(c.name, "ferrol"))), c.code, c.message)
 			// All of a kind are deleted.
-			answered(t, checkRelease(c.reader)(t.Context(), request(t, c.namespace, "", newRelease(c.name, "ferrol"))), c.code, c.message)
+			checkResponse(t, checkRelease(c.reader)(t.Context(), request(t, c.namespace, "", newRelease(c.name, "ferrol"))), c.code, c.message)
 		})
 	}
 	bad := request(t, "s", "", newRelease(v1, "ferrol"))
@@ -258,7 +258,7 @@ func TestCheckStack(t *testing.T) {
 		"the clusters cannot be read":       {failing(all, &clusterv1.ClusterList{}), "ferrol", 500, "looking for clusters of class s/docker-ferrol-1-27-v1: broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answered(t, checkStack(c.reader, decoder)(t.Context(), request(t, "s", c.stack, newStack(c.stack, nil))), c.code, c.message)
+			checkResponse(t, checkStack(c.reader, decoder)(t.Context(), request(t, "s", c.stack, newStack(c.stack, nil))), c.code, c.message)
 		})
 	}
 	bad := request(t, "s", "ferrol", newStack("ferrol", nil))
@@ -291,12 +291,12 @@ func TestCheckNamespace(t *testing.T) {
 		"the clusters cannot be read":         {failing(all, &clusterv1.ClusterList{}), "s", 500, "looking for clusters of class s/docker-ferrol-1-27-v1: broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answered(t, checkNamespace(c.reader)(t.Context(), request(t, c.namespace, c.namespace, &corev1.Namespace{})), c.code, c.message)
+			checkResponse(t, checkNamespace(c.reader)(t.Context(), request(t, c.namespace, c.namespace, &corev1.Namespace{})), c.code, c.message)
 		})
 	}
 }
 
-func TestRegistration(t *testing.T) {
+func TestValidatingWebhooks(t *testing.T) {
 	type asked struct {
 		Path, Group, Version, Resource string
 		Operations                     []admissionv1.OperationType
@@ -307,13 +307,13 @@ func TestRegistration(t *testing.T) {
 		"release.clusterstack.x-k8s.io": {releasePath, "clusterstack.x-k8s.io", "v1alpha1", "clusterstackreleases", []admissionv1.OperationType{"DELETE"}, 0},
 		"stack.clusterstack.x-k8s.io":   {stackPath, "clusterstack.x-k8s.io", "v1alpha1", "clusterstacks", []admissionv1.OperationType{"DELETE"}, 0},
 
-		"namespace.clusterstack.x-k8s.io": {spacePath, "", "v1", "namespaces", []admissionv1.OperationType{"DELETE"}, 0},
+		"namespace.clusterstack.x-k8s.io": {namespacePath, "", "v1", "namespaces", []admissionv1.OperationType{"DELETE"}, 0},
 
-		"validate.workloadcluster.polder.dev": {workloadPath, "polder.dev", "v1alpha1", "workloadclusters", []admissionv1.OperationType{"CREATE", "UPDATE", "DELETE"}, 0},
+		"validate.workloadcluster.polder.dev": {validateWorkloadPath, "polder.dev", "v1alpha1", "workloadclusters", []admissionv1.OperationType{"CREATE", "UPDATE", "DELETE"}, 0},
 
-		"validate.kubeconfigrequest.polder.dev": {accessPath, "polder.dev", "v1alpha1", "kubeconfigrequests", []admissionv1.OperationType{"CREATE", "DELETE"}, 1},
+		"validate.kubeconfigrequest.polder.dev": {validateKubeconfigPath, "polder.dev", "v1alpha1", "kubeconfigrequests", []admissionv1.OperationType{"CREATE", "DELETE"}, 1},
 	}
-	w := registration("https://127.0.0.1:1", []byte("authority"))
+	w := validatingWebhooks("https://127.0.0.1:1", []byte("authority"))
 	got := map[string]asked{}
 	for _, h := range w.Webhooks {
 		rule := h.Rules[0]
@@ -337,7 +337,7 @@ func TestMatchConditions(t *testing.T) {
 		t.Fatal(err)
 	}
 	var programs []cel.Program
-	for _, m := range registration("", nil).Webhooks[0].MatchConditions {
+	for _, m := range validatingWebhooks("", nil).Webhooks[0].MatchConditions {
 		ast, issues := env.Compile(m.Expression)
 		if issues.Err() != nil {
 			t.Fatal(issues.Err())

@@ -20,9 +20,9 @@ import (
 // ProviderTimeout is how long one call to a provider may take. Admission waits for it, too.
 const ProviderTimeout = 5 * time.Second
 
-// Guard makes providers safe to be called, by their names. One that cannot say who it is is left out, and the error says
+// GuardProviders makes providers safe to be called, by their names. One that cannot say who it is is left out, and the error says
 // why; the others do not depend on it.
-func Guard(ctx context.Context, providers []provider.Provider) (map[string]*guard.Guard, error) {
+func GuardProviders(ctx context.Context, providers []provider.Provider) (map[string]*guard.Guard, error) {
 	out := map[string]*guard.Guard{}
 	var errs []error
 	for _, p := range providers {
@@ -52,20 +52,20 @@ func SetupController(mgr ctrl.Manager, live client.Client, g *guard.Guard, concu
 	r := &workloadcluster.Reconciler{
 		Client: mgr.GetClient(), Live: live, Provider: g, Events: mgr.GetEventRecorder("polder-provider-" + g.Name()), Now: time.Now,
 	}
-	return r.SetupWithManager(mgr, options(concurrency))
+	return r.SetupWithManager(mgr, controllerOptions(concurrency))
 }
 
 // Paths of admission of what customers ask for.
 const (
-	defaultPath  = "/default-workloadcluster"
-	workloadPath = "/validate-workloadcluster"
-	fillPath     = "/default-kubeconfigrequest"
-	accessPath   = "/validate-kubeconfigrequest"
+	defaultWorkloadPath    = "/default-workloadcluster"
+	validateWorkloadPath   = "/validate-workloadcluster"
+	defaultKubeconfigPath  = "/default-kubeconfigrequest"
+	validateKubeconfigPath = "/validate-kubeconfigrequest"
 )
 
-// defaulting says what the API server is to let us fill in.
-func defaulting(url string, ca []byte) *admissionv1.MutatingWebhookConfiguration {
-	hook := func(name, path string, rule admissionv1.RuleWithOperations) admissionv1.MutatingWebhook {
+// mutatingWebhooks says what the API server is to let us fill in.
+func mutatingWebhooks(url string, ca []byte) *admissionv1.MutatingWebhookConfiguration {
+	newWebhook := func(name, path string, rule admissionv1.RuleWithOperations) admissionv1.MutatingWebhook {
 		return admissionv1.MutatingWebhook{
 			Name:                    name,
 			ClientConfig:            admissionv1.WebhookClientConfig{URL: ptr.To(url + path), CABundle: ca},
@@ -81,14 +81,14 @@ func defaulting(url string, ca []byte) *admissionv1.MutatingWebhookConfiguration
 	w := &admissionv1.MutatingWebhookConfiguration{}
 	w.Name = "polder-operator"
 	w.Webhooks = []admissionv1.MutatingWebhook{
-		hook("default.workloadcluster.polder.dev", defaultPath, ownRule("workloadclusters", admissionv1.Create, admissionv1.Update)),
-		hook("default.kubeconfigrequest.polder.dev", fillPath, ownRule("kubeconfigrequests", admissionv1.Create)),
+		newWebhook("default.workloadcluster.polder.dev", defaultWorkloadPath, polderRule("workloadclusters", admissionv1.Create, admissionv1.Update)),
+		newWebhook("default.kubeconfigrequest.polder.dev", defaultKubeconfigPath, polderRule("kubeconfigrequests", admissionv1.Create)),
 	}
 	return w
 }
 
-// ownRule is for one of our own kinds.
-func ownRule(resource string, operations ...admissionv1.OperationType) admissionv1.RuleWithOperations {
+// polderRule is for one of our own kinds.
+func polderRule(resource string, operations ...admissionv1.OperationType) admissionv1.RuleWithOperations {
 	return admissionv1.RuleWithOperations{
 		Operations: operations,
 		Rule: admissionv1.Rule{

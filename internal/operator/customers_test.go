@@ -15,12 +15,12 @@ import (
 )
 
 // What is filled in must be there before anything is checked: nobody may get around either.
-func TestDefaulting(t *testing.T) {
+func TestMutatingWebhooks(t *testing.T) {
 	type asked struct {
 		URL, Group, Version, Resource string
 		Operations                    []admissionv1.OperationType
 	}
-	w := defaulting("https://127.0.0.1:1", []byte("authority"))
+	w := mutatingWebhooks("https://127.0.0.1:1", []byte("authority"))
 	got := map[string]asked{}
 	for _, h := range w.Webhooks {
 		rule := h.Rules[0]
@@ -44,11 +44,11 @@ func TestDefaulting(t *testing.T) {
 // Whatever is filled in is checked, too; all that is registered has a path of its own.
 func TestWhatIsFilledInIsChecked(t *testing.T) {
 	paths, checked := map[string]bool{}, map[string][]admissionv1.OperationType{}
-	for _, h := range registration("", nil).Webhooks {
+	for _, h := range validatingWebhooks("", nil).Webhooks {
 		checked[h.Rules[0].Resources[0]] = h.Rules[0].Operations
 		paths[*h.ClientConfig.URL] = true
 	}
-	for _, h := range defaulting("", nil).Webhooks {
+	for _, h := range mutatingWebhooks("", nil).Webhooks {
 		for _, o := range h.Rules[0].Operations {
 			if !slices.Contains(checked[h.Rules[0].Resources[0]], o) {
 				t.Errorf("%s: nobody checks %s", h.Name, o)
@@ -63,7 +63,7 @@ func TestWhatIsFilledInIsChecked(t *testing.T) {
 
 // Admission waits ten seconds: a provider that hangs must be given up before that, so that people hear why.
 func TestProvidersAreGivenUpBeforeAdmissionIs(t *testing.T) {
-	for _, h := range registration("", nil).Webhooks {
+	for _, h := range validatingWebhooks("", nil).Webhooks {
 		if float64(*h.TimeoutSeconds) <= ProviderTimeout.Seconds() {
 			t.Errorf("%s waits for %d s", h.Name, *h.TimeoutSeconds)
 		}
@@ -78,13 +78,13 @@ func (named) Topology(context.Context, provider.Input) (provider.Topology, error
 	return provider.Topology{}, nil
 }
 
-// speechless cannot say who it is.
-type speechless struct{ named }
+// panickingProvider cannot say who it is.
+type panickingProvider struct{ named }
 
-func (speechless) Describe() provider.Description { panic("oh") }
+func (panickingProvider) Describe() provider.Description { panic("oh") }
 
-func TestGuard(t *testing.T) {
-	got, err := Guard(t.Context(), []provider.Provider{named("a"), speechless{}, named("b")})
+func TestGuardProviders(t *testing.T) {
+	got, err := GuardProviders(t.Context(), []provider.Provider{named("a"), panickingProvider{}, named("b")})
 	if !errors.Is(err, guard.ErrPanicked) || err.Error() != "asking a provider (operator.speechless) who it is: the provider's code broke down: Describe: oh" {
 		t.Error(err)
 	}

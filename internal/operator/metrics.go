@@ -24,17 +24,17 @@ var workloadClusters = prometheus.NewDesc("polder_workload_clusters", "WorkloadC
 // collectTimeout bounds a look into the cache.
 const collectTimeout = 5 * time.Second
 
-// figures counts what is in the cache when somebody asks.
-type figures struct{ cache client.Reader }
+// metricsCollector counts what is in the cache when somebody asks.
+type metricsCollector struct{ cache client.Reader }
 
 // Describe names the figures.
-func (figures) Describe(ch chan<- *prometheus.Desc) {
+func (metricsCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- objectsReady
 	ch <- workloadClusters
 }
 
 // Collect reads them.
-func (f figures) Collect(ch chan<- prometheus.Metric) {
+func (f metricsCollector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout) //nolint:forbidigo // Prometheus gives none
 	defer cancel()
 	type state struct{ kind, ready, reason string }

@@ -67,31 +67,31 @@ type Webhooks struct {
 
 // Times that nobody has wanted to change so far.
 const (
-	lookInterval  = 5 * time.Minute  // at sources, unless a ClusterStack says otherwise
-	classInterval = 30 * time.Minute // between corrections of classes; changes are seen at once
-	addonInterval = 10 * time.Minute // between corrections in workload clusters
-	stageTimeout  = 10 * time.Minute
-	stagePoll     = 2 * time.Second
-	tidyInterval  = 10 * time.Minute // between removals of releases on disk that nobody has
-	renderings    = 2                // at the same time
-	firstRetry    = 10 * time.Millisecond
-	lastRetry     = time.Minute
-	presenceRetry = 200 * time.Millisecond
-	presenceTries = 25              // tries, before somebody is told
-	runTime       = 6 * time.Minute // of one reconciliation: longer than any of its parts may take
+	sourceInterval   = 5 * time.Minute  // at sources, unless a ClusterStack says otherwise
+	classInterval    = 30 * time.Minute // between corrections of classes; changes are seen at once
+	addonInterval    = 10 * time.Minute // between corrections in workload clusters
+	stageTimeout     = 10 * time.Minute
+	stagePoll        = 2 * time.Second
+	pruneInterval    = 10 * time.Minute // between removals of releases on disk that nobody has
+	maxRenderings    = 2                // at the same time
+	initialBackoff   = 10 * time.Millisecond
+	maxBackoff       = time.Minute
+	presenceRetry    = 200 * time.Millisecond
+	presenceTries    = 25              // tries, before somebody is told
+	reconcileTimeout = 6 * time.Minute // of one reconciliation: longer than any of its parts may take
 )
 
 // Operator is the component of the plane.
 type Operator struct {
-	cfg    Config
-	ready  chan struct{}
-	reader func() (client.Reader, error)
+	cfg               Config
+	ready             chan struct{}
+	runtimeHookReader func() (client.Reader, error)
 }
 
 // New prepares the component.
 func New(cfg Config) *Operator {
 	o := &Operator{cfg: cfg, ready: make(chan struct{})}
-	o.reader = sync.OnceValues(func() (client.Reader, error) { return o.live("polder-operator-hooks") })
+	o.runtimeHookReader = sync.OnceValues(func() (client.Reader, error) { return o.liveClient("polder-operator-hooks") })
 	return o
 }
 
@@ -103,29 +103,29 @@ func (o *Operator) Ready() <-chan struct{} { return o.ready }
 
 // Run reconciles until ctx ends.
 func (o *Operator) Run(ctx context.Context) error {
-	mgr, err := o.manager()
+	mgr, err := o.newManager()
 	if err == nil {
 		err = Setup(ctx, mgr, Settings{Releases: o.cfg.Releases, Dir: filepath.Join(o.cfg.DataDir, "releases"), Concurrency: o.cfg.Concurrency})
 	}
-	providers, left := Guard(ctx, o.cfg.Providers)
-	if left != nil {
-		ctrl.LoggerFrom(ctx).Error(left, "The plane goes on without a provider; nobody acts on its clusters until polderd is started again")
+	providers, guardErr := GuardProviders(ctx, o.cfg.Providers)
+	if guardErr != nil {
+		ctrl.LoggerFrom(ctx).Error(guardErr, "The plane goes on without a provider; nobody acts on its clusters until polderd is started again")
 	}
 	if err == nil {
-		err = o.customers(mgr, providers)
+		err = o.setupProviders(mgr, providers)
 	}
 	if err == nil {
-		err = o.register(ctx, mgr, providers)
+		err = o.registerAdmission(ctx, mgr, providers)
 	}
 	if err != nil {
 		return fmt.Errorf("setting up the stack operator: %w", err)
 	}
 	go func() {
-		if mgr.GetCache().WaitForCacheSync(ctx) && o.present(ctx, providers) {
+		if mgr.GetCache().WaitForCacheSync(ctx) && o.publishProviders(ctx, providers) {
 			close(o.ready)
 		}
 	}()
-	f := figures{mgr.GetClient()}
+	f := metricsCollector{mgr.GetClient()}
 	if err := o.cfg.Metrics.Register(f); err != nil {
 		return fmt.Errorf("registering the stack operator's metrics: %w", err)
 	}
@@ -133,9 +133,9 @@ func (o *Operator) Run(ctx context.Context) error {
 	return mgr.Start(ctx)
 }
 
-// customers sets up what serves them.
-func (o *Operator) customers(mgr ctrl.Manager, providers map[string]*guard.Guard) error {
-	live, err := o.live("polder-operator-customers")
+// setupProviders sets up what serves them.
+func (o *Operator) setupProviders(mgr ctrl.Manager, providers map[string]*guard.Guard) error {
+	live, err := o.liveClient("polder-operator-customers")
 	if err != nil {
 		return err
 	}
@@ -144,15 +144,15 @@ func (o *Operator) customers(mgr ctrl.Manager, providers map[string]*guard.Guard
 			return err
 		}
 	}
-	if err := o.voices(mgr); err != nil {
+	if err := o.setupProviderWebhooks(mgr); err != nil {
 		return err
 	}
-	return mgr.Add(&workloadcluster.Unclaimed{Client: mgr.GetClient(), Live: live, Events: mgr.GetEventRecorder("polder-operator"), Now: time.Now})
+	return mgr.Add(&workloadcluster.MissingProviderMonitor{Client: mgr.GetClient(), Live: live, Events: mgr.GetEventRecorder("polder-operator"), Now: time.Now})
 }
 
-// present writes down which providers there are: whoever finds the plane ready may ask for a cluster at once.
-func (o *Operator) present(ctx context.Context, providers map[string]*guard.Guard) bool {
-	live, err := o.live("polder-operator-presence")
+// publishProviders writes down which providers there are: whoever finds the plane ready may ask for a cluster at once.
+func (o *Operator) publishProviders(ctx context.Context, providers map[string]*guard.Guard) bool {
+	live, err := o.liveClient("polder-operator-presence")
 	if err != nil {
 		return false
 	}
@@ -174,7 +174,7 @@ func (o *Operator) present(ctx context.Context, providers map[string]*guard.Guar
 
 // HoldUpgrade answers Cluster API's hook BeforeClusterUpgrade.
 func (o *Operator) HoldUpgrade(ctx context.Context, request *runtimehooksv1.BeforeClusterUpgradeRequest, response *runtimehooksv1.BeforeClusterUpgradeResponse) error {
-	c, err := o.reader()
+	c, err := o.runtimeHookReader()
 	if err != nil {
 		return err
 	}
@@ -191,28 +191,28 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-func (o *Operator) identity(agent string) *rest.Config {
+func (o *Operator) impersonatedConfig(agent string) *rest.Config {
 	rc := o.cfg.Client(agent)
 	rc.Impersonate = rest.ImpersonationConfig{UserName: User}
 	rc.ContentType = "" // custom resources have no protobuf form
 	return rc
 }
 
-// live is a client without a cache.
-func (o *Operator) live(agent string) (client.Client, error) {
+// liveClient is a client without a cache.
+func (o *Operator) liveClient(agent string) (client.Client, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}
-	return client.New(o.identity(agent), client.Options{Scheme: scheme})
+	return client.New(o.impersonatedConfig(agent), client.Options{Scheme: scheme})
 }
 
-func (o *Operator) manager() (ctrl.Manager, error) {
+func (o *Operator) newManager() (ctrl.Manager, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}
-	return ctrl.NewManager(o.identity("polder-operator"), ctrl.Options{
+	return ctrl.NewManager(o.impersonatedConfig("polder-operator"), ctrl.Options{
 		Scheme:                 scheme,
 		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		Metrics:                metricsserver.Options{BindAddress: "0"},

@@ -14,9 +14,9 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// serviceAccounts is how the names of the users begin that providers in processes of their own act as; the rest is the
+// serviceAccountPrefix is how the names of the users begin that providers in processes of their own act as; the rest is the
 // name of the provider.
-const serviceAccounts = "system:serviceaccount:" + v1alpha1.ProvidersNamespace + ":"
+const serviceAccountPrefix = "system:serviceaccount:" + v1alpha1.ProvidersNamespace + ":"
 
 // LeasePrefix is how the name of the lease begins by which one of several processes of a provider is chosen; the rest is
 // the name of the provider.
@@ -71,8 +71,8 @@ func providerPolicy() *admissionv1.ValidatingAdmissionPolicy {
 				rule("coordination.k8s.io", "v1", "leases"),
 			},
 		},
-		MatchConditions: []admissionv1.MatchCondition{{Name: "is-a-provider", Expression: fmt.Sprintf("request.userInfo.username.startsWith(%q)", serviceAccounts)}},
-		Variables:       []admissionv1.Variable{{Name: "provider", Expression: fmt.Sprintf("request.userInfo.username.substring(%d)", len(serviceAccounts))}},
+		MatchConditions: []admissionv1.MatchCondition{{Name: "is-a-provider", Expression: fmt.Sprintf("request.userInfo.username.startsWith(%q)", serviceAccountPrefix)}},
+		Variables:       []admissionv1.Variable{{Name: "provider", Expression: fmt.Sprintf("request.userInfo.username.substring(%d)", len(serviceAccountPrefix))}},
 		Validations: []admissionv1.Validation{
 			only("workloadclusters", "(has(o.spec.provider) ? o.spec.provider : '')", "a provider acts on WorkloadClusters that name it, and on no others"),
 			only("providers", "o.metadata.name", "a provider describes itself, and no others"),

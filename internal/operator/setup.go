@@ -39,7 +39,7 @@ type Settings struct {
 // Setup registers the controllers that need no provider with a manager. What they must not read from its cache they read
 // with a client of their own, with the same rights.
 func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
-	live, err := newLive(mgr)
+	live, err := newLiveClient(mgr)
 	if err != nil {
 		return err
 	}
@@ -49,16 +49,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 	if err != nil {
 		return err
 	}
-	if err := usage.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := usage.IndexClustersByClass(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	events := mgr.GetEventRecorder("polder-operator")
-	pool := rendering.New(renderings, s.Renderer)
+	pool := rendering.New(maxRenderings, s.Renderer)
 	clusters := &workload.Clusters{Secrets: live, Agent: "polder-operator", Wrap: s.WrapWorkload}
 	for _, r := range []interface {
 		SetupWithManager(ctrl.Manager, controller.Options) error
 	}{
-		&clusterstack.Reconciler{Client: mgr.GetClient(), Releases: library, Events: events, Interval: lookInterval},
+		&clusterstack.Reconciler{Client: mgr.GetClient(), Releases: library, Events: events, Interval: sourceInterval},
 		&release.Reconciler{Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool, Kinds: s.Releases.Kinds, Events: events, Interval: classInterval},
 		&addon.Reconciler{
 			Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool,
@@ -72,27 +72,27 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 			Turns: &turns.Turns{Each: max(1, s.Concurrency/3), Wait: max(1, s.Concurrency/3)},
 		},
 	} {
-		if err := r.SetupWithManager(mgr, options(s.Concurrency)); err != nil {
+		if err := r.SetupWithManager(mgr, controllerOptions(s.Concurrency)); err != nil {
 			return err
 		}
 	}
-	return mgr.Add(tidy(mgr.GetClient(), library))
+	return mgr.Add(pruneLibrary(mgr.GetClient(), library))
 }
 
-// options are those of one controller. What fails is tried again within a minute at the latest: it is mostly
+// controllerOptions are those of one controller. What fails is tried again within a minute at the latest: it is mostly
 // mended by others, of whom no watch tells.
-func options(concurrency int) controller.Options {
+func controllerOptions(concurrency int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: concurrency,
-		ReconciliationTimeout:   runTime,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		ReconciliationTimeout:   reconcileTimeout,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](initialBackoff, maxBackoff),
 	}
 }
 
-// tidy removes releases from disk that no ClusterStackRelease has any more.
-func tidy(c client.Reader, library *releases.Library) manager.Runnable {
+// pruneLibrary removes releases from disk that no ClusterStackRelease has any more.
+func pruneLibrary(c client.Reader, library *releases.Library) manager.Runnable {
 	return manager.RunnableFunc(func(ctx context.Context) error {
-		t := time.NewTicker(tidyInterval)
+		t := time.NewTicker(pruneInterval)
 		defer t.Stop()
 		for {
 			var l csv1.ClusterStackReleaseList
@@ -116,9 +116,9 @@ func tidy(c client.Reader, library *releases.Library) manager.Runnable {
 	})
 }
 
-// newLive is a client past the manager's cache. It can forget what it knows of kinds, so that one that went, or lost
+// newLiveClient is a client past the manager's cache. It can forget what it knows of kinds, so that one that went, or lost
 // a version, is told from one that is not served at the moment.
-func newLive(mgr ctrl.Manager) (client.Client, error) {
+func newLiveClient(mgr ctrl.Manager) (client.Client, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(mgr.GetConfig())
 	if err != nil {
 		return nil, err

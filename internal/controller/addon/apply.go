@@ -25,7 +25,7 @@ func (s *scope) applier() *apply.Applier {
 // apply applies the objects of a stage. They are written into the status before.
 func (r *Reconciler) apply(ctx context.Context, s *scope, st stack.RenderedStage) error {
 	a := s.applier()
-	set, err := a.Prepare(ctx, content.Objects(st.Objects))
+	set, err := a.Prepare(ctx, content.ToUnstructured(st.Objects))
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func bringsKinds(r apply.Result) bool {
 // remove deletes the objects of a stage, as far as they are ours, and waits until they are gone.
 func (r *Reconciler) remove(ctx context.Context, s *scope, st stack.RenderedStage) error {
 	a := s.applier()
-	refs, err := a.Refs(content.Objects(st.Objects))
+	refs, err := a.Refs(content.ToUnstructured(st.Objects))
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func newClient(t *testing.T, objects ...client.Object) client.WithWatch {
 		t.Fatal(err)
 	}
 	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
-	if err := usage.Index(t.Context(), indexer{b}); err != nil {
+	if err := usage.IndexClustersByClass(t.Context(), indexer{b}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Build()

@@ -53,7 +53,7 @@ func (r *Reconciler) begin(ctx context.Context, s *scope, i int, ss *csv1.StageS
 	if err != nil {
 		return err
 	}
-	refs, err := s.applier().Refs(content.Objects(st.Objects))
+	refs, err := s.applier().Refs(content.ToUnstructured(st.Objects))
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, s *scope, i int, ss *csv1.Stag
 	if err := r.write(ctx, s); err != nil { // that the stage is done
 		return err
 	}
-	refs, err := s.applier().Refs(content.Objects(done))
+	refs, err := s.applier().Refs(content.ToUnstructured(done))
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func (r *Reconciler) pruneStale(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	want, err := s.applier().Refs(content.Objects(wanted(all, s.hook())))
+	want, err := s.applier().Refs(content.ToUnstructured(wanted(all, s.hook())))
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (r *Reconciler) correct(ctx context.Context, s *scope) (check, error) {
 // others looks at what is in the cluster and was not applied now: Jobs, which are done once, and objects of
 // stages that only new clusters go through. What of them should be there and is not, is not healthy.
 func (s *scope) others(ctx context.Context, all []stack.RenderedStage, applied map[apply.Key]bool) (is []ailment, err error) {
-	refs, err := s.applier().Refs(content.Objects(lasting(all)))
+	refs, err := s.applier().Refs(content.ToUnstructured(lasting(all)))
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func prepared(ctx context.Context, c client.Reader, cluster *clusterv1.Cluster) 
 
 // releaseOf is the release of a cluster; nil if it is of none.
 func releaseOf(ctx context.Context, c client.Reader, cluster *clusterv1.Cluster) (*csv1.ClusterStackRelease, error) {
-	class, ok := usage.Class(cluster)
+	class, ok := usage.ClassOfCluster(cluster)
 	if !ok {
 		return nil, nil
 	}
@@ -68,7 +68,7 @@ func releaseOf(ctx context.Context, c client.Reader, cluster *clusterv1.Cluster)
 
 // releaseWith is the release that has made a class; nil if none has.
 func releaseWith(ctx context.Context, c client.Reader, class client.ObjectKey) (*csv1.ClusterStackRelease, error) {
-	key, ok := usage.ReleaseOf(class)
+	key, ok := usage.ReleaseOfClass(class)
 	if !ok {
 		return nil, nil
 	}
@@ -76,7 +76,7 @@ func releaseWith(ctx context.Context, c client.Reader, class client.ObjectKey) (
 	if err := c.Get(ctx, key, rel); err != nil {
 		return nil, apierror.IgnoreObjectNotFound(err, "clusterstackreleases", key.Name)
 	}
-	if made, err := usage.Made(ctx, c, rel, class); err != nil || !made {
+	if made, err := usage.OwnsClass(ctx, c, rel, class); err != nil || !made {
 		return nil, err
 	}
 	return rel, nil
@@ -147,11 +147,11 @@ func (r *Reconciler) served(ctx context.Context, s *scope) error {
 		s.set(csv1.ConditionClusterReady, clusterv1.PausedReason, "the cluster is paused, so its add-ons are left as they are")
 		return errDone()
 	}
-	of, err := usage.Stack(ctx, r.Client, s.release)
+	of, err := usage.StackOfRelease(ctx, r.Client, s.release)
 	if err != nil {
 		return err
 	}
-	ok, err := usage.Serves(ctx, r.Client, of, s.release, s.cluster.Namespace)
+	ok, err := usage.ServesNamespace(ctx, r.Client, of, s.release, s.cluster.Namespace)
 	if err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) (out []re
 
 // ofRelease are the clusters of a release.
 func (r *Reconciler) ofRelease(ctx context.Context, o client.Object) []reconcile.Request {
-	clusters, err := usage.Clusters(ctx, r.Client, client.ObjectKeyFromObject(o))
+	clusters, err := usage.ClustersOfRelease(ctx, r.Client, client.ObjectKeyFromObject(o))
 	if err != nil {
 		return nil // it comes back by itself
 	}

@@ -43,14 +43,14 @@ func newClient(t *testing.T, objects ...client.Object) client.WithWatch {
 		t.Fatal(err)
 	}
 	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&csv1.ClusterStack{}, &csv1.ClusterStackRelease{})
-	if err := usage.Index(t.Context(), indexer{b}); err != nil {
+	if err := usage.IndexClustersByClass(t.Context(), indexer{b}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Build()
 }
 
-// alone is a reconciler that asks nobody, with room for many events.
-func alone() *Reconciler {
+// newBareReconciler is a reconciler that asks nobody, with room for many events.
+func newBareReconciler() *Reconciler {
 	return &Reconciler{Events: events.NewFakeRecorder(64), Interval: 10 * time.Minute}
 }
 
@@ -62,13 +62,13 @@ func newReconciler(t *testing.T, path string, objects ...client.Object) *Reconci
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := alone()
+	r := newBareReconciler()
 	r.Client, r.Releases = c, l
 	return r
 }
 
-// told are the events so far.
-func (r *Reconciler) told() []string {
+// drainEvents are the events so far.
+func (r *Reconciler) drainEvents() []string {
 	var out []string
 	for {
 		select {
@@ -95,25 +95,25 @@ func newScope(o *csv1.ClusterStack) *scope { return &scope{object: o, before: o.
 
 func newRelease(v string, changes ...func(*csv1.ClusterStackRelease)) *csv1.ClusterStackRelease {
 	r := &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: line + v, UID: "uid"}}
-	r.OwnerReferences = []metav1.OwnerReference{owner(newStack())}
+	r.OwnerReferences = []metav1.OwnerReference{ownerReference(newStack())}
 	for _, change := range changes {
 		change(r)
 	}
 	return r
 }
 
-// isReady makes a release one of which clusters can be made.
-func isReady(r *csv1.ClusterStackRelease) {
+// markReady makes a release one of which clusters can be made.
+func markReady(r *csv1.ClusterStackRelease) {
 	r.Status.Ready, r.Status.KubernetesVersion = ptr.To(true), "v1.27.3"
 	condition(csv1.ConditionDownloaded, metav1.ConditionTrue, "")(r)
 	condition(csv1.ConditionReady, metav1.ConditionTrue, "")(r)
 }
 
-func isDeleted(r *csv1.ClusterStackRelease) {
+func markDeleted(r *csv1.ClusterStackRelease) {
 	r.DeletionTimestamp, r.Finalizers = &metav1.Time{Time: time.Unix(1_700_000_000, 0)}, []string{csv1.ReleaseFinalizer}
 }
 
-func isOrphan(r *csv1.ClusterStackRelease) { r.OwnerReferences = nil }
+func removeOwner(r *csv1.ClusterStackRelease) { r.OwnerReferences = nil }
 
 func condition(name string, status metav1.ConditionStatus, message string) func(*csv1.ClusterStackRelease) {
 	return func(r *csv1.ClusterStackRelease) {
@@ -121,10 +121,10 @@ func condition(name string, status metav1.ConditionStatus, message string) func(
 	}
 }
 
-// seen is a look at a source with these versions.
-func seen(t *testing.T, versions ...string) look {
+// newSourceState is a look at a source with these versions.
+func newSourceState(t *testing.T, versions ...string) sourceState {
 	t.Helper()
-	l := look{known: true, where: "directory here"}
+	l := sourceState{answered: true, location: "directory here"}
 	for _, v := range versions {
 		r, err := version.ParseRelease(line + v)
 		if err != nil {

@@ -36,19 +36,19 @@ type Reconciler struct {
 	Events   events.EventRecorder
 	Interval time.Duration // between looks at a source, if a stack does not say
 
-	mu    sync.Mutex
-	looks map[types.NamespacedName]look
+	mu      sync.Mutex
+	sources map[types.NamespacedName]sourceState
 }
 
 // scope is what one run works on.
 type scope struct {
-	object *csv1.ClusterStack
-	before *csv1.ClusterStack
-	look   look                       // the last one at the source
-	have   []csv1.ClusterStackRelease // of this stack
-	used   map[string]bool            // releases with clusters
-	wrongs []string                   // what people must mend before all releases can be there
-	reason string                     // of the first of them
+	object        *csv1.ClusterStack
+	before        *csv1.ClusterStack
+	source        sourceState                // the last one at the source
+	releases      []csv1.ClusterStackRelease // of this stack
+	inUse         map[string]bool            // releases with clusters
+	problems      []string                   // what people must mend before all releases can be there
+	problemReason string                     // of the first of them
 }
 
 // Reconcile brings the releases of one stack closer to what is wanted.
@@ -65,98 +65,98 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s := &scope{object: o, before: o.DeepCopy()}
 	o.Status.Conditions = reconcile.Sound(o.Status.Conditions)
-	_, err := reconcile.Run(ctx, s, r.looked, r.gathered, r.chosen, r.reported)
+	_, err := reconcile.Run(ctx, s, r.checkSource, r.gatherReleases, r.syncReleases, r.publishStatus)
 	r.summarize(s)
 	if err := reconcile.Finish(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, s.before, o))); err != nil {
 		return reconcile.Quiet(ctrl.Result{}, err)
 	}
-	return ctrl.Result{RequeueAfter: max(time.Until(s.look.next), time.Second)}, nil
+	return ctrl.Result{RequeueAfter: max(time.Until(s.source.nextCheck), time.Second)}, nil
 }
 
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.looks, key)
+	delete(r.sources, key)
 }
 
-// gathered finds the releases of the stack, and which of them have clusters.
-func (r *Reconciler) gathered(ctx context.Context, s *scope) error {
+// gatherReleases finds the releases of the stack, and which of them have clusters.
+func (r *Reconciler) gatherReleases(ctx context.Context, s *scope) error {
 	var l csv1.ClusterStackReleaseList
 	if err := r.Client.List(ctx, &l, client.InNamespace(s.object.Namespace)); err != nil {
 		return err
 	}
-	s.used = map[string]bool{}
+	s.inUse = map[string]bool{}
 	for _, rel := range l.Items {
-		if !belongs(s.object, &rel) {
+		if !belongsToStack(s.object, &rel) {
 			continue
 		}
-		users, err := usage.Clusters(ctx, r.Client, client.ObjectKeyFromObject(&rel))
+		users, err := usage.ClustersOfRelease(ctx, r.Client, client.ObjectKeyFromObject(&rel))
 		if err != nil {
 			return err
 		}
-		s.used[rel.Name] = len(users) > 0
-		s.have = append(s.have, rel)
+		s.inUse[rel.Name] = len(users) > 0
+		s.releases = append(s.releases, rel)
 	}
 	return nil
 }
 
-// belongs says that a release is of the stack: by its owner or, if that was taken away, by its name. Whatever
+// belongsToStack says that a release is of the stack: by its owner or, if that was taken away, by its name. Whatever
 // its owner is, what is not called as releases of the stack are is none of them.
-func belongs(s *csv1.ClusterStack, r *csv1.ClusterStackRelease) bool {
+func belongsToStack(s *csv1.ClusterStack, r *csv1.ClusterStackRelease) bool {
 	if owner := metav1.GetControllerOf(r); owner != nil {
-		_, ok := usage.InLine(s, r.Name)
+		_, ok := usage.ReleaseInLine(s, r.Name)
 		return ok && owner.UID == s.UID
 	}
-	return usage.IsOf(s, r.Name)
+	return usage.IsReleaseOfStack(s, r.Name)
 }
 
 // SetupWithManager registers the reconciler. The manager's cache must have usage.Index.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("clusterstack").
-		For(&csv1.ClusterStack{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, lost()))).
-		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.ofRelease)).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(usage.ClassChanged())).
+		For(&csv1.ClusterStack{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, statusLost()))).
+		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.requestsForRelease)).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsForCluster), builder.WithPredicates(usage.ClassChanged())).
 		WithOptions(o).
 		Complete(r)
 }
 
-func lost() predicate.Predicate {
+func statusLost() predicate.Predicate {
 	return reconcile.Lost(func(o *csv1.ClusterStack) []metav1.Condition { return o.Status.Conditions })
 }
 
-// ofRelease are the stacks a release belongs to, or would if its owner had not been taken away.
-func (r *Reconciler) ofRelease(ctx context.Context, o client.Object) []ctrlreconcile.Request {
+// requestsForRelease are the stacks a release belongs to, or would if its owner had not been taken away.
+func (r *Reconciler) requestsForRelease(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	var l csv1.ClusterStackList
 	if err := r.Client.List(ctx, &l, client.InNamespace(o.GetNamespace())); err != nil {
 		return nil // it comes back by itself
 	}
 	var out []ctrlreconcile.Request
 	for _, s := range l.Items {
-		if metav1.IsControlledBy(o, &s) || usage.IsOf(&s, o.GetName()) {
+		if metav1.IsControlledBy(o, &s) || usage.IsReleaseOfStack(&s, o.GetName()) {
 			out = append(out, ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(&s)})
 		}
 	}
 	return out
 }
 
-// ofCluster is the stack of the cluster's class, of which a release may not be needed any more.
-func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []ctrlreconcile.Request {
+// requestsForCluster is the stack of the cluster's class, of which a release may not be needed any more.
+func (r *Reconciler) requestsForCluster(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	c, ok := o.(*clusterv1.Cluster)
 	if !ok {
 		return nil
 	}
-	class, ok := usage.Class(c)
+	class, ok := usage.ClassOfCluster(c)
 	if !ok {
 		return nil
 	}
-	key, ok := usage.ReleaseOf(class)
+	key, ok := usage.ReleaseOfClass(class)
 	if !ok {
 		return nil
 	}
 	rel := &csv1.ClusterStackRelease{}
 	rel.Namespace, rel.Name = key.Namespace, key.Name
-	return r.ofRelease(ctx, rel)
+	return r.requestsForRelease(ctx, rel)
 }
 
 func (s *scope) set(condition, reason, message string) {
@@ -167,11 +167,11 @@ func (s *scope) set(condition, reason, message string) {
 	meta.SetStatusCondition(&s.object.Status.Conditions, c)
 }
 
-// wrong notes what only people can mend, after what was noted before. It is no reason to leave the rest undone.
-func (s *scope) wrong(reason, message string) {
-	if len(s.wrongs) == 0 {
-		s.reason = reason
+// addProblem notes what only people can mend, after what was noted before. It is no reason to leave the rest undone.
+func (s *scope) addProblem(reason, message string) {
+	if len(s.problems) == 0 {
+		s.problemReason = reason
 	}
-	s.wrongs = append(s.wrongs, message)
-	s.set(csv1.ConditionReleasesSynced, s.reason, strings.Join(s.wrongs, "; "))
+	s.problems = append(s.problems, message)
+	s.set(csv1.ConditionReleasesSynced, s.problemReason, strings.Join(s.problems, "; "))
 }

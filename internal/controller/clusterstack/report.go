@@ -19,15 +19,15 @@ import (
 
 func mapKeys(m map[string]bool) iter.Seq[string] { return maps.Keys(m) }
 
-// reported writes into the status which releases there are and what can be used.
-func (r *Reconciler) reported(_ context.Context, s *scope) error {
-	slices.SortFunc(s.have, func(a, b csv1.ClusterStackRelease) int { return version.Compare(versionOf(&a), versionOf(&b)) })
+// publishStatus writes into the status which releases there are and what can be used.
+func (r *Reconciler) publishStatus(_ context.Context, s *scope) error {
+	slices.SortFunc(s.releases, func(a, b csv1.ClusterStackRelease) int { return version.Compare(versionOf(&a), versionOf(&b)) })
 	st := &s.object.Status
 	st.Summary, st.LatestRelease, st.UsableVersions = nil, nil, nil
 	var usable, waiting []string
-	for i := range s.have {
-		rel := &s.have[i]
-		sum := r.summary(s, rel)
+	for i := range s.releases {
+		rel := &s.releases[i]
+		sum := r.summarizeRelease(s, rel)
 		st.Summary = append(st.Summary, sum)
 		if *sum.Ready {
 			usable = append(usable, sum.Name)
@@ -35,34 +35,34 @@ func (r *Reconciler) reported(_ context.Context, s *scope) error {
 			waiting = append(waiting, fmt.Sprintf("%s: %s", rel.Name, ptr.Deref(sum.Message, "it has not been looked at yet")))
 		}
 	}
-	if latest := newestReady(s.have); latest != nil {
+	if latest := newestReady(s.releases); latest != nil {
 		st.LatestRelease = ptr.To(latest.Name + " | " + latest.Status.KubernetesVersion)
 		st.UsableVersions = ptr.To(strings.Join(usable, ","))
-		s.set(csv1.ConditionReleaseAvailable, "", count(len(usable), "release")+" can be used")
+		s.set(csv1.ConditionReleaseAvailable, "", pluralize(len(usable), "release")+" can be used")
 	} else {
 		s.set(csv1.ConditionReleaseAvailable, csv1.ReasonNoRelease, "no release can be used yet")
 	}
 	switch {
-	case len(s.wrongs) > 0: // is said already, and weighs more than what passes by itself
+	case len(s.problems) > 0: // is said already, and weighs more than what passes by itself
 	case len(waiting) > 0:
 		s.set(csv1.ConditionReleasesSynced, csv1.ReasonReleasesNotReady, strings.Join(waiting, "; "))
-	case len(s.have) == 0 && s.look.err != nil:
-		s.set(csv1.ConditionReleasesSynced, s.look.reason, s.look.err.Error())
-	case len(s.have) == 0:
-		s.set(csv1.ConditionReleasesSynced, csv1.ReasonNoRelease, s.look.none(s.object)+"; publish one, or correct the ClusterStack")
+	case len(s.releases) == 0 && s.source.err != nil:
+		s.set(csv1.ConditionReleasesSynced, s.source.reason, s.source.err.Error())
+	case len(s.releases) == 0:
+		s.set(csv1.ConditionReleasesSynced, csv1.ReasonNoRelease, s.source.describeNoReleases(s.object)+"; publish one, or correct the ClusterStack")
 	default:
 		s.set(csv1.ConditionReleasesSynced, "", "all releases are ready")
 	}
 	return nil
 }
 
-func (r *Reconciler) summary(s *scope, rel *csv1.ClusterStackRelease) csv1.ReleaseSummary {
-	sum := csv1.ReleaseSummary{Name: versionOf(rel).String(), Ready: ptr.To(ready(rel)), Phase: ptr.To(phase(rel))}
+func (r *Reconciler) summarizeRelease(s *scope, rel *csv1.ClusterStackRelease) csv1.ReleaseSummary {
+	sum := csv1.ReleaseSummary{Name: versionOf(rel).String(), Ready: ptr.To(isReady(rel)), Phase: ptr.To(phase(rel))}
 	c := meta.FindStatusCondition(rel.Status.Conditions, csv1.ConditionReady)
 	if c != nil && c.Status != metav1.ConditionTrue {
 		sum.Message = ptr.To(reconcile.Short(c.Message))
 	}
-	if e, ok := s.look.entry(rel.Name); ok && rel.Status.Digest != "" && e.Digest != "" && e.Digest != rel.Status.Digest {
+	if e, ok := s.source.findEntry(rel.Name); ok && rel.Status.Digest != "" && e.Digest != "" && e.Digest != rel.Status.Digest {
 		m := fmt.Sprintf("the source has another content under this name by now (%s)", e.Digest)
 		if *sum.Ready {
 			m += "; what was published first is served"
@@ -70,15 +70,15 @@ func (r *Reconciler) summary(s *scope, rel *csv1.ClusterStackRelease) csv1.Relea
 			m = reconcile.Short(*sum.Message + "; " + m)
 		}
 		sum.Message = &m
-		if !told(s.before, sum) {
+		if !isReported(s.before, sum) {
 			r.Events.Eventf(s.object, rel, "Warning", csv1.ReasonDigestChanged, "Reconcile", "%s: %s", rel.Name, m)
 		}
 	}
 	return sum
 }
 
-// told says that the status has this entry already.
-func told(o *csv1.ClusterStack, sum csv1.ReleaseSummary) bool {
+// isReported says that the status has this entry already.
+func isReported(o *csv1.ClusterStack, sum csv1.ReleaseSummary) bool {
 	return slices.ContainsFunc(o.Status.Summary, func(x csv1.ReleaseSummary) bool {
 		return x.Name == sum.Name && ptr.Deref(x.Message, "") == *sum.Message
 	})
@@ -87,7 +87,7 @@ func told(o *csv1.ClusterStack, sum csv1.ReleaseSummary) bool {
 // phase is how far a release is, in the words of the operator that came before.
 func phase(r *csv1.ClusterStackRelease) string {
 	switch {
-	case ready(r):
+	case isReady(r):
 		return csv1.PhaseDone
 	case meta.IsStatusConditionTrue(r.Status.Conditions, csv1.ConditionDownloaded):
 		return csv1.PhaseApplying

@@ -24,9 +24,9 @@ func TestPhase(t *testing.T) {
 		"nobody has looked at it":         {newRelease("v1"), csv1.PhaseNone},
 		"its content is not there":        {newRelease("v1", condition(csv1.ConditionDownloaded, metav1.ConditionFalse, "")), csv1.PhaseDownloading},
 		"its objects are being applied":   {newRelease("v1", condition(csv1.ConditionDownloaded, metav1.ConditionTrue, "")), csv1.PhaseApplying},
-		"it is ready":                     {newRelease("v1", isReady), csv1.PhaseDone},
-		"it is ready, but being deleted":  {newRelease("v1", isReady, isDeleted), csv1.PhaseApplying},
-		"it was ready, and is not synced": {newRelease("v1", isReady, func(r *csv1.ClusterStackRelease) { r.Status.Ready = ptr.To(false) }), csv1.PhaseApplying},
+		"it is ready":                     {newRelease("v1", markReady), csv1.PhaseDone},
+		"it is ready, but being deleted":  {newRelease("v1", markReady, markDeleted), csv1.PhaseApplying},
+		"it was ready, and is not synced": {newRelease("v1", markReady, func(r *csv1.ClusterStackRelease) { r.Status.Ready = ptr.To(false) }), csv1.PhaseApplying},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := phase(c.release); got != c.want {
@@ -50,7 +50,7 @@ func conditionsOf(o *csv1.ClusterStack) map[string]cond {
 	return out
 }
 
-func TestReported(t *testing.T) {
+func TestPublishStatus(t *testing.T) {
 	entry := func(name, phase, message string) csv1.ReleaseSummary {
 		s := csv1.ReleaseSummary{Name: name, Phase: &phase, Ready: ptr.To(phase == csv1.PhaseDone)}
 		if message != "" {
@@ -67,7 +67,7 @@ func TestReported(t *testing.T) {
 	errNo := errors.New("the source does not answer")
 	for name, c := range map[string]struct {
 		have              []*csv1.ClusterStackRelease
-		look              look
+		look              sourceState
 		was               []csv1.ReleaseSummary
 		latest, usable    *string
 		summary           []csv1.ReleaseSummary
@@ -75,65 +75,65 @@ func TestReported(t *testing.T) {
 		events            []string
 	}{
 		"the source has nothing": {
-			look: seen(t), available: none,
+			look: newSourceState(t), available: none,
 			synced: cond{"False", "NoRelease", "directory here has no release of docker-ferrol-1-27 in channel stable; publish one, or correct the ClusterStack"},
 		},
 		"the source does not answer, and there is nothing": {
-			look: look{err: errNo, reason: "SourceUnreachable"}, available: none, synced: cond{"False", "SourceUnreachable", errNo.Error()},
+			look: sourceState{err: errNo, reason: "SourceUnreachable"}, available: none, synced: cond{"False", "SourceUnreachable", errNo.Error()},
 		},
 		"the source does not answer, but there is something": {
-			have: []*csv1.ClusterStackRelease{newRelease("v1", isReady)}, look: look{err: errNo, reason: "SourceUnreachable"},
+			have: []*csv1.ClusterStackRelease{newRelease("v1", markReady)}, look: sourceState{err: errNo, reason: "SourceUnreachable"},
 			latest: ptr.To(line + "v1 | v1.27.3"), usable: ptr.To("v1"), summary: []csv1.ReleaseSummary{entry("v1", "done", "")},
 			synced: all, available: cond{"True", "Available", "1 release can be used"},
 		},
 		"all are ready, the newest comes last": {
-			have: []*csv1.ClusterStackRelease{newRelease("v10", isReady), newRelease("v1-beta-10", isReady), newRelease("v9", isReady), newRelease("v1-beta-9", isReady)},
-			look: seen(t), latest: ptr.To(line + "v10 | v1.27.3"), usable: ptr.To("v1-beta.9,v1-beta.10,v9,v10"),
+			have: []*csv1.ClusterStackRelease{newRelease("v10", markReady), newRelease("v1-beta-10", markReady), newRelease("v9", markReady), newRelease("v1-beta-9", markReady)},
+			look: newSourceState(t), latest: ptr.To(line + "v10 | v1.27.3"), usable: ptr.To("v1-beta.9,v1-beta.10,v9,v10"),
 			summary: []csv1.ReleaseSummary{entry("v1-beta.9", "done", ""), entry("v1-beta.10", "done", ""), entry("v9", "done", ""), entry("v10", "done", "")},
 			synced:  all, available: cond{"True", "Available", "4 releases can be used"},
 		},
 		"the newest is not ready": {
-			have: []*csv1.ClusterStackRelease{newRelease("v2", waits), newRelease("v1", isReady), newRelease("v3")}, look: seen(t),
+			have: []*csv1.ClusterStackRelease{newRelease("v2", waits), newRelease("v1", markReady), newRelease("v3")}, look: newSourceState(t),
 			latest: ptr.To(line + "v1 | v1.27.3"), usable: ptr.To("v1"),
 			summary:   []csv1.ReleaseSummary{entry("v1", "done", ""), entry("v2", csv1.PhaseDownloading, "it waits"), entry("v3", "", "")},
 			synced:    cond{"False", "ReleasesNotReady", line + "v2: it waits; " + line + "v3: it has not been looked at yet"},
 			available: cond{"True", "Available", "1 release can be used"},
 		},
 		"one that is being deleted is not waited for": {
-			have: []*csv1.ClusterStackRelease{newRelease("v1", isReady, isDeleted), newRelease("v2", isReady)}, look: seen(t),
+			have: []*csv1.ClusterStackRelease{newRelease("v1", markReady, markDeleted), newRelease("v2", markReady)}, look: newSourceState(t),
 			latest: ptr.To(line + "v2 | v1.27.3"), usable: ptr.To("v2"),
 			summary: []csv1.ReleaseSummary{entry("v1", csv1.PhaseApplying, ""), entry("v2", "done", "")}, synced: all, available: cond{"True", "Available", "1 release can be used"},
 		},
 		"the source has another content by now": {
-			have: []*csv1.ClusterStackRelease{newRelease("v1", isReady, digest("sha256:first"))}, look: seen(t, "v1"),
+			have: []*csv1.ClusterStackRelease{newRelease("v1", markReady, digest("sha256:first"))}, look: newSourceState(t, "v1"),
 			latest: ptr.To(line + "v1 | v1.27.3"), usable: ptr.To("v1"), summary: []csv1.ReleaseSummary{entry("v1", "done", moved)},
 			synced: all, available: cond{"True", "Available", "1 release can be used"},
 			events: []string{"Warning DigestChanged " + line + "v1: " + moved},
 		},
 		"another content is told once": {
-			have: []*csv1.ClusterStackRelease{newRelease("v1", isReady, digest("sha256:first"))}, look: seen(t, "v1"), was: []csv1.ReleaseSummary{entry("v1", "done", moved)},
+			have: []*csv1.ClusterStackRelease{newRelease("v1", markReady, digest("sha256:first"))}, look: newSourceState(t, "v1"), was: []csv1.ReleaseSummary{entry("v1", "done", moved)},
 			latest: ptr.To(line + "v1 | v1.27.3"), usable: ptr.To("v1"), summary: []csv1.ReleaseSummary{entry("v1", "done", moved)},
 			synced: all, available: cond{"True", "Available", "1 release can be used"},
 		},
 		"another content of another release was told": {
-			have: []*csv1.ClusterStackRelease{newRelease("v1", isReady, digest("sha256:first"))}, look: seen(t, "v1"), was: []csv1.ReleaseSummary{entry("v2", "done", moved), entry("v1", "done", "")},
+			have: []*csv1.ClusterStackRelease{newRelease("v1", markReady, digest("sha256:first"))}, look: newSourceState(t, "v1"), was: []csv1.ReleaseSummary{entry("v2", "done", moved), entry("v1", "done", "")},
 			latest: ptr.To(line + "v1 | v1.27.3"), usable: ptr.To("v1"), summary: []csv1.ReleaseSummary{entry("v1", "done", moved)},
 			synced: all, available: cond{"True", "Available", "1 release can be used"},
 			events: []string{"Warning DigestChanged " + line + "v1: " + moved},
 		},
 		"the same content is nothing to tell": {
-			have: []*csv1.ClusterStackRelease{newRelease("v1", isReady, digest("sha256:v1")), newRelease("v2", isReady)}, look: seen(t, "v1", "v2"),
+			have: []*csv1.ClusterStackRelease{newRelease("v1", markReady, digest("sha256:v1")), newRelease("v2", markReady)}, look: newSourceState(t, "v1", "v2"),
 			latest: ptr.To(line + "v2 | v1.27.3"), usable: ptr.To("v1,v2"), summary: []csv1.ReleaseSummary{entry("v1", "done", ""), entry("v2", "done", "")},
 			synced: all, available: cond{"True", "Available", "2 releases can be used"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := alone()
+			r := newBareReconciler()
 			o := newStack()
 			o.Status = csv1.ClusterStackStatus{LatestRelease: ptr.To("old"), UsableVersions: ptr.To("old"), Summary: c.was}
 			s := newScope(o)
-			s.have, s.look = list(c.have), c.look
-			if err := r.reported(t.Context(), s); err != nil {
+			s.releases, s.source = toValues(c.have), c.look
+			if err := r.publishStatus(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
 			want := map[string]cond{csv1.ConditionReleasesSynced: c.synced, csv1.ConditionReleaseAvailable: c.available}
@@ -144,7 +144,7 @@ func TestReported(t *testing.T) {
 			if d := cmp.Diff(csv1.ClusterStackStatus{LatestRelease: c.latest, UsableVersions: c.usable, Summary: c.summary}, o.Status); d != "" {
 				t.Error(d)
 			}
-			if d := cmp.Diff(c.events, r.told()); d != "" {
+			if d := cmp.Diff(c.events, r.drainEvents()); d != "" {
 				t.Error(d)
 			}
 		})
@@ -183,16 +183,16 @@ func TestSummarize(t *testing.T) {
 		"nothing is known": {nil, nil, cond{"Unknown", "NotYetKnown", "ClusterStackReleasesSynced is not known yet"}, []string{"Warning NotYetKnown ClusterStackReleasesSynced is not known yet"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := alone()
+			r := newBareReconciler()
 			s := newScope(newStack())
 			s.object.Status = csv1.ClusterStackStatus{Conditions: c.have, UsableVersions: ptr.To("v1,v2")}
 			s.before.Status.Conditions = c.before
-			s.look.reason = csv1.ReasonSourceUnreachable
+			s.source.reason = csv1.ReasonSourceUnreachable
 			r.summarize(s)
 			if d := cmp.Diff(c.want, conditionsOf(s.object)[csv1.ConditionReady]); d != "" {
 				t.Error(d)
 			}
-			if d := cmp.Diff(c.events, r.told()); d != "" {
+			if d := cmp.Diff(c.events, r.drainEvents()); d != "" {
 				t.Error(d)
 			}
 		})
@@ -200,7 +200,7 @@ func TestSummarize(t *testing.T) {
 }
 
 func TestProviderRefIsSaidToBeIgnored(t *testing.T) {
-	r, s := alone(), newScope(newStack())
+	r, s := newBareReconciler(), newScope(newStack())
 	s.object.Spec.ProviderRef = &corev1.ObjectReference{Name: "x"}
 	r.summarize(s)
 	want := cond{"True", "NotActedOn", "spec.providerRef is accepted and not acted on: releases need no object of a provider here"}
@@ -219,7 +219,7 @@ func TestRequests(t *testing.T) {
 	custom := newStack(func(o *csv1.ClusterStack) { o.Name, o.UID, o.Spec.Channel = "custom", "custom", csv1.ChannelCustom })
 	elsewhere := newStack(func(o *csv1.ClusterStack) { o.Namespace, o.UID = "b", "elsewhere" })
 	r := newReconciler(t, t.TempDir(), newStack(), custom, elsewhere)
-	ownCluster := uses(line + "v1")
+	ownCluster := newClusterOfClass(line + "v1")
 	ownCluster.Spec.Topology.ClassRef.Namespace = ""
 	for name, c := range map[string]struct {
 		of     client.Object
@@ -227,14 +227,14 @@ func TestRequests(t *testing.T) {
 		want   string
 	}{
 		"a release by its owner":       {newRelease("x"), r.forRelease, "a/ferrol"},
-		"a release by its name":        {newRelease("v1", isOrphan), r.forRelease, "a/ferrol"},
-		"a release of another channel": {newRelease("v0-sha-abc", isOrphan), r.forRelease, "a/custom"},
+		"a release by its name":        {newRelease("v1", removeOwner), r.forRelease, "a/ferrol"},
+		"a release of another channel": {newRelease("v0-sha-abc", removeOwner), r.forRelease, "a/custom"},
 		"both by owner and by name":    {newRelease("v0-sha-abc"), r.forRelease, "a/custom a/ferrol"},
-		"a release of nobody":          {newRelease("x", isOrphan), r.forRelease, ""},
-		"a cluster":                    {uses(line + "v1"), r.forCluster, "a/ferrol"},
-		"a cluster with a dot":         {uses(line + "v0-sha.abc"), r.forCluster, "a/custom"},
+		"a release of nobody":          {newRelease("x", removeOwner), r.forRelease, ""},
+		"a cluster":                    {newClusterOfClass(line + "v1"), r.forCluster, "a/ferrol"},
+		"a cluster with a dot":         {newClusterOfClass(line + "v0-sha.abc"), r.forCluster, "a/custom"},
 		"a cluster of its namespace":   {ownCluster, r.forCluster, "b/ferrol"},
-		"a cluster of another class":   {uses("quick-start"), r.forCluster, ""},
+		"a cluster of another class":   {newClusterOfClass("quick-start"), r.forCluster, ""},
 		"a cluster without a class":    {&clusterv1.Cluster{}, r.forCluster, ""},
 		"something that is no cluster": {newRelease("v1"), r.forCluster, ""},
 	} {
@@ -247,14 +247,14 @@ func TestRequests(t *testing.T) {
 }
 
 func (r *Reconciler) forRelease(t *testing.T, o client.Object) (out []string) {
-	for _, q := range r.ofRelease(t.Context(), o) {
+	for _, q := range r.requestsForRelease(t.Context(), o) {
 		out = append(out, q.String())
 	}
 	return out
 }
 
 func (r *Reconciler) forCluster(t *testing.T, o client.Object) (out []string) {
-	for _, q := range r.ofCluster(t.Context(), o) {
+	for _, q := range r.requestsForCluster(t.Context(), o) {
 		out = append(out, q.String())
 	}
 	return out

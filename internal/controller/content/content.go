@@ -31,23 +31,23 @@ func Get(ctx context.Context, c client.Reader, l *releases.Library, r *csv1.Clus
 			return loaded, digest, err
 		}
 	}
-	of, err := usage.Stack(ctx, c, r)
+	owner, err := usage.StackOfRelease(ctx, c, r)
 	if err != nil {
 		return nil, "", err
 	}
-	if of == nil {
-		of = &csv1.ClusterStack{} // one that names no source
-		of.Namespace = r.Namespace
+	if owner == nil {
+		owner = &csv1.ClusterStack{} // one that names no source
+		owner.Namespace = r.Namespace
 	}
-	source, err := l.Source(ctx, of)
+	source, err := l.Source(ctx, owner)
 	if err != nil {
 		return nil, "", err
 	}
 	return l.Pull(ctx, source, name, digest)
 }
 
-// Objects are rendered ones as they are applied.
-func Objects(objects []render.Object) []*unstructured.Unstructured {
+// ToUnstructured are rendered ones as they are applied.
+func ToUnstructured(objects []render.Object) []*unstructured.Unstructured {
 	out := make([]*unstructured.Unstructured, len(objects))
 	for i, o := range objects {
 		out[i] = &unstructured.Unstructured{Object: o.Value}

@@ -16,33 +16,33 @@ import (
 	"github.com/polder-kaas/polder/stack/finding"
 )
 
-// applied has the class and its templates in the plane as the release has them, and nothing else of it.
-func (r *Reconciler) applied(ctx context.Context, s *scope) error {
-	if err := r.watches.all(refs(s.object.Status.Resources)); err != nil {
+// applyClass has the class and its templates in the plane as the release has them, and nothing else of it.
+func (r *Reconciler) applyClass(ctx context.Context, s *scope) error {
+	if err := r.watches.watchKinds(inventoryRefs(s.object.Status.Resources)); err != nil {
 		return err
 	}
-	if s.object.Status.Digest == s.before.Status.Digest && !r.seen.over(s.object, r.Interval) && r.seen.unchanged(ctx, r.Client, s.object) {
-		s.applied(len(s.object.Status.Resources))
+	if s.object.Status.Digest == s.before.Status.Digest && !r.appliedCache.isDue(s.object, r.Interval) && r.appliedCache.isUnchanged(ctx, r.Client, s.object) {
+		s.setApplied(len(s.object.Status.Resources))
 		return nil
 	}
 	objects, err := r.Renderer.RenderClass(ctx, s.loaded, s.object.Namespace)
 	if err != nil {
-		return r.unsound(s, err)
+		return r.reportRenderError(s, err)
 	}
-	a := r.applier(s.object)
-	set, err := a.Prepare(ctx, content.Objects(objects))
+	a := r.newApplier(s.object)
+	set, err := a.Prepare(ctx, content.ToUnstructured(objects))
 	if err != nil {
-		return r.refused(s, err)
+		return r.reportPrepareError(s, err)
 	}
 	intent, stale := apply.Intend(s.object.Status.Resources, set)
 	if n := len(intent); n > csv1.MaxReleaseResources {
-		return r.refused(s, apply.Refuse("the class has %d objects, and a release can list %d; put fewer into it", n, csv1.MaxReleaseResources))
+		return r.reportPrepareError(s, apply.Refuse("the class has %d objects, and a release can list %d; put fewer into it", n, csv1.MaxReleaseResources))
 	}
 	s.object.Status.Resources = intent
 	if err := r.write(ctx, s); err != nil { // what is applied must be known before
 		return err
 	}
-	if err := r.watches.all(set.Refs()); err != nil {
+	if err := r.watches.watchKinds(set.Refs()); err != nil {
 		return err
 	}
 	results := a.Apply(ctx, set, apply.Synced(intent))
@@ -51,20 +51,20 @@ func (r *Reconciler) applied(ctx context.Context, s *scope) error {
 		pruned = a.Prune(ctx, stale)
 	}
 	s.object.Status.Resources = apply.Record(s.object.Status.Resources, results, pruned)
-	note(s.object.Status.Resources, results)
+	recordGenerations(s.object.Status.Resources, results)
 	if err := apply.Failed(append(slices.Clone(results), pruned...)); err != nil {
 		s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
 		if apply.Pending(results) && apply.Pending(pruned) {
-			return reconcile.Wait(soon, "%v", err)
+			return reconcile.Wait(pendingRetry, "%v", err)
 		}
 		return err
 	}
-	s.applied(len(results))
-	r.seen.remember(s.object, set, r.Interval)
+	s.setApplied(len(results))
+	r.appliedCache.remember(s.object, set, r.Interval)
 	return nil
 }
 
-func refs(resources []csv1.Resource) []apply.Ref {
+func inventoryRefs(resources []csv1.Resource) []apply.Ref {
 	out := make([]apply.Ref, len(resources))
 	for i, r := range resources {
 		out[i] = apply.InventoryRef(r)
@@ -72,13 +72,13 @@ func refs(resources []csv1.Resource) []apply.Ref {
 	return out
 }
 
-func (s *scope) applied(n int) {
+func (s *scope) setApplied(n int) {
 	s.set(csv1.ConditionApplied, "", fmt.Sprintf("%d objects are as the release has them", n))
 }
 
-// unsound says why nothing could be rendered. What is wrong with the release itself stays so: to render it
+// reportRenderError says why nothing could be rendered. What is wrong with the release itself stays so: to render it
 // again and again would only take the time of others.
-func (r *Reconciler) unsound(s *scope, err error) error {
+func (r *Reconciler) reportRenderError(s *scope, err error) error {
 	var found finding.List
 	if !errors.As(err, &found) {
 		s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
@@ -88,7 +88,7 @@ func (r *Reconciler) unsound(s *scope, err error) error {
 	return reconcile.Wait(r.Interval, "%v", err)
 }
 
-func (r *Reconciler) refused(s *scope, err error) error {
+func (r *Reconciler) reportPrepareError(s *scope, err error) error {
 	if errors.Is(err, apply.ErrRefused) {
 		s.set(csv1.ConditionApplied, csv1.ReasonRefused, err.Error())
 		return reconcile.Terminal(err)
@@ -97,8 +97,8 @@ func (r *Reconciler) refused(s *scope, err error) error {
 	return err
 }
 
-// applier applies in the namespace of a release only, and only kinds that belong there.
-func (r *Reconciler) applier(o *csv1.ClusterStackRelease) *apply.Applier {
+// newApplier applies in the namespace of a release only, and only kinds that belong there.
+func (r *Reconciler) newApplier(o *csv1.ClusterStackRelease) *apply.Applier {
 	return &apply.Applier{
 		Client:    r.Live,
 		Owner:     fieldOwner,

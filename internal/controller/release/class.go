@@ -19,11 +19,11 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// soon is when to look again at what is under way and has no watch.
-const soon = 2 * time.Second
+// pendingRetry is when to look again at what is under way and has no watch.
+const pendingRetry = 2 * time.Second
 
-// accepted waits until Cluster API has looked at the class and found nothing wrong with it.
-func (r *Reconciler) accepted(ctx context.Context, s *scope) error {
+// waitForClass waits until Cluster API has looked at the class and found nothing wrong with it.
+func (r *Reconciler) waitForClass(ctx context.Context, s *scope) error {
 	c := &clusterv1.ClusterClass{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.object.Namespace, Name: s.name.Class()}, c); err != nil {
 		s.set(csv1.ConditionClassReady, csv1.ReasonClassNotReady, err.Error())
@@ -45,28 +45,28 @@ func (r *Reconciler) accepted(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// unused waits for the last cluster of a release that is to be deleted.
-func (r *Reconciler) unused(ctx context.Context, s *scope) error {
-	users, err := usage.Clusters(ctx, r.Client, client.ObjectKeyFromObject(s.object))
+// checkNotInUse waits for the last cluster of a release that is to be deleted.
+func (r *Reconciler) checkNotInUse(ctx context.Context, s *scope) error {
+	users, err := usage.ClustersOfRelease(ctx, r.Client, client.ObjectKeyFromObject(s.object))
 	if err != nil {
 		return err
 	}
 	if len(users) > 0 {
-		s.set(csv1.ConditionApplied, csv1.ReasonInUse, fmt.Sprintf("the release is to be deleted and is used by %s; give them another class, or delete them", usage.Names(users)))
+		s.set(csv1.ConditionApplied, csv1.ReasonInUse, fmt.Sprintf("the release is to be deleted and is used by %s; give them another class, or delete them", usage.ClusterNames(users)))
 		return reconcile.Wait(0, "clusters") // a watch tells of changes
 	}
 	return nil
 }
 
-// removed deletes all objects of the release, then lets it go.
-func (r *Reconciler) removed(ctx context.Context, s *scope) error {
-	results := r.applier(s.object).Prune(ctx, refs(s.object.Status.Resources))
-	forgive(s.object.Status.Resources, results)
+// pruneObjects deletes all objects of the release, then lets it go.
+func (r *Reconciler) pruneObjects(ctx context.Context, s *scope) error {
+	results := r.newApplier(s.object).Prune(ctx, inventoryRefs(s.object.Status.Resources))
+	ignoreNeverApplied(s.object.Status.Resources, results)
 	s.object.Status.Resources = apply.Record(s.object.Status.Resources, nil, results)
 	if err := apply.Failed(results); err != nil {
 		s.set(csv1.ConditionApplied, csv1.ReasonDeleting, err.Error())
 		if apply.Pending(results) {
-			return reconcile.Wait(soon, "%v", err)
+			return reconcile.Wait(pendingRetry, "%v", err)
 		}
 		return err
 	}
@@ -74,9 +74,9 @@ func (r *Reconciler) removed(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// forgive takes for gone what was never applied and may not even be looked at: whoever lacks the right to
+// ignoreNeverApplied takes for gone what was never applied and may not even be looked at: whoever lacks the right to
 // read it has lacked the right to make it.
-func forgive(inventory []csv1.Resource, results []apply.Result) {
+func ignoreNeverApplied(inventory []csv1.Resource, results []apply.Result) {
 	never := map[apply.Key]bool{}
 	for _, r := range inventory {
 		never[apply.InventoryRef(r).Key()] = r.Status != csv1.ResourceSynced && r.UID == ""

@@ -17,20 +17,20 @@ import (
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
-// again is how soon something is tried that only people can mend, and that no watch tells of.
-const again = time.Minute
+// fetchRetry is how soon something is tried that only people can mend, and that no watch tells of.
+const fetchRetry = time.Minute
 
-// turn is how soon a source is tried again that could not be read, because others were.
-const turn = 5 * time.Second
+// busyRetry is how soon a source is tried again that could not be read, because others were.
+const busyRetry = 5 * time.Second
 
-// fetched has the content of the release.
-func (r *Reconciler) fetched(ctx context.Context, s *scope) error {
+// fetchContent has the content of the release.
+func (r *Reconciler) fetchContent(ctx context.Context, s *scope) error {
 	loaded, digest, err := content.Get(ctx, r.Client, r.Releases, s.object)
 	if errors.Is(err, turns.ErrBusy) {
 		if meta.FindStatusCondition(s.object.Status.Conditions, csv1.ConditionDownloaded) == nil {
 			s.set(csv1.ConditionDownloaded, csv1.ReasonSourceBusy, err.Error())
 		}
-		return reconcile.Wait(wait.Jitter(turn, 0.2), "%v", err)
+		return reconcile.Wait(wait.Jitter(busyRetry, 0.2), "%v", err)
 	}
 	if err != nil {
 		reason := reasonOf(err)
@@ -38,7 +38,7 @@ func (r *Reconciler) fetched(ctx context.Context, s *scope) error {
 		if reason == csv1.ReasonSourceUnreachable {
 			return err
 		}
-		return reconcile.Wait(again, "%v", err)
+		return reconcile.Wait(fetchRetry, "%v", err)
 	}
 	s.loaded = loaded
 	s.object.Status.Digest, s.object.Status.KubernetesVersion = digest, loaded.Metadata.Versions.Kubernetes

@@ -41,8 +41,8 @@ type Reconciler struct {
 	Events   events.EventRecorder
 	Interval time.Duration // after which objects are applied again, though nothing seems to have changed
 
-	watches watches
-	seen    memory
+	watches      watches
+	appliedCache appliedCache
 }
 
 // Renderer renders the class of a release.
@@ -52,11 +52,11 @@ type Renderer interface {
 
 // scope is what one run works on.
 type scope struct {
-	object *csv1.ClusterStackRelease
-	before *csv1.ClusterStackRelease // as it was last written
-	begin  *csv1.ClusterStackRelease // as it was when the run began, if it was written since
-	name   version.Release
-	loaded *stack.Release
+	object  *csv1.ClusterStackRelease
+	before  *csv1.ClusterStackRelease // as it was last written
+	initial *csv1.ClusterStackRelease // as it was when the run began, if it was written since
+	name    version.Release
+	loaded  *stack.Release
 }
 
 // Reconcile brings one release closer to what is wanted.
@@ -64,20 +64,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	o := &csv1.ClusterStackRelease{}
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.seen.forget(req.NamespacedName)
+			r.appliedCache.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{object: o, before: o.DeepCopy()}
 	o.Status.Conditions = reconcile.Sound(o.Status.Conditions)
-	phases := []reconcile.Phase[*scope]{r.named, r.protected, r.fetched, r.applied, r.accepted}
+	phases := []reconcile.Phase[*scope]{r.checkName, r.ensureFinalizer, r.fetchContent, r.applyClass, r.waitForClass}
 	if !o.DeletionTimestamp.IsZero() {
-		phases = []reconcile.Phase[*scope]{r.unused, r.removed}
+		phases = []reconcile.Phase[*scope]{r.checkNotInUse, r.pruneObjects}
 	}
 	result, err := reconcile.Run(ctx, s, phases...)
 	r.summarize(s)
 	if gone := !o.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(o, csv1.ReleaseFinalizer); gone {
-		r.seen.forget(req.NamespacedName)
+		r.appliedCache.forget(req.NamespacedName)
 		return reconcile.Quiet(ctrl.Result{}, apierror.IgnoreNotFound(r.writeMetadata(ctx, s)))
 	}
 	if result.RequeueAfter == 0 && err == nil && o.DeletionTimestamp.IsZero() {
@@ -86,8 +86,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return reconcile.Quiet(result, reconcile.Finish(err, apierror.IgnoreNotFound(r.write(ctx, s))))
 }
 
-// named refuses what cannot be the name of a release.
-func (r *Reconciler) named(_ context.Context, s *scope) error {
+// checkName refuses what cannot be the name of a release.
+func (r *Reconciler) checkName(_ context.Context, s *scope) error {
 	name, err := version.ParseRelease(s.object.Name)
 	if err == nil && name.Tag() != s.object.Name {
 		err = fmt.Errorf("%s is not how a release is spelled here; call it %s", s.object.Name, name.Tag())
@@ -100,8 +100,8 @@ func (r *Reconciler) named(_ context.Context, s *scope) error {
 	return nil
 }
 
-// protected sees to it that the object stays until what it made is gone.
-func (r *Reconciler) protected(ctx context.Context, s *scope) error {
+// ensureFinalizer sees to it that the object stays until what it made is gone.
+func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) error {
 	if !controllerutil.AddFinalizer(s.object, csv1.ReleaseFinalizer) {
 		return nil
 	}
@@ -110,12 +110,12 @@ func (r *Reconciler) protected(ctx context.Context, s *scope) error {
 
 // write stores what has changed since it was last written.
 func (r *Reconciler) write(ctx context.Context, s *scope) error {
-	s.ready()
+	s.updateReadyCondition()
 	if err := reconcile.Write(ctx, r.Client, s.before, s.object); err != nil {
 		return err
 	}
-	if s.begin == nil {
-		s.begin = s.before
+	if s.initial == nil {
+		s.initial = s.before
 	}
 	s.before = s.object.DeepCopy()
 	return nil
@@ -127,8 +127,8 @@ func (r *Reconciler) writeMetadata(ctx context.Context, s *scope) error {
 	return r.write(ctx, s)
 }
 
-// ready makes of all conditions the one that people wait for. It is never written without the others.
-func (s *scope) ready() metav1.Condition {
+// updateReadyCondition makes of all conditions the one that people wait for. It is never written without the others.
+func (s *scope) updateReadyCondition() metav1.Condition {
 	o := s.object
 	if o.Spec.ProviderRef != nil {
 		meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{
@@ -152,21 +152,21 @@ func (s *scope) ready() metav1.Condition {
 
 // summarize is for the end of a run: it says aloud what has changed.
 func (r *Reconciler) summarize(s *scope) {
-	ready, o := s.ready(), s.object
-	begin := cmp.Or(s.begin, s.before)
+	ready, o := s.updateReadyCondition(), s.object
+	begin := cmp.Or(s.initial, s.before)
 	was := meta.IsStatusConditionTrue(begin.Status.Conditions, csv1.ConditionReady)
 	old := meta.FindStatusCondition(begin.Status.Conditions, csv1.ConditionReady)
 	is := ready.Status == metav1.ConditionTrue
 	switch {
 	case is && !was:
 		r.Events.Eventf(o, nil, "Normal", csv1.ReasonReady, "Reconcile", "clusters can be made of it, with Kubernetes %s", o.Status.KubernetesVersion)
-	case !is && ready.Status == metav1.ConditionFalse && (old == nil || old.Reason != ready.Reason) && alarming[ready.Reason]:
+	case !is && ready.Status == metav1.ConditionFalse && (old == nil || old.Reason != ready.Reason) && warningReasons[ready.Reason]:
 		r.Events.Eventf(o, nil, "Warning", ready.Reason, "Reconcile", "%s", ready.Message)
 	}
 }
 
-// alarming are the reasons somebody should hear of.
-var alarming = map[string]bool{
+// warningReasons are the reasons somebody should hear of.
+var warningReasons = map[string]bool{
 	csv1.ReasonNameInvalid: true, csv1.ReasonNotFound: true, csv1.ReasonDigestChanged: true, csv1.ReasonInvalid: true,
 	csv1.ReasonRefused: true, csv1.ReasonApplyFailed: true, csv1.ReasonInUse: true, csv1.ReasonSourceUnreachable: true,
 	csv1.ReasonSourceInvalid: true, csv1.ReasonSourceMissing: true,

@@ -54,8 +54,8 @@ func conditionOf(o *csv1.ClusterStackRelease, name string) cond {
 	return cond{string(c.Status), c.Reason, c.Message}
 }
 
-// told are the events so far.
-func told(r *Reconciler) (out []string) {
+// drainEvents are the events so far.
+func drainEvents(r *Reconciler) (out []string) {
 	for {
 		select {
 		case e := <-r.Events.(*events.FakeRecorder).Events:
@@ -74,8 +74,10 @@ func (i indexer) IndexField(_ context.Context, o client.Object, field string, f 
 	return nil
 }
 
-// alone is a reconciler that asks nobody.
-func alone() *Reconciler { return &Reconciler{Events: events.NewFakeRecorder(16), Interval: time.Hour} }
+// newBareReconciler is a reconciler that asks nobody.
+func newBareReconciler() *Reconciler {
+	return &Reconciler{Events: events.NewFakeRecorder(16), Interval: time.Hour}
+}
 
 func newReconciler(t *testing.T, objects ...client.Object) *Reconciler {
 	t.Helper()
@@ -84,10 +86,10 @@ func newReconciler(t *testing.T, objects ...client.Object) *Reconciler {
 		t.Fatal(err)
 	}
 	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
-	if err := usage.Index(t.Context(), indexer{b}); err != nil {
+	if err := usage.IndexClustersByClass(t.Context(), indexer{b}); err != nil {
 		t.Fatal(err)
 	}
-	r := alone()
+	r := newBareReconciler()
 	r.Client = b.Build()
 	r.Live = r.Client
 	return r
@@ -110,7 +112,7 @@ func TestReasonOf(t *testing.T) {
 	}
 }
 
-func TestNamed(t *testing.T) {
+func TestCheckName(t *testing.T) {
 	for name, c := range map[string]struct{ name, want string }{
 		"a stable release":        {"docker-ferrol-1-27-v1", ""},
 		"a word":                  {"docker-ferrol-1-27-v0-sha-abc1234", ""},
@@ -121,7 +123,7 @@ func TestNamed(t *testing.T) {
 			o := newRelease()
 			o.Name = c.name
 			s := newScope(o)
-			err := (&Reconciler{}).named(t.Context(), s)
+			err := (&Reconciler{}).checkName(t.Context(), s)
 			if c.want == "" {
 				if err != nil || s.name.Tag() != c.name || len(o.Status.Conditions) > 0 {
 					t.Errorf("%v, %s, %v", err, s.name, o.Status.Conditions)
@@ -193,7 +195,7 @@ func TestSummarize(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, o := alone(), newRelease()
+			r, o := newBareReconciler(), newRelease()
 			o.Status.Conditions, o.Status.KubernetesVersion = c.have, "v1.27.3"
 			if c.deleted {
 				o.DeletionTimestamp = ptr.To(metav1.Now())
@@ -207,7 +209,7 @@ func TestSummarize(t *testing.T) {
 			if o.Status.Ready == nil || *o.Status.Ready != (c.want.Status == "True") {
 				t.Errorf("ready: %v", o.Status.Ready)
 			}
-			if d := cmp.Diff(c.events, told(r)); d != "" {
+			if d := cmp.Diff(c.events, drainEvents(r)); d != "" {
 				t.Error(d)
 			}
 		})
@@ -215,7 +217,7 @@ func TestSummarize(t *testing.T) {
 }
 
 func TestProviderRefIsSaidToBeIgnored(t *testing.T) {
-	r, o := alone(), newRelease()
+	r, o := newBareReconciler(), newRelease()
 	o.Spec.ProviderRef = &corev1.ObjectReference{Name: "x"}
 	r.summarize(newScope(o))
 	want := cond{"True", "NotActedOn", "spec.providerRef is accepted and not acted on: releases need no object of a provider here"}
@@ -233,17 +235,17 @@ func TestProviderRefIsSaidToBeIgnored(t *testing.T) {
 func TestWhatGoesWrong(t *testing.T) {
 	found := finding.List{{File: "x", Severity: finding.Error, Rule: "y", What: "z"}}
 	refusal := &apply.RefusedError{Reasons: []error{errBroken}}
-	r := alone()
+	r := newBareReconciler()
 	for name, c := range map[string]struct {
 		say             func(*Reconciler, *scope, error) error
 		err             error
 		reason          string
 		waits, terminal bool
 	}{
-		"the renderer fails":             {(*Reconciler).unsound, errBroken, csv1.ReasonApplyFailed, false, false},
-		"the release cannot be rendered": {(*Reconciler).unsound, fmt.Errorf("x: %w", found), csv1.ReasonInvalid, true, false},
-		"an object is not allowed":       {(*Reconciler).refused, fmt.Errorf("x: %w", refusal), csv1.ReasonRefused, false, true},
-		"the API server does not answer": {(*Reconciler).refused, errBroken, csv1.ReasonApplyFailed, false, false},
+		"the renderer fails":             {(*Reconciler).reportRenderError, errBroken, csv1.ReasonApplyFailed, false, false},
+		"the release cannot be rendered": {(*Reconciler).reportRenderError, fmt.Errorf("x: %w", found), csv1.ReasonInvalid, true, false},
+		"an object is not allowed":       {(*Reconciler).reportPrepareError, fmt.Errorf("x: %w", refusal), csv1.ReasonRefused, false, true},
+		"the API server does not answer": {(*Reconciler).reportPrepareError, errBroken, csv1.ReasonApplyFailed, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScope(newRelease())
@@ -256,20 +258,20 @@ func TestWhatGoesWrong(t *testing.T) {
 			}
 		})
 	}
-	result, err := reconcile.Run(t.Context(), newScope(newRelease()), func(_ context.Context, s *scope) error { return r.unsound(s, found) })
+	result, err := reconcile.Run(t.Context(), newScope(newRelease()), func(_ context.Context, s *scope) error { return r.reportRenderError(s, found) })
 	if err != nil || result.RequeueAfter != r.Interval {
 		t.Errorf("%v, %v: what is unsound is rendered again and again", result, err)
 	}
 }
 
-func TestUnused(t *testing.T) {
+func TestCheckNotInUse(t *testing.T) {
 	uses := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "demo"}}
 	uses.Spec.Topology.ClassRef = clusterv1.ClusterClassRef{Namespace: "a", Name: "docker-ferrol-1-27-v1"}
 	s := newScope(newRelease())
-	if err := newReconciler(t).unused(t.Context(), s); err != nil || len(s.object.Status.Conditions) > 0 {
+	if err := newReconciler(t).checkNotInUse(t.Context(), s); err != nil || len(s.object.Status.Conditions) > 0 {
 		t.Errorf("%v, %v", err, s.object.Status.Conditions)
 	}
-	if err := newReconciler(t, uses).unused(t.Context(), s); !reconcile.Waits(err) {
+	if err := newReconciler(t, uses).checkNotInUse(t.Context(), s); !reconcile.Waits(err) {
 		t.Errorf("error %v", err)
 	}
 	want := cond{"False", "InUse", "the release is to be deleted and is used by b/demo; give them another class, or delete them"}
@@ -279,7 +281,7 @@ func TestUnused(t *testing.T) {
 }
 
 // What could never be made need not be deleted, even if nobody may look whether it is there.
-func TestForgive(t *testing.T) {
+func TestIgnoreNeverApplied(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "images"}, "x", nil)
 	for name, c := range map[string]struct {
 		resource csv1.Resource
@@ -294,7 +296,7 @@ func TestForgive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			results := []apply.Result{{Ref: apply.Ref{Kind: "Image", Name: "x"}, Err: c.err}}
-			forgive([]csv1.Resource{c.resource}, results)
+			ignoreNeverApplied([]csv1.Resource{c.resource}, results)
 			if gone := results[0].Err == nil; gone != c.gone {
 				t.Errorf("gone: %t", gone)
 			}
@@ -302,7 +304,7 @@ func TestForgive(t *testing.T) {
 	}
 }
 
-func TestAccepted(t *testing.T) {
+func TestWaitForClass(t *testing.T) {
 	is := func(name string, status metav1.ConditionStatus, generation int64) metav1.Condition {
 		return metav1.Condition{Type: name, Status: status, ObservedGeneration: generation, Message: "no"}
 	}
@@ -327,7 +329,7 @@ func TestAccepted(t *testing.T) {
 			if s.name, err = version.ParseRelease("docker-ferrol-1-27-v0-sha-abc"); err != nil {
 				t.Fatal(err)
 			}
-			err = newReconciler(t, class).accepted(t.Context(), s)
+			err = newReconciler(t, class).waitForClass(t.Context(), s)
 			if (err == nil) != (c.want.Status == "True") || (err != nil && !reconcile.Waits(err)) {
 				t.Errorf("error %v", err)
 			}
@@ -337,7 +339,7 @@ func TestAccepted(t *testing.T) {
 		})
 	}
 	s := newScope(newRelease())
-	if err := newReconciler(t).accepted(t.Context(), s); err == nil || conditionOf(s.object, csv1.ConditionClassReady).Reason != "ClassNotReady" {
+	if err := newReconciler(t).waitForClass(t.Context(), s); err == nil || conditionOf(s.object, csv1.ConditionClassReady).Reason != "ClassNotReady" {
 		t.Errorf("there is no class: %v", err)
 	}
 }
@@ -351,12 +353,12 @@ func TestPredicates(t *testing.T) {
 	told := newRelease()
 	told.Status.Conditions = []metav1.Condition{{Type: "Ready"}}
 	for name, c := range map[string]struct{ got, want bool }{
-		"somebody asks":              {asked().Update(event.UpdateEvent{ObjectOld: stack("a"), ObjectNew: stack("b")}), true},
-		"nobody asks again":          {asked().Update(event.UpdateEvent{ObjectOld: stack("a"), ObjectNew: stack("a")}), false},
-		"a finalizer is there":       {finalizersChanged().Update(event.UpdateEvent{ObjectOld: held, ObjectNew: held}), false},
-		"a finalizer was taken away": {finalizersChanged().Update(event.UpdateEvent{ObjectOld: held, ObjectNew: newRelease()}), true},
-		"the status is lost":         {lost().Update(event.UpdateEvent{ObjectOld: told, ObjectNew: newRelease()}), true},
-		"the status is there":        {lost().Update(event.UpdateEvent{ObjectOld: newRelease(), ObjectNew: told}), false},
+		"somebody asks":              {reconcileRequested().Update(event.UpdateEvent{ObjectOld: stack("a"), ObjectNew: stack("b")}), true},
+		"nobody asks again":          {reconcileRequested().Update(event.UpdateEvent{ObjectOld: stack("a"), ObjectNew: stack("a")}), false},
+		"a finalizer is there":       {finalizerMissing().Update(event.UpdateEvent{ObjectOld: held, ObjectNew: held}), false},
+		"a finalizer was taken away": {finalizerMissing().Update(event.UpdateEvent{ObjectOld: held, ObjectNew: newRelease()}), true},
+		"the status is lost":         {statusLost().Update(event.UpdateEvent{ObjectOld: told, ObjectNew: newRelease()}), true},
+		"the status is there":        {statusLost().Update(event.UpdateEvent{ObjectOld: newRelease(), ObjectNew: told}), false},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %t, want %t", name, c.got, c.want)
@@ -382,12 +384,12 @@ func TestRequests(t *testing.T) {
 		mapper func(context.Context, client.Object) []ctrlreconcile.Request
 		want   string
 	}{
-		"a stack asks for those it owns and those of its line": {s, r.ofStack, "a/docker-ferrol-1-27-v0-sha-abc a/docker-ferrol-1-27-v1"},
-		"what is no stack asks for none":                       {newRelease(), r.ofStack, ""},
-		"a cluster asks for its own":                           {cluster("docker-ferrol-1-27-v0-sha.abc"), ofCluster, "a/docker-ferrol-1-27-v0-sha-abc"},
-		"a cluster of another class asks for none":             {cluster("quick-start"), ofCluster, ""},
-		"a cluster without a class asks for none":              {cluster(""), ofCluster, ""},
-		"what is no cluster asks for none":                     {newRelease(), ofCluster, ""},
+		"a stack asks for those it owns and those of its line": {s, r.requestsForStack, "a/docker-ferrol-1-27-v0-sha-abc a/docker-ferrol-1-27-v1"},
+		"what is no stack asks for none":                       {newRelease(), r.requestsForStack, ""},
+		"a cluster asks for its own":                           {cluster("docker-ferrol-1-27-v0-sha.abc"), requestForCluster, "a/docker-ferrol-1-27-v0-sha-abc"},
+		"a cluster of another class asks for none":             {cluster("quick-start"), requestForCluster, ""},
+		"a cluster without a class asks for none":              {cluster(""), requestForCluster, ""},
+		"what is no cluster asks for none":                     {newRelease(), requestForCluster, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

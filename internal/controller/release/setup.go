@@ -27,9 +27,9 @@ import (
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterstackrelease").
-		For(&csv1.ClusterStackRelease{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, finalizersChanged(), lost()))).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster), builder.WithPredicates(usage.ClassChanged())).
-		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.ofStack), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, asked()))).
+		For(&csv1.ClusterStackRelease{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, finalizerMissing(), statusLost()))).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(requestForCluster), builder.WithPredicates(usage.ClassChanged())).
+		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.requestsForStack), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, reconcileRequested()))).
 		WithOptions(o).
 		Build(r)
 	if err != nil {
@@ -39,41 +39,41 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	return nil
 }
 
-func lost() predicate.Predicate {
+func statusLost() predicate.Predicate {
 	return polderreconcile.Lost(func(o *csv1.ClusterStackRelease) []metav1.Condition { return o.Status.Conditions })
 }
 
-// finalizersChanged hears of a finalizer that somebody took away.
-func finalizersChanged() predicate.Predicate {
+// finalizerMissing hears of a finalizer that somebody took away.
+func finalizerMissing() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return len(o.GetFinalizers()) == 0 })
 }
 
-// asked hears of somebody who wants a stack's source to be looked at now: a release may be waiting for it.
-func asked() predicate.Predicate {
+// reconcileRequested hears of somebody who wants a stack's source to be looked at now: a release may be waiting for it.
+func reconcileRequested() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetAnnotations()[csv1.RequestedAtAnnotation] != e.ObjectNew.GetAnnotations()[csv1.RequestedAtAnnotation]
 	}}
 }
 
-// ofCluster is the release of a cluster: it may be waiting for the cluster to let it go.
-func ofCluster(_ context.Context, o client.Object) []reconcile.Request {
+// requestForCluster is the release of a cluster: it may be waiting for the cluster to let it go.
+func requestForCluster(_ context.Context, o client.Object) []reconcile.Request {
 	c, ok := o.(*clusterv1.Cluster)
 	if !ok {
 		return nil
 	}
-	class, ok := usage.Class(c)
+	class, ok := usage.ClassOfCluster(c)
 	if !ok {
 		return nil
 	}
-	key, ok := usage.ReleaseOf(class)
+	key, ok := usage.ReleaseOfClass(class)
 	if !ok {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// ofStack are the releases of a stack whose source may have changed.
-func (r *Reconciler) ofStack(ctx context.Context, o client.Object) []reconcile.Request {
+// requestsForStack are the releases of a stack whose source may have changed.
+func (r *Reconciler) requestsForStack(ctx context.Context, o client.Object) []reconcile.Request {
 	s, ok := o.(*csv1.ClusterStack)
 	if !ok {
 		return nil
@@ -84,7 +84,7 @@ func (r *Reconciler) ofStack(ctx context.Context, o client.Object) []reconcile.R
 	}
 	var out []reconcile.Request
 	for _, rel := range l.Items {
-		if metav1.IsControlledBy(&rel, s) || usage.IsOf(s, rel.Name) {
+		if metav1.IsControlledBy(&rel, s) || usage.IsReleaseOfStack(s, rel.Name) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&rel)})
 		}
 	}
@@ -100,8 +100,8 @@ type watches struct {
 	watched map[schema.GroupVersionKind]bool
 }
 
-// all watches the kinds of objects for changes to those that a release owns.
-func (w *watches) all(refs []apply.Ref) error {
+// watchKinds watches the kinds of objects for changes to those that a release owns.
+func (w *watches) watchKinds(refs []apply.Ref) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, ref := range refs {

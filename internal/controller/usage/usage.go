@@ -24,11 +24,11 @@ import (
 // classIndex finds Clusters by their class, as namespace/name.
 const classIndex = "spec.topology.classRef"
 
-// Index makes Clusters findable by their class. A cache needs it once.
-func Index(ctx context.Context, indexer client.FieldIndexer) error {
+// IndexClustersByClass makes Clusters findable by their class. A cache needs it once.
+func IndexClustersByClass(ctx context.Context, indexer client.FieldIndexer) error {
 	return indexer.IndexField(ctx, &clusterv1.Cluster{}, classIndex, func(o client.Object) []string {
 		if c, ok := o.(*clusterv1.Cluster); ok {
-			if class, ok := Class(c); ok {
+			if class, ok := ClassOfCluster(c); ok {
 				return []string{class.String()}
 			}
 		}
@@ -36,8 +36,8 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	})
 }
 
-// Class is that of a cluster; one without topology has none.
-func Class(c *clusterv1.Cluster) (client.ObjectKey, bool) {
+// ClassOfCluster is that of a cluster; one without topology has none.
+func ClassOfCluster(c *clusterv1.Cluster) (client.ObjectKey, bool) {
 	ref := c.Spec.Topology.ClassRef
 	if ref.Name == "" {
 		return client.ObjectKey{}, false
@@ -48,8 +48,8 @@ func Class(c *clusterv1.Cluster) (client.ObjectKey, bool) {
 	return client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, true
 }
 
-// ReleaseOf is the release a class would be of, by its name.
-func ReleaseOf(class client.ObjectKey) (client.ObjectKey, bool) {
+// ReleaseOfClass is the release a class would be of, by its name.
+func ReleaseOfClass(class client.ObjectKey) (client.ObjectKey, bool) {
 	r, err := version.ParseRelease(class.Name)
 	if err != nil || r.Class() != class.Name {
 		return client.ObjectKey{}, false
@@ -57,17 +57,17 @@ func ReleaseOf(class client.ObjectKey) (client.ObjectKey, bool) {
 	return client.ObjectKey{Namespace: class.Namespace, Name: r.Tag()}, true
 }
 
-// Owns says that a class is one of the release's objects.
-func Owns(r *csv1.ClusterStackRelease, class client.ObjectKey) bool {
+// HasClassInInventory says that a class is one of the release's objects.
+func HasClassInInventory(r *csv1.ClusterStackRelease, class client.ObjectKey) bool {
 	return r.Namespace == class.Namespace && slices.ContainsFunc(r.Status.Resources, func(o csv1.Resource) bool {
 		return o.Group == clusterv1.GroupVersion.Group && o.Kind == "ClusterClass" && o.Name == class.Name
 	})
 }
 
-// Made says that a class is the release's: one of its objects, and not one of somebody else that only has its
+// OwnsClass says that a class is the release's: one of its objects, and not one of somebody else that only has its
 // name and is listed because the release could not be applied over it.
-func Made(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease, class client.ObjectKey) (bool, error) {
-	if !Owns(r, class) {
+func OwnsClass(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease, class client.ObjectKey) (bool, error) {
+	if !HasClassInInventory(r, class) {
 		return false, nil
 	}
 	applied := slices.ContainsFunc(r.Status.Resources, func(o csv1.Resource) bool {
@@ -85,8 +85,8 @@ func Made(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease, cla
 	return metav1.IsControlledBy(m, r), nil
 }
 
-// Clusters are those whose class is the release's, in any namespace, sorted.
-func Clusters(ctx context.Context, c client.Reader, release client.ObjectKey) ([]clusterv1.Cluster, error) {
+// ClustersOfRelease are those whose class is the release's, in any namespace, sorted.
+func ClustersOfRelease(ctx context.Context, c client.Reader, release client.ObjectKey) ([]clusterv1.Cluster, error) {
 	name, err := version.ParseRelease(release.Name)
 	if err != nil {
 		return nil, nil // no class can be of it
@@ -102,15 +102,15 @@ func Clusters(ctx context.Context, c client.Reader, release client.ObjectKey) ([
 	return l.Items, nil
 }
 
-// most is how many names a sentence has.
-const most = 10
+// maxNames is how many names a sentence has.
+const maxNames = 10
 
-// Names lists clusters for a sentence.
-func Names(clusters []clusterv1.Cluster) string {
+// ClusterNames lists clusters for a sentence.
+func ClusterNames(clusters []clusterv1.Cluster) string {
 	var names []string
 	for i, c := range clusters {
-		if i == most {
-			names = append(names, fmt.Sprintf("and %d more", len(clusters)-most))
+		if i == maxNames {
+			names = append(names, fmt.Sprintf("and %d more", len(clusters)-maxNames))
 			break
 		}
 		names = append(names, c.Namespace+"/"+c.Name)
@@ -118,9 +118,9 @@ func Names(clusters []clusterv1.Cluster) string {
 	return strings.Join(names, ", ")
 }
 
-// Stack is the ClusterStack a release belongs to: the one that owns it, or else one in the same namespace
+// StackOfRelease is the ClusterStack a release belongs to: the one that owns it, or else one in the same namespace
 // that is for its line. There may be none.
-func Stack(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease) (*csv1.ClusterStack, error) {
+func StackOfRelease(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease) (*csv1.ClusterStack, error) {
 	var l csv1.ClusterStackList
 	if err := c.List(ctx, &l, client.InNamespace(r.Namespace)); err != nil {
 		return nil, fmt.Errorf("looking for the stack of release %s: %w", r.Name, err)
@@ -132,43 +132,43 @@ func Stack(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease) (*
 		if owner != nil && owner.UID == s.UID {
 			return s, nil
 		}
-		if found == nil && owner == nil && IsOf(s, r.Name) {
+		if found == nil && owner == nil && IsReleaseOfStack(s, r.Name) {
 			found = s
 		}
 	}
 	return found, nil
 }
 
-// IsOf says that a release is of the line of a stack, and of its channel or one of the versions it names.
-func IsOf(s *csv1.ClusterStack, release string) bool {
-	r, ok := InLine(s, release)
-	return ok && (InChannel(s.Spec.Channel, r.Version) || slices.ContainsFunc(s.Spec.Versions, func(text string) bool {
+// IsReleaseOfStack says that a release is of the line of a stack, and of its channel or one of the versions it names.
+func IsReleaseOfStack(s *csv1.ClusterStack, release string) bool {
+	r, ok := ReleaseInLine(s, release)
+	return ok && (IsInChannel(s.Spec.Channel, r.Version) || slices.ContainsFunc(s.Spec.Versions, func(text string) bool {
 		v, err := version.Parse(text)
 		return err == nil && v == r.Version
 	}))
 }
 
-// InLine says that a release is of the line of a stack. Its name must be spelled as we spell it: another
+// ReleaseInLine says that a release is of the line of a stack. Its name must be spelled as we spell it: another
 // spelling would be the same version once more.
-func InLine(s *csv1.ClusterStack, release string) (version.Release, bool) {
+func ReleaseInLine(s *csv1.ClusterStack, release string) (version.Release, bool) {
 	r, err := version.ParseRelease(release)
-	return r, err == nil && r.Tag() == release && LineOf(s).Same(r.Line)
+	return r, err == nil && r.Tag() == release && LineOfStack(s).Same(r.Line)
 }
 
-// LineOf is what the releases of a stack have in common.
-func LineOf(s *csv1.ClusterStack) version.Line {
+// LineOfStack is what the releases of a stack have in common.
+func LineOfStack(s *csv1.ClusterStack) version.Line {
 	k, _ := version.ParseKubernetes(s.Spec.KubernetesVersion) // its form is checked by the API
 	return version.Line{Provider: s.Spec.Provider, Name: s.Spec.Name, Kubernetes: k}
 }
 
-// InChannel says that a version is of a channel: custom is all that is not stable.
-func InChannel(c csv1.Channel, v version.Version) bool {
+// IsInChannel says that a version is of a channel: custom is all that is not stable.
+func IsInChannel(c csv1.Channel, v version.Version) bool {
 	return v.Stable() == (c != csv1.ChannelCustom)
 }
 
-// Serves says whether a stack lets clusters of a namespace use its releases. The error is NotFound if that depends on the
+// ServesNamespace says whether a stack lets clusters of a namespace use its releases. The error is NotFound if that depends on the
 // namespace, and nobody knows it, or not yet.
-func Serves(ctx context.Context, c client.Reader, s *csv1.ClusterStack, release *csv1.ClusterStackRelease, namespace string) (bool, error) {
+func ServesNamespace(ctx context.Context, c client.Reader, s *csv1.ClusterStack, release *csv1.ClusterStackRelease, namespace string) (bool, error) {
 	if namespace == release.Namespace {
 		return true, nil
 	}

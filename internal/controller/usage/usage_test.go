@@ -33,22 +33,22 @@ func (i indexer) IndexField(_ context.Context, o client.Object, field string, f 
 	return nil
 }
 
-func reader(t *testing.T, objects ...client.Object) client.WithWatch {
+func newReader(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), clusterv1.AddToScheme(scheme), csv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
-	if err := usage.Index(t.Context(), indexer{b}); err != nil {
+	if err := usage.IndexClustersByClass(t.Context(), indexer{b}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Build()
 }
 
-// broken answers nothing.
-func broken(t *testing.T) client.Reader {
-	return interceptor.NewClient(reader(t), interceptor.Funcs{
+// failingReader answers nothing.
+func failingReader(t *testing.T) client.Reader {
+	return interceptor.NewClient(newReader(t), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errBroken
 		},
@@ -60,13 +60,13 @@ func broken(t *testing.T) client.Reader {
 
 var errBroken = errors.New("broken")
 
-func cluster(namespace, name, classNamespace, class string) *clusterv1.Cluster {
+func newCluster(namespace, name, classNamespace, class string) *clusterv1.Cluster {
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	c.Spec.Topology.ClassRef = clusterv1.ClusterClassRef{Namespace: classNamespace, Name: class}
 	return c
 }
 
-func stackOf(name string, change func(*csv1.ClusterStack)) *csv1.ClusterStack {
+func newStack(name string, change func(*csv1.ClusterStack)) *csv1.ClusterStack {
 	s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name)}}
 	s.Spec = csv1.ClusterStackSpec{Provider: "docker", Name: "ferrol", KubernetesVersion: "1.27", Channel: csv1.ChannelStable}
 	if change != nil {
@@ -75,7 +75,7 @@ func stackOf(name string, change func(*csv1.ClusterStack)) *csv1.ClusterStack {
 	return s
 }
 
-func release(name string, owner *csv1.ClusterStack) *csv1.ClusterStackRelease {
+func newRelease(name string, owner *csv1.ClusterStack) *csv1.ClusterStackRelease {
 	r := &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
 	if owner != nil {
 		r.OwnerReferences = []metav1.OwnerReference{{APIVersion: csv1.GroupVersion.String(), Kind: "ClusterStack", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)}}
@@ -83,18 +83,18 @@ func release(name string, owner *csv1.ClusterStack) *csv1.ClusterStackRelease {
 	return r
 }
 
-func TestClass(t *testing.T) {
+func TestClassOfCluster(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster *clusterv1.Cluster
 		want    string
 	}{
-		"a class of the same namespace":         {cluster("a", "c", "", "k"), "a/k"},
-		"a class of another namespace":          {cluster("a", "c", "b", "k"), "b/k"},
+		"a class of the same namespace":         {newCluster("a", "c", "", "k"), "a/k"},
+		"a class of another namespace":          {newCluster("a", "c", "b", "k"), "b/k"},
 		"a cluster without topology":            {&clusterv1.Cluster{}, ""},
-		"a namespace of a class without a name": {cluster("a", "c", "b", ""), ""},
+		"a namespace of a class without a name": {newCluster("a", "c", "b", ""), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := usage.Class(c.cluster)
+			got, ok := usage.ClassOfCluster(c.cluster)
 			if ok != (c.want != "") || (ok && got.String() != c.want) {
 				t.Errorf("%s, %t; want %q", got, ok, c.want)
 			}
@@ -102,7 +102,7 @@ func TestClass(t *testing.T) {
 	}
 }
 
-func TestReleaseOf(t *testing.T) {
+func TestReleaseOfClass(t *testing.T) {
 	for name, c := range map[string]struct{ class, want string }{
 		"a stable version is spelled alike":           {"docker-ferrol-1-27-v1", "docker-ferrol-1-27-v1"},
 		"the dot of a class is a dash of a release":   {"docker-ferrol-1-27-v0-sha.abc1234", "docker-ferrol-1-27-v0-sha-abc1234"},
@@ -114,7 +114,7 @@ func TestReleaseOf(t *testing.T) {
 		"a number that we would write in another way": {"docker-ferrol-1-27-v01", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := usage.ReleaseOf(client.ObjectKey{Namespace: "a", Name: c.class})
+			got, ok := usage.ReleaseOfClass(client.ObjectKey{Namespace: "a", Name: c.class})
 			want := client.ObjectKey{}
 			if c.want != "" {
 				want = client.ObjectKey{Namespace: "a", Name: c.want}
@@ -126,8 +126,8 @@ func TestReleaseOf(t *testing.T) {
 	}
 }
 
-func TestOwns(t *testing.T) {
-	r := release("docker-ferrol-1-27-v1", nil)
+func TestHasClassInInventory(t *testing.T) {
+	r := newRelease("docker-ferrol-1-27-v1", nil)
 	r.Status.Resources = []csv1.Resource{
 		{Group: "infrastructure.cluster.x-k8s.io", Version: "v1", Kind: "ClusterClass", Name: "group"},
 		{Group: "cluster.x-k8s.io", Version: "v1beta1", Kind: "Other", Name: "kind"},
@@ -144,14 +144,14 @@ func TestOwns(t *testing.T) {
 		"a kind of this name in another group": {"a", "group", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := usage.Owns(r, client.ObjectKey{Namespace: c.namespace, Name: c.name}); got != c.want {
+			if got := usage.HasClassInInventory(r, client.ObjectKey{Namespace: c.namespace, Name: c.name}); got != c.want {
 				t.Errorf("%t, want %t", got, c.want)
 			}
 		})
 	}
 }
 
-func TestMade(t *testing.T) {
+func TestOwnsClass(t *testing.T) {
 	class := func(owner types.UID) client.Object {
 		c := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "class"}}
 		if owner != "" {
@@ -174,34 +174,34 @@ func TestMade(t *testing.T) {
 		"it is there, and nobody's":             {"", class(""), "class", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := release("docker-ferrol-1-27-v1", nil)
+			r := newRelease("docker-ferrol-1-27-v1", nil)
 			r.UID = "release"
 			r.Status.Resources = []csv1.Resource{{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "ClusterClass", Namespace: "a", Name: "class", Status: c.status}}
 			var objects []client.Object
 			if c.have != nil {
 				objects = append(objects, c.have)
 			}
-			got, err := usage.Made(t.Context(), reader(t, objects...), r, client.ObjectKey{Namespace: "a", Name: c.class})
+			got, err := usage.OwnsClass(t.Context(), newReader(t, objects...), r, client.ObjectKey{Namespace: "a", Name: c.class})
 			if err != nil || got != c.want {
 				t.Errorf("%t, %v; want %t", got, err, c.want)
 			}
 		})
 	}
-	r := release("docker-ferrol-1-27-v1", nil)
+	r := newRelease("docker-ferrol-1-27-v1", nil)
 	r.Status.Resources = []csv1.Resource{{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "ClusterClass", Namespace: "a", Name: "class"}}
-	if got, err := usage.Made(t.Context(), broken(t), r, client.ObjectKey{Namespace: "a", Name: "class"}); got || !errors.Is(err, errBroken) {
+	if got, err := usage.OwnsClass(t.Context(), failingReader(t), r, client.ObjectKey{Namespace: "a", Name: "class"}); got || !errors.Is(err, errBroken) {
 		t.Errorf("%t, %v", got, err)
 	}
 }
 
-func TestClusters(t *testing.T) {
-	c := reader(t,
-		cluster("b", "one", "a", "docker-ferrol-1-27-v0-sha.abc"),
-		cluster("a", "two", "", "docker-ferrol-1-27-v0-sha.abc"),
-		cluster("a", "one", "a", "docker-ferrol-1-27-v0-sha.abc"),
-		cluster("b", "same-name", "", "docker-ferrol-1-27-v0-sha.abc"),
-		cluster("a", "dashes", "", "docker-ferrol-1-27-v0-sha-abc"),
-		cluster("a", "three", "", "docker-ferrol-1-27-v1"),
+func TestClustersOfRelease(t *testing.T) {
+	c := newReader(t,
+		newCluster("b", "one", "a", "docker-ferrol-1-27-v0-sha.abc"),
+		newCluster("a", "two", "", "docker-ferrol-1-27-v0-sha.abc"),
+		newCluster("a", "one", "a", "docker-ferrol-1-27-v0-sha.abc"),
+		newCluster("b", "same-name", "", "docker-ferrol-1-27-v0-sha.abc"),
+		newCluster("a", "dashes", "", "docker-ferrol-1-27-v0-sha-abc"),
+		newCluster("a", "three", "", "docker-ferrol-1-27-v1"),
 		&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "none"}},
 	)
 	for name, tc := range map[string]struct{ namespace, release, want string }{
@@ -212,53 +212,53 @@ func TestClusters(t *testing.T) {
 		"what is no release has no clusters":         {"a", "quick-start", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := usage.Clusters(t.Context(), c, client.ObjectKey{Namespace: tc.namespace, Name: tc.release})
-			if err != nil || usage.Names(got) != tc.want {
-				t.Errorf("%s, %v; want %s", usage.Names(got), err, tc.want)
+			got, err := usage.ClustersOfRelease(t.Context(), c, client.ObjectKey{Namespace: tc.namespace, Name: tc.release})
+			if err != nil || usage.ClusterNames(got) != tc.want {
+				t.Errorf("%s, %v; want %s", usage.ClusterNames(got), err, tc.want)
 			}
 		})
 	}
-	if _, err := usage.Clusters(t.Context(), broken(t), client.ObjectKey{Namespace: "a", Name: "docker-ferrol-1-27-v1"}); !errors.Is(err, errBroken) {
+	if _, err := usage.ClustersOfRelease(t.Context(), failingReader(t), client.ObjectKey{Namespace: "a", Name: "docker-ferrol-1-27-v1"}); !errors.Is(err, errBroken) {
 		t.Errorf("error %v: it must not look as if nobody used the release", err)
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestClusterNames(t *testing.T) {
 	some := func(n int) (out []clusterv1.Cluster) {
 		for i := range n {
-			out = append(out, *cluster("a", fmt.Sprint("c", i), "", ""))
+			out = append(out, *newCluster("a", fmt.Sprint("c", i), "", ""))
 		}
 		return out
 	}
 	ten := "a/c0, a/c1, a/c2, a/c3, a/c4, a/c5, a/c6, a/c7, a/c8, a/c9"
 	for n, want := range map[int]string{0: "", 1: "a/c0", 2: "a/c0, a/c1", 10: ten, 11: ten + ", and 1 more", 200: ten + ", and 190 more"} {
-		if got := usage.Names(some(n)); got != want {
+		if got := usage.ClusterNames(some(n)); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
 	}
 }
 
-func TestStack(t *testing.T) {
-	first, second := stackOf("first", nil), stackOf("second", nil)
-	custom := stackOf("custom", func(s *csv1.ClusterStack) { s.Spec.Channel = csv1.ChannelCustom })
-	elsewhere := stackOf("elsewhere", func(s *csv1.ClusterStack) { s.Namespace = "b" })
-	gone := stackOf("gone", nil)
+func TestStackOfRelease(t *testing.T) {
+	first, second := newStack("first", nil), newStack("second", nil)
+	custom := newStack("custom", func(s *csv1.ClusterStack) { s.Spec.Channel = csv1.ChannelCustom })
+	elsewhere := newStack("elsewhere", func(s *csv1.ClusterStack) { s.Namespace = "b" })
+	gone := newStack("gone", nil)
 	for name, c := range map[string]struct {
 		have    []client.Object
 		release *csv1.ClusterStackRelease
 		want    string
 	}{
-		"its owner, though another is for its line": {[]client.Object{first, second}, release("docker-ferrol-1-27-v1", second), "second"},
-		"its owner, though it is for another line":  {[]client.Object{first, custom}, release("docker-ferrol-1-27-v1", custom), "custom"},
-		"without an owner, the first for its line":  {[]client.Object{custom, second, first}, release("docker-ferrol-1-27-v1", nil), "first"},
-		"without an owner, the one of its channel":  {[]client.Object{first, custom}, release("docker-ferrol-1-27-v0-sha-abc", nil), "custom"},
-		"its owner is gone, so nobody else's":       {[]client.Object{first}, release("docker-ferrol-1-27-v1", gone), ""},
-		"only one of another namespace":             {[]client.Object{elsewhere}, release("docker-ferrol-1-27-v1", nil), ""},
-		"only one of another line":                  {[]client.Object{first}, release("docker-ferrol-1-28-v1", nil), ""},
-		"there is none":                             {nil, release("docker-ferrol-1-27-v1", nil), ""},
+		"its owner, though another is for its line": {[]client.Object{first, second}, newRelease("docker-ferrol-1-27-v1", second), "second"},
+		"its owner, though it is for another line":  {[]client.Object{first, custom}, newRelease("docker-ferrol-1-27-v1", custom), "custom"},
+		"without an owner, the first for its line":  {[]client.Object{custom, second, first}, newRelease("docker-ferrol-1-27-v1", nil), "first"},
+		"without an owner, the one of its channel":  {[]client.Object{first, custom}, newRelease("docker-ferrol-1-27-v0-sha-abc", nil), "custom"},
+		"its owner is gone, so nobody else's":       {[]client.Object{first}, newRelease("docker-ferrol-1-27-v1", gone), ""},
+		"only one of another namespace":             {[]client.Object{elsewhere}, newRelease("docker-ferrol-1-27-v1", nil), ""},
+		"only one of another line":                  {[]client.Object{first}, newRelease("docker-ferrol-1-28-v1", nil), ""},
+		"there is none":                             {nil, newRelease("docker-ferrol-1-27-v1", nil), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := usage.Stack(t.Context(), reader(t, c.have...), c.release)
+			got, err := usage.StackOfRelease(t.Context(), newReader(t, c.have...), c.release)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -267,12 +267,12 @@ func TestStack(t *testing.T) {
 			}
 		})
 	}
-	if _, err := usage.Stack(t.Context(), broken(t), release("docker-ferrol-1-27-v1", nil)); !errors.Is(err, errBroken) {
+	if _, err := usage.StackOfRelease(t.Context(), failingReader(t), newRelease("docker-ferrol-1-27-v1", nil)); !errors.Is(err, errBroken) {
 		t.Errorf("error %v", err)
 	}
 }
 
-func TestIsOf(t *testing.T) {
+func TestIsReleaseOfStack(t *testing.T) {
 	custom := func(s *csv1.ClusterStack) { s.Spec.Channel = csv1.ChannelCustom }
 	versions := func(v ...string) func(*csv1.ClusterStack) {
 		return func(s *csv1.ClusterStack) { s.Spec.Versions = v }
@@ -299,35 +299,35 @@ func TestIsOf(t *testing.T) {
 		"the spelling of a class, which is another": {custom, "docker-ferrol-1-27-v0-sha.abc", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := usage.IsOf(stackOf("s", c.stack), c.release); got != c.want {
+			if got := usage.IsReleaseOfStack(newStack("s", c.stack), c.release); got != c.want {
 				t.Errorf("%t, want %t", got, c.want)
 			}
 		})
 	}
 }
 
-func TestInChannel(t *testing.T) {
+func TestIsInChannel(t *testing.T) {
 	for text, stable := range map[string]bool{"v1": true, "v0": true, "v12": true, "v0-sha.abc": false, "v1-stable.1": false, "v1-custom.1": false, "v3-beta.10": false} {
 		v, err := version.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := []bool{usage.InChannel(csv1.ChannelStable, v), usage.InChannel("", v), usage.InChannel(csv1.ChannelCustom, v)}
+		got := []bool{usage.IsInChannel(csv1.ChannelStable, v), usage.IsInChannel("", v), usage.IsInChannel(csv1.ChannelCustom, v)}
 		if d := cmp.Diff([]bool{stable, stable, !stable}, got); d != "" {
 			t.Error(text, d)
 		}
 	}
 }
 
-func TestServes(t *testing.T) {
+func TestServesNamespace(t *testing.T) {
 	of := func(selector *metav1.LabelSelector) *csv1.ClusterStack {
-		return stackOf("s", func(s *csv1.ClusterStack) { s.Spec.AllowedNamespaces = selector })
+		return newStack("s", func(s *csv1.ClusterStack) { s.Spec.AllowedNamespaces = selector })
 	}
 	label := func(v string) *csv1.ClusterStack {
 		return of(&metav1.LabelSelector{MatchLabels: map[string]string{"kaas": v}})
 	}
 	invalid := of(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "kaas", Operator: "Perhaps"}}})
-	namespaces := reader(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b", Labels: map[string]string{"kaas": "yes"}}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "c"}})
+	namespaces := newReader(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b", Labels: map[string]string{"kaas": "yes"}}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "c"}})
 	for name, c := range map[string]struct {
 		stack     *csv1.ClusterStack
 		namespace string
@@ -349,7 +349,7 @@ func TestServes(t *testing.T) {
 		"a namespace that is not there":                 {label("yes"), "d", false, `namespaces "d" not found`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := usage.Serves(t.Context(), namespaces, c.stack, release("docker-ferrol-1-27-v1", nil), c.namespace)
+			got, err := usage.ServesNamespace(t.Context(), namespaces, c.stack, newRelease("docker-ferrol-1-27-v1", nil), c.namespace)
 			if got != c.want || (err == nil) != (c.err == "") || (err != nil && !strings.HasPrefix(err.Error(), c.err)) {
 				t.Errorf("%t, %v; want %t, %s", got, err, c.want, c.err)
 			}

@@ -12,9 +12,9 @@ import (
 
 const stageDone = csv1.StageDone
 
-// addons says how the add-ons are. They count as ready if they are those of the release, were applied for what
+// observeAddons says how the add-ons are. They count as ready if they are those of the release, were applied for what
 // the Cluster says now, and are healthy.
-func (s *scope) addons() {
+func (s *scope) observeAddons() {
 	if s.addon == nil {
 		s.set(v1alpha1.ConditionAddons, v1alpha1.ReasonNotThereYet, "the add-ons are not there yet")
 		return
@@ -26,15 +26,15 @@ func (s *scope) addons() {
 		why = ": " + ready.Message
 	}
 	switch {
-	case s.catalogue != nil && s.wanted.Object != nil && s.preparing():
+	case s.catalogue != nil && s.wanted.Object != nil && s.isPreparingAddons():
 		text := fmt.Sprintf("the add-ons of release %s are applied before its class%s", s.wanted.Tag(), why)
-		if ready != nil && stuck[ready.Reason] {
-			s.stall(v1alpha1.ConditionAddons, v1alpha1.ReasonAddonsFirst, advice{text, v1alpha1.PlatformOperator, s.see()})
+		if ready != nil && stuckReasons[ready.Reason] {
+			s.stall(v1alpha1.ConditionAddons, v1alpha1.ReasonAddonsFirst, advice{text, v1alpha1.PlatformOperator, s.addonsHint()})
 			return
 		}
 		s.set(v1alpha1.ConditionAddons, v1alpha1.ReasonAddonsFirst, text)
-	case ready != nil && stuck[ready.Reason]:
-		s.stall(v1alpha1.ConditionAddons, ready.Reason, advice{"the add-ons do not get on" + why, v1alpha1.PlatformOperator, s.see()})
+	case ready != nil && stuckReasons[ready.Reason]:
+		s.stall(v1alpha1.ConditionAddons, ready.Reason, advice{"the add-ons do not get on" + why, v1alpha1.PlatformOperator, s.addonsHint()})
 	case !ptr.Deref(st.Ready, false) || ready == nil:
 		reason := v1alpha1.ReasonNotThereYet
 		if ready != nil {
@@ -50,13 +50,13 @@ func (s *scope) addons() {
 	}
 }
 
-// stuck are the reasons that go away only if somebody acts.
-var stuck = map[string]bool{
+// stuckReasons are the reasons that go away only if somebody acts.
+var stuckReasons = map[string]bool{
 	csv1.ReasonNotAllowed: true, csv1.ReasonInvalid: true, csv1.ReasonRefused: true, csv1.ReasonStageTimedOut: true,
 	csv1.ReasonConditionInvalid: true, csv1.ReasonNotFromRelease: true,
 }
 
-// see is how to look closer at add-ons.
-func (s *scope) see() string {
+// addonsHint is how to look closer at add-ons.
+func (s *scope) addonsHint() string {
 	return fmt.Sprintf("see what they wait for: kubectl describe clusteraddon -n %s %s", s.object.Namespace, csv1.AddonPrefix+s.object.Name)
 }

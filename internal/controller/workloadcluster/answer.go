@@ -13,20 +13,20 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// answer is what a provider last said about a cluster, and what it was asked. It is kept on the Cluster: as long as the
+// providerAnswer is what a provider last said about a cluster, and what it was asked. It is kept on the Cluster: as long as the
 // question is the same, so is the answer, whatever the provider would say today. A machine type that it sells since,
 // or does not sell any more, replaces no machines and stops no cluster.
-type answer struct {
-	Question string            `json:"question"` // digest of what the provider was asked
-	Parts    map[string]string `json:"parts"`    // and of what was asked about machines of one sort
-	Topology provider.Topology `json:"topology"`
+type providerAnswer struct {
+	InputDigest string            `json:"question"` // digest of what the provider was asked
+	PartDigests map[string]string `json:"parts"`    // and of what was asked about machines of one sort
+	Topology    provider.Topology `json:"topology"`
 }
 
 // controlPlanePart is the name of the control plane among parts; pools cannot have it.
 const controlPlanePart = "/"
 
-// kept reads the answer that a Cluster has; it is empty if there is none.
-func kept(c *clusterv1.Cluster) (a answer) {
+// readAnswer reads the answer that a Cluster has; it is empty if there is none.
+func readAnswer(c *clusterv1.Cluster) (a providerAnswer) {
 	if c != nil {
 		d := json.NewDecoder(strings.NewReader(c.Annotations[v1alpha1.AnswerAnnotation]))
 		d.UseNumber()    // a large one would become another, and with it machines
@@ -35,9 +35,9 @@ func kept(c *clusterv1.Cluster) (a answer) {
 	return a
 }
 
-// question is what the answer of a provider depends on: not how many machines there are. What is said about machines
+// digestProviderInput is what the answer of a provider depends on: not how many machines there are. What is said about machines
 // of one sort may depend on the provider's own parameters and on who may log in, but not on parameters of the stack.
-func question(o *v1alpha1.WorkloadCluster, release string, d provider.Description) (answer, error) {
+func digestProviderInput(o *v1alpha1.WorkloadCluster, release string, d provider.Description) (providerAnswer, error) {
 	type pool struct {
 		Name string
 		v1alpha1.MachineSelection
@@ -56,19 +56,19 @@ func question(o *v1alpha1.WorkloadCluster, release string, d provider.Descriptio
 			own[name] = v
 		}
 	}
-	a := answer{Parts: map[string]string{}}
+	a := providerAnswer{PartDigests: map[string]string{}}
 	var err error
-	if a.Parts[controlPlanePart], err = digestOf([]any{release, asked.ControlPlane, o.Spec.OIDC, own}); err != nil {
+	if a.PartDigests[controlPlanePart], err = digestOf([]any{release, asked.ControlPlane, o.Spec.OIDC, own}); err != nil {
 		return a, err
 	}
 	for _, p := range o.Spec.Workers {
 		one := pool{p.Name, p.MachineSelection, p.Zones}
 		asked.Pools = append(asked.Pools, one)
-		if a.Parts[p.Name], err = digestOf([]any{release, one, o.Spec.OIDC, own}); err != nil {
+		if a.PartDigests[p.Name], err = digestOf([]any{release, one, o.Spec.OIDC, own}); err != nil {
 			return a, err
 		}
 	}
-	a.Question, err = digestOf(asked)
+	a.InputDigest, err = digestOf(asked)
 	return a, err
 }
 
@@ -81,19 +81,19 @@ func digestOf(v any) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// has says that the provider said something about machines of one sort.
-func (a answer) has(part string) bool {
+// hasPart says that the provider said something about machines of one sort.
+func (a providerAnswer) hasPart(part string) bool {
 	_, ok := a.Topology.Pools[part]
-	return ok || part == controlPlanePart && a.Parts[part] != ""
+	return ok || part == controlPlanePart && a.PartDigests[part] != ""
 }
 
-// keep takes from an earlier answer what was said about machines that are asked for as before.
-func (a *answer) keep(was answer) {
-	if d := a.Parts[controlPlanePart]; d == was.Parts[controlPlanePart] {
+// keepUnchangedParts takes from an earlier answer what was said about machines that are asked for as before.
+func (a *providerAnswer) keepUnchangedParts(was providerAnswer) {
+	if d := a.PartDigests[controlPlanePart]; d == was.PartDigests[controlPlanePart] {
 		a.Topology.ControlPlane = was.Topology.ControlPlane
 	}
-	for name, d := range a.Parts {
-		if m, ok := was.Topology.Pools[name]; ok && d == was.Parts[name] {
+	for name, d := range a.PartDigests {
+		if m, ok := was.Topology.Pools[name]; ok && d == was.PartDigests[name] {
 			if a.Topology.Pools == nil {
 				a.Topology.Pools = map[string]provider.Machines{}
 			}

@@ -15,9 +15,9 @@ import (
 )
 
 // What replaces no machine is not asked about again, and all else is.
-func TestQuestion(t *testing.T) {
-	description := full().Provider
-	base, err := question(full().Cluster, "ns/r-v1", description)
+func TestDigestProviderInput(t *testing.T) {
+	description := fullInput().Provider
+	base, err := digestProviderInput(fullInput().Cluster, "ns/r-v1", description)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,18 +48,18 @@ func TestQuestion(t *testing.T) {
 		"deletion is protected":           {func(o *v1alpha1.WorkloadCluster) { o.Spec.DeletionProtection = ptr.To(true) }, "ns/r-v1", false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := full().Cluster
+			o := fullInput().Cluster
 			c.change(o)
-			got, err := question(o, c.release, description)
+			got, err := digestProviderInput(o, c.release, description)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if (got.Question != base.Question) != c.asked {
-				t.Errorf("asked again: %t, want %t", got.Question != base.Question, c.asked)
+			if (got.InputDigest != base.InputDigest) != c.asked {
+				t.Errorf("asked again: %t, want %t", got.InputDigest != base.InputDigest, c.asked)
 			}
 			anew := map[string]bool{}
-			for part, d := range got.Parts {
-				if base.Parts[part] != d {
+			for part, d := range got.PartDigests {
+				if base.PartDigests[part] != d {
 					anew[part] = true
 				}
 			}
@@ -76,50 +76,50 @@ func TestQuestion(t *testing.T) {
 
 // A cluster whose first parameter is of the stack is as one that has none of the provider's.
 func TestFirstParameter(t *testing.T) {
-	before, err := question(bare().Cluster, "ns/r-v1", bare().Provider)
+	before, err := digestProviderInput(bareInput().Cluster, "ns/r-v1", bareInput().Provider)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := bare().Cluster
+	o := bareInput().Cluster
 	o.Spec.Parameters = map[string]provider.JSON{"certSANs": {Raw: []byte(`["x"]`)}}
-	after, err := question(o, "ns/r-v1", bare().Provider)
-	if err != nil || after.Question == before.Question {
+	after, err := digestProviderInput(o, "ns/r-v1", bareInput().Provider)
+	if err != nil || after.InputDigest == before.InputDigest {
 		t.Errorf("%+v, %v", after, err)
 	}
-	if d := cmp.Diff(before.Parts, after.Parts); d != "" {
+	if d := cmp.Diff(before.PartDigests, after.PartDigests); d != "" {
 		t.Error(d)
 	}
 }
 
 // What a provider says today of machines that were asked for before does not count.
-func TestAnswersAreKept(t *testing.T) {
+func TestKeepUnchangedParts(t *testing.T) {
 	m := func(flavor string) provider.Machines {
 		return provider.Machines{Variables: provider.Values{"flavor": flavor}}
 	}
-	was := answer{
-		Parts:    map[string]string{"/": "1", "a": "2", "b": "3", "gone": "4"},
-		Topology: provider.Topology{ControlPlane: m("old"), Pools: map[string]provider.Machines{"a": m("old"), "b": m("old"), "gone": m("old")}},
+	was := providerAnswer{
+		PartDigests: map[string]string{"/": "1", "a": "2", "b": "3", "gone": "4"},
+		Topology:    provider.Topology{ControlPlane: m("old"), Pools: map[string]provider.Machines{"a": m("old"), "b": m("old"), "gone": m("old")}},
 	}
-	now := answer{
-		Parts:    map[string]string{"/": "1", "a": "2", "b": "other", "new": "5"},
-		Topology: provider.Topology{ControlPlane: m("new"), Pools: map[string]provider.Machines{"a": m("new"), "b": m("new"), "new": m("new")}},
+	now := providerAnswer{
+		PartDigests: map[string]string{"/": "1", "a": "2", "b": "other", "new": "5"},
+		Topology:    provider.Topology{ControlPlane: m("new"), Pools: map[string]provider.Machines{"a": m("new"), "b": m("new"), "new": m("new")}},
 	}
-	now.keep(was)
+	now.keepUnchangedParts(was)
 	want := provider.Topology{ControlPlane: m("old"), Pools: map[string]provider.Machines{"a": m("old"), "b": m("new"), "new": m("new")}}
 	if d := cmp.Diff(want, now.Topology); d != "" {
 		t.Error(d)
 	}
-	first := answer{Parts: map[string]string{"/": "1"}, Topology: provider.Topology{ControlPlane: m("new")}}
-	first.keep(answer{})
+	first := providerAnswer{PartDigests: map[string]string{"/": "1"}, Topology: provider.Topology{ControlPlane: m("new")}}
+	first.keepUnchangedParts(providerAnswer{})
 	if d := cmp.Diff(m("new"), first.Topology.ControlPlane); d != "" {
 		t.Error(d)
 	}
 }
 
 // It survives on the Cluster, byte by byte: else every run would write it anew.
-func TestAnswerIsRead(t *testing.T) {
-	d := full()
-	a, err := question(d.Cluster, "ns/r-v1", d.Provider)
+func TestReadAnswer(t *testing.T) {
+	d := fullInput()
+	a, err := digestProviderInput(d.Cluster, "ns/r-v1", d.Provider)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,32 +131,32 @@ func TestAnswerIsRead(t *testing.T) {
 	}
 	c := &clusterv1.Cluster{}
 	c.Annotations = map[string]string{v1alpha1.AnswerAnnotation: string(first)}
-	again, err := json.Marshal(kept(c))
+	again, err := json.Marshal(readAnswer(c))
 	if err != nil || string(first) != string(again) {
 		t.Errorf("%s\n%s\n%v", first, again, err)
 	}
 	for _, bad := range []string{"", "{", "[]", "null"} {
 		c.Annotations[v1alpha1.AnswerAnnotation] = bad
-		if d := cmp.Diff(answer{}, kept(c)); d != "" {
+		if d := cmp.Diff(providerAnswer{}, readAnswer(c)); d != "" {
 			t.Errorf("%q: %s", bad, d)
 		}
 	}
-	if d := cmp.Diff(answer{}, kept(nil)); d != "" {
+	if d := cmp.Diff(providerAnswer{}, readAnswer(nil)); d != "" {
 		t.Error(d)
 	}
 }
 
-// mapping is a provider that makes a variable of machines of a parameter of its own. What it sells changes by itself.
-type mapping struct {
+// parameterProvider is a provider that makes a variable of machines of a parameter of its own. What it sells changes by itself.
+type parameterProvider struct {
 	simple
 	sells *string
 }
 
-func (mapping) Describe() provider.Description {
+func (parameterProvider) Describe() provider.Description {
 	return provider.Description{Name: "local", Parameters: map[string]map[string]any{"diskType": {}}}
 }
 
-func (p mapping) Topology(_ context.Context, in provider.Input) (provider.Topology, error) {
+func (p parameterProvider) Topology(_ context.Context, in provider.Input) (provider.Topology, error) {
 	m := provider.Machines{Variables: provider.Values{"disk": string(in.Cluster.Spec.Parameters["diskType"].Raw), "flavor": *p.sells}}
 	return provider.Topology{ControlPlane: m, Pools: map[string]provider.Machines{"default": m}}, nil
 }
@@ -182,19 +182,19 @@ func TestParametersOfTheProviderReachMachines(t *testing.T) {
 		"the parameter of the provider is out": {func(o *v1alpha1.WorkloadCluster) { o.Spec.Parameters = nil }, false, "", "new"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, sells := well(t), "old"
+			s, sells := healthyScope(t), "old"
 			class := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: v1}}
-			r := at(t, class)
-			p := mapping{sells: &sells}
-			r.Provider, s.describe = guarded(t, p), p.Describe()
+			r := newReconciler(t, class)
+			p := parameterProvider{sells: &sells}
+			r.Provider, s.description = guarded(t, p), p.Describe()
 			for _, change := range []func(*v1alpha1.WorkloadCluster){set("diskType", `"hdd"`), c.change} {
 				change(s.object)
-				if err := r.accepted(t.Context(), s); err != nil {
+				if err := r.askProvider(t.Context(), s); err != nil {
 					t.Fatal(err)
 				}
 				written := s.answer
 				if sells = "new"; c.older {
-					written.Parts = map[string]string{"/": "1", "default": "2"}
+					written.PartDigests = map[string]string{"/": "1", "default": "2"}
 				}
 				b, err := json.Marshal(written)
 				if err != nil {
@@ -208,8 +208,8 @@ func TestParametersOfTheProviderReachMachines(t *testing.T) {
 					t.Errorf("%s: %s", part, d)
 				}
 			}
-			if again, err := question(s.object, s.target.Key().String(), s.describe); err != nil || !cmp.Equal(again.Parts, s.answer.Parts) {
-				t.Errorf("%v, %v", s.answer.Parts, err)
+			if again, err := digestProviderInput(s.object, s.target.Key().String(), s.description); err != nil || !cmp.Equal(again.PartDigests, s.answer.PartDigests) {
+				t.Errorf("%v, %v", s.answer.PartDigests, err)
 			}
 		})
 	}

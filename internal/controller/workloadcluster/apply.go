@@ -27,28 +27,28 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// applied tells Cluster API what the spec says.
-func (r *Reconciler) applied(ctx context.Context, s *scope) error {
+// applyCluster tells Cluster API what the spec says.
+func (r *Reconciler) applyCluster(ctx context.Context, s *scope) error {
 	if s.cluster == nil {
-		if err := r.none(ctx, s); err != nil {
+		if err := r.checkNoClusterUncached(ctx, s); err != nil {
 			return err
 		}
 	}
-	c, err := s.built()
-	var taken *takenError
+	c, err := s.buildCluster()
+	var taken *ProviderVariableError
 	if errors.As(err, &taken) {
-		return s.taken(taken)
+		return s.reportProviderVariables(taken)
 	}
 	if err != nil {
-		return r.broken(s, err)
+		return r.reportProviderFailure(s, err)
 	}
 	want, digest, err := toApply(c)
 	if err != nil {
 		return err
 	}
-	if s.cluster == nil || s.cluster.Annotations[v1alpha1.AppliedAnnotation] != digest || !metav1.IsControlledBy(s.cluster, s.object) || !holds(s.cluster, want) {
-		if err := r.apply(ctx, s, want); err != nil {
-			return s.notApplied(err)
+	if s.cluster == nil || s.cluster.Annotations[v1alpha1.AppliedAnnotation] != digest || !metav1.IsControlledBy(s.cluster, s.object) || !hasDesiredState(s.cluster, want) {
+		if err := r.serverSideApply(ctx, s, want); err != nil {
+			return s.reportApplyError(err)
 		}
 	}
 	s.object.Status.Versions.Release = s.target.Tag()
@@ -60,33 +60,33 @@ func (r *Reconciler) applied(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// taken says which parameters the customer cannot set. Admission says so before, where it knows what the provider sets.
-func (s *scope) taken(e *takenError) error {
+// reportProviderVariables says which parameters the customer cannot set. Admission says so before, where it knows what the provider sets.
+func (s *scope) reportProviderVariables(e *ProviderVariableError) error {
 	s.stall(v1alpha1.ConditionAccepted, v1alpha1.ReasonProviderRefused, advice{
-		fmt.Sprintf("spec.parameters has %v", e), v1alpha1.Customer, "take out of spec.parameters: " + strings.Join(e.parameters, ", "),
+		fmt.Sprintf("spec.parameters has %v", e), v1alpha1.Customer, "take out of spec.parameters: " + strings.Join(e.Parameters, ", "),
 	})
 	return reconcile.Wait(providerRetry, "%v", e) // what the provider sets may change
 }
 
-// none makes sure that there is no Cluster of this name that the cache does not know yet: the first apply would take
+// checkNoClusterUncached makes sure that there is no Cluster of this name that the cache does not know yet: the first apply would take
 // over one of somebody else. One of our own has a say in what is applied, so all is looked at again.
-func (r *Reconciler) none(ctx context.Context, s *scope) error {
+func (r *Reconciler) checkNoClusterUncached(ctx context.Context, s *scope) error {
 	c := &clusterv1.Cluster{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.object), c); err != nil {
 		return apierror.IgnoreObjectNotFound(err, "clusters", s.object.Name)
 	}
 	s.cluster = c
-	if err := r.owned(ctx, s); err != nil {
+	if err := r.checkOwner(ctx, s); err != nil {
 		return err
 	}
 	return apierrors.NewConflict(schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: "clusters"}, c.Name, errors.New("the cache does not know it yet"))
 }
 
-// built is the Cluster that is wanted now.
-func (s *scope) built() (*clusterv1.Cluster, error) {
-	d := Description{Cluster: s.object, Class: classOf(s.target), Release: s.given, Provider: s.describe, Topology: s.answer.Topology}
-	if s.preparing() {
-		d.Prepare = s.wanted.Key().String()
+// buildCluster is the Cluster that is wanted now.
+func (s *scope) buildCluster() (*clusterv1.Cluster, error) {
+	d := BuildInput{Cluster: s.object, Class: classKey(s.target), Release: s.contractRelease, Provider: s.description, Topology: s.answer.Topology}
+	if s.isPreparingAddons() {
+		d.PrepareRelease = s.wanted.Key().String()
 	}
 	if s.held {
 		d.Cluster = s.object.DeepCopy()
@@ -97,20 +97,20 @@ func (s *scope) built() (*clusterv1.Cluster, error) {
 		return nil, err
 	}
 	if s.held {
-		hold(c, s.cluster, s.object)
+		holdTopology(c, s.cluster, s.object)
 	}
 	b, err := json.Marshal(s.answer)
 	if err != nil {
 		return nil, fmt.Errorf("writing down what the provider said: %w", err)
 	}
-	c.Annotations = merged(c.Annotations, map[string]string{v1alpha1.AnswerAnnotation: string(b)})
+	c.Annotations = mergeMaps(c.Annotations, map[string]string{v1alpha1.AnswerAnnotation: string(b)})
 	return c, nil
 }
 
-// hold keeps what would replace machines as it is, while the cluster is not at the release the spec asks for: they
+// holdTopology keeps what would replace machines as it is, while the cluster is not at the release the spec asks for: they
 // would be replaced twice. Numbers of machines follow the spec at once, but not those of a pool that is to be in other
 // zones: machines would go from the old ones before any come to the new.
-func hold(c, is *clusterv1.Cluster, o *v1alpha1.WorkloadCluster) {
+func holdTopology(c, is *clusterv1.Cluster, o *v1alpha1.WorkloadCluster) {
 	there := map[string][]string{} // parts of pools
 	for _, m := range is.Spec.Topology.Workers.MachineDeployments {
 		pool := m.Metadata.Labels[v1alpha1.PoolLabel]
@@ -119,7 +119,7 @@ func hold(c, is *clusterv1.Cluster, o *v1alpha1.WorkloadCluster) {
 	replicas := map[string]*int32{}
 	for _, p := range o.Spec.Workers {
 		parts := map[string]*int32{}
-		for _, part := range Spread(p) {
+		for _, part := range SplitByZone(p) {
 			parts[part.Name] = ptr.To(part.Replicas)
 		}
 		if slices.Equal(slices.Sorted(maps.Keys(parts)), slices.Sorted(slices.Values(there[p.Name]))) {
@@ -152,17 +152,17 @@ func toApply(c *clusterv1.Cluster) (*unstructured.Unstructured, string, error) {
 	sum := sha256.Sum256(b)
 	digest := "sha256:" + hex.EncodeToString(sum[:])
 	a := u.GetAnnotations()
-	u.SetAnnotations(merged(a, map[string]string{v1alpha1.AppliedAnnotation: digest}))
+	u.SetAnnotations(mergeMaps(a, map[string]string{v1alpha1.AppliedAnnotation: digest}))
 	return u, digest, nil
 }
 
-// holds says that all that is wanted is there, whatever else there is.
-func holds(is *clusterv1.Cluster, want *unstructured.Unstructured) bool {
+// hasDesiredState says that all that is wanted is there, whatever else there is.
+func hasDesiredState(is *clusterv1.Cluster, want *unstructured.Unstructured) bool {
 	have, err := runtime.DefaultUnstructuredConverter.ToUnstructured(is)
 	if err != nil {
 		return false
 	}
-	if !within(want.Object["spec"], have["spec"]) {
+	if !isSubset(want.Object["spec"], have["spec"]) {
 		return false
 	}
 	for k, v := range want.GetLabels() {
@@ -178,9 +178,9 @@ func holds(is *clusterv1.Cluster, want *unstructured.Unstructured) bool {
 	return true
 }
 
-// within says that a value has all of another. Entries of lists are known by their name, if they have one; other lists
+// isSubset says that a value has all of another. Entries of lists are known by their name, if they have one; other lists
 // are the same, as far as each entry is.
-func within(want, have any) bool {
+func isSubset(want, have any) bool {
 	switch w := want.(type) {
 	case map[string]any:
 		h, ok := have.(map[string]any)
@@ -188,7 +188,7 @@ func within(want, have any) bool {
 			return false
 		}
 		for k, v := range w {
-			if !within(v, h[k]) {
+			if !isSubset(v, h[k]) {
 				return false
 			}
 		}
@@ -198,14 +198,14 @@ func within(want, have any) bool {
 		if !ok {
 			return false
 		}
-		if named(w) && named(h) {
-			return withinNamed(w, h)
+		if hasNames(w) && hasNames(h) {
+			return isNamedSubset(w, h)
 		}
 		if len(h) != len(w) {
 			return false
 		}
 		for i := range w {
-			if !within(w[i], h[i]) {
+			if !isSubset(w[i], h[i]) {
 				return false
 			}
 		}
@@ -214,15 +214,15 @@ func within(want, have any) bool {
 	return reflect.DeepEqual(want, have)
 }
 
-// named says that all entries of a list have a name.
-func named(list []any) bool {
+// hasNames says that all entries of a list have a name.
+func hasNames(list []any) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(e any) bool {
 		m, ok := e.(map[string]any)
 		return !ok || m["name"] == nil
 	})
 }
 
-func withinNamed(want, have []any) bool {
+func isNamedSubset(want, have []any) bool {
 	by := map[any]any{}
 	for _, e := range have {
 		if m, ok := e.(map[string]any); ok {
@@ -231,12 +231,12 @@ func withinNamed(want, have []any) bool {
 	}
 	return !slices.ContainsFunc(want, func(e any) bool {
 		m, ok := e.(map[string]any)
-		return !ok || !within(m, by[m["name"]])
+		return !ok || !isSubset(m, by[m["name"]])
 	})
 }
 
-// apply writes the Cluster, and keeps what came back: caches learn of it later.
-func (r *Reconciler) apply(ctx context.Context, s *scope, want *unstructured.Unstructured) error {
+// serverSideApply writes the Cluster, and keeps what came back: caches learn of it later.
+func (r *Reconciler) serverSideApply(ctx context.Context, s *scope, want *unstructured.Unstructured) error {
 	if s.cluster != nil {
 		// What is applied is for this very object: one that was deleted and made anew since is not ours yet.
 		want.SetUID(s.cluster.UID)
@@ -257,9 +257,9 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, want *unstructured.Uns
 	return nil
 }
 
-// notApplied says why Cluster API did not take it.
-func (s *scope) notApplied(err error) error {
-	if apierrors.IsInvalid(err) && s.cluster != nil && !current(s.cluster) && s.cluster.Spec.Topology.Version != s.given.Kubernetes {
+// reportApplyError says why Cluster API did not take it.
+func (s *scope) reportApplyError(err error) error {
+	if apierrors.IsInvalid(err) && s.cluster != nil && !isTopologyReconciled(s.cluster) && s.cluster.Spec.Topology.Version != s.contractRelease.Kubernetes {
 		s.set(v1alpha1.ConditionApplied, v1alpha1.ReasonProgressing, fmt.Sprintf("another upgrade has to be done first: %v", err))
 		return reconcile.Wait(providerRetry, "%v", err)
 	}

@@ -36,7 +36,7 @@ func TestFirstApply(t *testing.T) {
 		"nobody knows": {broken: true, want: func(err error) bool { return errors.Is(err, errBroken) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, r := well(t), at(t)
+			s, r := healthyScope(t), newReconciler(t)
 			var have []client.Object
 			if c.change != nil {
 				c.change(s.cluster)
@@ -47,8 +47,8 @@ func TestFirstApply(t *testing.T) {
 			if c.broken {
 				r.Live = interceptor.NewClient(live, unread)
 			}
-			s.cluster, s.running, s.given = nil, nil, full().Release // the cache knows of nothing
-			err := r.applied(t.Context(), s)
+			s.cluster, s.running, s.contractRelease = nil, nil, fullInput().Release // the cache knows of nothing
+			err := r.applyCluster(t.Context(), s)
 			if !c.want(err) {
 				t.Errorf("%v", err)
 			}

@@ -23,8 +23,8 @@ import (
 // refusedRetry is when something that was refused is tried again, though nothing seems to have changed.
 const refusedRetry = time.Minute
 
-// unpaused lets Cluster API go on: it deletes nothing of a Cluster that is paused.
-func (r *Reconciler) unpaused(ctx context.Context, c *clusterv1.Cluster) error {
+// unpause lets Cluster API go on: it deletes nothing of a Cluster that is paused.
+func (r *Reconciler) unpause(ctx context.Context, c *clusterv1.Cluster) error {
 	if !ptr.Deref(c.Spec.Paused, false) {
 		return nil
 	}
@@ -32,9 +32,9 @@ func (r *Reconciler) unpaused(ctx context.Context, c *clusterv1.Cluster) error {
 	return apierror.IgnoreNotFound(r.Client.Patch(ctx, c.DeepCopy(), patch, fieldOwner))
 }
 
-// lost waits until a Cluster is gone that somebody else deletes. Nothing is deleted while it is paused, so it is not
+// waitForDeletion waits until a Cluster is gone that somebody else deletes. Nothing is deleted while it is paused, so it is not
 // kept paused longer than the spec says.
-func (r *Reconciler) lost(ctx context.Context, s *scope) error {
+func (r *Reconciler) waitForDeletion(ctx context.Context, s *scope) error {
 	a := advice{
 		"somebody is deleting the Cluster of this WorkloadCluster; it is made anew, and empty, once it is gone", v1alpha1.PlatformOperator,
 		"find out who deletes it; to get rid of the cluster, delete the WorkloadCluster",
@@ -47,15 +47,15 @@ func (r *Reconciler) lost(ctx context.Context, s *scope) error {
 	}
 	s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonDeleting, a)
 	if !ptr.Deref(s.object.Spec.Paused, false) {
-		if err := r.released(ctx, s.cluster); err != nil {
+		if err := r.unpauseIfOwn(ctx, s.cluster); err != nil {
 			return err
 		}
 	}
 	return reconcile.Wait(0, "the deletion of the Cluster") // a watch tells when it is gone
 }
 
-// released takes back that we have paused a Cluster, as applying it would. If somebody else has paused it too, it stays so.
-func (r *Reconciler) released(ctx context.Context, c *clusterv1.Cluster) error {
+// unpauseIfOwn takes back that we have paused a Cluster, as applying it would. If somebody else has paused it too, it stays so.
+func (r *Reconciler) unpauseIfOwn(ctx context.Context, c *clusterv1.Cluster) error {
 	if !ptr.Deref(c.Spec.Paused, false) {
 		return nil
 	}
@@ -63,14 +63,14 @@ func (r *Reconciler) released(ctx context.Context, c *clusterv1.Cluster) error {
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(c), live); err != nil {
 		return apierror.IgnoreObjectNotFound(err, "clusters", c.Name)
 	}
-	if live.UID != c.UID || !slices.Equal(pausers(live), []string{string(fieldOwner)}) {
+	if live.UID != c.UID || !slices.Equal(pauseFieldManagers(live), []string{string(fieldOwner)}) {
 		return nil
 	}
-	return r.unpaused(ctx, live)
+	return r.unpause(ctx, live)
 }
 
-// pausers are those who have paused a Cluster.
-func pausers(c *clusterv1.Cluster) (out []string) {
+// pauseFieldManagers are those who have paused a Cluster.
+func pauseFieldManagers(c *clusterv1.Cluster) (out []string) {
 	for _, f := range c.ManagedFields {
 		var owned struct {
 			Spec struct {
@@ -84,8 +84,8 @@ func pausers(c *clusterv1.Cluster) (out []string) {
 	return out
 }
 
-// removed deletes the Cluster, waits until it is gone, and lets the object go. A Cluster of somebody else stays.
-func (r *Reconciler) removed(ctx context.Context, s *scope) error {
+// deleteCluster deletes the Cluster, waits until it is gone, and lets the object go. A Cluster of somebody else stays.
+func (r *Reconciler) deleteCluster(ctx context.Context, s *scope) error {
 	if s.cluster == nil {
 		// The cache may not know yet what this object has made: nothing may be left behind.
 		s.cluster = &clusterv1.Cluster{}
@@ -97,11 +97,11 @@ func (r *Reconciler) removed(ctx context.Context, s *scope) error {
 			s.cluster = nil
 		}
 	}
-	if s.cluster == nil || !s.ours() {
+	if s.cluster == nil || !s.ownsCluster() {
 		controllerutil.RemoveFinalizer(s.object, v1alpha1.WorkloadClusterFinalizer)
 		return nil
 	}
-	if err := r.unpaused(ctx, s.cluster); err != nil {
+	if err := r.unpause(ctx, s.cluster); err != nil {
 		return err
 	}
 	if s.cluster.DeletionTimestamp.IsZero() {

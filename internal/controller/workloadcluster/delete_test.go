@@ -12,7 +12,7 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-func owns(manager, fields string) metav1.ManagedFieldsEntry {
+func fieldsManagedBy(manager, fields string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: clusterv1.GroupVersion.String(), FieldsType: "FieldsV1",
 		FieldsV1: metav1.NewFieldsV1(fields),
@@ -24,7 +24,7 @@ func pausedBy(managers ...string) func(*clusterv1.Cluster) {
 	return func(c *clusterv1.Cluster) {
 		c.Spec.Paused = ptr.To(true)
 		for _, m := range managers {
-			c.ManagedFields = append(c.ManagedFields, owns(m, `{"f:spec":{"f:paused":{}}}`))
+			c.ManagedFields = append(c.ManagedFields, fieldsManagedBy(m, `{"f:spec":{"f:paused":{}}}`))
 		}
 	}
 }
@@ -34,7 +34,7 @@ func TestSomebodyDeletesTheCluster(t *testing.T) {
 	const us = string(fieldOwner)
 	others := func(c *clusterv1.Cluster) {
 		pausedBy("kubectl")(c)
-		c.ManagedFields = append(c.ManagedFields, owns(us, `{"f:metadata":{"f:labels":{"f:paused":{}}}}`))
+		c.ManagedFields = append(c.ManagedFields, fieldsManagedBy(us, `{"f:metadata":{"f:labels":{"f:paused":{}}}}`))
 	}
 	for name, c := range map[string]struct {
 		change func(*clusterv1.Cluster)
@@ -52,14 +52,14 @@ func TestSomebodyDeletesTheCluster(t *testing.T) {
 		"it was paused, nobody says who": {pausedBy(), false, true, v1alpha1.PlatformOperator},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := well(t)
+			s := healthyScope(t)
 			s.object.Spec.Paused = ptr.To(c.spec)
 			s.cluster.Finalizers, s.cluster.DeletionTimestamp = []string{clusterv1.ClusterFinalizer}, &metav1.Time{Time: noon}
 			c.change(s.cluster)
-			r := at(t)
+			r := newReconciler(t)
 			all := clients(t, s.cluster).WithReturnManagedFields().Build()
 			r.Client, r.Live = all, all
-			if err := r.owned(t.Context(), s); !reconcile.Waits(err) {
+			if err := r.checkOwner(t.Context(), s); !reconcile.Waits(err) {
 				t.Fatal(err)
 			}
 			is := &clusterv1.Cluster{}

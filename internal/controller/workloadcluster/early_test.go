@@ -14,14 +14,14 @@ import (
 
 // A run that ends early knows nothing of what comes after it, and may know nothing of what comes before: the first runs
 // of a cluster, or after its spec was edited. What it does know is told, and who must act.
-func TestARunThatEndsEarlyIsHeard(t *testing.T) {
+func TestARunThatEndsEarlyIsReported(t *testing.T) {
 	nothing := func(s *scope) { s.object.Status = v1alpha1.WorkloadClusterStatus{} }
 	edited := func(s *scope) { s.object.Generation++ }
 	foreign := func(s *scope) { s.cluster.OwnerReferences = nil }
 	deleted := func(s *scope) {
 		s.cluster.Finalizers, s.cluster.DeletionTimestamp = []string{clusterv1.ClusterFinalizer}, &metav1.Time{Time: noon}
 	}
-	unresolved := func(s *scope) { since(s, v1alpha1.ConditionResolved, v1alpha1.ReasonStackMissing, time.Hour) }
+	unresolved := func(s *scope) { failSince(s, v1alpha1.ConditionResolved, v1alpha1.ReasonStackMissing, time.Hour) }
 	for name, c := range map[string]struct {
 		changes []func(*scope)
 		actor   v1alpha1.Actor
@@ -32,12 +32,12 @@ func TestARunThatEndsEarlyIsHeard(t *testing.T) {
 		"one without a stack, and somebody deletes Cluster": {[]func(*scope){unresolved, deleted}, v1alpha1.PlatformOperator, v1alpha1.ReasonDeleting},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := well(t)
+			s := healthyScope(t)
 			s.object.Spec.Provider = "local"
 			for _, change := range c.changes {
 				change(s)
 			}
-			r := at(t, s.object, s.cluster)
+			r := newReconciler(t, s.object, s.cluster)
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.object)}); err != nil {
 				t.Fatal(err)
 			}

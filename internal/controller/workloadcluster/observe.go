@@ -22,18 +22,18 @@ const maxStages = 64
 
 // observe looks at what Cluster API and the add-ons' controller say, and puts it into the status.
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
-	if s.cluster == nil || !s.ours() {
+	if s.cluster == nil || !s.ownsCluster() {
 		for _, t := range []string{v1alpha1.ConditionControlPlane, v1alpha1.ConditionReachable, v1alpha1.ConditionWorkers, v1alpha1.ConditionAddons} {
 			s.set(t, v1alpha1.ReasonNotThereYet, "nothing of the cluster was made yet")
 		}
 		return nil
 	}
-	s.count()
-	s.controlPlane()
-	s.reached()
-	s.workers()
-	s.addons()
-	if err := r.pools(ctx, s); err != nil {
+	s.fillStatus()
+	s.observeControlPlane()
+	s.observeReachability()
+	s.observeWorkers()
+	s.observeAddons()
+	if err := r.countPools(ctx, s); err != nil {
 		return err
 	}
 	if s.looksReady() {
@@ -42,22 +42,22 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// count fills in numbers, versions and the endpoint.
-func (s *scope) count() {
+// fillStatus fills in numbers, versions and the endpoint.
+func (s *scope) fillStatus() {
 	st, c := &s.object.Status, s.cluster
 	if e := c.Spec.ControlPlaneEndpoint; e.Host != "" {
 		st.Endpoint = "https://" + net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port)))
 	}
 	cp := ptr.Deref(c.Status.ControlPlane, clusterv1.ClusterControlPlaneStatus{})
-	st.ControlPlane = counts(ptr.Deref(s.object.Spec.ControlPlane.Replicas, 1), cp.ReadyReplicas, cp.UpToDateReplicas)
-	if uncounted(c) {
+	st.ControlPlane = newCounts(ptr.Deref(s.object.Spec.ControlPlane.Replicas, 1), cp.ReadyReplicas, cp.UpToDateReplicas)
+	if hasUncountedControlPlane(c) {
 		st.ControlPlane = v1alpha1.Counts{}
 	}
 	w := ptr.Deref(c.Status.Workers, clusterv1.WorkersStatus{})
-	st.Workers = counts(s.wantedWorkers(), w.ReadyReplicas, w.UpToDateReplicas)
+	st.Workers = newCounts(s.wantedWorkers(), w.ReadyReplicas, w.UpToDateReplicas)
 	st.Versions.Kubernetes, st.Versions.Workers = "", ""
-	if initialized(c) { // before, nothing runs
-		st.Versions.Kubernetes, st.Versions.Workers = lowest(cp.Versions), lowest(w.Versions)
+	if isControlPlaneInitialized(c) { // before, nothing runs
+		st.Versions.Kubernetes, st.Versions.Workers = lowestVersion(cp.Versions), lowestVersion(w.Versions)
 	}
 	st.Addons = nil
 	if s.addon != nil {
@@ -67,7 +67,7 @@ func (s *scope) count() {
 	}
 	st.Updates = nil
 	if s.running != nil && s.catalogue != nil {
-		st.Updates = s.catalogue.Updates(s.describe.Stack(), s.object.Spec.Stack, *s.running)
+		st.Updates = s.catalogue.Updates(s.description.Stack(), s.object.Spec.Stack, *s.running)
 	}
 }
 
@@ -78,12 +78,12 @@ func (s *scope) wantedWorkers() (n int32) {
 	return n
 }
 
-func counts(desired int32, ready, updated *int32) v1alpha1.Counts {
+func newCounts(desired int32, ready, updated *int32) v1alpha1.Counts {
 	return v1alpha1.Counts{Desired: ptr.To(desired), Ready: ptr.To(ptr.Deref(ready, 0)), Updated: ptr.To(ptr.Deref(updated, 0))}
 }
 
-// lowest is what all machines run at least. Control planes that do not count them say no numbers.
-func lowest(all []clusterv1.StatusVersion) string {
+// lowestVersion is what all machines run at least. Control planes that do not count them say no numbers.
+func lowestVersion(all []clusterv1.StatusVersion) string {
 	var found []version.Kubernetes
 	counted := slices.ContainsFunc(all, func(v clusterv1.StatusVersion) bool { return v.Replicas > 0 })
 	for _, v := range all {
@@ -97,80 +97,80 @@ func lowest(all []clusterv1.StatusVersion) string {
 	return slices.MinFunc(found, version.CompareKubernetes).String()
 }
 
-// current says that Cluster API has taken in all that the Cluster says.
-func current(c *clusterv1.Cluster) bool {
+// isTopologyReconciled says that Cluster API has taken in all that the Cluster says.
+func isTopologyReconciled(c *clusterv1.Cluster) bool {
 	t := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
 	return t != nil && t.Status == metav1.ConditionTrue && t.ObservedGeneration == c.Generation
 }
 
-func initialized(c *clusterv1.Cluster) bool {
+func isControlPlaneInitialized(c *clusterv1.Cluster) bool {
 	return ptr.Deref(c.Status.Initialization.ControlPlaneInitialized, false)
 }
 
-// uncounted says that the control plane is of a kind that has no number of machines: Cluster API's contract does not ask
+// hasUncountedControlPlane says that the control plane is of a kind that has no number of machines: Cluster API's contract does not ask
 // for one. How many it is to have then means nothing.
-func uncounted(c *clusterv1.Cluster) bool {
+func hasUncountedControlPlane(c *clusterv1.Cluster) bool {
 	cp := ptr.Deref(c.Status.ControlPlane, clusterv1.ClusterControlPlaneStatus{})
-	return initialized(c) && meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition) != nil &&
+	return isControlPlaneInitialized(c) && meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition) != nil &&
 		cp.DesiredReplicas == nil && cp.Replicas == nil && cp.ReadyReplicas == nil && cp.AvailableReplicas == nil && cp.UpToDateReplicas == nil
 }
 
-func (s *scope) controlPlane() {
+func (s *scope) observeControlPlane() {
 	c, want := s.cluster, ptr.Deref(s.object.Spec.ControlPlane.Replicas, 1)
 	cp := ptr.Deref(c.Status.ControlPlane, clusterv1.ClusterControlPlaneStatus{})
-	m := machines{cp.DesiredReplicas, cp.Replicas, cp.ReadyReplicas, cp.AvailableReplicas, cp.UpToDateReplicas}
+	m := replicaCounts{cp.DesiredReplicas, cp.Replicas, cp.ReadyReplicas, cp.AvailableReplicas, cp.UpToDateReplicas}
 	switch {
-	case !initialized(c):
-		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, "the control plane is being made"+says(c, clusterv1.ClusterControlPlaneInitializedCondition))
-	case uncounted(c) && !meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition):
-		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesMissing, "the control plane is not available"+says(c, clusterv1.ClusterControlPlaneAvailableCondition))
-	case uncounted(c) && current(c):
+	case !isControlPlaneInitialized(c):
+		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, "the control plane is being made"+conditionDetail(c, clusterv1.ClusterControlPlaneInitializedCondition))
+	case hasUncountedControlPlane(c) && !meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition):
+		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesMissing, "the control plane is not available"+conditionDetail(c, clusterv1.ClusterControlPlaneAvailableCondition))
+	case hasUncountedControlPlane(c) && isTopologyReconciled(c):
 		s.set(v1alpha1.ConditionControlPlane, "", "the control plane is available")
-	case !uncounted(c) && m.missing(want):
-		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesMissing, m.sentence("the control plane", want)+says(c, clusterv1.ClusterControlPlaneMachinesReadyCondition))
-	case m.old(want) || !current(c):
-		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"+says(c, clusterv1.ClusterTopologyReconciledCondition))
+	case !hasUncountedControlPlane(c) && m.hasMissing(want):
+		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesMissing, m.readyText("the control plane", want)+conditionDetail(c, clusterv1.ClusterControlPlaneMachinesReadyCondition))
+	case m.hasOutdated(want) || !isTopologyReconciled(c):
+		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"+conditionDetail(c, clusterv1.ClusterTopologyReconciledCondition))
 	default:
 		s.set(v1alpha1.ConditionControlPlane, "", "all machines of the control plane are ready")
 	}
 }
 
-func (s *scope) workers() {
+func (s *scope) observeWorkers() {
 	c, want := s.cluster, s.wantedWorkers()
 	w := ptr.Deref(c.Status.Workers, clusterv1.WorkersStatus{})
-	m := machines{w.DesiredReplicas, w.Replicas, w.ReadyReplicas, w.AvailableReplicas, w.UpToDateReplicas}
+	m := replicaCounts{w.DesiredReplicas, w.Replicas, w.ReadyReplicas, w.AvailableReplicas, w.UpToDateReplicas}
 	switch {
-	case m.missing(want):
-		s.set(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, m.sentence("the pools", want)+says(c, clusterv1.ClusterWorkerMachinesReadyCondition))
-	case m.old(want) || !current(c):
-		s.set(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"+says(c, clusterv1.ClusterTopologyReconciledCondition))
+	case m.hasMissing(want):
+		s.set(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, m.readyText("the pools", want)+conditionDetail(c, clusterv1.ClusterWorkerMachinesReadyCondition))
+	case m.hasOutdated(want) || !isTopologyReconciled(c):
+		s.set(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"+conditionDetail(c, clusterv1.ClusterTopologyReconciledCondition))
 	default:
 		s.set(v1alpha1.ConditionWorkers, "", "all machines of all pools are ready")
 	}
 }
 
-// machines counts those of one sort, as Cluster API does.
-type machines struct{ desired, there, ready, available, upToDate *int32 }
+// replicaCounts counts those of one sort, as Cluster API does.
+type replicaCounts struct{ desired, existing, ready, available, upToDate *int32 }
 
-func (m machines) missing(want int32) bool {
-	return ptr.Deref(m.desired, 0) != want || ptr.Deref(m.there, 0) != want || ptr.Deref(m.ready, 0) != want || ptr.Deref(m.available, 0) != want
+func (m replicaCounts) hasMissing(want int32) bool {
+	return ptr.Deref(m.desired, 0) != want || ptr.Deref(m.existing, 0) != want || ptr.Deref(m.ready, 0) != want || ptr.Deref(m.available, 0) != want
 }
 
-func (m machines) old(want int32) bool { return ptr.Deref(m.upToDate, 0) != want }
+func (m replicaCounts) hasOutdated(want int32) bool { return ptr.Deref(m.upToDate, 0) != want }
 
-func (m machines) sentence(of string, want int32) string {
-	ready, there := min(ptr.Deref(m.ready, 0), ptr.Deref(m.available, 0)), ptr.Deref(m.there, 0)
+func (m replicaCounts) readyText(of string, want int32) string {
+	ready, there := min(ptr.Deref(m.ready, 0), ptr.Deref(m.available, 0)), ptr.Deref(m.existing, 0)
 	if there > want {
 		return fmt.Sprintf("%d of %d machines of %s are ready, and %d will go", ready, want, of, there-want)
 	}
 	return fmt.Sprintf("%d of %d machines of %s are ready", ready, want, of)
 }
 
-// reached says whether the cluster's API answers.
-func (s *scope) reached() {
+// observeReachability says whether the cluster's API answers.
+func (s *scope) observeReachability() {
 	t := meta.FindStatusCondition(s.cluster.Status.Conditions, clusterv1.ClusterRemoteConnectionProbeCondition)
 	switch {
-	case !initialized(s.cluster) || t == nil:
+	case !isControlPlaneInitialized(s.cluster) || t == nil:
 		s.set(v1alpha1.ConditionReachable, v1alpha1.ReasonNotThereYet, "the cluster has no API yet")
 	case t.Status != metav1.ConditionTrue:
 		s.set(v1alpha1.ConditionReachable, v1alpha1.ReasonUnreachable, fmt.Sprintf("the cluster's API has not answered since %s", t.LastTransitionTime.UTC().Format("2006-01-02 15:04:05 UTC")))
@@ -179,8 +179,8 @@ func (s *scope) reached() {
 	}
 }
 
-// pools counts the machines of each pool.
-func (r *Reconciler) pools(ctx context.Context, s *scope) error {
+// countPools counts the machines of each pool.
+func (r *Reconciler) countPools(ctx context.Context, s *scope) error {
 	var l clusterv1.MachineDeploymentList
 	if err := r.Client.List(ctx, &l, client.InNamespace(s.object.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.object.Name}); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (r *Reconciler) pools(ctx context.Context, s *scope) error {
 				updated += ptr.Deref(l.Items[i].Status.UpToDateReplicas, 0)
 			}
 		}
-		s.object.Status.Pools = append(s.object.Status.Pools, v1alpha1.PoolStatus{Name: p.Name, Counts: counts(ptr.Deref(p.Replicas, 1), &ready, &updated)})
+		s.object.Status.Pools = append(s.object.Status.Pools, v1alpha1.PoolStatus{Name: p.Name, Counts: newCounts(ptr.Deref(p.Replicas, 1), &ready, &updated)})
 	}
 	return nil
 }

@@ -23,16 +23,16 @@ func (s *scope) observed(condition string) observed {
 	return observed{c.Reason, c.Message}
 }
 
-func three(s *scope) {
+func scaleToThree(s *scope) {
 	n := ptr.To[int32](3)
 	s.object.Spec.ControlPlane.Replicas = ptr.To[int32](3)
 	s.cluster.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{DesiredReplicas: n, Replicas: n, ReadyReplicas: n, AvailableReplicas: n, UpToDateReplicas: n}
 }
 
-// uncounting is a control plane of a kind that has no number of machines.
-func uncounting(s *scope, available metav1.ConditionStatus) {
+// uncountControlPlane is a control plane of a kind that has no number of machines.
+func uncountControlPlane(s *scope, available metav1.ConditionStatus) {
 	s.cluster.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{Versions: []clusterv1.StatusVersion{{Version: "v1.36.3"}}}
-	s.capi(clusterv1.ClusterControlPlaneAvailableCondition, available, "it rains")
+	s.setClusterCondition(clusterv1.ClusterControlPlaneAvailableCondition, available, "it rains")
 }
 
 func TestControlPlane(t *testing.T) {
@@ -53,35 +53,35 @@ func TestControlPlane(t *testing.T) {
 		"what counts is of before": {func(s *scope) { s.cluster.Generation++ }, observed{v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"}},
 		"Cluster API waits": {
 			func(s *scope) {
-				s.capi(clusterv1.ClusterTopologyReconciledCondition, metav1.ConditionFalse, "the hook waits")
+				s.setClusterCondition(clusterv1.ClusterTopologyReconciledCondition, metav1.ConditionFalse, "the hook waits")
 			},
 			observed{v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date: the hook waits"},
 		},
 		"Cluster API has not looked at all": {func(s *scope) { s.cluster.Status.Conditions = nil }, observed{v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"}},
-		"it counts nothing":                 {func(s *scope) { uncounting(s, metav1.ConditionTrue) }, observed{"", "the control plane is available"}},
-		"it counts nothing, and is away":    {func(s *scope) { uncounting(s, metav1.ConditionFalse) }, observed{v1alpha1.ReasonMachinesMissing, "the control plane is not available: it rains"}},
-		"it counts nothing, nobody knows":   {func(s *scope) { uncounting(s, metav1.ConditionUnknown) }, observed{v1alpha1.ReasonMachinesMissing, "the control plane is not available: it rains"}},
-		"it counts nothing, and is changed": {func(s *scope) { uncounting(s, metav1.ConditionTrue); s.cluster.Generation++ }, observed{v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"}},
+		"it counts nothing":                 {func(s *scope) { uncountControlPlane(s, metav1.ConditionTrue) }, observed{"", "the control plane is available"}},
+		"it counts nothing, and is away":    {func(s *scope) { uncountControlPlane(s, metav1.ConditionFalse) }, observed{v1alpha1.ReasonMachinesMissing, "the control plane is not available: it rains"}},
+		"it counts nothing, nobody knows":   {func(s *scope) { uncountControlPlane(s, metav1.ConditionUnknown) }, observed{v1alpha1.ReasonMachinesMissing, "the control plane is not available: it rains"}},
+		"it counts nothing, and is changed": {func(s *scope) { uncountControlPlane(s, metav1.ConditionTrue); s.cluster.Generation++ }, observed{v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"}},
 		"it counts nothing, and is not there": {
 			func(s *scope) {
-				uncounting(s, metav1.ConditionTrue)
+				uncountControlPlane(s, metav1.ConditionTrue)
 				s.cluster.Status.Initialization.ControlPlaneInitialized = nil
 			},
 			observed{v1alpha1.ReasonNotThereYet, "the control plane is being made"},
 		},
 		"it has only begun to count": {
 			func(s *scope) {
-				uncounting(s, metav1.ConditionTrue)
+				uncountControlPlane(s, metav1.ConditionTrue)
 				s.cluster.Status.ControlPlane.DesiredReplicas = ptr.To[int32](3)
 			},
 			observed{v1alpha1.ReasonMachinesMissing, "0 of 3 machines of the control plane are ready"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := well(t)
-			three(s)
+			s := healthyScope(t)
+			scaleToThree(s)
 			c.change(s)
-			s.controlPlane()
+			s.observeControlPlane()
 			if d := cmp.Diff(c.want, s.observed(v1alpha1.ConditionControlPlane)); d != "" {
 				t.Error(d)
 			}
@@ -106,9 +106,9 @@ func TestWorkers(t *testing.T) {
 		"Cluster API has not looked": {func(s *scope) { s.cluster.Generation++ }, observed{v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := well(t)
+			s := healthyScope(t)
 			c.change(s)
-			s.workers()
+			s.observeWorkers()
 			if d := cmp.Diff(c.want, s.observed(v1alpha1.ConditionWorkers)); d != "" {
 				t.Error(d)
 			}
@@ -116,21 +116,25 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-func TestReached(t *testing.T) {
+func TestReachability(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*scope)
 		want   observed
 	}{
-		"it answers":             {func(*scope) {}, observed{"", "the cluster's API answers"}},
-		"it does not":            {func(s *scope) { s.capi(clusterv1.ClusterRemoteConnectionProbeCondition, metav1.ConditionFalse, "") }, observed{v1alpha1.ReasonUnreachable, "the cluster's API has not answered since 2026-01-02 11:59:00 UTC"}},
-		"nobody knows":           {func(s *scope) { s.capi(clusterv1.ClusterRemoteConnectionProbeCondition, metav1.ConditionUnknown, "") }, observed{v1alpha1.ReasonUnreachable, "the cluster's API has not answered since 2026-01-02 11:59:00 UTC"}},
+		"it answers": {func(*scope) {}, observed{"", "the cluster's API answers"}},
+		"it does not": {func(s *scope) {
+			s.setClusterCondition(clusterv1.ClusterRemoteConnectionProbeCondition, metav1.ConditionFalse, "")
+		}, observed{v1alpha1.ReasonUnreachable, "the cluster's API has not answered since 2026-01-02 11:59:00 UTC"}},
+		"nobody knows": {func(s *scope) {
+			s.setClusterCondition(clusterv1.ClusterRemoteConnectionProbeCondition, metav1.ConditionUnknown, "")
+		}, observed{v1alpha1.ReasonUnreachable, "the cluster's API has not answered since 2026-01-02 11:59:00 UTC"}},
 		"nobody has asked":       {func(s *scope) { s.cluster.Status.Conditions = nil }, observed{v1alpha1.ReasonNotThereYet, "the cluster has no API yet"}},
 		"there is nobody to ask": {func(s *scope) { s.cluster.Status.Initialization.ControlPlaneInitialized = nil }, observed{v1alpha1.ReasonNotThereYet, "the cluster has no API yet"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := well(t)
+			s := healthyScope(t)
 			c.change(s)
-			s.reached()
+			s.observeReachability()
 			if d := cmp.Diff(c.want, s.observed(v1alpha1.ConditionReachable)); d != "" {
 				t.Error(d)
 			}
@@ -147,27 +151,33 @@ func TestAddons(t *testing.T) {
 		"all are healthy":                 {func(*scope) {}, observed{"", "all add-ons are there and healthy"}, ""},
 		"they are not there":              {func(s *scope) { s.addon = nil }, observed{v1alpha1.ReasonNotThereYet, "the add-ons are not there yet"}, ""},
 		"nobody has looked":               {func(s *scope) { s.addon.Status.Conditions = nil }, observed{v1alpha1.ReasonNotThereYet, "the add-ons are being applied"}, ""},
-		"they wait":                       {func(s *scope) { s.addonsSay(csv1.ReasonStageWaiting, "for a node") }, observed{csv1.ReasonStageWaiting, "the add-ons are being applied: for a node"}, ""},
-		"they are stuck":                  {func(s *scope) { s.addonsSay(csv1.ReasonRefused, "no") }, observed{csv1.ReasonRefused, "the add-ons do not get on: no"}, v1alpha1.PlatformOperator},
+		"they wait":                       {func(s *scope) { s.failAddons(csv1.ReasonStageWaiting, "for a node") }, observed{csv1.ReasonStageWaiting, "the add-ons are being applied: for a node"}, ""},
+		"they are stuck":                  {func(s *scope) { s.failAddons(csv1.ReasonRefused, "no") }, observed{csv1.ReasonRefused, "the add-ons do not get on: no"}, v1alpha1.PlatformOperator},
 		"they are those of an older spec": {func(s *scope) { s.cluster.Generation++ }, observed{v1alpha1.ReasonProgressing, "the add-ons are being applied for what the spec says now"}, ""},
-		"the new ones come first":         {func(s *scope) { s.wants(rel(t, v2, "v1.36.4")) }, observed{v1alpha1.ReasonAddonsFirst, "the add-ons of release local-scs-1-36-v2 are applied before its class"}, ""},
+		"the new ones come first":         {func(s *scope) { s.wantRelease(newEntry(t, v2, "v1.36.4")) }, observed{v1alpha1.ReasonAddonsFirst, "the add-ons of release local-scs-1-36-v2 are applied before its class"}, ""},
 		"the new ones come first, and the old are fine": {
 			func(s *scope) {
-				s.wants(rel(t, v2, "v1.36.4"))
+				s.wantRelease(newEntry(t, v2, "v1.36.4"))
 				s.addon.Status.Conditions[0].Message = "all are healthy"
 			},
 			observed{v1alpha1.ReasonAddonsFirst, "the add-ons of release local-scs-1-36-v2 are applied before its class"}, "",
 		},
-		"the new ones come first, and wait": {func(s *scope) { s.wants(rel(t, v2, "v1.36.4")); s.addonsSay(csv1.ReasonStageWaiting, "for a node") }, observed{v1alpha1.ReasonAddonsFirst, "the add-ons of release local-scs-1-36-v2 are applied before its class: for a node"}, ""},
+		"the new ones come first, and wait": {func(s *scope) {
+			s.wantRelease(newEntry(t, v2, "v1.36.4"))
+			s.failAddons(csv1.ReasonStageWaiting, "for a node")
+		}, observed{v1alpha1.ReasonAddonsFirst, "the add-ons of release local-scs-1-36-v2 are applied before its class: for a node"}, ""},
 		"the new ones come first, and are stuck": {
-			func(s *scope) { s.wants(rel(t, v2, "v1.36.4")); s.addonsSay(csv1.ReasonStageTimedOut, "a node") },
+			func(s *scope) {
+				s.wantRelease(newEntry(t, v2, "v1.36.4"))
+				s.failAddons(csv1.ReasonStageTimedOut, "a node")
+			},
 			observed{v1alpha1.ReasonAddonsFirst, "the add-ons of release local-scs-1-36-v2 are applied before its class: a node"}, v1alpha1.PlatformOperator,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := well(t)
+			s := healthyScope(t)
 			c.change(s)
-			s.addons()
+			s.observeAddons()
 			if d := cmp.Diff(c.want, s.observed(v1alpha1.ConditionAddons)); d != "" {
 				t.Error(d)
 			}
@@ -190,17 +200,17 @@ func pool(name string, ready int32, changes ...func(*clusterv1.MachineDeployment
 
 func TestObserve(t *testing.T) {
 	t.Run("all is counted", func(t *testing.T) {
-		s := well(t)
+		s := healthyScope(t)
 		s.addon.Status.Stages = []csv1.StageStatus{{Name: "cni", Phase: csv1.StageDone}, {Name: "csi", Phase: csv1.StageApplying, Message: "m"}}
 		zoned := func(m *clusterv1.MachineDeployment) { m.Labels[clusterv1.ClusterNameLabel] = "other" }
-		if err := at(t, pool("a", 1), pool("b", 2), pool("c", 4, zoned)).observe(t.Context(), s); err != nil {
+		if err := newReconciler(t, pool("a", 1), pool("b", 2), pool("c", 4, zoned)).observe(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		st := s.object.Status
-		one := counts(1, ptr.To[int32](1), ptr.To[int32](1))
+		one := newCounts(1, ptr.To[int32](1), ptr.To[int32](1))
 		want := v1alpha1.WorkloadClusterStatus{
 			Endpoint: "https://[fd00::1]:6443", ControlPlane: one, Workers: one, Versions: v1alpha1.Versions{Kubernetes: "v1.36.3", Workers: "v1.36.3"},
-			Pools:  []v1alpha1.PoolStatus{{Name: "default", Counts: counts(1, ptr.To[int32](3), ptr.To[int32](3))}},
+			Pools:  []v1alpha1.PoolStatus{{Name: "default", Counts: newCounts(1, ptr.To[int32](3), ptr.To[int32](3))}},
 			Addons: []v1alpha1.AddonStatus{{Name: "cni", Done: true}, {Name: "csi", Message: "m"}},
 		}
 		got := v1alpha1.WorkloadClusterStatus{Endpoint: st.Endpoint, ControlPlane: st.ControlPlane, Workers: st.Workers, Versions: st.Versions, Pools: st.Pools, Addons: st.Addons}
@@ -209,20 +219,20 @@ func TestObserve(t *testing.T) {
 		}
 	})
 	t.Run("a control plane that counts nothing", func(t *testing.T) {
-		s := well(t)
-		uncounting(s, metav1.ConditionTrue)
-		if err := at(t).observe(t.Context(), s); err != nil {
+		s := healthyScope(t)
+		uncountControlPlane(s, metav1.ConditionTrue)
+		if err := newReconciler(t).observe(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		at(t).summarize(s)
+		newReconciler(t).summarize(s)
 		if st := s.object.Status; st.Phase != v1alpha1.PhaseReady || st.Versions.Kubernetes != "v1.36.3" || st.ControlPlane != (v1alpha1.Counts{}) {
 			t.Errorf("%+v", st)
 		}
 	})
 	t.Run("updates are those of the catalogue", func(t *testing.T) {
-		s := well(t)
-		r := at(t, plane(t)...)
-		if err := r.resolved(t.Context(), s); err != nil {
+		s := healthyScope(t)
+		r := newReconciler(t, stackWithReleases(t)...)
+		if err := r.resolveRelease(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.observe(t.Context(), s); err != nil {
@@ -233,9 +243,9 @@ func TestObserve(t *testing.T) {
 		}
 	})
 	t.Run("what is somebody else's says nothing of ours", func(t *testing.T) {
-		s := well(t)
+		s := healthyScope(t)
 		s.cluster.OwnerReferences = nil
-		if err := at(t).observe(t.Context(), s); err != nil {
+		if err := newReconciler(t).observe(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range []string{v1alpha1.ConditionControlPlane, v1alpha1.ConditionReachable, v1alpha1.ConditionWorkers, v1alpha1.ConditionAddons} {

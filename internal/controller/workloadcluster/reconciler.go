@@ -48,17 +48,17 @@ type scope struct {
 	cluster *clusterv1.Cluster        // nil: there is none
 	addon   *csv1.ClusterAddon        // nil: there is none
 
-	describe  provider.Description
-	catalogue *catalogue.Catalogue
-	wanted    catalogue.Release  // that the spec asks for
-	target    catalogue.Release  // that the Cluster is to have now
-	running   *catalogue.Release // that the Cluster has its class of; nil: none that is known
-	held      bool               // target is not what the spec asks for, or not yet
-	given     provider.Release   // the class of target
-	answer    answer             // of the provider
+	description     provider.Description
+	catalogue       *catalogue.Catalogue
+	wanted          catalogue.CatalogueEntry  // that the spec asks for
+	target          catalogue.CatalogueEntry  // that the Cluster is to have now
+	running         *catalogue.CatalogueEntry // that the Cluster has its class of; nil: none that is known
+	held            bool                      // target is not what the spec asks for, or not yet
+	contractRelease provider.Release          // the class of target
+	answer          providerAnswer            // of the provider
 
-	advice map[string]advice // by condition: who must act on it
-	recall time.Duration     // when to look again at what no watch tells of
+	advice       map[string]advice // by condition: who must act on it
+	requeueAfter time.Duration     // when to look again at what no watch tells of
 }
 
 // Reconcile brings one cluster closer to what is wanted, and says how far it is.
@@ -74,21 +74,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.gather(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	phases := []reconcile.Phase[*scope]{r.protected, r.owned, r.resolved, r.accepted, r.applied}
+	phases := []reconcile.Phase[*scope]{r.ensureFinalizer, r.checkOwner, r.resolveRelease, r.askProvider, r.applyCluster}
 	if !o.DeletionTimestamp.IsZero() {
-		phases = []reconcile.Phase[*scope]{r.removed}
+		phases = []reconcile.Phase[*scope]{r.deleteCluster}
 	}
 	result, err := reconcile.Run(ctx, s, phases...)
 	if !apierrors.IsConflict(err) && o.DeletionTimestamp.IsZero() {
-		if seen := r.observe(ctx, s); seen != nil {
-			s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotVerified, fmt.Sprintf("it could not be looked at closer: %v", seen))
+		if observeErr := r.observe(ctx, s); observeErr != nil {
+			s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotVerified, fmt.Sprintf("it could not be looked at closer: %v", observeErr))
 			if err == nil {
-				err = seen
+				err = observeErr
 			}
 		}
 	}
 	r.summarize(s)
-	result.RequeueAfter = earlier(result.RequeueAfter, s.recall)
+	result.RequeueAfter = minNonZero(result.RequeueAfter, s.requeueAfter)
 	return reconcile.Quiet(result, reconcile.Finish(err, apierror.IgnoreNotFound(r.write(ctx, s))))
 }
 
@@ -111,25 +111,25 @@ func (r *Reconciler) gather(ctx context.Context, s *scope) error {
 	return err
 }
 
-// protected sees to it that the object stays until its cluster is gone.
-func (r *Reconciler) protected(ctx context.Context, s *scope) error {
+// ensureFinalizer sees to it that the object stays until its cluster is gone.
+func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) error {
 	if !controllerutil.AddFinalizer(s.object, v1alpha1.WorkloadClusterFinalizer) {
 		return nil
 	}
 	return r.write(ctx, s)
 }
 
-// owned refuses to touch a Cluster that somebody else has made.
-func (r *Reconciler) owned(ctx context.Context, s *scope) error {
+// checkOwner refuses to touch a Cluster that somebody else has made.
+func (r *Reconciler) checkOwner(ctx context.Context, s *scope) error {
 	if s.cluster == nil {
-		s.forget()
+		s.resetStatus()
 		return nil
 	}
-	if s.ours() && s.cluster.DeletionTimestamp.IsZero() {
+	if s.ownsCluster() && s.cluster.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if s.ours() {
-		return r.lost(ctx, s)
+	if s.ownsCluster() {
+		return r.waitForDeletion(ctx, s)
 	}
 	s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonNotOurs, advice{
 		"there is a Cluster of this name already, which this WorkloadCluster did not make", v1alpha1.Customer,
@@ -138,16 +138,16 @@ func (r *Reconciler) owned(ctx context.Context, s *scope) error {
 	return reconcile.Wait(0, "a Cluster of another") // a watch tells when it goes
 }
 
-// forget drops what is known of a Cluster that is gone: the next one begins anew.
-func (s *scope) forget() {
+// resetStatus drops what is known of a Cluster that is gone: the next one begins anew.
+func (s *scope) resetStatus() {
 	st := &s.object.Status
 	st.Endpoint, st.FirstReadyTime, st.Versions, st.Pools, st.Addons = "", nil, v1alpha1.Versions{}, nil, nil
 	st.ControlPlane, st.Workers = v1alpha1.Counts{}, v1alpha1.Counts{}
 }
 
-// ours says that the Cluster is this object's. One that nobody owns, and that has our marks, has lost its owner
+// ownsCluster says that the Cluster is this object's. One that nobody owns, and that has our marks, has lost its owner
 // and gets it back.
-func (s *scope) ours() bool {
+func (s *scope) ownsCluster() bool {
 	if metav1.IsControlledBy(s.cluster, s.object) {
 		return true
 	}
@@ -162,8 +162,8 @@ func (r *Reconciler) write(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// earlier is the shorter of two times, of which 0 is none.
-func earlier(a, b time.Duration) time.Duration {
+// minNonZero is the shorter of two times, of which 0 is none.
+func minNonZero(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return cmp.Or(a, b)
 	}

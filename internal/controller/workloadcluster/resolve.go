@@ -17,39 +17,39 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// resolved finds the release the spec asks for, and the one the Cluster is to have now: a cluster goes to a new
+// resolveRelease finds the release the spec asks for, and the one the Cluster is to have now: a cluster goes to a new
 // release only after that one's add-ons are applied.
-func (r *Reconciler) resolved(ctx context.Context, s *scope) error {
+func (r *Reconciler) resolveRelease(ctx context.Context, s *scope) error {
 	var err error
-	s.describe = r.Provider.Known()
-	if s.catalogue, err = catalogue.For(ctx, r.Client, s.object.Namespace); err != nil {
+	s.description = r.Provider.Known()
+	if s.catalogue, err = catalogue.ReadCatalogue(ctx, r.Client, s.object.Namespace); err != nil {
 		return err
 	}
 	if s.running, err = r.runningRelease(ctx, s.cluster); err != nil {
 		return err
 	}
-	wanted, err := s.catalogue.Choose(s.describe.Stack(), s.object.Spec.Stack)
-	var missing *catalogue.Missing
-	if errors.As(err, &missing) {
-		return s.unresolved(missing.Reason, advice{missing.Text, missing.Actor, missing.Next})
+	wanted, err := s.catalogue.Choose(s.description.Stack(), s.object.Spec.Stack)
+	var unavailable *catalogue.ReleaseUnavailableError
+	if errors.As(err, &unavailable) {
+		return s.reportUnresolved(unavailable.Reason, advice{unavailable.Text, unavailable.Actor, unavailable.Next})
 	}
 	if err != nil {
 		return err
 	}
-	s.wanted = s.keep(wanted)
-	if why, reason := s.step(s.wanted); why != "" {
-		return s.unresolved(reason, advice{fmt.Sprintf("release %s cannot be reached: %s", s.wanted.Tag(), why), v1alpha1.Customer, "choose another release in spec.stack"})
+	s.wanted = s.keepRunning(wanted)
+	if why, reason := s.checkUpgrade(s.wanted); why != "" {
+		return s.reportUnresolved(reason, advice{fmt.Sprintf("release %s cannot be reached: %s", s.wanted.Tag(), why), v1alpha1.Customer, "choose another release in spec.stack"})
 	}
 	s.set(v1alpha1.ConditionResolved, "", fmt.Sprintf("the cluster is to be of release %s", s.wanted.Tag()))
 	st := &s.object.Status.Versions
 	st.WantedRelease, st.WantedKubernetes = s.wanted.Tag(), s.wanted.Object.Status.KubernetesVersion
-	s.decide()
+	s.chooseTarget()
 	return nil
 }
 
-// unresolved says why the spec's release cannot be had. A cluster that runs stays at its own, and the rest of
+// reportUnresolved says why the spec's release cannot be had. A cluster that runs stays at its own, and the rest of
 // the spec is followed as far as that goes.
-func (s *scope) unresolved(reason string, a advice) error {
+func (s *scope) reportUnresolved(reason string, a advice) error {
 	s.stall(v1alpha1.ConditionResolved, reason, a)
 	if s.running == nil {
 		return reconcile.Wait(0, "%s", a.text) // a watch tells of stacks and releases
@@ -59,15 +59,15 @@ func (s *scope) unresolved(reason string, a advice) error {
 }
 
 // runningRelease is the one the Cluster has its class of, whether or not it would serve a new cluster.
-func (r *Reconciler) runningRelease(ctx context.Context, c *clusterv1.Cluster) (*catalogue.Release, error) {
+func (r *Reconciler) runningRelease(ctx context.Context, c *clusterv1.Cluster) (*catalogue.CatalogueEntry, error) {
 	if c == nil {
 		return nil, nil
 	}
-	class, ok := usage.Class(c)
+	class, ok := usage.ClassOfCluster(c)
 	if !ok {
 		return nil, nil
 	}
-	key, ok := usage.ReleaseOf(class)
+	key, ok := usage.ReleaseOfClass(class)
 	if !ok {
 		return nil, nil
 	}
@@ -79,35 +79,35 @@ func (r *Reconciler) runningRelease(ctx context.Context, c *clusterv1.Cluster) (
 	if err := r.Client.Get(ctx, key, o); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	return &catalogue.Release{Release: name, Object: o}, nil
+	return &catalogue.CatalogueEntry{Release: name, Object: o}, nil
 }
 
-// keep stays at a release that is newer than the newest of the channel: one that was taken back is not left by
+// keepRunning stays at a release that is newer than the newest of the channel: one that was taken back is not left by
 // itself, since the way back may be none. Nor is one that another namespace offers as well, nor one whose successor has
 // an older Kubernetes: that is no fault of the customer's, and a later one may have a newer.
-func (s *scope) keep(wanted catalogue.Release) catalogue.Release {
+func (s *scope) keepRunning(wanted catalogue.CatalogueEntry) catalogue.CatalogueEntry {
 	if s.running == nil || s.object.Spec.Stack.Version != "" || !s.running.Same(wanted.Line) || s.running.Version.Stable() != wanted.Version.Stable() {
 		return wanted
 	}
 	if version.Compare(s.running.Version, wanted.Version) >= 0 {
 		return *s.running
 	}
-	if why, _ := s.step(wanted); why != "" {
+	if why, _ := s.checkUpgrade(wanted); why != "" {
 		return *s.running
 	}
 	return wanted
 }
 
-// step says why the cluster cannot go to a release; "" if it can.
-func (s *scope) step(to catalogue.Release) (why, reason string) {
+// checkUpgrade says why the cluster cannot go to a release; "" if it can.
+func (s *scope) checkUpgrade(to catalogue.CatalogueEntry) (why, reason string) {
 	if s.cluster == nil {
 		return "", ""
 	}
-	return Step(s.cluster.Spec.Topology.Version, to.Object.Status.KubernetesVersion)
+	return CheckUpgrade(s.cluster.Spec.Topology.Version, to.Object.Status.KubernetesVersion)
 }
 
-// Step says why Kubernetes cannot go from one version to another, with the reason for a condition; "" if it can.
-func Step(from, to string) (why, reason string) {
+// CheckUpgrade says why Kubernetes cannot go from one version to another, with the reason for a condition; "" if it can.
+func CheckUpgrade(from, to string) (why, reason string) {
 	a, err := version.ParseKubernetes(from)
 	b, err2 := version.ParseKubernetes(to)
 	if err != nil || err2 != nil {
@@ -122,51 +122,51 @@ func Step(from, to string) (why, reason string) {
 	return "", ""
 }
 
-// decide says which release the Cluster is to have now: the wanted one, unless its add-ons are not there yet.
-func (s *scope) decide() {
+// chooseTarget says which release the Cluster is to have now: the wanted one, unless its add-ons are not there yet.
+func (s *scope) chooseTarget() {
 	s.target = s.wanted
 	if s.running == nil || s.running.Key() == s.wanted.Key() {
 		return
 	}
-	if s.busy() {
+	if s.isBlockedByUpgrade() {
 		s.target, s.held, s.wanted = *s.running, true, *s.running
 		s.set(v1alpha1.ConditionResolved, v1alpha1.ReasonProgressing, fmt.Sprintf("release %s has to wait until the upgrade to Kubernetes %s is done", s.object.Status.Versions.WantedRelease, s.cluster.Spec.Topology.Version))
 		return
 	}
-	if !s.hasAddons() || s.prepared() {
+	if !s.hasAddons() || s.hasPreparedAddons() {
 		return
 	}
 	s.target, s.held = *s.running, true
 }
 
-// busy says that an upgrade of Kubernetes is under way, and the wanted release would be another one: Cluster API takes
+// isBlockedByUpgrade says that an upgrade of Kubernetes is under way, and the wanted release would be another one: Cluster API takes
 // none before the first is done, and the add-ons of two must not be mixed.
-func (s *scope) busy() bool {
+func (s *scope) isBlockedByUpgrade() bool {
 	at := s.cluster.Spec.Topology.Version
-	if s.wanted.Object.Status.KubernetesVersion == at || !initialized(s.cluster) {
+	if s.wanted.Object.Status.KubernetesVersion == at || !isControlPlaneInitialized(s.cluster) {
 		return false
 	}
 	cp, w := ptr.Deref(s.cluster.Status.ControlPlane, clusterv1.ClusterControlPlaneStatus{}), ptr.Deref(s.cluster.Status.Workers, clusterv1.WorkersStatus{})
 	runs := func(lowest string) bool { return lowest == "" || lowest == at }
-	return !runs(lowest(cp.Versions)) || !runs(lowest(w.Versions))
+	return !runs(lowestVersion(cp.Versions)) || !runs(lowestVersion(w.Versions))
 }
 
 // hasAddons says that the cluster has add-ons of a release. One that never came so far has none to wait for: the
 // new release may be what it needs.
 func (s *scope) hasAddons() bool { return s.addon != nil && s.addon.Status.Release != "" }
 
-// prepared says that all add-ons of the wanted release are applied.
-func (s *scope) prepared() bool {
+// hasPreparedAddons says that all add-ons of the wanted release are applied.
+func (s *scope) hasPreparedAddons() bool {
 	st, target := s.addon.Status, s.wanted.Key().String()
 	return st.Release == target && st.Target == target && st.TargetDigest == s.wanted.Object.Status.Digest
 }
 
-// preparing says that the add-ons of a release are applied before its class.
-func (s *scope) preparing() bool {
+// isPreparingAddons says that the add-ons of a release are applied before its class.
+func (s *scope) isPreparingAddons() bool {
 	return s.target.Object != nil && s.wanted.Object != nil && s.target.Key() != s.wanted.Key()
 }
 
-// classOf is the class of a release.
-func classOf(rel catalogue.Release) client.ObjectKey {
+// classKey is the class of a release.
+func classKey(rel catalogue.CatalogueEntry) client.ObjectKey {
 	return client.ObjectKey{Namespace: rel.Object.Namespace, Name: rel.Class()}
 }

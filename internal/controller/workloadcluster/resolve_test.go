@@ -17,7 +17,7 @@ import (
 )
 
 // A release that was taken back is not left by itself: the way back may be none.
-func TestKeep(t *testing.T) {
+func TestKeepRunning(t *testing.T) {
 	for name, c := range map[string]struct {
 		running, wanted, pin string
 		want                 string
@@ -38,12 +38,12 @@ func TestKeep(t *testing.T) {
 		"an older Kubernetes of another minor": {v1, "local-scs-1-35-v1", "", "local-scs-1-35-v1", "v1.35.2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := well(t)
+			s := healthyScope(t)
 			s.running, s.object.Spec.Stack.Version = nil, c.pin
 			if c.running != "" {
-				s.running = ptr.To(rel(t, c.running, "v1.36.3"))
+				s.running = ptr.To(newEntry(t, c.running, "v1.36.3"))
 			}
-			if got := s.keep(rel(t, c.wanted, cmp.Or(c.kubernetes, "v1.36.3"))).Tag(); got != c.want {
+			if got := s.keepRunning(newEntry(t, c.wanted, cmp.Or(c.kubernetes, "v1.36.3"))).Tag(); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
@@ -51,7 +51,7 @@ func TestKeep(t *testing.T) {
 }
 
 // A cluster gets the class of a new release once all of its add-ons are applied, and not before.
-func TestDecide(t *testing.T) {
+func TestChooseTarget(t *testing.T) {
 	prepared := func(s *scope) {
 		key := s.wanted.Key().String()
 		s.addon.Status.Release, s.addon.Status.Target, s.addon.Status.TargetDigest = key, key, s.wanted.Object.Status.Digest
@@ -70,15 +70,15 @@ func TestDecide(t *testing.T) {
 		"none ever came so far":                        {func(s *scope) { s.addon.Status.Release = "" }, false},
 		"nothing runs that is known":                   {func(s *scope) { s.running = nil }, false},
 		"it runs already":                              {func(s *scope) { s.running = &s.wanted }, false},
-		"the same name in another namespace is not it": {func(s *scope) { s.running = ptr.To(rel(t, v2, "v1.36.3")); s.running.Object.Namespace = "other" }, true},
+		"the same name in another namespace is not it": {func(s *scope) { s.running = ptr.To(newEntry(t, v2, "v1.36.3")); s.running.Object.Namespace = "other" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := well(t)
-			s.wanted, s.target = rel(t, v2, "v1.36.4"), catalogue.Release{}
+			s := healthyScope(t)
+			s.wanted, s.target = newEntry(t, v2, "v1.36.4"), catalogue.CatalogueEntry{}
 			c.change(s)
-			s.decide()
-			if s.held != c.held || s.preparing() != c.held {
-				t.Errorf("held: %t, preparing: %t, want %t", s.held, s.preparing(), c.held)
+			s.chooseTarget()
+			if s.held != c.held || s.isPreparingAddons() != c.held {
+				t.Errorf("held: %t, preparing: %t, want %t", s.held, s.isPreparingAddons(), c.held)
 			}
 			want := s.wanted.Key()
 			if c.held {
@@ -92,32 +92,32 @@ func TestDecide(t *testing.T) {
 }
 
 // Whatever the spec asks for, a cluster that runs goes on.
-func TestUnresolved(t *testing.T) {
+func TestReportUnresolved(t *testing.T) {
 	a := advice{"there is no such release", v1alpha1.Customer, "choose another"}
-	s := well(t)
-	s.wanted, s.target = catalogue.Release{}, catalogue.Release{}
-	if err := s.unresolved(v1alpha1.ReasonReleaseMissing, a); err != nil || !s.held || s.target.Tag() != v1 || s.preparing() {
+	s := healthyScope(t)
+	s.wanted, s.target = catalogue.CatalogueEntry{}, catalogue.CatalogueEntry{}
+	if err := s.reportUnresolved(v1alpha1.ReasonReleaseMissing, a); err != nil || !s.held || s.target.Tag() != v1 || s.isPreparingAddons() {
 		t.Errorf("%v, %t, %s", err, s.held, s.target.Tag())
 	}
 	if c := s.condition(v1alpha1.ConditionResolved); c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonReleaseMissing || s.advice[c.Type] != a {
 		t.Errorf("%+v, %+v", c, s.advice)
 	}
-	s = well(t)
+	s = healthyScope(t)
 	s.running = nil
-	if err := s.unresolved(v1alpha1.ReasonReleaseMissing, a); !reconcile.Waits(err) || s.held {
+	if err := s.reportUnresolved(v1alpha1.ReasonReleaseMissing, a); !reconcile.Waits(err) || s.held {
 		t.Errorf("%v, %t", err, s.held)
 	}
 }
 
-// plane is a stack with two releases, of which the second is for a newer patch.
-func plane(t *testing.T) []client.Object {
+// stackWithReleases is a stack with two releases, of which the second is for a newer patch.
+func stackWithReleases(t *testing.T) []client.Object {
 	t.Helper()
 	s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "scs"}}
 	s.Spec = csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.36", Channel: csv1.ChannelStable}
-	return []client.Object{s, rel(t, v1, "v1.36.3").Object, rel(t, v2, "v1.36.4").Object}
+	return []client.Object{s, newEntry(t, v1, "v1.36.3").Object, newEntry(t, v2, "v1.36.4").Object}
 }
 
-func TestResolved(t *testing.T) {
+func TestResolveRelease(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(*scope)
 		have    func([]client.Object) []client.Object
@@ -171,18 +171,18 @@ func TestResolved(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, all := well(t), plane(t)
-			s.running, s.wanted, s.target, s.catalogue = nil, catalogue.Release{}, catalogue.Release{}, nil
+			s, all := healthyScope(t), stackWithReleases(t)
+			s.running, s.wanted, s.target, s.catalogue = nil, catalogue.CatalogueEntry{}, catalogue.CatalogueEntry{}, nil
 			c.change(s)
 			if c.have != nil {
 				all = c.have(all)
 			}
-			err := at(t, all...).resolved(t.Context(), s)
+			err := newReconciler(t, all...).resolveRelease(t.Context(), s)
 			got := s.condition(v1alpha1.ConditionResolved)
 			if (err != nil) != c.waits || err != nil && !reconcile.Waits(err) || got.Message != c.message || c.reason != "" && got.Reason != c.reason || (got.Status == metav1.ConditionTrue) != (c.reason == "") {
 				t.Errorf("%v, %+v", err, got)
 			}
-			tag := func(r catalogue.Release) string {
+			tag := func(r catalogue.CatalogueEntry) string {
 				if r.Object == nil {
 					return ""
 				}
@@ -198,7 +198,7 @@ func TestResolved(t *testing.T) {
 	}
 }
 
-func TestOurs(t *testing.T) {
+func TestOwnsCluster(t *testing.T) {
 	marked := func(c *clusterv1.Cluster) {
 		c.OwnerReferences = nil
 		c.Labels, c.Annotations = map[string]string{v1alpha1.WorkloadClusterLabel: "demo"}, map[string]string{v1alpha1.AppliedAnnotation: "sha256:x"}
@@ -221,12 +221,12 @@ func TestOurs(t *testing.T) {
 		"its owner was deleted and made anew": {func(c *clusterv1.Cluster) { c.OwnerReferences[0].UID = "before" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := well(t)
+			s := healthyScope(t)
 			c.change(s.cluster)
-			if got := s.ours(); got != c.want {
+			if got := s.ownsCluster(); got != c.want {
 				t.Errorf("%t, want %t", got, c.want)
 			}
-			if err := at(t).owned(t.Context(), s); (err == nil) != c.want || err != nil && (!reconcile.Waits(err) || !strings.Contains(s.condition(v1alpha1.ConditionApplied).Message, "did not make")) {
+			if err := newReconciler(t).checkOwner(t.Context(), s); (err == nil) != c.want || err != nil && (!reconcile.Waits(err) || !strings.Contains(s.condition(v1alpha1.ConditionApplied).Message, "did not make")) {
 				t.Errorf("%v", err)
 			}
 		})

@@ -48,8 +48,8 @@ func clients(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
 	return fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).WithStatusSubresource(&v1alpha1.WorkloadCluster{})
 }
 
-// at is a reconciler at noon.
-func at(t *testing.T, objects ...client.Object) *Reconciler {
+// newReconciler is a reconciler at noon.
+func newReconciler(t *testing.T, objects ...client.Object) *Reconciler {
 	t.Helper()
 	c := clients(t, objects...).Build()
 	return &Reconciler{Client: c, Live: c, Provider: guarded(t, simple{}), Events: events.NewFakeRecorder(10), Now: func() time.Time { return noon }}
@@ -64,8 +64,8 @@ func guarded(t *testing.T, p provider.Provider) *guard.Guard {
 	return g
 }
 
-// rel is a release of the catalogue, ready, of a digest of its own.
-func rel(t *testing.T, name, kubernetes string) catalogue.Release {
+// newEntry is a release of the catalogue, ready, of a digest of its own.
+func newEntry(t *testing.T, name, kubernetes string) catalogue.CatalogueEntry {
 	t.Helper()
 	r, err := version.ParseRelease(name)
 	if err != nil {
@@ -73,18 +73,18 @@ func rel(t *testing.T, name, kubernetes string) catalogue.Release {
 	}
 	o := &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name}}
 	o.Status.Ready, o.Status.KubernetesVersion, o.Status.Digest = ptr.To(true), kubernetes, "sha256:"+name
-	return catalogue.Release{Release: r, Object: o}
+	return catalogue.CatalogueEntry{Release: r, Object: o}
 }
 
 const v1, v2 = "local-scs-1-36-v1", "local-scs-1-36-v2"
 
-// well is a cluster of release v1 with which all is well, and has been since eleven.
-func well(t *testing.T) *scope {
+// healthyScope is a cluster of release v1 with which all is well, and has been since eleven.
+func healthyScope(t *testing.T) *scope {
 	t.Helper()
-	s := &scope{object: bare().Cluster, cluster: &clusterv1.Cluster{}, addon: &csv1.ClusterAddon{}, advice: map[string]advice{}, describe: simple{}.Describe()}
+	s := &scope{object: bareInput().Cluster, cluster: &clusterv1.Cluster{}, addon: &csv1.ClusterAddon{}, advice: map[string]advice{}, description: simple{}.Describe()}
 	s.object.Generation, s.object.Spec.Stack = 4, v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.36", Channel: v1alpha1.ChannelStable}
 	s.object.Status.FirstReadyTime = &metav1.Time{Time: noon.Add(-time.Hour)}
-	one := rel(t, v1, "v1.36.3")
+	one := newEntry(t, v1, "v1.36.3")
 	s.running, s.wanted, s.target, s.catalogue = &one, one, one, &catalogue.Catalogue{}
 	c := s.cluster
 	c.Name, c.Namespace, c.Generation = s.object.Name, s.object.Namespace, 7
@@ -103,7 +103,7 @@ func well(t *testing.T) *scope {
 	key := one.Key().String()
 	s.addon.Status = csv1.ClusterAddonStatus{Ready: ptr.To(true), Release: key, Target: key, TargetDigest: one.Object.Status.Digest, ClusterGeneration: 7}
 	s.addon.Status.Conditions = []metav1.Condition{{Type: csv1.ConditionReady, Status: metav1.ConditionTrue, Reason: csv1.ReasonReady}}
-	for _, condition := range madeOf {
+	for _, condition := range readyConditions {
 		s.object.Status.Conditions = append(s.object.Status.Conditions, metav1.Condition{
 			Type: condition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "fine", ObservedGeneration: 4, LastTransitionTime: metav1.Time{Time: noon.Add(-time.Hour)},
 		})
@@ -112,17 +112,17 @@ func well(t *testing.T) *scope {
 	return s
 }
 
-// addonsSay why they are not ready.
-func (s *scope) addonsSay(reason, message string) {
+// failAddons why they are not ready.
+func (s *scope) failAddons(reason, message string) {
 	s.addon.Status.Ready = ptr.To(false)
 	s.addon.Status.Conditions[0] = metav1.Condition{Type: csv1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
-// wants makes another release the wanted one, while the Cluster keeps its own.
-func (s *scope) wants(r catalogue.Release) { s.wanted, s.held = r, true }
+// wantRelease makes another release the wanted one, while the Cluster keeps its own.
+func (s *scope) wantRelease(r catalogue.CatalogueEntry) { s.wanted, s.held = r, true }
 
-// capi sets a condition of the Cluster.
-func (s *scope) capi(condition string, status metav1.ConditionStatus, message string) {
+// setClusterCondition sets a condition of the Cluster.
+func (s *scope) setClusterCondition(condition string, status metav1.ConditionStatus, message string) {
 	for i, c := range s.cluster.Status.Conditions {
 		if c.Type == condition {
 			s.cluster.Status.Conditions[i].Status, s.cluster.Status.Conditions[i].Message = status, message

@@ -25,19 +25,19 @@ import (
 // SetupWithManager registers the reconciler.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	touched := predicate.Or[client.Object](
-		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, finalizersChanged(),
-		ownreconcile.Lost(func(o *v1alpha1.WorkloadCluster) []metav1.Condition { return o.Status.Conditions }), calledAbsent(),
+		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, finalizerMissing(),
+		ownreconcile.Lost(func(o *v1alpha1.WorkloadCluster) []metav1.Condition { return o.Status.Conditions }), markedProviderMissing(),
 	)
 	stackChanged := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, stackReadyChanged())
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("workloadcluster-"+r.Provider.Name()).
 		For(&v1alpha1.WorkloadCluster{}, builder.WithPredicates(touched)).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(byName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&csv1.ClusterAddon{}, handler.EnqueueRequestsFromMapFunc(byName(csv1.AddonPrefix)), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(byLabel), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.served), builder.WithPredicates(stackChanged)).
-		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.served), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(requestByName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&csv1.ClusterAddon{}, handler.EnqueueRequestsFromMapFunc(requestByName(csv1.AddonPrefix)), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(requestByClusterLabel), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.requestsForStack), builder.WithPredicates(stackChanged)).
+		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.requestsForStack), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.requestsForNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WithOptions(o).
 		Complete(r)
 }
@@ -63,8 +63,8 @@ func stackReadyChanged() predicate.Predicate {
 	}}
 }
 
-// calledAbsent hears of objects of which somebody says that nobody acts on them.
-func calledAbsent() predicate.Predicate {
+// markedProviderMissing hears of objects of which somebody says that nobody acts on them.
+func markedProviderMissing() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
 		w, ok := o.(*v1alpha1.WorkloadCluster)
 		if !ok {
@@ -75,14 +75,14 @@ func calledAbsent() predicate.Predicate {
 	})
 }
 
-func finalizersChanged() predicate.Predicate {
+func finalizerMissing() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return len(o.GetFinalizers()) == 0
 	})
 }
 
-// byName is for objects that are called as their WorkloadCluster, after a prefix.
-func byName(prefix string) handler.MapFunc {
+// requestByName is for objects that are called as their WorkloadCluster, after a prefix.
+func requestByName(prefix string) handler.MapFunc {
 	return func(_ context.Context, o client.Object) []reconcile.Request {
 		name, ok := strings.CutPrefix(o.GetName(), prefix)
 		if !ok {
@@ -92,8 +92,8 @@ func byName(prefix string) handler.MapFunc {
 	}
 }
 
-// byLabel is for objects of a cluster.
-func byLabel(_ context.Context, o client.Object) []reconcile.Request {
+// requestByClusterLabel is for objects of a cluster.
+func requestByClusterLabel(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[clusterv1.ClusterNameLabel]
 	if name == "" {
 		return nil
@@ -101,20 +101,20 @@ func byLabel(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// served are those that could use a stack or its releases.
-func (r *Reconciler) served(ctx context.Context, o client.Object) []reconcile.Request {
+// requestsForStack are those that could use a stack or its releases.
+func (r *Reconciler) requestsForStack(ctx context.Context, o client.Object) []reconcile.Request {
 	namespace := o.GetNamespace()
 	if namespace == v1alpha1.CatalogueNamespace {
 		namespace = "" // all of them
 	}
-	return r.in(ctx, namespace)
+	return r.listRequests(ctx, namespace)
 }
 
-func (r *Reconciler) inNamespace(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.in(ctx, o.GetName())
+func (r *Reconciler) requestsForNamespace(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.listRequests(ctx, o.GetName())
 }
 
-func (r *Reconciler) in(ctx context.Context, namespace string) (out []reconcile.Request) {
+func (r *Reconciler) listRequests(ctx context.Context, namespace string) (out []reconcile.Request) {
 	var l v1alpha1.WorkloadClusterList
 	if err := r.Client.List(ctx, &l, client.InNamespace(namespace)); err != nil {
 		return nil // it comes back by itself

@@ -11,7 +11,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-func TestStep(t *testing.T) {
+func TestCheckUpgrade(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, reason string }{
 		"the same":               {"v1.35.7", "v1.35.7", ""},
 		"a patch up":             {"v1.35.7", "v1.35.8", ""},
@@ -27,7 +27,7 @@ func TestStep(t *testing.T) {
 		"nobody knows to what":   {"v1.36.3", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			why, reason := Step(c.from, c.to)
+			why, reason := CheckUpgrade(c.from, c.to)
 			if reason != c.reason || (why == "") != (c.reason == "") {
 				t.Errorf("%q %q, want %q", why, reason, c.reason)
 			}
@@ -35,7 +35,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-func TestLowest(t *testing.T) {
+func TestLowestVersion(t *testing.T) {
 	v := func(s string, n int32) clusterv1.StatusVersion {
 		return clusterv1.StatusVersion{Version: s, Replicas: n}
 	}
@@ -46,13 +46,13 @@ func TestLowest(t *testing.T) {
 		"v1.9.1":  {v("v1.10.0", 1), v("v1.9.1", 1)},
 		"v1.34.1": {v("v1.34.1", 0), v("v1.35.1", 0)},
 	} {
-		if got := lowest(all); got != want {
+		if got := lowestVersion(all); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
 
-func TestWithin(t *testing.T) {
+func TestIsSubset(t *testing.T) {
 	type m = map[string]any
 	for name, c := range map[string]struct {
 		want, have any
@@ -73,24 +73,24 @@ func TestWithin(t *testing.T) {
 		"an empty list, and nothing": {[]any{}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := within(c.want, c.have); got != c.is {
+			if got := isSubset(c.want, c.have); got != c.is {
 				t.Errorf("%t, want %t", got, c.is)
 			}
 		})
 	}
 }
 
-// held is a part of a pool, as Cluster API was told.
-func held(pool, name string, n int32) clusterv1.MachineDeploymentTopology {
+// poolTopology is a part of a pool, as Cluster API was told.
+func poolTopology(pool, name string, n int32) clusterv1.MachineDeploymentTopology {
 	m := clusterv1.MachineDeploymentTopology{Name: name, Class: "w", Replicas: ptr.To(n)}
 	m.Metadata.Labels = map[string]string{v1alpha1.PoolLabel: pool}
 	return m
 }
 
 // While a cluster is held at its release, nothing that replaces machines is changed; numbers are.
-func TestHold(t *testing.T) {
+func TestHoldTopology(t *testing.T) {
 	is, want := &clusterv1.Cluster{}, &clusterv1.Cluster{}
-	pool := func(name string, n int32) clusterv1.MachineDeploymentTopology { return held(name, name, n) }
+	pool := func(name string, n int32) clusterv1.MachineDeploymentTopology { return poolTopology(name, name, n) }
 	is.Spec.Topology = clusterv1.Topology{
 		Version: "v1.35.7", ClassRef: clusterv1.ClusterClassRef{Name: "old"}, ControlPlane: clusterv1.ControlPlaneTopology{Replicas: ptr.To[int32](1)},
 		Workers: clusterv1.WorkersTopology{MachineDeployments: []clusterv1.MachineDeploymentTopology{pool("a", 1), pool("b", 1)}},
@@ -100,7 +100,7 @@ func TestHold(t *testing.T) {
 	}
 	o := &v1alpha1.WorkloadCluster{}
 	o.Spec.Workers = []v1alpha1.WorkerPool{{Name: "a", Replicas: ptr.To[int32](4)}, {Name: "c"}}
-	hold(want, is, o)
+	holdTopology(want, is, o)
 	top := want.Spec.Topology
 	if top.Version != "v1.35.7" || top.ClassRef.Name != "old" || *top.ControlPlane.Replicas != 3 {
 		t.Errorf("%+v", top)
@@ -115,38 +115,38 @@ func TestHold(t *testing.T) {
 }
 
 // A pool that is to be in other zones keeps its machines until it gets those of the new zones.
-func TestHoldZones(t *testing.T) {
+func TestHoldTopologyZones(t *testing.T) {
 	for name, c := range map[string]struct {
 		have []clusterv1.MachineDeploymentTopology
 		want v1alpha1.WorkerPool
 		then []int32
 	}{
 		"more machines": {
-			[]clusterv1.MachineDeploymentTopology{held("w", "w-a", 2), held("w", "w-b", 2)},
+			[]clusterv1.MachineDeploymentTopology{poolTopology("w", "w-a", 2), poolTopology("w", "w-b", 2)},
 			v1alpha1.WorkerPool{Name: "w", Replicas: ptr.To[int32](7), Zones: []string{"a", "b"}}, []int32{4, 3},
 		},
 		"the same zones in another order": {
-			[]clusterv1.MachineDeploymentTopology{held("w", "w-a", 2), held("w", "w-b", 1)},
+			[]clusterv1.MachineDeploymentTopology{poolTopology("w", "w-a", 2), poolTopology("w", "w-b", 1)},
 			v1alpha1.WorkerPool{Name: "w", Replicas: ptr.To[int32](3), Zones: []string{"b", "a"}}, []int32{1, 2},
 		},
 		"a zone more": {
-			[]clusterv1.MachineDeploymentTopology{held("w", "w-a", 4)},
+			[]clusterv1.MachineDeploymentTopology{poolTopology("w", "w-a", 4)},
 			v1alpha1.WorkerPool{Name: "w", Replicas: ptr.To[int32](4), Zones: []string{"a", "b"}}, []int32{4},
 		},
 		"a zone more, and more machines": {
-			[]clusterv1.MachineDeploymentTopology{held("w", "w-a", 4)},
+			[]clusterv1.MachineDeploymentTopology{poolTopology("w", "w-a", 4)},
 			v1alpha1.WorkerPool{Name: "w", Replicas: ptr.To[int32](6), Zones: []string{"a", "b"}}, []int32{4},
 		},
 		"a zone less": {
-			[]clusterv1.MachineDeploymentTopology{held("w", "w-a", 2), held("w", "w-b", 2)},
+			[]clusterv1.MachineDeploymentTopology{poolTopology("w", "w-a", 2), poolTopology("w", "w-b", 2)},
 			v1alpha1.WorkerPool{Name: "w", Replicas: ptr.To[int32](4), Zones: []string{"a"}}, []int32{2, 2},
 		},
 		"another zone": {
-			[]clusterv1.MachineDeploymentTopology{held("w", "w-a", 2), held("w", "w-b", 2)},
+			[]clusterv1.MachineDeploymentTopology{poolTopology("w", "w-a", 2), poolTopology("w", "w-b", 2)},
 			v1alpha1.WorkerPool{Name: "w", Replicas: ptr.To[int32](2), Zones: []string{"b", "c"}}, []int32{2, 2},
 		},
 		"a new pool that is called as a part of another": {
-			[]clusterv1.MachineDeploymentTopology{held("w", "w-a", 4)}, v1alpha1.WorkerPool{Name: "w-a", Replicas: ptr.To[int32](1)}, []int32{4},
+			[]clusterv1.MachineDeploymentTopology{poolTopology("w", "w-a", 4)}, v1alpha1.WorkerPool{Name: "w-a", Replicas: ptr.To[int32](1)}, []int32{4},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestHoldZones(t *testing.T) {
 			is.Spec.Topology.Workers.MachineDeployments = c.have
 			o.Spec.Workers = []v1alpha1.WorkerPool{c.want}
 			got := &clusterv1.Cluster{}
-			hold(got, is, o)
+			holdTopology(got, is, o)
 			var then []int32
 			for _, m := range got.Spec.Topology.Workers.MachineDeployments {
 				then = append(then, *m.Replicas)
@@ -165,7 +165,7 @@ func TestHoldZones(t *testing.T) {
 		})
 	}
 }
-func TestControlPlaneLate(t *testing.T) {
+func TestCheckRollout(t *testing.T) {
 	ok := func() controlPlane {
 		var c controlPlane
 		c.Spec.Replicas = ptr.To[int32](3)
@@ -190,7 +190,7 @@ func TestControlPlaneLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cp := ok()
 			c.change(&cp)
-			if got := cp.late(2); (got != "") != c.late {
+			if got := cp.checkRollout(2); (got != "") != c.late {
 				t.Errorf("%q, want late: %t", got, c.late)
 			}
 		})

@@ -17,8 +17,8 @@ import (
 
 // Patience: how long something may take until somebody should look.
 const (
-	patience = 15 * time.Minute // what is being made, or changed
-	alarm    = 5 * time.Minute  // what worked, and does not
+	progressTimeout = 15 * time.Minute // what is being made, or changed
+	degradedTimeout = 5 * time.Minute  // what worked, and does not
 )
 
 // summarize makes of all conditions what people read, and says aloud what has changed.
@@ -27,14 +27,14 @@ func (r *Reconciler) summarize(s *scope) {
 	st := &o.Status
 	st.ObservedGeneration = o.Generation
 	first := s.firstFalse()
-	ready := s.ready(first)
+	ready := s.readyCondition(first)
 	a := advice{text: ready.Message, actor: v1alpha1.Nobody}
 	if given, ok := s.advice[first]; ok {
 		a = given
 	}
 	switch {
 	case !o.DeletionTimestamp.IsZero():
-		ready = s.deleting(ready, &a)
+		ready = s.deletingCondition(ready, &a)
 	case ptr.Deref(o.Spec.Paused, false) && s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false) && s.cluster.DeletionTimestamp.IsZero():
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonPaused, "the cluster is paused: nothing is changed, repaired or updated"
 		a = advice{ready.Message, v1alpha1.Customer, "take spec.paused away to go on"}
@@ -47,39 +47,39 @@ func (r *Reconciler) summarize(s *scope) {
 	}
 	st.Phase = s.phase(ready, a)
 	if a.actor == v1alpha1.Nobody && ready.Status != metav1.ConditionTrue {
-		r.impatient(s, &a, first)
+		r.escalateOverdue(s, &a, first)
 	}
 	st.Message, st.Actor, st.NextStep = reconcile.Short(a.text), cmp.Or(a.actor, v1alpha1.Nobody), reconcile.Short(a.next)
-	st.Undo = s.undo()
+	st.Undo = s.describeUndo()
 	meta.SetStatusCondition(&st.Conditions, ready)
-	kstatus(o)
-	r.announce(s)
+	setKstatusConditions(o)
+	r.recordPhaseEvent(s)
 }
 
-// fresh are the conditions that are about the spec as it is now: a run that ended early has left others as they were.
-func fresh(o *v1alpha1.WorkloadCluster) []metav1.Condition {
+// currentConditions are the conditions that are about the spec as it is now: a run that ended early has left others as they were.
+func currentConditions(o *v1alpha1.WorkloadCluster) []metav1.Condition {
 	return slices.DeleteFunc(slices.Clone(o.Status.Conditions), func(c metav1.Condition) bool { return c.ObservedGeneration != o.Generation })
 }
 
-// ready is the condition that sums up all others: the first that is not true speaks for them.
-func (s *scope) ready(first string) metav1.Condition {
-	of := madeOf
+// readyCondition is the condition that sums up all others: the first that is not true speaks for them.
+func (s *scope) readyCondition(first string) metav1.Condition {
+	of := readyConditions
 	if first != "" {
 		of = []string{first}
 	}
-	return reconcile.Summary(fresh(s.object), v1alpha1.ConditionReady, s.object.Generation, of...)
+	return reconcile.Summary(currentConditions(s.object), v1alpha1.ConditionReady, s.object.Generation, of...)
 }
 
 // firstFalse is the condition people hear of first; "" if all are true. A run ends with the phase that stalls: what that
 // found comes before what earlier phases did not look at, or wait for.
 func (s *scope) firstFalse() string {
-	for _, t := range ofPhases {
+	for _, t := range phaseConditions {
 		if _, ok := s.advice[t]; ok {
 			return t
 		}
 	}
-	known := fresh(s.object)
-	for _, t := range madeOf {
+	known := currentConditions(s.object)
+	for _, t := range readyConditions {
 		if !meta.IsStatusConditionTrue(known, t) {
 			return t
 		}
@@ -87,7 +87,7 @@ func (s *scope) firstFalse() string {
 	return ""
 }
 
-func (s *scope) deleting(ready metav1.Condition, a *advice) metav1.Condition {
+func (s *scope) deletingCondition(ready metav1.Condition, a *advice) metav1.Condition {
 	ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonDeleting, "the cluster is being deleted"
 	if c := meta.FindStatusCondition(s.object.Status.Conditions, v1alpha1.ConditionApplied); c != nil && c.Status == metav1.ConditionFalse {
 		ready.Message = c.Message
@@ -115,14 +115,14 @@ func (s *scope) phase(ready metav1.Condition, a advice) v1alpha1.Phase {
 		return v1alpha1.PhasePending
 	case s.object.Status.FirstReadyTime == nil:
 		return v1alpha1.PhaseCreating
-	case s.changing():
+	case s.isChanging():
 		return v1alpha1.PhaseUpdating
 	}
 	return v1alpha1.PhaseDegraded
 }
 
-// changing says that the cluster is on its way to what the spec says: what is not ready may be due to that.
-func (s *scope) changing() bool {
+// isChanging says that the cluster is on its way to what the spec says: what is not ready may be due to that.
+func (s *scope) isChanging() bool {
 	if meta.IsStatusConditionFalse(s.object.Status.Conditions, v1alpha1.ConditionResolved) {
 		return true // the release it is to have is not ready yet
 	}
@@ -133,37 +133,37 @@ func (s *scope) changing() bool {
 	}
 	c := s.cluster
 	cp, w := c.Status.ControlPlane, c.Status.Workers
-	return !current(c) ||
-		cp != nil && differ(cp.DesiredReplicas, cp.Replicas, cp.UpToDateReplicas) || w != nil && differ(w.DesiredReplicas, w.Replicas, w.UpToDateReplicas) ||
+	return !isTopologyReconciled(c) ||
+		cp != nil && replicasDiffer(cp.DesiredReplicas, cp.Replicas, cp.UpToDateReplicas) || w != nil && replicasDiffer(w.DesiredReplicas, w.Replicas, w.UpToDateReplicas) ||
 		s.addon != nil && s.addon.Status.Release != s.addon.Status.Target
 }
 
-func differ(desired, there, upToDate *int32) bool {
+func replicasDiffer(desired, there, upToDate *int32) bool {
 	return desired != nil && (there == nil || *there != *desired || upToDate == nil || *upToDate != *desired)
 }
 
-// impatient calls for the platform operator if something takes too long, and looks again when it will have.
-func (r *Reconciler) impatient(s *scope, a *advice, first string) {
-	since := s.since(first)
+// escalateOverdue calls for the platform operator if something takes too long, and looks again when it will have.
+func (r *Reconciler) escalateOverdue(s *scope, a *advice, first string) {
+	since := s.waitingSince(first)
 	if since == nil {
 		return
 	}
-	limit := patience
+	limit := progressTimeout
 	if s.object.Status.Phase == v1alpha1.PhaseDegraded {
-		limit = alarm
+		limit = degradedTimeout
 	}
 	took := r.Now().Sub(since.Time)
 	if took < limit {
-		s.recall = earlier(s.recall, limit-took+time.Second)
+		s.requeueAfter = minNonZero(s.requeueAfter, limit-took+time.Second)
 		return
 	}
 	a.actor = v1alpha1.PlatformOperator
 	a.next = fmt.Sprintf("it takes longer than it should; see what it waits for: polder describe %s -n %s", s.object.Name, s.object.Namespace)
 }
 
-// since is when what is waited for began; nil if nobody knows: the condition is still that of an earlier spec. What was
+// waitingSince is when what is waited for began; nil if nobody knows: the condition is still that of an earlier spec. What was
 // false before anybody could begin with it begins with the last thing that was in its way.
-func (s *scope) since(first string) *metav1.Time {
+func (s *scope) waitingSince(first string) *metav1.Time {
 	if d := s.object.DeletionTimestamp; d != nil {
 		return d // whatever was wrong before does not matter any more
 	}
@@ -172,7 +172,7 @@ func (s *scope) since(first string) *metav1.Time {
 		return nil
 	}
 	at := c.LastTransitionTime
-	for _, t := range ofPhases {
+	for _, t := range phaseConditions {
 		if p := meta.FindStatusCondition(s.object.Status.Conditions, t); p != nil && p.Status == metav1.ConditionTrue {
 			at = later(at, p.LastTransitionTime)
 		}
@@ -198,26 +198,26 @@ func later(a, b metav1.Time) metav1.Time {
 	return a
 }
 
-// undo says what of an update can still be undone.
-func (s *scope) undo() string {
+// describeUndo says what of an update can still be undone.
+func (s *scope) describeUndo() string {
 	c := s.cluster
 	if c == nil || s.running == nil || s.wanted.Object == nil || s.object.Status.FirstReadyTime == nil || !s.object.DeletionTimestamp.IsZero() {
 		return "" // there is no update
 	}
 	is, want := s.object.Status.Versions.Kubernetes, s.wanted.Object.Status.KubernetesVersion
 	switch {
-	case s.preparing():
+	case s.isPreparingAddons():
 		return fmt.Sprintf("everything: only add-ons of release %s are applied so far; write the old spec.stack back, and those of release %s are applied again", s.wanted.Tag(), s.target.Tag())
 	case is != "" && is != want:
 		return fmt.Sprintf("not the version of Kubernetes: machines are on their way from %s to %s, and it is never lowered", is, want)
-	case !current(c):
+	case !isTopologyReconciled(c):
 		return fmt.Sprintf("the release: pin another one for Kubernetes %s or later in spec.stack.version", want)
 	}
 	return ""
 }
 
-// kstatus has two more conditions, which are there only if they are true.
-func kstatus(o *v1alpha1.WorkloadCluster) {
+// setKstatusConditions has two more conditions, which are there only if they are true.
+func setKstatusConditions(o *v1alpha1.WorkloadCluster) {
 	st := &o.Status
 	set := func(t string, is bool) {
 		if !is {
@@ -230,8 +230,8 @@ func kstatus(o *v1alpha1.WorkloadCluster) {
 	set(v1alpha1.ConditionReconciling, st.Phase == v1alpha1.PhasePending || st.Phase == v1alpha1.PhaseCreating || st.Phase == v1alpha1.PhaseUpdating || st.Phase == v1alpha1.PhaseDegraded || st.Phase == v1alpha1.PhaseDeleting)
 }
 
-// announce makes an event of every change of phase.
-func (r *Reconciler) announce(s *scope) {
+// recordPhaseEvent makes an event of every change of phase.
+func (r *Reconciler) recordPhaseEvent(s *scope) {
 	was, is := s.before.Status.Phase, s.object.Status.Phase
 	if was == is {
 		return

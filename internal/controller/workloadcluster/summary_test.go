@@ -16,8 +16,8 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// said is what people read of a cluster.
-type said struct {
+// statusTexts is what people read of a cluster.
+type statusTexts struct {
 	Phase   v1alpha1.Phase
 	Actor   v1alpha1.Actor
 	Message string
@@ -25,10 +25,10 @@ type said struct {
 	Undo    string
 }
 
-// told looks at a world and sums it up, as Reconcile does after its phases.
-func told(t *testing.T, s *scope) said {
+// observeAndSummarize looks at a world and sums it up, as Reconcile does after its phases.
+func observeAndSummarize(t *testing.T, s *scope) statusTexts {
 	t.Helper()
-	r := at(t)
+	r := newReconciler(t)
 	if s.object.DeletionTimestamp.IsZero() {
 		if err := r.observe(t.Context(), s); err != nil {
 			t.Fatal(err)
@@ -36,171 +36,174 @@ func told(t *testing.T, s *scope) said {
 	}
 	r.summarize(s)
 	st := s.object.Status
-	return said{st.Phase, st.Actor, st.Message, st.NextStep, st.Undo}
+	return statusTexts{st.Phase, st.Actor, st.Message, st.NextStep, st.Undo}
 }
 
-func since(s *scope, condition, reason string, ago time.Duration) {
+func failSince(s *scope, condition, reason string, ago time.Duration) {
 	c := meta.FindStatusCondition(s.object.Status.Conditions, condition)
 	c.Status, c.Reason, c.Message, c.LastTransitionTime = metav1.ConditionFalse, reason, "not fine", metav1.Time{Time: noon.Add(-ago)}
 }
 
-func TestWorlds(t *testing.T) {
+func TestStatusTexts(t *testing.T) {
 	young := func(s *scope) { s.object.Status.FirstReadyTime = nil }
 	const describe = "it takes longer than it should; see what it waits for: polder describe demo -n tenant"
 	for name, c := range map[string]struct {
 		change func(*scope)
-		want   said
+		want   statusTexts
 	}{
-		"all is well": {func(*scope) {}, said{v1alpha1.PhaseReady, v1alpha1.Nobody, "the cluster is ready", "", ""}},
+		"all is well": {func(*scope) {}, statusTexts{v1alpha1.PhaseReady, v1alpha1.Nobody, "the cluster is ready", "", ""}},
 		"nothing was made yet": {
 			func(s *scope) {
 				young(s)
 				s.cluster, s.addon, s.running = nil, nil, nil
-				since(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, 0)
+				failSince(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, 0)
 			},
-			said{v1alpha1.PhasePending, v1alpha1.Nobody, "nothing of the cluster was made yet", "", ""},
+			statusTexts{v1alpha1.PhasePending, v1alpha1.Nobody, "nothing of the cluster was made yet", "", ""},
 		},
 		"its release is being installed": {
 			func(s *scope) {
 				s.cluster = nil
 				s.stall(v1alpha1.ConditionResolved, v1alpha1.ReasonReleaseNotReady, advice{"it is not ready yet", v1alpha1.Nobody, ""})
 			},
-			said{v1alpha1.PhasePending, v1alpha1.Nobody, "it is not ready yet", "", ""},
+			statusTexts{v1alpha1.PhasePending, v1alpha1.Nobody, "it is not ready yet", "", ""},
 		},
 		"the release it is to have is being installed": {
 			func(s *scope) {
 				s.stall(v1alpha1.ConditionResolved, v1alpha1.ReasonReleaseNotReady, advice{"it is not ready yet", v1alpha1.Nobody, ""})
 			},
-			said{v1alpha1.PhaseUpdating, v1alpha1.Nobody, "it is not ready yet", "", ""},
+			statusTexts{v1alpha1.PhaseUpdating, v1alpha1.Nobody, "it is not ready yet", "", ""},
 		},
 		"the control plane is being made": {
 			func(s *scope) {
 				young(s)
 				s.cluster.Status.Initialization.ControlPlaneInitialized = nil
-				since(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, 0)
+				failSince(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, 0)
 			},
-			said{v1alpha1.PhaseCreating, v1alpha1.Nobody, "the control plane is being made", "", ""},
+			statusTexts{v1alpha1.PhaseCreating, v1alpha1.Nobody, "the control plane is being made", "", ""},
 		},
 		"the control plane is being made, for long": {
 			func(s *scope) {
 				young(s)
 				s.cluster.Status.Initialization.ControlPlaneInitialized = nil
-				since(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, patience)
+				failSince(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, progressTimeout)
 			},
-			said{v1alpha1.PhaseCreating, v1alpha1.PlatformOperator, "the control plane is being made", describe, ""},
+			statusTexts{v1alpha1.PhaseCreating, v1alpha1.PlatformOperator, "the control plane is being made", describe, ""},
 		},
 		"a machine is away": {
 			func(s *scope) {
 				s.cluster.Status.Workers.ReadyReplicas = ptr.To[int32](0)
-				since(s, v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, 0)
+				failSince(s, v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, 0)
 			},
-			said{v1alpha1.PhaseDegraded, v1alpha1.Nobody, "0 of 1 machines of the pools are ready", "", ""},
+			statusTexts{v1alpha1.PhaseDegraded, v1alpha1.Nobody, "0 of 1 machines of the pools are ready", "", ""},
 		},
 		"a machine is away, for long": {
 			func(s *scope) {
 				s.cluster.Status.Workers.ReadyReplicas = ptr.To[int32](0)
-				since(s, v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, alarm)
+				failSince(s, v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, degradedTimeout)
 			},
-			said{v1alpha1.PhaseDegraded, v1alpha1.PlatformOperator, "0 of 1 machines of the pools are ready", describe, ""},
+			statusTexts{v1alpha1.PhaseDegraded, v1alpha1.PlatformOperator, "0 of 1 machines of the pools are ready", describe, ""},
 		},
 		"a machine is away, and Cluster API knows why": {
 			func(s *scope) {
 				s.cluster.Status.Workers.ReadyReplicas = ptr.To[int32](0)
-				s.capi(clusterv1.ClusterWorkerMachinesReadyCondition, metav1.ConditionFalse, "* Machine demo-x:\n  * NodeHealthy: no heartbeat")
-				since(s, v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, 0)
+				s.setClusterCondition(clusterv1.ClusterWorkerMachinesReadyCondition, metav1.ConditionFalse, "* Machine demo-x:\n  * NodeHealthy: no heartbeat")
+				failSince(s, v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, 0)
 			},
-			said{v1alpha1.PhaseDegraded, v1alpha1.Nobody, "0 of 1 machines of the pools are ready: demo-x: no heartbeat", "", ""},
+			statusTexts{v1alpha1.PhaseDegraded, v1alpha1.Nobody, "0 of 1 machines of the pools are ready: demo-x: no heartbeat", "", ""},
 		},
 		"machines come": {
 			func(s *scope) {
 				s.object.Spec.Workers[0].Replicas, s.cluster.Status.Workers.DesiredReplicas = ptr.To[int32](3), ptr.To[int32](3)
-				since(s, v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, alarm)
+				failSince(s, v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, degradedTimeout)
 			},
-			said{v1alpha1.PhaseUpdating, v1alpha1.Nobody, "1 of 3 machines of the pools are ready", "", ""},
+			statusTexts{v1alpha1.PhaseUpdating, v1alpha1.Nobody, "1 of 3 machines of the pools are ready", "", ""},
 		},
 		"machines come, for long": {
 			func(s *scope) {
 				s.object.Spec.Workers[0].Replicas, s.cluster.Status.Workers.DesiredReplicas = ptr.To[int32](3), ptr.To[int32](3)
-				since(s, v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, patience)
+				failSince(s, v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, progressTimeout)
 			},
-			said{v1alpha1.PhaseUpdating, v1alpha1.PlatformOperator, "1 of 3 machines of the pools are ready", describe, ""},
+			statusTexts{v1alpha1.PhaseUpdating, v1alpha1.PlatformOperator, "1 of 3 machines of the pools are ready", describe, ""},
 		},
 		"machines go": {
 			func(s *scope) {
 				s.cluster.Status.Workers.Replicas = ptr.To[int32](3)
-				since(s, v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, 0)
+				failSince(s, v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, 0)
 			},
-			said{v1alpha1.PhaseUpdating, v1alpha1.Nobody, "1 of 1 machines of the pools are ready, and 2 will go", "", ""},
+			statusTexts{v1alpha1.PhaseUpdating, v1alpha1.Nobody, "1 of 1 machines of the pools are ready, and 2 will go", "", ""},
 		},
 		"the API is away": {
 			func(s *scope) {
-				s.capi(clusterv1.ClusterRemoteConnectionProbeCondition, metav1.ConditionFalse, "")
-				since(s, v1alpha1.ConditionReachable, v1alpha1.ReasonUnreachable, 0)
+				s.setClusterCondition(clusterv1.ClusterRemoteConnectionProbeCondition, metav1.ConditionFalse, "")
+				failSince(s, v1alpha1.ConditionReachable, v1alpha1.ReasonUnreachable, 0)
 			},
-			said{v1alpha1.PhaseDegraded, v1alpha1.Nobody, "the cluster's API has not answered since 2026-01-02 11:59:00 UTC", "", ""},
+			statusTexts{v1alpha1.PhaseDegraded, v1alpha1.Nobody, "the cluster's API has not answered since 2026-01-02 11:59:00 UTC", "", ""},
 		},
 		"Cluster API has not taken it in yet": {
 			func(s *scope) {
 				s.cluster.Generation = 8
-				since(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, 0)
+				failSince(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, 0)
 			},
-			said{v1alpha1.PhaseUpdating, v1alpha1.Nobody, "machines are brought up to date", "", "the release: pin another one for Kubernetes v1.36.3 or later in spec.stack.version"},
+			statusTexts{v1alpha1.PhaseUpdating, v1alpha1.Nobody, "machines are brought up to date", "", "the release: pin another one for Kubernetes v1.36.3 or later in spec.stack.version"},
 		},
 		"Kubernetes is raised": {
 			func(s *scope) {
-				next := rel(t, "local-scs-1-37-v1", "v1.37.0")
+				next := newEntry(t, "local-scs-1-37-v1", "v1.37.0")
 				s.running, s.wanted, s.target = &next, next, next
-				s.capi(clusterv1.ClusterTopologyReconciledCondition, metav1.ConditionFalse, "* Cluster is upgrading to v1.37.0")
-				since(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, 0)
+				s.setClusterCondition(clusterv1.ClusterTopologyReconciledCondition, metav1.ConditionFalse, "* Cluster is upgrading to v1.37.0")
+				failSince(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, 0)
 			},
-			said{v1alpha1.PhaseUpdating, v1alpha1.Nobody, "machines are brought up to date: Cluster is upgrading to v1.37.0", "", "not the version of Kubernetes: machines are on their way from v1.36.3 to v1.37.0, and it is never lowered"},
+			statusTexts{v1alpha1.PhaseUpdating, v1alpha1.Nobody, "machines are brought up to date: Cluster is upgrading to v1.37.0", "", "not the version of Kubernetes: machines are on their way from v1.36.3 to v1.37.0, and it is never lowered"},
 		},
 		"the new release's add-ons come first": {
 			func(s *scope) {
-				s.wants(rel(t, v2, "v1.36.4"))
-				s.addonsSay(csv1.ReasonStagesRunning, "stage cni")
-				since(s, v1alpha1.ConditionAddons, v1alpha1.ReasonAddonsFirst, 0)
+				s.wantRelease(newEntry(t, v2, "v1.36.4"))
+				s.failAddons(csv1.ReasonStagesRunning, "stage cni")
+				failSince(s, v1alpha1.ConditionAddons, v1alpha1.ReasonAddonsFirst, 0)
 			},
-			said{v1alpha1.PhaseUpdating, v1alpha1.Nobody, "the add-ons of release local-scs-1-36-v2 are applied before its class: stage cni", "", "everything: only add-ons of release local-scs-1-36-v2 are applied so far; write the old spec.stack back, and those of release local-scs-1-36-v1 are applied again"},
+			statusTexts{v1alpha1.PhaseUpdating, v1alpha1.Nobody, "the add-ons of release local-scs-1-36-v2 are applied before its class: stage cni", "", "everything: only add-ons of release local-scs-1-36-v2 are applied so far; write the old spec.stack back, and those of release local-scs-1-36-v1 are applied again"},
 		},
 		"the new release's add-ons are stuck": {
-			func(s *scope) { s.wants(rel(t, v2, "v1.36.4")); s.addonsSay(csv1.ReasonStageTimedOut, "stage cni") },
-			said{
+			func(s *scope) {
+				s.wantRelease(newEntry(t, v2, "v1.36.4"))
+				s.failAddons(csv1.ReasonStageTimedOut, "stage cni")
+			},
+			statusTexts{
 				v1alpha1.PhaseStalled, v1alpha1.PlatformOperator, "the add-ons of release local-scs-1-36-v2 are applied before its class: stage cni", "see what they wait for: kubectl describe clusteraddon -n tenant cluster-addon-demo",
 				"everything: only add-ons of release local-scs-1-36-v2 are applied so far; write the old spec.stack back, and those of release local-scs-1-36-v1 are applied again",
 			},
 		},
 		"an add-on broke": {
 			func(s *scope) {
-				s.addonsSay(csv1.ReasonNotHealthy, "coredns is away")
-				since(s, v1alpha1.ConditionAddons, csv1.ReasonNotHealthy, 0)
+				s.failAddons(csv1.ReasonNotHealthy, "coredns is away")
+				failSince(s, v1alpha1.ConditionAddons, csv1.ReasonNotHealthy, 0)
 			},
-			said{v1alpha1.PhaseDegraded, v1alpha1.Nobody, "the add-ons are being applied: coredns is away", "", ""},
+			statusTexts{v1alpha1.PhaseDegraded, v1alpha1.Nobody, "the add-ons are being applied: coredns is away", "", ""},
 		},
 		"the customer has to act": {
 			func(s *scope) {
 				s.stall(v1alpha1.ConditionAccepted, v1alpha1.ReasonProviderRefused, advice{"no", v1alpha1.Customer, "correct the spec"})
 			},
-			said{v1alpha1.PhaseStalled, v1alpha1.Customer, "no", "correct the spec", ""},
+			statusTexts{v1alpha1.PhaseStalled, v1alpha1.Customer, "no", "correct the spec", ""},
 		},
 		"the first that is wrong is told, and its actor": {
 			func(s *scope) {
 				s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonApplyFailed, advice{"later", v1alpha1.PlatformOperator, "later"})
 				s.stall(v1alpha1.ConditionResolved, v1alpha1.ReasonStackMissing, advice{"first", v1alpha1.Customer, "first"})
 			},
-			said{v1alpha1.PhaseStalled, v1alpha1.Customer, "first", "first", ""},
+			statusTexts{v1alpha1.PhaseStalled, v1alpha1.Customer, "first", "first", ""},
 		},
 		"it is paused": {
 			func(s *scope) { s.object.Spec.Paused, s.cluster.Spec.Paused = ptr.To(true), ptr.To(true) },
-			said{v1alpha1.PhasePaused, v1alpha1.Customer, "the cluster is paused: nothing is changed, repaired or updated", "take spec.paused away to go on", ""},
+			statusTexts{v1alpha1.PhasePaused, v1alpha1.Customer, "the cluster is paused: nothing is changed, repaired or updated", "take spec.paused away to go on", ""},
 		},
 		"it is paused, and there is nothing to pause": {
 			func(s *scope) {
 				young(s)
 				s.object.Spec.Paused, s.cluster, s.running = ptr.To(true), nil, nil
-				since(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, 0)
+				failSince(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, 0)
 			},
-			said{v1alpha1.PhasePending, v1alpha1.Nobody, "nothing of the cluster was made yet", "", ""},
+			statusTexts{v1alpha1.PhasePending, v1alpha1.Nobody, "nothing of the cluster was made yet", "", ""},
 		},
 		"a Cluster of somebody else": {
 			func(s *scope) {
@@ -208,48 +211,48 @@ func TestWorlds(t *testing.T) {
 				s.cluster.OwnerReferences, s.running = nil, nil
 				s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonNotOurs, advice{"another's", v1alpha1.Customer, "rename"})
 			},
-			said{v1alpha1.PhaseStalled, v1alpha1.Customer, "another's", "rename", ""},
+			statusTexts{v1alpha1.PhaseStalled, v1alpha1.Customer, "another's", "rename", ""},
 		},
 		"it is being deleted": {
 			func(s *scope) {
 				s.object.DeletionTimestamp = &metav1.Time{Time: noon}
-				since(s, v1alpha1.ConditionApplied, v1alpha1.ReasonDeleting, 0)
+				failSince(s, v1alpha1.ConditionApplied, v1alpha1.ReasonDeleting, 0)
 			},
-			said{v1alpha1.PhaseDeleting, v1alpha1.Nobody, "not fine", "", ""},
+			statusTexts{v1alpha1.PhaseDeleting, v1alpha1.Nobody, "not fine", "", ""},
 		},
 		"it is being deleted, and was wrong for long": {
 			func(s *scope) {
 				s.object.DeletionTimestamp = &metav1.Time{Time: noon}
-				since(s, v1alpha1.ConditionResolved, v1alpha1.ReasonStackMissing, 24*time.Hour)
+				failSince(s, v1alpha1.ConditionResolved, v1alpha1.ReasonStackMissing, 24*time.Hour)
 			},
-			said{v1alpha1.PhaseDeleting, v1alpha1.Nobody, "the cluster is being deleted", "", ""},
+			statusTexts{v1alpha1.PhaseDeleting, v1alpha1.Nobody, "the cluster is being deleted", "", ""},
 		},
 		"it is being deleted, for long": {
 			func(s *scope) {
-				s.object.DeletionTimestamp = &metav1.Time{Time: noon.Add(-patience)}
-				since(s, v1alpha1.ConditionApplied, v1alpha1.ReasonDeleting, 0)
+				s.object.DeletionTimestamp = &metav1.Time{Time: noon.Add(-progressTimeout)}
+				failSince(s, v1alpha1.ConditionApplied, v1alpha1.ReasonDeleting, 0)
 			},
-			said{v1alpha1.PhaseDeleting, v1alpha1.PlatformOperator, "not fine", describe, ""},
+			statusTexts{v1alpha1.PhaseDeleting, v1alpha1.PlatformOperator, "not fine", describe, ""},
 		},
 		"it is being deleted, though paused": {
 			func(s *scope) {
 				s.object.Spec.Paused, s.object.DeletionTimestamp = ptr.To(true), &metav1.Time{Time: noon}
-				since(s, v1alpha1.ConditionApplied, v1alpha1.ReasonDeleting, 0)
+				failSince(s, v1alpha1.ConditionApplied, v1alpha1.ReasonDeleting, 0)
 			},
-			said{v1alpha1.PhaseDeleting, v1alpha1.Nobody, "not fine", "", ""},
+			statusTexts{v1alpha1.PhaseDeleting, v1alpha1.Nobody, "not fine", "", ""},
 		},
 		"it cannot be deleted": {
 			func(s *scope) {
 				s.object.DeletionTimestamp = &metav1.Time{Time: noon}
 				s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonApplyFailed, advice{"refused", v1alpha1.PlatformOperator, "see the log"})
 			},
-			said{v1alpha1.PhaseDeleting, v1alpha1.PlatformOperator, "refused", "see the log", ""},
+			statusTexts{v1alpha1.PhaseDeleting, v1alpha1.PlatformOperator, "refused", "see the log", ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := well(t)
+			s := healthyScope(t)
 			c.change(s)
-			if d := cmp.Diff(c.want, told(t, s)); d != "" {
+			if d := cmp.Diff(c.want, observeAndSummarize(t, s)); d != "" {
 				t.Error(d)
 			}
 			ready := meta.IsStatusConditionTrue(s.object.Status.Conditions, v1alpha1.ConditionReady)
@@ -260,20 +263,20 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-func TestNeverReadyWithoutAllItIsMadeOf(t *testing.T) {
-	for _, condition := range madeOf {
+func TestNeverReadyWithoutAllConditions(t *testing.T) {
+	for _, condition := range readyConditions {
 		for name, change := range map[string]func(*scope){
 			"is about an older spec": func(s *scope) { meta.FindStatusCondition(s.object.Status.Conditions, condition).ObservedGeneration-- },
 			"is missing":             func(s *scope) { meta.RemoveStatusCondition(&s.object.Status.Conditions, condition) },
-			"is false":               func(s *scope) { since(s, condition, "X", 0) },
+			"is false":               func(s *scope) { failSince(s, condition, "X", 0) },
 			"is unknown": func(s *scope) {
 				meta.FindStatusCondition(s.object.Status.Conditions, condition).Status = metav1.ConditionUnknown
 			},
 		} {
 			t.Run(condition+" "+name, func(t *testing.T) {
-				s := well(t)
+				s := healthyScope(t)
 				change(s)
-				at(t).summarize(s)
+				newReconciler(t).summarize(s)
 				if s.object.Status.Phase == v1alpha1.PhaseReady || meta.IsStatusConditionTrue(s.object.Status.Conditions, v1alpha1.ConditionReady) || s.looksReady() {
 					t.Errorf("%+v", s.object.Status)
 				}
@@ -283,31 +286,31 @@ func TestNeverReadyWithoutAllItIsMadeOf(t *testing.T) {
 }
 
 // Whoever waits is looked at again when its patience is at an end, and not before.
-func TestPatience(t *testing.T) {
+func TestEscalateOverdue(t *testing.T) {
 	for name, c := range map[string]struct {
 		ago, recall time.Duration
 		want        time.Duration
 		actor       v1alpha1.Actor
 	}{
-		"it has just begun":          {0, 0, patience + time.Second, v1alpha1.Nobody},
+		"it has just begun":          {0, 0, progressTimeout + time.Second, v1alpha1.Nobody},
 		"it lasts a while":           {10 * time.Minute, 0, 5*time.Minute + time.Second, v1alpha1.Nobody},
 		"something else comes first": {0, time.Second, time.Second, v1alpha1.Nobody},
-		"it takes too long":          {patience, 0, 0, v1alpha1.PlatformOperator},
+		"it takes too long":          {progressTimeout, 0, 0, v1alpha1.PlatformOperator},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := well(t)
-			s.object.Status.FirstReadyTime, s.recall = nil, c.recall
-			since(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, c.ago)
-			at(t).summarize(s)
-			if s.recall != c.want || s.object.Status.Actor != c.actor {
-				t.Errorf("%s, %s", s.recall, s.object.Status.Actor)
+			s := healthyScope(t)
+			s.object.Status.FirstReadyTime, s.requeueAfter = nil, c.recall
+			failSince(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, c.ago)
+			newReconciler(t).summarize(s)
+			if s.requeueAfter != c.want || s.object.Status.Actor != c.actor {
+				t.Errorf("%s, %s", s.requeueAfter, s.object.Status.Actor)
 			}
 		})
 	}
 }
 
 // Nobody is called for what could not have begun earlier, however long it is not there.
-func TestPatienceBegins(t *testing.T) {
+func TestWaitingSince(t *testing.T) {
 	ago := func(d time.Duration) metav1.Time { return metav1.Time{Time: noon.Add(-d)} }
 	became := func(condition string, d time.Duration) func(*scope) {
 		return func(s *scope) {
@@ -325,7 +328,7 @@ func TestPatienceBegins(t *testing.T) {
 	}{
 		"nothing was in its way":                  {func(*scope) {}, 0},
 		"its stack has come":                      {became(v1alpha1.ConditionResolved, time.Minute), 14*time.Minute + time.Second},
-		"its stack has come long ago":             {became(v1alpha1.ConditionResolved, patience), 0},
+		"its stack has come long ago":             {became(v1alpha1.ConditionResolved, progressTimeout), 0},
 		"its provider takes it now":               {became(v1alpha1.ConditionAccepted, time.Minute), 14*time.Minute + time.Second},
 		"Cluster API takes it now":                {became(v1alpha1.ConditionApplied, time.Minute), 14*time.Minute + time.Second},
 		"its Cluster is new":                      {func(s *scope) { s.cluster.CreationTimestamp = ago(time.Minute) }, 14*time.Minute + time.Second},
@@ -334,28 +337,28 @@ func TestPatienceBegins(t *testing.T) {
 		"it was paused long ago":                  {paused(metav1.ConditionFalse, 6, time.Hour), 0},
 		"somebody else has paused it":             {paused(metav1.ConditionTrue, 7, time.Minute), 0},
 		"what comes after it does not matter":     {became(v1alpha1.ConditionReachable, time.Minute), 0},
-		"what was in its way is in its way again": {func(s *scope) { since(s, v1alpha1.ConditionApplied, v1alpha1.ReasonProgressing, time.Hour) }, 0},
+		"what was in its way is in its way again": {func(s *scope) { failSince(s, v1alpha1.ConditionApplied, v1alpha1.ReasonProgressing, time.Hour) }, 0},
 		"the last thing that was in its way counts": {func(s *scope) {
 			became(v1alpha1.ConditionApplied, 2*time.Minute)(s)
 			became(v1alpha1.ConditionResolved, 3*time.Minute)(s)
 		}, 13*time.Minute + time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := well(t)
+			s := healthyScope(t)
 			s.object.Status.FirstReadyTime = nil
-			since(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, 2*time.Hour)
+			failSince(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, 2*time.Hour)
 			c.change(s)
-			at(t).summarize(s)
-			if called := s.object.Status.Actor != v1alpha1.Nobody; s.recall != c.want || called != (c.want == 0) {
-				t.Errorf("%s, %s, want %s", s.recall, s.object.Status.Actor, c.want)
+			newReconciler(t).summarize(s)
+			if called := s.object.Status.Actor != v1alpha1.Nobody; s.requeueAfter != c.want || called != (c.want == 0) {
+				t.Errorf("%s, %s, want %s", s.requeueAfter, s.object.Status.Actor, c.want)
 			}
 		})
 	}
 	t.Run("Cluster API has not seen yet that it is not paused", func(t *testing.T) {
-		s := well(t)
-		since(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, 2*time.Hour)
+		s := healthyScope(t)
+		failSince(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, 2*time.Hour)
 		paused(metav1.ConditionTrue, 6, 2*time.Hour)(s)
-		at(t).summarize(s)
+		newReconciler(t).summarize(s)
 		if s.object.Status.Actor != v1alpha1.Nobody {
 			t.Errorf("%+v", s.object.Status)
 		}
@@ -363,32 +366,32 @@ func TestPatienceBegins(t *testing.T) {
 }
 
 // A run that ended early has found out nothing: how long a condition was true says nothing of how long it is not.
-func TestPatienceWithWhatNobodyKnows(t *testing.T) {
-	s := well(t)
+func TestNotOverdueWithUnknownConditions(t *testing.T) {
+	s := healthyScope(t)
 	s.object.Generation++
-	at(t).summarize(s)
+	newReconciler(t).summarize(s)
 	if st := s.object.Status; st.Actor != v1alpha1.Nobody || st.Phase == v1alpha1.PhaseReady {
 		t.Errorf("%+v", st)
 	}
 }
 
 func TestFirstReadyTimeIsTheFirst(t *testing.T) {
-	s := well(t)
+	s := healthyScope(t)
 	s.object.Status.FirstReadyTime = nil
-	at(t).summarize(s)
+	newReconciler(t).summarize(s)
 	if s.object.Status.FirstReadyTime == nil || !s.object.Status.FirstReadyTime.Time.Equal(noon) {
 		t.Errorf("%v", s.object.Status.FirstReadyTime)
 	}
-	s = well(t)
+	s = healthyScope(t)
 	was := s.object.Status.FirstReadyTime.Time
-	at(t).summarize(s)
+	newReconciler(t).summarize(s)
 	if !s.object.Status.FirstReadyTime.Time.Equal(was) {
 		t.Errorf("%v", s.object.Status.FirstReadyTime)
 	}
 }
 
 // Two conditions that tools such as kubectl wait look at are there only if they are true.
-func TestKstatus(t *testing.T) {
+func TestSetKstatusConditions(t *testing.T) {
 	for phase, want := range map[v1alpha1.Phase]string{
 		v1alpha1.PhaseReady: "", v1alpha1.PhasePaused: "", v1alpha1.PhaseStalled: "Stalled", v1alpha1.PhasePending: "Reconciling", v1alpha1.PhaseCreating: "Reconciling",
 		v1alpha1.PhaseUpdating: "Reconciling", v1alpha1.PhaseDegraded: "Reconciling", v1alpha1.PhaseDeleting: "Reconciling",
@@ -399,7 +402,7 @@ func TestKstatus(t *testing.T) {
 				o.Status.Conditions = []metav1.Condition{{Type: before, Status: metav1.ConditionTrue}}
 			}
 			o.Status.Phase, o.Status.Message = phase, "m"
-			kstatus(o)
+			setKstatusConditions(o)
 			var got []string
 			for _, c := range o.Status.Conditions {
 				got = append(got, c.Type)
@@ -414,7 +417,7 @@ func TestKstatus(t *testing.T) {
 	}
 }
 
-func TestEveryChangeOfPhaseIsAnnounced(t *testing.T) {
+func TestRecordPhaseEvent(t *testing.T) {
 	for name, c := range map[string]struct {
 		was, is v1alpha1.Phase
 		want    string
@@ -426,9 +429,9 @@ func TestEveryChangeOfPhaseIsAnnounced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(1)
-			s := well(t)
+			s := healthyScope(t)
 			s.before.Status.Phase, s.object.Status.Phase, s.object.Status.Message = c.was, c.is, "m"
-			(&Reconciler{Events: recorder}).announce(s)
+			(&Reconciler{Events: recorder}).recordPhaseEvent(s)
 			got := ""
 			select {
 			case got = <-recorder.Events:

@@ -16,26 +16,26 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// Description is all a Cluster is made of.
-type Description struct {
-	Cluster  *v1alpha1.WorkloadCluster
-	Class    client.ObjectKey
-	Release  provider.Release
-	Provider provider.Description
-	Topology provider.Topology // what the provider adds
-	Prepare  string            // release whose add-ons are applied before its class
+// BuildInput is all a Cluster is made of.
+type BuildInput struct {
+	Cluster        *v1alpha1.WorkloadCluster
+	Class          client.ObjectKey
+	Release        provider.Release
+	Provider       provider.Description
+	Topology       provider.Topology // what the provider adds
+	PrepareRelease string            // release whose add-ons are applied before its class
 }
 
 // Build makes the Cluster. The same description gives the same bytes, whatever version of Polder builds it:
 // anything else would replace machines.
-func Build(d Description) (*clusterv1.Cluster, error) {
+func Build(d BuildInput) (*clusterv1.Cluster, error) {
 	o := d.Cluster
 	c := &clusterv1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster"}}
 	c.Name, c.Namespace = o.Name, o.Namespace
-	c.Labels = merged(d.Topology.Labels, map[string]string{v1alpha1.WorkloadClusterLabel: o.Name, v1alpha1.ProviderLabel: o.Spec.Provider})
+	c.Labels = mergeMaps(d.Topology.Labels, map[string]string{v1alpha1.WorkloadClusterLabel: o.Name, v1alpha1.ProviderLabel: o.Spec.Provider})
 	c.Annotations = maps.Clone(d.Topology.Annotations)
-	if d.Prepare != "" {
-		c.Annotations = merged(c.Annotations, map[string]string{v1alpha1.PrepareAnnotation: d.Prepare})
+	if d.PrepareRelease != "" {
+		c.Annotations = mergeMaps(c.Annotations, map[string]string{v1alpha1.PrepareAnnotation: d.PrepareRelease})
 	}
 	c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(o, v1alpha1.GroupVersion.WithKind("WorkloadCluster"))}
 	if ptr.Deref(o.Spec.Paused, false) {
@@ -54,30 +54,30 @@ func Build(d Description) (*clusterv1.Cluster, error) {
 	t.Version = d.Release.Kubernetes
 	t.ControlPlane.Replicas = ptr.To(ptr.Deref(o.Spec.ControlPlane.Replicas, 1))
 	var err error
-	if t.ControlPlane.Variables.Overrides, err = variables(d.Topology.ControlPlane.Variables); err != nil {
+	if t.ControlPlane.Variables.Overrides, err = toClusterVariables(d.Topology.ControlPlane.Variables); err != nil {
 		return nil, err
 	}
-	if t.Workers.MachineDeployments, err = pools(d); err != nil {
+	if t.Workers.MachineDeployments, err = machineDeploymentTopologies(d); err != nil {
 		return nil, err
 	}
 	t.Variables, err = clusterVariables(d)
 	return c, err
 }
 
-// takenError says that the customer has parameters of which the provider has the say. Which of them is meant nobody
+// ProviderVariableError says that the customer has parameters of which the provider has the say. Which of them is meant nobody
 // knows, and the provider's may be what keeps customers apart.
-type takenError struct {
-	provider   string
-	parameters []string
+type ProviderVariableError struct {
+	Provider   string
+	Parameters []string
 }
 
-func (e *takenError) Error() string {
-	return fmt.Sprintf("parameters that provider %s sets by itself: %s", e.provider, strings.Join(e.parameters, ", "))
+func (e *ProviderVariableError) Error() string {
+	return fmt.Sprintf("parameters that provider %s sets by itself: %s", e.Provider, strings.Join(e.Parameters, ", "))
 }
 
 // clusterVariables are those of the class, each with the customer's value, the provider's, or the class's default.
 // Defaults are written too: Cluster API would write them, once, and a later release's would never come.
-func clusterVariables(d Description) ([]clusterv1.ClusterVariable, error) {
+func clusterVariables(d BuildInput) ([]clusterv1.ClusterVariable, error) {
 	values := provider.Values{}
 	for _, v := range d.Release.Variables {
 		if def, ok := v.Schema["default"]; ok {
@@ -100,13 +100,13 @@ func clusterVariables(d Description) ([]clusterv1.ClusterVariable, error) {
 		values[name] = value
 	}
 	if len(taken) > 0 {
-		return nil, &takenError{d.Provider.Name, taken}
+		return nil, &ProviderVariableError{d.Provider.Name, taken}
 	}
-	return variables(values)
+	return toClusterVariables(values)
 }
 
-// variables are in the order of their names.
-func variables(values provider.Values) ([]clusterv1.ClusterVariable, error) {
+// toClusterVariables are in the order of their names.
+func toClusterVariables(values provider.Values) ([]clusterv1.ClusterVariable, error) {
 	var out []clusterv1.ClusterVariable
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		b, err := json.Marshal(values[name])
@@ -118,12 +118,12 @@ func variables(values provider.Values) ([]clusterv1.ClusterVariable, error) {
 	return out, nil
 }
 
-// pools are the worker pools, in their order; one with zones is as many as it has zones.
-func pools(d Description) ([]clusterv1.MachineDeploymentTopology, error) {
+// machineDeploymentTopologies are the worker pools, in their order; one with zones is as many as it has zones.
+func machineDeploymentTopologies(d BuildInput) ([]clusterv1.MachineDeploymentTopology, error) {
 	var out []clusterv1.MachineDeploymentTopology
 	for _, p := range d.Cluster.Spec.Workers {
 		given := d.Topology.Pools[p.Name]
-		overrides, err := variables(given.Variables)
+		overrides, err := toClusterVariables(given.Variables)
 		if err != nil {
 			return nil, fmt.Errorf("pool %s: %w", p.Name, err)
 		}
@@ -131,9 +131,9 @@ func pools(d Description) ([]clusterv1.MachineDeploymentTopology, error) {
 		if err != nil {
 			return nil, fmt.Errorf("pool %s: %w", p.Name, err)
 		}
-		for _, part := range Spread(p) {
+		for _, part := range SplitByZone(p) {
 			m := clusterv1.MachineDeploymentTopology{Name: part.Name, Class: class, FailureDomain: part.Zone, Replicas: ptr.To(part.Replicas)}
-			m.Metadata.Labels = merged(p.Labels, map[string]string{v1alpha1.PoolLabel: p.Name})
+			m.Metadata.Labels = mergeMaps(p.Labels, map[string]string{v1alpha1.PoolLabel: p.Name})
 			for _, t := range p.Taints {
 				m.Taints = append(m.Taints, clusterv1.MachineTaint{Key: t.Key, Value: t.Value, Effect: t.Effect, Propagation: clusterv1.MachineTaintPropagationAlways})
 			}
@@ -156,22 +156,22 @@ func workerClass(r provider.Release, name string) (string, error) {
 	return r.Workers[0], nil
 }
 
-// Part is a pool, or what of it is in one zone.
-type Part struct {
+// ZonePool is a pool, or what of it is in one zone.
+type ZonePool struct {
 	Name, Zone string
 	Replicas   int32
 }
 
-// Spread divides a pool evenly among its zones; what cannot be divided goes to the first ones.
-func Spread(p v1alpha1.WorkerPool) []Part {
+// SplitByZone divides a pool evenly among its zones; what cannot be divided goes to the first ones.
+func SplitByZone(p v1alpha1.WorkerPool) []ZonePool {
 	n := ptr.Deref(p.Replicas, 1)
 	if len(p.Zones) == 0 {
-		return []Part{{Name: p.Name, Replicas: n}}
+		return []ZonePool{{Name: p.Name, Replicas: n}}
 	}
-	var out []Part
+	var out []ZonePool
 	zones := int32(len(p.Zones)) //nolint:gosec // there are at most 16
 	for i, z := range p.Zones {
-		part := Part{Name: p.Name + "-" + z, Zone: z, Replicas: n / zones}
+		part := ZonePool{Name: p.Name + "-" + z, Zone: z, Replicas: n / zones}
 		if int32(i) < n%zones {
 			part.Replicas++
 		}
@@ -180,8 +180,8 @@ func Spread(p v1alpha1.WorkerPool) []Part {
 	return out
 }
 
-// merged is both, of which the second wins.
-func merged(a, b map[string]string) map[string]string {
+// mergeMaps is both, of which the second wins.
+func mergeMaps(a, b map[string]string) map[string]string {
 	out := maps.Clone(a)
 	if out == nil {
 		out = map[string]string{}

@@ -24,8 +24,8 @@ import (
 
 var update = flag.Bool("update", false, "write golden files anew")
 
-// full is a description with everything in it.
-func full() Description {
+// fullInput is a description with everything in it.
+func fullInput() BuildInput {
 	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "demo", UID: "5c6d"}}
 	o.Spec = v1alpha1.WorkloadClusterSpec{
 		Provider:     "local",
@@ -45,7 +45,7 @@ func full() Description {
 		},
 		Paused: ptr.To(true),
 	}
-	return Description{
+	return BuildInput{
 		Cluster: o,
 		Class:   client.ObjectKey{Namespace: "polder-catalogue", Name: "local-scs-1-36-v3"},
 		Release: provider.Release{
@@ -66,15 +66,15 @@ func full() Description {
 			Labels:       map[string]string{"of": "provider"},
 			Annotations:  map[string]string{"cost": "4711"},
 		},
-		Prepare: "polder-catalogue/local-scs-1-36-v4",
+		PrepareRelease: "polder-catalogue/local-scs-1-36-v4",
 	}
 }
 
-// bare is the least.
-func bare() Description {
-	d := full()
+// bareInput is the least.
+func bareInput() BuildInput {
+	d := fullInput()
 	d.Cluster.Spec = v1alpha1.WorkloadClusterSpec{ControlPlane: v1alpha1.ControlPlane{Replicas: ptr.To[int32](1)}, Network: d.Cluster.Spec.Network, Workers: []v1alpha1.WorkerPool{{Name: "default"}}}
-	d.Class.Namespace, d.Prepare, d.Topology = "tenant", "", provider.Topology{}
+	d.Class.Namespace, d.PrepareRelease, d.Topology = "tenant", "", provider.Topology{}
 	return d
 }
 
@@ -84,9 +84,9 @@ func TestBuildGolden(t *testing.T) {
 	var out bytes.Buffer
 	for _, c := range []struct {
 		name string
-		d    Description
-	}{{"full", full()}, {"bare", bare()}} {
-		u, digest, err := builtAndSent(c.d)
+		d    BuildInput
+	}{{"full", fullInput()}, {"bare", bareInput()}} {
+		u, digest, err := buildAndConvert(c.d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestBuildGolden(t *testing.T) {
 	}
 }
 
-func builtAndSent(d Description) (map[string]any, string, error) {
+func buildAndConvert(d BuildInput) (map[string]any, string, error) {
 	c, err := Build(d)
 	if err != nil {
 		return nil, "", err
@@ -125,7 +125,7 @@ func builtAndSent(d Description) (map[string]any, string, error) {
 
 // Maps have no order; what is made of them has.
 func TestBuildIsTheSameEveryTime(t *testing.T) {
-	first, digest, err := builtAndSent(full())
+	first, digest, err := buildAndConvert(fullInput())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestBuildIsTheSameEveryTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 50 {
-		again, other, err := builtAndSent(full())
+		again, other, err := buildAndConvert(fullInput())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,30 +149,30 @@ func TestBuildIsTheSameEveryTime(t *testing.T) {
 }
 
 func TestBuildDoesNotChangeWhatItIsGiven(t *testing.T) {
-	d := full()
-	if _, _, err := builtAndSent(d); err != nil {
+	d := fullInput()
+	if _, _, err := buildAndConvert(d); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(full(), d); diff != "" {
+	if diff := cmp.Diff(fullInput(), d); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestBuildRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*Description)
+		change func(*BuildInput)
 		want   string
 	}{
-		"a class of workers that is not there": {func(d *Description) { d.Topology.Pools["tainted"] = provider.Machines{Class: "none"} }, `pool tainted: release local-scs-1-36-v3 has no class of workers "none"`},
-		"a release without workers":            {func(d *Description) { d.Release.Workers = nil; d.Topology.Pools = nil }, "pool zoned: release local-scs-1-36-v3 has no class of workers"},
-		"a value that is none":                 {func(d *Description) { d.Topology.Variables["x"] = make(chan int) }, "variable x: json: unsupported type: chan int"},
-		"a parameter that is no JSON":          {func(d *Description) { d.Cluster.Spec.Parameters["certSANs"] = provider.JSON{Raw: []byte("{")} }, "parameter certSANs: unexpected end of JSON input"},
-		"parameters that the provider sets": {func(d *Description) {
+		"a class of workers that is not there": {func(d *BuildInput) { d.Topology.Pools["tainted"] = provider.Machines{Class: "none"} }, `pool tainted: release local-scs-1-36-v3 has no class of workers "none"`},
+		"a release without workers":            {func(d *BuildInput) { d.Release.Workers = nil; d.Topology.Pools = nil }, "pool zoned: release local-scs-1-36-v3 has no class of workers"},
+		"a value that is none":                 {func(d *BuildInput) { d.Topology.Variables["x"] = make(chan int) }, "variable x: json: unsupported type: chan int"},
+		"a parameter that is no JSON":          {func(d *BuildInput) { d.Cluster.Spec.Parameters["certSANs"] = provider.JSON{Raw: []byte("{")} }, "parameter certSANs: unexpected end of JSON input"},
+		"parameters that the provider sets": {func(d *BuildInput) {
 			d.Topology.Variables["certSANs"], d.Topology.Variables["registryMirrors"] = []any{"mine"}, []any{}
 		}, "parameters that provider local sets by itself: certSANs, registryMirrors"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := full()
+			d := fullInput()
 			c.change(&d)
 			if _, err := Build(d); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %s", err, c.want)
@@ -183,7 +183,7 @@ func TestBuildRefuses(t *testing.T) {
 
 // What is the provider's own parameter is for it to make a variable of, of the same name or another.
 func TestTheProvidersOwnParameterIsItsOwn(t *testing.T) {
-	d := full()
+	d := fullInput()
 	d.Provider.Parameters["certSANs"], d.Topology.Variables["certSANs"] = map[string]any{}, "made of it"
 	c, err := Build(d)
 	if err != nil {
@@ -196,11 +196,11 @@ func TestTheProvidersOwnParameterIsItsOwn(t *testing.T) {
 
 // A parameter of the customer's must not win over what the provider sets, and must not be forgotten in silence.
 func TestParametersThatTheProviderSets(t *testing.T) {
-	s := well(t)
-	s.given, s.object.Spec.Parameters = full().Release, map[string]provider.JSON{"certSANs": {Raw: []byte(`["theirs"]`)}}
+	s := healthyScope(t)
+	s.contractRelease, s.object.Spec.Parameters = fullInput().Release, map[string]provider.JSON{"certSANs": {Raw: []byte(`["theirs"]`)}}
 	s.answer.Topology.Variables = provider.Values{"certSANs": []any{"mine"}}
-	r := at(t)
-	if err := r.applied(t.Context(), s); !reconcile.Waits(err) {
+	r := newReconciler(t)
+	if err := r.applyCluster(t.Context(), s); !reconcile.Waits(err) {
 		t.Errorf("error %v", err)
 	}
 	want := advice{"spec.parameters has parameters that provider local sets by itself: certSANs", v1alpha1.Customer, "take out of spec.parameters: certSANs"}
@@ -212,21 +212,21 @@ func TestParametersThatTheProviderSets(t *testing.T) {
 	}
 }
 
-func TestSpread(t *testing.T) {
+func TestSplitByZone(t *testing.T) {
 	for name, c := range map[string]struct {
 		replicas *int32
 		zones    []string
-		want     []Part
+		want     []ZonePool
 	}{
-		"no zones":              {ptr.To[int32](3), nil, []Part{{"p", "", 3}}},
-		"no number is one":      {nil, nil, []Part{{"p", "", 1}}},
-		"none":                  {ptr.To[int32](0), []string{"a", "b"}, []Part{{"p-a", "a", 0}, {"p-b", "b", 0}}},
-		"evenly":                {ptr.To[int32](4), []string{"a", "b"}, []Part{{"p-a", "a", 2}, {"p-b", "b", 2}}},
-		"the rest to the first": {ptr.To[int32](5), []string{"c", "a", "b"}, []Part{{"p-c", "c", 2}, {"p-a", "a", 2}, {"p-b", "b", 1}}},
-		"fewer than zones":      {ptr.To[int32](1), []string{"a", "b"}, []Part{{"p-a", "a", 1}, {"p-b", "b", 0}}},
+		"no zones":              {ptr.To[int32](3), nil, []ZonePool{{"p", "", 3}}},
+		"no number is one":      {nil, nil, []ZonePool{{"p", "", 1}}},
+		"none":                  {ptr.To[int32](0), []string{"a", "b"}, []ZonePool{{"p-a", "a", 0}, {"p-b", "b", 0}}},
+		"evenly":                {ptr.To[int32](4), []string{"a", "b"}, []ZonePool{{"p-a", "a", 2}, {"p-b", "b", 2}}},
+		"the rest to the first": {ptr.To[int32](5), []string{"c", "a", "b"}, []ZonePool{{"p-c", "c", 2}, {"p-a", "a", 2}, {"p-b", "b", 1}}},
+		"fewer than zones":      {ptr.To[int32](1), []string{"a", "b"}, []ZonePool{{"p-a", "a", 1}, {"p-b", "b", 0}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(c.want, Spread(v1alpha1.WorkerPool{Name: "p", Replicas: c.replicas, Zones: c.zones})); d != "" {
+			if d := cmp.Diff(c.want, SplitByZone(v1alpha1.WorkerPool{Name: "p", Replicas: c.replicas, Zones: c.zones})); d != "" {
 				t.Error(d)
 			}
 		})

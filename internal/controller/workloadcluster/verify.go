@@ -17,54 +17,54 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// verifyAgain is when to look again at what was not as it looked.
-const verifyAgain = time.Second
+// verifyRetry is when to look again at what was not as it looked.
+const verifyRetry = time.Second
 
-// madeOf are the conditions Ready is made of, in the order in which people hear of them.
-var madeOf = []string{
+// readyConditions are the conditions Ready is made of, in the order in which people hear of them.
+var readyConditions = []string{
 	v1alpha1.ConditionResolved, v1alpha1.ConditionAccepted, v1alpha1.ConditionApplied,
 	v1alpha1.ConditionControlPlane, v1alpha1.ConditionReachable, v1alpha1.ConditionWorkers, v1alpha1.ConditionAddons,
 }
 
-// ofPhases are those that phases set, one after another; the others say what was seen.
-var ofPhases = []string{v1alpha1.ConditionResolved, v1alpha1.ConditionAccepted, v1alpha1.ConditionApplied}
+// phaseConditions are those that phases set, one after another; the others say what was seen.
+var phaseConditions = []string{v1alpha1.ConditionResolved, v1alpha1.ConditionAccepted, v1alpha1.ConditionApplied}
 
 func (s *scope) looksReady() bool { return s.firstFalse() == "" }
 
 // verify looks closer at what seems ready: the Cluster counts what the control plane and the pools said last,
 // which may be of the time before they were changed. It reads past all caches, so it is right.
 func (r *Reconciler) verify(ctx context.Context, s *scope) error {
-	late, err := r.controlPlaneLate(ctx, s)
+	pending, err := r.checkControlPlaneRollout(ctx, s)
 	if err != nil {
 		return err
 	}
-	if late != "" {
-		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, late)
-		s.recall = verifyAgain
+	if pending != "" {
+		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, pending)
+		s.requeueAfter = verifyRetry
 	}
 	var l clusterv1.MachineDeploymentList
 	if err := r.Live.List(ctx, &l, client.InNamespace(s.object.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.object.Name}); err != nil {
 		return err
 	}
 	for i := range l.Items {
-		if why := poolLate(&l.Items[i]); why != "" {
+		if why := checkPoolRollout(&l.Items[i]); why != "" {
 			s.set(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesOutOfDate, why)
-			s.recall = verifyAgain
+			s.requeueAfter = verifyRetry
 			break
 		}
 	}
 	return nil
 }
 
-// poolLate says what is not done yet in a pool; "" if all is.
-func poolLate(m *clusterv1.MachineDeployment) string {
+// checkPoolRollout says what is not done yet in a pool; "" if all is.
+func checkPoolRollout(m *clusterv1.MachineDeployment) string {
 	want, st := ptr.Deref(m.Spec.Replicas, 0), m.Status
 	switch {
 	case !m.DeletionTimestamp.IsZero():
 		return fmt.Sprintf("pool %s is being removed", m.Labels[v1alpha1.PoolLabel])
 	case st.ObservedGeneration != m.Generation:
 		return fmt.Sprintf("pool %s has not seen its last change yet", m.Labels[v1alpha1.PoolLabel])
-	case rolling(st.Conditions, m.Generation):
+	case isRollingOut(st.Conditions, m.Generation):
 		return fmt.Sprintf("machines of pool %s are being replaced", m.Labels[v1alpha1.PoolLabel])
 	case ptr.Deref(st.Replicas, 0) != want || ptr.Deref(st.UpToDateReplicas, 0) != want || ptr.Deref(st.AvailableReplicas, 0) != want:
 		return fmt.Sprintf("%d of %d machines of pool %s are available and up to date", min(ptr.Deref(st.UpToDateReplicas, 0), ptr.Deref(st.AvailableReplicas, 0)), want, m.Labels[v1alpha1.PoolLabel])
@@ -72,14 +72,14 @@ func poolLate(m *clusterv1.MachineDeployment) string {
 	return ""
 }
 
-// rolling says that machines are being replaced, or that nobody has looked yet whether they must be.
-func rolling(conditions []metav1.Condition, generation int64) bool {
+// isRollingOut says that machines are being replaced, or that nobody has looked yet whether they must be.
+func isRollingOut(conditions []metav1.Condition, generation int64) bool {
 	c := meta.FindStatusCondition(conditions, clusterv1.RollingOutCondition)
 	return c != nil && (c.Status != metav1.ConditionFalse || c.ObservedGeneration != generation)
 }
 
-// controlPlaneLate says what is not done yet in the control plane; "" if all is.
-func (r *Reconciler) controlPlaneLate(ctx context.Context, s *scope) (string, error) {
+// checkControlPlaneRollout says what is not done yet in the control plane; "" if all is.
+func (r *Reconciler) checkControlPlaneRollout(ctx context.Context, s *scope) (string, error) {
 	ref := s.cluster.Spec.ControlPlaneRef
 	if ref.Name == "" {
 		return "", nil
@@ -97,10 +97,10 @@ func (r *Reconciler) controlPlaneLate(ctx context.Context, s *scope) (string, er
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &cp); err != nil {
 		return "", fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
 	}
-	return cp.late(u.GetGeneration()), nil
+	return cp.checkRollout(u.GetGeneration()), nil
 }
 
-// controlPlane is what Cluster API's contract has of control planes. Those that do not count leave it out.
+// observeControlPlane is what Cluster API's contract has of control planes. Those that do not count leave it out.
 type controlPlane struct {
 	Spec struct {
 		Replicas *int32 `json:"replicas"`
@@ -114,12 +114,12 @@ type controlPlane struct {
 	} `json:"status"`
 }
 
-func (c controlPlane) late(generation int64) string {
+func (c controlPlane) checkRollout(generation int64) string {
 	st := c.Status
 	if st.ObservedGeneration != 0 && st.ObservedGeneration != generation {
 		return "the control plane has not seen its last change yet"
 	}
-	if rolling(st.Conditions, generation) {
+	if isRollingOut(st.Conditions, generation) {
 		return "machines of the control plane are being replaced"
 	}
 	for _, n := range []*int32{st.Replicas, st.UpToDateReplicas, st.AvailableReplicas} {

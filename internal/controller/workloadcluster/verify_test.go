@@ -23,7 +23,7 @@ func rollingOut(status metav1.ConditionStatus, generation int64) change {
 	}
 }
 
-func TestPoolLate(t *testing.T) {
+func TestCheckPoolRollout(t *testing.T) {
 	for name, c := range map[string]struct {
 		change change
 		want   string
@@ -43,15 +43,15 @@ func TestPoolLate(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := poolLate(pool("a", 1, c.change)); got != c.want {
+			if got := checkPoolRollout(pool("a", 1, c.change)); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
-// late is a control plane that counts one machine too few.
-func late(name string) *unstructured.Unstructured {
+// outdatedControlPlane is a control plane that counts one machine too few.
+func outdatedControlPlane(name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"spec":   map[string]any{"replicas": int64(1)},
 		"status": map[string]any{"observedGeneration": int64(1), "replicas": int64(1), "upToDateReplicas": int64(0), "availableReplicas": int64(1)},
@@ -75,15 +75,15 @@ func TestVerify(t *testing.T) {
 		"nothing is late":           {live: []client.Object{pool("a", 1)}, ready: true},
 		"a pool is late":            {live: []client.Object{pool("a", 1), pool("b", 0)}, fails: v1alpha1.ConditionWorkers},
 		"a pool of another is late": {live: []client.Object{pool("b", 0, func(m *clusterv1.MachineDeployment) { m.Labels[clusterv1.ClusterNameLabel] = "other" })}, ready: true},
-		"the control plane is late": {live: []client.Object{late("cp")}, plane: true, fails: v1alpha1.ConditionControlPlane},
-		"that of another is late":   {live: []client.Object{late("other")}, ready: true},
+		"the control plane is late": {live: []client.Object{outdatedControlPlane("cp")}, plane: true, fails: v1alpha1.ConditionControlPlane},
+		"that of another is late":   {live: []client.Object{outdatedControlPlane("other")}, ready: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := well(t)
+			s := healthyScope(t)
 			group := schema.GroupVersion{Group: "controlplane.cluster.x-k8s.io", Version: "v1beta2"}
 			mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{group})
 			mapper.Add(group.WithKind("KubeadmControlPlane"), meta.RESTScopeNamespace)
-			r := at(t) // its cache knows of nothing
+			r := newReconciler(t) // its cache knows of nothing
 			r.Client, r.Live = clients(t).WithRESTMapper(mapper).Build(), clients(t, c.live...).Build()
 			if c.plane {
 				s.cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.cluster.x-k8s.io", Kind: "KubeadmControlPlane", Name: "cp"}
@@ -95,15 +95,15 @@ func TestVerify(t *testing.T) {
 			if got := s.object.Status.Phase == v1alpha1.PhaseReady; got != c.ready {
 				t.Errorf("%+v", s.object.Status)
 			}
-			if !c.ready && (s.condition(c.fails).Reason != v1alpha1.ReasonMachinesOutOfDate || s.recall != time.Second || s.object.Status.Phase != v1alpha1.PhaseUpdating) {
-				t.Errorf("%s, %+v", s.recall, s.object.Status)
+			if !c.ready && (s.condition(c.fails).Reason != v1alpha1.ReasonMachinesOutOfDate || s.requeueAfter != time.Second || s.object.Status.Phase != v1alpha1.PhaseUpdating) {
+				t.Errorf("%s, %+v", s.requeueAfter, s.object.Status)
 			}
 		})
 	}
 	t.Run("a control plane that cannot be read is an error", func(t *testing.T) {
-		s := well(t)
+		s := healthyScope(t)
 		s.cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.cluster.x-k8s.io", Kind: "KubeadmControlPlane", Name: "cp"}
-		if err := at(t).observe(t.Context(), s); err == nil {
+		if err := newReconciler(t).observe(t.Context(), s); err == nil {
 			t.Error("no error")
 		}
 	})

@@ -20,9 +20,9 @@ import (
 	"github.com/polder-kaas/polder/internal/apierror"
 )
 
-// voices gives providers that run in processes of their own their say in admission. They must not register it
+// setupProviderWebhooks gives providers that run in processes of their own their say in admission. They must not register it
 // themselves: whoever may do that may listen to everything that is written in the plane.
-func (o *Operator) voices(mgr ctrl.Manager) error {
+func (o *Operator) setupProviderWebhooks(mgr ctrl.Manager) error {
 	registrations, err := client.New(o.cfg.Client("polder-webhook-registration"), client.Options{Scheme: mgr.GetScheme()})
 	if err != nil {
 		return err
@@ -30,8 +30,8 @@ func (o *Operator) voices(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("provider").
 		For(&v1alpha1.Provider{}).
-		WithEventFilter(predicate.Funcs{UpdateFunc: voiceChanged}).
-		WithOptions(options(1)).
+		WithEventFilter(predicate.Funcs{UpdateFunc: admissionEndpointChanged}).
+		WithOptions(controllerOptions(1)).
 		Complete(reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 			p := &v1alpha1.Provider{}
 			if err := mgr.GetClient().Get(ctx, req.NamespacedName, p); err != nil {
@@ -41,19 +41,19 @@ func (o *Operator) voices(mgr ctrl.Manager) error {
 				return ctrl.Result{}, nil // it goes with it
 			}
 			if p.Status.Admission == nil {
-				return ctrl.Result{}, silence(ctx, registrations, p)
+				return ctrl.Result{}, deleteProviderWebhook(ctx, registrations, p)
 			}
-			return ctrl.Result{}, o.cfg.Webhooks.Register(ctx, o.cfg.Client("polder-webhook-registration"), voice(p))
+			return ctrl.Result{}, o.cfg.Webhooks.Register(ctx, o.cfg.Client("polder-webhook-registration"), providerWebhook(p))
 		}))
 }
 
-// silence removes the registration of a provider that runs in our own process now: where it was nobody answers, and
+// deleteProviderWebhook removes the registration of a provider that runs in our own process now: where it was nobody answers, and
 // nothing of its clusters could be changed. What is not a registration of ours is left alone.
-func silence(ctx context.Context, c client.Client, p *v1alpha1.Provider) error {
+func deleteProviderWebhook(ctx context.Context, c client.Client, p *v1alpha1.Provider) error {
 	w := &admissionv1.ValidatingWebhookConfiguration{}
 	const resource = "validatingwebhookconfigurations"
-	if err := c.Get(ctx, client.ObjectKey{Name: voiceOf(p)}, w); err != nil {
-		return apierror.IgnoreObjectNotFound(err, resource, voiceOf(p))
+	if err := c.Get(ctx, client.ObjectKey{Name: providerWebhookName(p)}, w); err != nil {
+		return apierror.IgnoreObjectNotFound(err, resource, providerWebhookName(p))
 	}
 	if !slices.ContainsFunc(w.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == "Provider" && r.Name == p.Name }) {
 		return nil
@@ -61,21 +61,21 @@ func silence(ctx context.Context, c client.Client, p *v1alpha1.Provider) error {
 	return apierror.IgnoreObjectNotFound(c.Delete(ctx, w, client.Preconditions{UID: &w.UID}), resource, w.Name)
 }
 
-// voiceOf is the name of the registration.
-func voiceOf(p *v1alpha1.Provider) string { return "polder-provider-" + p.Name }
+// providerWebhookName is the name of the registration.
+func providerWebhookName(p *v1alpha1.Provider) string { return "polder-provider-" + p.Name }
 
-// voice is the registration. It goes with its Provider.
-func voice(p *v1alpha1.Provider) *admissionv1.ValidatingWebhookConfiguration {
+// providerWebhook is the registration. It goes with its Provider.
+func providerWebhook(p *v1alpha1.Provider) *admissionv1.ValidatingWebhookConfiguration {
 	w := &admissionv1.ValidatingWebhookConfiguration{}
-	w.Name = voiceOf(p)
+	w.Name = providerWebhookName(p)
 	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Provider", Name: p.Name, UID: p.UID}}
 	w.Webhooks = []admissionv1.ValidatingWebhook{{
 		Name:         p.Name + ".provider.polder.dev",
 		ClientConfig: admissionv1.WebhookClientConfig{URL: ptr.To(p.Status.Admission.URL), CABundle: []byte(p.Status.Admission.CABundle)},
-		Rules:        []admissionv1.RuleWithOperations{ownRule("workloadclusters", admissionv1.Create, admissionv1.Update)},
+		Rules:        []admissionv1.RuleWithOperations{polderRule("workloadclusters", admissionv1.Create, admissionv1.Update)},
 		MatchConditions: []admissionv1.MatchCondition{
 			{Name: "names-this-provider", Expression: fmt.Sprintf("has(object.spec.provider) && object.spec.provider == %q", p.Name)},
-			{Name: "concerns-the-provider", Expression: "oldObject == null || " + changed("stack", "controlPlane", "workers", "network", "oidc", "parameters")},
+			{Name: "concerns-the-provider", Expression: "oldObject == null || " + specFieldsChanged("stack", "controlPlane", "workers", "network", "oidc", "parameters")},
 		},
 		FailurePolicy:           ptr.To(admissionv1.Fail),
 		MatchPolicy:             ptr.To(admissionv1.Equivalent),
@@ -86,16 +86,16 @@ func voice(p *v1alpha1.Provider) *admissionv1.ValidatingWebhookConfiguration {
 	return w
 }
 
-// voiceChanged hears of providers that are reached elsewhere than before.
-func voiceChanged(e event.UpdateEvent) bool {
+// admissionEndpointChanged hears of providers that are reached elsewhere than before.
+func admissionEndpointChanged(e event.UpdateEvent) bool {
 	a, ok := e.ObjectOld.(*v1alpha1.Provider)
 	b, ok2 := e.ObjectNew.(*v1alpha1.Provider)
 	return ok && ok2 && !equality.Semantic.DeepEqual(a.Status.Admission, b.Status.Admission)
 }
 
-// changed is an expression that is true if one of these fields of the spec has changed. Others, such as protection from
+// specFieldsChanged is an expression that is true if one of these fields of the spec has changed. Others, such as protection from
 // deletion, must be possible while the provider is away.
-func changed(fields ...string) string {
+func specFieldsChanged(fields ...string) string {
 	var out []string
 	for _, f := range fields {
 		out = append(out, fmt.Sprintf("has(object.spec.%[1]s) != has(oldObject.spec.%[1]s) || has(object.spec.%[1]s) && object.spec.%[1]s != oldObject.spec.%[1]s", f))

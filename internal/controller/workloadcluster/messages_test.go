@@ -2,7 +2,7 @@ package workloadcluster
 
 import "testing"
 
-func TestWords(t *testing.T) {
+func TestSummarizeMessage(t *testing.T) {
 	for name, c := range map[string]struct{ give, want string }{
 		"nothing":                  {"", ""},
 		"a sentence":               {"Cluster is upgrading to v1.36.3", "Cluster is upgrading to v1.36.3"},
@@ -17,7 +17,7 @@ func TestWords(t *testing.T) {
 		"empty lines":              {"\n\n* Machine a:\n\n  * X: broken\n", "a: broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := words(c.give); got != c.want {
+			if got := summarizeMessage(c.give); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})

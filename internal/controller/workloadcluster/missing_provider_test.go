@@ -16,7 +16,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-func of(provider, name string) *v1alpha1.WorkloadCluster {
+func newWorkloadCluster(provider, name string) *v1alpha1.WorkloadCluster {
 	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name, Generation: 3}}
 	o.Spec.Provider = provider
 	o.Status.Phase = v1alpha1.PhaseReady
@@ -30,7 +30,7 @@ func of(provider, name string) *v1alpha1.WorkloadCluster {
 // never is how long ago it was when it never was.
 const never = -time.Second
 
-func seen(name string, made, last time.Duration) *v1alpha1.Provider {
+func newProvider(name string, made, last time.Duration) *v1alpha1.Provider {
 	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Time{Time: noon.Add(-made)}}}
 	if last != never {
 		p.Status.LastSeenTime = &metav1.Time{Time: noon.Add(-last)}
@@ -38,7 +38,7 @@ func seen(name string, made, last time.Duration) *v1alpha1.Provider {
 	return p
 }
 
-func TestUnclaimed(t *testing.T) {
+func TestMissingProviderMonitor(t *testing.T) {
 	const since = "provider p has not been seen since 2026-01-02 11:59:00 UTC, so nobody acts on this cluster"
 	for name, c := range map[string]struct {
 		provider *v1alpha1.Provider
@@ -46,27 +46,27 @@ func TestUnclaimed(t *testing.T) {
 		said     time.Duration // when, since then, the provider last said that it is there; 0: never
 		want     string
 	}{
-		"its provider is there":                          {seen("p", 24*time.Hour, time.Minute), time.Minute, 0, ""},
-		"its provider is late, which happens":            {seen("p", 24*time.Hour, time.Minute), unseen, 0, ""},
-		"its provider is away":                           {seen("p", 24*time.Hour, time.Minute), unseen + time.Second, 0, since},
-		"its provider says that it is there":             {seen("p", 24*time.Hour, time.Minute), unseen + time.Hour, time.Hour, ""},
-		"its provider said so, too long ago":             {seen("p", 24*time.Hour, time.Minute), unseen + time.Hour + time.Second, time.Hour, "provider p has not been seen since 2026-01-02 12:59:00 UTC, so nobody acts on this cluster"},
-		"its provider's clock is behind":                 {seen("p", 24*time.Hour, 9*time.Hour), 5 * time.Minute, 5 * time.Minute, ""},
-		"its provider's clock is ahead":                  {seen("p", 24*time.Hour, -9*time.Hour), unseen + time.Second, 0, "provider p has not been seen since 2026-01-02 21:00:00 UTC, so nobody acts on this cluster"},
-		"its provider is away when the plane starts":     {seen("p", 24*time.Hour, 9*time.Hour), unseen, 0, ""},
-		"its provider has just come":                     {seen("p", time.Second, never), 0, 0, ""},
-		"its provider came, and never said that it runs": {seen("p", time.Minute, never), unseen + time.Second, 0, since},
-		"its provider is not installed":                  {seen("other", 0, 0), 0, 0, "provider p is not installed, so nobody acts on this cluster"},
+		"its provider is there":                          {newProvider("p", 24*time.Hour, time.Minute), time.Minute, 0, ""},
+		"its provider is late, which happens":            {newProvider("p", 24*time.Hour, time.Minute), heartbeatTimeout, 0, ""},
+		"its provider is away":                           {newProvider("p", 24*time.Hour, time.Minute), heartbeatTimeout + time.Second, 0, since},
+		"its provider says that it is there":             {newProvider("p", 24*time.Hour, time.Minute), heartbeatTimeout + time.Hour, time.Hour, ""},
+		"its provider said so, too long ago":             {newProvider("p", 24*time.Hour, time.Minute), heartbeatTimeout + time.Hour + time.Second, time.Hour, "provider p has not been seen since 2026-01-02 12:59:00 UTC, so nobody acts on this cluster"},
+		"its provider's clock is behind":                 {newProvider("p", 24*time.Hour, 9*time.Hour), 5 * time.Minute, 5 * time.Minute, ""},
+		"its provider's clock is ahead":                  {newProvider("p", 24*time.Hour, -9*time.Hour), heartbeatTimeout + time.Second, 0, "provider p has not been seen since 2026-01-02 21:00:00 UTC, so nobody acts on this cluster"},
+		"its provider is away when the plane starts":     {newProvider("p", 24*time.Hour, 9*time.Hour), heartbeatTimeout, 0, ""},
+		"its provider has just come":                     {newProvider("p", time.Second, never), 0, 0, ""},
+		"its provider came, and never said that it runs": {newProvider("p", time.Minute, never), heartbeatTimeout + time.Second, 0, since},
+		"its provider is not installed":                  {newProvider("other", 0, 0), 0, 0, "provider p is not installed, so nobody acts on this cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := clients(t, c.provider, of("p", "demo")).WithStatusSubresource(c.provider).Build()
+			all := clients(t, c.provider, newWorkloadCluster("p", "demo")).WithStatusSubresource(c.provider).Build()
 			writes := 0
 			counting := interceptor.NewClient(all, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 				writes++
 				return c.SubResource(sub).Patch(ctx, o, p, opts...)
 			}})
 			now := noon
-			u := &Unclaimed{Client: counting, Now: func() time.Time { return now }}
+			u := &MissingProviderMonitor{Client: counting, Now: func() time.Time { return now }}
 			once := func(at time.Duration) {
 				t.Helper()
 				now = noon.Add(at)
@@ -113,12 +113,12 @@ func TestUnclaimed(t *testing.T) {
 }
 
 // One cluster that cannot be told keeps nobody else from hearing of it.
-func TestUnclaimedGoesOn(t *testing.T) {
+func TestMissingProviderMonitorGoesOn(t *testing.T) {
 	gone := apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("workloadclusters").GroupResource(), "a")
 	for name, c := range map[string]struct{ err, want error }{"a failure": {errBroken, errBroken}, "it has just gone": {gone, nil}} {
 		t.Run(name, func(t *testing.T) {
 			told := map[string]bool{}
-			all := interceptor.NewClient(clients(t, of("p", "a"), of("p", "b"), of("p", "c")).Build(), interceptor.Funcs{
+			all := interceptor.NewClient(clients(t, newWorkloadCluster("p", "a"), newWorkloadCluster("p", "b"), newWorkloadCluster("p", "c")).Build(), interceptor.Funcs{
 				SubResourcePatch: func(_ context.Context, _ client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
 					if o.GetName() == "a" {
 						return c.err
@@ -127,7 +127,7 @@ func TestUnclaimedGoesOn(t *testing.T) {
 					return nil
 				},
 			})
-			if err := (&Unclaimed{Client: all, Now: func() time.Time { return noon }}).Once(t.Context()); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			if err := (&MissingProviderMonitor{Client: all, Now: func() time.Time { return noon }}).Once(t.Context()); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 				t.Error(err)
 			}
 			if !told["b"] || !told["c"] {
@@ -138,7 +138,7 @@ func TestUnclaimedGoesOn(t *testing.T) {
 }
 
 // A cluster that is deleted while nobody acts for its provider does not look ready while its machines go.
-func TestUnclaimedDeletes(t *testing.T) {
+func TestMissingProviderMonitorDeletes(t *testing.T) {
 	for name, c := range map[string]struct {
 		fails error
 		text  string
@@ -148,7 +148,7 @@ func TestUnclaimedDeletes(t *testing.T) {
 		"it cannot be done": {errBroken, "the cluster cannot be deleted: broken", v1alpha1.PlatformOperator},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := of("p", "demo")
+			o := newWorkloadCluster("p", "demo")
 			o.UID, o.Finalizers, o.DeletionTimestamp = "uid", []string{v1alpha1.WorkloadClusterFinalizer}, &metav1.Time{Time: noon}
 			k := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: "cluster", Finalizers: []string{"example.org/machines"}}}
 			k.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(o, v1alpha1.GroupVersion.WithKind("WorkloadCluster"))}
@@ -165,7 +165,7 @@ func TestUnclaimedDeletes(t *testing.T) {
 					return c.SubResource(sub).Patch(ctx, o, p, opts...)
 				},
 			})
-			u := &Unclaimed{Client: all, Live: all, Events: said, Now: func() time.Time { return noon }}
+			u := &MissingProviderMonitor{Client: all, Live: all, Events: said, Now: func() time.Time { return noon }}
 			for range 2 { // nothing is written twice
 				if err := u.Once(t.Context()); !errors.Is(err, c.fails) {
 					t.Fatal(err)

@@ -12,15 +12,15 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-func newVoice() *admissionv1.ValidatingWebhookConfiguration {
+func newProviderWebhook() *admissionv1.ValidatingWebhookConfiguration {
 	p := &v1alpha1.Provider{}
 	p.Name, p.UID = "my-cloud", "uid"
 	p.Status.Admission = &v1alpha1.ProviderAdmission{URL: "https://provider.example:9443/validate", CABundle: "authority"}
-	return voice(p)
+	return providerWebhook(p)
 }
 
-func TestVoice(t *testing.T) {
-	w := newVoice()
+func TestProviderWebhook(t *testing.T) {
+	w := newProviderWebhook()
 	hook := w.Webhooks[0]
 	if w.Name != "polder-provider-my-cloud" || len(w.Webhooks) != 1 || *hook.ClientConfig.URL != "https://provider.example:9443/validate" || string(hook.ClientConfig.CABundle) != "authority" {
 		t.Errorf("%+v", w)
@@ -39,12 +39,12 @@ func TestVoice(t *testing.T) {
 }
 
 // A provider that has moved into the plane's process is not asked where it was.
-func TestAVoiceThatIsSilent(t *testing.T) {
+func TestDeleteProviderWebhook(t *testing.T) {
 	moved := &v1alpha1.Provider{}
 	moved.Name, moved.UID = "my-cloud", "uid"
-	older := newVoice()
+	older := newProviderWebhook()
 	older.OwnerReferences[0].UID = "of one that was deleted"
-	foreign := newVoice()
+	foreign := newProviderWebhook()
 	foreign.OwnerReferences = nil
 	s := scheme(t)
 	if err := admissionv1.AddToScheme(s); err != nil {
@@ -54,7 +54,7 @@ func TestAVoiceThatIsSilent(t *testing.T) {
 		there *admissionv1.ValidatingWebhookConfiguration
 		stays bool
 	}{
-		"its own": {newVoice(), false}, "its own, of older days": {older, false}, "what somebody else made": {foreign, true}, "none": {nil, false},
+		"its own": {newProviderWebhook(), false}, "its own, of older days": {older, false}, "what somebody else made": {foreign, true}, "none": {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := fake.NewClientBuilder().WithScheme(s)
@@ -62,7 +62,7 @@ func TestAVoiceThatIsSilent(t *testing.T) {
 				b.WithObjects(c.there)
 			}
 			plane := b.Build()
-			if err := silence(t.Context(), plane, moved); err != nil {
+			if err := deleteProviderWebhook(t.Context(), plane, moved); err != nil {
 				t.Fatal(err)
 			}
 			err := plane.Get(t.Context(), client.ObjectKey{Name: "polder-provider-my-cloud"}, &admissionv1.ValidatingWebhookConfiguration{})
@@ -73,19 +73,19 @@ func TestAVoiceThatIsSilent(t *testing.T) {
 	}
 	spoke := moved.DeepCopy()
 	spoke.Status.Admission = &v1alpha1.ProviderAdmission{}
-	if !voiceChanged(event.UpdateEvent{ObjectOld: spoke, ObjectNew: moved}) || voiceChanged(event.UpdateEvent{ObjectOld: moved, ObjectNew: moved.DeepCopy()}) {
+	if !admissionEndpointChanged(event.UpdateEvent{ObjectOld: spoke, ObjectNew: moved}) || admissionEndpointChanged(event.UpdateEvent{ObjectOld: moved, ObjectNew: moved.DeepCopy()}) {
 		t.Error("nobody hears that it has moved")
 	}
 }
 
 // A provider that is away holds up only what would change what it has to do.
-func TestVoiceMatchConditions(t *testing.T) {
+func TestProviderWebhookMatchConditions(t *testing.T) {
 	env, err := cel.NewEnv(cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var programs []cel.Program
-	for _, m := range newVoice().Webhooks[0].MatchConditions {
+	for _, m := range newProviderWebhook().Webhooks[0].MatchConditions {
 		ast, issues := env.Compile(m.Expression)
 		if issues.Err() != nil {
 			t.Fatal(issues.Err())

@@ -17,9 +17,9 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// rules are those in CEL of a parameter's schema, which its value must keep. Cluster API would say so too, but only after
+// checkCELRules are those in CEL of a parameter's schema, which its value must keep. Cluster API would say so too, but only after
 // the object is stored. A schema that is no good it has refused already, so there is nothing to be said of that here.
-func rules(ctx context.Context, at *field.Path, name string, schema map[string]any, value, old provider.JSON) field.ErrorList {
+func checkCELRules(ctx context.Context, at *field.Path, name string, schema map[string]any, value, old provider.JSON) field.ErrorList {
 	text, err := json.Marshal(schema)
 	if err != nil || !bytes.Contains(text, []byte("x-kubernetes-validations")) {
 		return nil

@@ -25,130 +25,130 @@ import (
 
 // Times between looks at a source that does not answer, and of one look, however slowly it answers.
 const (
-	firstRetry = 5 * time.Second
-	lastRetry  = 5 * time.Minute
-	lookTime   = time.Minute
+	initialBackoff = 5 * time.Second
+	maxBackoff     = 5 * time.Minute
+	listTimeout    = time.Minute
 )
 
-// look is what was seen at a source. It is only remembered in memory: after a restart the source is
+// sourceState is what was seen at a source. It is only remembered in memory: after a restart the source is
 // looked at again, and until then nothing is given up.
-type look struct {
+type sourceState struct {
 	uid        types.UID
 	generation int64  // of the stack
 	request    string // the annotation that asked for it
-	next       time.Time
+	nextCheck  time.Time
 
-	failed  int // looks in a row
-	err     error
-	reason  string
-	known   bool // the source has answered at least once
-	entries []registry.Entry
-	leftOut []string // what is called as releases of the stack and is none
-	others  []string // lines that the source has instead, some of them
-	where   string
+	failures   int // looks in a row
+	err        error
+	reason     string
+	answered   bool // the source has answered at least once
+	entries    []registry.Entry
+	rejected   []string // what is called as releases of the stack and is none
+	otherLines []string // lines that the source has instead, some of them
+	location   string
 }
 
-// looked looks at the source if it is time to, or if somebody asks for it. That a source cannot be
+// checkSource looks at the source if it is time to, or if somebody asks for it. That a source cannot be
 // reached is no error: what is there is served further.
-func (r *Reconciler) looked(ctx context.Context, s *scope) error {
+func (r *Reconciler) checkSource(ctx context.Context, s *scope) error {
 	key := client.ObjectKeyFromObject(s.object)
 	r.mu.Lock()
-	last := r.looks[key]
+	last := r.sources[key]
 	r.mu.Unlock()
 	if last.uid != s.object.UID {
-		last = look{uid: s.object.UID}
+		last = sourceState{uid: s.object.UID}
 	}
 	request := s.object.Annotations[csv1.RequestedAtAnnotation]
 	if last.request != request {
-		last.failed = 0 // somebody is at it, and need not wait for long
+		last.failures = 0 // somebody is at it, and need not wait for long
 	}
-	if last.generation != s.object.Generation || last.request != request || !time.Now().Before(last.next) {
-		next := r.lookAt(ctx, s.object, last)
+	if last.generation != s.object.Generation || last.request != request || !time.Now().Before(last.nextCheck) {
+		next := r.listSource(ctx, s.object, last)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if errors.Is(next.err, turns.ErrBusy) {
-			return r.postponed(s, last, next)
+			return r.keepPreviousSource(s, last, next)
 		}
 		next.generation, next.request = s.object.Generation, request
 		last = next
 		r.remember(key, last)
 	}
-	s.look = last
+	s.source = last
 	if request != "" {
 		s.object.Status.LastHandledReconcileAt = &request
 	}
 	if last.err != nil {
 		s.set(csv1.ConditionSourceAvailable, last.reason, last.err.Error())
 	} else {
-		s.set(csv1.ConditionSourceAvailable, "", last.told(s.object))
+		s.set(csv1.ConditionSourceAvailable, "", last.describeReleases(s.object))
 	}
 	return nil
 }
 
-// postponed goes on with what was seen before: it was not the source's turn.
-func (r *Reconciler) postponed(s *scope, last, next look) error {
-	s.look = last
+// keepPreviousSource goes on with what was seen before: it was not the source's turn.
+func (r *Reconciler) keepPreviousSource(s *scope, last, next sourceState) error {
+	s.source = last
 	if last.generation != s.object.Generation {
-		s.look = next
+		s.source = next
 	}
-	s.look.next = time.Now().Add(wait.Jitter(firstRetry, 0.2))
+	s.source.nextCheck = time.Now().Add(wait.Jitter(initialBackoff, 0.2))
 	if c := meta.FindStatusCondition(s.object.Status.Conditions, csv1.ConditionSourceAvailable); c == nil || c.ObservedGeneration != s.object.Generation {
 		s.set(csv1.ConditionSourceAvailable, csv1.ReasonSourceBusy, next.err.Error())
 	}
 	return nil
 }
 
-func (r *Reconciler) remember(key types.NamespacedName, l look) {
+func (r *Reconciler) remember(key types.NamespacedName, l sourceState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.looks == nil {
-		r.looks = map[types.NamespacedName]look{}
+	if r.sources == nil {
+		r.sources = map[types.NamespacedName]sourceState{}
 	}
-	r.looks[key] = l
+	r.sources[key] = l
 }
 
-// lookAt lists the releases of the stack's line and channel.
-func (r *Reconciler) lookAt(ctx context.Context, o *csv1.ClusterStack, last look) look {
+// listSource lists the releases of the stack's line and channel.
+func (r *Reconciler) listSource(ctx context.Context, o *csv1.ClusterStack, last sourceState) sourceState {
 	interval := r.Interval
 	if o.Spec.Interval != nil {
 		interval = o.Spec.Interval.Duration
 	}
 	if last.generation != o.Generation {
-		last = look{uid: o.UID} // it may be another source by now
+		last = sourceState{uid: o.UID} // it may be another source by now
 	}
 	source, err := r.Releases.Source(ctx, o)
 	var list registry.Listing
 	if err == nil {
-		last.where = source.String()
-		line := usage.LineOf(o)
-		ctx, cancel := context.WithTimeout(ctx, lookTime)
+		last.location = source.String()
+		line := usage.LineOfStack(o)
+		ctx, cancel := context.WithTimeout(ctx, listTimeout)
 		defer cancel()
-		last.others = nil
+		last.otherLines = nil
 		list, err = source.List(ctx, func(v version.Release) bool {
 			if !line.Same(v.Line) {
-				last.notice(v.Line.String())
+				last.addOtherLine(v.Line.String())
 			}
-			return line.Same(v.Line) && usage.InChannel(o.Spec.Channel, v.Version)
+			return line.Same(v.Line) && usage.IsInChannel(o.Spec.Channel, v.Version)
 		})
 	}
 	if err != nil {
-		last.failed++
+		last.failures++
 		last.err, last.reason = err, reasonOf(err)
-		backoff := min(firstRetry<<min(last.failed-1, 10), lastRetry, interval)
-		last.next = time.Now().Add(wait.Jitter(backoff, 0.2))
+		backoff := min(initialBackoff<<min(last.failures-1, 10), maxBackoff, interval)
+		last.nextCheck = time.Now().Add(wait.Jitter(backoff, 0.2))
 		return last
 	}
-	last.leftOut = nil
+	last.rejected = nil
 	for _, w := range list.Warnings {
-		if strings.Contains(fmt.Sprint(w), usage.LineOf(o).String()+"-") {
-			last.leftOut = append(last.leftOut, fmt.Sprint(w))
+		if strings.Contains(fmt.Sprint(w), usage.LineOfStack(o).String()+"-") {
+			last.rejected = append(last.rejected, fmt.Sprint(w))
 		}
-		ctrl.LoggerFrom(ctx).V(1).Info("Something at the source is no release", "source", last.where, "warning", w)
+		ctrl.LoggerFrom(ctx).V(1).Info("Something at the source is no release", "source", last.location, "warning", w)
 	}
-	last.failed, last.err, last.reason = 0, nil, ""
-	last.known, last.entries = true, list.Entries
-	last.next = time.Now().Add(wait.Jitter(interval, 0.2))
+	last.failures, last.err, last.reason = 0, nil, ""
+	last.answered, last.entries = true, list.Entries
+	last.nextCheck = time.Now().Add(wait.Jitter(interval, 0.2))
 	return last
 }
 
@@ -163,8 +163,8 @@ func reasonOf(err error) string {
 	}
 }
 
-// entry is what the source has under a name.
-func (l look) entry(release string) (registry.Entry, bool) {
+// findEntry is what the source has under a name.
+func (l sourceState) findEntry(release string) (registry.Entry, bool) {
 	for _, e := range l.entries {
 		if e.Release.Tag() == release {
 			return e, true

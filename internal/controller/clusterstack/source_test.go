@@ -34,8 +34,8 @@ func brokenSource(t *testing.T) string {
 	return path
 }
 
-// mend makes a source of what was broken, with some releases.
-func mend(t *testing.T, path string, names ...string) {
+// repairSource makes a source of what was broken, with some releases.
+func repairSource(t *testing.T, path string, names ...string) {
 	t.Helper()
 	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
 		t.Fatal(err)
@@ -45,25 +45,25 @@ func mend(t *testing.T, path string, names ...string) {
 	}
 }
 
-// lookHere runs the phase and returns what was seen.
-func (r *Reconciler) lookHere(t *testing.T, o *csv1.ClusterStack) look {
+// checkSourceOf runs the phase and returns what was seen.
+func (r *Reconciler) checkSourceOf(t *testing.T, o *csv1.ClusterStack) sourceState {
 	t.Helper()
 	s := newScope(o)
-	if err := r.looked(t.Context(), s); err != nil {
+	if err := r.checkSource(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	return s.look
+	return s.source
 }
 
-// within says whether a time is so far away, with up to a fifth more.
-func within(t *testing.T, next time.Time, want time.Duration) {
+// checkNextTime says whether a time is so far away, with up to a fifth more.
+func checkNextTime(t *testing.T, next time.Time, want time.Duration) {
 	t.Helper()
 	if got := time.Until(next); got < want || got > want+want/5 {
 		t.Errorf("the next look is after %s, want %s", got, want)
 	}
 }
 
-func TestLookAtAnAnsweringSource(t *testing.T) {
+func TestListAnAnsweringSource(t *testing.T) {
 	dir := t.TempDir()
 	for _, n := range []string{"v1", "v10", "v0-sha-abc"} {
 		publish(t, dir, line+n)
@@ -89,18 +89,18 @@ func TestLookAtAnAnsweringSource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newReconciler(t, dir)
-				got := r.lookHere(t, c.stack)
+				got := r.checkSourceOf(t, c.stack)
 				var names []string
 				for _, e := range got.entries {
 					names = append(names, e.Release.Tag())
-					if found, ok := got.entry(e.Release.Tag()); !ok || found.Digest != e.Digest || e.Digest == "" {
+					if found, ok := got.findEntry(e.Release.Tag()); !ok || found.Digest != e.Digest || e.Digest == "" {
 						t.Errorf("%s: %v", e.Release, found)
 					}
 				}
-				if d := cmp.Diff(c.want, names); d != "" || got.err != nil || !got.known {
-					t.Error(d, got.err, got.known)
+				if d := cmp.Diff(c.want, names); d != "" || got.err != nil || !got.answered {
+					t.Error(d, got.err, got.answered)
 				}
-				within(t, got.next, c.next)
+				checkNextTime(t, got.nextCheck, c.next)
 				is := meta.FindStatusCondition(c.stack.Status.Conditions, csv1.ConditionSourceAvailable)
 				if is == nil || is.Status != metav1.ConditionTrue || is.Message != c.message {
 					t.Errorf("%+v", is)
@@ -111,7 +111,7 @@ func TestLookAtAnAnsweringSource(t *testing.T) {
 }
 
 // It is tried again ever more rarely, but at least as often as a source that answers is looked at.
-func TestLookAtASourceThatDoesNotAnswer(t *testing.T) {
+func TestListASourceThatDoesNotAnswer(t *testing.T) {
 	s, m := time.Second, time.Minute
 	for name, c := range map[string]struct {
 		interval time.Duration
@@ -128,13 +128,13 @@ func TestLookAtASourceThatDoesNotAnswer(t *testing.T) {
 					o.Spec.Interval = &metav1.Duration{Duration: c.interval}
 				}
 				for i, want := range c.want {
-					got := r.lookHere(t, o)
-					if got.failed != i+1 || got.known || got.reason != csv1.ReasonSourceUnreachable {
+					got := r.checkSourceOf(t, o)
+					if got.failures != i+1 || got.answered || got.reason != csv1.ReasonSourceUnreachable {
 						t.Errorf("look %d: %+v", i, got)
 					}
-					within(t, got.next, want)
-					time.Sleep(time.Until(got.next) - 1)
-					if again := r.lookHere(t, o); again.failed != i+1 || !again.next.Equal(got.next) {
+					checkNextTime(t, got.nextCheck, want)
+					time.Sleep(time.Until(got.nextCheck) - 1)
+					if again := r.checkSourceOf(t, o); again.failures != i+1 || !again.nextCheck.Equal(got.nextCheck) {
 						t.Errorf("it was looked at before it was time: %+v", again)
 					}
 					is := meta.FindStatusCondition(o.Status.Conditions, csv1.ConditionSourceAvailable)
@@ -143,9 +143,9 @@ func TestLookAtASourceThatDoesNotAnswer(t *testing.T) {
 					}
 					time.Sleep(time.Nanosecond)
 				}
-				mend(t, path, line+"v1")
-				got := r.lookHere(t, o)
-				if got.failed != 0 || got.err != nil || got.reason != "" || !got.known || len(got.entries) != 1 {
+				repairSource(t, path, line+"v1")
+				got := r.checkSourceOf(t, o)
+				if got.failures != 0 || got.err != nil || got.reason != "" || !got.answered || len(got.entries) != 1 {
 					t.Errorf("it answers: %+v", got)
 				}
 			})
@@ -154,95 +154,95 @@ func TestLookAtASourceThatDoesNotAnswer(t *testing.T) {
 }
 
 // What a source has shown is kept when it answers no more; of another source nothing is known.
-func TestLookKeepsWhatWasSeen(t *testing.T) {
+func TestCheckSourceKeepsWhatWasListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "releases")
 		publish(t, dir, line+"v1")
 		r, o := newReconciler(t, dir), newStack()
-		first := r.lookHere(t, o)
+		first := r.checkSourceOf(t, o)
 		if err := errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Until(first.next))
-		got := r.lookHere(t, o)
-		if got.err == nil || !got.known || len(got.entries) != 1 || got.where != "directory here" {
+		time.Sleep(time.Until(first.nextCheck))
+		got := r.checkSourceOf(t, o)
+		if got.err == nil || !got.answered || len(got.entries) != 1 || got.location != "directory here" {
 			t.Errorf("the source does not answer: %+v", got)
 		}
 		o.Generation++
-		got = r.lookHere(t, o)
-		if got.err == nil || got.known || len(got.entries) != 0 || got.failed != 1 {
+		got = r.checkSourceOf(t, o)
+		if got.err == nil || got.answered || len(got.entries) != 0 || got.failures != 1 {
 			t.Errorf("the stack was changed: %+v", got)
 		}
-		if again := r.lookHere(t, o); !again.next.Equal(got.next) {
+		if again := r.checkSourceOf(t, o); !again.nextCheck.Equal(got.nextCheck) {
 			t.Error("a change is looked at twice")
 		}
 	})
 }
 
-func TestLookOfAnotherStackWithTheName(t *testing.T) {
+func TestCheckSourceOfAnotherStackWithTheName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := brokenSource(t)
 		r, o := newReconciler(t, path), newStack()
-		r.lookHere(t, o)
-		mend(t, path, line+"v1")
+		r.checkSourceOf(t, o)
+		repairSource(t, path, line+"v1")
 		o.UID = "another"
-		if got := r.lookHere(t, o); !got.known || got.uid != "another" {
+		if got := r.checkSourceOf(t, o); !got.answered || got.uid != "another" {
 			t.Errorf("what was seen for the one that is gone is believed: %+v", got)
 		}
 		r.forget(client.ObjectKeyFromObject(o))
-		if len(r.looks) != 0 {
+		if len(r.sources) != 0 {
 			t.Error("it is not forgotten")
 		}
 	})
 }
 
-func TestLookIsRequested(t *testing.T) {
+func TestCheckSourceIsRequested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := brokenSource(t)
 		r, o := newReconciler(t, path), newStack()
 		for range 5 {
-			time.Sleep(time.Until(r.lookHere(t, o).next))
+			time.Sleep(time.Until(r.checkSourceOf(t, o).nextCheck))
 		}
 		if o.Status.LastHandledReconcileAt != nil {
 			t.Error("nobody has asked")
 		}
-		time.Sleep(time.Until(r.lookHere(t, o).next) / 2)
+		time.Sleep(time.Until(r.checkSourceOf(t, o).nextCheck) / 2)
 		o.Annotations = map[string]string{csv1.RequestedAtAnnotation: "now"}
-		got := r.lookHere(t, o)
-		if got.failed != 1 || got.request != "now" || ptr.Deref(o.Status.LastHandledReconcileAt, "") != "now" {
+		got := r.checkSourceOf(t, o)
+		if got.failures != 1 || got.request != "now" || ptr.Deref(o.Status.LastHandledReconcileAt, "") != "now" {
 			t.Errorf("%+v, handled %v", got, o.Status.LastHandledReconcileAt)
 		}
-		within(t, got.next, firstRetry) // somebody is at it
-		mend(t, path, line+"v1")
-		if again := r.lookHere(t, o); !again.next.Equal(got.next) || again.known {
+		checkNextTime(t, got.nextCheck, initialBackoff) // somebody is at it
+		repairSource(t, path, line+"v1")
+		if again := r.checkSourceOf(t, o); !again.nextCheck.Equal(got.nextCheck) || again.answered {
 			t.Errorf("a request is answered twice: %+v", again)
 		}
 		o.Annotations[csv1.RequestedAtAnnotation] = "and now"
-		if again := r.lookHere(t, o); !again.known || ptr.Deref(o.Status.LastHandledReconcileAt, "") != "and now" {
+		if again := r.checkSourceOf(t, o); !again.answered || ptr.Deref(o.Status.LastHandledReconcileAt, "") != "and now" {
 			t.Errorf("another request is not answered: %+v", again)
 		}
 		publish(t, path, line+"v2")
 		delete(o.Annotations, csv1.RequestedAtAnnotation)
-		if again := r.lookHere(t, o); ptr.Deref(o.Status.LastHandledReconcileAt, "") != "and now" || again.failed != 0 {
+		if again := r.checkSourceOf(t, o); ptr.Deref(o.Status.LastHandledReconcileAt, "") != "and now" || again.failures != 0 {
 			t.Errorf("%+v, handled %v", again, o.Status.LastHandledReconcileAt)
 		}
 	})
 }
 
 // A look that our own end has cut short says nothing about the source.
-func TestLookThatIsCutShort(t *testing.T) {
+func TestCheckSourceThatIsCutShort(t *testing.T) {
 	r, s := newReconciler(t, brokenSource(t)), newScope(newStack())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := r.looked(ctx, s); !errors.Is(err, context.Canceled) {
+	if err := r.checkSource(ctx, s); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	if len(r.looks) != 0 || len(s.object.Status.Conditions) != 0 {
-		t.Errorf("it is remembered: %v, %v", r.looks, s.object.Status.Conditions)
+	if len(r.sources) != 0 || len(s.object.Status.Conditions) != 0 {
+		t.Errorf("it is remembered: %v, %v", r.sources, s.object.Status.Conditions)
 	}
 }
 
-func TestReasonOfALook(t *testing.T) {
+func TestReasonOfAListing(t *testing.T) {
 	for reason, errs := range map[string][]error{
 		csv1.ReasonSourceMissing:     {releases.ErrNoSource},
 		csv1.ReasonSourceInvalid:     {releases.ErrInvalidSource, registry.ErrCredentials, registry.ErrNotFound, fetch.ErrRefused},
@@ -278,8 +278,8 @@ func TestReconcileComesBack(t *testing.T) {
 		if err := r.Client.Delete(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := r.Reconcile(t.Context(), req); err != nil || got != (ctrl.Result{}) || len(r.looks) != 0 {
-			t.Errorf("a stack that is gone: %v, %v, %v", got, err, r.looks)
+		if got, err := r.Reconcile(t.Context(), req); err != nil || got != (ctrl.Result{}) || len(r.sources) != 0 {
+			t.Errorf("a stack that is gone: %v, %v, %v", got, err, r.sources)
 		}
 	})
 }

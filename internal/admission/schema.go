@@ -22,20 +22,20 @@ const maxDepth = 32
 // maxErrors is how many are told at once. More help nobody, and each is many times as long as what it is about.
 const maxErrors = 50
 
-// findings are what is wrong with values. There are at most one more than are told: then nobody looks any further.
-type findings struct {
+// schemaErrors are what is wrong with values. There are at most one more than are told: then nobody looks any further.
+type schemaErrors struct {
 	errs     field.ErrorList
 	patterns map[string]*regexp.Regexp // nil: nobody can read it
 }
 
-func (f *findings) full() bool { return len(f.errs) > maxErrors }
+func (f *schemaErrors) isFull() bool { return len(f.errs) > maxErrors }
 
-func (f *findings) add(errs ...*field.Error) {
+func (f *schemaErrors) add(errs ...*field.Error) {
 	f.errs = append(f.errs, errs[:min(len(errs), maxErrors+1-len(f.errs))]...)
 }
 
-// pattern is read once, however many values there are.
-func (f *findings) pattern(p string) *regexp.Regexp {
+// compilePattern is read once, however many values there are.
+func (f *schemaErrors) compilePattern(p string) *regexp.Regexp {
 	r, ok := f.patterns[p]
 	if !ok {
 		r, _ = regexp.Compile(p) // one that is none is the stack's fault, not the customer's
@@ -47,50 +47,50 @@ func (f *findings) pattern(p string) *regexp.Regexp {
 	return r
 }
 
-// check finds all that is wrong with a value, as far as the common words of schemas go. What is said in CEL, or by oneOf
+// checkValue finds all that is wrong with a value, as far as the common words of schemas go. What is said in CEL, or by oneOf
 // and the like, Cluster API says when it is given the cluster.
-func (f *findings) check(at *field.Path, schema map[string]any, value any, depth int) {
-	if f.full() || depth > maxDepth || value == nil && schema["nullable"] == true {
+func (f *schemaErrors) checkValue(at *field.Path, schema map[string]any, value any, depth int) {
+	if f.isFull() || depth > maxDepth || value == nil && schema["nullable"] == true {
 		return
 	}
-	if why := typed(schema, value); why != "" {
-		f.add(field.Invalid(at, short(value), why))
+	if why := checkType(schema, value); why != "" {
+		f.add(field.Invalid(at, omitLongValue(value), why))
 		return
 	}
-	wrong := func(format string, args ...any) {
-		f.add(field.Invalid(at, short(value), fmt.Sprintf(format, args...)))
+	addf := func(format string, args ...any) {
+		f.add(field.Invalid(at, omitLongValue(value), fmt.Sprintf(format, args...)))
 	}
 	if e, ok := schema["enum"].([]any); ok && !slices.ContainsFunc(e, func(v any) bool { return reflect.DeepEqual(v, value) }) {
-		words := texts(e)
+		words := formatValues(e)
 		hint := ""
 		if s, ok := value.(string); ok {
 			hint = nearest.Hint(s, words)
 		}
-		wrong("choose from %s%s", strings.Join(words, ", "), hint)
+		addf("choose from %s%s", strings.Join(words, ", "), hint)
 		return
 	}
 	switch v := value.(type) {
 	case string:
-		f.text(schema, v, wrong)
+		f.checkString(schema, v, addf)
 	case float64:
-		numberWrong(schema, v, wrong)
+		checkNumber(schema, v, addf)
 	case []any:
-		if lengthWrong(schema, "minItems", "maxItems", len(v), "entries", wrong) {
+		if checkLength(schema, "minItems", "maxItems", len(v), "entries", addf) {
 			return
 		}
 		items, _ := schema["items"].(map[string]any)
-		for i := 0; i < len(v) && !f.full(); i++ {
-			f.check(at.Index(i), items, v[i], depth+1)
+		for i := 0; i < len(v) && !f.isFull(); i++ {
+			f.checkValue(at.Index(i), items, v[i], depth+1)
 		}
 	case map[string]any:
-		if !lengthWrong(schema, "minProperties", "maxProperties", len(v), "fields", wrong) {
-			f.fields(at, schema, v, depth)
+		if !checkLength(schema, "minProperties", "maxProperties", len(v), "fields", addf) {
+			f.checkFields(at, schema, v, depth)
 		}
 	}
 }
 
-// typed says that a value is of another type than the schema's.
-func typed(schema map[string]any, value any) string {
+// checkType says that a value is of another type than the schema's.
+func checkType(schema map[string]any, value any) string {
 	want, _ := schema["type"].(string)
 	is := ""
 	switch v := value.(type) {
@@ -111,72 +111,72 @@ func typed(schema map[string]any, value any) string {
 	switch {
 	case schema["x-kubernetes-int-or-string"] == true && (is == "string" || is == "number"), want == "", want == is, is == "":
 		if is == "" && want != "" {
-			return "write " + aValue(want)
+			return "write " + typeLabel(want)
 		}
 		return ""
 	}
-	return "write " + aValue(want)
+	return "write " + typeLabel(want)
 }
 
-// aValue is how people call a type.
-func aValue(t string) string {
+// typeLabel is how people call a type.
+func typeLabel(t string) string {
 	return map[string]string{
 		"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false", "array": "a list", "object": "fields with values",
 	}[t]
 }
 
-func (f *findings) text(schema map[string]any, v string, wrong func(string, ...any)) {
-	long := lengthWrong(schema, "minLength", "maxLength", utf8.RuneCountInString(v), "characters", wrong)
+func (f *schemaErrors) checkString(schema map[string]any, v string, addf func(string, ...any)) {
+	long := checkLength(schema, "minLength", "maxLength", utf8.RuneCountInString(v), "characters", addf)
 	p, ok := schema["pattern"].(string)
 	if !ok || long {
 		return
 	}
-	if r := f.pattern(p); r != nil && !r.MatchString(v) {
-		wrong("it must be like %s%s", p, example(schema))
+	if r := f.compilePattern(p); r != nil && !r.MatchString(v) {
+		addf("it must be like %s%s", p, exampleHint(schema))
 	}
 }
 
-func example(schema map[string]any) string {
+func exampleHint(schema map[string]any) string {
 	if e, ok := schema["example"]; ok {
-		return ", for example " + text(e)
+		return ", for example " + formatValue(e)
 	}
 	return ""
 }
 
-func numberWrong(schema map[string]any, v float64, wrong func(string, ...any)) {
+func checkNumber(schema map[string]any, v float64, addf func(string, ...any)) {
 	if least, ok := schema["minimum"].(float64); ok {
 		switch {
 		case schema["exclusiveMinimum"] == true && v <= least:
-			wrong("it must be more than %s", text(least))
+			addf("it must be more than %s", formatValue(least))
 		case v < least:
-			wrong("it must be at least %s", text(least))
+			addf("it must be at least %s", formatValue(least))
 		}
 	}
 	if most, ok := schema["maximum"].(float64); ok {
 		switch {
 		case schema["exclusiveMaximum"] == true && v >= most:
-			wrong("it must be less than %s", text(most))
+			addf("it must be less than %s", formatValue(most))
 		case v > most:
-			wrong("it must be at most %s", text(most))
+			addf("it must be at most %s", formatValue(most))
 		}
 	}
 }
 
-// lengthWrong says so, and returns whether there is too much: then what is in it is not looked at.
-func lengthWrong(schema map[string]any, least, most string, n int, of string, wrong func(string, ...any)) bool {
+// checkLength says so, and returns whether there is too much: then what is in it is not looked at.
+func checkLength(schema map[string]any, least, most string, n int, of string, addf func(string, ...any)) bool {
 	if l, ok := schema[least].(float64); ok && float64(n) < l {
-		wrong("it must have at least %s %s", text(l), of)
+		addf("it must have at least %s %s", formatValue(l), of)
 	}
 	m, ok := schema[most].(float64)
 	if !ok || float64(n) <= m {
 		return false
 	}
-	wrong("it must have at most %s %s", text(m), of)
+	addf("it must have at most %s %s", formatValue(m), of)
 	return true
 }
 
-// fields checks those of an object.
-func (f *findings) fields(at *field.Path, schema, v map[string]any, depth int) {
+// checkFields checks those of an object.
+func (f *schemaErrors) checkFields(at *field.Path, schema, v map[string]any, depth int) {
 	known, _ := schema["properties"].(map[string]any)
 	others, open := schema["additionalProperties"].(map[string]any)
 	open = open || schema["additionalProperties"] == true || schema["x-kubernetes-preserve-unknown-fields"] == true || len(known) == 0
@@ -184,12 +184,12 @@ func (f *findings) fields(at *field.Path, schema, v map[string]any, depth int) {
 	for _, k := range slices.Sorted(maps.Keys(v)) {
 		sub, ok := known[k].(map[string]any)
 		switch {
-		case f.full():
+		case f.isFull():
 			return
 		case ok:
-			f.check(at.Child(k), sub, v[k], depth+1)
+			f.checkValue(at.Child(k), sub, v[k], depth+1)
 		case others != nil:
-			f.check(at.Key(k), others, v[k], depth+1)
+			f.checkValue(at.Key(k), others, v[k], depth+1)
 		case !open:
 			f.add(field.Invalid(at.Child(k), field.OmitValueType{}, fmt.Sprintf("there is no such field; there are %s%s", strings.Join(names, ", "), nearest.Hint(k, names))))
 		}
@@ -199,20 +199,20 @@ func (f *findings) fields(at *field.Path, schema, v map[string]any, depth int) {
 		name, _ := r.(string)
 		if _, ok := v[name]; !ok {
 			sub, _ := known[name].(map[string]any)
-			f.add(field.Required(at.Child(name), describe(sub)))
+			f.add(field.Required(at.Child(name), schemaDescription(sub)))
 		}
 	}
 }
 
-func texts(values []any) []string {
+func formatValues(values []any) []string {
 	var out []string
 	for _, v := range values {
-		out = append(out, text(v))
+		out = append(out, formatValue(v))
 	}
 	return out
 }
 
-func text(v any) string {
+func formatValue(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
@@ -223,9 +223,9 @@ func text(v any) string {
 	return string(b)
 }
 
-// short is a value for a message; long ones tell nobody anything.
-func short(v any) any {
-	if s := text(v); len(s) > 100 {
+// omitLongValue is a value for a message; long ones tell nobody anything.
+func omitLongValue(v any) any {
+	if s := formatValue(v); len(s) > 100 {
 		return field.OmitValueType{}
 	}
 	return v

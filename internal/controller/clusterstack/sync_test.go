@@ -29,7 +29,7 @@ func subscribe(b *bool) func(*csv1.ClusterStack) {
 	return func(o *csv1.ClusterStack) { o.Spec.AutoSubscribe = b }
 }
 
-func TestWanted(t *testing.T) {
+func TestWantedReleases(t *testing.T) {
 	for name, c := range map[string]struct {
 		stack *csv1.ClusterStack
 		at    []string
@@ -51,8 +51,8 @@ func TestWanted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScope(c.stack)
-			s.look = seen(t, c.at...)
-			got, bad := wanted(s)
+			s.source = newSourceState(t, c.at...)
+			got, bad := wantedReleases(s)
 			if d := cmp.Diff(c.want, slices.Sorted(maps.Keys(got))); d != "" {
 				t.Error(d)
 			}
@@ -68,7 +68,7 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-func TestNewest(t *testing.T) {
+func TestNewestAtSource(t *testing.T) {
 	for name, c := range map[string]struct {
 		at   []string
 		want string
@@ -82,7 +82,7 @@ func TestNewest(t *testing.T) {
 		"a first version that is the zeroth":     {[]string{"v0-a-0"}, line + "v0-a-0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := newest(seen(t, c.at...))
+			got, ok := newestAtSource(newSourceState(t, c.at...))
 			if ok != (c.want != "") || (ok && got.Tag() != c.want) {
 				t.Errorf("%s, %t; want %q", got, ok, c.want)
 			}
@@ -97,15 +97,15 @@ func TestNewestReady(t *testing.T) {
 	}{
 		"nothing":                            {nil, ""},
 		"none is ready":                      {[]*csv1.ClusterStackRelease{newRelease("v1"), newRelease("v2")}, ""},
-		"the newest of those that are":       {[]*csv1.ClusterStackRelease{newRelease("v9", isReady), newRelease("v10", isReady), newRelease("v2", isReady), newRelease("v11")}, line + "v10"},
-		"numbers behind a word":              {[]*csv1.ClusterStackRelease{newRelease("v1-beta-10", isReady), newRelease("v1-beta-9", isReady)}, line + "v1-beta-10"},
-		"not one that is being deleted":      {[]*csv1.ClusterStackRelease{newRelease("v1", isReady), newRelease("v2", isReady, isDeleted)}, line + "v1"},
-		"not one whose name says nothing":    {[]*csv1.ClusterStackRelease{newRelease("x", isReady)}, ""},
-		"the zeroth is one":                  {[]*csv1.ClusterStackRelease{newRelease("v0", isReady)}, line + "v0"},
+		"the newest of those that are":       {[]*csv1.ClusterStackRelease{newRelease("v9", markReady), newRelease("v10", markReady), newRelease("v2", markReady), newRelease("v11")}, line + "v10"},
+		"numbers behind a word":              {[]*csv1.ClusterStackRelease{newRelease("v1-beta-10", markReady), newRelease("v1-beta-9", markReady)}, line + "v1-beta-10"},
+		"not one that is being deleted":      {[]*csv1.ClusterStackRelease{newRelease("v1", markReady), newRelease("v2", markReady, markDeleted)}, line + "v1"},
+		"not one whose name says nothing":    {[]*csv1.ClusterStackRelease{newRelease("x", markReady)}, ""},
+		"the zeroth is one":                  {[]*csv1.ClusterStackRelease{newRelease("v0", markReady)}, line + "v0"},
 		"one that says that it is not ready": {[]*csv1.ClusterStackRelease{newRelease("v1", func(r *csv1.ClusterStackRelease) { r.Status.Ready = ptr.To(false) })}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := newestReady(list(c.have))
+			got := newestReady(toValues(c.have))
 			if (got == nil) != (c.want == "") || (got != nil && got.Name != c.want) {
 				t.Errorf("%v, want %q", got, c.want)
 			}
@@ -113,116 +113,116 @@ func TestNewestReady(t *testing.T) {
 	}
 }
 
-func list(have []*csv1.ClusterStackRelease) (out []csv1.ClusterStackRelease) {
+func toValues(have []*csv1.ClusterStackRelease) (out []csv1.ClusterStackRelease) {
 	for _, r := range have {
 		out = append(out, *r)
 	}
 	return out
 }
 
-// uses is a cluster of a class, in a namespace that is not the stack's.
-func uses(class string) *clusterv1.Cluster {
+// newClusterOfClass is a cluster of a class, in a namespace that is not the stack's.
+func newClusterOfClass(class string) *clusterv1.Cluster {
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "demo"}}
 	c.Spec.Topology.ClassRef = clusterv1.ClusterClassRef{Namespace: "a", Name: class}
 	return c
 }
 
-// TestChosen looks at which releases are there in the end: those with a star have the stack as their owner.
-func TestChosen(t *testing.T) {
+// TestSyncReleases looks at which releases are there in the end: those with a star have the stack as their owner.
+func TestSyncReleases(t *testing.T) {
 	otherOwner := func(r *csv1.ClusterStackRelease) {
 		r.OwnerReferences[0].UID, r.OwnerReferences[0].Name = "other", "sines"
 	}
 	for name, c := range map[string]struct {
 		stack  *csv1.ClusterStack // newStack() if nil
 		have   []client.Object
-		look   look
+		look   sourceState
 		want   []string
 		reason string // of ReleasesSynced
 		says   []string
 		events []string
 	}{
 		"what is wanted is made": {
-			stack: newStack(versions("v1")), look: seen(t, "v1", "v2"), want: []string{"v1*", "v2*"},
+			stack: newStack(versions("v1")), look: newSourceState(t, "v1", "v2"), want: []string{"v1*", "v2*"},
 			events: []string{"Normal ReleaseAdded release " + line + "v1 is wanted now", "Normal ReleaseAdded release " + line + "v2 is wanted now"},
 		},
 		"a newer one comes, and the old one goes as soon as the newer one is ready": {
-			have: []client.Object{newRelease("v1", isReady), newRelease("v2", isReady)}, look: seen(t, "v1", "v2"), want: []string{"v2*"},
+			have: []client.Object{newRelease("v1", markReady), newRelease("v2", markReady)}, look: newSourceState(t, "v1", "v2"), want: []string{"v2*"},
 		},
 		"until then the newest that works stays": {
-			have: []client.Object{newRelease("v1", isReady), newRelease("v2", isReady), newRelease("v3")}, look: seen(t, "v1", "v2", "v3"), want: []string{"v2*", "v3*"},
+			have: []client.Object{newRelease("v1", markReady), newRelease("v2", markReady), newRelease("v3")}, look: newSourceState(t, "v1", "v2", "v3"), want: []string{"v2*", "v3*"},
 		},
 		"what clusters use stays": {
-			have: []client.Object{newRelease("v1", isReady), newRelease("v2", isReady), uses(line + "v1")}, look: seen(t, "v1", "v2"), want: []string{"v1*", "v2*"},
+			have: []client.Object{newRelease("v1", markReady), newRelease("v2", markReady), newClusterOfClass(line + "v1")}, look: newSourceState(t, "v1", "v2"), want: []string{"v1*", "v2*"},
 		},
 		"what clusters use stays, though its class is spelled with a dot": {
 			stack: newStack(func(o *csv1.ClusterStack) { o.Spec.Channel = csv1.ChannelCustom }),
-			have:  []client.Object{newRelease("v0-sha-abc", isReady), newRelease("v1-sha-abc", isReady), uses(line + "v0-sha.abc")},
-			look:  seen(t, "v1-sha-abc"), want: []string{"v0-sha-abc*", "v1-sha-abc*"},
+			have:  []client.Object{newRelease("v0-sha-abc", markReady), newRelease("v1-sha-abc", markReady), newClusterOfClass(line + "v0-sha.abc")},
+			look:  newSourceState(t, "v1-sha-abc"), want: []string{"v0-sha-abc*", "v1-sha-abc*"},
 		},
 		"what is in the spec stays": {
-			stack: newStack(versions("v1")), have: []client.Object{newRelease("v1", isReady), newRelease("v2", isReady)}, look: seen(t, "v2"), want: []string{"v1*", "v2*"},
+			stack: newStack(versions("v1")), have: []client.Object{newRelease("v1", markReady), newRelease("v2", markReady)}, look: newSourceState(t, "v2"), want: []string{"v1*", "v2*"},
 		},
 		"what the source has no more is not needed, unless it is the newest that works": {
-			have: []client.Object{newRelease("v1"), newRelease("v2", isReady), newRelease("v3")}, look: seen(t, "v4"), want: []string{"v2*", "v4*"},
+			have: []client.Object{newRelease("v1"), newRelease("v2", markReady), newRelease("v3")}, look: newSourceState(t, "v4"), want: []string{"v2*", "v4*"},
 			events: []string{"Normal ReleaseAdded release " + line + "v4 is wanted now"},
 		},
 		"a source that has nothing any more takes nothing away": {
-			have: []client.Object{newRelease("v1"), newRelease("v2", isReady), newRelease("v3")}, look: seen(t), want: []string{"v1*", "v2*", "v3*"},
+			have: []client.Object{newRelease("v1"), newRelease("v2", markReady), newRelease("v3")}, look: newSourceState(t), want: []string{"v1*", "v2*", "v3*"},
 		},
 		"a source that never had any of the channel is no such": {
-			have: []client.Object{newRelease("v0-sha-abc")}, look: seen(t), want: nil,
+			have: []client.Object{newRelease("v0-sha-abc")}, look: newSourceState(t), want: nil,
 		},
 		"as long as the source has not answered, nothing goes": {
-			have: []client.Object{newRelease("v1"), newRelease("v2", isReady), newRelease("v3")}, look: look{err: errors.New("no")}, want: []string{"v1*", "v2*", "v3*"},
+			have: []client.Object{newRelease("v1"), newRelease("v2", markReady), newRelease("v3")}, look: sourceState{err: errors.New("no")}, want: []string{"v1*", "v2*", "v3*"},
 		},
 		"what is named is made, though the source has not answered": {
-			stack: newStack(versions("v1")), look: look{err: errors.New("no")}, want: []string{"v1*"},
+			stack: newStack(versions("v1")), look: sourceState{err: errors.New("no")}, want: []string{"v1*"},
 			events: []string{"Normal ReleaseAdded release " + line + "v1 is wanted now"},
 		},
 		"a version that is none: the others are made, and nothing goes": {
-			stack: newStack(versions("1.0", "v2", "v4-x")), have: []client.Object{newRelease("v1")}, look: seen(t, "v3"), want: []string{"v1*", "v2*", "v3*"},
+			stack: newStack(versions("1.0", "v2", "v4-x")), have: []client.Object{newRelease("v1")}, look: newSourceState(t, "v3"), want: []string{"v1*", "v2*", "v3*"},
 			reason: csv1.ReasonNameInvalid, says: []string{"spec.versions: ", `"1.0"`, `"v4-x"`},
 			events: []string{"Normal ReleaseAdded release " + line + "v2 is wanted now", "Normal ReleaseAdded release " + line + "v3 is wanted now"},
 		},
 		"an owner that was taken away comes back": {
-			have: []client.Object{newRelease("v1", isOrphan)}, look: seen(t, "v1"), want: []string{"v1*"},
+			have: []client.Object{newRelease("v1", removeOwner)}, look: newSourceState(t, "v1"), want: []string{"v1*"},
 		},
 		"it comes back to what is in the spec and of another channel, too": {
-			stack: newStack(versions("v0-sha.abc")), have: []client.Object{newRelease("v0-sha-abc", isOrphan)}, look: seen(t), want: []string{"v0-sha-abc*"},
+			stack: newStack(versions("v0-sha.abc")), have: []client.Object{newRelease("v0-sha-abc", removeOwner)}, look: newSourceState(t), want: []string{"v0-sha-abc*"},
 		},
 		"without its owner, it goes all the same": {
-			have: []client.Object{newRelease("v1", isOrphan)}, look: seen(t, "v2"), want: []string{"v2*"},
+			have: []client.Object{newRelease("v1", removeOwner)}, look: newSourceState(t, "v2"), want: []string{"v2*"},
 			events: []string{"Normal ReleaseAdded release " + line + "v2 is wanted now"},
 		},
 		"what is of another channel and nobody's stays nobody's": {
-			have: []client.Object{newRelease("v0-sha-abc", isOrphan)}, look: seen(t), want: []string{"v0-sha-abc"},
+			have: []client.Object{newRelease("v0-sha-abc", removeOwner)}, look: newSourceState(t), want: []string{"v0-sha-abc"},
 		},
 		"what is of another stack stays": {
-			have: []client.Object{newRelease("v1", otherOwner)}, look: seen(t), want: []string{"v1"},
+			have: []client.Object{newRelease("v1", otherOwner)}, look: newSourceState(t), want: []string{"v1"},
 		},
 		"what is wanted and belongs to another stack": {
-			have: []client.Object{newRelease("v1", otherOwner)}, look: seen(t, "v1"), want: []string{"v1"},
+			have: []client.Object{newRelease("v1", otherOwner)}, look: newSourceState(t, "v1"), want: []string{"v1"},
 			reason: csv1.ReasonNotOurs, says: []string{"release " + line + "v1 belongs to ClusterStack sines already; delete one of the two"},
 		},
 		"what belongs to another stack keeps nothing else from coming or going": {
-			stack: newStack(versions("v1", "v2", "v3")), have: []client.Object{newRelease("v0"), newRelease("v1", otherOwner), newRelease("v2", otherOwner)}, look: seen(t, "v3"),
+			stack: newStack(versions("v1", "v2", "v3")), have: []client.Object{newRelease("v0"), newRelease("v1", otherOwner), newRelease("v2", otherOwner)}, look: newSourceState(t, "v3"),
 			want: []string{"v1", "v2", "v3*"}, reason: csv1.ReasonNotOurs, says: []string{line + "v1 belongs to", line + "v2 belongs to"},
 			events: []string{"Normal ReleaseAdded release " + line + "v3 is wanted now"},
 		},
 		"a version that is none, and what belongs to another": {
-			stack: newStack(versions("1.0", "v1")), have: []client.Object{newRelease("v0"), newRelease("v1", otherOwner)}, look: seen(t),
+			stack: newStack(versions("1.0", "v1")), have: []client.Object{newRelease("v0"), newRelease("v1", otherOwner)}, look: newSourceState(t),
 			want: []string{"v0*", "v1"}, reason: csv1.ReasonNameInvalid, says: []string{`"1.0"`, line + "v1 belongs to"},
 		},
 		"a name that the API does not take": {
-			stack: newStack(versions("v0-a-refused", "v1")), look: seen(t), want: []string{"v1*"}, reason: csv1.ReasonNameInvalid, says: []string{line + "v0-a-refused cannot be made"},
+			stack: newStack(versions("v0-a-refused", "v1")), look: newSourceState(t), want: []string{"v1*"}, reason: csv1.ReasonNameInvalid, says: []string{line + "v0-a-refused cannot be made"},
 			events: []string{"Normal ReleaseAdded release " + line + "v1 is wanted now"},
 		},
 		"what is being deleted is left alone": {
-			have: []client.Object{newRelease("v1", isOrphan, isDeleted)}, look: seen(t, "v1"), want: []string{"v1"},
+			have: []client.Object{newRelease("v1", removeOwner, markDeleted)}, look: newSourceState(t, "v1"), want: []string{"v1"},
 		},
 		"a name that is spelled in another way is none of ours": {
 			stack: newStack(func(o *csv1.ClusterStack) { o.Spec.Channel = csv1.ChannelCustom }),
-			have:  []client.Object{newRelease("v0-sha.abc")}, look: seen(t, "v0-sha-abc"), want: []string{"v0-sha-abc*", "v0-sha.abc*"},
+			have:  []client.Object{newRelease("v0-sha.abc")}, look: newSourceState(t, "v0-sha-abc"), want: []string{"v0-sha-abc*", "v0-sha.abc*"},
 			events: []string{"Normal ReleaseAdded release " + line + "v0-sha-abc is wanted now"},
 		},
 	} {
@@ -241,11 +241,11 @@ func TestChosen(t *testing.T) {
 				},
 			})
 			s := newScope(c.stack)
-			s.look = c.look
-			if err := r.gathered(t.Context(), s); err != nil {
+			s.source = c.look
+			if err := r.gatherReleases(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
-			if err := r.chosen(t.Context(), s); err != nil {
+			if err := r.syncReleases(t.Context(), s); err != nil {
 				t.Error(err)
 			}
 			if got := reasonIn(c.stack, csv1.ConditionReleasesSynced); got != c.reason {
@@ -259,7 +259,7 @@ func TestChosen(t *testing.T) {
 			if d := cmp.Diff(c.want, releasesIn(t, r.Client, c.stack)); d != "" {
 				t.Error(d)
 			}
-			if d := cmp.Diff(c.events, r.told()); d != "" {
+			if d := cmp.Diff(c.events, r.drainEvents()); d != "" {
 				t.Error(d)
 			}
 			if asked != len(c.events) && !strings.Contains(strings.Join(c.says, " "), "belongs to") {
@@ -297,16 +297,16 @@ func reasonIn(o *csv1.ClusterStack, name string) string {
 }
 
 // What the cache does not know yet is no fault: nothing is said, and it is looked at again.
-func TestChosenWithAnOldCache(t *testing.T) {
-	r := newReconciler(t, t.TempDir(), newRelease("v1", isReady))
+func TestSyncReleasesWithAnOldCache(t *testing.T) {
+	r := newReconciler(t, t.TempDir(), newRelease("v1", markReady))
 	s := newScope(newStack())
-	s.look = seen(t, "v1") // and s.have is empty
-	if err := r.chosen(t.Context(), s); err != nil || len(s.object.Status.Conditions) != 0 {
+	s.source = newSourceState(t, "v1") // and s.have is empty
+	if err := r.syncReleases(t.Context(), s); err != nil || len(s.object.Status.Conditions) != 0 {
 		t.Errorf("%v, %v", err, s.object.Status.Conditions)
 	}
 }
 
-func TestTendAsks(t *testing.T) {
+func TestDeleteOrAdoptAsks(t *testing.T) {
 	resource := schema.GroupResource{Group: csv1.GroupVersion.Group, Resource: "clusterstackreleases"}
 	errBroken, nobody := errors.New("broken"), newClient(t)
 	for name, c := range map[string]struct{ answer, want error }{
@@ -317,7 +317,7 @@ func TestTendAsks(t *testing.T) {
 		"it is another by now, so we must look again": {apierrors.NewConflict(resource, line+"v1", errBroken), errBroken},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := alone()
+			r := newBareReconciler()
 			var asked []string
 			r.Client = interceptor.NewClient(nobody, interceptor.Funcs{
 				Delete: func(_ context.Context, _ client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
@@ -329,7 +329,7 @@ func TestTendAsks(t *testing.T) {
 					return c.answer
 				},
 			})
-			err := r.tend(t.Context(), newScope(newStack()), newRelease("v1"), false)
+			err := r.deleteOrAdopt(t.Context(), newScope(newStack()), newRelease("v1"), false)
 			if (err == nil) != (c.want == nil) || (c.want != nil && !errors.Is(err, c.answer)) {
 				t.Errorf("error %v, want %v", err, c.want)
 			}

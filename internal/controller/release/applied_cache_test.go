@@ -35,8 +35,8 @@ func appliedRelease() *csv1.ClusterStackRelease {
 	return o
 }
 
-// live is one of its objects, as the API server has it.
-func live(name string) *corev1.ConfigMap {
+// newLiveObject is one of its objects, as the API server has it.
+func newLiveObject(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "a", Name: name, UID: types.UID("uid-" + name), Generation: 3,
 		Labels: map[string]string{"ours": "yes", "theirs": "yes", csv1.OwnedLabel: csv1.OwnedValue}, Annotations: map[string]string{"ours": "yes", "theirs": "yes"},
@@ -47,10 +47,10 @@ func live(name string) *corev1.ConfigMap {
 	}}
 }
 
-// cached is a cache of the metadata of ConfigMaps in one namespace.
-type cached map[string]*corev1.ConfigMap
+// fakeCache is a cache of the metadata of ConfigMaps in one namespace.
+type fakeCache map[string]*corev1.ConfigMap
 
-func (c cached) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+func (c fakeCache) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 	found, ok := c[key.Name], key.Namespace == "a" && o.GetObjectKind().GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	if !ok || found == nil {
 		return apierrors.NewNotFound(corev1.Resource("configmaps"), key.Name)
@@ -63,7 +63,9 @@ func (c cached) Get(_ context.Context, key client.ObjectKey, o client.Object, _ 
 	return nil
 }
 
-func (cached) List(context.Context, client.ObjectList, ...client.ListOption) error { return errBroken }
+func (fakeCache) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errBroken
+}
 
 // applySet is what was applied for it.
 func applySet(t *testing.T) *apply.Set {
@@ -87,7 +89,7 @@ func applySet(t *testing.T) *apply.Set {
 }
 
 // Only what nobody has touched is not applied again.
-func TestUnchanged(t *testing.T) {
+func TestIsUnchanged(t *testing.T) {
 	labels := func(kv ...string) map[string]string {
 		out := map[string]string{}
 		for i := 0; i < len(kv); i += 2 {
@@ -140,16 +142,16 @@ func TestUnchanged(t *testing.T) {
 		"an object has another annotation":         {object: func(o *corev1.ConfigMap) *corev1.ConfigMap { o.Annotations["ours"] = ""; return o }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var m memory
+			var m appliedCache
 			m.remember(appliedRelease(), set, time.Hour)
-			o, second := appliedRelease(), live("two")
+			o, second := appliedRelease(), newLiveObject("two")
 			if c.release != nil {
 				c.release(o)
 			}
 			if c.object != nil {
 				second = c.object(second)
 			}
-			if got := m.unchanged(t.Context(), cached{"one": live("one"), "two": second, "three": live("three")}, o); got != c.want {
+			if got := m.isUnchanged(t.Context(), fakeCache{"one": newLiveObject("one"), "two": second, "three": newLiveObject("three")}, o); got != c.want {
 				t.Errorf("got %t", got)
 			}
 		})
@@ -157,56 +159,56 @@ func TestUnchanged(t *testing.T) {
 }
 
 // A process that has applied nothing yet trusts the status, as far as that goes.
-func TestUnchangedSinceAnotherProcess(t *testing.T) {
-	var m memory
-	o, cache := appliedRelease(), cached{"one": live("one"), "two": live("two")}
-	if !m.unchanged(t.Context(), cache, o) {
+func TestIsUnchangedSinceAnotherProcess(t *testing.T) {
+	var m appliedCache
+	o, cache := appliedRelease(), fakeCache{"one": newLiveObject("one"), "two": newLiveObject("two")}
+	if !m.isUnchanged(t.Context(), cache, o) {
 		t.Error("nobody has touched anything")
 	}
 	cache["two"].Generation++
-	if m.unchanged(t.Context(), cache, o) {
+	if m.isUnchanged(t.Context(), cache, o) {
 		t.Error("an object was changed")
 	}
 	cache["two"].Generation--
 	o.Status.Resources[0].UID = "" // as an older operator has left it
-	if m.unchanged(t.Context(), cache, o) {
+	if m.isUnchanged(t.Context(), cache, o) {
 		t.Error("it is not known which object was applied")
 	}
 }
 
-func TestAppliedAgainAfterAWhile(t *testing.T) {
+func TestIsDueAfterInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m memory
+		var m appliedCache
 		o := appliedRelease()
 		for range 2 {
-			if m.over(o, time.Hour) {
+			if m.isDue(o, time.Hour) {
 				t.Error("the time of a release that is not known begins now")
 			}
 		}
 		time.Sleep(2 * time.Hour)
-		if !m.over(o, time.Hour) {
+		if !m.isDue(o, time.Hour) {
 			t.Error("it is time")
 		}
 		m.remember(o, applySet(t), time.Hour)
-		if m.over(o, time.Hour) {
+		if m.isDue(o, time.Hour) {
 			t.Error("it was applied just now")
 		}
 		time.Sleep(2 * time.Hour)
 		m.forget(client.ObjectKeyFromObject(o))
-		if m.over(o, time.Hour) {
+		if m.isDue(o, time.Hour) {
 			t.Error("it is not known any more")
 		}
 	})
 }
 
-func TestNote(t *testing.T) {
+func TestRecordGenerations(t *testing.T) {
 	o := appliedRelease()
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
 	u.SetNamespace("a")
 	u.SetName("one")
 	u.SetUID("new")
 	u.SetGeneration(7)
-	note(o.Status.Resources, []apply.Result{{Ref: apply.RefOf(u), Object: u}, {Ref: apply.InventoryRef(o.Status.Resources[1]), Err: errors.New("no")}})
+	recordGenerations(o.Status.Resources, []apply.Result{{Ref: apply.RefOf(u), Object: u}, {Ref: apply.InventoryRef(o.Status.Resources[1]), Err: errors.New("no")}})
 	if r := o.Status.Resources; r[0].UID != "new" || r[0].Generation != 7 || r[1].UID != "" || r[1].Generation != 0 {
 		t.Errorf("%+v", r)
 	}

@@ -18,7 +18,7 @@ import (
 
 // A source whose turn it is not is tried again soon: it has not failed, and what was asked for is not
 // done yet.
-func TestLookWaitsForItsTurn(t *testing.T) {
+func TestCheckSourceWaitsForItsTurn(t *testing.T) {
 	var asked atomic.Int32
 	open := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -32,7 +32,7 @@ func TestLookWaitsForItsTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := alone()
+	r := newBareReconciler()
 	r.Releases = l
 	stack := func(name string) *csv1.ClusterStack {
 		return newStack(func(o *csv1.ClusterStack) {
@@ -43,8 +43,8 @@ func TestLookWaitsForItsTurn(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		all.Go(func() {
 			s := newScope(stack(name))
-			if err := r.looked(t.Context(), s); err != nil || s.look.failed != 1 {
-				t.Errorf("%s: %+v, %v", name, s.look, err)
+			if err := r.checkSource(t.Context(), s); err != nil || s.source.failures != 1 {
+				t.Errorf("%s: %+v, %v", name, s.source, err)
 			}
 		})
 	}
@@ -55,10 +55,10 @@ func TestLookWaitsForItsTurn(t *testing.T) {
 	}
 	third := newScope(stack("three"))
 	third.object.Annotations = map[string]string{csv1.RequestedAtAnnotation: "now"}
-	if err := r.looked(t.Context(), third); err != nil || third.look.known {
-		t.Errorf("%+v, %v", third.look, err)
+	if err := r.checkSource(t.Context(), third); err != nil || third.source.answered {
+		t.Errorf("%+v, %v", third.source, err)
 	}
-	within(t, third.look.next, firstRetry)
+	checkNextTime(t, third.source.nextCheck, initialBackoff)
 	c := meta.FindStatusCondition(third.object.Status.Conditions, csv1.ConditionSourceAvailable)
 	if c == nil || c.Reason != csv1.ReasonSourceBusy || !strings.Contains(c.Message, "turn") {
 		t.Errorf("%+v", c)
@@ -68,8 +68,8 @@ func TestLookWaitsForItsTurn(t *testing.T) {
 	}
 	close(open)
 	all.Wait()
-	if err := r.looked(t.Context(), third); err != nil || third.look.failed != 1 || third.object.Status.LastHandledReconcileAt == nil {
-		t.Errorf("afterwards: %+v, %v", third.look, err)
+	if err := r.checkSource(t.Context(), third); err != nil || third.source.failures != 1 || third.object.Status.LastHandledReconcileAt == nil {
+		t.Errorf("afterwards: %+v, %v", third.source, err)
 	}
 	if c := meta.FindStatusCondition(third.object.Status.Conditions, csv1.ConditionSourceAvailable); c.Reason != csv1.ReasonSourceUnreachable {
 		t.Errorf("afterwards: %+v", c)

@@ -18,35 +18,35 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// Unclaimed says on WorkloadClusters that nobody acts on them: their provider is not there, or has not been seen for
+// MissingProviderMonitor says on WorkloadClusters that nobody acts on them: their provider is not there, or has not been seen for
 // long. Nobody else could. It also deletes those that are to be deleted, since that needs no provider.
-type Unclaimed struct {
+type MissingProviderMonitor struct {
 	Client client.Client // reads from a cache
 	Live   client.Reader // reads from the API
 	Events events.EventRecorder
 	Now    func() time.Time
 
-	seen map[string]sighting // by provider
+	heartbeats map[string]heartbeat // by provider
 }
 
-// sighting is what a provider last said of when it was there, and when that was new here. Its clock may differ from
+// heartbeat is what a provider last said of when it was there, and when that was new here. Its clock may differ from
 // ours, so only that what it says changes counts, as with leases. A plane that has just started waits as long as ever
 // before it calls anybody absent: what was said of that before is still on the clusters, and to call one absent that is
 // there would set two against each other who write the same status.
-type sighting struct {
-	said metav1.Time
-	at   time.Time
+type heartbeat struct {
+	lastSeenTime metav1.Time
+	observedAt   time.Time
 }
 
 // Times of Unclaimed.
 const (
-	unclaimedInterval = 20 * time.Second
-	unseen            = 3 * presence.Renewal
+	missingProviderInterval = 20 * time.Second
+	heartbeatTimeout        = 3 * presence.Renewal
 )
 
 // Start looks from time to time until ctx ends.
-func (u *Unclaimed) Start(ctx context.Context) error {
-	t := time.NewTicker(unclaimedInterval)
+func (u *MissingProviderMonitor) Start(ctx context.Context) error {
+	t := time.NewTicker(missingProviderInterval)
 	defer t.Stop()
 	for {
 		select {
@@ -61,7 +61,7 @@ func (u *Unclaimed) Start(ctx context.Context) error {
 }
 
 // Once looks at all WorkloadClusters.
-func (u *Unclaimed) Once(ctx context.Context) error {
+func (u *MissingProviderMonitor) Once(ctx context.Context) error {
 	var providers v1alpha1.ProviderList
 	var clusters v1alpha1.WorkloadClusterList
 	if err := u.Client.List(ctx, &providers); err != nil {
@@ -70,52 +70,52 @@ func (u *Unclaimed) Once(ctx context.Context) error {
 	if err := u.Client.List(ctx, &clusters); err != nil {
 		return err
 	}
-	u.look(providers.Items)
+	u.recordHeartbeats(providers.Items)
 	var errs []error
 	for i := range clusters.Items {
 		o := &clusters.Items[i]
-		why := u.absent(o.Spec.Provider)
+		why := u.absenceReason(o.Spec.Provider)
 		if why == "" {
 			continue
 		}
-		errs = append(errs, apierror.IgnoreNotFound(u.tell(ctx, o, why))) // one that cannot be told keeps nobody else from it
+		errs = append(errs, apierror.IgnoreNotFound(u.reportMissing(ctx, o, why))) // one that cannot be told keeps nobody else from it
 	}
 	return errors.Join(errs...)
 }
 
-// look remembers what providers say. Those that are gone are forgotten.
-func (u *Unclaimed) look(providers []v1alpha1.Provider) {
-	seen := map[string]sighting{}
+// recordHeartbeats remembers what providers say. Those that are gone are forgotten.
+func (u *MissingProviderMonitor) recordHeartbeats(providers []v1alpha1.Provider) {
+	seen := map[string]heartbeat{}
 	for i := range providers {
 		p := &providers[i]
-		said := p.CreationTimestamp // it has come, and said nothing yet
+		lastSeen := p.CreationTimestamp // it has come, and said nothing yet
 		if p.Status.LastSeenTime != nil {
-			said = *p.Status.LastSeenTime
+			lastSeen = *p.Status.LastSeenTime
 		}
-		was, ok := u.seen[p.Name]
-		if !ok || !was.said.Equal(&said) {
-			was = sighting{said, u.Now()}
+		was, ok := u.heartbeats[p.Name]
+		if !ok || !was.lastSeenTime.Equal(&lastSeen) {
+			was = heartbeat{lastSeen, u.Now()}
 		}
 		seen[p.Name] = was
 	}
-	u.seen = seen
+	u.heartbeats = seen
 }
 
-// absent says why nobody acts for a provider; "" if somebody does.
-func (u *Unclaimed) absent(name string) string {
-	s, ok := u.seen[name]
+// absenceReason says why nobody acts for a provider; "" if somebody does.
+func (u *MissingProviderMonitor) absenceReason(name string) string {
+	s, ok := u.heartbeats[name]
 	switch {
 	case !ok:
 		return fmt.Sprintf("provider %s is not installed, so nobody acts on this cluster", name)
-	case u.Now().Sub(s.at) > unseen:
-		return fmt.Sprintf("provider %s has not been seen since %s, so nobody acts on this cluster", name, s.said.UTC().Format("2006-01-02 15:04:05 UTC"))
+	case u.Now().Sub(s.observedAt) > heartbeatTimeout:
+		return fmt.Sprintf("provider %s has not been seen since %s, so nobody acts on this cluster", name, s.lastSeenTime.UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
 	return ""
 }
 
-func (u *Unclaimed) tell(ctx context.Context, o *v1alpha1.WorkloadCluster, why string) error {
+func (u *MissingProviderMonitor) reportMissing(ctx context.Context, o *v1alpha1.WorkloadCluster, why string) error {
 	if !o.DeletionTimestamp.IsZero() {
-		return u.remove(ctx, o)
+		return u.deleteCluster(ctx, o)
 	}
 	before := o.DeepCopy()
 	st := &o.Status
@@ -125,18 +125,18 @@ func (u *Unclaimed) tell(ctx context.Context, o *v1alpha1.WorkloadCluster, why s
 	for _, t := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionReady} {
 		meta.SetStatusCondition(&st.Conditions, metav1.Condition{Type: t, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProviderMissing, Message: why, ObservedGeneration: o.Generation})
 	}
-	kstatus(o)
+	setKstatusConditions(o)
 	return reconcile.Write(ctx, u.Client, before, o)
 }
 
-// remove does what the provider's controller would, and says so.
-func (u *Unclaimed) remove(ctx context.Context, o *v1alpha1.WorkloadCluster) error {
+// deleteCluster does what the provider's controller would, and says so.
+func (u *MissingProviderMonitor) deleteCluster(ctx context.Context, o *v1alpha1.WorkloadCluster) error {
 	r := &Reconciler{Client: u.Client, Live: u.Live, Events: u.Events, Now: u.Now}
 	s := &scope{object: o, before: o.DeepCopy(), advice: map[string]advice{}}
 	if err := r.gather(ctx, s); err != nil {
 		return err
 	}
-	_, err := reconcile.Run(ctx, s, r.removed)
+	_, err := reconcile.Run(ctx, s, r.deleteCluster)
 	r.summarize(s)
 	_, err = reconcile.Quiet(ctrl.Result{}, reconcile.Finish(err, apierror.IgnoreNotFound(r.write(ctx, s))))
 	return err

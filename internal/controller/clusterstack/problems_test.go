@@ -16,8 +16,8 @@ import (
 
 // What is wrong with a stack is said as long as it is, whatever its releases do meanwhile; all else goes on:
 // the status says what can be used, and the source is looked at again.
-func TestReconcileWithSomethingWrong(t *testing.T) {
-	foreign := newRelease("v3", isReady, func(r *csv1.ClusterStackRelease) {
+func TestReconcileWithProblems(t *testing.T) {
+	foreign := newRelease("v3", markReady, func(r *csv1.ClusterStackRelease) {
 		r.OwnerReferences[0].UID, r.OwnerReferences[0].Name = "other", "sines"
 	})
 	waits := condition(csv1.ConditionReady, metav1.ConditionFalse, "it waits")
@@ -29,11 +29,11 @@ func TestReconcileWithSomethingWrong(t *testing.T) {
 		want     cond // of ReleasesSynced and of Ready
 		usable   *string
 	}{
-		"a version is none, and all others are ready": {[]string{"1.0", "v2"}, []client.Object{newRelease("v2", isReady)}, invalid, ptr.To("v2")},
-		"a version is none, and another waits":        {[]string{"1.0", "v1", "v2"}, []client.Object{newRelease("v1", isReady), newRelease("v2", waits)}, invalid, ptr.To("v1")},
+		"a version is none, and all others are ready": {[]string{"1.0", "v2"}, []client.Object{newRelease("v2", markReady)}, invalid, ptr.To("v2")},
+		"a version is none, and another waits":        {[]string{"1.0", "v1", "v2"}, []client.Object{newRelease("v1", markReady), newRelease("v2", waits)}, invalid, ptr.To("v1")},
 		"a version is none, and nothing is ready":     {[]string{"1.0", "v2"}, []client.Object{newRelease("v2", waits)}, invalid, nil},
 		"a version is none, and there is nothing":     {[]string{"1.0"}, nil, invalid, nil},
-		"one is another's, and all others are ready":  {[]string{"v2", "v3"}, []client.Object{newRelease("v2", isReady), foreign}, taken, ptr.To("v2")},
+		"one is another's, and all others are ready":  {[]string{"v2", "v3"}, []client.Object{newRelease("v2", markReady), foreign}, taken, ptr.To("v2")},
 		"one is another's, and there is nothing else": {[]string{"v3"}, []client.Object{foreign}, taken, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 // While an upgrade of Kubernetes is under way, no other one is begun: the add-ons of both would be mixed.
-func TestBusy(t *testing.T) {
+func TestBlockedByUpgrade(t *testing.T) {
 	v := func(all ...string) (out []clusterv1.StatusVersion) {
 		for _, s := range all {
 			out = append(out, clusterv1.StatusVersion{Version: s, Replicas: 1})
@@ -36,13 +36,13 @@ func TestBusy(t *testing.T) {
 		"both are on their way, both older": {"v1.37.0", false, v("v1.35.7"), v("v1.35.7"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{cluster: &clusterv1.Cluster{}, wanted: catalogue.Release{Object: &csv1.ClusterStackRelease{}}}
+			s := &scope{cluster: &clusterv1.Cluster{}, wanted: catalogue.CatalogueEntry{Object: &csv1.ClusterStackRelease{}}}
 			s.wanted.Object.Status.KubernetesVersion = c.wanted
 			s.cluster.Spec.Topology.Version = "v1.36.3"
 			s.cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(!c.young)
 			s.cluster.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{Versions: c.machines}
 			s.cluster.Status.Workers = &clusterv1.WorkersStatus{Versions: c.workers}
-			if got := s.busy(); got != c.want {
+			if got := s.isBlockedByUpgrade(); got != c.want {
 				t.Errorf("%t, want %t", got, c.want)
 			}
 		})

@@ -17,18 +17,18 @@ import (
 	"github.com/polder-kaas/polder/provider/scsvars"
 )
 
-// seller is a provider that has machines of one type.
-type seller struct{}
+// oneTypeProvider is a provider that has machines of one type.
+type oneTypeProvider struct{}
 
-func (seller) Describe() provider.Description {
+func (oneTypeProvider) Describe() provider.Description {
 	return provider.Description{Name: "local", MachineTypes: []v1alpha1.MachineType{{Name: "small", CPU: 1, MemoryMiB: 2048}}}
 }
 
-func (p seller) Validate(_ context.Context, in provider.Input) field.ErrorList {
+func (p oneTypeProvider) Validate(_ context.Context, in provider.Input) field.ErrorList {
 	return scsvars.Validate(p.Describe(), in)
 }
 
-func (p seller) Topology(_ context.Context, in provider.Input) (provider.Topology, error) {
+func (p oneTypeProvider) Topology(_ context.Context, in provider.Input) (provider.Topology, error) {
 	return scsvars.Topology(p.Describe(), in)
 }
 
@@ -66,11 +66,11 @@ func TestWithdrawnTypesStay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			class := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: v1}}
 			class.Spec.Variables = []clusterv1.ClusterClassVariable{{Name: "flavor", Required: ptr.To(true), Schema: clusterv1.VariableSchema{OpenAPIV3Schema: clusterv1.JSONSchemaProps{Type: "string"}}}}
-			r, s := at(t, class), well(t)
-			r.Provider = guarded(t, seller{})
+			r, s := newReconciler(t, class), healthyScope(t)
+			r.Provider = guarded(t, oneTypeProvider{})
 			spec := &s.object.Spec
 			spec.ControlPlane.MachineSelection, spec.Workers[0].MachineSelection = ofType("gone"), ofType("gone")
-			was, err := question(s.object, s.target.Key().String(), s.describe)
+			was, err := digestProviderInput(s.object, s.target.Key().String(), s.description)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestWithdrawnTypesStay(t *testing.T) {
 			}
 			s.cluster.Annotations = map[string]string{v1alpha1.AnswerAnnotation: string(b)}
 			c.change(spec)
-			err = r.accepted(t.Context(), s)
+			err = r.askProvider(t.Context(), s)
 			if c.err {
 				if a := s.advice[v1alpha1.ConditionAccepted]; !reconcile.Waits(err) || a.actor != v1alpha1.Customer {
 					t.Errorf("error %v, %+v", err, a)
@@ -95,7 +95,7 @@ func TestWithdrawnTypesStay(t *testing.T) {
 	}
 }
 
-func TestUnsettled(t *testing.T) {
+func TestDropUnchangedMachineErrors(t *testing.T) {
 	at := field.NewPath("spec")
 	wrong := field.ErrorList{
 		field.Required(at.Child("controlPlane", "machineType"), ""), field.Required(at.Child("controlPlane", "machine", "disk"), ""), field.Required(at.Child("controlPlane"), ""),
@@ -108,7 +108,7 @@ func TestUnsettled(t *testing.T) {
 		return o
 	}
 	var got []string
-	for _, e := range Unsettled(spec("y"), spec("x"), nil, wrong) {
+	for _, e := range DropUnchangedMachineErrors(spec("y"), spec("x"), nil, wrong) {
 		got = append(got, e.Field)
 	}
 	if d := cmp.Diff([]string{"spec.controlPlane", "spec.workers[1].machineType", "spec.workers[0].zones", "spec.workers[0].machineTypes", "spec.oidc"}, got); d != "" {
@@ -116,7 +116,7 @@ func TestUnsettled(t *testing.T) {
 	}
 	other := spec("x")
 	other.Spec.Stack.Version = "v2"
-	if got := Unsettled(other, spec("x"), nil, wrong); len(got) != len(wrong) {
+	if got := DropUnchangedMachineErrors(other, spec("x"), nil, wrong); len(got) != len(wrong) {
 		t.Errorf("of another release: %v", got)
 	}
 }
