@@ -92,7 +92,7 @@ func (b *bench) provider(ctx context.Context) (<-chan error, error) {
 		guarded, err = guard.New(ctx, b.instant, time.Minute)
 	}
 	if err == nil {
-		err = operator.SetupProvider(mgr, b.Client, presence.Keeper{Provider: guarded}, 10)
+		err = operator.SetupProvider(mgr, b.Client, presence.Publisher{Provider: guarded}, 10)
 	}
 	if err != nil {
 		return nil, err

@@ -90,7 +90,7 @@ func (q *clusterReview) checkLabels(at *field.Path, labels map[string]string) {
 		switch {
 		case key == v1alpha1.PoolLabel:
 			q.addError(field.Forbidden(at.Key(key), "it is put on all nodes, with the name of their pool"))
-		case !nodelabels.Reach(key) && len(validation.IsQualifiedName(key)) == 0:
+		case !nodelabels.IsSyncedToNode(key) && len(validation.IsQualifiedName(key)) == 0:
 			q.addError(field.Forbidden(at.Key(key), "labels of this domain are not put on nodes; use one without a domain, or of a domain of your own"))
 		}
 	}

@@ -54,14 +54,14 @@ type Result struct {
 func (a *Applier) Apply(ctx context.Context, set *Set, trusted func(Ref) bool) []Result {
 	var results []Result
 	var failed *Result
-	for _, group := range set.groups() {
+	for _, group := range set.rankGroups() {
 		if failed != nil {
-			results = append(results, notBegun(group, failed.Ref)...)
+			results = append(results, notStarted(group, failed.Ref)...)
 			continue
 		}
 		done := a.applyGroup(ctx, set, group, trusted)
-		if group[0].rank == foundations {
-			a.awaitDefinitions(ctx, group, done)
+		if group[0].rank == rankNamespacesAndDefinitions {
+			a.waitForDefinitions(ctx, group, done)
 			failed = firstFailed(done)
 		}
 		results = append(results, done...)
@@ -69,10 +69,10 @@ func (a *Applier) Apply(ctx context.Context, set *Set, trusted func(Ref) bool) [
 	return results
 }
 
-func notBegun(group []item, because Ref) []Result {
+func notStarted(group []item, because Ref) []Result {
 	var out []Result
 	for _, it := range group {
-		out = append(out, Result{Ref: it.ref, Err: pending(fmt.Sprintf("%s is applied after %s, which failed", it.ref, because))})
+		out = append(out, Result{Ref: it.ref, Err: pendingError(fmt.Sprintf("%s is applied after %s, which failed", it.ref, because))})
 	}
 	return out
 }
@@ -92,14 +92,14 @@ func (a *Applier) applyGroup(ctx context.Context, set *Set, group []item, truste
 		known[i] = trusted != nil && trusted(it.ref)
 	}
 	out := make([]Result, len(group))
-	a.each(len(group), func(i int) {
-		out[i] = a.applyOne(ctx, group[i], known[i], set.defines(group[i].ref))
+	a.runParallel(len(group), func(i int) {
+		out[i] = a.applyOne(ctx, group[i], known[i], set.definesKindOf(group[i].ref))
 	})
 	return out
 }
 
-// each calls f for 0 to n-1, some of them at the same time, and waits for all.
-func (a *Applier) each(n int, f func(i int)) {
+// runParallel calls f for 0 to n-1, some of them at the same time, and waits for all.
+func (a *Applier) runParallel(n int, f func(i int)) {
 	parallel := a.Parallel
 	if parallel <= 0 {
 		parallel = defaultParallel

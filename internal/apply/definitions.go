@@ -11,35 +11,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// establishing is how long a definition may take. It takes less than a second on an API server that
+// establishTimeout is how long a definition may take. It takes less than a second on an API server that
 // is not overloaded, and some more if there are several.
-const establishing = 30 * time.Second
+const establishTimeout = 30 * time.Second
 
-// awaitDefinitions waits until the kinds of all definitions of a group can be used. A definition that
+// waitForDefinitions waits until the kinds of all definitions of a group can be used. A definition that
 // does not get there has failed.
-func (a *Applier) awaitDefinitions(ctx context.Context, group []item, results []Result) {
-	ctx, cancel := context.WithTimeout(ctx, establishing)
+func (a *Applier) waitForDefinitions(ctx context.Context, group []item, results []Result) {
+	ctx, cancel := context.WithTimeout(ctx, establishTimeout)
 	defer cancel()
-	a.each(len(group), func(i int) {
+	a.runParallel(len(group), func(i int) {
 		r := &results[i]
 		if r.Err != nil || !isDefinition(r.Ref) {
 			return
 		}
-		if err := a.awaitDefinition(ctx, r); err != nil {
+		if err := a.waitForDefinition(ctx, r); err != nil {
 			*r = Result{Ref: r.Ref, Err: err}
 		}
 	})
 }
 
-func (a *Applier) awaitDefinition(ctx context.Context, r *Result) error {
+func (a *Applier) waitForDefinition(ctx context.Context, r *Result) error {
 	var why error
 	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		ok, err := established(r.Object)
+		ok, err := isEstablished(r.Object)
 		if err != nil {
 			return false, err
 		}
 		if ok {
-			why = a.discovered(r.Object)
+			why = a.checkDiscovered(r.Object)
 			return why == nil, nil
 		}
 		live := &unstructured.Unstructured{}
@@ -57,11 +57,11 @@ func (a *Applier) awaitDefinition(ctx context.Context, r *Result) error {
 	case why == nil:
 		why = err
 	}
-	return pending(fmt.Sprintf("%s cannot be used yet: %v", r.Ref, why))
+	return pendingError(fmt.Sprintf("%s cannot be used yet: %v", r.Ref, why))
 }
 
-// established says whether an API server serves a definition; the error is why it never will.
-func established(crd *unstructured.Unstructured) (bool, error) {
+// isEstablished says whether an API server serves a definition; the error is why it never will.
+func isEstablished(crd *unstructured.Unstructured) (bool, error) {
 	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
 	ok := false
 	for _, c := range conditions {
@@ -76,9 +76,9 @@ func established(crd *unstructured.Unstructured) (bool, error) {
 	return ok, nil
 }
 
-// discovered says what is missing until clients find the kind.
-func (a *Applier) discovered(crd *unstructured.Unstructured) error {
-	for _, gvk := range served(crd) {
+// checkDiscovered says what is missing until clients find the kind.
+func (a *Applier) checkDiscovered(crd *unstructured.Unstructured) error {
+	for _, gvk := range servedKinds(crd) {
 		if _, err := a.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
 			return err
 		}

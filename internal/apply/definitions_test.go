@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestEstablished(t *testing.T) {
+func TestIsEstablished(t *testing.T) {
 	for _, tc := range []struct {
 		name, status string
 		want, never  bool
@@ -17,7 +17,7 @@ func TestEstablished(t *testing.T) {
 		{"conditions are none", "{conditions: [x]}", false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := established(parse(t, "{status: "+tc.status+"}")[0])
+			got, err := isEstablished(parse(t, "{status: "+tc.status+"}")[0])
 			if got != tc.want || errors.Is(err, ErrRefused) != tc.never {
 				t.Errorf("%v, %v", got, err)
 			}

@@ -16,13 +16,13 @@ var ErrPending = errors.New("not yet")
 // ErrRefused is what errors are that stay until the objects, the rules or the cluster change.
 var ErrRefused = errors.New("refused")
 
-type pending string
+type pendingError string
 
-func (p pending) Error() string        { return string(p) }
-func (p pending) Is(target error) bool { return target == ErrPending }
+func (p pendingError) Error() string        { return string(p) }
+func (p pendingError) Is(target error) bool { return target == ErrPending }
 
-func deleting(ref Ref) error {
-	return pending(ref.String() + " is being deleted; it can be applied once it is gone")
+func deletingError(ref Ref) error {
+	return pendingError(ref.String() + " is being deleted; it can be applied once it is gone")
 }
 
 // notServedError is what errors are that leave open whether an object exists: the API server does not know its
@@ -40,7 +40,7 @@ func (e *notServedError) Unwrap() error { return e.err }
 
 // asNotServed makes a notServedError of an answer that is one.
 func asNotServed(ref Ref, err error) error {
-	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && !missingNamespace(err) {
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && !isNamespaceMissing(err) {
 		return &notServedError{ref, err}
 	}
 	return err
@@ -56,27 +56,27 @@ type refusal string
 func (r refusal) Error() string        { return string(r) }
 func (r refusal) Is(target error) bool { return target == ErrRefused }
 
-// Refuse is an ErrRefused in somebody's own words.
-func Refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
+// Refusef is an ErrRefused in somebody's own words.
+func Refusef(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
 // RefusedError has all that keeps a set from being applied. It is an ErrRefused.
 type RefusedError struct{ Reasons []error }
 
-func (e *RefusedError) Error() string { return list(e.Reasons) }
+func (e *RefusedError) Error() string { return formatErrors(e.Reasons) }
 
 // Is tells that it is an ErrRefused.
 func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 
-// shown is how many errors are spelled out; nobody reads more at once.
-const shown = 10
+// maxShownErrors is how many errors are spelled out; nobody reads more at once.
+const maxShownErrors = 10
 
-// list says errors in one line.
-func list(all []error) string {
+// formatErrors says errors in one line.
+func formatErrors(all []error) string {
 	var text []string
-	for _, err := range all[:min(shown, len(all))] {
+	for _, err := range all[:min(maxShownErrors, len(all))] {
 		text = append(text, err.Error())
 	}
-	if more := len(all) - shown; more > 0 {
+	if more := len(all) - maxShownErrors; more > 0 {
 		text = append(text, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(text, "; ")

@@ -15,7 +15,7 @@ func invalid(kind string, all ...*field.Error) error {
 	return apierrors.NewInvalid(schema.GroupKind{Kind: kind}, "x", all)
 }
 
-func TestExplain(t *testing.T) {
+func TestExplainError(t *testing.T) {
 	path := field.NewPath("spec", "template")
 	resource := schema.GroupResource{Resource: "secrets"}
 	for _, tc := range []struct {
@@ -39,11 +39,11 @@ func TestExplain(t *testing.T) {
 		{"another uid", "ConfigMap", invalid("ConfigMap", field.Invalid(field.NewPath("metadata", "uid"), "u", "field is immutable")), "ConfigMap home/x was changed by somebody else at the same moment"},
 		{"a conflict", "ConfigMap", apierrors.NewConflict(resource, "x", errors.New("why")), "ConfigMap home/x was changed by somebody else at the same moment"},
 		{"no namespace", "ConfigMap", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "home"), "ConfigMap home/x has no namespace to be in; let the chart bring Namespace home"},
-		{"our own words", "ConfigMap", pending("wait"), "wait"},
+		{"our own words", "ConfigMap", pendingError("wait"), "wait"},
 		{"our own refusal", "ConfigMap", refusal("no"), "no"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			err := explain("applying", Ref{Version: "v1", Kind: tc.kind, Namespace: "home", Name: "x"}, tc.err)
+			err := explainError("applying", Ref{Version: "v1", Kind: tc.kind, Namespace: "home", Name: "x"}, tc.err)
 			if !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("it says %q, not %q", err, tc.want)
 			}
@@ -52,29 +52,29 @@ func TestExplain(t *testing.T) {
 			}
 		})
 	}
-	custom := explain("applying", Ref{Group: "example.com", Kind: "Secret", Name: "x"}, apierrors.NewBadRequest("its words"))
+	custom := explainError("applying", Ref{Group: "example.com", Kind: "Secret", Name: "x"}, apierrors.NewBadRequest("its words"))
 	if !strings.Contains(custom.Error(), "its words") {
 		t.Errorf("a custom kind is no Secret: %v", custom)
 	}
 }
 
-func TestFailed(t *testing.T) {
-	if err := Failed([]Result{{}, {}}); err != nil || !Pending([]Result{{}}) {
+func TestJoinErrors(t *testing.T) {
+	if err := JoinErrors([]Result{{}, {}}); err != nil || !IsPending([]Result{{}}) {
 		t.Errorf("the error is %v", err)
 	}
-	waits := []Result{{}, {Err: pending("a waits")}, {Err: pending("b waits")}}
-	if err := Failed(waits); !errors.Is(err, ErrPending) || !Pending(waits) || err.Error() != "a waits; b waits" {
+	waits := []Result{{}, {Err: pendingError("a waits")}, {Err: pendingError("b waits")}}
+	if err := JoinErrors(waits); !errors.Is(err, ErrPending) || !IsPending(waits) || err.Error() != "a waits; b waits" {
 		t.Errorf("the error is %v", err)
 	}
 	mixed := append(waits, Result{Err: errors.New("c failed")})
-	if err := Failed(mixed); errors.Is(err, ErrPending) || Pending(mixed) || err.Error() != "c failed; a waits; b waits" {
+	if err := JoinErrors(mixed); errors.Is(err, ErrPending) || IsPending(mixed) || err.Error() != "c failed; a waits; b waits" {
 		t.Errorf("the error is %v", err)
 	}
 	var many []Result
 	for i := range 12 {
 		many = append(many, Result{Err: fmt.Errorf("%d failed", i)})
 	}
-	if err := Failed(many); !strings.HasSuffix(err.Error(), "9 failed; and 2 more") {
+	if err := JoinErrors(many); !strings.HasSuffix(err.Error(), "9 failed; and 2 more") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -10,37 +10,37 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// explained is an error of the API server in our words.
-type explained struct {
+// explainedError is an error of the API server in our words.
+type explainedError struct {
 	text string
 	err  error
 }
 
-func (e *explained) Error() string { return e.text }
-func (e *explained) Unwrap() error { return e.err }
+func (e *explainedError) Error() string { return e.text }
+func (e *explainedError) Unwrap() error { return e.err }
 
-// explain says which object an error is about and, where that is known, what to do.
-func explain(doing string, ref Ref, err error) error {
+// explainError says which object an error is about and, where that is known, what to do.
+func explainError(doing string, ref Ref, err error) error {
 	if errors.Is(err, ErrPending) || errors.Is(err, ErrRefused) || isNotServed(err) {
 		return err // it says so itself
 	}
-	fixed, others := causes(err)
+	immutable, others := causeFields(err)
 	switch {
-	case apierrors.IsConflict(err) || slices.Contains(fixed, "metadata.uid"):
-		return &explained{ref.String() + " was changed by somebody else at the same moment; it is looked at again", err}
-	case len(fixed) > 0:
-		return &explained{fmt.Sprintf("%s is there and cannot be changed in %s; give it another name in the chart, or let it be made anew with %s",
-			ref, strings.Join(fixed, ", "), ref.kubectl("delete")), err}
-	case missingNamespace(err):
-		return &explained{fmt.Sprintf("%s has no namespace to be in; let the chart bring Namespace %s, or make it", ref, ref.Namespace), err}
-	case ref.Group == "" && ref.Kind == "Secret" && quotesContent(err):
-		return &explained{redacted(doing, ref, err, others), err}
+	case apierrors.IsConflict(err) || slices.Contains(immutable, "metadata.uid"):
+		return &explainedError{ref.String() + " was changed by somebody else at the same moment; it is looked at again", err}
+	case len(immutable) > 0:
+		return &explainedError{fmt.Sprintf("%s is there and cannot be changed in %s; give it another name in the chart, or let it be made anew with %s",
+			ref, strings.Join(immutable, ", "), ref.kubectlCommand("delete")), err}
+	case isNamespaceMissing(err):
+		return &explainedError{fmt.Sprintf("%s has no namespace to be in; let the chart bring Namespace %s, or make it", ref, ref.Namespace), err}
+	case ref.Group == "" && ref.Kind == "Secret" && mayQuoteContent(err):
+		return &explainedError{redactedMessage(doing, ref, err, others), err}
 	}
 	return fmt.Errorf("%s %s: %w", doing, ref, err)
 }
 
-// causes names the fields an error is about: those that cannot be changed, and others.
-func causes(err error) (fixed, others []string) {
+// causeFields names the fields an error is about: those that cannot be changed, and others.
+func causeFields(err error) (immutable, others []string) {
 	var s apierrors.APIStatus
 	if !errors.As(err, &s) || s.Status().Details == nil {
 		return nil, nil
@@ -49,29 +49,29 @@ func causes(err error) (fixed, others []string) {
 		if c.Field == "" {
 			continue
 		}
-		if cannotChange(c.Message) {
-			fixed = append(fixed, c.Field)
+		if isImmutableMessage(c.Message) {
+			immutable = append(immutable, c.Field)
 		} else {
 			others = append(others, c.Field)
 		}
 	}
-	return fixed, others
+	return immutable, others
 }
 
-// cannotChange knows the words in which API servers and webhooks say it: no error has a type for it.
-func cannotChange(message string) bool {
+// isImmutableMessage knows the words in which API servers and webhooks say it: no error has a type for it.
+func isImmutableMessage(message string) bool {
 	return slices.ContainsFunc([]string{"immutable", "updates to ", "cannot change ", "may not change"}, func(words string) bool {
 		return strings.Contains(message, words)
 	})
 }
 
-func missingNamespace(err error) bool {
+func isNamespaceMissing(err error) bool {
 	var s apierrors.APIStatus
 	return apierrors.IsNotFound(err) && errors.As(err, &s) && s.Status().Details != nil && s.Status().Details.Kind == "namespaces"
 }
 
-// quotesContent says whether an error may repeat parts of the object it is about.
-func quotesContent(err error) bool {
+// mayQuoteContent says whether an error may repeat parts of the object it is about.
+func mayQuoteContent(err error) bool {
 	var s apierrors.APIStatus
 	if !errors.As(err, &s) {
 		return false // it never came to the API server
@@ -83,8 +83,8 @@ func quotesContent(err error) bool {
 	return false
 }
 
-// redacted is such an error of a Secret without the words of the API server.
-func redacted(doing string, ref Ref, err error, fields []string) string {
+// redactedMessage is such an error of a Secret without the words of the API server.
+func redactedMessage(doing string, ref Ref, err error, fields []string) string {
 	reason := apierrors.ReasonForError(err)
 	if reason == metav1.StatusReasonUnknown {
 		reason = "that it cannot be"

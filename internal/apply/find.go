@@ -26,10 +26,10 @@ func (a *Applier) Get(ctx context.Context, ref Ref) (*unstructured.Unstructured,
 
 // find reads an object of an inventory where it is now: the kind may have gone since, or lost a version.
 func (a *Applier) find(ctx context.Context, ref Ref, into client.Object) (at Ref, found bool, err error) {
-	at, found, err = a.findAs(ctx, ref, into)
+	at, found, err = a.findOnce(ctx, ref, into)
 	if isNotServed(err) { // by what is remembered of the kind
 		meta.MaybeResetRESTMapper(a.Client.RESTMapper())
-		at, found, err = a.findAs(ctx, ref, into)
+		at, found, err = a.findOnce(ctx, ref, into)
 	}
 	if meta.IsNoMatchError(err) && !isNotServed(err) {
 		return ref, false, a.checkNoDefinition(ctx, ref)
@@ -37,17 +37,17 @@ func (a *Applier) find(ctx context.Context, ref Ref, into client.Object) (at Ref
 	return at, found, err
 }
 
-func (a *Applier) findAs(ctx context.Context, ref Ref, into client.Object) (at Ref, found bool, err error) {
-	if at, err = a.locate(ref); err != nil {
+func (a *Applier) findOnce(ctx context.Context, ref Ref, into client.Object) (at Ref, found bool, err error) {
+	if at, err = a.resolveRef(ref); err != nil {
 		return ref, false, err
 	}
-	found, err = a.read(ctx, at, into)
+	found, err = a.readObject(ctx, at, into)
 	return at, found, err
 }
 
-// locate says where an object of an inventory is: its kind may have lost that version, and whoever wrote it may
+// resolveRef says where an object of an inventory is: its kind may have lost that version, and whoever wrote it may
 // not have known the scope.
-func (a *Applier) locate(ref Ref) (Ref, error) {
+func (a *Applier) resolveRef(ref Ref) (Ref, error) {
 	mapper, kind := a.Client.RESTMapper(), schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
 	m, err := mapper.RESTMapping(kind, ref.Version)
 	if meta.IsNoMatchError(err) {

@@ -23,14 +23,14 @@ func Health(o *unstructured.Unstructured) (ok bool, message string) {
 	if err != nil {
 		return false, fmt.Sprintf("its health cannot be told: %v", err)
 	}
-	if now := correct(o, res.Status); now != status.CurrentStatus {
+	if now := correctStatus(o, res.Status); now != status.CurrentStatus {
 		return false, fmt.Sprintf("%s: %s", now, res.Message)
 	}
 	return true, ""
 }
 
-// correct knows what kstatus takes for current although it is not done, or went wrong.
-func correct(o *unstructured.Unstructured, was status.Status) status.Status {
+// correctStatus knows what kstatus takes for current although it is not done, or went wrong.
+func correctStatus(o *unstructured.Unstructured, was status.Status) status.Status {
 	if was != status.CurrentStatus {
 		return was
 	}
@@ -40,14 +40,14 @@ func correct(o *unstructured.Unstructured, was status.Status) status.Status {
 			return status.FailedStatus
 		}
 	case schema.GroupKind{Group: "batch", Kind: "Job"}:
-		if suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend"); !suspended && !complete(o) {
+		if suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend"); !suspended && !isJobComplete(o) {
 			return status.InProgressStatus
 		}
 	}
 	return was
 }
 
-func complete(job *unstructured.Unstructured) bool {
+func isJobComplete(job *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(c any) bool {
 		m, _ := c.(map[string]any)

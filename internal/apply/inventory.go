@@ -16,16 +16,16 @@ func InventoryRef(r csv1.Resource) Ref {
 	return Ref{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-func resource(r Ref, s csv1.ResourceStatus) csv1.Resource {
+func newResource(r Ref, s csv1.ResourceStatus) csv1.Resource {
 	return csv1.Resource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Status: s}
 }
 
-// Intend is what the inventory must say before a set is applied: all it has and all that will come,
+// PlanInventory is what the inventory must say before a set is applied: all it has and all that will come,
 // which is not synced yet. What the set does not have is stale, and stays listed until it is gone.
-func Intend(have []csv1.Resource, set *Set) (intent []csv1.Resource, stale []Ref) {
+func PlanInventory(have []csv1.Resource, set *Set) (intent []csv1.Resource, stale []Ref) {
 	listed := map[Key]bool{}
 	for _, h := range have {
-		ref, ok := set.find(InventoryRef(h))
+		ref, ok := set.matchRef(InventoryRef(h))
 		if !ok {
 			ref = InventoryRef(h)
 		}
@@ -36,21 +36,21 @@ func Intend(have []csv1.Resource, set *Set) (intent []csv1.Resource, stale []Ref
 		if !ok {
 			stale = append(stale, ref)
 		}
-		r := resource(ref, h.Status)
+		r := newResource(ref, h.Status)
 		r.Error, r.UID, r.Generation = h.Error, h.UID, h.Generation
 		intent = append(intent, r)
 	}
 	for _, ref := range set.Refs() {
 		if !listed[ref.Key()] {
-			intent = append(intent, resource(ref, csv1.ResourceNotSynced))
+			intent = append(intent, newResource(ref, csv1.ResourceNotSynced))
 		}
 	}
 	sortInventory(intent)
 	return intent, stale
 }
 
-// Synced is for Apply: it trusts what the inventory has as synced.
-func Synced(inventory []csv1.Resource) func(Ref) bool {
+// TrustSynced is for Apply: it trusts what the inventory has as synced.
+func TrustSynced(inventory []csv1.Resource) func(Ref) bool {
 	synced := map[Key]bool{}
 	for _, r := range inventory {
 		synced[InventoryRef(r).Key()] = r.Status == csv1.ResourceSynced
@@ -67,9 +67,9 @@ func HasAny(inventory []csv1.Resource, refs []Ref) bool {
 	return slices.ContainsFunc(refs, func(r Ref) bool { return listed[r.Key()] })
 }
 
-// Record is the inventory after Apply and Prune. What was pruned without error is dropped; what has
+// RecordResults is the inventory after Apply and Prune. What was pruned without error is dropped; what has
 // no result stays as it is. The same world gives the same inventory.
-func Record(inventory []csv1.Resource, applied, pruned []Result) []csv1.Resource {
+func RecordResults(inventory []csv1.Resource, applied, pruned []Result) []csv1.Resource {
 	results, gone := map[Key]Result{}, map[Key]bool{}
 	for _, r := range pruned {
 		results[r.Ref.Key()] = r
@@ -89,7 +89,7 @@ func Record(inventory []csv1.Resource, applied, pruned []Result) []csv1.Resource
 		case ok && r.Err == nil:
 			have.Status, have.Error = csv1.ResourceSynced, ""
 		case ok:
-			have.Status, have.Error = csv1.ResourceNotSynced, oneLine(r.Err.Error())
+			have.Status, have.Error = csv1.ResourceNotSynced, truncateError(r.Err.Error())
 		}
 		out = append(out, have)
 	}
@@ -97,10 +97,10 @@ func Record(inventory []csv1.Resource, applied, pruned []Result) []csv1.Resource
 	return out
 }
 
-// Without lists what the inventory has beside the objects that are wanted. An inventory of the
+// StaleRefs lists what the inventory has beside the objects that are wanted. An inventory of the
 // operator that came before may lack namespaces, or have some too many: rather too little is stale
 // than too much.
-func Without(inventory []csv1.Resource, wanted []Ref) (stale []Ref) {
+func StaleRefs(inventory []csv1.Resource, wanted []Ref) (stale []Ref) {
 	exact, anywhere := map[Key]bool{}, map[Key]bool{}
 	for _, w := range wanted {
 		k := w.Key()
@@ -125,8 +125,8 @@ func sortInventory(inventory []csv1.Resource) {
 	})
 }
 
-// oneLine makes an error fit for an inventory.
-func oneLine(s string) string {
+// truncateError makes an error fit for an inventory.
+func truncateError(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
 	if utf8.RuneCountInString(s) <= maxError {
 		return s

@@ -60,7 +60,7 @@ func TestIntend(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			before := slices.Clone(tc.have)
-			got, stale := Intend(tc.have, set)
+			got, stale := PlanInventory(tc.have, set)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -70,7 +70,7 @@ func TestIntend(t *testing.T) {
 			if diff := cmp.Diff(before, tc.have); diff != "" {
 				t.Errorf("the inventory was changed: %s", diff)
 			}
-			again, _ := Intend(got, set)
+			again, _ := PlanInventory(got, set)
 			if diff := cmp.Diff(got, again); diff != "" {
 				t.Errorf("the second time it is different: %s", diff)
 			}
@@ -81,14 +81,14 @@ func TestIntend(t *testing.T) {
 func TestIntendTakesTheNewVersion(t *testing.T) {
 	old := entry("ConfigMap home/x", synced, "")
 	old.Version = "v0"
-	got, stale := Intend([]csv1.Resource{old}, prepare(t, applier(), named("v1", "ConfigMap", "x")))
+	got, stale := PlanInventory([]csv1.Resource{old}, prepare(t, applier(), named("v1", "ConfigMap", "x")))
 	if diff := cmp.Diff([]csv1.Resource{entry("ConfigMap home/x", synced, "")}, got); diff != "" || stale != nil {
 		t.Error(diff, stale)
 	}
 }
 
-func TestSynced(t *testing.T) {
-	trusted := Synced([]csv1.Resource{entry("ConfigMap home/x", synced, ""), entry("Secret home/y", notSynced, "")})
+func TestTrustSynced(t *testing.T) {
+	trusted := TrustSynced([]csv1.Resource{entry("ConfigMap home/x", synced, ""), entry("Secret home/y", notSynced, "")})
 	for name, want := range map[string]bool{"ConfigMap home/x": true, "Secret home/x": false, "ConfigMap away/x": false, "Secret home/y": false} {
 		if trusted(InventoryRef(entry(name, "", ""))) != want {
 			t.Errorf("%s: not %v", name, want)
@@ -103,9 +103,9 @@ func TestRecord(t *testing.T) {
 	}
 	before := slices.Clone(inventory)
 	result := func(name string, err error) Result { return Result{Ref: InventoryRef(entry(name, "", "")), Err: err} }
-	got := Record(inventory,
+	got := RecordResults(inventory,
 		[]Result{result("ConfigMap home/failed", nil), result("Secret home/failed", errors.New("line one\n\tline two"))},
-		[]Result{result("ConfigMap home/gone", nil), result("ConfigMap home/left", pending("wait"))})
+		[]Result{result("ConfigMap home/gone", nil), result("ConfigMap home/left", pendingError("wait"))})
 	want := []csv1.Resource{
 		entry("ConfigMap home/failed", synced, ""), entry("ConfigMap home/left", notSynced, "wait"), entry("ConfigMap home/unpruned", notSynced, "old"),
 		entry("ConfigMap home/untouched", synced, ""), entry("Secret home/failed", notSynced, "line one line two"),
@@ -116,14 +116,14 @@ func TestRecord(t *testing.T) {
 	if diff := cmp.Diff(before, inventory); diff != "" {
 		t.Errorf("the inventory was changed: %s", diff)
 	}
-	if diff := cmp.Diff(got, Record(got, nil, nil)); diff != "" {
+	if diff := cmp.Diff(got, RecordResults(got, nil, nil)); diff != "" {
 		t.Errorf("without results it is different: %s", diff)
 	}
 }
 
 func TestRecordKeepsWhatIsAppliedAgain(t *testing.T) {
 	x := Result{Ref: Ref{Version: "v1", Kind: "ConfigMap", Name: "x"}}
-	if got := Record([]csv1.Resource{entry("ConfigMap x", synced, "")}, []Result{x}, []Result{x}); len(got) != 1 {
+	if got := RecordResults([]csv1.Resource{entry("ConfigMap x", synced, "")}, []Result{x}, []Result{x}); len(got) != 1 {
 		t.Errorf("it is %v", got)
 	}
 }
@@ -136,15 +136,15 @@ func TestErrorsFitIntoTheInventory(t *testing.T) {
 		strings.Repeat("é", maxError+1): strings.Repeat("é", maxError-1) + "…",
 		strings.Repeat("a\n", maxError) + "the end of it": strings.Repeat("a ", maxError/2)[:maxError-1] + "…",
 	} {
-		if got := oneLine(in); got != want || utf8.RuneCountInString(got) > maxError {
+		if got := truncateError(in); got != want || utf8.RuneCountInString(got) > maxError {
 			t.Errorf("%q", got)
 		}
 	}
 }
 
-func TestWithout(t *testing.T) {
+func TestStaleRefs(t *testing.T) {
 	wanted := []Ref{{Kind: "ConfigMap", Namespace: "home", Name: "x"}, {Kind: "Namespace", Name: "n"}}
-	got := Without([]csv1.Resource{
+	got := StaleRefs([]csv1.Resource{
 		entry("ConfigMap home/x", synced, ""), entry("ConfigMap x", synced, ""), entry("Namespace home/n", synced, ""), // wanted
 		entry("Secret home/x", synced, ""), entry("ConfigMap away/x", synced, ""), entry("ConfigMap home/y", notSynced, ""),
 	}, wanted)

@@ -36,9 +36,11 @@ func (p KindPattern) String() string {
 	return p.Group + "/" + p.Kind
 }
 
-func (p KindPattern) matches(r Ref) bool { return fits(p.Group, r.Group) && fits(p.Kind, r.Kind) }
+func (p KindPattern) matches(r Ref) bool {
+	return matchesPattern(p.Group, r.Group) && matchesPattern(p.Kind, r.Kind)
+}
 
-func fits(pattern, s string) bool {
+func matchesPattern(pattern, s string) bool {
 	if tail, ok := strings.CutPrefix(pattern, "*"); ok {
 		return strings.HasSuffix(s, tail)
 	}

@@ -15,39 +15,39 @@ import (
 // references, checks all rules, and writes nothing. What is wrong with the objects is said at once,
 // as a RefusedError. If only kinds are missing in the cluster, it is an error of meta.IsNoMatchError.
 func (a *Applier) Prepare(ctx context.Context, objects []*unstructured.Unstructured) (*Set, error) {
-	p := a.preparation(objects)
+	p := a.newPreparation(objects)
 	for i, o := range objects {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		if err := p.add(i+1, o); err != nil {
+		if err := p.addObject(i+1, o); err != nil {
 			return nil, err
 		}
 	}
 	switch {
 	case len(p.refused) > 0:
-		return nil, &RefusedError{Reasons: append(p.refused, p.scopes.missing...)}
-	case len(p.scopes.missing) > 0:
-		return nil, failures(p.scopes.missing)
+		return nil, &RefusedError{Reasons: append(p.refused, p.scopes.missingKinds...)}
+	case len(p.scopes.missingKinds) > 0:
+		return nil, failures(p.scopes.missingKinds)
 	}
-	return p.set, p.set.finish()
+	return p.set, p.set.sortAndDigest()
 }
 
 // Refs names objects as Prepare would. Whether they are allowed is not asked, and kinds may be
 // missing.
 func (a *Applier) Refs(objects []*unstructured.Unstructured) ([]Ref, error) {
-	p := a.preparation(objects)
+	p := a.newPreparation(objects)
 	var out []Ref
 	for i, o := range objects {
-		u, err := clean(o)
+		u, err := sanitizeObject(o)
 		if err != nil {
 			return nil, refusal(fmt.Sprintf("object %d is none: %v", i+1, err))
 		}
-		where, err := p.scopes.of(RefOf(u))
+		where, err := p.scopes.scopeOfObject(RefOf(u))
 		if err != nil {
 			return nil, err
 		}
-		if err := p.place(u, where); err != nil {
+		if err := p.setNamespace(u, where); err != nil {
 			return nil, err
 		}
 		out = append(out, RefOf(u))
@@ -55,54 +55,54 @@ func (a *Applier) Refs(objects []*unstructured.Unstructured) ([]Ref, error) {
 	return out, nil
 }
 
-func (a *Applier) preparation(objects []*unstructured.Unstructured) *preparation {
+func (a *Applier) newPreparation(objects []*unstructured.Unstructured) *preparation {
 	defined := definedKinds(objects)
 	kinds := map[schema.GroupVersionKind]bool{}
 	for gvk := range defined {
 		kinds[gvk] = true
 	}
 	return &preparation{
-		Applier: a,
-		set:     &Set{namespace: a.Namespace, kinds: kinds},
-		scopes:  scopes{mapper: a.Client.RESTMapper(), defined: defined, known: map[schema.GroupVersionKind]scope{}},
-		numbers: map[Key]int{},
+		Applier:   a,
+		set:       &Set{namespace: a.Namespace, kinds: kinds},
+		scopes:    scopes{mapper: a.Client.RESTMapper(), defined: defined, known: map[schema.GroupVersionKind]scope{}},
+		positions: map[Key]int{},
 	}
 }
 
 type preparation struct {
 	*Applier
-	set     *Set
-	scopes  scopes
-	refused []error
-	numbers map[Key]int
+	set       *Set
+	scopes    scopes
+	refused   []error
+	positions map[Key]int
 }
 
 func (p *preparation) refuse(format string, args ...any) {
 	p.refused = append(p.refused, refusal(fmt.Sprintf(format, args...)))
 }
 
-// add takes the object with a number. Its error is of the cluster, not of the object.
-func (p *preparation) add(number int, o *unstructured.Unstructured) error {
-	u, err := clean(o)
+// addObject takes the object with a number. Its error is of the cluster, not of the object.
+func (p *preparation) addObject(number int, o *unstructured.Unstructured) error {
+	u, err := sanitizeObject(o)
 	if err != nil {
 		p.refuse("object %d is none: %v", number, err)
 		return nil
 	}
-	where, err := p.scopes.of(RefOf(u))
+	where, err := p.scopes.scopeOfObject(RefOf(u))
 	if err != nil {
 		return err
 	}
-	if err := p.place(u, where); err != nil {
+	if err := p.setNamespace(u, where); err != nil {
 		p.refused = append(p.refused, err)
 		return nil
 	}
 	ref := RefOf(u)
-	if other, ok := p.numbers[ref.Key()]; ok {
+	if other, ok := p.positions[ref.Key()]; ok {
 		p.refuse("objects %d and %d are both %s", other, number, ref)
 		return nil
 	}
-	p.numbers[ref.Key()] = number
-	if err := content(ref, u); err != nil {
+	p.positions[ref.Key()] = number
+	if err := normalizeContent(ref, u); err != nil {
 		p.refuse("%s %v", ref, err)
 		return nil
 	}
@@ -111,13 +111,13 @@ func (p *preparation) add(number int, o *unstructured.Unstructured) error {
 			p.refuse("%v", err)
 		}
 	}
-	p.complete(u)
+	p.setOwnerMetadata(u)
 	p.set.items = append(p.set.items, item{ref: ref, rank: rankOf(ref), object: u})
 	return nil
 }
 
-// place gives u the namespace it is in.
-func (p *preparation) place(u *unstructured.Unstructured, where scope) error {
+// setNamespace gives u the namespace it is in.
+func (p *preparation) setNamespace(u *unstructured.Unstructured, where scope) error {
 	switch {
 	case where == clusterScoped:
 		u.SetNamespace("") // charts often name one, and everybody ignores it
@@ -129,8 +129,8 @@ func (p *preparation) place(u *unstructured.Unstructured, where scope) error {
 	return nil
 }
 
-// complete adds what tells that u is ours.
-func (p *preparation) complete(u *unstructured.Unstructured) {
+// setOwnerMetadata adds what tells that u is ours.
+func (p *preparation) setOwnerMetadata(u *unstructured.Unstructured) {
 	labels := u.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}

@@ -47,7 +47,7 @@ func TestPrepareOrders(t *testing.T) {
 	if diff := cmp.Diff(want, names(set.Refs())); diff != "" {
 		t.Error(diff)
 	}
-	if n := len(set.groups()); n != 6 {
+	if n := len(set.rankGroups()); n != 6 {
 		t.Errorf("there are %d groups", n)
 	}
 }

@@ -28,7 +28,7 @@ func (a *Applier) Prune(ctx context.Context, refs []Ref) []Result {
 			to++
 		}
 		first := firstFailed(results[:from])
-		a.each(to-from, func(i int) {
+		a.runParallel(to-from, func(i int) {
 			ref := refs[from+i]
 			results[from+i] = Result{Ref: ref, Err: a.pruneOne(ctx, ref, first)}
 		})
@@ -40,20 +40,20 @@ func (a *Applier) Prune(ctx context.Context, refs []Ref) []Result {
 // pruneOne deletes an object, unless there is one that has to go first.
 func (a *Applier) pruneOne(ctx context.Context, ref Ref, first *Result) error {
 	if first != nil {
-		return pending(fmt.Sprintf("%s stays until %s is gone", ref, first.Ref))
+		return pendingError(fmt.Sprintf("%s stays until %s is gone", ref, first.Ref))
 	}
-	if err := a.remove(ctx, ref); err != nil {
-		return explain("deleting", ref, err)
+	if err := a.deleteIfOwned(ctx, ref); err != nil {
+		return explainError("deleting", ref, err)
 	}
 	return nil
 }
 
-// remove makes sure that an object is gone or not ours; it is pending as long as it is on its way out.
-func (a *Applier) remove(ctx context.Context, ref Ref) error {
+// deleteIfOwned makes sure that an object is gone or not ours; it is pending as long as it is on its way out.
+func (a *Applier) deleteIfOwned(ctx context.Context, ref Ref) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if isKubernetes(ref) {
+	if isSystemNamespace(ref) {
 		return nil
 	}
 	live := &metav1.PartialObjectMetadata{}
@@ -61,39 +61,39 @@ func (a *Applier) remove(ctx context.Context, ref Ref) error {
 	switch {
 	case err != nil:
 		return err
-	case !found || !a.mine(live) || live.Annotations[keepAnnotation] == keepValue:
+	case !found || !a.isOwned(live) || live.Annotations[keepAnnotation] == keepValue:
 		return nil
 	case live.DeletionTimestamp != nil:
-		return leaving(at, live)
+		return deletionPendingError(at, live)
 	}
-	return a.delete(ctx, at, live)
+	return a.deleteObject(ctx, at, live)
 }
 
-// delete deletes the very object that was looked at.
-func (a *Applier) delete(ctx context.Context, ref Ref, live *metav1.PartialObjectMetadata) error {
+// deleteObject deletes the very object that was looked at.
+func (a *Applier) deleteObject(ctx context.Context, ref Ref, live *metav1.PartialObjectMetadata) error {
 	err := a.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	switch {
 	case a.isAbsent(ref, err):
 		return nil
 	case apierrors.IsConflict(err):
-		return pending(ref.String() + " was changed by somebody else at the same moment; it is looked at again")
+		return pendingError(ref.String() + " was changed by somebody else at the same moment; it is looked at again")
 	case err != nil:
 		return asNotServed(ref, err)
 	case len(live.Finalizers) > 0:
-		return leaving(ref, live)
+		return deletionPendingError(ref, live)
 	}
-	now, err := a.look(ctx, ref)
+	now, err := a.readMetadata(ctx, ref)
 	if now != nil && now.UID == live.UID {
-		return leaving(ref, now)
+		return deletionPendingError(ref, now)
 	}
 	return err
 }
 
-func leaving(ref Ref, live *metav1.PartialObjectMetadata) error {
+func deletionPendingError(ref Ref, live *metav1.PartialObjectMetadata) error {
 	if len(live.Finalizers) > 0 {
-		return pending(fmt.Sprintf("%s is being deleted; it waits for those who put on its finalizers %s", ref, strings.Join(live.Finalizers, ", ")))
+		return pendingError(fmt.Sprintf("%s is being deleted; it waits for those who put on its finalizers %s", ref, strings.Join(live.Finalizers, ", ")))
 	}
-	return pending(ref.String() + " is being deleted")
+	return pendingError(ref.String() + " is being deleted")
 }
 
 // Helm's annotation for objects that outlive their release.
@@ -102,8 +102,8 @@ const (
 	keepValue      = "keep"
 )
 
-// isKubernetes says whether an object is a namespace that no cluster can be without.
-func isKubernetes(r Ref) bool {
+// isSystemNamespace says whether an object is a namespace that no cluster can be without.
+func isSystemNamespace(r Ref) bool {
 	return r.Group == "" && r.Kind == "Namespace" &&
 		slices.Contains([]string{"default", "kube-system", "kube-public", "kube-node-lease"}, r.Name)
 }

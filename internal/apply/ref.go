@@ -38,8 +38,8 @@ func (r Ref) String() string {
 	return r.Kind + " " + r.Namespace + "/" + r.Name
 }
 
-// kubectl is a command that does something to the object.
-func (r Ref) kubectl(verb string) string {
+// kubectlCommand is a command that does something to the object.
+func (r Ref) kubectlCommand(verb string) string {
 	words := []string{"kubectl", verb}
 	if r.Namespace != "" {
 		words = append(words, "-n", r.Namespace)

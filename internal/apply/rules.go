@@ -39,18 +39,18 @@ func NoOwnerReferences() Rule {
 	}
 }
 
-// NotKubeadm allows nothing of what kubeadm keeps in a cluster, and no nodes: add-ons that bring those
+// NoKubeadmObjects allows nothing of what kubeadm keeps in a cluster, and no nodes: add-ons that bring those
 // would cut off machines, or let strangers join.
-func NotKubeadm() Rule {
+func NoKubeadmObjects() Rule {
 	return func(r Ref, u *unstructured.Unstructured) error {
-		if !ofKubeadm(r, u) {
+		if !isKubeadmObject(r, u) {
 			return nil
 		}
 		return fmt.Errorf("%s is not allowed: it belongs to kubeadm or to the nodes of the cluster; remove it from the chart", r)
 	}
 }
 
-func ofKubeadm(r Ref, u *unstructured.Unstructured) bool {
+func isKubeadmObject(r Ref, u *unstructured.Unstructured) bool {
 	if r.Group == "rbac.authorization.k8s.io" {
 		return strings.HasPrefix(r.Name, "kubeadm:")
 	}

@@ -18,23 +18,23 @@ const (
 
 // scopes finds out the scope of kinds, and which are missing.
 type scopes struct {
-	mapper  meta.RESTMapper
-	defined map[schema.GroupVersionKind]scope // by definitions of the same set
-	known   map[schema.GroupVersionKind]scope
-	missing []error
+	mapper       meta.RESTMapper
+	defined      map[schema.GroupVersionKind]scope // by definitions of the same set
+	known        map[schema.GroupVersionKind]scope
+	missingKinds []error
 }
 
-// of is the scope of an object. A kind that is missing counts as namespaced, so that rules can have
+// scopeOfObject is the scope of an object. A kind that is missing counts as namespaced, so that rules can have
 // their say too.
-func (s *scopes) of(ref Ref) (scope, error) {
+func (s *scopes) scopeOfObject(ref Ref) (scope, error) {
 	gvk := ref.GroupVersionKind()
 	if known, ok := s.known[gvk]; ok {
 		return known, nil
 	}
-	found, err := s.find(gvk)
+	found, err := s.resolveScope(gvk)
 	switch {
 	case meta.IsNoMatchError(err):
-		s.missing = append(s.missing, fmt.Errorf("%s cannot be applied: %w; bring its definition, or install it before",
+		s.missingKinds = append(s.missingKinds, fmt.Errorf("%s cannot be applied: %w; bring its definition, or install it before",
 			ref, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}))
 	case err != nil:
 		return 0, fmt.Errorf("asking for the kind of %s: %w", ref, err)
@@ -43,8 +43,8 @@ func (s *scopes) of(ref Ref) (scope, error) {
 	return found, nil
 }
 
-// find asks the cluster first: what it serves already is not changed by a definition.
-func (s *scopes) find(gvk schema.GroupVersionKind) (scope, error) {
+// resolveScope asks the cluster first: what it serves already is not changed by a definition.
+func (s *scopes) resolveScope(gvk schema.GroupVersionKind) (scope, error) {
 	m, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err == nil {
 		return scopeOf(m.Scope.Name() == meta.RESTScopeNameNamespace), nil
@@ -70,7 +70,7 @@ func definedKinds(objects []*unstructured.Unstructured) map[schema.GroupVersionK
 			continue
 		}
 		where, _, _ := unstructured.NestedString(o.Object, "spec", "scope")
-		for _, gvk := range served(o) {
+		for _, gvk := range servedKinds(o) {
 			out[gvk] = scopeOf(where == "Namespaced")
 		}
 	}
@@ -81,8 +81,8 @@ func isDefinition(r Ref) bool {
 	return r.Group == "apiextensions.k8s.io" && r.Kind == "CustomResourceDefinition"
 }
 
-// served are the versions of a kind that its definition serves.
-func served(crd *unstructured.Unstructured) []schema.GroupVersionKind {
+// servedKinds are the versions of a kind that its definition serves.
+func servedKinds(crd *unstructured.Unstructured) []schema.GroupVersionKind {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
 	field, _, _ := unstructured.NestedFieldNoCopy(crd.Object, "spec", "versions")

@@ -47,11 +47,11 @@ func (s *Set) Object(r Ref) *unstructured.Unstructured {
 // Digest is sha256:… of all objects as they are applied. The order they came in does not matter.
 func (s *Set) Digest() string { return s.digest }
 
-// defines says whether a definition of the set brings the kind of an object.
-func (s *Set) defines(r Ref) bool { return s.kinds[r.GroupVersionKind()] }
+// definesKindOf says whether a definition of the set brings the kind of an object.
+func (s *Set) definesKindOf(r Ref) bool { return s.kinds[r.GroupVersionKind()] }
 
-// groups are the objects that can be applied at the same time.
-func (s *Set) groups() [][]item {
+// rankGroups are the objects that can be applied at the same time.
+func (s *Set) rankGroups() [][]item {
 	var out [][]item
 	for i, it := range s.items {
 		if i == 0 || it.rank != s.items[i-1].rank {
@@ -62,9 +62,9 @@ func (s *Set) groups() [][]item {
 	return out
 }
 
-// find finds an object of an inventory that may not name the namespace as we do: the operator that
+// matchRef finds an object of an inventory that may not name the namespace as we do: the operator that
 // came before listed what charts said, not where the object is.
-func (s *Set) find(r Ref) (Ref, bool) {
+func (s *Set) matchRef(r Ref) (Ref, bool) {
 	k := r.Key()
 	i, ok := s.index[k]
 	if !ok {
@@ -81,8 +81,8 @@ func (s *Set) find(r Ref) (Ref, bool) {
 	return s.items[i].ref, true
 }
 
-// finish sorts the objects and takes their digest.
-func (s *Set) finish() error {
+// sortAndDigest sorts the objects and takes their digest.
+func (s *Set) sortAndDigest() error {
 	slices.SortFunc(s.items, func(a, b item) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), compareKeys(a.ref.Key(), b.ref.Key()))
 	})

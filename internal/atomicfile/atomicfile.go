@@ -17,7 +17,7 @@ func Write(path string, data []byte, perm fs.FileMode) error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	if err := fill(tmp, data, perm); err != nil {
+	if err := writeAndSync(tmp, data, perm); err != nil {
 		return fmt.Errorf("writing %s: %w", path, errors.Join(err, os.Remove(tmp.Name())))
 	}
 	if err := os.Rename(tmp.Name(), path); err != nil {
@@ -26,7 +26,7 @@ func Write(path string, data []byte, perm fs.FileMode) error {
 	return syncDir(dir)
 }
 
-func fill(f *os.File, data []byte, perm fs.FileMode) error {
+func writeAndSync(f *os.File, data []byte, perm fs.FileMode) error {
 	_, err := f.Write(data)
 	return errors.Join(err, f.Chmod(perm), f.Sync(), f.Close())
 }

@@ -61,11 +61,11 @@ func Holder(path string) (int, error) {
 	} else if !is {
 		return 0, nil
 	}
-	return awaitPID(f)
+	return waitForPID(f)
 }
 
-// awaitPID reads who holds the lock; whoever has just taken it writes that a moment later.
-func awaitPID(f *os.File) (int, error) {
+// waitForPID reads who holds the lock; whoever has just taken it writes that a moment later.
+func waitForPID(f *os.File) (int, error) {
 	for range 100 {
 		if pid := readPID(f); pid != 0 {
 			return pid, nil

@@ -29,29 +29,29 @@ type Guard struct {
 	timeout  time.Duration
 
 	// Slots of calls for clusters, and of those for the provider itself, which must not wait for them.
-	clusters, describes, healths chan struct{}
+	clusterSlots, describeSlots, healthSlots chan struct{}
 
-	mu      sync.Mutex
-	running map[string]int // calls for one cluster
-	known   provider.Description
+	mu              sync.Mutex
+	running         map[string]int // calls for one cluster
+	lastDescription provider.Description
 }
 
-// most is how many calls for clusters may be under way. Calls that hang keep their slot, so that a provider that hangs
+// maxClusterCalls is how many calls for clusters may be under way. Calls that hang keep their slot, so that a provider that hangs
 // for good cannot take ever more memory.
-const most = 256
+const maxClusterCalls = 256
 
-// each is how many of them may be for one cluster. One that hangs for good must not take the slots of others: thirty such
+// maxCallsPerCluster is how many of them may be for one cluster. One that hangs for good must not take the slots of others: thirty such
 // clusters leave room. But it must be possible to ask again, since nobody can end a call that hangs.
-const each = 8
+const maxCallsPerCluster = 8
 
-// own is how many calls to Describe may be under way, and to Health.
-const own = 3
+// maxProviderCalls is how many calls to Describe may be under way, and to Health.
+const maxProviderCalls = 3
 
 // New guards a provider. A call may take as long as timeout. It is an error if the provider cannot say who it is.
 func New(ctx context.Context, p provider.Provider, timeout time.Duration) (*Guard, error) {
 	g := &Guard{
 		provider: p, timeout: timeout, running: map[string]int{},
-		clusters: make(chan struct{}, most), describes: make(chan struct{}, own), healths: make(chan struct{}, own),
+		clusterSlots: make(chan struct{}, maxClusterCalls), describeSlots: make(chan struct{}, maxProviderCalls), healthSlots: make(chan struct{}, maxProviderCalls),
 	}
 	d, err := g.Describe(ctx)
 	if err != nil {
@@ -66,34 +66,38 @@ func (g *Guard) Name() string { return g.name }
 
 // Describe asks the provider what it says of itself.
 func (g *Guard) Describe(ctx context.Context) (provider.Description, error) {
-	d, err := call(ctx, g, g.describes, "Describe", "", func(context.Context) (provider.Description, error) { return said(g.provider.Describe()), nil })
+	d, err := call(ctx, g, g.describeSlots, "Describe", "", func(context.Context) (provider.Description, error) {
+		return copyDescription(g.provider.Describe()), nil
+	})
 	if err != nil {
 		return d, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.known = d
+	g.lastDescription = d
 	return d, nil
 }
 
-// Known is what the provider last said of itself. It is not asked, so that a provider that does not answer stops no
+// LastDescription is what the provider last said of itself. It is not asked, so that a provider that does not answer stops no
 // cluster of which nothing is asked. It is shared, and must not be changed.
-func (g *Guard) Known() provider.Description {
+func (g *Guard) LastDescription() provider.Description {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.known
+	return g.lastDescription
 }
 
 // Validate asks what is wrong with a cluster.
 func (g *Guard) Validate(ctx context.Context, in provider.Input) (field.ErrorList, error) {
-	in = copied(in)
-	return call(ctx, g, g.clusters, "Validate", of(in), func(ctx context.Context) (field.ErrorList, error) { return g.provider.Validate(ctx, in), nil })
+	in = copyInput(in)
+	return call(ctx, g, g.clusterSlots, "Validate", clusterKey(in), func(ctx context.Context) (field.ErrorList, error) { return g.provider.Validate(ctx, in), nil })
 }
 
 // Topology asks what the class must be told.
 func (g *Guard) Topology(ctx context.Context, in provider.Input) (provider.Topology, error) {
-	in = copied(in)
-	return call(ctx, g, g.clusters, "Topology", of(in), func(ctx context.Context) (provider.Topology, error) { return plain(g.provider.Topology(ctx, in)) })
+	in = copyInput(in)
+	return call(ctx, g, g.clusterSlots, "Topology", clusterKey(in), func(ctx context.Context) (provider.Topology, error) {
+		return copyTopology(g.provider.Topology(ctx, in))
+	})
 }
 
 // Health asks whether the infrastructure can be used; nil if the provider cannot say.
@@ -102,25 +106,25 @@ func (g *Guard) Health(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	_, err := call(ctx, g, g.healths, "Health", "", func(ctx context.Context) (struct{}, error) { return struct{}{}, h.Health(ctx) })
+	_, err := call(ctx, g, g.healthSlots, "Health", "", func(ctx context.Context) (struct{}, error) { return struct{}{}, h.Health(ctx) })
 	return err
 }
 
-// of is whom a call is for.
-func of(in provider.Input) string { return in.Cluster.Namespace + "/" + in.Cluster.Name }
+// clusterKey is whom a call is for.
+func clusterKey(in provider.Input) string { return in.Cluster.Namespace + "/" + in.Cluster.Name }
 
-// enter counts a call for a cluster; it is false if there are too many. Calls for none are not counted.
-func (g *Guard) enter(cluster string) bool {
+// beginCall counts a call for a cluster; it is false if there are too many. Calls for none are not counted.
+func (g *Guard) beginCall(cluster string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if cluster != "" && g.running[cluster] >= each {
+	if cluster != "" && g.running[cluster] >= maxCallsPerCluster {
 		return false
 	}
 	g.running[cluster]++
 	return true
 }
 
-func (g *Guard) leave(cluster string) {
+func (g *Guard) endCall(cluster string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.running[cluster]--; g.running[cluster] == 0 {
@@ -130,15 +134,15 @@ func (g *Guard) leave(cluster string) {
 
 // call runs f on a goroutine of its own and waits for it as long as a call may take.
 func call[T any](parent context.Context, g *Guard, slots chan struct{}, what, cluster string, f func(context.Context) (T, error)) (out T, err error) {
-	if !g.enter(cluster) {
-		return out, fmt.Errorf("%w: %d calls for this cluster have not come to an end", ErrTimedOut, each)
+	if !g.beginCall(cluster) {
+		return out, fmt.Errorf("%w: %d calls for this cluster have not come to an end", ErrTimedOut, maxCallsPerCluster)
 	}
 	ctx, cancel := context.WithTimeout(parent, g.timeout)
 	select {
 	case slots <- struct{}{}:
 	case <-ctx.Done():
 		cancel()
-		g.leave(cluster)
+		g.endCall(cluster)
 		if err := parent.Err(); err != nil {
 			return out, fmt.Errorf("%s: %w", what, err)
 		}
@@ -150,7 +154,7 @@ func call[T any](parent context.Context, g *Guard, slots chan struct{}, what, cl
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		defer g.leave(cluster)
+		defer g.endCall(cluster)
 		defer func() { <-slots }()
 		defer cancel()
 		a := answer{err: fmt.Errorf("%w: %s ended without an answer", ErrPanicked, what)} // runtime.Goexit does that

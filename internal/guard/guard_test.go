@@ -260,11 +260,11 @@ func TestTheProviderItselfIsAskedApart(t *testing.T) {
 			}
 		}
 		p.says.Zones[0], p.says.Parameters["x"]["maximum"] = "b", 1
-		if got := g.Known(); got.Zones[0] != "a" || fmt.Sprint(got.Parameters["x"]["maximum"]) != "9007199254740993" {
+		if got := g.LastDescription(); got.Zones[0] != "a" || fmt.Sprint(got.Parameters["x"]["maximum"]) != "9007199254740993" {
 			t.Errorf("what is known is shared: %+v", got)
 		}
-		if d, err := g.Describe(t.Context()); err != nil || d.Zones[0] != "b" || g.Known().Zones[0] != "b" {
-			t.Errorf("%+v, %v, known: %+v", d, err, g.Known())
+		if d, err := g.Describe(t.Context()); err != nil || d.Zones[0] != "b" || g.LastDescription().Zones[0] != "b" {
+			t.Errorf("%+v, %v, known: %+v", d, err, g.LastDescription())
 		}
 		p.wrong = func() { <-release }
 		for range 5 {
@@ -273,7 +273,7 @@ func TestTheProviderItselfIsAskedApart(t *testing.T) {
 			}
 		}
 		start = time.Now()
-		if got := g.Known(); got.Zones[0] != "b" || time.Since(start) != 0 {
+		if got := g.LastDescription(); got.Zones[0] != "b" || time.Since(start) != 0 {
 			t.Errorf("it is not known any more: %+v", got)
 		}
 	})

@@ -19,17 +19,17 @@ import (
 // message; it must not return.
 func Install(root *slog.Logger, onFatal func(message string)) {
 	slog.SetDefault(root)
-	k := &klogText{log: slog.New(Library(root, "kubernetes"))}
+	k := &klogText{log: slog.New(NewLibraryHandler(root, "kubernetes"))}
 	klog.SetLoggerWithOptions(logr.FromSlogHandler(k.log.Handler()), klog.ContextualLogger(true), klog.WriteKlogBuffer(k.write))
 	klog.OsExit = func(int) { onFatal(k.fatal) }
 	setKlogVerbosity(root)
-	ctrl.SetLogger(logr.FromSlogHandler(Library(root, "cluster-api")))
+	ctrl.SetLogger(logr.FromSlogHandler(NewLibraryHandler(root, "cluster-api")))
 }
 
-// Etcd is a logger of the kind etcd wants. etcd ends the process through it where it cannot go
+// NewEtcdLogger is a logger of the kind etcd wants. etcd ends the process through it where it cannot go
 // on (a disk that fails to sync, say); onFatal is called with the reason and must not return.
-func Etcd(root *slog.Logger, onFatal func(message string)) *zap.Logger {
-	return zap.New(&zapCore{h: Library(root, "etcd")}, zap.WithFatalHook(fatalHook(onFatal)))
+func NewEtcdLogger(root *slog.Logger, onFatal func(message string)) *zap.Logger {
+	return zap.New(&zapCore{h: NewLibraryHandler(root, "etcd")}, zap.WithFatalHook(fatalHook(onFatal)))
 }
 
 type fatalHook func(message string)
@@ -58,31 +58,35 @@ func setKlogVerbosity(root *slog.Logger) {
 	_ = fs.Set("v", v) // cannot fail: the flag exists and v is a number
 }
 
-// library lets a library's warnings and errors pass, and the rest only if root logs debug.
-type library struct{ slog.Handler }
+// libraryHandler lets a library's warnings and errors pass, and the rest only if root logs debug.
+type libraryHandler struct{ slog.Handler }
 
-// Library is root's handler for what the named library says.
-func Library(root *slog.Logger, name string) slog.Handler {
-	return library{root.Handler().WithAttrs([]slog.Attr{slog.String("from", name)})}
+// NewLibraryHandler is root's handler for what the named library says.
+func NewLibraryHandler(root *slog.Logger, name string) slog.Handler {
+	return libraryHandler{root.Handler().WithAttrs([]slog.Attr{slog.String("from", name)})}
 }
 
-func (l library) Enabled(ctx context.Context, level slog.Level) bool {
+func (l libraryHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	if level < slog.LevelWarn && !l.Handler.Enabled(ctx, slog.LevelDebug) {
 		return false
 	}
 	return l.Handler.Enabled(ctx, level)
 }
 
-func (l library) Handle(ctx context.Context, r slog.Record) error {
+func (l libraryHandler) Handle(ctx context.Context, r slog.Record) error {
 	root, _ := l.Handler.(rootHandler)
-	if (isNoise(r) || root.quiet != nil && root.quiet.Load()) && !l.Handler.Enabled(ctx, slog.LevelDebug) {
+	if (isNoise(r) || root.librariesSilenced != nil && root.librariesSilenced.Load()) && !l.Handler.Enabled(ctx, slog.LevelDebug) {
 		return nil
 	}
 	return l.Handler.Handle(ctx, r)
 }
 
-func (l library) WithAttrs(as []slog.Attr) slog.Handler { return library{l.Handler.WithAttrs(as)} }
-func (l library) WithGroup(n string) slog.Handler       { return library{l.Handler.WithGroup(n)} }
+func (l libraryHandler) WithAttrs(as []slog.Attr) slog.Handler {
+	return libraryHandler{l.Handler.WithAttrs(as)}
+}
+func (l libraryHandler) WithGroup(n string) slog.Handler {
+	return libraryHandler{l.Handler.WithGroup(n)}
+}
 
 // klogText receives what is logged through klog's old, unstructured calls as formatted text,
 // the only way to learn their severity.

@@ -54,26 +54,26 @@ func New(o Options) (*slog.Logger, error) {
 	return slog.New(newHandler(o.Out, level, text)), nil
 }
 
-// Quieten makes libraries as quiet as they can be: from now on only debug shows what they
+// SilenceLibraries makes libraries as quiet as they can be: from now on only debug shows what they
 // say. It is for the stop, when parts that end one after the other complain of each other.
-func Quieten(root *slog.Logger) {
+func SilenceLibraries(root *slog.Logger) {
 	if r, ok := root.Handler().(rootHandler); ok {
-		r.quiet.Store(true)
+		r.librariesSilenced.Store(true)
 	}
 }
 
 // rootHandler carries what all loggers made from one root share.
 type rootHandler struct {
 	slog.Handler
-	quiet *atomic.Bool
+	librariesSilenced *atomic.Bool
 }
 
 func (r rootHandler) WithAttrs(as []slog.Attr) slog.Handler {
-	return rootHandler{r.Handler.WithAttrs(as), r.quiet}
+	return rootHandler{r.Handler.WithAttrs(as), r.librariesSilenced}
 }
 
 func (r rootHandler) WithGroup(n string) slog.Handler {
-	return rootHandler{r.Handler.WithGroup(n), r.quiet}
+	return rootHandler{r.Handler.WithGroup(n), r.librariesSilenced}
 }
 
 func newHandler(w io.Writer, level slog.Level, text bool) slog.Handler {

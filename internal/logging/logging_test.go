@@ -72,7 +72,7 @@ func TestLibrariesAreQuiet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
 			root := slog.New(newHandler(&b, tt.root, false))
-			slog.New(Library(root, "lib")).Log(t.Context(), tt.level, tt.msg)
+			slog.New(NewLibraryHandler(root, "lib")).Log(t.Context(), tt.level, tt.msg)
 			if got := b.Len() > 0; got != tt.want {
 				t.Errorf("shown: %v, want %v", got, tt.want)
 			}
@@ -82,7 +82,7 @@ func TestLibrariesAreQuiet(t *testing.T) {
 
 func TestErrorsThatAreConsequencesAreQuiet(t *testing.T) {
 	var b bytes.Buffer
-	lib := slog.New(Library(slog.New(newHandler(&b, slog.LevelInfo, false)), "lib"))
+	lib := slog.New(NewLibraryHandler(slog.New(newHandler(&b, slog.LevelInfo, false)), "lib"))
 	lib.Error("Reconciler error", "err", "getting client: connection to the workload cluster is down")
 	lib.Error("Unhandled Error", "err", `error syncing item &garbagecollector.node{identity:{Name:"a"}}: templates.example.com "a" not found`)
 	if b.Len() > 0 {
@@ -99,11 +99,11 @@ func TestErrorsThatAreConsequencesAreQuiet(t *testing.T) {
 	}
 }
 
-func TestQuieten(t *testing.T) {
+func TestSilenceLibraries(t *testing.T) {
 	var b bytes.Buffer
 	root := slog.New(newHandler(&b, slog.LevelInfo, true))
-	lib := slog.New(Library(root, "lib")).With("a", 1)
-	Quieten(root)
+	lib := slog.New(NewLibraryHandler(root, "lib")).With("a", 1)
+	SilenceLibraries(root)
 	lib.Error("connection refused")
 	root.Error("of our own")
 	if strings.Contains(b.String(), "refused") || !strings.Contains(b.String(), "of our own") {
@@ -128,7 +128,7 @@ func TestEtcdFatal(t *testing.T) {
 	var b bytes.Buffer
 	root := slog.New(newHandler(&b, slog.LevelInfo, true))
 	var reason string
-	log := Etcd(root, func(m string) {
+	log := NewEtcdLogger(root, func(m string) {
 		reason = m
 		panic("does not return")
 	})

@@ -13,11 +13,11 @@ type zapCore struct{ h slog.Handler }
 var _ zapcore.Core = (*zapCore)(nil)
 
 func (c *zapCore) Enabled(l zapcore.Level) bool {
-	return c.h.Enabled(context.Background(), fromZap(l)) //nolint:forbidigo // zap hands over no context
+	return c.h.Enabled(context.Background(), levelFromZap(l)) //nolint:forbidigo // zap hands over no context
 }
 
 func (c *zapCore) With(fs []zapcore.Field) zapcore.Core {
-	return &zapCore{h: c.h.WithAttrs(attrs(fs))}
+	return &zapCore{h: c.h.WithAttrs(attrsFromZap(fs))}
 }
 
 func (c *zapCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
@@ -28,14 +28,14 @@ func (c *zapCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Chec
 }
 
 func (c *zapCore) Write(e zapcore.Entry, fs []zapcore.Field) error {
-	r := slog.NewRecord(e.Time, fromZap(e.Level), e.Message, 0)
-	r.AddAttrs(attrs(fs)...)
+	r := slog.NewRecord(e.Time, levelFromZap(e.Level), e.Message, 0)
+	r.AddAttrs(attrsFromZap(fs)...)
 	return c.h.Handle(context.Background(), r) //nolint:forbidigo // zap hands over no context
 }
 
 func (c *zapCore) Sync() error { return nil }
 
-func attrs(fs []zapcore.Field) []slog.Attr {
+func attrsFromZap(fs []zapcore.Field) []slog.Attr {
 	enc := zapcore.NewMapObjectEncoder()
 	for _, f := range fs {
 		f.AddTo(enc)
@@ -47,7 +47,7 @@ func attrs(fs []zapcore.Field) []slog.Attr {
 	return out
 }
 
-func fromZap(l zapcore.Level) slog.Level {
+func levelFromZap(l zapcore.Level) slog.Level {
 	switch {
 	case l < zapcore.InfoLevel:
 		return slog.LevelDebug

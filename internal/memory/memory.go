@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	calmPercent  = 50   // GOGC at rest
+	idlePercent  = 50   // GOGC at rest
 	maxPercent   = 1000 // GOGC of a process that has just started
 	interval     = 500 * time.Millisecond
 	busyBytes    = 8 << 20         // allocated in an interval: there is much to do
-	calmAfter    = 5 * time.Second // with less than that it is over
+	idleAfter    = 5 * time.Second // with less than that it is over
 	trimInterval = 5 * time.Minute
 )
 
@@ -28,13 +28,13 @@ var trimTimes = []time.Duration{0, 20 * time.Second, 90 * time.Second, 180 * tim
 // Less at the start keeps what stays for good closer together, so that more can be handed back.
 type Burst struct{ Start, Later uint64 }
 
-// Keep runs until ctx ends, from the start of the process on. It does nothing if GOGC or GOMEMLIMIT
+// TuneGC runs until ctx ends, from the start of the process on. It does nothing if GOGC or GOMEMLIMIT
 // are set: then somebody has chosen.
-func Keep(ctx context.Context, burst Burst) {
+func TuneGC(ctx context.Context, burst Burst) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" { //nolint:forbidigo // the Go runtime's own variables
 		return
 	}
-	k := newKeeper(burst)
+	k := newGCTuner(burst)
 	debug.SetGCPercent(k.percent)
 	t := time.NewTicker(interval)
 	defer t.Stop()
@@ -45,7 +45,7 @@ func Keep(ctx context.Context, burst Burst) {
 		case <-t.C:
 		}
 		before := k.percent
-		trim := k.step(read())
+		trim := k.step(readSample())
 		if k.percent != before {
 			debug.SetGCPercent(k.percent)
 		}
@@ -62,55 +62,55 @@ type sample struct {
 	live      uint64 // after the last collection
 }
 
-func read() sample {
+func readSample() sample {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)
 	return sample{allocated: s[0].Value.Uint64(), live: s[1].Value.Uint64()}
 }
 
-// keeper decides how hard the collector works.
-type keeper struct {
+// gcTuner decides how hard the collector works.
+type gcTuner struct {
 	burst     Burst // Start counts, and becomes Later once the start is over
 	percent   int   // GOGC
 	allocated uint64
-	rest      time.Duration // for how long there has been little to do
+	idle      time.Duration // for how long there has been little to do
 	trims     int           // since the last burst
-	next      time.Duration // of rest, when to trim again
+	nextTrim  time.Duration // of rest, when to trim again
 }
 
-func newKeeper(burst Burst) *keeper { return &keeper{burst: burst, percent: maxPercent} }
+func newGCTuner(burst Burst) *gcTuner { return &gcTuner{burst: burst, percent: maxPercent} }
 
 // step takes in what happened in one interval and says whether to hand memory back.
-func (k *keeper) step(s sample) (trim bool) {
+func (k *gcTuner) step(s sample) (trim bool) {
 	busy := s.allocated-k.allocated >= busyBytes
 	k.allocated = s.allocated
 	if busy {
-		k.rest, k.trims, k.next = 0, 0, calmAfter
+		k.idle, k.trims, k.nextTrim = 0, 0, idleAfter
 	} else {
-		k.rest += interval
+		k.idle += interval
 	}
-	if k.rest < calmAfter {
-		k.percent = k.allow(s.live)
+	if k.idle < idleAfter {
+		k.percent = k.burstPercent(s.live)
 		return false
 	}
-	k.percent = calmPercent
+	k.percent = idlePercent
 	k.burst.Start = k.burst.Later // the start is over
-	if k.rest < k.next {
+	if k.idle < k.nextTrim {
 		return false
 	}
 	k.trims++
 	if k.trims < len(trimTimes) {
-		k.next = calmAfter + trimTimes[k.trims]
+		k.nextTrim = idleAfter + trimTimes[k.trims]
 	} else {
-		k.next = k.rest + trimInterval
+		k.nextTrim = k.idle + trimInterval
 	}
 	return true
 }
 
-// allow is GOGC such that burst bytes may gather, and never less than at rest.
-func (k *keeper) allow(live uint64) int {
+// burstPercent is GOGC such that burst bytes may gather, and never less than at rest.
+func (k *gcTuner) burstPercent(live uint64) int {
 	if live == 0 {
 		return maxPercent
 	}
-	return int(min(max(k.burst.Start*100/live, calmPercent), maxPercent)) //nolint:gosec // bounded
+	return int(min(max(k.burst.Start*100/live, idlePercent), maxPercent)) //nolint:gosec // bounded
 }

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// synced are labels beside those that Cluster API puts on nodes by itself: all without a domain, and those of
+// additionalSyncPatterns are labels beside those that Cluster API puts on nodes by itself: all without a domain, and those of
 // domains that are neither Kubernetes' nor Cluster API's. Such expressions cannot say "not", so of the names
 // before .io those that begin with k and x are left out.
-var synced = []*regexp.Regexp{
+var additionalSyncPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9_.]*$`),
 	regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+([a-z0-9]|[-a-z0-9]{3,}|[a-hj-z0-9][a-z0-9]|i[a-np-z0-9])/[^/]+$`),
 	regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*[a-jl-wyz0-9][-a-z0-9]*\.io/[^/]+$`),
 }
 
-// Synced is for Cluster API.
-func Synced() []*regexp.Regexp { return synced }
+// AdditionalSyncMachineLabels is for Cluster API.
+func AdditionalSyncMachineLabels() []*regexp.Regexp { return additionalSyncPatterns }
 
-// Reach says that a label of a machine gets to its node.
-func Reach(key string) bool {
-	for _, r := range synced {
+// IsSyncedToNode says that a label of a machine gets to its node.
+func IsSyncedToNode(key string) bool {
+	for _, r := range additionalSyncPatterns {
 		if r.MatchString(key) {
 			return true
 		}

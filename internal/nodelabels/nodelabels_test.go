@@ -7,7 +7,7 @@ import (
 )
 
 // What we promise is what Cluster API does.
-func TestReach(t *testing.T) {
+func TestIsSyncedToNode(t *testing.T) {
 	for key, want := range map[string]bool{
 		"team":                                   true,
 		"Team_a.b-c":                             true,
@@ -39,10 +39,10 @@ func TestReach(t *testing.T) {
 		"subdomain.node-role.kubernetes.io/role": false,
 	} {
 		t.Run(key, func(t *testing.T) {
-			if got := Reach(key); got != want {
+			if got := IsSyncedToNode(key); got != want {
 				t.Errorf("%t, want %t", got, want)
 			}
-			_, theirs := labels.GetManagedLabels(map[string]string{key: "v"}, Synced()...)[key]
+			_, theirs := labels.GetManagedLabels(map[string]string{key: "v"}, AdditionalSyncMachineLabels()...)[key]
 			if theirs != want {
 				t.Errorf("Cluster API: %t, want %t", theirs, want)
 			}

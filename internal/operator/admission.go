@@ -46,8 +46,8 @@ func (o *Operator) registerAdmission(ctx context.Context, mgr ctrl.Manager, prov
 
 		defaultWorkloadPath:    customers.Mutate,
 		validateWorkloadPath:   customers.Validate(decoder),
-		defaultKubeconfigPath:  access.Fill(decoder),
-		validateKubeconfigPath: access.Check(live, mgr.GetClient(), decoder),
+		defaultKubeconfigPath:  access.MutatingHandler(decoder),
+		validateKubeconfigPath: access.ValidatingHandler(live, mgr.GetClient(), decoder),
 	} {
 		o.cfg.Webhooks.Server.Register(path, &admission.Webhook{Handler: handle})
 	}

@@ -51,10 +51,10 @@ type Config struct {
 
 // Releases says where releases come from and what they may bring.
 type Releases struct {
-	Default     *releases.Place     // for ClusterStacks without a source; may be nil
-	Directories map[string]string   // by the names ClusterStacks use
-	Trusted     []string            // registries with private addresses that ClusterStacks may name
-	Kinds       []apply.KindPattern // that releases may bring into the plane
+	Default     *releases.ConfiguredSource // for ClusterStacks without a source; may be nil
+	Directories map[string]string          // by the names ClusterStacks use
+	Trusted     []string                   // registries with private addresses that ClusterStacks may name
+	Kinds       []apply.KindPattern        // that releases may bring into the plane
 }
 
 // Webhooks is how admission is served and reached.
@@ -140,7 +140,7 @@ func (o *Operator) setupProviders(mgr ctrl.Manager, providers map[string]*guard.
 		return err
 	}
 	for _, g := range providers {
-		if err := SetupProvider(mgr, live, presence.Keeper{Provider: g}, o.cfg.Concurrency); err != nil {
+		if err := SetupProvider(mgr, live, presence.Publisher{Provider: g}, o.cfg.Concurrency); err != nil {
 			return err
 		}
 	}
@@ -157,8 +157,8 @@ func (o *Operator) publishProviders(ctx context.Context, providers map[string]*g
 		return false
 	}
 	for _, g := range providers {
-		k := &presence.Keeper{Client: live, Provider: g, Now: time.Now}
-		for tries, err := 1, k.Once(ctx); err != nil; tries, err = tries+1, k.Once(ctx) {
+		k := &presence.Publisher{Client: live, Provider: g, Now: time.Now}
+		for tries, err := 1, k.PublishOnce(ctx); err != nil; tries, err = tries+1, k.PublishOnce(ctx) {
 			if tries == presenceTries {
 				ctrl.LoggerFrom(ctx).Error(err, "The plane is not ready before its provider is known", "provider", g.Name())
 			}

@@ -54,7 +54,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 	}
 	events := mgr.GetEventRecorder("polder-operator")
 	pool := rendering.New(maxRenderings, s.Renderer)
-	clusters := &workload.Clusters{Secrets: live, Agent: "polder-operator", Wrap: s.WrapWorkload}
+	clusters := &workload.Clusters{Secrets: live, UserAgent: "polder-operator", WrapTransport: s.WrapWorkload}
 	for _, r := range []interface {
 		SetupWithManager(ctrl.Manager, controller.Options) error
 	}{
@@ -64,12 +64,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 			Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool,
 			Workload: clusters,
 			Events:   events, Interval: addonInterval, Timeout: stageTimeout, Poll: stagePoll,
-			Turns: &turns.Turns{Each: max(1, s.Concurrency/2)},
+			Limiter: &turns.Limiter{PerNamespace: max(1, s.Concurrency/2)},
 		},
 		&access.Reconciler{
 			Client: mgr.GetClient(), Live: live, Workload: clusters, Clock: clock.RealClock{}, Events: events,
 			// Anybody can make any number of requests for a cluster that does not answer, so few of them wait.
-			Turns: &turns.Turns{Each: max(1, s.Concurrency/3), Wait: max(1, s.Concurrency/3)},
+			Limiter: &turns.Limiter{PerNamespace: max(1, s.Concurrency/3), MaxWaiting: max(1, s.Concurrency/3)},
 		},
 	} {
 		if err := r.SetupWithManager(mgr, controllerOptions(s.Concurrency)); err != nil {
@@ -102,7 +102,7 @@ func pruneLibrary(c client.Reader, library *releases.Library) manager.Runnable {
 				for _, r := range l.Items {
 					used[r.Status.Digest] = true
 				}
-				err = library.Keep(used)
+				err = library.RemoveUnused(used)
 			}
 			if err != nil && ctx.Err() == nil {
 				ctrl.LoggerFrom(ctx).Error(err, "Removing releases from disk that nobody has")

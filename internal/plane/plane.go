@@ -75,7 +75,7 @@ func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 	mctx, stopMemory := context.WithCancel(ctx)
 	defer keeper.Wait()
 	defer stopMemory()
-	keeper.Go(func() { memory.Keep(mctx, memoryBurst) })
+	keeper.Go(func() { memory.TuneGC(mctx, memoryBurst) })
 	logging.Install(p.cfg.Log, func(message string) { p.fatal(ctx, message) })
 	if err := capi.SetFeatureGates(); err != nil {
 		return p.reporter.end(fmt.Errorf("setting feature gates: %w", err))
@@ -114,7 +114,7 @@ func exitCode(err error) error {
 func (p *Plane) changed(cs []supervisor.Status) {
 	p.reporter.components(cs)
 	if slices.ContainsFunc(cs, func(c supervisor.Status) bool { return c.State == supervisor.Failed }) {
-		logging.Quieten(p.cfg.Log)
+		logging.SilenceLibraries(p.cfg.Log)
 	}
 }
 
@@ -127,7 +127,7 @@ func (p *Plane) ready() {
 func (p *Plane) stopping() {
 	p.reporter.phase(status.Stopping)
 	p.cfg.Log.Info("stopping")
-	logging.Quieten(p.cfg.Log)
+	logging.SilenceLibraries(p.cfg.Log)
 	p.cfg.Notify("STOPPING=1")
 }
 

@@ -43,7 +43,7 @@ func (p *Plane) shipped(ctx context.Context, sources operator.Releases) ([]clien
 	if p.cfg.Stacks.NotShipped {
 		return nil, nil
 	}
-	releases, err := shipped.Releases(stacks.Files)
+	releases, err := shipped.BuildReleases(stacks.Files)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the stacks in the binary: %w", err)
 	}
@@ -88,8 +88,8 @@ func (s Stacks) releases() (operator.Releases, error) {
 }
 
 // place is the default source.
-func (s Stacks) place() (*releases.Place, error) {
-	p := &releases.Place{Reference: s.Source, Options: registry.Options{DockerConfig: s.DockerConfig}}
+func (s Stacks) place() (*releases.ConfiguredSource, error) {
+	p := &releases.ConfiguredSource{Reference: s.Source, Options: registry.Options{DockerConfig: s.DockerConfig}}
 	ref, err := registry.ParseReference(s.Source)
 	if err != nil {
 		return nil, fmt.Errorf("--stack-source: %w", err)

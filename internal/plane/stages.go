@@ -43,11 +43,11 @@ func (p *Plane) stages(ctx context.Context) ([]supervisor.Stage, *lateChecks, *a
 		return nil, nil, nil, err
 	}
 	definitions := install.Definitions{CRDs: p.manifests.CRDs, ConversionURL: capi.ConversionURL(webhookURL), ConversionCA: certs.ServerCA, Own: own}
-	store := etcd.New(etcd.Config{Dir: storeDir, SocketDir: p.dir.Path(), Log: logging.Etcd(p.cfg.Log, p.die), Seed: definitions.Seed})
+	store := etcd.New(etcd.Config{Dir: storeDir, SocketDir: p.dir.Path(), Log: logging.NewEtcdLogger(p.cfg.Log, p.die), Seed: definitions.Seed})
 	hooks := webhooks.New(webhooks.Config{
 		Socket:      p.dir.Path("webhooks.sock"),
 		Certificate: certs.WebhookCertificate,
-		ErrorLog:    slog.NewLogLogger(logging.Library(p.cfg.Log, "webhooks"), slog.LevelInfo),
+		ErrorLog:    slog.NewLogLogger(logging.NewLibraryHandler(p.cfg.Log, "webhooks"), slog.LevelInfo),
 	})
 	checks := newLateChecks()
 	api := apiserver.New(ctx, apiserver.Config{

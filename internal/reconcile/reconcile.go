@@ -22,10 +22,10 @@ type Phase[S any] func(ctx context.Context, scope S) error
 func Run[S any](ctx context.Context, scope S, phases ...Phase[S]) (ctrl.Result, error) {
 	for _, p := range phases {
 		err := p(ctx, scope)
-		var w *waiting
+		var w *waitError
 		switch {
 		case errors.As(err, &w):
-			return ctrl.Result{RequeueAfter: w.after}, nil
+			return ctrl.Result{RequeueAfter: w.requeueAfter}, nil
 		case err != nil:
 			return ctrl.Result{}, err
 		}
@@ -33,31 +33,31 @@ func Run[S any](ctx context.Context, scope S, phases ...Phase[S]) (ctrl.Result, 
 	return ctrl.Result{}, nil
 }
 
-type waiting struct {
-	after  time.Duration
-	reason string
+type waitError struct {
+	requeueAfter time.Duration
+	reason       string
 }
 
-func (w *waiting) Error() string { return "waiting: " + w.reason }
+func (w *waitError) Error() string { return "waiting: " + w.reason }
 
 // Wait ends reconciling in good order: something is not there yet. If after is 0, a watch will
 // tell when it is.
 func Wait(after time.Duration, format string, args ...any) error {
-	return &waiting{after: after, reason: fmt.Sprintf(format, args...)}
+	return &waitError{requeueAfter: after, reason: fmt.Sprintf(format, args...)}
 }
 
-// Waits says that an error was made by Wait.
-func Waits(err error) bool {
-	var w *waiting
+// IsWait says that an error was made by Wait.
+func IsWait(err error) bool {
+	var w *waitError
 	return errors.As(err, &w)
 }
 
 // Terminal is for what cannot succeed until an input changes; it is not retried.
 func Terminal(err error) error { return ctrlreconcile.TerminalError(err) }
 
-// Finish is what a run returns whose phases ended with err and whose status was written with the
+// JoinWriteError is what a run returns whose phases ended with err and whose status was written with the
 // error write. What was not written is tried again, also if the phases ended for good.
-func Finish(err, write error) error {
+func JoinWriteError(err, write error) error {
 	if write != nil && errors.Is(err, ctrlreconcile.TerminalError(nil)) {
 		return write
 	}
@@ -69,7 +69,7 @@ func Finish(err, write error) error {
 func Summary(conditions []metav1.Condition, into string, generation int64, of ...string) metav1.Condition {
 	out := metav1.Condition{Type: into, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: generation}
 	for _, t := range of {
-		c := find(conditions, t)
+		c := findCondition(conditions, t)
 		if c == nil {
 			out.Status, out.Reason, out.Message = metav1.ConditionUnknown, "NotYetKnown", t+" is not known yet"
 			return out
@@ -82,7 +82,7 @@ func Summary(conditions []metav1.Condition, into string, generation int64, of ..
 	return out
 }
 
-func find(conditions []metav1.Condition, t string) *metav1.Condition {
+func findCondition(conditions []metav1.Condition, t string) *metav1.Condition {
 	for i := range conditions {
 		if conditions[i].Type == t {
 			return &conditions[i]

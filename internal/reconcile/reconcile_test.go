@@ -62,7 +62,7 @@ func TestWaitSaysForWhat(t *testing.T) {
 	}
 }
 
-func TestWaits(t *testing.T) {
+func TestIsWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		want bool
@@ -76,14 +76,14 @@ func TestWaits(t *testing.T) {
 		"an error that only looks so": {errors.New("waiting: rain"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Waits(c.err); got != c.want {
+			if got := IsWait(c.err); got != c.want {
 				t.Errorf("%t, want %t", got, c.want)
 			}
 		})
 	}
 }
 
-func TestQuiet(t *testing.T) {
+func TestRequeueOnConflict(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n", errBroken)
 	given := ctrl.Result{RequeueAfter: time.Hour}
 	for name, c := range map[string]struct {
@@ -97,7 +97,7 @@ func TestQuiet(t *testing.T) {
 		"a conflict beside another, too":   {errors.Join(errBroken, conflict), nil, ctrl.Result{RequeueAfter: 50 * time.Millisecond}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Quiet(given, c.err)
+			got, err := RequeueOnConflict(given, c.err)
 			if got != c.want || !errors.Is(err, c.wantErr) || (err == nil) != (c.wantErr == nil) {
 				t.Errorf("%+v, %v; want %+v, %v", got, err, c.want, c.wantErr)
 			}
@@ -105,8 +105,8 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-func TestLost(t *testing.T) {
-	lost := Lost(func(n *corev1.Namespace) []metav1.Condition {
+func TestStatusLostPredicate(t *testing.T) {
+	lost := StatusLostPredicate(func(n *corev1.Namespace) []metav1.Condition {
 		if n.Name == "told" {
 			return []metav1.Condition{{Type: "Ready"}}
 		}
@@ -129,17 +129,17 @@ func TestLost(t *testing.T) {
 	}
 }
 
-func TestSound(t *testing.T) {
+func TestDropInvalidConditions(t *testing.T) {
 	have := []metav1.Condition{{Type: "A", Reason: "R"}, {Type: "B"}, {Type: "C", Reason: "R"}}
-	if d := cmp.Diff([]metav1.Condition{{Type: "A", Reason: "R"}, {Type: "C", Reason: "R"}}, Sound(have)); d != "" {
+	if d := cmp.Diff([]metav1.Condition{{Type: "A", Reason: "R"}, {Type: "C", Reason: "R"}}, DropInvalidConditions(have)); d != "" {
 		t.Error(d)
 	}
-	if got := Sound(nil); got != nil {
+	if got := DropInvalidConditions(nil); got != nil {
 		t.Errorf("%v", got)
 	}
 }
 
-func TestFinish(t *testing.T) {
+func TestJoinWriteError(t *testing.T) {
 	errWrite := errors.New("conflict")
 	for name, c := range map[string]struct {
 		err, write  error
@@ -155,7 +155,7 @@ func TestFinish(t *testing.T) {
 		"for good, but not written":   {err: Terminal(errBroken), write: errWrite, want: []error{errWrite}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := Finish(c.err, c.write)
+			err := JoinWriteError(c.err, c.write)
 			if (err == nil) != c.wantNothing || errors.Is(err, ctrlreconcile.TerminalError(nil)) != c.terminal {
 				t.Errorf("error %v, terminal: want %t", err, c.terminal)
 			}

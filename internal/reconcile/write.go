@@ -29,15 +29,15 @@ func Write(ctx context.Context, c client.Client, before, after client.Object) er
 	delete(changed, "status")
 	version := before.GetResourceVersion()
 	if len(changed) > 0 {
-		answer := copied(after)
-		if err := c.Patch(ctx, answer, merge(changed, version)); err != nil {
+		answer := deepCopyOf(after)
+		if err := c.Patch(ctx, answer, newMergePatch(changed, version)); err != nil {
 			return err
 		}
 		version = answer.GetResourceVersion()
 	}
-	if hasStatus && !ended(after) {
-		answer := copied(after)
-		if err := c.Status().Patch(ctx, answer, merge(map[string]json.RawMessage{"status": status}, version)); err != nil {
+	if hasStatus && !hasNoFinalizersLeft(after) {
+		answer := deepCopyOf(after)
+		if err := c.Status().Patch(ctx, answer, newMergePatch(map[string]json.RawMessage{"status": status}, version)); err != nil {
 			return err
 		}
 		version = answer.GetResourceVersion()
@@ -46,9 +46,9 @@ func Write(ctx context.Context, c client.Client, before, after client.Object) er
 	return nil
 }
 
-// Quiet makes of a conflict what it is: no failure, but a reason to look again at once, at what is
+// RequeueOnConflict makes of a conflict what it is: no failure, but a reason to look again at once, at what is
 // newer than what the cache had.
-func Quiet(result ctrl.Result, err error) (ctrl.Result, error) {
+func RequeueOnConflict(result ctrl.Result, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
@@ -58,15 +58,15 @@ func Quiet(result ctrl.Result, err error) (ctrl.Result, error) {
 // conflictDelay lets the cache catch up.
 const conflictDelay = 50 * time.Millisecond
 
-// ended says that nobody holds a deleted object any more, so that it is gone once that is written.
-func ended(o client.Object) bool {
+// hasNoFinalizersLeft says that nobody holds a deleted object any more, so that it is gone once that is written.
+func hasNoFinalizersLeft(o client.Object) bool {
 	return !o.GetDeletionTimestamp().IsZero() && len(o.GetFinalizers()) == 0
 }
 
-// copied keeps the answer of the API server from replacing what the caller holds.
-func copied(o client.Object) client.Object { return o.DeepCopyObject().(client.Object) } //nolint:forcetypeassert // a copy is of the same type
+// deepCopyOf keeps the answer of the API server from replacing what the caller holds.
+func deepCopyOf(o client.Object) client.Object { return o.DeepCopyObject().(client.Object) } //nolint:forcetypeassert // a copy is of the same type
 
-func merge(changed map[string]json.RawMessage, version string) client.Patch {
+func newMergePatch(changed map[string]json.RawMessage, version string) client.Patch {
 	var metadata map[string]json.RawMessage
 	_ = json.Unmarshal(changed["metadata"], &metadata) // it was made of an object
 	if metadata == nil {

@@ -18,56 +18,56 @@ import (
 // What lies in the directory: a subdirectory for each release, called after its digest, with the
 // manifest that has the digest and, below another, the files that the manifest describes.
 const (
-	manifestFile = "manifest.json"
-	filesDir     = "files"
-	tempPrefix   = ".tmp-"
-	placePrefix  = "sha256-"
+	manifestFile     = "manifest.json"
+	filesDir         = "files"
+	tempPrefix       = ".tmp-"
+	releaseDirPrefix = "sha256-"
 )
 
 // How long what nobody uses is kept: somebody may be about to. If the disk is nearly full, it is only as long
 // as it takes from getting a release to its digest in a status.
 const (
-	grace      = time.Hour
-	shortGrace = 10 * time.Minute
+	gracePeriod         = time.Hour
+	fullDiskGracePeriod = 10 * time.Minute
 )
 
 // disk keeps releases. What it gives was checked against its digest just then.
 type disk struct {
-	dir     string
-	space   func(dir string) (space, bool) // of its filesystem, if it is known
-	spare   spare
-	writing sync.Mutex   // who writes a release holds it, and takes mu after it
-	mu      sync.RWMutex // who moves releases in or out holds it alone
+	dir       string
+	statSpace func(dir string) (diskSpace, bool) // of its filesystem, if it is known
+	unused    unusedDigests
+	writeMu   sync.Mutex   // who writes a release holds it, and takes mu after it
+	mu        sync.RWMutex // who moves releases in or out holds it alone
 }
 
-func newDisk(dir string) *disk { return &disk{dir: dir, space: spaceOf} }
+func newDisk(dir string) *disk { return &disk{dir: dir, statSpace: statDiskSpace} }
 
-func (d *disk) place(digest string) string {
-	return filepath.Join(d.dir, placePrefix+strings.TrimPrefix(digest, "sha256:"))
+func (d *disk) releaseDir(digest string) string {
+	return filepath.Join(d.dir, releaseDirPrefix+strings.TrimPrefix(digest, "sha256:"))
 }
 
 // get reads a release, and removes it if it is damaged.
 func (d *disk) get(digest string) (archive.Tree, error) {
-	d.spare.take(digest)
+	d.unused.markUsed(digest)
 	d.mu.RLock()
-	files, err := d.read(digest)
+	files, err := d.readVerified(digest)
 	d.mu.RUnlock()
-	if !damaged(err) {
+	if !isDamaged(err) {
 		return files, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if files, err = d.read(digest); !damaged(err) { // it was replaced meanwhile
+	if files, err = d.readVerified(digest); !isDamaged(err) { // it was replaced meanwhile
 		return files, err
 	}
-	if e := os.RemoveAll(d.place(digest)); e != nil {
+	if e := os.RemoveAll(d.releaseDir(digest)); e != nil {
 		return nil, fmt.Errorf("it is damaged on disk, and cannot be removed: %w", errors.Join(err, e))
 	}
 	return nil, fmt.Errorf("%w: it was damaged: %v", ErrMissing, err) //nolint:errorlint // this is not about what the source has
 }
 
-func (d *disk) read(digest string) (archive.Tree, error) {
-	all, err := archive.ReadDir(d.place(digest), limits(), nil)
+func (d *disk) readVerified(digest string) (archive.Tree, error) {
+	all, err := archive.ReadDir(d.releaseDir(digest), archiveLimits(), nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrMissing
 	}
@@ -84,15 +84,15 @@ func (d *disk) read(digest string) (archive.Tree, error) {
 	return files, nil
 }
 
-// limits are those of a release, with room for its manifest.
-func limits() archive.Limits {
+// archiveLimits are those of a release, with room for its manifest.
+func archiveLimits() archive.Limits {
 	const manifest, entries = 4 << 20, 64 + 2
 	most := archive.Default.Packed // as registries have them
 	return archive.Limits{Total: most + manifest, File: most, Entries: entries}
 }
 
-// damaged says that another look would find the same; too many open files, for one, will pass.
-func damaged(err error) bool {
+// isDamaged says that another look would find the same; too many open files, for one, will pass.
+func isDamaged(err error) bool {
 	var e syscall.Errno
 	passes := errors.As(err, &e) && e.Temporary()
 	return err != nil && !passes && !errors.Is(err, ErrMissing)
@@ -101,8 +101,8 @@ func damaged(err error) bool {
 // touch makes a release one that was just pulled.
 func (d *disk) touch(digest string) {
 	now := time.Now()
-	if info, err := os.Stat(d.place(digest)); err == nil && now.Sub(info.ModTime()) > shortGrace/2 {
-		_ = os.Chtimes(d.place(digest), now, now) // if it is gone, it is pulled again
+	if info, err := os.Stat(d.releaseDir(digest)); err == nil && now.Sub(info.ModTime()) > fullDiskGracePeriod/2 {
+		_ = os.Chtimes(d.releaseDir(digest), now, now) // if it is gone, it is pulled again
 	}
-	d.spare.take(digest) // after it is young again; see offer
+	d.unused.markUsed(digest) // after it is young again; see offer
 }

@@ -106,7 +106,7 @@ func TestDamage(t *testing.T) {
 func TestEveryBit(t *testing.T) {
 	from, dir := t.TempDir(), filepath.Join(t.TempDir(), "cache")
 	digest := publish(t, from, stacks.Options{}, release(t, "v3", nil))
-	l := library(t, releases.Config{Dir: dir, Default: &releases.Place{Reference: from}})
+	l := library(t, releases.Config{Dir: dir, Default: &releases.ConfiguredSource{Reference: from}})
 	s := source(t, l, clusterStack(nil))
 	for _, file := range []string{"manifest.json", "files/metadata.yaml"} {
 		for i := 0; ; i += 97 { // of these files, about a hundred
@@ -136,7 +136,7 @@ func TestEveryBit(t *testing.T) {
 func TestDamageRace(t *testing.T) {
 	from, dir := t.TempDir(), filepath.Join(t.TempDir(), "cache")
 	digest := publish(t, from, stacks.Options{}, release(t, "v3", nil))
-	l := library(t, releases.Config{Dir: dir, Default: &releases.Place{Reference: from}})
+	l := library(t, releases.Config{Dir: dir, Default: &releases.ConfiguredSource{Reference: from}})
 	s := source(t, l, clusterStack(nil))
 	for range 20 {
 		if _, _, err := l.Pull(t.Context(), s, name(t, "v3"), digest); err != nil {
@@ -172,9 +172,9 @@ func age(t *testing.T, path string, by time.Duration) {
 	}
 }
 
-func TestKeep(t *testing.T) {
+func TestRemoveUnused(t *testing.T) {
 	from, dir := t.TempDir(), filepath.Join(t.TempDir(), "cache")
-	l := library(t, releases.Config{Dir: dir, Default: &releases.Place{Reference: from}})
+	l := library(t, releases.Config{Dir: dir, Default: &releases.ConfiguredSource{Reference: from}})
 	s := source(t, l, clusterStack(nil))
 	digests := map[string]string{}
 	for _, v := range []string{"v1", "v2", "v3", "v4", "v5"} {
@@ -199,7 +199,7 @@ func TestKeep(t *testing.T) {
 	if _, _, err := l.Pull(t.Context(), s, name(t, "v5"), ""); err != nil { // not known, but the same
 		t.Fatal(err)
 	}
-	if err := l.Keep(map[string]bool{digests["v2"]: true, digests["v1"]: false}); err != nil {
+	if err := l.RemoveUnused(map[string]bool{digests["v2"]: true, digests["v1"]: false}); err != nil {
 		t.Fatal(err)
 	}
 	var want []string
@@ -220,7 +220,7 @@ func TestKeep(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Keep(nil); err != nil {
+	if err := l.RemoveUnused(nil); err != nil {
 		t.Errorf("without a directory: %v", err)
 	}
 }
@@ -233,12 +233,12 @@ func TestCrashLeftovers(t *testing.T) {
 	if err := archive.WriteDir(hidden, archive.Tree{"files/metadata.yaml": []byte("half")}); err != nil {
 		t.Fatal(err)
 	}
-	l := library(t, releases.Config{Dir: dir, Default: &releases.Place{Reference: from}})
+	l := library(t, releases.Config{Dir: dir, Default: &releases.ConfiguredSource{Reference: from}})
 	if _, _, err := l.Pull(t.Context(), source(t, l, clusterStack(nil)), name(t, "v3"), digest); err != nil {
 		t.Error(err)
 	}
 	age(t, hidden, 2*time.Hour)
-	if err := l.Keep(map[string]bool{digest: true}); err != nil {
+	if err := l.RemoveUnused(map[string]bool{digest: true}); err != nil {
 		t.Error(err)
 	}
 	if left := entries(t, dir); len(left) != 1 || !strings.HasPrefix(left[0], "sha256-") {

@@ -21,7 +21,7 @@ func TestPullWithAFullDisk(t *testing.T) {
 	if _, _, err := l.Pull(t.Context(), s, name(t, "v1"), ""); err != nil {
 		t.Fatal(err)
 	}
-	l.Free(1<<30 - 1)
+	l.SetFreeSpace(1<<30 - 1)
 	before := reg.requests.Load()
 	_, _, err := l.Pull(t.Context(), s, name(t, "v2"), "")
 	if err == nil || !strings.Contains(err.Error(), "the disk of the plane is nearly full") || strings.Contains(err.Error(), dir) {
@@ -33,11 +33,11 @@ func TestPullWithAFullDisk(t *testing.T) {
 	if n := reg.requests.Load() - before; n != 0 {
 		t.Errorf("%d requests in vain", n)
 	}
-	l.Free(1 << 30) // but not enough for the release
+	l.SetFreeSpace(1 << 30) // but not enough for the release
 	if _, _, err := l.Pull(t.Context(), s, name(t, "v2"), ""); err == nil || !strings.Contains(err.Error(), "nearly full") || reg.requests.Load() == before {
 		t.Errorf("with little room: %v", err)
 	}
-	l.Free(2 << 30)
+	l.SetFreeSpace(2 << 30)
 	if _, _, err := l.Pull(t.Context(), s, name(t, "v2"), ""); err != nil {
 		t.Errorf("with room: %v", err)
 	}
@@ -50,8 +50,8 @@ func TestShareOfOneNamespace(t *testing.T) {
 	for _, v := range []string{"v1", "v2", "v3"} {
 		digests[v] = publish(t, reg.ref, stacks.Options{}, release(t, v, nil))
 	}
-	l := library(t, releases.Config{Trusted: []string{reg.host}, Default: &releases.Place{Reference: reg.ref}})
-	l.PerHour(1)
+	l := library(t, releases.Config{Trusted: []string{reg.host}, Default: &releases.ConfiguredSource{Reference: reg.ref}})
+	l.SetBytesPerHour(1)
 	own := clusterStack(nil)
 	own.Namespace = "a"
 	a, b, plane := source(t, l, ociOf("a", reg.ref)), source(t, l, ociOf("b", reg.ref)), source(t, l, own)

@@ -45,7 +45,7 @@ func (l *Library) Pull(ctx context.Context, s *Source, name version.Release, dig
 			return nil, "", err
 		}
 	}
-	got, err := l.flights.do(ctx, flight{source: s.print, tag: name.Tag(), digest: digest}, func() (landed, error) {
+	got, err := l.singleFlight.do(ctx, pullKey{source: s.fingerprint, tag: name.Tag(), digest: digest}, func() (pullResult, error) {
 		return l.pull(ctx, s, name, digest)
 	})
 	if err != nil {
@@ -54,56 +54,56 @@ func (l *Library) Pull(ctx context.Context, s *Source, name version.Release, dig
 	return got.release, got.digest, nil
 }
 
-func (l *Library) pull(ctx context.Context, s *Source, name version.Release, digest string) (landed, error) {
+func (l *Library) pull(ctx context.Context, s *Source, name version.Release, digest string) (pullResult, error) {
 	if digest != "" {
 		r, err := l.Get(ctx, name, digest)
 		if err == nil {
 			l.disk.touch(digest)
-			return landed{r, digest}, nil
+			return pullResult{r, digest}, nil
 		}
 		if !errors.Is(err, ErrMissing) {
-			return landed{}, err
+			return pullResult{}, err
 		}
 	}
-	if err := l.mayPull(s); err != nil {
-		return landed{}, fmt.Errorf("pulling %s: %w", name, err)
+	if err := l.checkCanPull(s); err != nil {
+		return pullResult{}, fmt.Errorf("pulling %s: %w", name, err)
 	}
-	done, err := l.pulls.Take(ctx, s.whose)
+	done, err := l.pullLimiter.Acquire(ctx, s.namespace)
 	if err != nil {
-		return landed{}, fmt.Errorf("pulling %s: %w", name, err)
+		return pullResult{}, fmt.Errorf("pulling %s: %w", name, err)
 	}
 	defer done()
 	select {
-	case l.slots <- struct{}{}:
-		defer func() { <-l.slots }()
+	case l.downloadSlots <- struct{}{}:
+		defer func() { <-l.downloadSlots }()
 	case <-ctx.Done():
-		return landed{}, fmt.Errorf("pulling %s: waiting for other downloads: %w", name, ctx.Err())
+		return pullResult{}, fmt.Errorf("pulling %s: waiting for other downloads: %w", name, ctx.Err())
 	}
 	p, err := s.store.Pull(ctx, registry.Reference{Tag: name.Tag(), Digest: digest})
 	if digest != "" && (errors.Is(err, registry.ErrMoved) || errors.Is(err, registry.ErrNotFound)) {
-		p, err = s.byDigest(ctx, name, digest, err)
+		p, err = s.pullByDigest(ctx, name, digest, err)
 	}
 	if err != nil {
-		return landed{}, s.told(err)
+		return pullResult{}, s.sanitizeError(err)
 	}
 	if err := l.disk.put(p); err != nil {
-		return landed{}, fmt.Errorf("keeping release %s: %w", name, err)
+		return pullResult{}, fmt.Errorf("keeping release %s: %w", name, err)
 	}
-	l.hourly.add(s.whose, footprint(p))
-	return landed{p.Release, p.Digest}, nil
+	l.downloadQuota.add(s.namespace, bytesOnDisk(p))
+	return pullResult{p.Release, p.Digest}, nil
 }
 
-// mayPull finds out before a download that it would be in vain.
-func (l *Library) mayPull(s *Source) error {
-	if err := l.hourly.check(s.whose); err != nil {
+// checkCanPull finds out before a download that it would be in vain.
+func (l *Library) checkCanPull(s *Source) error {
+	if err := l.downloadQuota.check(s.namespace); err != nil {
 		return err
 	}
-	return l.disk.check()
+	return l.disk.checkSpace()
 }
 
-// byDigest asks for a content whose name means another by now, or nothing: registries forget a tag before
+// pullByDigest asks for a content whose name means another by now, or nothing: registries forget a tag before
 // they forget what it meant. If that is gone too, the answer is what was said of the name.
-func (s *Source) byDigest(ctx context.Context, name version.Release, digest string, said error) (*registry.Pulled, error) {
+func (s *Source) pullByDigest(ctx context.Context, name version.Release, digest string, said error) (*registry.Pulled, error) {
 	p, err := s.store.Pull(ctx, registry.Reference{Digest: digest})
 	if err != nil || p.Release.Name.Tag() != name.Tag() {
 		return nil, said

@@ -79,7 +79,7 @@ func TestPullFromDirectory(t *testing.T) {
 		text   string
 	}{
 		"by its name": {releases.Config{Directories: map[string]string{"ours": dir}}, &csv1.Source{Directory: "ours"}, "directory ours"},
-		"the default": {releases.Config{Default: &releases.Place{Reference: dir}}, nil, "the plane's default source"},
+		"the default": {releases.Config{Default: &releases.ConfiguredSource{Reference: dir}}, nil, "the plane's default source"},
 	} {
 		l := library(t, c.config)
 		s := source(t, l, clusterStack(c.source))
@@ -147,7 +147,7 @@ func TestUnsoundRelease(t *testing.T) {
 	if err := os.Remove(filepath.Join(from, "docker-ferrol-1-27-v3", "metadata.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	l := library(t, releases.Config{Dir: dir, Default: &releases.Place{Reference: from}})
+	l := library(t, releases.Config{Dir: dir, Default: &releases.ConfiguredSource{Reference: from}})
 	_, _, err := l.Pull(t.Context(), source(t, l, clusterStack(nil)), name(t, "v3"), "")
 	if !errors.Is(err, stacks.ErrInvalid) || len(entries(t, dir)) != 0 {
 		t.Errorf("%v, and on disk %v", err, entries(t, dir))
@@ -220,7 +220,7 @@ func TestWrongName(t *testing.T) {
 
 func TestWrongDigest(t *testing.T) {
 	dir := t.TempDir()
-	l := library(t, releases.Config{Default: &releases.Place{Reference: dir}})
+	l := library(t, releases.Config{Default: &releases.ConfiguredSource{Reference: dir}})
 	s := source(t, l, clusterStack(nil))
 	for _, digest := range []string{"sha256:../../../etc", "sha512:" + strings.Repeat("0", 64), strings.Repeat("0", 64)} {
 		_, err := l.Get(t.Context(), name(t, "v3"), digest)
@@ -271,7 +271,7 @@ func TestCutTransfer(t *testing.T) {
 func TestDiskRefuses(t *testing.T) {
 	from, dir := t.TempDir(), filepath.Join(t.TempDir(), "cache")
 	digest := publish(t, from, stacks.Options{}, release(t, "v3", nil))
-	l := library(t, releases.Config{Dir: dir, Default: &releases.Place{Reference: from}})
+	l := library(t, releases.Config{Dir: dir, Default: &releases.ConfiguredSource{Reference: from}})
 	s := source(t, l, clusterStack(nil))
 	if err := errors.Join(os.Remove(dir), os.WriteFile(dir, nil, 0o600)); err != nil {
 		t.Fatal(err)
@@ -291,7 +291,7 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	dir := t.TempDir()
-	l := library(t, releases.Config{Default: &releases.Place{Reference: dir}})
+	l := library(t, releases.Config{Default: &releases.ConfiguredSource{Reference: dir}})
 	digest := publish(t, dir, stacks.Options{}, release(t, "v3", nil))
 	_, err := l.Get(ctx, name(t, "v3"), digest)
 	_, _, pullErr := l.Pull(ctx, source(t, l, clusterStack(nil)), name(t, "v3"), digest)

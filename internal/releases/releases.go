@@ -26,13 +26,13 @@ var (
 	ErrInvalidSource = errors.New("the source cannot be used")
 )
 
-// perNamespace is how many sources one namespace may have listed, and how many downloads made, at once.
-const perNamespace = 2
+// maxPerNamespace is how many sources one namespace may have listed, and how many downloads made, at once.
+const maxPerNamespace = 2
 
 // Config of a library.
 type Config struct {
-	Dir     string // for releases, of this process alone; it is made if need be
-	Default *Place // for ClusterStacks that name no source; nil: there is none
+	Dir     string            // for releases, of this process alone; it is made if need be
+	Default *ConfiguredSource // for ClusterStacks that name no source; nil: there is none
 	// Directories are places for releases on this machine, by the name that ClusterStacks use.
 	Directories map[string]string
 	// Trusted are hosts, or host:port, of registries that ClusterStacks may name although they have
@@ -41,26 +41,26 @@ type Config struct {
 	Secrets client.Reader // is asked for one by its name; it should have no cache
 }
 
-// Place is a source that the plane's operator named, and is trusted for that.
-type Place struct {
+// ConfiguredSource is a source that the plane's operator named, and is trusted for that.
+type ConfiguredSource struct {
 	Reference string // oci://host/repository, or the path of a directory
 	Options   registry.Options
 }
 
-// downloads is how many are made at once: each may take some hundred megabytes of memory.
-const downloads = 4
+// maxDownloads is how many are made at once: each may take some hundred megabytes of memory.
+const maxDownloads = 4
 
 // Library has releases. Its methods may be called concurrently. The releases it returns may be
 // shared with other callers, so nobody may change them.
 type Library struct {
-	config  Config
-	disk    *disk
-	flights flights
-	lists   turns.Turns   // to list a source
-	pulls   turns.Turns   // to download
-	slots   chan struct{} // one for each download
-	hourly  hourly        // what namespaces have downloaded
-	key     []byte        // for fingerprints of sources
+	config         Config
+	disk           *disk
+	singleFlight   pullGroup
+	listLimiter    turns.Limiter  // to list a source
+	pullLimiter    turns.Limiter  // to download
+	downloadSlots  chan struct{}  // one for each download
+	downloadQuota  namespaceQuota // what namespaces have downloaded
+	fingerprintKey []byte         // for fingerprints of sources
 }
 
 // New makes a library. Nothing is connected to yet.
@@ -88,8 +88,8 @@ func New(c Config) (*Library, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of releases: %w", err)
 	}
-	l := &Library{config: c, disk: newDisk(c.Dir), slots: make(chan struct{}, downloads), lists: turns.Turns{Each: perNamespace}, pulls: turns.Turns{Each: perNamespace}, hourly: hourly{most: perHour}, key: make([]byte, 32)}
-	_, err := rand.Read(l.key)
+	l := &Library{config: c, disk: newDisk(c.Dir), downloadSlots: make(chan struct{}, maxDownloads), listLimiter: turns.Limiter{PerNamespace: maxPerNamespace}, pullLimiter: turns.Limiter{PerNamespace: maxPerNamespace}, downloadQuota: namespaceQuota{bytesPerHour: maxBytesPerHour}, fingerprintKey: make([]byte, 32)}
+	_, err := rand.Read(l.fingerprintKey)
 	return l, err
 }
 
@@ -105,11 +105,11 @@ func parseStore(ref string) (registry.Reference, error) {
 	return r, nil
 }
 
-var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // checkDigest keeps what becomes the name of a directory from being anything else.
 func checkDigest(digest string) error {
-	if !digestForm.MatchString(digest) {
+	if !digestPattern.MatchString(digest) {
 		return fmt.Errorf("%.80q is no digest: it is sha256: and 64 digits of 0-9 and a-f", digest)
 	}
 	return nil

@@ -23,11 +23,11 @@ const (
 	keyCA       = "ca.crt"
 )
 
-func (l *Library) secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+func (l *Library) readSecret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	var s corev1.Secret
 	err := l.config.Secrets.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s)
 	if apierror.IsObjectNotFound(err, "secrets", name) {
-		return nil, invalid("spec.source.secretRef: there is no Secret %q in namespace %s; create it, or name another", name, namespace)
+		return nil, invalidSourceErrorf("spec.source.secretRef: there is no Secret %q in namespace %s; create it, or name another", name, namespace)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading Secret %q: %w", name, err)
@@ -35,9 +35,9 @@ func (l *Library) secret(ctx context.Context, namespace, name string) (*corev1.S
 	return &s, nil
 }
 
-// options are what a Secret has for a registry. The error goes on where a sentence that begins with
+// optionsFromSecret are what a Secret has for a registry. The error goes on where a sentence that begins with
 // the Secret's name ends, and has nothing of its content.
-func options(s *corev1.Secret) (o registry.Options, err error) {
+func optionsFromSecret(s *corev1.Secret) (o registry.Options, err error) {
 	value := func(key string) string {
 		return strings.TrimRight(string(s.Data[key]), "\r\n") // as echo and editors leave them
 	}

@@ -19,12 +19,12 @@ import (
 
 // Source is a place with releases, opened with its credentials.
 type Source struct {
-	store registry.Store
-	at    registry.Reference
-	text  string
-	print fingerprint
-	whose string // the namespace that named it; none for the plane's own
-	lists *turns.Turns
+	store       registry.Store
+	reference   registry.Reference
+	displayName string
+	fingerprint fingerprint
+	namespace   string // the namespace that named it; none for the plane's own
+	listLimiter *turns.Limiter
 }
 
 // fingerprint is the same for sources that are opened with the same words, secrets included; it
@@ -32,33 +32,33 @@ type Source struct {
 type fingerprint [sha256.Size]byte
 
 // String is for people, without secrets.
-func (s *Source) String() string { return s.text }
+func (s *Source) String() string { return s.displayName }
 
 // GoString is String.
-func (s *Source) GoString() string { return s.text }
+func (s *Source) GoString() string { return s.displayName }
 
 // List is as that of a registry.Store. If its namespace reads too many sources, the error is turns.ErrBusy.
 func (s *Source) List(ctx context.Context, only func(version.Release) bool) (registry.Listing, error) {
-	done, err := s.lists.Take(ctx, s.whose)
+	done, err := s.listLimiter.Acquire(ctx, s.namespace)
 	if err != nil {
 		return registry.Listing{}, err
 	}
 	defer done()
 	l, err := s.store.List(ctx, only)
-	return l, s.told(err)
+	return l, s.sanitizeError(err)
 }
 
-// told is an error as tenants may read it: without the path of a directory, and with whom to ask if an address
+// sanitizeError is an error as tenants may read it: without the path of a directory, and with whom to ask if an address
 // is not allowed.
-func (s *Source) told(err error) error {
-	if s.whose != "" && errors.Is(err, fetch.ErrRefused) {
-		return &refusal{fmt.Sprintf("%v; if it is meant, the plane's operator can trust it with --stack-trust", err), err}
+func (s *Source) sanitizeError(err error) error {
+	if s.namespace != "" && errors.Is(err, fetch.ErrRefused) {
+		return &sourceError{fmt.Sprintf("%v; if it is meant, the plane's operator can trust it with --stack-trust", err), err}
 	}
-	path := s.at.Directory
+	path := s.reference.Directory
 	if err == nil || len(path) < 2 || !strings.Contains(err.Error(), path) {
 		return err
 	}
-	return &refusal{strings.ReplaceAll(err.Error(), path, s.text), err}
+	return &sourceError{strings.ReplaceAll(err.Error(), path, s.displayName), err}
 }
 
 // Source opens the source of a ClusterStack, or the default. It reads its Secret and connects to
@@ -67,99 +67,99 @@ func (l *Library) Source(ctx context.Context, cs *csv1.ClusterStack) (*Source, e
 	source := cs.Spec.Source
 	switch {
 	case source == nil && l.config.Default == nil:
-		return nil, &refusal{"spec.source is missing, and this plane has no default; name a repository (oci) or a directory", ErrNoSource}
+		return nil, &sourceError{"spec.source is missing, and this plane has no default; name a repository (oci) or a directory", ErrNoSource}
 	case source == nil:
-		s, err := l.open(ctx, l.config.Default.Reference, l.config.Default.Options, "default")
+		s, err := l.openStore(ctx, l.config.Default.Reference, l.config.Default.Options, "default")
 		if err != nil {
 			return nil, fmt.Errorf("opening the plane's default source: %w", err)
 		}
-		if s.at.Directory != "" {
-			s.text = "the plane's default source" // tenants need not know where it is
+		if s.reference.Directory != "" {
+			s.displayName = "the plane's default source" // tenants need not know where it is
 		}
 		return s, nil
 	case (source.OCI == "") == (source.Directory == ""):
-		return nil, invalid("spec.source must have one of oci and directory")
+		return nil, invalidSourceErrorf("spec.source must have one of oci and directory")
 	case source.Directory != "":
-		return l.directory(ctx, source)
+		return l.openDirectory(ctx, source)
 	}
-	return l.oci(ctx, cs.Namespace, source)
+	return l.openOCI(ctx, cs.Namespace, source)
 }
 
-func (l *Library) directory(ctx context.Context, source *csv1.Source) (*Source, error) {
+func (l *Library) openDirectory(ctx context.Context, source *csv1.Source) (*Source, error) {
 	path, ok := l.config.Directories[source.Directory]
 	switch {
 	case !ok && len(l.config.Directories) == 0:
-		return nil, invalid("spec.source.directory: this plane has no directories of releases; name a repository (oci), or ask the plane's operator for one")
+		return nil, invalidSourceErrorf("spec.source.directory: this plane has no directories of releases; name a repository (oci), or ask the plane's operator for one")
 	case !ok:
-		return nil, invalid("spec.source.directory: there is no directory %q on this plane; there are %s",
+		return nil, invalidSourceErrorf("spec.source.directory: there is no directory %q on this plane; there are %s",
 			source.Directory, strings.Join(slices.Sorted(maps.Keys(l.config.Directories)), ", "))
 	case source.SecretRef != nil:
-		return nil, invalid("spec.source.secretRef: a directory takes no credentials; remove it")
+		return nil, invalidSourceErrorf("spec.source.secretRef: a directory takes no credentials; remove it")
 	}
-	s, err := l.open(ctx, path, registry.Options{}, "directory", source.Directory)
+	s, err := l.openStore(ctx, path, registry.Options{}, "directory", source.Directory)
 	if err != nil {
 		return nil, fmt.Errorf("opening directory %s: %w", source.Directory, err)
 	}
-	s.text = "directory " + source.Directory // tenants need not know where it is
+	s.displayName = "directory " + source.Directory // tenants need not know where it is
 	return s, nil
 }
 
-// oci opens what a tenant wrote: it leads nowhere inside, unless the operator allows it.
-func (l *Library) oci(ctx context.Context, namespace string, source *csv1.Source) (*Source, error) {
+// openOCI opens what a tenant wrote: it leads nowhere inside, unless the operator allows it.
+func (l *Library) openOCI(ctx context.Context, namespace string, source *csv1.Source) (*Source, error) {
 	at, err := parseStore(source.OCI)
 	if err == nil && at.Host == "" { // a path of this machine is not the tenant's to name
 		err = fmt.Errorf("%.80q is no repository; write oci://host/repository", source.OCI)
 	}
 	if err != nil {
-		return nil, invalid("spec.source.oci: %v", err)
+		return nil, invalidSourceErrorf("spec.source.oci: %v", err)
 	}
 	o, words := registry.Options{}, []string{"oci", at.Location()}
 	name := ""
 	if source.SecretRef != nil {
 		name = source.SecretRef.Name
-		secret, err := l.secret(ctx, namespace, name)
+		secret, err := l.readSecret(ctx, namespace, name)
 		if err != nil {
 			return nil, err
 		}
-		if o, err = options(secret); err != nil {
-			return nil, invalid("spec.source.secretRef: Secret %q %v", name, err)
+		if o, err = optionsFromSecret(secret); err != nil {
+			return nil, invalidSourceErrorf("spec.source.secretRef: Secret %q %v", name, err)
 		}
 		for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
 			words = append(words, key, string(secret.Data[key]))
 		}
 	}
 	o.Untrusted, o.Trusted = true, l.config.Trusted
-	s, err := l.open(ctx, source.OCI, o, words...)
+	s, err := l.openStore(ctx, source.OCI, o, words...)
 	if err != nil { // the reference was read already, so it is the content of the Secret
-		return nil, invalid("spec.source.secretRef: Secret %q: %v", name, err)
+		return nil, invalidSourceErrorf("spec.source.secretRef: Secret %q: %v", name, err)
 	}
-	s.whose = namespace
+	s.namespace = namespace
 	return s, nil
 }
 
-func (l *Library) open(ctx context.Context, ref string, o registry.Options, words ...string) (*Source, error) {
+func (l *Library) openStore(ctx context.Context, ref string, o registry.Options, words ...string) (*Source, error) {
 	store, at, err := registry.Open(ctx, ref, o)
 	if err != nil {
 		return nil, err
 	}
-	h := hmac.New(sha256.New, l.key)
+	h := hmac.New(sha256.New, l.fingerprintKey)
 	for _, w := range words {
 		fmt.Fprintf(h, "%d:%s", len(w), w)
 	}
-	return &Source{store: store, at: at, text: at.Location(), print: fingerprint(h.Sum(nil)), lists: &l.lists}, nil
+	return &Source{store: store, reference: at, displayName: at.Location(), fingerprint: fingerprint(h.Sum(nil)), listLimiter: &l.listLimiter}, nil
 }
 
-// refusal is a sentence for people, with what callers tell it by.
-type refusal struct {
+// sourceError is a sentence for people, with what callers tell it by.
+type sourceError struct {
 	text string
 	kind error
 }
 
-func (r *refusal) Error() string { return r.text }
+func (r *sourceError) Error() string { return r.text }
 
 // Unwrap is the kind.
-func (r *refusal) Unwrap() error { return r.kind }
+func (r *sourceError) Unwrap() error { return r.kind }
 
-func invalid(format string, args ...any) error {
-	return &refusal{fmt.Sprintf(format, args...), ErrInvalidSource}
+func invalidSourceErrorf(format string, args ...any) error {
+	return &sourceError{fmt.Sprintf(format, args...), ErrInvalidSource}
 }

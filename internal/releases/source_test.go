@@ -102,7 +102,7 @@ func TestDefaultCredentials(t *testing.T) {
 	reg.between(basic("user", "hunter22"))
 	l := library(t, releases.Config{
 		Trusted: []string{reg.host},
-		Default: &releases.Place{Reference: reg.ref, Options: stacks.Options{Username: "user", Password: "hunter22"}},
+		Default: &releases.ConfiguredSource{Reference: reg.ref, Options: stacks.Options{Username: "user", Password: "hunter22"}},
 	})
 	if _, _, err := l.Pull(t.Context(), source(t, l, clusterStack(nil)), name(t, "v3"), ""); err != nil {
 		t.Errorf("the default: %v", err)
@@ -160,7 +160,7 @@ func TestPrivateAddresses(t *testing.T) {
 	secure := start(t, true, nil)
 	ca := asPEM(secure.server.Certificate().Raw)
 	_, port, _ := strings.Cut(reg.host, ":")
-	l := library(t, releases.Config{Trusted: []string{"127.0.0.1:1", "registry.example.org"}, Default: &releases.Place{Reference: reg.ref}}, secret(map[string]string{"ca.crt": ca}))
+	l := library(t, releases.Config{Trusted: []string{"127.0.0.1:1", "registry.example.org"}, Default: &releases.ConfiguredSource{Reference: reg.ref}}, secret(map[string]string{"ca.crt": ca}))
 	for _, cs := range []*csv1.ClusterStack{
 		oci(reg.ref), oci("oci://localhost:" + port + "/kaas/stacks"), oci("oci://[::1]:" + port + "/kaas/stacks"), oci("oci://0.0.0.0:" + port + "/kaas/stacks"),
 		oci("oci://169.254.169.254/latest/meta-data"), oci("oci://10.0.0.1/x"), ociWithSecret(secure.ref),
@@ -254,8 +254,8 @@ func TestNew(t *testing.T) {
 	}{
 		"no directory":                {releases.Config{Secrets: secrets}, "name one"},
 		"no Secrets":                  {releases.Config{Dir: t.TempDir()}, "nobody to read Secrets from"},
-		"a wrong default":             {releases.Config{Dir: t.TempDir(), Secrets: secrets, Default: &releases.Place{Reference: "ftp://x"}}, "the default source of releases: references that begin with"},
-		"a default that is a release": {releases.Config{Dir: t.TempDir(), Secrets: secrets, Default: &releases.Place{Reference: "oci://h/x:docker-ferrol-1-27-v3"}}, "is one release"},
+		"a wrong default":             {releases.Config{Dir: t.TempDir(), Secrets: secrets, Default: &releases.ConfiguredSource{Reference: "ftp://x"}}, "the default source of releases: references that begin with"},
+		"a default that is a release": {releases.Config{Dir: t.TempDir(), Secrets: secrets, Default: &releases.ConfiguredSource{Reference: "oci://h/x:docker-ferrol-1-27-v3"}}, "is one release"},
 		"a directory that is none":    {releases.Config{Dir: t.TempDir(), Secrets: secrets, Directories: map[string]string{"a": "oci://h/x"}}, `directory "a" of releases: oci://h/x is no directory`},
 		"a directory of a release":    {releases.Config{Dir: t.TempDir(), Secrets: secrets, Directories: map[string]string{"a": "/x/docker-ferrol-1-27-v3"}}, "is one release"},
 	} {

@@ -11,65 +11,65 @@ import (
 
 const gib = 1 << 30
 
-func TestLeast(t *testing.T) {
+func TestReserved(t *testing.T) {
 	for name, c := range map[string]struct{ total, want uint64 }{
 		"a large disk": {500 * gib, gib},
 		"ten":          {10 * gib, gib},
 		"a small disk": {2 * gib, 2 * gib / 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := (space{total: c.total}).least(); got != c.want {
+			if got := (diskSpace{total: c.total}).reserved(); got != c.want {
 				t.Errorf("%d, want %d", got, c.want)
 			}
 		})
 	}
 }
 
-func TestSpaceOf(t *testing.T) {
-	if s, ok := spaceOf(t.TempDir()); !ok || s.total == 0 || s.free > s.total {
+func TestStatDiskSpace(t *testing.T) {
+	if s, ok := statDiskSpace(t.TempDir()); !ok || s.total == 0 || s.free > s.total {
 		t.Errorf("%+v, %t", s, ok)
 	}
-	if s, ok := spaceOf(filepath.Join(t.TempDir(), "none")); ok {
+	if s, ok := statDiskSpace(filepath.Join(t.TempDir(), "none")); ok {
 		t.Errorf("%+v", s)
 	}
 }
 
 // What is written takes no more than was thought.
-func TestFootprint(t *testing.T) {
+func TestBytesOnDisk(t *testing.T) {
 	d, p := newDisk(t.TempDir()), pulled("a")
 	if err := d.put(p); err != nil {
 		t.Fatal(err)
 	}
 	var taken int64
-	if err := filepath.Walk(d.place(p.Digest), func(_ string, info os.FileInfo, err error) error {
-		taken += (info.Size() + block - 1) / block * block
+	if err := filepath.Walk(d.releaseDir(p.Digest), func(_ string, info os.FileInfo, err error) error {
+		taken += (info.Size() + blockBytes - 1) / blockBytes * blockBytes
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if got := footprint(p); got < taken || got > taken+block {
+	if got := bytesOnDisk(p); got < taken || got > taken+blockBytes {
 		t.Errorf("%d, and it takes %d", got, taken)
 	}
 }
 
 func TestPutLeavesSpace(t *testing.T) {
-	need := uint64(footprint(pulled("a")))
+	need := uint64(bytesOnDisk(pulled("a")))
 	for name, c := range map[string]struct {
-		space   space
+		space   diskSpace
 		known   bool
 		refused string
 	}{
-		"enough":                         {space{500 * gib, 1000 * gib}, true, ""},
-		"just enough":                    {space{gib + need, 1000 * gib}, true, ""},
-		"a byte too few":                 {space{gib + need - 1, 1000 * gib}, true, "1073 MB"},
-		"nothing":                        {space{0, 1000 * gib}, true, "1073 MB"},
-		"just enough of a small disk":    {space{gib/10 + need, gib}, true, ""},
-		"a byte too few of a small disk": {space{gib/10 + need - 1, gib}, true, "107 MB"},
-		"it is not known":                {space{}, false, ""},
+		"enough":                         {diskSpace{500 * gib, 1000 * gib}, true, ""},
+		"just enough":                    {diskSpace{gib + need, 1000 * gib}, true, ""},
+		"a byte too few":                 {diskSpace{gib + need - 1, 1000 * gib}, true, "1073 MB"},
+		"nothing":                        {diskSpace{0, 1000 * gib}, true, "1073 MB"},
+		"just enough of a small disk":    {diskSpace{gib/10 + need, gib}, true, ""},
+		"a byte too few of a small disk": {diskSpace{gib/10 + need - 1, gib}, true, "107 MB"},
+		"it is not known":                {diskSpace{}, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDisk(filepath.Join(t.TempDir(), "cache"))
-			d.space = func(dir string) (space, bool) {
+			d.statSpace = func(dir string) (diskSpace, bool) {
 				if dir != d.dir {
 					t.Errorf("it looks at %s", dir)
 				}
@@ -98,7 +98,7 @@ func TestPutAgainOnAFullDisk(t *testing.T) {
 	if err := d.put(p); err != nil {
 		t.Fatal(err)
 	}
-	d.space = func(string) (space, bool) { return space{0, gib}, true }
+	d.statSpace = func(string) (diskSpace, bool) { return diskSpace{0, gib}, true }
 	if err := d.put(p); err != nil {
 		t.Error(err)
 	}
@@ -108,17 +108,17 @@ func TestPutAgainOnAFullDisk(t *testing.T) {
 func (d *disk) holds(t *testing.T, most int) {
 	t.Helper()
 	const total = 1000 * gib
-	d.space = func(dir string) (space, bool) {
-		if d.writing.TryLock() {
+	d.statSpace = func(dir string) (diskSpace, bool) {
+		if d.writeMu.TryLock() {
 			t.Error("another may take the same room")
-			d.writing.Unlock()
+			d.writeMu.Unlock()
 		}
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			t.Error(err)
 		}
 		free := max(most-len(entries), 0)
-		return space{gib + uint64(free)*uint64(footprint(pulled("a"))), total}, true
+		return diskSpace{gib + uint64(free)*uint64(bytesOnDisk(pulled("a"))), total}, true
 	}
 }
 

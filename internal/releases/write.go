@@ -15,12 +15,12 @@ func (d *disk) put(p *registry.Pulled) (err error) {
 		d.touch(p.Digest)
 		return nil
 	}
-	d.writing.Lock()
-	defer d.writing.Unlock()
+	d.writeMu.Lock()
+	defer d.writeMu.Unlock()
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return err
 	}
-	if err := d.room(footprint(p)); err != nil {
+	if err := d.ensureSpace(bytesOnDisk(p)); err != nil {
 		return err
 	}
 	tmp, err := os.MkdirTemp(d.dir, tempPrefix) // with mode 0700
@@ -32,22 +32,22 @@ func (d *disk) put(p *registry.Pulled) (err error) {
 			err = errors.Join(err, os.RemoveAll(tmp))
 		}
 	}()
-	if err := write(tmp, p.Manifest, p.Release.Files); err != nil {
+	if err := writeRelease(tmp, p.Manifest, p.Release.Files); err != nil {
 		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := os.RemoveAll(d.place(p.Digest)); err != nil { // another's, who was faster: it has the same content
+	if err := os.RemoveAll(d.releaseDir(p.Digest)); err != nil { // another's, who was faster: it has the same content
 		return err
 	}
-	if err := os.Rename(tmp, d.place(p.Digest)); err != nil {
+	if err := os.Rename(tmp, d.releaseDir(p.Digest)); err != nil {
 		return err
 	}
-	d.spare.take(p.Digest)
+	d.unused.markUsed(p.Digest)
 	return syncDir(d.dir)
 }
 
-func write(dir string, manifest []byte, files archive.Tree) error {
+func writeRelease(dir string, manifest []byte, files archive.Tree) error {
 	inner := filepath.Join(dir, filesDir)
 	if err := os.Mkdir(inner, 0o700); err != nil {
 		return err
@@ -59,16 +59,16 @@ func write(dir string, manifest []byte, files archive.Tree) error {
 	defer root.Close() //nolint:errcheck // files are closed by fill
 	for _, name := range files.Names() {
 		f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if err := fill(f, err, files[name]); err != nil {
+		if err := writeAndSync(f, err, files[name]); err != nil {
 			return err
 		}
 	}
 	f, err := os.OpenFile(filepath.Join(dir, manifestFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	return errors.Join(fill(f, err, manifest), syncDir(inner), syncDir(dir))
+	return errors.Join(writeAndSync(f, err, manifest), syncDir(inner), syncDir(dir))
 }
 
-// fill writes a file that was opened, if it was.
-func fill(f *os.File, err error, b []byte) error {
+// writeAndSync writes a file that was opened, if it was.
+func writeAndSync(f *os.File, err error, b []byte) error {
 	if err != nil {
 		return err
 	}

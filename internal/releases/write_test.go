@@ -49,7 +49,7 @@ func TestRepairedMeanwhile(t *testing.T) {
 	if err := d.put(p); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(d.place(p.Digest), filesDir, "a")
+	file := filepath.Join(d.releaseDir(p.Digest), filesDir, "a")
 	write := func(text string) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Error(err)
@@ -70,7 +70,7 @@ func TestRepairedMeanwhile(t *testing.T) {
 func TestWrittenMeanwhile(t *testing.T) {
 	d, p := newDisk(t.TempDir()), pulled("a")
 	if err := meanwhile(t, d, func() error { return d.put(p) }, func() {
-		if err := archive.WriteDir(d.place(p.Digest), archive.Tree{"half": nil}); err != nil {
+		if err := archive.WriteDir(d.releaseDir(p.Digest), archive.Tree{"half": nil}); err != nil {
 			t.Error(err)
 		}
 	}); err != nil {
@@ -101,7 +101,7 @@ func TestWrittenOnce(t *testing.T) {
 		if err := d.put(p); err != nil {
 			t.Fatal(err)
 		}
-		info, err := os.Stat(filepath.Join(d.place(p.Digest), manifestFile))
+		info, err := os.Stat(filepath.Join(d.releaseDir(p.Digest), manifestFile))
 		if err != nil || last != nil && !os.SameFile(info, last) {
 			t.Errorf("it is another file: %v", err)
 		}

@@ -18,24 +18,24 @@ type Pool struct {
 	slots    chan struct{}
 
 	mu    sync.Mutex
-	known []known
+	cache []cachedClass
 }
 
-// known is what add-ons must know of the class of a release.
-type known struct {
+// cachedClass is what add-ons must know of the class of a release.
+type cachedClass struct {
 	digest string
 	class  *class.Class
 }
 
-// remember is how many classes are remembered.
-const remember = 32
+// maxCachedClasses is how many classes are remembered.
+const maxCachedClasses = 32
 
 // New makes a pool. An empty program is the running one.
 func New(most int, program string) *Pool {
 	return &Pool{renderer: render.Renderer{Executable: program}, slots: make(chan struct{}, most)}
 }
 
-func (p *Pool) enter(ctx context.Context) (leave func(), err error) {
+func (p *Pool) acquireSlot(ctx context.Context) (leave func(), err error) {
 	select {
 	case p.slots <- struct{}{}:
 		return func() { <-p.slots }, nil
@@ -47,15 +47,15 @@ func (p *Pool) enter(ctx context.Context) (leave func(), err error) {
 // RenderClass renders the class of a release and its templates. An error of type finding.List is about
 // the release, any other about the renderer.
 func (p *Pool) RenderClass(ctx context.Context, r *stack.Release, namespace string) ([]render.Object, error) {
-	c, err := p.class(ctx, r, namespace)
+	c, err := p.renderClass(ctx, r, namespace)
 	if err != nil {
 		return nil, err
 	}
 	return c.Objects, nil
 }
 
-func (p *Pool) class(ctx context.Context, r *stack.Release, namespace string) (*stack.Class, error) {
-	leave, err := p.enter(ctx)
+func (p *Pool) renderClass(ctx context.Context, r *stack.Release, namespace string) (*stack.Class, error) {
+	leave, err := p.acquireSlot(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -72,46 +72,46 @@ func (p *Pool) class(ctx context.Context, r *stack.Release, namespace string) (*
 
 // Class is that of a release with a digest. Once rendered, it is remembered.
 func (p *Pool) Class(ctx context.Context, r *stack.Release, digest string) (*class.Class, error) {
-	if c := p.find(digest); c != nil {
+	if c := p.findCached(digest); c != nil {
 		return c, nil
 	}
-	c, err := p.class(ctx, r, stack.AddonNamespace)
+	c, err := p.renderClass(ctx, r, stack.AddonNamespace)
 	if err != nil {
 		return nil, err
 	}
-	return p.keep(digest, c.Class), nil
+	return p.storeCached(digest, c.Class), nil
 }
 
-func (p *Pool) find(digest string) *class.Class {
+func (p *Pool) findCached(digest string) *class.Class {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.lookup(digest)
+	return p.findCachedLocked(digest)
 }
 
-func (p *Pool) lookup(digest string) *class.Class {
-	if i := slices.IndexFunc(p.known, func(k known) bool { return k.digest == digest }); i >= 0 {
-		return p.known[i].class
+func (p *Pool) findCachedLocked(digest string) *class.Class {
+	if i := slices.IndexFunc(p.cache, func(k cachedClass) bool { return k.digest == digest }); i >= 0 {
+		return p.cache[i].class
 	}
 	return nil
 }
 
-// keep remembers a class, unless somebody else has rendered it meanwhile; then it is theirs.
-func (p *Pool) keep(digest string, c *class.Class) *class.Class {
+// storeCached remembers a class, unless somebody else has rendered it meanwhile; then it is theirs.
+func (p *Pool) storeCached(digest string, c *class.Class) *class.Class {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if there := p.lookup(digest); there != nil {
-		return there
+	if existing := p.findCachedLocked(digest); existing != nil {
+		return existing
 	}
-	if len(p.known) == remember {
-		p.known = slices.Delete(p.known, 0, 1)
+	if len(p.cache) == maxCachedClasses {
+		p.cache = slices.Delete(p.cache, 0, 1)
 	}
-	p.known = append(p.known, known{digest: digest, class: c})
+	p.cache = append(p.cache, cachedClass{digest: digest, class: c})
 	return c
 }
 
 // RenderAddons renders the add-ons of a cluster. Its errors are as those of RenderClass.
 func (p *Pool) RenderAddons(ctx context.Context, r *stack.Release, in stack.AddonInput) ([]stack.RenderedStage, error) {
-	leave, err := p.enter(ctx)
+	leave, err := p.acquireSlot(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -75,8 +75,8 @@ func TestRender(t *testing.T) {
 	if _, err := p.RenderAddons(t.Context(), bad, in); !errors.As(err, &found) {
 		t.Errorf("a release that cannot be rendered: %v", err)
 	}
-	if got, err := p.Class(t.Context(), bad, "bad"); got != nil || !errors.As(err, &found) || len(p.known) != 0 {
-		t.Errorf("a release without a class: %v, %v, %v", got, err, p.known)
+	if got, err := p.Class(t.Context(), bad, "bad"); got != nil || !errors.As(err, &found) || len(p.cache) != 0 {
+		t.Errorf("a release without a class: %v, %v, %v", got, err, p.cache)
 	}
 	p.renderer.Executable = "/nonexistent"
 	if _, err := p.RenderClass(t.Context(), good, "a"); err == nil || errors.As(err, &found) {
@@ -105,21 +105,21 @@ func TestClassIsRememberedByItsDigest(t *testing.T) {
 	}
 }
 
-func TestKeep(t *testing.T) {
+func TestStoreCached(t *testing.T) {
 	p := New(1, "")
 	of := func(i int) string { return fmt.Sprint("sha256:", i) }
-	first := p.keep(of(0), &class.Class{})
-	if p.keep(of(0), &class.Class{}) != first || len(p.known) != 1 {
+	first := p.storeCached(of(0), &class.Class{})
+	if p.storeCached(of(0), &class.Class{}) != first || len(p.cache) != 1 {
 		t.Error("what two have rendered at once is there twice")
 	}
-	for i := 1; i < remember; i++ {
-		p.keep(of(i), &class.Class{})
+	for i := 1; i < maxCachedClasses; i++ {
+		p.storeCached(of(i), &class.Class{})
 	}
-	if p.find(of(0)) != first || len(p.known) != remember {
-		t.Errorf("%d are remembered", len(p.known))
+	if p.findCached(of(0)) != first || len(p.cache) != maxCachedClasses {
+		t.Errorf("%d are remembered", len(p.cache))
 	}
-	last := p.keep(of(remember), &class.Class{})
-	if len(p.known) != remember || p.find(of(0)) != nil || p.find(of(1)) == nil || p.find(of(remember)) != last {
+	last := p.storeCached(of(maxCachedClasses), &class.Class{})
+	if len(p.cache) != maxCachedClasses || p.findCached(of(0)) != nil || p.findCached(of(1)) == nil || p.findCached(of(maxCachedClasses)) != last {
 		t.Error("the oldest must go, and no other")
 	}
 }
@@ -138,7 +138,7 @@ func TestOnlyAFewAtATime(t *testing.T) {
 		free := make(chan struct{})
 		for range 5 {
 			go func() {
-				leave, err := p.enter(t.Context())
+				leave, err := p.acquireSlot(t.Context())
 				if err != nil {
 					t.Error(err)
 					return
@@ -162,7 +162,7 @@ func TestOnlyAFewAtATime(t *testing.T) {
 
 func TestWhoWaitsCanBeCalledOff(t *testing.T) {
 	p := New(1, "")
-	leave, err := p.enter(t.Context())
+	leave, err := p.acquireSlot(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,15 +33,15 @@ type entry struct {
 	Hash    string `json:"hash"`
 }
 
-// Releases are made of the sources below a file system.
-func Releases(from fs.FS) ([]*stack.Release, error) {
-	entries, err := read(from)
+// BuildReleases are made of the sources below a file system.
+func BuildReleases(from fs.FS) ([]*stack.Release, error) {
+	entries, err := readVersions(from)
 	if err != nil {
 		return nil, err
 	}
 	var out []*stack.Release
 	for _, e := range entries {
-		s, err := source(from, e)
+		s, err := readSource(from, e)
 		if err != nil {
 			return nil, fmt.Errorf("stack %s: %w", e.Stack, err)
 		}
@@ -50,7 +50,7 @@ func Releases(from fs.FS) ([]*stack.Release, error) {
 			return nil, fmt.Errorf("stack %s: %w", e.Stack, err)
 		}
 		for _, k := range s.Versions {
-			r, err := build(s, k, v)
+			r, err := buildRelease(s, k, v)
 			if err != nil {
 				return nil, fmt.Errorf("stack %s for Kubernetes %s: %w", e.Stack, k, err)
 			}
@@ -60,7 +60,7 @@ func Releases(from fs.FS) ([]*stack.Release, error) {
 	return out, nil
 }
 
-func build(s *stack.Source, k version.Kubernetes, v version.Version) (*stack.Release, error) {
+func buildRelease(s *stack.Source, k version.Kubernetes, v version.Version) (*stack.Release, error) {
 	one, err := s.For(k)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func build(s *stack.Source, k version.Kubernetes, v version.Version) (*stack.Rel
 	return one.Build(versions, nil)
 }
 
-func read(from fs.FS) ([]entry, error) {
+func readVersions(from fs.FS) ([]entry, error) {
 	b, err := fs.ReadFile(from, "versions.yaml")
 	if err != nil {
 		return nil, err
@@ -84,8 +84,8 @@ func read(from fs.FS) ([]entry, error) {
 	return entries, nil
 }
 
-// source reads the files of one stack.
-func source(from fs.FS, e entry) (*stack.Source, error) {
+// readSource reads the files of one stack.
+func readSource(from fs.FS, e entry) (*stack.Source, error) {
 	files := archive.Tree{}
 	err := fs.WalkDir(from, e.Stack, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -14,12 +14,12 @@ import (
 
 // A version never changes its content: clusters of one plane must be those of another.
 func TestVersionsAreOfTheirContent(t *testing.T) {
-	entries, err := read(stacks.Files)
+	entries, err := readVersions(stacks.Files)
 	if err != nil || len(entries) == 0 {
 		t.Fatal(entries, err)
 	}
 	for _, e := range entries {
-		s, err := source(stacks.Files, e)
+		s, err := readSource(stacks.Files, e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,8 +29,8 @@ func TestVersionsAreOfTheirContent(t *testing.T) {
 	}
 }
 
-func TestReleases(t *testing.T) {
-	all, err := Releases(stacks.Files)
+func TestBuildReleases(t *testing.T) {
+	all, err := BuildReleases(stacks.Files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestReleases(t *testing.T) {
 
 // What a plane has written before stays: clusters may be of it.
 func TestWriteLeavesWhatIsThere(t *testing.T) {
-	all, err := Releases(stacks.Files)
+	all, err := BuildReleases(stacks.Files)
 	if err != nil {
 		t.Fatal(err)
 	}

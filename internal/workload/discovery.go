@@ -15,12 +15,12 @@ import (
 
 // What a cluster may serve, and how it is asked for it.
 const (
-	maxGroupVersions = 1_000
-	maxKinds         = 20_000      // with those of subresources
-	maxName          = 256         // bytes of the name of a group, a version, a kind or a resource
-	parallel         = 4           // requests at a time
-	rounds           = 2           // the second one if a group was stale in the first
-	discoveryTimeout = time.Minute // of all of it
+	maxGroupVersions   = 1_000
+	maxKinds           = 20_000      // with those of subresources
+	maxNameBytes       = 256         // bytes of the name of a group, a version, a kind or a resource
+	parallelRequests   = 4           // requests at a time
+	maxDiscoveryRounds = 2           // the second one if a group was stale in the first
+	discoveryTimeout   = time.Minute // of all of it
 )
 
 // APIVersions are what the cluster serves, as charts ask for it: groups with versions, and these with
@@ -30,9 +30,9 @@ const (
 func (c *Cluster) APIVersions(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
-	var s *survey
-	for range rounds {
-		s = &survey{api: c.api}
+	var s *discoveryRound
+	for range maxDiscoveryRounds {
+		s = &discoveryRound{api: c.api}
 		if err := s.run(ctx); err != nil {
 			return nil, fmt.Errorf("asking the cluster what it serves: %w", err)
 		}
@@ -40,8 +40,8 @@ func (c *Cluster) APIVersions(ctx context.Context) ([]string, error) {
 			break
 		}
 	}
-	slices.Sort(s.names)
-	return slices.Compact(s.names), nil
+	slices.Sort(s.apiVersions)
+	return slices.Compact(s.apiVersions), nil
 }
 
 // resourcesOf asks for what a group-version has.
@@ -51,13 +51,13 @@ func resourcesOf(ctx context.Context, c rest.Interface, gv schema.GroupVersion) 
 		path = "/api/" + gv.Version
 	}
 	var l metav1.APIResourceList
-	err := read(ctx, c, path, discovery.AcceptV1, &l, "APIResourceList")
+	err := getDiscovery(ctx, c, path, discovery.AcceptV1, &l, "APIResourceList")
 	return l.APIResources, err
 }
 
-// read reads the answer of a path, which must be of one of the kinds: a page, or another program's JSON, would
+// getDiscovery reads the answer of a path, which must be of one of the kinds: a page, or another program's JSON, would
 // seem to say that the cluster serves nothing.
-func read(ctx context.Context, c rest.Interface, path, accept string, into any, kinds ...string) error {
+func getDiscovery(ctx context.Context, c rest.Interface, path, accept string, into any, kinds ...string) error {
 	body, err := c.Get().AbsPath(path).SetHeader("Accept", accept).Do(ctx).Raw()
 	if err != nil {
 		return err
@@ -69,16 +69,16 @@ func read(ctx context.Context, c rest.Interface, path, accept string, into any, 
 	return nil
 }
 
-func atMost(limit, n int, of string) error {
+func checkLimit(limit, n int, of string) error {
 	if n > limit {
 		return fmt.Errorf("it has more than %d %s", limit, of)
 	}
 	return nil
 }
 
-func short(names ...string) error {
+func checkNameLengths(names ...string) error {
 	for _, n := range names {
-		if err := atMost(maxName, len(n), "bytes in a name"); err != nil {
+		if err := checkLimit(maxNameBytes, len(n), "bytes in a name"); err != nil {
 			return err
 		}
 	}

@@ -19,10 +19,10 @@ const timeout = 15 * time.Second
 // maxKubeconfig is how large a kubeconfig may be.
 const maxKubeconfig = 256 << 10
 
-// Config makes of a kubeconfig what is needed to reach its cluster. A kubeconfig can do more than that:
+// RESTConfigFromKubeconfig makes of a kubeconfig what is needed to reach its cluster. A kubeconfig can do more than that:
 // run programs, read files, send its bearer's credentials through a proxy. Whoever may write the Secret
 // must not be able to make us do so; such a kubeconfig is refused.
-func Config(kubeconfig []byte) (*rest.Config, error) {
+func RESTConfigFromKubeconfig(kubeconfig []byte) (*rest.Config, error) {
 	if len(kubeconfig) > maxKubeconfig {
 		return nil, fmt.Errorf("the kubeconfig has %d bytes, and may have %d", len(kubeconfig), maxKubeconfig)
 	}

@@ -39,7 +39,7 @@ func written(t *testing.T, c *api.Config) []byte {
 	return b
 }
 
-func TestConfigOfGoodKubeconfigs(t *testing.T) {
+func TestRESTConfigOfGoodKubeconfigs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(c *api.Config, cluster *api.Cluster, user *api.AuthInfo)
 		want   func(*rest.Config)
@@ -80,7 +80,7 @@ func TestConfigOfGoodKubeconfigs(t *testing.T) {
 			if tc.want != nil {
 				tc.want(want)
 			}
-			got, err := workload.Config(written(t, c))
+			got, err := workload.RESTConfigFromKubeconfig(written(t, c))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +92,7 @@ func TestConfigOfGoodKubeconfigs(t *testing.T) {
 }
 
 // Whoever may write the Secret of a cluster must not make us do anything but talk to that cluster.
-func TestConfigOfKubeconfigsThatDoMore(t *testing.T) {
+func TestRESTConfigOfKubeconfigsThatDoMore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(c *api.Config, cluster *api.Cluster, user *api.AuthInfo)
 		want   string
@@ -167,7 +167,7 @@ func TestConfigOfKubeconfigsThatDoMore(t *testing.T) {
 	}
 }
 
-func TestConfigOfWhatIsNoKubeconfig(t *testing.T) {
+func TestRESTConfigOfWhatIsNoKubeconfig(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"nothing":                    {"", `the kubeconfig has no context ""`},
 		"a text":                     {token, "the kubeconfig cannot be read"},
@@ -183,7 +183,7 @@ func TestConfigOfWhatIsNoKubeconfig(t *testing.T) {
 
 func refused(t *testing.T, kubeconfig []byte, want string) {
 	t.Helper()
-	got, err := workload.Config(kubeconfig)
+	got, err := workload.RESTConfigFromKubeconfig(kubeconfig)
 	if err == nil || got != nil {
 		t.Fatalf("it was taken: %v", got)
 	}

@@ -9,36 +9,36 @@ import (
 // What a cluster may answer to one request. Its API server may be anybody's, and what it sends is held in
 // memory: as bytes, and then as values, each of which takes more than the three bytes it can be sent in.
 const (
-	maxAnswer = 32 << 20 // bytes
-	maxOther  = 2 << 20  // bytes of an error, and of what is not a JSON object
-	maxValues = 500_000  // in objects and lists of JSON
+	maxResponseBytes      = 32 << 20 // bytes
+	maxOtherResponseBytes = 2 << 20  // bytes of an error, and of what is not a JSON object
+	maxValues             = 500_000  // in objects and lists of JSON
 )
 
-// limited is a transport that takes no more of an answer than that, follows no redirect, which would send
+// limitedTransport is a transport that takes no more of an answer than that, follows no redirect, which would send
 // our credentials elsewhere, and unpacks nothing.
-type limited struct{ next http.RoundTripper }
+type limitedTransport struct{ next http.RoundTripper }
 
-func limit(next http.RoundTripper) http.RoundTripper { return limited{next} }
+func limitTransport(next http.RoundTripper) http.RoundTripper { return limitedTransport{next} }
 
-func (l limited) RoundTrip(req *http.Request) (*http.Response, error) {
+func (l limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := l.next.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
-	if reason := refusal(resp); reason != "" {
+	if reason := refusalReason(resp); reason != "" {
 		_ = resp.Body.Close() // nothing of it is read
 		return nil, fmt.Errorf("the cluster API path %q answered with %s", req.URL.Path, reason)
 	}
-	limit := maxAnswer
+	limit := maxResponseBytes
 	if resp.StatusCode >= 400 {
-		limit = maxOther
+		limit = maxOtherResponseBytes
 	}
-	resp.Body = &answer{ReadCloser: resp.Body, path: req.URL.Path, limit: limit}
+	resp.Body = &limitedBody{ReadCloser: resp.Body, path: req.URL.Path, limit: limit}
 	return resp, nil
 }
 
-// refusal says why an answer is not read at all; it quotes nothing of it.
-func refusal(resp *http.Response) string {
+// refusalReason says why an answer is not read at all; it quotes nothing of it.
+func refusalReason(resp *http.Response) string {
 	encoding := resp.Header.Get("Content-Encoding")
 	switch {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
@@ -49,22 +49,22 @@ func refusal(resp *http.Response) string {
 	return ""
 }
 
-// answer is the body of a response; reading it fails where it becomes too much.
-type answer struct {
+// limitedBody is the body of a response; reading it fails where it becomes too much.
+type limitedBody struct {
 	io.ReadCloser
 	path        string
 	read, limit int // bytes
-	values      values
+	values      valueCounter
 	err         error // once there is one, nothing more is read
 }
 
-func (a *answer) Read(p []byte) (int, error) {
+func (a *limitedBody) Read(p []byte) (int, error) {
 	if a.err != nil {
 		return 0, a.err
 	}
 	n, err := a.ReadCloser.Read(p)
 	if a.read == 0 && n > 0 && p[0] != '{' {
-		a.limit = maxOther
+		a.limit = maxOtherResponseBytes
 	}
 	a.read += n
 	a.values.count(p[:n])
@@ -79,13 +79,13 @@ func (a *answer) Read(p []byte) (int, error) {
 	return 0, a.err
 }
 
-// values counts the values in a text of JSON while it passes by.
-type values struct {
+// valueCounter counts the values in a text of JSON while it passes by.
+type valueCounter struct {
 	n               int
 	quoted, escaped bool
 }
 
-func (v *values) count(text []byte) {
+func (v *valueCounter) count(text []byte) {
 	for _, b := range text {
 		switch {
 		case v.escaped:

@@ -25,7 +25,7 @@ type mapper struct {
 	api             rest.Interface
 
 	mu    sync.Mutex
-	known map[schema.GroupVersion]map[string]*meta.RESTMapping // by kind
+	cache map[schema.GroupVersion]map[string]*meta.RESTMapping // by kind
 }
 
 var _ meta.ResettableRESTMapper = (*mapper)(nil)
@@ -33,14 +33,14 @@ var _ meta.ResettableRESTMapper = (*mapper)(nil)
 // NewRESTMapper finds the resources of kinds. A kind is unknown to it only if the cluster lists what it serves,
 // and the kind is not among that. What it has found it keeps until Reset is called.
 func NewRESTMapper(api rest.Interface) meta.ResettableRESTMapper {
-	return &mapper{RESTMapper: meta.NewDefaultRESTMapper(nil), api: api, known: map[schema.GroupVersion]map[string]*meta.RESTMapping{}}
+	return &mapper{RESTMapper: meta.NewDefaultRESTMapper(nil), api: api, cache: map[schema.GroupVersion]map[string]*meta.RESTMapping{}}
 }
 
 // Reset forgets what was found: a kind may have gone, or lost a version.
 func (m *mapper) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	clear(m.known)
+	clear(m.cache)
 }
 
 // RESTMappings is RESTMapping: one is enough.
@@ -60,12 +60,12 @@ func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RES
 	versions = slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return v == "" })
 	if len(versions) == 0 {
 		var err error
-		if versions, err = m.versions(ctx, gk.Group); err != nil {
+		if versions, err = m.versionsOfGroup(ctx, gk.Group); err != nil {
 			return nil, fmt.Errorf("asking the cluster for kind %s: %w", gk, err)
 		}
 	}
 	for _, v := range versions {
-		found, err := m.find(ctx, gk.WithVersion(v))
+		found, err := m.findMapping(ctx, gk.WithVersion(v))
 		if err != nil {
 			return nil, fmt.Errorf("asking the cluster for kind %s: %w", gk, err)
 		}
@@ -76,16 +76,16 @@ func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RES
 	return nil, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
 }
 
-// versions are those of a group; none: the cluster has no such group.
-func (m *mapper) versions(ctx context.Context, group string) ([]string, error) {
+// versionsOfGroup are those of a group; none: the cluster has no such group.
+func (m *mapper) versionsOfGroup(ctx context.Context, group string) ([]string, error) {
 	if group == "" {
 		return []string{"v1"}, nil
 	}
 	var g metav1.APIGroup
-	if err := read(ctx, m.api, "/apis/"+group, discovery.AcceptV1, &g, "APIGroup"); err != nil {
+	if err := getDiscovery(ctx, m.api, "/apis/"+group, discovery.AcceptV1, &g, "APIGroup"); err != nil {
 		return nil, m.confirmNoGroup(ctx, group, err)
 	}
-	if err := atMost(maxVersions, len(g.Versions), "versions of group "+group); err != nil {
+	if err := checkLimit(maxVersions, len(g.Versions), "versions of group "+group); err != nil {
 		return nil, err
 	}
 	var out []string
@@ -96,14 +96,14 @@ func (m *mapper) versions(ctx context.Context, group string) ([]string, error) {
 		}
 		out = append(out, v.Version)
 	}
-	return out, short(out...)
+	return out, checkNameLengths(out...)
 }
 
-// find finds a kind; nil: there is none.
-func (m *mapper) find(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+// findMapping finds a kind; nil: there is none.
+func (m *mapper) findMapping(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	gv := gvk.GroupVersion()
 	m.mu.Lock()
-	found := m.known[gv][gvk.Kind]
+	found := m.cache[gv][gvk.Kind]
 	m.mu.Unlock()
 	if found != nil {
 		return found, nil
@@ -112,24 +112,24 @@ func (m *mapper) find(ctx context.Context, gvk schema.GroupVersionKind) (*meta.R
 	if err != nil {
 		return nil, m.confirmNoVersion(ctx, gv, err)
 	}
-	kinds, err := mappings(gv, resources)
+	kinds, err := mappingsByKind(gv, resources)
 	if err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.known[gv] = kinds
+	m.cache[gv] = kinds
 	return kinds[gvk.Kind], nil
 }
 
-// mappings are those of the kinds of a group-version.
-func mappings(gv schema.GroupVersion, resources []metav1.APIResource) (map[string]*meta.RESTMapping, error) {
-	if err := atMost(maxKinds, len(resources), "kinds"); err != nil {
+// mappingsByKind are those of the kinds of a group-version.
+func mappingsByKind(gv schema.GroupVersion, resources []metav1.APIResource) (map[string]*meta.RESTMapping, error) {
+	if err := checkLimit(maxKinds, len(resources), "kinds"); err != nil {
 		return nil, err
 	}
 	out := map[string]*meta.RESTMapping{}
 	for _, r := range resources {
-		if err := short(r.Kind, r.Name); err != nil {
+		if err := checkNameLengths(r.Kind, r.Name); err != nil {
 			return nil, err
 		}
 		if strings.Contains(r.Name, "/") || out[r.Kind] != nil {
@@ -151,7 +151,7 @@ func (m *mapper) confirmNoGroup(ctx context.Context, group string, failed error)
 		return failed
 	}
 	var l metav1.APIGroupList
-	if err := read(ctx, m.api, "/apis", discovery.AcceptV1, &l, "APIGroupList"); err != nil {
+	if err := getDiscovery(ctx, m.api, "/apis", discovery.AcceptV1, &l, "APIGroupList"); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(l.Groups, func(g metav1.APIGroup) bool { return g.Name == group }) {
@@ -165,7 +165,7 @@ func (m *mapper) confirmNoVersion(ctx context.Context, gv schema.GroupVersion, f
 	if !apierrors.IsNotFound(failed) {
 		return failed
 	}
-	served, err := m.versions(ctx, gv.Group)
+	served, err := m.versionsOfGroup(ctx, gv.Group)
 	if err != nil {
 		return err
 	}

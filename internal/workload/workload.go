@@ -22,19 +22,19 @@ type Cluster struct {
 
 // Clusters gives access to workload clusters.
 type Clusters struct {
-	Secrets client.Reader // not cached: Secrets are read by name
-	Agent   string        // how we call ourselves there
-	// Wrap is put around the transport to each cluster, which is limited in what it takes from there; nil:
+	Secrets   client.Reader // not cached: Secrets are read by name
+	UserAgent string        // how we call ourselves there
+	// WrapTransport is put around the transport to each cluster, which is limited in what it takes from there; nil:
 	// nothing is.
-	Wrap transport.WrapperFunc
+	WrapTransport transport.WrapperFunc
 
 	mu    sync.Mutex
-	known map[client.ObjectKey]known
+	cache map[client.ObjectKey]cachedCluster
 }
 
-type known struct {
-	sum     [sha256.Size]byte // of the kubeconfig
-	cluster *Cluster
+type cachedCluster struct {
+	kubeconfigSum [sha256.Size]byte // of the kubeconfig
+	cluster       *Cluster
 }
 
 // Get gives access to a cluster, by the kubeconfig in its Secret as it is now.
@@ -47,24 +47,24 @@ func (c *Clusters) Get(ctx context.Context, cluster client.ObjectKey) (*Cluster,
 	sum := sha256.Sum256(s.Data["value"])
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if k, ok := c.known[cluster]; ok && k.sum == sum {
+	if k, ok := c.cache[cluster]; ok && k.kubeconfigSum == sum {
 		return k.cluster, nil
 	}
-	cfg, err := Config(s.Data["value"])
+	cfg, err := RESTConfigFromKubeconfig(s.Data["value"])
 	if err != nil {
 		return nil, fmt.Errorf("secret %s of cluster %s: %w", name, cluster, err)
 	}
-	cfg.UserAgent, cfg.WrapTransport = c.Agent, transport.Wrappers(limit, c.Wrap)
+	cfg.UserAgent, cfg.WrapTransport = c.UserAgent, transport.Wrappers(limitTransport, c.WrapTransport)
 	cfg.DisableCompression = true                     // few bytes could become many
 	cfg.WarningHandlerWithContext = rest.NoWarnings{} // our log is not theirs to write
 	made, err := connect(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("secret %s of cluster %s: %w", name, cluster, err)
 	}
-	if c.known == nil {
-		c.known = map[client.ObjectKey]known{}
+	if c.cache == nil {
+		c.cache = map[client.ObjectKey]cachedCluster{}
 	}
-	c.known[cluster] = known{sum: sum, cluster: made}
+	c.cache[cluster] = cachedCluster{kubeconfigSum: sum, cluster: made}
 	return made, nil
 }
 
@@ -81,5 +81,5 @@ func connect(cfg *rest.Config) (*Cluster, error) {
 func (c *Clusters) Forget(cluster client.ObjectKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.known, cluster)
+	delete(c.cache, cluster)
 }

@@ -75,7 +75,7 @@ func TestClusters(t *testing.T) {
 	secret := secretWith(kubeconfig(t, s, "one"))
 	secrets := fake.NewClientBuilder().WithObjects(secret).Build()
 	wrapped := 0
-	c := &workload.Clusters{Secrets: secrets, Agent: "polder-test", Wrap: func(rt http.RoundTripper) http.RoundTripper { wrapped++; return rt }}
+	c := &workload.Clusters{Secrets: secrets, UserAgent: "polder-test", WrapTransport: func(rt http.RoundTripper) http.RoundTripper { wrapped++; return rt }}
 	get := func() *workload.Cluster {
 		t.Helper()
 		got, err := c.Get(t.Context(), demo)

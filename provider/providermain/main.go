@@ -54,7 +54,7 @@ func Command(p provider.Provider) *cobra.Command {
 		}
 		ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
 		slog.SetDefault(log)
-		klog.SetLoggerWithOptions(logr.FromSlogHandler(logging.Library(log, "kubernetes")), klog.ContextualLogger(true))
+		klog.SetLoggerWithOptions(logr.FromSlogHandler(logging.NewLibraryHandler(log, "kubernetes")), klog.ContextualLogger(true))
 		rules := clientcmd.NewDefaultClientConfigLoadingRules()
 		rules.ExplicitPath = kubeconfig
 		if cfg.Plane, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig(); err != nil {
@@ -67,7 +67,7 @@ func Command(p provider.Provider) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig `FILE` of the plane (default $KUBECONFIG, or the Pod's own)")
 	f.StringVar(&cfg.Listen, "listen", "127.0.0.1:0", "`ADDRESS:PORT` for admission; port 0 takes any free one")
-	f.StringVar(&cfg.Reached, "url", "", "`URL` under which the plane reaches --listen (default that address)")
+	f.StringVar(&cfg.PublicURL, "url", "", "`URL` under which the plane reaches --listen (default that address)")
 	f.StringVar(&cfg.Metrics, "metrics", "0", "`ADDRESS:PORT` for metrics; 0 serves none")
 	f.StringVar(&cfg.Namespace, "lease-namespace", v1alpha1.ProvidersNamespace, "`namespace` of the lease by which one of several processes is chosen; empty if there is only one")
 	f.IntVar(&cfg.Concurrency, "concurrency", 10, "clusters that are worked on at the same time")

@@ -82,7 +82,7 @@ func TestWalk(t *testing.T) {
 // shippedFor is the release in polderd for a minor.
 func shippedFor(t *testing.T, minor string) string {
 	t.Helper()
-	all, err := shipped.Releases(stacks.Files)
+	all, err := shipped.BuildReleases(stacks.Files)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,7 @@ func (g *ground) told(results []apply.Result) map[string]string {
 func (g *ground) mustApply(text string) []apply.Result {
 	g.t.Helper()
 	_, results := g.apply(text)
-	if err := apply.Failed(results); err != nil {
+	if err := apply.JoinErrors(results); err != nil {
 		g.t.Fatal(err)
 	}
 	return results

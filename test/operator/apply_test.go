@@ -127,7 +127,7 @@ func TestApplyLeavesAloneWhatBelongsToAnotherRelease(t *testing.T) {
 	if !strings.Contains(got["ConfigMap x"], "x belongs to ConfigMap release-1") {
 		t.Errorf("it says %q", got["ConfigMap x"])
 	}
-	if err := apply.Failed(g.Prune(t.Context(), g.prepare(set).Refs())); err != nil || g.data("x") == nil {
+	if err := apply.JoinErrors(g.Prune(t.Context(), g.prepare(set).Refs())); err != nil || g.data("x") == nil {
 		t.Errorf("it was deleted: %v", err)
 	}
 }
@@ -146,8 +146,8 @@ func TestApplyTellsKindsApart(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	inventory, _ := apply.Intend(nil, g.prepare(set))
-	if inventory = apply.Record(inventory, results, nil); len(inventory) != 4 {
+	inventory, _ := apply.PlanInventory(nil, g.prepare(set))
+	if inventory = apply.RecordResults(inventory, results, nil); len(inventory) != 4 {
 		t.Errorf("the inventory is %v", inventory)
 	}
 }
@@ -166,10 +166,10 @@ func TestApplyGoesOnAfterAFailure(t *testing.T) {
 ---
 {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: NAMESPACE}}`
 	set := g.prepare(text)
-	intent, stale := apply.Intend(nil, set)
-	results := g.Apply(t.Context(), set, apply.Synced(intent))
+	intent, stale := apply.PlanInventory(nil, set)
+	results := g.Apply(t.Context(), set, apply.TrustSynced(intent))
 	got := map[string]string{}
-	for _, r := range apply.Record(intent, results, nil) {
+	for _, r := range apply.RecordResults(intent, results, nil) {
 		got[r.Kind+" "+r.Name] = string(r.Status) + r.Error
 	}
 	for name, want := range map[string]string{
@@ -219,7 +219,7 @@ func TestApplyStopsIfItsNamespaceBelongsToOthers(t *testing.T) {
 	if !strings.Contains(got["Namespace "+g.Namespace], "belongs to somebody else") || g.data("x") != nil {
 		t.Errorf("it says %v", got)
 	}
-	if err := apply.Failed(results); errors.Is(err, apply.ErrPending) || !strings.HasPrefix(err.Error(), "Namespace ") {
+	if err := apply.JoinErrors(results); errors.Is(err, apply.ErrPending) || !strings.HasPrefix(err.Error(), "Namespace ") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -271,7 +271,7 @@ func TestApplyWritesNothingTheSecondTime(t *testing.T) {
 {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: NAMESPACE}, webhooks: [{name: x.example.com, admissionReviewVersions: [v1], sideEffects: None, failurePolicy: Ignore, clientConfig: {url: "https://127.0.0.1:1/x"}, rules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [nothings]}]}]}`
 	set := g.prepare(text)
 	first := g.Apply(t.Context(), set, nil)
-	if err := apply.Failed(first); err != nil {
+	if err := apply.JoinErrors(first); err != nil {
 		t.Fatal(err)
 	}
 	settled := map[string]string{}
@@ -290,8 +290,8 @@ func TestApplyWritesNothingTheSecondTime(t *testing.T) {
 		return nil
 	})
 	got := g.Apply(t.Context(), set, func(apply.Ref) bool { return true })
-	if diff := cmp.Diff(settled, versions(got)); diff != "" || apply.Failed(got) != nil || got[0].Change != apply.Unknown {
-		t.Error(diff, apply.Failed(got))
+	if diff := cmp.Diff(settled, versions(got)); diff != "" || apply.JoinErrors(got) != nil || got[0].Change != apply.Unknown {
+		t.Error(diff, apply.JoinErrors(got))
 	}
 }
 
@@ -360,7 +360,7 @@ func TestApplyWaitsForDeletion(t *testing.T) {
 		if n := g.requests.Patch.Load(); !trusted && n > 0 {
 			t.Error("it was written to")
 		}
-		if want := "ConfigMap " + g.Namespace + "/x is being deleted; it can be applied once it is gone"; results[0].Err == nil || results[0].Err.Error() != want || !apply.Pending(results) {
+		if want := "ConfigMap " + g.Namespace + "/x is being deleted; it can be applied once it is gone"; results[0].Err == nil || results[0].Err.Error() != want || !apply.IsPending(results) {
 			t.Errorf("trusted %v: it says %v", trusted, results[0].Err)
 		}
 	}
@@ -432,7 +432,7 @@ func TestApplyNeedsFewRequests(t *testing.T) {
 		t.Helper()
 		before := [3]int64{g.requests.Get.Load(), g.requests.Patch.Load(), g.requests.Delete.Load()}
 		start := time.Now()
-		if err := apply.Failed(f()); err != nil {
+		if err := apply.JoinErrors(f()); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("%s: 300 objects in %v", what, time.Since(start).Round(time.Millisecond))

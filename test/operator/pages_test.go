@@ -74,14 +74,14 @@ func TestApplyTakesNoPageForAMissingObject(t *testing.T) {
 				b.answer(once("GET", "/widgets/x", 1, page))
 				results := a.Apply(t.Context(), prepared, nil)
 				b.answer(nil)
-				if err := apply.Failed(results); err == nil {
+				if err := apply.JoinErrors(results); err == nil {
 					t.Errorf("it was applied: %v", g.told(results))
 				}
 				if b.answered != 1 {
 					t.Errorf("there were %d pages", b.answered)
 				}
 				g.isTheirs(theirs)
-				if err := apply.Failed(a.Prune(t.Context(), []apply.Ref{apply.RefOf(theirs)})); err != nil {
+				if err := apply.JoinErrors(a.Prune(t.Context(), []apply.Ref{apply.RefOf(theirs)})); err != nil {
 					t.Error(err)
 				}
 				g.isTheirs(theirs)
@@ -160,11 +160,11 @@ func TestPruneBelievesDefinitionsMoreThanDiscovery(t *testing.T) {
 		}
 		return nil
 	})
-	if err := apply.Failed(a.Prune(t.Context(), []apply.Ref{ref})); err == nil || !strings.Contains(err.Error(), "there is CustomResourceDefinition widgets."+g.group()) {
+	if err := apply.JoinErrors(a.Prune(t.Context(), []apply.Ref{ref})); err == nil || !strings.Contains(err.Error(), "there is CustomResourceDefinition widgets."+g.group()) {
 		t.Errorf("it says %v", err)
 	}
 	b.answer(nil)
-	if err := apply.Failed(a.Prune(t.Context(), []apply.Ref{ref})); err != nil {
+	if err := apply.JoinErrors(a.Prune(t.Context(), []apply.Ref{ref})); err != nil {
 		t.Error(err)
 	}
 	if u := g.parse(widget)[0]; g.exists(inNamespace(u, g.Namespace)) {
@@ -188,7 +188,7 @@ func TestPruneOfAKindThatHasChanged(t *testing.T) {
 	}
 	g.mustApply(widgets)
 	g.awaitUnserved("v2")
-	if err := apply.Failed(a.Prune(t.Context(), []apply.Ref{ref})); err != nil {
+	if err := apply.JoinErrors(a.Prune(t.Context(), []apply.Ref{ref})); err != nil {
 		t.Fatal(err)
 	}
 	if g.exists(inNamespace(g.parse(widget)[0], g.Namespace)) {
@@ -202,7 +202,7 @@ func TestPruneOfAKindThatHasChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.awaitUnserved("v1")
-	if err := apply.Failed(a.Prune(t.Context(), []apply.Ref{ref})); err != nil {
+	if err := apply.JoinErrors(a.Prune(t.Context(), []apply.Ref{ref})); err != nil {
 		t.Errorf("of a kind that is gone: %v", err)
 	}
 }
@@ -222,9 +222,9 @@ func TestApplyAndPruneThroughPages(t *testing.T) {
 		text := fmt.Sprintf(object, round%3, round%3)
 		set := g.prepare(text)
 		b.at(uint64(round), 0.3)
-		intent, _ := apply.Intend(nil, set)
+		intent, _ := apply.PlanInventory(nil, set)
 		results := a.Apply(t.Context(), set, nil)
-		inventory := apply.Record(intent, results, nil)
+		inventory := apply.RecordResults(intent, results, nil)
 		for _, r := range results {
 			if r.Err == nil {
 				applied++
@@ -236,7 +236,7 @@ func TestApplyAndPruneThroughPages(t *testing.T) {
 				pruned++
 			}
 		}
-		inventory = apply.Record(inventory, nil, results)
+		inventory = apply.RecordResults(inventory, nil, results)
 		b.answer(nil)
 		g.isTheirs(theirs)
 		for _, ref := range set.Refs() {
@@ -249,7 +249,7 @@ func TestApplyAndPruneThroughPages(t *testing.T) {
 				t.Errorf("round %d: %s is ours, is there, and is forgotten", round, ref)
 			}
 		}
-		if err := apply.Failed(a.Prune(t.Context(), set.Refs())); err != nil {
+		if err := apply.JoinErrors(a.Prune(t.Context(), set.Refs())); err != nil {
 			t.Fatal(err)
 		}
 	}

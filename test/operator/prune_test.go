@@ -34,7 +34,7 @@ func TestPruneDeletesOnlyWhatIsOurs(t *testing.T) {
 		{Group: "nobody.example.com", Version: "v1", Kind: "Gone", Namespace: g.Namespace, Name: "x"},
 		{Version: "v1", Kind: "ConfigMap", Namespace: "no-such-namespace", Name: "x"},
 	})
-	if err := apply.Failed(results); err != nil || len(results) != 7 {
+	if err := apply.JoinErrors(results); err != nil || len(results) != 7 {
 		t.Errorf("%d results, %v", len(results), err)
 	}
 	for name, want := range map[string]bool{"ours": false, "stripped": true, "replaced": true, "kept": true} {
@@ -80,7 +80,7 @@ func TestPruneDeletesByUID(t *testing.T) {
 		g.create(configMap("x", map[string]string{"a": "theirs"}))
 	}}
 	results := g.Prune(t.Context(), []apply.Ref{g.ref("x")})
-	if results[0].Err == nil || !apply.Pending(results) || g.data("x")["a"] != "theirs" {
+	if results[0].Err == nil || !apply.IsPending(results) || g.data("x")["a"] != "theirs" {
 		t.Errorf("it has %v: %v", g.data("x"), results[0].Err)
 	}
 	g.Client = quiet
@@ -105,7 +105,7 @@ func TestPruneWaitsForNamespaces(t *testing.T) {
 	set := g.prepare(`{apiVersion: v1, kind: Namespace, metadata: {name: NAMESPACE-gone}}
 ---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: NAMESPACE-gone}}`)
-	if err := apply.Failed(g.Apply(t.Context(), set, nil)); err != nil {
+	if err := apply.JoinErrors(g.Apply(t.Context(), set, nil)); err != nil {
 		t.Fatal(err)
 	}
 	held := configMap("held", nil)
@@ -120,7 +120,7 @@ func TestPruneWaitsForNamespaces(t *testing.T) {
 		t.Error(diff)
 	}
 	g.patch(held, `{"metadata":{"finalizers":null}}`)
-	testenv.Eventually(t, time.Minute, func() error { return apply.Failed(g.Prune(t.Context(), set.Refs())) })
+	testenv.Eventually(t, time.Minute, func() error { return apply.JoinErrors(g.Prune(t.Context(), set.Refs())) })
 }
 
 func TestPruneGoesBackwardsAndWaits(t *testing.T) {
@@ -134,11 +134,11 @@ func TestPruneGoesBackwardsAndWaits(t *testing.T) {
 ---
 {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: NAMESPACE}}`)
 	results := g.Apply(t.Context(), set, nil)
-	if err := apply.Failed(results); err != nil {
+	if err := apply.JoinErrors(results); err != nil {
 		t.Fatal(err)
 	}
-	inventory, _ := apply.Intend(nil, set)
-	inventory = apply.Record(inventory, results, nil)
+	inventory, _ := apply.PlanInventory(nil, set)
+	inventory = apply.RecordResults(inventory, results, nil)
 	want := map[string]string{
 		"ValidatingWebhookConfiguration " + g.Namespace: "",
 		"Widget x":         "Widget " + g.Namespace + "/x is being deleted; it waits for those who put on its finalizers example.com/wait",
@@ -148,7 +148,7 @@ func TestPruneGoesBackwardsAndWaits(t *testing.T) {
 	}
 	for range 2 { // it makes no difference that it is being deleted already
 		results = g.Prune(t.Context(), set.Refs())
-		if diff := cmp.Diff(want, g.told(results)); diff != "" || !apply.Pending(results) {
+		if diff := cmp.Diff(want, g.told(results)); diff != "" || !apply.IsPending(results) {
 			t.Error(diff)
 		}
 	}
@@ -158,7 +158,7 @@ func TestPruneGoesBackwardsAndWaits(t *testing.T) {
 	if g.data("x") == nil {
 		t.Error("the config map is gone too early")
 	}
-	if inventory = apply.Record(inventory, nil, results); len(inventory) != 4 || apply.Synced(inventory)(g.ref("x")) {
+	if inventory = apply.RecordResults(inventory, nil, results); len(inventory) != 4 || apply.TrustSynced(inventory)(g.ref("x")) {
 		t.Errorf("the inventory is %v", inventory)
 	}
 	for _, r := range results {
@@ -169,9 +169,9 @@ func TestPruneGoesBackwardsAndWaits(t *testing.T) {
 	}
 	testenv.Eventually(t, time.Minute, func() error { // the definition has a finalizer of the API server's own
 		results = g.Prune(t.Context(), set.Refs())
-		return apply.Failed(results)
+		return apply.JoinErrors(results)
 	})
-	if g.data("x") != nil || len(apply.Record(inventory, nil, results)) != 0 {
+	if g.data("x") != nil || len(apply.RecordResults(inventory, nil, results)) != 0 {
 		t.Error("something is left")
 	}
 }
@@ -191,7 +191,7 @@ func TestPruneFindsWhatOldInventoriesMean(t *testing.T) {
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Namespace: "kube-system", Name: g.Namespace},
 	}
 	results := g.Prune(t.Context(), refs)
-	if err := apply.Failed(results); err != nil {
+	if err := apply.JoinErrors(results); err != nil {
 		t.Fatal(err)
 	}
 	if got := g.requests.Delete.Load(); got != 3 || g.data("x") != nil {

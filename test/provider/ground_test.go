@@ -118,7 +118,7 @@ func (g *ground) run(plane *testenv.Plane) error {
 		guarded, err = guard.New(ctx, faulty, callTimeout)
 	}
 	if err == nil {
-		err = operator.SetupProvider(mgr, g.mgmt, presence.Keeper{Provider: guarded}, 10)
+		err = operator.SetupProvider(mgr, g.mgmt, presence.Publisher{Provider: guarded}, 10)
 	}
 	if err != nil {
 		cancel()

@@ -100,7 +100,7 @@ func (g *ground) parameters(c *clusterv1.Cluster) {
 // nodes are those of a workload cluster, by provider ID, seen the way controllers see them.
 func (g *ground) nodes(c *clusterv1.Cluster) map[string]corev1.Node {
 	g.Helper()
-	w, err := (&workload.Clusters{Secrets: g.mgmt, Agent: "test"}).Get(g.Context(), client.ObjectKeyFromObject(c))
+	w, err := (&workload.Clusters{Secrets: g.mgmt, UserAgent: "test"}).Get(g.Context(), client.ObjectKeyFromObject(c))
 	if err != nil {
 		g.Fatal(err)
 	}

@@ -47,8 +47,8 @@ func TestKubeconfigRequest(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			clusters := &ownworkload.Clusters{Secrets: live, Agent: "polder-operator", Wrap: mgr.GetConfig().WrapTransport}
-			r := &access.Reconciler{Client: mgr.GetClient(), Live: live, Workload: clusters, Turns: &turns.Turns{Each: 4}, Clock: clock.RealClock{}, Events: mgr.GetEventRecorder("polder-operator")}
+			clusters := &ownworkload.Clusters{Secrets: live, UserAgent: "polder-operator", WrapTransport: mgr.GetConfig().WrapTransport}
+			r := &access.Reconciler{Client: mgr.GetClient(), Live: live, Workload: clusters, Limiter: &turns.Limiter{PerNamespace: 4}, Clock: clock.RealClock{}, Events: mgr.GetEventRecorder("polder-operator")}
 			return r.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: 2})
 		},
 		Kinds:     []client.Object{&v1alpha1.KubeconfigRequest{}},

@@ -36,7 +36,7 @@ func setupOperator(t *testing.T, source string) func(context.Context, ctrl.Manag
 	renderer := filepath.Join(shared.Get(t).Tree.Bin, "polder")
 	return func(ctx context.Context, mgr ctrl.Manager) error {
 		return operator.Setup(ctx, mgr, operator.Settings{
-			Releases: operator.Releases{Default: &releases.Place{Reference: source}, Kinds: apply.DefaultKinds()},
+			Releases: operator.Releases{Default: &releases.ConfiguredSource{Reference: source}, Kinds: apply.DefaultKinds()},
 			Dir:      cache, Concurrency: 2, Renderer: renderer, WrapWorkload: mgr.GetConfig().WrapTransport,
 		})
 	}

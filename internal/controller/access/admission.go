@@ -16,12 +16,12 @@ import (
 	"github.com/polder-kaas/polder/internal/apierror"
 )
 
-// listed is how many clusters people are told of who name one that is not there.
-const listed = 10
+// maxListedClusters is how many clusters people are told of who name one that is not there.
+const maxListedClusters = 10
 
-// Fill writes into a new request who asks, whatever is written there. It is for a mutating webhook, and is
+// MutatingHandler writes into a new request who asks, whatever is written there. It is for a mutating webhook, and is
 // nothing without Check, since others may change what it wrote.
-func Fill(decoder admission.Decoder) admission.HandlerFunc {
+func MutatingHandler(decoder admission.Decoder) admission.HandlerFunc {
 	return func(_ context.Context, req admission.Request) admission.Response {
 		if req.Operation != admissionv1.Create {
 			return admission.Allowed("")
@@ -42,13 +42,13 @@ func Fill(decoder admission.Decoder) admission.HandlerFunc {
 	}
 }
 
-// Check refuses a new request that is wrong in itself, of somebody who may not have what it asks for, or for
+// ValidatingHandler refuses a new request that is wrong in itself, of somebody who may not have what it asks for, or for
 // a cluster that is not there; and to delete that of another. It is for a validating webhook. The reader must
 // not be a cache: who makes a cluster and then asks for access would be told that there is none.
-func Check(live client.Reader, reviews Reviewer, decoder admission.Decoder) admission.HandlerFunc {
+func ValidatingHandler(live client.Reader, reviews Reviewer, decoder admission.Decoder) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
 		if req.Operation == admissionv1.Delete {
-			return first(ctx, func(ctx context.Context) (string, error) { return foreign(ctx, reviews, req, decoder) })
+			return denyOnFirstReason(ctx, func(ctx context.Context) (string, error) { return checkDeletionAllowed(ctx, reviews, req, decoder) })
 		}
 		if req.Operation != admissionv1.Create {
 			return admission.Allowed("")
@@ -61,18 +61,18 @@ func Check(live client.Reader, reviews Reviewer, decoder admission.Decoder) admi
 		if o.Spec.Username != req.UserInfo.Username {
 			return admission.Denied(fmt.Sprintf("spec.username is %q, but %q asks; the plane fills it in, and nobody may change it", o.Spec.Username, req.UserInfo.Username))
 		}
-		if w := wrong(o); w != nil {
+		if w := validateRequest(o); w != nil {
 			return admission.Denied(w.message)
 		}
-		return first(ctx,
-			func(ctx context.Context) (string, error) { return forbidden(ctx, reviews, req, o) },
-			func(ctx context.Context) (string, error) { return missing(ctx, live, reviews, req, o) },
+		return denyOnFirstReason(ctx,
+			func(ctx context.Context) (string, error) { return checkRoleAllowed(ctx, reviews, req, o) },
+			func(ctx context.Context) (string, error) { return checkNamedClusterExists(ctx, live, reviews, req, o) },
 		)
 	}
 }
 
-// first denies for the first reason there is.
-func first(ctx context.Context, checks ...func(context.Context) (string, error)) admission.Response {
+// denyOnFirstReason denies for the first reason there is.
+func denyOnFirstReason(ctx context.Context, checks ...func(context.Context) (string, error)) admission.Response {
 	for _, check := range checks {
 		reason, err := check(ctx)
 		if err != nil {
@@ -85,10 +85,10 @@ func first(ctx context.Context, checks ...func(context.Context) (string, error))
 	return admission.Allowed("")
 }
 
-// foreign denies to delete a request of somebody else: everybody who may see clusters may make and delete requests. Who
+// checkDeletionAllowed denies to delete a request of somebody else: everybody who may see clusters may make and delete requests. Who
 // may delete the cluster may delete requests for it; among those are Kubernetes' own controllers. One that cannot be
 // read is nobody's.
-func foreign(ctx context.Context, reviews Reviewer, req admission.Request, decoder admission.Decoder) (string, error) {
+func checkDeletionAllowed(ctx context.Context, reviews Reviewer, req admission.Request, decoder admission.Decoder) (string, error) {
 	o := &v1alpha1.KubeconfigRequest{}
 	if err := decoder.DecodeRaw(req.OldObject, o); err != nil {
 		o = &v1alpha1.KubeconfigRequest{}
@@ -96,7 +96,7 @@ func foreign(ctx context.Context, reviews Reviewer, req admission.Request, decod
 	if o.Spec.Username != "" && o.Spec.Username == req.UserInfo.Username {
 		return "", nil
 	}
-	may, err := allowed(ctx, reviews, req, "delete", o.Spec.ClusterName)
+	may, err := reviewAccess(ctx, reviews, req, "delete", o.Spec.ClusterName)
 	if err != nil || may {
 		return "", err
 	}
@@ -104,27 +104,27 @@ func foreign(ctx context.Context, reviews Reviewer, req admission.Request, decod
 		o.Spec.Username, req.UserInfo.Username, v1alpha1.GroupVersion.Group, o.Spec.ClusterName, req.Namespace), nil
 }
 
-// missing denies what names no cluster. Who may list clusters is told which there are.
-func missing(ctx context.Context, live client.Reader, reviews Reviewer, req admission.Request, o *v1alpha1.KubeconfigRequest) (string, error) {
+// checkNamedClusterExists denies what names no cluster. Who may list clusters is told which there are.
+func checkNamedClusterExists(ctx context.Context, live client.Reader, reviews Reviewer, req admission.Request, o *v1alpha1.KubeconfigRequest) (string, error) {
 	key := client.ObjectKey{Namespace: o.Namespace, Name: o.Spec.ClusterName}
 	err := live.Get(ctx, key, &v1alpha1.WorkloadCluster{})
 	if !apierror.IsObjectNotFound(err, "workloadclusters", key.Name) {
 		return "", err
 	}
 	reason := fmt.Sprintf("spec.clusterName: there is no WorkloadCluster %s in namespace %s", key.Name, key.Namespace)
-	may, err := allowed(ctx, reviews, req, "list", "")
+	may, err := reviewAccess(ctx, reviews, req, "list", "")
 	if err != nil || !may {
 		return reason, err
 	}
 	var l v1alpha1.WorkloadClusterList
-	if err := live.List(ctx, &l, client.InNamespace(o.Namespace), client.Limit(listed+1)); err != nil {
+	if err := live.List(ctx, &l, client.InNamespace(o.Namespace), client.Limit(maxListedClusters+1)); err != nil {
 		return "", err
 	}
-	return reason + "; " + names(l.Items), nil
+	return reason + "; " + describeClusters(l.Items), nil
 }
 
-// names is a list of clusters that people can read.
-func names(clusters []v1alpha1.WorkloadCluster) string {
+// describeClusters is a list of clusters that people can read.
+func describeClusters(clusters []v1alpha1.WorkloadCluster) string {
 	if len(clusters) == 0 {
 		return "there are none at all yet"
 	}
@@ -133,8 +133,8 @@ func names(clusters []v1alpha1.WorkloadCluster) string {
 		out = append(out, clusters[i].Name)
 	}
 	slices.Sort(out)
-	if len(out) > listed {
-		return "there are " + strings.Join(out[:listed], ", ") + " and more"
+	if len(out) > maxListedClusters {
+		return "there are " + strings.Join(out[:maxListedClusters], ", ") + " and more"
 	}
 	return "there are " + strings.Join(out, ", ")
 }

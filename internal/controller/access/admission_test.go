@@ -49,8 +49,8 @@ func asking(t *testing.T, o any, operation admissionv1.Operation) admission.Requ
 	}}
 }
 
-func TestFill(t *testing.T) {
-	fill := Fill(admission.NewDecoder(scheme(t)))
+func TestMutatingHandler(t *testing.T) {
+	fill := MutatingHandler(admission.NewDecoder(scheme(t)))
 	object := func(spec any) map[string]any {
 		return map[string]any{"apiVersion": "polder.dev/v1alpha1", "kind": "KubeconfigRequest", "metadata": map[string]any{"name": "mine"}, "spec": spec}
 	}
@@ -87,7 +87,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-func TestCheck(t *testing.T) {
+func TestValidatingHandler(t *testing.T) {
 	both := map[string]bool{"get": true, "update": true, "list": true}
 	viewer := func(o *v1alpha1.KubeconfigRequest) { o.Spec.Role = v1alpha1.RoleViewer }
 	nowhere := func(o *v1alpha1.KubeconfigRequest) { o.Spec.ClusterName = "nowhere" }
@@ -111,12 +111,12 @@ func TestCheck(t *testing.T) {
 		"a name to be made":                        {func(o *v1alpha1.KubeconfigRequest) { o.Name, o.GenerateName = "", "dev-" }, judge{allows: both}, ""},
 	} {
 		t.Run(title, func(t *testing.T) {
-			dev := newOwner()
+			dev := newWorkloadCluster()
 			dev.Name = "dev"
-			other := newOwner()
+			other := newWorkloadCluster()
 			other.Namespace, other.Name = "others", "hidden"
-			live := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(newOwner(), dev, other).Build()
-			got := Check(live, &c.judge, admission.NewDecoder(scheme(t)))(t.Context(), asking(t, newRequest(c.change), admissionv1.Create))
+			live := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(newWorkloadCluster(), dev, other).Build()
+			got := ValidatingHandler(live, &c.judge, admission.NewDecoder(scheme(t)))(t.Context(), asking(t, newRequest(c.change), admissionv1.Create))
 			if got.Allowed != (c.want == "") {
 				t.Fatalf("allowed %v: %v", got.Allowed, got.Result)
 			}
@@ -127,12 +127,12 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestCheckAsksForTheAsker(t *testing.T) {
+func TestValidatingHandlerReviewsTheRequester(t *testing.T) {
 	j := &judge{allows: map[string]bool{"update": true}}
-	live := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(newOwner()).Build()
+	live := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(newWorkloadCluster()).Build()
 	o := newRequest()
 	o.Namespace = "another" // the API server would not let it through, and it is not looked at
-	if got := Check(live, j, admission.NewDecoder(scheme(t)))(t.Context(), asking(t, o, admissionv1.Create)); !got.Allowed {
+	if got := ValidatingHandler(live, j, admission.NewDecoder(scheme(t)))(t.Context(), asking(t, o, admissionv1.Create)); !got.Allowed {
 		t.Fatal(got.Result.Message)
 	}
 	want := []authorizationv1.SubjectAccessReviewSpec{{
@@ -144,9 +144,9 @@ func TestCheckAsksForTheAsker(t *testing.T) {
 	}
 }
 
-func TestCheckLeavesTheRestAlone(t *testing.T) {
+func TestValidatingHandlerIgnoresOtherOperations(t *testing.T) {
 	j := &judge{}
-	check := Check(fake.NewClientBuilder().WithScheme(scheme(t)).Build(), j, admission.NewDecoder(scheme(t)))
+	check := ValidatingHandler(fake.NewClientBuilder().WithScheme(scheme(t)).Build(), j, admission.NewDecoder(scheme(t)))
 	if got := check(t.Context(), asking(t, newRequest(), admissionv1.Update)); !got.Allowed || len(j.asked) > 0 {
 		t.Error("an update is checked")
 	}
@@ -156,7 +156,7 @@ func TestCheckLeavesTheRestAlone(t *testing.T) {
 }
 
 // Who may see clusters may delete requests, but not those of others.
-func TestCheckWhoDeletes(t *testing.T) {
+func TestValidatingHandlerOfDeletion(t *testing.T) {
 	bobs := func(o *v1alpha1.KubeconfigRequest) { o.Spec.Username = "bob" }
 	deletes := map[string]bool{"delete": true}
 	for title, c := range map[string]struct {
@@ -175,7 +175,7 @@ func TestCheckWhoDeletes(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			req := asking(t, c.old, admissionv1.Delete)
 			req.OldObject, req.Object, req.Name = req.Object, runtime.RawExtension{}, "" // as if a whole collection were deleted
-			got := Check(fake.NewClientBuilder().WithScheme(scheme(t)).Build(), &c.judge, admission.NewDecoder(scheme(t)))(t.Context(), req)
+			got := ValidatingHandler(fake.NewClientBuilder().WithScheme(scheme(t)).Build(), &c.judge, admission.NewDecoder(scheme(t)))(t.Context(), req)
 			if got.Allowed != (c.want == "") || !strings.Contains(got.Result.Message, c.want) {
 				t.Errorf("allowed %v: %v", got.Allowed, got.Result)
 			}
@@ -183,23 +183,23 @@ func TestCheckWhoDeletes(t *testing.T) {
 	}
 }
 
-func TestCheckWithoutAPlane(t *testing.T) {
+func TestValidatingHandlerWithoutAPlane(t *testing.T) {
 	broken := errors.New("broken")
 	live := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme(t)).Build(), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return broken
 		},
 	})
-	got := Check(live, &judge{allows: map[string]bool{"update": true}}, admission.NewDecoder(scheme(t)))(t.Context(), asking(t, newRequest(), admissionv1.Create))
+	got := ValidatingHandler(live, &judge{allows: map[string]bool{"update": true}}, admission.NewDecoder(scheme(t)))(t.Context(), asking(t, newRequest(), admissionv1.Create))
 	if got.Allowed || got.Result.Code != http.StatusInternalServerError {
 		t.Errorf("allowed %v: %v", got.Allowed, got.Result)
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestDescribeClusters(t *testing.T) {
 	var all []v1alpha1.WorkloadCluster
 	for i := range 11 {
-		c := newOwner()
+		c := newWorkloadCluster()
 		c.Name = fmt.Sprintf("c%02d", 10-i)
 		all = append(all, *c)
 	}
@@ -209,7 +209,7 @@ func TestNames(t *testing.T) {
 		"there are c01, c02, c03, c04, c05, c06, c07, c08, c09, c10":          all[:10],
 		"there are c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and more": all,
 	} {
-		if got := names(l); got != want {
+		if got := describeClusters(l); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// maxAuthority is how many bytes of certificates an authority may have: all of them are put into a status.
-const maxAuthority = 64 << 10
+// maxAuthorityBytes is how many bytes of certificates an authority may have: all of them are put into a status.
+const maxAuthorityBytes = 64 << 10
 
 // authority signs certificates that a cluster's API believes.
 type authority struct {
@@ -25,10 +25,10 @@ type authority struct {
 // Format keeps the key out of whatever prints an authority.
 func (*authority) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "***") }
 
-// readAuthority reads a certificate and its key, both in PEM form. Errors quote nothing of either.
-func readAuthority(certificate, key []byte) (*authority, error) {
-	if len(certificate) > maxAuthority || len(key) > maxAuthority {
-		return nil, fmt.Errorf("it has more than %d bytes in tls.crt or tls.key", maxAuthority)
+// parseAuthority reads a certificate and its key, both in PEM form. Errors quote nothing of either.
+func parseAuthority(certificate, key []byte) (*authority, error) {
+	if len(certificate) > maxAuthorityBytes || len(key) > maxAuthorityBytes {
+		return nil, fmt.Errorf("it has more than %d bytes in tls.crt or tls.key", maxAuthorityBytes)
 	}
 	if len(key) == 0 {
 		return nil, errors.New("it has no tls.key: the cluster's authority is kept elsewhere, and no certificate can be made here")
@@ -51,44 +51,44 @@ func readAuthority(certificate, key []byte) (*authority, error) {
 			a.certificate = c
 		}
 		// Written anew, since PEM may have text around its blocks.
-		a.bundle = append(a.bundle, encode(c)...)
+		a.bundle = append(a.bundle, encodeCertificate(c)...)
 	}
 	return a, nil
 }
 
-// check says why the authority cannot sign anything now.
-func (a *authority) check(now time.Time) error {
+// checkCanSign says why the authority cannot sign anything now.
+func (a *authority) checkCanSign(now time.Time) error {
 	c := a.certificate
 	switch {
 	case !c.BasicConstraintsValid || !c.IsCA || c.KeyUsage != 0 && c.KeyUsage&x509.KeyUsageCertSign == 0:
 		return errors.New("its certificate is not that of an authority")
 	case now.Before(c.NotBefore):
-		return fmt.Errorf("its certificate is not valid before %s", stamp(c.NotBefore))
+		return fmt.Errorf("its certificate is not valid before %s", formatTime(c.NotBefore))
 	case !now.Before(c.NotAfter):
-		return fmt.Errorf("its certificate has ended at %s", stamp(c.NotAfter))
+		return fmt.Errorf("its certificate has ended at %s", formatTime(c.NotAfter))
 	}
 	return nil
 }
 
-// in says that the authority's certificate is one of those in a bundle in PEM form.
-func (a *authority) in(bundle []byte) bool {
+// isInBundle says that the authority's certificate is one of those in a bundle in PEM form.
+func (a *authority) isInBundle(bundle []byte) bool {
 	for len(bundle) > 0 {
 		var block *pem.Block
 		if block, bundle = pem.Decode(bundle); block == nil {
 			return false
 		}
-		if block.Type == certificateType && bytes.Equal(block.Bytes, a.certificate.Raw) {
+		if block.Type == certificatePEMType && bytes.Equal(block.Bytes, a.certificate.Raw) {
 			return true
 		}
 	}
 	return false
 }
 
-const certificateType = "CERTIFICATE"
+const certificatePEMType = "CERTIFICATE"
 
-func encode(c *x509.Certificate) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: certificateType, Bytes: c.Raw})
+func encodeCertificate(c *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: certificatePEMType, Bytes: c.Raw})
 }
 
-// stamp is how people are told of times.
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// formatTime is how people are told of times.
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -15,30 +15,30 @@ import (
 
 // Limits of what people send. The largest RSA key is one that is checked in no time.
 const (
-	maxRequest = 16 << 10 // bytes
-	minRSA     = 2048     // bits
-	maxRSA     = 8192     // bits
+	maxCSRBytes = 16 << 10 // bytes
+	minRSA      = 2048     // bits
+	maxRSA      = 8192     // bits
 )
 
 const (
-	requestBegin = "-----BEGIN CERTIFICATE REQUEST-----"
-	requestType  = "CERTIFICATE REQUEST"
+	csrPEMBegin = "-----BEGIN CERTIFICATE REQUEST-----"
+	csrPEMType  = "CERTIFICATE REQUEST"
 )
 
-// publicKey reads the key for which a certificate is asked, from a signing request in PEM form that proves
+// parseCSRPublicKey reads the key for which a certificate is asked, from a signing request in PEM form that proves
 // that the asker has the private one. Nothing else of it is used: who somebody is, and what they may do, is
 // not theirs to say. Errors quote nothing of it.
-func publicKey(request string) (crypto.PublicKey, error) {
-	if len(request) > maxRequest {
-		return nil, fmt.Errorf("it has %d bytes, and may have %d", len(request), maxRequest)
+func parseCSRPublicKey(csrPEM string) (crypto.PublicKey, error) {
+	if len(csrPEM) > maxCSRBytes {
+		return nil, fmt.Errorf("it has %d bytes, and may have %d", len(csrPEM), maxCSRBytes)
 	}
 	// pem.Decode looks for the first block that can be read, past whatever is before it.
-	text := strings.TrimSpace(request)
-	if !strings.HasPrefix(text, requestBegin) || strings.Count(text, "-----BEGIN") != 1 {
-		return nil, fmt.Errorf("it must be one block of PEM that begins with %s, and nothing else", requestBegin)
+	text := strings.TrimSpace(csrPEM)
+	if !strings.HasPrefix(text, csrPEMBegin) || strings.Count(text, "-----BEGIN") != 1 {
+		return nil, fmt.Errorf("it must be one block of PEM that begins with %s, and nothing else", csrPEMBegin)
 	}
 	block, rest := pem.Decode([]byte(text))
-	if block == nil || block.Type != requestType || len(block.Headers) > 0 || len(rest) > 0 {
+	if block == nil || block.Type != csrPEMType || len(block.Headers) > 0 || len(rest) > 0 {
 		return nil, errors.New("its PEM block cannot be read, has headers, or is followed by something")
 	}
 	csr, err := x509.ParseCertificateRequest(block.Bytes)

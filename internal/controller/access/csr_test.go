@@ -44,7 +44,7 @@ func greedy(r *x509.CertificateRequest) {
 	r.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Critical: true, Value: ca}}
 }
 
-func TestPublicKeyIsTakenOfGoodRequests(t *testing.T) {
+func TestParseCSRPublicKey(t *testing.T) {
 	_, ed, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestPublicKeyIsTakenOfGoodRequests(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			for _, text := range []string{newCSR(t, key, nil), newCSR(t, key, greedy), "\n \r\n" + newCSR(t, key, nil) + "\n\n"} {
-				got, err := publicKey(text)
+				got, err := parseCSRPublicKey(text)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -67,7 +67,7 @@ func TestPublicKeyIsTakenOfGoodRequests(t *testing.T) {
 	}
 }
 
-func TestPublicKeyRefuses(t *testing.T) {
+func TestParseCSRPublicKeyRefuses(t *testing.T) {
 	key := ecKey(t, elliptic.P256())
 	good := newCSR(t, key, nil)
 	body := func(text string) []byte { b, _ := pem.Decode([]byte(text)); return b.Bytes }
@@ -89,19 +89,19 @@ func TestPublicKeyRefuses(t *testing.T) {
 		"two blocks":          {good + good, "one block"},
 		"two blocks, one bad": {good + "-----BEGIN X-----\n", "one block"},
 		"another block":       {armour("NEW CERTIFICATE REQUEST", body(good), nil), "one block"},
-		"headers":             {armour(requestType, body(good), map[string]string{"Proc-Type": "4,ENCRYPTED"}), "headers"},
-		"empty block":         {armour(requestType, nil, nil), "PKCS #10"},
-		"no DER":              {armour(requestType, []byte("hello"), nil), "PKCS #10"},
-		"more after the DER":  {armour(requestType, append(bytes.Clone(body(good)), 0), nil), "PKCS #10"},
-		"forged signature":    {armour(requestType, forged, nil), "signature"},
-		"changed subject":     {armour(requestType, stolen, nil), "signature"},
-		"too large":           {good + strings.Repeat("\n", maxRequest), "may have 16384"},
+		"headers":             {armour(csrPEMType, body(good), map[string]string{"Proc-Type": "4,ENCRYPTED"}), "headers"},
+		"empty block":         {armour(csrPEMType, nil, nil), "PKCS #10"},
+		"no DER":              {armour(csrPEMType, []byte("hello"), nil), "PKCS #10"},
+		"more after the DER":  {armour(csrPEMType, append(bytes.Clone(body(good)), 0), nil), "PKCS #10"},
+		"forged signature":    {armour(csrPEMType, forged, nil), "signature"},
+		"changed subject":     {armour(csrPEMType, stolen, nil), "signature"},
+		"too large":           {good + strings.Repeat("\n", maxCSRBytes), "may have 16384"},
 		"weak RSA":            {newCSR(t, rsaKey(t, 1024), nil), "1024 bits"},
-		"weak RSA, forged":    {armour(requestType, weak, nil), "1024 bits"}, // the signature is looked at last
+		"weak RSA, forged":    {armour(csrPEMType, weak, nil), "1024 bits"}, // the signature is looked at last
 		"weak curve":          {newCSR(t, ecKey(t, elliptic.P224()), nil), "curve"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			got, err := publicKey(c.text)
+			got, err := parseCSRPublicKey(c.text)
 			if err == nil || got != nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
@@ -122,8 +122,8 @@ func TestHugeKeysAreNotChecked(t *testing.T) {
 	}
 }
 
-// FuzzPublicKey finds that whatever is taken is small, proven, and strong.
-func FuzzPublicKey(f *testing.F) {
+// FuzzParseCSRPublicKey finds that whatever is taken is small, proven, and strong.
+func FuzzParseCSRPublicKey(f *testing.F) {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		f.Fatal(err)
@@ -132,12 +132,12 @@ func FuzzPublicKey(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	good := string(pem.EncodeToMemory(&pem.Block{Type: requestType, Bytes: der}))
+	good := string(pem.EncodeToMemory(&pem.Block{Type: csrPEMType, Bytes: der}))
 	for _, s := range []string{"", good, good + good, good[:40], "-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----\n", "-----BEGIN CERTIFICATE REQUEST-----\nAA: b\n\nAAAA\n-----END CERTIFICATE REQUEST-----"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		key, err := publicKey(text)
+		key, err := parseCSRPublicKey(text)
 		if (key == nil) != (err != nil) {
 			t.Fatalf("a key %v with error %v", key, err)
 		}
@@ -147,7 +147,7 @@ func FuzzPublicKey(f *testing.F) {
 			}
 			return
 		}
-		if len(text) > maxRequest || strings.Count(text, "-----BEGIN") != 1 || checkKey(key) != nil {
+		if len(text) > maxCSRBytes || strings.Count(text, "-----BEGIN") != 1 || checkKey(key) != nil {
 			t.Errorf("this was taken: %q", text)
 		}
 	})

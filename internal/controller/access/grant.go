@@ -21,41 +21,41 @@ import (
 // fieldOwner owns what says in workload clusters what our groups may do.
 const fieldOwner = client.FieldOwner("polder-access")
 
-// grantTime is how long a cluster has to take all of it: one that is slow must not keep a worker from others.
-const grantTime = 30 * time.Second
+// grantTimeout is how long a cluster has to take all of it: one that is slow must not keep a worker from others.
+const grantTimeout = 30 * time.Second
 
-// granted makes sure that the workload cluster knows what our groups may do, before anybody is in one.
-func (r *Reconciler) granted(ctx context.Context, s *scope) error {
-	done, err := r.Turns.Take(ctx, s.cluster.Namespace)
+// grantRoles makes sure that the workload cluster knows what our groups may do, before anybody is in one.
+func (r *Reconciler) grantRoles(ctx context.Context, s *scope) error {
+	done, err := r.Limiter.Acquire(ctx, s.cluster.Namespace)
 	if errors.Is(err, turns.ErrBusy) {
-		return s.queue(err)
+		return s.waitForSlot(err)
 	}
 	if err != nil {
 		return err
 	}
 	defer done()
-	limited, cancel := context.WithTimeout(ctx, grantTime)
+	limited, cancel := context.WithTimeout(ctx, grantTimeout)
 	defer cancel()
 	w, err := r.Workload.Get(limited, client.ObjectKeyFromObject(s.cluster))
 	if err != nil {
-		return s.stop(unreachable(s.cluster.Name, err))
+		return s.stopIfBlocked(newUnreachableObstacle(s.cluster.Name, err))
 	}
-	return s.stop(ungranted(s.cluster.Name, grant(limited, w.Client)))
+	return s.stopIfBlocked(obstacleFromApplyError(s.cluster.Name, applyRoles(limited, w.Client)))
 }
 
-// queue waits for a turn. A request that had its turn keeps being told what came of it.
-func (s *scope) queue(err error) error {
-	after := wait.Jitter(queued, 1)
+// waitForSlot waits for a turn. A request that had its turn keeps being told what came of it.
+func (s *scope) waitForSlot(err error) error {
+	after := wait.Jitter(slotRetryDelay, 1)
 	ready := meta.FindStatusCondition(s.request.Status.Conditions, v1alpha1.ConditionReady)
 	if ready != nil && (ready.Reason == v1alpha1.ReasonUnreachable || ready.Reason == v1alpha1.ReasonApplyFailed) {
 		return reconcile.Wait(after, "%v", err)
 	}
-	return s.stop(hurdle(v1alpha1.ReasonProgressing, after, "cluster %s is not asked yet: %v", s.cluster.Name, err))
+	return s.stopIfBlocked(newObstacle(v1alpha1.ReasonProgressing, after, "cluster %s is not asked yet: %v", s.cluster.Name, err))
 }
 
-// grant applies all of it; what is as it should be is not written.
-func grant(ctx context.Context, workloadClient client.Client) error {
-	for _, u := range grants() {
+// applyRoles applies all of it; what is as it should be is not written.
+func applyRoles(ctx context.Context, workloadClient client.Client) error {
+	for _, u := range roleObjects() {
 		if err := workloadClient.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner, client.ForceOwnership); err != nil {
 			return fmt.Errorf("applying %s %s: %w", u.GetKind(), u.GetName(), err)
 		}
@@ -63,52 +63,52 @@ func grant(ctx context.Context, workloadClient client.Client) error {
 	return nil
 }
 
-// ungranted says why it was not taken.
-func ungranted(cluster string, err error) *obstacle {
+// obstacleFromApplyError says why it was not taken.
+func obstacleFromApplyError(cluster string, err error) *obstacle {
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsInvalid(err): // the role of a binding cannot be changed
-		return hurdle(v1alpha1.ReasonApplyFailed, soon, "cluster %s has a role or binding of ours that was changed; delete it there, and it is made anew: %v", cluster, err)
+		return newObstacle(v1alpha1.ReasonApplyFailed, pollDelay, "cluster %s has a role or binding of ours that was changed; delete it there, and it is made anew: %v", cluster, err)
 	case apierrors.IsForbidden(err), apierrors.IsConflict(err), apierrors.IsBadRequest(err):
-		return hurdle(v1alpha1.ReasonApplyFailed, soon, "cluster %s does not take the roles of those who get access; it is tried again: %v", cluster, err)
+		return newObstacle(v1alpha1.ReasonApplyFailed, pollDelay, "cluster %s does not take the roles of those who get access; it is tried again: %v", cluster, err)
 	}
-	return unreachable(cluster, err)
+	return newUnreachableObstacle(cluster, err)
 }
 
-func unreachable(cluster string, err error) *obstacle {
-	return hurdle(v1alpha1.ReasonUnreachable, soon, "cluster %s cannot be reached, and is tried again every %s: %v", cluster, soon, err)
+func newUnreachableObstacle(cluster string, err error) *obstacle {
+	return newObstacle(v1alpha1.ReasonUnreachable, pollDelay, "cluster %s cannot be reached, and is tried again every %s: %v", cluster, pollDelay, err)
 }
 
-// grants are the objects: admins may do everything; viewers see what the role view of Kubernetes has, and
+// roleObjects are the objects: admins may do everything; viewers see what the role view of Kubernetes has, and
 // what it lacks since it is of no namespace.
-func grants() []*unstructured.Unstructured {
+func roleObjects() []*unstructured.Unstructured {
 	const more = GroupViewer + ":cluster-scoped"
 	read := func(group string, resources ...any) any {
 		return map[string]any{"apiGroups": []any{group}, "resources": resources, "verbs": []any{"get", "list", "watch"}}
 	}
-	role := object("ClusterRole", GroupViewer)
+	role := newRBACObject("ClusterRole", GroupViewer)
 	role.Object["rules"] = []any{
 		read("", "nodes", "namespaces", "persistentvolumes"),
 		read("storage.k8s.io", "storageclasses"),
 		read("apiextensions.k8s.io", "customresourcedefinitions"),
 	}
 	return []*unstructured.Unstructured{
-		binding(GroupAdmin, "cluster-admin", GroupAdmin),
-		binding(GroupViewer, "view", GroupViewer),
+		newClusterRoleBinding(GroupAdmin, "cluster-admin", GroupAdmin),
+		newClusterRoleBinding(GroupViewer, "view", GroupViewer),
 		role,
-		binding(more, GroupViewer, GroupViewer),
+		newClusterRoleBinding(more, GroupViewer, GroupViewer),
 	}
 }
 
-func binding(name, role, group string) *unstructured.Unstructured {
-	u := object("ClusterRoleBinding", name)
+func newClusterRoleBinding(name, role, group string) *unstructured.Unstructured {
+	u := newRBACObject("ClusterRoleBinding", name)
 	u.Object["roleRef"] = map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": role}
 	u.Object["subjects"] = []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": rbacv1.GroupKind, "name": group}}
 	return u
 }
 
-func object(kind, name string) *unstructured.Unstructured {
+func newRBACObject(kind, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind))
 	u.SetName(name)

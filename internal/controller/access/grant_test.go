@@ -23,10 +23,10 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// TestGrants reads the objects as the workload cluster does.
-func TestGrants(t *testing.T) {
+// TestRoleObjects reads the objects as the workload cluster does.
+func TestRoleObjects(t *testing.T) {
 	bindings, rules := map[string]string{}, map[string]bool{}
-	for _, u := range grants() {
+	for _, u := range roleObjects() {
 		switch u.GetKind() {
 		case "ClusterRoleBinding":
 			var b rbacv1.ClusterRoleBinding
@@ -82,22 +82,22 @@ func applying(names *[]string, err error) client.Client {
 	})
 }
 
-func TestGrantAppliesAllAsOneOwner(t *testing.T) {
+func TestApplyRolesAsOneFieldOwner(t *testing.T) {
 	var names []string
-	if err := grant(t.Context(), applying(&names, nil)); err != nil {
+	if err := applyRoles(t.Context(), applying(&names, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([]string{"polder:admin polder-access true", "polder:viewer polder-access true", "polder:viewer polder-access true", "polder:viewer:cluster-scoped polder-access true"}, names); d != "" {
 		t.Error(d)
 	}
 	broken := errors.New("broken")
-	if err := grant(t.Context(), applying(&names, broken)); !errors.Is(err, broken) || !strings.Contains(err.Error(), "ClusterRoleBinding polder:admin") {
+	if err := applyRoles(t.Context(), applying(&names, broken)); !errors.Is(err, broken) || !strings.Contains(err.Error(), "ClusterRoleBinding polder:admin") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestUngranted(t *testing.T) {
-	if o := ungranted(name, nil); o != nil {
+func TestObstacleFromApplyError(t *testing.T) {
+	if o := obstacleFromApplyError(name, nil); o != nil {
 		t.Errorf("obstacle %+v", o)
 	}
 	gr := schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterrolebindings"}
@@ -113,8 +113,8 @@ func TestUngranted(t *testing.T) {
 		"credentials that ended":    {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonUnauthorized}}, v1alpha1.ReasonUnreachable, "cannot be reached"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			o := ungranted(name, fmt.Errorf("applying: %w", c.err))
-			if o.reason != c.reason || !strings.Contains(strings.ReplaceAll(o.message, "applying: ", ""), c.want) || o.after != soon {
+			o := obstacleFromApplyError(name, fmt.Errorf("applying: %w", c.err))
+			if o.reason != c.reason || !strings.Contains(strings.ReplaceAll(o.message, "applying: ", ""), c.want) || o.requeueAfter != pollDelay {
 				t.Errorf("obstacle %+v, want %s: %s", o, c.reason, c.want)
 			}
 		})
@@ -125,28 +125,28 @@ func TestUngranted(t *testing.T) {
 func TestRequestsOfOneNamespaceTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, newRequest())
-		slow, err := w.Turns.Take(t.Context(), space)
+		slow, err := w.Limiter.Acquire(t.Context(), space)
 		w.must(err)
 		start := time.Now()
-		if got := w.run(); got < queued || got > 2*queued || time.Since(start) > 2*time.Second || len(w.granted) > 0 {
-			t.Errorf("it waited %s, looks again after %s, and granted %v", time.Since(start), got, w.granted)
+		if got := w.run(); got < slotRetryDelay || got > 2*slotRetryDelay || time.Since(start) > 2*time.Second || len(w.appliedRoles) > 0 {
+			t.Errorf("it waited %s, looks again after %s, and granted %v", time.Since(start), got, w.appliedRoles)
 		}
-		w.refused(v1alpha1.ReasonProgressing, v1alpha1.ConditionReconciling, "cluster prod is not asked yet: others of the namespace are under way: at most 1 at once")
+		w.expectNotReady(v1alpha1.ReasonProgressing, v1alpha1.ConditionReconciling, "cluster prod is not asked yet: others of the namespace are under way: at most 1 at once")
 		slow()
 		w.unreachable = errors.New("no route")
 		w.run()
-		slow, err = w.Turns.Take(t.Context(), space)
+		slow, err = w.Limiter.Acquire(t.Context(), space)
 		w.must(err)
 		writes := w.writes
 		w.run()
-		w.refused(v1alpha1.ReasonUnreachable, v1alpha1.ConditionReconciling, "no route")
+		w.expectNotReady(v1alpha1.ReasonUnreachable, v1alpha1.ConditionReconciling, "no route")
 		if w.writes != writes {
 			t.Error("waiting for its turn writes")
 		}
 		slow()
 		w.unreachable = nil
 		w.run()
-		if !answered(w.request()) {
+		if !isAnswered(w.request()) {
 			t.Error("its turn has come, and it has no answer")
 		}
 	})

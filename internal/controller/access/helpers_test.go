@@ -73,23 +73,23 @@ func newPair(t *testing.T, change func(*x509.Certificate)) (certificate, key []b
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: certificateType, Bytes: der}), key
+	return pem.EncodeToMemory(&pem.Block{Type: certificatePEMType, Bytes: der}), key
 }
 
 func newAuthority(t *testing.T, change func(*x509.Certificate)) *authority {
 	t.Helper()
-	a, err := readAuthority(newPair(t, change))
+	a, err := parseAuthority(newPair(t, change))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-func newOrder(t *testing.T) *order {
+func newCredentialSpec(t *testing.T) *credentialSpec {
 	t.Helper()
-	return &order{
+	return &credentialSpec{
 		cluster: name, endpoint: "https://192.0.2.1:6443", role: v1alpha1.RoleAdmin, username: requester,
-		life: time.Hour, now: at, authority: newAuthority(t, nil),
+		lifetime: time.Hour, now: at, authority: newAuthority(t, nil),
 	}
 }
 
@@ -104,7 +104,7 @@ func newCSR(t *testing.T, key crypto.Signer, change func(*x509.CertificateReques
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: requestType, Bytes: der}))
+	return string(pem.EncodeToMemory(&pem.Block{Type: csrPEMType, Bytes: der}))
 }
 
 func newRequest(change ...func(*v1alpha1.KubeconfigRequest)) *v1alpha1.KubeconfigRequest {
@@ -118,7 +118,7 @@ func newRequest(change ...func(*v1alpha1.KubeconfigRequest)) *v1alpha1.Kubeconfi
 	return o
 }
 
-func newOwner() *v1alpha1.WorkloadCluster {
+func newWorkloadCluster() *v1alpha1.WorkloadCluster {
 	return &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name, UID: "owner"}}
 }
 
@@ -150,7 +150,7 @@ func newSecrets(t *testing.T, certificate, key []byte) (ca, own *corev1.Secret) 
 	secret := func(suffix string, data map[string][]byte) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name + suffix}, Type: clusterv1.ClusterSecretType, Data: data}
 	}
-	return secret(authoritySuffix, map[string][]byte{"tls.crt": certificate, "tls.key": key}), secret(accessSuffix, map[string][]byte{"value": file})
+	return secret(authoritySuffix, map[string][]byte{"tls.crt": certificate, "tls.key": key}), secret(kubeconfigSuffix, map[string][]byte{"value": file})
 }
 
 // note is an event as it was said.

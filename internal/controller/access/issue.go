@@ -14,81 +14,81 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// issued makes the answer. It is said aloud before it is in the status: an event may tell of an answer that
+// issueCredentials makes the answer. It is said aloud before it is in the status: an event may tell of an answer that
 // nobody got, but nobody gets one of which no event tells.
-func (r *Reconciler) issued(ctx context.Context, s *scope) error {
-	issue := r.stored
+func (r *Reconciler) issueCredentials(ctx context.Context, s *scope) error {
+	issue := r.issueKubeconfigSecret
 	if s.request.Spec.CertificateRequest != "" {
-		issue = r.signed
+		issue = r.issueCertificate
 	}
 	c, err := issue(ctx, s)
 	if err != nil {
 		return err
 	}
-	r.announce(s, c)
+	r.recordIssuedEvents(s, c)
 	status := &s.request.Status
-	status.Endpoint, status.CertificateAuthority = s.order.endpoint, string(s.order.authority.bundle)
+	status.Endpoint, status.CertificateAuthority = s.credentials.endpoint, string(s.credentials.authority.bundle)
 	status.ExpirationTime = ptr.To(metav1.NewTime(c.NotAfter))
 	if s.request.Spec.CertificateRequest != "" {
-		status.Certificate = string(encode(c))
+		status.Certificate = string(encodeCertificate(c))
 		return nil
 	}
 	status.SecretName = secretName(s.request)
 	return nil
 }
 
-// signed makes a certificate for a key that only the asker has. If this run ends before the status is
+// issueCertificate makes a certificate for a key that only the asker has. If this run ends before the status is
 // written, nobody has seen it.
-func (r *Reconciler) signed(_ context.Context, s *scope) (*x509.Certificate, error) {
-	key, err := publicKey(s.request.Spec.CertificateRequest)
+func (r *Reconciler) issueCertificate(_ context.Context, s *scope) (*x509.Certificate, error) {
+	key, err := parseCSRPublicKey(s.request.Spec.CertificateRequest)
 	if err != nil {
-		return nil, s.stop(invalid("spec.certificateRequest: %v", err))
+		return nil, s.stopIfBlocked(newInvalidObstacle("spec.certificateRequest: %v", err))
 	}
-	return s.order.certify(key)
+	return s.credentials.signCertificate(key)
 }
 
-// stored makes a kubeconfig in a Secret of the request. If a run ended after that was written, it is there,
+// issueKubeconfigSecret makes a kubeconfig in a Secret of the request. If a run ended after that was written, it is there,
 // and is the answer.
-func (r *Reconciler) stored(ctx context.Context, s *scope) (*x509.Certificate, error) {
+func (r *Reconciler) issueKubeconfigSecret(ctx context.Context, s *scope) (*x509.Certificate, error) {
 	name := secretName(s.request)
-	there, err := r.secret(ctx, s.request.Namespace, name)
+	existing, err := r.readSecret(ctx, s.request.Namespace, name)
 	if err != nil {
 		return nil, err
 	}
-	if there != nil {
-		if !metav1.IsControlledBy(there, s.request) {
-			return nil, s.stop(hurdle(v1alpha1.ReasonNotOurs, soon, "there is a Secret %s that does not belong to this request, and it is left alone; delete it, or make a request of another name", name))
+	if existing != nil {
+		if !metav1.IsControlledBy(existing, s.request) {
+			return nil, s.stopIfBlocked(newObstacle(v1alpha1.ReasonNotOurs, pollDelay, "there is a Secret %s that does not belong to this request, and it is left alone; delete it, or make a request of another name", name))
 		}
-		if c := s.order.standing(there.Data[kubeconfigKey]); c != nil {
+		if c := s.credentials.reusableCertificate(existing.Data[kubeconfigKey]); c != nil {
 			return c, nil
 		}
 	}
-	file, c, err := s.order.fresh()
+	file, c, err := s.credentials.newKubeconfig()
 	if err != nil {
 		return nil, err
 	}
-	err = r.put(ctx, s.request, there, file)
+	err = r.writeSecret(ctx, s.request, existing, file)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return nil, reconcile.Wait(behind, "a look at who made it")
+		return nil, reconcile.Wait(cacheLagDelay, "a look at who made it")
 	case apierrors.IsInvalid(err): // somebody made it immutable, or of a type that cannot have this
-		return nil, s.stop(hurdle(v1alpha1.ReasonNotOurs, soon, "Secret %s was changed so that it cannot be written; delete it, and it is made anew", name))
+		return nil, s.stopIfBlocked(newObstacle(v1alpha1.ReasonNotOurs, pollDelay, "Secret %s was changed so that it cannot be written; delete it, and it is made anew", name))
 	}
 	return c, err
 }
 
-// put writes the Secret: a new one, or over one of ours that is of no use.
-func (r *Reconciler) put(ctx context.Context, o *v1alpha1.KubeconfigRequest, there *corev1.Secret, file []byte) error {
+// writeSecret writes the Secret: a new one, or over one of ours that is of no use.
+func (r *Reconciler) writeSecret(ctx context.Context, o *v1alpha1.KubeconfigRequest, existing *corev1.Secret, file []byte) error {
 	data := map[string][]byte{kubeconfigKey: file}
-	if there != nil {
-		there.Data = data
-		if err := r.Live.Update(ctx, there); err != nil {
-			return fmt.Errorf("writing Secret %s: %w", there.Name, err)
+	if existing != nil {
+		existing.Data = data
+		if err := r.Live.Update(ctx, existing); err != nil {
+			return fmt.Errorf("writing Secret %s: %w", existing.Name, err)
 		}
 		return nil
 	}
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: secretName(o), OwnerReferences: []metav1.OwnerReference{ownedBy(o)}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: secretName(o), OwnerReferences: []metav1.OwnerReference{ownerReferenceTo(o)}},
 		Type:       corev1.SecretTypeOpaque, // Cluster API's own type is for what it makes, and moves
 		Data:       data,
 	}
@@ -98,6 +98,6 @@ func (r *Reconciler) put(ctx context.Context, o *v1alpha1.KubeconfigRequest, the
 	return nil
 }
 
-func ownedBy(o *v1alpha1.KubeconfigRequest) metav1.OwnerReference {
+func ownerReferenceTo(o *v1alpha1.KubeconfigRequest) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "KubeconfigRequest", Name: o.Name, UID: o.UID, Controller: ptr.To(true)}
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/polder-kaas/polder/internal/workload"
 )
 
-func TestFreshKubeconfigIsComplete(t *testing.T) {
-	o := newOrder(t)
-	file, c, err := o.fresh()
+func TestNewKubeconfigIsComplete(t *testing.T) {
+	o := newCredentialSpec(t)
+	file, c, err := o.newKubeconfig()
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The strictest reader there is here.
-	cfg, err := workload.Config(file)
+	cfg, err := workload.RESTConfigFromKubeconfig(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,9 +47,9 @@ func TestFreshKubeconfigIsComplete(t *testing.T) {
 	}
 }
 
-func TestStanding(t *testing.T) {
-	made := newOrder(t)
-	file, c, err := made.fresh()
+func TestReusableCertificate(t *testing.T) {
+	made := newCredentialSpec(t)
+	file, c, err := made.newKubeconfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,23 +66,23 @@ func TestStanding(t *testing.T) {
 		return out
 	}
 	_, otherKey := newKey(t)
-	same := func(*order) {}
+	same := func(*credentialSpec) {}
 	for title, c := range map[string]struct {
-		change func(*order)
+		change func(*credentialSpec)
 		file   []byte
 		want   *x509.Certificate
 	}{
 		"as it was made":       {same, file, c},
-		"some time later":      {func(o *order) { o.now = at.Add(59 * time.Minute) }, file, c},
-		"over":                 {func(o *order) { o.now = at.Add(time.Hour) }, file, nil},
+		"some time later":      {func(o *credentialSpec) { o.now = at.Add(59 * time.Minute) }, file, c},
+		"over":                 {func(o *credentialSpec) { o.now = at.Add(time.Hour) }, file, nil},
 		"nothing":              {same, nil, nil},
 		"garbage":              {same, []byte("{{{"), nil},
 		"too large":            {same, append(bytes.Clone(file), bytes.Repeat([]byte("\n"), maxKubeconfig)...), nil},
-		"of another role":      {func(o *order) { o.role = v1alpha1.RoleViewer }, file, nil},
-		"of somebody else":     {func(o *order) { o.username = "bob" }, file, nil},
-		"of another cluster":   {func(o *order) { o.cluster = "dev" }, file, nil},
-		"of another endpoint":  {func(o *order) { o.endpoint = "https://192.0.2.2:6443" }, file, nil},
-		"of another authority": {func(o *order) { o.authority = newAuthority(t, nil) }, file, nil},
+		"of another role":      {func(o *credentialSpec) { o.role = v1alpha1.RoleViewer }, file, nil},
+		"of somebody else":     {func(o *credentialSpec) { o.username = "bob" }, file, nil},
+		"of another cluster":   {func(o *credentialSpec) { o.cluster = "dev" }, file, nil},
+		"of another endpoint":  {func(o *credentialSpec) { o.endpoint = "https://192.0.2.2:6443" }, file, nil},
+		"of another authority": {func(o *credentialSpec) { o.authority = newAuthority(t, nil) }, file, nil},
 		"with a program": {same, edit(func(k *clientcmdapi.Config) {
 			k.AuthInfos["polder-admin"].Exec = &clientcmdapi.ExecConfig{Command: "sh", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: "Never"}
 		}), nil},
@@ -95,7 +95,7 @@ func TestStanding(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			o := *made
 			c.change(&o)
-			got := o.standing(c.file)
+			got := o.reusableCertificate(c.file)
 			if (got == nil) != (c.want == nil) || got != nil && !got.Equal(c.want) {
 				t.Errorf("standing: %v, want %v", got != nil, c.want != nil)
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-func TestEnd(t *testing.T) {
+func TestDeletionTime(t *testing.T) {
 	created := at.Truncate(time.Second)
 	until := ptr.To(metav1.NewTime(created.Add(time.Hour)))
 	for title, c := range map[string]struct {
@@ -26,14 +26,14 @@ func TestEnd(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			o := newRequest()
 			o.Status = c.status
-			if got := end(o); !got.Equal(c.want) {
+			if got := deletionTime(o); !got.Equal(c.want) {
 				t.Errorf("end %s, want %s", got, c.want)
 			}
 		})
 	}
 }
 
-func TestNext(t *testing.T) {
+func TestRequeueDelay(t *testing.T) {
 	for title, c := range map[string]struct{ asked, left, want time.Duration }{
 		"what was asked for":         {time.Minute, time.Hour, time.Minute},
 		"never is at the end":        {0, time.Hour, time.Hour},
@@ -41,7 +41,7 @@ func TestNext(t *testing.T) {
 		"at once if the end is past": {time.Hour, -time.Minute, time.Millisecond},
 	} {
 		t.Run(title, func(t *testing.T) {
-			if got := next(c.asked, c.left); got != c.want {
+			if got := requeueDelay(c.asked, c.left); got != c.want {
 				t.Errorf("next %s, want %s", got, c.want)
 			}
 		})

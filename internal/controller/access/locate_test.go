@@ -11,30 +11,30 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-func TestNotLocated(t *testing.T) {
+func TestLocateChecks(t *testing.T) {
 	leaving := ptr.To(metav1.NewTime(at))
 	for title, c := range map[string]struct {
-		change       func(*view)
+		change       func(*clusterState)
 		reason, want string
 	}{
-		"ready":                                   {func(*view) {}, "", ""},
-		"a wrong request":                         {func(v *view) { v.request.Spec.Username, v.owner = "", nil }, v1alpha1.ReasonRequestInvalid, "spec.username"},
-		"no WorkloadCluster":                      {func(v *view) { v.owner, v.cluster = nil, nil }, v1alpha1.ReasonClusterMissing, "there is no WorkloadCluster prod in namespace team; create it"},
-		"a WorkloadCluster on its way out":        {func(v *view) { v.owner.DeletionTimestamp, v.cluster = leaving, nil }, v1alpha1.ReasonClusterMissing, "WorkloadCluster prod is being deleted"},
-		"no Cluster yet":                          {func(v *view) { v.cluster = nil }, v1alpha1.ReasonClusterNotReady, "not made yet"},
-		"a Cluster of nobody":                     {func(v *view) { v.cluster.OwnerReferences = nil }, v1alpha1.ReasonClusterMissing, "delete that Cluster"},
-		"a Cluster of one that was called so":     {func(v *view) { v.owner.UID = "another" }, v1alpha1.ReasonClusterMissing, "does not belong to the WorkloadCluster"},
-		"a Cluster that is owned, not controlled": {func(v *view) { v.cluster.OwnerReferences[0].Controller = nil }, v1alpha1.ReasonClusterMissing, "does not belong"},
-		"a Cluster on its way out":                {func(v *view) { v.cluster.DeletionTimestamp = leaving }, v1alpha1.ReasonClusterMissing, "Cluster prod is being deleted"},
-		"not initialized":                         {func(v *view) { v.cluster.Status.Initialization.ControlPlaneInitialized = nil }, v1alpha1.ReasonClusterNotReady, "not initialized"},
-		"known to be not initialized":             {func(v *view) { v.cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(false) }, v1alpha1.ReasonClusterNotReady, "not initialized"},
-		"no endpoint":                             {func(v *view) { v.cluster.Spec.ControlPlaneEndpoint.Port = 0 }, v1alpha1.ReasonClusterNotReady, "controlPlaneEndpoint"},
+		"ready":                                   {func(*clusterState) {}, "", ""},
+		"a wrong request":                         {func(v *clusterState) { v.request.Spec.Username, v.workloadCluster = "", nil }, v1alpha1.ReasonRequestInvalid, "spec.username"},
+		"no WorkloadCluster":                      {func(v *clusterState) { v.workloadCluster, v.cluster = nil, nil }, v1alpha1.ReasonClusterMissing, "there is no WorkloadCluster prod in namespace team; create it"},
+		"a WorkloadCluster on its way out":        {func(v *clusterState) { v.workloadCluster.DeletionTimestamp, v.cluster = leaving, nil }, v1alpha1.ReasonClusterMissing, "WorkloadCluster prod is being deleted"},
+		"no Cluster yet":                          {func(v *clusterState) { v.cluster = nil }, v1alpha1.ReasonClusterNotReady, "not made yet"},
+		"a Cluster of nobody":                     {func(v *clusterState) { v.cluster.OwnerReferences = nil }, v1alpha1.ReasonClusterMissing, "delete that Cluster"},
+		"a Cluster of one that was called so":     {func(v *clusterState) { v.workloadCluster.UID = "another" }, v1alpha1.ReasonClusterMissing, "does not belong to the WorkloadCluster"},
+		"a Cluster that is owned, not controlled": {func(v *clusterState) { v.cluster.OwnerReferences[0].Controller = nil }, v1alpha1.ReasonClusterMissing, "does not belong"},
+		"a Cluster on its way out":                {func(v *clusterState) { v.cluster.DeletionTimestamp = leaving }, v1alpha1.ReasonClusterMissing, "Cluster prod is being deleted"},
+		"not initialized":                         {func(v *clusterState) { v.cluster.Status.Initialization.ControlPlaneInitialized = nil }, v1alpha1.ReasonClusterNotReady, "not initialized"},
+		"known to be not initialized":             {func(v *clusterState) { v.cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(false) }, v1alpha1.ReasonClusterNotReady, "not initialized"},
+		"no endpoint":                             {func(v *clusterState) { v.cluster.Spec.ControlPlaneEndpoint.Port = 0 }, v1alpha1.ReasonClusterNotReady, "controlPlaneEndpoint"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			v := view{request: newRequest(), owner: newOwner(), cluster: newCluster()}
+			v := clusterState{request: newRequest(), workloadCluster: newWorkloadCluster(), cluster: newCluster()}
 			c.change(&v)
 			var got *obstacle
-			for _, check := range notLocated {
+			for _, check := range locateChecks {
 				if got = check(v); got != nil {
 					break
 				}
@@ -49,7 +49,7 @@ func TestNotLocated(t *testing.T) {
 	}
 }
 
-func TestEndpoint(t *testing.T) {
+func TestEndpointOf(t *testing.T) {
 	for title, c := range map[string]struct {
 		host string
 		port int32
@@ -67,7 +67,7 @@ func TestEndpoint(t *testing.T) {
 		"a fragment":       {"evil.example.org#", 6443, ""},
 	} {
 		t.Run(title, func(t *testing.T) {
-			got := endpoint(newCluster(func(k *clusterv1.Cluster) {
+			got := endpointOf(newCluster(func(k *clusterv1.Cluster) {
 				k.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: c.host, Port: c.port}
 			}))
 			if got != c.want {

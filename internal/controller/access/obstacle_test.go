@@ -8,7 +8,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-func TestWrong(t *testing.T) {
+func TestValidateRequest(t *testing.T) {
 	csr := newCSR(t, ecKey(t, elliptic.P256()), greedy)
 	long := strings.Repeat("a", 247)
 	for title, c := range map[string]struct {
@@ -32,11 +32,11 @@ func TestWrong(t *testing.T) {
 		"no signing request":         {func(o *v1alpha1.KubeconfigRequest) { o.Spec.CertificateRequest = "hello" }, "spec.certificateRequest: it must be one block"},
 	} {
 		t.Run(title, func(t *testing.T) {
-			got := wrong(newRequest(c.change))
+			got := validateRequest(newRequest(c.change))
 			if (got == nil) != (c.want == "") {
 				t.Fatalf("obstacle %+v, want %q", got, c.want)
 			}
-			if got != nil && (got.reason != v1alpha1.ReasonRequestInvalid || !strings.Contains(got.message, c.want) || got.after != 0) {
+			if got != nil && (got.reason != v1alpha1.ReasonRequestInvalid || !strings.Contains(got.message, c.want) || got.requeueAfter != 0) {
 				t.Errorf("obstacle %+v, want %q", got, c.want)
 			}
 		})

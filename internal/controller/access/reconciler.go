@@ -32,10 +32,10 @@ const (
 
 // When what is not there yet is looked at again.
 const (
-	slowly = 5 * time.Minute        // if a watch tells of it as well
-	soon   = 15 * time.Second       // if none does
-	queued = 5 * time.Second        // if it is not its turn; twice as long at most
-	behind = 100 * time.Millisecond // the cache, at most
+	resyncDelay    = 5 * time.Minute        // if a watch tells of it as well
+	pollDelay      = 15 * time.Second       // if none does
+	slotRetryDelay = 5 * time.Second        // if it is not its turn; twice as long at most
+	cacheLagDelay  = 100 * time.Millisecond // the cache, at most
 )
 
 // Reconciler of KubeconfigRequests. All fields are needed.
@@ -43,7 +43,7 @@ type Reconciler struct {
 	Client   client.Client // reads from a cache
 	Live     client.Client // reads from the API; Secrets are read and written with it alone
 	Workload Workload
-	Turns    *turns.Turns // to talk to workload clusters
+	Limiter  *turns.Limiter // to talk to workload clusters
 	Clock    clock.PassiveClock
 	Events   events.EventRecorder
 }
@@ -57,12 +57,12 @@ var _ Workload = (*workload.Clusters)(nil)
 
 // scope is what one run works on.
 type scope struct {
-	request *v1alpha1.KubeconfigRequest
-	before  *v1alpha1.KubeconfigRequest // as it was read
-	now     time.Time
-	owner   *v1alpha1.WorkloadCluster // that the request names
-	cluster *clusterv1.Cluster
-	order   *order // what is to be made
+	request         *v1alpha1.KubeconfigRequest
+	before          *v1alpha1.KubeconfigRequest // as it was read
+	now             time.Time
+	workloadCluster *v1alpha1.WorkloadCluster // that the request names
+	cluster         *clusterv1.Cluster
+	credentials     *credentialSpec // what is to be made
 }
 
 // Reconcile brings one request closer to its answer, or to its end.
@@ -72,18 +72,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{request: o, before: o.DeepCopy(), now: r.Clock.Now()}
-	if !s.now.Before(end(o)) {
-		return reconcile.Quiet(ctrl.Result{}, r.remove(ctx, o))
+	if !s.now.Before(deletionTime(o)) {
+		return reconcile.RequeueOnConflict(ctrl.Result{}, r.deleteRequest(ctx, o))
 	}
-	o.Status.Conditions = reconcile.Sound(o.Status.Conditions)
+	o.Status.Conditions = reconcile.DropInvalidConditions(o.Status.Conditions)
 	var phases []reconcile.Phase[*scope]
-	if !answered(o) {
-		phases = []reconcile.Phase[*scope]{r.located, r.trusted, r.granted, r.issued}
+	if !isAnswered(o) {
+		phases = []reconcile.Phase[*scope]{r.locateCluster, r.loadAuthority, r.grantRoles, r.issueCredentials}
 	}
 	result, err := reconcile.Run(ctx, s, phases...)
 	s.summarize()
 	if err == nil {
-		result.RequeueAfter = next(result.RequeueAfter, end(o).Sub(s.now))
+		result.RequeueAfter = requeueDelay(result.RequeueAfter, deletionTime(o).Sub(s.now))
 	}
-	return reconcile.Quiet(result, reconcile.Finish(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, s.before, o))))
+	return reconcile.RequeueOnConflict(result, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, s.before, o))))
 }

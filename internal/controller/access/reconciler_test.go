@@ -52,8 +52,8 @@ func TestAnswerForAKey(t *testing.T) {
 	if w.secret(secretName(o)) != nil {
 		t.Error("there is a Secret, though the asker has the key")
 	}
-	if len(w.granted) != 4 {
-		t.Errorf("granted: %v", w.granted)
+	if len(w.appliedRoles) != 4 {
+		t.Errorf("granted: %v", w.appliedRoles)
 	}
 }
 
@@ -64,11 +64,11 @@ func TestAnswerWithASecret(t *testing.T) {
 	if s == nil || !metav1.IsControlledBy(s, o) || s.Type != corev1.SecretTypeOpaque || len(s.Data) != 1 {
 		t.Fatalf("the Secret is %v", s)
 	}
-	cfg, err := workload.Config(s.Data["value"])
+	cfg, err := workload.RESTConfigFromKubeconfig(s.Data["value"])
 	if err != nil || cfg.Host != o.Status.Endpoint {
 		t.Fatalf("the kubeconfig is for %v: %v", cfg, err)
 	}
-	if o.Status.SecretName != s.Name || o.Status.Certificate != "" || o.Status.CertificateAuthority != string(w.crt) || !answered(o) {
+	if o.Status.SecretName != s.Name || o.Status.Certificate != "" || o.Status.CertificateAuthority != string(w.crt) || !isAnswered(o) {
 		t.Errorf("the status is %+v", o.Status)
 	}
 	if m := ready(o).Message; !strings.Contains(m, "is viewer of cluster prod until 2030-01-02T04:04:05Z; the kubeconfig is in Secret mine-access") {
@@ -134,7 +134,7 @@ func TestDeathBetweenSecretAndStatus(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	before := w.secret("mine-access")
-	if before == nil || answered(w.request()) {
+	if before == nil || isAnswered(w.request()) {
 		t.Fatal("the Secret is not there, or the status is")
 	}
 	w.failStatus = nil
@@ -152,34 +152,34 @@ func TestUselessSecretOfOursIsWrittenAnew(t *testing.T) {
 	o := newRequest()
 	for title, value := range map[string]string{"nothing": "", "garbage": "x"} {
 		t.Run(title, func(t *testing.T) {
-			s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "mine-access", OwnerReferences: []metav1.OwnerReference{ownedBy(o)}}, Data: map[string][]byte{"value": []byte(value), "more": nil}}
+			s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "mine-access", OwnerReferences: []metav1.OwnerReference{ownerReferenceTo(o)}}, Data: map[string][]byte{"value": []byte(value), "more": nil}}
 			w := newWorld(t, newRequest(), s)
 			w.run()
 			got := w.secret("mine-access")
-			if _, err := workload.Config(got.Data["value"]); err != nil || len(got.Data) != 1 || !answered(w.request()) {
+			if _, err := workload.RESTConfigFromKubeconfig(got.Data["value"]); err != nil || len(got.Data) != 1 || !isAnswered(w.request()) {
 				t.Errorf("it has %d keys: %v", len(got.Data), err)
 			}
 		})
 	}
 }
 
-func TestForeignSecretIsLeftAlone(t *testing.T) {
+func TestSecretOwnedByOtherIsLeftAlone(t *testing.T) {
 	other := newRequest()
 	other.UID = "of a request that had this name"
 	for title, owners := range map[string][]metav1.OwnerReference{
-		"of nobody": nil, "of another": {ownedBy(other)},
+		"of nobody": nil, "of another": {ownerReferenceTo(other)},
 		"owned, not controlled": {{APIVersion: "polder.dev/v1alpha1", Kind: "KubeconfigRequest", Name: "mine", UID: "request"}},
 	} {
 		t.Run(title, func(t *testing.T) {
 			s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "mine-access", OwnerReferences: owners}, Data: map[string][]byte{"value": []byte("precious")}}
 			w := newWorld(t, newRequest(), s)
-			if got := w.run(); got != soon {
+			if got := w.run(); got != pollDelay {
 				t.Errorf("looks again after %s", got)
 			}
 			if got := w.secret(s.Name); string(got.Data["value"]) != "precious" {
 				t.Error("it was overwritten")
 			}
-			w.refused(v1alpha1.ReasonNotOurs, v1alpha1.ConditionStalled, "there is a Secret mine-access that does not belong to this request, and it is left alone; delete it")
+			w.expectNotReady(v1alpha1.ReasonNotOurs, v1alpha1.ConditionStalled, "there is a Secret mine-access that does not belong to this request, and it is left alone; delete it")
 			if st := w.request().Status; st.SecretName != "" || len(w.events.notes) > 0 {
 				t.Errorf("the status names it, or an event does: %+v", st)
 			}
@@ -203,7 +203,7 @@ func TestKeysStayHere(t *testing.T) {
 				if leaks(string(s.Data["value"]), w.key) {
 					t.Error("the authority's key is in the kubeconfig")
 				}
-				cfg, err := workload.Config(s.Data["value"])
+				cfg, err := workload.RESTConfigFromKubeconfig(s.Data["value"])
 				all, _ = json.Marshal([]any{w.request(), w.events.notes})
 				if err != nil || leaks(string(all), cfg.KeyData) {
 					t.Errorf("the user's key is in the status or an event: %v", err)
@@ -218,10 +218,10 @@ func TestAnsweredOnceTheClusterIsReady(t *testing.T) {
 	c := newCluster(func(k *clusterv1.Cluster) { k.Status.Initialization.ControlPlaneInitialized = nil })
 	w.must(w.Client.Delete(t.Context(), newCluster()))
 	w.must(w.Client.Create(t.Context(), c))
-	if got := w.run(); got != slowly {
+	if got := w.run(); got != resyncDelay {
 		t.Errorf("looks again after %s", got)
 	}
-	w.refused(v1alpha1.ReasonClusterNotReady, v1alpha1.ConditionReconciling, "not initialized yet")
+	w.expectNotReady(v1alpha1.ReasonClusterNotReady, v1alpha1.ConditionReconciling, "not initialized yet")
 	if w.secretsRead > 0 {
 		t.Error("Secrets are read though nothing can be made of them")
 	}
@@ -233,7 +233,7 @@ func TestAnsweredOnceTheClusterIsReady(t *testing.T) {
 	c.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 	w.must(w.Client.Update(t.Context(), c))
 	w.run()
-	if o := w.request(); !answered(o) || len(o.Status.Conditions) != 1 {
+	if o := w.request(); !isAnswered(o) || len(o.Status.Conditions) != 1 {
 		t.Errorf("the status is %+v", o.Status)
 	}
 }

@@ -16,19 +16,19 @@ type Reviewer interface {
 	Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error
 }
 
-// verb is what somebody must be allowed to do with a WorkloadCluster to get a role in its cluster: who may
+// requiredVerb is what somebody must be allowed to do with a WorkloadCluster to get a role in its cluster: who may
 // change it can do anything to it, and who may see it may see into it.
-func verb(role v1alpha1.Role) string {
+func requiredVerb(role v1alpha1.Role) string {
 	if role == v1alpha1.RoleViewer {
 		return "get"
 	}
 	return "update"
 }
 
-// forbidden denies what the asker may not have.
-func forbidden(ctx context.Context, reviews Reviewer, req admission.Request, o *v1alpha1.KubeconfigRequest) (string, error) {
-	v := verb(o.Spec.Role)
-	may, err := allowed(ctx, reviews, req, v, o.Spec.ClusterName)
+// checkRoleAllowed denies what the asker may not have.
+func checkRoleAllowed(ctx context.Context, reviews Reviewer, req admission.Request, o *v1alpha1.KubeconfigRequest) (string, error) {
+	v := requiredVerb(o.Spec.Role)
+	may, err := reviewAccess(ctx, reviews, req, v, o.Spec.ClusterName)
 	if err != nil || may {
 		return "", err
 	}
@@ -36,9 +36,9 @@ func forbidden(ctx context.Context, reviews Reviewer, req admission.Request, o *
 		req.UserInfo.Username, o.Spec.Role, o.Spec.ClusterName, v, v1alpha1.GroupVersion.Group, req.Namespace), nil
 }
 
-// allowed asks the plane whether the asker may do something with a WorkloadCluster of the namespace; an empty
+// reviewAccess asks the plane whether the asker may do something with a WorkloadCluster of the namespace; an empty
 // name is all of them.
-func allowed(ctx context.Context, reviews Reviewer, req admission.Request, verb, name string) (bool, error) {
+func reviewAccess(ctx context.Context, reviews Reviewer, req admission.Request, verb, name string) (bool, error) {
 	extra := map[string]authorizationv1.ExtraValue{}
 	for k, v := range req.UserInfo.Extra {
 		extra[k] = authorizationv1.ExtraValue(v)

@@ -24,19 +24,19 @@ import (
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("kubeconfigrequest").
-		For(&v1alpha1.KubeconfigRequest{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, lost()))).
-		Watches(&v1alpha1.WorkloadCluster{}, handler.EnqueueRequestsFromMapFunc(r.waiting), builder.WithPredicates(onlyNew())).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.waiting), builder.WithPredicates(clusterChanged())).
+		For(&v1alpha1.KubeconfigRequest{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, statusLost()))).
+		Watches(&v1alpha1.WorkloadCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsForCluster), builder.WithPredicates(onlyCreated())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsForCluster), builder.WithPredicates(clusterChanged())).
 		WithOptions(o).
 		Complete(r)
 }
 
-func lost() predicate.Predicate {
-	return polderreconcile.Lost(func(o *v1alpha1.KubeconfigRequest) []metav1.Condition { return o.Status.Conditions })
+func statusLost() predicate.Predicate {
+	return polderreconcile.StatusLostPredicate(func(o *v1alpha1.KubeconfigRequest) []metav1.Condition { return o.Status.Conditions })
 }
 
-// onlyNew hears of WorkloadClusters that have come. Whatever becomes of them shows in their Clusters.
-func onlyNew() predicate.Predicate {
+// onlyCreated hears of WorkloadClusters that have come. Whatever becomes of them shows in their Clusters.
+func onlyCreated() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc:  func(event.UpdateEvent) bool { return false },
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
@@ -53,33 +53,33 @@ func clusterChanged() predicate.Predicate {
 			if !ok || !ok2 {
 				return false
 			}
-			return initialized(a) != initialized(b) || a.Spec.ControlPlaneEndpoint != b.Spec.ControlPlaneEndpoint || holder(a) != holder(b)
+			return isControlPlaneInitialized(a) != isControlPlaneInitialized(b) || a.Spec.ControlPlaneEndpoint != b.Spec.ControlPlaneEndpoint || controllerUID(a) != controllerUID(b)
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
 }
 
-func initialized(c *clusterv1.Cluster) bool {
+func isControlPlaneInitialized(c *clusterv1.Cluster) bool {
 	return ptr.Deref(c.Status.Initialization.ControlPlaneInitialized, false)
 }
 
-// holder is who controls the Cluster.
-func holder(c *clusterv1.Cluster) types.UID {
+// controllerUID is who controls the Cluster.
+func controllerUID(c *clusterv1.Cluster) types.UID {
 	if ref := metav1.GetControllerOf(c); ref != nil {
 		return ref.UID
 	}
 	return ""
 }
 
-// waiting are the requests without an answer for the cluster of this name.
-func (r *Reconciler) waiting(ctx context.Context, cluster client.Object) []reconcile.Request {
+// requestsForCluster are the requests without an answer for the cluster of this name.
+func (r *Reconciler) requestsForCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
 	var l v1alpha1.KubeconfigRequestList
 	if err := r.Client.List(ctx, &l, client.InNamespace(cluster.GetNamespace())); err != nil {
 		return nil // they are looked at again anyway
 	}
 	var out []reconcile.Request
 	for i := range l.Items {
-		if o := &l.Items[i]; o.Spec.ClusterName == cluster.GetName() && !answered(o) {
+		if o := &l.Items[i]; o.Spec.ClusterName == cluster.GetName() && !isAnswered(o) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 		}
 	}

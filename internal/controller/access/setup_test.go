@@ -13,7 +13,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-func TestWaiting(t *testing.T) {
+func TestRequestsForCluster(t *testing.T) {
 	called := func(name string, change func(*v1alpha1.KubeconfigRequest)) *v1alpha1.KubeconfigRequest {
 		o := newRequest(change)
 		o.Name = name
@@ -28,7 +28,7 @@ func TestWaiting(t *testing.T) {
 		called("other-namespace", func(o *v1alpha1.KubeconfigRequest) { o.Namespace = "others" }),
 	).Build()
 	var got []string
-	for _, r := range (&Reconciler{Client: c}).waiting(t.Context(), newCluster()) {
+	for _, r := range (&Reconciler{Client: c}).requestsForCluster(t.Context(), newCluster()) {
 		got = append(got, r.String())
 	}
 	if d := cmp.Diff([]string{"team/waits"}, got); d != "" {
@@ -61,8 +61,8 @@ func TestClusterChanged(t *testing.T) {
 	}
 }
 
-func TestOnlyNew(t *testing.T) {
-	if p := onlyNew(); !p.Create(event.CreateEvent{}) || p.Update(event.UpdateEvent{}) || p.Delete(event.DeleteEvent{}) || p.Generic(event.GenericEvent{}) {
+func TestOnlyCreated(t *testing.T) {
+	if p := onlyCreated(); !p.Create(event.CreateEvent{}) || p.Update(event.UpdateEvent{}) || p.Delete(event.DeleteEvent{}) || p.Generic(event.GenericEvent{}) {
 		t.Error("not only new ones are heard of")
 	}
 }

@@ -30,10 +30,10 @@ type world struct {
 	clock    *clocktesting.FakePassiveClock
 	events   *recorder
 
-	writes      int // by anybody
-	secretsRead int
-	deleted     []*client.DeleteOptions
-	granted     []string // in the workload cluster
+	writes       int // by anybody
+	secretsRead  int
+	deleted      []*client.DeleteOptions
+	appliedRoles []string // in the workload cluster
 
 	failStatus  error // of writing a status
 	failSecret  error // of writing a Secret
@@ -46,7 +46,7 @@ func (w *world) Get(_ context.Context, key client.ObjectKey) (*workload.Cluster,
 	if w.unreachable != nil || key.String() != "team/prod" {
 		return nil, w.unreachable
 	}
-	return &workload.Cluster{Client: applying(&w.granted, w.refuses)}, nil
+	return &workload.Cluster{Client: applying(&w.appliedRoles, w.refuses)}, nil
 }
 
 func newWorld(t *testing.T, o *v1alpha1.KubeconfigRequest, more ...client.Object) *world {
@@ -55,14 +55,14 @@ func newWorld(t *testing.T, o *v1alpha1.KubeconfigRequest, more ...client.Object
 	w.crt, w.key = newPair(t, nil)
 	ca, own := newSecrets(t, w.crt, w.key)
 	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithStatusSubresource(&v1alpha1.KubeconfigRequest{}).
-		WithObjects(append(more, o, newOwner(), newCluster(), ca, own)...).Build()
-	plane := interceptor.NewClient(c, w.watched())
-	w.Reconciler = &Reconciler{Client: plane, Live: plane, Workload: w, Turns: &turns.Turns{Each: 1, Wait: 1}, Clock: w.clock, Events: w.events}
+		WithObjects(append(more, o, newWorkloadCluster(), newCluster(), ca, own)...).Build()
+	plane := interceptor.NewClient(c, w.interceptors())
+	w.Reconciler = &Reconciler{Client: plane, Live: plane, Workload: w, Limiter: &turns.Limiter{PerNamespace: 1, MaxWaiting: 1}, Clock: w.clock, Events: w.events}
 	return w
 }
 
-// watched counts what is done to the plane, and lets some of it fail.
-func (w *world) watched() interceptor.Funcs {
+// interceptors counts what is done to the plane, and lets some of it fail.
+func (w *world) interceptors() interceptor.Funcs {
 	secret := func(o client.Object) error {
 		w.writes++
 		if _, ok := o.(*corev1.Secret); ok {
@@ -145,7 +145,7 @@ func (w *world) request() *v1alpha1.KubeconfigRequest {
 // secret is one as it is now; nil: there is none.
 func (w *world) secret(name string) *corev1.Secret {
 	w.t.Helper()
-	s, err := w.Reconciler.secret(w.t.Context(), space, name)
+	s, err := w.Reconciler.readSecret(w.t.Context(), space, name)
 	w.must(err)
 	return s
 }
@@ -157,12 +157,12 @@ func ready(o *v1alpha1.KubeconfigRequest) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// refused checks that there is no answer, why, and how kstatus is told.
-func (w *world) refused(reason, with, want string) {
+// expectNotReady checks that there is no answer, why, and how kstatus is told.
+func (w *world) expectNotReady(reason, with, want string) {
 	w.t.Helper()
 	o := w.request()
 	c := ready(o)
-	if answered(o) || c.Status != metav1.ConditionFalse || c.Reason != reason || c.ObservedGeneration != 1 || !strings.Contains(c.Message, want) {
+	if isAnswered(o) || c.Status != metav1.ConditionFalse || c.Reason != reason || c.ObservedGeneration != 1 || !strings.Contains(c.Message, want) {
 		w.t.Errorf("the condition is %+v, want %s: %s", c, reason, want)
 	}
 	if len(o.Status.Conditions) != 2 || !meta.IsStatusConditionTrue(o.Status.Conditions, with) {

@@ -10,55 +10,55 @@ import (
 	"github.com/polder-kaas/polder/stack"
 )
 
-// applier applies in the workload cluster. A release may bring anything there, but what belongs to
+// newApplier applies in the workload cluster. A release may bring anything there, but what belongs to
 // others or to kubeadm.
-func (s *scope) applier() *apply.Applier {
+func (s *scope) newApplier() *apply.Applier {
 	return &apply.Applier{
 		Client:    s.workload.Client,
 		Owner:     fieldOwner,
 		Namespace: stack.AddonNamespace,
 		Labels:    map[string]string{csv1.OwnedLabel: csv1.OwnedValue},
-		Rules:     []apply.Rule{apply.NotKubeadm()},
+		Rules:     []apply.Rule{apply.NoKubeadmObjects()},
 	}
 }
 
-// apply applies the objects of a stage. They are written into the status before.
-func (r *Reconciler) apply(ctx context.Context, s *scope, st stack.RenderedStage) error {
-	a := s.applier()
+// applyStage applies the objects of a stage. They are written into the status before.
+func (r *Reconciler) applyStage(ctx context.Context, s *scope, st stack.RenderedStage) error {
+	a := s.newApplier()
 	set, err := a.Prepare(ctx, content.ToUnstructured(st.Objects))
 	if err != nil {
 		return err
 	}
-	if err := r.intend(ctx, s, set); err != nil {
+	if err := r.recordIntent(ctx, s, set); err != nil {
 		return err
 	}
-	results := a.Apply(ctx, set, apply.Synced(s.addon.Status.Resources))
-	s.addon.Status.Resources = apply.Record(s.addon.Status.Resources, results, nil)
+	results := a.Apply(ctx, set, apply.TrustSynced(s.addon.Status.Resources))
+	s.addon.Status.Resources = apply.RecordResults(s.addon.Status.Resources, results, nil)
 	s.results = append(s.results, results...)
-	if slices.ContainsFunc(results, bringsKinds) {
+	if slices.ContainsFunc(results, mayAddKinds) {
 		s.rendered = nil // charts of later stages ask which kinds there are
 	}
-	return apply.Failed(results)
+	return apply.JoinErrors(results)
 }
 
-// intend writes into the status what is about to be applied.
-func (r *Reconciler) intend(ctx context.Context, s *scope, set *apply.Set) error {
-	intent, _ := apply.Intend(s.addon.Status.Resources, set)
+// recordIntent writes into the status what is about to be applied.
+func (r *Reconciler) recordIntent(ctx context.Context, s *scope, set *apply.Set) error {
+	intent, _ := apply.PlanInventory(s.addon.Status.Resources, set)
 	if n := len(intent); n > csv1.MaxAddonResources {
-		return apply.Refuse("the add-ons have %d objects with this stage, and a ClusterAddon can list %d; put fewer into the release", n, csv1.MaxAddonResources)
+		return apply.Refusef("the add-ons have %d objects with this stage, and a ClusterAddon can list %d; put fewer into the release", n, csv1.MaxAddonResources)
 	}
 	s.addon.Status.Resources = intent
-	return r.write(ctx, s)
+	return r.writeChanges(ctx, s)
 }
 
-// bringsKinds says that the cluster may know a kind now that it did not know before.
-func bringsKinds(r apply.Result) bool {
+// mayAddKinds says that the cluster may know a kind now that it did not know before.
+func mayAddKinds(r apply.Result) bool {
 	return r.Err == nil && r.Ref.Kind == "CustomResourceDefinition" && r.Change != apply.Unchanged && r.Change != apply.Unknown
 }
 
-// remove deletes the objects of a stage, as far as they are ours, and waits until they are gone.
-func (r *Reconciler) remove(ctx context.Context, s *scope, st stack.RenderedStage) error {
-	a := s.applier()
+// deleteStage deletes the objects of a stage, as far as they are ours, and waits until they are gone.
+func (r *Reconciler) deleteStage(ctx context.Context, s *scope, st stack.RenderedStage) error {
+	a := s.newApplier()
 	refs, err := a.Refs(content.ToUnstructured(st.Objects))
 	if err != nil {
 		return err
@@ -69,20 +69,20 @@ func (r *Reconciler) remove(ctx context.Context, s *scope, st stack.RenderedStag
 // prune deletes objects and takes them out of the inventory. Namespaces and definitions of kinds are only
 // taken out: with them, the customer's objects there or of these kinds would go.
 func (r *Reconciler) prune(ctx context.Context, s *scope, refs []apply.Ref) error {
-	results := s.applier().Prune(ctx, slices.DeleteFunc(slices.Clone(refs), holdsOthers))
+	results := s.newApplier().Prune(ctx, slices.DeleteFunc(slices.Clone(refs), mayHoldUserObjects))
 	for _, ref := range refs {
-		if holdsOthers(ref) {
+		if mayHoldUserObjects(ref) {
 			results = append(results, apply.Result{Ref: ref})
 		}
 	}
-	s.addon.Status.Resources = apply.Record(s.addon.Status.Resources, nil, results)
-	err := apply.Failed(results)
-	if err != nil && apply.Pending(results) {
-		return &notYet{err.Error()}
+	s.addon.Status.Resources = apply.RecordResults(s.addon.Status.Resources, nil, results)
+	err := apply.JoinErrors(results)
+	if err != nil && apply.IsPending(results) {
+		return &notReadyError{err.Error()}
 	}
 	return err
 }
 
-func holdsOthers(r apply.Ref) bool {
+func mayHoldUserObjects(r apply.Ref) bool {
 	return r.Group == "apiextensions.k8s.io" && r.Kind == "CustomResourceDefinition" || r.Group == "" && r.Kind == "Namespace"
 }

@@ -23,24 +23,24 @@ import (
 	"github.com/polder-kaas/polder/stack/render"
 )
 
-// reachable waits for the control plane and has access to it. The condition of the Cluster is followed,
+// connectCluster waits for the control plane and has access to it. The condition of the Cluster is followed,
 // not Cluster API's hook, which is called only once.
-func (r *Reconciler) reachable(ctx context.Context, s *scope) error {
+func (r *Reconciler) connectCluster(ctx context.Context, s *scope) error {
 	if !ptr.Deref(s.cluster.Status.Initialization.ControlPlaneInitialized, false) {
-		s.set(csv1.ConditionClusterReady, csv1.ReasonNotInitialized, "the control plane is not initialized yet")
+		s.setCondition(csv1.ConditionClusterReady, csv1.ReasonNotInitialized, "the control plane is not initialized yet")
 		return reconcile.Wait(0, "the control plane") // a watch tells of changes
 	}
-	done, err := r.Turns.Take(ctx, s.cluster.Namespace)
+	done, err := r.Limiter.Acquire(ctx, s.cluster.Namespace)
 	if errors.Is(err, turns.ErrBusy) {
-		return reconcile.Wait(wait.Jitter(soon, 1), "%v", err) // nothing is known to be otherwise than it was
+		return reconcile.Wait(wait.Jitter(retryDelay, 1), "%v", err) // nothing is known to be otherwise than it was
 	}
 	if err != nil {
 		return err
 	}
-	s.done = done
+	s.freeSlot = done
 	w, err := r.Workload.Get(ctx, client.ObjectKeyFromObject(s.cluster))
 	if err != nil {
-		s.set(csv1.ConditionClusterReady, csv1.ReasonUnreachable, err.Error())
+		s.setCondition(csv1.ConditionClusterReady, csv1.ReasonUnreachable, err.Error())
 		return err
 	}
 	s.workload = w
@@ -50,14 +50,14 @@ func (r *Reconciler) reachable(ctx context.Context, s *scope) error {
 // recordKey is where the Secret of a cluster's add-ons keeps its record.
 const recordKey = "record"
 
-// record is what charts of this cluster get instead of chance. It is made once, before anything is
+// ensureRecord is what charts of this cluster get instead of chance. It is made once, before anything is
 // rendered, and is a secret, since passwords and keys come from it.
-func (r *Reconciler) record(ctx context.Context, s *scope) (render.Record, error) {
+func (r *Reconciler) ensureRecord(ctx context.Context, s *scope) (render.Record, error) {
 	secret := &corev1.Secret{}
 	key := client.ObjectKeyFromObject(s.addon)
 	err := r.Live.Get(ctx, key, secret)
 	if apierror.IsObjectNotFound(err, "secrets", key.Name) {
-		return r.newRecord(ctx, s)
+		return r.createRecord(ctx, s)
 	}
 	if err != nil {
 		return render.Record{}, err
@@ -69,8 +69,8 @@ func (r *Reconciler) record(ctx context.Context, s *scope) (render.Record, error
 	return rec, nil
 }
 
-// ageing says that two thirds of the life of a certificate are over.
-func ageing(rec render.Record, all []stack.RenderedStage, now time.Time) bool {
+// needsCertificateRenewal says that two thirds of the life of a certificate are over.
+func needsCertificateRenewal(rec render.Record, all []stack.RenderedStage, now time.Time) bool {
 	begin := rec.Time
 	if rec.Renewed.After(begin) {
 		begin = rec.Renewed
@@ -83,8 +83,8 @@ func ageing(rec render.Record, all []stack.RenderedStage, now time.Time) bool {
 	return false
 }
 
-// renew makes all certificates of the cluster's charts begin anew; keys and passwords stay.
-func (r *Reconciler) renew(ctx context.Context, s *scope, rec render.Record) (render.Record, error) {
+// renewCertificates makes all certificates of the cluster's charts begin anew; keys and passwords stay.
+func (r *Reconciler) renewCertificates(ctx context.Context, s *scope, rec render.Record) (render.Record, error) {
 	secret := &corev1.Secret{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.addon), secret); err != nil {
 		return rec, err
@@ -98,7 +98,7 @@ func (r *Reconciler) renew(ctx context.Context, s *scope, rec render.Record) (re
 	return rec, r.Live.Update(ctx, secret)
 }
 
-func (r *Reconciler) newRecord(ctx context.Context, s *scope) (render.Record, error) {
+func (r *Reconciler) createRecord(ctx context.Context, s *scope) (render.Record, error) {
 	rec, err := render.NewRecord(rand.Reader, time.Now())
 	if err != nil {
 		return rec, err
@@ -109,7 +109,7 @@ func (r *Reconciler) newRecord(ctx context.Context, s *scope) (render.Record, er
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.addon.Namespace, Name: s.addon.Name, OwnerReferences: []metav1.OwnerReference{ownerOf(s.cluster)},
+			Namespace: s.addon.Namespace, Name: s.addon.Name, OwnerReferences: []metav1.OwnerReference{ownerReferenceTo(s.cluster)},
 			Labels: map[string]string{clusterv1.ClusterNameLabel: s.cluster.Name},
 		},
 		Type: "clusterstack.x-k8s.io/addon-record",

@@ -14,11 +14,11 @@ import (
 	"github.com/polder-kaas/polder/stack/condition"
 )
 
-// badCondition is an expression that can never be true.
-type badCondition struct{ error }
+// invalidConditionError is an expression that can never be true.
+type invalidConditionError struct{ error }
 
-// await is nil if a condition is true. A missing object is not there yet.
-func (r *Reconciler) await(ctx context.Context, s *scope, c *stack.Condition) error {
+// waitForCondition is nil if a condition is true. A missing object is not there yet.
+func (r *Reconciler) waitForCondition(ctx context.Context, s *scope, c *stack.Condition) error {
 	if c == nil {
 		return nil
 	}
@@ -28,11 +28,11 @@ func (r *Reconciler) await(ctx context.Context, s *scope, c *stack.Condition) er
 	}
 	program, err := condition.Compile(c.Conditions, keys)
 	if err != nil {
-		return &badCondition{fmt.Errorf("condition %q: %w", c.Conditions, err)}
+		return &invalidConditionError{fmt.Errorf("condition %q: %w", c.Conditions, err)}
 	}
 	objects := map[string]map[string]any{}
 	for _, o := range c.Objects {
-		u, err := conditionObject(ctx, s.workload.Client, o)
+		u, err := readConditionObject(ctx, s.workload.Client, o)
 		if err != nil {
 			return err
 		}
@@ -41,19 +41,19 @@ func (r *Reconciler) await(ctx context.Context, s *scope, c *stack.Condition) er
 	met, missing, err := program.Eval(objects)
 	switch {
 	case err != nil:
-		return &badCondition{fmt.Errorf("condition %q: %w", c.Conditions, err)}
+		return &invalidConditionError{fmt.Errorf("condition %q: %w", c.Conditions, err)}
 	case missing != "":
-		return &notYet{fmt.Sprintf("%s: %s", c.Conditions, missing)}
+		return &notReadyError{fmt.Sprintf("%s: %s", c.Conditions, missing)}
 	case !met:
-		return &notYet{fmt.Sprintf("%s is not true yet", c.Conditions)}
+		return &notReadyError{fmt.Sprintf("%s is not true yet", c.Conditions)}
 	}
 	return nil
 }
 
-func conditionObject(ctx context.Context, c client.Client, o stack.ConditionObject) (*unstructured.Unstructured, error) {
+func readConditionObject(ctx context.Context, c client.Client, o stack.ConditionObject) (*unstructured.Unstructured, error) {
 	gv, err := schema.ParseGroupVersion(o.APIVersion)
 	if err != nil {
-		return nil, &badCondition{err}
+		return nil, &invalidConditionError{err}
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gv.WithKind(o.Kind))
@@ -61,9 +61,9 @@ func conditionObject(ctx context.Context, c client.Client, o stack.ConditionObje
 	m, err := c.RESTMapper().RESTMapping(u.GroupVersionKind().GroupKind(), gv.Version)
 	switch {
 	case meta.IsNoMatchError(err):
-		return nil, &notYet{fmt.Sprintf("the cluster does not know kind %s of %s yet", o.Kind, o.APIVersion)}
+		return nil, &notReadyError{fmt.Sprintf("the cluster does not know kind %s of %s yet", o.Kind, o.APIVersion)}
 	case err != nil:
-		return nil, theirs(err)
+		return nil, stripAPIStatus(err)
 	case m.Scope.Name() == meta.RESTScopeNameRoot:
 		key.Namespace = ""
 	case key.Namespace == "":
@@ -71,7 +71,7 @@ func conditionObject(ctx context.Context, c client.Client, o stack.ConditionObje
 	}
 	err = c.Get(ctx, key, u)
 	if apierror.IsObjectNotFound(err, m.Resource.Resource, key.Name) {
-		return nil, &notYet{fmt.Sprintf("%s %s is not there yet", o.Kind, key)}
+		return nil, &notReadyError{fmt.Sprintf("%s %s is not there yet", o.Kind, key)}
 	}
-	return u, theirs(err)
+	return u, stripAPIStatus(err)
 }

@@ -84,7 +84,7 @@ func newAddon(status csv1.ClusterAddonStatus) *csv1.ClusterAddon {
 
 func newScope(status csv1.ClusterAddonStatus) *scope {
 	o := newAddon(status)
-	return &scope{cluster: newCluster("v1"), addon: o, before: o.DeepCopy(), release: newRelease("v1"), loaded: withStages(nil, nil)}
+	return &scope{cluster: newCluster("v1"), addon: o, lastWritten: o.DeepCopy(), release: newRelease("v1"), content: withStages(nil, nil)}
 }
 
 func stage(name, action string) stack.Stage { return stack.Stage{Name: name, Action: action} }
@@ -109,7 +109,7 @@ func object(name string) render.Object {
 func helmHook(name, weight string, events ...string) render.HelmHook {
 	h := render.HelmHook{Object: object(name), Events: events}
 	if weight != "" {
-		h.Value["metadata"].(map[string]any)["annotations"] = map[string]any{hookWeight: weight}
+		h.Value["metadata"].(map[string]any)["annotations"] = map[string]any{helmHookWeightAnnotation: weight}
 	}
 	return h
 }

@@ -30,7 +30,7 @@ func at(release, target, digest, hook string, phases ...csv1.StagePhase) csv1.Cl
 	return st
 }
 
-func TestPlanned(t *testing.T) {
+func TestPlanStages(t *testing.T) {
 	const pending, applying, done = csv1.StagePending, csv1.StageApplying, csv1.StageDone
 	two, one := []stack.Stage{stage("cni", "apply"), stage("csi", "apply")}, []stack.Stage{stage("cni", "apply")}
 	single := at("", "v1", "v1", create)
@@ -69,10 +69,10 @@ func TestPlanned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := alone(), newScope(*c.have.DeepCopy())
-			s.loaded = c.loaded
+			s.content = c.loaded
 			key := client.ObjectKeyFromObject(s.cluster)
-			r.checked = map[client.ObjectKey]check{key: {}}
-			if err := r.planned(t.Context(), s); err != nil {
+			r.lastApplies = map[client.ObjectKey]lastApply{key: {}}
+			if err := r.planStages(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(cond{"True", "Ready", "the cluster takes add-ons"}, conditionOf(s.addon, csv1.ConditionClusterReady)); d != "" {
@@ -85,7 +85,7 @@ func TestPlanned(t *testing.T) {
 			if d := cmp.Diff(want, conditionOf(s.addon, csv1.ConditionApplied)); d != "" {
 				t.Error(d)
 			}
-			if _, remembered := r.checked[key]; remembered == c.planned {
+			if _, remembered := r.lastApplies[key]; remembered == c.planned {
 				t.Errorf("remembered: %t", remembered)
 			}
 			s.addon.Status.Conditions = nil
@@ -96,15 +96,15 @@ func TestPlanned(t *testing.T) {
 	}
 }
 
-func TestTurn(t *testing.T) {
+func TestSetStagePhase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ss := csv1.StageStatus{Phase: csv1.StageWaitPre, Message: "it waits"}
-		turn(&ss, csv1.StageWaitPre)
+		setStagePhase(&ss, csv1.StageWaitPre)
 		if ss.Message == "" || ss.Since != nil {
 			t.Errorf("it was in this phase: %+v", ss)
 		}
 		time.Sleep(time.Hour + 300*time.Millisecond)
-		turn(&ss, csv1.StageApplying)
+		setStagePhase(&ss, csv1.StageApplying)
 		if ss.Phase != csv1.StageApplying || ss.Message != "" || ss.Since == nil || time.Since(ss.Since.Time) != 300*time.Millisecond {
 			t.Errorf("%+v", ss) // a time in a status has no fractions
 		}
@@ -120,7 +120,7 @@ func rendered(hook string, stages ...stack.Stage) (out []stack.RenderedStage) {
 }
 
 // What is not wanted is deleted, so nothing that any stage has applied may be missing here.
-func TestWanted(t *testing.T) {
+func TestExpectedObjects(t *testing.T) {
 	apply, del := func(n string) stack.Stage { return stage(n, "apply") }, func(n string) stack.Stage { return stage(n, "delete") }
 	for name, c := range map[string]struct {
 		create, upgrade []stack.Stage
@@ -143,7 +143,7 @@ func TestWanted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, o := range wanted(append(rendered(create, c.create...), rendered(upgrade, c.upgrade...)...), c.hook) {
+			for _, o := range expectedObjects(append(rendered(create, c.create...), rendered(upgrade, c.upgrade...)...), c.hook) {
 				got = append(got, o.Name())
 			}
 			if d := cmp.Diff(c.want, got); d != "" {
@@ -153,15 +153,15 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-func TestObjectsCountsWhatIsApplied(t *testing.T) {
-	if n := objects(rendered(create, stage("a", "apply"), stage("b", "delete"), stage("c", "apply"))); n != 2 {
+func TestCountObjectsCountsWhatIsApplied(t *testing.T) {
+	if n := countObjects(rendered(create, stage("a", "apply"), stage("b", "delete"), stage("c", "apply"))); n != 2 {
 		t.Errorf("%d, want 2", n)
 	}
 }
 
 func TestRenderedStage(t *testing.T) {
 	s := newScope(at("v0", "v1", "v1", upgrade))
-	s.loaded = withStages([]stack.Stage{stage("a", "apply")}, []stack.Stage{stage("b", "apply"), stage("c", "apply")})
+	s.content = withStages([]stack.Stage{stage("a", "apply")}, []stack.Stage{stage("b", "apply"), stage("c", "apply")})
 	s.rendered = append(rendered(create, stage("a", "apply")), rendered(upgrade, stage("b", "apply"), stage("c", "apply"))...)
 	for i, want := range []string{"b", "c"} {
 		if got, err := alone().renderedStage(t.Context(), s, i); err != nil || got.Stage.Name != want {
@@ -171,7 +171,7 @@ func TestRenderedStage(t *testing.T) {
 	if _, err := alone().renderedStage(t.Context(), s, 2); err == nil {
 		t.Error("there is no third")
 	}
-	s.loaded = withStages([]stack.Stage{stage("a", "apply")}, nil)
+	s.content = withStages([]stack.Stage{stage("a", "apply")}, nil)
 	if got, err := alone().renderedStage(t.Context(), s, 0); err != nil || got.Stage.Name != "a" {
 		t.Errorf("without stages for upgrades: %v, %v", got, err)
 	}

@@ -33,9 +33,9 @@ import (
 	"github.com/polder-kaas/polder/stack"
 )
 
-// runTime is how long one run may take. What is not done by then is done by the next: a cluster that answers
+// runTimeout is how long one run may take. What is not done by then is done by the next: a cluster that answers
 // slowly must not keep a worker from others.
-const runTime = 3 * time.Minute
+const runTimeout = 3 * time.Minute
 
 // fieldOwner owns what add-ons are made of.
 const fieldOwner = client.FieldOwner("polder-addon")
@@ -48,28 +48,28 @@ type Reconciler struct {
 	Renderer *rendering.Pool
 	Workload *workload.Clusters
 	Events   events.EventRecorder
-	Interval time.Duration // between corrections of what was changed by hand
-	Timeout  time.Duration // after which a stage that waits is reported as stuck
-	Poll     time.Duration // between looks at what a stage waits for
-	Turns    *turns.Turns  // to talk to workload clusters
+	Interval time.Duration  // between corrections of what was changed by hand
+	Timeout  time.Duration  // after which a stage that waits is reported as stuck
+	Poll     time.Duration  // between looks at what a stage waits for
+	Limiter  *turns.Limiter // to talk to workload clusters
 
-	mu      sync.Mutex
-	checked map[client.ObjectKey]check
+	mu          sync.Mutex
+	lastApplies map[client.ObjectKey]lastApply
 }
 
 // scope is what one run works on.
 type scope struct {
-	cluster  *clusterv1.Cluster
-	addon    *csv1.ClusterAddon
-	before   *csv1.ClusterAddon // as it was last written
-	begin    *csv1.ClusterAddon // as it was when the run began, if it was written since
-	release  *csv1.ClusterStackRelease
-	ahead    bool // the release is not yet that of the cluster's class
-	loaded   *stack.Release
-	workload *workload.Cluster
-	rendered []stack.RenderedStage // of both hooks; see render
-	results  []apply.Result        // of what was applied in this run
-	done     func()                // gives back the turn of the namespace, if there is one
+	cluster     *clusterv1.Cluster
+	addon       *csv1.ClusterAddon
+	lastWritten *csv1.ClusterAddon // as it was last written
+	initial     *csv1.ClusterAddon // as it was when the run began, if it was written since
+	release     *csv1.ClusterStackRelease
+	preparing   bool // the release is not yet that of the cluster's class
+	content     *stack.Release
+	workload    *workload.Cluster
+	rendered    []stack.RenderedStage // of both hooks; see render
+	results     []apply.Result        // of what was applied in this run
+	freeSlot    func()                // gives back the turn of the namespace, if there is one
 }
 
 // Reconcile brings the add-ons of one Cluster, by whose name it is called, closer to what is wanted.
@@ -78,41 +78,41 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, c); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.Workload.Forget(req.NamespacedName) // its ClusterAddon is gone by now, or soon
-			r.forget(req.NamespacedName)
+			r.forgetLastApply(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{cluster: c}
-	s.done = func() {}
-	defer func() { s.done() }()
-	limited, cancel := context.WithTimeout(ctx, runTime)
+	s.freeSlot = func() {}
+	defer func() { s.freeSlot() }()
+	limited, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
-	result, err := reconcile.Run(limited, s, r.linked, r.ensured, r.served, r.loadedContent, r.reachable, r.planned, r.refreshed, r.staged, r.pruned, r.kept)
+	result, err := reconcile.Run(limited, s, r.findRelease, r.ensureAddon, r.checkNamespaceAllowed, r.loadContent, r.connectCluster, r.planStages, r.reapplyBegunStages, r.runStages, r.completeRelease, r.maintainObjects)
 	if s.addon == nil {
-		return reconcile.Quiet(result, err)
+		return reconcile.RequeueOnConflict(result, err)
 	}
 	r.summarize(s)
 	if result.RequeueAfter == 0 && err == nil && meta.IsStatusConditionTrue(s.addon.Status.Conditions, csv1.ConditionReady) {
 		result.RequeueAfter = wait.Jitter(r.Interval, 0.2)
 	}
-	return reconcile.Quiet(result, reconcile.Finish(err, apierror.IgnoreNotFound(r.write(ctx, s))))
+	return reconcile.RequeueOnConflict(result, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(r.writeChanges(ctx, s))))
 }
 
-// write stores what has changed since it was last written.
-func (r *Reconciler) write(ctx context.Context, s *scope) error {
-	s.ready()
-	if err := reconcile.Write(ctx, r.Client, s.before, s.addon); err != nil {
+// writeChanges stores what has changed since it was last written.
+func (r *Reconciler) writeChanges(ctx context.Context, s *scope) error {
+	s.setReadyCondition()
+	if err := reconcile.Write(ctx, r.Client, s.lastWritten, s.addon); err != nil {
 		return err
 	}
-	if s.begin == nil {
-		s.begin = s.before
+	if s.initial == nil {
+		s.initial = s.lastWritten
 	}
-	s.before = s.addon.DeepCopy()
+	s.lastWritten = s.addon.DeepCopy()
 	return nil
 }
 
-// ready makes of all conditions the one that people wait for. It is never written without the others.
-func (s *scope) ready() metav1.Condition {
+// setReadyCondition makes of all conditions the one that people wait for. It is never written without the others.
+func (s *scope) setReadyCondition() metav1.Condition {
 	o := s.addon
 	c := reconcile.Summary(o.Status.Conditions, csv1.ConditionReady, o.Generation, csv1.ConditionClusterReady, csv1.ConditionApplied, csv1.ConditionHealthy)
 	meta.SetStatusCondition(&o.Status.Conditions, c)
@@ -122,8 +122,8 @@ func (s *scope) ready() metav1.Condition {
 
 // summarize is for the end of a run: it says aloud what has changed.
 func (r *Reconciler) summarize(s *scope) {
-	c, o := s.ready(), s.addon
-	old := meta.FindStatusCondition(cmp.Or(s.begin, s.before).Status.Conditions, csv1.ConditionReady)
+	c, o := s.setReadyCondition(), s.addon
+	old := meta.FindStatusCondition(cmp.Or(s.initial, s.lastWritten).Status.Conditions, csv1.ConditionReady)
 	if old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
 		return
 	}
@@ -137,22 +137,22 @@ func (r *Reconciler) summarize(s *scope) {
 		r.Events.Eventf(o, related, "Normal", csv1.ReasonReady, "Reconcile", "the add-ons of %s are there and healthy", o.Status.Release)
 	case c.Reason == csv1.ReasonStageWaiting:
 		r.Events.Eventf(o, related, "Normal", c.Reason, "Reconcile", "%s", c.Message)
-		r.Events.Eventf(s.cluster, related, "Normal", c.Reason, "Reconcile", "%s", reconcile.Short("add-ons: "+c.Message))
-	case alarming[c.Reason]:
+		r.Events.Eventf(s.cluster, related, "Normal", c.Reason, "Reconcile", "%s", reconcile.TruncateMessage("add-ons: "+c.Message))
+	case warningReasons[c.Reason]:
 		r.Events.Eventf(o, related, "Warning", c.Reason, "Reconcile", "%s", c.Message)
-		r.Events.Eventf(s.cluster, related, "Warning", c.Reason, "Reconcile", "%s", reconcile.Short("add-ons: "+c.Message))
+		r.Events.Eventf(s.cluster, related, "Warning", c.Reason, "Reconcile", "%s", reconcile.TruncateMessage("add-ons: "+c.Message))
 	}
 }
 
-// alarming are the reasons somebody should hear of.
-var alarming = map[string]bool{
+// warningReasons are the reasons somebody should hear of.
+var warningReasons = map[string]bool{
 	csv1.ReasonNotAllowed: true, csv1.ReasonInvalid: true, csv1.ReasonRefused: true, csv1.ReasonApplyFailed: true,
 	csv1.ReasonStageTimedOut: true, csv1.ReasonConditionInvalid: true, csv1.ReasonUnreachable: true,
 }
 
-// set makes a condition false, for a reason; an empty reason makes it true.
-func (s *scope) set(condition, reason, message string) {
-	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.Short(message), ObservedGeneration: s.addon.Generation}
+// setCondition makes a condition false, for a reason; an empty reason makes it true.
+func (s *scope) setCondition(condition, reason, message string) {
+	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.TruncateMessage(message), ObservedGeneration: s.addon.Generation}
 	if reason == "" {
 		c.Status, c.Reason = metav1.ConditionTrue, csv1.ReasonReady
 	}

@@ -22,83 +22,83 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// render renders all add-ons of the release for the cluster, once in a run.
-func (r *Reconciler) render(ctx context.Context, s *scope) ([]stack.RenderedStage, error) {
+// renderAddons renders all add-ons of the release for the cluster, once in a run.
+func (r *Reconciler) renderAddons(ctx context.Context, s *scope) ([]stack.RenderedStage, error) {
 	if s.rendered != nil {
 		return s.rendered, nil
 	}
-	rec, err := r.record(ctx, s)
+	rec, err := r.ensureRecord(ctx, s)
 	if err != nil {
-		s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
+		s.setCondition(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
 		return nil, err
 	}
-	c, err := r.Renderer.Class(ctx, s.loaded, s.release.Status.Digest)
+	c, err := r.Renderer.Class(ctx, s.content, s.release.Status.Digest)
 	if err != nil {
-		return nil, r.unsound(s, err)
+		return nil, r.explainRenderError(s, err)
 	}
-	data, err := r.data(ctx, s, c)
+	data, err := r.clusterData(ctx, s, c)
 	if err != nil {
-		s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
+		s.setCondition(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
 		return nil, err
 	}
 	apis, err := s.workload.APIVersions(ctx)
 	if err != nil {
-		s.set(csv1.ConditionClusterReady, csv1.ReasonUnreachable, err.Error())
+		s.setCondition(csv1.ConditionClusterReady, csv1.ReasonUnreachable, err.Error())
 		return nil, err
 	}
 	in := stack.AddonInput{Cluster: data, APIVersions: apis, Record: rec}
-	all, err := r.Renderer.RenderAddons(ctx, s.loaded, in)
-	if err == nil && ageing(rec, all, time.Now()) {
-		if in.Record, err = r.renew(ctx, s, rec); err != nil {
+	all, err := r.Renderer.RenderAddons(ctx, s.content, in)
+	if err == nil && needsCertificateRenewal(rec, all, time.Now()) {
+		if in.Record, err = r.renewCertificates(ctx, s, rec); err != nil {
 			return nil, err
 		}
-		all, err = r.Renderer.RenderAddons(ctx, s.loaded, in)
+		all, err = r.Renderer.RenderAddons(ctx, s.content, in)
 	}
 	if err != nil {
-		return nil, r.unsound(s, err)
+		return nil, r.explainRenderError(s, err)
 	}
 	s.rendered = all
 	return all, nil
 }
 
-// unsound says what is wrong with a release; it can be mended by another one only, or by other values.
-func (r *Reconciler) unsound(s *scope, err error) error {
+// explainRenderError says what is wrong with a release; it can be mended by another one only, or by other values.
+func (r *Reconciler) explainRenderError(s *scope, err error) error {
 	var found finding.List
 	if !errors.As(err, &found) {
-		s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
+		s.setCondition(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
 		return err
 	}
-	s.set(csv1.ConditionApplied, csv1.ReasonInvalid, err.Error())
+	s.setCondition(csv1.ConditionApplied, csv1.ReasonInvalid, err.Error())
 	return reconcile.Wait(r.Interval, "%v", err)
 }
 
-// data is what templates of values see, in the version their class is written in.
-func (r *Reconciler) data(ctx context.Context, s *scope, c *class.Class) (stack.ClusterData, error) {
+// clusterData is what templates of values see, in the version their class is written in.
+func (r *Reconciler) clusterData(ctx context.Context, s *scope, c *class.Class) (stack.ClusterData, error) {
 	cluster, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.cluster)
 	if err != nil {
 		return stack.ClusterData{}, err
 	}
 	cluster["apiVersion"], cluster["kind"] = clusterv1.GroupVersion.String(), "Cluster"
-	if s.ahead {
-		if err := foresee(cluster, s.release); err != nil {
+	if s.preparing {
+		if err := setPreparedClass(cluster, s.release); err != nil {
 			return stack.ClusterData{}, err
 		}
 	}
-	if err := withDefaults(cluster, c.Defaults()); err != nil {
+	if err := addVariableDefaults(cluster, c.Defaults()); err != nil {
 		return stack.ClusterData{}, err
 	}
 	d := stack.ClusterData{Cluster: cluster}
-	if d.ControlPlane, err = r.referenced(ctx, s, s.cluster.Spec.ControlPlaneRef, c.Version); err != nil {
+	if d.ControlPlane, err = r.readReferenced(ctx, s, s.cluster.Spec.ControlPlaneRef, c.Version); err != nil {
 		return d, err
 	}
-	if d.InfraCluster, err = r.referenced(ctx, s, s.cluster.Spec.InfrastructureRef, c.Version); err != nil {
+	if d.InfraCluster, err = r.readReferenced(ctx, s, s.cluster.Spec.InfrastructureRef, c.Version); err != nil {
 		return d, err
 	}
 	return d.As(c.Version)
 }
 
-// foresee gives the cluster the class and version it will have once its add-ons are applied.
-func foresee(cluster map[string]any, r *csv1.ClusterStackRelease) error {
+// setPreparedClass gives the cluster the class and version it will have once its add-ons are applied.
+func setPreparedClass(cluster map[string]any, r *csv1.ClusterStackRelease) error {
 	name, err := version.ParseRelease(r.Name)
 	if err != nil {
 		return err
@@ -110,8 +110,8 @@ func foresee(cluster map[string]any, r *csv1.ClusterStackRelease) error {
 	return unstructured.SetNestedField(cluster, r.Status.KubernetesVersion, "spec", "topology", "version")
 }
 
-// withDefaults adds the variables that the cluster does not set, with what the class has for them.
-func withDefaults(cluster map[string]any, defaults []any) error {
+// addVariableDefaults adds the variables that the cluster does not set, with what the class has for them.
+func addVariableDefaults(cluster map[string]any, defaults []any) error {
 	have, _, err := unstructured.NestedSlice(cluster, "spec", "topology", "variables")
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func withDefaults(cluster map[string]any, defaults []any) error {
 	}
 	for _, d := range defaults {
 		if m, ok := d.(map[string]any); ok && !set[m["name"]] {
-			v, err := plain(m)
+			v, err := normalizeJSON(m)
 			if err != nil {
 				return err
 			}
@@ -134,8 +134,8 @@ func withDefaults(cluster map[string]any, defaults []any) error {
 	return unstructured.SetNestedSlice(cluster, have, "spec", "topology", "variables")
 }
 
-// plain is a value as objects of Kubernetes have it in memory.
-func plain(v map[string]any) (map[string]any, error) {
+// normalizeJSON is a value as objects of Kubernetes have it in memory.
+func normalizeJSON(v map[string]any) (map[string]any, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -144,8 +144,8 @@ func plain(v map[string]any) (map[string]any, error) {
 	return out, json.Unmarshal(b, &out)
 }
 
-// referenced reads an object that the Cluster refers to: in a version, if its group has that one.
-func (r *Reconciler) referenced(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference, preferred string) (map[string]any, error) {
+// readReferenced reads an object that the Cluster refers to: in a version, if its group has that one.
+func (r *Reconciler) readReferenced(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference, preferred string) (map[string]any, error) {
 	if ref.Name == "" {
 		return nil, nil
 	}

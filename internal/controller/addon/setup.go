@@ -28,10 +28,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("clusteraddon").
 		For(&clusterv1.Cluster{}, builder.WithPredicates(clusterChanged())).
-		Watches(&csv1.ClusterAddon{}, handler.EnqueueRequestsFromMapFunc(ofAddon), builder.WithPredicates(addonTouched())).
-		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.ofRelease), builder.WithPredicates(releaseChanged())).
-		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.ofStack), builder.WithPredicates(onlyUpdates(predicate.GenerationChangedPredicate{}))).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace), builder.WithPredicates(onlyUpdates(predicate.LabelChangedPredicate{}))).
+		Watches(&csv1.ClusterAddon{}, handler.EnqueueRequestsFromMapFunc(clusterOfAddon), builder.WithPredicates(addonChanged())).
+		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRelease), builder.WithPredicates(releaseChanged())).
+		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfStack), builder.WithPredicates(onlyUpdates(predicate.GenerationChangedPredicate{}))).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfNamespace), builder.WithPredicates(onlyUpdates(predicate.LabelChangedPredicate{}))).
 		WithOptions(o).
 		Complete(r)
 }
@@ -53,8 +53,8 @@ func clusterChanged() predicate.Predicate {
 	}}
 }
 
-// addonTouched hears of what others did to our objects: their status is ours alone.
-func addonTouched() predicate.Predicate {
+// addonChanged hears of what others did to our objects: their status is ours alone.
+func addonChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -69,7 +69,7 @@ func addonTouched() predicate.Predicate {
 	}
 }
 
-func ofAddon(_ context.Context, o client.Object) []reconcile.Request {
+func clusterOfAddon(_ context.Context, o client.Object) []reconcile.Request {
 	name, ok := strings.CutPrefix(o.GetName(), csv1.AddonPrefix)
 	if !ok {
 		return nil
@@ -96,22 +96,22 @@ func onlyUpdates(p predicate.Predicate) predicate.Predicate {
 	}
 }
 
-// ofStack are the clusters of a stack, which may serve others now.
-func (r *Reconciler) ofStack(ctx context.Context, o client.Object) (out []reconcile.Request) {
+// clustersOfStack are the clusters of a stack, which may serve others now.
+func (r *Reconciler) clustersOfStack(ctx context.Context, o client.Object) (out []reconcile.Request) {
 	var l csv1.ClusterStackReleaseList
 	if err := r.Client.List(ctx, &l, client.InNamespace(o.GetNamespace())); err != nil {
 		return nil // it comes back by itself
 	}
 	for i := range l.Items {
 		if metav1.IsControlledBy(&l.Items[i], o) {
-			out = append(out, r.ofRelease(ctx, &l.Items[i])...)
+			out = append(out, r.clustersOfRelease(ctx, &l.Items[i])...)
 		}
 	}
 	return out
 }
 
-// ofNamespace are the clusters of a namespace, which may be served by others now.
-func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) (out []reconcile.Request) {
+// clustersOfNamespace are the clusters of a namespace, which may be served by others now.
+func (r *Reconciler) clustersOfNamespace(ctx context.Context, o client.Object) (out []reconcile.Request) {
 	var l clusterv1.ClusterList
 	if err := r.Client.List(ctx, &l, client.InNamespace(o.GetName())); err != nil {
 		return nil // it comes back by itself
@@ -122,8 +122,8 @@ func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) (out []re
 	return out
 }
 
-// ofRelease are the clusters of a release.
-func (r *Reconciler) ofRelease(ctx context.Context, o client.Object) []reconcile.Request {
+// clustersOfRelease are the clusters of a release.
+func (r *Reconciler) clustersOfRelease(ctx context.Context, o client.Object) []reconcile.Request {
 	clusters, err := usage.ClustersOfRelease(ctx, r.Client, client.ObjectKeyFromObject(o))
 	if err != nil {
 		return nil // it comes back by itself

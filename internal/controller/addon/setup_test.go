@@ -64,10 +64,10 @@ func TestClusterChanged(t *testing.T) {
 	}
 }
 
-func TestAddonTouched(t *testing.T) {
+func TestAddonChanged(t *testing.T) {
 	told := func() *csv1.ClusterAddon {
 		o := newAddon(csv1.ClusterAddonStatus{Conditions: []metav1.Condition{conditionIs("Ready", "True", "")}})
-		o.OwnerReferences = []metav1.OwnerReference{ownerOf(newCluster("v1"))}
+		o.OwnerReferences = []metav1.OwnerReference{ownerReferenceTo(newCluster("v1"))}
 		return o
 	}
 	for name, c := range map[string]struct {
@@ -85,12 +85,12 @@ func TestAddonTouched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			is := told()
 			c.change(is)
-			if got := addonTouched().Update(event.UpdateEvent{ObjectOld: told(), ObjectNew: is}); got != c.want {
+			if got := addonChanged().Update(event.UpdateEvent{ObjectOld: told(), ObjectNew: is}); got != c.want {
 				t.Errorf("%t, want %t", got, c.want)
 			}
 		})
 	}
-	if p := addonTouched(); p.Create(event.CreateEvent{Object: told()}) || !p.Delete(event.DeleteEvent{Object: told()}) {
+	if p := addonChanged(); p.Create(event.CreateEvent{Object: told()}) || !p.Delete(event.DeleteEvent{Object: told()}) {
 		t.Error("those we make are known, those that are deleted are not")
 	}
 }
@@ -124,22 +124,22 @@ func TestReleaseChanged(t *testing.T) {
 }
 
 func TestRequests(t *testing.T) {
-	if got := ofAddon(t.Context(), newAddon(csv1.ClusterAddonStatus{})); len(got) != 1 || got[0].String() != "a/demo" {
+	if got := clusterOfAddon(t.Context(), newAddon(csv1.ClusterAddonStatus{})); len(got) != 1 || got[0].String() != "a/demo" {
 		t.Errorf("%v", got)
 	}
 	foreign := newAddon(csv1.ClusterAddonStatus{})
 	foreign.Name = "demo"
-	if got := ofAddon(t.Context(), foreign); got != nil {
+	if got := clusterOfAddon(t.Context(), foreign); got != nil {
 		t.Errorf("%v", got)
 	}
 	second := newCluster("v1")
 	second.Name = "other"
 	r := &Reconciler{Client: newClient(t, second, newCluster("v1"))}
 	var got []string
-	for _, q := range r.ofRelease(t.Context(), newRelease("v1")) {
+	for _, q := range r.clustersOfRelease(t.Context(), newRelease("v1")) {
 		got = append(got, q.String())
 	}
-	if strings.Join(got, " ") != "a/demo a/other" || r.ofRelease(t.Context(), newRelease("v2")) != nil {
+	if strings.Join(got, " ") != "a/demo a/other" || r.clustersOfRelease(t.Context(), newRelease("v2")) != nil {
 		t.Errorf("%v", got)
 	}
 }
@@ -158,10 +158,10 @@ func TestRequestsOfThoseWhoAreServed(t *testing.T) {
 		got  []ctrlreconcile.Request
 		want string
 	}{
-		"of a stack":       {r.ofStack(t.Context(), stack), "a/demo"},
-		"of another stack": {r.ofStack(t.Context(), &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: "s", UID: "other"}}), ""},
-		"of a namespace":   {r.ofNamespace(t.Context(), namespace("b")), "b/demo"},
-		"of an empty one":  {r.ofNamespace(t.Context(), namespace("s")), ""},
+		"of a stack":       {r.clustersOfStack(t.Context(), stack), "a/demo"},
+		"of another stack": {r.clustersOfStack(t.Context(), &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: "s", UID: "other"}}), ""},
+		"of a namespace":   {r.clustersOfNamespace(t.Context(), namespace("b")), "b/demo"},
+		"of an empty one":  {r.clustersOfNamespace(t.Context(), namespace("s")), ""},
 	} {
 		var got []string
 		for _, req := range c.got {
@@ -182,7 +182,7 @@ func TestRequestsOfThoseWhoAreServed(t *testing.T) {
 	}
 }
 
-func TestWithDefaults(t *testing.T) {
+func TestAddVariableDefaults(t *testing.T) {
 	variable := func(name string, value any) any { return map[string]any{"name": name, "value": value} }
 	for name, c := range map[string]struct {
 		have, defaults, want []any
@@ -200,7 +200,7 @@ func TestWithDefaults(t *testing.T) {
 				topology["variables"] = c.have
 			}
 			cluster := map[string]any{"spec": map[string]any{"topology": topology}}
-			if err := withDefaults(cluster, c.defaults); err != nil {
+			if err := addVariableDefaults(cluster, c.defaults); err != nil {
 				t.Fatal(err)
 			}
 			got := cluster["spec"].(map[string]any)["topology"].(map[string]any)["variables"]
@@ -213,16 +213,16 @@ func TestWithDefaults(t *testing.T) {
 		})
 	}
 	bad := map[string]any{"spec": map[string]any{"topology": map[string]any{"variables": "x"}}}
-	if err := withDefaults(bad, nil); err == nil {
+	if err := addVariableDefaults(bad, nil); err == nil {
 		t.Error("variables that are none were taken")
 	}
 }
 
-// TestEnsured looks at what becomes of the ClusterAddon of a cluster.
-func TestEnsured(t *testing.T) {
+// TestEnsureAddon looks at what becomes of the ClusterAddon of a cluster.
+func TestEnsureAddon(t *testing.T) {
 	mine := func(change func(*csv1.ClusterAddon)) *csv1.ClusterAddon {
 		o := newAddon(csv1.ClusterAddonStatus{})
-		o.OwnerReferences, o.Spec.ClusterRef = []metav1.OwnerReference{ownerOf(newCluster("v1"))}, refTo(newCluster("v1"))
+		o.OwnerReferences, o.Spec.ClusterRef = []metav1.OwnerReference{ownerReferenceTo(newCluster("v1"))}, newClusterRef(newCluster("v1"))
 		if change != nil {
 			change(o)
 		}
@@ -264,8 +264,8 @@ func TestEnsured(t *testing.T) {
 				s.release = nil
 			}
 			r.Client = newClient(t, objects...)
-			err := r.ensured(t.Context(), s)
-			if reconcile.Waits(err) != c.done || (err != nil && !c.done) || (c.done && requeue(t, err) != 0) {
+			err := r.ensureAddon(t.Context(), s)
+			if reconcile.IsWait(err) != c.done || (err != nil && !c.done) || (c.done && requeue(t, err) != 0) {
 				t.Fatalf("error %v", err)
 			}
 			if c.want == nil {
@@ -285,7 +285,7 @@ func TestEnsured(t *testing.T) {
 	}
 }
 
-func TestServed(t *testing.T) {
+func TestCheckNamespaceAllowed(t *testing.T) {
 	paused := newCluster("v1")
 	paused.Spec.Paused = ptr.To(true)
 	own := newCluster("v1")
@@ -302,7 +302,7 @@ func TestServed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, s := alone(), newScope(csv1.ClusterAddonStatus{})
 			r.Client, s.cluster = newClient(t), c.cluster
-			err := r.served(t.Context(), s)
+			err := r.checkNamespaceAllowed(t.Context(), s)
 			if (err == nil) != (c.want == cond{}) || (err != nil && requeue(t, err) != c.after) {
 				t.Errorf("error %v", err)
 			}

@@ -21,13 +21,13 @@ import (
 func requeue(t *testing.T, err error) time.Duration {
 	t.Helper()
 	result, again := reconcile.Run(t.Context(), 0, func(context.Context, int) error { return err })
-	if (again == nil) != reconcile.Waits(err) {
+	if (again == nil) != reconcile.IsWait(err) {
 		t.Errorf("error %v", again)
 	}
 	return result.RequeueAfter
 }
 
-func TestExplain(t *testing.T) {
+func TestExplainStageError(t *testing.T) {
 	refusal := &apply.RefusedError{Reasons: []error{errBroken}}
 	explained := reconcile.Wait(7*time.Second, "what was explained")
 	for name, c := range map[string]struct {
@@ -37,11 +37,11 @@ func TestExplain(t *testing.T) {
 		after   time.Duration
 	}{
 		"a condition that can never be true": {
-			fmt.Errorf("x: %w", &badCondition{errBroken}),
+			fmt.Errorf("x: %w", &invalidConditionError{errBroken}),
 			cond{"False", "ConditionInvalid", "stage cni: x: broken; publish a corrected release and give the cluster its class"}, "x: broken", time.Hour,
 		},
 		"something is not there yet": {
-			fmt.Errorf("x: %w", &notYet{"the\nnode"}), cond{"False", "StageWaiting", "stage cni (waitingForPreCondition) waits: x: the node"}, "x: the node", time.Second,
+			fmt.Errorf("x: %w", &notReadyError{"the\nnode"}), cond{"False", "StageWaiting", "stage cni (waitingForPreCondition) waits: x: the node"}, "x: the node", time.Second,
 		},
 		"it was explained already": {explained, cond{}, "old", 7 * time.Second},
 		"an object is refused":     {fmt.Errorf("x: %w", refusal), cond{"False", "Refused", "stage cni: x: broken"}, "x: broken", 0},
@@ -49,7 +49,7 @@ func TestExplain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, ss := newScope(csv1.ClusterAddonStatus{}), &csv1.StageStatus{Name: "cni", Phase: csv1.StageWaitPre, Message: "old"}
-			err := alone().explain(s, ss, c.err)
+			err := alone().explainStageError(s, ss, c.err)
 			if got := requeue(t, err); got != c.after {
 				t.Errorf("again after %s, want %s", got, c.after)
 			}
@@ -66,20 +66,20 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func TestExplainLeft(t *testing.T) {
+func TestExplainAfterStages(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
 		want  cond
 		after time.Duration
 	}{
-		"something leaves slowly":  {&notYet{"one leaves"}, cond{"False", "StageWaiting", "after all stages: one leaves"}, time.Second},
+		"something leaves slowly":  {&notReadyError{"one leaves"}, cond{"False", "StageWaiting", "after all stages: one leaves"}, time.Second},
 		"it was explained already": {reconcile.Wait(7*time.Second, "x"), cond{}, 7 * time.Second},
 		"an object is refused":     {apply.ErrRefused, cond{"False", "Refused", "refused"}, 0},
 		"anything else":            {errBroken, cond{"False", "ApplyFailed", "broken"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScope(csv1.ClusterAddonStatus{})
-			if got := requeue(t, alone().explainLeft(s, c.err)); got != c.after {
+			if got := requeue(t, alone().explainAfterStages(s, c.err)); got != c.after {
 				t.Errorf("again after %s, want %s", got, c.after)
 			}
 			if d := cmp.Diff(c.want, conditionOf(s.addon, csv1.ConditionApplied)); d != "" {
@@ -89,7 +89,7 @@ func TestExplainLeft(t *testing.T) {
 	}
 }
 
-func TestUnsound(t *testing.T) {
+func TestExplainRenderError(t *testing.T) {
 	found := finding.List{{File: "x", Severity: finding.Error, Rule: "y", What: "z"}}
 	for name, c := range map[string]struct {
 		err    error
@@ -101,7 +101,7 @@ func TestUnsound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScope(csv1.ClusterAddonStatus{})
-			if got := requeue(t, alone().unsound(s, c.err)); got != c.after {
+			if got := requeue(t, alone().explainRenderError(s, c.err)); got != c.after {
 				t.Errorf("again after %s, want %s", got, c.after)
 			}
 			if d := cmp.Diff(cond{"False", c.reason, c.err.Error()}, conditionOf(s.addon, csv1.ConditionApplied)); d != "" {
@@ -112,7 +112,7 @@ func TestUnsound(t *testing.T) {
 }
 
 // A stage that waits for too long says so, and is looked at less often; it still waits.
-func TestWaiting(t *testing.T) {
+func TestReportStageWaiting(t *testing.T) {
 	const soon = "stage cni (waitingForPreCondition) waits: the node"
 	const late = "stage cni (waitingForPreCondition) waits, for longer than 1m0s: the node"
 	for name, c := range map[string]struct {
@@ -122,7 +122,7 @@ func TestWaiting(t *testing.T) {
 	}{
 		"nobody knows since when": {-1, cond{"False", "StageWaiting", soon}, time.Second},
 		"it has just begun":       {0, cond{"False", "StageWaiting", soon}, 250 * time.Millisecond},
-		"not so long":             {eager, cond{"False", "StageWaiting", soon}, time.Second},
+		"not so long":             {fastPollPeriod, cond{"False", "StageWaiting", soon}, time.Second},
 		"as long as it may":       {time.Minute, cond{"False", "StageWaiting", soon}, time.Second},
 		"longer than it should":   {time.Minute + 1, cond{"False", "StageTimedOut", late}, 5 * time.Second},
 	} {
@@ -133,7 +133,7 @@ func TestWaiting(t *testing.T) {
 					ss.Since = &metav1.Time{Time: time.Now()}
 					time.Sleep(c.waited)
 				}
-				if got := requeue(t, alone().waiting(s, ss)); got != c.after {
+				if got := requeue(t, alone().reportStageWaiting(s, ss)); got != c.after {
 					t.Errorf("again after %s, want %s", got, c.after)
 				}
 				if d := cmp.Diff(c.want, conditionOf(s.addon, csv1.ConditionApplied)); d != "" {
@@ -144,29 +144,29 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-func TestSentence(t *testing.T) {
-	all := []ailment{}
+func TestDescribeUnhealthy(t *testing.T) {
+	all := []unhealthyObject{}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		all = append(all, ailment{apply.Ref{Kind: "Deployment", Namespace: "x", Name: name}, "it waits"})
+		all = append(all, unhealthyObject{apply.Ref{Kind: "Deployment", Namespace: "x", Name: name}, "it waits"})
 	}
 	three := "Deployment x/a: it waits; Deployment x/b: it waits; Deployment x/c: it waits"
 	for n, want := range map[int]string{0: "", 1: "Deployment x/a: it waits", 3: three, 4: three + "; and 1 more", 5: three + "; and 2 more"} {
-		if got := sentence(all[:n]); got != want {
+		if got := describeUnhealthy(all[:n]); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
 	}
 }
 
-func TestFrom(t *testing.T) {
-	if got := from(""); got != "" {
+func TestDescribePrevious(t *testing.T) {
+	if got := describePrevious(""); got != "" {
 		t.Errorf("%q", got)
 	}
-	if got := from("s/x"); got != ", which follows s/x" {
+	if got := describePrevious("s/x"); got != ", which follows s/x" {
 		t.Errorf("%q", got)
 	}
 }
 
-func TestBringsKinds(t *testing.T) {
+func TestMayAddKinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		result apply.Result
 		want   bool
@@ -178,13 +178,13 @@ func TestBringsKinds(t *testing.T) {
 		"a definition that failed":       {apply.Result{Ref: apply.Ref{Kind: "CustomResourceDefinition"}, Err: errBroken, Change: apply.Created}, false},
 		"something else":                 {apply.Result{Ref: apply.Ref{Kind: "ConfigMap"}, Change: apply.Created}, false},
 	} {
-		if got := bringsKinds(c.result); got != c.want {
+		if got := mayAddKinds(c.result); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
 	}
 }
 
-func TestHoldsOthers(t *testing.T) {
+func TestMayHoldUserObjects(t *testing.T) {
 	for ref, want := range map[apply.Ref]bool{
 		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
 		{Group: "example.org", Kind: "CustomResourceDefinition"}:          false,
@@ -193,7 +193,7 @@ func TestHoldsOthers(t *testing.T) {
 		{Group: "example.org", Kind: "Namespace"}: false,
 		{Kind: "ConfigMap"}:                       false,
 	} {
-		if got := holdsOthers(ref); got != want {
+		if got := mayHoldUserObjects(ref); got != want {
 			t.Errorf("%v: %t, want %t", ref, got, want)
 		}
 	}
@@ -237,7 +237,7 @@ func TestSummarize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := alone(), newScope(at("v1", "v1", "v1", create))
-			s.addon.Status.Conditions, s.before.Status.Conditions = c.have, c.before
+			s.addon.Status.Conditions, s.lastWritten.Status.Conditions = c.have, c.before
 			r.summarize(s)
 			if d := cmp.Diff(c.want, conditionOf(s.addon, csv1.ConditionReady)); d != "" {
 				t.Error(d)

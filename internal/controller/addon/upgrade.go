@@ -13,27 +13,27 @@ import (
 	"github.com/polder-kaas/polder/internal/apierror"
 )
 
-// retryAfter is how soon Cluster API asks again whether an upgrade may begin.
-const retryAfter = 5
+// retryAfterSeconds is how soon Cluster API asks again whether an upgrade may begin.
+const retryAfterSeconds = 5
 
 // HoldUpgrade answers Cluster API's hook BeforeClusterUpgrade: an upgrade of Kubernetes is held back while
 // the add-ons for it are not applied. It decides nothing and remembers nothing; it only reads what the
 // reconciler has written. Whoever has no add-ons of ours is not held.
 func HoldUpgrade(ctx context.Context, c client.Reader, request *runtimehooksv1.BeforeClusterUpgradeRequest, response *runtimehooksv1.BeforeClusterUpgradeResponse) error {
-	why, err := holds(ctx, c, request)
+	why, err := reasonToHold(ctx, c, request)
 	if err != nil {
 		return err
 	}
 	if why != "" {
-		response.RetryAfterSeconds = retryAfter
+		response.RetryAfterSeconds = retryAfterSeconds
 		response.Message = fmt.Sprintf("the upgrade to %s waits for %s", request.ToKubernetesVersion, why)
 	}
 	response.Status = runtimehooksv1.ResponseStatusSuccess
 	return nil
 }
 
-func holds(ctx context.Context, c client.Reader, request *runtimehooksv1.BeforeClusterUpgradeRequest) (why string, err error) {
-	rel, err := releaseOf(ctx, c, &request.Cluster)
+func reasonToHold(ctx context.Context, c client.Reader, request *runtimehooksv1.BeforeClusterUpgradeRequest) (why string, err error) {
+	rel, err := releaseOfCluster(ctx, c, &request.Cluster)
 	if err != nil || rel == nil {
 		return "", err
 	}
@@ -51,18 +51,18 @@ func holds(ctx context.Context, c client.Reader, request *runtimehooksv1.BeforeC
 	}
 	if o.Status.Target != target {
 		if c := meta.FindStatusCondition(o.Status.Conditions, csv1.ConditionClusterReady); c != nil && c.Status == metav1.ConditionFalse {
-			return because(rel, c), nil
+			return describeBlocker(rel, c), nil
 		}
 		return "the add-ons of " + rel.Name + ", which have not been begun yet", nil
 	}
 	for _, t := range []string{csv1.ConditionClusterReady, csv1.ConditionApplied} {
 		if c := meta.FindStatusCondition(o.Status.Conditions, t); c != nil && c.Status != metav1.ConditionTrue {
-			return because(rel, c), nil
+			return describeBlocker(rel, c), nil
 		}
 	}
 	return "the add-ons of " + rel.Name + ", which are being applied", nil
 }
 
-func because(rel *csv1.ClusterStackRelease, c *metav1.Condition) string {
+func describeBlocker(rel *csv1.ClusterStackRelease, c *metav1.Condition) string {
 	return "the add-ons of " + rel.Name + ": " + c.Message
 }

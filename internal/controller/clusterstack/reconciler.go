@@ -64,11 +64,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil // its releases go by themselves, as soon as nobody uses them
 	}
 	s := &scope{object: o, before: o.DeepCopy()}
-	o.Status.Conditions = reconcile.Sound(o.Status.Conditions)
+	o.Status.Conditions = reconcile.DropInvalidConditions(o.Status.Conditions)
 	_, err := reconcile.Run(ctx, s, r.checkSource, r.gatherReleases, r.syncReleases, r.publishStatus)
 	r.summarize(s)
-	if err := reconcile.Finish(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, s.before, o))); err != nil {
-		return reconcile.Quiet(ctrl.Result{}, err)
+	if err := reconcile.JoinWriteError(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, s.before, o))); err != nil {
+		return reconcile.RequeueOnConflict(ctrl.Result{}, err)
 	}
 	return ctrl.Result{RequeueAfter: max(time.Until(s.source.nextCheck), time.Second)}, nil
 }
@@ -122,7 +122,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 }
 
 func statusLost() predicate.Predicate {
-	return reconcile.Lost(func(o *csv1.ClusterStack) []metav1.Condition { return o.Status.Conditions })
+	return reconcile.StatusLostPredicate(func(o *csv1.ClusterStack) []metav1.Condition { return o.Status.Conditions })
 }
 
 // requestsForRelease are the stacks a release belongs to, or would if its owner had not been taken away.
@@ -160,7 +160,7 @@ func (r *Reconciler) requestsForCluster(ctx context.Context, o client.Object) []
 }
 
 func (s *scope) set(condition, reason, message string) {
-	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.Short(message), ObservedGeneration: s.object.Generation}
+	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.TruncateMessage(message), ObservedGeneration: s.object.Generation}
 	if reason == "" {
 		c.Status, c.Reason = metav1.ConditionTrue, csv1.ReasonAvailable
 	}

@@ -60,14 +60,14 @@ func (r *Reconciler) summarizeRelease(s *scope, rel *csv1.ClusterStackRelease) c
 	sum := csv1.ReleaseSummary{Name: versionOf(rel).String(), Ready: ptr.To(isReady(rel)), Phase: ptr.To(phase(rel))}
 	c := meta.FindStatusCondition(rel.Status.Conditions, csv1.ConditionReady)
 	if c != nil && c.Status != metav1.ConditionTrue {
-		sum.Message = ptr.To(reconcile.Short(c.Message))
+		sum.Message = ptr.To(reconcile.TruncateMessage(c.Message))
 	}
 	if e, ok := s.source.findEntry(rel.Name); ok && rel.Status.Digest != "" && e.Digest != "" && e.Digest != rel.Status.Digest {
 		m := fmt.Sprintf("the source has another content under this name by now (%s)", e.Digest)
 		if *sum.Ready {
 			m += "; what was published first is served"
 		} else if sum.Message != nil {
-			m = reconcile.Short(*sum.Message + "; " + m)
+			m = reconcile.TruncateMessage(*sum.Message + "; " + m)
 		}
 		sum.Message = &m
 		if !isReported(s.before, sum) {
@@ -118,7 +118,7 @@ func (r *Reconciler) summarize(s *scope) {
 	c := reconcile.Summary(o.Status.Conditions, csv1.ConditionReady, o.Generation, csv1.ConditionReleasesSynced, csv1.ConditionReleaseAvailable)
 	if c.Status == metav1.ConditionTrue {
 		if failure := sourceFailure(o); failure != nil {
-			c.Reason, c.Message = failure.Reason, reconcile.Short("what is there is served, but "+failure.Message)
+			c.Reason, c.Message = failure.Reason, reconcile.TruncateMessage("what is there is served, but "+failure.Message)
 		}
 	}
 	old := meta.FindStatusCondition(s.before.Status.Conditions, csv1.ConditionReady)

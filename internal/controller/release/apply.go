@@ -34,9 +34,9 @@ func (r *Reconciler) applyClass(ctx context.Context, s *scope) error {
 	if err != nil {
 		return r.reportPrepareError(s, err)
 	}
-	intent, stale := apply.Intend(s.object.Status.Resources, set)
+	intent, stale := apply.PlanInventory(s.object.Status.Resources, set)
 	if n := len(intent); n > csv1.MaxReleaseResources {
-		return r.reportPrepareError(s, apply.Refuse("the class has %d objects, and a release can list %d; put fewer into it", n, csv1.MaxReleaseResources))
+		return r.reportPrepareError(s, apply.Refusef("the class has %d objects, and a release can list %d; put fewer into it", n, csv1.MaxReleaseResources))
 	}
 	s.object.Status.Resources = intent
 	if err := r.write(ctx, s); err != nil { // what is applied must be known before
@@ -45,16 +45,16 @@ func (r *Reconciler) applyClass(ctx context.Context, s *scope) error {
 	if err := r.watches.watchKinds(set.Refs()); err != nil {
 		return err
 	}
-	results := a.Apply(ctx, set, apply.Synced(intent))
+	results := a.Apply(ctx, set, apply.TrustSynced(intent))
 	var pruned []apply.Result
-	if apply.Failed(results) == nil { // else what replaces them is not there yet
+	if apply.JoinErrors(results) == nil { // else what replaces them is not there yet
 		pruned = a.Prune(ctx, stale)
 	}
-	s.object.Status.Resources = apply.Record(s.object.Status.Resources, results, pruned)
+	s.object.Status.Resources = apply.RecordResults(s.object.Status.Resources, results, pruned)
 	recordGenerations(s.object.Status.Resources, results)
-	if err := apply.Failed(append(slices.Clone(results), pruned...)); err != nil {
+	if err := apply.JoinErrors(append(slices.Clone(results), pruned...)); err != nil {
 		s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
-		if apply.Pending(results) && apply.Pending(pruned) {
+		if apply.IsPending(results) && apply.IsPending(pruned) {
 			return reconcile.Wait(pendingRetry, "%v", err)
 		}
 		return err

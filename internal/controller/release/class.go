@@ -62,10 +62,10 @@ func (r *Reconciler) checkNotInUse(ctx context.Context, s *scope) error {
 func (r *Reconciler) pruneObjects(ctx context.Context, s *scope) error {
 	results := r.newApplier(s.object).Prune(ctx, inventoryRefs(s.object.Status.Resources))
 	ignoreNeverApplied(s.object.Status.Resources, results)
-	s.object.Status.Resources = apply.Record(s.object.Status.Resources, nil, results)
-	if err := apply.Failed(results); err != nil {
+	s.object.Status.Resources = apply.RecordResults(s.object.Status.Resources, nil, results)
+	if err := apply.JoinErrors(results); err != nil {
 		s.set(csv1.ConditionApplied, csv1.ReasonDeleting, err.Error())
-		if apply.Pending(results) {
+		if apply.IsPending(results) {
 			return reconcile.Wait(pendingRetry, "%v", err)
 		}
 		return err

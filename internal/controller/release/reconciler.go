@@ -69,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{object: o, before: o.DeepCopy()}
-	o.Status.Conditions = reconcile.Sound(o.Status.Conditions)
+	o.Status.Conditions = reconcile.DropInvalidConditions(o.Status.Conditions)
 	phases := []reconcile.Phase[*scope]{r.checkName, r.ensureFinalizer, r.fetchContent, r.applyClass, r.waitForClass}
 	if !o.DeletionTimestamp.IsZero() {
 		phases = []reconcile.Phase[*scope]{r.checkNotInUse, r.pruneObjects}
@@ -78,12 +78,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.summarize(s)
 	if gone := !o.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(o, csv1.ReleaseFinalizer); gone {
 		r.appliedCache.forget(req.NamespacedName)
-		return reconcile.Quiet(ctrl.Result{}, apierror.IgnoreNotFound(r.writeMetadata(ctx, s)))
+		return reconcile.RequeueOnConflict(ctrl.Result{}, apierror.IgnoreNotFound(r.writeMetadata(ctx, s)))
 	}
 	if result.RequeueAfter == 0 && err == nil && o.DeletionTimestamp.IsZero() {
 		result.RequeueAfter = wait.Jitter(r.Interval, 0.2)
 	}
-	return reconcile.Quiet(result, reconcile.Finish(err, apierror.IgnoreNotFound(r.write(ctx, s))))
+	return reconcile.RequeueOnConflict(result, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(r.write(ctx, s))))
 }
 
 // checkName refuses what cannot be the name of a release.
@@ -174,7 +174,7 @@ var warningReasons = map[string]bool{
 
 // set makes a condition false, for a reason; an empty reason makes it true.
 func (s *scope) set(condition, reason, message string) {
-	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.Short(message), ObservedGeneration: s.object.Generation}
+	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.TruncateMessage(message), ObservedGeneration: s.object.Generation}
 	if reason == "" {
 		c.Status, c.Reason = metav1.ConditionTrue, csv1.ReasonReady
 	}

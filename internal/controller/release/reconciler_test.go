@@ -250,7 +250,7 @@ func TestWhatGoesWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScope(newRelease())
 			err := c.say(r, s, c.err)
-			if reconcile.Waits(err) != c.waits || errors.Is(err, ctrlreconcile.TerminalError(nil)) != c.terminal || (!c.waits && !errors.Is(err, c.err)) {
+			if reconcile.IsWait(err) != c.waits || errors.Is(err, ctrlreconcile.TerminalError(nil)) != c.terminal || (!c.waits && !errors.Is(err, c.err)) {
 				t.Errorf("error %v", err)
 			}
 			if d := cmp.Diff(cond{"False", c.reason, c.err.Error()}, conditionOf(s.object, csv1.ConditionApplied)); d != "" {
@@ -271,7 +271,7 @@ func TestCheckNotInUse(t *testing.T) {
 	if err := newReconciler(t).checkNotInUse(t.Context(), s); err != nil || len(s.object.Status.Conditions) > 0 {
 		t.Errorf("%v, %v", err, s.object.Status.Conditions)
 	}
-	if err := newReconciler(t, uses).checkNotInUse(t.Context(), s); !reconcile.Waits(err) {
+	if err := newReconciler(t, uses).checkNotInUse(t.Context(), s); !reconcile.IsWait(err) {
 		t.Errorf("error %v", err)
 	}
 	want := cond{"False", "InUse", "the release is to be deleted and is used by b/demo; give them another class, or delete them"}
@@ -330,7 +330,7 @@ func TestWaitForClass(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = newReconciler(t, class).waitForClass(t.Context(), s)
-			if (err == nil) != (c.want.Status == "True") || (err != nil && !reconcile.Waits(err)) {
+			if (err == nil) != (c.want.Status == "True") || (err != nil && !reconcile.IsWait(err)) {
 				t.Errorf("error %v", err)
 			}
 			if d := cmp.Diff(c.want, conditionOf(s.object, csv1.ConditionClassReady)); d != "" {

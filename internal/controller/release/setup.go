@@ -40,7 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 }
 
 func statusLost() predicate.Predicate {
-	return polderreconcile.Lost(func(o *csv1.ClusterStackRelease) []metav1.Condition { return o.Status.Conditions })
+	return polderreconcile.StatusLostPredicate(func(o *csv1.ClusterStackRelease) []metav1.Condition { return o.Status.Conditions })
 }
 
 // finalizerMissing hears of a finalizer that somebody took away.

@@ -28,11 +28,11 @@ func TestFirstApply(t *testing.T) {
 		want   func(error) bool
 	}{
 		"there is none":                 {want: func(err error) bool { return err == nil }},
-		"there is one of somebody else": {change: func(c *clusterv1.Cluster) { c.OwnerReferences = nil }, reason: v1alpha1.ReasonNotOurs, want: reconcile.Waits},
+		"there is one of somebody else": {change: func(c *clusterv1.Cluster) { c.OwnerReferences = nil }, reason: v1alpha1.ReasonNotOurs, want: reconcile.IsWait},
 		"there is ours":                 {change: func(*clusterv1.Cluster) {}, want: apierrors.IsConflict},
 		"there is ours, and it goes": {change: func(c *clusterv1.Cluster) {
 			c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: noon}, []string{"x/y"}
-		}, reason: v1alpha1.ReasonDeleting, want: reconcile.Waits},
+		}, reason: v1alpha1.ReasonDeleting, want: reconcile.IsWait},
 		"nobody knows": {broken: true, want: func(err error) bool { return errors.Is(err, errBroken) }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,7 +59,7 @@ func TestSomebodyDeletesTheCluster(t *testing.T) {
 			r := newReconciler(t)
 			all := clients(t, s.cluster).WithReturnManagedFields().Build()
 			r.Client, r.Live = all, all
-			if err := r.checkOwner(t.Context(), s); !reconcile.Waits(err) {
+			if err := r.checkOwner(t.Context(), s); !reconcile.IsWait(err) {
 				t.Fatal(err)
 			}
 			is := &clusterv1.Cluster{}

@@ -41,7 +41,7 @@ type heartbeat struct {
 // Times of Unclaimed.
 const (
 	missingProviderInterval = 20 * time.Second
-	heartbeatTimeout        = 3 * presence.Renewal
+	heartbeatTimeout        = 3 * presence.RenewInterval
 )
 
 // Start looks from time to time until ctx ends.
@@ -138,6 +138,6 @@ func (u *MissingProviderMonitor) deleteCluster(ctx context.Context, o *v1alpha1.
 	}
 	_, err := reconcile.Run(ctx, s, r.deleteCluster)
 	r.summarize(s)
-	_, err = reconcile.Quiet(ctrl.Result{}, reconcile.Finish(err, apierror.IgnoreNotFound(r.write(ctx, s))))
+	_, err = reconcile.RequeueOnConflict(ctrl.Result{}, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(r.write(ctx, s))))
 	return err
 }

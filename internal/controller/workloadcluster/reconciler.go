@@ -89,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.summarize(s)
 	result.RequeueAfter = minNonZero(result.RequeueAfter, s.requeueAfter)
-	return reconcile.Quiet(result, reconcile.Finish(err, apierror.IgnoreNotFound(r.write(ctx, s))))
+	return reconcile.RequeueOnConflict(result, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(r.write(ctx, s))))
 }
 
 // gather reads what there is.
@@ -172,7 +172,7 @@ func minNonZero(a, b time.Duration) time.Duration {
 
 // set makes a condition false, for a reason; an empty reason makes it true. Nobody has to act on it.
 func (s *scope) set(condition, reason, message string) {
-	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.Short(message), ObservedGeneration: s.object.Generation}
+	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.TruncateMessage(message), ObservedGeneration: s.object.Generation}
 	if reason == "" {
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonReady
 	}

@@ -21,7 +21,7 @@ import (
 // release only after that one's add-ons are applied.
 func (r *Reconciler) resolveRelease(ctx context.Context, s *scope) error {
 	var err error
-	s.description = r.Provider.Known()
+	s.description = r.Provider.LastDescription()
 	if s.catalogue, err = catalogue.ReadCatalogue(ctx, r.Client, s.object.Namespace); err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func TestReportUnresolved(t *testing.T) {
 	}
 	s = healthyScope(t)
 	s.running = nil
-	if err := s.reportUnresolved(v1alpha1.ReasonReleaseMissing, a); !reconcile.Waits(err) || s.held {
+	if err := s.reportUnresolved(v1alpha1.ReasonReleaseMissing, a); !reconcile.IsWait(err) || s.held {
 		t.Errorf("%v, %t", err, s.held)
 	}
 }
@@ -179,7 +179,7 @@ func TestResolveRelease(t *testing.T) {
 			}
 			err := newReconciler(t, all...).resolveRelease(t.Context(), s)
 			got := s.condition(v1alpha1.ConditionResolved)
-			if (err != nil) != c.waits || err != nil && !reconcile.Waits(err) || got.Message != c.message || c.reason != "" && got.Reason != c.reason || (got.Status == metav1.ConditionTrue) != (c.reason == "") {
+			if (err != nil) != c.waits || err != nil && !reconcile.IsWait(err) || got.Message != c.message || c.reason != "" && got.Reason != c.reason || (got.Status == metav1.ConditionTrue) != (c.reason == "") {
 				t.Errorf("%v, %+v", err, got)
 			}
 			tag := func(r catalogue.CatalogueEntry) string {
@@ -226,7 +226,7 @@ func TestOwnsCluster(t *testing.T) {
 			if got := s.ownsCluster(); got != c.want {
 				t.Errorf("%t, want %t", got, c.want)
 			}
-			if err := newReconciler(t).checkOwner(t.Context(), s); (err == nil) != c.want || err != nil && (!reconcile.Waits(err) || !strings.Contains(s.condition(v1alpha1.ConditionApplied).Message, "did not make")) {
+			if err := newReconciler(t).checkOwner(t.Context(), s); (err == nil) != c.want || err != nil && (!reconcile.IsWait(err) || !strings.Contains(s.condition(v1alpha1.ConditionApplied).Message, "did not make")) {
 				t.Errorf("%v", err)
 			}
 		})

@@ -26,7 +26,7 @@ import (
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	touched := predicate.Or[client.Object](
 		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, finalizerMissing(),
-		ownreconcile.Lost(func(o *v1alpha1.WorkloadCluster) []metav1.Condition { return o.Status.Conditions }), markedProviderMissing(),
+		ownreconcile.StatusLostPredicate(func(o *v1alpha1.WorkloadCluster) []metav1.Condition { return o.Status.Conditions }), markedProviderMissing(),
 	)
 	stackChanged := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, stackReadyChanged())
 	return ctrl.NewControllerManagedBy(mgr).

@@ -49,7 +49,7 @@ func (r *Reconciler) summarize(s *scope) {
 	if a.actor == v1alpha1.Nobody && ready.Status != metav1.ConditionTrue {
 		r.escalateOverdue(s, &a, first)
 	}
-	st.Message, st.Actor, st.NextStep = reconcile.Short(a.text), cmp.Or(a.actor, v1alpha1.Nobody), reconcile.Short(a.next)
+	st.Message, st.Actor, st.NextStep = reconcile.TruncateMessage(a.text), cmp.Or(a.actor, v1alpha1.Nobody), reconcile.TruncateMessage(a.next)
 	st.Undo = s.describeUndo()
 	meta.SetStatusCondition(&st.Conditions, ready)
 	setKstatusConditions(o)

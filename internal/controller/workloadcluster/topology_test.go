@@ -200,7 +200,7 @@ func TestParametersThatTheProviderSets(t *testing.T) {
 	s.contractRelease, s.object.Spec.Parameters = fullInput().Release, map[string]provider.JSON{"certSANs": {Raw: []byte(`["theirs"]`)}}
 	s.answer.Topology.Variables = provider.Values{"certSANs": []any{"mine"}}
 	r := newReconciler(t)
-	if err := r.applyCluster(t.Context(), s); !reconcile.Waits(err) {
+	if err := r.applyCluster(t.Context(), s); !reconcile.IsWait(err) {
 		t.Errorf("error %v", err)
 	}
 	want := advice{"spec.parameters has parameters that provider local sets by itself: certSANs", v1alpha1.Customer, "take out of spec.parameters: certSANs"}

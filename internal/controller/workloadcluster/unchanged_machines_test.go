@@ -83,7 +83,7 @@ func TestWithdrawnTypesStay(t *testing.T) {
 			c.change(spec)
 			err = r.askProvider(t.Context(), s)
 			if c.err {
-				if a := s.advice[v1alpha1.ConditionAccepted]; !reconcile.Waits(err) || a.actor != v1alpha1.Customer {
+				if a := s.advice[v1alpha1.ConditionAccepted]; !reconcile.IsWait(err) || a.actor != v1alpha1.Customer {
 					t.Errorf("error %v, %+v", err, a)
 				}
 				return

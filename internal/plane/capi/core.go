@@ -128,7 +128,7 @@ func setupMachines(ctx context.Context, m *manager, clusters clustercache.Cluste
 	if err := (&cluster.Reconciler{Client: c, APIReader: r, ClusterCache: clusters, RemoteConnectionGracePeriod: remoteConnectionGracePeriod}).SetupWithManager(ctx, m, o); err != nil {
 		return err
 	}
-	if err := (&machine.Reconciler{Client: c, APIReader: r, ClusterCache: clusters, RuntimeClient: rt, RemoteConditionsGracePeriod: remoteConditionsGracePeriod, AdditionalSyncMachineLabels: nodelabels.Synced()}).SetupWithManager(ctx, m, o); err != nil {
+	if err := (&machine.Reconciler{Client: c, APIReader: r, ClusterCache: clusters, RuntimeClient: rt, RemoteConditionsGracePeriod: remoteConditionsGracePeriod, AdditionalSyncMachineLabels: nodelabels.AdditionalSyncMachineLabels()}).SetupWithManager(ctx, m, o); err != nil {
 		return err
 	}
 	if err := (&machineset.Reconciler{Client: c, APIReader: r, ClusterCache: clusters, PreflightChecks: sets.New(clusterv1.MachineSetPreflightCheckAll)}).SetupWithManager(ctx, m, o); err != nil {

@@ -32,7 +32,7 @@ type Config struct {
 	Plane       *rest.Config
 	Concurrency int    // clusters worked on at the same time
 	Listen      string // ADDRESS:PORT for admission; port 0 takes any free one
-	Reached     string // URL under which the plane reaches it; empty: Listen is reached
+	PublicURL   string // URL under which the plane reaches it; empty: Listen is reached
 	Metrics     string // ADDRESS:PORT of metrics; 0: none are served
 	Namespace   string // of the lease by which one of several processes is chosen; empty: there is only one
 }
@@ -43,11 +43,11 @@ func Run(ctx context.Context, p provider.Provider, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	hook, err := newHook(ctx, cfg, g)
+	admissionHook, err := newAdmissionWebhook(ctx, cfg, g)
 	if err != nil {
 		return err
 	}
-	defer hook.close()
+	defer admissionHook.close()
 	scheme, err := newScheme(p)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func Run(ctx context.Context, p provider.Provider, cfg Config) error {
 		Cache:                         cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		Metrics:                       metricsserver.Options{BindAddress: cfg.Metrics},
 		HealthProbeBindAddress:        "0",
-		WebhookServer:                 hook.server,
+		WebhookServer:                 admissionHook.server,
 		LeaderElection:                cfg.Namespace != "",
 		LeaderElectionNamespace:       cfg.Namespace,
 		LeaderElectionID:              operator.LeasePrefix + g.Name(),
@@ -73,8 +73,8 @@ func Run(ctx context.Context, p provider.Provider, cfg Config) error {
 	if c, ok := p.(provider.Controllers); ok {
 		err = c.SetupWithManager(mgr)
 	}
-	hook.register(mgr)
-	keeper := presence.Keeper{Provider: g, Admission: hook.admission()}
+	admissionHook.register(mgr)
+	keeper := presence.Publisher{Provider: g, Admission: admissionHook.providerAdmission()}
 	if err := errors.Join(err, operator.SetupProvider(mgr, live, keeper, cfg.Concurrency)); err != nil {
 		return fmt.Errorf("setting up provider %s: %w", g.Name(), err)
 	}

@@ -74,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 	before := s.local.DeepCopy()
 	defer func() {
 		summarize(s.local)
-		res, err = reconcile.Quiet(res, reconcile.Finish(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, before, s.local))))
+		res, err = reconcile.RequeueOnConflict(res, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, before, s.local))))
 	}()
 	if !s.local.DeletionTimestamp.IsZero() {
 		return reconcile.Run(ctx, s, r.removeHost)

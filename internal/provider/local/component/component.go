@@ -47,7 +47,7 @@ var memoryBurst = memory.Burst{Start: 48 << 20, Later: 48 << 20}
 // sparing is for static pods: they are many on one computer.
 func sparing(run func() int) Program {
 	return func(ctx context.Context) int {
-		go memory.Keep(ctx, memoryBurst)
+		go memory.TuneGC(ctx, memoryBurst)
 		return run()
 	}
 }

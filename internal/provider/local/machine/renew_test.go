@@ -45,7 +45,7 @@ func TestRenewHost(t *testing.T) {
 				s.status = &hostapi.MachineStatus{}
 			}
 			err := r.renewHost(t.Context(), s)
-			if reconcile.Waits(err) != c.renewed || !c.renewed && err != nil {
+			if reconcile.IsWait(err) != c.renewed || !c.renewed && err != nil {
 				t.Errorf("%v", err)
 			}
 			if got := condition(s, infrav1.BootedCondition); c.renewed && !strings.HasPrefix(got, "False WaitingForHost: the cluster's host is of an older polderd, which cannot run "+c.machine) {

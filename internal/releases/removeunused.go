@@ -1,0 +1,62 @@
+package releases
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// RemoveUnused removes from disk all releases but those with these digests and those that were pulled within
+// the last hour, and what a crash left behind. It leaves alone what is not of this package. Those of the last
+// hour go too, as soon as the disk is nearly full, unless somebody gets them before.
+func (l *Library) RemoveUnused(digests map[string]bool) error {
+	entries, err := os.ReadDir(l.disk.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing old releases: %w", err)
+	}
+	var errs []error
+	l.disk.unused.reset()
+	for _, e := range entries {
+		hex, place := strings.CutPrefix(e.Name(), releaseDirPrefix)
+		digest := "sha256:" + hex
+		unused := place && checkDigest(digest) == nil && !digests[digest]
+		if unused || strings.HasPrefix(e.Name(), tempPrefix) {
+			errs = append(errs, l.disk.removeOld(e.Name(), gracePeriod))
+		}
+		if unused {
+			l.disk.markUnusedIfOld(digest)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("removing old releases: %w", err)
+	}
+	return nil
+}
+
+// removeOld removes what is older than the grace.
+func (d *disk) removeOld(name string, grace time.Duration) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	path := filepath.Join(d.dir, name)
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || time.Since(info.ModTime()) < grace {
+		return err
+	}
+	return os.RemoveAll(path)
+}
+
+// markUnusedIfOld makes a release a spare one, if it was not just pulled. It is marked before its age is known: who
+// touches it meanwhile takes it back.
+func (d *disk) markUnusedIfOld(digest string) {
+	d.unused.markUnused(digest)
+	if info, err := os.Stat(d.releaseDir(digest)); err != nil || time.Since(info.ModTime()) < fullDiskGracePeriod {
+		d.unused.markUsed(digest)
+	}
+}
