@@ -124,7 +124,7 @@ func (b *bench) memory(ctx context.Context, name string) (memory, error) {
 }
 
 func (b *bench) status(ctx context.Context, name string) (hostapi.Status, error) {
-	l := launch.Launcher{Root: hostapi.Root(b.data)}
+	l := launch.Launcher{HostsDir: hostapi.HostsDir(b.data)}
 	all, err := l.Clusters()
 	if err != nil {
 		return hostapi.Status{}, err

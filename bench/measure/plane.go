@@ -132,7 +132,7 @@ func (p *Plane) Close(because error) error {
 
 // endHosts ends the hosts of local clusters, which outlive their plane. It does so after an interrupt, too.
 func (p *Plane) endHosts() error {
-	l := launch.Launcher{Root: hostapi.Root(p.Data())}
+	l := launch.Launcher{HostsDir: hostapi.HostsDir(p.Data())}
 	all, err := l.Clusters()
 	errs := []error{err}
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)

@@ -22,7 +22,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	if run := component.Called(os.Args); run != nil {
+	if run := component.ProgramFor(os.Args); run != nil {
 		os.Exit(run(ctx))
 	}
 	err := daemon.Command().ExecuteContext(ctx)

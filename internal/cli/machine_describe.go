@@ -97,7 +97,7 @@ func (h hostReport) describe(now time.Time) string {
 	return s
 }
 
-func describeBoot(w io.Writer, boot hostapi.Boot) {
+func describeBoot(w io.Writer, boot hostapi.BootStatus) {
 	var total time.Duration
 	for _, s := range boot.Steps {
 		total += s.Took
@@ -116,7 +116,7 @@ func describeBoot(w io.Writer, boot hostapi.Boot) {
 	}
 }
 
-func progressOf(boot hostapi.Boot, total time.Duration) string {
+func progressOf(boot hostapi.BootStatus, total time.Duration) string {
 	switch {
 	case boot.Done:
 		return "done in " + seconds(total)

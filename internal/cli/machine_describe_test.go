@@ -17,14 +17,14 @@ import (
 func ill() hostapi.MachineStatus {
 	return hostapi.MachineStatus{
 		Name: "demo-cp", Node: "node-cp", ControlPlane: true, Version: "v1.36.3", Address: "127.1.0.11", Dir: "/d/m",
-		Boot: hostapi.Boot{
+		Boot: hostapi.BootStatus{
 			Step: "wait-control-plane", Attempts: 2, Problem: "wait-control-plane: no answer",
-			Steps:      []hostapi.Step{{Name: "files", Took: 4 * time.Millisecond}, {Name: "control-plane", Took: 12345 * time.Millisecond}},
+			Steps:      []hostapi.BootStep{{Name: "files", Took: 4 * time.Millisecond}, {Name: "control-plane", Took: 12345 * time.Millisecond}},
 			NotHonored: []string{"runcmd: sysctl -w a=b", "ntp"},
 			Commands:   []string{"sysctl -w a=b", "kubeadm init"},
 			Notes:      []string{"criSocket was set"},
 		},
-		Processes: []hostapi.Process{
+		Processes: []hostapi.ProcessStatus{
 			{Name: "etcd", PID: 101, Ready: true, StartedAt: now.Add(-90 * time.Second), Memory: 33 << 20, Log: "/d/etcd.log", Command: []string{"etcd", "--a=b c"}},
 			{
 				Name: "kube-apiserver", Restarts: 3, Log: "/d/api.log", LastExit: "exited with code 1 at noon: no store", Output: []string{"starting", "no store"},
@@ -124,7 +124,7 @@ func TestDescribeLines(t *testing.T) {
 		want    []string
 	}{
 		"host ended": {
-			planectl.LocalCluster{Dir: "/d", Silent: hostapi.ErrNotRunning}, hostapi.MachineStatus{Node: "n", Boot: hostapi.Boot{Done: true, Steps: []hostapi.Step{{Took: time.Second}}}},
+			planectl.LocalCluster{Dir: "/d", Silent: hostapi.ErrNotRunning}, hostapi.MachineStatus{Node: "n", Boot: hostapi.BootStatus{Done: true, Steps: []hostapi.BootStep{{Took: time.Second}}}},
 			[]string{"State:       host down", "Node:        n\n", "Host:        it does not run; the plane starts it, once that runs itself (polder up); its log is /d/host.log", "Boot: done in 1.00s, attempts: 0"},
 		},
 		"host hangs": {
@@ -132,8 +132,8 @@ func TestDescribeLines(t *testing.T) {
 			[]string{"State:       host silent", "Host:        it runs, but does not answer: no answer within 3s; see /d/host.log"},
 		},
 		"off":           {planectl.LocalCluster{Running: true}, hostapi.MachineStatus{Node: "n", Off: true}, []string{"State:       off", "Node:        n\n", "Boot: at its beginning"}},
-		"booting":       {planectl.LocalCluster{Running: true}, hostapi.MachineStatus{Boot: hostapi.Boot{Step: "files"}}, []string{"State:       booting (files)\nRole:        worker"}},
-		"between boots": {planectl.LocalCluster{Running: true}, hostapi.MachineStatus{Boot: hostapi.Boot{Attempts: 1, Problem: "x"}}, []string{"Problem:     boot, attempt 1: x", "Boot: failed, will be tried again, attempts: 1\n  Problem: x"}},
+		"booting":       {planectl.LocalCluster{Running: true}, hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "files"}}, []string{"State:       booting (files)\nRole:        worker"}},
+		"between boots": {planectl.LocalCluster{Running: true}, hostapi.MachineStatus{Boot: hostapi.BootStatus{Attempts: 1, Problem: "x"}}, []string{"Problem:     boot, attempt 1: x", "Boot: failed, will be tried again, attempts: 1\n  Problem: x"}},
 		"registered":    {planectl.LocalCluster{Running: true}, hostapi.MachineStatus{Node: "n", Registered: true}, []string{"Node:        n, registered"}},
 	}
 	for name, tt := range tests {

@@ -84,7 +84,7 @@ func (m machineReport) log(name string) (string, error) {
 			return p.Log, nil
 		}
 	}
-	return hostapi.MachineDir(m.Dir).Log(name), nil
+	return hostapi.MachineDir(m.Dir).LogFile(name), nil
 }
 
 // logNames are boot, the processes, and those of which only a log is left: without host, or while
@@ -94,7 +94,7 @@ func (m machineReport) logNames() []string {
 	for _, p := range m.Processes {
 		names = append(names, p.Name)
 	}
-	entries, _ := os.ReadDir(hostapi.MachineDir(m.Dir).Logs()) // without a folder there are no further logs
+	entries, _ := os.ReadDir(hostapi.MachineDir(m.Dir).LogDir()) // without a folder there are no further logs
 	for _, e := range entries {
 		if name, ok := strings.CutSuffix(e.Name(), ".log"); ok && e.Type().IsRegular() && name != bootLog {
 			names = append(names, name)

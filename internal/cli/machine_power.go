@@ -76,7 +76,7 @@ func (g *globals) power(ctx context.Context, name string, on bool) (changed bool
 	}
 	ctx, cancel := context.WithTimeout(ctx, powerTimeout)
 	defer cancel()
-	if err := hostapi.NewClient(hostapi.Dir(m.Host.Dir)).Power(ctx, m.Name, on); err != nil {
+	if err := hostapi.NewClient(hostapi.Dir(m.Host.Dir)).SetPower(ctx, m.Name, on); err != nil {
 		return false, fmt.Errorf("switching machine %s: %w", m.Name, err)
 	}
 	return true, nil

@@ -11,7 +11,7 @@ import (
 )
 
 // tableOf is all processes at a glance.
-func tableOf(w io.Writer, processes []hostapi.Process, now time.Time) {
+func tableOf(w io.Writer, processes []hostapi.ProcessStatus, now time.Time) {
 	if len(processes) == 0 {
 		return
 	}
@@ -31,7 +31,7 @@ func tableOf(w io.Writer, processes []hostapi.Process, now time.Time) {
 	_ = t.Flush() // a buffer takes everything
 }
 
-func describeProcess(w io.Writer, p hostapi.Process) {
+func describeProcess(w io.Writer, p hostapi.ProcessStatus) {
 	fmt.Fprintf(w, "\nProcess %s:\n", p.Name)
 	fmt.Fprintf(w, "  Log: %s\n", p.Log)
 	if p.LastExit != "" {

@@ -32,7 +32,7 @@ func judge(l planectl.LocalCluster, m hostapi.MachineStatus, now time.Time) (sta
 		return hostDown, m.Problem
 	case m.Off:
 		return off, ""
-	case m.Running():
+	case m.IsRunning():
 		return running, ""
 	}
 	why := ailment(m, now)
@@ -58,7 +58,7 @@ func settling(l planectl.LocalCluster, now time.Time) bool {
 	return false
 }
 
-func late(p hostapi.Process, now time.Time) bool {
+func late(p hostapi.ProcessStatus, now time.Time) bool {
 	return !p.StartedAt.IsZero() && now.Sub(p.StartedAt) > patience
 }
 

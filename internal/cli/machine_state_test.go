@@ -15,14 +15,14 @@ func TestJudge(t *testing.T) {
 	answers := planectl.LocalCluster{Running: true}
 	silent := planectl.LocalCluster{Running: true, Silent: errors.New("no answer")}
 	down := planectl.LocalCluster{Silent: hostapi.ErrNotRunning}
-	with := func(p ...hostapi.Process) planectl.LocalCluster {
+	with := func(p ...hostapi.ProcessStatus) planectl.LocalCluster {
 		return planectl.LocalCluster{Running: true, Status: hostapi.Status{Machines: []hostapi.MachineStatus{{}, {Processes: p}}}}
 	}
-	booted := hostapi.Boot{Done: true}
-	ready := hostapi.Process{Name: "etcd", PID: 1, Ready: true, LastExit: "exited with code 1"}
-	starting := hostapi.Process{Name: "kube-apiserver", PID: 2, StartedAt: now.Add(-50 * time.Second)}
-	late := hostapi.Process{Name: "kube-apiserver", PID: 2, StartedAt: now.Add(-70 * time.Second)}
-	crashed := hostapi.Process{Name: "kube-apiserver", LastExit: "exited with code 1"}
+	booted := hostapi.BootStatus{Done: true}
+	ready := hostapi.ProcessStatus{Name: "etcd", PID: 1, Ready: true, LastExit: "exited with code 1"}
+	starting := hostapi.ProcessStatus{Name: "kube-apiserver", PID: 2, StartedAt: now.Add(-50 * time.Second)}
+	late := hostapi.ProcessStatus{Name: "kube-apiserver", PID: 2, StartedAt: now.Add(-70 * time.Second)}
+	crashed := hostapi.ProcessStatus{Name: "kube-apiserver", LastExit: "exited with code 1"}
 
 	tests := map[string]struct {
 		cluster planectl.LocalCluster
@@ -33,15 +33,15 @@ func TestJudge(t *testing.T) {
 		"host ended":                       {down, hostapi.MachineStatus{Boot: booted, Off: true}, hostDown, ""},
 		"files of it are broken":           {down, hostapi.MachineStatus{Problem: "reading x"}, hostDown, "reading x"},
 		"host hangs":                       {silent, hostapi.MachineStatus{Boot: booted}, hostSilent, ""},
-		"switched off while booting":       {answers, hostapi.MachineStatus{Off: true, Boot: hostapi.Boot{Step: "certs"}}, off, ""},
-		"all runs":                         {answers, hostapi.MachineStatus{ControlPlane: true, Boot: booted, Registered: true, Processes: []hostapi.Process{ready}}, running, ""},
+		"switched off while booting":       {answers, hostapi.MachineStatus{Off: true, Boot: hostapi.BootStatus{Step: "certs"}}, off, ""},
+		"all runs":                         {answers, hostapi.MachineStatus{ControlPlane: true, Boot: booted, Registered: true, Processes: []hostapi.ProcessStatus{ready}}, running, ""},
 		"worker":                           {answers, hostapi.MachineStatus{Boot: booted, Registered: true}, running, ""},
 		"just made":                        {answers, hostapi.MachineStatus{}, booting, ""},
-		"at a step":                        {answers, hostapi.MachineStatus{Boot: hostapi.Boot{Step: "certs"}, Processes: []hostapi.Process{ready, starting}}, booting, "certs"},
-		"boot failed":                      {answers, hostapi.MachineStatus{Boot: hostapi.Boot{Problem: "no API", Attempts: 3}}, failing, "boot, attempt 3: no API"},
-		"process crashed at boot":          {answers, hostapi.MachineStatus{Boot: hostapi.Boot{Step: "wait-control-plane"}, Processes: []hostapi.Process{ready, crashed}}, failing, "kube-apiserver exited with code 1"},
-		"on again, process starts":         {answers, hostapi.MachineStatus{Boot: booted, Registered: true, Processes: []hostapi.Process{ready, starting}}, booting, "kube-apiserver"},
-		"process is never ready":           {answers, hostapi.MachineStatus{Boot: booted, Registered: true, Processes: []hostapi.Process{ready, late}}, failing, "kube-apiserver runs for 1m10s and is not ready"},
+		"at a step":                        {answers, hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "certs"}, Processes: []hostapi.ProcessStatus{ready, starting}}, booting, "certs"},
+		"boot failed":                      {answers, hostapi.MachineStatus{Boot: hostapi.BootStatus{Problem: "no API", Attempts: 3}}, failing, "boot, attempt 3: no API"},
+		"process crashed at boot":          {answers, hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "wait-control-plane"}, Processes: []hostapi.ProcessStatus{ready, crashed}}, failing, "kube-apiserver exited with code 1"},
+		"on again, process starts":         {answers, hostapi.MachineStatus{Boot: booted, Registered: true, Processes: []hostapi.ProcessStatus{ready, starting}}, booting, "kube-apiserver"},
+		"process is never ready":           {answers, hostapi.MachineStatus{Boot: booted, Registered: true, Processes: []hostapi.ProcessStatus{ready, late}}, failing, "kube-apiserver runs for 1m10s and is not ready"},
 		"on again, nothing started":        {answers, hostapi.MachineStatus{ControlPlane: true, Boot: booted, Registered: true}, booting, "static pods"},
 		"not in the cluster yet":           {answers, hostapi.MachineStatus{Boot: booted}, booting, "registration"},
 		"not in the cluster, why":          {answers, hostapi.MachineStatus{Boot: booted, Problem: "node: refused"}, failing, "node: refused"},

@@ -70,7 +70,7 @@ func TestMachineStructure(t *testing.T) {
 	var got []struct {
 		Namespace, Cluster, Name, State, Detail string
 		Host                                    struct{ PID int }
-		Processes                               []hostapi.Process
+		Processes                               []hostapi.ProcessStatus
 	}
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exit.OK || len(got) != 3 {
 		t.Fatalf("list -o json ends with %d, %v:\n%s", code, err, out)
@@ -96,7 +96,7 @@ func TestPower(t *testing.T) {
 func TestPowerWithoutHost(t *testing.T) {
 	p := polder{t, t.TempDir()}
 	dir := fakehost.Prepare(t, p.dir, demo().Cluster)
-	p.write(dir.Machine("m").SpecFile(), `{"name":"m"}`)
+	p.write(dir.MachineDir("m").SpecFile(), `{"name":"m"}`)
 	p.expect(exit.Failure, "", "machine m cannot be switched, because its cluster's host must do that: it does not run; the plane starts it, once that runs itself (polder up); its log is "+dir.LogFile(), "machine", "off", "m")
 }
 

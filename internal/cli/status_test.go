@@ -72,7 +72,7 @@ func TestStatusOfClustersWithoutPlane(t *testing.T) {
 	if c := got.LocalClusters[0]; c.Namespace != "default" || c.Name != "demo" || c.Endpoint != "127.1.0.1:6443" || c.Machines != 3 || c.PID != 100 || !c.Running || c.TotalMemory != 243<<20 {
 		t.Errorf("status -o json says %+v", c)
 	}
-	p.write(filepath.Join(hostapi.Root(p.dir), "broken", "cluster.json"), "{")
+	p.write(filepath.Join(hostapi.HostsDir(p.dir), "broken", "cluster.json"), "{")
 	if out, _, code := p.run("status"); code != exit.NotReady || !strings.Contains(out, "Local clusters:   local clusters cannot be listed") {
 		t.Errorf("with broken files status ends with %d:\n%s", code, out)
 	}

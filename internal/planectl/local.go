@@ -25,7 +25,7 @@ type LocalCluster struct {
 	Silent  error // why the host gave no answer; nil: it did
 }
 
-func (p *Plane) hosts() launch.Launcher { return launch.Launcher{Root: hostapi.Root(p.dir)} }
+func (p *Plane) hosts() launch.Launcher { return launch.Launcher{HostsDir: hostapi.HostsDir(p.dir)} }
 
 // LocalClusters asks the hosts of all local clusters at the same time. It needs no running
 // polderd. The clusters are ordered by namespace and name; a host that does not answer is no error.
@@ -51,7 +51,7 @@ func (p *Plane) RunningClusters() ([]hostapi.Cluster, error) {
 	}
 	var running []hostapi.Cluster
 	for _, c := range known {
-		is, err := p.hosts().Running(c.UID)
+		is, err := p.hosts().IsRunning(c.UID)
 		if err != nil {
 			return nil, fmt.Errorf("asking who keeps local cluster %s/%s: %w", c.Namespace, c.Name, err)
 		}
@@ -85,7 +85,7 @@ func (p *Plane) ask(ctx context.Context, c hostapi.Cluster) LocalCluster {
 		l.Silent = fmt.Errorf("no answer within %s", hostTimeout) // instead of method and URL
 	}
 	var err error
-	if l.Running, err = p.hosts().Running(c.UID); err != nil {
+	if l.Running, err = p.hosts().IsRunning(c.UID); err != nil {
 		l.Silent = fmt.Errorf("%w; %w", l.Silent, err)
 	}
 	l.Status = hostapi.Status{Cluster: c, Machines: machinesOnDisk(l.Dir)}

@@ -69,20 +69,20 @@ func TestLocalClusters(t *testing.T) {
 
 func TestMachinesOnDisk(t *testing.T) {
 	dir := hostapi.Dir(t.TempDir())
-	whole := dir.Machine("a-whole")
+	whole := dir.MachineDir("a-whole")
 	write(t, whole.SpecFile(), `{"name":"a-whole","node":"n","uid":"u","controlPlane":true,"version":"v1","userData":"c2VjcmV0"}`)
 	write(t, whole.AddressFile(), "127.1.0.11\n")
 	write(t, whole.BootFile(), `{"done":true,"attempts":2}`)
 	write(t, whole.OffFile(), "")
-	write(t, dir.Machine("b-broken").SpecFile(), `{"name":`)
-	write(t, dir.Machine("c-new").SpecFile(), `{"name":"c-new"}`)
-	write(t, dir.Machine("d-half-made").AddressFile(), "127.1.0.12\n")
+	write(t, dir.MachineDir("b-broken").SpecFile(), `{"name":`)
+	write(t, dir.MachineDir("c-new").SpecFile(), `{"name":"c-new"}`)
+	write(t, dir.MachineDir("d-half-made").AddressFile(), "127.1.0.12\n")
 
 	got := machinesOnDisk(dir)
 	want := []hostapi.MachineStatus{
-		{Name: "a-whole", Node: "n", UID: "u", ControlPlane: true, Version: "v1", Address: "127.1.0.11", Dir: string(whole), Off: true, Boot: hostapi.Boot{Done: true, Attempts: 2}},
-		{Name: "b-broken", Dir: string(dir.Machine("b-broken")), Problem: "reading " + dir.Machine("b-broken").SpecFile() + ": unexpected end of JSON input"},
-		{Name: "c-new", Dir: string(dir.Machine("c-new"))},
+		{Name: "a-whole", Node: "n", UID: "u", ControlPlane: true, Version: "v1", Address: "127.1.0.11", Dir: string(whole), Off: true, Boot: hostapi.BootStatus{Done: true, Attempts: 2}},
+		{Name: "b-broken", Dir: string(dir.MachineDir("b-broken")), Problem: "reading " + dir.MachineDir("b-broken").SpecFile() + ": unexpected end of JSON input"},
+		{Name: "c-new", Dir: string(dir.MachineDir("c-new"))},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -136,7 +136,7 @@ func TestClustersThatCannotBeListed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := plane(t)
-			spoil(t, hostapi.Root(p.Dir()))
+			spoil(t, hostapi.HostsDir(p.Dir()))
 			if _, err := p.LocalClusters(t.Context()); exit.Code(err) != exit.DataDir {
 				t.Errorf("LocalClusters() says: %v", err)
 			}

@@ -14,13 +14,13 @@ import (
 // machinesOnDisk is what a host's files tell about its machines. What cannot be read is a problem
 // of that machine alone.
 func machinesOnDisk(dir hostapi.Dir) []hostapi.MachineStatus {
-	entries, err := os.ReadDir(dir.Machines())
+	entries, err := os.ReadDir(dir.MachinesDir())
 	if err != nil {
 		return nil // the cluster is just being made or removed
 	}
 	var all []hostapi.MachineStatus
 	for _, e := range entries {
-		m, err := machineOnDisk(dir.Machine(e.Name()))
+		m, err := machineOnDisk(dir.MachineDir(e.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // as the host does: it was being made or removed
 		}
@@ -34,7 +34,7 @@ func machinesOnDisk(dir hostapi.Dir) []hostapi.MachineStatus {
 
 func machineOnDisk(dir hostapi.MachineDir) (hostapi.MachineStatus, error) {
 	s := hostapi.MachineStatus{Dir: string(dir)}
-	var spec hostapi.Machine
+	var spec hostapi.MachineSpec
 	if err := readJSON(dir.SpecFile(), &spec); err != nil {
 		return s, err
 	}

@@ -73,7 +73,7 @@ func TestFaultDeadMachineIsReplaced(t *testing.T) {
 	}
 	victim := machineWithStore(t, c)
 	begin := time.Now()
-	if err := host.Power(t.Context(), victim.Name, false); err != nil {
+	if err := host.SetPower(t.Context(), victim.Name, false); err != nil {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, faultTimeout, func() error {
@@ -86,7 +86,7 @@ func TestFaultDeadMachineIsReplaced(t *testing.T) {
 			if m.Name == victim.Name {
 				return fmt.Errorf("the dead machine is still there")
 			}
-			if m.ControlPlane && m.Running() {
+			if m.ControlPlane && m.IsRunning() {
 				running = append(running, m.Name)
 			}
 		}

@@ -37,7 +37,7 @@ func kill(t *testing.T, pid int) {
 }
 
 // process finds a running process of some control-plane machine.
-func process(t *testing.T, s hostapi.Status, name string) (hostapi.MachineStatus, hostapi.Process) {
+func process(t *testing.T, s hostapi.Status, name string) (hostapi.MachineStatus, hostapi.ProcessStatus) {
 	t.Helper()
 	for _, m := range s.Machines {
 		for _, p := range m.Processes {
@@ -47,7 +47,7 @@ func process(t *testing.T, s hostapi.Status, name string) (hostapi.MachineStatus
 		}
 	}
 	t.Fatalf("no machine runs %s: %+v", name, s)
-	return hostapi.MachineStatus{}, hostapi.Process{}
+	return hostapi.MachineStatus{}, hostapi.ProcessStatus{}
 }
 
 // members asks a machine's store for its members, with the machine's own certificates.

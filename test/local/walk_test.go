@@ -289,7 +289,7 @@ func survivesHost(t *testing.T, c *cluster) {
 			return fmt.Errorf("the host is the same")
 		}
 		for _, m := range now.Machines {
-			if !m.Running() {
+			if !m.IsRunning() {
 				return fmt.Errorf("%s is not running: %+v", m.Name, m)
 			}
 		}

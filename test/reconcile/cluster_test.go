@@ -27,7 +27,7 @@ import (
 func TestLocalCluster(t *testing.T) {
 	t.Parallel()
 	p := shared.Get(t)
-	h := &hosts{plane: p, Launcher: launch.Launcher{Root: hostapi.Root(p.Data), Binary: filepath.Join(p.Tree.Bin, "polderd")}}
+	h := &hosts{plane: p, Launcher: launch.Launcher{HostsDir: hostapi.HostsDir(p.Data), Binary: filepath.Join(p.Tree.Bin, "polderd")}}
 	kind := &infrav1.LocalCluster{}
 	reconciletest.Run(t, api(t), reconciletest.Subject{
 		Setup: func(ctx context.Context, mgr ctrl.Manager) error {

@@ -30,7 +30,7 @@ import (
 func TestMain(m *testing.M) {
 	var program func(dir string) error
 	switch os.Args[0] {
-	case launch.Program:
+	case launch.HostProgram:
 		program = runHost
 	case host.BootProgram:
 		program = boot
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 }
 
 func runHost(dir string) error {
-	versions, err := kubeversion.Of(version)
+	versions, err := kubeversion.NewRange(version)
 	if err != nil {
 		return err
 	}
@@ -63,11 +63,11 @@ func boot(path string) error {
 	if err != nil {
 		return err
 	}
-	var m hostapi.Machine
+	var m hostapi.MachineSpec
 	if err := json.Unmarshal(b, &m); err != nil {
 		return err
 	}
-	credentials := dir.Files("/etc/kubernetes/kubelet.conf")
+	credentials := dir.RootFS("/etc/kubernetes/kubelet.conf")
 	return errors.Join(
 		os.MkdirAll(filepath.Dir(credentials), 0o700),
 		put(dir.NodeFile(), []byte("{}")),

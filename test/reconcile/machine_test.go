@@ -41,11 +41,11 @@ func TestLocalMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	versions, err := kubeversion.Of(version)
+	versions, err := kubeversion.NewRange(version)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hosts{plane: p, Launcher: launch.Launcher{Root: hostapi.Root(p.Data), Binary: self}}
+	h := &hosts{plane: p, Launcher: launch.Launcher{HostsDir: hostapi.HostsDir(p.Data), Binary: self}}
 	w := imitateWorkload(t)
 	kind := &infrav1.LocalMachine{}
 	reconciletest.Run(t, api(t), reconciletest.Subject{

@@ -74,7 +74,9 @@ func Workload(t testing.TB, c client.Client, namespace, name string) *rest.Confi
 	return cfg
 }
 
-func (p *Plane) launcher() launch.Launcher { return launch.Launcher{Root: hostapi.Root(p.Data)} }
+func (p *Plane) launcher() launch.Launcher {
+	return launch.Launcher{HostsDir: hostapi.HostsDir(p.Data)}
+}
 
 // Host asks the host of a local cluster how it is.
 func (p *Plane) Host(ctx context.Context, namespace, name string) (hostapi.Status, *hostapi.Client, error) {
@@ -94,7 +96,7 @@ func (p *Plane) Host(ctx context.Context, namespace, name string) (hostapi.Statu
 
 // endHosts ends the hosts of local clusters, which outlive their plane.
 func (p *Plane) endHosts() error {
-	if _, err := os.Stat(p.launcher().Root); err != nil {
+	if _, err := os.Stat(p.launcher().HostsDir); err != nil {
 		return nil // there never was one
 	}
 	all, err := p.launcher().Clusters()

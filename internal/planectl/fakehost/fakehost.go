@@ -30,8 +30,8 @@ type Host struct {
 // Prepare makes the files of a cluster that nobody keeps.
 func Prepare(t testing.TB, dataDir string, c hostapi.Cluster) hostapi.Dir {
 	t.Helper()
-	l := launch.Launcher{Root: hostapi.Root(dataDir)}
-	if err := l.Prepare(c); err != nil {
+	l := launch.Launcher{HostsDir: hostapi.HostsDir(dataDir)}
+	if err := l.PrepareDir(c); err != nil {
 		t.Fatal(err)
 	}
 	return l.Dir(c.UID)

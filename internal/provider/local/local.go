@@ -61,11 +61,11 @@ func (p *Provider) Ready() <-chan struct{} { return p.ready }
 
 // Run reconciles until ctx ends. Clusters run on without it.
 func (p *Provider) Run(ctx context.Context) error {
-	mgr, err := p.manager()
+	mgr, err := p.newManager()
 	if err != nil {
 		return fmt.Errorf("setting up the local provider: %w", err)
 	}
-	if err := p.setup(ctx, mgr); err != nil {
+	if err := p.setupControllers(ctx, mgr); err != nil {
 		return fmt.Errorf("setting up the local provider: %w", err)
 	}
 	go func() {
@@ -76,7 +76,7 @@ func (p *Provider) Run(ctx context.Context) error {
 	return mgr.Start(ctx)
 }
 
-func (p *Provider) manager() (ctrl.Manager, error) {
+func (p *Provider) newManager() (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, infrav1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -95,16 +95,16 @@ func (p *Provider) manager() (ctrl.Manager, error) {
 	})
 }
 
-func (p *Provider) setup(ctx context.Context, mgr ctrl.Manager) error {
+func (p *Provider) setupControllers(ctx context.Context, mgr ctrl.Manager) error {
 	binary, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	versions, err := kubeversion.Of(p.cfg.Kubernetes)
+	versions, err := kubeversion.NewRange(p.cfg.Kubernetes)
 	if err != nil {
 		return err
 	}
-	hosts := launch.Launcher{Root: hostapi.Root(p.cfg.DataDir), Binary: binary}
+	hosts := launch.Launcher{HostsDir: hostapi.HostsDir(p.cfg.DataDir), Binary: binary}
 	watcher := watch.New()
 	if err := mgr.Add(watcher); err != nil {
 		return err

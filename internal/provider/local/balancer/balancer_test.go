@@ -21,24 +21,24 @@ import (
 func TestFewestConnectionsFirst(t *testing.T) {
 	b := New(Config{})
 	at := serve(t, b)
-	x, y, z := echo(t), echo(t), echo(t)
+	x, y, z := startEchoBackend(t), startEchoBackend(t), startEchoBackend(t)
 	b.SetReady(x, y, z, x)
 	open := map[string][]client{}
 	for range 6 {
 		c := dial(t, at)
-		address := c.line(t)
+		address := c.readLine(t)
 		open[address] = append(open[address], c)
 	}
-	want := State{Ready: []Backend{{x, 2}, {y, 2}, {z, 2}}}
+	want := State{Ready: []BackendState{{x, 2}, {y, 2}, {z, 2}}}
 	if diff := cmp.Diff(want, b.State()); diff != "" {
 		t.Fatalf("State() (-want +got):\n%s", diff)
 	}
 	for _, c := range open[y] {
 		c.Close()
 	}
-	processtest.Eventually(t, "connections of the second backend are gone", func() bool { return slices.Equal(load(b), []int{2, 0, 2}) })
+	processtest.Eventually(t, "connections of the second backend are gone", func() bool { return slices.Equal(connectionCounts(b), []int{2, 0, 2}) })
 	for range 2 {
-		if got := dial(t, at).line(t); got != y {
+		if got := dial(t, at).readLine(t); got != y {
 			t.Errorf("connected to %s although %s has fewer connections", got, y)
 		}
 	}
@@ -47,14 +47,14 @@ func TestFewestConnectionsFirst(t *testing.T) {
 func TestTiesRotate(t *testing.T) {
 	b := New(Config{})
 	at := serve(t, b)
-	ready := []string{echo(t), echo(t), echo(t)}
+	ready := []string{startEchoBackend(t), startEchoBackend(t), startEchoBackend(t)}
 	b.SetReady(ready...)
 	var got []string
 	for range 6 {
 		c := dial(t, at)
-		got = append(got, c.line(t))
+		got = append(got, c.readLine(t))
 		c.Close()
-		processtest.Eventually(t, "all backends are idle", func() bool { return slices.Equal(load(b), []int{0, 0, 0}) })
+		processtest.Eventually(t, "all backends are idle", func() bool { return slices.Equal(connectionCounts(b), []int{0, 0, 0}) })
 	}
 	if diff := cmp.Diff(append(ready, ready...), got); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
@@ -65,18 +65,18 @@ func TestRemovalCuts(t *testing.T) {
 	b := New(Config{})
 	at := serve(t, b)
 	ended := make(chan error, 2)
-	gone := server(t, func(c *net.TCPConn) {
+	gone := startBackend(t, func(c *net.TCPConn) {
 		io.WriteString(c, "gone\n")
 		_, err := c.Read(make([]byte, 1))
 		ended <- err
 	})
 	b.SetReady(gone)
 	victim := dial(t, at)
-	victim.line(t)
-	stays := echo(t)
+	victim.readLine(t)
+	stays := startEchoBackend(t)
 	b.SetReady(stays, gone)
 	other := dial(t, at)
-	if got := other.line(t); got != stays {
+	if got := other.readLine(t); got != stays {
 		t.Fatalf("connected to %s, want %s", got, stays)
 	}
 	b.SetReady(stays)
@@ -92,21 +92,21 @@ func TestRemovalCuts(t *testing.T) {
 func TestDrainingKeepsWhatItHas(t *testing.T) {
 	b := New(Config{})
 	at := serve(t, b)
-	leaving, stays := echo(t), echo(t)
+	leaving, stays := startEchoBackend(t), startEchoBackend(t)
 	b.SetReady(leaving)
 	old := dial(t, at)
-	old.line(t)
-	b.Set([]string{stays}, []string{leaving})
+	old.readLine(t)
+	b.SetBackends([]string{stays}, []string{leaving})
 	for range 3 {
-		if got := dial(t, at).line(t); got != stays {
+		if got := dial(t, at).readLine(t); got != stays {
 			t.Errorf("a new connection went to %s, which is draining", got)
 		}
 	}
 	old.checkEcho(t)
-	if diff := cmp.Diff([]Backend{{leaving, 1}}, b.State().Draining); diff != "" {
+	if diff := cmp.Diff([]BackendState{{leaving, 1}}, b.State().Draining); diff != "" {
 		t.Errorf("draining (-want +got):\n%s", diff)
 	}
-	b.Set([]string{stays}, nil)
+	b.SetBackends([]string{stays}, nil)
 	if _, err := old.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("after draining the old client sees %v", err)
 	}
@@ -115,14 +115,14 @@ func TestDrainingKeepsWhatItHas(t *testing.T) {
 func TestFailingBackendIsSkipped(t *testing.T) {
 	b := New(Config{})
 	at := serve(t, b)
-	alive := echo(t)
-	b.SetReady(unused(t), alive, unused(t))
+	alive := startEchoBackend(t)
+	b.SetReady(unusedAddress(t), alive, unusedAddress(t))
 	for range 5 {
-		if got := dial(t, at).line(t); got != alive {
+		if got := dial(t, at).readLine(t); got != alive {
 			t.Errorf("connected to %s", got)
 		}
 	}
-	if diff := cmp.Diff([]int{0, 5, 0}, load(b)); diff != "" {
+	if diff := cmp.Diff([]int{0, 5, 0}, connectionCounts(b)); diff != "" {
 		t.Errorf("load (-want +got):\n%s", diff)
 	}
 }
@@ -138,7 +138,7 @@ func TestHalfClose(t *testing.T) {
 			return c, err
 		}
 		at := serve(t, b)
-		b.SetReady(server(t, func(c *net.TCPConn) {
+		b.SetReady(startBackend(t, func(c *net.TCPConn) {
 			all, err := io.ReadAll(c)
 			if err != nil {
 				t.Errorf("the backend sees %v", err)
@@ -153,7 +153,7 @@ func TestHalfClose(t *testing.T) {
 			t.Errorf("got %q, %v", got, err)
 		}
 		c.Close()
-		processtest.Eventually(t, "the connection is gone", func() bool { return slices.Equal(load(b), []int{0}) })
+		processtest.Eventually(t, "the connection is gone", func() bool { return slices.Equal(connectionCounts(b), []int{0}) })
 		if _, err := (<-dialled).Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("the connection to the backend was ended but not closed: %v", err)
 		}
@@ -162,7 +162,7 @@ func TestHalfClose(t *testing.T) {
 		b := New(Config{})
 		at := serve(t, b)
 		rest := make(chan string, 1)
-		b.SetReady(server(t, func(c *net.TCPConn) {
+		b.SetReady(startBackend(t, func(c *net.TCPConn) {
 			io.WriteString(c, "answer")
 			c.CloseWrite()
 			all, err := io.ReadAll(c)
@@ -187,13 +187,13 @@ func TestHalfClose(t *testing.T) {
 func TestResetIsPassedOn(t *testing.T) {
 	b := New(Config{})
 	at := serve(t, b)
-	b.SetReady(server(t, func(c *net.TCPConn) {
+	b.SetReady(startBackend(t, func(c *net.TCPConn) {
 		io.WriteString(c, "hello\n")
 		c.Read(make([]byte, 1))
 		c.SetLinger(0)
 	}))
 	c := dial(t, at)
-	c.line(t)
+	c.readLine(t)
 	io.WriteString(c, "x")
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the client sees %v", err)
@@ -213,13 +213,13 @@ func TestServeLeavesNothingBehind(t *testing.T) {
 	l := listen(t)
 	stop := start(t, b, l)
 	at := l.Addr().String()
-	b.SetReady(server(t, func(c *net.TCPConn) { // never reads, never ends by itself
+	b.SetReady(startBackend(t, func(c *net.TCPConn) { // never reads, never ends by itself
 		io.WriteString(c, "stuck\n")
 		<-t.Context().Done()
 	}))
 	idle, half := dial(t, at), dial(t, at)
-	idle.line(t)
-	half.line(t)
+	idle.readLine(t)
+	half.readLine(t)
 	half.CloseWrite()
 	refuse.Store(true)
 	waiting := dial(t, at)
@@ -234,20 +234,20 @@ func TestServeLeavesNothingBehind(t *testing.T) {
 		c.Close()
 		t.Error("the listener is still open")
 	}
-	if diff := cmp.Diff([]int{0}, load(b)); diff != "" {
+	if diff := cmp.Diff([]int{0}, connectionCounts(b)); diff != "" {
 		t.Errorf("load (-want +got):\n%s", diff)
 	}
 	// Each goroutine has said that it is done, but may be a few instructions from its end.
-	processtest.Eventually(t, "no goroutine is left", func() bool { return !slices.ContainsFunc(stacks(), ours) })
+	processtest.Eventually(t, "no goroutine is left", func() bool { return !slices.ContainsFunc(goroutineStacks(), isBalancerStack) })
 }
 
-// stacks are the stacks of all goroutines.
-func stacks() []string {
+// goroutineStacks are the stacks of all goroutines.
+func goroutineStacks() []string {
 	buf := make([]byte, 1<<20)
 	return strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
 }
 
-// ours tells goroutines of the balancer from those of the test.
-func ours(stack string) bool {
+// isBalancerStack tells goroutines of the balancer from those of the test.
+func isBalancerStack(stack string) bool {
 	return strings.Contains(stack, "/balancer.(*Balancer)") || strings.Contains(stack, "/balancer.relay")
 }

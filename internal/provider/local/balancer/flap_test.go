@@ -23,7 +23,7 @@ import (
 // nobody will ever cut.
 func TestRemovalDuringDial(t *testing.T) {
 	b := New(Config{})
-	removed, stays := unused(t), echo(t)
+	removed, stays := unusedAddress(t), startEchoBackend(t)
 	dialling, answered := make(chan struct{}), make(chan net.Conn)
 	plain := b.dial
 	b.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -39,12 +39,12 @@ func TestRemovalDuringDial(t *testing.T) {
 	<-dialling
 	b.SetReady(stays)
 	ours, theirs := net.Pipe()
-	theirs.SetDeadline(time.Now().Add(patience))
+	theirs.SetDeadline(time.Now().Add(testTimeout))
 	answered <- ours
 	if _, err := theirs.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("the removed backend sees %v", err)
 	}
-	if got := c.line(t); got != stays {
+	if got := c.readLine(t); got != stays {
 		t.Errorf("connected to %s, want %s", got, stays)
 	}
 	c.checkEcho(t)
@@ -53,11 +53,11 @@ func TestRemovalDuringDial(t *testing.T) {
 // The same a moment later: the dial is over and the relay has not begun.
 func TestRemovalBeforeRelay(t *testing.T) {
 	b := New(Config{})
-	b.SetReady(echo(t))
+	b.SetReady(startEchoBackend(t))
 	ctx, l := b.connect(t.Context())
 	b.SetReady()
 	here, client := net.Pipe()
-	client.SetDeadline(time.Now().Add(patience))
+	client.SetDeadline(time.Now().Add(testTimeout))
 	var wg sync.WaitGroup
 	wg.Go(func() { relay(ctx, here, l.server) })
 	if _, err := io.ReadAll(client); err != nil {
@@ -76,13 +76,13 @@ type traffic struct {
 	stable string        // a backend that is never removed
 	chunks chan struct{} // a hint now and then that bytes flow; sends never block
 
-	whole, cut atomic.Int32
+	completed, cut atomic.Int32
 }
 
 const transfer = 64 << 10
 
-// once makes one connection and counts how it ended.
-func (tr *traffic) once(t *testing.T) {
+// runConnection makes one connection and counts how it ended.
+func (tr *traffic) runConnection(t *testing.T) {
 	c, err := tryDial(tr.at)
 	if err != nil {
 		tr.countCut(t, "", err) // so soon that connect(2) has seen it
@@ -108,7 +108,7 @@ func (tr *traffic) once(t *testing.T) {
 		tr.countCut(t, strings.TrimSpace(backend), err)
 		return
 	}
-	tr.whole.Add(1)
+	tr.completed.Add(1)
 	if !bytes.Equal(got, sent[:]) {
 		t.Errorf("a connection ended without error but %d of %d bytes came back", len(got), len(sent))
 	}
@@ -156,27 +156,27 @@ func (tr *traffic) flap(b *Balancer, stop <-chan struct{}, flapping ...string) {
 }
 
 func TestFlappingBackendsLoseNothingUnnoticed(t *testing.T) {
-	b := New(Config{Hold: patience})
-	tr := &traffic{at: serve(t, b), stable: echo(t), chunks: make(chan struct{})}
+	b := New(Config{BackendTimeout: testTimeout})
+	tr := &traffic{at: serve(t, b), stable: startEchoBackend(t), chunks: make(chan struct{})}
 	b.SetReady(tr.stable)
 	stop := make(chan struct{})
 	var flapper, clients sync.WaitGroup
-	flapping := []string{echo(t), echo(t), unused(t)}
+	flapping := []string{startEchoBackend(t), startEchoBackend(t), unusedAddress(t)}
 	flapper.Go(func() { tr.flap(b, stop, flapping...) })
 	for range 40 {
 		clients.Go(func() {
 			for range 5 {
-				tr.once(t)
+				tr.runConnection(t)
 			}
 		})
 	}
 	clients.Wait()
 	close(stop)
 	flapper.Wait()
-	t.Logf("%d connections whole, %d cut", tr.whole.Load(), tr.cut.Load())
-	if tr.whole.Load() == 0 || tr.cut.Load() == 0 {
-		t.Errorf("%d connections whole, %d cut: this proves nothing", tr.whole.Load(), tr.cut.Load())
+	t.Logf("%d connections whole, %d cut", tr.completed.Load(), tr.cut.Load())
+	if tr.completed.Load() == 0 || tr.cut.Load() == 0 {
+		t.Errorf("%d connections whole, %d cut: this proves nothing", tr.completed.Load(), tr.cut.Load())
 	}
 	b.SetReady(tr.stable)
-	processtest.Eventually(t, "all connections are gone", func() bool { return slices.Equal(load(b), []int{0}) })
+	processtest.Eventually(t, "all connections are gone", func() bool { return slices.Equal(connectionCounts(b), []int{0}) })
 }

@@ -26,15 +26,15 @@ type backend struct {
 // claim is the hold of one connection on a backend, from before the dial to the end. As it is
 // known to the pool before there is anything to cut, no dial can slip past a removal.
 type claim struct {
-	on  *backend
-	cut context.CancelFunc
+	backend *backend
+	cancel  context.CancelFunc
 }
 
 func newPool() *pool { return &pool{changed: make(chan struct{})} }
 
-// claim takes the least busy backend that is not among tried; cut will be called, once or more,
+// claimBackend takes the least busy backend that is not among tried; cut will be called, once or more,
 // when that backend leaves the set. If there is none, changed closes when the set is replaced.
-func (p *pool) claim(tried map[*backend]bool, cut context.CancelFunc) (c *claim, changed <-chan struct{}) {
+func (p *pool) claimBackend(tried map[*backend]bool, cancel context.CancelFunc) (c *claim, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	best := -1
@@ -51,8 +51,8 @@ func (p *pool) claim(tried map[*backend]bool, cut context.CancelFunc) (c *claim,
 		return nil, p.changed
 	}
 	p.next = best + 1
-	c = &claim{on: p.ready[best], cut: cut}
-	c.on.claims[c] = struct{}{}
+	c = &claim{backend: p.ready[best], cancel: cancel}
+	c.backend.claims[c] = struct{}{}
 	return c, nil
 }
 
@@ -60,44 +60,44 @@ func (p *pool) claim(tried map[*backend]bool, cut context.CancelFunc) (c *claim,
 func (p *pool) release(c *claim) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(c.on.claims, c)
-	c.cut()
+	delete(c.backend.claims, c)
+	c.cancel()
 }
 
-// replace makes addresses the ready set and cuts the claims on what is in neither set any more.
-func (p *pool) replace(addresses, draining []string) (added, removed []string, cut int) {
+// setBackends makes addresses the ready set and cuts the claims on what is in neither set any more.
+func (p *pool) setBackends(ready, draining []string) (added, removed []string, cut int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := map[string]*backend{}
 	for _, b := range slices.Concat(p.draining, p.ready) {
 		known[b.address] = b
 	}
-	was := p.ready
-	gone := slices.Concat(p.ready, p.draining)
+	previousReady := p.ready
+	previous := slices.Concat(p.ready, p.draining)
 	p.ready, p.draining = nil, nil
-	for _, a := range unique(addresses) {
+	for _, a := range removeDuplicates(ready) {
 		if known[a] == nil {
 			known[a] = &backend{address: a, claims: map[*claim]struct{}{}}
 		}
-		if !slices.Contains(was, known[a]) {
+		if !slices.Contains(previousReady, known[a]) {
 			added = append(added, a)
 		}
 		p.ready = append(p.ready, known[a])
 	}
-	for _, a := range unique(draining) {
+	for _, a := range removeDuplicates(draining) {
 		if b := known[a]; b != nil && !slices.Contains(p.ready, b) {
 			p.draining = append(p.draining, b)
 		}
 	}
-	for _, b := range gone {
-		if slices.Contains(was, b) && !slices.Contains(p.ready, b) {
+	for _, b := range previous {
+		if slices.Contains(previousReady, b) && !slices.Contains(p.ready, b) {
 			removed = append(removed, b.address)
 		}
 		if slices.Contains(p.ready, b) || slices.Contains(p.draining, b) {
 			continue
 		}
 		for c := range b.claims {
-			c.cut()
+			c.cancel()
 			cut++
 		}
 	}
@@ -106,7 +106,7 @@ func (p *pool) replace(addresses, draining []string) (added, removed []string, c
 	return added, removed, cut
 }
 
-func unique(all []string) (out []string) {
+func removeDuplicates(all []string) (out []string) {
 	for _, a := range all {
 		if !slices.Contains(out, a) {
 			out = append(out, a)
@@ -115,8 +115,8 @@ func unique(all []string) (out []string) {
 	return out
 }
 
-// wait counts one who waits more (1) or less (-1).
-func (p *pool) wait(n int) {
+// addWaiting counts one who waits more (1) or less (-1).
+func (p *pool) addWaiting(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waiting += n
@@ -127,10 +127,10 @@ func (p *pool) state() State {
 	defer p.mu.Unlock()
 	s := State{Waiting: p.waiting}
 	for _, b := range p.ready {
-		s.Ready = append(s.Ready, Backend{Address: b.address, Connections: len(b.claims)})
+		s.Ready = append(s.Ready, BackendState{Address: b.address, Connections: len(b.claims)})
 	}
 	for _, b := range p.draining {
-		s.Draining = append(s.Draining, Backend{Address: b.address, Connections: len(b.claims)})
+		s.Draining = append(s.Draining, BackendState{Address: b.address, Connections: len(b.claims)})
 	}
 	return s
 }

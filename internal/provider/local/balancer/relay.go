@@ -23,12 +23,12 @@ func relay(ctx context.Context, client, server net.Conn) {
 	aborted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { // runs at once if ctx has ended before we got here
 		defer close(aborted)
-		abort(client)
-		abort(server)
+		resetConnection(client)
+		resetConnection(server)
 	})
 	var ended atomic.Int32
 	direction := func(to, from net.Conn) {
-		err := stream(to, from)
+		err := copyStream(to, from)
 		if first := ended.Add(1) == 1; first && err != nil {
 			cut() // the other direction may be silent and would never notice
 		}
@@ -43,8 +43,8 @@ func relay(ctx context.Context, client, server net.Conn) {
 	_, _ = client.Close(), server.Close()
 }
 
-// stream copies until from ends and then tells to, which may go on sending.
-func stream(to, from net.Conn) error {
+// copyStream copies until from ends and then tells to, which may go on sending.
+func copyStream(to, from net.Conn) error {
 	// The bare Reader and Writer keep io from using splice(2), which would hold two file
 	// descriptors for each direction even of a silent connection.
 	_, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, bufferSize))
@@ -58,9 +58,9 @@ func stream(to, from net.Conn) error {
 	return half.CloseWrite()
 }
 
-// abort closes conn with a reset and drops what is still to be sent: the other end learns at
+// resetConnection closes conn with a reset and drops what is still to be sent: the other end learns at
 // once that the stream is not whole, and nothing lingers in the kernel for one that does not read.
-func abort(conn net.Conn) {
+func resetConnection(conn net.Conn) {
 	if c, ok := conn.(interface{ SetLinger(sec int) error }); ok {
 		_ = c.SetLinger(0)
 	}

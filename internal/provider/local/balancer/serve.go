@@ -12,8 +12,8 @@ import (
 
 // The pauses after an accept that has failed for want of resources, doubled each time in a row.
 const (
-	firstAcceptPause = 5 * time.Millisecond
-	maxAcceptPause   = time.Second
+	initialAcceptDelay = 5 * time.Millisecond
+	maxAcceptDelay     = time.Second
 )
 
 // Serve accepts on l until ctx ends; it closes l and every connection, and returns after the
@@ -38,21 +38,21 @@ func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 			b.admit(ctx, conn, &wg)
 		case ctx.Err() != nil:
 			return nil
-		case !temporary(err):
+		case !isTemporary(err):
 			return fmt.Errorf("accepting on %s: %w", l.Addr(), err)
 		default:
 			if pause == 0 { // once per row of errors is enough
 				b.cfg.Log.Warn("cannot accept for now", "address", l.Addr().String(), "error", err)
 			}
-			pause = min(max(2*pause, firstAcceptPause), maxAcceptPause)
-			pauseFor(ctx, pause)
+			pause = min(max(2*pause, initialAcceptDelay), maxAcceptDelay)
+			sleep(ctx, pause)
 		}
 	}
 }
 
 // admit gives conn a goroutine of its own, or closes it if there are too many. It never blocks.
 func (b *Balancer) admit(ctx context.Context, conn net.Conn, wg *sync.WaitGroup) {
-	ok, first := b.gate.enter()
+	ok, first := b.limiter.acquire()
 	if first {
 		b.cfg.Log.Warn("too many connections, closing new ones", "limit", b.cfg.MaxConnections)
 	}
@@ -61,14 +61,14 @@ func (b *Balancer) admit(ctx context.Context, conn net.Conn, wg *sync.WaitGroup)
 		return
 	}
 	wg.Go(func() {
-		defer b.gate.leave()
-		b.carry(ctx, conn)
+		defer b.limiter.release()
+		b.serveConnection(ctx, conn)
 	})
 }
 
-// temporary tells errors that pass when others close what they have open, or that concern only
+// isTemporary tells errors that pass when others close what they have open, or that concern only
 // the one connection that was about to be accepted.
-func temporary(err error) bool {
+func isTemporary(err error) bool {
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR} {
 		if errors.Is(err, e) {
 			return true
@@ -77,7 +77,7 @@ func temporary(err error) bool {
 	return false
 }
 
-func pauseFor(ctx context.Context, d time.Duration) {
+func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -31,45 +31,45 @@ const (
 // step is one thing to do. A step that is not kept is cheap and done again at each attempt,
 // because later steps need what it finds out.
 type step struct {
-	name string
-	kept bool
-	do   func(context.Context, *machine) error
+	name    string
+	runOnce bool
+	run     func(context.Context, *machine) error
 }
 
 // machine is what is known while booting.
 type machine struct {
-	hostapi.Machine
+	hostapi.MachineSpec
 	dir     hostapi.MachineDir
 	address netip.Addr
 	data    userdata.Data
-	boot    hostapi.Boot
-	kubeadm kubeadm
+	status  hostapi.BootStatus
+	kubeadm kubeadmState
 }
 
 // Run boots the machine in dir. It returns nil at once if that was done before.
 func Run(ctx context.Context, dir hostapi.MachineDir) error {
-	m, err := load(dir)
-	if err != nil || m.boot.Done {
+	m, err := loadMachine(dir)
+	if err != nil || m.status.Done {
 		return err
 	}
-	m.boot.Attempts++
-	m.boot.Problem = ""
-	steps, err := m.plan()
+	m.status.Attempts++
+	m.status.Problem = ""
+	steps, err := m.planSteps()
 	if err == nil {
-		err = m.run(ctx, steps)
+		err = m.runSteps(ctx, steps)
 	}
-	m.boot.Step = ""
+	m.status.Step = ""
 	if err != nil {
-		m.boot.Problem = oneLine(err)
-		return errors.Join(err, m.save())
+		m.status.Problem = oneLine(err)
+		return errors.Join(err, m.saveStatus())
 	}
-	m.boot.Done = true
-	return m.save()
+	m.status.Done = true
+	return m.saveStatus()
 }
 
-func load(dir hostapi.MachineDir) (*machine, error) {
+func loadMachine(dir hostapi.MachineDir) (*machine, error) {
 	m := &machine{dir: dir}
-	for file, into := range map[string]any{dir.SpecFile(): &m.Machine, dir.BootFile(): &m.boot} {
+	for file, into := range map[string]any{dir.SpecFile(): &m.MachineSpec, dir.BootFile(): &m.status} {
 		b, err := os.ReadFile(file)
 		if errors.Is(err, os.ErrNotExist) && file == dir.BootFile() {
 			continue
@@ -89,81 +89,81 @@ func load(dir hostapi.MachineDir) (*machine, error) {
 	return m, err
 }
 
-// plan reads the bootstrap data and says what is to be done.
-func (m *machine) plan() ([]step, error) {
+// planSteps reads the bootstrap data and says what is to be done.
+func (m *machine) planSteps() ([]step, error) {
 	var err error
-	m.data, err = userdata.Parse(m.UserData, userdata.Machine{Hostname: m.Node, InstanceID: m.UID, Address: m.address.String(), Zone: m.Zone, ProviderID: m.ProviderID})
+	m.data, err = userdata.Parse(m.UserData, userdata.Metadata{Hostname: m.Node, InstanceID: m.UID, Address: m.address.String(), Zone: m.Zone, ProviderID: m.ProviderID})
 	if err != nil {
 		return nil, fmt.Errorf("reading bootstrap data: %w", err)
 	}
-	m.notHonored()
-	if b, ok := m.data.File(initFile); ok {
+	m.recordIgnoredUserData()
+	if b, ok := m.data.FileContent(initFile); ok {
 		return m.planInit(b)
 	}
-	if b, ok := m.data.File(joinFile); ok {
+	if b, ok := m.data.FileContent(joinFile); ok {
 		return m.planJoin(b)
 	}
 	return nil, fmt.Errorf("reading bootstrap data: there is neither %s nor %s in them; only kubeadm can be followed here", initFile, joinFile)
 }
 
-// notHonored notes what a machine that is only processes cannot do.
-func (m *machine) notHonored() {
-	m.boot.Commands = nil
+// recordIgnoredUserData notes what a machine that is only processes cannot do.
+func (m *machine) recordIgnoredUserData() {
+	m.status.Commands = nil
 	for _, c := range m.data.Commands {
-		m.boot.Commands = append(m.boot.Commands, c.Line)
+		m.status.Commands = append(m.status.Commands, c.Line)
 		if !strings.HasPrefix(c.Line, "kubeadm ") {
-			m.cannot("%s: %s", c.Module, c.Line)
+			m.recordNotHonored("%s: %s", c.Module, c.Line)
 		}
 	}
 	for _, module := range m.data.Ignored {
-		m.cannot("%s", module)
+		m.recordNotHonored("%s", module)
 	}
 }
 
-func (m *machine) cannot(format string, args ...any) {
-	m.boot.NotHonored = once(m.boot.NotHonored, fmt.Sprintf(format, args...))
+func (m *machine) recordNotHonored(format string, args ...any) {
+	m.status.NotHonored = appendUnique(m.status.NotHonored, fmt.Sprintf(format, args...))
 }
 
-func (m *machine) note(format string, args ...any) {
-	m.boot.Notes = once(m.boot.Notes, fmt.Sprintf(format, args...))
+func (m *machine) recordNote(format string, args ...any) {
+	m.status.Notes = appendUnique(m.status.Notes, fmt.Sprintf(format, args...))
 }
 
-// once adds what an earlier attempt has not found out already.
-func once(all []string, text string) []string {
+// appendUnique adds what an earlier attempt has not found out already.
+func appendUnique(all []string, text string) []string {
 	if slices.Contains(all, text) {
 		return all
 	}
 	return append(all, text)
 }
 
-func (m *machine) run(ctx context.Context, steps []step) error {
+func (m *machine) runSteps(ctx context.Context, steps []step) error {
 	done := map[string]bool{}
-	for _, s := range m.boot.Steps {
+	for _, s := range m.status.Steps {
 		done[s.Name] = true
 	}
 	for _, s := range steps {
-		if done[s.name] && s.kept {
+		if done[s.name] && s.runOnce {
 			continue
 		}
-		m.boot.Step = s.name
-		if err := m.save(); err != nil {
+		m.status.Step = s.name
+		if err := m.saveStatus(); err != nil {
 			return err
 		}
 		begin := time.Now()
-		if err := s.do(ctx, m); err != nil {
+		if err := s.run(ctx, m); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		if !done[s.name] {
-			m.boot.Steps = append(m.boot.Steps, hostapi.Step{Name: s.name, Took: time.Since(begin)})
+			m.status.Steps = append(m.status.Steps, hostapi.BootStep{Name: s.name, Took: time.Since(begin)})
 		}
-		if err := errors.Join(m.save(), interrupt(m.dir, s.name)); err != nil {
+		if err := errors.Join(m.saveStatus(), injectCrash(m.dir, s.name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m *machine) save() error { return writeJSON(m.dir.BootFile(), m.boot) }
+func (m *machine) saveStatus() error { return writeJSON(m.dir.BootFile(), m.status) }
 
 func writeJSON(file string, v any) error {
 	b, err := json.Marshal(v)
@@ -174,17 +174,17 @@ func writeJSON(file string, v any) error {
 }
 
 func writeFiles(_ context.Context, m *machine) error {
-	if err := os.MkdirAll(m.dir.Files(), 0o700); err != nil {
+	if err := os.MkdirAll(m.dir.RootFS(), 0o700); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(m.dir.Files())
+	root, err := os.OpenRoot(m.dir.RootFS())
 	if err != nil {
 		return err
 	}
 	defer root.Close() //nolint:errcheck // read only
 	notes, err := m.data.Write(root)
 	for _, n := range notes {
-		m.note("%s", n)
+		m.recordNote("%s", n)
 	}
 	return err
 }

@@ -30,17 +30,17 @@ func write(t *testing.T, file string, v any) {
 	}
 }
 
-// onDisk is a machine as its host leaves it for the boot.
-func onDisk(t *testing.T, data string) hostapi.MachineDir {
+// configWithHostPaths is a machine as its host leaves it for the boot.
+func newMachineDir(t *testing.T, data string) hostapi.MachineDir {
 	t.Helper()
 	m := newMachine(t)
 	m.UserData = []byte(data)
-	write(t, m.dir.SpecFile(), m.Machine)
+	write(t, m.dir.SpecFile(), m.MachineSpec)
 	write(t, m.dir.AddressFile(), []byte("127.1.0.11\n"))
 	return m.dir
 }
 
-func bootOf(t *testing.T, dir hostapi.MachineDir) (b hostapi.Boot) {
+func readBootStatus(t *testing.T, dir hostapi.MachineDir) (b hostapi.BootStatus) {
 	t.Helper()
 	content, err := os.ReadFile(dir.BootFile())
 	if err != nil || json.Unmarshal(content, &b) != nil {
@@ -61,10 +61,10 @@ func TestRunThatCannotSucceed(t *testing.T) {
 		"ntp, but no nodes": {"#cloud-config\nntp: {enabled: true}\n", "there is neither"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := onDisk(t, c.data)
+			dir := newMachineDir(t, c.data)
 			for attempt := 1; attempt <= 2; attempt++ {
 				err := Run(t.Context(), dir)
-				b := bootOf(t, dir)
+				b := readBootStatus(t, dir)
 				if err == nil || !strings.Contains(b.Problem, c.want) || strings.Contains(b.Problem, "\n") || b.Attempts != attempt || b.Done || b.Step != "" {
 					t.Errorf("%v, %+v", err, b)
 				}
@@ -77,17 +77,17 @@ func TestRunThatCannotSucceed(t *testing.T) {
 }
 
 func TestRunOfABootedMachine(t *testing.T) {
-	dir := onDisk(t, "nonsense")
-	write(t, dir.BootFile(), hostapi.Boot{Done: true, Attempts: 3})
+	dir := newMachineDir(t, "nonsense")
+	write(t, dir.BootFile(), hostapi.BootStatus{Done: true, Attempts: 3})
 	if err := Run(t.Context(), dir); err != nil {
 		t.Error(err)
 	}
-	if b := bootOf(t, dir); b.Attempts != 3 {
+	if b := readBootStatus(t, dir); b.Attempts != 3 {
 		t.Errorf("%+v", b)
 	}
 }
 
-func TestLoadErrors(t *testing.T) {
+func TestLoadMachineErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*testing.T, hostapi.MachineDir)
 		want   string
@@ -100,16 +100,16 @@ func TestLoadErrors(t *testing.T) {
 		"an empty machine": {func(t *testing.T, d hostapi.MachineDir) { write(t, d.SpecFile(), []byte{}) }, "machine.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := onDisk(t, "")
+			dir := newMachineDir(t, "")
 			c.change(t, dir)
-			if _, err := load(dir); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := loadMachine(dir); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})
 	}
 }
 
-func TestSteps(t *testing.T) {
+func TestRunSteps(t *testing.T) {
 	errNo := errors.New("no")
 	for name, c := range map[string]struct {
 		done []string // by an earlier attempt
@@ -126,14 +126,14 @@ func TestSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
 			for _, n := range c.done {
-				m.boot.Steps = append(m.boot.Steps, hostapi.Step{Name: n})
+				m.status.Steps = append(m.status.Steps, hostapi.BootStep{Name: n})
 			}
 			var ran []string
 			var steps []step
 			for _, n := range []string{"a", "b", "c"} {
-				steps = append(steps, step{name: n, kept: n != "b", do: func(context.Context, *machine) error {
+				steps = append(steps, step{name: n, runOnce: n != "b", run: func(context.Context, *machine) error {
 					ran = append(ran, n)
-					if at := bootOf(t, m.dir).Step; at != n {
+					if at := readBootStatus(t, m.dir).Step; at != n {
 						t.Errorf("%s is said to be at work during %s", at, n)
 					}
 					if n == c.fail {
@@ -142,12 +142,12 @@ func TestSteps(t *testing.T) {
 					return nil
 				}})
 			}
-			err := m.run(t.Context(), steps)
+			err := m.runSteps(t.Context(), steps)
 			if (c.fail == "") != (err == nil) || err != nil && (!errors.Is(err, errNo) || !strings.HasPrefix(err.Error(), c.fail+": ")) {
 				t.Errorf("error %v", err)
 			}
 			var got []string
-			for _, s := range bootOf(t, m.dir).Steps {
+			for _, s := range readBootStatus(t, m.dir).Steps {
 				got = append(got, s.Name)
 			}
 			if strings.Join(ran, " ") != c.ran || !cmp.Equal(got, c.want) {
@@ -160,19 +160,19 @@ func TestSteps(t *testing.T) {
 // What the files step found out is not lost when a later step fails and the next attempt skips it.
 func TestNotesStay(t *testing.T) {
 	m := newMachine(t)
-	m.note("from %s", "files")
-	m.cannot("a")
-	m.notHonored()
-	m.note("from %s", "config")
+	m.recordNote("from %s", "files")
+	m.recordNotHonored("a")
+	m.recordIgnoredUserData()
+	m.recordNote("from %s", "config")
 	for range 2 {
-		m.cannot("a")
+		m.recordNotHonored("a")
 	}
-	if d := cmp.Diff(hostapi.Boot{Notes: []string{"from files", "from config"}, NotHonored: []string{"a"}}, m.boot); d != "" {
+	if d := cmp.Diff(hostapi.BootStatus{Notes: []string{"from files", "from config"}, NotHonored: []string{"a"}}, m.status); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestSigned(t *testing.T) {
+func TestIsClusterInfoSigned(t *testing.T) {
 	for name, c := range map[string]struct {
 		body string
 		want bool
@@ -192,11 +192,11 @@ func TestSigned(t *testing.T) {
 				_, _ = w.Write([]byte(c.body))
 			}))
 			defer s.Close()
-			if got := signed(t.Context(), s.Client(), s.URL, "abcdef"); got != c.want || asked != "/api/v1/namespaces/kube-public/configmaps/cluster-info" {
+			if got := isClusterInfoSigned(t.Context(), s.Client(), s.URL, "abcdef"); got != c.want || asked != "/api/v1/namespaces/kube-public/configmaps/cluster-info" {
 				t.Errorf("%t, asked for %s", got, asked)
 			}
 			s.Close()
-			if signed(t.Context(), s.Client(), s.URL, "abcdef") {
+			if isClusterInfoSigned(t.Context(), s.Client(), s.URL, "abcdef") {
 				t.Error("signed by nobody")
 			}
 		})

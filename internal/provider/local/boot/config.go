@@ -15,18 +15,18 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
-// placeholder stands for the machine's address while kubeadm loads its configuration: it takes
+// placeholderAddress stands for the machine's address while kubeadm loads its configuration: it takes
 // a loopback address for none and looks for a global one. It is replaced right after.
-const placeholder = "192.0.2.1"
+const placeholderAddress = "192.0.2.1"
 
 // maxDocuments bounds a kubeadm configuration.
 const maxDocuments = 16
 
 type object = map[string]any
 
-// prepare changes in kubeadm's configuration what depends on the machine, and what the built-in
+// prepareConfig changes in kubeadm's configuration what depends on the machine, and what the built-in
 // kubeadm would refuse although it only concerns another version.
-func (m *machine) prepare(b []byte) ([]byte, error) {
+func (m *machine) prepareConfig(b []byte) ([]byte, error) {
 	docs := strings.Split("\n"+string(b), "\n---")
 	if len(docs) > maxDocuments {
 		return nil, fmt.Errorf("the kubeadm configuration has %d documents; at most %d are read", len(docs), maxDocuments)
@@ -55,46 +55,46 @@ func (m *machine) prepare(b []byte) ([]byte, error) {
 func (m *machine) prepareDocument(o object) error {
 	switch o["kind"] {
 	case "ClusterConfiguration":
-		m.knownGates(o)
+		m.dropUnknownFeatureGates(o)
 	case "InitConfiguration":
-		child(o, "localAPIEndpoint")["advertiseAddress"] = placeholder
-		m.nameNode(o)
+		getOrCreateObject(o, "localAPIEndpoint")["advertiseAddress"] = placeholderAddress
+		m.setNodeName(o)
 	case "JoinConfiguration":
 		if cp, ok := o["controlPlane"].(object); ok {
-			child(cp, "localAPIEndpoint")["advertiseAddress"] = placeholder
+			getOrCreateObject(cp, "localAPIEndpoint")["advertiseAddress"] = placeholderAddress
 		}
-		m.nameNode(o)
+		m.setNodeName(o)
 	case "KubeletConfiguration":
-		m.cannot("KubeletConfiguration: there is no kubelet; it is only stored in the cluster")
+		m.recordNotHonored("KubeletConfiguration: there is no kubelet; it is only stored in the cluster")
 	case "KubeProxyConfiguration":
-		m.cannot("KubeProxyConfiguration: kube-proxy is simulated; it is only stored in the cluster")
+		m.recordNotHonored("KubeProxyConfiguration: kube-proxy is simulated; it is only stored in the cluster")
 	default:
 		return fmt.Errorf("reading the kubeadm configuration: unknown kind %q", o["kind"])
 	}
 	return nil
 }
 
-// knownGates drops gates the built-in kubeadm does not know: Cluster API sets those of the
+// dropUnknownFeatureGates drops gates the built-in kubeadm does not know: Cluster API sets those of the
 // machine's version.
-func (m *machine) knownGates(o object) {
+func (m *machine) dropUnknownFeatureGates(o object) {
 	gates, _ := o["featureGates"].(object)
 	for _, g := range slices.Sorted(maps.Keys(gates)) {
 		if _, known := features.InitFeatureGates[g]; !known {
-			m.note("kubeadm feature gate %s is left out: the built-in kubeadm does not have it", g)
+			m.recordNote("kubeadm feature gate %s is left out: the built-in kubeadm does not have it", g)
 			delete(gates, g)
 		}
 	}
 }
 
-// nameNode gives the node the Machine's name unless the configuration has one.
-func (m *machine) nameNode(o object) {
-	r := child(o, "nodeRegistration")
+// setNodeName gives the node the Machine's name unless the configuration has one.
+func (m *machine) setNodeName(o object) {
+	r := getOrCreateObject(o, "nodeRegistration")
 	if name, _ := r["name"].(string); name == "" {
 		r["name"] = m.Node
 	}
 }
 
-func child(o object, key string) object {
+func getOrCreateObject(o object, key string) object {
 	c, ok := o[key].(object)
 	if !ok {
 		c = object{}
@@ -103,34 +103,34 @@ func child(o object, key string) object {
 	return c
 }
 
-// keepNode leaves for the host how the node is to be registered.
-func (m *machine) keepNode(r kubeadmapi.NodeRegistrationOptions) error {
+// writeNodeRegistration leaves for the host how the node is to be registered.
+func (m *machine) writeNodeRegistration(r kubeadmapi.NodeRegistrationOptions) error {
 	if r.Name != m.Node {
 		return fmt.Errorf("nodeRegistration.name is %q; a node here has its Machine's name, %q", r.Name, m.Node)
 	}
-	n := hostapi.Node{Taints: r.Taints, Labels: map[string]string{}}
-	var wrong []error
+	n := hostapi.NodeRegistration{Taints: r.Taints, Labels: map[string]string{}}
+	var errs []error
 	for _, a := range r.KubeletExtraArgs {
 		switch a.Name {
 		case "node-labels":
-			wrong = append(wrong, parseLabels(a.Value, n.Labels))
+			errs = append(errs, parseLabels(a.Value, n.Labels))
 		case "register-with-taints":
 			taints, err := parseTaints(a.Value)
-			wrong = append(wrong, err)
+			errs = append(errs, err)
 			n.Taints = append(n.Taints, taints...)
 		case "provider-id":
-			m.note("kubelet argument provider-id is replaced by %s", m.ProviderID)
+			m.recordNote("kubelet argument provider-id is replaced by %s", m.ProviderID)
 		case "cloud-provider":
-			m.cannot("kubelet argument cloud-provider=%s: nodes are initialised at once", a.Value)
+			m.recordNotHonored("kubelet argument cloud-provider=%s: nodes are initialised at once", a.Value)
 		default:
-			m.cannot("kubelet argument %s=%s: there is no kubelet", a.Name, a.Value)
+			m.recordNotHonored("kubelet argument %s=%s: there is no kubelet", a.Name, a.Value)
 		}
 	}
-	return errors.Join(append(wrong, writeJSON(m.dir.NodeFile(), n))...)
+	return errors.Join(append(errs, writeJSON(m.dir.NodeFile(), n))...)
 }
 
-// list is what stands between commas; of nothing there is none.
-func list(s string) []string {
+// splitList is what stands between commas; of nothing there is none.
+func splitList(s string) []string {
 	if s == "" {
 		return nil
 	}
@@ -138,7 +138,7 @@ func list(s string) []string {
 }
 
 func parseLabels(s string, into map[string]string) error {
-	for _, kv := range list(s) {
+	for _, kv := range splitList(s) {
 		k, v, ok := strings.Cut(kv, "=")
 		if !ok || k == "" {
 			return fmt.Errorf("kubelet argument node-labels: %q is not KEY=VALUE", kv)
@@ -150,7 +150,7 @@ func parseLabels(s string, into map[string]string) error {
 
 func parseTaints(s string) ([]corev1.Taint, error) {
 	var out []corev1.Taint
-	for _, t := range list(s) {
+	for _, t := range splitList(s) {
 		kv, effect, ok := strings.Cut(t, ":")
 		if !ok {
 			return nil, fmt.Errorf("kubelet argument register-with-taints: %q is not KEY=VALUE:EFFECT", t)

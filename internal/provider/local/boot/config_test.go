@@ -17,8 +17,8 @@ import (
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	return &machine{
-		Machine: hostapi.Machine{Name: "m", Node: "node-1", UID: "u", Version: "v1.36.1", ProviderID: "local://ns/c/m"},
-		dir:     hostapi.MachineDir(t.TempDir()),
+		MachineSpec: hostapi.MachineSpec{Name: "m", Node: "node-1", UID: "u", Version: "v1.36.1", ProviderID: "local://ns/c/m"},
+		dir:         hostapi.MachineDir(t.TempDir()),
 	}
 }
 
@@ -35,7 +35,7 @@ func documents(t *testing.T, b []byte) (all []object) {
 	return all
 }
 
-func TestPrepare(t *testing.T) {
+func TestPrepareConfig(t *testing.T) {
 	for name, c := range map[string]struct {
 		in         string
 		want       []object
@@ -44,12 +44,12 @@ func TestPrepare(t *testing.T) {
 	}{
 		"init": {
 			in: "kind: InitConfiguration\nlocalAPIEndpoint: {advertiseAddress: 127.0.0.1, bindPort: 7443}\n",
-			want: []object{{"kind": "InitConfiguration", "localAPIEndpoint": object{"advertiseAddress": placeholder, "bindPort": float64(7443)},
+			want: []object{{"kind": "InitConfiguration", "localAPIEndpoint": object{"advertiseAddress": placeholderAddress, "bindPort": float64(7443)},
 				"nodeRegistration": object{"name": "node-1"}}},
 		},
 		"a name that was given stays": {
 			in: "kind: InitConfiguration\nnodeRegistration: {name: other}\n",
-			want: []object{{"kind": "InitConfiguration", "localAPIEndpoint": object{"advertiseAddress": placeholder},
+			want: []object{{"kind": "InitConfiguration", "localAPIEndpoint": object{"advertiseAddress": placeholderAddress},
 				"nodeRegistration": object{"name": "other"}}},
 		},
 		"join of a worker": {
@@ -58,13 +58,13 @@ func TestPrepare(t *testing.T) {
 		},
 		"join of a control plane": {
 			in: "kind: JoinConfiguration\ncontrolPlane: {}\n",
-			want: []object{{"kind": "JoinConfiguration", "controlPlane": object{"localAPIEndpoint": object{"advertiseAddress": placeholder}},
+			want: []object{{"kind": "JoinConfiguration", "controlPlane": object{"localAPIEndpoint": object{"advertiseAddress": placeholderAddress}},
 				"nodeRegistration": object{"name": "node-1"}}},
 		},
 		"several, as Cluster API writes them": {
 			in: "---\nkind: ClusterConfiguration\nclusterName: x\n---\nkind: InitConfiguration\n--- # the end\n\n---\n",
 			want: []object{{"kind": "ClusterConfiguration", "clusterName": "x"}, {"kind": "InitConfiguration",
-				"localAPIEndpoint": object{"advertiseAddress": placeholder}, "nodeRegistration": object{"name": "node-1"}}},
+				"localAPIEndpoint": object{"advertiseAddress": placeholderAddress}, "nodeRegistration": object{"name": "node-1"}}},
 		},
 		"gates of another version": {
 			in:    "kind: ClusterConfiguration\nfeatureGates: {RootlessControlPlane: true, Gone: true, AlsoGone: false}\n",
@@ -82,21 +82,21 @@ func TestPrepare(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
-			got, err := m.prepare([]byte(c.in))
+			got, err := m.prepareConfig([]byte(c.in))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(c.want, documents(t, got)); d != "" {
 				t.Error(d)
 			}
-			if len(m.boot.NotHonored) != c.notHonored || len(m.boot.Notes) != c.notes {
-				t.Errorf("not honored %q, notes %q", m.boot.NotHonored, m.boot.Notes)
+			if len(m.status.NotHonored) != c.notHonored || len(m.status.Notes) != c.notes {
+				t.Errorf("not honored %q, notes %q", m.status.NotHonored, m.status.Notes)
 			}
 		})
 	}
 }
 
-func TestPrepareErrors(t *testing.T) {
+func TestPrepareConfigErrors(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"not YAML":             {"kind: {", "reading the kubeadm configuration"},
 		"of another kind":      {"kind: Pod", `unknown kind "Pod"`},
@@ -106,43 +106,43 @@ func TestPrepareErrors(t *testing.T) {
 		"a kind that is a map": {"kind: {a: b}", "unknown kind"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := newMachine(t).prepare([]byte(c.in)); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := newMachine(t).prepareConfig([]byte(c.in)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})
 	}
 }
 
-func TestKnownGates(t *testing.T) {
+func TestDropUnknownFeatureGates(t *testing.T) {
 	for name, o := range map[string]object{"none": {}, "nothing": {"featureGates": nil}, "nonsense": {"featureGates": "x"}} {
 		m := newMachine(t)
-		m.knownGates(o)
-		if len(m.boot.Notes) > 0 {
-			t.Errorf("%s: %q", name, m.boot.Notes)
+		m.dropUnknownFeatureGates(o)
+		if len(m.status.Notes) > 0 {
+			t.Errorf("%s: %q", name, m.status.Notes)
 		}
 	}
 	m := newMachine(t)
 	for range 2 { // a second attempt says nothing new
-		m.knownGates(object{"featureGates": object{"B": true, "A": true}})
+		m.dropUnknownFeatureGates(object{"featureGates": object{"B": true, "A": true}})
 	}
-	if len(m.boot.Notes) != 2 || !strings.Contains(m.boot.Notes[0], "gate A is left out") {
-		t.Errorf("%q", m.boot.Notes)
+	if len(m.status.Notes) != 2 || !strings.Contains(m.status.Notes[0], "gate A is left out") {
+		t.Errorf("%q", m.status.Notes)
 	}
 }
 
-func TestKeepNode(t *testing.T) {
+func TestWriteNodeRegistration(t *testing.T) {
 	arg := func(name, value string) kubeadmapi.Arg { return kubeadmapi.Arg{Name: name, Value: value} }
 	taint := corev1.Taint{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}
 	for name, c := range map[string]struct {
 		in                kubeadmapi.NodeRegistrationOptions
-		want              hostapi.Node
+		want              hostapi.NodeRegistration
 		notHonored, notes string
 		err               string
 	}{
 		"nothing": {},
 		"labels and taints": {
 			in: kubeadmapi.NodeRegistrationOptions{Taints: []corev1.Taint{taint}, KubeletExtraArgs: []kubeadmapi.Arg{arg("node-labels", "a=b,c="), arg("register-with-taints", "x=y:NoExecute")}},
-			want: hostapi.Node{
+			want: hostapi.NodeRegistration{
 				Labels: map[string]string{"a": "b", "c": ""}, Taints: []corev1.Taint{taint, {Key: "x", Value: "y", Effect: corev1.TaintEffectNoExecute}},
 			},
 		},
@@ -161,14 +161,14 @@ func TestKeepNode(t *testing.T) {
 			if c.in.Name == "" {
 				c.in.Name = "node-1"
 			}
-			err := m.keepNode(c.in)
+			err := m.writeNodeRegistration(c.in)
 			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Fatalf("error %v, want %q", err, c.err)
 			}
 			if err != nil {
 				return
 			}
-			var got hostapi.Node
+			var got hostapi.NodeRegistration
 			b, err := os.ReadFile(m.dir.NodeFile())
 			if err != nil || json.Unmarshal(b, &got) != nil {
 				t.Fatalf("%s, %v", b, err)
@@ -176,10 +176,10 @@ func TestKeepNode(t *testing.T) {
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Error(d)
 			}
-			if got := strings.Join(m.boot.NotHonored, "; "); got != c.notHonored {
+			if got := strings.Join(m.status.NotHonored, "; "); got != c.notHonored {
 				t.Errorf("not honored %q, want %q", got, c.notHonored)
 			}
-			if got := strings.Join(m.boot.Notes, "; "); got != c.notes {
+			if got := strings.Join(m.status.Notes, "; "); got != c.notes {
 				t.Errorf("notes %q, want %q", got, c.notes)
 			}
 		})
@@ -220,7 +220,7 @@ func TestParseTaints(t *testing.T) {
 	}
 }
 
-func TestWithoutSkipped(t *testing.T) {
+func TestRemoveSkippedPhases(t *testing.T) {
 	all := []string{"files", "certs", "upload-config", "mark-control-plane", "addon/coredns", "addon/kube-proxy"}
 	for name, c := range map[string]struct {
 		skip       []string
@@ -244,7 +244,7 @@ func TestWithoutSkipped(t *testing.T) {
 				steps = append(steps, step{name: n})
 			}
 			left := map[string]bool{}
-			for _, s := range m.withoutSkipped(c.skip, steps) {
+			for _, s := range m.removeSkippedPhases(c.skip, steps) {
 				left[s.name] = true
 			}
 			for _, n := range c.gone {
@@ -252,8 +252,8 @@ func TestWithoutSkipped(t *testing.T) {
 					t.Errorf("%s is not skipped", n)
 				}
 			}
-			if len(left)+len(c.gone) != len(all) || len(m.boot.NotHonored) != c.notHonored {
-				t.Errorf("left %v, not honored %q", left, m.boot.NotHonored)
+			if len(left)+len(c.gone) != len(all) || len(m.status.NotHonored) != c.notHonored {
+				t.Errorf("left %v, not honored %q", left, m.status.NotHonored)
 			}
 		})
 	}

@@ -4,5 +4,5 @@ package boot
 
 import "github.com/polder-kaas/polder/internal/provider/local/hostapi"
 
-// interrupt does nothing; binaries for tests of faults have another.
-func interrupt(hostapi.MachineDir, string) error { return nil }
+// injectCrash does nothing; binaries for tests of faults have another.
+func injectCrash(hostapi.MachineDir, string) error { return nil }

@@ -12,9 +12,9 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
-// interrupt kills the process after the step that the file "interrupt-boot" in the plane's data
+// injectCrash kills the process after the step that the file "interrupt-boot" in the plane's data
 // directory names; once per machine and step. "*" names every step.
-func interrupt(dir hostapi.MachineDir, step string) error {
+func injectCrash(dir hostapi.MachineDir, step string) error {
 	b, err := os.ReadFile(filepath.Join(string(dir), "..", "..", "..", "..", "interrupt-boot"))
 	if err != nil {
 		return nil

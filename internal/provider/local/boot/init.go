@@ -30,40 +30,40 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/kubeversion"
 )
 
-// kubeadm is what kubeadm knows about the machine.
-type kubeadm struct {
+// kubeadmState is what kubeadm knows about the machine.
+type kubeadmState struct {
 	config  *kubeadmapi.InitConfiguration // as the stack wrote it; manifests and uploads are made from it
 	join    *kubeadmapi.JoinConfiguration // of a joining machine
 	patches string                        // folder of kubeadm's patches, or empty
 	client  kubernetes.Interface          // of an administrator, once the API answers
 }
 
-// onDisk is the configuration with paths below the machine's root, for what is written there.
-func (m *machine) onDisk() *kubeadmapi.InitConfiguration {
+// newMachineDir is the configuration with paths below the machine's root, for what is written there.
+func (m *machine) configWithHostPaths() *kubeadmapi.InitConfiguration {
 	c := m.kubeadm.config.DeepCopy()
-	c.CertificatesDir = m.dir.Files(c.CertificatesDir)
+	c.CertificatesDir = m.dir.RootFS(c.CertificatesDir)
 	return c
 }
 
-func (m *machine) kubernetesDir() string { return m.dir.Files(constants.KubernetesDir) }
-func (m *machine) manifestDir() string   { return m.dir.Files(constants.GetStaticPodDirectory()) }
+func (m *machine) kubernetesDir() string { return m.dir.RootFS(constants.KubernetesDir) }
+func (m *machine) manifestDir() string   { return m.dir.RootFS(constants.GetStaticPodDirectory()) }
 
-// allowVersions lets kubeadm deploy every minor the built-in Kubernetes can emulate; alone it
+// allowEmulatedVersions lets kubeadm deploy every minor the built-in Kubernetes can emulate; alone it
 // would only take its own and the one before.
-func allowVersions() error {
-	r, err := kubeversion.Of(buildinfo.Get().Kubernetes)
+func allowEmulatedVersions() error {
+	r, err := kubeversion.NewRange(buildinfo.Get().Kubernetes)
 	if err != nil {
 		return err
 	}
-	constants.MinimumControlPlaneVersion, err = version.ParseSemantic(fmt.Sprintf("v%d.%d.0", r.BuiltIn.Major(), r.Oldest))
+	constants.MinimumControlPlaneVersion, err = version.ParseSemantic(fmt.Sprintf("v%d.%d.0", r.BuiltIn.Major(), r.OldestMinor))
 	return err
 }
 
 func (m *machine) planInit(b []byte) ([]step, error) {
-	if err := allowVersions(); err != nil {
+	if err := allowEmulatedVersions(); err != nil {
 		return nil, err
 	}
-	b, err := m.prepare(b)
+	b, err := m.prepareConfig(b)
 	if err != nil {
 		return nil, err
 	}
@@ -75,56 +75,56 @@ func (m *machine) planInit(b []byte) ([]step, error) {
 	cfg.LocalAPIEndpoint.AdvertiseAddress = m.address.String()
 	m.kubeadm.config = cfg
 	if cfg.Patches != nil {
-		m.kubeadm.patches = m.dir.Files(cfg.Patches.Directory)
+		m.kubeadm.patches = m.dir.RootFS(cfg.Patches.Directory)
 	}
-	if err := m.keepNode(cfg.NodeRegistration); err != nil {
+	if err := m.writeNodeRegistration(cfg.NodeRegistration); err != nil {
 		return nil, err
 	}
-	return m.withoutSkipped(cfg.SkipPhases, []step{
+	return m.removeSkippedPhases(cfg.SkipPhases, []step{
 		{"files", true, writeFiles},
 		{"certs", true, writeCertificates},
 		{"kubeconfig", true, writeKubeconfigs},
 		{"etcd", true, writeEtcdManifest},
 		{"control-plane", true, writeManifests},
-		{"wait-control-plane", false, awaitControlPlane},
-		{"admin-rights", true, grantAdmin},
+		{"wait-control-plane", false, waitForControlPlane},
+		{"admin-rights", true, grantAdminRights},
 		{"upload-config", true, uploadConfig},
-		{"bootstrap-token", true, bootstrapTokens},
+		{"bootstrap-token", true, createBootstrapTokens},
 		{"mark-control-plane", true, markControlPlane},
 		{"addon/coredns", true, addDNS},
-		{"addon/kube-proxy", true, addProxy},
+		{"addon/kube-proxy", true, addKubeProxy},
 	}), nil
 }
 
-// withoutSkipped leaves out the phases the configuration skips. Those that make the machine
+// removeSkippedPhases leaves out the phases the configuration skips. Those that make the machine
 // cannot be skipped, because here nobody else does their work.
-func (m *machine) withoutSkipped(skip []string, steps []step) []step {
-	may := []string{"upload-config", "bootstrap-token", "mark-control-plane", "addon/coredns", "addon/kube-proxy"}
-	var left []step
+func (m *machine) removeSkippedPhases(skip []string, steps []step) []step {
+	skippable := []string{"upload-config", "bootstrap-token", "mark-control-plane", "addon/coredns", "addon/kube-proxy"}
+	var remaining []step
 	for _, s := range steps {
 		if !slices.ContainsFunc(skip, func(p string) bool {
-			return (s.name == p || strings.HasPrefix(s.name, p+"/")) && slices.Contains(may, s.name)
+			return (s.name == p || strings.HasPrefix(s.name, p+"/")) && slices.Contains(skippable, s.name)
 		}) {
-			left = append(left, s)
+			remaining = append(remaining, s)
 		}
 	}
 	for _, p := range skip {
-		known := p == "preflight" || p == "kubelet-start" || p == "addon" || slices.Contains(may, p)
+		known := p == "preflight" || p == "kubelet-start" || p == "addon" || slices.Contains(skippable, p)
 		if !known {
-			m.cannot("skipPhases: %s is not skipped", p)
+			m.recordNotHonored("skipPhases: %s is not skipped", p)
 		}
 	}
-	return left
+	return remaining
 }
 
 func writeCertificates(_ context.Context, m *machine) error {
-	return certs.CreatePKIAssets(m.onDisk())
+	return certs.CreatePKIAssets(m.configWithHostPaths())
 }
 
 func writeKubeconfigs(_ context.Context, m *machine) error {
 	files := []string{constants.AdminKubeConfigFileName, constants.SuperAdminKubeConfigFileName, constants.ControllerManagerKubeConfigFileName, constants.SchedulerKubeConfigFileName, constants.KubeletKubeConfigFileName}
 	for _, f := range files {
-		if err := kubeconfig.CreateKubeConfigFile(f, m.kubernetesDir(), m.onDisk()); err != nil {
+		if err := kubeconfig.CreateKubeConfigFile(f, m.kubernetesDir(), m.configWithHostPaths()); err != nil {
 			return err
 		}
 	}
@@ -151,24 +151,24 @@ func writeManifests(_ context.Context, m *machine) error {
 		constants.KubeAPIServer, constants.KubeControllerManager, constants.KubeScheduler)
 }
 
-// grantAdmin is how admin.conf comes by its rights: super-admin.conf, which needs none, grants them.
-func grantAdmin(_ context.Context, m *machine) error {
+// grantAdminRights is how admin.conf comes by its rights: super-admin.conf, which needs none, grants them.
+func grantAdminRights(_ context.Context, m *machine) error {
 	_, err := kubeconfig.EnsureAdminClusterRoleBinding(m.kubernetesDir(), &m.kubeadm.config.LocalAPIEndpoint, nil)
 	return err
 }
 
-// admin is a client with the rights of admin.conf, talking to the machine's own API server.
-func (m *machine) admin() (kubernetes.Interface, error) {
+// adminClient is a client with the rights of admin.conf, talking to the machine's own API server.
+func (m *machine) adminClient() (kubernetes.Interface, error) {
 	if m.kubeadm.client != nil {
 		return m.kubeadm.client, nil
 	}
-	c, err := kubeconfigutil.ClientSetFromFile(m.dir.Files(constants.KubernetesDir, constants.AdminKubeConfigFileName))
+	c, err := kubeconfigutil.ClientSetFromFile(m.dir.RootFS(constants.KubernetesDir, constants.AdminKubeConfigFileName))
 	m.kubeadm.client = c
 	return c, err
 }
 
 func uploadConfig(_ context.Context, m *machine) error {
-	c, err := m.admin()
+	c, err := m.adminClient()
 	if err != nil {
 		return err
 	}
@@ -178,8 +178,8 @@ func uploadConfig(_ context.Context, m *machine) error {
 	return kubelet.CreateConfigMap(&m.kubeadm.config.ClusterConfiguration, c)
 }
 
-func bootstrapTokens(_ context.Context, m *machine) error {
-	c, err := m.admin()
+func createBootstrapTokens(_ context.Context, m *machine) error {
+	c, err := m.adminClient()
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func bootstrapTokens(_ context.Context, m *machine) error {
 			return err
 		}
 	}
-	kc, err := clientcmd.LoadFromFile(m.dir.Files(constants.KubernetesDir, constants.AdminKubeConfigFileName))
+	kc, err := clientcmd.LoadFromFile(m.dir.RootFS(constants.KubernetesDir, constants.AdminKubeConfigFileName))
 	if err != nil {
 		return err
 	}
@@ -205,15 +205,15 @@ func bootstrapTokens(_ context.Context, m *machine) error {
 }
 
 func addDNS(_ context.Context, m *machine) error {
-	c, err := m.admin()
+	c, err := m.adminClient()
 	if err != nil {
 		return err
 	}
 	return dns.EnsureDNSAddon(&m.kubeadm.config.ClusterConfiguration, c, m.kubeadm.patches, io.Discard, false)
 }
 
-func addProxy(_ context.Context, m *machine) error {
-	c, err := m.admin()
+func addKubeProxy(_ context.Context, m *machine) error {
+	c, err := m.adminClient()
 	if err != nil {
 		return err
 	}

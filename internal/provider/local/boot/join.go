@@ -21,10 +21,10 @@ import (
 )
 
 func (m *machine) planJoin(b []byte) ([]step, error) {
-	if err := allowVersions(); err != nil {
+	if err := allowEmulatedVersions(); err != nil {
 		return nil, err
 	}
-	b, err := m.prepare(b)
+	b, err := m.prepareConfig(b)
 	if err != nil {
 		return nil, err
 	}
@@ -35,46 +35,46 @@ func (m *machine) planJoin(b []byte) ([]step, error) {
 	kubeadmapi.SetActiveTimeouts(cfg.Timeouts)
 	m.kubeadm.join = cfg
 	if cfg.Patches != nil {
-		m.kubeadm.patches = m.dir.Files(cfg.Patches.Directory)
+		m.kubeadm.patches = m.dir.RootFS(cfg.Patches.Directory)
 	}
-	if err := m.keepNode(cfg.NodeRegistration); err != nil {
+	if err := m.writeNodeRegistration(cfg.NodeRegistration); err != nil {
 		return nil, err
 	}
 	if cfg.ControlPlane == nil {
 		return []step{
 			{"files", true, writeFiles},
-			{"discovery", false, discover},
+			{"discovery", false, discoverCluster},
 			{"kubelet-tls-bootstrap", true, bootstrapKubelet},
 		}, nil
 	}
 	cfg.ControlPlane.LocalAPIEndpoint.AdvertiseAddress = m.address.String()
-	return m.withoutSkipped(cfg.SkipPhases, []step{
+	return m.removeSkippedPhases(cfg.SkipPhases, []step{
 		{"files", true, writeFiles},
-		{"discovery", false, discover},
+		{"discovery", false, discoverCluster},
 		{"certs", true, writeCertificates},
-		{"kubeconfig", true, joinKubeconfigs},
+		{"kubeconfig", true, writeJoinKubeconfigs},
 		{"check-etcd", false, checkEtcd},
 		{"etcd-join", true, joinEtcd},
 		{"control-plane", true, writeManifests},
 		{"mark-control-plane", true, markControlPlane},
-		{"wait-control-plane", false, awaitControlPlane},
+		{"wait-control-plane", false, waitForControlPlane},
 	}), nil
 }
 
-// discover finds the cluster by its bootstrap token and reads how it is configured.
-func discover(ctx context.Context, m *machine) error {
+// discoverCluster finds the cluster by its bootstrap token and reads how it is configured.
+func discoverCluster(ctx context.Context, m *machine) error {
 	join := m.kubeadm.join
-	awaitSignature(ctx, join.Discovery.BootstrapToken)
+	waitForSignature(ctx, join.Discovery.BootstrapToken)
 	kc, err := discovery.For(nil, join)
 	if err != nil {
 		return err
 	}
-	file := m.dir.Files(constants.KubernetesDir, constants.KubeletBootstrapKubeConfigFileName)
+	file := m.dir.RootFS(constants.KubernetesDir, constants.KubeletBootstrapKubeConfigFileName)
 	if err := kubeconfigutil.WriteToDisk(file, kc); err != nil {
 		return err
 	}
 	if join.ControlPlane == nil {
-		return m.keepAuthority(kubeconfigutil.GetClusterFromKubeConfig(kc))
+		return m.writeCACertificate(kubeconfigutil.GetClusterFromKubeConfig(kc))
 	}
 	c, err := kubeconfigutil.ToClientSet(kc)
 	if err != nil {
@@ -90,12 +90,12 @@ func discover(ctx context.Context, m *machine) error {
 	return nil
 }
 
-// keepAuthority stores the cluster's authority where a kubelet looks for it.
-func (m *machine) keepAuthority(_ string, cluster *clientcmdapi.Cluster, err error) error {
+// writeCACertificate stores the cluster's authority where a kubelet looks for it.
+func (m *machine) writeCACertificate(_ string, cluster *clientcmdapi.Cluster, err error) error {
 	if err != nil {
 		return err
 	}
-	file := m.dir.Files(m.kubeadm.join.CACertPath)
+	file := m.dir.RootFS(m.kubeadm.join.CACertPath)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
@@ -105,32 +105,32 @@ func (m *machine) keepAuthority(_ string, cluster *clientcmdapi.Cluster, err err
 // bootstrapKubelet asks for a certificate with the bootstrap token, as a kubelet does.
 func bootstrapKubelet(ctx context.Context, m *machine) error {
 	return bootstrap.LoadClientCert(ctx,
-		m.dir.Files(constants.KubernetesDir, constants.KubeletKubeConfigFileName),
-		m.dir.Files(constants.KubernetesDir, constants.KubeletBootstrapKubeConfigFileName),
-		m.dir.Files("/var/lib/kubelet/pki"), types.NodeName(m.Node))
+		m.dir.RootFS(constants.KubernetesDir, constants.KubeletKubeConfigFileName),
+		m.dir.RootFS(constants.KubernetesDir, constants.KubeletBootstrapKubeConfigFileName),
+		m.dir.RootFS("/var/lib/kubelet/pki"), types.NodeName(m.Node))
 }
 
-// joinKubeconfigs makes the kubelet's as well: the authority's key is on this machine, so there
+// writeJoinKubeconfigs makes the kubelet's as well: the authority's key is on this machine, so there
 // is no need to ask for a certificate.
-func joinKubeconfigs(_ context.Context, m *machine) error {
-	if err := kubeconfig.CreateJoinControlPlaneKubeConfigFiles(m.kubernetesDir(), m.onDisk()); err != nil {
+func writeJoinKubeconfigs(_ context.Context, m *machine) error {
+	if err := kubeconfig.CreateJoinControlPlaneKubeConfigFiles(m.kubernetesDir(), m.configWithHostPaths()); err != nil {
 		return err
 	}
-	return kubeconfig.CreateKubeConfigFile(constants.KubeletKubeConfigFileName, m.kubernetesDir(), m.onDisk())
+	return kubeconfig.CreateKubeConfigFile(constants.KubeletKubeConfigFileName, m.kubernetesDir(), m.configWithHostPaths())
 }
 
 func checkEtcd(_ context.Context, m *machine) error {
-	c, err := m.admin()
+	c, err := m.adminClient()
 	if err != nil || m.kubeadm.config.Etcd.External != nil {
 		return err
 	}
-	return etcd.CheckLocalEtcdClusterStatus(c, m.onDisk().CertificatesDir)
+	return etcd.CheckLocalEtcdClusterStatus(c, m.configWithHostPaths().CertificatesDir)
 }
 
 // joinEtcd adds a member and writes its manifest; the host starts it while this waits for it to
 // catch up.
 func joinEtcd(_ context.Context, m *machine) error {
-	c, err := m.admin()
+	c, err := m.adminClient()
 	cfg := m.kubeadm.config
 	if err != nil || cfg.Etcd.External != nil {
 		return err
@@ -138,5 +138,5 @@ func joinEtcd(_ context.Context, m *machine) error {
 	if err := os.MkdirAll(m.manifestDir(), 0o700); err != nil {
 		return err
 	}
-	return etcd.CreateStackedEtcdStaticPodManifestFile(c, m.manifestDir(), m.kubeadm.patches, m.Node, &cfg.ClusterConfiguration, &cfg.LocalAPIEndpoint, false, m.onDisk().CertificatesDir)
+	return etcd.CreateStackedEtcdStaticPodManifestFile(c, m.manifestDir(), m.kubeadm.patches, m.Node, &cfg.ClusterConfiguration, &cfg.LocalAPIEndpoint, false, m.configWithHostPaths().CertificatesDir)
 }

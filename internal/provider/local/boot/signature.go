@@ -17,11 +17,11 @@ import (
 // maxClusterInfo bounds what is read of somebody who is not known yet.
 const maxClusterInfo = 1 << 20
 
-// awaitSignature waits until the cluster's public information is signed with the token, which
+// waitForSignature waits until the cluster's public information is signed with the token, which
 // takes the cluster some tenths of a second after the token was made. kubeadm looks for itself,
 // but only every five seconds. Nothing that is read here is believed: who the cluster is, kubeadm
 // finds out afterwards, and if this fails, kubeadm says why.
-func awaitSignature(ctx context.Context, t *kubeadmapi.BootstrapTokenDiscovery) {
+func waitForSignature(ctx context.Context, t *kubeadmapi.BootstrapTokenDiscovery) {
 	if t == nil {
 		return
 	}
@@ -31,11 +31,11 @@ func awaitSignature(ctx context.Context, t *kubeadmapi.BootstrapTokenDiscovery) 
 	defer transport.CloseIdleConnections()
 	c := &http.Client{Transport: transport, Timeout: 5 * time.Second}
 	_ = wait.PollUntilContextTimeout(ctx, pollInterval, time.Minute, true, func(ctx context.Context) (bool, error) {
-		return signed(ctx, c, "https://"+t.APIServerEndpoint, id), nil
+		return isClusterInfoSigned(ctx, c, "https://"+t.APIServerEndpoint, id), nil
 	})
 }
 
-func signed(ctx context.Context, c *http.Client, server, tokenID string) bool {
+func isClusterInfoSigned(ctx context.Context, c *http.Client, server, tokenID string) bool {
 	url := server + "/api/v1/namespaces/kube-public/configmaps/" + bootstrapapi.ConfigMapClusterInfo
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -22,9 +22,9 @@ const (
 	pollInterval        = 100 * time.Millisecond
 )
 
-// awaitControlPlane waits for the machine's own API server, not for one behind the endpoint.
-func awaitControlPlane(ctx context.Context, m *machine) error {
-	cfg, err := clientcmd.BuildConfigFromFlags("", m.dir.Files(constants.KubernetesDir, constants.KubeletKubeConfigFileName))
+// waitForControlPlane waits for the machine's own API server, not for one behind the endpoint.
+func waitForControlPlane(ctx context.Context, m *machine) error {
+	cfg, err := clientcmd.BuildConfigFromFlags("", m.dir.RootFS(constants.KubernetesDir, constants.KubeletKubeConfigFileName))
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func awaitControlPlane(ctx context.Context, m *machine) error {
 // markControlPlane waits until the host has registered the node, then gives it the labels and
 // taints of a control plane.
 func markControlPlane(ctx context.Context, m *machine) error {
-	c, err := m.admin()
+	c, err := m.adminClient()
 	if err != nil {
 		return err
 	}

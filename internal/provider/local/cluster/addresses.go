@@ -26,23 +26,23 @@ const (
 	defaultPort = 6443
 )
 
-// addresses gives the cluster a block of loopback addresses, once. It is remembered with the
+// allocateAddresses gives the cluster a block of loopback addresses, once. It is remembered with the
 // host's files, not in the object, so it cannot be lost in between.
-func (r *Reconciler) addresses(ctx context.Context, s *scope) error {
+func (r *Reconciler) allocateAddresses(ctx context.Context, s *scope) error {
 	uid := string(s.local.UID)
-	c, err := r.remembered(uid)
+	c, err := r.findRecordedCluster(uid)
 	if err != nil {
 		return err
 	}
 	if c == nil {
-		if c, err = r.take(ctx, s); err != nil {
+		if c, err = r.allocateBlock(ctx, s); err != nil {
 			return err
 		}
 	}
 	endpoint := clusterv1.APIEndpoint{Host: c.Endpoint().Addr().String(), Port: c.Port}
 	if e := s.local.Spec.ControlPlaneEndpoint; e.Host != "" && e != endpoint {
 		err := fmt.Errorf("spec.controlPlaneEndpoint is %s:%d, but the cluster has %s:%d; an endpoint is chosen once and cannot be changed", e.Host, e.Port, endpoint.Host, endpoint.Port)
-		s.running(metav1.ConditionFalse, infrav1.EndpointChangeReason, err.Error())
+		s.setHostRunning(metav1.ConditionFalse, infrav1.EndpointChangeReason, err.Error())
 		return reconcile.Terminal(err)
 	}
 	s.local.Spec.ControlPlaneEndpoint = endpoint
@@ -50,24 +50,24 @@ func (r *Reconciler) addresses(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// take chooses a block and remembers it, one cluster at a time, so that no two choose the same.
-func (r *Reconciler) take(ctx context.Context, s *scope) (*hostapi.Cluster, error) {
-	r.choosing.Lock()
-	defer r.choosing.Unlock()
-	c, err := r.choose(ctx, s.local)
+// allocateBlock chooses a block and remembers it, one cluster at a time, so that no two choose the same.
+func (r *Reconciler) allocateBlock(ctx context.Context, s *scope) (*hostapi.Cluster, error) {
+	r.allocationLock.Lock()
+	defer r.allocationLock.Unlock()
+	c, err := r.chooseBlock(ctx, s.local)
 	if err != nil {
-		s.running(metav1.ConditionFalse, infrav1.NoFreeAddressReason, err.Error())
+		s.setHostRunning(metav1.ConditionFalse, infrav1.NoFreeAddressReason, err.Error())
 		return nil, err
 	}
 	c.Name = s.owner.Name
-	if err := r.Hosts.Prepare(*c); err != nil {
-		s.running(metav1.ConditionFalse, infrav1.HostFailedReason, err.Error())
+	if err := r.Hosts.PrepareDir(*c); err != nil {
+		s.setHostRunning(metav1.ConditionFalse, infrav1.HostFailedReason, err.Error())
 		return nil, err
 	}
 	return c, nil
 }
 
-func (r *Reconciler) remembered(uid string) (*hostapi.Cluster, error) {
+func (r *Reconciler) findRecordedCluster(uid string) (*hostapi.Cluster, error) {
 	all, err := r.Hosts.Clusters()
 	for _, c := range all {
 		if c.UID == uid {
@@ -77,9 +77,9 @@ func (r *Reconciler) remembered(uid string) (*hostapi.Cluster, error) {
 	return nil, err
 }
 
-// choose looks for a free block, beginning at a place that depends on the cluster: so two planes
+// chooseBlock looks for a free block, beginning at a place that depends on the cluster: so two planes
 // on one computer, who do not know of each other, rarely even try the same.
-func (r *Reconciler) choose(ctx context.Context, local *infrav1.LocalCluster) (*hostapi.Cluster, error) {
+func (r *Reconciler) chooseBlock(ctx context.Context, local *infrav1.LocalCluster) (*hostapi.Cluster, error) {
 	all, err := r.Hosts.Clusters()
 	if err != nil {
 		return nil, err
@@ -93,28 +93,28 @@ func (r *Reconciler) choose(ctx context.Context, local *infrav1.LocalCluster) (*
 		c.Port = p
 	}
 	last := errors.New("other clusters have all that were tried")
-	for block := range blocks(string(local.UID)) {
+	for block := range candidateBlocks(string(local.UID)) {
 		if used[block] {
 			continue
 		}
 		c.Addresses = block
-		if last = free(ctx, c.Endpoint()); last == nil {
+		if last = checkListenable(ctx, c.Endpoint()); last == nil {
 			return c, nil
 		}
 	}
 	return nil, fmt.Errorf("no block of loopback addresses is free for the cluster: %w; is port %d taken on all addresses by another program?", last, c.Port)
 }
 
-// maxTries bounds the search: where hundreds of blocks cannot be used, none can.
-const maxTries = 256
+// maxCandidates bounds the search: where hundreds of blocks cannot be used, none can.
+const maxCandidates = 256
 
-// blocks yields blocks in the order in which a cluster tries them.
-func blocks(seed string) func(yield func(netip.Prefix) bool) {
+// candidateBlocks yields blocks in the order in which a cluster tries them.
+func candidateBlocks(seed string) func(yield func(netip.Prefix) bool) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(seed)) // never fails
 	const n = lastBlock - firstBlock + 1
 	return func(yield func(netip.Prefix) bool) {
-		for i := range uint32(maxTries) {
+		for i := range uint32(maxCandidates) {
 			index := firstBlock + (h.Sum32()%n+i*61)%n // 61 has no divisor in common with n
 			var b [4]byte
 			binary.BigEndian.PutUint32(b[:], 127<<24|index<<(32-blockBits))
@@ -125,8 +125,8 @@ func blocks(seed string) func(yield func(netip.Prefix) bool) {
 	}
 }
 
-// free says whether the endpoint can be opened.
-func free(ctx context.Context, endpoint netip.AddrPort) error {
+// checkListenable says whether the endpoint can be opened.
+func checkListenable(ctx context.Context, endpoint netip.AddrPort) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", endpoint.String())
 	if err != nil {

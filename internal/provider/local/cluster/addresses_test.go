@@ -33,7 +33,7 @@ func newScope(uid string) *scope {
 
 func newReconciler(t *testing.T) *Reconciler {
 	t.Helper()
-	return &Reconciler{Hosts: launch.Launcher{Root: t.TempDir()}}
+	return &Reconciler{Hosts: launch.Launcher{HostsDir: t.TempDir()}}
 }
 
 func reason(s *scope) string {
@@ -43,19 +43,19 @@ func reason(s *scope) string {
 	return ""
 }
 
-func tried(seed string) (all []netip.Prefix) {
-	for b := range blocks(seed) {
+func allCandidateBlocks(seed string) (all []netip.Prefix) {
+	for b := range candidateBlocks(seed) {
 		all = append(all, b)
 	}
 	return all
 }
 
-func TestBlocks(t *testing.T) {
+func TestCandidateBlocks(t *testing.T) {
 	loopback, others := netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/16")
 	first := map[netip.Prefix]bool{}
 	for _, seed := range []string{"", "a", "b", "c", "d", "0a1b2c3d-4e5f-6789-abcd-ef0123456789"} {
 		seen := map[netip.Prefix]bool{}
-		for i, b := range tried(seed) {
+		for i, b := range allCandidateBlocks(seed) {
 			if seen[b] {
 				t.Errorf("%q: %s comes twice", seed, b)
 			}
@@ -70,23 +70,23 @@ func TestBlocks(t *testing.T) {
 				first[b] = true
 			}
 		}
-		if len(seen) != maxTries {
-			t.Errorf("%q: %d blocks, want %d", seed, len(seen), maxTries)
+		if len(seen) != maxCandidates {
+			t.Errorf("%q: %d blocks, want %d", seed, len(seen), maxCandidates)
 		}
 	}
 	if len(first) != 6 {
 		t.Errorf("six clusters begin at %d places", len(first))
 	}
 	n := 0
-	for range blocks("a") {
+	for range candidateBlocks("a") {
 		if n++; n == 3 {
 			break
 		}
 	}
 }
 
-func TestChooseSkips(t *testing.T) {
-	all := tried("u")
+func TestChooseBlockSkips(t *testing.T) {
+	all := allCandidateBlocks("u")
 	for name, c := range map[string]struct {
 		used, bound []netip.Prefix
 		want        netip.Prefix
@@ -102,14 +102,14 @@ func TestChooseSkips(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newReconciler(t)
 			for i, b := range c.used {
-				if err := r.Hosts.Prepare(hostapi.Cluster{UID: fmt.Sprint("other", i), Addresses: b, Port: testPort}); err != nil {
+				if err := r.Hosts.PrepareDir(hostapi.Cluster{UID: fmt.Sprint("other", i), Addresses: b, Port: testPort}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			for _, b := range c.bound {
 				listen(t, hostapi.Cluster{Addresses: b, Port: testPort}.Endpoint())
 			}
-			got, err := r.choose(t.Context(), newScope("u").local)
+			got, err := r.chooseBlock(t.Context(), newScope("u").local)
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "%!") {
 					t.Errorf("error %v, want %q", err, c.err)
@@ -132,15 +132,15 @@ func listen(t *testing.T, at netip.AddrPort) {
 	t.Cleanup(func() { _ = l.Close() })
 }
 
-func TestAddresses(t *testing.T) {
+func TestAllocateAddresses(t *testing.T) {
 	r := newReconciler(t)
 	s := newScope("u")
 	for range 2 { // the second time it is remembered
-		if err := r.addresses(t.Context(), s); err != nil {
+		if err := r.allocateAddresses(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := hostapi.Cluster{Addresses: tried("u")[0], Port: testPort}
+	want := hostapi.Cluster{Addresses: allCandidateBlocks("u")[0], Port: testPort}
 	if e := s.local.Spec.ControlPlaneEndpoint; e.Host != want.Endpoint().Addr().String() || e.Port != testPort || s.local.Status.Addresses != want.Addresses.String() {
 		t.Errorf("endpoint %v, addresses %s", e, s.local.Status.Addresses)
 	}
@@ -151,14 +151,14 @@ func TestAddresses(t *testing.T) {
 
 	t.Run("though it is in use now", func(t *testing.T) {
 		listen(t, want.Endpoint())
-		if err := r.addresses(t.Context(), newScope("u")); err != nil {
+		if err := r.allocateAddresses(t.Context(), newScope("u")); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Run("but not changed", func(t *testing.T) {
 		s := newScope("u")
 		s.local.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "127.9.9.9", Port: testPort}
-		err := r.addresses(t.Context(), s)
+		err := r.allocateAddresses(t.Context(), s)
 		if err == nil || !strings.Contains(err.Error(), "127.9.9.9") || reason(s) != infrav1.EndpointChangeReason {
 			t.Errorf("error %v, reason %s", err, reason(s))
 		}
@@ -166,7 +166,7 @@ func TestAddresses(t *testing.T) {
 	t.Run("nor is the port", func(t *testing.T) {
 		s := newScope("u")
 		s.local.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: want.Endpoint().Addr().String(), Port: 1}
-		if err := r.addresses(t.Context(), s); err == nil || reason(s) != infrav1.EndpointChangeReason {
+		if err := r.allocateAddresses(t.Context(), s); err == nil || reason(s) != infrav1.EndpointChangeReason {
 			t.Errorf("error %v, reason %s", err, reason(s))
 		}
 	})
@@ -175,21 +175,21 @@ func TestAddresses(t *testing.T) {
 func TestDefaultPort(t *testing.T) {
 	s := newScope("u")
 	s.local.Spec.ControlPlaneEndpoint.Port = 0
-	if err := newReconciler(t).addresses(t.Context(), s); err != nil || s.local.Spec.ControlPlaneEndpoint.Port != 6443 {
+	if err := newReconciler(t).allocateAddresses(t.Context(), s); err != nil || s.local.Spec.ControlPlaneEndpoint.Port != 6443 {
 		t.Errorf("port %d, %v", s.local.Spec.ControlPlaneEndpoint.Port, err)
 	}
 }
 
 // Clusters that are made at the same time see the same free blocks.
-func TestAddressesAtTheSameTime(t *testing.T) {
+func TestAllocateAddressesConcurrently(t *testing.T) {
 	for range 20 {
 		r := newReconciler(t)
 		used := make([]string, 2)
 		var wg sync.WaitGroup
-		for i, uid := range twins(t) {
+		for i, uid := range uidsWithSameFirstBlock(t) {
 			wg.Go(func() {
 				s := newScope(uid)
-				if err := r.addresses(t.Context(), s); err != nil {
+				if err := r.allocateAddresses(t.Context(), s); err != nil {
 					t.Error(err)
 				}
 				used[i] = s.local.Status.Addresses
@@ -202,13 +202,13 @@ func TestAddressesAtTheSameTime(t *testing.T) {
 	}
 }
 
-// twins begin their search at the same place.
-func twins(t *testing.T) []string {
+// uidsWithSameFirstBlock begin their search at the same place.
+func uidsWithSameFirstBlock(t *testing.T) []string {
 	t.Helper()
 	begins := map[netip.Prefix]string{}
 	for i := range 10_000 {
 		uid := fmt.Sprint(i)
-		b := tried(uid)[0]
+		b := allCandidateBlocks(uid)[0]
 		if begins[b] != "" {
 			return []string{begins[b], uid}
 		}

@@ -16,74 +16,74 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// supported says clearly where local clusters cannot be run at all.
-func supported(_ context.Context, s *scope) error {
+// checkPlatform says clearly where local clusters cannot be run at all.
+func checkPlatform(_ context.Context, s *scope) error {
 	if runtime.GOOS == "linux" {
 		return nil
 	}
 	err := fmt.Errorf("local clusters need Linux; this polderd runs on %s", runtime.GOOS)
-	s.running(metav1.ConditionFalse, infrav1.NotSupportedReason, err.Error())
+	s.setHostRunning(metav1.ConditionFalse, infrav1.NotSupportedReason, err.Error())
 	return reconcile.Terminal(err)
 }
 
-// host starts the cluster's host if it does not run, and waits until it answers.
-func (r *Reconciler) host(ctx context.Context, s *scope) error {
+// ensureHost starts the cluster's host if it does not run, and waits until it answers.
+func (r *Reconciler) ensureHost(ctx context.Context, s *scope) error {
 	uid := string(s.local.UID)
-	status, err := r.ask(ctx, uid)
+	status, err := r.getHostStatus(ctx, uid)
 	switch {
 	case errors.Is(err, hostapi.ErrNotRunning):
-		return r.start(s, uid)
+		return r.startHost(s, uid)
 	case err != nil:
-		s.running(metav1.ConditionFalse, infrav1.HostFailedReason, fmt.Sprintf("the cluster's host does not answer: %s", err))
+		s.setHostRunning(metav1.ConditionFalse, infrav1.HostFailedReason, fmt.Sprintf("the cluster's host does not answer: %s", err))
 		return err
 	case status.Problem != "":
-		s.running(metav1.ConditionFalse, infrav1.HostFailedReason, status.Problem)
+		s.setHostRunning(metav1.ConditionFalse, infrav1.HostFailedReason, status.Problem)
 		return reconcile.Wait(5*time.Second, "%s", status.Problem)
 	}
-	if time.Since(status.StartedAt) > steady {
-		r.restarts.forget(uid)
+	if time.Since(status.StartedAt) > stableAfter {
+		r.hostBackoff.forget(uid)
 	}
-	r.Watcher.Follow(s.local, r.Hosts.Dir(uid))
-	s.running(metav1.ConditionTrue, infrav1.HostRunningReason, "")
+	r.Watcher.WatchHost(s.local, r.Hosts.Dir(uid))
+	s.setHostRunning(metav1.ConditionTrue, infrav1.HostRunningReason, "")
 	return nil
 }
 
-// start starts the host, but not too soon after the last time, and waits for it.
-func (r *Reconciler) start(s *scope, uid string) error {
-	running, err := r.Hosts.Running(uid)
+// startHost starts the host, but not too soon after the last time, and waits for it.
+func (r *Reconciler) startHost(s *scope, uid string) error {
+	running, err := r.Hosts.IsRunning(uid)
 	if err != nil {
 		return err
 	}
 	if running { // it is not yet so far that it answers, or it is ending
-		s.starting()
-		return reconcile.Wait(startPoll, "the host to answer")
+		s.setHostStarting()
+		return reconcile.Wait(startPollInterval, "the host to answer")
 	}
-	pause, ended := r.restarts.pause(uid, time.Now())
-	if ended {
-		s.running(metav1.ConditionFalse, infrav1.HostFailedReason, "the cluster's host ended: "+r.Hosts.LastWords(uid))
+	delay, exited := r.hostBackoff.delay(uid, time.Now())
+	if exited {
+		s.setHostRunning(metav1.ConditionFalse, infrav1.HostFailedReason, "the cluster's host ended: "+r.Hosts.LogTail(uid))
 	}
-	if pause > 0 {
-		return reconcile.Wait(pause, "the next start of the host")
+	if delay > 0 {
+		return reconcile.Wait(delay, "the next start of the host")
 	}
-	if err := r.Hosts.Start(uid, func() { r.restarts.ended(uid) }); err != nil {
-		s.running(metav1.ConditionFalse, infrav1.HostFailedReason, err.Error())
+	if err := r.Hosts.Start(uid, func() { r.hostBackoff.recordExit(uid) }); err != nil {
+		s.setHostRunning(metav1.ConditionFalse, infrav1.HostFailedReason, err.Error())
 		return err
 	}
-	s.starting()
-	return reconcile.Wait(startPoll, "the host to answer")
+	s.setHostStarting()
+	return reconcile.Wait(startPollInterval, "the host to answer")
 }
 
-// starting says so, unless it is known why the host did not stay before.
-func (s *scope) starting() {
-	if c := conditionOf(s.local); c == nil || c.Reason != infrav1.HostFailedReason {
-		s.running(metav1.ConditionFalse, infrav1.HostStartingReason, "the cluster's host is starting")
+// setHostStarting says so, unless it is known why the host did not stay before.
+func (s *scope) setHostStarting() {
+	if c := hostRunningCondition(s.local); c == nil || c.Reason != infrav1.HostFailedReason {
+		s.setHostRunning(metav1.ConditionFalse, infrav1.HostStartingReason, "the cluster's host is starting")
 	}
 }
 
-// startPoll is how soon a host that was just started is asked again.
-const startPoll = 100 * time.Millisecond
+// startPollInterval is how soon a host that was just started is asked again.
+const startPollInterval = 100 * time.Millisecond
 
-func conditionOf(c *infrav1.LocalCluster) *metav1.Condition {
+func hostRunningCondition(c *infrav1.LocalCluster) *metav1.Condition {
 	for i, have := range c.Status.Conditions {
 		if have.Type == infrav1.HostRunningCondition {
 			return &c.Status.Conditions[i]
@@ -92,14 +92,14 @@ func conditionOf(c *infrav1.LocalCluster) *metav1.Condition {
 	return nil
 }
 
-func (r *Reconciler) ask(ctx context.Context, uid string) (hostapi.Status, error) {
+func (r *Reconciler) getHostStatus(ctx context.Context, uid string) (hostapi.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	return hostapi.NewClient(r.Hosts.Dir(uid)).Status(ctx)
 }
 
-// provisioned tells Cluster API to go on.
-func provisioned(_ context.Context, s *scope) error {
+// markProvisioned tells Cluster API to go on.
+func markProvisioned(_ context.Context, s *scope) error {
 	s.local.Status.Initialization.Provisioned = ptr.To(true)
 	s.local.Status.FailureDomains = nil
 	for _, d := range s.local.Spec.FailureDomains {

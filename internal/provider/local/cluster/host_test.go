@@ -27,7 +27,7 @@ import (
 
 // TestMain runs the tests or, called as a host, one that ends as soon as there is no file "hang".
 func TestMain(m *testing.M) {
-	if os.Args[0] == launch.Program {
+	if os.Args[0] == launch.HostProgram {
 		tick := time.NewTicker(time.Millisecond)
 		for range tick.C {
 			if _, err := os.Stat(filepath.Join(os.Args[1], "hang")); err != nil {
@@ -48,15 +48,15 @@ func fixture(t *testing.T) (*Reconciler, *scope, hostapi.Dir) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Reconciler{Hosts: launch.Launcher{Root: d, Binary: exe}, Watcher: watch.New()}
+	r := &Reconciler{Hosts: launch.Launcher{HostsDir: d, Binary: exe}, Watcher: watch.New()}
 	s := newScope("u")
-	if err := r.addresses(t.Context(), s); err != nil {
+	if err := r.allocateAddresses(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	return r, s, r.Hosts.Dir("u")
 }
 
-func answering(t *testing.T, dir hostapi.Dir, code int, status hostapi.Status) {
+func serveStatus(t *testing.T, dir hostapi.Dir, code int, status hostapi.Status) {
 	t.Helper()
 	l, err := net.Listen("unix", dir.Socket())
 	if err != nil {
@@ -86,8 +86,8 @@ func TestHostThatAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s, dir := fixture(t)
-			answering(t, dir, c.code, c.status)
-			err := r.host(t.Context(), s)
+			serveStatus(t, dir, c.code, c.status)
+			err := r.ensureHost(t.Context(), s)
 			if (err != nil) != c.wait || reason(s) != c.reason || !strings.Contains(message(s), c.text) {
 				t.Errorf("error %v, %s: %s; want %s: %s", err, reason(s), message(s), c.reason, c.text)
 			}
@@ -101,24 +101,24 @@ func TestHostThatEndsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3 { // as long as it has not ended, it is only starting
-		if err := r.host(t.Context(), s); err == nil || reason(s) != infrav1.HostStartingReason {
+		if err := r.ensureHost(t.Context(), s); err == nil || reason(s) != infrav1.HostStartingReason {
 			t.Errorf("%d: error %v, %s: %s", i, err, reason(s), message(s))
 		}
 	}
 	if err := os.Remove(filepath.Join(string(dir), "hang")); err != nil {
 		t.Fatal(err)
 	}
-	processtest.Eventually(t, "its end is noticed", func() bool { _ = r.host(t.Context(), s); return reason(s) == infrav1.HostFailedReason })
+	processtest.Eventually(t, "its end is noticed", func() bool { _ = r.ensureHost(t.Context(), s); return reason(s) == infrav1.HostFailedReason })
 	if !strings.HasSuffix(message(s), "the cluster's host ended: I cannot") {
 		t.Errorf("%s: %s", reason(s), message(s))
 	}
-	r.restarts.mu.Lock()
-	r.restarts.tries["u"].next = time.Now() // another start does not make one forget why
-	r.restarts.mu.Unlock()
-	if err := r.host(t.Context(), s); err == nil || reason(s) != infrav1.HostFailedReason {
+	r.hostBackoff.mu.Lock()
+	r.hostBackoff.attempts["u"].next = time.Now() // another start does not make one forget why
+	r.hostBackoff.mu.Unlock()
+	if err := r.ensureHost(t.Context(), s); err == nil || reason(s) != infrav1.HostFailedReason {
 		t.Errorf("error %v, %s: %s", err, reason(s), message(s))
 	}
-	processtest.Eventually(t, "it ended", func() bool { _, ended := r.restarts.pause("u", time.Now()); return ended })
+	processtest.Eventually(t, "it ended", func() bool { _, ended := r.hostBackoff.delay("u", time.Now()); return ended })
 }
 
 // A host that is ending, or loads its machines, holds the lock but does not answer.
@@ -129,22 +129,22 @@ func TestHostThatIsThereButDoesNotAnswerYet(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	if err := r.host(t.Context(), s); err == nil || reason(s) != infrav1.HostStartingReason || len(r.restarts.tries) > 0 {
-		t.Errorf("error %v, %s: %s, starts: %v", err, reason(s), message(s), r.restarts.tries)
+	if err := r.ensureHost(t.Context(), s); err == nil || reason(s) != infrav1.HostStartingReason || len(r.hostBackoff.attempts) > 0 {
+		t.Errorf("error %v, %s: %s, starts: %v", err, reason(s), message(s), r.hostBackoff.attempts)
 	}
 }
 
-func TestPacingEndsWithASteadyHost(t *testing.T) {
+func TestBackoffIsResetByAStableHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		up   time.Duration
 		want int
 	}{"just started": {0, 1}, "for long": {time.Minute, 0}} {
 		t.Run(name, func(t *testing.T) {
 			r, s, dir := fixture(t)
-			r.restarts.pause("u", time.Now())
-			answering(t, dir, http.StatusOK, hostapi.Status{PID: 1, StartedAt: time.Now().Add(-c.up)})
-			if err := r.host(t.Context(), s); err != nil || len(r.restarts.tries) != c.want {
-				t.Errorf("error %v, %d are remembered, want %d", err, len(r.restarts.tries), c.want)
+			r.hostBackoff.delay("u", time.Now())
+			serveStatus(t, dir, http.StatusOK, hostapi.Status{PID: 1, StartedAt: time.Now().Add(-c.up)})
+			if err := r.ensureHost(t.Context(), s); err != nil || len(r.hostBackoff.attempts) != c.want {
+				t.Errorf("error %v, %d are remembered, want %d", err, len(r.hostBackoff.attempts), c.want)
 			}
 		})
 	}
@@ -153,16 +153,16 @@ func TestPacingEndsWithASteadyHost(t *testing.T) {
 func TestRemoveHost(t *testing.T) {
 	r, s, dir := fixture(t)
 	s.local.Finalizers = []string{infrav1.ClusterFinalizer, "another"}
-	r.restarts.pause("u", time.Now())
-	r.Watcher.Follow(s.local, dir)
+	r.hostBackoff.delay("u", time.Now())
+	r.Watcher.WatchHost(s.local, dir)
 	if err := r.removeHost(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([]string{"another"}, s.local.Finalizers); d != "" {
 		t.Error(d)
 	}
-	if _, err := os.Stat(string(dir)); err == nil || len(r.restarts.tries) > 0 {
-		t.Errorf("left are the directory (%v) or %v", err, r.restarts.tries)
+	if _, err := os.Stat(string(dir)); err == nil || len(r.hostBackoff.attempts) > 0 {
+		t.Errorf("left are the directory (%v) or %v", err, r.hostBackoff.attempts)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestRemoveHostThatStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	answering(t, dir, http.StatusConflict, hostapi.Status{})
+	serveStatus(t, dir, http.StatusConflict, hostapi.Status{})
 	if err := r.removeHost(t.Context(), s); err == nil || len(s.local.Finalizers) != 1 {
 		t.Errorf("error %v, finalizers %v", err, s.local.Finalizers)
 	}
@@ -183,12 +183,12 @@ func TestRemoveHostThatStays(t *testing.T) {
 	}
 }
 
-func TestProvisioned(t *testing.T) {
+func TestMarkProvisioned(t *testing.T) {
 	s := newScope("u")
 	s.local.Spec.FailureDomains = []infrav1.FailureDomain{{Name: "a"}, {Name: "b", ControlPlane: ptr.To(false)}, {Name: "c", ControlPlane: ptr.To(true)}}
 	s.local.Status.FailureDomains = []clusterv1.FailureDomain{{Name: "old"}}
 	for range 2 {
-		if err := provisioned(t.Context(), s); err != nil {
+		if err := markProvisioned(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -200,7 +200,7 @@ func TestProvisioned(t *testing.T) {
 
 func TestSummarize(t *testing.T) {
 	s := newScope("u")
-	s.running("False", infrav1.HostFailedReason, "why")
+	s.setHostRunning("False", infrav1.HostFailedReason, "why")
 	summarize(s.local)
 	c := conditions.Get(s.local, infrav1.ReadyCondition)
 	if c.Status != "False" || c.Reason != infrav1.HostFailedReason || c.Message != "why" || c.ObservedGeneration != 3 {

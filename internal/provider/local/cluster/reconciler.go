@@ -29,11 +29,11 @@ import (
 
 // Reconciler keeps a host for each LocalCluster.
 type Reconciler struct {
-	Client   client.Client
-	Hosts    launch.Launcher
-	Watcher  *watch.Watcher
-	restarts restarts
-	choosing sync.Mutex // of addresses
+	Client         client.Client
+	Hosts          launch.Launcher
+	Watcher        *watch.Watcher
+	hostBackoff    hostBackoff
+	allocationLock sync.Mutex // of addresses
 }
 
 // scope is what one run works on.
@@ -79,31 +79,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 	if !s.local.DeletionTimestamp.IsZero() {
 		return reconcile.Run(ctx, s, r.removeHost)
 	}
-	return reconcile.Run(ctx, s, supported, r.addresses, r.host, provisioned)
+	return reconcile.Run(ctx, s, checkPlatform, r.allocateAddresses, r.ensureHost, markProvisioned)
 }
 
 func summarize(c *infrav1.LocalCluster) {
 	conditions.Set(c, reconcile.Summary(c.Status.Conditions, infrav1.ReadyCondition, c.Generation, infrav1.HostRunningCondition))
 }
 
-// running sets the one condition that is not computed.
-func (s *scope) running(status metav1.ConditionStatus, reason, message string) {
+// setHostRunning sets the one condition that is not computed.
+func (s *scope) setHostRunning(status metav1.ConditionStatus, reason, message string) {
 	conditions.Set(s.local, metav1.Condition{Type: infrav1.HostRunningCondition, Status: status, Reason: reason, Message: message, ObservedGeneration: s.local.Generation})
 }
 
 // removeHost ends the host with all that is left in it. Cluster API deletes machines before their
 // cluster, so that is little.
 func (r *Reconciler) removeHost(ctx context.Context, s *scope) error {
-	s.running(metav1.ConditionFalse, infrav1.HostDeletingReason, "")
+	s.setHostRunning(metav1.ConditionFalse, infrav1.HostDeletingReason, "")
 	uid := string(s.local.UID)
-	r.Watcher.Forget(uid)
+	r.Watcher.UnwatchHost(uid)
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
 	if err := r.Hosts.Remove(ctx, uid); err != nil {
-		s.running(metav1.ConditionFalse, infrav1.HostDeletingReason, err.Error())
+		s.setHostRunning(metav1.ConditionFalse, infrav1.HostDeletingReason, err.Error())
 		return err
 	}
-	r.restarts.forget(uid)
+	r.hostBackoff.forget(uid)
 	controllerutil.RemoveFinalizer(s.local, infrav1.ClusterFinalizer)
 	return nil
 }

@@ -28,31 +28,31 @@ import (
 // Program runs until ctx ends or its work is done, and returns an exit code.
 type Program func(ctx context.Context) int
 
-// Called is the program that argv[0] names, or nil if it is polderd itself. Those of others read
+// ProgramFor is the program that argv[0] names, or nil if it is polderd itself. Those of others read
 // their arguments from os.Args and handle signals themselves, as the originals do.
-func Called(argv []string) Program {
+func ProgramFor(argv []string) Program {
 	return map[string]Program{
-		"etcd":                    sparing(func() int { etcdmain.Main(argv); return 0 }),
-		"kube-apiserver":          sparing(func() int { return cli.Run(apiserver.NewAPIServerCommand()) }),
-		"kube-controller-manager": sparing(func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) }),
-		"kube-scheduler":          sparing(func() int { return cli.Run(scheduler.NewSchedulerCommand()) }),
-		launch.Program:            onDirectory(argv, runHost),
-		host.BootProgram:          onDirectory(argv, func(ctx context.Context, dir string) error { return boot.Run(ctx, hostapi.MachineDir(dir)) }),
+		"etcd":                    withMemoryBudget(func() int { etcdmain.Main(argv); return 0 }),
+		"kube-apiserver":          withMemoryBudget(func() int { return cli.Run(apiserver.NewAPIServerCommand()) }),
+		"kube-controller-manager": withMemoryBudget(func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) }),
+		"kube-scheduler":          withMemoryBudget(func() int { return cli.Run(scheduler.NewSchedulerCommand()) }),
+		launch.HostProgram:        directoryProgram(argv, runHost),
+		host.BootProgram:          directoryProgram(argv, func(ctx context.Context, dir string) error { return boot.Run(ctx, hostapi.MachineDir(dir)) }),
 	}[filepath.Base(argv[0])]
 }
 
 // memoryBurst is the garbage that may gather in a static pod while it has much to do, as at its start.
 var memoryBurst = memory.Burst{Start: 48 << 20, Later: 48 << 20}
 
-// sparing is for static pods: they are many on one computer.
-func sparing(run func() int) Program {
+// withMemoryBudget is for static pods: they are many on one computer.
+func withMemoryBudget(run func() int) Program {
 	return func(ctx context.Context) int {
 		go memory.TuneGC(ctx, memoryBurst)
 		return run()
 	}
 }
 
-func onDirectory(argv []string, run func(context.Context, string) error) Program {
+func directoryProgram(argv []string, run func(context.Context, string) error) Program {
 	return func(ctx context.Context) int {
 		err := fmt.Errorf("usage: %s DIRECTORY", argv[0])
 		if len(argv) == 2 {
@@ -72,14 +72,14 @@ func runHost(ctx context.Context, dir string) error {
 		return err
 	}
 	logging.Install(log, func(message string) { log.Error("a library wants to end the host", "reason", message) })
-	versions, err := kubeversion.Of(buildinfo.Get().Kubernetes)
+	versions, err := kubeversion.NewRange(buildinfo.Get().Kubernetes)
 	if err != nil {
 		return err
 	}
-	return host.Run(ctx, host.Config{Dir: hostapi.Dir(dir), Binary: ownProgram, Versions: versions, Log: log})
+	return host.Run(ctx, host.Config{Dir: hostapi.Dir(dir), Binary: selfExecutable, Versions: versions, Log: log})
 }
 
-// ownProgram is the program of the process that asks for it, also if its file was replaced since. The path of the file
+// selfExecutable is the program of the process that asks for it, also if its file was replaced since. The path of the file
 // would lead a host of the last release, whose arguments fit that one, to processes of the next: a machine of the older
 // minor would become one of the newer, and its etcd raise its data for good.
-const ownProgram = "/proc/self/exe"
+const selfExecutable = "/proc/self/exe"

@@ -11,17 +11,17 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
-// firstMachine is the place of the first machine in the block; before it is the endpoint.
-const firstMachine = 11
+// firstMachineIndex is the place of the first machine in the block; before it is the endpoint.
+const firstMachineIndex = 11
 
-// address is the machine's: the one it has, or a free one of the cluster's block.
-func (h *Host) address(dir hostapi.MachineDir) (netip.Addr, error) {
-	old, err := h.oldAddress(dir)
+// assignAddress is the machine's: the one it has, or a free one of the cluster's block.
+func (h *Host) assignAddress(dir hostapi.MachineDir) (netip.Addr, error) {
+	old, err := h.readAddress(dir)
 	if !errors.Is(err, os.ErrNotExist) {
 		return old, err
 	}
 	used := map[netip.Addr]bool{}
-	for _, m := range h.list() {
+	for _, m := range h.listMachines() {
 		used[m.address] = true
 	}
 	a, err := freeAddress(h.cluster.Addresses, used)
@@ -31,8 +31,8 @@ func (h *Host) address(dir hostapi.MachineDir) (netip.Addr, error) {
 	return a, atomicfile.Write(dir.AddressFile(), []byte(a.String()+"\n"), 0o600)
 }
 
-// oldAddress is the one the machine has.
-func (h *Host) oldAddress(dir hostapi.MachineDir) (netip.Addr, error) {
+// readAddress is the one the machine has.
+func (h *Host) readAddress(dir hostapi.MachineDir) (netip.Addr, error) {
 	b, err := os.ReadFile(dir.AddressFile())
 	if err != nil {
 		return netip.Addr{}, err
@@ -48,7 +48,7 @@ func (h *Host) oldAddress(dir hostapi.MachineDir) (netip.Addr, error) {
 // taken again at once; only when the end of the block is reached the gaps are filled.
 func freeAddress(block netip.Prefix, used map[netip.Addr]bool) (netip.Addr, error) {
 	first := block.Masked().Addr()
-	for range firstMachine {
+	for range firstMachineIndex {
 		first = first.Next()
 	}
 	next := first

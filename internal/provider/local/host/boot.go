@@ -13,15 +13,15 @@ import (
 // BootProgram is polderd's name when it boots a machine.
 const BootProgram = "polder-boot"
 
-// bootLook is how often the boot's progress is looked at.
-const bootLook = 250 * time.Millisecond
+// bootPollInterval is how often the boot's progress is looked at.
+const bootPollInterval = 250 * time.Millisecond
 
-// boot runs the boot process until it has succeeded, again and again if it fails.
-func (m *machine) boot(ctx context.Context) {
-	if m.booted() {
+// runBoot runs the boot process until it has succeeded, again and again if it fails.
+func (m *machine) runBoot(ctx context.Context) {
+	if m.isBooted() {
 		return
 	}
-	release := m.slot(ctx)
+	release := m.acquireBootSlot(ctx)
 	defer release()
 	if ctx.Err() != nil {
 		return
@@ -29,9 +29,9 @@ func (m *machine) boot(ctx context.Context) {
 	ended := make(chan struct{}, 1)
 	p := process.Start(m.host.forker, process.Spec{
 		Name: "boot of " + m.spec.Name, Path: m.host.cfg.Binary, Args: []string{BootProgram, string(m.dir)},
-		Dir: m.dir.Files(), Env: []string{"PATH=/usr/bin:/bin", "HOME=" + m.dir.Files("/root")}, Log: process.LogFile{Path: m.dir.Log("boot")},
+		Dir: m.dir.RootFS(), Env: []string{"PATH=/usr/bin:/bin", "HOME=" + m.dir.RootFS("/root")}, Log: process.LogFile{Path: m.dir.LogFile("boot")},
 	}, func(s process.State) {
-		m.booting.Store(&s)
+		m.bootProcessState.Store(&s)
 		if s.PID == 0 {
 			select {
 			case ended <- struct{}{}:
@@ -40,27 +40,27 @@ func (m *machine) boot(ctx context.Context) {
 		}
 	})
 	defer p.Kill()
-	m.follow(ctx, ended, release)
+	m.watchBoot(ctx, ended, release)
 }
 
-// slot waits while too many workers boot. A worker has its slot for the first attempt only, so
+// acquireBootSlot waits while too many workers boot. A worker has its slot for the first attempt only, so
 // that one that cannot succeed is in nobody's way; a control plane needs none, because the
 // workers that have them may be waiting for it.
-func (m *machine) slot(ctx context.Context) (release func()) {
+func (m *machine) acquireBootSlot(ctx context.Context) (release func()) {
 	if m.spec.ControlPlane {
 		return func() {}
 	}
 	select {
-	case m.host.boots <- struct{}{}:
-		return sync.OnceFunc(func() { <-m.host.boots })
+	case m.host.bootSlots <- struct{}{}:
+		return sync.OnceFunc(func() { <-m.host.bootSlots })
 	case <-ctx.Done():
 		return func() {}
 	}
 }
 
-// follow passes on the boot's progress until it is done. attempted is called when an attempt ended.
-func (m *machine) follow(ctx context.Context, ended <-chan struct{}, attempted func()) {
-	tick := time.NewTicker(bootLook)
+// watchBoot passes on the boot's progress until it is done. attempted is called when an attempt ended.
+func (m *machine) watchBoot(ctx context.Context, ended <-chan struct{}, releaseSlot func()) {
+	tick := time.NewTicker(bootPollInterval)
 	defer tick.Stop()
 	var seen time.Time
 	for {
@@ -68,9 +68,9 @@ func (m *machine) follow(ctx context.Context, ended <-chan struct{}, attempted f
 		case <-ctx.Done():
 			return
 		case <-ended:
-			attempted()
+			releaseSlot()
 			seen = time.Time{} // two writes can have the same time, and the last one must not be missed
-			m.host.changed()
+			m.host.notifyChange()
 		case <-tick.C:
 		}
 		info, err := os.Stat(m.dir.BootFile())
@@ -78,8 +78,8 @@ func (m *machine) follow(ctx context.Context, ended <-chan struct{}, attempted f
 			continue
 		}
 		seen = info.ModTime()
-		m.host.changed()
-		if m.booted() {
+		m.host.notifyChange()
+		if m.isBooted() {
 			return
 		}
 	}
@@ -87,14 +87,14 @@ func (m *machine) follow(ctx context.Context, ended <-chan struct{}, attempted f
 
 // bootProblem is why the boot process ended, if it could not say so itself.
 func (m *machine) bootProblem() string {
-	s := m.booting.Load()
+	s := m.bootProcessState.Load()
 	if s == nil || s.PID != 0 || s.LastExit == nil || s.LastExit.Code == 0 {
 		return ""
 	}
 	return "the boot process " + s.LastExit.String()
 }
 
-func (m *machine) booted() bool {
-	var b hostapi.Boot
+func (m *machine) isBooted() bool {
+	var b hostapi.BootStatus
 	return readJSON(m.dir.BootFile(), &b) == nil && b.Done
 }

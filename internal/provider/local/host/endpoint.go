@@ -18,12 +18,12 @@ func (h *Host) serveEndpoint(ctx context.Context) {
 		}
 		if err != nil && ctx.Err() == nil {
 			h.setProblem(fmt.Sprintf("the cluster's endpoint cannot be opened: %v", err))
-			pause(ctx, time.Second)
+			sleep(ctx, time.Second)
 		}
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
+func sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -43,5 +43,5 @@ func (h *Host) setProblem(text string) {
 	if text != "" {
 		h.cfg.Log.Warn(text)
 	}
-	h.changed()
+	h.notifyChange()
 }

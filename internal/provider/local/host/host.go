@@ -38,25 +38,25 @@ type Config struct {
 
 // Host keeps one cluster.
 type Host struct {
-	cfg      Config
-	cluster  hostapi.Cluster
-	started  time.Time
-	forker   *process.Forker
-	balancer *balancer.Balancer
-	boots    chan struct{} // slots
-	poke     chan struct{} // something happened
-	quit     context.CancelFunc
-	making   sync.Mutex // held while an address is chosen for a machine, until the machine is known
+	cfg          Config
+	cluster      hostapi.Cluster
+	started      time.Time
+	forker       *process.Forker
+	balancer     *balancer.Balancer
+	bootSlots    chan struct{} // slots
+	changeSignal chan struct{} // something happened
+	quit         context.CancelFunc
+	addressLock  sync.Mutex // held while an address is chosen for a machine, until the machine is known
 
-	mu       sync.Mutex
-	free     *sync.Cond      // signals that busy has become less
-	busy     map[string]bool // machines that are being changed
-	machines map[string]*machine
-	problem  string
-	revision int64
-	news     chan struct{} // closed at the next change
-	now      bool          // end at once, not in order
-	ended    bool          // no machine is started any more
+	mu              sync.Mutex
+	machineUnlocked *sync.Cond      // signals that busy has become less
+	lockedMachines  map[string]bool // machines that are being changed
+	machines        map[string]*machine
+	problem         string
+	revision        int64
+	revisionChanged chan struct{} // closed at the next change
+	stopAtOnce      bool          // end at once, not in order
+	stopping        bool          // no machine is started any more
 }
 
 // Run keeps the cluster of cfg.Dir until ctx ends or it is told to stop.
@@ -86,30 +86,30 @@ func Run(ctx context.Context, cfg Config) error {
 func newHost(cfg Config) *Host {
 	h := &Host{
 		cfg: cfg, started: time.Now(), forker: process.NewForker(), balancer: balancer.New(balancer.Config{Log: cfg.Log}),
-		boots: make(chan struct{}, parallelBoots), poke: make(chan struct{}, 1),
-		machines: map[string]*machine{}, busy: map[string]bool{}, news: make(chan struct{}),
+		bootSlots: make(chan struct{}, parallelBoots), changeSignal: make(chan struct{}, 1),
+		machines: map[string]*machine{}, lockedMachines: map[string]bool{}, revisionChanged: make(chan struct{}),
 	}
-	h.free = sync.NewCond(&h.mu)
+	h.machineUnlocked = sync.NewCond(&h.mu)
 	h.revision = h.started.UnixMilli() // so that none is met twice, not even after a restart
 	return h
 }
 
 // run answers on l, which it closes.
 func (h *Host) run(ctx context.Context, l net.Listener) error {
-	if err := h.load(); err != nil {
+	if err := h.loadMachines(); err != nil {
 		h.stopMachines()
 		return errors.Join(err, l.Close())
 	}
 	h.cfg.Log.Info("keeping a local cluster", "namespace", h.cluster.Namespace, "cluster", h.cluster.Name, "endpoint", h.cluster.Endpoint().String(), "machines", len(h.machines))
 	var served error
 	var wg sync.WaitGroup
-	wg.Go(func() { h.follow(ctx) })
+	wg.Go(func() { h.publishChanges(ctx) })
 	wg.Go(func() { h.serveEndpoint(ctx) })
-	wg.Go(func() { h.simulate(ctx) })
-	wg.Go(func() { h.endWithDirectory(ctx) })
+	wg.Go(func() { h.runSimulation(ctx) })
+	wg.Go(func() { h.stopWhenDirectoryRemoved(ctx) })
 	wg.Go(func() {
 		defer h.quit() // a host that nobody can talk to is of no use
-		served = serve(ctx, l, h.handler())
+		served = serveHTTP(ctx, l, h.handler())
 	})
 	<-ctx.Done()
 	h.stopMachines()

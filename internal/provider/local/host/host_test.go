@@ -33,52 +33,52 @@ func TestLifeOfAMachine(t *testing.T) {
 	if err != nil || s.PID != os.Getpid() || s.Cluster.UID != "u" || len(s.Machines) > 0 || s.StartedAt.IsZero() || s.Memory == 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	f.put(t, machineOf("a", "ok"))
-	f.booted(t, "a")
-	f.put(t, machineOf("a", "ok")) // once more makes no difference
-	got := f.machine(t, "a")
-	first := block().Addr()
-	for range firstMachine {
+	f.putMachines(t, machineOf("a", "ok"))
+	f.waitForBoot(t, "a")
+	f.putMachines(t, machineOf("a", "ok")) // once more makes no difference
+	got := f.machineStatus(t, "a")
+	first := testBlock().Addr()
+	for range firstMachineIndex {
 		first = first.Next()
 	}
-	if got.Address != first.String() || got.Node != "a" || got.UID != "uid of a" || got.Off || got.Problem != "" || f.boots("a") != 1 {
-		t.Errorf("%+v, booted %d times", got, f.boots("a"))
+	if got.Address != first.String() || got.Node != "a" || got.UID != "uid of a" || got.Off || got.Problem != "" || f.bootCount("a") != 1 {
+		t.Errorf("%+v, booted %d times", got, f.bootCount("a"))
 	}
 	other := machineOf("a", "ok")
 	other.UID = "another"
-	if err := f.Put(t.Context(), other); err == nil || !strings.Contains(err.Error(), "another machine of the name a") {
+	if err := f.PutMachine(t.Context(), other); err == nil || !strings.Contains(err.Error(), "another machine of the name a") {
 		t.Errorf("error %v", err)
 	}
 	for range 2 { // once more makes no difference
-		if err := f.Delete(t.Context(), "a"); err != nil {
+		if err := f.DeleteMachine(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if left, _ := os.ReadDir(f.dir.Machines()); len(left) > 0 || f.machine(t, "a").Name != "" {
+	if left, _ := os.ReadDir(f.dir.MachinesDir()); len(left) > 0 || f.machineStatus(t, "a").Name != "" {
 		t.Errorf("left are %v", left)
 	}
-	f.put(t, other) // the name is free again
-	f.booted(t, "a")
+	f.putMachines(t, other) // the name is free again
+	f.waitForBoot(t, "a")
 }
 
 func TestPutErrors(t *testing.T) {
 	f := newFixture(t)
 	f.run(t)
 	for name, c := range map[string]struct {
-		change func(*hostapi.Machine)
+		change func(*hostapi.MachineSpec)
 		want   string
 	}{
-		"a name that is none": {func(m *hostapi.Machine) { m.Node = "No" }, "node name"},
-		"an old version":      {func(m *hostapi.Machine) { m.Version = "v1.20.0" }, "cannot be run here"},
-		"no provider ID":      {func(m *hostapi.Machine) { m.ProviderID = "" }, "lacks"},
+		"a name that is none": {func(m *hostapi.MachineSpec) { m.Node = "No" }, "node name"},
+		"an old version":      {func(m *hostapi.MachineSpec) { m.Version = "v1.20.0" }, "cannot be run here"},
+		"no provider ID":      {func(m *hostapi.MachineSpec) { m.ProviderID = "" }, "lacks"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := machineOf("a", "ok")
 			c.change(&m)
-			if err := f.Put(t.Context(), m); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := f.PutMachine(t.Context(), m); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
-			if left, _ := os.ReadDir(f.dir.Machines()); len(left) > 0 {
+			if left, _ := os.ReadDir(f.dir.MachinesDir()); len(left) > 0 {
 				t.Errorf("left are %v", left)
 			}
 		})
@@ -88,21 +88,21 @@ func TestPutErrors(t *testing.T) {
 func TestRestartOfTheHost(t *testing.T) {
 	f := newFixture(t)
 	f.run(t)
-	f.put(t, machineOf("b", "ok"), machineOf("a", "ok"), machineOf("c", "hang"))
-	f.booted(t, "a")
-	f.booted(t, "b")
-	processtest.Eventually(t, "c boots", func() bool { return f.boots("c") == 1 })
+	f.putMachines(t, machineOf("b", "ok"), machineOf("a", "ok"), machineOf("c", "hang"))
+	f.waitForBoot(t, "a")
+	f.waitForBoot(t, "b")
+	processtest.Eventually(t, "c boots", func() bool { return f.bootCount("c") == 1 })
 	before, _ := f.Status(t.Context())
-	if err := f.Delete(t.Context(), "a"); err != nil {
+	if err := f.DeleteMachine(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Stop(t.Context(), false); err != nil {
 		t.Error(err)
 	}
-	if err := f.end(t); err != nil {
+	if err := f.waitForExit(t); err != nil {
 		t.Error(err)
 	}
-	if left := children(); len(left) > 0 {
+	if left := killLeftovers(); len(left) > 0 {
 		t.Errorf("left are %q", left)
 	}
 	if _, err := f.Status(t.Context()); !errors.Is(err, hostapi.ErrNotRunning) {
@@ -110,16 +110,16 @@ func TestRestartOfTheHost(t *testing.T) {
 	}
 
 	// Machines that were being made or removed when the host ended, and one that cannot be understood.
-	f.write(t, f.dir.Machine("half-made").AddressFile(), []byte("127.1.2.3\n"))
-	f.write(t, f.dir.Machine("half-removed").Files("etc", "x"), []byte("x"))
-	f.write(t, f.dir.Machine("broken").SpecFile(), []byte("{"))
-	f.write(t, f.dir.Machine("moved").SpecFile(), machineOf("away", "ok"))
+	f.write(t, f.dir.MachineDir("half-made").AddressFile(), []byte("127.1.2.3\n"))
+	f.write(t, f.dir.MachineDir("half-removed").RootFS("etc", "x"), []byte("x"))
+	f.write(t, f.dir.MachineDir("broken").SpecFile(), []byte("{"))
+	f.write(t, f.dir.MachineDir("moved").SpecFile(), machineOf("away", "ok"))
 	old := machineOf("old", "ok")
 	old.Version = "v1.20.0"
-	f.write(t, f.dir.Machine("old").SpecFile(), old)
+	f.write(t, f.dir.MachineDir("old").SpecFile(), old)
 	f.run(t)
 	for _, name := range []string{"half-made", "half-removed", "a"} {
-		if _, err := os.Stat(string(f.dir.Machine(name))); !errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(string(f.dir.MachineDir(name))); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is still there: %v", name, err)
 		}
 	}
@@ -134,28 +134,28 @@ func TestRestartOfTheHost(t *testing.T) {
 	if d := cmp.Diff([]string{"b", "broken", "c", "moved", "old"}, names); d != "" {
 		t.Error(d)
 	}
-	if got, was := f.machine(t, "b").Address, before.Machines[1].Address; got != was || f.boots("b") != 1 {
-		t.Errorf("b has %s, had %s, booted %d times", got, was, f.boots("b"))
+	if got, was := f.machineStatus(t, "b").Address, before.Machines[1].Address; got != was || f.bootCount("b") != 1 {
+		t.Errorf("b has %s, had %s, booted %d times", got, was, f.bootCount("b"))
 	}
-	processtest.Eventually(t, "c boots again", func() bool { return f.boots("c") == 2 })
+	processtest.Eventually(t, "c boots again", func() bool { return f.bootCount("c") == 2 })
 	for name, want := range map[string]string{"broken": "machine.json", "old": "v1.20.0 cannot be run here", "moved": `another name, "away"`} {
-		if got := f.machine(t, name).Problem; !strings.Contains(got, want) || !strings.Contains(got, "delete it") {
+		if got := f.machineStatus(t, name).Problem; !strings.Contains(got, want) || !strings.Contains(got, "delete it") {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
-		if err := f.Power(t.Context(), name, false); err == nil {
+		if err := f.SetPower(t.Context(), name, false); err == nil {
 			t.Errorf("%s was switched off", name)
 		}
 	}
-	if err := f.Put(t.Context(), machineOf("broken", "ok")); err == nil || !strings.Contains(err.Error(), "cannot be started") {
+	if err := f.PutMachine(t.Context(), machineOf("broken", "ok")); err == nil || !strings.Contains(err.Error(), "cannot be started") {
 		t.Errorf("error %v", err)
 	}
 	for _, name := range []string{"broken", "old", "moved"} {
-		if err := f.Delete(t.Context(), name); err != nil {
+		if err := f.DeleteMachine(t.Context(), name); err != nil {
 			t.Error(err)
 		}
 	}
-	f.put(t, machineOf("broken", "ok")) // as if it had never been
-	f.booted(t, "broken")
+	f.putMachines(t, machineOf("broken", "ok")) // as if it had never been
+	f.waitForBoot(t, "broken")
 }
 
 func TestNoTwoMachinesGetTheSameAddress(t *testing.T) {
@@ -164,7 +164,7 @@ func TestNoTwoMachinesGetTheSameAddress(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 24 {
 		wg.Go(func() {
-			if err := f.Put(t.Context(), machineOf(fmt.Sprintf("m%d", i), "hang")); err != nil {
+			if err := f.PutMachine(t.Context(), machineOf(fmt.Sprintf("m%d", i), "hang")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -189,34 +189,34 @@ func TestNoTwoMachinesGetTheSameAddress(t *testing.T) {
 func TestPower(t *testing.T) {
 	f := newFixture(t)
 	f.run(t)
-	f.put(t, machineOf("a", "hang"))
-	processtest.Eventually(t, "it boots", func() bool { return f.boots("a") == 1 })
-	address := f.machine(t, "a").Address
+	f.putMachines(t, machineOf("a", "hang"))
+	processtest.Eventually(t, "it boots", func() bool { return f.bootCount("a") == 1 })
+	address := f.machineStatus(t, "a").Address
 	for range 2 { // once more makes no difference
-		if err := f.Power(t.Context(), "a", false); err != nil {
+		if err := f.SetPower(t.Context(), "a", false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if left := children(); len(left) > 0 {
+	if left := killLeftovers(); len(left) > 0 {
 		t.Errorf("still running: %q", left)
 	}
 	f.stop()
-	_ = f.end(t)
+	_ = f.waitForExit(t)
 	f.run(t)
-	if m := f.machine(t, "a"); !m.Off || m.Address != address {
+	if m := f.machineStatus(t, "a"); !m.Off || m.Address != address {
 		t.Errorf("%+v", m)
 	}
-	f.put(t, machineOf("a", "hang"))
-	if f.boots("a") != 1 {
+	f.putMachines(t, machineOf("a", "hang"))
+	if f.bootCount("a") != 1 {
 		t.Error("it was switched on by polderd")
 	}
 	for range 2 {
-		if err := f.Power(t.Context(), "a", true); err != nil {
+		if err := f.SetPower(t.Context(), "a", true); err != nil {
 			t.Fatal(err)
 		}
 	}
-	processtest.Eventually(t, "it boots again", func() bool { return f.boots("a") == 2 && !f.machine(t, "a").Off })
-	if err := f.Power(t.Context(), "nobody", true); err == nil || !strings.Contains(err.Error(), "no machine nobody") {
+	processtest.Eventually(t, "it boots again", func() bool { return f.bootCount("a") == 2 && !f.machineStatus(t, "a").Off })
+	if err := f.SetPower(t.Context(), "nobody", true); err == nil || !strings.Contains(err.Error(), "no machine nobody") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -226,21 +226,21 @@ func TestChangesAtTheSameTime(t *testing.T) {
 	f := newFixture(t)
 	f.run(t)
 	for range 5 {
-		f.put(t, machineOf("a", "hang"))
+		f.putMachines(t, machineOf("a", "hang"))
 		var wg sync.WaitGroup
 		for _, on := range []bool{false, true, false} {
-			wg.Go(func() { _ = f.Power(t.Context(), "a", on) })
+			wg.Go(func() { _ = f.SetPower(t.Context(), "a", on) })
 		}
 		for range 2 {
 			wg.Go(func() { _, _ = f.Status(t.Context()) })
-			wg.Go(func() { _ = f.Delete(t.Context(), "a") })
+			wg.Go(func() { _ = f.DeleteMachine(t.Context(), "a") })
 		}
 		wg.Wait()
-		_, err := os.Stat(string(f.dir.Machine("a")))
-		if known := f.machine(t, "a").Name != ""; known || !errors.Is(err, os.ErrNotExist) {
+		_, err := os.Stat(string(f.dir.MachineDir("a")))
+		if known := f.machineStatus(t, "a").Name != ""; known || !errors.Is(err, os.ErrNotExist) {
 			t.Fatalf("known: %t, directory: %v", known, err)
 		}
-		if left := children(); len(left) > 0 {
+		if left := killLeftovers(); len(left) > 0 {
 			t.Fatalf("still running: %q", left)
 		}
 	}
@@ -249,10 +249,10 @@ func TestChangesAtTheSameTime(t *testing.T) {
 func TestBootThatFails(t *testing.T) {
 	f := newFixture(t)
 	f.run(t)
-	f.put(t, machineOf("a", "fail"), machineOf("b", "crash"))
+	f.putMachines(t, machineOf("a", "fail"), machineOf("b", "crash"))
 	for name, want := range map[string]string{"a": "no disk", "b": "the boot process exited with code 2"} {
-		processtest.Eventually(t, name+" says why", func() bool { return strings.Contains(f.machine(t, name).Boot.Problem, want) })
-		processtest.Eventually(t, name+" is tried again", func() bool { return f.boots(name) > 1 })
+		processtest.Eventually(t, name+" says why", func() bool { return strings.Contains(f.machineStatus(t, name).Boot.Problem, want) })
+		processtest.Eventually(t, name+" is tried again", func() bool { return f.bootCount(name) > 1 })
 	}
 }
 
@@ -260,15 +260,15 @@ func TestBootProgramThatIsMissing(t *testing.T) {
 	f := newFixture(t)
 	f.cfg.Binary = "/nowhere/polderd"
 	f.run(t)
-	f.put(t, machineOf("a", "ok"))
-	processtest.Eventually(t, "it says why", func() bool { return strings.Contains(f.machine(t, "a").Boot.Problem, "could not be started") })
+	f.putMachines(t, machineOf("a", "ok"))
+	processtest.Eventually(t, "it says why", func() bool { return strings.Contains(f.machineStatus(t, "a").Boot.Problem, "could not be started") })
 }
 
 // Machines whose boot cannot succeed must not keep others from booting.
 func TestBootsThatAreInNobodysWay(t *testing.T) {
 	for name, c := range map[string]struct {
 		others string
-		then   hostapi.Machine
+		then   hostapi.MachineSpec
 	}{
 		"workers that fail":                     {"crash", machineOf("last", "ok")},
 		"workers that wait for a control plane": {"hang", controlPlane(machineOf("last", "ok"))},
@@ -277,13 +277,13 @@ func TestBootsThatAreInNobodysWay(t *testing.T) {
 			f := newFixture(t)
 			f.run(t)
 			for i := range parallelBoots {
-				f.put(t, machineOf(fmt.Sprintf("m%d", i), c.others))
+				f.putMachines(t, machineOf(fmt.Sprintf("m%d", i), c.others))
 			}
 			for i := range parallelBoots {
-				processtest.Eventually(t, "all boot", func() bool { return f.boots(fmt.Sprintf("m%d", i)) > 0 })
+				processtest.Eventually(t, "all boot", func() bool { return f.bootCount(fmt.Sprintf("m%d", i)) > 0 })
 			}
-			f.put(t, c.then)
-			f.booted(t, "last")
+			f.putMachines(t, c.then)
+			f.waitForBoot(t, "last")
 		})
 	}
 }
@@ -292,16 +292,16 @@ func TestBootsAtTheSameTimeAreFew(t *testing.T) {
 	f := newFixture(t)
 	f.run(t)
 	for i := range parallelBoots + 2 {
-		f.put(t, machineOf(fmt.Sprintf("m%d", i), "hang"))
+		f.putMachines(t, machineOf(fmt.Sprintf("m%d", i), "hang"))
 	}
 	begun := func() (n int) {
 		for i := range parallelBoots + 2 {
-			n += f.boots(fmt.Sprintf("m%d", i))
+			n += f.bootCount(fmt.Sprintf("m%d", i))
 		}
 		return n
 	}
 	processtest.Eventually(t, "some boot", func() bool { return begun() >= parallelBoots })
-	if n := len(children()); n != parallelBoots { // ends them, and the next ones get their turn
+	if n := len(killLeftovers()); n != parallelBoots { // ends them, and the next ones get their turn
 		t.Errorf("%d boot at the same time", n)
 	}
 	processtest.Eventually(t, "all have booted once", func() bool { return begun() >= parallelBoots+2 })
@@ -311,8 +311,8 @@ func TestAPIServersBehindTheEndpoint(t *testing.T) {
 	f := newFixture(t)
 	f.run(t)
 	for _, name := range []string{"a", "b"} {
-		f.apiServer(t, name, freePort(t)) // not the port of the endpoint
-		f.put(t, controlPlane(machineOf(name, "ok")))
+		f.writeAPIServerManifest(t, name, freePort(t)) // not the port of the endpoint
+		f.putMachines(t, controlPlane(machineOf(name, "ok")))
 	}
 	serving := func(want ...string) func() bool {
 		return func() bool { s, err := f.Status(t.Context()); return err == nil && cmp.Equal(want, s.Serving) }
@@ -333,23 +333,23 @@ func TestAPIServersBehindTheEndpoint(t *testing.T) {
 		one := ask()
 		return ask() != one
 	})
-	if err := f.Drain(t.Context(), "a"); err != nil {
+	if err := f.DrainMachine(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 	processtest.Eventually(t, "one serves", serving("b"))
-	if m := f.machine(t, "a"); len(m.Processes) != 1 || m.Processes[0].PID != 0 {
+	if m := f.machineStatus(t, "a"); len(m.Processes) != 1 || m.Processes[0].PID != 0 {
 		t.Errorf("%+v", m.Processes)
 	}
-	if err := f.Drain(t.Context(), "b"); err != nil { // the last one stays
+	if err := f.DrainMachine(t.Context(), "b"); err != nil { // the last one stays
 		t.Fatal(err)
 	}
-	if err := f.Drain(t.Context(), "nobody"); err != nil {
+	if err := f.DrainMachine(t.Context(), "nobody"); err != nil {
 		t.Error(err)
 	}
-	if !serving("b")() || ask() != f.machine(t, "b").Address {
+	if !serving("b")() || ask() != f.machineStatus(t, "b").Address {
 		t.Errorf("answer %q", ask())
 	}
-	if m := f.machine(t, "b").Processes[0]; m.Memory == 0 || !m.Ready {
+	if m := f.machineStatus(t, "b").Processes[0]; m.Memory == 0 || !m.Ready {
 		t.Errorf("%+v", m)
 	}
 }
@@ -361,8 +361,8 @@ func TestStop(t *testing.T) {
 			f.run(t)
 			wait := filepath.Join(t.TempDir(), "wait")
 			f.write(t, wait, []byte{})
-			f.apiServer(t, "a", freePort(t), "--wait="+wait)
-			f.put(t, controlPlane(machineOf("a", "hang")))
+			f.writeAPIServerManifest(t, "a", freePort(t), "--wait="+wait)
+			f.putMachines(t, controlPlane(machineOf("a", "hang")))
 			processtest.Eventually(t, "it serves", func() bool { s, err := f.Status(t.Context()); return err == nil && len(s.Serving) == 1 })
 			watched := make(chan error, 1)
 			s, _ := f.Status(t.Context())
@@ -379,14 +379,14 @@ func TestStop(t *testing.T) {
 				_ = os.Remove(wait)
 			}
 			begin := time.Now()
-			if err := f.end(t); err != nil {
+			if err := f.waitForExit(t); err != nil {
 				t.Error(err)
 			}
 			if took := time.Since(begin); took > 6*time.Second {
 				t.Errorf("took %s", took)
 			}
 			<-watched
-			if left := children(); len(left) > 0 {
+			if left := killLeftovers(); len(left) > 0 {
 				t.Errorf("left are %q", left)
 			}
 			if pid, err := filelock.Holder(f.dir.LockFile()); err != nil || pid != 0 {
@@ -413,15 +413,15 @@ func TestRunErrors(t *testing.T) {
 		"a file that is none":           {func(t *testing.T, f *fixture) { f.write(t, f.dir.ClusterFile(), []byte("{")) }, "cluster.json"},
 		"a socket that cannot be there": {func(t *testing.T, f *fixture) { f.write(t, f.dir.Socket()+"/x", []byte{}) }, "host.sock"},
 		"no folder for machines": {func(t *testing.T, f *fixture) {
-			_ = os.Remove(f.dir.Machines())
-			f.write(t, f.dir.Machines(), []byte{})
+			_ = os.Remove(f.dir.MachinesDir())
+			f.write(t, f.dir.MachinesDir(), []byte{})
 		}, "machines"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			c.change(t, f)
 			f.start(t)
-			if err := f.end(t); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := f.waitForExit(t); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})
@@ -462,17 +462,17 @@ func TestEndpointInUse(t *testing.T) {
 }
 
 // Nobody could find or stop a host whose directory is gone.
-func TestEndsWithItsDirectory(t *testing.T) {
+func TestStopsWhenDirectoryRemoved(t *testing.T) {
 	f := newFixture(t)
 	f.run(t)
-	f.put(t, machineOf("a", "hang"))
+	f.putMachines(t, machineOf("a", "hang"))
 	if err := os.RemoveAll(string(f.dir)); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.end(t); err != nil {
+	if err := f.waitForExit(t); err != nil {
 		t.Error(err)
 	}
-	if left := children(); len(left) > 0 {
+	if left := killLeftovers(); len(left) > 0 {
 		t.Errorf("left are %q", left)
 	}
 }

@@ -27,46 +27,46 @@ import (
 // host, and of a client long before they end.
 const certificateLife = 365 * 24 * time.Hour
 
-// errNoAuthority means that no machine has the cluster's authority yet.
-var errNoAuthority = errors.New("no machine has the cluster's authority yet")
+// errNoCA means that no machine has the cluster's authority yet.
+var errNoCA = errors.New("no machine has the cluster's authority yet")
 
-// authority is the cluster's own, which every control-plane machine has on its disk.
-type authority struct {
+// certificateAuthority is the cluster's own, which every control-plane machine has on its disk.
+type certificateAuthority struct {
 	pem  []byte
 	cert *x509.Certificate
 	key  any
 }
 
-func (h *Host) authority() (*authority, error) {
-	err := errNoAuthority
-	for _, m := range h.list() {
+func (h *Host) findCA() (*certificateAuthority, error) {
+	err := errNoCA
+	for _, m := range h.listMachines() {
 		if !m.spec.ControlPlane {
 			continue
 		}
-		var a *authority
-		if a, err = readAuthority(m.dir.Files("/etc/kubernetes/pki/ca.crt"), m.dir.Files("/etc/kubernetes/pki/ca.key")); err == nil {
+		var a *certificateAuthority
+		if a, err = readCA(m.dir.RootFS("/etc/kubernetes/pki/ca.crt"), m.dir.RootFS("/etc/kubernetes/pki/ca.key")); err == nil {
 			return a, nil
 		}
 	}
 	return nil, err
 }
 
-func readAuthority(certFile, keyFile string) (*authority, error) {
+func readCA(certFile, keyFile string) (*certificateAuthority, error) {
 	cert, err := os.ReadFile(certFile)
 	if err != nil {
-		return nil, errors.Join(errNoAuthority, err)
+		return nil, errors.Join(errNoCA, err)
 	}
 	block, _ := pem.Decode(cert)
 	if block == nil {
 		return nil, fmt.Errorf("%s holds no certificate", certFile)
 	}
-	a := &authority{pem: cert}
+	a := &certificateAuthority{pem: cert}
 	if a.cert, err = x509.ParseCertificate(block.Bytes); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", certFile, err)
 	}
 	key, err := os.ReadFile(keyFile)
 	if err != nil {
-		return nil, errors.Join(errNoAuthority, err)
+		return nil, errors.Join(errNoCA, err)
 	}
 	if a.key, err = keyutil.ParsePrivateKeyPEM(key); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", keyFile, err)
@@ -74,7 +74,7 @@ func readAuthority(certFile, keyFile string) (*authority, error) {
 	return a, nil
 }
 
-func (a *authority) sign(template *x509.Certificate) (cert, key []byte, err error) {
+func (a *certificateAuthority) sign(template *x509.Certificate) (cert, key []byte, err error) {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
@@ -97,7 +97,7 @@ func (a *authority) sign(template *x509.Certificate) (cert, key []byte, err erro
 
 // servingCertificate is for a kubelet's port.
 func (h *Host) servingCertificate(names []string, address netip.Addr) (cert, key []byte, err error) {
-	a, err := h.authority()
+	a, err := h.findCA()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -109,7 +109,7 @@ func (h *Host) servingCertificate(names []string, address netip.Addr) (cert, key
 
 // adminConfig reaches the cluster through its endpoint with the rights of its administrators.
 func (h *Host) adminConfig() (*rest.Config, error) {
-	a, err := h.authority()
+	a, err := h.findCA()
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (h *Host) removeMirrorPods(ctx context.Context, node string) {
 	if err != nil {
 		return
 	}
-	if len(h.serving()) == 0 {
+	if len(h.servingMachines()) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -149,9 +149,9 @@ func (h *Host) removeMirrorPods(ctx context.Context, node string) {
 	}
 }
 
-func (h *Host) serving() (all []*machine) {
-	for _, m := range h.list() {
-		if m.kubelet.Serving() {
+func (h *Host) servingMachines() (all []*machine) {
+	for _, m := range h.listMachines() {
+		if m.kubelet.IsServing() {
 			all = append(all, m)
 		}
 	}

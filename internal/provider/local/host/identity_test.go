@@ -20,8 +20,8 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
-// newAuthority makes a certificate and its key, as PEM.
-func newAuthority(t *testing.T) (cert, key []byte) {
+// newCA makes a certificate and its key, as PEM.
+func newCA(t *testing.T) (cert, key []byte) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -58,11 +58,11 @@ func hostWith(t *testing.T, f *fixture, names ...string) *Host {
 }
 
 func pki(d hostapi.MachineDir) (cert, key string) {
-	return d.Files("/etc/kubernetes/pki/ca.crt"), d.Files("/etc/kubernetes/pki/ca.key")
+	return d.RootFS("/etc/kubernetes/pki/ca.crt"), d.RootFS("/etc/kubernetes/pki/ca.key")
 }
 
-func TestAuthority(t *testing.T) {
-	cert, key := newAuthority(t)
+func TestFindCA(t *testing.T) {
+	cert, key := newCA(t)
 	type files struct{ cert, key []byte }
 	for name, c := range map[string]struct {
 		machines map[string]files
@@ -85,7 +85,7 @@ func TestAuthority(t *testing.T) {
 			var names []string
 			for n, have := range c.machines {
 				names = append(names, n)
-				certFile, keyFile := pki(f.dir.Machine(n))
+				certFile, keyFile := pki(f.dir.MachineDir(n))
 				if have.cert != nil {
 					f.write(t, certFile, have.cert)
 				}
@@ -93,8 +93,8 @@ func TestAuthority(t *testing.T) {
 					f.write(t, keyFile, have.key)
 				}
 			}
-			a, err := hostWith(t, f, names...).authority()
-			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || errors.Is(err, errNoAuthority) != c.none {
+			a, err := hostWith(t, f, names...).findCA()
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || errors.Is(err, errNoCA) != c.none {
 				t.Errorf("%v, %v; want %q", a, err, c.want)
 			}
 		})
@@ -103,13 +103,13 @@ func TestAuthority(t *testing.T) {
 
 func TestCertificates(t *testing.T) {
 	f := newFixture(t)
-	cert, key := newAuthority(t)
-	certFile, keyFile := pki(f.dir.Machine("c"))
+	cert, key := newCA(t)
+	certFile, keyFile := pki(f.dir.MachineDir("c"))
 	h := hostWith(t, f, "c")
-	if _, _, err := h.servingCertificate([]string{"n"}, netip.MustParseAddr("127.1.0.11")); !errors.Is(err, errNoAuthority) {
+	if _, _, err := h.servingCertificate([]string{"n"}, netip.MustParseAddr("127.1.0.11")); !errors.Is(err, errNoCA) {
 		t.Errorf("error %v", err)
 	}
-	if _, err := h.adminConfig(); !errors.Is(err, errNoAuthority) {
+	if _, err := h.adminConfig(); !errors.Is(err, errNoCA) {
 		t.Errorf("error %v", err)
 	}
 	f.write(t, certFile, cert)
@@ -166,8 +166,8 @@ func TestRemoveMirrorPodsWithoutACluster(t *testing.T) {
 	f := newFixture(t)
 	h := hostWith(t, f, "c")
 	h.removeMirrorPods(t.Context(), "n")
-	cert, key := newAuthority(t)
-	certFile, keyFile := pki(f.dir.Machine("c"))
+	cert, key := newCA(t)
+	certFile, keyFile := pki(f.dir.MachineDir("c"))
 	f.write(t, certFile, cert)
 	f.write(t, keyFile, key)
 	begin := time.Now()

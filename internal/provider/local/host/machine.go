@@ -18,69 +18,69 @@ import (
 
 // machine is one machine that is switched on, or off.
 type machine struct {
-	host    *Host
-	spec    hostapi.Machine
-	dir     hostapi.MachineDir
-	address netip.Addr
-	kubelet *kubelet.Kubelet
-	ctx     context.Context // of everything that runs on the machine
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
-	off     bool
-	broken  error                         // why it cannot be started at all
-	booting atomic.Pointer[process.State] // of the boot process; nil before there is one
+	host             *Host
+	spec             hostapi.MachineSpec
+	dir              hostapi.MachineDir
+	address          netip.Addr
+	kubelet          *kubelet.Kubelet
+	ctx              context.Context // of everything that runs on the machine
+	cancel           context.CancelFunc
+	wg               sync.WaitGroup
+	off              bool
+	startError       error                         // why it cannot be started at all
+	bootProcessState atomic.Pointer[process.State] // of the boot process; nil before there is one
 }
 
-// put makes a machine, or leaves the one that is there. What it is made from does not change:
+// ensureMachine makes a machine, or leaves the one that is there. What it is made from does not change:
 // Cluster API replaces machines.
-func (h *Host) put(spec hostapi.Machine) error {
+func (h *Host) ensureMachine(spec hostapi.MachineSpec) error {
 	if err := spec.Validate(); err != nil {
 		return err
 	}
-	defer h.turn(spec.Name)()
-	have := h.get(spec.Name)
+	defer h.lockMachine(spec.Name)()
+	have := h.getMachine(spec.Name)
 	switch {
 	case have == nil:
-		return h.add(spec)
+		return h.createMachine(spec)
 	case have.spec.UID == spec.UID:
 		return nil
-	case have.broken != nil:
-		return have.broken
+	case have.startError != nil:
+		return have.startError
 	default:
 		return fmt.Errorf("there is another machine of the name %s", spec.Name)
 	}
 }
 
-// add makes a machine from what is on disk, or makes that first, in place of the one there was.
-func (h *Host) add(spec hostapi.Machine) error {
-	emulate, err := h.cfg.Versions.Emulate(spec.Version)
+// createMachine makes a machine from what is on disk, or makes that first, in place of the one there was.
+func (h *Host) createMachine(spec hostapi.MachineSpec) error {
+	emulate, err := h.cfg.Versions.EmulatedVersion(spec.Version)
 	if err != nil {
 		return err
 	}
-	h.making.Lock()
-	defer h.making.Unlock()
-	dir := h.cfg.Dir.Machine(spec.Name)
-	address, err := h.prepare(dir, spec)
+	h.addressLock.Lock()
+	defer h.addressLock.Unlock()
+	dir := h.cfg.Dir.MachineDir(spec.Name)
+	address, err := h.prepareMachineDir(dir, spec)
 	if err != nil {
 		return err
 	}
-	return h.keep(h.newMachine(spec, address, emulate))
+	return h.registerMachine(h.newMachine(spec, address, emulate))
 }
 
-// addBroken remembers a machine that is there but cannot be started.
-func (h *Host) addBroken(spec hostapi.Machine, why error) {
-	h.cfg.Log.Warn("a machine cannot be started", "machine", spec.Name, "error", why)
-	address, _ := h.oldAddress(h.cfg.Dir.Machine(spec.Name)) // it may be what is broken
+// addFailedMachine remembers a machine that is there but cannot be started.
+func (h *Host) addFailedMachine(spec hostapi.MachineSpec, cause error) {
+	h.cfg.Log.Warn("a machine cannot be started", "machine", spec.Name, "error", cause)
+	address, _ := h.readAddress(h.cfg.Dir.MachineDir(spec.Name)) // it may be what is broken
 	m := h.newMachine(spec, address, "")
-	m.broken = fmt.Errorf("the machine cannot be started: %w; delete it, and it will be replaced", why)
-	_ = h.keep(m) // only a host that is ending refuses
+	m.startError = fmt.Errorf("the machine cannot be started: %w; delete it, and it will be replaced", cause)
+	_ = h.registerMachine(m) // only a host that is ending refuses
 }
 
-func (h *Host) newMachine(spec hostapi.Machine, address netip.Addr, emulate string) *machine {
-	m := &machine{host: h, spec: spec, dir: h.cfg.Dir.Machine(spec.Name), address: address}
+func (h *Host) newMachine(spec hostapi.MachineSpec, address netip.Addr, emulate string) *machine {
+	m := &machine{host: h, spec: spec, dir: h.cfg.Dir.MachineDir(spec.Name), address: address}
 	m.kubelet = kubelet.New(kubelet.Config{
-		Machine: spec, Dir: m.dir, Address: address, Emulate: emulate, Binary: h.cfg.Binary, Forker: h.forker,
-		Serving: h.servingCertificate, Changed: h.changed, Log: h.cfg.Log,
+		Machine: spec, Dir: m.dir, Address: address, EmulatedVersion: emulate, Binary: h.cfg.Binary, Forker: h.forker,
+		ServingCertificate: h.servingCertificate, OnChange: h.notifyChange, Log: h.cfg.Log,
 	})
 	m.ctx, m.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // it ends with the machine, not with a request
 	_, err := os.Stat(m.dir.OffFile())
@@ -88,31 +88,31 @@ func (h *Host) newMachine(spec hostapi.Machine, address netip.Addr, emulate stri
 	return m
 }
 
-// keep makes the machine one of the host's and starts it, in one step: a host that is ending
+// registerMachine makes the machine one of the host's and starts it, in one step: a host that is ending
 // stops all it has, and takes no more.
-func (h *Host) keep(m *machine) error {
+func (h *Host) registerMachine(m *machine) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ended {
+	if h.stopping {
 		m.cancel()
 		return errors.New("the cluster's host is ending")
 	}
 	h.machines[m.spec.Name] = m
-	if !m.off && m.broken == nil {
+	if !m.off && m.startError == nil {
 		m.start()
 	}
-	h.changed()
+	h.notifyChange()
 	return nil
 }
 
-// prepare writes what a later host must know; the file that names the machine comes last.
-func (h *Host) prepare(dir hostapi.MachineDir, spec hostapi.Machine) (netip.Addr, error) {
-	for _, d := range []string{string(dir), dir.Files(), dir.Logs()} {
+// prepareMachineDir writes what a later host must know; the file that names the machine comes last.
+func (h *Host) prepareMachineDir(dir hostapi.MachineDir, spec hostapi.MachineSpec) (netip.Addr, error) {
+	for _, d := range []string{string(dir), dir.RootFS(), dir.LogDir()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return netip.Addr{}, err
 		}
 	}
-	address, err := h.address(dir)
+	address, err := h.assignAddress(dir)
 	if err != nil {
 		return address, err
 	}
@@ -128,7 +128,7 @@ func (h *Host) prepare(dir hostapi.MachineDir, spec hostapi.Machine) (netip.Addr
 
 func (m *machine) start() {
 	m.wg.Go(func() { m.kubelet.Run(m.ctx) })
-	m.wg.Go(func() { m.boot(m.ctx) })
+	m.wg.Go(func() { m.runBoot(m.ctx) })
 }
 
 // stop ends what runs in order and waits.

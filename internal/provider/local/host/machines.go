@@ -11,16 +11,16 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
-// load starts the machines that were there. One that cannot be started is in nobody's way: it is
+// loadMachines starts the machines that were there. One that cannot be started is in nobody's way: it is
 // shown with the reason, and can be removed.
-func (h *Host) load() error {
-	entries, err := os.ReadDir(h.cfg.Dir.Machines())
+func (h *Host) loadMachines() error {
+	entries, err := os.ReadDir(h.cfg.Dir.MachinesDir())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	for _, e := range entries {
-		dir := h.cfg.Dir.Machine(e.Name())
-		var spec hostapi.Machine
+		dir := h.cfg.Dir.MachineDir(e.Name())
+		var spec hostapi.MachineSpec
 		err := readJSON(dir.SpecFile(), &spec)
 		if errors.Is(err, os.ErrNotExist) {
 			// It was being made, or removed, when the host ended; polderd will ask again.
@@ -33,34 +33,34 @@ func (h *Host) load() error {
 			err = fmt.Errorf("%s is of a machine of another name, %q", dir.SpecFile(), spec.Name)
 		}
 		if err == nil {
-			err = h.put(spec)
+			err = h.ensureMachine(spec)
 		}
 		if err != nil {
 			spec.Name = e.Name()
-			h.addBroken(spec, err)
+			h.addFailedMachine(spec, err)
 		}
 	}
 	return nil
 }
 
-// turn waits until nobody else changes the machine; done must be called.
-func (h *Host) turn(name string) (done func()) {
+// lockMachine waits until nobody else changes the machine; done must be called.
+func (h *Host) lockMachine(name string) (unlock func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for h.busy[name] {
-		h.free.Wait()
+	for h.lockedMachines[name] {
+		h.machineUnlocked.Wait()
 	}
-	h.busy[name] = true
+	h.lockedMachines[name] = true
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		delete(h.busy, name)
-		h.free.Broadcast()
+		delete(h.lockedMachines, name)
+		h.machineUnlocked.Broadcast()
 	}
 }
 
-// list is ordered by name.
-func (h *Host) list() []*machine {
+// listMachines is ordered by name.
+func (h *Host) listMachines() []*machine {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all []*machine
@@ -71,7 +71,7 @@ func (h *Host) list() []*machine {
 	return all
 }
 
-func (h *Host) get(name string) *machine {
+func (h *Host) getMachine(name string) *machine {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.machines[name]
@@ -80,13 +80,13 @@ func (h *Host) get(name string) *machine {
 // stopMachines ends all machines: at once, or each in order.
 func (h *Host) stopMachines() {
 	h.mu.Lock()
-	h.ended = true
-	now := h.now
+	h.stopping = true
+	atOnce := h.stopAtOnce
 	h.mu.Unlock()
 	var wg sync.WaitGroup
-	for _, m := range h.list() {
+	for _, m := range h.listMachines() {
 		wg.Go(func() {
-			if now {
+			if atOnce {
 				m.kill()
 			}
 			m.stop()

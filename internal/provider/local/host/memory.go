@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// anonymous is the memory a process has for itself alone, in bytes; 0 if it is not known. What
+// anonymousMemory is the memory a process has for itself alone, in bytes; 0 if it is not known. What
 // it shares with others, its program for example, does not count.
-func anonymous(pid int) uint64 {
+func anonymousMemory(pid int) uint64 {
 	if pid == 0 {
 		return 0
 	}

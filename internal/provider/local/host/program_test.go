@@ -27,23 +27,23 @@ import (
 func TestMain(m *testing.M) {
 	switch os.Args[0] {
 	case BootProgram:
-		syscall.Exit(boot(hostapi.MachineDir(os.Args[1]))) // os.Exit would wait for the race detector
+		syscall.Exit(runFakeBoot(hostapi.MachineDir(os.Args[1]))) // os.Exit would wait for the race detector
 	case "etcd", "kube-apiserver":
-		program()
+		runFakeProgram()
 		syscall.Exit(0)
 	}
 	code := m.Run()
-	for _, p := range children() {
+	for _, p := range killLeftovers() {
 		fmt.Println("left after the tests:", p)
 		code = 1
 	}
 	os.Exit(code)
 }
 
-// boot does what the bootstrap data say, in one word.
-func boot(dir hostapi.MachineDir) int {
+// runFakeBoot does what the bootstrap data say, in one word.
+func runFakeBoot(dir hostapi.MachineDir) int {
 	b, err := os.ReadFile(dir.SpecFile())
-	var m hostapi.Machine
+	var m hostapi.MachineSpec
 	if err != nil || json.Unmarshal(b, &m) != nil {
 		fmt.Println("no machine", err)
 		return 1
@@ -51,7 +51,7 @@ func boot(dir hostapi.MachineDir) int {
 	fmt.Println("booting")
 	switch string(m.UserData) {
 	case "fail":
-		b, _ = json.Marshal(hostapi.Boot{Problem: "no disk", Attempts: 1})
+		b, _ = json.Marshal(hostapi.BootStatus{Problem: "no disk", Attempts: 1})
 		_ = os.WriteFile(dir.BootFile(), b, 0o600)
 		return 1
 	case "crash":
@@ -61,7 +61,7 @@ func boot(dir hostapi.MachineDir) int {
 			_ = unix.Pause()
 		}
 	}
-	b, _ = json.Marshal(hostapi.Boot{Done: true, Attempts: 1})
+	b, _ = json.Marshal(hostapi.BootStatus{Done: true, Attempts: 1})
 	tmp := dir.BootFile() + ".tmp"
 	if os.WriteFile(tmp, b, 0o600) != nil || os.Rename(tmp, dir.BootFile()) != nil {
 		return 1
@@ -69,9 +69,9 @@ func boot(dir hostapi.MachineDir) int {
 	return 0
 }
 
-// program serves its own name on --secure-port, if there is one, until it is asked to end; it
+// runFakeProgram serves its own name on --secure-port, if there is one, until it is asked to end; it
 // ends when there is no file --wait (any more).
-func program() {
+func runFakeProgram() {
 	flags := map[string]string{}
 	for _, a := range os.Args[1:] {
 		k, v, _ := strings.Cut(strings.TrimPrefix(a, "--"), "=")
@@ -98,8 +98,8 @@ func program() {
 	}
 }
 
-// children lists, and ends, what still runs of this binary.
-func children() (left []string) {
+// killLeftovers lists, and ends, what still runs of this binary.
+func killLeftovers() (left []string) {
 	self, _ := os.Executable()
 	files, _ := filepath.Glob("/proc/[0-9]*/exe")
 	for _, f := range files {
@@ -115,8 +115,8 @@ func children() (left []string) {
 	return left
 }
 
-// block has addresses that no other run of tests uses.
-func block() netip.Prefix {
+// testBlock has addresses that no other run of tests uses.
+func testBlock() netip.Prefix {
 	pid := os.Getpid()
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{127, 92 + byte(pid>>12&7), byte(pid>>4) &^ 15, 0}), 20).Masked()
 }
@@ -138,14 +138,14 @@ func newFixture(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	versions, err := kubeversion.Of("v1.36.3")
+	versions, err := kubeversion.NewRange("v1.36.3")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := hostapi.Dir(d)
 	f := &fixture{Client: hostapi.NewClient(dir), dir: dir, cfg: Config{Dir: dir, Binary: exe, Versions: versions, Log: slog.New(slog.DiscardHandler)}}
-	f.write(t, dir.ClusterFile(), hostapi.Cluster{Namespace: "ns", Name: "c", UID: "u", Addresses: block(), Port: int32(freePort(t))})
-	if err := os.Mkdir(dir.Machines(), 0o700); err != nil {
+	f.write(t, dir.ClusterFile(), hostapi.Cluster{Namespace: "ns", Name: "c", UID: "u", Addresses: testBlock(), Port: int32(freePort(t))})
+	if err := os.Mkdir(dir.MachinesDir(), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -170,7 +170,7 @@ func (f *fixture) write(t *testing.T, file string, v any) {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", block().Addr().Next().String()+":0")
+	l, err := net.Listen("tcp", testBlock().Addr().Next().String()+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,17 +179,17 @@ func freePort(t *testing.T) int {
 }
 
 // machineOf is a worker whose boot does what data say.
-func machineOf(name, data string) hostapi.Machine {
-	return hostapi.Machine{Name: name, Node: name, UID: "uid of " + name, Version: "v1.36.1", ProviderID: "local://ns/c/" + name, UserData: []byte(data)}
+func machineOf(name, data string) hostapi.MachineSpec {
+	return hostapi.MachineSpec{Name: name, Node: name, UID: "uid of " + name, Version: "v1.36.1", ProviderID: "local://ns/c/" + name, UserData: []byte(data)}
 }
 
-func controlPlane(m hostapi.Machine) hostapi.Machine { m.ControlPlane = true; return m }
+func controlPlane(m hostapi.MachineSpec) hostapi.MachineSpec { m.ControlPlane = true; return m }
 
-// apiServer puts the manifest of one on a machine's disk.
-func (f *fixture) apiServer(t *testing.T, machine string, port int, args ...string) {
+// writeAPIServerManifest puts the manifest of one on a machine's disk.
+func (f *fixture) writeAPIServerManifest(t *testing.T, machine string, port int, args ...string) {
 	t.Helper()
 	args = append([]string{"kube-apiserver", fmt.Sprintf("--secure-port=%d", port)}, args...)
-	f.write(t, f.dir.Machine(machine).Files("/etc/kubernetes/manifests/kube-apiserver.yaml"), fmt.Appendf(nil, `metadata: {name: kube-apiserver}
+	f.write(t, f.dir.MachineDir(machine).RootFS("/etc/kubernetes/manifests/kube-apiserver.yaml"), fmt.Appendf(nil, `metadata: {name: kube-apiserver}
 spec: {containers: [{name: c, command: [%s], ports: [{name: p, containerPort: %d}], readinessProbe: {httpGet: {path: /readyz, port: p}}}]}
 `, strings.Join(args, ", "), port))
 }
@@ -218,8 +218,8 @@ func (f *fixture) start(t *testing.T) {
 	})
 }
 
-// end waits for the end of the host.
-func (f *fixture) end(t *testing.T) error {
+// waitForExit waits for the end of the host.
+func (f *fixture) waitForExit(t *testing.T) error {
 	t.Helper()
 	select {
 	case err := <-f.ended:
@@ -231,7 +231,7 @@ func (f *fixture) end(t *testing.T) error {
 }
 
 // status is that of one machine.
-func (f *fixture) machine(t *testing.T, name string) hostapi.MachineStatus {
+func (f *fixture) machineStatus(t *testing.T, name string) hostapi.MachineStatus {
 	t.Helper()
 	s, err := f.Status(t.Context())
 	if err != nil {
@@ -245,23 +245,23 @@ func (f *fixture) machine(t *testing.T, name string) hostapi.MachineStatus {
 	return hostapi.MachineStatus{}
 }
 
-func (f *fixture) put(t *testing.T, machines ...hostapi.Machine) {
+func (f *fixture) putMachines(t *testing.T, machines ...hostapi.MachineSpec) {
 	t.Helper()
 	for _, m := range machines {
-		if err := f.Put(t.Context(), m); err != nil {
+		if err := f.PutMachine(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// booted waits for the end of the boot, and for its log, which is written a moment later.
-func (f *fixture) booted(t *testing.T, name string) {
+// waitForBoot waits for the end of the boot, and for its log, which is written a moment later.
+func (f *fixture) waitForBoot(t *testing.T, name string) {
 	t.Helper()
-	processtest.Eventually(t, name+" has booted", func() bool { return f.machine(t, name).Boot.Done && f.boots(name) > 0 })
+	processtest.Eventually(t, name+" has booted", func() bool { return f.machineStatus(t, name).Boot.Done && f.bootCount(name) > 0 })
 }
 
-// boots counts how often a machine's boot was begun.
-func (f *fixture) boots(name string) int {
-	b, _ := os.ReadFile(f.dir.Machine(name).Log("boot"))
+// bootCount counts how often a machine's boot was begun.
+func (f *fixture) bootCount(name string) int {
+	b, _ := os.ReadFile(f.dir.MachineDir(name).LogFile("boot"))
 	return strings.Count(string(b), "booting")
 }

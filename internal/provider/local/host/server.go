@@ -17,8 +17,8 @@ import (
 // maxRequest bounds what is read from a client; bootstrap data are at most a megabyte.
 const maxRequest = 8 << 20
 
-// lastAnswers is how long those get who are being answered when the host ends.
-const lastAnswers = 5 * time.Second
+// shutdownTimeout is how long those get who are being answered when the host ends.
+const shutdownTimeout = 5 * time.Second
 
 // listenUnix opens a socket that only this user can open; a left-over one is replaced, since the
 // lock says that nobody else serves here.
@@ -37,14 +37,14 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// serve answers until ctx ends; then those who watch get what there is and ask the next host.
+// serveHTTP answers until ctx ends; then those who watch get what there is and ask the next host.
 // A request that has only just arrived by then is not answered: net/http closes its connection.
-func serve(ctx context.Context, l net.Listener, handler http.Handler) error {
+func serveHTTP(ctx context.Context, l net.Listener, handler http.Handler) error {
 	s := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	done := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(done)
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
 		if s.Shutdown(limit) != nil {
 			_ = s.Close() // they had time enough
@@ -61,14 +61,14 @@ func (h *Host) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", h.getStatus)
 	mux.HandleFunc("PUT /machines/{name}", h.putMachine)
-	mux.HandleFunc("DELETE /machines/{name}", answer(func(r *http.Request) error { return h.remove(r.Context(), r.PathValue("name")) }))
-	mux.HandleFunc("POST /machines/{name}/drain", answer(func(r *http.Request) error { h.drain(r.PathValue("name")); return nil }))
-	mux.HandleFunc("POST /machines/{name}/power", answer(func(r *http.Request) error {
-		return h.power(r.Context(), r.PathValue("name"), r.URL.Query().Get("on") == "true")
+	mux.HandleFunc("DELETE /machines/{name}", errorHandler(func(r *http.Request) error { return h.removeMachine(r.Context(), r.PathValue("name")) }))
+	mux.HandleFunc("POST /machines/{name}/drain", errorHandler(func(r *http.Request) error { h.drainMachine(r.PathValue("name")); return nil }))
+	mux.HandleFunc("POST /machines/{name}/power", errorHandler(func(r *http.Request) error {
+		return h.setPower(r.Context(), r.PathValue("name"), r.URL.Query().Get("on") == "true")
 	}))
-	mux.HandleFunc("POST /stop", answer(func(r *http.Request) error {
+	mux.HandleFunc("POST /stop", errorHandler(func(r *http.Request) error {
 		h.mu.Lock()
-		h.now = r.URL.Query().Get("now") == "true"
+		h.stopAtOnce = r.URL.Query().Get("now") == "true"
 		h.mu.Unlock()
 		h.quit()
 		return nil
@@ -76,8 +76,8 @@ func (h *Host) handler() http.Handler {
 	return mux
 }
 
-// answer makes a handler of f; an error is a sentence for people.
-func answer(f func(*http.Request) error) http.HandlerFunc {
+// errorHandler makes a handler of f; an error is a sentence for people.
+func errorHandler(f func(*http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := f(r); err != nil {
 			http.Error(w, err.Error(), http.StatusConflict)
@@ -86,31 +86,31 @@ func answer(f func(*http.Request) error) http.HandlerFunc {
 }
 
 func (h *Host) putMachine(w http.ResponseWriter, r *http.Request) {
-	var m hostapi.Machine
+	var m hostapi.MachineSpec
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&m); err != nil {
 		http.Error(w, "reading the machine: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	answer(func(r *http.Request) error {
+	errorHandler(func(r *http.Request) error {
 		if name := r.PathValue("name"); name != m.Name {
 			return fmt.Errorf("the machine's name is %q, not %q", m.Name, name)
 		}
-		return h.put(m)
+		return h.ensureMachine(m)
 	})(w, r)
 }
 
 func (h *Host) getStatus(w http.ResponseWriter, r *http.Request) {
 	if since, err := strconv.ParseInt(r.URL.Query().Get("since"), 10, 64); err == nil {
-		h.await(r.Context(), since)
+		h.waitForChange(r.Context(), since)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(h.status()) // the client is gone
 }
 
-// await returns when something happened since the revision, or after a while.
-func (h *Host) await(ctx context.Context, since int64) {
+// waitForChange returns when something happened since the revision, or after a while.
+func (h *Host) waitForChange(ctx context.Context, since int64) {
 	h.mu.Lock()
-	revision, news := h.revision, h.news
+	revision, changed := h.revision, h.revisionChanged
 	h.mu.Unlock()
 	if revision != since {
 		return
@@ -119,7 +119,7 @@ func (h *Host) await(ctx context.Context, since int64) {
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
-	case <-news:
+	case <-changed:
 	case <-t.C:
 	}
 }

@@ -36,17 +36,17 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestAwait(t *testing.T) {
+func TestWaitForChange(t *testing.T) {
 	h := newHost(newFixture(t).cfg)
 	defer h.forker.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); h.follow(ctx) }()
+	go func() { defer close(done); h.publishChanges(ctx) }()
 	defer func() { cancel(); <-done }()
 	revision := h.status().Revision
 	await := func(ctx context.Context, since int64) <-chan struct{} {
 		returned := make(chan struct{})
-		go func() { defer close(returned); h.await(ctx, since) }()
+		go func() { defer close(returned); h.waitForChange(ctx, since) }()
 		return returned
 	}
 	within := func(what string, c <-chan struct{}) {
@@ -71,8 +71,8 @@ func TestAwait(t *testing.T) {
 	}
 	leave()
 	within("who has left", third)
-	h.changed()
-	h.changed()
+	h.notifyChange()
+	h.notifyChange()
 	within("a change", two[0])
 	within("a change", two[1])
 	if got := h.status().Revision; got <= revision {
@@ -88,7 +88,7 @@ func TestServeErrors(t *testing.T) {
 	defer cancel()
 	h.quit = cancel
 	ended := make(chan error, 1)
-	go func() { ended <- h.run(ctx, broken{}) }()
+	go func() { ended <- h.run(ctx, brokenListener{}) }()
 	select {
 	case err := <-ended:
 		if err == nil || !strings.Contains(err.Error(), "serving here: broken") {
@@ -99,16 +99,16 @@ func TestServeErrors(t *testing.T) {
 	}
 }
 
-type broken struct{}
+type brokenListener struct{}
 
-func (broken) Accept() (net.Conn, error) { return nil, errors.New("broken") }
-func (broken) Close() error              { return nil }
-func (broken) Addr() net.Addr            { return here{} }
+func (brokenListener) Accept() (net.Conn, error) { return nil, errors.New("broken") }
+func (brokenListener) Close() error              { return nil }
+func (brokenListener) Addr() net.Addr            { return fakeAddr{} }
 
-type here struct{}
+type fakeAddr struct{}
 
-func (here) Network() string { return "unix" }
-func (here) String() string  { return "here" }
+func (fakeAddr) Network() string { return "unix" }
+func (fakeAddr) String() string  { return "here" }
 
 // What is being answered when the host ends is answered.
 func TestServeAnswersToTheEnd(t *testing.T) {
@@ -124,7 +124,7 @@ func TestServeAnswersToTheEnd(t *testing.T) {
 	served := make(chan error, 1)
 	answering := make(chan struct{}, 100)
 	go func() {
-		served <- serve(ctx, l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		served <- serveHTTP(ctx, l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			answering <- struct{}{}
 			h.handler().ServeHTTP(w, r)
 		}))
@@ -142,7 +142,7 @@ func TestServeAnswersToTheEnd(t *testing.T) {
 	if err := <-watched; err != nil {
 		t.Error("who watches is left alone:", err)
 	}
-	if took := time.Since(begin); took > lastAnswers/2 || !h.now {
-		t.Errorf("took %s, at once: %t", took, h.now)
+	if took := time.Since(begin); took > shutdownTimeout/2 || !h.stopAtOnce {
+		t.Errorf("took %s, at once: %t", took, h.stopAtOnce)
 	}
 }

@@ -14,10 +14,10 @@ func (h *Host) status() hostapi.Status {
 		s.Kubernetes = "v" + v.String()
 	}
 	h.mu.Unlock()
-	s.Memory = anonymous(s.PID)
-	for _, m := range h.list() {
+	s.Memory = anonymousMemory(s.PID)
+	for _, m := range h.listMachines() {
 		s.Machines = append(s.Machines, m.status())
-		if m.kubelet.Serving() {
+		if m.kubelet.IsServing() {
 			s.Serving = append(s.Serving, m.spec.Name)
 		}
 	}
@@ -40,11 +40,11 @@ func (m *machine) status() hostapi.MachineStatus {
 	}
 	s.Boot.NotHonored = append(s.Boot.NotHonored, m.kubelet.NotHonored()...)
 	s.Processes, s.Registered, s.Problem = m.kubelet.Status()
-	if m.broken != nil {
-		s.Problem = m.broken.Error()
+	if m.startError != nil {
+		s.Problem = m.startError.Error()
 	}
 	for i, p := range s.Processes {
-		s.Processes[i].Memory = anonymous(p.PID)
+		s.Processes[i].Memory = anonymousMemory(p.PID)
 	}
 	return s
 }

@@ -26,8 +26,8 @@ const (
 	maxError = 64 << 10
 )
 
-// patience is what a host gets beyond the time it may hold a Watch.
-const patience = 10 * time.Second
+// watchGracePeriod is what a host gets beyond the time it may hold a Watch.
+const watchGracePeriod = 10 * time.Second
 
 // Client talks to one host. It may be used concurrently.
 type Client struct {
@@ -47,7 +47,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) { return c.status(c
 
 // Watch answers when something has changed since the given revision, or after half a minute.
 func (c *Client) Watch(ctx context.Context, since int64) (Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, WatchTimeout+patience)
+	ctx, cancel := context.WithTimeout(ctx, WatchTimeout+watchGracePeriod)
 	defer cancel()
 	return c.status(ctx, "?since="+strconv.FormatInt(since, 10))
 }
@@ -58,23 +58,23 @@ func (c *Client) status(ctx context.Context, query string) (Status, error) {
 	return s, err
 }
 
-// Put makes the machine, or changes what may change of it: nothing but what its node looks like.
-func (c *Client) Put(ctx context.Context, m Machine) error {
+// PutMachine makes the machine, or changes what may change of it: nothing but what its node looks like.
+func (c *Client) PutMachine(ctx context.Context, m MachineSpec) error {
 	return c.do(ctx, http.MethodPut, "/machines/"+url.PathEscape(m.Name), m, nil)
 }
 
-// Drain takes the machine's API server out of service in order, because the machine will go.
-func (c *Client) Drain(ctx context.Context, machine string) error {
+// DrainMachine takes the machine's API server out of service in order, because the machine will go.
+func (c *Client) DrainMachine(ctx context.Context, machine string) error {
 	return c.do(ctx, http.MethodPost, "/machines/"+url.PathEscape(machine)+"/drain", nil, nil)
 }
 
-// Power switches a machine off as if its plug were pulled, or on again.
-func (c *Client) Power(ctx context.Context, machine string, on bool) error {
+// SetPower switches a machine off as if its plug were pulled, or on again.
+func (c *Client) SetPower(ctx context.Context, machine string, on bool) error {
 	return c.do(ctx, http.MethodPost, "/machines/"+url.PathEscape(machine)+"/power?on="+strconv.FormatBool(on), nil, nil)
 }
 
-// Delete ends the machine's processes and removes its files; it returns when they are gone.
-func (c *Client) Delete(ctx context.Context, machine string) error {
+// DeleteMachine ends the machine's processes and removes its files; it returns when they are gone.
+func (c *Client) DeleteMachine(ctx context.Context, machine string) error {
 	return c.do(ctx, http.MethodDelete, "/machines/"+url.PathEscape(machine), nil, nil)
 }
 
@@ -98,7 +98,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return dialError(err)
+		return wrapNotRunning(err)
 	}
 	defer res.Body.Close() //nolint:errcheck // read to its end, or given up
 	if res.StatusCode >= http.StatusBadRequest {
@@ -114,8 +114,8 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	return nil
 }
 
-// dialError recognises that there is no host, or that it ended before it answered.
-func dialError(err error) error {
+// wrapNotRunning recognises that there is no host, or that it ended before it answered.
+func wrapNotRunning(err error) error {
 	for _, gone := range []error{syscall.ENOENT, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF} {
 		if errors.Is(err, gone) {
 			return fmt.Errorf("%w: %w", ErrNotRunning, err)

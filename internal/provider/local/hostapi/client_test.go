@@ -34,7 +34,7 @@ func serve(t *testing.T, h http.HandlerFunc) Dir {
 }
 
 func TestClientAsks(t *testing.T) {
-	m := Machine{Name: "a.b", Node: "n", UserData: []byte("x")}
+	m := MachineSpec{Name: "a.b", Node: "n", UserData: []byte("x")}
 	for name, c := range map[string]struct {
 		call func(context.Context, *Client) error
 		want string // method, path and query
@@ -42,15 +42,15 @@ func TestClientAsks(t *testing.T) {
 	}{
 		"status":      {call: func(ctx context.Context, c *Client) error { _, err := c.Status(ctx); return err }, want: "GET /status"},
 		"watch":       {call: func(ctx context.Context, c *Client) error { _, err := c.Watch(ctx, 7); return err }, want: "GET /status?since=7"},
-		"put":         {call: func(ctx context.Context, c *Client) error { return c.Put(ctx, m) }, want: "PUT /machines/a.b", body: `"userData":"eA=="`},
-		"drain":       {call: func(ctx context.Context, c *Client) error { return c.Drain(ctx, "a") }, want: "POST /machines/a/drain"},
-		"off":         {call: func(ctx context.Context, c *Client) error { return c.Power(ctx, "a", false) }, want: "POST /machines/a/power?on=false"},
-		"on":          {call: func(ctx context.Context, c *Client) error { return c.Power(ctx, "a", true) }, want: "POST /machines/a/power?on=true"},
-		"delete":      {call: func(ctx context.Context, c *Client) error { return c.Delete(ctx, "a") }, want: "DELETE /machines/a"},
+		"put":         {call: func(ctx context.Context, c *Client) error { return c.PutMachine(ctx, m) }, want: "PUT /machines/a.b", body: `"userData":"eA=="`},
+		"drain":       {call: func(ctx context.Context, c *Client) error { return c.DrainMachine(ctx, "a") }, want: "POST /machines/a/drain"},
+		"off":         {call: func(ctx context.Context, c *Client) error { return c.SetPower(ctx, "a", false) }, want: "POST /machines/a/power?on=false"},
+		"on":          {call: func(ctx context.Context, c *Client) error { return c.SetPower(ctx, "a", true) }, want: "POST /machines/a/power?on=true"},
+		"delete":      {call: func(ctx context.Context, c *Client) error { return c.DeleteMachine(ctx, "a") }, want: "DELETE /machines/a"},
 		"end":         {call: func(ctx context.Context, c *Client) error { return c.Stop(ctx, false) }, want: "POST /stop?now=false"},
 		"end at once": {call: func(ctx context.Context, c *Client) error { return c.Stop(ctx, true) }, want: "POST /stop?now=true"},
 		"a name that is none": {
-			call: func(ctx context.Context, c *Client) error { return c.Delete(ctx, "../status?x") }, want: "DELETE /machines/..%2Fstatus%3Fx",
+			call: func(ctx context.Context, c *Client) error { return c.DeleteMachine(ctx, "../status?x") }, want: "DELETE /machines/..%2Fstatus%3Fx",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestClientAsks(t *testing.T) {
 }
 
 func TestClientReadsTheStatus(t *testing.T) {
-	want := Status{Revision: 3, PID: 5, Machines: []MachineStatus{{Name: "a", Boot: Boot{Done: true}, Processes: []Process{{Name: "etcd"}}}}}
+	want := Status{Revision: 3, PID: 5, Machines: []MachineStatus{{Name: "a", Boot: BootStatus{Done: true}, Processes: []ProcessStatus{{Name: "etcd"}}}}}
 	dir := serve(t, func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(want) })
 	got, err := NewClient(dir).Status(t.Context())
 	if err != nil || !cmp.Equal(want, got, cmp.Comparer(func(a, b Cluster) bool { return a == b })) {

@@ -2,9 +2,9 @@ package hostapi
 
 import "path/filepath"
 
-// Root is the folder of all hosts in a plane's data directory. A host's directory has a short
+// HostsDir is the folder of all hosts in a plane's data directory. A host's directory has a short
 // name, because the path of a socket must not be long.
-func Root(dataDir string) string { return filepath.Join(dataDir, "local") }
+func HostsDir(dataDir string) string { return filepath.Join(dataDir, "local") }
 
 // Dir is the directory of one host.
 type Dir string
@@ -21,11 +21,13 @@ func (d Dir) Socket() string { return filepath.Join(string(d), "host.sock") }
 // LogFile is what the host says.
 func (d Dir) LogFile() string { return filepath.Join(string(d), "host.log") }
 
-// Machines is the folder of all machines.
-func (d Dir) Machines() string { return filepath.Join(string(d), "machines") }
+// MachinesDir is the folder of all machines.
+func (d Dir) MachinesDir() string { return filepath.Join(string(d), "machines") }
 
-// Machine is the directory of one machine.
-func (d Dir) Machine(name string) MachineDir { return MachineDir(filepath.Join(d.Machines(), name)) }
+// MachineDir is the directory of one machine.
+func (d Dir) MachineDir(name string) MachineDir {
+	return MachineDir(filepath.Join(d.MachinesDir(), name))
+}
 
 // MachineDir is the directory of one machine.
 type MachineDir string
@@ -45,13 +47,13 @@ func (d MachineDir) NodeFile() string { return filepath.Join(string(d), "node.js
 // OffFile is there while the machine is powered off.
 func (d MachineDir) OffFile() string { return filepath.Join(string(d), "off") }
 
-// Files is the root of the machine's own file system.
-func (d MachineDir) Files(elem ...string) string {
+// RootFS is the root of the machine's own file system.
+func (d MachineDir) RootFS(elem ...string) string {
 	return filepath.Join(append([]string{string(d), "root"}, elem...)...)
 }
 
-// Logs is the folder of the machine's log files.
-func (d MachineDir) Logs() string { return filepath.Join(string(d), "log") }
+// LogDir is the folder of the machine's log files.
+func (d MachineDir) LogDir() string { return filepath.Join(string(d), "log") }
 
-// Log is the log file of a process, or of the boot.
-func (d MachineDir) Log(process string) string { return filepath.Join(d.Logs(), process+".log") }
+// LogFile is the log file of a process, or of the boot.
+func (d MachineDir) LogFile(process string) string { return filepath.Join(d.LogDir(), process+".log") }

@@ -24,9 +24,9 @@ func (c Cluster) Endpoint() netip.AddrPort {
 	return netip.AddrPortFrom(c.Addresses.Masked().Addr().Next(), uint16(c.Port)) //nolint:gosec // ports are checked by Validate
 }
 
-// Machine is what a host must know to run a machine. It is kept with the machine's files, so
+// MachineSpec is what a host must know to run a machine. It is kept with the machine's files, so
 // that after a restart of the host, or of the whole computer, the machine starts again.
-type Machine struct {
+type MachineSpec struct {
 	Name         string              `json:"name"` // of the LocalMachine
 	Node         string              `json:"node"` // of the Machine and its node
 	UID          string              `json:"uid"`  // of the LocalMachine
@@ -57,22 +57,22 @@ type Status struct {
 
 // MachineStatus is how one machine is.
 type MachineStatus struct {
-	Name         string    `json:"name"`
-	Node         string    `json:"node"`
-	UID          string    `json:"uid"`
-	ControlPlane bool      `json:"controlPlane"`
-	Version      string    `json:"version"`
-	Address      string    `json:"address"`
-	Dir          string    `json:"dir"`
-	Off          bool      `json:"off,omitempty"`
-	Boot         Boot      `json:"boot"`
-	Processes    []Process `json:"processes,omitempty"`
-	Registered   bool      `json:"registered"` // its node is in the cluster, and its mirror pods are true
-	Problem      string    `json:"problem,omitempty"`
+	Name         string          `json:"name"`
+	Node         string          `json:"node"`
+	UID          string          `json:"uid"`
+	ControlPlane bool            `json:"controlPlane"`
+	Version      string          `json:"version"`
+	Address      string          `json:"address"`
+	Dir          string          `json:"dir"`
+	Off          bool            `json:"off,omitempty"`
+	Boot         BootStatus      `json:"boot"`
+	Processes    []ProcessStatus `json:"processes,omitempty"`
+	Registered   bool            `json:"registered"` // its node is in the cluster, and its mirror pods are true
+	Problem      string          `json:"problem,omitempty"`
 }
 
-// Running says that everything that should run on the machine does, and that the cluster shows it.
-func (m MachineStatus) Running() bool {
+// IsRunning says that everything that should run on the machine does, and that the cluster shows it.
+func (m MachineStatus) IsRunning() bool {
 	if m.Off || !m.Boot.Done || !m.Registered || m.ControlPlane && len(m.Processes) == 0 {
 		return false
 	}
@@ -84,32 +84,32 @@ func (m MachineStatus) Running() bool {
 	return true
 }
 
-// Boot is how far a machine is with what its bootstrap data ask for.
-type Boot struct {
-	Done       bool     `json:"done"`
-	Steps      []Step   `json:"steps,omitempty"`
-	Step       string   `json:"step,omitempty"`    // at work now
-	Problem    string   `json:"problem,omitempty"` // why the last attempt ended
-	Attempts   int      `json:"attempts,omitempty"`
-	NotHonored []string `json:"notHonored,omitempty"` // what was asked for and cannot be done here
-	Commands   []string `json:"commands,omitempty"`   // what a real machine would have run
-	Notes      []string `json:"notes,omitempty"`      // what was changed so that kubeadm accepts it
+// BootStatus is how far a machine is with what its bootstrap data ask for.
+type BootStatus struct {
+	Done       bool       `json:"done"`
+	Steps      []BootStep `json:"steps,omitempty"`
+	Step       string     `json:"step,omitempty"`    // at work now
+	Problem    string     `json:"problem,omitempty"` // why the last attempt ended
+	Attempts   int        `json:"attempts,omitempty"`
+	NotHonored []string   `json:"notHonored,omitempty"` // what was asked for and cannot be done here
+	Commands   []string   `json:"commands,omitempty"`   // what a real machine would have run
+	Notes      []string   `json:"notes,omitempty"`      // what was changed so that kubeadm accepts it
 }
 
-// Node is what the kubeadm configuration says about a machine's node.
-type Node struct {
+// NodeRegistration is what the kubeadm configuration says about a machine's node.
+type NodeRegistration struct {
 	Taints []corev1.Taint    `json:"taints,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// Step is something the boot has done.
-type Step struct {
+// BootStep is something the boot has done.
+type BootStep struct {
 	Name string        `json:"name"`
 	Took time.Duration `json:"took"`
 }
 
-// Process is a static pod.
-type Process struct {
+// ProcessStatus is a static pod.
+type ProcessStatus struct {
 	Name       string    `json:"name"`
 	PID        int       `json:"pid,omitempty"`
 	Ready      bool      `json:"ready"`

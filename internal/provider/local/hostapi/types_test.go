@@ -42,23 +42,23 @@ func TestClusterValidate(t *testing.T) {
 }
 
 func TestMachineValidate(t *testing.T) {
-	good := Machine{Name: "m-1", Node: "n.example", UID: "u", Version: "v1.36.0", ProviderID: "local://x"}
+	good := MachineSpec{Name: "m-1", Node: "n.example", UID: "u", Version: "v1.36.0", ProviderID: "local://x"}
 	for name, c := range map[string]struct {
-		change func(*Machine)
+		change func(*MachineSpec)
 		want   string
 	}{
-		"good":                        {func(*Machine) {}, ""},
-		"longest name":                {func(m *Machine) { m.Name = strings.Repeat("a", 253) }, ""},
-		"name too long":               {func(m *Machine) { m.Name = strings.Repeat("a", 254) }, "machine name"},
-		"no name":                     {func(m *Machine) { m.Name = "" }, "machine name"},
-		"name that is another folder": {func(m *Machine) { m.Name = ".." }, "machine name"},
-		"name with a path":            {func(m *Machine) { m.Name = "a/../../b" }, "machine name"},
-		"hidden name":                 {func(m *Machine) { m.Name = ".a" }, "machine name"},
-		"name with a line end":        {func(m *Machine) { m.Name = "a\n" }, "machine name"},
-		"node with capitals":          {func(m *Machine) { m.Node = "Node" }, "node name"},
-		"no UID":                      {func(m *Machine) { m.UID = "" }, "lacks"},
-		"no version":                  {func(m *Machine) { m.Version = "" }, "lacks"},
-		"no provider ID":              {func(m *Machine) { m.ProviderID = "" }, "lacks"},
+		"good":                        {func(*MachineSpec) {}, ""},
+		"longest name":                {func(m *MachineSpec) { m.Name = strings.Repeat("a", 253) }, ""},
+		"name too long":               {func(m *MachineSpec) { m.Name = strings.Repeat("a", 254) }, "machine name"},
+		"no name":                     {func(m *MachineSpec) { m.Name = "" }, "machine name"},
+		"name that is another folder": {func(m *MachineSpec) { m.Name = ".." }, "machine name"},
+		"name with a path":            {func(m *MachineSpec) { m.Name = "a/../../b" }, "machine name"},
+		"hidden name":                 {func(m *MachineSpec) { m.Name = ".a" }, "machine name"},
+		"name with a line end":        {func(m *MachineSpec) { m.Name = "a\n" }, "machine name"},
+		"node with capitals":          {func(m *MachineSpec) { m.Node = "Node" }, "node name"},
+		"no UID":                      {func(m *MachineSpec) { m.UID = "" }, "lacks"},
+		"no version":                  {func(m *MachineSpec) { m.Version = "" }, "lacks"},
+		"no provider ID":              {func(m *MachineSpec) { m.ProviderID = "" }, "lacks"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := good
@@ -75,46 +75,46 @@ func check(t *testing.T, err error, want string) {
 	}
 }
 
-func TestRunning(t *testing.T) {
-	ready, unready := Process{Name: "etcd", Ready: true}, Process{Name: "kube-apiserver"}
-	done := Boot{Done: true}
+func TestIsRunning(t *testing.T) {
+	ready, unready := ProcessStatus{Name: "etcd", Ready: true}, ProcessStatus{Name: "kube-apiserver"}
+	done := BootStatus{Done: true}
 	for name, c := range map[string]struct {
 		status MachineStatus
 		want   bool
 	}{
-		"control plane":                      {MachineStatus{ControlPlane: true, Boot: done, Registered: true, Processes: []Process{ready}}, true},
+		"control plane":                      {MachineStatus{ControlPlane: true, Boot: done, Registered: true, Processes: []ProcessStatus{ready}}, true},
 		"worker":                             {MachineStatus{Boot: done, Registered: true}, true},
 		"switched off":                       {MachineStatus{Boot: done, Registered: true, Off: true}, false},
 		"booting":                            {MachineStatus{Registered: true}, false},
 		"not in the cluster":                 {MachineStatus{Boot: done}, false},
 		"control plane without static pods":  {MachineStatus{ControlPlane: true, Boot: done, Registered: true}, false},
-		"control plane with one that is not": {MachineStatus{ControlPlane: true, Boot: done, Registered: true, Processes: []Process{ready, unready}}, false},
+		"control plane with one that is not": {MachineStatus{ControlPlane: true, Boot: done, Registered: true, Processes: []ProcessStatus{ready, unready}}, false},
 	} {
-		if got := c.status.Running(); got != c.want {
+		if got := c.status.IsRunning(); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
 	}
 }
 
 func TestLayout(t *testing.T) {
-	d := Dir(Root("/d") + "/0123")
-	m := d.Machine("m")
+	d := Dir(HostsDir("/d") + "/0123")
+	m := d.MachineDir("m")
 	for want, got := range map[string]string{
 		"/d/local/0123/cluster.json":            d.ClusterFile(),
 		"/d/local/0123/lock":                    d.LockFile(),
 		"/d/local/0123/host.sock":               d.Socket(),
 		"/d/local/0123/host.log":                d.LogFile(),
-		"/d/local/0123/machines":                d.Machines(),
+		"/d/local/0123/machines":                d.MachinesDir(),
 		"/d/local/0123/machines/m":              string(m),
 		"/d/local/0123/machines/m/machine.json": m.SpecFile(),
 		"/d/local/0123/machines/m/address":      m.AddressFile(),
 		"/d/local/0123/machines/m/boot.json":    m.BootFile(),
 		"/d/local/0123/machines/m/node.json":    m.NodeFile(),
 		"/d/local/0123/machines/m/off":          m.OffFile(),
-		"/d/local/0123/machines/m/root":         m.Files(),
-		"/d/local/0123/machines/m/root/etc/x":   m.Files("/etc", "x"),
-		"/d/local/0123/machines/m/log":          m.Logs(),
-		"/d/local/0123/machines/m/log/etcd.log": m.Log("etcd"),
+		"/d/local/0123/machines/m/root":         m.RootFS(),
+		"/d/local/0123/machines/m/root/etc/x":   m.RootFS("/etc", "x"),
+		"/d/local/0123/machines/m/log":          m.LogDir(),
+		"/d/local/0123/machines/m/log/etcd.log": m.LogFile("etcd"),
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -10,8 +10,8 @@ import (
 // loopback is where all local clusters live.
 var loopback = netip.MustParsePrefix("127.0.0.0/8")
 
-// smallestBlock has room for the endpoint and some machines.
-const smallestBlock = 26
+// maxPrefixLength has room for the endpoint and some machines.
+const maxPrefixLength = 26
 
 // nameFormat is that of Kubernetes object names; it also keeps names fit for paths.
 var nameFormat = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
@@ -23,8 +23,8 @@ func (c Cluster) Validate() error {
 		return errors.New("the UID of the cluster is missing")
 	case !c.Addresses.IsValid() || !loopback.Contains(c.Addresses.Addr()) || c.Addresses.Bits() < loopback.Bits():
 		return fmt.Errorf("addresses %s are no block of loopback addresses", c.Addresses)
-	case c.Addresses.Bits() > smallestBlock:
-		return fmt.Errorf("addresses %s are too few for an endpoint and machines; the block must be a /%d or larger", c.Addresses, smallestBlock)
+	case c.Addresses.Bits() > maxPrefixLength:
+		return fmt.Errorf("addresses %s are too few for an endpoint and machines; the block must be a /%d or larger", c.Addresses, maxPrefixLength)
 	case c.Port < 1 || c.Port > 65535:
 		return fmt.Errorf("port %d is none", c.Port)
 	}
@@ -32,7 +32,7 @@ func (c Cluster) Validate() error {
 }
 
 // Validate checks what a host relies on.
-func (m Machine) Validate() error {
+func (m MachineSpec) Validate() error {
 	for what, name := range map[string]string{"machine": m.Name, "node": m.Node} {
 		if !nameFormat.MatchString(name) {
 			return fmt.Errorf("%s name %q is none that Kubernetes takes", what, name)

@@ -17,35 +17,35 @@ import (
 
 // Config is one machine. All fields but Identity are needed.
 type Config struct {
-	Machine hostapi.Machine
-	Dir     hostapi.MachineDir
-	Address netip.Addr
-	Emulate string // minor of Kubernetes to emulate, or empty
-	Binary  string // of polderd, which is every program a static pod may be
-	Forker  *process.Forker
-	// Serving finds a certificate for the kubelet's port, signed by the cluster's authority; nil or
+	Machine         hostapi.MachineSpec
+	Dir             hostapi.MachineDir
+	Address         netip.Addr
+	EmulatedVersion string // minor of Kubernetes to emulate, or empty
+	Binary          string // of polderd, which is every program a static pod may be
+	Forker          *process.Forker
+	// ServingCertificate finds a certificate for the kubelet's port, signed by the cluster's authority; nil or
 	// an error: a self-signed one is used, as by a kubelet without certificate of its own.
-	Serving func(names []string, address netip.Addr) (cert, key []byte, err error)
-	Changed func() // called after every change of Status; must not block
-	Log     *slog.Logger
+	ServingCertificate func(names []string, address netip.Addr) (cert, key []byte, err error)
+	OnChange           func() // called after every change of Status; must not block
+	Log                *slog.Logger
 }
 
 // Kubelet is one machine's. Its methods may be called at any time.
 type Kubelet struct {
-	cfg  Config
-	pods *pods
-	node atomic.Pointer[nodeState]
-	poke chan struct{} // something the mirror pods show has changed
+	cfg           Config
+	pods          *staticPods
+	node          atomic.Pointer[nodeState]
+	mirrorTrigger chan struct{} // something the mirror pods show has changed
 
-	mu      sync.Mutex
-	problem map[string]string // by part
+	mu       sync.Mutex
+	problems map[string]string // by part
 }
 
 // New prepares a kubelet; Run starts it.
 func New(cfg Config) *Kubelet {
-	k := &Kubelet{cfg: cfg, poke: make(chan struct{}, 1), problem: map[string]string{}}
+	k := &Kubelet{cfg: cfg, mirrorTrigger: make(chan struct{}, 1), problems: map[string]string{}}
 	k.node.Store(&nodeState{})
-	k.pods = newPods(cfg, k.changed, func(err error) { k.setProblem("static pods", err) })
+	k.pods = newStaticPods(cfg, k.notifyChange, func(err error) { k.setProblem("static pods", err) })
 	return k
 }
 
@@ -54,16 +54,16 @@ func New(cfg Config) *Kubelet {
 func (k *Kubelet) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	if k.cfg.Machine.ControlPlane {
-		wg.Go(func() { k.part(ctx, "static pods", k.pods.run) })
+		wg.Go(func() { k.runWithRetry(ctx, "static pods", k.pods.run) })
 	}
-	wg.Go(func() { k.part(ctx, "kubelet endpoint", k.serve) })
-	wg.Go(func() { k.part(ctx, "node", k.keepNode) })
+	wg.Go(func() { k.runWithRetry(ctx, "kubelet endpoint", k.serve) })
+	wg.Go(func() { k.runWithRetry(ctx, "node", k.syncNode) })
 	wg.Wait()
 }
 
-// part runs f until ctx ends, again and again if it fails; the reason is a problem of the machine.
-func (k *Kubelet) part(ctx context.Context, name string, f func(context.Context) error) {
-	retry := newRetry()
+// runWithRetry runs f until ctx ends, again and again if it fails; the reason is a problem of the machine.
+func (k *Kubelet) runWithRetry(ctx context.Context, name string, f func(context.Context) error) {
+	retry := newBackoff()
 	for {
 		err := f(ctx)
 		if ctx.Err() != nil {
@@ -85,8 +85,8 @@ func (k *Kubelet) setProblem(part string, err error) {
 		text = part + ": " + err.Error()
 	}
 	k.mu.Lock()
-	same := k.problem[part] == text
-	k.problem[part] = text
+	same := k.problems[part] == text
+	k.problems[part] = text
 	k.mu.Unlock()
 	if same {
 		return
@@ -94,7 +94,7 @@ func (k *Kubelet) setProblem(part string, err error) {
 	if err != nil {
 		k.cfg.Log.Warn("problem", "machine", k.cfg.Machine.Name, "part", part, "error", err)
 	}
-	k.cfg.Changed()
+	k.cfg.OnChange()
 }
 
 // Kill ends all processes at once, as if the plug were pulled. Run must be ended as well.
@@ -104,35 +104,37 @@ func (k *Kubelet) Kill() { k.pods.kill() }
 // clients to go elsewhere. The other processes run on.
 func (k *Kubelet) Drain() { k.pods.drain() }
 
-// Serving says that the machine's API server may get requests.
-func (k *Kubelet) Serving() bool { return k.pods.serving() }
+// IsServing says that the machine's API server may get requests.
+func (k *Kubelet) IsServing() bool { return k.pods.isServing() }
 
 // Endpoint is where the machine's API server listens.
-func (k *Kubelet) Endpoint() netip.AddrPort { return netip.AddrPortFrom(k.cfg.Address, k.pods.port()) }
+func (k *Kubelet) Endpoint() netip.AddrPort {
+	return netip.AddrPortFrom(k.cfg.Address, k.pods.apiServerPort())
+}
 
 // NotHonored lists static pods that cannot be run here, and why.
-func (k *Kubelet) NotHonored() []string { return k.pods.refused() }
+func (k *Kubelet) NotHonored() []string { return k.pods.rejectionMessages() }
 
 // Status is how the machine's processes are.
-func (k *Kubelet) Status() (processes []hostapi.Process, registered bool, problem string) {
+func (k *Kubelet) Status() (processes []hostapi.ProcessStatus, registered bool, problem string) {
 	k.mu.Lock()
 	for _, p := range []string{"static pods", "kubelet endpoint", "node"} {
 		if problem == "" {
-			problem = k.problem[p]
+			problem = k.problems[p]
 		}
 	}
 	k.mu.Unlock()
-	return k.pods.status(), k.node.Load().shown, problem
+	return k.pods.status(), k.node.Load().synced, problem
 }
 
-// changed is called when a process started, ended, or became ready or not.
-func (k *Kubelet) changed() {
+// notifyChange is called when a process started, ended, or became ready or not.
+func (k *Kubelet) notifyChange() {
 	select {
-	case k.poke <- struct{}{}:
+	case k.mirrorTrigger <- struct{}{}:
 	default:
 	}
-	k.cfg.Changed()
+	k.cfg.OnChange()
 }
 
-// Draining says that the API server ends the requests it still has.
-func (k *Kubelet) Draining() bool { return k.pods.draining() }
+// IsDraining says that the API server ends the requests it still has.
+func (k *Kubelet) IsDraining() bool { return k.pods.isDraining() }

@@ -19,15 +19,15 @@ const maxTail = 4 << 20
 // followInterval is how often a followed log is looked at.
 const followInterval = 200 * time.Millisecond
 
-// logs serves a static pod's log file, or says for a simulated pod that it has none.
-func (k *Kubelet) logs(w http.ResponseWriter, r *http.Request) {
+// serveLogs serves a static pod's log file, or says for a simulated pod that it has none.
+func (k *Kubelet) serveLogs(w http.ResponseWriter, r *http.Request) {
 	namespace, name, container := r.PathValue("namespace"), r.PathValue("pod"), r.PathValue("container")
 	o, err := parseLogOptions(r.URL.Query())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	p := k.static(namespace, name)
+	p := k.findStaticPod(namespace, name)
 	if p == nil {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = fmt.Fprintf(w, "Container %s of pod %s/%s is simulated on node %s: it has no process and prints nothing.\n", container, namespace, name, k.cfg.Machine.Node) //nolint:gosec // plain text, to an API server
@@ -37,7 +37,7 @@ func (k *Kubelet) logs(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	err = o.copy(r.Context(), w, p.spec.Log.Path)
+	err = o.copyLog(r.Context(), w, p.spec.Log.Path)
 	if errors.Is(err, os.ErrNotExist) {
 		http.Error(w, fmt.Sprintf("%s has printed nothing yet", name), http.StatusNotFound)
 		return
@@ -67,14 +67,14 @@ func parseLogOptions(q url.Values) (logOptions, error) {
 	return o, nil
 }
 
-// copy writes the log, and goes on with what is added if it is followed.
-func (o logOptions) copy(ctx context.Context, w io.Writer, file string) error {
+// copyLog writes the log, and goes on with what is added if it is followed.
+func (o logOptions) copyLog(ctx context.Context, w io.Writer, file string) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }() // it may be another one by then
-	if err := o.seek(f); err != nil {
+	if err := o.seekToTail(f); err != nil {
 		return err
 	}
 	left := o.limit
@@ -97,14 +97,14 @@ func (o logOptions) copy(ctx context.Context, w io.Writer, file string) error {
 			return nil
 		case <-t.C:
 		}
-		if f, err = reopened(f, file); err != nil {
+		if f, err = reopenIfRotated(f, file); err != nil {
 			return err
 		}
 	}
 }
 
-// reopened is the new file once the log was rotated and the old one is read to its end.
-func reopened(f *os.File, file string) (*os.File, error) {
+// reopenIfRotated is the new file once the log was rotated and the old one is read to its end.
+func reopenIfRotated(f *os.File, file string) (*os.File, error) {
 	now, err := os.Stat(file)
 	if err != nil {
 		return f, nil // between two files
@@ -134,8 +134,8 @@ func copyUpTo(w io.Writer, r io.Reader, limit int64) (int64, error) {
 	return io.Copy(w, r)
 }
 
-// seek goes to the first of the last lines wanted.
-func (o logOptions) seek(f *os.File) error {
+// seekToTail goes to the first of the last lines wanted.
+func (o logOptions) seekToTail(f *os.File) error {
 	if o.tail < 0 {
 		return nil
 	}
@@ -148,12 +148,12 @@ func (o logOptions) seek(f *os.File) error {
 	if _, err := f.ReadAt(b, begin); err != nil && err != io.EOF {
 		return err
 	}
-	_, err = f.Seek(begin+int64(lastLines(b, o.tail)), io.SeekStart)
+	_, err = f.Seek(begin+int64(lastLinesOffset(b, o.tail)), io.SeekStart)
 	return err
 }
 
-// lastLines is where the last n lines of b begin.
-func lastLines(b []byte, n int64) int {
+// lastLinesOffset is where the last n lines of b begin.
+func lastLinesOffset(b []byte, n int64) int {
 	end := len(b)
 	if n == 0 {
 		return end

@@ -19,7 +19,7 @@ import (
 
 func specWith(args []string) process.Spec { return process.Spec{Args: args} }
 
-func TestLastLines(t *testing.T) {
+func TestLastLinesOffset(t *testing.T) {
 	for _, c := range []struct {
 		in   string
 		n    int64
@@ -28,7 +28,7 @@ func TestLastLines(t *testing.T) {
 		{"a\nb\nc\n", 0, ""}, {"a\nb\nc\n", 1, "c\n"}, {"a\nb\nc\n", 2, "b\nc\n"}, {"a\nb\nc\n", 3, "a\nb\nc\n"}, {"a\nb\nc\n", 1 << 60, "a\nb\nc\n"},
 		{"a\nb", 1, "b"}, {"a\nb", 2, "a\nb"}, {"", 1, ""}, {"", 0, ""}, {"\n", 1, "\n"}, {"\n\n\n", 2, "\n\n"}, {"a", 5, "a"}, {"a\n\nb\n", 2, "\nb\n"},
 	} {
-		if got := c.in[lastLines([]byte(c.in), c.n):]; got != c.want {
+		if got := c.in[lastLinesOffset([]byte(c.in), c.n):]; got != c.want {
 			t.Errorf("last %d of %q: %q, want %q", c.n, c.in, got, c.want)
 		}
 	}
@@ -60,7 +60,7 @@ func TestLogOptions(t *testing.T) {
 	}
 }
 
-func TestCopy(t *testing.T) {
+func TestCopyLog(t *testing.T) {
 	long := strings.Repeat("0123456789\n", maxTail/10)
 	for name, c := range map[string]struct {
 		log  string
@@ -84,7 +84,7 @@ func TestCopy(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out strings.Builder
-			if err := c.o.copy(t.Context(), &out, file); err != nil || out.String() != c.want {
+			if err := c.o.copyLog(t.Context(), &out, file); err != nil || out.String() != c.want {
 				t.Errorf("%.100q, %v; want %.100q", out.String(), err, c.want)
 			}
 		})
@@ -106,7 +106,7 @@ func TestFollowAcrossRotation(t *testing.T) {
 	r, w := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- logOptions{follow: true, tail: 1, limit: -1}.copy(ctx, w, file); _ = w.Close() }()
+	go func() { done <- logOptions{follow: true, tail: 1, limit: -1}.copyLog(ctx, w, file); _ = w.Close() }()
 	lines := bufio.NewScanner(r)
 	next := func(want string) {
 		t.Helper()
@@ -132,7 +132,7 @@ func TestFollowAcrossRotation(t *testing.T) {
 	}
 }
 
-func TestReopened(t *testing.T) {
+func TestReopenIfRotated(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(file, []byte("abc"), 0o600); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestReopened(t *testing.T) {
 	}
 	same := func(what string, want bool) {
 		t.Helper()
-		got, err := reopened(f, file)
+		got, err := reopenIfRotated(f, file)
 		if err != nil || (got == f) != want {
 			t.Errorf("%s: %v, the same: %t", what, err, got == f)
 		}
@@ -170,11 +170,11 @@ func TestReopened(t *testing.T) {
 
 func TestLogsHandler(t *testing.T) {
 	k := newKubelet(t)
-	write(t, k, "etcd", manifestOf("etcd", 0))
-	write(t, k, "s", manifestOf("kube-scheduler", 0)) // waits for an API server
-	look(t, k)
-	running(t, k, "etcd")
-	processtest.Eventually(t, "it has printed", func() bool { b, _ := os.ReadFile(k.cfg.Dir.Log("etcd")); return len(b) > 0 })
+	writeManifest(t, k, "etcd", manifestOf("etcd", 0))
+	writeManifest(t, k, "s", manifestOf("kube-scheduler", 0)) // waits for an API server
+	syncPods(t, k)
+	waitUntilRunning(t, k, "etcd")
+	processtest.Eventually(t, "it has printed", func() bool { b, _ := os.ReadFile(k.cfg.Dir.LogFile("etcd")); return len(b) > 0 })
 	for path, want := range map[string]string{
 		"/containerLogs/kube-system/etcd-node-1/etcd":                "200 started as etcd\n",
 		"/containerLogs/kube-system/etcd-node-1/etcd?tailLines=0":    "200 ",

@@ -19,43 +19,43 @@ type manifest struct {
 	pod  *corev1.Pod
 }
 
-// errUnfinished means that a manifest is just being written; it is met again when it is whole.
-var errUnfinished = errors.New("the manifest is empty")
+// errEmptyManifest means that a manifest is just being written; it is met again when it is whole.
+var errEmptyManifest = errors.New("the manifest is empty")
 
-func (p *pods) dir() string { return p.cfg.Dir.Files("/etc/kubernetes/manifests") }
+func (p *staticPods) manifestDir() string { return p.cfg.Dir.RootFS("/etc/kubernetes/manifests") }
 
-// read returns the manifests by the names of their pods, and by their own names the files that
+// readManifests returns the manifests by the names of their pods, and by their own names the files that
 // are none, and why.
-func (p *pods) read() (whole map[string]manifest, broken map[string]error, err error) {
-	entries, err := os.ReadDir(p.dir())
+func (p *staticPods) readManifests() (valid map[string]manifest, invalid map[string]error, err error) {
+	entries, err := os.ReadDir(p.manifestDir())
 	if err != nil {
 		return nil, nil, err
 	}
-	whole, broken = map[string]manifest{}, map[string]error{}
+	valid, invalid = map[string]manifest{}, map[string]error{}
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".yaml") {
 			continue
 		}
-		b, err := os.ReadFile(filepath.Join(p.dir(), e.Name()))
+		b, err := os.ReadFile(filepath.Join(p.manifestDir(), e.Name()))
 		if errors.Is(err, os.ErrNotExist) {
 			continue // it was removed meanwhile
 		}
 		pod := &corev1.Pod{}
 		if err == nil {
-			err = parse(b, pod)
+			err = parseManifest(b, pod)
 		}
 		if err != nil {
-			broken[e.Name()] = err
+			invalid[e.Name()] = err
 			continue
 		}
-		whole[pod.Name] = manifest{file: e.Name(), raw: b, pod: pod}
+		valid[pod.Name] = manifest{file: e.Name(), raw: b, pod: pod}
 	}
-	return whole, broken, nil
+	return valid, invalid, nil
 }
 
-func parse(b []byte, pod *corev1.Pod) error {
+func parseManifest(b []byte, pod *corev1.Pod) error {
 	if len(b) == 0 {
-		return errUnfinished
+		return errEmptyManifest
 	}
 	if err := yaml.Unmarshal(b, pod); err != nil {
 		return err

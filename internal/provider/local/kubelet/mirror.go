@@ -28,21 +28,21 @@ type mirror struct {
 	store   cache.Store // mirror pods of the node, by namespace and name
 }
 
-// run keeps the mirror pods like the processes until ctx ends. A worker has none.
-func (m *mirror) run(ctx context.Context) error {
+// syncUntilDone keeps the mirror pods like the processes until ctx ends. A worker has none.
+func (m *mirror) syncUntilDone(ctx context.Context) error {
 	if !m.kubelet.cfg.Machine.ControlPlane {
-		m.shown(true)
+		m.setSynced(true)
 		<-ctx.Done()
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop, err := m.watch(ctx)
+	stop, err := m.startInformer(ctx)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	again := newRetry()
+	retry := newBackoff()
 	for {
 		err := m.sync(ctx)
 		if ctx.Err() != nil {
@@ -50,30 +50,30 @@ func (m *mirror) run(ctx context.Context) error {
 		}
 		m.kubelet.setProblem("node", err)
 		if err != nil {
-			if !again.wait(ctx) {
+			if !retry.wait(ctx) {
 				return nil
 			}
 			continue
 		}
-		again = newRetry()
-		t := time.NewTimer(lookAgain)
+		retry = newBackoff()
+		t := time.NewTimer(mirrorResyncInterval)
 		select {
 		case <-ctx.Done():
-		case <-m.kubelet.poke:
+		case <-m.kubelet.mirrorTrigger:
 		case <-t.C:
 		}
 		t.Stop()
 	}
 }
 
-// watch follows the pods of the node, so that a mirror pod that somebody deletes comes back.
-func (m *mirror) watch(ctx context.Context) (stop func(), err error) {
+// startInformer follows the pods of the node, so that a mirror pod that somebody deletes comes back.
+func (m *mirror) startInformer(ctx context.Context) (stop func(), err error) {
 	only := informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", m.node.Name).String()
 	})
 	f := informers.NewSharedInformerFactoryWithOptions(m.client, 0, only, informers.WithNamespace(metav1.NamespaceSystem))
 	i := f.Core().V1().Pods().Informer()
-	poke := func(any) { m.kubelet.pokeMirror() }
+	poke := func(any) { m.kubelet.triggerMirrorSync() }
 	if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: poke, UpdateFunc: func(_, o any) { poke(o) }}); err != nil {
 		return nil, err
 	}
@@ -85,51 +85,51 @@ func (m *mirror) watch(ctx context.Context) (stop func(), err error) {
 	return f.Shutdown, nil
 }
 
-func (k *Kubelet) pokeMirror() {
+func (k *Kubelet) triggerMirrorSync() {
 	select {
-	case k.poke <- struct{}{}:
+	case k.mirrorTrigger <- struct{}{}:
 	default:
 	}
 }
 
-func (m *mirror) shown(ok bool) {
-	if k := m.kubelet; k.node.Swap(&nodeState{shown: ok}).shown != ok {
-		k.cfg.Changed()
+func (m *mirror) setSynced(ok bool) {
+	if k := m.kubelet; k.node.Swap(&nodeState{synced: ok}).synced != ok {
+		k.cfg.OnChange()
 	}
 }
 
 // sync writes what differs.
 func (m *mirror) sync(ctx context.Context) error {
-	want := map[string]*pod{}
+	want := map[string]*staticPod{}
 	var errs []error
 	for _, p := range m.kubelet.pods.list() {
 		name := p.name() + "-" + m.node.Name
 		want[name] = p
-		errs = append(errs, m.show(ctx, name, p))
+		errs = append(errs, m.syncPod(ctx, name, p))
 	}
 	for _, o := range m.store.List() {
 		if have := o.(*corev1.Pod); have.Annotations[corev1.MirrorPodAnnotationKey] != "" && want[have.Name] == nil {
-			errs = append(errs, m.remove(ctx, have))
+			errs = append(errs, m.deletePod(ctx, have))
 		}
 	}
 	err := errors.Join(errs...)
-	m.shown(err == nil)
+	m.setSynced(err == nil)
 	return err
 }
 
-func (m *mirror) show(ctx context.Context, name string, p *pod) error {
+func (m *mirror) syncPod(ctx context.Context, name string, p *staticPod) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	hash := digest(p.manifest.raw)
+	hash := manifestHash(p.manifest.raw)
 	var have *corev1.Pod
 	if o, ok, _ := m.store.GetByKey(metav1.NamespaceSystem + "/" + name); ok {
 		have = o.(*corev1.Pod)
 		if have.DeletionTimestamp != nil || have.Annotations[corev1.MirrorPodAnnotationKey] != hash {
-			return errors.Join(m.remove(ctx, have), fmt.Errorf("mirror pod %s is made anew", name))
+			return errors.Join(m.deletePod(ctx, have), fmt.Errorf("mirror pod %s is made anew", name))
 		}
 	}
 	if have == nil {
-		made, err := m.client.CoreV1().Pods(metav1.NamespaceSystem).Create(ctx, m.pod(name, hash, p), metav1.CreateOptions{})
+		made, err := m.client.CoreV1().Pods(metav1.NamespaceSystem).Create(ctx, m.newMirrorPod(name, hash, p), metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			made, err = m.client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
 		}
@@ -150,7 +150,7 @@ func (m *mirror) show(ctx context.Context, name string, p *pod) error {
 	return nil
 }
 
-func (m *mirror) remove(ctx context.Context, p *corev1.Pod) error {
+func (m *mirror) deletePod(ctx context.Context, p *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	o := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(p.UID))}
@@ -161,8 +161,8 @@ func (m *mirror) remove(ctx context.Context, p *corev1.Pod) error {
 	return fmt.Errorf("removing mirror pod %s: %w", p.Name, err)
 }
 
-// pod is the mirror of a static pod: the manifest, marked as a kubelet marks it.
-func (m *mirror) pod(name, hash string, p *pod) *corev1.Pod {
+// newMirrorPod is the mirror of a static pod: the manifest, marked as a kubelet marks it.
+func (m *mirror) newMirrorPod(name, hash string, p *staticPod) *corev1.Pod {
 	out := p.manifest.pod.DeepCopy()
 	out.Name, out.Namespace, out.Status = name, metav1.NamespaceSystem, corev1.PodStatus{}
 	for k, v := range map[string]string{
@@ -177,7 +177,7 @@ func (m *mirror) pod(name, hash string, p *pod) *corev1.Pod {
 	return out
 }
 
-func digest(b []byte) string {
+func manifestHash(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16])
 }

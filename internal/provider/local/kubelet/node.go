@@ -32,49 +32,49 @@ const Port = 10250
 // Times of talking to the cluster.
 const (
 	callTimeout = 5 * time.Second
-	// lookAgain is how often the node and the mirror pods are compared even if nothing happened.
-	lookAgain = 30 * time.Second
+	// mirrorResyncInterval is how often the node and the mirror pods are compared even if nothing happened.
+	mirrorResyncInterval = 30 * time.Second
 )
 
 // nodeState is what is known about the machine's node.
 type nodeState struct {
-	shown bool // the node is registered and the mirror pods are as the processes are
+	synced bool // the node is registered and the mirror pods are as the processes are
 }
 
-// keepNode registers the node once the boot has left its credentials, and keeps the mirror pods
+// syncNode registers the node once the boot has left its credentials, and keeps the mirror pods
 // like the processes.
-func (k *Kubelet) keepNode(ctx context.Context) error {
-	client, err := k.client()
+func (k *Kubelet) syncNode(ctx context.Context) error {
+	client, err := k.newNodeClient()
 	if errors.Is(err, os.ErrNotExist) {
-		return k.awaitCredentials(ctx)
+		return k.waitForCredentials(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	node, err := k.register(ctx, client)
+	node, err := k.registerNode(ctx, client)
 	if err != nil {
 		return fmt.Errorf("registering: %w", err)
 	}
 	k.setProblem("node", nil)
 	m := &mirror{kubelet: k, client: client, node: node}
-	return m.run(ctx)
+	return m.syncUntilDone(ctx)
 }
 
-// awaitCredentials returns when there are some; that there are none yet is no problem.
-func (k *Kubelet) awaitCredentials(ctx context.Context) error {
-	there := func() bool { _, err := k.client(); return !errors.Is(err, os.ErrNotExist) }
-	for !waitFor(ctx, time.Hour, there) && ctx.Err() == nil {
+// waitForCredentials returns when there are some; that there are none yet is no problem.
+func (k *Kubelet) waitForCredentials(ctx context.Context) error {
+	there := func() bool { _, err := k.newNodeClient(); return !errors.Is(err, os.ErrNotExist) }
+	for !pollUntil(ctx, time.Hour, there) && ctx.Err() == nil {
 		continue
 	}
 	if ctx.Err() != nil {
 		return nil
 	}
-	return k.keepNode(ctx)
+	return k.syncNode(ctx)
 }
 
-// client acts as the node, with the rights of a node.
-func (k *Kubelet) client() (kubernetes.Interface, error) {
-	file := k.cfg.Dir.Files("/etc/kubernetes/kubelet.conf")
+// newNodeClient acts as the node, with the rights of a node.
+func (k *Kubelet) newNodeClient() (kubernetes.Interface, error) {
+	file := k.cfg.Dir.RootFS("/etc/kubernetes/kubelet.conf")
 	if _, err := os.Stat(file); err != nil {
 		return nil, err
 	}
@@ -87,9 +87,9 @@ func (k *Kubelet) client() (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(cfg)
 }
 
-// register makes the node as a kubelet does, or brings the one that is there up to date.
-func (k *Kubelet) register(ctx context.Context, c kubernetes.Interface) (*corev1.Node, error) {
-	want, err := k.wantNode()
+// registerNode makes the node as a kubelet does, or brings the one that is there up to date.
+func (k *Kubelet) registerNode(ctx context.Context, c kubernetes.Interface) (*corev1.Node, error) {
+	want, err := k.desiredNode()
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (k *Kubelet) register(ctx context.Context, c kubernetes.Interface) (*corev1
 		return nil, err
 	}
 	if have.Labels[RunningLabel] != "true" {
-		if have, err = nodes.Patch(ctx, want.Name, "application/merge-patch+json", runningPatch(true), metav1.PatchOptions{}); err != nil {
+		if have, err = nodes.Patch(ctx, want.Name, "application/merge-patch+json", runningLabelPatch(true), metav1.PatchOptions{}); err != nil {
 			return nil, err
 		}
 	}
@@ -117,7 +117,7 @@ func (k *Kubelet) register(ctx context.Context, c kubernetes.Interface) (*corev1
 	return nodes.UpdateStatus(ctx, changed, metav1.UpdateOptions{})
 }
 
-func runningPatch(on bool) []byte {
+func runningLabelPatch(on bool) []byte {
 	value := `"true"`
 	if !on {
 		value = "null"
@@ -125,22 +125,22 @@ func runningPatch(on bool) []byte {
 	return fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, RunningLabel, value)
 }
 
-// SwitchedOff tells the simulation to let the node die. It is best effort: a cluster whose only
+// RemoveRunningLabel tells the simulation to let the node die. It is best effort: a cluster whose only
 // control plane was switched off cannot be told.
-func (k *Kubelet) SwitchedOff(ctx context.Context) {
-	c, err := k.client()
+func (k *Kubelet) RemoveRunningLabel(ctx context.Context) {
+	c, err := k.newNodeClient()
 	if err != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if _, err := c.CoreV1().Nodes().Patch(ctx, k.cfg.Machine.Node, "application/merge-patch+json", runningPatch(false), metav1.PatchOptions{}); err != nil {
+	if _, err := c.CoreV1().Nodes().Patch(ctx, k.cfg.Machine.Node, "application/merge-patch+json", runningLabelPatch(false), metav1.PatchOptions{}); err != nil {
 		k.cfg.Log.Info("the cluster was not told that the machine is off", "machine", k.cfg.Machine.Name, "error", err)
 	}
 }
 
-func (k *Kubelet) wantNode() (*corev1.Node, error) {
-	var n hostapi.Node
+func (k *Kubelet) desiredNode() (*corev1.Node, error) {
+	var n hostapi.NodeRegistration
 	b, err := os.ReadFile(k.cfg.Dir.NodeFile())
 	if err != nil {
 		return nil, err
@@ -160,13 +160,13 @@ func (k *Kubelet) wantNode() (*corev1.Node, error) {
 	maps.Copy(labels, n.Labels)
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: m.Node, Labels: labels},
-		Spec:       corev1.NodeSpec{ProviderID: m.ProviderID, Taints: taints(n.Taints, m.Taints)},
+		Spec:       corev1.NodeSpec{ProviderID: m.ProviderID, Taints: mergeTaints(n.Taints, m.Taints)},
 		Status: corev1.NodeStatus{
 			Addresses: []corev1.NodeAddress{
 				{Type: corev1.NodeInternalIP, Address: k.cfg.Address.String()}, {Type: corev1.NodeHostName, Address: m.Node},
 			},
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: Port}},
-			Capacity:        capacity(m.Capacity), Allocatable: capacity(m.Capacity),
+			Capacity:        capacityWithDefaults(m.Capacity), Allocatable: capacityWithDefaults(m.Capacity),
 			NodeInfo: corev1.NodeSystemInfo{
 				MachineID: m.UID, SystemUUID: m.UID, BootID: m.UID, KernelVersion: "simulated", OSImage: "Polder local machine",
 				ContainerRuntimeVersion: "polder://simulated", KubeletVersion: m.Version, OperatingSystem: "linux", Architecture: runtime.GOARCH,
@@ -175,9 +175,9 @@ func (k *Kubelet) wantNode() (*corev1.Node, error) {
 	}, nil
 }
 
-// taints are those of the kubeadm configuration, then the machine's own; one given twice would be
+// mergeTaints are those of the kubeadm configuration, then the machine's own; one given twice would be
 // refused by the API server.
-func taints(all ...[]corev1.Taint) (out []corev1.Taint) {
+func mergeTaints(all ...[]corev1.Taint) (out []corev1.Taint) {
 	for _, t := range slices.Concat(all...) {
 		if !slices.ContainsFunc(out, func(o corev1.Taint) bool { return o.MatchTaint(&t) }) {
 			out = append(out, t)
@@ -186,8 +186,8 @@ func taints(all ...[]corev1.Taint) (out []corev1.Taint) {
 	return out
 }
 
-// capacity fills in what was not chosen.
-func capacity(chosen corev1.ResourceList) corev1.ResourceList {
+// capacityWithDefaults fills in what was not chosen.
+func capacityWithDefaults(chosen corev1.ResourceList) corev1.ResourceList {
 	all := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
 		corev1.ResourceEphemeralStorage: resource.MustParse("100Gi"), corev1.ResourcePods: resource.MustParse("110"),

@@ -18,7 +18,7 @@ import (
 
 func mustAddr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-func wantNode(t *testing.T, m hostapi.Machine, n hostapi.Node) *corev1.Node {
+func desiredNode(t *testing.T, m hostapi.MachineSpec, n hostapi.NodeRegistration) *corev1.Node {
 	t.Helper()
 	dir := hostapi.MachineDir(t.TempDir())
 	b, err := json.Marshal(n)
@@ -28,14 +28,14 @@ func wantNode(t *testing.T, m hostapi.Machine, n hostapi.Node) *corev1.Node {
 	if err := os.WriteFile(dir.NodeFile(), b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := New(Config{Machine: m, Dir: dir, Address: mustAddr("127.1.0.11")}).wantNode()
+	got, err := New(Config{Machine: m, Dir: dir, Address: mustAddr("127.1.0.11")}).desiredNode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return got
 }
 
-func TestWantNode(t *testing.T) {
+func TestDesiredNode(t *testing.T) {
 	own := map[string]string{"kubernetes.io/hostname": "n", "kubernetes.io/os": "linux", "kubernetes.io/arch": runtime.GOARCH, infrav1.SimulatedLabel: "true", RunningLabel: "true"}
 	with := func(more ...string) map[string]string {
 		all := map[string]string{}
@@ -51,24 +51,24 @@ func TestWantNode(t *testing.T) {
 	aHard := corev1.Taint{Key: "a", Effect: corev1.TaintEffectNoExecute}
 	aOther := corev1.Taint{Key: "a", Value: "other", Effect: corev1.TaintEffectNoSchedule}
 	for name, c := range map[string]struct {
-		machine hostapi.Machine
-		node    hostapi.Node
+		machine hostapi.MachineSpec
+		node    hostapi.NodeRegistration
 		labels  map[string]string
 		taints  []corev1.Taint
 	}{
 		"nothing asked for": {labels: own},
-		"a zone":            {machine: hostapi.Machine{Zone: "z"}, labels: with("topology.kubernetes.io/zone", "z")},
+		"a zone":            {machine: hostapi.MachineSpec{Zone: "z"}, labels: with("topology.kubernetes.io/zone", "z")},
 		"labels of both, kubeadm's win": {
-			machine: hostapi.Machine{Labels: map[string]string{"x": "machine", "y": "machine"}}, node: hostapi.Node{Labels: map[string]string{"x": "kubeadm"}},
+			machine: hostapi.MachineSpec{Labels: map[string]string{"x": "machine", "y": "machine"}}, node: hostapi.NodeRegistration{Labels: map[string]string{"x": "kubeadm"}},
 			labels: with("x", "kubeadm", "y", "machine"),
 		},
-		"taints of both":                     {machine: hostapi.Machine{Taints: []corev1.Taint{aHard}}, node: hostapi.Node{Taints: []corev1.Taint{a}}, labels: own, taints: []corev1.Taint{a, aHard}},
-		"the same taint twice is one":        {machine: hostapi.Machine{Taints: []corev1.Taint{a}}, node: hostapi.Node{Taints: []corev1.Taint{a}}, labels: own, taints: []corev1.Taint{a}},
-		"the values of one taint: the first": {machine: hostapi.Machine{Taints: []corev1.Taint{aOther}}, node: hostapi.Node{Taints: []corev1.Taint{a}}, labels: own, taints: []corev1.Taint{a}},
+		"taints of both":                     {machine: hostapi.MachineSpec{Taints: []corev1.Taint{aHard}}, node: hostapi.NodeRegistration{Taints: []corev1.Taint{a}}, labels: own, taints: []corev1.Taint{a, aHard}},
+		"the same taint twice is one":        {machine: hostapi.MachineSpec{Taints: []corev1.Taint{a}}, node: hostapi.NodeRegistration{Taints: []corev1.Taint{a}}, labels: own, taints: []corev1.Taint{a}},
+		"the values of one taint: the first": {machine: hostapi.MachineSpec{Taints: []corev1.Taint{aOther}}, node: hostapi.NodeRegistration{Taints: []corev1.Taint{a}}, labels: own, taints: []corev1.Taint{a}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.machine.Node = "n"
-			got := wantNode(t, c.machine, c.node)
+			got := desiredNode(t, c.machine, c.node)
 			if d := cmp.Diff(c.labels, got.Labels); d != "" {
 				t.Error(d)
 			}
@@ -79,9 +79,9 @@ func TestWantNode(t *testing.T) {
 	}
 }
 
-func TestWantNodeStatus(t *testing.T) {
+func TestDesiredNodeStatus(t *testing.T) {
 	chosen := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"), "example.com/gpu": resource.MustParse("2")}
-	got := wantNode(t, hostapi.Machine{Node: "n", UID: "u", Version: "v1.35.2", ProviderID: "local://a", Capacity: chosen}, hostapi.Node{})
+	got := desiredNode(t, hostapi.MachineSpec{Node: "n", UID: "u", Version: "v1.35.2", ProviderID: "local://a", Capacity: chosen}, hostapi.NodeRegistration{})
 	want := map[corev1.ResourceName]string{"cpu": "64", "memory": "8Gi", "ephemeral-storage": "100Gi", "pods": "110", "example.com/gpu": "2"}
 	for _, list := range []corev1.ResourceList{got.Status.Capacity, got.Status.Allocatable} {
 		for name, v := range want {
@@ -101,23 +101,23 @@ func TestWantNodeStatus(t *testing.T) {
 	}
 }
 
-func TestWantNodeErrors(t *testing.T) {
+func TestDesiredNodeErrors(t *testing.T) {
 	dir := hostapi.MachineDir(t.TempDir())
 	k := New(Config{Dir: dir})
-	if _, err := k.wantNode(); err == nil {
+	if _, err := k.desiredNode(); err == nil {
 		t.Error("there is no file, and no error")
 	}
 	if err := os.WriteFile(dir.NodeFile(), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.wantNode(); err == nil || !strings.Contains(err.Error(), dir.NodeFile()) {
+	if _, err := k.desiredNode(); err == nil || !strings.Contains(err.Error(), dir.NodeFile()) {
 		t.Errorf("error %v", err)
 	}
 }
 
-func TestRunningPatch(t *testing.T) {
+func TestRunningLabelPatch(t *testing.T) {
 	for on, want := range map[bool]string{true: `{"metadata":{"labels":{"local.polder.dev/running":"true"}}}`, false: `{"metadata":{"labels":{"local.polder.dev/running":null}}}`} {
-		if got := string(runningPatch(on)); got != want {
+		if got := string(runningLabelPatch(on)); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

@@ -13,17 +13,17 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/rewrite"
 )
 
-// environment of all processes.
-var environment = []string{"PATH=/usr/bin:/bin"}
+// baseEnvironment of all processes.
+var baseEnvironment = []string{"PATH=/usr/bin:/bin"}
 
-// pod is one static pod, running as a process.
-type pod struct {
+// staticPod is one static pod, running as a process.
+type staticPod struct {
 	manifest manifest
 	spec     process.Spec
 	rewrites []hostapi.Rewrite
 	forker   *process.Forker
 	probe    probe
-	changed  func()
+	onChange func()
 	cancel   context.CancelFunc
 	ctx      context.Context // of the probe and of waiting to start; ends with the pod
 	wg       sync.WaitGroup
@@ -33,38 +33,38 @@ type pod struct {
 	ready bool
 }
 
-func newPod(cfg Config, m manifest, changed func()) (*pod, error) {
-	r, err := rewrite.Pod(m.pod, rewrite.Machine{Root: cfg.Dir.Files(), Address: cfg.Address, Emulate: cfg.Emulate})
+func newStaticPod(cfg Config, m manifest, changed func()) (*staticPod, error) {
+	r, err := rewrite.Pod(m.pod, rewrite.Machine{Root: cfg.Dir.RootFS(), Address: cfg.Address, EmulatedVersion: cfg.EmulatedVersion})
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range r.Dirs {
-		if rel, err := filepath.Rel(cfg.Dir.Files(), d); err != nil || !filepath.IsLocal(rel) {
+		if rel, err := filepath.Rel(cfg.Dir.RootFS(), d); err != nil || !filepath.IsLocal(rel) {
 			return nil, fmt.Errorf("static pod %s has a volume that is not on the machine: %s", m.pod.Name, d)
 		}
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, err
 		}
 	}
-	log := cfg.Dir.Log(m.pod.Name)
-	if err := os.MkdirAll(cfg.Dir.Logs(), 0o700); err != nil {
+	log := cfg.Dir.LogFile(m.pod.Name)
+	if err := os.MkdirAll(cfg.Dir.LogDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("making the log folder: %w", err)
 	}
-	p := &pod{
-		manifest: m, rewrites: r.Rewrites, forker: cfg.Forker, probe: newProbe(m.pod, cfg.Address), changed: changed,
-		spec: process.Spec{Name: m.pod.Name, Path: cfg.Binary, Args: r.Args, Dir: cfg.Dir.Files(), Env: append(r.Env, environment...), Log: process.LogFile{Path: log}},
+	p := &staticPod{
+		manifest: m, rewrites: r.Rewrites, forker: cfg.Forker, probe: newProbe(m.pod, cfg.Address), onChange: changed,
+		spec: process.Spec{Name: m.pod.Name, Path: cfg.Binary, Args: r.Args, Dir: cfg.Dir.RootFS(), Env: append(r.Env, baseEnvironment...), Log: process.LogFile{Path: log}},
 	}
 	return p, nil
 }
 
-func (p *pod) name() string { return p.manifest.pod.Name }
+func (p *staticPod) name() string { return p.manifest.pod.Name }
 
 // start runs the process as soon as may says so: a controller without API server would only
 // end and be restarted with growing delay.
-func (p *pod) start(may func() bool) {
+func (p *staticPod) start(canStart func() bool) {
 	p.ctx, p.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // it ends with stop or kill, not with a caller
 	p.wg.Go(func() {
-		if !waitFor(p.ctx, maxStartDelay, may) {
+		if !pollUntil(p.ctx, maxStartDelay, canStart) {
 			return
 		}
 		p.mu.Lock()
@@ -72,17 +72,17 @@ func (p *pod) start(may func() bool) {
 			p.mu.Unlock()
 			return
 		}
-		p.proc = process.Start(p.forker, p.spec, p.processChanged)
+		p.proc = process.Start(p.forker, p.spec, p.onProcessChange)
 		p.mu.Unlock()
-		p.watch()
+		p.runProbe()
 	})
 }
 
 // maxStartDelay is how long a controller waits for its API server before it tries without.
 const maxStartDelay = 30 * time.Second
 
-// waitFor polls; it says false when ctx ended.
-func waitFor(ctx context.Context, limit time.Duration, ok func() bool) bool {
+// pollUntil polls; it says false when ctx ended.
+func pollUntil(ctx context.Context, limit time.Duration, ok func() bool) bool {
 	deadline := time.Now().Add(limit)
 	t := time.NewTicker(50 * time.Millisecond)
 	defer t.Stop()
@@ -96,63 +96,63 @@ func waitFor(ctx context.Context, limit time.Duration, ok func() bool) bool {
 	return ctx.Err() == nil
 }
 
-// processChanged is called when the process started or ended. One that ended is not ready, and
+// onProcessChange is called when the process started or ended. One that ended is not ready, and
 // one that cannot be asked is ready as long as it runs.
-func (p *pod) processChanged(s process.State) {
+func (p *staticPod) onProcessChange(s process.State) {
 	if s.PID == 0 || p.probe.url == "" {
 		p.setReady(s.PID != 0)
 	}
-	p.changed()
+	p.onChange()
 }
 
-// answered makes the process ready, unless it has ended since it was asked.
-func (p *pod) answered() {
+// markReady makes the process ready, unless it has ended since it was asked.
+func (p *staticPod) markReady() {
 	p.mu.Lock()
 	fresh := !p.ready && p.ctx.Err() == nil && p.proc.State().PID != 0
 	p.ready = p.ready || fresh
 	p.mu.Unlock()
 	if fresh {
-		p.changed()
+		p.onChange()
 	}
 }
 
-func (p *pod) setReady(ready bool) {
+func (p *staticPod) setReady(ready bool) {
 	p.mu.Lock()
 	same := p.ready == ready
 	p.ready = ready
 	p.mu.Unlock()
 	if !same {
-		p.changed()
+		p.onChange()
 	}
 }
 
-func (p *pod) process() *process.Process {
+func (p *staticPod) process() *process.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.proc
 }
 
-func (p *pod) isReady() bool {
+func (p *staticPod) isReady() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ready
 }
 
-func (p *pod) isRunning() bool {
+func (p *staticPod) isRunning() bool {
 	proc := p.process()
 	return proc != nil && proc.State().PID != 0
 }
 
-func (p *pod) stop() {
+func (p *staticPod) stop() {
 	p.cancel()
 	p.setReady(false)
 	if proc := p.process(); proc != nil {
-		proc.Stop(stopGrace)
+		proc.Stop(stopGracePeriod)
 	}
 	p.wg.Wait()
 }
 
-func (p *pod) kill() {
+func (p *staticPod) kill() {
 	p.cancel()
 	if proc := p.process(); proc != nil {
 		proc.Kill()
@@ -160,16 +160,16 @@ func (p *pod) kill() {
 	p.wg.Wait()
 }
 
-func (p *pod) state() process.State {
+func (p *staticPod) state() process.State {
 	if proc := p.process(); proc != nil {
 		return proc.State()
 	}
 	return process.State{}
 }
 
-func (p *pod) status() hostapi.Process {
+func (p *staticPod) status() hostapi.ProcessStatus {
 	s := p.state()
-	out := hostapi.Process{
+	out := hostapi.ProcessStatus{
 		Name: p.name(), PID: s.PID, Ready: p.isReady(), StartedAt: s.StartedAt, Restarts: s.Restarts,
 		Log: p.spec.Log.Path, Command: p.spec.Args, Rewrites: p.rewrites,
 	}

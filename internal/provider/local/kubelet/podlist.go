@@ -9,11 +9,11 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
-// serving says that the API server is ready and its store runs.
-func (p *pods) serving() bool {
+// isServing says that the API server is ready and its store runs.
+func (p *staticPods) isServing() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.drained || p.ended {
+	if p.drained || p.stopping {
 		return false
 	}
 	for name, r := range p.running {
@@ -26,44 +26,44 @@ func (p *pods) serving() bool {
 }
 
 // list is ordered by name.
-func (p *pods) list() []*pod {
+func (p *staticPods) list() []*staticPod {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []*pod
+	var all []*staticPod
 	for _, r := range p.running {
 		all = append(all, r)
 	}
-	slices.SortFunc(all, func(a, b *pod) int { return strings.Compare(a.name(), b.name()) })
+	slices.SortFunc(all, func(a, b *staticPod) int { return strings.Compare(a.name(), b.name()) })
 	return all
 }
 
-// refused lists, in order of their names, manifests that cannot be run and why.
-func (p *pods) refused() []string {
+// rejectionMessages lists, in order of their names, manifests that cannot be run and why.
+func (p *staticPods) rejectionMessages() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Sorted(maps.Values(p.wrong))
+	return slices.Sorted(maps.Values(p.rejected))
 }
 
-func (p *pods) status() []hostapi.Process {
-	var out []hostapi.Process
+func (p *staticPods) status() []hostapi.ProcessStatus {
+	var out []hostapi.ProcessStatus
 	for _, r := range p.list() {
 		out = append(out, r.status())
 	}
 	return out
 }
 
-func (p *pods) draining() bool {
+func (p *staticPods) isDraining() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.running[apiServer]
 	return p.drained && !p.killed && r != nil && r.isRunning()
 }
 
-// defaultPort is an API server's if its arguments name none.
-const defaultPort = 6443
+// defaultAPIServerPort is an API server's if its arguments name none.
+const defaultAPIServerPort = 6443
 
-// port is where the API server listens.
-func (p *pods) port() uint16 {
+// apiServerPort is where the API server listens.
+func (p *staticPods) apiServerPort() uint16 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r := p.running[apiServer]; r != nil {
@@ -74,5 +74,5 @@ func (p *pods) port() uint16 {
 			}
 		}
 	}
-	return defaultPort
+	return defaultAPIServerPort
 }

@@ -24,32 +24,32 @@ const (
 var stopOrder = [][]string{{"kube-scheduler", "kube-controller-manager"}, {apiServer}, {etcd}}
 
 const (
-	stopGrace = 8 * time.Second
-	// resync is how often the manifests are read even if nothing was heard of a change.
-	resync = 30 * time.Second
+	stopGracePeriod = 8 * time.Second
+	// manifestResyncInterval is how often the manifests are read even if nothing was heard of a change.
+	manifestResyncInterval = 30 * time.Second
 )
 
-// pods runs what is in the manifest directory.
-type pods struct {
-	cfg     Config
-	changed func()
-	report  func(error) // the problem there is, or nil
+// staticPods runs what is in the manifest directory.
+type staticPods struct {
+	cfg           Config
+	onChange      func()
+	reportProblem func(error) // the problem there is, or nil
 
-	mu      sync.Mutex
-	running map[string]*pod
-	wrong   map[string]string // by file: why it cannot be run
-	drained bool
-	ended   bool // nothing is started any more
-	killed  bool // for good
+	mu       sync.Mutex
+	running  map[string]*staticPod
+	rejected map[string]string // by file: why it cannot be run
+	drained  bool
+	stopping bool // nothing is started any more
+	killed   bool // for good
 }
 
-func newPods(cfg Config, changed func(), report func(error)) *pods {
-	return &pods{cfg: cfg, changed: changed, report: report, running: map[string]*pod{}, wrong: map[string]string{}}
+func newStaticPods(cfg Config, changed func(), report func(error)) *staticPods {
+	return &staticPods{cfg: cfg, onChange: changed, reportProblem: report, running: map[string]*staticPod{}, rejected: map[string]string{}}
 }
 
 // run follows the manifests until ctx ends.
-func (p *pods) run(ctx context.Context) error {
-	if err := os.MkdirAll(p.dir(), 0o700); err != nil {
+func (p *staticPods) run(ctx context.Context) error {
+	if err := os.MkdirAll(p.manifestDir(), 0o700); err != nil {
 		return err
 	}
 	w, err := fsnotify.NewWatcher()
@@ -57,21 +57,21 @@ func (p *pods) run(ctx context.Context) error {
 		return fmt.Errorf("watching manifests: %w; the limit fs.inotify.max_user_instances may be too low", err)
 	}
 	defer w.Close() //nolint:errcheck // nothing to lose
-	if err := w.Add(p.dir()); err != nil {
-		return fmt.Errorf("watching %s: %w; the limit fs.inotify.max_user_watches may be too low", p.dir(), err)
+	if err := w.Add(p.manifestDir()); err != nil {
+		return fmt.Errorf("watching %s: %w; the limit fs.inotify.max_user_watches may be too low", p.manifestDir(), err)
 	}
-	if !p.begin() {
+	if !p.allowStarts() {
 		return nil // the plug was pulled
 	}
 	defer p.stop()
-	tick := time.NewTicker(resync)
+	tick := time.NewTicker(manifestResyncInterval)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		err := p.sync()
 		if errors.Is(err, os.ErrNotExist) {
 			return err // with their folder all pods are gone; the next attempt makes a new one
 		}
-		p.report(err)
+		p.reportProblem(err)
 		select {
 		case <-ctx.Done():
 		case <-w.Events:
@@ -84,13 +84,13 @@ func (p *pods) run(ctx context.Context) error {
 
 // sync starts what is new, restarts what changed, and stops what is gone. A file that cannot be
 // read takes nothing down: it may be whole again in a moment.
-func (p *pods) sync() error {
-	whole, broken, err := p.read()
+func (p *staticPods) sync() error {
+	valid, invalid, err := p.readManifests()
 	if err != nil {
 		return err
 	}
-	p.refuse(whole, broken)
-	for name, m := range whole {
+	p.recordRejected(valid, invalid)
+	for name, m := range valid {
 		p.mu.Lock()
 		old := p.running[name]
 		p.mu.Unlock()
@@ -102,39 +102,39 @@ func (p *pods) sync() error {
 		}
 		p.start(m)
 	}
-	for _, gone := range p.without(whole, broken) {
+	for _, gone := range p.takeRemoved(valid, invalid) {
 		gone.stop()
 	}
 	return nil
 }
 
-// refuse notes which files are no manifests, and forgets those that are gone or whole again.
-func (p *pods) refuse(whole map[string]manifest, broken map[string]error) {
+// recordRejected notes which files are no manifests, and forgets those that are gone or whole again.
+func (p *staticPods) recordRejected(valid map[string]manifest, invalid map[string]error) {
 	p.mu.Lock()
-	before := p.wrong
-	p.wrong = map[string]string{}
-	for name, m := range whole {
+	before := p.rejected
+	p.rejected = map[string]string{}
+	for name, m := range valid {
 		if why := before[m.file]; why != "" && p.running[name] == nil {
-			p.wrong[m.file] = why // until it is tried again
+			p.rejected[m.file] = why // until it is tried again
 		}
 	}
-	for file, err := range broken {
-		if !errors.Is(err, errUnfinished) {
-			p.wrong[file] = fmt.Sprintf("static pod manifest %s cannot be read: %s", file, err)
+	for file, err := range invalid {
+		if !errors.Is(err, errEmptyManifest) {
+			p.rejected[file] = fmt.Sprintf("static pod manifest %s cannot be read: %s", file, err)
 		}
 	}
-	same := maps.Equal(before, p.wrong)
+	same := maps.Equal(before, p.rejected)
 	p.mu.Unlock()
 	if !same {
-		p.changed()
+		p.onChange()
 	}
 }
 
-func (p *pods) without(whole map[string]manifest, broken map[string]error) (gone []*pod) {
+func (p *staticPods) takeRemoved(valid map[string]manifest, invalid map[string]error) (gone []*staticPod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for name, r := range p.running {
-		if _, ok := whole[name]; !ok && broken[r.manifest.file] == nil {
+		if _, ok := valid[name]; !ok && invalid[r.manifest.file] == nil {
 			delete(p.running, name)
 			gone = append(gone, r)
 		}
@@ -143,28 +143,28 @@ func (p *pods) without(whole map[string]manifest, broken map[string]error) (gone
 }
 
 // start runs a manifest, or notes why it cannot be run: others are not to suffer from it.
-func (p *pods) start(m manifest) {
-	defer p.changed()
+func (p *staticPods) start(m manifest) {
+	defer p.onChange()
 	name := m.pod.Name
-	r, err := newPod(p.cfg, m, p.changed)
+	r, err := newStaticPod(p.cfg, m, p.onChange)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.running, name)
-	delete(p.wrong, m.file)
+	delete(p.rejected, m.file)
 	if err != nil {
-		p.wrong[m.file] = err.Error()
+		p.rejected[m.file] = err.Error()
 		return
 	}
-	if p.ended || p.drained && name == apiServer {
+	if p.stopping || p.drained && name == apiServer {
 		return
 	}
 	p.running[name] = r
-	r.start(func() bool { return p.serving() || name == etcd || name == apiServer })
+	r.start(func() bool { return p.isServing() || name == etcd || name == apiServer })
 }
 
 // stop ends everything in order.
-func (p *pods) stop() {
-	all := p.end()
+func (p *staticPods) stop() {
+	all := p.denyStarts()
 	for _, names := range append(stopOrder, nil) {
 		var wg sync.WaitGroup
 		for _, r := range all {
@@ -176,39 +176,39 @@ func (p *pods) stop() {
 	}
 }
 
-// begin lets pods be started, again if an earlier run ended.
-func (p *pods) begin() bool {
+// allowStarts lets pods be started, again if an earlier run ended.
+func (p *staticPods) allowStarts() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ended = p.killed
+	p.stopping = p.killed
 	clear(p.running)
 	return !p.killed
 }
 
-func (p *pods) kill() {
+func (p *staticPods) kill() {
 	p.mu.Lock()
 	p.killed = true
 	p.mu.Unlock()
 	var wg sync.WaitGroup
-	for _, r := range p.end() {
+	for _, r := range p.denyStarts() {
 		wg.Go(r.kill)
 	}
 	wg.Wait()
 }
 
-// end lets nothing start any more.
-func (p *pods) end() []*pod {
+// denyStarts lets nothing start any more.
+func (p *staticPods) denyStarts() []*staticPod {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ended = true
-	var all []*pod
+	p.stopping = true
+	var all []*staticPod
 	for _, r := range p.running {
 		all = append(all, r)
 	}
 	return all
 }
 
-func (p *pods) drain() {
+func (p *staticPods) drain() {
 	p.mu.Lock()
 	p.drained = true
 	r := p.running[apiServer]

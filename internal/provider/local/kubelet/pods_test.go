@@ -17,30 +17,30 @@ import (
 
 func TestManifestAppearsChangesAndGoes(t *testing.T) {
 	k := newKubelet(t)
-	look(t, k)
+	syncPods(t, k)
 	if all, _, _ := k.Status(); len(all) > 0 {
 		t.Errorf("without manifests there is %v", all)
 	}
-	write(t, k, "etcd", manifestOf("etcd", 0))
-	look(t, k)
-	first := running(t, k, "etcd")
-	look(t, k)
-	if got := status(k, "etcd").PID; got != first {
+	writeManifest(t, k, "etcd", manifestOf("etcd", 0))
+	syncPods(t, k)
+	first := waitUntilRunning(t, k, "etcd")
+	syncPods(t, k)
+	if got := processStatus(k, "etcd").PID; got != first {
 		t.Errorf("process %d became %d though nothing changed", first, got)
 	}
-	write(t, k, "etcd", manifestOf("etcd", 0, "--changed"))
-	look(t, k)
-	second := running(t, k, "etcd")
-	if second == first || processtest.Alive(first) {
-		t.Errorf("process %d, now %d, still alive: %t", first, second, processtest.Alive(first))
+	writeManifest(t, k, "etcd", manifestOf("etcd", 0, "--changed"))
+	syncPods(t, k)
+	second := waitUntilRunning(t, k, "etcd")
+	if second == first || processtest.IsAlive(first) {
+		t.Errorf("process %d, now %d, still alive: %t", first, second, processtest.IsAlive(first))
 	}
-	if d := cmp.Diff([]string{"etcd", "--changed"}, status(k, "etcd").Command); d != "" {
+	if d := cmp.Diff([]string{"etcd", "--changed"}, processStatus(k, "etcd").Command); d != "" {
 		t.Error(d)
 	}
-	write(t, k, "etcd", "")
-	look(t, k)
-	if all, _, _ := k.Status(); len(all) > 0 || processtest.Alive(second) {
-		t.Errorf("status %v, still alive: %t", all, processtest.Alive(second))
+	writeManifest(t, k, "etcd", "")
+	syncPods(t, k)
+	if all, _, _ := k.Status(); len(all) > 0 || processtest.IsAlive(second) {
+		t.Errorf("status %v, still alive: %t", all, processtest.IsAlive(second))
 	}
 }
 
@@ -57,10 +57,10 @@ func TestBrokenManifestsTakeNothingDown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newKubelet(t)
-			write(t, k, "etcd", good)
-			look(t, k)
-			first := running(t, k, "etcd")
-			file := filepath.Join(k.pods.dir(), "etcd.yaml")
+			writeManifest(t, k, "etcd", good)
+			syncPods(t, k)
+			first := waitUntilRunning(t, k, "etcd")
+			file := filepath.Join(k.pods.manifestDir(), "etcd.yaml")
 			if c.content == "unreadable" { // even for root
 				if err := os.Remove(file); err != nil {
 					t.Fatal(err)
@@ -71,8 +71,8 @@ func TestBrokenManifestsTakeNothingDown(t *testing.T) {
 			} else if err := os.WriteFile(file, []byte(c.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			look(t, k)
-			if got := status(k, "etcd").PID; got != first {
+			syncPods(t, k)
+			if got := processStatus(k, "etcd").PID; got != first {
 				t.Errorf("process %d became %d", first, got)
 			}
 			refused := strings.Join(k.NotHonored(), "; ")
@@ -80,9 +80,9 @@ func TestBrokenManifestsTakeNothingDown(t *testing.T) {
 				t.Errorf("refused %q, want %q", refused, c.refused)
 			}
 			_ = os.RemoveAll(file)
-			write(t, k, "etcd", good)
-			look(t, k)
-			if got := status(k, "etcd").PID; got != first || len(k.NotHonored()) > 0 {
+			writeManifest(t, k, "etcd", good)
+			syncPods(t, k)
+			if got := processStatus(k, "etcd").PID; got != first || len(k.NotHonored()) > 0 {
 				t.Errorf("whole again: process %d became %d, refused %q", first, got, k.NotHonored())
 			}
 		})
@@ -92,13 +92,13 @@ func TestBrokenManifestsTakeNothingDown(t *testing.T) {
 func TestManifestsThatCannotBeRun(t *testing.T) {
 	k := newKubelet(t)
 	changes := 0
-	k.pods.changed = func() { changes++ }
-	write(t, k, "a-nginx", strings.ReplaceAll(manifestOf("nginx", 0), "command: [nginx]", "command: [/bin/nginx]"))
-	write(t, k, "etcd", manifestOf("etcd", 0)+`  volumes: [{name: v, hostPath: {path: ../../../outside, type: DirectoryOrCreate}}]`+"\n")
-	if err := os.WriteFile(filepath.Join(k.pods.dir(), "notes.txt"), []byte("x"), 0o600); err != nil {
+	k.pods.onChange = func() { changes++ }
+	writeManifest(t, k, "a-nginx", strings.ReplaceAll(manifestOf("nginx", 0), "command: [nginx]", "command: [/bin/nginx]"))
+	writeManifest(t, k, "etcd", manifestOf("etcd", 0)+`  volumes: [{name: v, hostPath: {path: ../../../outside, type: DirectoryOrCreate}}]`+"\n")
+	if err := os.WriteFile(filepath.Join(k.pods.manifestDir(), "notes.txt"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	look(t, k)
+	syncPods(t, k)
 	refused := strings.Join(k.NotHonored(), "\n")
 	if !strings.Contains(refused, "static pod nginx runs") || !strings.Contains(refused, "static pod etcd has a volume that is not on the machine") || len(k.NotHonored()) != 2 {
 		t.Errorf("refused %q", refused)
@@ -107,9 +107,9 @@ func TestManifestsThatCannotBeRun(t *testing.T) {
 		t.Error("a folder was made outside of the machine")
 	}
 	before := changes
-	write(t, k, "a-nginx", "")
-	write(t, k, "etcd", "")
-	look(t, k)
+	writeManifest(t, k, "a-nginx", "")
+	writeManifest(t, k, "etcd", "")
+	syncPods(t, k)
 	if len(k.NotHonored()) > 0 || changes == before {
 		t.Errorf("they are gone, but refused are %q, and %d changes were told", k.NotHonored(), changes-before)
 	}
@@ -121,25 +121,25 @@ func TestControllersWaitForTheAPIServer(t *testing.T) {
 	if err := os.WriteFile(sick, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	write(t, k, "s", manifestOf("kube-scheduler", 0))
-	write(t, k, "a", apiServerManifest(t, "--sick="+sick))
-	look(t, k)
-	running(t, k, apiServer)
-	if s := status(k, "kube-scheduler"); s.PID != 0 || s.Ready || k.Serving() {
-		t.Errorf("the scheduler is %+v, serving: %t", s, k.Serving())
+	writeManifest(t, k, "s", manifestOf("kube-scheduler", 0))
+	writeManifest(t, k, "a", apiServerManifest(t, "--sick="+sick))
+	syncPods(t, k)
+	waitUntilRunning(t, k, apiServer)
+	if s := processStatus(k, "kube-scheduler"); s.PID != 0 || s.Ready || k.IsServing() {
+		t.Errorf("the scheduler is %+v, serving: %t", s, k.IsServing())
 	}
 	if err := os.Remove(sick); err != nil {
 		t.Fatal(err)
 	}
-	running(t, k, "kube-scheduler")
-	if !k.Serving() || !status(k, apiServer).Ready {
+	waitUntilRunning(t, k, "kube-scheduler")
+	if !k.IsServing() || !processStatus(k, apiServer).Ready {
 		t.Error("the scheduler came before the API server")
 	}
 	if err := os.WriteFile(sick, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	processtest.Eventually(t, "it is noticed that the API server fails", func() bool { return !k.Serving() })
-	if s := status(k, "kube-scheduler"); s.PID == 0 {
+	processtest.Eventually(t, "it is noticed that the API server fails", func() bool { return !k.IsServing() })
+	if s := processStatus(k, "kube-scheduler"); s.PID == 0 {
 		t.Error("the scheduler was ended")
 	}
 }
@@ -156,8 +156,8 @@ func TestEndpoint(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newKubelet(t)
-			k.pods.running[apiServer] = &pod{spec: specWith(c.args)}
-			if got := k.Endpoint(); got.Port() != c.want || got.Addr() != address() {
+			k.pods.running[apiServer] = &staticPod{spec: specWith(c.args)}
+			if got := k.Endpoint(); got.Port() != c.want || got.Addr() != testAddress() {
 				t.Errorf("%s, want port %d", got, c.want)
 			}
 			clear(k.pods.running)
@@ -169,19 +169,19 @@ func TestProcessThatEnds(t *testing.T) {
 	for name, port := range map[string]bool{"with a probe": true, "that cannot be asked": false} {
 		t.Run(name, func(t *testing.T) {
 			k := newKubelet(t)
-			write(t, k, "a", apiServerManifest(t))
+			writeManifest(t, k, "a", apiServerManifest(t))
 			if !port {
-				write(t, k, "a", manifestOf(apiServer, 0))
+				writeManifest(t, k, "a", manifestOf(apiServer, 0))
 			}
-			look(t, k)
-			processtest.Eventually(t, "it is ready", func() bool { return status(k, apiServer).Ready })
-			first := status(k, apiServer)
+			syncPods(t, k)
+			processtest.Eventually(t, "it is ready", func() bool { return processStatus(k, apiServer).Ready })
+			first := processStatus(k, apiServer)
 			if err := unix.Kill(first.PID, unix.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			processtest.Eventually(t, "its end is noticed", func() bool { s := status(k, apiServer); return s.PID == 0 && !s.Ready && !k.Serving() })
-			processtest.Eventually(t, "it is back", func() bool { s := status(k, apiServer); return s.Ready && s.PID != 0 && s.PID != first.PID })
-			if s := status(k, apiServer); s.Restarts != 1 || !strings.HasPrefix(s.LastExit, "was ended by SIGKILL") {
+			processtest.Eventually(t, "its end is noticed", func() bool { s := processStatus(k, apiServer); return s.PID == 0 && !s.Ready && !k.IsServing() })
+			processtest.Eventually(t, "it is back", func() bool { s := processStatus(k, apiServer); return s.Ready && s.PID != 0 && s.PID != first.PID })
+			if s := processStatus(k, apiServer); s.Restarts != 1 || !strings.HasPrefix(s.LastExit, "was ended by SIGKILL") {
 				t.Errorf("%+v", s)
 			}
 		})
@@ -190,11 +190,11 @@ func TestProcessThatEnds(t *testing.T) {
 
 func TestProcessThatFails(t *testing.T) {
 	k := newKubelet(t)
-	write(t, k, "etcd", manifestOf("etcd", 0, "--exit=3"))
-	look(t, k)
-	var s hostapi.Process
-	processtest.Eventually(t, "it failed", func() bool { s = status(k, "etcd"); return s.LastExit != "" })
-	if !strings.HasPrefix(s.LastExit, "exited with code 3") || s.Ready || s.Log != k.cfg.Dir.Log("etcd") {
+	writeManifest(t, k, "etcd", manifestOf("etcd", 0, "--exit=3"))
+	syncPods(t, k)
+	var s hostapi.ProcessStatus
+	processtest.Eventually(t, "it failed", func() bool { s = processStatus(k, "etcd"); return s.LastExit != "" })
+	if !strings.HasPrefix(s.LastExit, "exited with code 3") || s.Ready || s.Log != k.cfg.Dir.LogFile("etcd") {
 		t.Errorf("%+v", s)
 	}
 	if d := cmp.Diff([]string{"started as etcd", "cannot go on"}, s.Output); d != "" {
@@ -205,17 +205,17 @@ func TestProcessThatFails(t *testing.T) {
 func TestStopOrder(t *testing.T) {
 	k := newKubelet(t)
 	order := filepath.Join(t.TempDir(), "order")
-	write(t, k, "a", apiServerManifest(t, "--order="+order))
+	writeManifest(t, k, "a", apiServerManifest(t, "--order="+order))
 	for _, name := range []string{"etcd", "kube-scheduler", "kube-controller-manager"} {
-		write(t, k, name, manifestOf(name, 0, "--order="+order))
+		writeManifest(t, k, name, manifestOf(name, 0, "--order="+order))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- k.pods.run(ctx) }()
 	var pids []int
 	for _, name := range []string{"etcd", apiServer, "kube-scheduler", "kube-controller-manager"} {
-		pids = append(pids, running(t, k, name))
-		processtest.Eventually(t, name+" hears", func() bool { b, _ := os.ReadFile(k.cfg.Dir.Log(name)); return len(b) > 0 })
+		pids = append(pids, waitUntilRunning(t, k, name))
+		processtest.Eventually(t, name+" hears", func() bool { b, _ := os.ReadFile(k.cfg.Dir.LogFile(name)); return len(b) > 0 })
 	}
 	cancel()
 	if err := <-done; err != nil {
@@ -227,11 +227,11 @@ func TestStopOrder(t *testing.T) {
 		t.Errorf("ended in the order %q", got)
 	}
 	for _, pid := range pids {
-		if processtest.Alive(pid) {
+		if processtest.IsAlive(pid) {
 			t.Errorf("process %d still runs", pid)
 		}
 	}
-	if k.Serving() {
+	if k.IsServing() {
 		t.Error("serving")
 	}
 }
@@ -242,36 +242,36 @@ func TestDrain(t *testing.T) {
 	if err := os.WriteFile(wait, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	write(t, k, "etcd", manifestOf("etcd", 0))
-	write(t, k, "a", apiServerManifest(t, "--wait="+wait))
-	look(t, k)
-	processtest.Eventually(t, "it serves", k.Serving)
-	store := running(t, k, "etcd")
-	if k.Draining() {
+	writeManifest(t, k, "etcd", manifestOf("etcd", 0))
+	writeManifest(t, k, "a", apiServerManifest(t, "--wait="+wait))
+	syncPods(t, k)
+	processtest.Eventually(t, "it serves", k.IsServing)
+	store := waitUntilRunning(t, k, "etcd")
+	if k.IsDraining() {
 		t.Error("draining before it was asked to")
 	}
 	k.pods.mu.Lock()
 	k.pods.drained = true // what is asked for counts at once
 	k.pods.mu.Unlock()
-	if k.Serving() || !k.Draining() {
-		t.Errorf("serving: %t, draining: %t", k.Serving(), k.Draining())
+	if k.IsServing() || !k.IsDraining() {
+		t.Errorf("serving: %t, draining: %t", k.IsServing(), k.IsDraining())
 	}
 	drained := make(chan struct{})
 	go func() { defer close(drained); k.Drain() }()
-	processtest.Eventually(t, "it drains", func() bool { return k.Draining() && !k.Serving() })
+	processtest.Eventually(t, "it drains", func() bool { return k.IsDraining() && !k.IsServing() })
 	if err := os.Remove(wait); err != nil {
 		t.Fatal(err)
 	}
 	<-drained
 	k.Drain() // once more makes no difference
-	if s := status(k, apiServer); s.PID != 0 || s.Ready || k.Draining() || k.Serving() {
-		t.Errorf("%+v, draining: %t, serving: %t", s, k.Draining(), k.Serving())
+	if s := processStatus(k, apiServer); s.PID != 0 || s.Ready || k.IsDraining() || k.IsServing() {
+		t.Errorf("%+v, draining: %t, serving: %t", s, k.IsDraining(), k.IsServing())
 	}
-	write(t, k, "a", apiServerManifest(t)) // a new manifest does not bring it back
-	look(t, k)
-	look(t, k)
-	if s := status(k, apiServer); s.PID != 0 || status(k, "etcd").PID != store {
-		t.Errorf("%+v, etcd %d became %d", s, store, status(k, "etcd").PID)
+	writeManifest(t, k, "a", apiServerManifest(t)) // a new manifest does not bring it back
+	syncPods(t, k)
+	syncPods(t, k)
+	if s := processStatus(k, apiServer); s.PID != 0 || processStatus(k, "etcd").PID != store {
+		t.Errorf("%+v, etcd %d became %d", s, store, processStatus(k, "etcd").PID)
 	}
 }
 
@@ -281,25 +281,25 @@ func TestKillIsForGood(t *testing.T) {
 	if err := os.WriteFile(wait, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	write(t, k, "etcd", manifestOf("etcd", 0, "--wait="+wait)) // would not end by itself
-	write(t, k, "s", manifestOf("kube-scheduler", 0))          // waits to be started
-	look(t, k)
-	pid := running(t, k, "etcd")
+	writeManifest(t, k, "etcd", manifestOf("etcd", 0, "--wait="+wait)) // would not end by itself
+	writeManifest(t, k, "s", manifestOf("kube-scheduler", 0))          // waits to be started
+	syncPods(t, k)
+	pid := waitUntilRunning(t, k, "etcd")
 	begin := time.Now()
 	k.Kill()
-	if took := time.Since(begin); took > stopGrace/2 || processtest.Alive(pid) {
-		t.Errorf("took %s, still alive: %t", took, processtest.Alive(pid))
+	if took := time.Since(begin); took > stopGracePeriod/2 || processtest.IsAlive(pid) {
+		t.Errorf("took %s, still alive: %t", took, processtest.IsAlive(pid))
 	}
-	write(t, k, "etcd", manifestOf("etcd", 0, "--new"))
-	look(t, k)
-	if s := status(k, "etcd"); s.Name != "" {
+	writeManifest(t, k, "etcd", manifestOf("etcd", 0, "--new"))
+	syncPods(t, k)
+	if s := processStatus(k, "etcd"); s.Name != "" {
 		t.Errorf("a new one was started: %+v", s)
 	}
 	if err := k.pods.run(t.Context()); err != nil {
 		t.Error(err)
 	}
 	for _, name := range []string{"etcd", "kube-scheduler"} {
-		if s := status(k, name); s.PID != 0 || s.Ready {
+		if s := processStatus(k, name); s.PID != 0 || s.Ready {
 			t.Errorf("after the plug was pulled: %+v", s)
 		}
 	}
@@ -309,11 +309,11 @@ func TestKillWhilePodsAreStarted(t *testing.T) {
 	for range 10 {
 		k := newKubelet(t)
 		done := make(chan struct{})
-		write(t, k, "etcd", manifestOf("etcd", 0))
+		writeManifest(t, k, "etcd", manifestOf("etcd", 0))
 		go func() { defer close(done); _ = k.pods.sync() }()
 		k.Kill()
 		<-done
-		if s := status(k, "etcd"); s.PID != 0 {
+		if s := processStatus(k, "etcd"); s.PID != 0 {
 			t.Fatalf("%+v", s)
 		}
 	}
@@ -325,34 +325,34 @@ func TestRunFollowsTheFolder(t *testing.T) {
 	k := newKubelet(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); k.part(ctx, "static pods", k.pods.run) }()
+	go func() { defer close(done); k.runWithRetry(ctx, "static pods", k.pods.run) }()
 	defer func() { cancel(); <-done }()
 	begin := time.Now()
-	write(t, k, "etcd", manifestOf("etcd", 0))
-	first := running(t, k, "etcd")
-	if took := time.Since(begin); took > resync/2 {
+	writeManifest(t, k, "etcd", manifestOf("etcd", 0))
+	first := waitUntilRunning(t, k, "etcd")
+	if took := time.Since(begin); took > manifestResyncInterval/2 {
 		t.Errorf("it took %s", took)
 	}
-	if err := os.RemoveAll(k.pods.dir()); err != nil {
+	if err := os.RemoveAll(k.pods.manifestDir()); err != nil {
 		t.Fatal(err)
 	}
-	processtest.Eventually(t, "it ends with its manifest", func() bool { return !processtest.Alive(first) })
-	processtest.Eventually(t, "there is a folder again", func() bool { _, err := os.Stat(k.pods.dir()); return err == nil })
-	write(t, k, "etcd", manifestOf("etcd", 0))
-	running(t, k, "etcd")
+	processtest.Eventually(t, "it ends with its manifest", func() bool { return !processtest.IsAlive(first) })
+	processtest.Eventually(t, "there is a folder again", func() bool { _, err := os.Stat(k.pods.manifestDir()); return err == nil })
+	writeManifest(t, k, "etcd", manifestOf("etcd", 0))
+	waitUntilRunning(t, k, "etcd")
 	processtest.Eventually(t, "there is no problem any more", func() bool { _, _, problem := k.Status(); return problem == "" })
 }
 
 // A machine that is stopped before it has started anything starts nothing.
 func TestRunOfAMachineThatEnds(t *testing.T) {
 	k := newKubelet(t)
-	write(t, k, "etcd", manifestOf("etcd", 0))
+	writeManifest(t, k, "etcd", manifestOf("etcd", 0))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := k.pods.run(ctx); err != nil {
 		t.Error(err)
 	}
-	if b, _ := os.ReadFile(k.cfg.Dir.Log("etcd")); len(b) > 0 || len(k.pods.list()) > 0 {
+	if b, _ := os.ReadFile(k.cfg.Dir.LogFile("etcd")); len(b) > 0 || len(k.pods.list()) > 0 {
 		t.Errorf("it has run: %s", b)
 	}
 }

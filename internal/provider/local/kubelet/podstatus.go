@@ -9,7 +9,7 @@ import (
 )
 
 // podStatus is what the process behind a mirror pod looks like in the cluster.
-func podStatus(have *corev1.Pod, p *pod, address string) corev1.PodStatus {
+func podStatus(have *corev1.Pod, p *staticPod, address string) corev1.PodStatus {
 	s, ready := p.state(), p.isReady()
 	started := metav1.NewTime(s.StartedAt.Truncate(time.Second))
 	c := corev1.ContainerStatus{
@@ -41,16 +41,16 @@ func podStatus(have *corev1.Pod, p *pod, address string) corev1.PodStatus {
 		out.StartTime = &now
 	}
 	for _, t := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.PodReadyToStartContainers} {
-		out.Conditions = append(out.Conditions, condition(have, t, true))
+		out.Conditions = append(out.Conditions, newCondition(have, t, true))
 	}
 	for _, t := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady} {
-		out.Conditions = append(out.Conditions, condition(have, t, ready))
+		out.Conditions = append(out.Conditions, newCondition(have, t, ready))
 	}
 	return out
 }
 
-// condition keeps the time of the last change.
-func condition(have *corev1.Pod, t corev1.PodConditionType, ok bool) corev1.PodCondition {
+// newCondition keeps the time of the last change.
+func newCondition(have *corev1.Pod, t corev1.PodConditionType, ok bool) corev1.PodCondition {
 	c := corev1.PodCondition{Type: t, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(time.Now().Truncate(time.Second)), ObservedGeneration: have.Generation}
 	if ok {
 		c.Status = corev1.ConditionTrue

@@ -51,8 +51,8 @@ func TestNewProbe(t *testing.T) {
 	}
 }
 
-// short is what of a pod's status says how it is.
-func short(s corev1.PodStatus) string {
+// formatStatus is what of a pod's status says how it is.
+func formatStatus(s corev1.PodStatus) string {
 	c := s.ContainerStatuses[0]
 	what := string(s.Phase)
 	switch {
@@ -74,18 +74,18 @@ func short(s corev1.PodStatus) string {
 
 func TestPodStatusTransitions(t *testing.T) {
 	k := newKubelet(t)
-	write(t, k, "a", apiServerManifest(t))
-	look(t, k)
-	processtest.Eventually(t, "it is ready", k.Serving)
+	writeManifest(t, k, "a", apiServerManifest(t))
+	syncPods(t, k)
+	processtest.Eventually(t, "it is ready", k.IsServing)
 	p := k.pods.list()[0]
 	have := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: corev1.PodStatus{QOSClass: corev1.PodQOSBurstable}}
-	fresh := &pod{manifest: p.manifest, ctx: t.Context()}
+	fresh := &staticPod{manifest: p.manifest, ctx: t.Context()}
 	for _, step := range []struct {
-		of   *pod
+		of   *staticPod
 		want string
 	}{{fresh, "Pending ContainerCreating ready:False restarts:0"}, {p, "Running running ready:True restarts:0"}} {
 		have.Status = podStatus(have, step.of, "127.1.0.11")
-		if got := short(have.Status); got != step.want {
+		if got := formatStatus(have.Status); got != step.want {
 			t.Errorf("%s, want %s", got, step.want)
 		}
 	}
@@ -94,13 +94,13 @@ func TestPodStatusTransitions(t *testing.T) {
 		have.Status.StartTime == nil || have.Status.QOSClass != corev1.PodQOSBurstable || have.Status.ObservedGeneration != 2 {
 		t.Errorf("%+v", have.Status)
 	}
-	write(t, k, "a", manifestOf(apiServer, 0, "--exit=7"))
-	look(t, k)
+	writeManifest(t, k, "a", manifestOf(apiServer, 0, "--exit=7"))
+	syncPods(t, k)
 	p = k.pods.list()[0]
 	processtest.Eventually(t, "it has failed", func() bool { return p.state().LastExit != nil })
 	before := have.Status.DeepCopy()
 	have.Status = podStatus(have, p, "127.1.0.11")
-	if got, want := short(have.Status), "Running CrashLoopBackOff after 7 ready:False restarts:0"; got != want {
+	if got, want := formatStatus(have.Status), "Running CrashLoopBackOff after 7 ready:False restarts:0"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if m := have.Status.ContainerStatuses[0].State.Waiting.Message; !strings.HasPrefix(m, "exited with code 7") || !have.Status.StartTime.Equal(before.StartTime) {
@@ -110,7 +110,7 @@ func TestPodStatusTransitions(t *testing.T) {
 
 func TestPodStatusKeepsWhatDidNotChange(t *testing.T) {
 	long := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
-	p := &pod{ctx: t.Context(), manifest: manifest{pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "etcd"}}}}}}
+	p := &staticPod{ctx: t.Context(), manifest: manifest{pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "etcd"}}}}}}
 	have := &corev1.Pod{Status: podStatus(&corev1.Pod{}, p, "127.1.0.11")}
 	for i := range have.Status.Conditions {
 		have.Status.Conditions[i].LastTransitionTime = long
@@ -130,13 +130,13 @@ func TestPodStatusKeepsWhatDidNotChange(t *testing.T) {
 
 func TestMirrorPod(t *testing.T) {
 	k := newKubelet(t)
-	write(t, k, "etcd", manifestOf("etcd", 0))
-	whole, _, err := k.pods.read()
+	writeManifest(t, k, "etcd", manifestOf("etcd", 0))
+	whole, _, err := k.pods.readManifests()
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &mirror{kubelet: k, node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: types.UID("n")}}}
-	got := m.pod("etcd-node-1", "hash", &pod{manifest: whole["etcd"]})
+	got := m.newMirrorPod("etcd-node-1", "hash", &staticPod{manifest: whole["etcd"]})
 	o := got.OwnerReferences[0]
 	if got.Name != "etcd-node-1" || got.Namespace != "kube-system" || got.Spec.NodeName != "node-1" || got.Labels["tier"] != "control-plane" ||
 		got.Annotations[corev1.MirrorPodAnnotationKey] != "hash" || got.Annotations["kubernetes.io/config.source"] != "file" || o.UID != "n" || !*o.Controller {
@@ -145,7 +145,7 @@ func TestMirrorPod(t *testing.T) {
 	if whole["etcd"].pod.Spec.NodeName != "" {
 		t.Error("the manifest was changed")
 	}
-	if digest([]byte("a")) == digest([]byte("b")) {
+	if manifestHash([]byte("a")) == manifestHash([]byte("b")) {
 		t.Error("manifests are not told apart by their digests")
 	}
 }
@@ -153,12 +153,12 @@ func TestMirrorPod(t *testing.T) {
 // A process may end between its answer and our noticing it.
 func TestAnAnswerOfAProcessThatEndedMeanwhile(t *testing.T) {
 	k := newKubelet(t)
-	write(t, k, "etcd", manifestOf("etcd", 1)) // nobody answers there
-	look(t, k)
-	running(t, k, "etcd")
+	writeManifest(t, k, "etcd", manifestOf("etcd", 1)) // nobody answers there
+	syncPods(t, k)
+	waitUntilRunning(t, k, "etcd")
 	p := k.pods.list()[0]
 	p.stop()
-	p.answered()
+	p.markReady()
 	if p.isReady() {
 		t.Error("ready")
 	}

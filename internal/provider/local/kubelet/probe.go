@@ -16,13 +16,13 @@ import (
 
 // How often a process is asked, and how long an answer may take.
 const (
-	probeSoon    = 100 * time.Millisecond // until it is ready
-	probeLater   = 2 * time.Second        // afterwards
-	probeTimeout = 5 * time.Second
-	// probeFailures in a row make a ready process not ready; an ended one is at once.
-	probeFailures = 2
-	// maxAnswer is how much of an answer is read, though nobody looks at it.
-	maxAnswer = 64 << 10
+	probeIntervalNotReady = 100 * time.Millisecond // until it is ready
+	probeIntervalReady    = 2 * time.Second        // afterwards
+	probeTimeout          = 5 * time.Second
+	// probeFailureThreshold in a row make a ready process not ready; an ended one is at once.
+	probeFailureThreshold = 2
+	// maxProbeResponse is how much of an answer is read, though nobody looks at it.
+	maxProbeResponse = 64 << 10
 )
 
 // probe is the question whether a process is ready; without URL there is none to ask.
@@ -51,8 +51,8 @@ func newProbe(pod *corev1.Pod, address netip.Addr) probe {
 	return probe{}
 }
 
-// watch keeps the pod's readiness up to date until the pod ends.
-func (p *pod) watch() {
+// runProbe keeps the pod's readiness up to date until the pod ends.
+func (p *staticPod) runProbe() {
 	if p.probe.url == "" {
 		return // that it runs is all there is to know
 	}
@@ -62,7 +62,7 @@ func (p *pod) watch() {
 	client := &http.Client{Timeout: probeTimeout, Transport: transport}
 	failures := 0
 	for {
-		ok := p.isRunning() && p.probe.ask(p.ctx, client)
+		ok := p.isRunning() && p.probe.succeeds(p.ctx, client)
 		failures++
 		if ok {
 			failures = 0
@@ -71,11 +71,11 @@ func (p *pod) watch() {
 			return
 		}
 		if ok {
-			p.answered()
-		} else if failures >= probeFailures {
+			p.markReady()
+		} else if failures >= probeFailureThreshold {
 			p.setReady(false)
 		}
-		t := time.NewTimer(p.pause())
+		t := time.NewTimer(p.probeInterval())
 		select {
 		case <-p.ctx.Done():
 			t.Stop()
@@ -85,14 +85,14 @@ func (p *pod) watch() {
 	}
 }
 
-func (p *pod) pause() time.Duration {
+func (p *staticPod) probeInterval() time.Duration {
 	if p.isReady() {
-		return probeLater
+		return probeIntervalReady
 	}
-	return probeSoon
+	return probeIntervalNotReady
 }
 
-func (q probe) ask(ctx context.Context, c *http.Client) bool {
+func (q probe) succeeds(ctx context.Context, c *http.Client) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, q.url, nil)
 	if err != nil {
 		return false
@@ -101,7 +101,7 @@ func (q probe) ask(ctx context.Context, c *http.Client) bool {
 	if err != nil {
 		return false
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer)) // so that the connection can be used again
-	_ = res.Body.Close()                                            // the code is the answer
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxProbeResponse)) // so that the connection can be used again
+	_ = res.Body.Close()                                                   // the code is the answer
 	return res.StatusCode >= 200 && res.StatusCode < 400
 }

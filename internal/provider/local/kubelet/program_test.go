@@ -30,21 +30,21 @@ const runVar = "POLDER_TEST_RUN"
 // TestMain runs the tests or, called by the name of a part of the control plane, a stand-in for it.
 func TestMain(m *testing.M) {
 	if slices.Contains([]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}, os.Args[0]) {
-		program()
+		runFakeProgram()
 		syscall.Exit(0) // os.Exit would wait for the race detector
 	}
 	os.Setenv(runVar, strconv.Itoa(os.Getpid()))
 	code := m.Run()
-	for _, p := range leftovers() {
+	for _, p := range killLeftovers() {
 		fmt.Println("left after the tests:", p)
 		code = 1
 	}
 	os.Exit(code)
 }
 
-// program serves on --secure-port, if there is one, until it is asked to end; then it writes its
+// runFakeProgram serves on --secure-port, if there is one, until it is asked to end; then it writes its
 // name into --order and ends when there is no file --wait (any more).
-func program() {
+func runFakeProgram() {
 	flags := map[string]string{}
 	for _, a := range os.Args[1:] {
 		k, v, _ := strings.Cut(strings.TrimPrefix(a, "--"), "=")
@@ -63,7 +63,7 @@ func program() {
 			fmt.Println(err)
 			syscall.Exit(1)
 		}
-		go func() { _ = http.Serve(l, http.HandlerFunc(health(flags["sick"]))) }()
+		go func() { _ = http.Serve(l, http.HandlerFunc(healthHandler(flags["sick"]))) }()
 	}
 	<-asked
 	if f, err := os.OpenFile(flags["order"], os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600); err == nil {
@@ -77,8 +77,8 @@ func program() {
 	}
 }
 
-// health fails as long as there is a file sick.
-func health(sick string) func(http.ResponseWriter, *http.Request) {
+// healthHandler fails as long as there is a file sick.
+func healthHandler(sick string) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if _, err := os.Stat(sick); err == nil {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -86,8 +86,8 @@ func health(sick string) func(http.ResponseWriter, *http.Request) {
 	}
 }
 
-// leftovers lists what still runs of this run's programs, and ends it.
-func leftovers() (left []string) {
+// killLeftovers lists what still runs of this run's programs, and ends it.
+func killLeftovers() (left []string) {
 	mark := []byte(runVar + "=" + strconv.Itoa(os.Getpid()))
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
@@ -102,8 +102,8 @@ func leftovers() (left []string) {
 	return left
 }
 
-// address is one that no other run of tests uses.
-func address() netip.Addr {
+// testAddress is one that no other run of tests uses.
+func testAddress() netip.Addr {
 	pid := os.Getpid()
 	return netip.AddrFrom4([4]byte{127, 91, byte(pid >> 8), byte(1 + pid%250)})
 }
@@ -111,7 +111,7 @@ func address() netip.Addr {
 // freePort is one at address that nobody listens on.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", netip.AddrPortFrom(address(), 0).String())
+	l, err := net.Listen("tcp", netip.AddrPortFrom(testAddress(), 0).String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,12 +129,12 @@ func newKubelet(t *testing.T) *Kubelet {
 	forker := process.NewForker()
 	t.Cleanup(forker.Close)
 	dir := hostapi.MachineDir(t.TempDir())
-	if err := os.MkdirAll(dir.Files("/etc/kubernetes/manifests"), 0o700); err != nil {
+	if err := os.MkdirAll(dir.RootFS("/etc/kubernetes/manifests"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	k := New(Config{
-		Machine: hostapi.Machine{Name: "m", Node: "node-1", UID: "u", ControlPlane: true, Version: "v1.36.1", ProviderID: "local://ns/c/m"},
-		Dir:     dir, Address: address(), Binary: exe, Forker: forker, Changed: func() {}, Log: slog.New(slog.DiscardHandler),
+		Machine: hostapi.MachineSpec{Name: "m", Node: "node-1", UID: "u", ControlPlane: true, Version: "v1.36.1", ProviderID: "local://ns/c/m"},
+		Dir:     dir, Address: testAddress(), Binary: exe, Forker: forker, OnChange: func() {}, Log: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(k.Kill) // before the forker is closed
 	return k
@@ -165,10 +165,10 @@ func apiServerManifest(t *testing.T, args ...string) string {
 	return manifestOf(apiServer, port, append(args, fmt.Sprintf("--secure-port=%d", port))...)
 }
 
-// write puts a manifest where the kubelet looks for it; an empty one removes it.
-func write(t *testing.T, k *Kubelet, name, content string) {
+// writeManifest puts a manifest where the kubelet looks for it; an empty one removes it.
+func writeManifest(t *testing.T, k *Kubelet, name, content string) {
 	t.Helper()
-	file := filepath.Join(k.pods.dir(), name+".yaml")
+	file := filepath.Join(k.pods.manifestDir(), name+".yaml")
 	if content == "" {
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
@@ -180,27 +180,27 @@ func write(t *testing.T, k *Kubelet, name, content string) {
 	}
 }
 
-func look(t *testing.T, k *Kubelet) {
+func syncPods(t *testing.T, k *Kubelet) {
 	t.Helper()
 	if err := k.pods.sync(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// status is that of one process; its PID is 0 if there is none.
-func status(k *Kubelet, name string) hostapi.Process {
+// processStatus is that of one process; its PID is 0 if there is none.
+func processStatus(k *Kubelet, name string) hostapi.ProcessStatus {
 	all, _, _ := k.Status()
 	for _, p := range all {
 		if p.Name == name {
 			return p
 		}
 	}
-	return hostapi.Process{}
+	return hostapi.ProcessStatus{}
 }
 
-// running waits for a process to run and returns its number.
-func running(t *testing.T, k *Kubelet, name string) int {
+// waitUntilRunning waits for a process to run and returns its number.
+func waitUntilRunning(t *testing.T, k *Kubelet, name string) int {
 	t.Helper()
-	processtest.Eventually(t, name+" runs", func() bool { return status(k, name).PID != 0 })
-	return status(k, name).PID
+	processtest.Eventually(t, name+" runs", func() bool { return processStatus(k, name).PID != 0 })
+	return processStatus(k, name).PID
 }

@@ -18,18 +18,18 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
 )
 
-// apiServerClient is the name in the certificate an API server shows to kubelets.
-const apiServerClient = "kube-apiserver-kubelet-client"
+// apiServerClientName is the name in the certificate an API server shows to kubelets.
+const apiServerClientName = "kube-apiserver-kubelet-client"
 
 // Limits of port forwarding, those of a kubelet.
 const (
-	forwardIdle   = 4 * time.Hour
-	forwardCreate = 30 * time.Second
+	portForwardIdleTimeout     = 4 * time.Hour
+	portForwardCreationTimeout = 30 * time.Second
 )
 
 // serve is the kubelet's port. Nobody gets in but an API server of the cluster.
 func (k *Kubelet) serve(ctx context.Context) error {
-	pool, err := k.awaitAuthority(ctx)
+	pool, err := k.waitForCA(ctx)
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (k *Kubelet) serve(ctx context.Context) error {
 		return err
 	}
 	s := &http.Server{
-		Handler:           apiServerOnly(k.handler()),
+		Handler:           requireAPIServer(k.handler()),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(k.cfg.Log.Handler(), slog.LevelDebug),
 		TLSConfig: &tls.Config{
@@ -61,12 +61,12 @@ func (k *Kubelet) serve(ctx context.Context) error {
 	return nil
 }
 
-// awaitAuthority waits for the cluster's authority, which the boot brings.
-func (k *Kubelet) awaitAuthority(ctx context.Context) (*x509.CertPool, error) {
-	file := k.cfg.Dir.Files("/etc/kubernetes/pki/ca.crt")
+// waitForCA waits for the cluster's authority, which the boot brings.
+func (k *Kubelet) waitForCA(ctx context.Context) (*x509.CertPool, error) {
+	file := k.cfg.Dir.RootFS("/etc/kubernetes/pki/ca.crt")
 	var b []byte
 	there := func() bool { var err error; b, err = os.ReadFile(file); return err == nil }
-	for !waitFor(ctx, time.Hour, there) {
+	for !pollUntil(ctx, time.Hour, there) {
 		if ctx.Err() != nil {
 			return nil, nil
 		}
@@ -80,8 +80,8 @@ func (k *Kubelet) awaitAuthority(ctx context.Context) (*x509.CertPool, error) {
 
 func (k *Kubelet) servingCertificate() (tls.Certificate, error) {
 	names := []string{k.cfg.Machine.Node}
-	if k.cfg.Serving != nil {
-		if cert, key, err := k.cfg.Serving(names, k.cfg.Address); err == nil {
+	if k.cfg.ServingCertificate != nil {
+		if cert, key, err := k.cfg.ServingCertificate(names, k.cfg.Address); err == nil {
 			return tls.X509KeyPair(cert, key)
 		}
 	}
@@ -92,10 +92,10 @@ func (k *Kubelet) servingCertificate() (tls.Certificate, error) {
 	return tls.X509KeyPair(cert, key)
 }
 
-// apiServerOnly refuses other holders of the cluster's certificates, a node's for example.
-func apiServerOnly(next http.Handler) http.Handler {
+// requireAPIServer refuses other holders of the cluster's certificates, a node's for example.
+func requireAPIServer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if name := r.TLS.PeerCertificates[0].Subject.CommonName; name != apiServerClient {
+		if name := r.TLS.PeerCertificates[0].Subject.CommonName; name != apiServerClientName {
 			http.Error(w, fmt.Sprintf("%q may not ask a kubelet; only the API server may", name), http.StatusForbidden)
 			return
 		}
@@ -106,7 +106,7 @@ func apiServerOnly(next http.Handler) http.Handler {
 func (k *Kubelet) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
-	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", k.logs)
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", k.serveLogs)
 	mux.HandleFunc("/portForward/{namespace}/{pod}", k.portForward)
 	mux.HandleFunc("/portForward/{namespace}/{pod}/{uid}", k.portForward)
 	for _, what := range []string{"exec", "attach", "run"} {
@@ -120,8 +120,8 @@ func (k *Kubelet) handler() http.Handler {
 	return mux
 }
 
-// static is the static pod that a mirror pod of this node stands for, or nil.
-func (k *Kubelet) static(namespace, name string) *pod {
+// findStaticPod is the static pod that a mirror pod of this node stands for, or nil.
+func (k *Kubelet) findStaticPod(namespace, name string) *staticPod {
 	for _, p := range k.pods.list() {
 		if namespace == "kube-system" && name == p.name()+"-"+k.cfg.Machine.Node {
 			return p
@@ -132,7 +132,7 @@ func (k *Kubelet) static(namespace, name string) *pod {
 
 func (k *Kubelet) portForward(w http.ResponseWriter, r *http.Request) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("pod")
-	if k.static(namespace, name) == nil {
+	if k.findStaticPod(namespace, name) == nil {
 		http.Error(w, fmt.Sprintf("pod %s/%s is simulated: nothing listens in it", namespace, name), http.StatusNotImplemented)
 		return
 	}
@@ -141,7 +141,7 @@ func (k *Kubelet) portForward(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	portforward.ServePortForward(w, r, k, namespace+"/"+name, "", o, forwardIdle, forwardCreate, portforward.SupportedProtocols)
+	portforward.ServePortForward(w, r, k, namespace+"/"+name, "", o, portForwardIdleTimeout, portForwardCreationTimeout, portforward.SupportedProtocols)
 }
 
 // PortForward connects a stream with a port of the machine; static pods are in its network.

@@ -27,14 +27,14 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
-// authority signs certificates for tests.
-type authority struct {
+// testCA signs certificates for tests.
+type testCA struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	pem  []byte
 }
 
-func newAuthority(t *testing.T) *authority {
+func newTestCA(t *testing.T) *testCA {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -52,10 +52,10 @@ func newAuthority(t *testing.T) *authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &authority{cert: cert, key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+	return &testCA{cert: cert, key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
-func (a *authority) client(t *testing.T, name string, usage x509.ExtKeyUsage) []tls.Certificate {
+func (a *testCA) signClient(t *testing.T, name string, usage x509.ExtKeyUsage) []tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -71,14 +71,14 @@ func (a *authority) client(t *testing.T, name string, usage x509.ExtKeyUsage) []
 	return []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
 }
 
-// served is a kubelet's port, for a machine that has its authority.
-func served(t *testing.T, k *Kubelet, a *authority) {
+// startServing is a kubelet's port, for a machine that has its authority.
+func startServing(t *testing.T, k *Kubelet, a *testCA) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); k.part(ctx, "kubelet endpoint", k.serve) }()
+	go func() { defer close(done); k.runWithRetry(ctx, "kubelet endpoint", k.serve) }()
 	t.Cleanup(func() { cancel(); <-done })
-	file := k.cfg.Dir.Files("/etc/kubernetes/pki/ca.crt") // comes later
+	file := k.cfg.Dir.RootFS("/etc/kubernetes/pki/ca.crt") // comes later
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, a.pem, 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -93,21 +93,21 @@ func served(t *testing.T, k *Kubelet, a *authority) {
 }
 
 func TestOnlyTheAPIServerMayAsk(t *testing.T) {
-	ours, others := newAuthority(t), newAuthority(t)
+	ours, others := newTestCA(t), newTestCA(t)
 	k := newKubelet(t)
-	served(t, k, ours)
+	startServing(t, k, ours)
 	for name, c := range map[string]struct {
 		certificates []tls.Certificate
 		want         string
 	}{
-		"an API server":                     {ours.client(t, apiServerClient, x509.ExtKeyUsageClientAuth), "200 ok"},
-		"a node":                            {ours.client(t, "system:node:node-1", x509.ExtKeyUsageClientAuth), `403 "system:node:node-1" may not ask`},
-		"an administrator":                  {ours.client(t, "kubernetes-admin", x509.ExtKeyUsageClientAuth), "403"},
+		"an API server":                     {ours.signClient(t, apiServerClientName, x509.ExtKeyUsageClientAuth), "200 ok"},
+		"a node":                            {ours.signClient(t, "system:node:node-1", x509.ExtKeyUsageClientAuth), `403 "system:node:node-1" may not ask`},
+		"an administrator":                  {ours.signClient(t, "kubernetes-admin", x509.ExtKeyUsageClientAuth), "403"},
 		"nobody":                            {nil, "certificate required"},
-		"an API server of another cluster":  {others.client(t, apiServerClient, x509.ExtKeyUsageClientAuth), "certificate"},
-		"a server of that name":             {ours.client(t, apiServerClient, x509.ExtKeyUsageServerAuth), "bad certificate"},
-		"one whose name only begins so":     {ours.client(t, apiServerClient+"-2", x509.ExtKeyUsageClientAuth), "403"},
-		"one that has it as name of a host": {ours.client(t, "", x509.ExtKeyUsageClientAuth), "403"},
+		"an API server of another cluster":  {others.signClient(t, apiServerClientName, x509.ExtKeyUsageClientAuth), "certificate"},
+		"a server of that name":             {ours.signClient(t, apiServerClientName, x509.ExtKeyUsageServerAuth), "bad certificate"},
+		"one whose name only begins so":     {ours.signClient(t, apiServerClientName+"-2", x509.ExtKeyUsageClientAuth), "403"},
+		"one that has it as name of a host": {ours.signClient(t, "", x509.ExtKeyUsageClientAuth), "403"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: c.certificates}}
@@ -134,25 +134,25 @@ func TestServingCertificate(t *testing.T) {
 		"none to be had": nil,
 		"not yet":        func([]string, netip.Addr) ([]byte, []byte, error) { return nil, nil, errors.New("not yet") },
 	} {
-		k.cfg.Serving = serving
+		k.cfg.ServingCertificate = serving
 		c, err := k.servingCertificate()
 		if err != nil {
 			t.Fatal(name, err)
 		}
 		leaf, err := x509.ParseCertificate(c.Certificate[0])
-		if err != nil || leaf.VerifyHostname("node-1") != nil || leaf.VerifyHostname(address().String()) != nil {
+		if err != nil || leaf.VerifyHostname("node-1") != nil || leaf.VerifyHostname(testAddress().String()) != nil {
 			t.Errorf("%s: %v, for %v and %v", name, err, leaf.DNSNames, leaf.IPAddresses)
 		}
 	}
-	k.cfg.Serving = func([]string, netip.Addr) ([]byte, []byte, error) { return []byte("x"), []byte("y"), nil }
+	k.cfg.ServingCertificate = func([]string, netip.Addr) ([]byte, []byte, error) { return []byte("x"), []byte("y"), nil }
 	if _, err := k.servingCertificate(); err == nil {
 		t.Error("a certificate that is none was taken")
 	}
 }
 
-func TestAuthorityThatIsNone(t *testing.T) {
+func TestInvalidCA(t *testing.T) {
 	k := newKubelet(t)
-	file := k.cfg.Dir.Files("/etc/kubernetes/pki/ca.crt")
+	file := k.cfg.Dir.RootFS("/etc/kubernetes/pki/ca.crt")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("x"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -163,8 +163,8 @@ func TestAuthorityThatIsNone(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	k := newKubelet(t)
-	write(t, k, "etcd", manifestOf("etcd", 0))
-	look(t, k)
+	writeManifest(t, k, "etcd", manifestOf("etcd", 0))
+	syncPods(t, k)
 	for _, c := range []struct{ method, path, want string }{
 		{"POST", "/exec/kube-system/etcd-node-1/etcd?command=sh", "501 this is a simulated machine: there is no container to exec in"},
 		{"GET", "/exec/default/p/c", "501"},
@@ -190,7 +190,7 @@ func TestRefusals(t *testing.T) {
 
 func TestPortForward(t *testing.T) {
 	k := newKubelet(t)
-	l, err := net.Listen("tcp", netip.AddrPortFrom(address(), 0).String())
+	l, err := net.Listen("tcp", netip.AddrPortFrom(testAddress(), 0).String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestRunOfAnEmptyMachine(t *testing.T) {
 func TestProblems(t *testing.T) {
 	k := newKubelet(t)
 	changes := 0
-	k.cfg.Changed = func() { changes++ }
+	k.cfg.OnChange = func() { changes++ }
 	for _, c := range []struct {
 		part    string
 		err     error

@@ -18,13 +18,13 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
-// Program is polderd's name when it is a cluster's host.
-const Program = "polder-local-host"
+// HostProgram is polderd's name when it is a cluster's host.
+const HostProgram = "polder-local-host"
 
 // Launcher keeps hosts in one folder.
 type Launcher struct {
-	Root   string // see hostapi.Root
-	Binary string // of polderd
+	HostsDir string // see hostapi.Root
+	Binary   string // of polderd
 }
 
 // dirName is short, because the path of a socket must be, and the same for the same cluster.
@@ -35,18 +35,18 @@ func dirName(uid string) string {
 
 // Dir is the directory of the host of the LocalCluster with this UID.
 func (l Launcher) Dir(uid string) hostapi.Dir {
-	return hostapi.Dir(filepath.Join(l.Root, dirName(uid)))
+	return hostapi.Dir(filepath.Join(l.HostsDir, dirName(uid)))
 }
 
 // Clusters lists what hosts there are, running or not.
 func (l Launcher) Clusters() ([]hostapi.Cluster, error) {
-	dirs, err := os.ReadDir(l.Root)
+	dirs, err := os.ReadDir(l.HostsDir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	var all []hostapi.Cluster
 	for _, d := range dirs {
-		f := hostapi.Dir(filepath.Join(l.Root, d.Name())).ClusterFile()
+		f := hostapi.Dir(filepath.Join(l.HostsDir, d.Name())).ClusterFile()
 		b, err := os.ReadFile(f)
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue // no host's, or being removed
@@ -63,10 +63,10 @@ func (l Launcher) Clusters() ([]hostapi.Cluster, error) {
 	return all, nil
 }
 
-// Prepare makes the host's directory, once.
-func (l Launcher) Prepare(c hostapi.Cluster) error {
+// PrepareDir makes the host's directory, once.
+func (l Launcher) PrepareDir(c hostapi.Cluster) error {
 	dir := l.Dir(c.UID)
-	if err := os.MkdirAll(dir.Machines(), 0o700); err != nil {
+	if err := os.MkdirAll(dir.MachinesDir(), 0o700); err != nil {
 		return err
 	}
 	b, err := json.Marshal(c)
@@ -76,16 +76,16 @@ func (l Launcher) Prepare(c hostapi.Cluster) error {
 	return atomicfile.Write(dir.ClusterFile(), b, 0o600)
 }
 
-// Running says whether the host runs.
-func (l Launcher) Running(uid string) (bool, error) {
+// IsRunning says whether the host runs.
+func (l Launcher) IsRunning(uid string) (bool, error) {
 	pid, err := filelock.Holder(l.Dir(uid).LockFile())
 	return pid != 0, err
 }
 
 // Start starts the host if it does not run. The host does not end with this process. ended is
 // called if it ends before that.
-func (l Launcher) Start(uid string, ended func()) error {
-	if running, err := l.Running(uid); err != nil || running {
+func (l Launcher) Start(uid string, onExit func()) error {
+	if running, err := l.IsRunning(uid); err != nil || running {
 		return err
 	}
 	dir := l.Dir(uid)
@@ -95,7 +95,7 @@ func (l Launcher) Start(uid string, ended func()) error {
 	}
 	defer log.Close() //nolint:errcheck // the host has its own
 	c := &exec.Cmd{
-		Path: l.Binary, Args: []string{Program, string(dir)}, Dir: string(dir), Env: []string{"PATH=/usr/bin:/bin"},
+		Path: l.Binary, Args: []string{HostProgram, string(dir)}, Dir: string(dir), Env: []string{"PATH=/usr/bin:/bin"},
 		Stdout: log, Stderr: log,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
@@ -104,7 +104,7 @@ func (l Launcher) Start(uid string, ended func()) error {
 	}
 	go func() {
 		_ = c.Wait() // the log says why it ended
-		ended()
+		onExit()
 	}()
 	return nil
 }

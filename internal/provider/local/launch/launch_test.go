@@ -34,14 +34,14 @@ func newLauncher(t *testing.T) Launcher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Launcher{Root: filepath.Join(d, "local"), Binary: exe}
+	return Launcher{HostsDir: filepath.Join(d, "local"), Binary: exe}
 }
 
-// prepared has a cluster whose host behaves as mode says.
-func prepared(t *testing.T, mode string) Launcher {
+// newPreparedLauncher has a cluster whose host behaves as mode says.
+func newPreparedLauncher(t *testing.T, mode string) Launcher {
 	t.Helper()
 	l := newLauncher(t)
-	if err := l.Prepare(newCluster(uid)); err != nil {
+	if err := l.PrepareDir(newCluster(uid)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(string(l.Dir(uid)), "mode"), []byte(mode), 0o600); err != nil {
@@ -61,12 +61,12 @@ func start(t *testing.T, l Launcher) (ended chan struct{}) {
 		if pid, err := filelock.Holder(l.Dir(uid).LockFile()); err == nil && pid != 0 {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		within(t, ended)
+		waitForExit(t, ended)
 	})
 	return ended
 }
 
-func within(t *testing.T, ended <-chan struct{}) {
+func waitForExit(t *testing.T, ended <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-ended:
@@ -77,17 +77,17 @@ func within(t *testing.T, ended <-chan struct{}) {
 
 func isRunning(t *testing.T, l Launcher) bool {
 	t.Helper()
-	running, err := l.Running(uid)
+	running, err := l.IsRunning(uid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return running
 }
 
-func listening(l Launcher) bool { _, err := os.Stat(l.Dir(uid).Socket()); return err == nil }
+func hasSocket(l Launcher) bool { _, err := os.Stat(l.Dir(uid).Socket()); return err == nil }
 
 func TestDir(t *testing.T) {
-	l := Launcher{Root: "/r"}
+	l := Launcher{HostsDir: "/r"}
 	for uid, want := range map[string]hostapi.Dir{uid: "/r/0a1b2c3d4e5f", "u-1": "/r/u1"} {
 		if got := l.Dir(uid); got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -95,11 +95,11 @@ func TestDir(t *testing.T) {
 	}
 }
 
-func TestPrepare(t *testing.T) {
+func TestPrepareDir(t *testing.T) {
 	l := newLauncher(t)
 	other := newCluster("ffffffffffffffff")
 	for _, c := range []hostapi.Cluster{newCluster(uid), other, other} { // once more makes no difference
-		if err := l.Prepare(c); err != nil {
+		if err := l.PrepareDir(c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -110,7 +110,7 @@ func TestPrepare(t *testing.T) {
 	if d := cmp.Diff([]hostapi.Cluster{newCluster(uid), other}, got, comparePrefix); d != "" {
 		t.Error(d)
 	}
-	for path, want := range map[string]os.FileMode{l.Root: 0o700, string(l.Dir(uid)): 0o700, l.Dir(uid).Machines(): 0o700, l.Dir(uid).ClusterFile(): 0o600} {
+	for path, want := range map[string]os.FileMode{l.HostsDir: 0o700, string(l.Dir(uid)): 0o700, l.Dir(uid).MachinesDir(): 0o700, l.Dir(uid).ClusterFile(): 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v, want %v", path, info.Mode(), err, want)
 		}
@@ -132,7 +132,7 @@ func TestClusters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLauncher(t)
 			for f, content := range c.files {
-				f = filepath.Join(l.Root, f)
+				f = filepath.Join(l.HostsDir, f)
 				if err := errors.Join(os.MkdirAll(filepath.Dir(f), 0o700), os.WriteFile(f, []byte(content), 0o600)); err != nil {
 					t.Fatal(err)
 				}
@@ -148,12 +148,12 @@ func TestClusters(t *testing.T) {
 func TestStartAndStop(t *testing.T) {
 	for name, atOnce := range map[string]bool{"in order": false, "at once": true} {
 		t.Run(name, func(t *testing.T) {
-			l := prepared(t, "serve")
+			l := newPreparedLauncher(t, "serve")
 			if isRunning(t, l) {
 				t.Error("runs before it was started")
 			}
 			ended := start(t, l)
-			processtest.Eventually(t, "it listens", func() bool { return isRunning(t, l) && listening(l) })
+			processtest.Eventually(t, "it listens", func() bool { return isRunning(t, l) && hasSocket(l) })
 			if err := l.Start(uid, func() { t.Error("a second one was started") }); err != nil {
 				t.Error(err)
 			}
@@ -167,9 +167,9 @@ func TestStartAndStop(t *testing.T) {
 			if isRunning(t, l) {
 				t.Error("still runs")
 			}
-			within(t, ended)
+			waitForExit(t, ended)
 			want := map[bool]string{false: "/stop?now=false", true: "/stop?now=true"}[atOnce]
-			if got, _ := os.ReadFile(filepath.Join(l.Root, "asked")); string(got) != want {
+			if got, _ := os.ReadFile(filepath.Join(l.HostsDir, "asked")); string(got) != want {
 				t.Errorf("it was asked %q, want %q", got, want)
 			}
 			if err := l.Stop(t.Context(), uid, atOnce); err != nil {
@@ -181,23 +181,23 @@ func TestStartAndStop(t *testing.T) {
 
 func TestStartOfAHostThatDoesNotStay(t *testing.T) {
 	t.Setenv("SECRET", "s3cret")
-	l := prepared(t, "die")
-	within(t, start(t, l))
-	words := l.LastWords(uid)
+	l := newPreparedLauncher(t, "die")
+	waitForExit(t, start(t, l))
+	words := l.LogTail(uid)
 	if !strings.HasSuffix(words, "; last words") || !strings.HasPrefix(words, "first; environment") {
 		t.Errorf("last words %q", words)
 	}
 	if strings.Contains(words, "s3cret") {
 		t.Error("our environment was passed on")
 	}
-	within(t, start(t, l)) // it can be tried again, and the log goes on
+	waitForExit(t, start(t, l)) // it can be tried again, and the log goes on
 	if b, _ := os.ReadFile(l.Dir(uid).LogFile()); strings.Count(string(b), "last words") != 2 {
 		t.Errorf("log %q", b)
 	}
 }
 
 func TestStartErrors(t *testing.T) {
-	l := prepared(t, "serve")
+	l := newPreparedLauncher(t, "serve")
 	l.Binary = "/nowhere/polderd"
 	if err := l.Start(uid, nil); err == nil || !strings.Contains(err.Error(), "starting the cluster's host") {
 		t.Errorf("error %v", err)
@@ -213,9 +213,9 @@ func TestStopErrors(t *testing.T) {
 		"it refuses":       {"refuse", "not now"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := prepared(t, c.mode)
+			l := newPreparedLauncher(t, c.mode)
 			start(t, l)
-			processtest.Eventually(t, "it runs", func() bool { return isRunning(t, l) && (c.mode == "deaf" || listening(l)) })
+			processtest.Eventually(t, "it runs", func() bool { return isRunning(t, l) && (c.mode == "deaf" || hasSocket(l)) })
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
 			err := l.Stop(ctx, uid, true)
@@ -227,18 +227,18 @@ func TestStopErrors(t *testing.T) {
 }
 
 func TestRemove(t *testing.T) {
-	l := prepared(t, "serve")
-	if err := l.Prepare(newCluster("another")); err != nil {
+	l := newPreparedLauncher(t, "serve")
+	if err := l.PrepareDir(newCluster("another")); err != nil {
 		t.Fatal(err)
 	}
 	ended := start(t, l)
-	processtest.Eventually(t, "it listens", func() bool { return isRunning(t, l) && listening(l) })
+	processtest.Eventually(t, "it listens", func() bool { return isRunning(t, l) && hasSocket(l) })
 	for range 2 { // once more makes no difference
 		if err := l.Remove(t.Context(), uid); err != nil {
 			t.Fatal(err)
 		}
 	}
-	within(t, ended)
+	waitForExit(t, ended)
 	if _, err := os.Stat(string(l.Dir(uid))); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the directory is there: %v", err)
 	}
@@ -250,7 +250,7 @@ func TestRemove(t *testing.T) {
 // A host that was just started does not hold its lock yet. It looks for the file that names its
 // cluster after it took the lock, so if that file goes first, it cannot be missed.
 func TestRemoveTakesTheClusterFileFirst(t *testing.T) {
-	l := prepared(t, "deaf")
+	l := newPreparedLauncher(t, "deaf")
 	start(t, l)
 	processtest.Eventually(t, "it runs", func() bool { return isRunning(t, l) })
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -267,7 +267,7 @@ func TestRemoveTakesTheClusterFileFirst(t *testing.T) {
 }
 
 func TestRemoveNeedsAUID(t *testing.T) {
-	l := prepared(t, "serve")
+	l := newPreparedLauncher(t, "serve")
 	if err := l.Remove(t.Context(), ""); err == nil {
 		t.Error("no error")
 	}
@@ -286,17 +286,17 @@ func TestLog(t *testing.T) {
 		"one line":       {log: "a\n", want: "a"},
 		"no line end":    {log: "a\nb", want: "a; b"},
 		"many lines":     {log: strings.Repeat("x\n", 1000) + "a\nb\nc\n\n", want: "a; b; c"},
-		"one long line":  {log: strings.Repeat("é", maxWords) + "z", want: strings.Repeat("é", maxWords/2-1) + "z"},
-		"full":           {log: strings.Repeat("0123456789", maxLog/10) + "\na\nb\nc", want: "a; b; c", old: true},
-		"not quite full": {log: strings.Repeat("\n", maxLog-1) + "a", want: "a"},
+		"one long line":  {log: strings.Repeat("é", maxLogTail) + "z", want: strings.Repeat("é", maxLogTail/2-1) + "z"},
+		"full":           {log: strings.Repeat("0123456789", maxLogSize/10) + "\na\nb\nc", want: "a; b; c", old: true},
+		"not quite full": {log: strings.Repeat("\n", maxLogSize-1) + "a", want: "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := prepared(t, "")
+			l := newPreparedLauncher(t, "")
 			file := l.Dir(uid).LogFile()
 			if err := os.WriteFile(file, []byte(c.log), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if got := l.LastWords(uid); got != c.want {
+			if got := l.LogTail(uid); got != c.want {
 				t.Errorf("last words %.100q, want %.100q", got, c.want)
 			}
 			f, err := openLog(file)
@@ -316,7 +316,7 @@ func TestLog(t *testing.T) {
 			}
 		})
 	}
-	if got := newLauncher(t).LastWords(uid); got != "" {
+	if got := newLauncher(t).LogTail(uid); got != "" {
 		t.Errorf("last words of nobody: %q", got)
 	}
 }

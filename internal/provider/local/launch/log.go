@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// maxLog is how large a host's log may be before a new one is begun at the host's next start.
-const maxLog = 10 << 20
+// maxLogSize is how large a host's log may be before a new one is begun at the host's next start.
+const maxLogSize = 10 << 20
 
 func openLog(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLogSize {
 		if err := os.Rename(path, path+".1"); err != nil {
 			return nil, err
 		}
@@ -17,11 +17,11 @@ func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 }
 
-// maxWords is how much of the end of a log is looked at for last words.
-const maxWords = 4 << 10
+// maxLogTail is how much of the end of a log is looked at for last words.
+const maxLogTail = 4 << 10
 
-// LastWords are the last lines of the host's log.
-func (l Launcher) LastWords(uid string) string {
+// LogTail are the last lines of the host's log.
+func (l Launcher) LogTail(uid string) string {
 	f, err := os.Open(l.Dir(uid).LogFile())
 	if err != nil {
 		return ""
@@ -31,7 +31,7 @@ func (l Launcher) LastWords(uid string) string {
 	if err != nil {
 		return ""
 	}
-	b := make([]byte, min(info.Size(), maxWords))
+	b := make([]byte, min(info.Size(), maxLogTail))
 	n, _ := f.ReadAt(b, info.Size()-int64(len(b))) // as much as there is
 	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(b[:n]), "")), "\n")
 	return strings.Join(lines[max(0, len(lines)-3):], "; ")

@@ -20,19 +20,19 @@ import (
 
 // TestMain runs the tests or, called as a launcher calls it, a host.
 func TestMain(m *testing.M) {
-	if os.Args[0] == Program {
-		syscall.Exit(host(hostapi.Dir(os.Args[1]))) // os.Exit would wait for the race detector
+	if os.Args[0] == HostProgram {
+		syscall.Exit(runFakeHost(hostapi.Dir(os.Args[1]))) // os.Exit would wait for the race detector
 	}
 	code := m.Run()
-	for _, f := range hosts() {
+	for _, f := range killLeftoverHosts() {
 		fmt.Println("left after the tests:", f)
 		code = 1
 	}
 	os.Exit(code)
 }
 
-// host is what a launcher may meet; the file "mode" in the directory says what exactly.
-func host(dir hostapi.Dir) int {
+// runFakeHost is what a launcher may meet; the file "mode" in the directory says what exactly.
+func runFakeHost(dir hostapi.Dir) int {
 	mode, _ := os.ReadFile(filepath.Join(string(dir), "mode"))
 	fmt.Println("first")
 	fmt.Fprintln(os.Stderr, "environment", os.Environ())
@@ -69,14 +69,14 @@ func host(dir hostapi.Dir) int {
 	return 0
 }
 
-// hosts lists, and ends, the hosts this binary has started that still run.
-func hosts() (left []string) {
+// killLeftoverHosts lists, and ends, the hosts this binary has started that still run.
+func killLeftoverHosts() (left []string) {
 	self, _ := os.Executable()
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range files {
 		line, _ := os.ReadFile(f)
 		exe, _ := os.Readlink(filepath.Dir(f) + "/exe")
-		if bytes.HasPrefix(line, []byte(Program+"\x00")) && exe == self {
+		if bytes.HasPrefix(line, []byte(HostProgram+"\x00")) && exe == self {
 			pid, _ := strconv.Atoi(strings.Split(f, "/")[2])
 			_ = unix.Kill(pid, unix.SIGKILL)
 			left = append(left, string(line))

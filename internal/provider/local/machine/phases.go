@@ -21,39 +21,39 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// bootstrapKey is where Cluster API's bootstrap providers put their data in a Secret.
-const bootstrapKey = "value"
+// bootstrapDataKey is where Cluster API's bootstrap providers put their data in a Secret.
+const bootstrapDataKey = "value"
 
-// awaitHost waits for what a machine needs before it can be made.
-func (r *Reconciler) awaitHost(_ context.Context, s *scope) error {
+// waitForPrerequisites waits for what a machine needs before it can be made.
+func (r *Reconciler) waitForPrerequisites(_ context.Context, s *scope) error {
 	if s.infra == nil || !ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false) {
-		s.set(infrav1.BootedCondition, false, infrav1.WaitingForInfrastructure, "waiting for the cluster's infrastructure")
+		s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForInfrastructure, "waiting for the cluster's infrastructure")
 		return reconcile.Wait(0, "the cluster's infrastructure")
 	}
 	if s.machine.Spec.Bootstrap.DataSecretName == nil {
-		s.set(infrav1.BootedCondition, false, infrav1.WaitingForBootstrapDataReason, "%s", r.noDataReason(s))
+		s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForBootstrapDataReason, "%s", r.missingBootstrapDataMessage(s))
 		return reconcile.Wait(0, "bootstrap data")
 	}
 	return nil
 }
 
-// noDataReason says for whom the machine waits: workers get their data when there is an API.
-func (r *Reconciler) noDataReason(s *scope) string {
+// missingBootstrapDataMessage says for whom the machine waits: workers get their data when there is an API.
+func (r *Reconciler) missingBootstrapDataMessage(s *scope) string {
 	if !util.IsControlPlaneMachine(s.machine) && !ptr.Deref(s.cluster.Status.Initialization.ControlPlaneInitialized, false) {
 		return "waiting for the control plane to be initialised"
 	}
 	return "waiting for bootstrap data"
 }
 
-// look asks the host whether it knows the machine.
-func (r *Reconciler) look(ctx context.Context, s *scope) error {
+// readHostStatus asks the host whether it knows the machine.
+func (r *Reconciler) readHostStatus(ctx context.Context, s *scope) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	all, err := s.host.Status(ctx)
 	if err != nil {
-		return s.unanswered(err)
+		return s.reportHostError(err)
 	}
-	s.runs = all.Kubernetes
+	s.hostKubernetesVersion = all.Kubernetes
 	for _, m := range all.Machines {
 		if m.UID == string(s.local.UID) {
 			s.status = &m
@@ -62,36 +62,36 @@ func (r *Reconciler) look(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// unanswered says why the host did not do what it was asked to.
-func (s *scope) unanswered(err error) error {
+// reportHostError says why the host did not do what it was asked to.
+func (s *scope) reportHostError(err error) error {
 	switch {
 	case errors.Is(err, hostapi.ErrNotRunning):
-		s.set(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, "the cluster's host does not answer; it is being started")
+		s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, "the cluster's host does not answer; it is being started")
 		return reconcile.Wait(500*time.Millisecond, "the cluster's host")
 	case errors.Is(err, context.DeadlineExceeded):
-		s.set(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, "the cluster's host runs but does not answer within %s", callTimeout)
+		s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, "the cluster's host runs but does not answer within %s", callTimeout)
 	default:
-		s.set(infrav1.BootedCondition, false, infrav1.BootFailedReason, "%s", err)
+		s.setCondition(infrav1.BootedCondition, false, infrav1.BootFailedReason, "%s", err)
 	}
 	return err
 }
 
-// put gives a machine to the host that does not know it yet. Its provider ID depends on nothing but
+// createMachine gives a machine to the host that does not know it yet. Its provider ID depends on nothing but
 // names, so it is the same however often this is tried.
-func (r *Reconciler) put(ctx context.Context, s *scope) error {
+func (r *Reconciler) createMachine(ctx context.Context, s *scope) error {
 	id := fmt.Sprintf("local://%s/%s/%s", s.local.Namespace, s.cluster.Name, s.local.Name)
 	if s.status == nil {
-		spec, err := r.spec(ctx, s, id)
+		spec, err := r.machineSpec(ctx, s, id)
 		if err != nil {
-			s.set(infrav1.BootedCondition, false, infrav1.WaitingForBootstrapDataReason, "%s", err)
+			s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForBootstrapDataReason, "%s", err)
 			return err
 		}
 		pctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		if err := s.host.Put(pctx, spec); err != nil {
-			return s.unanswered(err)
+		if err := s.host.PutMachine(pctx, spec); err != nil {
+			return s.reportHostError(err)
 		}
-		if err := r.look(ctx, s); err != nil {
+		if err := r.readHostStatus(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -99,17 +99,17 @@ func (r *Reconciler) put(ctx context.Context, s *scope) error {
 	return nil
 }
 
-func (r *Reconciler) spec(ctx context.Context, s *scope, providerID string) (hostapi.Machine, error) {
+func (r *Reconciler) machineSpec(ctx context.Context, s *scope, providerID string) (hostapi.MachineSpec, error) {
 	var secret corev1.Secret
 	name := *s.machine.Spec.Bootstrap.DataSecretName
 	if err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: s.local.Namespace, Name: name}, &secret); err != nil {
-		return hostapi.Machine{}, fmt.Errorf("reading bootstrap data: %w", err)
+		return hostapi.MachineSpec{}, fmt.Errorf("reading bootstrap data: %w", err)
 	}
-	data, ok := secret.Data[bootstrapKey]
+	data, ok := secret.Data[bootstrapDataKey]
 	if !ok {
-		return hostapi.Machine{}, fmt.Errorf("reading bootstrap data: Secret %s has no key %q", name, bootstrapKey)
+		return hostapi.MachineSpec{}, fmt.Errorf("reading bootstrap data: Secret %s has no key %q", name, bootstrapDataKey)
 	}
-	return hostapi.Machine{
+	return hostapi.MachineSpec{
 		Name: s.local.Name, Node: s.machine.Name, UID: string(s.local.UID),
 		ControlPlane: util.IsControlPlaneMachine(s.machine),
 		Version:      s.machine.Spec.Version,
@@ -120,23 +120,23 @@ func (r *Reconciler) spec(ctx context.Context, s *scope, providerID string) (hos
 	}, nil
 }
 
-// drain takes the API server of a machine that will go out of service, while its store is still
+// drainAPIServer takes the API server of a machine that will go out of service, while its store is still
 // a member: after that, requests to it would fail.
-func (r *Reconciler) drain(ctx context.Context, s *scope) error {
+func (r *Reconciler) drainAPIServer(ctx context.Context, s *scope) error {
 	if s.machine.DeletionTimestamp.IsZero() || !util.IsControlPlaneMachine(s.machine) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
-	return s.host.Drain(ctx, s.local.Name)
+	return s.host.DrainMachine(ctx, s.local.Name)
 }
 
-// patience is how long a boot may take before people are told where it is. Most take a third of it, and
+// bootGracePeriod is how long a boot may take before people are told where it is. Most take a third of it, and
 // every sentence about one makes Cluster API write five objects.
-const patience = 15 * time.Second
+const bootGracePeriod = 15 * time.Second
 
-// report says how the machine is.
-func (r *Reconciler) report(_ context.Context, s *scope) error {
+// reportStatus says how the machine is.
+func (r *Reconciler) reportStatus(_ context.Context, s *scope) error {
 	if s.status == nil {
 		return errors.New("the cluster's host does not know the machine")
 	}
@@ -146,51 +146,51 @@ func (r *Reconciler) report(_ context.Context, s *scope) error {
 	s.local.Status.Addresses = []clusterv1.MachineAddress{
 		{Type: clusterv1.MachineInternalIP, Address: m.Address}, {Type: clusterv1.MachineHostName, Address: s.machine.Name},
 	}
-	if left := patience - time.Since(s.local.CreationTimestamp.Time); left > 0 && healthy(m) && !m.Running() {
+	if left := bootGracePeriod - time.Since(s.local.CreationTimestamp.Time); left > 0 && isHealthy(m) && !m.IsRunning() {
 		const text = "the machine is starting"
-		s.set(infrav1.BootedCondition, false, infrav1.BootingReason, text)
-		s.set(infrav1.ProcessesRunningCondition, false, infrav1.ProcessesWaitingReason, text)
-		s.reportHonored(m)
+		s.setCondition(infrav1.BootedCondition, false, infrav1.BootingReason, text)
+		s.setCondition(infrav1.ProcessesRunningCondition, false, infrav1.ProcessesWaitingReason, text)
+		s.reportConfigurationHonored(m)
 		return reconcile.Wait(left, "the boot")
 	}
 	r.reportBoot(s, m)
-	s.reportHonored(m)
+	s.reportConfigurationHonored(m)
 	r.reportProcesses(s, m)
 	return nil
 }
 
-// healthy says that nothing has gone wrong so far.
-func healthy(m hostapi.MachineStatus) bool {
-	return !m.Off && m.Boot.Problem == "" && !slices.ContainsFunc(m.Processes, func(p hostapi.Process) bool { return p.LastExit != "" })
+// isHealthy says that nothing has gone wrong so far.
+func isHealthy(m hostapi.MachineStatus) bool {
+	return !m.Off && m.Boot.Problem == "" && !slices.ContainsFunc(m.Processes, func(p hostapi.ProcessStatus) bool { return p.LastExit != "" })
 }
 
 func (r *Reconciler) reportBoot(s *scope, m hostapi.MachineStatus) {
 	b := m.Boot
 	switch {
 	case b.Done:
-		s.set(infrav1.BootedCondition, true, infrav1.BootedReason, "")
+		s.setCondition(infrav1.BootedCondition, true, infrav1.BootedReason, "")
 	case b.Problem != "":
-		s.set(infrav1.BootedCondition, false, infrav1.BootFailedReason, "attempt %d: %s", b.Attempts, truncate(b.Problem, 2000))
+		s.setCondition(infrav1.BootedCondition, false, infrav1.BootFailedReason, "attempt %d: %s", b.Attempts, truncate(b.Problem, 2000))
 	case b.Step != "":
-		s.set(infrav1.BootedCondition, false, infrav1.BootingReason, "kubeadm is at %s", b.Step)
+		s.setCondition(infrav1.BootedCondition, false, infrav1.BootingReason, "kubeadm is at %s", b.Step)
 	default:
-		s.set(infrav1.BootedCondition, false, infrav1.BootingReason, "the machine is starting")
+		s.setCondition(infrav1.BootedCondition, false, infrav1.BootingReason, "the machine is starting")
 	}
 }
 
-func (s *scope) reportHonored(m hostapi.MachineStatus) {
+func (s *scope) reportConfigurationHonored(m hostapi.MachineStatus) {
 	const c = infrav1.ConfigurationHonoredCondition
 	if not := m.Boot.NotHonored; len(not) > 0 {
-		s.set(c, false, infrav1.ConfigurationNotHonoredReason, "cannot be done by a machine that is only processes: %s", truncate(strings.Join(not, "; "), 4000))
+		s.setCondition(c, false, infrav1.ConfigurationNotHonoredReason, "cannot be done by a machine that is only processes: %s", truncate(strings.Join(not, "; "), 4000))
 		return
 	}
-	s.set(c, true, infrav1.ConfigurationHonoredReason, "")
+	s.setCondition(c, true, infrav1.ConfigurationHonoredReason, "")
 }
 
 func (r *Reconciler) reportProcesses(s *scope, m hostapi.MachineStatus) {
 	const c = infrav1.ProcessesRunningCondition
 	if m.Off {
-		s.set(c, false, infrav1.PoweredOffReason, "the machine is switched off")
+		s.setCondition(c, false, infrav1.PoweredOffReason, "the machine is switched off")
 		return
 	}
 	for _, p := range m.Processes {
@@ -199,24 +199,24 @@ func (r *Reconciler) reportProcesses(s *scope, m hostapi.MachineStatus) {
 			if n := len(p.Output); n > 1 {
 				text += "; before that: " + strings.Join(p.Output[max(0, n-5):n-1], " | ")
 			}
-			s.set(c, false, infrav1.ProcessFailingReason, "%s", truncate(text, 2000))
-			r.event(s, corev1.EventTypeWarning, infrav1.ProcessFailingReason, text)
+			s.setCondition(c, false, infrav1.ProcessFailingReason, "%s", truncate(text, 2000))
+			r.recordEvent(s, corev1.EventTypeWarning, infrav1.ProcessFailingReason, text)
 			return
 		}
 	}
 	switch {
-	case m.Running() && !m.ControlPlane:
-		s.set(c, true, infrav1.SimulatedReason, "")
-	case m.Running():
-		s.set(c, true, infrav1.ProcessesRunningReason, "")
+	case m.IsRunning() && !m.ControlPlane:
+		s.setCondition(c, true, infrav1.SimulatedReason, "")
+	case m.IsRunning():
+		s.setCondition(c, true, infrav1.ProcessesRunningReason, "")
 	case m.Problem != "":
-		s.set(c, false, infrav1.ProcessesWaitingReason, "%s", m.Problem)
+		s.setCondition(c, false, infrav1.ProcessesWaitingReason, "%s", m.Problem)
 	default:
-		s.set(c, false, infrav1.ProcessesWaitingReason, "waiting for %s", strings.Join(waitsFor(m), ", "))
+		s.setCondition(c, false, infrav1.ProcessesWaitingReason, "waiting for %s", strings.Join(pendingParts(m), ", "))
 	}
 }
 
-func waitsFor(m hostapi.MachineStatus) (what []string) {
+func pendingParts(m hostapi.MachineStatus) (what []string) {
 	if !m.Boot.Done {
 		what = append(what, "the boot")
 	}
@@ -234,9 +234,9 @@ func waitsFor(m hostapi.MachineStatus) (what []string) {
 	return what
 }
 
-// remove ends the machine and removes its files.
-func (r *Reconciler) remove(ctx context.Context, s *scope) error {
-	s.set(infrav1.BootedCondition, false, infrav1.DeletingReason, "")
+// removeMachine ends the machine and removes its files.
+func (r *Reconciler) removeMachine(ctx context.Context, s *scope) error {
+	s.setCondition(infrav1.BootedCondition, false, infrav1.DeletingReason, "")
 	if s.host != nil {
 		if err := r.removeFromHost(ctx, s); err != nil {
 			return err
@@ -249,11 +249,11 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 func (r *Reconciler) removeFromHost(ctx context.Context, s *scope) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	err := s.host.Delete(ctx, s.local.Name)
+	err := s.host.DeleteMachine(ctx, s.local.Name)
 	if !errors.Is(err, hostapi.ErrNotRunning) {
 		return err
 	}
-	if _, statErr := os.Stat(string(r.Hosts.Dir(string(s.infra.UID)).Machine(s.local.Name))); errors.Is(statErr, os.ErrNotExist) {
+	if _, statErr := os.Stat(string(r.Hosts.Dir(string(s.infra.UID)).MachineDir(s.local.Name))); errors.Is(statErr, os.ErrNotExist) {
 		return nil
 	}
 	if !s.infra.DeletionTimestamp.IsZero() {

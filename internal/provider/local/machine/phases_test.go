@@ -25,19 +25,19 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
-// host answers every request with code and status, and remembers what was asked.
-type host struct {
-	dir   hostapi.Dir
-	asked []string
-	put   hostapi.Machine
+// fakeHost answers every request with code and status, and remembers what was asked.
+type fakeHost struct {
+	dir      hostapi.Dir
+	requests []string
+	received hostapi.MachineSpec
 }
 
-// newHost has the directory of a host; it answers if code is not 0.
-func newHost(t *testing.T, code int, status hostapi.Status) *host {
+// newFakeHost has the directory of a host; it answers if code is not 0.
+func newFakeHost(t *testing.T, code int, status hostapi.Status) *fakeHost {
 	t.Helper()
 	d := processtest.ShortDir(t, "machine")
-	h := &host{dir: launch.Launcher{Root: d}.Dir("cluster")}
-	if err := os.MkdirAll(h.dir.Machines(), 0o700); err != nil {
+	h := &fakeHost{dir: launch.Launcher{HostsDir: d}.Dir("cluster")}
+	if err := os.MkdirAll(h.dir.MachinesDir(), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if code == 0 {
@@ -48,8 +48,8 @@ func newHost(t *testing.T, code int, status hostapi.Status) *host {
 		t.Fatal(err)
 	}
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.asked = append(h.asked, r.Method+" "+r.RequestURI)
-		_ = json.NewDecoder(r.Body).Decode(&h.put)
+		h.requests = append(h.requests, r.Method+" "+r.RequestURI)
+		_ = json.NewDecoder(r.Body).Decode(&h.received)
 		w.WriteHeader(code)
 		_ = json.NewEncoder(w).Encode(status)
 	})}
@@ -59,7 +59,7 @@ func newHost(t *testing.T, code int, status hostapi.Status) *host {
 }
 
 // fixture is a machine whose bootstrap data and cluster are there.
-func fixture(h *host, controlPlane bool) (*Reconciler, *scope) {
+func fixture(h *fakeHost, controlPlane bool) (*Reconciler, *scope) {
 	s := newScope(controlPlane)
 	s.host = hostapi.NewClient(h.dir)
 	s.infra = &infrav1.LocalCluster{ObjectMeta: metav1.ObjectMeta{UID: types.UID("cluster")}}
@@ -67,10 +67,10 @@ func fixture(h *host, controlPlane bool) (*Reconciler, *scope) {
 	s.cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data"}, Data: map[string][]byte{"value": []byte("#cloud-config")}}
 	root := strings.TrimSuffix(string(h.dir), "/cluster")
-	return &Reconciler{Hosts: launch.Launcher{Root: root}, APIReader: fake.NewClientBuilder().WithObjects(secret).Build(), Events: &recorder{}}, s
+	return &Reconciler{Hosts: launch.Launcher{HostsDir: root}, APIReader: fake.NewClientBuilder().WithObjects(secret).Build(), Events: &recorder{}}, s
 }
 
-func TestAwaitHost(t *testing.T) {
+func TestWaitForPrerequisites(t *testing.T) {
 	for name, c := range map[string]struct {
 		change       func(*scope)
 		controlPlane bool
@@ -89,9 +89,9 @@ func TestAwaitHost(t *testing.T) {
 		}, false, "False WaitingForBootstrapData: waiting for bootstrap data"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, s := fixture(newHost(t, 0, hostapi.Status{}), c.controlPlane)
+			r, s := fixture(newFakeHost(t, 0, hostapi.Status{}), c.controlPlane)
 			c.change(s)
-			err := r.awaitHost(t.Context(), s)
+			err := r.waitForPrerequisites(t.Context(), s)
 			if got := condition(s, infrav1.BootedCondition); got != c.want || (err == nil) != (c.want == "") {
 				t.Errorf("%s, %v; want %s", got, err, c.want)
 			}
@@ -99,21 +99,21 @@ func TestAwaitHost(t *testing.T) {
 	}
 }
 
-func TestPut(t *testing.T) {
-	h := newHost(t, http.StatusOK, hostapi.Status{Machines: []hostapi.MachineStatus{{Name: "local", UID: "u"}}})
+func TestCreateMachine(t *testing.T) {
+	h := newFakeHost(t, http.StatusOK, hostapi.Status{Machines: []hostapi.MachineStatus{{Name: "local", UID: "u"}}})
 	r, s := fixture(h, true)
 	s.local.Spec.NodeLabels = map[string]string{"a": "b"}
-	if err := r.put(t.Context(), s); err != nil {
+	if err := r.createMachine(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	want := hostapi.Machine{
+	want := hostapi.MachineSpec{
 		Name: "local", Node: "node", UID: "u", ControlPlane: true, Version: "v1.36.1", ProviderID: "local://ns/c/local", Zone: "zone",
 		Labels: map[string]string{"a": "b"}, UserData: []byte("#cloud-config"),
 	}
-	if d := cmp.Diff(want, h.put); d != "" {
+	if d := cmp.Diff(want, h.received); d != "" {
 		t.Error(d)
 	}
-	if err := h.put.Validate(); err != nil {
+	if err := h.received.Validate(); err != nil {
 		t.Error(err)
 	}
 	if s.local.Spec.ProviderID != want.ProviderID || s.status == nil || condition(s, infrav1.BootedCondition) != "" {
@@ -122,17 +122,17 @@ func TestPut(t *testing.T) {
 }
 
 // A machine that the host knows needs its bootstrap data no more.
-func TestPutOnce(t *testing.T) {
-	h := newHost(t, http.StatusOK, hostapi.Status{})
+func TestCreateMachineOnce(t *testing.T) {
+	h := newFakeHost(t, http.StatusOK, hostapi.Status{})
 	r, s := fixture(h, true)
 	r.APIReader = nil
 	s.status = &hostapi.MachineStatus{}
-	if err := r.put(t.Context(), s); err != nil || len(h.asked) > 0 || s.local.Spec.ProviderID != "local://ns/c/local" {
-		t.Errorf("%v, asked %q, provider ID %q", err, h.asked, s.local.Spec.ProviderID)
+	if err := r.createMachine(t.Context(), s); err != nil || len(h.requests) > 0 || s.local.Spec.ProviderID != "local://ns/c/local" {
+		t.Errorf("%v, asked %q, provider ID %q", err, h.requests, s.local.Spec.ProviderID)
 	}
 }
 
-func TestPutErrors(t *testing.T) {
+func TestCreateMachineErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		code   int
 		secret string
@@ -144,16 +144,16 @@ func TestPutErrors(t *testing.T) {
 		"no such one": {code: http.StatusOK, secret: "other", want: "False WaitingForBootstrapData: reading bootstrap data", err: "reading bootstrap data"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, s := fixture(newHost(t, c.code, hostapi.Status{}), true)
+			r, s := fixture(newFakeHost(t, c.code, hostapi.Status{}), true)
 			s.machine.Spec.Bootstrap.DataSecretName = &c.secret
-			err := r.put(t.Context(), s)
+			err := r.createMachine(t.Context(), s)
 			if got := condition(s, infrav1.BootedCondition); err == nil || !strings.Contains(err.Error(), c.err) || !strings.HasPrefix(got, c.want) || s.local.Spec.ProviderID != "" {
 				t.Errorf("%v, %s; want %s", err, got, c.want)
 			}
 		})
 	}
 	t.Run("it does not answer", func(t *testing.T) {
-		h := newHost(t, 0, hostapi.Status{})
+		h := newFakeHost(t, 0, hostapi.Status{})
 		l, err := net.Listen("unix", h.dir.Socket()) // nobody accepts
 		if err != nil {
 			t.Fatal(err)
@@ -162,21 +162,21 @@ func TestPutErrors(t *testing.T) {
 		r, s := fixture(h, true)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		err = r.put(ctx, s)
+		err = r.createMachine(ctx, s)
 		if got := condition(s, infrav1.BootedCondition); !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(got, "False WaitingForHost: the cluster's host runs but does not answer") {
 			t.Errorf("%v, %s", err, got)
 		}
 	})
 	t.Run("a secret without data", func(t *testing.T) {
-		r, s := fixture(newHost(t, http.StatusOK, hostapi.Status{}), true)
+		r, s := fixture(newFakeHost(t, http.StatusOK, hostapi.Status{}), true)
 		r.APIReader = fake.NewClientBuilder().WithObjects(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data"}}).Build()
-		if err := r.put(t.Context(), s); err == nil || !strings.Contains(err.Error(), `Secret data has no key "value"`) {
+		if err := r.createMachine(t.Context(), s); err == nil || !strings.Contains(err.Error(), `Secret data has no key "value"`) {
 			t.Error(err)
 		}
 	})
 }
 
-func TestDrain(t *testing.T) {
+func TestDrainAPIServer(t *testing.T) {
 	for name, c := range map[string]struct {
 		deleted, controlPlane bool
 		want                  []string
@@ -186,24 +186,24 @@ func TestDrain(t *testing.T) {
 		"a worker":                     {true, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHost(t, http.StatusOK, hostapi.Status{})
+			h := newFakeHost(t, http.StatusOK, hostapi.Status{})
 			r, s := fixture(h, c.controlPlane)
 			if c.deleted {
 				s.machine.DeletionTimestamp = ptr.To(metav1.Now())
 			}
-			if err := r.drain(t.Context(), s); err != nil || !cmp.Equal(c.want, h.asked) {
-				t.Errorf("%v, asked %q, want %q", err, h.asked, c.want)
+			if err := r.drainAPIServer(t.Context(), s); err != nil || !cmp.Equal(c.want, h.requests) {
+				t.Errorf("%v, asked %q, want %q", err, h.requests, c.want)
 			}
 		})
 	}
 }
 
-func TestLook(t *testing.T) {
+func TestReadHostStatus(t *testing.T) {
 	other := hostapi.MachineStatus{Name: "local", UID: "another of the same name", Address: "127.1.0.12"}
-	mine := hostapi.MachineStatus{Name: "local", UID: "u", Address: "127.1.0.11", Boot: hostapi.Boot{Done: true}}
+	mine := hostapi.MachineStatus{Name: "local", UID: "u", Address: "127.1.0.11", Boot: hostapi.BootStatus{Done: true}}
 	t.Run("its own", func(t *testing.T) {
-		r, s := fixture(newHost(t, http.StatusOK, hostapi.Status{Machines: []hostapi.MachineStatus{mine, other}}), false)
-		if err := errors.Join(r.look(t.Context(), s), r.report(t.Context(), s)); err != nil {
+		r, s := fixture(newFakeHost(t, http.StatusOK, hostapi.Status{Machines: []hostapi.MachineStatus{mine, other}}), false)
+		if err := errors.Join(r.readHostStatus(t.Context(), s), r.reportStatus(t.Context(), s)); err != nil {
 			t.Fatal(err)
 		}
 		want := []clusterv1.MachineAddress{{Type: clusterv1.MachineInternalIP, Address: "127.1.0.11"}, {Type: clusterv1.MachineHostName, Address: "node"}}
@@ -212,55 +212,55 @@ func TestLook(t *testing.T) {
 		}
 	})
 	t.Run("not another's", func(t *testing.T) {
-		r, s := fixture(newHost(t, http.StatusOK, hostapi.Status{Machines: []hostapi.MachineStatus{other}}), false)
-		if err := r.look(t.Context(), s); err != nil || s.status != nil {
+		r, s := fixture(newFakeHost(t, http.StatusOK, hostapi.Status{Machines: []hostapi.MachineStatus{other}}), false)
+		if err := r.readHostStatus(t.Context(), s); err != nil || s.status != nil {
 			t.Errorf("%v, %+v", err, s.status)
 		}
-		if err := r.report(t.Context(), s); err == nil || s.local.Status.Initialization.Provisioned != nil {
+		if err := r.reportStatus(t.Context(), s); err == nil || s.local.Status.Initialization.Provisioned != nil {
 			t.Errorf("%v, %+v", err, s.local.Status)
 		}
 	})
 	t.Run("no host", func(t *testing.T) {
-		r, s := fixture(newHost(t, 0, hostapi.Status{}), false)
-		if err := r.look(t.Context(), s); err == nil || !strings.HasPrefix(condition(s, infrav1.BootedCondition), "False WaitingForHost") {
+		r, s := fixture(newFakeHost(t, 0, hostapi.Status{}), false)
+		if err := r.readHostStatus(t.Context(), s); err == nil || !strings.HasPrefix(condition(s, infrav1.BootedCondition), "False WaitingForHost") {
 			t.Error(err, condition(s, infrav1.BootedCondition))
 		}
 	})
 }
 
-func TestRemove(t *testing.T) {
+func TestRemoveMachine(t *testing.T) {
 	for name, c := range map[string]struct {
 		code   int
-		change func(t *testing.T, h *host, s *scope)
+		change func(t *testing.T, h *fakeHost, s *scope)
 		gone   bool
 	}{
-		"the host removes it":           {http.StatusOK, func(*testing.T, *host, *scope) {}, true},
-		"the host refuses":              {http.StatusConflict, func(*testing.T, *host, *scope) {}, false},
-		"no cluster":                    {0, func(_ *testing.T, _ *host, s *scope) { s.host, s.infra, s.machine = nil, nil, nil }, true},
-		"no host, and it was not there": {0, func(*testing.T, *host, *scope) {}, true},
-		"no host, and it is there": {0, func(t *testing.T, h *host, _ *scope) {
-			if err := os.Mkdir(string(h.dir.Machine("local")), 0o700); err != nil {
+		"the host removes it":           {http.StatusOK, func(*testing.T, *fakeHost, *scope) {}, true},
+		"the host refuses":              {http.StatusConflict, func(*testing.T, *fakeHost, *scope) {}, false},
+		"no cluster":                    {0, func(_ *testing.T, _ *fakeHost, s *scope) { s.host, s.infra, s.machine = nil, nil, nil }, true},
+		"no host, and it was not there": {0, func(*testing.T, *fakeHost, *scope) {}, true},
+		"no host, and it is there": {0, func(t *testing.T, h *fakeHost, _ *scope) {
+			if err := os.Mkdir(string(h.dir.MachineDir("local")), 0o700); err != nil {
 				t.Fatal(err)
 			}
 		}, false},
-		"no host, and it goes with the cluster": {0, func(t *testing.T, h *host, s *scope) {
+		"no host, and it goes with the cluster": {0, func(t *testing.T, h *fakeHost, s *scope) {
 			s.infra.DeletionTimestamp = ptr.To(metav1.Now())
-			if err := os.Mkdir(string(h.dir.Machine("local")), 0o700); err != nil {
+			if err := os.Mkdir(string(h.dir.MachineDir("local")), 0o700); err != nil {
 				t.Fatal(err)
 			}
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHost(t, c.code, hostapi.Status{})
+			h := newFakeHost(t, c.code, hostapi.Status{})
 			r, s := fixture(h, true)
 			s.local.Finalizers = []string{infrav1.MachineFinalizer}
 			c.change(t, h, s)
-			err := r.remove(t.Context(), s)
+			err := r.removeMachine(t.Context(), s)
 			if (err == nil) != c.gone || (len(s.local.Finalizers) == 0) != c.gone {
 				t.Errorf("%v, finalizers %q, want gone: %t", err, s.local.Finalizers, c.gone)
 			}
-			if c.code != 0 && !cmp.Equal(h.asked, []string{"DELETE /machines/local"}) {
-				t.Errorf("asked %q", h.asked)
+			if c.code != 0 && !cmp.Equal(h.requests, []string{"DELETE /machines/local"}) {
+				t.Errorf("asked %q", h.requests)
 			}
 		})
 	}

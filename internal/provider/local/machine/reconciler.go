@@ -48,13 +48,13 @@ type Reconciler struct {
 
 // scope is what one run works on.
 type scope struct {
-	local   *infrav1.LocalMachine
-	machine *clusterv1.Machine
-	cluster *clusterv1.Cluster
-	infra   *infrav1.LocalCluster // nil while there is none
-	host    *hostapi.Client
-	runs    string                 // version of Kubernetes built into the host's program; empty: it does not say
-	status  *hostapi.MachineStatus // nil if the host does not know the machine
+	local                 *infrav1.LocalMachine
+	machine               *clusterv1.Machine
+	cluster               *clusterv1.Cluster
+	infra                 *infrav1.LocalCluster // nil while there is none
+	host                  *hostapi.Client
+	hostKubernetesVersion string                 // version of Kubernetes built into the host's program; empty: it does not say
+	status                *hostapi.MachineStatus // nil if the host does not know the machine
 }
 
 // SetupWithManager registers the controller.
@@ -93,9 +93,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 		res, err = reconcile.RequeueOnConflict(res, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, before, s.local))))
 	}()
 	if !s.local.DeletionTimestamp.IsZero() {
-		return reconcile.Run(ctx, s, r.remove)
+		return reconcile.Run(ctx, s, r.removeMachine)
 	}
-	return reconcile.Run(ctx, s, r.supported, r.awaitHost, r.look, r.renewHost, r.put, r.drain, r.report)
+	return reconcile.Run(ctx, s, r.checkVersion, r.waitForPrerequisites, r.readHostStatus, r.restartOutdatedHost, r.createMachine, r.drainAPIServer, r.reportStatus)
 }
 
 // gather reads what belongs to the machine; it says no while Cluster API has not yet said whose
@@ -137,7 +137,7 @@ func summarize(m *infrav1.LocalMachine) {
 	conditions.Set(m, reconcile.Summary(m.Status.Conditions, infrav1.ReadyCondition, m.Generation, of...))
 }
 
-func (s *scope) set(condition string, ok bool, reason, format string, args ...any) {
+func (s *scope) setCondition(condition string, ok bool, reason, format string, args ...any) {
 	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, ObservedGeneration: s.local.Generation}
 	if ok {
 		c.Status = metav1.ConditionTrue
@@ -148,17 +148,17 @@ func (s *scope) set(condition string, ok bool, reason, format string, args ...an
 	conditions.Set(s.local, c)
 }
 
-// supported refuses versions that cannot be run before anything is made.
-func (r *Reconciler) supported(_ context.Context, s *scope) error {
-	if _, err := r.Versions.Emulate(s.machine.Spec.Version); err != nil {
-		s.set(infrav1.BootedCondition, false, infrav1.VersionNotSupportedReason, "%s", err)
-		r.event(s, corev1.EventTypeWarning, infrav1.VersionNotSupportedReason, err.Error())
+// checkVersion refuses versions that cannot be run before anything is made.
+func (r *Reconciler) checkVersion(_ context.Context, s *scope) error {
+	if _, err := r.Versions.EmulatedVersion(s.machine.Spec.Version); err != nil {
+		s.setCondition(infrav1.BootedCondition, false, infrav1.VersionNotSupportedReason, "%s", err)
+		r.recordEvent(s, corev1.EventTypeWarning, infrav1.VersionNotSupportedReason, err.Error())
 		return reconcile.Terminal(err)
 	}
 	return nil
 }
 
-func (r *Reconciler) event(s *scope, kind, reason, note string) {
+func (r *Reconciler) recordEvent(s *scope, kind, reason, note string) {
 	for _, o := range []client.Object{s.local, s.machine} {
 		r.Events.Eventf(o, nil, kind, reason, "Reconcile", "%s", truncate(note, 1000))
 	}

@@ -47,31 +47,31 @@ func condition(s *scope, name string) string {
 	return strings.TrimSuffix(string(c.Status)+" "+c.Reason+": "+c.Message, ": ")
 }
 
-func report(t *testing.T, s *scope, to *recorder, m hostapi.MachineStatus) error {
+func reportStatus(t *testing.T, s *scope, to *recorder, m hostapi.MachineStatus) error {
 	t.Helper()
 	s.status = &m
-	return (&Reconciler{Events: to}).report(t.Context(), s)
+	return (&Reconciler{Events: to}).reportStatus(t.Context(), s)
 }
 
 // While a young machine starts as it should, nothing is said that will be different in a moment.
-func TestReportIsPatient(t *testing.T) {
+func TestReportStatusWithinBootGracePeriod(t *testing.T) {
 	for name, c := range map[string]struct {
 		status hostapi.MachineStatus
 		age    time.Duration
 		want   string
 	}{
-		"young":             {hostapi.MachineStatus{Boot: hostapi.Boot{Step: "certs"}}, 0, "False Booting: the machine is starting"},
-		"old":               {hostapi.MachineStatus{Boot: hostapi.Boot{Step: "certs"}}, patience, "False Booting: kubeadm is at certs"},
-		"young and runs":    {hostapi.MachineStatus{Boot: hostapi.Boot{Done: true}, Registered: true}, 0, "True Booted"},
-		"young and failing": {hostapi.MachineStatus{Boot: hostapi.Boot{Problem: "no disk", Attempts: 1}}, 0, "False BootFailed: attempt 1: no disk"},
+		"young":             {hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "certs"}}, 0, "False Booting: the machine is starting"},
+		"old":               {hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "certs"}}, bootGracePeriod, "False Booting: kubeadm is at certs"},
+		"young and runs":    {hostapi.MachineStatus{Boot: hostapi.BootStatus{Done: true}, Registered: true}, 0, "True Booted"},
+		"young and failing": {hostapi.MachineStatus{Boot: hostapi.BootStatus{Problem: "no disk", Attempts: 1}}, 0, "False BootFailed: attempt 1: no disk"},
 		"young, a process failing": {
-			hostapi.MachineStatus{Boot: hostapi.Boot{Step: "wait"}, Processes: []hostapi.Process{{Name: "etcd", LastExit: "exited"}}}, 0, "False Booting: kubeadm is at wait",
+			hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "wait"}, Processes: []hostapi.ProcessStatus{{Name: "etcd", LastExit: "exited"}}}, 0, "False Booting: kubeadm is at wait",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScope(false)
 			s.local.CreationTimestamp = metav1.NewTime(time.Now().Add(-c.age))
-			err := report(t, s, &recorder{}, c.status)
+			err := reportStatus(t, s, &recorder{}, c.status)
 			if got := condition(s, infrav1.BootedCondition); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
@@ -82,11 +82,11 @@ func TestReportIsPatient(t *testing.T) {
 	}
 }
 
-func TestReport(t *testing.T) {
-	done := hostapi.Boot{Done: true}
-	etcd := hostapi.Process{Name: "etcd", Ready: true}
-	api := hostapi.Process{Name: "kube-apiserver", Ready: true}
-	failing := hostapi.Process{Name: "kube-apiserver", LastExit: "exited with code 1 at noon: bad flag", Output: []string{"a", "b", "c", "d", "e", "f", "bad flag"}}
+func TestReportStatus(t *testing.T) {
+	done := hostapi.BootStatus{Done: true}
+	etcd := hostapi.ProcessStatus{Name: "etcd", Ready: true}
+	api := hostapi.ProcessStatus{Name: "kube-apiserver", Ready: true}
+	failing := hostapi.ProcessStatus{Name: "kube-apiserver", LastExit: "exited with code 1 at noon: bad flag", Output: []string{"a", "b", "c", "d", "e", "f", "bad flag"}}
 	for name, c := range map[string]struct {
 		status                     hostapi.MachineStatus
 		booted, processes, honored string
@@ -97,28 +97,28 @@ func TestReport(t *testing.T) {
 			processes: "False Starting: waiting for the boot, the node's registration",
 		},
 		"booting": {
-			status: hostapi.MachineStatus{ControlPlane: true, Boot: hostapi.Boot{Step: "certs"}}, booted: "False Booting: kubeadm is at certs",
+			status: hostapi.MachineStatus{ControlPlane: true, Boot: hostapi.BootStatus{Step: "certs"}}, booted: "False Booting: kubeadm is at certs",
 			processes: "False Starting: waiting for the boot, its static pods, the node's registration",
 		},
 		"the boot failed": {
-			status: hostapi.MachineStatus{Boot: hostapi.Boot{Problem: "no disk", Attempts: 3, Step: "certs"}}, booted: "False BootFailed: attempt 3: no disk",
+			status: hostapi.MachineStatus{Boot: hostapi.BootStatus{Problem: "no disk", Attempts: 3, Step: "certs"}}, booted: "False BootFailed: attempt 3: no disk",
 			processes: "False Starting: waiting for the boot, the node's registration",
 		},
 		"a process is not ready": {
-			status: hostapi.MachineStatus{ControlPlane: true, Boot: done, Registered: true, Processes: []hostapi.Process{etcd, {Name: "kube-apiserver"}}},
+			status: hostapi.MachineStatus{ControlPlane: true, Boot: done, Registered: true, Processes: []hostapi.ProcessStatus{etcd, {Name: "kube-apiserver"}}},
 			booted: "True Booted", processes: "False Starting: waiting for kube-apiserver",
 		},
 		"a process fails": {
-			status: hostapi.MachineStatus{ControlPlane: true, Boot: done, Registered: true, Problem: "another", Processes: []hostapi.Process{etcd, failing}},
+			status: hostapi.MachineStatus{ControlPlane: true, Boot: done, Registered: true, Problem: "another", Processes: []hostapi.ProcessStatus{etcd, failing}},
 			booted: "True Booted", events: 2,
 			processes: "False ProcessFailing: kube-apiserver exited with code 1 at noon: bad flag; before that: c | d | e | f",
 		},
 		"a process had failed": {
-			status: hostapi.MachineStatus{ControlPlane: true, Boot: done, Registered: true, Processes: []hostapi.Process{{Name: "etcd", Ready: true, LastExit: "exited"}}},
+			status: hostapi.MachineStatus{ControlPlane: true, Boot: done, Registered: true, Processes: []hostapi.ProcessStatus{{Name: "etcd", Ready: true, LastExit: "exited"}}},
 			booted: "True Booted", processes: "True Running",
 		},
 		"a control plane runs": {
-			status: hostapi.MachineStatus{ControlPlane: true, Boot: done, Registered: true, Processes: []hostapi.Process{etcd, api}},
+			status: hostapi.MachineStatus{ControlPlane: true, Boot: done, Registered: true, Processes: []hostapi.ProcessStatus{etcd, api}},
 			booted: "True Booted", processes: "True Running",
 		},
 		"a worker runs": {status: hostapi.MachineStatus{Boot: done, Registered: true}, booted: "True Booted", processes: "True Simulated"},
@@ -135,18 +135,18 @@ func TestReport(t *testing.T) {
 			status: hostapi.MachineStatus{Boot: done, Registered: true, Problem: "kubelet endpoint: taken"}, booted: "True Booted", processes: "True Simulated",
 		},
 		"switched off": {
-			status: hostapi.MachineStatus{ControlPlane: true, Off: true, Boot: done, Processes: []hostapi.Process{failing}}, booted: "True Booted",
+			status: hostapi.MachineStatus{ControlPlane: true, Off: true, Boot: done, Processes: []hostapi.ProcessStatus{failing}}, booted: "True Booted",
 			processes: "False PoweredOff: the machine is switched off",
 		},
 		"something was not honored": {
-			status: hostapi.MachineStatus{Boot: hostapi.Boot{Done: true, NotHonored: []string{"ntp", "users"}}, Registered: true}, booted: "True Booted", processes: "True Simulated",
+			status: hostapi.MachineStatus{Boot: hostapi.BootStatus{Done: true, NotHonored: []string{"ntp", "users"}}, Registered: true}, booted: "True Booted", processes: "True Simulated",
 			honored: "False NotHonored: cannot be done by a machine that is only processes: ntp; users",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			events := &recorder{}
 			s := newScope(c.status.ControlPlane)
-			if err := report(t, s, events, c.status); err != nil {
+			if err := reportStatus(t, s, events, c.status); err != nil {
 				t.Fatal(err)
 			}
 			if c.honored == "" {
@@ -180,16 +180,16 @@ func TestSummarize(t *testing.T) {
 		status hostapi.MachineStatus
 		want   string
 	}{
-		"a boot that goes on": {hostapi.MachineStatus{Boot: hostapi.Boot{Step: "certs"}}, "False Booting: kubeadm is at certs"},
+		"a boot that goes on": {hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "certs"}}, "False Booting: kubeadm is at certs"},
 		"a boot that waits for a process that fails": {
-			hostapi.MachineStatus{Boot: hostapi.Boot{Step: "wait"}, Processes: []hostapi.Process{{Name: "etcd", LastExit: "exited"}}}, "False ProcessFailing: etcd exited",
+			hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "wait"}, Processes: []hostapi.ProcessStatus{{Name: "etcd", LastExit: "exited"}}}, "False ProcessFailing: etcd exited",
 		},
 		"a boot of a machine that is off": {hostapi.MachineStatus{Off: true}, "False PoweredOff: the machine is switched off"},
-		"all is well":                     {hostapi.MachineStatus{Boot: hostapi.Boot{Done: true}, Registered: true}, "True Ready"},
+		"all is well":                     {hostapi.MachineStatus{Boot: hostapi.BootStatus{Done: true}, Registered: true}, "True Ready"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScope(false)
-			if err := report(t, s, &recorder{}, c.status); err != nil {
+			if err := reportStatus(t, s, &recorder{}, c.status); err != nil {
 				t.Fatal(err)
 			}
 			summarize(s.local)
@@ -200,12 +200,12 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-func TestReportIsBounded(t *testing.T) {
+func TestReportStatusIsBounded(t *testing.T) {
 	long := strings.Repeat("é", 100_000)
 	s, events := newScope(true), &recorder{}
-	err := report(t, s, events, hostapi.MachineStatus{
-		ControlPlane: true, Boot: hostapi.Boot{Problem: "x" + long, NotHonored: []string{long}}, // é is two bytes: one is cut in two
-		Processes: []hostapi.Process{{Name: "etcd", LastExit: long}},
+	err := reportStatus(t, s, events, hostapi.MachineStatus{
+		ControlPlane: true, Boot: hostapi.BootStatus{Problem: "x" + long, NotHonored: []string{long}}, // é is two bytes: one is cut in two
+		Processes: []hostapi.ProcessStatus{{Name: "etcd", LastExit: long}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -234,15 +234,15 @@ func TestTruncate(t *testing.T) {
 	}
 }
 
-func TestSupported(t *testing.T) {
-	versions, err := kubeversion.Of("v1.36.3")
+func TestCheckVersion(t *testing.T) {
+	versions, err := kubeversion.NewRange("v1.36.3")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for version, want := range map[string]string{"v1.36.1": "", "v1.33.0": "", "v1.32.9": "False VersionNotSupported", "v1.37.0": "False VersionNotSupported", "latest": "False VersionNotSupported"} {
 		s, events := newScope(false), &recorder{}
 		s.machine.Spec.Version = version
-		err := (&Reconciler{Versions: versions, Events: events}).supported(t.Context(), s)
+		err := (&Reconciler{Versions: versions, Events: events}).checkVersion(t.Context(), s)
 		if got := condition(s, infrav1.BootedCondition); !strings.HasPrefix(got, want) || (err == nil) != (want == "") || (len(events.events) == 0) != (want == "") {
 			t.Errorf("%s: %s, %v, events %q", version, got, err, events.events)
 		}

@@ -36,9 +36,9 @@ func (p Provider) Describe() provider.Description {
 // Validate says what cannot be made.
 func (p Provider) Validate(_ context.Context, in provider.Input) field.ErrorList {
 	errs := scsvars.Validate(p.Describe(), in)
-	versions, err := kubeversion.Of(p.Kubernetes)
+	versions, err := kubeversion.NewRange(p.Kubernetes)
 	if err == nil {
-		_, err = versions.Emulate(in.Release.Kubernetes)
+		_, err = versions.EmulatedVersion(in.Release.Kubernetes)
 	}
 	if err != nil {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "stack", "kubernetesVersion"), in.Cluster.Spec.Stack.KubernetesVersion, err.Error()))

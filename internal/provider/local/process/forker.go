@@ -13,20 +13,20 @@ import (
 // (SIGKILL) with this process, however it ends, and not with a thread that Go no longer needs.
 // Nothing else in this process may reap children it did not start.
 type Forker struct {
-	jobs chan job
-	quit chan struct{}
-	stop func() // closes quit; idempotent
-	done chan struct{}
+	requests chan forkRequest
+	quit     chan struct{}
+	stop     func() // closes quit; idempotent
+	done     chan struct{}
 }
 
-// job is one process to start; the answer comes once on reply.
-type job struct {
+// forkRequest is one process to start; the answer comes once on reply.
+type forkRequest struct {
 	spec  Spec
 	attr  *os.ProcAttr
-	reply chan<- forked
+	reply chan<- forkResult
 }
 
-type forked struct {
+type forkResult struct {
 	child *os.Process
 	err   error
 }
@@ -36,7 +36,7 @@ var errForkerClosed = errors.New("the forker is closed")
 
 // NewForker returns a Forker that holds its thread until Close.
 func NewForker() *Forker {
-	f := &Forker{jobs: make(chan job), quit: make(chan struct{}), done: make(chan struct{})}
+	f := &Forker{requests: make(chan forkRequest), quit: make(chan struct{}), done: make(chan struct{})}
 	f.stop = sync.OnceFunc(func() { close(f.quit) })
 	go f.serve()
 	return f
@@ -55,9 +55,9 @@ func (f *Forker) serve() {
 	defer close(f.done)
 	for {
 		select {
-		case j := <-f.jobs:
+		case j := <-f.requests:
 			child, err := os.StartProcess(j.spec.Path, j.spec.Args, j.attr)
-			j.reply <- forked{child, err}
+			j.reply <- forkResult{child, err}
 		case <-f.quit:
 			return
 		}
@@ -72,15 +72,15 @@ func (f *Forker) start(spec Spec, stdin, output *os.File) (*os.Process, error) {
 			return nil, err
 		}
 	}
-	reply := make(chan forked, 1)
-	j := job{spec: spec, reply: reply, attr: &os.ProcAttr{
+	reply := make(chan forkResult, 1)
+	j := forkRequest{spec: spec, reply: reply, attr: &os.ProcAttr{
 		Dir:   spec.Dir,
 		Env:   append([]string{}, spec.Env...), // nil would mean our own
 		Files: []*os.File{stdin, output, output},
 		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	}}
 	select {
-	case f.jobs <- j:
+	case f.requests <- j:
 		r := <-reply
 		return r.child, r.err
 	case <-f.quit:

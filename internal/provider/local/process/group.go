@@ -15,16 +15,16 @@ import (
 // is surely this group's as long as the leader has not been reaped: signals are sent only until then.
 type group int
 
-// look is how often a dying group is looked at; the kernel tells nobody but its parent.
-const look = 5 * time.Millisecond
+// groupPollInterval is how often a dying group is looked at; the kernel tells nobody but its parent.
+const groupPollInterval = 5 * time.Millisecond
 
 // The errors of kill are ignored: a group whose leader is not reaped exists, and one that
 // became another user's cannot be helped.
 func (g group) terminate() { _ = unix.Kill(-int(g), unix.SIGTERM) }
 func (g group) kill()      { _ = unix.Kill(-int(g), unix.SIGKILL) }
 
-// leaderEnded returns a channel that closes when the leader has ended. It is not reaped by that.
-func (g group) leaderEnded() <-chan struct{} {
+// leaderExited returns a channel that closes when the leader has ended. It is not reaped by that.
+func (g group) leaderExited() <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -35,14 +35,14 @@ func (g group) leaderEnded() <-chan struct{} {
 	return ended
 }
 
-// awaitEnd waits, for limit at most, until nothing runs of a group that was killed and whose
+// waitUntilGone waits, for limit at most, until nothing runs of a group that was killed and whose
 // leader was reaped. The limit matters for processes in the midst of I/O that cannot be interrupted.
-func (g group) awaitEnd(limit time.Duration) {
+func (g group) waitUntilGone(limit time.Duration) {
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(groupPollInterval)
 	defer tick.Stop()
-	for g.exists() && g.runs() {
+	for g.exists() && g.hasRunningMember() {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
@@ -63,9 +63,9 @@ func (g group) exists() bool {
 	return !errors.Is(unix.Kill(-int(g), 0), unix.ESRCH)
 }
 
-// runs says whether a member is more than a zombie, which some inits leave for seconds. A
+// hasRunningMember says whether a member is more than a zombie, which some inits leave for seconds. A
 // zombie of our own is more: exists reaps it.
-func (g group) runs() bool {
+func (g group) hasRunningMember() bool {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil || len(stats) == 0 {
 		return true // we cannot know

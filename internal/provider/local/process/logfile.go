@@ -15,8 +15,8 @@ type LogFile struct {
 	Keep     int   // old files kept, of which Path.1 is the newest; 0: 2
 }
 
-// overrun is how far beyond MaxBytes a line may end before it is broken.
-const overrun = 64 << 10
+// maxLineOverrun is how far beyond MaxBytes a line may end before it is broken.
+const maxLineOverrun = 64 << 10
 
 // rotator writes a LogFile. It is not for concurrent use.
 type rotator struct {
@@ -43,7 +43,7 @@ func (r *rotator) write(b []byte) (lost int) {
 		if r.file == nil && r.open() != nil {
 			return len(b)
 		}
-		n := r.share(b)
+		n := r.lengthForCurrentFile(b)
 		written, err := r.file.Write(b[:n])
 		r.size += int64(written)
 		if written > 0 {
@@ -61,8 +61,8 @@ func (r *rotator) write(b []byte) (lost int) {
 	return 0
 }
 
-// share is how much of b belongs into the file at hand; the rest goes into the next one.
-func (r *rotator) share(b []byte) int {
+// lengthForCurrentFile is how much of b belongs into the file at hand; the rest goes into the next one.
+func (r *rotator) lengthForCurrentFile(b []byte) int {
 	room := r.MaxBytes - r.size
 	if int64(len(b)) <= room {
 		return len(b)
@@ -74,7 +74,7 @@ func (r *rotator) share(b []byte) int {
 		return 0
 	}
 	// A line has begun that does not fit: its end belongs to it, if it is not far.
-	reach := b[:min(int64(len(b)), max(room+overrun, 0))]
+	reach := b[:min(int64(len(b)), max(room+maxLineOverrun, 0))]
 	if i := bytes.IndexByte(reach, '\n'); i >= 0 {
 		return i + 1
 	}
@@ -99,14 +99,14 @@ func (r *rotator) open() error {
 func (r *rotator) rotate() error {
 	r.close()
 	for i := r.Keep; i > 0; i-- {
-		if err := os.Rename(r.name(i-1), r.name(i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Rename(r.pathOf(i-1), r.pathOf(i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *rotator) name(age int) string {
+func (r *rotator) pathOf(age int) string {
 	if age == 0 {
 		return r.Path
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
-func files(t *testing.T, l LogFile) (names []string, contents string) {
+func readLogFiles(t *testing.T, l LogFile) (names []string, contents string) {
 	t.Helper()
 	paths, err := filepath.Glob(l.Path + "*")
 	if err != nil {
@@ -31,7 +31,7 @@ func files(t *testing.T, l LogFile) (names []string, contents string) {
 	return names, contents
 }
 
-func numbered(from, to int) string {
+func numberedLines(from, to int) string {
 	var b strings.Builder
 	for i := from; i < to; i++ {
 		fmt.Fprintf(&b, "line %06d\n", i)
@@ -43,37 +43,37 @@ func TestRotationLosesNoLine(t *testing.T) {
 	const n, width = 50_000, 12
 	spec := testSpec(t.TempDir(), "count", fmt.Sprint(n))
 	spec.Log.MaxBytes = n*width/3 + 100
-	p, _ := run(t, spec, quick)
+	p, _ := startForTest(t, spec, fastTiming)
 	last := fmt.Sprintf("line %06d\n", n-1)
 	processtest.Eventually(t, "the last line", func() bool {
 		b, _ := os.ReadFile(spec.Log.Path)
 		return bytes.HasSuffix(b, []byte(last))
 	})
 	p.Kill()
-	names, got := files(t, spec.Log)
+	names, got := readLogFiles(t, spec.Log)
 	if diff := cmp.Diff([]string{"", ".1", ".2"}, names); diff != "" {
 		t.Error(diff)
 	}
-	if got != numbered(0, n) || p.State().DroppedBytes != 0 {
+	if got != numberedLines(0, n) || p.State().DroppedBytes != 0 {
 		t.Errorf("lost something: %d bytes of %d, %d dropped", len(got), n*width, p.State().DroppedBytes)
 	}
 }
 
 func TestRotation(t *testing.T) {
-	long := strings.Repeat("x", overrun)
+	long := strings.Repeat("x", maxLineOverrun)
 	tests := map[string]struct {
 		keep   int
 		before string // what the file holds at first
 		writes []string
 		want   []string // the files, oldest first
 	}{
-		"keeps so many and no more":          {keep: 3, writes: []string{numbered(0, 50)}, want: []string{numbered(24, 32), numbered(32, 40), numbered(40, 48), numbered(48, 50)}},
-		"keeps two by default":               {writes: []string{numbered(0, 50)}, want: []string{numbered(32, 40), numbered(40, 48), numbered(48, 50)}},
-		"keeps one":                          {keep: 1, writes: []string{numbered(0, 50)}, want: []string{numbered(40, 48), numbered(48, 50)}},
-		"goes on with a file that is there":  {before: numbered(0, 7), writes: []string{numbered(7, 9)}, want: []string{numbered(0, 8), numbered(8, 9)}},
-		"a line in pieces stays whole":       {writes: []string{numbered(0, 8), "ab", "cd", "ef\n", "g\n"}, want: []string{numbered(0, 8) + "abcdef\n", "g\n"}},
-		"a line that is not begun moves on":  {writes: []string{numbered(0, 8), "abcdef\n"}, want: []string{numbered(0, 8), "abcdef\n"}},
-		"a line begun ends beyond the limit": {writes: []string{numbered(0, 8) + "ab", "cdef\ng\n"}, want: []string{numbered(0, 8) + "abcdef\n", "g\n"}},
+		"keeps so many and no more":          {keep: 3, writes: []string{numberedLines(0, 50)}, want: []string{numberedLines(24, 32), numberedLines(32, 40), numberedLines(40, 48), numberedLines(48, 50)}},
+		"keeps two by default":               {writes: []string{numberedLines(0, 50)}, want: []string{numberedLines(32, 40), numberedLines(40, 48), numberedLines(48, 50)}},
+		"keeps one":                          {keep: 1, writes: []string{numberedLines(0, 50)}, want: []string{numberedLines(40, 48), numberedLines(48, 50)}},
+		"goes on with a file that is there":  {before: numberedLines(0, 7), writes: []string{numberedLines(7, 9)}, want: []string{numberedLines(0, 8), numberedLines(8, 9)}},
+		"a line in pieces stays whole":       {writes: []string{numberedLines(0, 8), "ab", "cd", "ef\n", "g\n"}, want: []string{numberedLines(0, 8) + "abcdef\n", "g\n"}},
+		"a line that is not begun moves on":  {writes: []string{numberedLines(0, 8), "abcdef\n"}, want: []string{numberedLines(0, 8), "abcdef\n"}},
+		"a line begun ends beyond the limit": {writes: []string{numberedLines(0, 8) + "ab", "cdef\ng\n"}, want: []string{numberedLines(0, 8) + "abcdef\n", "g\n"}},
 		"a line that does not end is broken": {writes: []string{long, long}, want: []string{long + long[:100], long[100:]}},
 		"a long line is alone in its file":   {writes: []string{"a\n", long[:200] + "\n", "b\n"}, want: []string{"a\n", long[:200] + "\n", "b\n"}},
 		"exactly full is not too full":       {writes: []string{long[:99] + "\n"}, want: []string{long[:99] + "\n"}},
@@ -95,7 +95,7 @@ func TestRotation(t *testing.T) {
 			}
 			var got []string
 			for age := r.Keep + 1; age >= 0; age-- {
-				if b, err := os.ReadFile(r.name(age)); err == nil {
+				if b, err := os.ReadFile(r.pathOf(age)); err == nil {
 					got = append(got, string(b))
 				}
 			}
@@ -112,8 +112,8 @@ func TestLogThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := testSpec(blocked, "say", "0", "unheard")
-	p, _ := run(t, spec, quick)
-	e := awaitExit(t, p)
+	p, _ := startForTest(t, spec, fastTiming)
+	e := waitForFirstExit(t, p)
 	if diff := cmp.Diff([]string{"unheard"}, e.Output); e.Code != 0 || diff != "" {
 		t.Errorf("exit %v: %s", e, diff)
 	}
@@ -124,7 +124,7 @@ func TestLogThatCannotBeWritten(t *testing.T) {
 	if err := os.Mkdir(blocked, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	processtest.Eventually(t, "it is logged again once that is possible", func() bool { return len(logged(spec.Log)) > 0 })
+	processtest.Eventually(t, "it is logged again once that is possible", func() bool { return len(readLogLines(spec.Log)) > 0 })
 }
 
 func TestFullDisk(t *testing.T) {
@@ -145,7 +145,7 @@ func TestLogThatCannotBeSetAside(t *testing.T) {
 	}
 	r := newRotator(l)
 	defer r.close()
-	if lost := r.write([]byte(numbered(0, 10))); lost != 2*12 {
+	if lost := r.write([]byte(numberedLines(0, 10))); lost != 2*12 {
 		t.Errorf("lost %d bytes, want 2 lines", lost)
 	}
 }
@@ -166,9 +166,9 @@ func stalledLog(t *testing.T, l LogFile) *os.File {
 
 // drain reads until done closes and nothing is left, and says how much it was.
 func drain(fifo *os.File, done <-chan struct{}) (total int) {
-	buf := make([]byte, chunk)
+	buf := make([]byte, readSize)
 	for {
-		ended := closed(done)
+		ended := isClosed(done)
 		_ = fifo.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 		n, _ := fifo.Read(buf)
 		if total += n; n == 0 && ended {
@@ -181,15 +181,15 @@ func TestSinkWritesOutWhatItWasGiven(t *testing.T) {
 	l := LogFile{Path: filepath.Join(t.TempDir(), "log")}
 	fifo := stalledLog(t, l)
 	s := newSink(l, never)
-	for range queued {
-		s.offer(make([]byte, chunk))
+	for range maxQueuedChunks {
+		s.enqueue(make([]byte, readSize))
 	}
 	result := make(chan bool, 1)
 	go func() {
-		s.close(ample)
-		result <- closed(s.done)
+		s.close(longGrace)
+		result <- isClosed(s.done)
 	}()
-	if n := drain(fifo, s.done); n != queued*chunk || s.dropped.Load() != 0 {
+	if n := drain(fifo, s.done); n != maxQueuedChunks*readSize || s.dropped.Load() != 0 {
 		t.Errorf("%d bytes written, %d dropped", n, s.dropped.Load())
 	}
 	if !<-result {
@@ -200,16 +200,16 @@ func TestSinkWritesOutWhatItWasGiven(t *testing.T) {
 func TestLogThatStallsDoesNotStallTheProgram(t *testing.T) {
 	spec := testSpec(t.TempDir(), "flood")
 	fifo := stalledLog(t, spec.Log)
-	tm := timing{backoff: backoff{first: never}, settle: 50 * time.Millisecond, patience: 10 * time.Millisecond}
-	p, _ := run(t, spec, tm)
-	if e := awaitExit(t, p); e.Code != 0 {
+	tm := timing{backoff: backoff{initial: never}, cleanupTimeout: 50 * time.Millisecond, logTimeout: 10 * time.Millisecond}
+	p, _ := startForTest(t, spec, tm)
+	if e := waitForFirstExit(t, p); e.Code != 0 {
 		t.Errorf("exit %v", e)
 	}
 	if n := p.State().DroppedBytes; n < 5<<20 || n > 8<<20 {
 		t.Errorf("dropped %d bytes", n)
 	}
 	p.Kill()
-	if closed(p.log.done) {
+	if isClosed(p.log.done) {
 		t.Error("the log should not have taken all")
 	}
 	drain(fifo, p.log.done)

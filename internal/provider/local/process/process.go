@@ -26,28 +26,28 @@ type Spec struct {
 
 // timing holds the times by which a Process goes; tests shorten them.
 type timing struct {
-	backoff  backoff
-	settle   time.Duration // what the group, its pipe and the log get each, once the group was killed
-	patience time.Duration // how long a log that does not keep up may hold up the program
+	backoff        backoff
+	cleanupTimeout time.Duration // what the group, its pipe and the log get each, once the group was killed
+	logTimeout     time.Duration // how long a log that does not keep up may hold up the program
 }
 
-var production = timing{
-	backoff:  backoff{first: 500 * time.Millisecond, most: 10 * time.Second, reset: 30 * time.Second},
-	settle:   2 * time.Second,
-	patience: time.Second,
+var defaultTiming = timing{
+	backoff:        backoff{initial: 500 * time.Millisecond, max: 10 * time.Second, resetAfter: 30 * time.Second},
+	cleanupTimeout: 2 * time.Second,
+	logTimeout:     time.Second,
 }
 
 // Process is one program that is kept running. Its methods are safe for concurrent use.
 type Process struct {
-	forker  *Forker
-	spec    Spec
-	timing  timing
-	changed func(State)
-	log     *sink
+	forker   *Forker
+	spec     Spec
+	timing   timing
+	onChange func(State)
+	log      *sink
 
-	ask, force    func()        // close asked and forced; idempotent
-	asked, forced chan struct{} // the program is to end; it is to end at once
-	done          chan struct{}
+	requestStop, requestKill     func()        // close asked and forced; idempotent
+	stopRequested, killRequested chan struct{} // the program is to end; it is to end at once
+	done                         chan struct{}
 
 	mu    sync.Mutex
 	state State
@@ -57,21 +57,21 @@ type Process struct {
 // reset after it has run for 30 s. A program that cannot be started is retried in the same way.
 // changed (may be nil) is called after every change of state but those of DroppedBytes, never
 // concurrently with itself and not after Done; it must not block or call back.
-func Start(f *Forker, spec Spec, changed func(State)) *Process {
-	return start(f, spec, changed, production)
+func Start(f *Forker, spec Spec, onChange func(State)) *Process {
+	return start(f, spec, onChange, defaultTiming)
 }
 
-func start(f *Forker, spec Spec, changed func(State), t timing) *Process {
+func start(f *Forker, spec Spec, onChange func(State), t timing) *Process {
 	spec.Args, spec.Env = slices.Clone(spec.Args), slices.Clone(spec.Env)
 	if len(spec.Args) == 0 {
 		spec.Args = []string{spec.Path}
 	}
 	p := &Process{
-		forker: f, spec: spec, timing: t, changed: changed, log: newSink(spec.Log, t.patience),
-		asked: make(chan struct{}), forced: make(chan struct{}), done: make(chan struct{}),
+		forker: f, spec: spec, timing: t, onChange: onChange, log: newSink(spec.Log, t.logTimeout),
+		stopRequested: make(chan struct{}), killRequested: make(chan struct{}), done: make(chan struct{}),
 	}
-	p.ask = sync.OnceFunc(func() { close(p.asked) })
-	p.force = sync.OnceFunc(func() { close(p.forced) })
+	p.requestStop = sync.OnceFunc(func() { close(p.stopRequested) })
+	p.requestKill = sync.OnceFunc(func() { close(p.killRequested) })
 	go p.run()
 	return p
 }
@@ -81,7 +81,7 @@ func start(f *Forker, spec Spec, changed func(State), t timing) *Process {
 // further grace. Idempotent; of several graces the first to pass counts. During back-off it
 // returns at once.
 func (p *Process) Stop(grace time.Duration) {
-	p.ask()
+	p.requestStop()
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
@@ -93,8 +93,8 @@ func (p *Process) Stop(grace time.Duration) {
 
 // Kill is Stop with SIGKILL at once.
 func (p *Process) Kill() {
-	p.force() // before ask: whoever sees the question knows its urgency
-	p.ask()
+	p.requestKill() // before ask: whoever sees the question knows its urgency
+	p.requestStop()
 	<-p.done
 }
 
@@ -115,7 +115,7 @@ func (p *Process) update(change func(*State)) {
 	p.mu.Lock()
 	change(&p.state)
 	p.mu.Unlock()
-	if p.changed != nil {
-		p.changed(p.State())
+	if p.onChange != nil {
+		p.onChange(p.State())
 	}
 }

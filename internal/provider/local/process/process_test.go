@@ -18,53 +18,53 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
-// quick is timing for tests: hardly any back-off, and ample limits for slow machines.
-var quick = timing{
-	backoff:  backoff{first: time.Millisecond, most: 4 * time.Millisecond, reset: time.Hour},
-	settle:   10 * time.Second,
-	patience: 10 * time.Second,
+// fastTiming is timing for tests: hardly any back-off, and ample limits for slow machines.
+var fastTiming = timing{
+	backoff:        backoff{initial: time.Millisecond, max: 4 * time.Millisecond, resetAfter: time.Hour},
+	cleanupTimeout: 10 * time.Second,
+	logTimeout:     10 * time.Second,
 }
 
 const (
-	ample = 30 * time.Second // a grace that is used up only when a test fails
-	never = time.Hour        // no test waits for it
+	longGrace = 30 * time.Second // a grace that is used up only when a test fails
+	never     = time.Hour        // no test waits for it
 )
 
-// diary notes the states a process goes through.
-type diary struct {
-	states []State    // to be read after the end
-	busy   sync.Mutex // held during a call
-	clash  atomic.Bool
+// stateRecorder notes the states a process goes through.
+type stateRecorder struct {
+	states     []State    // to be read after the end
+	busy       sync.Mutex // held during a call
+	concurrent atomic.Bool
 }
 
-func (d *diary) note(s State) {
+func (d *stateRecorder) record(s State) {
 	if !d.busy.TryLock() {
-		d.clash.Store(true)
+		d.concurrent.Store(true)
 		return
 	}
 	defer d.busy.Unlock()
 	d.states = append(d.states, s)
 }
 
-// run starts spec and sees to it that it is gone after the test.
-func run(t *testing.T, spec Spec, tm timing) (*Process, *diary) {
+// startForTest starts spec and sees to it that it is gone after the test.
+func startForTest(t *testing.T, spec Spec, tm timing) (*Process, *stateRecorder) {
 	t.Helper()
 	f := NewForker()
 	t.Cleanup(f.Close)
-	d := &diary{}
-	p := start(f, spec, d.note, tm)
+	d := &stateRecorder{}
+	p := start(f, spec, d.record, tm)
 	t.Cleanup(p.Kill)
 	return p, d
 }
 
-func awaitExit(t *testing.T, p *Process) Exit {
+func waitForFirstExit(t *testing.T, p *Process) Exit {
 	t.Helper()
 	processtest.Eventually(t, "it has ended", func() bool { return p.State().LastExit != nil })
 	return *p.State().LastExit
 }
 
 func TestRestartsWithBackoff(t *testing.T) {
-	p, d := run(t, testSpec(t.TempDir(), "say", "3", "so long"), quick)
+	p, d := startForTest(t, testSpec(t.TempDir(), "say", "3", "so long"), fastTiming)
 	processtest.Eventually(t, "3 restarts", func() bool { return p.State().Restarts >= 3 })
 	p.Kill()
 	var waits []time.Duration
@@ -90,20 +90,20 @@ func TestRestartsWithBackoff(t *testing.T) {
 	if len(waits) != 3 || waits[0] < time.Millisecond || waits[1] < 2*time.Millisecond || waits[2] < 4*time.Millisecond {
 		t.Errorf("waited %v, want at least 1ms, 2ms, 4ms", waits)
 	}
-	if last := p.State(); last.PID != 0 || !last.NextStart.IsZero() || d.clash.Load() {
-		t.Errorf("after the end: %+v, clash of changes: %t", last, d.clash.Load())
+	if last := p.State(); last.PID != 0 || !last.NextStart.IsZero() || d.concurrent.Load() {
+		t.Errorf("after the end: %+v, clash of changes: %t", last, d.concurrent.Load())
 	}
 }
 
 func TestBackoff(t *testing.T) {
-	b := production.backoff
+	b := defaultTiming.backoff
 	var got []string
 	var delay time.Duration
 	for range 7 {
-		delay = b.next(delay, b.reset-1)
+		delay = b.next(delay, b.resetAfter-1)
 		got = append(got, delay.String())
 	}
-	got = append(got, b.next(delay, b.reset).String())
+	got = append(got, b.next(delay, b.resetAfter).String())
 	want := []string{"500ms", "1s", "2s", "4s", "8s", "10s", "10s", "500ms"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -114,8 +114,8 @@ func TestStartsAsSpecified(t *testing.T) {
 	t.Setenv("POLDER_TEST_SECRET", "of the supervisor")
 	spec := testSpec(t.TempDir(), "show", "a", "b")
 	spec.Dir = t.TempDir()
-	p, _ := run(t, spec, quick)
-	e := awaitExit(t, p)
+	p, _ := startForTest(t, spec, fastTiming)
+	e := waitForFirstExit(t, p)
 	want := []string{"argv [show a b]", "dir " + spec.Dir, `stdin ""`, "leads true", fmt.Sprint("env ", spec.Env)}
 	if diff := cmp.Diff(want, e.Output); diff != "" {
 		t.Error(diff)
@@ -133,8 +133,8 @@ func TestExitHasLastLines(t *testing.T) {
 	}
 	long := strings.Repeat("x", 499) + "é is cut in two"
 	spec := testSpec(t.TempDir(), "say", append(args, "", long)...)
-	p, _ := run(t, spec, timing{backoff: backoff{first: never, most: never}, settle: quick.settle, patience: quick.patience})
-	e := awaitExit(t, p)
+	p, _ := startForTest(t, spec, timing{backoff: backoff{initial: never, max: never}, cleanupTimeout: fastTiming.cleanupTimeout, logTimeout: fastTiming.logTimeout})
+	e := waitForFirstExit(t, p)
 	var want []string
 	for i := 11; i < 30; i++ {
 		want = append(want, fmt.Sprintf("line %d", i))
@@ -170,8 +170,8 @@ func TestMissingProgramIsRetried(t *testing.T) {
 	spec := testSpec(t.TempDir(), "say", "0", "here I am")
 	exe := spec.Path
 	spec.Path = filepath.Join(t.TempDir(), "program")
-	p, _ := run(t, spec, quick)
-	e := awaitExit(t, p)
+	p, _ := startForTest(t, spec, fastTiming)
+	e := waitForFirstExit(t, p)
 	if e.Code != -1 || len(e.Output) != 1 || !strings.Contains(e.Output[0], spec.Path) {
 		t.Errorf("exit %+v", e)
 	}
@@ -187,8 +187,8 @@ func TestMissingProgramIsRetried(t *testing.T) {
 func TestMissingDirectoryIsNamed(t *testing.T) {
 	spec := testSpec(t.TempDir(), "say", "0")
 	spec.Dir = filepath.Join(t.TempDir(), "missing")
-	p, _ := run(t, spec, quick)
-	if e := awaitExit(t, p); e.Code != -1 || !strings.Contains(e.String(), spec.Dir) {
+	p, _ := startForTest(t, spec, fastTiming)
+	if e := waitForFirstExit(t, p); e.Code != -1 || !strings.Contains(e.String(), spec.Dir) {
 		t.Errorf("exit %v", e)
 	}
 }

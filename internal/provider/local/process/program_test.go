@@ -29,20 +29,20 @@ const (
 // TestMain runs the tests, or one of the programs they supervise.
 func TestMain(m *testing.M) {
 	if name := os.Getenv(programVar); name != "" {
-		program(name, os.Args[1:])
+		runFakeProgram(name, os.Args[1:])
 		os.Exit(0)
 	}
 	os.Setenv(runVar, strconv.Itoa(os.Getpid()))
 	code := m.Run()
-	if left := leftovers(); len(left) > 0 {
+	if left := killLeftovers(); len(left) > 0 {
 		fmt.Println("left after the tests:", left)
 		code = 1
 	}
 	os.Exit(code)
 }
 
-// program is what the test binary does when a test starts it.
-func program(name string, args []string) {
+// runFakeProgram is what the test binary does when a test starts it.
+func runFakeProgram(name string, args []string) {
 	switch name {
 	case "say": // exits with the code of its first argument after the others were printed
 		code, _ := strconv.Atoi(args[0])
@@ -58,7 +58,7 @@ func program(name string, args []string) {
 		for i := range n {
 			fmt.Printf("line %06d\n", i)
 		}
-		wait()
+		waitForever()
 	case "flood": // prints a good many bytes and exits
 		for range 8 << 10 {
 			fmt.Printf("%1023d\n", 0)
@@ -73,22 +73,22 @@ func program(name string, args []string) {
 	case "stubborn":
 		signal.Ignore(unix.SIGTERM)
 		fmt.Println("ready", os.Getpid())
-		wait()
+		waitForever()
 	case "family": // has a stubborn child
 		startChild(&syscall.SysProcAttr{})
-		wait()
+		waitForever()
 	case "orphan": // leaves a stubborn child that is out of its group
 		startChild(&syscall.SysProcAttr{Setsid: true})
-		wait()
+		waitForever()
 	case "supervisor":
 		f := NewForker()
 		Start(f, testSpec(args[0], "stubborn"), nil)
-		wait()
+		waitForever()
 	}
 }
 
-// wait returns only by a signal that ends the program.
-func wait() {
+// waitForever returns only by a signal that ends the program.
+func waitForever() {
 	for {
 		_ = unix.Pause()
 	}
@@ -116,8 +116,8 @@ func testSpec(dir, name string, args ...string) Spec {
 	}
 }
 
-// leftovers lists what still runs of this run's programs, and ends it; also our own zombies.
-func leftovers() (left []string) {
+// killLeftovers lists what still runs of this run's programs, and ends it; also our own zombies.
+func killLeftovers() (left []string) {
 	if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); !errors.Is(err, unix.ECHILD) {
 		left = append(left, fmt.Sprintf("child or zombie of ours (%d)", pid))
 	}
@@ -135,8 +135,8 @@ func leftovers() (left []string) {
 	return left
 }
 
-// logged returns the complete lines of the log with those that were set aside, oldest first.
-func logged(l LogFile) (lines []string) {
+// readLogLines returns the complete lines of the log with those that were set aside, oldest first.
+func readLogLines(l LogFile) (lines []string) {
 	for _, path := range []string{l.Path + ".2", l.Path + ".1", l.Path} {
 		b, _ := os.ReadFile(path)
 		for s := bufio.NewScanner(bytes.NewReader(b)); s.Scan(); {
@@ -150,7 +150,7 @@ func logged(l LogFile) (lines []string) {
 func readyPID(t *testing.T, l LogFile) (pid int) {
 	t.Helper()
 	processtest.Eventually(t, "the program is ready", func() bool {
-		return slices.ContainsFunc(logged(l), func(s string) bool {
+		return slices.ContainsFunc(readLogLines(l), func(s string) bool {
 			n, err := fmt.Sscanf(s, "ready %d", &pid)
 			return n == 1 && err == nil
 		})

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// chunk is how much is read at once: half of what a pipe holds.
-const chunk = 32 << 10
+// readSize is how much is read at once: half of what a pipe holds.
+const readSize = 32 << 10
 
 // pump carries the output of one run from its pipe to the log.
 type pump struct {
@@ -20,19 +20,19 @@ type pump struct {
 // newPump starts to carry; finish must be called.
 func newPump(pipe *os.File, log *sink) *pump {
 	p := &pump{pipe: pipe, log: log, done: make(chan struct{})}
-	go p.carry()
+	go p.copyOutput()
 	return p
 }
 
-func (p *pump) carry() {
+func (p *pump) copyOutput() {
 	defer close(p.done)
-	buf := make([]byte, chunk)
+	buf := make([]byte, readSize)
 	midLine := false
 	for {
 		n, err := p.pipe.Read(buf)
 		if n > 0 {
 			p.tail.add(buf[:n])
-			p.log.offer(buf[:n])
+			p.log.enqueue(buf[:n])
 			midLine = !bytes.HasSuffix(buf[:n], []byte{'\n'})
 		}
 		if err != nil {
@@ -40,7 +40,7 @@ func (p *pump) carry() {
 		}
 	}
 	if midLine {
-		p.log.offer([]byte{'\n'}) // the next run begins a line of its own
+		p.log.enqueue([]byte{'\n'}) // the next run begins a line of its own
 	}
 }
 

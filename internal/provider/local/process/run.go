@@ -9,29 +9,29 @@ import (
 // run is the life of a Process: the program again and again, until it is asked to end.
 func (p *Process) run() {
 	defer close(p.done)
-	defer p.log.close(p.timing.settle)
+	defer p.log.close(p.timing.cleanupTimeout)
 	var delay time.Duration
-	for restarts := 0; !p.ending(); restarts++ {
-		exit, ran := p.once(restarts)
+	for restarts := 0; !p.isStopping(); restarts++ {
+		exit, ran := p.runOnce(restarts)
 		delay = p.timing.backoff.next(delay, ran)
 		p.update(func(s *State) {
 			s.PID, s.Restarts, s.LastExit, s.NextStart = 0, restarts, &exit, time.Time{}
-			if !p.ending() {
+			if !p.isStopping() {
 				s.NextStart = time.Now().Add(delay)
 			}
 		})
-		p.pause(delay)
+		p.waitBackoff(delay)
 	}
 	if !p.State().NextStart.IsZero() {
 		p.update(func(s *State) { s.NextStart = time.Time{} })
 	}
 }
 
-// once runs the program one time, from the fork to the end of all that it started.
-func (p *Process) once(restarts int) (exit Exit, ran time.Duration) {
+// runOnce runs the program one time, from the fork to the end of all that it started.
+func (p *Process) runOnce(restarts int) (exit Exit, ran time.Duration) {
 	child, output, err := p.fork()
 	if err != nil {
-		return notStarted(fmt.Errorf("starting %s: %w", p.spec.Name, err)), 0
+		return newStartFailure(fmt.Errorf("starting %s: %w", p.spec.Name, err)), 0
 	}
 	begin := time.Now()
 	pump := newPump(output, p.log)
@@ -39,14 +39,14 @@ func (p *Process) once(restarts int) (exit Exit, ran time.Duration) {
 		s.PID, s.Restarts, s.StartedAt, s.NextStart = child.Pid, restarts, begin, time.Time{}
 	})
 	g := group(child.Pid)
-	p.await(g)
+	p.waitForExit(g)
 	// What is left of the group could hold ports and locks that the next run needs. The leader
 	// is not reaped yet, so the number cannot have gone to another group.
 	g.kill()
 	status, err := child.Wait()
 	at := time.Now()
-	g.awaitEnd(p.timing.settle)
-	return ended(status, err, at, pump.finish(p.timing.settle)), at.Sub(begin)
+	g.waitUntilGone(p.timing.cleanupTimeout)
+	return newExit(status, err, at, pump.finish(p.timing.cleanupTimeout)), at.Sub(begin)
 }
 
 // fork starts the program and returns it with the reading end of its output.
@@ -69,39 +69,39 @@ func (p *Process) fork() (child *os.Process, output *os.File, err error) {
 	return child, r, nil
 }
 
-// await passes on what is asked for until the leader of the group has ended.
-func (p *Process) await(g group) {
-	leader := g.leaderEnded()
-	asked, forced := p.asked, p.forced
+// waitForExit passes on what is asked for until the leader of the group has ended.
+func (p *Process) waitForExit(g group) {
+	leader := g.leaderExited()
+	stopRequested, killRequested := p.stopRequested, p.killRequested
 	for {
 		select {
 		case <-leader:
 			return
-		case <-forced:
+		case <-killRequested:
 			g.kill()
-			asked, forced = nil, nil
-		case <-asked:
-			asked = nil
-			if !closed(p.forced) {
+			stopRequested, killRequested = nil, nil
+		case <-stopRequested:
+			stopRequested = nil
+			if !isClosed(p.killRequested) {
 				g.terminate()
 			}
 		}
 	}
 }
 
-// pause waits out the back-off, unless the end is asked for.
-func (p *Process) pause(d time.Duration) {
+// waitBackoff waits out the back-off, unless the end is asked for.
+func (p *Process) waitBackoff(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-p.asked:
+	case <-p.stopRequested:
 	case <-timer.C:
 	}
 }
 
-func (p *Process) ending() bool { return closed(p.asked) }
+func (p *Process) isStopping() bool { return isClosed(p.stopRequested) }
 
-func closed(c <-chan struct{}) bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true

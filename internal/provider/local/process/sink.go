@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// queued is how many chunks may wait for the disk: 2 MiB if they are full.
-const queued = 64
+// maxQueuedChunks is how many chunks may wait for the disk: 2 MiB if they are full.
+const maxQueuedChunks = 64
 
 // sink takes output for a log file and never holds up the giver for long: what the disk
 // does not take in time is dropped and counted.
 type sink struct {
-	chunks   chan []byte
-	patience time.Duration
-	stalled  bool // of the caller of offer; patience was in vain, and nothing was taken since
-	dropped  atomic.Int64
-	done     chan struct{}
+	chunks  chan []byte
+	timeout time.Duration
+	stalled bool // of the caller of offer; patience was in vain, and nothing was taken since
+	dropped atomic.Int64
+	done    chan struct{}
 }
 
 // newSink starts to write; close must be called.
-func newSink(file LogFile, patience time.Duration) *sink {
-	s := &sink{chunks: make(chan []byte, queued), patience: patience, done: make(chan struct{})}
+func newSink(file LogFile, timeout time.Duration) *sink {
+	s := &sink{chunks: make(chan []byte, maxQueuedChunks), timeout: timeout, done: make(chan struct{})}
 	go s.write(newRotator(file))
 	return s
 }
@@ -34,8 +34,8 @@ func (s *sink) write(r *rotator) {
 	}
 }
 
-// offer hands over a copy of b, or drops it. It is not for concurrent use.
-func (s *sink) offer(b []byte) {
+// enqueue hands over a copy of b, or drops it. It is not for concurrent use.
+func (s *sink) enqueue(b []byte) {
 	c := bytes.Clone(b)
 	select {
 	case s.chunks <- c:
@@ -43,13 +43,13 @@ func (s *sink) offer(b []byte) {
 		return
 	default:
 	}
-	if s.stalled || !s.offerFor(s.patience, c) {
+	if s.stalled || !s.enqueueWithin(s.timeout, c) {
 		s.stalled = true
 		s.dropped.Add(int64(len(c)))
 	}
 }
 
-func (s *sink) offerFor(d time.Duration, c []byte) bool {
+func (s *sink) enqueueWithin(d time.Duration, c []byte) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

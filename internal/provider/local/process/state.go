@@ -27,8 +27,8 @@ type Exit struct {
 	Output []string  // the last lines it printed but for blank ones, at most 20 of at most 500 bytes; or why it did not start
 }
 
-// lostCode stands for an exit code that nobody knows.
-const lostCode = 255
+// unknownExitCode stands for an exit code that nobody knows.
+const unknownExitCode = 255
 
 // String is one sentence without its subject and full stop: "exited with code 1 at …: last line".
 func (e Exit) String() string {
@@ -45,16 +45,16 @@ func (e Exit) String() string {
 	return s
 }
 
-func notStarted(err error) Exit {
+func newStartFailure(err error) Exit {
 	var t tail
 	t.add([]byte(err.Error()))
-	return Exit{Code: -1, At: time.Now(), Output: t.all()}
+	return Exit{Code: -1, At: time.Now(), Output: t.finish()}
 }
 
-// ended makes an Exit of what Wait returned. Wait has an error only if somebody else in this
+// newExit makes an Exit of what Wait returned. Wait has an error only if somebody else in this
 // process has reaped the child.
-func ended(status *os.ProcessState, err error, at time.Time, t *tail) Exit {
-	e := Exit{Code: lostCode, At: at}
+func newExit(status *os.ProcessState, err error, at time.Time, t *tail) Exit {
+	e := Exit{Code: unknownExitCode, At: at}
 	if err != nil {
 		t.add([]byte("\nits exit code is lost: " + err.Error()))
 	} else if ws, ok := status.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
@@ -62,6 +62,6 @@ func ended(status *os.ProcessState, err error, at time.Time, t *tail) Exit {
 	} else {
 		e.Code = status.ExitCode()
 	}
-	e.Output = t.all()
+	e.Output = t.finish()
 	return e
 }

@@ -16,20 +16,20 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/processtest"
 )
 
-func TestStopIsHeard(t *testing.T) {
+func TestStopSendsSIGTERM(t *testing.T) {
 	spec := testSpec(t.TempDir(), "answer")
-	p, _ := run(t, spec, quick)
-	processtest.Eventually(t, "ready", func() bool { return slices.Contains(logged(spec.Log), "ready") })
-	p.Stop(ample)
+	p, _ := startForTest(t, spec, fastTiming)
+	processtest.Eventually(t, "ready", func() bool { return slices.Contains(readLogLines(spec.Log), "ready") })
+	p.Stop(longGrace)
 	if s := p.State(); s.PID != 0 || s.Restarts != 0 || s.LastExit.Signal != "SIGTERM" || s.LastExit.Code != 128+15 {
 		t.Errorf("state %+v, exit %v", s, s.LastExit)
 	}
-	p.Stop(ample) // once more makes no difference
+	p.Stop(longGrace) // once more makes no difference
 }
 
 func TestStopEscalates(t *testing.T) {
 	spec := testSpec(t.TempDir(), "stubborn")
-	p, _ := run(t, spec, quick)
+	p, _ := startForTest(t, spec, fastTiming)
 	pid := readyPID(t, spec.Log)
 	begin := time.Now()
 	p.Stop(100 * time.Millisecond)
@@ -43,8 +43,8 @@ func TestStopEscalates(t *testing.T) {
 
 func TestKillDoesNotWait(t *testing.T) {
 	spec := testSpec(t.TempDir(), "answer")
-	p, _ := run(t, spec, quick)
-	processtest.Eventually(t, "ready", func() bool { return slices.Contains(logged(spec.Log), "ready") })
+	p, _ := startForTest(t, spec, fastTiming)
+	processtest.Eventually(t, "ready", func() bool { return slices.Contains(readLogLines(spec.Log), "ready") })
 	p.Kill()
 	if e := p.State().LastExit; e.Signal != "SIGKILL" {
 		t.Errorf("exit %v, though SIGTERM would have been enough", e)
@@ -53,10 +53,10 @@ func TestKillDoesNotWait(t *testing.T) {
 
 func TestStopTakesGrandchildren(t *testing.T) {
 	spec := testSpec(t.TempDir(), "family")
-	p, _ := run(t, spec, quick)
+	p, _ := startForTest(t, spec, fastTiming)
 	pid := readyPID(t, spec.Log)
-	p.Stop(ample) // the grandchild is deaf, but the child is not
-	if processtest.Alive(pid) {
+	p.Stop(longGrace) // the grandchild is deaf, but the child is not
+	if processtest.IsAlive(pid) {
 		t.Error("the grandchild still runs")
 	}
 }
@@ -67,7 +67,7 @@ func TestOrphansThatFallToUsAreReaped(t *testing.T) {
 	}
 	defer unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 	spec := testSpec(t.TempDir(), "family")
-	p, _ := run(t, spec, quick)
+	p, _ := startForTest(t, spec, fastTiming)
 	pid := readyPID(t, spec.Log)
 	p.Kill()
 	if exists(pid) {
@@ -77,22 +77,22 @@ func TestOrphansThatFallToUsAreReaped(t *testing.T) {
 
 func TestEndOfProgramTakesGrandchildren(t *testing.T) {
 	spec := testSpec(t.TempDir(), "family")
-	p, _ := run(t, spec, timing{backoff: backoff{first: never}, settle: quick.settle, patience: quick.patience})
+	p, _ := startForTest(t, spec, timing{backoff: backoff{initial: never}, cleanupTimeout: fastTiming.cleanupTimeout, logTimeout: fastTiming.logTimeout})
 	pid := readyPID(t, spec.Log)
 	if err := unix.Kill(p.State().PID, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	awaitExit(t, p)
-	if processtest.Alive(pid) {
+	waitForFirstExit(t, p)
+	if processtest.IsAlive(pid) {
 		t.Error("the grandchild outlives the run it belongs to")
 	}
 }
 
 func TestStopIsNotHeldUpByThePipe(t *testing.T) {
 	spec := testSpec(t.TempDir(), "orphan")
-	tm := quick
-	tm.settle = 50 * time.Millisecond
-	p, _ := run(t, spec, tm)
+	tm := fastTiming
+	tm.cleanupTimeout = 50 * time.Millisecond
+	p, _ := startForTest(t, spec, tm)
 	pid := readyPID(t, spec.Log)
 	stopped := make(chan struct{})
 	go func() {
@@ -105,7 +105,7 @@ func TestStopIsNotHeldUpByThePipe(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		inTime = false
 	}
-	if !processtest.Alive(pid) {
+	if !processtest.IsAlive(pid) {
 		t.Error("the orphan should hold the pipe")
 	}
 	_ = unix.Kill(pid, unix.SIGKILL)
@@ -113,7 +113,7 @@ func TestStopIsNotHeldUpByThePipe(t *testing.T) {
 	if !inTime {
 		t.Error("Stop waited for the pipe")
 	}
-	processtest.Eventually(t, "the orphan is gone", func() bool { return !processtest.Alive(pid) })
+	processtest.Eventually(t, "the orphan is gone", func() bool { return !processtest.IsAlive(pid) })
 }
 
 func TestStopDuringBackoff(t *testing.T) {
@@ -122,14 +122,14 @@ func TestStopDuringBackoff(t *testing.T) {
 		"Kill": (*Process).Kill,
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, _ := run(t, testSpec(t.TempDir(), "say", "0"), timing{backoff: backoff{first: never}, settle: never, patience: never})
+			p, _ := startForTest(t, testSpec(t.TempDir(), "say", "0"), timing{backoff: backoff{initial: never}, cleanupTimeout: never, logTimeout: never})
 			processtest.Eventually(t, "it backs off", func() bool { return !p.State().NextStart.IsZero() })
 			stopped := make(chan struct{})
 			go func() {
 				defer close(stopped)
 				stop(p)
 			}()
-			processtest.Eventually(t, "it returns", func() bool { return closed(stopped) && closed(p.Done()) })
+			processtest.Eventually(t, "it returns", func() bool { return isClosed(stopped) && isClosed(p.Done()) })
 			if s := p.State(); !s.NextStart.IsZero() || s.Restarts != 0 {
 				t.Errorf("state %+v", s)
 			}
@@ -139,21 +139,21 @@ func TestStopDuringBackoff(t *testing.T) {
 
 func TestConcurrentUse(t *testing.T) {
 	for range 5 {
-		p, d := run(t, testSpec(t.TempDir(), "say", "1", "hm"), quick)
+		p, d := startForTest(t, testSpec(t.TempDir(), "say", "1", "hm"), fastTiming)
 		processtest.Eventually(t, "a restart", func() bool { return p.State().Restarts > 0 })
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() { p.Stop(time.Millisecond) })
 			wg.Go(p.Kill)
 			wg.Go(func() {
-				for !closed(p.Done()) {
+				for !isClosed(p.Done()) {
 					_ = p.State()
 				}
 			})
 		}
 		wg.Wait()
-		if s := p.State(); s.PID != 0 || d.clash.Load() {
-			t.Errorf("state %+v, clash of changes: %t", s, d.clash.Load())
+		if s := p.State(); s.PID != 0 || d.concurrent.Load() {
+			t.Errorf("state %+v, clash of changes: %t", s, d.concurrent.Load())
 		}
 	}
 }
@@ -167,12 +167,12 @@ func TestProgramDiesWithSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := readyPID(t, LogFile{Path: filepath.Join(dir, "log")})
-	if !processtest.Alive(pid) {
+	if !processtest.IsAlive(pid) {
 		t.Error("the program does not run")
 	}
 	_ = c.Process.Kill()
 	_ = c.Wait()
-	processtest.Eventually(t, "the program is gone", func() bool { return !processtest.Alive(pid) })
+	processtest.Eventually(t, "the program is gone", func() bool { return !processtest.IsAlive(pid) })
 }
 
 // survivesCaller shows that a child does not die with the thread on which it was asked for.

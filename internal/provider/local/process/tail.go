@@ -14,14 +14,14 @@ const (
 // tail remembers the last lines of a stream: the beginnings of those that are too long, and
 // none that are blank. The zero value is ready for use.
 type tail struct {
-	lines []string
-	line  []byte // the one that has not ended yet
+	lines   []string
+	partial []byte // the one that has not ended yet
 }
 
 func (t *tail) add(b []byte) {
 	for len(b) > 0 {
 		line, rest, ended := bytes.Cut(b, []byte{'\n'})
-		t.line = append(t.line, line[:min(len(line), tailWidth-len(t.line))]...)
+		t.partial = append(t.partial, line[:min(len(line), tailWidth-len(t.partial))]...)
 		if ended {
 			t.endLine()
 		}
@@ -31,8 +31,8 @@ func (t *tail) add(b []byte) {
 
 func (t *tail) endLine() {
 	// A character may have been cut in two, and people will read this as text.
-	line := strings.TrimRight(strings.ToValidUTF8(string(t.line), ""), " \t\r")
-	t.line = t.line[:0]
+	line := strings.TrimRight(strings.ToValidUTF8(string(t.partial), ""), " \t\r")
+	t.partial = t.partial[:0]
 	if line == "" {
 		return
 	}
@@ -42,8 +42,8 @@ func (t *tail) endLine() {
 	t.lines = append(t.lines, line)
 }
 
-// all ends the line that has begun and returns all lines, nil if there are none.
-func (t *tail) all() []string {
+// finish ends the line that has begun and returns all lines, nil if there are none.
+func (t *tail) finish() []string {
 	t.endLine()
 	return t.lines
 }

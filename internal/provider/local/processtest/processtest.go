@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// patience is generous: test machines are shared, and slow at times.
-const patience = 40 * time.Second
+// eventuallyTimeout is generous: test machines are shared, and slow at times.
+const eventuallyTimeout = 40 * time.Second
 
 // Eventually polls until ok holds, and ends the test if it does not in good time.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(eventuallyTimeout)
 	defer deadline.Stop()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -29,8 +29,8 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// Alive says whether there is such a process that is not a zombie.
-func Alive(pid int) bool {
+// IsAlive says whether there is such a process that is not a zombie.
+func IsAlive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return false

@@ -20,9 +20,9 @@ import (
 
 // Machine is where a process will run.
 type Machine struct {
-	Root    string     // of the machine's files
-	Address netip.Addr // a loopback address of its own
-	Emulate string     // Kubernetes minor to emulate, such as 1.35; empty: the built-in one
+	Root            string     // of the machine's files
+	Address         netip.Addr // a loopback address of its own
+	EmulatedVersion string     // Kubernetes minor to emulate, such as 1.35; empty: the built-in one
 }
 
 // Result is a process, and how it differs from the container.
@@ -33,8 +33,8 @@ type Result struct {
 	Rewrites []hostapi.Rewrite
 }
 
-// shared folders hold nothing of a machine's own.
-var shared = map[string]bool{
+// sharedDirs folders hold nothing of a machine's own.
+var sharedDirs = map[string]bool{
 	"/etc/ssl/certs": true, "/etc/ca-certificates": true, "/usr/share/ca-certificates": true,
 	"/usr/local/share/ca-certificates": true, "/etc/pki": true, "/etc/pki/ca-trust": true, "/etc/pki/tls/certs": true,
 }
@@ -47,8 +47,8 @@ var addressFlags = map[string]bool{
 	"--advertise-client-urls": true, "--initial-advertise-peer-urls": true, "--initial-cluster": true,
 }
 
-// programs that polderd can be.
-var programs = map[string]bool{"etcd": true, "kube-apiserver": true, "kube-controller-manager": true, "kube-scheduler": true}
+// supportedPrograms that polderd can be.
+var supportedPrograms = map[string]bool{"etcd": true, "kube-apiserver": true, "kube-controller-manager": true, "kube-scheduler": true}
 
 // Pod rewrites the only container of pod.
 func Pod(pod *corev1.Pod, m Machine) (Result, error) {
@@ -60,29 +60,29 @@ func Pod(pod *corev1.Pod, m Machine) (Result, error) {
 	}
 	c := pod.Spec.Containers[0]
 	argv := append(append([]string{}, c.Command...), c.Args...)
-	if len(argv) == 0 || !programs[path.Base(argv[0])] {
+	if len(argv) == 0 || !supportedPrograms[path.Base(argv[0])] {
 		return Result{}, fmt.Errorf("static pod %s runs %q; only etcd, kube-apiserver, kube-controller-manager and kube-scheduler can be run here", pod.Name, strings.Join(argv, " "))
 	}
-	w := &writer{machine: m, mounts: mounts(pod, c), program: path.Base(argv[0])}
-	w.out.Args = []string{w.program}
+	w := &rewriter{machine: m, mounts: hostPathMounts(pod, c), program: path.Base(argv[0])}
+	w.result.Args = []string{w.program}
 	for _, a := range argv[1:] {
-		w.argument(a)
+		w.rewriteArgument(a)
 	}
-	w.additions()
-	w.environment(c.Env)
+	w.addRequiredFlags()
+	w.rewriteEnvironment(c.Env)
 	for _, v := range pod.Spec.Volumes {
-		if h := v.HostPath; h != nil && h.Type != nil && *h.Type == corev1.HostPathDirectoryOrCreate && !shared[h.Path] {
-			w.out.Dirs = append(w.out.Dirs, m.Root+path.Clean(h.Path))
+		if h := v.HostPath; h != nil && h.Type != nil && *h.Type == corev1.HostPathDirectoryOrCreate && !sharedDirs[h.Path] {
+			w.result.Dirs = append(w.result.Dirs, m.Root+path.Clean(h.Path))
 		}
 	}
-	return w.out, nil
+	return w.result, nil
 }
 
 // mount is a folder of the container and where it is on the machine.
-type mount struct{ inside, outside string }
+type mount struct{ containerPath, hostPath string }
 
-// mounts are ordered so that the longest path, which hides the others, comes first.
-func mounts(pod *corev1.Pod, c corev1.Container) []mount {
+// hostPathMounts are ordered so that the longest path, which hides the others, comes first.
+func hostPathMounts(pod *corev1.Pod, c corev1.Container) []mount {
 	host := map[string]string{}
 	for _, v := range pod.Spec.Volumes {
 		if v.HostPath != nil {
@@ -92,83 +92,83 @@ func mounts(pod *corev1.Pod, c corev1.Container) []mount {
 	var out []mount
 	for _, vm := range c.VolumeMounts {
 		if h, ok := host[vm.Name]; ok {
-			out = append(out, mount{inside: path.Clean(vm.MountPath), outside: path.Join(h, vm.SubPath)})
+			out = append(out, mount{containerPath: path.Clean(vm.MountPath), hostPath: path.Join(h, vm.SubPath)})
 		}
 	}
-	sort.SliceStable(out, func(i, j int) bool { return len(out[i].inside) > len(out[j].inside) })
+	sort.SliceStable(out, func(i, j int) bool { return len(out[i].containerPath) > len(out[j].containerPath) })
 	return out
 }
 
-type writer struct {
+type rewriter struct {
 	machine Machine
 	mounts  []mount
 	program string
-	out     Result
+	result  Result
 }
 
 // Reasons people see.
 const (
-	whyAddress   = "the machine shares its network with others; this is its own address"
-	whyPath      = "the machine's files are below a directory of their own"
-	whyAdvertise = "Kubernetes refuses endpoints that are loopback addresses"
-	whyDouble    = "both stand for the same address here"
-	whyQuick     = "with its own limits the controller manager waits five seconds for its credentials when it starts"
-	whyEmulate   = "the built-in Kubernetes behaves as this minor version"
+	reasonAddress   = "the machine shares its network with others; this is its own address"
+	reasonPath      = "the machine's files are below a directory of their own"
+	reasonAdvertise = "Kubernetes refuses endpoints that are loopback addresses"
+	reasonDuplicate = "both stand for the same address here"
+	reasonRateLimit = "with its own limits the controller manager waits five seconds for its credentials when it starts"
+	reasonEmulate   = "the built-in Kubernetes behaves as this minor version"
 )
 
-func (w *writer) argument(a string) {
+func (w *rewriter) rewriteArgument(a string) {
 	name, value, found := strings.Cut(a, "=")
 	if !found {
-		w.out.Args = append(w.out.Args, a)
+		w.result.Args = append(w.result.Args, a)
 		return
 	}
 	if name == "--advertise-address" {
-		w.change(a, name+"="+Advertised(w.machine.Address).String(), whyAdvertise)
+		w.addRewritten(a, name+"="+AdvertiseAddress(w.machine.Address).String(), reasonAdvertise)
 		return
 	}
 	why := ""
-	if v := w.paths(value); v != value {
-		value, why = v, whyPath
+	if v := w.rewritePaths(value); v != value {
+		value, why = v, reasonPath
 	}
-	if v := w.addresses(value); addressFlags[name] && v != value {
-		value, why = v, whyAddress
+	if v := w.rewriteAddresses(value); addressFlags[name] && v != value {
+		value, why = v, reasonAddress
 	}
 	if name == "--listen-client-urls" || name == "--listen-metrics-urls" {
-		if v := unique(value); v != value {
-			value, why = v, whyAddress+"; "+whyDouble
+		if v := removeDuplicates(value); v != value {
+			value, why = v, reasonAddress+"; "+reasonDuplicate
 		}
 	}
 	if why == "" {
-		w.out.Args = append(w.out.Args, a)
+		w.result.Args = append(w.result.Args, a)
 		return
 	}
-	w.change(a, name+"="+value, why)
+	w.addRewritten(a, name+"="+value, why)
 }
 
-func (w *writer) change(from, to, why string) {
-	w.out.Args = append(w.out.Args, to)
-	w.out.Rewrites = append(w.out.Rewrites, hostapi.Rewrite{From: from, To: to, Why: why})
+func (w *rewriter) addRewritten(from, to, why string) {
+	w.result.Args = append(w.result.Args, to)
+	w.result.Rewrites = append(w.result.Rewrites, hostapi.Rewrite{From: from, To: to, Why: why})
 }
 
-// additions are arguments the process needs because it is not alone.
-func (w *writer) additions() {
+// addRequiredFlags are arguments the process needs because it is not alone.
+func (w *rewriter) addRequiredFlags() {
 	if w.program == "etcd" {
 		return
 	}
-	if !w.has("--bind-address") {
-		w.change("", "--bind-address="+w.machine.Address.String(), whyAddress)
+	if !w.hasFlag("--bind-address") {
+		w.addRewritten("", "--bind-address="+w.machine.Address.String(), reasonAddress)
 	}
-	if w.program == "kube-controller-manager" && !w.has("--kube-api-qps") && !w.has("--kube-api-burst") {
-		w.change("", "--kube-api-qps=200", whyQuick)
-		w.change("", "--kube-api-burst=400", whyQuick)
+	if w.program == "kube-controller-manager" && !w.hasFlag("--kube-api-qps") && !w.hasFlag("--kube-api-burst") {
+		w.addRewritten("", "--kube-api-qps=200", reasonRateLimit)
+		w.addRewritten("", "--kube-api-burst=400", reasonRateLimit)
 	}
-	if w.machine.Emulate != "" && !w.has("--emulated-version") {
-		w.change("", "--emulated-version="+w.machine.Emulate, whyEmulate)
+	if w.machine.EmulatedVersion != "" && !w.hasFlag("--emulated-version") {
+		w.addRewritten("", "--emulated-version="+w.machine.EmulatedVersion, reasonEmulate)
 	}
 }
 
-func (w *writer) has(flag string) bool {
-	for _, a := range w.out.Args {
+func (w *rewriter) hasFlag(flag string) bool {
+	for _, a := range w.result.Args {
 		if a == flag || strings.HasPrefix(a, flag+"=") {
 			return true
 		}
@@ -176,10 +176,10 @@ func (w *writer) has(flag string) bool {
 	return false
 }
 
-func (w *writer) environment(env []corev1.EnvVar) {
+func (w *rewriter) rewriteEnvironment(env []corev1.EnvVar) {
 	for _, e := range env {
 		if e.ValueFrom == nil {
-			w.out.Env = append(w.out.Env, e.Name+"="+w.paths(e.Value))
+			w.result.Env = append(w.result.Env, e.Name+"="+w.rewritePaths(e.Value))
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-var machine = Machine{Root: "/data/m", Address: netip.MustParseAddr("127.3.16.11"), Emulate: "1.35"}
+var machine = Machine{Root: "/data/m", Address: netip.MustParseAddr("127.3.16.11"), EmulatedVersion: "1.35"}
 
 // pod is a static pod with the mounts kubeadm gives it.
 func pod(command ...string) *corev1.Pod {
@@ -64,7 +64,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-func TestAdditions(t *testing.T) {
+func TestAddRequiredFlags(t *testing.T) {
 	for name, c := range map[string]struct {
 		command []string
 		want    []string

@@ -8,29 +8,29 @@ import (
 // separators stand between the parts of a flag's value: lists, URLs with paths, key=value pairs.
 const separators = ",;= "
 
-// paths replaces every path of the container in a value by the machine's.
-func (w *writer) paths(value string) string {
+// rewritePaths replaces every path of the container in a value by the machine's.
+func (w *rewriter) rewritePaths(value string) string {
 	return eachPart(value, func(part string) string {
 		prefix := ""
 		if rest, ok := strings.CutPrefix(part, "file://"); ok {
 			prefix, part = "file://", rest
 		}
 		for _, m := range w.mounts {
-			rest, ok := strings.CutPrefix(part, m.inside)
+			rest, ok := strings.CutPrefix(part, m.containerPath)
 			if !ok || rest != "" && rest[0] != '/' {
 				continue
 			}
-			if shared[m.outside] {
+			if sharedDirs[m.hostPath] {
 				return prefix + part
 			}
-			return prefix + w.machine.Root + m.outside + rest
+			return prefix + w.machine.Root + m.hostPath + rest
 		}
 		return prefix + part
 	})
 }
 
-// addresses replaces what means "this machine", alone or in a URL or with a port.
-func (w *writer) addresses(value string) string {
+// rewriteAddresses replaces what means "this machine", alone or in a URL or with a port.
+func (w *rewriter) rewriteAddresses(value string) string {
 	return eachPart(value, func(part string) string {
 		scheme, rest, found := strings.Cut(part, "://")
 		if !found {
@@ -64,8 +64,8 @@ func eachPart(value string, f func(string) string) string {
 	return out.String()
 }
 
-// unique drops repeated elements of a list, which etcd would try to listen on twice.
-func unique(list string) string {
+// removeDuplicates drops repeated elements of a list, which etcd would try to listen on twice.
+func removeDuplicates(list string) string {
 	seen := map[string]bool{}
 	var out []string
 	for _, e := range strings.Split(list, ",") {
@@ -77,10 +77,10 @@ func unique(list string) string {
 	return strings.Join(out, ",")
 }
 
-// Advertised is the address an API server claims for the endpoints of the service "kubernetes":
+// AdvertiseAddress is the address an API server claims for the endpoints of the service "kubernetes":
 // not a loopback address, which is refused, but one of the range for benchmarks (RFC 2544) that
 // nobody routes. Its last 16 bits are the machine's, so it is unique within a cluster.
-func Advertised(a netip.Addr) netip.Addr {
+func AdvertiseAddress(a netip.Addr) netip.Addr {
 	b := a.As4()
 	return netip.AddrFrom4([4]byte{198, 18, b[2], b[3]})
 }

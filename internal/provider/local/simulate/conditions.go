@@ -8,15 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// conditions are those a kubelet keeps, with the time of their last change. Conditions of others are not among them.
-func conditions(pod *corev1.Pod, st corev1.PodStatus, now metav1.Time) []corev1.PodCondition {
+// podConditions are those a kubelet keeps, with the time of their last change. Conditions of others are not among them.
+func podConditions(pod *corev1.Pod, st corev1.PodStatus, now metav1.Time) []corev1.PodCondition {
 	initialized := corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
-	if names := incomplete(pod, st.InitContainerStatuses); len(names) > 0 {
+	if names := incompleteInitContainers(pod, st.InitContainerStatuses); len(names) > 0 {
 		initialized.Status, initialized.Reason = corev1.ConditionFalse, "ContainersNotInitialized"
 		initialized.Message = fmt.Sprintf("containers with incomplete status: [%s]", strings.Join(names, " "))
 	}
 	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
-	switch names := unready(pod, st); {
+	switch names := unreadyContainers(pod, st); {
 	case st.Phase == corev1.PodSucceeded:
 		initialized.Reason = "PodCompleted"
 		ready.Status, ready.Reason = corev1.ConditionFalse, "PodCompleted"
@@ -30,20 +30,20 @@ func conditions(pod *corev1.Pod, st corev1.PodStatus, now metav1.Time) []corev1.
 	containers.Type = corev1.ContainersReady
 	out := []corev1.PodCondition{initialized, ready, containers}
 	for _, g := range pod.Spec.ReadinessGates {
-		if condition(pod, g.ConditionType) == nil { // nobody else answers for it
+		if findCondition(pod, g.ConditionType) == nil { // nobody else answers for it
 			out = append(out, corev1.PodCondition{Type: g.ConditionType, Status: corev1.ConditionTrue})
 		}
 	}
 	for i := range out {
 		out[i].LastTransitionTime = now
-		if before := condition(pod, out[i].Type); before != nil && before.Status == out[i].Status {
+		if before := findCondition(pod, out[i].Type); before != nil && before.Status == out[i].Status {
 			out[i].LastTransitionTime = before.LastTransitionTime
 		}
 	}
 	return out
 }
 
-func condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+func findCondition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == t {
 			return &pod.Status.Conditions[i]
@@ -52,22 +52,22 @@ func condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition 
 	return nil
 }
 
-// incomplete names the init containers that others still wait for.
-func incomplete(pod *corev1.Pod, statuses []corev1.ContainerStatus) []string {
+// incompleteInitContainers names the init containers that others still wait for.
+func incompleteInitContainers(pod *corev1.Pod, statuses []corev1.ContainerStatus) []string {
 	var names []string
 	for i, s := range statuses {
-		if c := &pod.Spec.InitContainers[i]; !done(c, s) {
+		if c := &pod.Spec.InitContainers[i]; !isInitContainerDone(c, s) {
 			names = append(names, s.Name)
 		}
 	}
 	return names
 }
 
-// unready names the containers that do not run: ordinary ones, and those beside them.
-func unready(pod *corev1.Pod, st corev1.PodStatus) []string {
+// unreadyContainers names the containers that do not run: ordinary ones, and those beside them.
+func unreadyContainers(pod *corev1.Pod, st corev1.PodStatus) []string {
 	var names []string
 	for i, s := range st.InitContainerStatuses {
-		if sidecar(&pod.Spec.InitContainers[i]) && !s.Ready {
+		if isSidecar(&pod.Spec.InitContainers[i]) && !s.Ready {
 			names = append(names, s.Name)
 		}
 	}

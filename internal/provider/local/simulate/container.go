@@ -9,64 +9,64 @@ import (
 
 // Reasons of containers that wait, as a kubelet gives them.
 const (
-	podInitializing  = "PodInitializing"
-	errImagePull     = "ErrImagePull"
-	imagePullBackOff = "ImagePullBackOff"
-	crashLoopBackOff = "CrashLoopBackOff"
-	configError      = "CreateContainerConfigError"
+	podInitializing            = "PodInitializing"
+	errImagePull               = "ErrImagePull"
+	imagePullBackOff           = "ImagePullBackOff"
+	crashLoopBackOff           = "CrashLoopBackOff"
+	createContainerConfigError = "CreateContainerConfigError"
 )
 
-// next is the state after a container's, once that is due; the same, if nothing follows.
-func next(s corev1.ContainerStatus, o outcome, policy corev1.RestartPolicy, now metav1.Time) corev1.ContainerStatus {
+// nextContainerStatus is the state after a container's, once that is due; the same, if nothing follows.
+func nextContainerStatus(s corev1.ContainerStatus, o outcome, policy corev1.RestartPolicy, now metav1.Time) corev1.ContainerStatus {
 	switch t := s.State.Terminated; {
-	case s.State.Running != nil && o.ends:
-		return terminated(s, s.State.Running.StartedAt, o.code, now)
-	case t != nil && restarts(policy, t.ExitCode) && s.RestartCount == 0:
+	case s.State.Running != nil && o.exits:
+		return toTerminated(s, s.State.Running.StartedAt, o.exitCode, now)
+	case t != nil && shouldRestart(policy, t.ExitCode) && s.RestartCount == 0:
 		s.LastTerminationState = s.State
-		return restarted(s, now) // a kubelet does not wait before the first restart
-	case t != nil && restarts(policy, t.ExitCode):
+		return toRestarted(s, now) // a kubelet does not wait before the first restart
+	case t != nil && shouldRestart(policy, t.ExitCode):
 		s.LastTerminationState = s.State
-		return waiting(s, crashLoopBackOff, "back-off restarting failed container="+s.Name)
-	case waitsFor(s, crashLoopBackOff):
-		return restarted(s, now)
+		return toWaiting(s, crashLoopBackOff, "back-off restarting failed container="+s.Name)
+	case isWaitingFor(s, crashLoopBackOff):
+		return toRestarted(s, now)
 	}
 	return s
 }
 
-func restarts(policy corev1.RestartPolicy, code int32) bool {
+func shouldRestart(policy corev1.RestartPolicy, code int32) bool {
 	return policy == corev1.RestartPolicyAlways || policy == corev1.RestartPolicyOnFailure && code != 0
 }
 
-// pull is the state of a container whose image does not exist: first it is looked for, then waited for.
-func pull(s corev1.ContainerStatus, due bool) corev1.ContainerStatus {
+// missingImageStatus is the state of a container whose image does not exist: first it is looked for, then waited for.
+func missingImageStatus(s corev1.ContainerStatus, due bool) corev1.ContainerStatus {
 	backOff := fmt.Sprintf("Back-off pulling image %q", s.Image)
 	switch {
-	case waitsFor(s, imagePullBackOff) && s.State.Waiting.Message == backOff:
+	case isWaitingFor(s, imagePullBackOff) && s.State.Waiting.Message == backOff:
 		return s
-	case waitsFor(s, errImagePull) && due:
-		return waiting(s, imagePullBackOff, backOff)
+	case isWaitingFor(s, errImagePull) && due:
+		return toWaiting(s, imagePullBackOff, backOff)
 	}
-	return waiting(s, errImagePull, fmt.Sprintf("image %q does not exist", s.Image))
+	return toWaiting(s, errImagePull, fmt.Sprintf("image %q does not exist", s.Image))
 }
 
-func waiting(s corev1.ContainerStatus, reason, message string) corev1.ContainerStatus {
+func toWaiting(s corev1.ContainerStatus, reason, message string) corev1.ContainerStatus {
 	s.Ready, s.Started = false, new(false)
 	s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 	return s
 }
 
-func running(s corev1.ContainerStatus, now metav1.Time) corev1.ContainerStatus {
+func toRunning(s corev1.ContainerStatus, now metav1.Time) corev1.ContainerStatus {
 	s.Ready, s.Started = true, new(true)
 	s.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}
 	return s
 }
 
-func restarted(s corev1.ContainerStatus, now metav1.Time) corev1.ContainerStatus {
+func toRestarted(s corev1.ContainerStatus, now metav1.Time) corev1.ContainerStatus {
 	s.RestartCount++
-	return running(s, now)
+	return toRunning(s, now)
 }
 
-func terminated(s corev1.ContainerStatus, started metav1.Time, code int32, now metav1.Time) corev1.ContainerStatus {
+func toTerminated(s corev1.ContainerStatus, started metav1.Time, code int32, now metav1.Time) corev1.ContainerStatus {
 	reason := "Completed"
 	if code != 0 {
 		reason = "Error"
@@ -76,17 +76,17 @@ func terminated(s corev1.ContainerStatus, started metav1.Time, code int32, now m
 	return s
 }
 
-// waitsFor says whether a container waits for this reason.
-func waitsFor(s corev1.ContainerStatus, reason string) bool {
+// isWaitingFor says whether a container waits for this reason.
+func isWaitingFor(s corev1.ContainerStatus, reason string) bool {
 	return s.State.Waiting != nil && s.State.Waiting.Reason == reason
 }
 
-// begun says whether a container has run at least once.
-func begun(s corev1.ContainerStatus) bool {
-	return s.State.Running != nil || s.State.Terminated != nil || waitsFor(s, crashLoopBackOff)
+// hasStarted says whether a container has run at least once.
+func hasStarted(s corev1.ContainerStatus) bool {
+	return s.State.Running != nil || s.State.Terminated != nil || isWaitingFor(s, crashLoopBackOff)
 }
 
-// succeeded says whether a container has ended well.
-func succeeded(s corev1.ContainerStatus) bool {
+// hasSucceeded says whether a container has ended well.
+func hasSucceeded(s corev1.ContainerStatus) bool {
 	return s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
 }

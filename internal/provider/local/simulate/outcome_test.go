@@ -19,19 +19,19 @@ func TestCommandsThatAreKnown(t *testing.T) {
 		want    outcome
 		known   bool
 	}{
-		{command: []string{"true"}, want: outcome{ends: true}, known: true},
-		{command: []string{"/bin/false"}, want: outcome{ends: true, code: 1}, known: true},
-		{command: []string{"/bin/sh", "-c", "exit 42"}, want: outcome{ends: true, code: 42}, known: true},
-		{command: []string{"/bin/sh", "-c"}, args: []string{" exit 0\n"}, want: outcome{ends: true}, known: true},
-		{command: byIndex, index: "3", want: outcome{ends: true, code: 1}, known: true},
-		{command: byIndex, index: "4", want: outcome{ends: true}, known: true},
+		{command: []string{"true"}, want: outcome{exits: true}, known: true},
+		{command: []string{"/bin/false"}, want: outcome{exits: true, exitCode: 1}, known: true},
+		{command: []string{"/bin/sh", "-c", "exit 42"}, want: outcome{exits: true, exitCode: 42}, known: true},
+		{command: []string{"/bin/sh", "-c"}, args: []string{" exit 0\n"}, want: outcome{exits: true}, known: true},
+		{command: byIndex, index: "3", want: outcome{exits: true, exitCode: 1}, known: true},
+		{command: byIndex, index: "4", want: outcome{exits: true}, known: true},
 		{command: byIndex},
-		{command: []string{"sleep", "5"}, want: outcome{ends: true}, known: true},
+		{command: []string{"sleep", "5"}, want: outcome{exits: true}, known: true},
 		{command: []string{"sleep", "infinity"}, known: true},
 		{command: []string{"sleep", "5m"}},
 		{image: "registry.k8s.io/pause:3.10", known: true},
 		{image: "localhost:5000/pause", known: true},
-		{image: "registry.k8s.io/pause:3.10", command: []string{"true"}, want: outcome{ends: true}, known: true},
+		{image: "registry.k8s.io/pause:3.10", command: []string{"true"}, want: outcome{exits: true}, known: true},
 		{image: "example.org/pause/web"},
 		{image: "example.org/web"},
 		{args: []string{"true"}},
@@ -58,7 +58,7 @@ func TestImagesThatAreMissing(t *testing.T) {
 		"webserver:404": true, "foo:non-existent": true, "gcr.io/x/y:nonexistent": true, "registry.invalid/web:1": false, "registry.invalid:5000/web": false,
 		"example.org/web:404": false, "example.org/registry.invalid/web": false, "nonexistent": false, "invalid/web": false, "a": false, "": false,
 	} {
-		if got := imageMissing(&corev1.Pod{}, image); got != want {
+		if got := isImageMissing(&corev1.Pod{}, image); got != want {
 			t.Errorf("%q: %v", image, got)
 		}
 	}

@@ -5,101 +5,101 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// step is one look at a pod: what it is like, and whether what it waits for is due.
-type step struct {
-	pod      *corev1.Pod
-	declared exitCodes
-	mistake  error // in what the pod declares
-	due      bool
-	now      metav1.Time
+// podStep is one look at a pod: what it is like, and whether what it waits for is due.
+type podStep struct {
+	pod             *corev1.Pod
+	declared        exitCodes
+	annotationError error // in what the pod declares
+	due             bool
+	now             metav1.Time
 }
 
-// status is what follows the pod's own status: its containers, and all that can be said of them together.
-func (s *step) status() corev1.PodStatus {
-	s.declared, s.mistake = declaredExitCodes(s.pod)
+// nextStatus is what follows the pod's own status: its containers, and all that can be said of them together.
+func (s *podStep) nextStatus() corev1.PodStatus {
+	s.declared, s.annotationError = parseExitCodes(s.pod)
 	out := corev1.PodStatus{StartTime: s.pod.Status.StartTime}
 	if out.StartTime == nil {
 		out.StartTime = &s.now
 	}
-	out.InitContainerStatuses = s.initContainers()
-	initialized := len(incomplete(s.pod, out.InitContainerStatuses)) == 0
+	out.InitContainerStatuses = s.initContainerStatuses()
+	initialized := len(incompleteInitContainers(s.pod, out.InitContainerStatuses)) == 0
 	for i := range s.pod.Spec.Containers {
-		out.ContainerStatuses = append(out.ContainerStatuses, s.container(&s.pod.Spec.Containers[i], initialized))
+		out.ContainerStatuses = append(out.ContainerStatuses, s.containerStatus(&s.pod.Spec.Containers[i], initialized))
 	}
-	out.Phase = s.phase(out, initialized)
+	out.Phase = s.podPhase(out, initialized)
 	if out.Phase == corev1.PodSucceeded || out.Phase == corev1.PodFailed {
 		s.endSidecars(out.InitContainerStatuses)
 	}
-	out.Conditions = conditions(s.pod, out, s.now)
+	out.Conditions = podConditions(s.pod, out, s.now)
 	return out
 }
 
-// initContainers go one after another; those that others run beside only have to be started.
-func (s *step) initContainers() []corev1.ContainerStatus {
+// initContainerStatuses go one after another; those that others run beside only have to be started.
+func (s *podStep) initContainerStatuses() []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
 	blocked := false
 	for i := range s.pod.Spec.InitContainers {
 		c := &s.pod.Spec.InitContainers[i]
-		st := current(c, s.pod.Status.InitContainerStatuses)
+		st := currentStatus(c, s.pod.Status.InitContainerStatuses)
 		o := outcomeOf(s.pod, c, s.declared, true)
 		switch {
-		case blocked && !begun(st):
-			st = waiting(st, podInitializing, "")
-		case begun(st):
-			if s.due && !sidecar(c) && !succeeded(st) {
-				st = next(st, o, initPolicy(s.pod), s.now)
+		case blocked && !hasStarted(st):
+			st = toWaiting(st, podInitializing, "")
+		case hasStarted(st):
+			if s.due && !isSidecar(c) && !hasSucceeded(st) {
+				st = nextContainerStatus(st, o, initRestartPolicy(s.pod), s.now)
 			}
-		case s.mistake != nil:
-			st = waiting(st, configError, s.mistake.Error())
-		case imageMissing(s.pod, c.Image):
-			st = pull(st, s.due)
-		case sidecar(c) || !o.ends:
-			st = running(st, s.now)
+		case s.annotationError != nil:
+			st = toWaiting(st, createContainerConfigError, s.annotationError.Error())
+		case isImageMissing(s.pod, c.Image):
+			st = missingImageStatus(st, s.due)
+		case isSidecar(c) || !o.exits:
+			st = toRunning(st, s.now)
 		default:
-			st = terminated(st, s.now, o.code, s.now)
+			st = toTerminated(st, s.now, o.exitCode, s.now)
 		}
-		if succeeded(st) {
+		if hasSucceeded(st) {
 			st.Ready = true
 		}
-		blocked = blocked || !done(c, st)
+		blocked = blocked || !isInitContainerDone(c, st)
 		out = append(out, st)
 	}
 	return out
 }
 
-// container is an ordinary container of the pod.
-func (s *step) container(c *corev1.Container, initialized bool) corev1.ContainerStatus {
-	st := current(c, s.pod.Status.ContainerStatuses)
+// containerStatus is an ordinary container of the pod.
+func (s *podStep) containerStatus(c *corev1.Container, initialized bool) corev1.ContainerStatus {
+	st := currentStatus(c, s.pod.Status.ContainerStatuses)
 	switch {
-	case begun(st):
+	case hasStarted(st):
 		if s.due {
-			st = next(st, outcomeOf(s.pod, c, s.declared, false), s.pod.Spec.RestartPolicy, s.now)
+			st = nextContainerStatus(st, outcomeOf(s.pod, c, s.declared, false), s.pod.Spec.RestartPolicy, s.now)
 		}
 	case !initialized:
-		st = waiting(st, podInitializing, "")
-	case s.mistake != nil:
-		st = waiting(st, configError, s.mistake.Error())
-	case imageMissing(s.pod, c.Image):
-		st = pull(st, s.due)
+		st = toWaiting(st, podInitializing, "")
+	case s.annotationError != nil:
+		st = toWaiting(st, createContainerConfigError, s.annotationError.Error())
+	case isImageMissing(s.pod, c.Image):
+		st = missingImageStatus(st, s.due)
 	default:
-		st = running(st, s.now)
+		st = toRunning(st, s.now)
 	}
 	return st
 }
 
 // endSidecars ends what ran beside the containers of a pod that has ended.
-func (s *step) endSidecars(statuses []corev1.ContainerStatus) {
+func (s *podStep) endSidecars(statuses []corev1.ContainerStatus) {
 	for i, st := range statuses {
 		if st.State.Running != nil {
-			statuses[i] = terminated(st, st.State.Running.StartedAt, 0, s.now)
+			statuses[i] = toTerminated(st, st.State.Running.StartedAt, 0, s.now)
 		}
 	}
 }
 
-// phase follows a kubelet's rules.
-func (s *step) phase(st corev1.PodStatus, initialized bool) corev1.PodPhase {
+// podPhase follows a kubelet's rules.
+func (s *podStep) podPhase(st corev1.PodStatus, initialized bool) corev1.PodPhase {
 	for _, c := range st.InitContainerStatuses {
-		if t := c.State.Terminated; t != nil && t.ExitCode != 0 && !restarts(initPolicy(s.pod), t.ExitCode) {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 && !shouldRestart(initRestartPolicy(s.pod), t.ExitCode) {
 			return corev1.PodFailed
 		}
 	}
@@ -108,11 +108,11 @@ func (s *step) phase(st corev1.PodStatus, initialized bool) corev1.PodPhase {
 	}
 	ended, phase := true, corev1.PodSucceeded
 	for _, c := range st.ContainerStatuses {
-		if !begun(c) {
+		if !hasStarted(c) {
 			return corev1.PodPending
 		}
 		t := c.State.Terminated
-		ended = ended && t != nil && !restarts(s.pod.Spec.RestartPolicy, t.ExitCode)
+		ended = ended && t != nil && !shouldRestart(s.pod.Spec.RestartPolicy, t.ExitCode)
 		if t != nil && t.ExitCode != 0 {
 			phase = corev1.PodFailed
 		}
@@ -123,8 +123,8 @@ func (s *step) phase(st corev1.PodStatus, initialized bool) corev1.PodPhase {
 	return phase
 }
 
-// current is what is known of a container, with the image it is to have now.
-func current(c *corev1.Container, statuses []corev1.ContainerStatus) corev1.ContainerStatus {
+// currentStatus is what is known of a container, with the image it is to have now.
+func currentStatus(c *corev1.Container, statuses []corev1.ContainerStatus) corev1.ContainerStatus {
 	for _, s := range statuses {
 		if s.Name == c.Name {
 			s.Image = c.Image
@@ -134,18 +134,18 @@ func current(c *corev1.Container, statuses []corev1.ContainerStatus) corev1.Cont
 	return corev1.ContainerStatus{Name: c.Name, Image: c.Image}
 }
 
-// sidecar says whether an init container runs beside the others.
-func sidecar(c *corev1.Container) bool {
+// isSidecar says whether an init container runs beside the others.
+func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// done says whether an init container no longer keeps others from their start.
-func done(c *corev1.Container, s corev1.ContainerStatus) bool {
-	return succeeded(s) || sidecar(c) && s.State.Running != nil
+// isInitContainerDone says whether an init container no longer keeps others from their start.
+func isInitContainerDone(c *corev1.Container, s corev1.ContainerStatus) bool {
+	return hasSucceeded(s) || isSidecar(c) && s.State.Running != nil
 }
 
-// initPolicy is the policy for init containers: those of pods that always restart do so only after a failure.
-func initPolicy(pod *corev1.Pod) corev1.RestartPolicy {
+// initRestartPolicy is the policy for init containers: those of pods that always restart do so only after a failure.
+func initRestartPolicy(pod *corev1.Pod) corev1.RestartPolicy {
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
 		return corev1.RestartPolicyOnFailure
 	}

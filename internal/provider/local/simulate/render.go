@@ -10,23 +10,23 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/gotpl"
 )
 
-// functions are what the stages call; kwok brings the addresses. They get a pod as templates see it, and return JSON.
-func functions(clk clock.PassiveClock) gotpl.FuncMap {
+// templateFunctions are what the stages call; kwok brings the addresses. They get a pod as templates see it, and return JSON.
+func templateFunctions(clk clock.PassiveClock) gotpl.FuncMap {
 	return gotpl.FuncMap{
 		"PodStatus": func(object any, due bool, hostIPs, podIPs any) (string, error) {
 			pod, err := decodePod(object)
 			if err != nil {
 				return "", err
 			}
-			s := &step{pod: pod, due: due, now: metav1.NewTime(clk.Now())}
-			return statusPatch(pod, s.status(), toStrings(hostIPs), toStrings(podIPs))
+			s := &podStep{pod: pod, due: due, now: metav1.NewTime(clk.Now())}
+			return statusPatch(pod, s.nextStatus(), toStrings(hostIPs), toStrings(podIPs))
 		},
 		"PullEvent": func(object any) (string, error) {
 			pod, err := decodePod(object)
 			if err != nil {
 				return "", err
 			}
-			return encode(pullEvent(pod, metav1.NewTime(clk.Now())))
+			return encodeJSON(imagePullEvent(pod, metav1.NewTime(clk.Now())))
 		},
 	}
 }
@@ -40,7 +40,7 @@ func decodePod(object any) (*corev1.Pod, error) {
 	return pod, json.Unmarshal(b, pod)
 }
 
-func encode(object any) (string, error) {
+func encodeJSON(object any) (string, error) {
 	b, err := json.Marshal(object)
 	return string(b), err
 }
@@ -59,12 +59,12 @@ func statusPatch(pod *corev1.Pod, st corev1.PodStatus, hostIPs, podIPs []string)
 		patch["initContainerStatuses"] = st.InitContainerStatuses
 	}
 	if len(hostIPs) > 0 && pod.Status.HostIP == "" {
-		patch["hostIP"], patch["hostIPs"] = hostIPs[0], addresses(hostIPs)
+		patch["hostIP"], patch["hostIPs"] = hostIPs[0], ipList(hostIPs)
 	}
 	if len(podIPs) > 0 && pod.Status.PodIP == "" {
-		patch["podIP"], patch["podIPs"] = podIPs[0], addresses(podIPs)
+		patch["podIP"], patch["podIPs"] = podIPs[0], ipList(podIPs)
 	}
-	return encode(patch)
+	return encodeJSON(patch)
 }
 
 func orNull(s string) any {
@@ -80,7 +80,7 @@ func toStrings(list any) []string {
 	return s
 }
 
-func addresses(ips []string) []map[string]any {
+func ipList(ips []string) []map[string]any {
 	out := make([]map[string]any, 0, len(ips))
 	for _, ip := range ips {
 		out = append(out, map[string]any{"ip": ip})
@@ -88,11 +88,11 @@ func addresses(ips []string) []map[string]any {
 	return out
 }
 
-// pullEvent tells whoever looks at the pod that an image was not found. Its name is the pod's own, so that it is told once.
-func pullEvent(pod *corev1.Pod, now metav1.Time) *corev1.Event {
+// imagePullEvent tells whoever looks at the pod that an image was not found. Its name is the pod's own, so that it is told once.
+func imagePullEvent(pod *corev1.Pod, now metav1.Time) *corev1.Event {
 	message := "Failed to pull an image"
 	for _, s := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
-		if waitsFor(s, errImagePull) {
+		if isWaitingFor(s, errImagePull) {
 			message = fmt.Sprintf("Failed to pull image %q: %s", s.Image, s.State.Waiting.Message)
 			break
 		}

@@ -48,7 +48,7 @@ func Start(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	stages, err := stages(append(documents, podfast.DefaultPodDelete, nodefast.DefaultNodeInit, nodelease.DefaultNodeHeartbeatWithLease)...)
+	stages, err := parseStages(append(documents, podfast.DefaultPodDelete, nodefast.DefaultNodeInit, nodelease.DefaultNodeHeartbeatWithLease)...)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func Start(ctx context.Context, cfg Config) error {
 		CIDR:                                  cfg.CIDR,
 		NodePort:                              kubelet.Port,
 		LocalStages:                           stages,
-		FuncMap:                               functions(clock.RealClock{}),
+		FuncMap:                               templateFunctions(clock.RealClock{}),
 		PodPlayStageParallelism:               4,
 		NodePlayStageParallelism:              4,
 		NodeLeaseDurationSeconds:              leaseSeconds,
@@ -107,8 +107,8 @@ func readStages() ([]string, error) {
 	return out, nil
 }
 
-// stages are all that there are, by the kind they are for.
-func stages(documents ...string) (map[internalversion.StageResourceRef][]*internalversion.Stage, error) {
+// parseStages are all that there are, by the kind they are for.
+func parseStages(documents ...string) (map[internalversion.StageResourceRef][]*internalversion.Stage, error) {
 	out := map[internalversion.StageResourceRef][]*internalversion.Stage{}
 	for _, d := range documents {
 		s := &v1alpha1.Stage{}

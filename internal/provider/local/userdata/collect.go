@@ -8,22 +8,22 @@ import (
 	"unicode"
 )
 
-// collect turns the modules of a document into data. The order of the modules in the document
+// collectModules turns the modules of a document into data. The order of the modules in the document
 // means nothing: cloud-init runs bootcmd, writes files, and then runs runcmd.
-func collect(modules []pair) (Data, error) {
+func collectModules(modules []pair) (Data, error) {
 	var d Data
 	var run []Command
 	var err error
 	for _, m := range modules {
 		switch {
 		case m.key == "write_files":
-			d.Files, err = files(m.value)
+			d.Files, err = parseFiles(m.value)
 		case m.key == "bootcmd":
-			d.Commands, err = commands(m)
+			d.Commands, err = parseCommands(m)
 		case m.key == "runcmd":
-			run, err = commands(m)
+			run, err = parseCommands(m)
 		case !isEmpty(m.value):
-			d.Ignored = append(d.Ignored, printable(m.key))
+			d.Ignored = append(d.Ignored, quoteUnprintable(m.key))
 		}
 		if err != nil {
 			return Data{}, err
@@ -34,8 +34,8 @@ func collect(modules []pair) (Data, error) {
 	return d, nil
 }
 
-func commands(m pair) ([]Command, error) {
-	items, err := list(m.value)
+func parseCommands(m pair) ([]Command, error) {
+	items, err := sequenceItems(m.value)
 	if err != nil {
 		return nil, fmt.Errorf("line %d: %s %w", m.value.Line, m.key, err)
 	}
@@ -44,30 +44,30 @@ func commands(m pair) ([]Command, error) {
 		if isNull(item) { // an item that is only a comment
 			continue
 		}
-		line, err := shell(item)
+		line, err := shellCommand(item)
 		if err != nil {
 			return nil, fmt.Errorf("%s[%d] (line %d) %w", m.key, i, item.Line, err)
 		}
-		cs = append(cs, Command{Module: m.key, Line: printable(line)})
+		cs = append(cs, Command{Module: m.key, Line: quoteUnprintable(line)})
 	}
 	return cs, nil
 }
 
-// shell returns what cloud-init puts into the script: a text as it is, a list with each word quoted.
-func shell(n *node) (string, error) {
-	if s, err := scalar(n); err == nil {
+// shellCommand returns what cloud-init puts into the script: a text as it is, a list with each word quoted.
+func shellCommand(n *node) (string, error) {
+	if s, err := scalarText(n); err == nil {
 		if n.ShortTag() != "!!str" {
-			return "", fmt.Errorf("is %s, not a command; put it into quotes", kind(n))
+			return "", fmt.Errorf("is %s, not a command; put it into quotes", describeKind(n))
 		}
 		return strings.TrimRight(s, "\n"), nil
 	}
-	items, err := list(n)
+	items, err := sequenceItems(n)
 	if err != nil {
-		return "", fmt.Errorf("is %s, not a command; put it into quotes", kind(n))
+		return "", fmt.Errorf("is %s, not a command; put it into quotes", describeKind(n))
 	}
 	words := make([]string, len(items))
 	for i, item := range items {
-		word, err := scalar(item)
+		word, err := scalarText(item)
 		if err != nil {
 			return "", fmt.Errorf("word %d %w", i, err)
 		}
@@ -76,8 +76,8 @@ func shell(n *node) (string, error) {
 	return strings.Join(words, " "), nil
 }
 
-// printable returns s, quoted if it would not be one line on a terminal.
-func printable(s string) string {
+// quoteUnprintable returns s, quoted if it would not be one line on a terminal.
+func quoteUnprintable(s string) string {
 	if isPrintable(s) {
 		return s
 	}
@@ -88,11 +88,11 @@ func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// short is s as it can stand in a message: printable, and not a page of it.
-func short(s string) string {
+// shorten is s as it can stand in a message: printable, and not a page of it.
+func shorten(s string) string {
 	const most = 80
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}
-	return printable(s)
+	return quoteUnprintable(s)
 }

@@ -14,32 +14,32 @@ import (
 var encodings = map[string][]func([]byte, int) ([]byte, error){
 	"":            nil,
 	"text/plain":  nil,
-	"b64":         {decode},
-	"base64":      {decode},
-	"gz":          {unzip},
-	"gzip":        {unzip},
-	"gz+b64":      {decode, unzip},
-	"gz+base64":   {decode, unzip},
-	"gzip+b64":    {decode, unzip},
-	"gzip+base64": {decode, unzip},
+	"b64":         {decodeBase64},
+	"base64":      {decodeBase64},
+	"gz":          {decodeGzip},
+	"gzip":        {decodeGzip},
+	"gz+b64":      {decodeBase64, decodeGzip},
+	"gz+base64":   {decodeBase64, decodeGzip},
+	"gzip+b64":    {decodeBase64, decodeGzip},
+	"gzip+base64": {decodeBase64, decodeGzip},
 }
 
-// content returns the decoded content of a file, at most limit bytes. A file without content
+// decodeContent returns the decoded content of a file, at most limit bytes. A file without content
 // is empty, whatever its encoding.
-func content(n *node, encoding string, limit int) ([]byte, error) {
+func decodeContent(n *node, encoding string, limit int) ([]byte, error) {
 	steps, known := encodings[strings.ToLower(strings.TrimSpace(encoding))]
 	if !known {
-		return nil, fmt.Errorf("encoding %s is not known; use base64, gzip or gzip+base64", short(encoding))
+		return nil, fmt.Errorf("encoding %s is not known; use base64, gzip or gzip+base64", shorten(encoding))
 	}
 	if n == nil {
 		return nil, nil
 	}
-	text, err := scalar(n)
+	text, err := scalarText(n)
 	if err != nil {
 		return nil, fmt.Errorf("content %w", err)
 	}
 	if n.ShortTag() == "!!binary" { // the only way to put bytes, such as bare gzip, into YAML
-		steps = append([]func([]byte, int) ([]byte, error){decode}, steps...)
+		steps = append([]func([]byte, int) ([]byte, error){decodeBase64}, steps...)
 	}
 	b := []byte(text)
 	for _, step := range steps {
@@ -53,8 +53,8 @@ func content(n *node, encoding string, limit int) ([]byte, error) {
 	return b, nil
 }
 
-// decode undoes base64. What is in the document is bounded by its size already.
-func decode(b []byte, _ int) ([]byte, error) {
+// decodeBase64 undoes base64. What is in the document is bounded by its size already.
+func decodeBase64(b []byte, _ int) ([]byte, error) {
 	b = bytes.Join(bytes.Fields(b), nil) // long content is folded over lines
 	out, err := base64.StdEncoding.DecodeString(string(b))
 	if err != nil {
@@ -63,8 +63,8 @@ func decode(b []byte, _ int) ([]byte, error) {
 	return out, nil
 }
 
-// unzip undoes gzip, up to one byte more than the limit, however much would follow.
-func unzip(b []byte, limit int) ([]byte, error) {
+// decodeGzip undoes gzip, up to one byte more than the limit, however much would follow.
+func decodeGzip(b []byte, limit int) ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {
 		return nil, fmt.Errorf("content is not gzip: %w", err)

@@ -20,51 +20,51 @@ type pair struct {
 	value *node
 }
 
-// document returns the modules of the one cloud-config document in b. It may be empty.
-func document(b []byte) ([]pair, error) {
+// parseDocument returns the modules of the one cloud-config document in b. It may be empty.
+func parseDocument(b []byte) ([]pair, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(b))
 	var doc, more node
 	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case err != nil:
-		return nil, broken(err)
+		return nil, yamlError(err)
 	}
 	switch err := dec.Decode(&more); {
 	case err == nil:
 		return nil, fmt.Errorf("line %d: a second document begins; cloud-config is only one", more.Line)
 	case !errors.Is(err, io.EOF):
-		return nil, broken(err)
+		return nil, yamlError(err)
 	}
 	root := doc.Content[0]
 	if isNull(root) {
 		return nil, nil
 	}
-	modules, err := mapping(root)
+	modules, err := mappingPairs(root)
 	if err != nil {
 		return nil, fmt.Errorf("line %d: cloud-config %w", root.Line, err)
 	}
 	return modules, nil
 }
 
-func broken(err error) error {
+func yamlError(err error) error {
 	return fmt.Errorf("broken YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 }
 
-// mapping returns the pairs of n, each key once.
-func mapping(n *node) ([]pair, error) {
+// mappingPairs returns the pairs of n, each key once.
+func mappingPairs(n *node) ([]pair, error) {
 	if n.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("is %s, not a mapping", kind(n))
+		return nil, fmt.Errorf("is %s, not a mapping", describeKind(n))
 	}
 	pairs := make([]pair, 0, len(n.Content)/2)
 	lines := map[string]int{}
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode {
-			return nil, fmt.Errorf("has %s as a key in line %d", kind(key), key.Line)
+			return nil, fmt.Errorf("has %s as a key in line %d", describeKind(key), key.Line)
 		}
 		if first := lines[key.Value]; first != 0 {
-			return nil, fmt.Errorf("has the key %s twice, in lines %d and %d", short(key.Value), first, key.Line)
+			return nil, fmt.Errorf("has the key %s twice, in lines %d and %d", shorten(key.Value), first, key.Line)
 		}
 		lines[key.Value] = key.Line
 		pairs = append(pairs, pair{key.Value, value})
@@ -72,21 +72,21 @@ func mapping(n *node) ([]pair, error) {
 	return pairs, nil
 }
 
-// list returns the items of n; nothing at all is an empty list.
-func list(n *node) ([]*node, error) {
+// sequenceItems returns the items of n; nothing at all is an empty list.
+func sequenceItems(n *node) ([]*node, error) {
 	if isNull(n) {
 		return nil, nil
 	}
 	if n.Kind != yaml.SequenceNode {
-		return nil, fmt.Errorf("is %s, not a list", kind(n))
+		return nil, fmt.Errorf("is %s, not a list", describeKind(n))
 	}
 	return n.Content, nil
 }
 
-// scalar returns the text of n as it is written; nothing at all is an empty text.
-func scalar(n *node) (string, error) {
+// scalarText returns the text of n as it is written; nothing at all is an empty text.
+func scalarText(n *node) (string, error) {
 	if n.Kind != yaml.ScalarNode {
-		return "", fmt.Errorf("is %s, not a text", kind(n))
+		return "", fmt.Errorf("is %s, not a text", describeKind(n))
 	}
 	switch n.ShortTag() {
 	case "!!null":
@@ -94,7 +94,7 @@ func scalar(n *node) (string, error) {
 	case "!!str", "!!int", "!!float", "!!bool", "!!timestamp", "!!binary":
 		return n.Value, nil
 	}
-	return "", fmt.Errorf("has the tag %s, which is not supported", short(n.Tag))
+	return "", fmt.Errorf("has the tag %s, which is not supported", shorten(n.Tag))
 }
 
 func isNull(n *node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
@@ -110,7 +110,7 @@ func isEmpty(n *node) bool {
 	return false
 }
 
-func kind(n *node) string {
+func describeKind(n *node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
 		return "a mapping"

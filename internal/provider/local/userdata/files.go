@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// files reads write_files.
-func files(n *node) ([]File, error) {
-	items, err := list(n)
+// parseFiles reads write_files.
+func parseFiles(n *node) ([]File, error) {
+	items, err := sequenceItems(n)
 	if err != nil {
 		return nil, fmt.Errorf("line %d: write_files %w", n.Line, err)
 	}
@@ -19,16 +19,16 @@ func files(n *node) ([]File, error) {
 	}
 	var (
 		out  []File
-		seen = tree{}
+		seen = pathTree{}
 		left = maxContent
 	)
 	for i, item := range items {
-		f, err := file(item, left)
+		f, err := parseFile(item, left)
 		if err == nil {
 			err = seen.add(f.Path)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("write_files[%d]%s (line %d): %w", i, named(f), item.Line, err)
+			return nil, fmt.Errorf("write_files[%d]%s (line %d): %w", i, pathForError(f), item.Line, err)
 		}
 		left -= len(f.Content)
 		out = append(out, f)
@@ -36,18 +36,18 @@ func files(n *node) ([]File, error) {
 	return out, nil
 }
 
-func named(f File) string {
+func pathForError(f File) string {
 	if f.Path == "" {
 		return ""
 	}
-	return " " + short(f.Path)
+	return " " + shorten(f.Path)
 }
 
-// file reads one entry, of whose content at most limit bytes are decoded. With an error it
+// parseFile reads one entry, of whose content at most limit bytes are decoded. With an error it
 // returns the path as far as it is known.
-func file(n *node, limit int) (File, error) {
+func parseFile(n *node, limit int) (File, error) {
 	f := File{Mode: 0o644} // as cloud-init has it
-	pairs, err := mapping(n)
+	pairs, err := mappingPairs(n)
 	if err != nil {
 		return f, fmt.Errorf("it %w", err)
 	}
@@ -59,22 +59,22 @@ func file(n *node, limit int) (File, error) {
 		}
 		switch p.key {
 		case "path":
-			f.Path, err = scalar(p.value)
+			f.Path, err = scalarText(p.value)
 		case "owner":
-			f.Owner, err = scalar(p.value)
+			f.Owner, err = scalarText(p.value)
 		case "permissions":
-			f.Mode, err = mode(p.value)
+			f.Mode, err = parseMode(p.value)
 		case "append":
-			f.Append, err = truth(p.value)
+			f.Append, err = parseBool(p.value)
 		case "encoding":
-			encoding, err = scalar(p.value)
+			encoding, err = scalarText(p.value)
 		case "content":
 			body = p.value
 		default:
 			err = errors.New("is not supported")
 		}
 		if err != nil {
-			return f, fmt.Errorf("%s %w", short(p.key), err)
+			return f, fmt.Errorf("%s %w", shorten(p.key), err)
 		}
 	}
 	clean, err := cleanPath(f.Path)
@@ -82,28 +82,28 @@ func file(n *node, limit int) (File, error) {
 		return f, err
 	}
 	f.Path = clean
-	f.Content, err = content(body, encoding, limit)
+	f.Content, err = decodeContent(body, encoding, limit)
 	return f, err
 }
 
-func mode(n *node) (fs.FileMode, error) {
-	s, err := scalar(n)
+func parseMode(n *node) (fs.FileMode, error) {
+	s, err := scalarText(n)
 	if err != nil {
 		return 0, err
 	}
 	// A bare 640 is a decimal number in YAML, and cloud-init would make it mode 1200.
 	if n.ShortTag() == "!!int" && !strings.HasPrefix(s, "0") {
-		return 0, fmt.Errorf("%s is a decimal number; write it in octal and in quotes", short(s))
+		return 0, fmt.Errorf("%s is a decimal number; write it in octal and in quotes", shorten(s))
 	}
 	m, err := strconv.ParseUint(strings.TrimPrefix(s, "0o"), 8, 32)
 	if err != nil || m > 0o777 {
-		return 0, fmt.Errorf("%s is not an octal mode up to 0777", strconv.Quote(short(s)))
+		return 0, fmt.Errorf("%s is not an octal mode up to 0777", strconv.Quote(shorten(s)))
 	}
 	return fs.FileMode(m), nil
 }
 
-func truth(n *node) (bool, error) {
-	s, err := scalar(n)
+func parseBool(n *node) (bool, error) {
+	s, err := scalarText(n)
 	if err != nil {
 		return false, err
 	}
@@ -113,5 +113,5 @@ func truth(n *node) (bool, error) {
 	case "false", "no", "off", "0", "":
 		return false, nil
 	}
-	return false, fmt.Errorf("is %s, not true or false", short(s))
+	return false, fmt.Errorf("is %s, not true or false", shorten(s))
 }

@@ -11,12 +11,12 @@ import (
 // commands are lines, and Write can write it, twice, so that File tells what is on disk.
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{"init.yaml", "join.yaml"} {
-		f.Add(read(f, name))
+		f.Add(readTestdata(f, name))
 	}
 	for _, s := range []string{
 		"#cloud-config", `{"ignition": {}}`, "Content-Type: a",
-		one("path: /a/../b"), one(`path: "/a\0"`), one("path: /.userdata.tmp"), one("path: /a", "permissions: 0o17"),
-		one("path: /a", "encoding: gz+b64", "content: "+zipped(f, 1<<16)), one("path: /a", "content: !!binary aGVsbG8="),
+		documentWithFile("path: /a/../b"), documentWithFile(`path: "/a\0"`), documentWithFile("path: /.userdata.tmp"), documentWithFile("path: /a", "permissions: 0o17"),
+		documentWithFile("path: /a", "encoding: gz+b64", "content: "+gzipBase64(f, 1<<16)), documentWithFile("path: /a", "content: !!binary aGVsbG8="),
 		header + "write_files: [{path: /a/b}, {path: /a/b, append: true, content: x}, {path: /a/c}]\n",
 		header + "a: &a [*a]\nb: *a\nruncmd: [[a, 'b'], \"\\e\", ~]\n",
 		"## template: jinja\n#cloud-config\nruncmd: ['{{ v1[\"instance_id\"] }}{% raw %}{{{% endraw %}']\n",
@@ -24,7 +24,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, err := Parse(b, machine)
+		d, err := Parse(b, testMetadata)
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\x00") || len(err.Error()) > 1000 {
 				t.Errorf("not a sentence: %q", err)
@@ -68,7 +68,7 @@ func checkOnDisk(t *testing.T, d Data, dir, path string) {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(name)
-	if want, ok := d.File(path); err != nil || !ok || string(got) != string(want) {
+	if want, ok := d.FileContent(path); err != nil || !ok || string(got) != string(want) {
 		t.Errorf("%s is %q, %v, want %q", path, got, err, want)
 	}
 }

@@ -38,17 +38,17 @@ func cleanPath(p string) (string, error) {
 	return clean, nil
 }
 
-// tree remembers whether a path is a file or a directory: it cannot be both.
-type tree map[string]bool // path: is a directory
+// pathTree remembers whether a path is a file or a directory: it cannot be both.
+type pathTree map[string]bool // path: is a directory
 
-func (t tree) add(file string) error {
+func (t pathTree) add(file string) error {
 	if t[file] {
 		return errors.New("an earlier file has this path as its directory")
 	}
 	t[file] = false
 	for dir := path.Dir(file); dir != "/" && !t[dir]; dir = path.Dir(dir) {
 		if _, known := t[dir]; known {
-			return fmt.Errorf("its directory %s is an earlier file", short(dir))
+			return fmt.Errorf("its directory %s is an earlier file", shorten(dir))
 		}
 		t[dir] = true
 	}

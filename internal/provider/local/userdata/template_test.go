@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// rendered is the content of a file whose content in the template is s.
-func rendered(s string, m Machine) (string, error) {
-	d, err := Parse([]byte("## template: jinja\n"+one("path: /a", "content: |", "  "+s)), m)
+// parseTemplate is the content of a file whose content in the template is s.
+func parseTemplate(s string, m Metadata) (string, error) {
+	d, err := Parse([]byte("## template: jinja\n"+documentWithFile("path: /a", "content: |", "  "+s)), m)
 	if err != nil {
 		return "", err
 	}
-	b, _ := d.File("/a")
+	b, _ := d.FileContent("/a")
 	return strings.TrimSuffix(string(b), "\n"), nil
 }
 
@@ -34,7 +34,7 @@ func TestTemplate(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got, err := rendered(tt.in, machine); err != nil || got != tt.want {
+			if got, err := parseTemplate(tt.in, testMetadata); err != nil || got != tt.want {
 				t.Errorf("rendered %q, %v, want %q", got, err, tt.want)
 			}
 		})
@@ -62,10 +62,10 @@ func TestTemplateRefused(t *testing.T) {
 		"more than is allowed":  {strings.Repeat("{{ instance_id }}", maxData/2000), "more than the 4194304 bytes allowed once it is rendered"},
 		"more, in the last tag": {strings.Repeat("x", maxData-200) + "{{ instance_id }}", "more than the 4194304 bytes allowed once it is rendered"},
 	}
-	m := Machine{InstanceID: strings.Repeat("a", 4000), Address: "127.0.0.1\nruncmd: [x]"}
+	m := Metadata{InstanceID: strings.Repeat("a", 4000), Address: "127.0.0.1\nruncmd: [x]"}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got, err := rendered(tt.in, m); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if got, err := parseTemplate(tt.in, m); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("rendered %.100q, %v, want a refusal with %q", got, err, tt.want)
 			}
 		})
@@ -87,7 +87,7 @@ func TestTemplateHeader(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			d, err := Parse([]byte(tt.in), machine)
+			d, err := Parse([]byte(tt.in), testMetadata)
 			if err != nil {
 				if !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("Parse() = %v, want %q", err, tt.want)
@@ -107,7 +107,7 @@ func TestValuesThatMayBeInADocument(t *testing.T) {
 		"a b": false, "a:": false, "a\n": false, "\na": false, "'": false, `"`: false, "a#b": false, "-a": false, "/a": false, "$(a)": false,
 		"a`b`": false, "{{a}}": false, "&a": false, "*a": false, "[a]": false, "a;b": false, "é": false, ":": false, "!a": false, `a\`: false,
 	} {
-		if _, err := rendered("{{ instance_id }}", Machine{InstanceID: value}); (err == nil) != want {
+		if _, err := parseTemplate("{{ instance_id }}", Metadata{InstanceID: value}); (err == nil) != want {
 			t.Errorf("%q: %v", value, err)
 		}
 	}

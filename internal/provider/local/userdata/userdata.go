@@ -44,8 +44,8 @@ type Command struct {
 	Line   string // one printable line: as written, or as a quoted Go string if it has several
 }
 
-// Machine is what templates may ask for. A field that is empty cannot be asked for.
-type Machine struct {
+// Metadata is what templates may ask for. A field that is empty cannot be asked for.
+type Metadata struct {
 	Hostname   string
 	InstanceID string
 	Address    string
@@ -57,7 +57,7 @@ type Machine struct {
 // if it says that it is a template, and refuses everything else with one sentence that names
 // the line (of the rendered document) and, for a file, its index and path. Whatever Parse
 // accepts, Write can write below an empty directory.
-func Parse(b []byte, m Machine) (Data, error) {
+func Parse(b []byte, m Metadata) (Data, error) {
 	d, err := parse(b, m)
 	if err != nil {
 		return Data{}, fmt.Errorf("reading user data: %w", err)
@@ -65,12 +65,12 @@ func Parse(b []byte, m Machine) (Data, error) {
 	return d, nil
 }
 
-func parse(b []byte, m Machine) (Data, error) {
+func parse(b []byte, m Metadata) (Data, error) {
 	if len(b) > maxData {
 		return Data{}, fmt.Errorf("it has %d bytes, more than the %d allowed", len(b), maxData)
 	}
 	if templateHeader.Match(b) {
-		text, err := render(string(b), m)
+		text, err := renderTemplate(string(b), m)
 		if err != nil {
 			return Data{}, err
 		}
@@ -79,25 +79,25 @@ func parse(b []byte, m Machine) (Data, error) {
 	if err := checkFormat(b); err != nil {
 		return Data{}, err
 	}
-	modules, err := document(b)
+	modules, err := parseDocument(b)
 	if err != nil {
 		return Data{}, err
 	}
-	return collect(modules)
+	return collectModules(modules)
 }
 
-// cloudConfig is the line that makes a document cloud-config; the template's header stays
+// cloudConfigHeader is the line that makes a document cloud-config; the template's header stays
 // in front of it so that lines keep their numbers.
-var cloudConfig = regexp.MustCompile(`(?i)^(## template: jinja[ \t]*\r?\n)?\s*#cloud-config(\s|$)`)
+var cloudConfigHeader = regexp.MustCompile(`(?i)^(## template: jinja[ \t]*\r?\n)?\s*#cloud-config(\s|$)`)
 
-// mime matches the first header of a message with several parts.
-var mime = regexp.MustCompile(`(?i)^\s*(content-type|mime-version):`)
+// mimeHeader matches the first header of a message with several parts.
+var mimeHeader = regexp.MustCompile(`(?i)^\s*(content-type|mime-version):`)
 
 func checkFormat(b []byte) error {
 	switch {
-	case cloudConfig.Match(b):
+	case cloudConfigHeader.Match(b):
 		return nil
-	case mime.Match(b):
+	case mimeHeader.Match(b):
 		return errors.New("it is a multi-part MIME message, which is not supported; use one #cloud-config document")
 	case bytes.HasPrefix(bytes.TrimSpace(b), []byte("{")) && bytes.Contains(b, []byte(`"ignition"`)):
 		return errors.New("it is Ignition, which is not supported; set the format of the KubeadmConfig to cloud-config")

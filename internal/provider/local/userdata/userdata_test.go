@@ -13,12 +13,12 @@ import (
 
 const header = "#cloud-config\n"
 
-// one is a document with one file, of which lines are the fields.
-func one(lines ...string) string {
+// documentWithFile is a document with one file, of which lines are the fields.
+func documentWithFile(lines ...string) string {
 	return header + "write_files:\n- " + strings.Join(lines, "\n  ") + "\n"
 }
 
-func zipped(t testing.TB, size int) string {
+func gzipBase64(t testing.TB, size int) string {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -35,37 +35,37 @@ func TestFilesThatAreRead(t *testing.T) {
 	hello := "H4sIAAAAAAACA8tIzcnJBwCGphA2BQAAAA==" // gzip of hello
 	tests := map[string]struct {
 		in   string
-		want text
+		want fileText
 	}{
-		"only a path":             {one("path: /a"), text{Path: "/a"}},
-		"fields left empty":       {one("path: /a", "owner:", "permissions:", "append:", "content:", "encoding: base64"), text{Path: "/a"}},
-		"path with odd slashes":   {one("path: //a/.///b", "content: x"), text{Path: "/a/b", Content: "x"}},
-		"path with dots in it":    {one("path: /a..b/...", "content: x"), text{Path: "/a..b/...", Content: "x"}},
-		"braces, but no template": {one("path: /a", `content: "{{ x }} {% y %} {# z"`), text{Path: "/a", Content: "{{ x }} {% y %} {# z"}},
-		"base64":                  {one("path: /a", "encoding: base64", `content: "aGVs\n bG8=\n"`), text{Path: "/a", Content: "hello"}},
-		"base64 by other name":    {one("path: /a", "encoding: ' B64 '", "content: aGVsbG8="), text{Path: "/a", Content: "hello"}},
-		"gzip in base64":          {one("path: /a", "encoding: gzip+base64", "content: "+hello), text{Path: "/a", Content: "hello"}},
-		"gzip in base64, short":   {one("path: /a", "encoding: gz+b64", "content: "+hello), text{Path: "/a", Content: "hello"}},
-		"gzip as binary":          {one("path: /a", "encoding: gzip", "content: !!binary "+hello), text{Path: "/a", Content: "hello"}},
-		"plain by name":           {one("path: /a", "encoding: text/plain", "content: aGVsbG8="), text{Path: "/a", Content: "aGVsbG8="}},
-		"a number is text":        {one("path: /a", "content: 0640"), text{Path: "/a", Content: "0640"}},
-		"mode in quotes":          {one("path: /a", "permissions: '600'"), text{Path: "/a", Mode: "-rw-------"}},
-		"mode as octal":           {one("path: /a", "permissions: 0600"), text{Path: "/a", Mode: "-rw-------"}},
-		"mode as new octal":       {one("path: /a", "permissions: 0o600"), text{Path: "/a", Mode: "-rw-------"}},
-		"mode of nobody":          {one("path: /a", "permissions: '0000'"), text{Path: "/a", Mode: "----------"}},
-		"append in old words":     {one("path: /a", "append: yes"), text{Path: "/a", Append: true}},
-		"not append":              {one("path: /a", "append: off"), text{Path: "/a"}},
+		"only a path":             {documentWithFile("path: /a"), fileText{Path: "/a"}},
+		"fields left empty":       {documentWithFile("path: /a", "owner:", "permissions:", "append:", "content:", "encoding: base64"), fileText{Path: "/a"}},
+		"path with odd slashes":   {documentWithFile("path: //a/.///b", "content: x"), fileText{Path: "/a/b", Content: "x"}},
+		"path with dots in it":    {documentWithFile("path: /a..b/...", "content: x"), fileText{Path: "/a..b/...", Content: "x"}},
+		"braces, but no template": {documentWithFile("path: /a", `content: "{{ x }} {% y %} {# z"`), fileText{Path: "/a", Content: "{{ x }} {% y %} {# z"}},
+		"base64":                  {documentWithFile("path: /a", "encoding: base64", `content: "aGVs\n bG8=\n"`), fileText{Path: "/a", Content: "hello"}},
+		"base64 by other name":    {documentWithFile("path: /a", "encoding: ' B64 '", "content: aGVsbG8="), fileText{Path: "/a", Content: "hello"}},
+		"gzip in base64":          {documentWithFile("path: /a", "encoding: gzip+base64", "content: "+hello), fileText{Path: "/a", Content: "hello"}},
+		"gzip in base64, short":   {documentWithFile("path: /a", "encoding: gz+b64", "content: "+hello), fileText{Path: "/a", Content: "hello"}},
+		"gzip as binary":          {documentWithFile("path: /a", "encoding: gzip", "content: !!binary "+hello), fileText{Path: "/a", Content: "hello"}},
+		"plain by name":           {documentWithFile("path: /a", "encoding: text/plain", "content: aGVsbG8="), fileText{Path: "/a", Content: "aGVsbG8="}},
+		"a number is text":        {documentWithFile("path: /a", "content: 0640"), fileText{Path: "/a", Content: "0640"}},
+		"mode in quotes":          {documentWithFile("path: /a", "permissions: '600'"), fileText{Path: "/a", Mode: "-rw-------"}},
+		"mode as octal":           {documentWithFile("path: /a", "permissions: 0600"), fileText{Path: "/a", Mode: "-rw-------"}},
+		"mode as new octal":       {documentWithFile("path: /a", "permissions: 0o600"), fileText{Path: "/a", Mode: "-rw-------"}},
+		"mode of nobody":          {documentWithFile("path: /a", "permissions: '0000'"), fileText{Path: "/a", Mode: "----------"}},
+		"append in old words":     {documentWithFile("path: /a", "append: yes"), fileText{Path: "/a", Append: true}},
+		"not append":              {documentWithFile("path: /a", "append: off"), fileText{Path: "/a"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			if tt.want.Mode == "" {
 				tt.want.Mode = "-rw-r--r--"
 			}
-			d, err := Parse([]byte(tt.in), Machine{})
+			d, err := Parse([]byte(tt.in), Metadata{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]text{tt.want}, texts(d.Files)); diff != "" {
+			if diff := cmp.Diff([]fileText{tt.want}, fileTexts(d.Files)); diff != "" {
 				t.Errorf("files (-want +got):\n%s", diff)
 			}
 		})
@@ -92,7 +92,7 @@ func TestModules(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			d, err := Parse([]byte(tt.in), Machine{})
+			d, err := Parse([]byte(tt.in), Metadata{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,36 +126,36 @@ func TestWhatIsRefused(t *testing.T) {
 		"files not in a list":      {header + "write_files: {path: /a}\n", "line 2: write_files is a mapping, not a list"},
 		"a file that is text":      {header + "write_files: [/a]\n", "write_files[0] (line 2): it is a text, not a mapping"},
 		"an alias":                 {header + "a: &a {path: /a}\nwrite_files: [*a]\n", "write_files[0] (line 3): it is an alias (which is not supported)"},
-		"a tag":                    {one("path: !x /a"), "write_files[0] (line 3): path has the tag !x, which is not supported"},
-		"a file from elsewhere":    {one("path: /a", "source: {uri: a}"), "write_files[0] /a (line 3): source is not supported"},
-		"no path":                  {one("content: x"), "write_files[0] (line 3): it has no path"},
-		"relative path":            {one("path: etc/x"), "write_files[0] etc/x (line 3): the path is relative"},
-		"path of Windows":          {one(`path: C:\x`), `write_files[0] C:\x (line 3): the path is relative`},
-		"path that leads upwards":  {one("path: /etc/../../x"), "write_files[0] /etc/../../x (line 3): the path leads upwards"},
-		"path with NUL":            {one(`path: "/a\0b"`), `write_files[0] "/a\x00b" (line 3): the path has characters that cannot be printed`},
-		"path of a directory":      {one("path: /etc/"), "the path is that of a directory"},
-		"path of the root":         {one("path: /."), "the path is that of a directory"},
-		"path with a long name":    {one("path: /" + strings.Repeat("a", 256)), "the path is too long"},
-		"path that is long":        {one("path: " + strings.Repeat("/aaa", 257)), "the path is too long"},
-		"path of ours":             {one("path: /./.userdata.tmp/a"), "the name /.userdata.tmp is reserved"},
+		"a tag":                    {documentWithFile("path: !x /a"), "write_files[0] (line 3): path has the tag !x, which is not supported"},
+		"a file from elsewhere":    {documentWithFile("path: /a", "source: {uri: a}"), "write_files[0] /a (line 3): source is not supported"},
+		"no path":                  {documentWithFile("content: x"), "write_files[0] (line 3): it has no path"},
+		"relative path":            {documentWithFile("path: etc/x"), "write_files[0] etc/x (line 3): the path is relative"},
+		"path of Windows":          {documentWithFile(`path: C:\x`), `write_files[0] C:\x (line 3): the path is relative`},
+		"path that leads upwards":  {documentWithFile("path: /etc/../../x"), "write_files[0] /etc/../../x (line 3): the path leads upwards"},
+		"path with NUL":            {documentWithFile(`path: "/a\0b"`), `write_files[0] "/a\x00b" (line 3): the path has characters that cannot be printed`},
+		"path of a directory":      {documentWithFile("path: /etc/"), "the path is that of a directory"},
+		"path of the root":         {documentWithFile("path: /."), "the path is that of a directory"},
+		"path with a long name":    {documentWithFile("path: /" + strings.Repeat("a", 256)), "the path is too long"},
+		"path that is long":        {documentWithFile("path: " + strings.Repeat("/aaa", 257)), "the path is too long"},
+		"path of ours":             {documentWithFile("path: /./.userdata.tmp/a"), "the name /.userdata.tmp is reserved"},
 		"file below a file":        {header + "write_files: [{path: /a}, {path: /b}, {path: /a/b/c}]", "write_files[2] /a/b/c (line 2): its directory /a is an earlier file"},
 		"file that is a directory": {header + "write_files: [{path: /a/b/c}, {path: /a}]", "write_files[1] /a (line 2): an earlier file has this path as its directory"},
-		"mode in decimal":          {one("path: /a", "permissions: 640"), "write_files[0] /a (line 3): permissions 640 is a decimal number"},
-		"mode in words":            {one("path: /a", "permissions: u=rw"), `permissions "u=rw" is not an octal mode`},
-		"mode with setuid":         {one("path: /a", "permissions: '4755'"), `permissions "4755" is not an octal mode up to 0777`},
-		"append to what":           {one("path: /a", "append: /b"), "append is /b, not true or false"},
-		"unknown encoding":         {one("path: /a", "encoding: rot13", "content: x"), "write_files[0] /a (line 3): encoding rot13 is not known"},
-		"not base64":               {one("path: /a", "encoding: base64", "content: a secret"), "write_files[0] /a (line 3): content is not base64: illegal base64 data at input byte"},
-		"not gzip":                 {one("path: /a", "encoding: gzip", "content: a secret"), "content is not gzip"},
-		"gzip that ends early":     {one("path: /a", "encoding: gz+b64", "content: H4sIAAAAAAACA8tIzck="), "content is not gzip: unexpected EOF"},
-		"content that is a list":   {one("path: /a", "content: [a secret]"), "content is a list, not a text"},
-		"a gzip bomb":              {one("path: /a", bomb+zipped(t, maxContent+1)), "write_files[0] /a (line 3): the files up to this one have more than the 16777216 bytes"},
-		"a bomb in two files":      {many(2, "- path: /a\n  "+bomb+zipped(t, maxContent/2+1)+"\n"), "write_files[1] /a (line 6): the files up to this one have more than"},
+		"mode in decimal":          {documentWithFile("path: /a", "permissions: 640"), "write_files[0] /a (line 3): permissions 640 is a decimal number"},
+		"mode in words":            {documentWithFile("path: /a", "permissions: u=rw"), `permissions "u=rw" is not an octal mode`},
+		"mode with setuid":         {documentWithFile("path: /a", "permissions: '4755'"), `permissions "4755" is not an octal mode up to 0777`},
+		"append to what":           {documentWithFile("path: /a", "append: /b"), "append is /b, not true or false"},
+		"unknown encoding":         {documentWithFile("path: /a", "encoding: rot13", "content: x"), "write_files[0] /a (line 3): encoding rot13 is not known"},
+		"not base64":               {documentWithFile("path: /a", "encoding: base64", "content: a secret"), "write_files[0] /a (line 3): content is not base64: illegal base64 data at input byte"},
+		"not gzip":                 {documentWithFile("path: /a", "encoding: gzip", "content: a secret"), "content is not gzip"},
+		"gzip that ends early":     {documentWithFile("path: /a", "encoding: gz+b64", "content: H4sIAAAAAAACA8tIzck="), "content is not gzip: unexpected EOF"},
+		"content that is a list":   {documentWithFile("path: /a", "content: [a secret]"), "content is a list, not a text"},
+		"a gzip bomb":              {documentWithFile("path: /a", bomb+gzipBase64(t, maxContent+1)), "write_files[0] /a (line 3): the files up to this one have more than the 16777216 bytes"},
+		"a bomb in two files":      {many(2, "- path: /a\n  "+bomb+gzipBase64(t, maxContent/2+1)+"\n"), "write_files[1] /a (line 6): the files up to this one have more than"},
 		"too many files":           {many(maxFiles+1, "- path: /a\n"), "line 3: write_files has 1001 files, more than the 1000 allowed"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			d, err := Parse([]byte(tt.in), Machine{})
+			d, err := Parse([]byte(tt.in), Metadata{})
 			if err == nil || !strings.HasPrefix(err.Error(), "reading user data: ") || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("Parse() = %v, want a refusal with %q", err, tt.want)
 			}
@@ -175,9 +175,9 @@ func TestLimitsThemselvesAreAllowed(t *testing.T) {
 	for i := range maxFiles - 1 {
 		fmt.Fprintf(&b, "- path: /%d\n", i)
 	}
-	fmt.Fprintf(&b, "- path: /last\n  encoding: gz+b64\n  content: %s\n#", zipped(t, maxContent))
+	fmt.Fprintf(&b, "- path: /last\n  encoding: gz+b64\n  content: %s\n#", gzipBase64(t, maxContent))
 	b.WriteString(strings.Repeat("#", maxData-b.Len()))
-	d, err := Parse([]byte(b.String()), Machine{})
+	d, err := Parse([]byte(b.String()), Metadata{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestLimitsThemselvesAreAllowed(t *testing.T) {
 // Aliases would make gigabytes of this: each of a hundred thousand commands is half a megabyte.
 func TestAliasesAreNotExpanded(t *testing.T) {
 	in := header + "a: &a " + strings.Repeat("x", 1<<19) + "\nb:\n" + strings.Repeat("- *a\n", 100_000)
-	d, err := Parse([]byte(in), Machine{})
+	d, err := Parse([]byte(in), Metadata{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,9 @@ import (
 // directory, so that whatever a crash leaves is found and removed by the next Write.
 const tempName = ".userdata.tmp"
 
-// File returns the content that Write gives the file at p, which is absolute and clean: the
+// FileContent returns the content that Write gives the file at p, which is absolute and clean: the
 // last entry of that path that is not appended, and all that are appended after it.
-func (d Data) File(p string) ([]byte, bool) {
+func (d Data) FileContent(p string) ([]byte, bool) {
 	var parts [][]byte
 	found := false
 	for _, f := range d.Files {
@@ -41,32 +41,32 @@ func (d Data) File(p string) ([]byte, bool) {
 // Write at a time for a root. The notes say, file by file, what was not done as asked.
 func (d Data) Write(root *os.Root) (notes []string, err error) {
 	last := map[string]int{}
-	onto := map[string]bool{} // whether there is something to append to
+	hasBase := map[string]bool{} // whether there is something to append to
 	for i, f := range d.Files {
 		last[f.Path] = i
-		onto[f.Path] = onto[f.Path] || !f.Append
+		hasBase[f.Path] = hasBase[f.Path] || !f.Append
 	}
 	for i, f := range d.Files {
 		if last[f.Path] != i {
 			continue
 		}
-		f.Content, _ = d.File(f.Path)
-		if err := put(root, f); err != nil {
-			return notes, fmt.Errorf("writing %s: %w", short(f.Path), err)
+		f.Content, _ = d.FileContent(f.Path)
+		if err := writeFile(root, f); err != nil {
+			return notes, fmt.Errorf("writing %s: %w", shorten(f.Path), err)
 		}
 		if f.Owner != "" && f.Owner != "root" && f.Owner != "root:root" {
-			notes = append(notes, fmt.Sprintf("%s: the owner %s is ignored, files here belong to the user of this process", f.Path, short(f.Owner)))
+			notes = append(notes, fmt.Sprintf("%s: the owner %s is ignored, files here belong to the user of this process", f.Path, shorten(f.Owner)))
 		}
-		if !onto[f.Path] {
+		if !hasBase[f.Path] {
 			notes = append(notes, fmt.Sprintf("%s: there is nothing to append to here, so the file has only what was appended", f.Path))
 		}
 	}
 	return notes, nil
 }
 
-// put makes one file. It does not sync directories: a rename lost in a crash is made again by
+// writeFile makes one file. It does not sync directories: a rename lost in a crash is made again by
 // the next Write, and until then the file is the old one as a whole.
-func put(root *os.Root, f File) error {
+func writeFile(root *os.Root, f File) error {
 	name := strings.TrimPrefix(f.Path, "/")
 	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return err

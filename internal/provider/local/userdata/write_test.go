@@ -20,8 +20,8 @@ func openRoot(t testing.TB, dir string) *os.Root {
 	return root
 }
 
-// entries lists what is below dir: mode and content of each file, mode of each directory.
-func entries(t testing.TB, dir string) map[string]string {
+// listTree lists what is below dir: mode and content of each file, mode of each directory.
+func listTree(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
@@ -82,17 +82,17 @@ func TestWrite(t *testing.T) {
 		if diff := cmp.Diff(wantNotes, notes); diff != "" {
 			t.Errorf("notes (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(want, entries(t, dir)); diff != "" {
+		if diff := cmp.Diff(want, listTree(t, dir)); diff != "" {
 			t.Errorf("tree (-want +got):\n%s", diff)
 		}
 	}
 	for _, f := range d.Files {
-		got, ok := d.File(f.Path)
+		got, ok := d.FileContent(f.Path)
 		if on, err := os.ReadFile(filepath.Join(dir, f.Path)); !ok || err != nil || string(got) != string(on) {
 			t.Errorf("File(%s) = %q, %v; on disk is %q, %v", f.Path, got, ok, on, err)
 		}
 	}
-	if b, ok := d.File("/etc"); ok {
+	if b, ok := d.FileContent("/etc"); ok {
 		t.Errorf("File of a directory = %q", b)
 	}
 }
@@ -120,7 +120,7 @@ func TestWriteReplacesWhatIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{"/a": "-rw------- new", "/link": "-rw------- inside", "/etc": "drwxr-x---", "/etc/b": "-rw------- "}
-	if diff := cmp.Diff(want, entries(t, dir)); diff != "" {
+	if diff := cmp.Diff(want, listTree(t, dir)); diff != "" {
 		t.Errorf("tree (-want +got):\n%s", diff)
 	}
 	if b, err := os.ReadFile(outside); err != nil || string(b) != "outside" {
@@ -159,10 +159,10 @@ func TestNothingEscapes(t *testing.T) {
 			if err == nil || !strings.HasPrefix(err.Error(), "writing "+tt.path+": ") {
 				t.Errorf("Write() = %v", err)
 			}
-			if got := entries(t, out); len(got) > 0 {
+			if got := listTree(t, out); len(got) > 0 {
 				t.Errorf("written outside: %v", got)
 			}
-			if got := entries(t, top); got["/in/"+tempName] != "" && tt.link != tempName {
+			if got := listTree(t, top); got["/in/"+tempName] != "" && tt.link != tempName {
 				t.Errorf("left behind: %v", got)
 			}
 		})

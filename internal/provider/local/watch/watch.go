@@ -16,8 +16,8 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
-// retry is the pause after a host did not answer.
-const retry = 500 * time.Millisecond
+// retryInterval is the pause after a host did not answer.
+const retryInterval = 500 * time.Millisecond
 
 // Watcher follows hosts. It is a Runnable of a controller manager, which starts it together with
 // the controllers that ask it to follow: what is asked for before it is started begins then.
@@ -26,14 +26,14 @@ type Watcher struct {
 	Clusters chan event.TypedGenericEvent[*infrav1.LocalCluster]
 	Machines chan event.TypedGenericEvent[*infrav1.LocalMachine]
 
-	mu      sync.Mutex
-	ctx     context.Context    // nil: not yet started, or ended
-	follows map[string]*follow // by the UID of the LocalCluster
-	wg      sync.WaitGroup
+	mu    sync.Mutex
+	ctx   context.Context       // nil: not yet started, or ended
+	hosts map[string]*hostWatch // by the UID of the LocalCluster
+	wg    sync.WaitGroup
 }
 
-// follow is one host and how to end following it.
-type follow struct {
+// hostWatch is one host and how to end following it.
+type hostWatch struct {
 	key    metav1.ObjectMeta
 	host   *hostapi.Client
 	cancel context.CancelFunc // nil: not yet begun
@@ -44,7 +44,7 @@ func New() *Watcher {
 	return &Watcher{
 		Clusters: make(chan event.TypedGenericEvent[*infrav1.LocalCluster]),
 		Machines: make(chan event.TypedGenericEvent[*infrav1.LocalMachine]),
-		follows:  map[string]*follow{},
+		hosts:    map[string]*hostWatch{},
 	}
 }
 
@@ -52,8 +52,8 @@ func New() *Watcher {
 func (w *Watcher) Start(ctx context.Context) error {
 	w.mu.Lock()
 	w.ctx = ctx
-	for _, f := range w.follows {
-		w.begin(f)
+	for _, f := range w.hosts {
+		w.startWatch(f)
 	}
 	w.mu.Unlock()
 	<-ctx.Done()
@@ -64,58 +64,58 @@ func (w *Watcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// Follow begins to follow the host of a cluster, unless it does already.
-func (w *Watcher) Follow(c *infrav1.LocalCluster, dir hostapi.Dir) {
+// WatchHost begins to follow the host of a cluster, unless it does already.
+func (w *Watcher) WatchHost(c *infrav1.LocalCluster, dir hostapi.Dir) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	uid := string(c.UID)
-	if w.follows[uid] != nil {
+	if w.hosts[uid] != nil {
 		return
 	}
-	f := &follow{key: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, UID: c.UID}, host: hostapi.NewClient(dir)}
-	w.follows[uid] = f
-	w.begin(f)
+	f := &hostWatch{key: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, UID: c.UID}, host: hostapi.NewClient(dir)}
+	w.hosts[uid] = f
+	w.startWatch(f)
 }
 
-// begin is called with the lock held.
-func (w *Watcher) begin(f *follow) {
+// startWatch is called with the lock held.
+func (w *Watcher) startWatch(f *hostWatch) {
 	if w.ctx == nil {
 		return
 	}
 	var ctx context.Context
 	ctx, f.cancel = context.WithCancel(w.ctx)
-	w.wg.Go(func() { w.follow(ctx, f.key, f.host) })
+	w.wg.Go(func() { w.watchLoop(ctx, f.key, f.host) })
 }
 
-// Forget ends following a host.
-func (w *Watcher) Forget(uid string) {
+// UnwatchHost ends following a host.
+func (w *Watcher) UnwatchHost(uid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if f := w.follows[uid]; f != nil && f.cancel != nil {
+	if f := w.hosts[uid]; f != nil && f.cancel != nil {
 		f.cancel()
 	}
-	delete(w.follows, uid)
+	delete(w.hosts, uid)
 }
 
-func (w *Watcher) follow(ctx context.Context, key metav1.ObjectMeta, host *hostapi.Client) {
+func (w *Watcher) watchLoop(ctx context.Context, key metav1.ObjectMeta, host *hostapi.Client) {
 	var last hostapi.Status
 	answered := true
 	for ctx.Err() == nil {
 		s, err := host.Watch(ctx, last.Revision)
 		if err != nil {
 			if answered {
-				w.tell(ctx, key, last, hostapi.Status{Problem: err.Error()})
+				w.notifyChanges(ctx, key, last, hostapi.Status{Problem: err.Error()})
 			}
 			answered, last = false, hostapi.Status{}
-			pause(ctx, retry)
+			sleep(ctx, retryInterval)
 			continue
 		}
-		w.tell(ctx, key, last, s)
+		w.notifyChanges(ctx, key, last, s)
 		answered, last = true, s
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
+func sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -124,31 +124,31 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// tell sends events for what differs.
-func (w *Watcher) tell(ctx context.Context, key metav1.ObjectMeta, old, now hostapi.Status) {
+// notifyChanges sends events for what differs.
+func (w *Watcher) notifyChanges(ctx context.Context, key metav1.ObjectMeta, old, now hostapi.Status) {
 	if old.PID != now.PID || old.Problem != now.Problem {
-		send(ctx, w.Clusters, &infrav1.LocalCluster{ObjectMeta: key})
+		sendEvent(ctx, w.Clusters, &infrav1.LocalCluster{ObjectMeta: key})
 	}
-	for _, name := range changed(old.Machines, now.Machines) {
-		send(ctx, w.Machines, &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name}})
+	for _, name := range changedMachines(old.Machines, now.Machines) {
+		sendEvent(ctx, w.Machines, &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name}})
 	}
 }
 
-func send[T any](ctx context.Context, to chan<- event.TypedGenericEvent[T], object T) {
+func sendEvent[T any](ctx context.Context, to chan<- event.TypedGenericEvent[T], object T) {
 	select {
 	case to <- event.TypedGenericEvent[T]{Object: object}:
 	case <-ctx.Done():
 	}
 }
 
-// changed names the machines that are new, different or gone.
-func changed(old, now []hostapi.MachineStatus) (names []string) {
+// changedMachines names the machines that are new, different or gone.
+func changedMachines(old, now []hostapi.MachineStatus) (names []string) {
 	before := map[string]hostapi.MachineStatus{}
 	for _, m := range old {
-		before[m.Name] = withoutFigures(m)
+		before[m.Name] = withoutVolatileFields(m)
 	}
 	for _, m := range now {
-		if b, ok := before[m.Name]; !ok || !reflect.DeepEqual(b, withoutFigures(m)) {
+		if b, ok := before[m.Name]; !ok || !reflect.DeepEqual(b, withoutVolatileFields(m)) {
 			names = append(names, m.Name)
 		}
 		delete(before, m.Name)
@@ -156,8 +156,8 @@ func changed(old, now []hostapi.MachineStatus) (names []string) {
 	return append(names, slices.Sorted(maps.Keys(before))...)
 }
 
-// withoutFigures drops what changes all the time, and how the same moment is written.
-func withoutFigures(m hostapi.MachineStatus) hostapi.MachineStatus {
+// withoutVolatileFields drops what changes all the time, and how the same moment is written.
+func withoutVolatileFields(m hostapi.MachineStatus) hostapi.MachineStatus {
 	m.Processes = slices.Clone(m.Processes)
 	for i := range m.Processes {
 		m.Processes[i].Memory = 0

@@ -21,23 +21,23 @@ import (
 
 var localCluster = &infrav1.LocalCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "lc", UID: "u", Labels: map[string]string{"a": "b"}}}
 
-// host answers as a host does, with what it is told.
-type host struct {
-	dir    hostapi.Dir
-	server *http.Server
-	asked  chan int64 // the revision of each question
-	answer chan hostapi.Status
+// fakeHost answers as a host does, with what it is told.
+type fakeHost struct {
+	dir       hostapi.Dir
+	server    *http.Server
+	requests  chan int64 // the revision of each question
+	responses chan hostapi.Status
 }
 
-func newHost(t *testing.T) *host {
+func newFakeHost(t *testing.T) *fakeHost {
 	t.Helper()
 	d := processtest.ShortDir(t, "watch")
-	h := &host{dir: hostapi.Dir(d), asked: make(chan int64, 100), answer: make(chan hostapi.Status)}
+	h := &fakeHost{dir: hostapi.Dir(d), requests: make(chan int64, 100), responses: make(chan hostapi.Status)}
 	h.start(t)
 	return h
 }
 
-func (h *host) start(t *testing.T) {
+func (h *fakeHost) start(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("unix", h.dir.Socket())
 	if err != nil {
@@ -46,9 +46,9 @@ func (h *host) start(t *testing.T) {
 	h.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var since int64
 		_, _ = fmt.Sscan(r.URL.Query().Get("since"), &since)
-		h.asked <- since
+		h.requests <- since
 		select {
-		case s := <-h.answer:
+		case s := <-h.responses:
 			_ = json.NewEncoder(w).Encode(s)
 		case <-r.Context().Done():
 		}
@@ -57,16 +57,16 @@ func (h *host) start(t *testing.T) {
 	t.Cleanup(func() { _ = h.server.Close() })
 }
 
-// start runs the watcher and ends it with the test.
-func start(t *testing.T, w *Watcher) {
+// startWatcher runs the watcher and ends it with the test.
+func startWatcher(t *testing.T, w *Watcher) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = w.Start(ctx) }()
-	t.Cleanup(func() { cancel(); within(t, "the watcher to end", done) })
+	t.Cleanup(func() { cancel(); receive(t, "the watcher to end", done) })
 }
 
-func within[T any](t *testing.T, what string, c <-chan T) (v T) {
+func receive[T any](t *testing.T, what string, c <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-c:
@@ -76,8 +76,8 @@ func within[T any](t *testing.T, what string, c <-chan T) (v T) {
 	return v
 }
 
-// heard collects events until those of want machines and the cluster's, if any, have come.
-func heard(t *testing.T, w *Watcher, n int) (all []string) {
+// collectEvents collects events until those of want machines and the cluster's, if any, have come.
+func collectEvents(t *testing.T, w *Watcher, n int) (all []string) {
 	t.Helper()
 	for range n {
 		select {
@@ -92,89 +92,89 @@ func heard(t *testing.T, w *Watcher, n int) (all []string) {
 	return all
 }
 
-func TestFollow(t *testing.T) {
-	h, w := newHost(t), New()
-	start(t, w)
-	w.Follow(localCluster, h.dir)
-	w.Follow(localCluster, h.dir) // once more makes no difference
+func TestWatchHost(t *testing.T) {
+	h, w := newFakeHost(t), New()
+	startWatcher(t, w)
+	w.WatchHost(localCluster, h.dir)
+	w.WatchHost(localCluster, h.dir) // once more makes no difference
 	one := hostapi.Status{Revision: 5, PID: 1, Machines: []hostapi.MachineStatus{{Name: "a"}, {Name: "b"}}}
-	if since := within(t, "a question", h.asked); since != 0 {
+	if since := receive(t, "a question", h.requests); since != 0 {
 		t.Errorf("first asked since %d", since)
 	}
-	h.answer <- one
-	if d := cmp.Diff([]string{"cluster ns/lc", "machine ns/a", "machine ns/b"}, heard(t, w, 3)); d != "" {
+	h.responses <- one
+	if d := cmp.Diff([]string{"cluster ns/lc", "machine ns/a", "machine ns/b"}, collectEvents(t, w, 3)); d != "" {
 		t.Error(d)
 	}
-	if since := within(t, "a question", h.asked); since != 5 {
+	if since := receive(t, "a question", h.requests); since != 5 {
 		t.Errorf("asked since %d, want 5", since)
 	}
-	if n := len(h.asked); n > 0 {
+	if n := len(h.requests); n > 0 {
 		t.Errorf("%d follow at the same time", n+1)
 	}
 
 	_ = h.server.Close() // with the host all its machines are gone
-	if d := cmp.Diff([]string{"cluster ns/lc", "machine ns/a", "machine ns/b"}, heard(t, w, 3)); d != "" {
+	if d := cmp.Diff([]string{"cluster ns/lc", "machine ns/a", "machine ns/b"}, collectEvents(t, w, 3)); d != "" {
 		t.Error(d)
 	}
 	h.start(t) // and back, which is news even if it looks as before
-	if since := within(t, "a question", h.asked); since != 0 {
+	if since := receive(t, "a question", h.requests); since != 0 {
 		t.Errorf("asked a new host since %d", since)
 	}
-	h.answer <- one
-	if d := cmp.Diff([]string{"cluster ns/lc", "machine ns/a", "machine ns/b"}, heard(t, w, 3)); d != "" {
+	h.responses <- one
+	if d := cmp.Diff([]string{"cluster ns/lc", "machine ns/a", "machine ns/b"}, collectEvents(t, w, 3)); d != "" {
 		t.Error(d)
 	}
 
-	w.Forget("u")
-	w.Forget("u")
-	w.Forget("another")
-	w.Follow(localCluster, h.dir)
+	w.UnwatchHost("u")
+	w.UnwatchHost("u")
+	w.UnwatchHost("another")
+	w.WatchHost(localCluster, h.dir)
 	for since := int64(-1); since != 0; { // the question of before may still be there
-		since = within(t, "a question after it was forgotten", h.asked)
+		since = receive(t, "a question after it was forgotten", h.requests)
 	}
 }
 
-func TestFollowBeforeStart(t *testing.T) {
-	h, w := newHost(t), New()
-	w.Follow(localCluster, h.dir)
+func TestWatchHostBeforeStart(t *testing.T) {
+	h, w := newFakeHost(t), New()
+	w.WatchHost(localCluster, h.dir)
 	other := localCluster.DeepCopy()
 	other.UID = "other"
-	w.Follow(other, h.dir)
-	w.Forget("other")
-	start(t, w)
-	within(t, "a question", h.asked)
-	h.answer <- hostapi.Status{Revision: 1, PID: 1}
-	heard(t, w, 1)
-	within(t, "a question", h.asked)
-	if len(h.asked) > 0 {
+	w.WatchHost(other, h.dir)
+	w.UnwatchHost("other")
+	startWatcher(t, w)
+	receive(t, "a question", h.requests)
+	h.responses <- hostapi.Status{Revision: 1, PID: 1}
+	collectEvents(t, w, 1)
+	receive(t, "a question", h.requests)
+	if len(h.requests) > 0 {
 		t.Error("one that was forgotten is followed")
 	}
 }
 
 func TestStartEndsWithNobodyListening(t *testing.T) {
-	h, w := newHost(t), New()
+	h, w := newFakeHost(t), New()
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = w.Start(ctx) })
-	w.Follow(localCluster, h.dir)
-	within(t, "a question", h.asked)
-	h.answer <- hostapi.Status{PID: 1, Machines: []hostapi.MachineStatus{{Name: "a"}}}
+	w.WatchHost(localCluster, h.dir)
+	receive(t, "a question", h.requests)
+	h.responses <- hostapi.Status{PID: 1, Machines: []hostapi.MachineStatus{{Name: "a"}}}
 	cancel() // while it tries to tell
 	done := make(chan struct{})
 	go func() { defer close(done); wg.Wait() }()
-	within(t, "the watcher to end", done)
-	w.Follow(&infrav1.LocalCluster{ObjectMeta: metav1.ObjectMeta{UID: types.UID("late")}}, h.dir)
+	receive(t, "the watcher to end", done)
+	w.WatchHost(&infrav1.LocalCluster{ObjectMeta: metav1.ObjectMeta{UID: types.UID("late")}}, h.dir)
 	w.wg.Wait() // nothing was begun
 }
 
-func TestTold(t *testing.T) {
+func TestChangedMachines(t *testing.T) {
 	at := time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
-	process := func(change func(*hostapi.Process)) []hostapi.MachineStatus {
-		p := hostapi.Process{Name: "etcd", PID: 7, StartedAt: at, Memory: 1 << 20, Command: []string{"etcd"}}
+	process := func(change func(*hostapi.ProcessStatus)) []hostapi.MachineStatus {
+		p := hostapi.ProcessStatus{Name: "etcd", PID: 7, StartedAt: at, Memory: 1 << 20, Command: []string{"etcd"}}
 		change(&p)
-		return []hostapi.MachineStatus{{Name: "a", Processes: []hostapi.Process{p}}}
+		return []hostapi.MachineStatus{{Name: "a", Processes: []hostapi.ProcessStatus{p}}}
 	}
-	same := func(*hostapi.Process) {}
+	same := func(*hostapi.ProcessStatus) {}
 	a, b := hostapi.MachineStatus{Name: "a"}, hostapi.MachineStatus{Name: "b"}
 	for name, c := range map[string]struct {
 		old, now []hostapi.MachineStatus
@@ -184,16 +184,16 @@ func TestTold(t *testing.T) {
 		"a new machine":                {old: []hostapi.MachineStatus{a}, now: []hostapi.MachineStatus{a, b}, want: []string{"b"}},
 		"machines that are gone":       {old: []hostapi.MachineStatus{b, a}, want: []string{"a", "b"}},
 		"nothing happened":             {old: process(same), now: process(same)},
-		"memory":                       {old: process(same), now: process(func(p *hostapi.Process) { p.Memory = 2 << 20 })},
-		"a time in another zone":       {old: process(same), now: process(func(p *hostapi.Process) { p.StartedAt = at.In(time.FixedZone("x", 3600)) })},
-		"it became ready":              {old: process(same), now: process(func(p *hostapi.Process) { p.Ready = true }), want: []string{"a"}},
-		"it was restarted":             {old: process(same), now: process(func(p *hostapi.Process) { p.Restarts++ }), want: []string{"a"}},
-		"it ended":                     {old: process(same), now: process(func(p *hostapi.Process) { p.PID, p.LastExit = 0, "exited" }), want: []string{"a"}},
-		"the boot goes on":             {old: []hostapi.MachineStatus{a}, now: []hostapi.MachineStatus{{Name: "a", Boot: hostapi.Boot{Step: "certs"}}}, want: []string{"a"}},
+		"memory":                       {old: process(same), now: process(func(p *hostapi.ProcessStatus) { p.Memory = 2 << 20 })},
+		"a time in another zone":       {old: process(same), now: process(func(p *hostapi.ProcessStatus) { p.StartedAt = at.In(time.FixedZone("x", 3600)) })},
+		"it became ready":              {old: process(same), now: process(func(p *hostapi.ProcessStatus) { p.Ready = true }), want: []string{"a"}},
+		"it was restarted":             {old: process(same), now: process(func(p *hostapi.ProcessStatus) { p.Restarts++ }), want: []string{"a"}},
+		"it ended":                     {old: process(same), now: process(func(p *hostapi.ProcessStatus) { p.PID, p.LastExit = 0, "exited" }), want: []string{"a"}},
+		"the boot goes on":             {old: []hostapi.MachineStatus{a}, now: []hostapi.MachineStatus{{Name: "a", Boot: hostapi.BootStatus{Step: "certs"}}}, want: []string{"a"}},
 		"another machine of that name": {old: []hostapi.MachineStatus{a}, now: []hostapi.MachineStatus{{Name: "a", UID: "new"}}, want: []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(c.want, changed(c.old, c.now)); d != "" {
+			if d := cmp.Diff(c.want, changedMachines(c.old, c.now)); d != "" {
 				t.Error(d)
 			}
 			for _, m := range c.old {
@@ -205,7 +205,7 @@ func TestTold(t *testing.T) {
 	}
 }
 
-func TestTellsTheCluster(t *testing.T) {
+func TestNotifiesTheCluster(t *testing.T) {
 	one := hostapi.Status{PID: 1, Revision: 1}
 	for name, c := range map[string]struct {
 		now  hostapi.Status
@@ -218,9 +218,9 @@ func TestTellsTheCluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := New()
 			done := make(chan struct{})
-			go func() { defer close(done); w.tell(t.Context(), localCluster.ObjectMeta, one, c.now) }()
-			heard(t, w, c.want)
-			within(t, "the end of telling", done)
+			go func() { defer close(done); w.notifyChanges(t.Context(), localCluster.ObjectMeta, one, c.now) }()
+			collectEvents(t, w, c.want)
+			receive(t, "the end of telling", done)
 		})
 	}
 }

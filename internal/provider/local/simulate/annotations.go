@@ -24,8 +24,8 @@ type exitCodes struct {
 	named map[string]int32
 }
 
-// declaredExitCodes reads a pod's annotations. The error is for whoever wrote them.
-func declaredExitCodes(pod *corev1.Pod) (exitCodes, error) {
+// parseExitCodes reads a pod's annotations. The error is for whoever wrote them.
+func parseExitCodes(pod *corev1.Pod) (exitCodes, error) {
 	out := exitCodes{named: map[string]int32{}}
 	if v, ok := pod.Annotations[RunSecondsAnnotation]; ok {
 		if n, err := strconv.ParseUint(v, 10, 31); err != nil || strconv.FormatUint(n, 10) != v {
@@ -78,10 +78,10 @@ func hasContainer(pod *corev1.Pod, name string) bool {
 	return false
 }
 
-// imageMissing says whether a simulated node would find no such image: the pod declares it, or it is one that
+// isImageMissing says whether a simulated node would find no such image: the pod declares it, or it is one that
 // Kubernetes' own tests count on not to exist. Registries that no name server knows are no sign: stacks for simulated
 // nodes have them on purpose.
-func imageMissing(pod *corev1.Pod, image string) bool {
+func isImageMissing(pod *corev1.Pod, image string) bool {
 	for declared := range strings.SplitSeq(pod.Annotations[MissingImagesAnnotation], ",") {
 		if strings.TrimSpace(declared) == image && image != "" {
 			return true

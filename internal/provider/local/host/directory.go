@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// lookForDirectory is how often the host sees whether its directory is still there.
-const lookForDirectory = 5 * time.Second
+// directoryCheckInterval is how often the host sees whether its directory is still there.
+const directoryCheckInterval = 5 * time.Second
 
-// endWithDirectory ends the host, and all that runs in it, when somebody has removed its
+// stopWhenDirectoryRemoved ends the host, and all that runs in it, when somebody has removed its
 // directory: there is nothing left to keep, and nobody could find or stop it any more.
-func (h *Host) endWithDirectory(ctx context.Context) {
+func (h *Host) stopWhenDirectoryRemoved(ctx context.Context) {
 	for ctx.Err() == nil {
-		pause(ctx, lookForDirectory)
+		sleep(ctx, directoryCheckInterval)
 		if _, err := os.Stat(h.cfg.Dir.ClusterFile()); errors.Is(err, fs.ErrNotExist) {
 			h.cfg.Log.Warn("the host's directory is gone; ending", "directory", string(h.cfg.Dir))
 			h.mu.Lock()
-			h.now = true
+			h.stopAtOnce = true
 			h.mu.Unlock()
 			h.quit()
 			return

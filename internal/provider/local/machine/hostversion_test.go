@@ -12,8 +12,8 @@ import (
 )
 
 // A host is ended only if it cannot run the machine, and ours can.
-func TestRenewHost(t *testing.T) {
-	versions, err := kubeversion.Of("v1.37.1")
+func TestRestartOutdatedHost(t *testing.T) {
+	versions, err := kubeversion.NewRange("v1.37.1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,16 +35,16 @@ func TestRenewHost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := hostapi.Status{Kubernetes: c.host}
-			r, s := fixture(newHost(t, http.StatusOK, all), true)
+			r, s := fixture(newFakeHost(t, http.StatusOK, all), true)
 			r.Versions = versions
 			s.machine.Spec.Version = c.machine
-			if err := r.look(t.Context(), s); err != nil {
+			if err := r.readHostStatus(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
 			if c.known {
 				s.status = &hostapi.MachineStatus{}
 			}
-			err := r.renewHost(t.Context(), s)
+			err := r.restartOutdatedHost(t.Context(), s)
 			if reconcile.IsWait(err) != c.renewed || !c.renewed && err != nil {
 				t.Errorf("%v", err)
 			}

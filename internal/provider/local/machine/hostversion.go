@@ -15,34 +15,34 @@ import (
 // stopTimeout is how long a host may take to end in order, with all that runs in it.
 const stopTimeout = time.Minute
 
-// renewHost ends a host whose program is that of an older polderd and cannot run the version of a new machine. It is
+// restartOutdatedHost ends a host whose program is that of an older polderd and cannot run the version of a new machine. It is
 // started again as ours. A host whose program can is left alone, however old: its cluster is not disturbed for nothing.
-func (r *Reconciler) renewHost(ctx context.Context, s *scope) error {
-	if s.status != nil || r.isRunBy(s.runs, s.machine.Spec.Version) {
+func (r *Reconciler) restartOutdatedHost(ctx context.Context, s *scope) error {
+	if s.status != nil || r.canHostRun(s.hostKubernetesVersion, s.machine.Spec.Version) {
 		return nil
 	}
 	const text = "the cluster's host is of an older polderd, which cannot run %s; it is being started anew, and the cluster answers again in some seconds"
-	s.set(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, text, s.machine.Spec.Version)
-	r.event(s, corev1.EventTypeNormal, infrav1.HostRenewedReason, "the cluster's host is started anew, to run "+s.machine.Spec.Version)
+	s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, text, s.machine.Spec.Version)
+	r.recordEvent(s, corev1.EventTypeNormal, infrav1.HostRenewedReason, "the cluster's host is started anew, to run "+s.machine.Spec.Version)
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	if err := r.Hosts.Stop(ctx, string(s.infra.UID), false); err != nil {
-		return s.unanswered(err)
+		return s.reportHostError(err)
 	}
 	return reconcile.Wait(500*time.Millisecond, "the cluster's host")
 }
 
-// isRunBy says whether a host with a version of Kubernetes can run a machine of another. We can, or it would have been
+// canHostRun says whether a host with a version of Kubernetes can run a machine of another. We can, or it would have been
 // refused before.
-func (r *Reconciler) isRunBy(host, machine string) bool {
+func (r *Reconciler) canHostRun(host, machine string) bool {
 	if host != "" {
-		versions, err := kubeversion.Of(host)
+		versions, err := kubeversion.NewRange(host)
 		if err != nil {
 			return true // it will say so itself
 		}
-		_, err = versions.Emulate(machine)
+		_, err = versions.EmulatedVersion(machine)
 		return err == nil
 	}
 	v, err := version.ParseSemantic(machine)
-	return err != nil || v.Minor() < r.Versions.Newest
+	return err != nil || v.Minor() < r.Versions.NewestMinor
 }

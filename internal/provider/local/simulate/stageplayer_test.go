@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/lifecycle"
 )
 
-// life plays the stages on one pod as kwok does, with a clock of its own.
-type life struct {
+// stagePlayer plays the stages on one pod as kwok does, with a clock of its own.
+type stagePlayer struct {
 	t      *testing.T
 	pod    *corev1.Pod
 	clock  *testingclock.FakeClock
@@ -26,13 +26,13 @@ type life struct {
 	events []string
 }
 
-func newLife(t *testing.T, pod *corev1.Pod) *life {
+func newStagePlayer(t *testing.T, pod *corev1.Pod) *stagePlayer {
 	t.Helper()
 	documents, err := readStages()
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := stages(documents...)
+	all, err := parseStages(documents...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +41,8 @@ func newLife(t *testing.T, pod *corev1.Pod) *life {
 		t.Fatal(err)
 	}
 	begin := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	l := &life{t: t, pod: pod, clock: testingclock.NewFakeClock(begin), begin: begin, stages: lc}
-	funcs := functions(l.clock)
+	l := &stagePlayer{t: t, pod: pod, clock: testingclock.NewFakeClock(begin), begin: begin, stages: lc}
+	funcs := templateFunctions(l.clock)
 	funcs["NodeIPsWith"] = func(string) []string { return []string{"198.18.0.7"} }
 	given := 0
 	funcs["PodIPsWith"] = func(string, bool, string, string, string) ([]string, error) {
@@ -59,8 +59,8 @@ func newLife(t *testing.T, pod *corev1.Pod) *life {
 	return l
 }
 
-// step plays the stage that matches, when it is due, and says whether the pod changed.
-func (l *life) step() bool {
+// playStage plays the stage that matches, when it is due, and says whether the pod changed.
+func (l *stagePlayer) playStage() bool {
 	l.t.Helper()
 	event := &lifecycle.Event{Labels: l.pod.Labels, Annotations: l.pod.Annotations, Data: l.pod}
 	matching, err := l.stages.ListAllPossible(l.t.Context(), event)
@@ -86,7 +86,7 @@ func (l *life) step() bool {
 	return !cmp.Equal(before, l.pod)
 }
 
-func (l *life) patch(p *lifecycle.Patch) error {
+func (l *stagePlayer) patch(p *lifecycle.Patch) error {
 	if p.Subresource != "status" {
 		l.t.Errorf("stage patches subresource %q", p.Subresource)
 	}
@@ -102,7 +102,7 @@ func (l *life) patch(p *lifecycle.Patch) error {
 	return json.Unmarshal(after, l.pod)
 }
 
-func (l *life) apply(a *lifecycle.Apply) error {
+func (l *stagePlayer) apply(a *lifecycle.Apply) error {
 	e := &corev1.Event{}
 	if err := json.Unmarshal(a.Data, e); err != nil {
 		return err
@@ -111,19 +111,19 @@ func (l *life) apply(a *lifecycle.Apply) error {
 	return nil
 }
 
-// settle plays stages until nothing changes any more.
-func (l *life) settle() {
+// playUntilStable plays stages until nothing changes any more.
+func (l *stagePlayer) playUntilStable() {
 	l.t.Helper()
 	for range 10 {
-		if !l.step() {
+		if !l.playStage() {
 			return
 		}
 	}
 	l.t.Fatalf("the pod still changes: %+v", l.pod.Status)
 }
 
-// state is a container's state in a few words.
-func state(s corev1.ContainerStatus) string {
+// stateName is a container's state in a few words.
+func stateName(s corev1.ContainerStatus) string {
 	switch {
 	case s.State.Running != nil:
 		return "running"
@@ -137,18 +137,18 @@ func state(s corev1.ContainerStatus) string {
 	return "unknown"
 }
 
-func (l *life) condition(of corev1.PodConditionType) string {
-	if c := condition(l.pod, of); c != nil {
+func (l *stagePlayer) condition(of corev1.PodConditionType) string {
+	if c := findCondition(l.pod, of); c != nil {
 		return string(c.Status) + " " + c.Reason
 	}
 	return ""
 }
 
-func containers(cs ...corev1.Container) *corev1.Pod {
+func newPod(cs ...corev1.Container) *corev1.Pod {
 	return &corev1.Pod{Spec: corev1.PodSpec{Containers: cs}}
 }
 
-func ofJob(p *corev1.Pod) *corev1.Pod {
+func ownedByJob(p *corev1.Pod) *corev1.Pod {
 	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "j"}}
 	return p
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/polder-kaas/polder/internal/atomicfile"
 )
 
-// remove ends the machine and leaves nothing of it behind. The machine is forgotten first by its
+// removeMachine ends the machine and leaves nothing of it behind. The machine is forgotten first by its
 // name on disk, so that a host that is ended meanwhile does not start it again.
-func (h *Host) remove(ctx context.Context, name string) error {
-	defer h.turn(name)()
-	m := h.get(name)
+func (h *Host) removeMachine(ctx context.Context, name string) error {
+	defer h.lockMachine(name)()
+	m := h.getMachine(name)
 	if m == nil {
 		return nil
 	}
@@ -30,33 +30,33 @@ func (h *Host) remove(ctx context.Context, name string) error {
 	h.mu.Lock()
 	delete(h.machines, name)
 	h.mu.Unlock()
-	h.changed()
+	h.notifyChange()
 	return nil
 }
 
-// drain takes the machine's API server out of service if another one serves.
-func (h *Host) drain(name string) {
-	m := h.get(name)
+// drainMachine takes the machine's API server out of service if another one serves.
+func (h *Host) drainMachine(name string) {
+	m := h.getMachine(name)
 	if m == nil || !m.spec.ControlPlane {
 		return
 	}
-	for _, other := range h.list() {
-		if other != m && other.kubelet.Serving() {
+	for _, other := range h.listMachines() {
+		if other != m && other.kubelet.IsServing() {
 			m.kubelet.Drain()
 			return
 		}
 	}
 }
 
-// power switches a machine off or on. A machine that is off stays off when the host restarts.
-func (h *Host) power(ctx context.Context, name string, on bool) error {
-	defer h.turn(name)()
-	m := h.get(name)
+// setPower switches a machine off or on. A machine that is off stays off when the host restarts.
+func (h *Host) setPower(ctx context.Context, name string, on bool) error {
+	defer h.lockMachine(name)()
+	m := h.getMachine(name)
 	switch {
 	case m == nil:
 		return fmt.Errorf("there is no machine %s", name)
-	case m.broken != nil:
-		return m.broken
+	case m.startError != nil:
+		return m.startError
 	case m.off == !on:
 		return nil
 	case on:
@@ -67,8 +67,8 @@ func (h *Host) power(ctx context.Context, name string, on bool) error {
 		if err := atomicfile.Write(m.dir.OffFile(), nil, 0o600); err != nil {
 			return err
 		}
-		m.kubelet.SwitchedOff(ctx)
+		m.kubelet.RemoveRunningLabel(ctx)
 		m.kill()
 	}
-	return h.add(m.spec)
+	return h.createMachine(m.spec)
 }

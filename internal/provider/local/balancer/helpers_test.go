@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what should happen soon.
-const patience = 20 * time.Second
+// testTimeout is how long a test waits for what should happen soon.
+const testTimeout = 20 * time.Second
 
 func listen(t *testing.T) net.Listener {
 	t.Helper()
@@ -48,9 +48,9 @@ func start(t *testing.T, b *Balancer, l net.Listener) (stop func()) {
 	return stop
 }
 
-// server is an API server as a balancer sees it. It runs handle for each connection and closes
+// startBackend is an API server as a balancer sees it. It runs handle for each connection and closes
 // the connection afterwards.
-func server(t *testing.T, handle func(*net.TCPConn)) string {
+func startBackend(t *testing.T, handle func(*net.TCPConn)) string {
 	t.Helper()
 	l := listen(t)
 	var wg sync.WaitGroup
@@ -63,7 +63,7 @@ func server(t *testing.T, handle func(*net.TCPConn)) string {
 			}
 			wg.Go(func() {
 				defer conn.Close()
-				conn.SetDeadline(time.Now().Add(patience))
+				conn.SetDeadline(time.Now().Add(testTimeout))
 				handle(conn.(*net.TCPConn))
 			})
 		}
@@ -72,16 +72,16 @@ func server(t *testing.T, handle func(*net.TCPConn)) string {
 	return l.Addr().String()
 }
 
-// echo is a server that says its own address on a line and then sends back what it gets.
-func echo(t *testing.T) string {
-	return server(t, func(c *net.TCPConn) {
+// startEchoBackend is a server that says its own address on a line and then sends back what it gets.
+func startEchoBackend(t *testing.T) string {
+	return startBackend(t, func(c *net.TCPConn) {
 		io.WriteString(c, c.LocalAddr().String()+"\n")
 		io.Copy(c, c)
 	})
 }
 
-// unused is an address at which nobody listens.
-func unused(t *testing.T) string {
+// unusedAddress is an address at which nobody listens.
+func unusedAddress(t *testing.T) string {
 	t.Helper()
 	l := listen(t)
 	l.Close()
@@ -109,12 +109,12 @@ func tryDial(address string) (client, error) {
 	if err != nil {
 		return client{}, err
 	}
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(testTimeout))
 	return client{c.(*net.TCPConn), bufio.NewReader(c)}, nil
 }
 
-// line reads a line, which from a new connection to an echo is the address of the backend.
-func (c client) line(t *testing.T) string {
+// readLine reads a line, which from a new connection to an echo is the address of the backend.
+func (c client) readLine(t *testing.T) string {
 	t.Helper()
 	s, err := c.r.ReadString('\n')
 	if err != nil {
@@ -127,13 +127,13 @@ func (c client) line(t *testing.T) string {
 func (c client) checkEcho(t *testing.T) {
 	t.Helper()
 	io.WriteString(c, "hello\n")
-	if got := c.line(t); got != "hello" {
+	if got := c.readLine(t); got != "hello" {
 		t.Errorf("got %q back", got)
 	}
 }
 
-// load is the number of connections of each ready backend, in order.
-func load(b *Balancer) []int {
+// connectionCounts is the number of connections of each ready backend, in order.
+func connectionCounts(b *Balancer) []int {
 	var n []int
 	for _, r := range b.State().Ready {
 		n = append(n, r.Connections)
