@@ -27,24 +27,24 @@ const (
 func ShapeOf(m v1alpha1.MachineShape) (Shape, error) {
 	s := Shape{CPUs: int(m.CPU)}
 	var err error
-	if s.MemoryMiB, err = units(m.Memory, 1<<20, maxMemoryMiB); err != nil {
+	if s.MemoryMiB, err = unitsOf(m.Memory, 1<<20, maxMemoryMiB); err != nil {
 		return s, fmt.Errorf("memory: %w", err)
 	}
 	if s.MemoryMiB == 0 {
 		return s, fmt.Errorf("memory: write how much, for example 4Gi")
 	}
 	if m.Disk != nil {
-		if s.DiskGB, err = units(*m.Disk, 1e9, maxDiskGB); err != nil {
+		if s.DiskGB, err = unitsOf(*m.Disk, 1e9, maxDiskGB); err != nil {
 			return s, fmt.Errorf("disk: %w", err)
 		}
 	}
 	return s, nil
 }
 
-// units are as many as are needed. The quantity is compared before it is made a number: one that is too large for
+// unitsOf are as many as are needed. The quantity is compared before it is made a number: one that is too large for
 // that, and one that has parts of bytes such as 1.3Gi, are none. One with an exponent is not even compared: 1e2000000000
 // would be written out for it, digit by digit.
-func units(q resource.Quantity, unit, most int64) (int, error) {
+func unitsOf(q resource.Quantity, unit, most int64) (int, error) {
 	if q.Sign() < 0 {
 		return 0, fmt.Errorf("%s is less than nothing", q.String())
 	}
@@ -57,15 +57,15 @@ func units(q resource.Quantity, unit, most int64) (int, error) {
 	return int((q.Value() + unit - 1) / unit), nil
 }
 
-// Portable says that what is asked for means the same at every provider.
-func Portable(m v1alpha1.MachineSelection) bool {
+// IsPortable says that what is asked for means the same at every provider.
+func IsPortable(m v1alpha1.MachineSelection) bool {
 	return m.Machine != nil || m.MachineType == "" || strings.HasPrefix(m.MachineType, machinetype.Prefix)
 }
 
-// Choose finds the provider's machine type for what is asked for: the one of that name; or the one that is
+// ChooseMachineType finds the provider's machine type for what is asked for: the one of that name; or the one that is
 // called so by the standard; or the smallest that has all that is asked for. It is "" if nothing is asked for.
 // At a provider that makes any shape, it is the portable name.
-func (d Description) Choose(m v1alpha1.MachineSelection) (string, error) {
+func (d Description) ChooseMachineType(m v1alpha1.MachineSelection) (string, error) {
 	if m.Machine == nil && m.MachineType == "" {
 		return "", nil
 	}
@@ -76,51 +76,51 @@ func (d Description) Choose(m v1alpha1.MachineSelection) (string, error) {
 			}
 		}
 	}
-	want, err := d.wanted(m)
+	want, err := d.requestedShape(m)
 	if err != nil {
 		return "", err
 	}
-	large := slices.DeleteFunc(slices.Clone(d.MachineTypes), func(t v1alpha1.MachineType) bool { return !gives(t, want) })
-	fits := slices.DeleteFunc(slices.Clone(large), func(t v1alpha1.MachineType) bool { return shares(t, m.MachineType) })
-	slices.SortFunc(fits, smaller)
+	large := slices.DeleteFunc(slices.Clone(d.MachineTypes), func(t v1alpha1.MachineType) bool { return !hasCapacity(t, want) })
+	fits := slices.DeleteFunc(slices.Clone(large), func(t v1alpha1.MachineType) bool { return hasSharedCPUs(t, m.MachineType) })
+	slices.SortFunc(fits, compareSize)
 	switch {
 	case len(fits) > 0:
 		return fits[0].Name, nil
 	case d.AnyShape:
-		return anyName(m, want), nil
+		return portableName(m, want), nil
 	case len(large) > 0:
-		return "", fmt.Errorf("%s has no machine type %q: its machines of that size share their CPUs; %s", d.Name, m.MachineType, d.choices())
+		return "", fmt.Errorf("%s has no machine type %q: its machines of that size share their CPUs; %s", d.Name, m.MachineType, d.describeChoices())
 	}
-	return "", fmt.Errorf("%s has no machine with %s; %s", d.Name, want, d.largest())
+	return "", fmt.Errorf("%s has no machine with %s; %s", d.Name, want, d.describeLargest())
 }
 
-// wanted is the shape that is asked for.
-func (d Description) wanted(m v1alpha1.MachineSelection) (Shape, error) {
+// requestedShape is the shape that is asked for.
+func (d Description) requestedShape(m v1alpha1.MachineSelection) (Shape, error) {
 	if m.Machine != nil {
 		return ShapeOf(*m.Machine)
 	}
 	if !strings.HasPrefix(m.MachineType, machinetype.Prefix) {
-		return Shape{}, fmt.Errorf("%s has no machine type %q; %s", d.Name, m.MachineType, d.choices())
+		return Shape{}, fmt.Errorf("%s has no machine type %q; %s", d.Name, m.MachineType, d.describeChoices())
 	}
 	t, err := machinetype.Parse(m.MachineType)
 	if err != nil {
 		return Shape{}, err
 	}
-	if what := t.Special(); what != "" {
-		return Shape{}, fmt.Errorf("%s has no machine type %q, and no other has %s for certain; %s", d.Name, m.MachineType, what, d.choices())
+	if what := t.SpecialRequirement(); what != "" {
+		return Shape{}, fmt.Errorf("%s has no machine type %q, and no other has %s for certain; %s", d.Name, m.MachineType, what, d.describeChoices())
 	}
 	return Shape{CPUs: t.CPUs, MemoryMiB: t.MemoryMiB, DiskGB: t.DiskGB}, nil
 }
 
-// shares says that a type is known to share CPUs which a name that is asked for has of its own.
-func shares(t v1alpha1.MachineType, asked string) bool {
+// hasSharedCPUs says that a type is known to share CPUs which a name that is asked for has of its own.
+func hasSharedCPUs(t v1alpha1.MachineType, asked string) bool {
 	have, err := machinetype.Parse(t.Portable)
 	want, err2 := machinetype.Parse(asked)
-	return err == nil && err2 == nil && slices.Index(byShare, have.CPU) < slices.Index(byShare, want.CPU)
+	return err == nil && err2 == nil && slices.Index(cpuShareOrder, have.CPU) < slices.Index(cpuShareOrder, want.CPU)
 }
 
-// byShare are the sorts of CPUs, those that are shared most first.
-var byShare = []machinetype.CPU{machinetype.LowShare, machinetype.Virtual, machinetype.Thread, machinetype.Core}
+// cpuShareOrder are the sorts of CPUs, those that are shared most first.
+var cpuShareOrder = []machinetype.CPU{machinetype.LowShare, machinetype.Virtual, machinetype.Thread, machinetype.Core}
 
 func (s Shape) String() string {
 	out := fmt.Sprintf("%d CPUs and %d MiB of memory", s.CPUs, s.MemoryMiB)
@@ -130,19 +130,19 @@ func (s Shape) String() string {
 	return out
 }
 
-// gives says that a type has all that is asked for. A disk is not asked of a type that has none of its own:
+// hasCapacity says that a type has all that is asked for. A disk is not asked of a type that has none of its own:
 // it boots from a volume of any size.
-func gives(t v1alpha1.MachineType, s Shape) bool {
+func hasCapacity(t v1alpha1.MachineType, s Shape) bool {
 	return int(t.CPU) >= s.CPUs && int(t.MemoryMiB) >= s.MemoryMiB && (t.DiskGB == 0 || int(t.DiskGB) >= s.DiskGB)
 }
 
-// smaller orders types so that the same one is always chosen.
-func smaller(a, b v1alpha1.MachineType) int {
+// compareSize orders types so that the same one is always chosen.
+func compareSize(a, b v1alpha1.MachineType) int {
 	return cmp.Or(cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB), cmp.Compare(a.DiskGB, b.DiskGB), strings.Compare(a.Name, b.Name))
 }
 
-// anyName is the portable name of a shape. Memory of names is in halves of a GiB.
-func anyName(m v1alpha1.MachineSelection, s Shape) string {
+// portableName is the portable name of a shape. Memory of names is in halves of a GiB.
+func portableName(m v1alpha1.MachineSelection, s Shape) string {
 	if m.MachineType != "" {
 		return m.MachineType
 	}
@@ -153,17 +153,17 @@ func anyName(m v1alpha1.MachineSelection, s Shape) string {
 	return t.String()
 }
 
-// most is how many names a sentence has.
-const most = 10
+// maxListedTypes is how many names a sentence has.
+const maxListedTypes = 10
 
-func (d Description) choices() string {
+func (d Description) describeChoices() string {
 	if len(d.MachineTypes) == 0 {
 		return "write a portable name, for example SCS-2V-4"
 	}
 	var names []string
 	for i, t := range d.MachineTypes {
-		if i == most {
-			names = append(names, fmt.Sprintf("and %d more", len(d.MachineTypes)-most))
+		if i == maxListedTypes {
+			names = append(names, fmt.Sprintf("and %d more", len(d.MachineTypes)-maxListedTypes))
 			break
 		}
 		names = append(names, t.Name)
@@ -171,10 +171,10 @@ func (d Description) choices() string {
 	return "choose from " + strings.Join(names, ", ") + ", or write a portable name, for example SCS-2V-4"
 }
 
-func (d Description) largest() string {
+func (d Description) describeLargest() string {
 	if len(d.MachineTypes) == 0 {
 		return "it has none at all"
 	}
-	l := slices.MaxFunc(d.MachineTypes, smaller)
+	l := slices.MaxFunc(d.MachineTypes, compareSize)
 	return fmt.Sprintf("its largest is %s with %d CPUs and %d MiB of memory", l.Name, l.CPU, l.MemoryMiB)
 }

@@ -74,7 +74,7 @@ func TestPortable(t *testing.T) {
 		"a name of a provider": {v1alpha1.MachineSelection{MachineType: "m1.large"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := provider.Portable(c.give); got != c.want {
+			if got := provider.IsPortable(c.give); got != c.want {
 				t.Errorf("%t, want %t", got, c.want)
 			}
 		})
@@ -139,12 +139,12 @@ func TestChoose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := provider.Description{Name: "p", MachineTypes: types(), AnyShape: c.any}
-			got, err := d.Choose(c.asked)
+			got, err := d.ChooseMachineType(c.asked)
 			if got != c.want || (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {
 				t.Errorf("%q, %v; want %q, %s", got, err, c.want, c.err)
 			}
 			slices.Reverse(d.MachineTypes) // the order in which a cloud lists its types says nothing
-			if again, _ := d.Choose(c.asked); again != got {
+			if again, _ := d.ChooseMachineType(c.asked); again != got {
 				t.Errorf("%q, and in another order %q", got, again)
 			}
 		})
@@ -153,7 +153,7 @@ func TestChoose(t *testing.T) {
 
 func TestChooseDoesNotChangeTheDescription(t *testing.T) {
 	d := provider.Description{Name: "p", MachineTypes: types()}
-	if _, err := d.Choose(v1alpha1.MachineSelection{Machine: shape(4, "1Gi", "")}); err != nil {
+	if _, err := d.ChooseMachineType(v1alpha1.MachineSelection{Machine: shape(4, "1Gi", "")}); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(d.MachineTypes, types()) {
@@ -171,7 +171,7 @@ func TestAProviderWithoutTypes(t *testing.T) {
 		"a shape": {v1alpha1.MachineSelection{Machine: shape(1, "1Gi", "")}, "p has no machine with 1 CPUs and 1024 MiB of memory; it has none at all"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := d.Choose(c.asked); err == nil || err.Error() != c.want {
+			if _, err := d.ChooseMachineType(c.asked); err == nil || err.Error() != c.want {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
@@ -183,7 +183,7 @@ func TestManyTypesAreNotAllTold(t *testing.T) {
 	for i := range 12 {
 		d.MachineTypes = append(d.MachineTypes, v1alpha1.MachineType{Name: fmt.Sprintf("t%d", i)})
 	}
-	_, err := d.Choose(v1alpha1.MachineSelection{MachineType: "x"})
+	_, err := d.ChooseMachineType(v1alpha1.MachineSelection{MachineType: "x"})
 	if err == nil || !strings.Contains(err.Error(), "t8, t9, and 2 more, or") || strings.Contains(err.Error(), "t10") {
 		t.Error(err)
 	}
@@ -191,7 +191,7 @@ func TestManyTypesAreNotAllTold(t *testing.T) {
 
 func TestStack(t *testing.T) {
 	for want, d := range map[string]provider.Description{"p": {Name: "p"}, "q": {Name: "p", StackProvider: "q"}} {
-		if got := d.Stack(); got != want {
+		if got := d.StackProviderName(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

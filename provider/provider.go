@@ -75,8 +75,8 @@ type Description struct {
 	Parameters map[string]map[string]any
 }
 
-// Stack is the first part of the names of releases.
-func (d Description) Stack() string {
+// StackProviderName is the first part of the names of releases.
+func (d Description) StackProviderName() string {
 	if d.StackProvider != "" {
 		return d.StackProvider
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// Patience is for anything that is waited for.
-const Patience = 10 * time.Minute
+// WaitTimeout is for anything that is waited for.
+const WaitTimeout = 10 * time.Minute
 
 func connect(kubeconfig string) (*rest.Config, client.WithWatch, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -46,7 +46,7 @@ func NewClient(cfg *rest.Config) (client.WithWatch, error) {
 // Await watches the objects of a kind in a namespace until one is as wanted. Watching tells of it at once
 // and asks the plane for nothing meanwhile.
 func Await[T client.Object](ctx context.Context, c client.WithWatch, list client.ObjectList, namespace string, wanted func(T) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, WaitTimeout)
 	defer cancel()
 	var last T
 	for {

@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	program     = "bin/polderd"
-	startTime   = 90 * time.Second
-	stopTime    = 30 * time.Second
-	pollStarted = 20 * time.Millisecond
+	program           = "bin/polderd"
+	startTimeout      = 90 * time.Second
+	stopTimeout       = 30 * time.Second
+	startPollInterval = 20 * time.Millisecond
 )
 
 // Plane is a polderd with its directory. It and its clusters end with Close.
@@ -86,7 +86,7 @@ func (p *Plane) Start(ctx context.Context) error {
 }
 
 func (p *Plane) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
 		s, ok, err := status.Read(p.Data())
@@ -99,7 +99,7 @@ func (p *Plane) awaitReady(ctx context.Context) error {
 			return fmt.Errorf("polderd has ended: %s", p.cmd.ProcessState)
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for polderd: %w", ctx.Err())
-		case <-time.After(pollStarted):
+		case <-time.After(startPollInterval):
 		}
 	}
 }
@@ -113,29 +113,29 @@ func (p *Plane) Stop() error {
 	select {
 	case <-p.done:
 		return nil
-	case <-time.After(stopTime):
+	case <-time.After(stopTimeout):
 		_ = p.cmd.Process.Kill()
 		<-p.done
-		return fmt.Errorf("polderd has not stopped within %s and was killed", stopTime)
+		return fmt.Errorf("polderd has not stopped within %s and was killed", stopTimeout)
 	}
 }
 
 // Close ends everything and removes it. If something went wrong, it says what polderd said last.
-func (p *Plane) Close(because error) error {
-	errs := []error{p.Stop(), p.endHosts()}
-	if log, err := os.ReadFile(p.logFile()); err == nil && because != nil && !errors.Is(because, context.Canceled) {
+func (p *Plane) Close(cause error) error {
+	errs := []error{p.Stop(), p.stopHosts()}
+	if log, err := os.ReadFile(p.logFile()); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		lines := strings.Split(strings.TrimSpace(string(log)), "\n")
-		Say("the last lines of polderd:\n%s", strings.Join(lines[max(0, len(lines)-20):], "\n"))
+		Logf("the last lines of polderd:\n%s", strings.Join(lines[max(0, len(lines)-20):], "\n"))
 	}
 	return errors.Join(append(errs, os.RemoveAll(p.dir))...)
 }
 
-// endHosts ends the hosts of local clusters, which outlive their plane. It does so after an interrupt, too.
-func (p *Plane) endHosts() error {
+// stopHosts ends the hosts of local clusters, which outlive their plane. It does so after an interrupt, too.
+func (p *Plane) stopHosts() error {
 	l := launch.Launcher{HostsDir: hostapi.HostsDir(p.Data())}
 	all, err := l.Clusters()
 	errs := []error{err}
-	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	for _, c := range all {
 		errs = append(errs, l.Stop(ctx, c.UID, true))

@@ -20,12 +20,12 @@ type Request struct{ Verb, Group, Resource string }
 // Requests counts them. All clients of the plane are in it: the API server does not tell them apart.
 type Requests map[Request]int
 
-var label = regexp.MustCompile(`(\w+)="([^"]*)"`)
+var labelPattern = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
 // Requests reads how many requests the API server has answered since it started. What is asked all the
 // time is left out: watches, which count when they end, leases, and what is no object.
 func (p *Plane) Requests(ctx context.Context) (Requests, error) {
-	page, err := p.Page(ctx, "/metrics")
+	page, err := p.GetPath(ctx, "/metrics")
 	if err != nil {
 		return nil, fmt.Errorf("reading the figures of the plane: %w", err)
 	}
@@ -36,7 +36,7 @@ func (p *Plane) Requests(ctx context.Context) (Requests, error) {
 		}
 		end := bytes.LastIndexByte(line, '}')
 		l := map[string]string{}
-		for _, m := range label.FindAllSubmatch(line[:end], -1) {
+		for _, m := range labelPattern.FindAllSubmatch(line[:end], -1) {
 			l[string(m[1])] = string(m[2])
 		}
 		n, err := strconv.ParseFloat(strings.TrimSpace(string(line[end+1:])), 64)
@@ -55,8 +55,8 @@ func (p *Plane) Requests(ctx context.Context) (Requests, error) {
 	return out, nil
 }
 
-// Page reads what the plane serves under a path.
-func (p *Plane) Page(ctx context.Context, path string) ([]byte, error) {
+// GetPath reads what the plane serves under a path.
+func (p *Plane) GetPath(ctx context.Context, path string) ([]byte, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(p.Config)
 	if err != nil {
 		return nil, err
@@ -74,18 +74,18 @@ func (r Requests) Minus(d Requests) Requests {
 	return out
 }
 
-// Of are those of use.
-func (r Requests) Of(use func(Request) bool) Requests {
+// Filter are those of use.
+func (r Requests) Filter(keep func(Request) bool) Requests {
 	out := maps.Clone(r)
-	maps.DeleteFunc(out, func(k Request, _ int) bool { return !use(k) })
+	maps.DeleteFunc(out, func(k Request, _ int) bool { return !keep(k) })
 	return out
 }
 
-// Writes says that a request changes something.
-func (r Request) Writes() bool { return r.Verb != "GET" && r.Verb != "LIST" }
+// IsWrite says that a request changes something.
+func (r Request) IsWrite() bool { return r.Verb != "GET" && r.Verb != "LIST" }
 
-// Ours says that a request is about cluster stacks, or what releases bring.
-func (r Request) Ours() bool {
+// IsStackRelated says that a request is about cluster stacks, or what releases bring.
+func (r Request) IsStackRelated() bool {
 	return r.Group == csv1.GroupVersion.Group || strings.HasPrefix(r.Resource, "clusterclasses") || strings.Contains(r.Resource, "templates")
 }
 
@@ -107,7 +107,7 @@ func (r Requests) Verbs() string {
 	for v, n := range by {
 		out = append(out, fmt.Sprintf("%s %d", v, n))
 	}
-	return Few(out)
+	return JoinFew(out)
 }
 
 // List is the long form.

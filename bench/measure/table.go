@@ -12,30 +12,30 @@ import (
 )
 
 // Row is one figure. What it may be made of stands at the end, since it can be long.
-type Row struct{ What, Measured, Aim, Ratio, More string }
+type Row struct{ What, Measured, Target, Ratio, Details string }
 
 // Table is what is printed at the end.
 type Table struct{ rows []Row }
 
-// Put is for any figure.
-func (t *Table) Put(r Row) {
+// AddRow is for any figure.
+func (t *Table) AddRow(r Row) {
 	t.rows = append(t.rows, r)
-	Say("%s: %s %s", r.What, r.Measured, r.More)
+	Logf("%s: %s %s", r.What, r.Measured, r.Details)
 }
 
 // Add is for a figure without an aim.
 func (t *Table) Add(what, measured, more string) {
-	t.Put(Row{What: what, Measured: measured, More: more})
+	t.AddRow(Row{What: what, Measured: measured, Details: more})
 }
 
-// Within is for a time, and how it compares with the longest that is wanted.
-func (t *Table) Within(what string, took, aim time.Duration, more string) {
-	t.Put(Row{what, Seconds(took), Seconds(aim), fmt.Sprintf("%.2f", took.Seconds()/aim.Seconds()), more})
+// AddDuration is for a time, and how it compares with the longest that is wanted.
+func (t *Table) AddDuration(what string, took, aim time.Duration, more string) {
+	t.AddRow(Row{what, FormatSeconds(took), FormatSeconds(aim), fmt.Sprintf("%.2f", took.Seconds()/aim.Seconds()), more})
 }
 
-// None is for what should not be there at all.
-func (t *Table) None(what string, found int, which []string) {
-	t.Put(Row{What: what, Measured: strconv.Itoa(found), Aim: "0", More: Few(which)})
+// AddExpectNone is for what should not be there at all.
+func (t *Table) AddExpectNone(what string, found int, which []string) {
+	t.AddRow(Row{What: what, Measured: strconv.Itoa(found), Target: "0", Details: JoinFew(which)})
 }
 
 // Print prints all.
@@ -43,21 +43,21 @@ func (t *Table) Print(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(out, "WHAT\tMEASURED\tAIM\tRATIO\tMORE")
 	for _, r := range t.rows {
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\n", r.What, r.Measured, r.Aim, r.Ratio, r.More)
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\n", r.What, r.Measured, r.Target, r.Ratio, r.Details)
 	}
 	return out.Flush()
 }
 
-// Seconds is a time for people.
-func Seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
+// FormatSeconds is a time for people.
+func FormatSeconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
 
-// Each is a time for one of many.
-func Each(d time.Duration, n int) string {
+// FormatPerItem is a time for one of many.
+func FormatPerItem(d time.Duration, n int) string {
 	return fmt.Sprintf("%.0f ms each", d.Seconds()*1000/float64(n))
 }
 
-// Few names some of many things.
-func Few(all []string) string {
+// JoinFew names some of many things.
+func JoinFew(all []string) string {
 	const most = 5
 	s := slices.Sorted(slices.Values(all))
 	if len(s) > most {
@@ -72,12 +72,12 @@ func Median(d []time.Duration) time.Duration {
 	return s[len(s)/2]
 }
 
-// Spread is the range of times.
-func Spread(d []time.Duration) string {
+// FormatRange is the range of times.
+func FormatRange(d []time.Duration) string {
 	return fmt.Sprintf("%.2f to %.2f s", slices.Min(d).Seconds(), slices.Max(d).Seconds())
 }
 
-// Say tells people at a terminal how far it is.
-func Say(format string, args ...any) {
+// Logf tells people at a terminal how far it is.
+func Logf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// tick is the unit of CPU time in /proc, the same on every Linux machine Go runs on.
-const tick = time.Second / 100
+// clockTick is the unit of CPU time in /proc, the same on every Linux machine Go runs on.
+const clockTick = time.Second / 100
 
 // CPU is what a process has used so far, and what those of its children have that have ended: polderd
 // renders charts in children.
@@ -23,8 +23,8 @@ func (c CPU) Minus(d CPU) CPU { return CPU{c.Own - d.Own, c.Children - d.Childre
 // Sum is both.
 func (c CPU) Sum() time.Duration { return c.Own + c.Children }
 
-// Rendering is the part of it that children used.
-func (c CPU) Rendering() string { return "rendering " + Seconds(c.Children) }
+// FormatChildren is the part of it that children used.
+func (c CPU) FormatChildren() string { return "rendering " + FormatSeconds(c.Children) }
 
 // CPU is what polderd has used.
 func (p *Plane) CPU() (CPU, error) {
@@ -42,7 +42,7 @@ func (p *Plane) CPU() (CPU, error) {
 	var errs []error
 	for i := range ticks {
 		n, err := strconv.ParseInt(fields[11+i], 10, 64)
-		ticks[i] = time.Duration(n) * tick
+		ticks[i] = time.Duration(n) * clockTick
 		errs = append(errs, err)
 	}
 	return CPU{Own: ticks[0] + ticks[1], Children: ticks[2] + ticks[3]}, errors.Join(errs...)
@@ -67,7 +67,7 @@ func (p *Plane) Memory() (now, peak int, err error) {
 	return now, peak, nil
 }
 
-// ForgetPeak makes the kernel begin anew with the largest resident set.
-func (p *Plane) ForgetPeak() error {
+// ResetPeakMemory makes the kernel begin anew with the largest resident set.
+func (p *Plane) ResetPeakMemory() error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.PID()), []byte("5"), 0)
 }

@@ -80,7 +80,7 @@ func (l *large) create(ctx context.Context, class, kube string) error {
 	c.Spec.Topology.ClassRef.Name = class
 	c.Spec.Topology.Version = kube
 	c.Spec.Topology.ControlPlane.Replicas = ptr.To[int32](1)
-	measure.Say("making a workload cluster")
+	measure.Logf("making a workload cluster")
 	if err := l.Client.Create(ctx, c); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (l *large) applied(ctx context.Context, class string) (w way, err error) {
 }
 
 func (l *large) change(ctx context.Context, what, class string) error {
-	if _, err := l.Since(ctx, time.Now(), measure.Effort{}); err != nil { // of the cluster before
+	if _, err := l.MeasureUntilIdle(ctx, time.Now(), measure.Effort{}); err != nil { // of the cluster before
 		return err
 	}
 	before, err := l.CPU()
@@ -163,10 +163,10 @@ func (l *large) change(ctx context.Context, what, class string) error {
 	if n := len(is); n < l.objects || slices.Contains(slices.Collect(maps.Values(is)), missing) {
 		return fmt.Errorf("the add-ons are said to be ready with %d objects, and not all of them are there", n)
 	}
-	l.Within(what, took, addonsAim, fmt.Sprintf("its stages are seen to have begun after %s", measure.Seconds(way.begun.Sub(begin))))
+	l.AddDuration(what, took, addonsAim, fmt.Sprintf("its stages are seen to have begun after %s", measure.FormatSeconds(way.begun.Sub(begin))))
 	used := after.Minus(before)
-	l.Add("  CPU of polderd", measure.Seconds(used.Sum()), used.Rendering())
-	l.None("  said to be ready before they were", len(way.early), way.early)
+	l.Add("  CPU of polderd", measure.FormatSeconds(used.Sum()), used.FormatChildren())
+	l.AddExpectNone("  said to be ready before they were", len(way.early), way.early)
 	l.touched(is)
 	return nil
 }
@@ -178,7 +178,7 @@ func (l *large) touched(is map[string]string) {
 	others := slices.DeleteFunc(slices.Clone(changed), func(n string) bool { return strings.Contains(n, "/many-") })
 	l.Add("  objects of it written in the cluster", strconv.Itoa(len(changed)-len(others)), "")
 	if l.was != nil { // else those of before are not known
-		l.Add("  objects of other add-ons written", strconv.Itoa(len(others)), measure.Few(others))
+		l.Add("  objects of other add-ons written", strconv.Itoa(len(others)), measure.JoinFew(others))
 	}
 	l.was = is
 }

@@ -50,9 +50,9 @@ func (b *bench) fresh(ctx context.Context) error {
 		}
 		gone = append(gone, time.Since(begin))
 	}
-	b.Add(fmt.Sprintf("create of a ClusterStack acknowledged, median of %d", b.rounds), measure.Seconds(measure.Median(seen)), measure.Spread(seen))
-	b.Within("  from there to ready", measure.Median(ready), readyAim, measure.Spread(ready))
-	b.Add("  delete until its class is gone", measure.Seconds(measure.Median(gone)), measure.Spread(gone))
+	b.Add(fmt.Sprintf("create of a ClusterStack acknowledged, median of %d", b.rounds), measure.FormatSeconds(measure.Median(seen)), measure.FormatRange(seen))
+	b.AddDuration("  from there to ready", measure.Median(ready), readyAim, measure.FormatRange(ready))
+	b.Add("  delete until its class is gone", measure.FormatSeconds(measure.Median(gone)), measure.FormatRange(gone))
 	return nil
 }
 
@@ -86,7 +86,7 @@ func (b *bench) classGone(ctx context.Context, key client.ObjectKey) error {
 
 // atOnce has one stack ask for many releases.
 func (b *bench) atOnce(ctx context.Context) error {
-	if err := b.ForgetPeak(); err != nil {
+	if err := b.ResetPeakMemory(); err != nil {
 		return err
 	}
 	rss, _, err := b.Memory()
@@ -97,7 +97,7 @@ func (b *bench) atOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before, err := b.Now(ctx)
+	before, err := b.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -109,14 +109,14 @@ func (b *bench) atOnce(ctx context.Context) error {
 		return err
 	}
 	took := time.Since(begin)
-	after, err := b.Now(ctx)
+	after, err := b.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
 	_, peak, err := b.Memory()
 	used, asked := after.CPU.Minus(before.CPU), after.Requests.Minus(before.Requests)
-	b.Add(fmt.Sprintf("%d releases at once, all ready", b.together), measure.Seconds(took), measure.Each(took, b.together))
-	b.Add("  CPU of polderd", measure.Seconds(used.Sum()), used.Rendering()+", "+measure.Each(used.Sum(), b.together))
+	b.Add(fmt.Sprintf("%d releases at once, all ready", b.together), measure.FormatSeconds(took), measure.FormatPerItem(took, b.together))
+	b.Add("  CPU of polderd", measure.FormatSeconds(used.Sum()), used.FormatChildren()+", "+measure.FormatPerItem(used.Sum(), b.together))
 	b.Add("  requests of the whole plane", strconv.Itoa(asked.Total()), fmt.Sprintf("%d each, %s", asked.Total()/b.together, asked.Verbs()))
 	b.Add("  largest resident set of polderd", fmt.Sprintf("%d MiB", peak), fmt.Sprintf("%d MiB before", rss))
 	return err

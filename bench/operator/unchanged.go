@@ -15,11 +15,11 @@ import (
 
 // empty is what a restart costs without any release: it is part of all others.
 func (b *bench) empty(ctx context.Context) error {
-	measure.Say("starting polderd on an empty directory, and again")
+	measure.Logf("starting polderd on an empty directory, and again")
 	if err := b.Start(ctx); err != nil {
 		return err
 	}
-	if _, err := b.Since(ctx, time.Now(), measure.Effort{}); err != nil {
+	if _, err := b.MeasureUntilIdle(ctx, time.Now(), measure.Effort{}); err != nil {
 		return err
 	}
 	e, err := b.restart(ctx)
@@ -40,14 +40,14 @@ func (b *bench) restart(ctx context.Context) (measure.Effort, error) {
 		return measure.Effort{}, err
 	}
 	ready := time.Since(begin)
-	e, err := b.Since(ctx, begin, measure.Effort{})
+	e, err := b.MeasureUntilIdle(ctx, begin, measure.Effort{})
 	e.Clock = max(e.Clock, ready)
 	return e, err
 }
 
 func (b *bench) cost(what string, e measure.Effort) {
-	b.Add(what, measure.Seconds(e.Clock), "")
-	b.Add("  CPU of polderd", measure.Seconds(e.CPU.Sum()), e.CPU.Rendering())
+	b.Add(what, measure.FormatSeconds(e.Clock), "")
+	b.Add("  CPU of polderd", measure.FormatSeconds(e.CPU.Sum()), e.CPU.FormatChildren())
 	b.Add("  requests of the whole plane", strconv.Itoa(e.Requests.Total()), e.Requests.Verbs())
 }
 
@@ -60,7 +60,7 @@ func (b *bench) unchanged(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		measure.Say("making releases %d to %d", first, last)
+		measure.Logf("making releases %d to %d", first, last)
 		if err := b.Client.Create(ctx, s); err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func (b *bench) unchanged(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := b.Since(ctx, time.Now(), measure.Effort{}); err != nil {
+	if _, err := b.MeasureUntilIdle(ctx, time.Now(), measure.Effort{}); err != nil {
 		return err
 	}
 	if err := b.Client.List(ctx, &stacks); err != nil {
@@ -91,10 +91,10 @@ func (b *bench) afterRestart(ctx context.Context) error {
 	}
 	after, err := b.state(ctx)
 	b.cost(fmt.Sprintf("restart with %d releases, at rest after", b.releases), e)
-	writes := e.Requests.Of(measure.Request.Writes)
-	ours := writes.Of(measure.Request.Ours)
-	b.Add("  writing requests for what releases bring", strconv.Itoa(ours.Total()), measure.Few(ours.List()))
-	b.Add("  other writing requests", strconv.Itoa(writes.Total()-ours.Total()), measure.Few(writes.Minus(ours).List()))
+	writes := e.Requests.Filter(measure.Request.IsWrite)
+	ours := writes.Filter(measure.Request.IsStackRelated)
+	b.Add("  writing requests for what releases bring", strconv.Itoa(ours.Total()), measure.JoinFew(ours.List()))
+	b.Add("  other writing requests", strconv.Itoa(writes.Total()-ours.Total()), measure.JoinFew(writes.Minus(ours).List()))
 	b.changed(before, after)
 	return err
 }
@@ -105,7 +105,7 @@ func (b *bench) afterRequest(ctx context.Context, stacks []csv1.ClusterStack) er
 	if err != nil {
 		return err
 	}
-	before, err := b.Now(ctx)
+	before, err := b.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -116,18 +116,18 @@ func (b *bench) afterRequest(ctx context.Context, stacks []csv1.ClusterStack) er
 			return err
 		}
 	}
-	e, err := b.Since(ctx, begin, before)
+	e, err := b.MeasureUntilIdle(ctx, begin, before)
 	if err != nil {
 		return err
 	}
 	e.Requests = e.Requests.Minus(measure.Requests{{Verb: "PATCH", Group: csv1.GroupVersion.Group, Resource: "clusterstacks"}: len(stacks)}) // those were ours
 	after, err := b.state(ctx)
 	b.cost(fmt.Sprintf("%d releases of %d stacks asked for again, at rest after", b.releases, len(stacks)), e)
-	writes := e.Requests.Of(measure.Request.Writes)
+	writes := e.Requests.Filter(measure.Request.IsWrite)
 	noted := measure.Request{Verb: "PATCH", Group: csv1.GroupVersion.Group, Resource: "clusterstacks/status"}
 	b.Add("  stacks that note the request in their status", strconv.Itoa(writes[noted]), "")
 	delete(writes, noted)
-	b.None("  writing measure.Requests beside", writes.Total(), writes.List())
+	b.AddExpectNone("  writing measure.Requests beside", writes.Total(), writes.List())
 	b.changed(objects, after)
 	return err
 }
@@ -135,7 +135,7 @@ func (b *bench) afterRequest(ctx context.Context, stacks []csv1.ClusterStack) er
 // changed is what is another than before, though nothing should be.
 func (b *bench) changed(before, after map[string]string) {
 	found := differing(before, after)
-	b.None(fmt.Sprintf("  changed of %d releases, classes and templates", len(after)), len(found), found)
+	b.AddExpectNone(fmt.Sprintf("  changed of %d releases, classes and templates", len(after)), len(found), found)
 }
 
 // state is all releases and their objects, with their versions.

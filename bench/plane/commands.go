@@ -59,11 +59,11 @@ func (s *separate) apiServerArgs() []string {
 		"--endpoint-reconciler-type=none", // a loopback address is no endpoint for a Service
 		"--service-cluster-ip-range=10.0.0.0/24",
 		"--cert-dir=" + s.path("apiserver"),
-		"--tls-cert-file=" + s.keys.APIServer(), "--tls-private-key-file=" + s.keys.APIServer(),
+		"--tls-cert-file=" + s.keys.APIServerFile(), "--tls-private-key-file=" + s.keys.APIServerFile(),
 		"--token-auth-file=" + s.tokenFile(), "--authorization-mode=RBAC",
 		"--service-account-issuer=https://bench.internal",
-		"--service-account-key-file=" + s.keys.ServiceAccountKey(), "--service-account-signing-key-file=" + s.keys.ServiceAccountKey(),
-		"--encryption-provider-config=" + s.keys.EncryptionConfig(),
+		"--service-account-key-file=" + s.keys.ServiceAccountKeyFile(), "--service-account-signing-key-file=" + s.keys.ServiceAccountKeyFile(),
+		"--encryption-provider-config=" + s.keys.EncryptionConfigFile(),
 	}
 }
 
@@ -71,7 +71,7 @@ func (s *separate) controllerManagerArgs() []string {
 	return []string{
 		"--kubeconfig=" + s.kubeconfig(admin), "--leader-elect=false", "--secure-port=0",
 		"--controllers=" + s.cfg.controllers,
-		"--service-account-private-key-file=" + s.keys.ServiceAccountKey(),
+		"--service-account-private-key-file=" + s.keys.ServiceAccountKeyFile(),
 	}
 }
 

@@ -24,7 +24,7 @@ func (s *separate) install(ctx context.Context, a access) error {
 	for _, m := range managers {
 		i := install.New(install.Config{
 			Client:      func(agent string) *rest.Config { return withAgent(a.config, agent) },
-			Definitions: install.Definitions{CRDs: s.definitions(m), ConversionURL: s.ports.url(m) + "/convert", ConversionCA: s.keys.ServerCA},
+			Definitions: install.Definitions{ClusterAPICRDs: s.definitions(m), ConversionURL: s.ports.url(m) + "/convert", ConversionCA: s.keys.ServerCA},
 			Roles:       s.roles(m),
 		})
 		go func() { ended <- untilReady(ctx, i) }()
@@ -37,7 +37,7 @@ func (s *separate) install(ctx context.Context, a access) error {
 }
 
 // untilReady runs a component that only waits once it is ready.
-func untilReady(ctx context.Context, i *install.Install) error {
+func untilReady(ctx context.Context, i *install.Installer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)

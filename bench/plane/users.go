@@ -44,7 +44,7 @@ func (s *separate) tokenFile() string             { return s.path("tokens.csv") 
 func (s *separate) kubeconfig(name string) string { return s.path(name + ".kubeconfig") }
 
 // certificateName is the file with certificate and key in the directory of keys.
-func certificateName(s *separate) string { return filepath.Base(s.keys.APIServer()) }
+func certificateName(s *separate) string { return filepath.Base(s.keys.APIServerFile()) }
 
 func userName(name string) string { return "bench:" + name }
 

@@ -57,7 +57,7 @@ func (b *bench) crowd(ctx context.Context) (err error) {
 
 // provider installs the instant provider and starts its controllers.
 func (b *bench) provider(ctx context.Context) (<-chan error, error) {
-	stacks, err := b.instant.Objects(v1alpha1.CatalogueNamespace, "instant")
+	stacks, err := b.instant.ClusterStacks(v1alpha1.CatalogueNamespace, "instant")
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (b *bench) provider(ctx context.Context) (<-chan error, error) {
 
 // atOnce makes them all.
 func (b *bench) atOnce(ctx context.Context) error {
-	before, err := b.Now(ctx)
+	before, err := b.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (b *bench) atOnce(ctx context.Context) error {
 		return err
 	}
 	took := time.Since(begin)
-	after, err := b.Now(ctx)
+	after, err := b.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -134,11 +134,11 @@ func (b *bench) atOnce(ctx context.Context) error {
 		return err
 	}
 	calls := after.Requests.Minus(before.Requests)
-	own := calls.Of(func(r measure.Request) bool { return r.Group == v1alpha1.GroupVersion.Group })
-	b.Add(fmt.Sprintf("%d WorkloadClusters at once, each with a machine", b.many), measure.Seconds(took), measure.Each(took, b.many))
+	own := calls.Filter(func(r measure.Request) bool { return r.Group == v1alpha1.GroupVersion.Group })
+	b.Add(fmt.Sprintf("%d WorkloadClusters at once, each with a machine", b.many), measure.FormatSeconds(took), measure.FormatPerItem(took, b.many))
 	b.Add("  requests to the plane, for each", fmt.Sprintf("%.1f", float64(calls.Total())/float64(b.many)), calls.Verbs())
 	b.Add("  of them for WorkloadClusters", fmt.Sprintf("%.1f", float64(own.Total())/float64(b.many)), own.Verbs())
-	b.Add("  CPU of polderd, for each", measure.Each(after.CPU.Minus(before.CPU).Sum(), b.many), "")
+	b.Add("  CPU of polderd, for each", measure.FormatPerItem(after.CPU.Minus(before.CPU).Sum(), b.many), "")
 	b.Add("  memory of polderd, for each", fmt.Sprintf("%.2f MiB", float64(now-rss)/float64(b.many)), fmt.Sprintf("%d to %d MiB", rss, now))
 	if err := <-profiled; err != nil {
 		return err
@@ -154,7 +154,7 @@ func (b *bench) startProfile(ctx context.Context) <-chan error {
 		return done
 	}
 	go func() {
-		page, err := b.Page(ctx, "/debug/pprof/profile?seconds=20")
+		page, err := b.GetPath(ctx, "/debug/pprof/profile?seconds=20")
 		if err == nil {
 			err = os.WriteFile(b.profile, page, 0o600)
 		}
@@ -188,23 +188,23 @@ func (b *bench) awaitCrowd(ctx context.Context) error {
 
 // quiet looks at what polderd does when nothing is left to do.
 func (b *bench) quiet(ctx context.Context) error {
-	if _, err := b.Since(ctx, time.Now(), measure.Effort{}); err != nil { // until it is at rest
+	if _, err := b.MeasureUntilIdle(ctx, time.Now(), measure.Effort{}); err != nil { // until it is at rest
 		return err
 	}
-	before, err := b.Now(ctx)
+	before, err := b.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
 	if err := measure.Sleep(ctx, quietTime); err != nil {
 		return err
 	}
-	after, err := b.Now(ctx)
+	after, err := b.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
-	writes := after.Requests.Minus(before.Requests).Of(measure.Request.Writes)
+	writes := after.Requests.Minus(before.Requests).Filter(measure.Request.IsWrite)
 	b.Add("  CPU of polderd afterwards", fmt.Sprintf("%.1f %% of a core", 100*after.CPU.Minus(before.CPU).Sum().Seconds()/quietTime.Seconds()), "over "+quietTime.String())
-	b.Add("  writes in that time", strconv.Itoa(writes.Total()), measure.Few(writes.List()))
+	b.Add("  writes in that time", strconv.Itoa(writes.Total()), measure.JoinFew(writes.List()))
 	return nil
 }
 
@@ -217,7 +217,7 @@ func (b *bench) get(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := b.Since(ctx, time.Now(), measure.Effort{}); err != nil { // until it is at rest
+	if _, err := b.MeasureUntilIdle(ctx, time.Now(), measure.Effort{}); err != nil { // until it is at rest
 		return err
 	}
 	bin, err := filepath.Abs("bin/polder")
@@ -234,6 +234,6 @@ func (b *bench) get(ctx context.Context) error {
 		}
 		times = append(times, time.Since(begin))
 	}
-	b.Within(fmt.Sprintf("polder get of %d", b.list), measure.Median(times), 300*time.Millisecond, measure.Spread(times))
+	b.AddDuration(fmt.Sprintf("polder get of %d", b.list), measure.Median(times), 300*time.Millisecond, measure.FormatRange(times))
 	return nil
 }

@@ -76,7 +76,7 @@ func run(ctx context.Context, cfg config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := b.instant.Write(ctx, dir); err != nil {
+	if err := b.instant.WriteReleases(ctx, dir); err != nil {
 		return err
 	}
 	flags := []string{"--stack-directory", "instant=" + dir, "--stack-kinds", "instant.polder.dev/*"}

@@ -52,7 +52,7 @@ func (b *bench) pairs(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			measure.Say("%s: %s, of which %s are not Cluster API's", way.name, measure.Seconds(t.all), measure.Seconds(t.added()))
+			measure.Logf("%s: %s, of which %s are not Cluster API's", way.name, measure.FormatSeconds(t.all), measure.FormatSeconds(t.added()))
 			if i > 0 {
 				*way.to = append(*way.to, t.all)
 			}
@@ -61,10 +61,10 @@ func (b *bench) pairs(ctx context.Context) error {
 			}
 		}
 	}
-	b.Add("a bare Cluster, ready with its add-ons", measure.Seconds(measure.Median(bare)), measure.Spread(bare))
+	b.Add("a bare Cluster, ready with its add-ons", measure.FormatSeconds(measure.Median(bare)), measure.FormatRange(bare))
 	ratio := measure.Median(ours).Seconds() / measure.Median(bare).Seconds()
-	b.Put(measure.Row{What: "the same as a WorkloadCluster", Measured: measure.Seconds(measure.Median(ours)), Aim: "ratio 1.05", Ratio: fmt.Sprintf("%.2f", ratio), More: measure.Spread(ours)})
-	b.Add("  before it has a Cluster, and after that is ready", measure.Seconds(measure.Median(added)), measure.Spread(added))
+	b.AddRow(measure.Row{What: "the same as a WorkloadCluster", Measured: measure.FormatSeconds(measure.Median(ours)), Target: "ratio 1.05", Ratio: fmt.Sprintf("%.2f", ratio), Details: measure.FormatRange(ours)})
+	b.Add("  before it has a Cluster, and after that is ready", measure.FormatSeconds(measure.Median(added)), measure.FormatRange(added))
 	return nil
 }
 

@@ -16,7 +16,7 @@ func has(p *v1alpha1.Provider, s v1alpha1.MachineSelection) bool {
 		return p.Status.AnyShape || slices.ContainsFunc(p.Status.MachineTypes, func(t v1alpha1.MachineType) bool { return gives(t, s.Machine) })
 	case s.MachineType == "":
 		return true
-	case err == nil && p.Status.AnyShape && portable.Special() == "":
+	case err == nil && p.Status.AnyShape && portable.SpecialRequirement() == "":
 		return true
 	}
 	return slices.ContainsFunc(p.Status.MachineTypes, func(t v1alpha1.MachineType) bool {
@@ -56,7 +56,7 @@ func gives(t v1alpha1.MachineType, s *v1alpha1.MachineShape) bool {
 // knows what a name means.
 func sameAs(s v1alpha1.MachineSelection, from *v1alpha1.Provider) (others []v1alpha1.MachineSelection) {
 	if t, err := machinetype.Parse(s.MachineType); err == nil {
-		if t.Special() != "" || t.Disks > 1 {
+		if t.SpecialRequirement() != "" || t.Disks > 1 {
 			return nil // which no shape can say
 		}
 		return []v1alpha1.MachineSelection{shapeOf(t.CPUs, t.MemoryMiB, t.DiskGB)}

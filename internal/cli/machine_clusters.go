@@ -72,9 +72,9 @@ func reportHost(l planectl.LocalCluster) hostReport {
 	s := l.Status
 	r := hostReport{Running: l.Running, PID: s.PID, StartedAt: s.StartedAt, Memory: s.Memory, Endpoint: s.Cluster.Endpoint().String(), Dir: string(l.Dir), Problem: s.Problem}
 	switch {
-	case l.Silent != nil && l.Running:
-		r.Problem = fmt.Sprintf("it runs, but does not answer: %v; see %s", l.Silent, l.Dir.LogFile())
-	case l.Silent != nil:
+	case l.HostError != nil && l.Running:
+		r.Problem = fmt.Sprintf("it runs, but does not answer: %v; see %s", l.HostError, l.Dir.LogFile())
+	case l.HostError != nil:
 		r.Problem = fmt.Sprintf("it does not run; the plane starts it, once that runs itself (polder up); its log is %s", l.Dir.LogFile())
 	}
 	return r

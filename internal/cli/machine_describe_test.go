@@ -124,11 +124,11 @@ func TestDescribeLines(t *testing.T) {
 		want    []string
 	}{
 		"host ended": {
-			planectl.LocalCluster{Dir: "/d", Silent: hostapi.ErrNotRunning}, hostapi.MachineStatus{Node: "n", Boot: hostapi.BootStatus{Done: true, Steps: []hostapi.BootStep{{Took: time.Second}}}},
+			planectl.LocalCluster{Dir: "/d", HostError: hostapi.ErrNotRunning}, hostapi.MachineStatus{Node: "n", Boot: hostapi.BootStatus{Done: true, Steps: []hostapi.BootStep{{Took: time.Second}}}},
 			[]string{"State:       host down", "Node:        n\n", "Host:        it does not run; the plane starts it, once that runs itself (polder up); its log is /d/host.log", "Boot: done in 1.00s, attempts: 0"},
 		},
 		"host hangs": {
-			planectl.LocalCluster{Dir: "/d", Running: true, Silent: errors.New("no answer within 3s")}, hostapi.MachineStatus{Node: "n"},
+			planectl.LocalCluster{Dir: "/d", Running: true, HostError: errors.New("no answer within 3s")}, hostapi.MachineStatus{Node: "n"},
 			[]string{"State:       host silent", "Host:        it runs, but does not answer: no answer within 3s; see /d/host.log"},
 		},
 		"off":           {planectl.LocalCluster{Running: true}, hostapi.MachineStatus{Node: "n", Off: true}, []string{"State:       off", "Node:        n\n", "Boot: at its beginning"}},

@@ -37,7 +37,7 @@ func TestMachineTable(t *testing.T) {
 		Cluster:  hostapi.Cluster{Namespace: "two", Name: "other"},
 		Machines: []hostapi.MachineStatus{{Name: "w", Version: "v1.35.0", Address: "127.2.0.11"}, {Name: "x"}},
 	}
-	these := localClusters{{Status: demo(), Running: true}, {Status: silent, Silent: hostapi.ErrNotRunning}}.machines(now)
+	these := localClusters{{Status: demo(), Running: true}, {Status: silent, HostError: hostapi.ErrNotRunning}}.machines(now)
 	var b bytes.Buffer
 	if err := these.table(&b); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestClustersNamed(t *testing.T) {
 }
 
 func TestDescribeClusters(t *testing.T) {
-	these := localClusters{{Status: demo(), Running: true}, {Running: true, Silent: hostapi.ErrNotRunning}, {Silent: hostapi.ErrNotRunning}}
+	these := localClusters{{Status: demo(), Running: true}, {Running: true, HostError: hostapi.ErrNotRunning}, {HostError: hostapi.ErrNotRunning}}
 	if got, want := describeClusters(these.report()), "2 running, 1 not; 243 MB in all their processes"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -26,9 +26,9 @@ const patience = time.Minute
 // judge says how a machine is, and what it waits for or suffers from.
 func judge(l planectl.LocalCluster, m hostapi.MachineStatus, now time.Time) (state, string) {
 	switch {
-	case l.Silent != nil && l.Running:
+	case l.HostError != nil && l.Running:
 		return hostSilent, m.Problem
-	case l.Silent != nil:
+	case l.HostError != nil:
 		return hostDown, m.Problem
 	case m.Off:
 		return off, ""

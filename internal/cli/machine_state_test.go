@@ -13,8 +13,8 @@ var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func TestJudge(t *testing.T) {
 	answers := planectl.LocalCluster{Running: true}
-	silent := planectl.LocalCluster{Running: true, Silent: errors.New("no answer")}
-	down := planectl.LocalCluster{Silent: hostapi.ErrNotRunning}
+	silent := planectl.LocalCluster{Running: true, HostError: errors.New("no answer")}
+	down := planectl.LocalCluster{HostError: hostapi.ErrNotRunning}
 	with := func(p ...hostapi.ProcessStatus) planectl.LocalCluster {
 		return planectl.LocalCluster{Running: true, Status: hostapi.Status{Machines: []hostapi.MachineStatus{{}, {Processes: p}}}}
 	}

@@ -71,9 +71,9 @@ func inspect(ctx context.Context, p *planectl.Plane) (planeReport, error) {
 	s := &r.Status
 	full := datadir.CheckSpace(p.Dir())
 	switch {
-	case r.Known && !r.Running && full != nil:
+	case r.HasRun && !r.Running && full != nil:
 		r.Summary = "It does not run: " + full.Error() + ". Nothing it acknowledged is lost."
-	case !r.Known:
+	case !r.HasRun:
 		r.Summary = "There is no plane here yet; polder up makes one."
 	case r.Crashed():
 		r.Summary = "It does not run: the last run was killed or crashed. Nothing it acknowledged is lost; polder up starts it again."
@@ -100,7 +100,7 @@ func (r *planeReport) addClusters(all localClusters, err error) {
 
 // live corrects the components' states by what the API answers.
 func live(ctx context.Context, p *planectl.Plane, s *planestatus.Status) (bool, string) {
-	failing, err := p.Live(ctx)
+	failing, err := p.FailingComponents(ctx)
 	if err != nil {
 		return false, fmt.Sprintf("It runs, but its API does not answer: %v; see %s", err, p.LogFile())
 	}

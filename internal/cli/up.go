@@ -31,7 +31,7 @@ stacks, or trusts registries with private addresses, runs polderd serve with the
 			if err != nil {
 				return err
 			}
-			if o.Binary, err = planectl.Beside(); err != nil {
+			if o.Binary, err = planectl.FindPolderd(); err != nil {
 				return err
 			}
 			if o.Stacks, err = absoluteSource(o.Stacks); err != nil {

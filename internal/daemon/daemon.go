@@ -25,11 +25,11 @@ func Command() *cobra.Command {
 	pflag.CommandLine = pflag.NewFlagSet("polderd", pflag.ContinueOnError)
 	root := &cobra.Command{Use: "polderd", Short: "The Polder management plane in one process"}
 	cmdline.Prepare(root)
-	root.AddCommand(serve(), version(), reference.Command())
+	root.AddCommand(newServeCommand(), newVersionCommand(), reference.Command())
 	return root
 }
 
-func serve() *cobra.Command {
+func newServeCommand() *cobra.Command {
 	cfg := plane.Config{}
 	logs := logging.Options{Out: os.Stderr}
 	c := &cobra.Command{
@@ -42,7 +42,7 @@ func serve() *cobra.Command {
 				return exit.With(exit.Usage, err)
 			}
 			cfg.Log = log
-			cfg.Notify = notifier(os.Getenv("NOTIFY_SOCKET")) //nolint:forbidigo // systemd hands it over in this way
+			cfg.Notify = newNotifier(os.Getenv("NOTIFY_SOCKET")) //nolint:forbidigo // systemd hands it over in this way
 			return plane.Run(c.Context(), cfg)
 		},
 	}
@@ -58,15 +58,15 @@ func serve() *cobra.Command {
 	f.StringVar(&cfg.Stacks.SourceCA, "stack-source-ca", "", "`FILE` with the certificates of who may vouch for --stack-source (default the system's)")
 	f.StringVar(&cfg.Stacks.DockerConfig, "stack-docker-config", "", "config.json `FILE` with credentials for --stack-source")
 	f.StringSliceVar(&cfg.Stacks.Directories, "stack-directory", nil, "`NAME=DIRECTORY` of releases that ClusterStacks may name; may be repeated")
-	f.StringSliceVar(&cfg.Stacks.Trusted, "stack-trust", nil, "`HOST[:PORT]` of a registry with a private address that ClusterStacks may name; may be repeated")
-	f.StringSliceVar(&cfg.Stacks.Kinds, "stack-kinds", nil, "`GROUP/KIND` that releases may bring into the plane beside classes and templates; * may stand at either end of both; may be repeated")
-	f.BoolVar(&cfg.Stacks.NotShipped, "no-shipped-stacks", false, "do not offer the stacks that are in this binary")
+	f.StringSliceVar(&cfg.Stacks.TrustedRegistries, "stack-trust", nil, "`HOST[:PORT]` of a registry with a private address that ClusterStacks may name; may be repeated")
+	f.StringSliceVar(&cfg.Stacks.AllowedKinds, "stack-kinds", nil, "`GROUP/KIND` that releases may bring into the plane beside classes and templates; * may stand at either end of both; may be repeated")
+	f.BoolVar(&cfg.Stacks.OmitShipped, "no-shipped-stacks", false, "do not offer the stacks that are in this binary")
 	f.StringVar(&logs.Level, "log-level", "info", "error, warn, info, debug or trace")
 	f.StringVar(&logs.Format, "log-format", logging.FormatAuto, "text, json, or auto: text on a terminal, JSON otherwise")
 	return c
 }
 
-func version() *cobra.Command {
+func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Say what this binary is made of",
@@ -79,8 +79,8 @@ func version() *cobra.Command {
 	}
 }
 
-// notifier tells systemd, if it asked to be told, how far the service is.
-func notifier(socket string) func(string) {
+// newNotifier tells systemd, if it asked to be told, how far the service is.
+func newNotifier(socket string) func(string) {
 	if socket == "" {
 		return nil
 	}

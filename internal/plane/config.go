@@ -58,7 +58,7 @@ func (c Config) Complete() (Config, error) {
 	if c.Concurrency < 1 || c.Concurrency > 1000 {
 		errs = append(errs, fmt.Errorf("--concurrency %d is out of range; choose 1 to 1000", c.Concurrency))
 	}
-	if _, err := c.Stacks.releases(); err != nil {
+	if _, err := c.Stacks.releaseSources(); err != nil {
 		errs = append(errs, err)
 	}
 	return c, exit.With(exit.Usage, errors.Join(errs...))

@@ -25,25 +25,25 @@ import (
 //	fatal      a library calls klog.Fatal
 //	stall      the component does not answer questions about its health any more
 //
-// Components that the file "without" names are not run at all; see leaveOut.
+// Components that the file "without" names are not run at all; see excludeComponents.
 func injectFaults(dir string, stages []supervisor.Stage) []supervisor.Stage {
-	stages = leaveOut(dir, stages)
+	stages = excludeComponents(dir, stages)
 	out := make([]supervisor.Stage, len(stages))
 	for i, st := range stages {
 		for _, c := range st {
-			out[i] = append(out[i], &faulty{Component: c, file: filepath.Join(dir, "fault")})
+			out[i] = append(out[i], &faultyComponent{Component: c, file: filepath.Join(dir, "fault")})
 		}
 	}
 	return out
 }
 
-type faulty struct {
+type faultyComponent struct {
 	supervisor.Component
 	file string
 }
 
-// wanted reads which fault is wanted of this component.
-func (f *faulty) wanted() string {
+// requestedFault reads which fault is wanted of this component.
+func (f *faultyComponent) requestedFault() string {
 	b, err := os.ReadFile(f.file)
 	if err != nil {
 		return ""
@@ -55,7 +55,7 @@ func (f *faulty) wanted() string {
 	return kind
 }
 
-func (f *faulty) Run(ctx context.Context) error {
+func (f *faultyComponent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -68,7 +68,7 @@ func (f *faulty) Run(ctx context.Context) error {
 			return err
 		case <-t.C:
 		}
-		switch f.wanted() {
+		switch f.requestedFault() {
 		case "panic":
 			panic("injected")
 		case "crash":
@@ -83,8 +83,8 @@ func (f *faulty) Run(ctx context.Context) error {
 	}
 }
 
-func (f *faulty) Healthy(ctx context.Context) error {
-	if f.wanted() == "stall" {
+func (f *faultyComponent) Healthy(ctx context.Context) error {
+	if f.requestedFault() == "stall" {
 		select {} // ignores ctx, as something that hangs does
 	}
 	if h, ok := f.Component.(supervisor.HealthChecker); ok {

@@ -38,9 +38,9 @@ type Plane struct {
 	dir       *datadir.Dir
 	listener  net.Listener
 	manifests manifests.Index
-	reporter  *reporter
+	reporter  *statusReporter
 	metrics   *prometheus.Registry // our own figures
-	dying     sync.Once
+	exitOnce  sync.Once
 }
 
 // Run opens the data directory and serves until ctx ends or a component fails. What cannot be
@@ -68,37 +68,37 @@ func Run(ctx context.Context, cfg Config) (err error) {
 }
 
 func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
-	p.reporter = newReporter(p.dir.Path(), p.cfg.Log, status.Status{
-		PID: os.Getpid(), Phase: status.Starting, StartedAt: time.Now(), Address: p.server(), Kubeconfig: p.kubeconfig(), Stacks: p.cfg.Stacks.Source, Versions: v,
+	p.reporter = newStatusReporter(p.dir.Path(), p.cfg.Log, status.Status{
+		PID: os.Getpid(), Phase: status.Starting, StartedAt: time.Now(), Address: p.serverURL(), Kubeconfig: p.kubeconfigPath(), Stacks: p.cfg.Stacks.Source, Versions: v,
 	})
 	var keeper sync.WaitGroup
 	mctx, stopMemory := context.WithCancel(ctx)
 	defer keeper.Wait()
 	defer stopMemory()
 	keeper.Go(func() { memory.TuneGC(mctx, memoryBurst) })
-	logging.Install(p.cfg.Log, func(message string) { p.fatal(ctx, message) })
+	logging.Install(p.cfg.Log, func(message string) { p.handleFatal(ctx, message) })
 	if err := capi.SetFeatureGates(); err != nil {
-		return p.reporter.end(fmt.Errorf("setting feature gates: %w", err))
+		return p.reporter.recordExit(fmt.Errorf("setting feature gates: %w", err))
 	}
-	stages, checks, api, err := p.stages(ctx)
+	stages, checks, api, err := p.buildStages(ctx)
 	if err != nil {
-		return p.reporter.end(err)
+		return p.reporter.recordExit(err)
 	}
-	p.cfg.Log.Info("starting", "version", v.Version, "kubernetes", v.Kubernetes, "clusterAPI", v.ClusterAPI, "dataDir", p.dir.Path(), "address", p.server())
-	s := supervisor.New(supervisor.Config{Log: p.cfg.Log, Changed: p.changed}, injectFaults(p.dir.Path(), stages)...)
+	p.cfg.Log.Info("starting", "version", v.Version, "kubernetes", v.Kubernetes, "clusterAPI", v.ClusterAPI, "dataDir", p.dir.Path(), "address", p.serverURL())
+	s := supervisor.New(supervisor.Config{Log: p.cfg.Log, OnChange: p.onStatusChange}, injectFaults(p.dir.Path(), stages)...)
 	checks.set(s.Check)
 	p.metrics.MustRegister(componentMetrics{s.Status})
-	stopWatching := context.AfterFunc(ctx, p.stopping)
+	stopWatching := context.AfterFunc(ctx, p.reportStopping)
 	defer stopWatching()
 	err = s.Run(ctx, func() {
-		p.ready()
-		api.DescribeCustomResources()
+		p.reportReady()
+		api.PublishOpenAPI()
 	})
-	return p.reporter.end(exitCode(err))
+	return p.reporter.recordExit(withExitCode(err))
 }
 
-// exitCode tells a failed component from a stop that took too long.
-func exitCode(err error) error {
+// withExitCode tells a failed component from a stop that took too long.
+func withExitCode(err error) error {
 	var ce *supervisor.ComponentError
 	switch {
 	case errors.As(err, &ce):
@@ -109,57 +109,57 @@ func exitCode(err error) error {
 	return err
 }
 
-// changed keeps the status file up to date, and libraries quiet once a component has failed:
+// onStatusChange keeps the status file up to date, and libraries quiet once a component has failed:
 // what the others then say are consequences.
-func (p *Plane) changed(cs []supervisor.Status) {
-	p.reporter.components(cs)
+func (p *Plane) onStatusChange(cs []supervisor.Status) {
+	p.reporter.setComponents(cs)
 	if slices.ContainsFunc(cs, func(c supervisor.Status) bool { return c.State == supervisor.Failed }) {
 		logging.SilenceLibraries(p.cfg.Log)
 	}
 }
 
-func (p *Plane) ready() {
-	p.reporter.phase(status.Ready)
-	p.cfg.Log.Info("ready", "address", p.server(), "kubeconfig", p.kubeconfig())
+func (p *Plane) reportReady() {
+	p.reporter.setPhase(status.Ready)
+	p.cfg.Log.Info("ready", "address", p.serverURL(), "kubeconfig", p.kubeconfigPath())
 	p.cfg.Notify("READY=1")
 }
 
-func (p *Plane) stopping() {
-	p.reporter.phase(status.Stopping)
+func (p *Plane) reportStopping() {
+	p.reporter.setPhase(status.Stopping)
 	p.cfg.Log.Info("stopping")
 	logging.SilenceLibraries(p.cfg.Log)
 	p.cfg.Notify("STOPPING=1")
 }
 
-// fatal is called instead of klog's os.Exit. A hook of the API server that is asked to stop while
+// handleFatal is called instead of klog's os.Exit. A hook of the API server that is asked to stop while
 // it starts takes that for a failure; then the stop is in order, only shorter.
-func (p *Plane) fatal(ctx context.Context, message string) {
+func (p *Plane) handleFatal(ctx context.Context, message string) {
 	if ctx.Err() == nil || !strings.Contains(message, context.Canceled.Error()) {
-		p.die(message)
+		p.exitWithReason(message)
 	}
-	p.dying.Do(func() {
+	p.exitOnce.Do(func() {
 		p.cfg.Log.Info("stopped while starting", "reason", message)
-		_ = p.reporter.end(nil)
+		_ = p.reporter.recordExit(nil)
 		os.Exit(exit.OK) //nolint:forbidigo // as in die
 	})
 }
 
-// die is what becomes of the os.Exit calls hidden in libraries: the reason is kept where people
+// exitWithReason is what becomes of the os.Exit calls hidden in libraries: the reason is kept where people
 // look for it, and the process ends with the code of a failed component. The store needs no
 // goodbye: what it acknowledged is on disk.
-func (p *Plane) die(message string) {
-	p.dying.Do(func() {
+func (p *Plane) exitWithReason(message string) {
+	p.exitOnce.Do(func() {
 		err := exit.With(exit.ComponentFailed, errors.New(message))
 		p.cfg.Log.Error("a library ended the process", "error", err)
-		_ = p.reporter.end(err)
+		_ = p.reporter.recordExit(err)
 		os.Exit(exit.ComponentFailed) //nolint:forbidigo // the caller would do the same, without the reason
 	})
 }
 
-func (p *Plane) kubeconfig() string { return p.dir.Path("admin.kubeconfig") }
+func (p *Plane) kubeconfigPath() string { return p.dir.Path("admin.kubeconfig") }
 
-// server is the URL of the API as seen from this machine.
-func (p *Plane) server() string {
+// serverURL is the URL of the API as seen from this machine.
+func (p *Plane) serverURL() string {
 	a, ok := p.listener.Addr().(*net.TCPAddr)
 	if !ok || a.IP.IsUnspecified() {
 		_, port, _ := net.SplitHostPort(p.listener.Addr().String()) // a listener's address is well-formed

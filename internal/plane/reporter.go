@@ -9,9 +9,9 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
 )
 
-// reporter keeps the status file up to date. A status that cannot be written (a full disk) is
+// statusReporter keeps the status file up to date. A status that cannot be written (a full disk) is
 // worth a warning, not an outage.
-type reporter struct {
+type statusReporter struct {
 	dir string
 	log *slog.Logger
 
@@ -19,13 +19,13 @@ type reporter struct {
 	s  status.Status
 }
 
-func newReporter(dir string, log *slog.Logger, s status.Status) *reporter {
-	r := &reporter{dir: dir, log: log, s: s}
+func newStatusReporter(dir string, log *slog.Logger, s status.Status) *statusReporter {
+	r := &statusReporter{dir: dir, log: log, s: s}
 	r.update(func(*status.Status) {})
 	return r
 }
 
-func (r *reporter) update(change func(*status.Status)) {
+func (r *statusReporter) update(change func(*status.Status)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.s)
@@ -34,12 +34,12 @@ func (r *reporter) update(change func(*status.Status)) {
 	}
 }
 
-func (r *reporter) components(cs []supervisor.Status) {
+func (r *statusReporter) setComponents(cs []supervisor.Status) {
 	r.update(func(s *status.Status) { s.Components = cs })
 }
 
-// phase moves on to p. A plane that is stopping never becomes ready again.
-func (r *reporter) phase(p status.Phase) {
+// setPhase moves on to p. A plane that is stopping never becomes ready again.
+func (r *statusReporter) setPhase(p status.Phase) {
 	r.update(func(s *status.Status) {
 		if s.Phase == status.Stopping {
 			return
@@ -52,8 +52,8 @@ func (r *reporter) phase(p status.Phase) {
 	})
 }
 
-// end records how the run ended and hands the error on.
-func (r *reporter) end(err error) error {
+// recordExit records how the run ended and hands the error on.
+func (r *statusReporter) recordExit(err error) error {
 	r.update(func(s *status.Status) {
 		s.Phase, s.Reason = status.Stopped, ""
 		if err != nil {

@@ -24,9 +24,9 @@ func ownRoles() []client.Object {
 	}
 }
 
-// discovery lets the plane's own controllers find out what is served. Everybody may by a built-in
+// discoveryRoles lets the plane's own controllers find out what is served. Everybody may by a built-in
 // role, but that comes a second after the controllers.
-func discovery(users []string) []client.Object {
+func discoveryRoles(users []string) []client.Object {
 	const name = "polder:discovery"
 	subjects := make([]rbacv1.Subject, len(users))
 	for i, u := range users {

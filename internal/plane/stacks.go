@@ -28,19 +28,19 @@ import (
 
 // Stacks is what an operator can choose about cluster stacks.
 type Stacks struct {
-	Source       string   // oci://… or a directory, for ClusterStacks that name none; empty: there is none
-	SourceCA     string   // file with who may vouch for it; empty: the system's
-	DockerConfig string   // file with credentials for it; empty: none
-	Directories  []string // NAME=DIR that ClusterStacks may name
-	Trusted      []string // HOST[:PORT] of registries with private addresses that ClusterStacks may name
-	Kinds        []string // GROUP/KIND that releases may bring into the plane, beside the usual ones
-	NotShipped   bool     // the plane does not offer the stacks that are in the binary
+	Source            string   // oci://… or a directory, for ClusterStacks that name none; empty: there is none
+	SourceCA          string   // file with who may vouch for it; empty: the system's
+	DockerConfig      string   // file with credentials for it; empty: none
+	Directories       []string // NAME=DIR that ClusterStacks may name
+	TrustedRegistries []string // HOST[:PORT] of registries with private addresses that ClusterStacks may name
+	AllowedKinds      []string // GROUP/KIND that releases may bring into the plane, beside the usual ones
+	OmitShipped       bool     // the plane does not offer the stacks that are in the binary
 }
 
-// shipped writes the releases of the stacks in the binary to disk, and tells the operator where they are. The
+// prepareShippedStacks writes the releases of the stacks in the binary to disk, and tells the operator where they are. The
 // objects offer them to all namespaces.
-func (p *Plane) shipped(ctx context.Context, sources operator.Releases) ([]client.Object, error) {
-	if p.cfg.Stacks.NotShipped {
+func (p *Plane) prepareShippedStacks(ctx context.Context, sources operator.Releases) ([]client.Object, error) {
+	if p.cfg.Stacks.OmitShipped {
 		return nil, nil
 	}
 	releases, err := shipped.BuildReleases(stacks.Files)
@@ -55,12 +55,12 @@ func (p *Plane) shipped(ctx context.Context, sources operator.Releases) ([]clien
 	return slices.Concat(shipped.Objects(releases), operator.CatalogueRoles()), nil
 }
 
-// releases reads the choices. All that is wrong is said at once.
-func (s Stacks) releases() (operator.Releases, error) {
-	out := operator.Releases{Trusted: s.Trusted, Kinds: apply.DefaultKinds(), Directories: map[string]string{}}
+// releaseSources reads the choices. All that is wrong is said at once.
+func (s Stacks) releaseSources() (operator.Releases, error) {
+	out := operator.Releases{Trusted: s.TrustedRegistries, Kinds: apply.DefaultKinds(), Directories: map[string]string{}}
 	var errs []error
 	if s.Source != "" {
-		place, err := s.place()
+		place, err := s.defaultSource()
 		errs = append(errs, err)
 		out.Default = place
 	} else if s.SourceCA != "" || s.DockerConfig != "" {
@@ -76,7 +76,7 @@ func (s Stacks) releases() (operator.Releases, error) {
 		errs = append(errs, err)
 		out.Directories[name] = path
 	}
-	for _, k := range s.Kinds {
+	for _, k := range s.AllowedKinds {
 		p, err := apply.ParseKindPattern(k)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--stack-kinds: %w", err))
@@ -87,8 +87,8 @@ func (s Stacks) releases() (operator.Releases, error) {
 	return out, errors.Join(errs...)
 }
 
-// place is the default source.
-func (s Stacks) place() (*releases.ConfiguredSource, error) {
+// defaultSource is the default source.
+func (s Stacks) defaultSource() (*releases.ConfiguredSource, error) {
 	p := &releases.ConfiguredSource{Reference: s.Source, Options: registry.Options{DockerConfig: s.DockerConfig}}
 	ref, err := registry.ParseReference(s.Source)
 	if err != nil {
@@ -115,8 +115,8 @@ func (s Stacks) place() (*releases.ConfiguredSource, error) {
 	return p, nil
 }
 
-// holdUpgrades lets the operator hold back upgrades of Kubernetes while add-ons are applied.
-func holdUpgrades(o *operator.Operator) hooks.Handler {
+// newHoldUpgradeHandler lets the operator hold back upgrades of Kubernetes while add-ons are applied.
+func newHoldUpgradeHandler(o *operator.Operator) hooks.Handler {
 	return hooks.Handler{
 		Name: "hold-upgrade.polder",
 		Hook: runtimehooksv1.BeforeClusterUpgrade,

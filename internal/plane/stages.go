@@ -30,11 +30,11 @@ import (
 // webhookURL is where webhooks are registered; only the API server's own dialer knows the host.
 const webhookURL = "https://" + pki.WebhookHost
 
-// stages puts the components together, in the order they start. Later stages stop first, so
+// buildStages puts the components together, in the order they start. Later stages stop first, so
 // that controllers end before the API they use, and the store ends last.
-func (p *Plane) stages(ctx context.Context) ([]supervisor.Stage, *lateChecks, *apiserver.APIServer, error) {
+func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredChecks, *apiserver.APIServer, error) {
 	storeDir := p.dir.Path("etcd")
-	certs, err := p.certificates(etcd.Exists(storeDir))
+	certs, err := p.newPKI(etcd.Exists(storeDir))
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -42,64 +42,64 @@ func (p *Plane) stages(ctx context.Context) ([]supervisor.Stage, *lateChecks, *a
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	definitions := install.Definitions{CRDs: p.manifests.CRDs, ConversionURL: capi.ConversionURL(webhookURL), ConversionCA: certs.ServerCA, Own: own}
-	store := etcd.New(etcd.Config{Dir: storeDir, SocketDir: p.dir.Path(), Log: logging.NewEtcdLogger(p.cfg.Log, p.die), Seed: definitions.Seed})
-	hooks := webhooks.New(webhooks.Config{
+	definitions := install.Definitions{ClusterAPICRDs: p.manifests.CRDs, ConversionURL: capi.ConversionURL(webhookURL), ConversionCA: certs.ServerCA, PolderCRDs: own}
+	store := etcd.New(etcd.Config{Dir: storeDir, SocketDir: p.dir.Path(), Log: logging.NewEtcdLogger(p.cfg.Log, p.exitWithReason), Seed: definitions.Seed})
+	webhookServer := webhooks.New(webhooks.Config{
 		Socket:      p.dir.Path("webhooks.sock"),
 		Certificate: certs.WebhookCertificate,
 		ErrorLog:    slog.NewLogLogger(logging.NewLibraryHandler(p.cfg.Log, "webhooks"), slog.LevelInfo),
 	})
-	checks := newLateChecks()
+	checks := newDeferredChecks()
 	api := apiserver.New(ctx, apiserver.Config{
 		Listener:         p.listener,
 		Etcd:             store.Endpoint(),
-		Certificate:      certs.APIServer(),
-		ClientCA:         certs.ClientCA(),
-		SAKey:            certs.ServiceAccountKey(),
-		EncryptionConfig: certs.EncryptionConfig(),
+		Certificate:      certs.APIServerFile(),
+		ClientCA:         certs.ClientCAFile(),
+		SAKey:            certs.ServiceAccountKeyFile(),
+		EncryptionConfig: certs.EncryptionConfigFile(),
 		AuthConfig:       p.dir.Path("authentication.yaml"),
 		WebhookHost:      net.JoinHostPort(pki.WebhookHost, "443"),
-		DialWebhook:      hooks.Dial,
+		DialWebhook:      webhookServer.Dial,
 		Checks:           checks.list(componentNames...),
 		Handlers:         metricsHandlers(p.metrics),
 		WatchCache:       p.cfg.WatchCache,
 		Profiling:        p.cfg.Profiling,
 	})
-	sources, err := p.cfg.Stacks.releases()
+	sources, err := p.cfg.Stacks.releaseSources()
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	catalogue, err := p.shipped(ctx, sources)
+	catalogue, err := p.prepareShippedStacks(ctx, sources)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	stacks := operator.New(operator.Config{
 		Client: api.Client, DataDir: p.dir.Path(), Releases: sources, Metrics: p.metrics, Concurrency: p.cfg.Concurrency,
 		Providers: []provider.Provider{offer.Provider{Version: buildinfo.Get().Version, Kubernetes: buildinfo.Get().Kubernetes}},
-		Webhooks:  operator.Webhooks{Server: hooks.ForManager(), URL: webhookURL, CA: certs.ServerCA, Register: registerWebhook},
+		Webhooks:  operator.Webhooks{Server: webhookServer.ForManager(), URL: webhookURL, CA: certs.ServerCA, Register: registerWebhook},
 	})
 	objects := install.New(install.Config{
 		Client:      api.Client,
 		Definitions: definitions,
-		Roles:       slices.Concat(ownRoles(), discovery(append(capi.Users(), local.User, operator.User)), capi.Roles(p.manifests), local.Roles(), operator.Roles(), operator.CustomerRoles()),
+		Roles:       slices.Concat(ownRoles(), discoveryRoles(append(capi.Users(), local.User, operator.User)), capi.Roles(p.manifests), local.Roles(), operator.Roles(), operator.CustomerRoles()),
 		Objects:     slices.Concat(operator.ProviderObjects(), catalogue),
 	})
-	controllers := kubecontrollers.New(kubecontrollers.Config{Client: api.Client, Informers: api.Informers, SAKey: certs.ServiceAccountKey(), RootCA: certs.ServerCA})
+	controllers := kubecontrollers.New(kubecontrollers.Config{Client: api.Client, Informers: api.Informers, SAKey: certs.ServiceAccountKeyFile(), RootCA: certs.ServerCA})
 	clusterAPI := capi.New(capi.Config{
-		Client:      api.Client,
-		Webhooks:    capi.Webhooks{Server: hooks.ForManager(), URL: webhookURL, CA: certs.ServerCA},
-		Manifests:   p.manifests,
-		Hooks:       []planehooks.Handler{holdUpgrades(stacks)},
-		Concurrency: p.cfg.Concurrency,
+		Client:       api.Client,
+		Webhooks:     capi.Webhooks{Server: webhookServer.ForManager(), URL: webhookURL, CA: certs.ServerCA},
+		Manifests:    p.manifests,
+		RuntimeHooks: []planehooks.Handler{newHoldUpgradeHandler(stacks)},
+		Concurrency:  p.cfg.Concurrency,
 	})
 	localProvider := local.New(local.Config{Client: api.Client, DataDir: p.dir.Path(), Kubernetes: buildinfo.Get().Kubernetes, Concurrency: p.cfg.Concurrency})
-	return []supervisor.Stage{{certs}, {store, hooks}, {api}, {objects}, {api.Roles(), controllers, clusterAPI, localProvider, stacks}}, checks, api, nil
+	return []supervisor.Stage{{certs}, {store, webhookServer}, {api}, {objects}, {api.BootstrapRoles(), controllers, clusterAPI, localProvider, stacks}}, checks, api, nil
 }
 
 // componentNames are the lines of /readyz, in the order components start.
 var componentNames = []string{"certificates", "etcd", "webhooks", "apiserver", "crds", "roles", "kube-controllers", "cluster-api", "provider-local", "operator"}
 
-func (p *Plane) certificates(storeExists bool) (*pki.PKI, error) {
+func (p *Plane) newPKI(storeExists bool) (*pki.PKI, error) {
 	names := p.cfg.TLSNames
 	if a, ok := p.listener.Addr().(*net.TCPAddr); ok && !a.IP.IsUnspecified() {
 		names = append(names, a.IP.String())
@@ -110,11 +110,11 @@ func (p *Plane) certificates(storeExists bool) (*pki.PKI, error) {
 	certs, err := pki.New(pki.Config{
 		Dir:         p.dir.Path("pki"),
 		StoreExists: storeExists,
-		Server:      p.server(),
-		Kubeconfig:  p.kubeconfig(),
+		Server:      p.serverURL(),
+		Kubeconfig:  p.kubeconfigPath(),
 		Names:       names,
 		LeafLife:    p.cfg.CertificateLifetime,
-		ReportRenew: func(file string) { p.cfg.Log.Debug("certificate made", "file", file) },
+		OnRenew:     func(file string) { p.cfg.Log.Debug("certificate made", "file", file) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("preparing certificates: %w", err)
@@ -122,30 +122,30 @@ func (p *Plane) certificates(storeExists bool) (*pki.PKI, error) {
 	return certs, nil
 }
 
-// lateChecks break a circle: the API server shows the supervisor's checks, but is itself
+// deferredChecks break a circle: the API server shows the supervisor's checks, but is itself
 // one of the components the supervisor is made with.
-type lateChecks struct {
+type deferredChecks struct {
 	mu    sync.Mutex
 	check func(ctx context.Context, name string) error
 }
 
-func newLateChecks() *lateChecks {
-	return &lateChecks{check: func(context.Context, string) error { return fmt.Errorf("starting") }}
+func newDeferredChecks() *deferredChecks {
+	return &deferredChecks{check: func(context.Context, string) error { return fmt.Errorf("starting") }}
 }
 
-func (l *lateChecks) set(check func(context.Context, string) error) {
+func (l *deferredChecks) set(check func(context.Context, string) error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.check = check
 }
 
-func (l *lateChecks) get() func(context.Context, string) error {
+func (l *deferredChecks) get() func(context.Context, string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.check
 }
 
-func (l *lateChecks) list(names ...string) []apiserver.Check {
+func (l *deferredChecks) list(names ...string) []apiserver.Check {
 	var out []apiserver.Check
 	for _, n := range names {
 		out = append(out, apiserver.Check{Name: "polder-" + n, Check: func(ctx context.Context) error { return l.get()(ctx, n) }})

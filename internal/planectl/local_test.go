@@ -46,7 +46,7 @@ func TestLocalClusters(t *testing.T) {
 	}
 	told := hostapi.Status{Cluster: cluster("c-answers"), PID: 7, Machines: []hostapi.MachineStatus{{Name: "m", Registered: true}}}
 	fakehost.Start(t, p.Dir(), told)
-	fakehost.Hold(t, p.Dir(), cluster("a-silent"))
+	fakehost.StartUnresponsive(t, p.Dir(), cluster("a-silent"))
 	fakehost.Prepare(t, p.Dir(), cluster("b-down"))
 
 	all, err := p.LocalClusters(t.Context())
@@ -58,7 +58,7 @@ func TestLocalClusters(t *testing.T) {
 		running, answers bool
 	}{{"a-silent", true, false}, {"b-down", false, false}, {"c-answers", true, true}} {
 		l := all[i]
-		if l.Status.Cluster.Name != want.name || l.Running != want.running || (l.Silent == nil) != want.answers {
+		if l.Status.Cluster.Name != want.name || l.Running != want.running || (l.HostError == nil) != want.answers {
 			t.Errorf("cluster %d is %+v, want %+v", i, l, want)
 		}
 	}
@@ -92,7 +92,7 @@ func TestMachinesOnDisk(t *testing.T) {
 func TestStopClusters(t *testing.T) {
 	p := plane(t)
 	fakehost.Start(t, p.Dir(), hostapi.Status{Cluster: cluster("a")})
-	fakehost.Start(t, p.Dir(), hostapi.Status{Cluster: cluster("b")}).Defy()
+	fakehost.Start(t, p.Dir(), hostapi.Status{Cluster: cluster("b")}).IgnoreStop()
 	fakehost.Start(t, p.Dir(), hostapi.Status{Cluster: cluster("c")})
 	fakehost.Prepare(t, p.Dir(), cluster("d-down"))
 

@@ -21,7 +21,7 @@ func (p *Plane) StopClusters(ctx context.Context, clusters []hostapi.Cluster, li
 	errs := make([]error, len(clusters))
 	var wg sync.WaitGroup
 	for i, c := range clusters {
-		wg.Go(func() { errs[i] = p.hosts().Stop(ctx, c.UID, false) })
+		wg.Go(func() { errs[i] = p.launcher().Stop(ctx, c.UID, false) })
 	}
 	wg.Wait()
 	var failed []string
@@ -35,7 +35,7 @@ func (p *Plane) StopClusters(ctx context.Context, clusters []hostapi.Cluster, li
 		if errors.Is(errs[i], context.DeadlineExceeded) {
 			code, reason = exit.Timeout, fmt.Sprintf("not within %s", limit)
 		}
-		failed = append(failed, fmt.Sprintf("%s/%s (%s; see %s)", c.Namespace, c.Name, reason, p.hosts().Dir(c.UID).LogFile()))
+		failed = append(failed, fmt.Sprintf("%s/%s (%s; see %s)", c.Namespace, c.Name, reason, p.launcher().Dir(c.UID).LogFile()))
 	}
 	if len(failed) == 0 {
 		return stopped, nil

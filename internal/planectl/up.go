@@ -18,8 +18,8 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/status"
 )
 
-// maxLog is the size beyond which the log of earlier runs is set aside at a start.
-const maxLog = 10 << 20
+// maxLogSize is the size beyond which the log of earlier runs is set aside at a start.
+const maxLogSize = 10 << 20
 
 // UpOptions say how to start a plane.
 type UpOptions struct {
@@ -40,9 +40,9 @@ func (p *Plane) Up(ctx context.Context, o UpOptions) (r Report, started bool, er
 	if r, err = p.awaitEndOfStop(ctx); err != nil {
 		return r, false, err
 	}
-	var child *child
+	var child *childProcess
 	if !r.Running {
-		if child, err = p.launch(o, r); err != nil {
+		if child, err = p.startProcess(o, r); err != nil {
 			return r, false, err
 		}
 	}
@@ -61,11 +61,11 @@ func (p *Plane) awaitEndOfStop(ctx context.Context) (r Report, err error) {
 }
 
 // awaitReady follows the plane until it is ready, whoever started it. child is nil if we did not.
-func (p *Plane) awaitReady(ctx context.Context, child *child, progress func(Report)) (Report, error) {
+func (p *Plane) awaitReady(ctx context.Context, child *childProcess, progress func(Report)) (Report, error) {
 	var r Report
 	var shown string
 	err := poll(ctx, func() (bool, error) {
-		ended, exitErr := child.ended()
+		ended, exitErr := child.exitResult()
 		var err error
 		if r, err = p.Inspect(); err != nil {
 			return false, err
@@ -94,14 +94,14 @@ func (p *Plane) awaitReady(ctx context.Context, child *child, progress func(Repo
 	return r, err
 }
 
-// child is a polderd that we started.
-type child struct {
+// childProcess is a polderd that we started.
+type childProcess struct {
 	done chan struct{}
 	err  error // set before done closes
 }
 
-// ended says whether the child has ended, and why.
-func (c *child) ended() (bool, error) {
+// exitResult says whether the child has ended, and why.
+func (c *childProcess) exitResult() (bool, error) {
 	if c == nil {
 		return false, nil
 	}
@@ -113,7 +113,7 @@ func (c *child) ended() (bool, error) {
 	}
 }
 
-func (p *Plane) launch(o UpOptions, last Report) (*child, error) {
+func (p *Plane) startProcess(o UpOptions, last Report) (*childProcess, error) {
 	if err := datadir.Prepare(p.dir); err != nil {
 		return nil, err
 	}
@@ -140,17 +140,17 @@ func (p *Plane) launch(o UpOptions, last Report) (*child, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, exit.Errorf(exit.Failure, "starting %s: %w; polder and polderd belong into one directory", o.Binary, err)
 	}
-	c := &child{done: make(chan struct{})}
+	c := &childProcess{done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
 		_ = cmd.Wait() // the exit code says it all
-		c.err = exit.Errorf(codeOf(cmd.ProcessState.ExitCode()), "%s", p.lastWords(offset))
+		c.err = exit.Errorf(exitCodeOf(cmd.ProcessState.ExitCode()), "%s", p.exitMessage(offset))
 	}()
 	return c, nil
 }
 
-// codeOf maps a death by signal to a plain failure.
-func codeOf(code int) int {
+// exitCodeOf maps a death by signal to a plain failure.
+func exitCodeOf(code int) int {
 	if code <= 0 {
 		return exit.Failure
 	}
@@ -159,7 +159,7 @@ func codeOf(code int) int {
 
 func (p *Plane) openLog() (*os.File, error) {
 	path := p.LogFile()
-	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLogSize {
 		if err := os.Rename(path, path+".1"); err != nil {
 			return nil, fmt.Errorf("setting the old log aside: %w", err)
 		}
@@ -171,8 +171,8 @@ func (p *Plane) openLog() (*os.File, error) {
 	return f, nil
 }
 
-// lastWords is the sentence polderd ended with, from what it logged since offset.
-func (p *Plane) lastWords(offset int64) string {
+// exitMessage is the sentence polderd ended with, from what it logged since offset.
+func (p *Plane) exitMessage(offset int64) string {
 	const prefix = "polderd: "
 	words := "polderd ended without a word; see " + p.LogFile()
 	f, err := os.Open(p.LogFile())
@@ -191,8 +191,8 @@ func (p *Plane) lastWords(offset int64) string {
 	return words
 }
 
-// Beside is the polderd that lies beside the running program.
-func Beside() (string, error) {
+// FindPolderd is the polderd that lies beside the running program.
+func FindPolderd() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("finding polderd: %w", err)

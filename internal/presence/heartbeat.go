@@ -100,7 +100,7 @@ func (k *Publisher) setStatus(o *v1alpha1.Provider, err error) {
 
 // setDescription is a description as the object has it.
 func setDescription(st *v1alpha1.ProviderStatus, d provider.Description) error {
-	st.Title, st.Version, st.StackProvider = d.Title, d.Version, d.Stack()
+	st.Title, st.Version, st.StackProvider = d.Title, d.Version, d.StackProviderName()
 	st.Capabilities, st.MachineTypes, st.AnyShape, st.Zones = d.Capabilities, d.MachineTypes, d.AnyShape, d.Zones
 	st.Parameters = nil
 	if len(d.Parameters) == 0 {

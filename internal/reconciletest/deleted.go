@@ -13,33 +13,33 @@ const randomDeletes = 20
 func deletedCases(h *harness) []testCase {
 	out := []testCase{{"at once", func(ctx context.Context) (string, error) { return "", h.deleteAfterWrite(ctx, 0) }}}
 	var points []testCase
-	for n := range h.base.created {
+	for n := range h.baseline.writesUntilSettled {
 		points = append(points, testCase{fmt.Sprintf("after write %d", n+1), func(ctx context.Context) (string, error) { return "", h.deleteAfterWrite(ctx, n+1) }})
 	}
 	out = append(out, h.sample(points, 2)...)
-	for _, s := range h.subject.Blocked {
+	for _, s := range h.subject.DeleteBlockers {
 		out = append(out, testCase{"blocked by " + s.Name, func(ctx context.Context) (string, error) { return "", h.deleteBlocked(ctx, s) }})
 	}
 	var moments []testCase
 	for range randomDeletes {
-		d := time.Duration(h.random.Int64N(int64(h.base.took) + 1)).Round(time.Millisecond)
-		moments = append(moments, testCase{"after " + d.String(), func(ctx context.Context) (string, error) { return "", h.deleteAt(ctx, d) }})
+		d := time.Duration(h.random.Int64N(int64(h.baseline.settleTime) + 1)).Round(time.Millisecond)
+		moments = append(moments, testCase{"after " + d.String(), func(ctx context.Context) (string, error) { return "", h.deleteAfterDelay(ctx, d) }})
 	}
 	return append(out, h.sample(moments, 1)...)
 }
 
 // deleteAfterWrite deletes everything when the subject has made n writes and knows of n-1.
 func (h *harness) deleteAfterWrite(ctx context.Context, n int) error {
-	l, err := h.prepare(ctx)
+	l, err := h.newScenario(ctx)
 	if err != nil {
 		return err
 	}
 	deleted := make(chan error, 1)
-	remove := func() { deleted <- l.act(ctx, h.subject.Delete) }
+	remove := func() { deleted <- l.runAction(ctx, h.subject.Delete) }
 	if n == 0 {
 		remove()
 	}
-	err = l.start(ctx, plan{interrupt: func(i int, m moment) bool {
+	err = l.start(ctx, faultPlan{interrupt: func(i int, m interruptPoint) bool {
 		if i == n && m != beforeWrite {
 			remove()
 		}
@@ -48,13 +48,13 @@ func (h *harness) deleteAfterWrite(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	err = l.await(ctx, h.subject.Timeout, func(ctx context.Context) error {
+	err = l.waitUntil(ctx, h.subject.Timeout, func(ctx context.Context) error {
 		select {
 		case err := <-deleted:
 			deleted <- err
 			return nil
 		default:
-			return l.act(ctx, h.subject.Settled)
+			return l.runAction(ctx, h.subject.CheckSettled)
 		}
 	})
 	if err == nil {
@@ -66,27 +66,27 @@ func (h *harness) deleteAfterWrite(ctx context.Context, n int) error {
 	return errors.Join(err, l.close())
 }
 
-// deleteAt deletes everything after some time.
-func (h *harness) deleteAt(ctx context.Context, d time.Duration) error {
-	l, err := h.begin(ctx, plan{})
+// deleteAfterDelay deletes everything after some time.
+func (h *harness) deleteAfterDelay(ctx context.Context, d time.Duration) error {
+	l, err := h.startScenario(ctx, faultPlan{})
 	if err != nil {
 		return err
 	}
-	return l.finish(ctx, pause(ctx, d))
+	return l.finish(ctx, sleep(ctx, d))
 }
 
 // deleteBlocked deletes everything while something is in the way.
-func (h *harness) deleteBlocked(ctx context.Context, s Step) error {
-	l, err := h.begin(ctx, plan{})
+func (h *harness) deleteBlocked(ctx context.Context, s Fault) error {
+	l, err := h.startScenario(ctx, faultPlan{})
 	if err != nil {
 		return err
 	}
-	err = l.settle(ctx, h.subject.Timeout)
+	err = l.waitUntilSettled(ctx, h.subject.Timeout)
 	if err == nil {
-		err = l.act(ctx, s.Break)
+		err = l.runAction(ctx, s.Break)
 	}
 	if err == nil {
-		err = errors.Join(l.act(ctx, h.subject.Delete), l.repairOnceShown(ctx, s))
+		err = errors.Join(l.runAction(ctx, h.subject.Delete), l.repairOnceReported(ctx, s))
 	}
 	return l.finish(ctx, err)
 }

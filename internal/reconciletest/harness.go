@@ -21,38 +21,38 @@ import (
 
 // harness tests one subject.
 type harness struct {
-	api     API
-	subject Subject
-	client  client.Client
-	full    bool // all cases, not a sample
-	long    bool // the times the catalogue of faults asks for
-	random  *rand.Rand
-	base    baseline
+	api           API
+	subject       Subject
+	client        client.Client
+	allCases      bool // all cases, not a sample
+	fullDurations bool // the times the catalogue of faults asks for
+	random        *rand.Rand
+	baseline      baseline
 }
 
 // baseline is how it goes when nothing goes wrong.
 type baseline struct {
-	writes     []string // of the whole life
-	created    int      // how many of them until all was settled
-	reconciles int
-	state      state
-	took       time.Duration
+	writes             []string // of the whole life
+	writesUntilSettled int      // how many of them until all was settled
+	reconciles         int
+	state              state
+	settleTime         time.Duration
 }
 
-// noGlobalLog keeps controller-runtime from asking for a logger: what counts is kept for each process.
-var noGlobalLog = sync.OnceFunc(func() { ctrl.SetLogger(logr.Discard()) })
+// disableGlobalLog keeps controller-runtime from asking for a logger: what counts is kept for each process.
+var disableGlobalLog = sync.OnceFunc(func() { ctrl.SetLogger(logr.Discard()) })
 
 func newHarness(api API, s Subject, full bool, seed uint64) (*harness, error) {
-	if s.Setup == nil || s.Given == nil || len(s.Kinds) == 0 {
+	if s.Setup == nil || s.CreateInputs == nil || len(s.Kinds) == 0 {
 		return nil, errors.New("a subject needs Setup, Given and Kinds")
 	}
-	noGlobalLog()
+	disableGlobalLog()
 	c, err := client.New(api.Config, client.Options{Scheme: api.Scheme})
 	if err != nil {
 		return nil, err
 	}
 	return &harness{
-		api: api, subject: s.withDefaults(), client: c, full: full, random: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // a test must be repeatable
+		api: api, subject: s.withDefaults(), client: c, allCases: full, random: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // a test must be repeatable
 	}, nil
 }
 
@@ -76,36 +76,36 @@ func (h *harness) newNamespace(ctx context.Context) (string, error) {
 	return ns.Name, nil
 }
 
-// measure lives a whole life in which nothing goes wrong.
-func (h *harness) measure(ctx context.Context) error {
-	l, err := h.begin(ctx, plan{})
+// recordBaseline lives a whole life in which nothing goes wrong.
+func (h *harness) recordBaseline(ctx context.Context) error {
+	l, err := h.startScenario(ctx, faultPlan{})
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
-	err = l.await(ctx, h.subject.Timeout, l.stable)
+	err = l.waitUntil(ctx, h.subject.Timeout, l.checkStable)
 	if err == nil {
-		h.base.took = time.Since(begin)
-		h.base.created = len(l.process.wire.written())
-		err = l.remember(ctx)
+		h.baseline.settleTime = time.Since(begin)
+		h.baseline.writesUntilSettled = len(l.process.transport.listWrites())
+		err = l.recordState(ctx)
 	}
 	if err == nil {
 		err = l.delete(ctx)
 	}
-	h.base.writes = l.process.wire.written()
-	h.base.reconciles = l.reconciles()
-	if err == nil && h.base.reconciles == 0 {
+	h.baseline.writes = l.process.transport.listWrites()
+	h.baseline.reconciles = l.reconciles()
+	if err == nil && h.baseline.reconciles == 0 {
 		err = errors.New("reconciles cannot be counted; has controller-runtime changed what it logs?")
 	}
 	return errors.Join(err, l.close())
 }
 
-// remember keeps the state as the one to end in.
-func (l *life) remember(ctx context.Context) error {
+// recordState keeps the state as the one to end in.
+func (l *scenario) recordState(ctx context.Context) error {
 	s, err := l.h.snapshot(ctx, l.namespace)
 	if err != nil {
 		return err
 	}
-	l.h.base.state = l.h.state(s, l.namespace)
+	l.h.baseline.state = l.h.normalizedState(s, l.namespace)
 	return nil
 }

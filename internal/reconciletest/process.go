@@ -16,12 +16,12 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// endTimeout is how long a process may take to end in order.
-const endTimeout = 20 * time.Second
+// stopTimeout is how long a process may take to end in order.
+const stopTimeout = 20 * time.Second
 
 // process is the subject with all it keeps in memory, as its program would run it.
 type process struct {
-	wire        *wire
+	transport   *faultTransport
 	log         *processLog
 	controllers []controller.Controller
 	cancel      context.CancelFunc
@@ -29,12 +29,12 @@ type process struct {
 }
 
 // startProcess runs the subject on the objects of a namespace.
-func (h *harness) startProcess(ctx context.Context, namespace string, p plan, grave <-chan struct{}) (*process, error) {
+func (h *harness) startProcess(ctx context.Context, namespace string, p faultPlan, released <-chan struct{}) (*process, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	run := &process{wire: newWire(p, cancel, grave), log: &processLog{}, cancel: cancel, ended: make(chan error, 1)}
-	mgr, err := ctrl.NewManager(h.configFor(run.wire), h.managerOptions(namespace, p, run.log))
+	run := &process{transport: newFaultTransport(p, cancel, released), log: &processLog{}, cancel: cancel, ended: make(chan error, 1)}
+	mgr, err := ctrl.NewManager(h.configFor(run.transport), h.managerOptions(namespace, p, run.log))
 	if err == nil {
-		m := &recordingManager{Manager: mgr, byHand: p.byHand}
+		m := &recordingManager{Manager: mgr, manualReconcile: p.manualReconcile}
 		err = h.subject.Setup(ctx, m)
 		run.controllers = m.controllers
 	}
@@ -43,13 +43,13 @@ func (h *harness) startProcess(ctx context.Context, namespace string, p plan, gr
 		return nil, fmt.Errorf("setting up the subject: %w", err)
 	}
 	go func() { run.ended <- mgr.Start(ctx) }()
-	if p.byHand && !mgr.GetCache().WaitForCacheSync(ctx) {
+	if p.manualReconcile && !mgr.GetCache().WaitForCacheSync(ctx) {
 		return nil, errors.Join(errors.New("the cache is not filled"), run.stop())
 	}
 	return run, nil
 }
 
-func (h *harness) configFor(w *wire) *rest.Config {
+func (h *harness) configFor(w *faultTransport) *rest.Config {
 	cfg := rest.CopyConfig(h.api.Config)
 	cfg.UserAgent = "reconciletest-subject"
 	cfg.ContentType = "application/json" // which can be read on the way
@@ -60,7 +60,7 @@ func (h *harness) configFor(w *wire) *rest.Config {
 	return cfg
 }
 
-func (h *harness) managerOptions(namespace string, p plan, log *processLog) ctrl.Options {
+func (h *harness) managerOptions(namespace string, p faultPlan, log *processLog) ctrl.Options {
 	namespaces := map[string]cache.Config{namespace: {}}
 	for _, n := range h.subject.Namespaces {
 		namespaces[n] = cache.Config{}
@@ -75,8 +75,8 @@ func (h *harness) managerOptions(namespace string, p plan, log *processLog) ctrl
 		Controller:              config.Controller{SkipNameValidation: ptr.To(true)},
 		GracefulShutdownTimeout: ptr.To[time.Duration](-1), // no limit: the dead end when they are let go
 	}
-	if p.lose > 0 {
-		o.Cache.SyncPeriod = ptr.To(resync)
+	if p.loseEvery > 0 {
+		o.Cache.SyncPeriod = ptr.To(resyncPeriod)
 	}
 	return o
 }
@@ -84,29 +84,29 @@ func (h *harness) managerOptions(namespace string, p plan, log *processLog) ctrl
 // stop ends the process in order. It may be called again.
 func (p *process) stop() error {
 	p.cancel()
-	t := time.NewTimer(endTimeout)
+	t := time.NewTimer(stopTimeout)
 	defer t.Stop()
 	select {
 	case err := <-p.ended:
 		p.ended <- err
 		return err
 	case <-t.C:
-		return fmt.Errorf("the manager does not end within %s; it is at:\n%s", endTimeout, workers())
+		return fmt.Errorf("the manager does not end within %s; it is at:\n%s", stopTimeout, reconcilerStacks())
 	}
 }
 
 // recordingManager knows which controllers it has; it does not run them if they are called by hand.
 type recordingManager struct {
 	ctrl.Manager
-	byHand      bool
-	controllers []controller.Controller
+	manualReconcile bool
+	controllers     []controller.Controller
 }
 
 // Add is part of ctrl.Manager.
 func (m *recordingManager) Add(r manager.Runnable) error {
 	if c, ok := r.(controller.Controller); ok {
 		m.controllers = append(m.controllers, c)
-		if m.byHand {
+		if m.manualReconcile {
 			return nil
 		}
 	}

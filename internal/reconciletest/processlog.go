@@ -15,15 +15,15 @@ type processLog struct {
 	reconciles int
 }
 
-// reconciling is what controller-runtime says, to those who want to know it all, before each reconcile.
-const reconciling = "Reconciling"
+// reconcileMessage is what controller-runtime says, to those who want to know it all, before each reconcile.
+const reconcileMessage = "Reconciling"
 
-// keepErrors is how many.
-const keepErrors = 5
+// maxErrors is how many.
+const maxErrors = 5
 
 func (l *processLog) logger() logr.Logger { return logr.New(&logSink{log: l}) }
 
-func (l *processLog) count() int {
+func (l *processLog) reconcileCount() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reconciles
@@ -50,7 +50,7 @@ func (s *logSink) WithValues(...any) logr.LogSink { return s }
 func (s *logSink) WithName(string) logr.LogSink   { return s }
 
 func (s *logSink) Info(_ int, m string, _ ...any) {
-	if m == reconciling {
+	if m == reconcileMessage {
 		s.log.mu.Lock()
 		defer s.log.mu.Unlock()
 		s.log.reconciles++
@@ -61,5 +61,5 @@ func (s *logSink) Error(err error, m string, _ ...any) {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
 	s.log.last = append(s.log.last, fmt.Sprintf("%s: %v", m, err))
-	s.log.last = s.log.last[max(0, len(s.log.last)-keepErrors):]
+	s.log.last = s.log.last[max(0, len(s.log.last)-maxErrors):]
 }

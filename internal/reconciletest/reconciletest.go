@@ -59,9 +59,9 @@ type API struct {
 	Scheme *runtime.Scheme
 }
 
-// Act does, or asks about, something in a namespace. Its client reads from the API server itself and
+// Action does, or asks about, something in a namespace. Its client reads from the API server itself and
 // has all rights. What asks is asked again until it returns nil, or time is up.
-type Act func(ctx context.Context, c client.Client, namespace string) error
+type Action func(ctx context.Context, c client.Client, namespace string) error
 
 // Subject is one or more controllers under test. Setup, Kinds and Given are needed.
 type Subject struct {
@@ -71,20 +71,20 @@ type Subject struct {
 	// Kinds are those the subject writes, one object of each. Its own come first: the objects of the
 	// first are the ones that become Ready and are deleted.
 	Kinds []client.Object
-	// Given makes the inputs in a new namespace. Names must not depend on it.
-	Given Act
+	// CreateInputs makes the inputs in a new namespace. Names must not depend on it.
+	CreateInputs Action
 
-	// Settled is nil once what is wanted is there. Default: all objects of the first kind are Ready.
-	Settled Act
+	// CheckSettled is nil once what is wanted is there. Default: all objects of the first kind are Ready.
+	CheckSettled Action
 	// Delete begins to delete; it may be called again. Default: it deletes all objects of the first kind.
-	Delete Act
-	// Gone is nil once nothing is left outside of the API server after Delete. That no object of Kinds
+	Delete Action
+	// CheckDeleted is nil once nothing is left outside of the API server after Delete. That no object of Kinds
 	// is left, with a finalizer or without, is asked anyway.
-	Gone Act
-	// Bad are inputs that can be wrong: the objects show it soon, and recover when it is repaired.
-	Bad []Step
-	// Blocked are what can be in the way of Delete: the objects name it, and go once it is out of the way.
-	Blocked []Step
+	CheckDeleted Action
+	// BadInputs are inputs that can be wrong: the objects show it soon, and recover when it is repaired.
+	BadInputs []Fault
+	// DeleteBlockers are what can be in the way of Delete: the objects name it, and go once it is out of the way.
+	DeleteBlockers []Fault
 
 	// Normalize removes what differs from run to run. Times, UIDs, versions and the namespace's name
 	// are seen to.
@@ -94,54 +94,54 @@ type Subject struct {
 	User string
 	// Namespaces are further ones the subject reads. Default: it reads its own namespace only.
 	Namespaces []string
-	// Poll is how soon a settled object may ask to be reconciled again. Default: ten minutes.
-	Poll time.Duration
+	// MinRequeueAfter is how soon a settled object may ask to be reconciled again. Default: ten minutes.
+	MinRequeueAfter time.Duration
 
-	// News is how many events about a settled object, because of what others do, are no reason to worry.
+	// MaxEvents is how many events about a settled object, because of what others do, are no reason to worry.
 	// Default: 5. A controller that runs in circles has hundreds.
-	News int
+	MaxEvents int
 	// Timeout bounds each wait for the subject. Default: half a minute.
 	Timeout time.Duration
 }
 
-// Step is something that goes wrong and is put right.
-type Step struct {
-	Name   string
-	Break  Act
-	Shows  Act // nil once the objects say what is wrong; see Reason
-	Repair Act
-	When   When          // it can happen; of Bad only
-	Within time.Duration // it shows. Default: ten seconds more than twice what settling takes
+// Fault is something that goes wrong and is put right.
+type Fault struct {
+	Name          string
+	Break         Action
+	CheckReported Action // nil once the objects say what is wrong; see Reason
+	Repair        Action
+	Timing        Timing        // it can happen; of Bad only
+	ReportTimeout time.Duration // it shows. Default: ten seconds more than twice what settling takes
 }
 
-// When a Step can happen.
-type When int
+// Timing a Step can happen.
+type Timing int
 
 // A bad input can be there from the start, or come later when all is settled.
 const (
-	Any When = iota
+	AnyTime Timing = iota
 	FromStart
-	Later
+	AfterSettled
 )
 
 func (s Subject) withDefaults() Subject {
-	if s.Settled == nil {
-		s.Settled = ready(s.Kinds[0])
+	if s.CheckSettled == nil {
+		s.CheckSettled = expectReady(s.Kinds[0])
 	}
 	if s.Delete == nil {
 		s.Delete = deleteAll(s.Kinds[0])
 	}
-	if s.Gone == nil {
-		s.Gone = func(context.Context, client.Client, string) error { return nil }
+	if s.CheckDeleted == nil {
+		s.CheckDeleted = func(context.Context, client.Client, string) error { return nil }
 	}
 	if s.Normalize == nil {
 		s.Normalize = func(*unstructured.Unstructured) {}
 	}
-	if s.News == 0 {
-		s.News = 5
+	if s.MaxEvents == 0 {
+		s.MaxEvents = 5
 	}
-	if s.Poll == 0 {
-		s.Poll = 10 * time.Minute
+	if s.MinRequeueAfter == 0 {
+		s.MinRequeueAfter = 10 * time.Minute
 	}
 	if s.Timeout == 0 {
 		s.Timeout = 30 * time.Second

@@ -49,13 +49,13 @@ func Run(t *testing.T, api API, s Subject) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.long = *full
+	h.fullDurations = *full
 	begin := time.Now()
-	if err := h.measure(t.Context()); err != nil {
+	if err := h.recordBaseline(t.Context()); err != nil {
 		t.Fatalf("nothing was made to go wrong, and still: %v", err)
 	}
 	t.Logf("settled after %s; %d reconciles and these %d writes, %d of them before it was settled: %q",
-		h.base.took.Round(time.Millisecond), h.base.reconciles, len(h.base.writes), h.base.created, h.base.writes)
+		h.baseline.settleTime.Round(time.Millisecond), h.baseline.reconciles, len(h.baseline.writes), h.baseline.writesUntilSettled, h.baseline.writes)
 	total := 0
 	t.Run("faults", func(t *testing.T) {
 		for _, c := range checks {
@@ -97,14 +97,14 @@ type Finding struct {
 
 func (f Finding) String() string { return fmt.Sprintf("%s, %s: %v", f.Check, f.Case, f.Err) }
 
-// Find runs some of the checks, all cases of each up to the first that fails, but not for long, and
+// RunChecks runs some of the checks, all cases of each up to the first that fails, but not for long, and
 // returns what failed. It is for testing the checks themselves.
-func Find(ctx context.Context, api API, s Subject, names ...string) ([]Finding, error) {
+func RunChecks(ctx context.Context, api API, s Subject, names ...string) ([]Finding, error) {
 	h, err := newHarness(api, s, true, 1)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.measure(ctx); err != nil {
+	if err := h.recordBaseline(ctx); err != nil {
 		return []Finding{{Baseline, "a whole life", err}}, nil
 	}
 	var found []Finding
@@ -124,7 +124,7 @@ func Find(ctx context.Context, api API, s Subject, names ...string) ([]Finding, 
 
 // sample chooses n of the cases, in their order, unless all are wanted.
 func (h *harness) sample(all []testCase, n int) []testCase {
-	if h.full || len(all) <= n {
+	if h.allCases || len(all) <= n {
 		return all
 	}
 	chosen := h.random.Perm(len(all))[:n]

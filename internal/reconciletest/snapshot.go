@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// prefix is of labels and annotations of the harness.
-const prefix = "reconciletest.polder.dev/"
+// harnessPrefix is of labels and annotations of the harness.
+const harnessPrefix = "reconciletest.polder.dev/"
 
 // snapshot is the objects of a subject's kinds in a namespace, by kind and name.
 type snapshot map[string]unstructured.Unstructured
@@ -21,12 +21,12 @@ type snapshot map[string]unstructured.Unstructured
 func (h *harness) snapshot(ctx context.Context, namespace string) (snapshot, error) {
 	out := snapshot{}
 	for _, k := range h.subject.Kinds {
-		all, err := list(ctx, h.client, k, namespace)
+		all, err := listObjects(ctx, h.client, k, namespace)
 		if err != nil {
 			return nil, err
 		}
 		for _, o := range all {
-			if !providedByPlane(&o) {
+			if !isProvidedByPlane(&o) {
 				out[o.GetKind()+"/"+o.GetName()] = o
 			}
 		}
@@ -34,8 +34,8 @@ func (h *harness) snapshot(ctx context.Context, namespace string) (snapshot, err
 	return out, nil
 }
 
-// providedByPlane recognises what is in every namespace.
-func providedByPlane(o *unstructured.Unstructured) bool {
+// isProvidedByPlane recognises what is in every namespace.
+func isProvidedByPlane(o *unstructured.Unstructured) bool {
 	switch o.GetKind() + "/" + o.GetName() {
 	case "ConfigMap/kube-root-ca.crt", "ServiceAccount/default":
 		return true
@@ -55,7 +55,7 @@ func (s snapshot) keys() (keys []string) {
 // state is a snapshot without what differs from run to run.
 type state map[string]any
 
-func (h *harness) state(s snapshot, namespace string) state {
+func (h *harness) normalizedState(s snapshot, namespace string) state {
 	out := state{}
 	for key, o := range s {
 		o := o.DeepCopy()
@@ -109,7 +109,7 @@ func (n *normalizer) value(key string, v any) any {
 func (n *normalizer) object(m map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range m {
-		if strings.HasPrefix(k, prefix) {
+		if strings.HasPrefix(k, harnessPrefix) {
 			continue
 		}
 		out[k] = n.value(k, v)
@@ -126,14 +126,14 @@ func (n *normalizer) list(l []any) any {
 	for _, v := range l {
 		out = append(out, n.value("", v))
 	}
-	if !slices.ContainsFunc(out, func(v any) bool { return orderOf(v) == "" }) {
-		slices.SortFunc(out, func(a, b any) int { return strings.Compare(orderOf(a), orderOf(b)) })
+	if !slices.ContainsFunc(out, func(v any) bool { return sortKey(v) == "" }) {
+		slices.SortFunc(out, func(a, b any) int { return strings.Compare(sortKey(a), sortKey(b)) })
 	}
 	return out
 }
 
-// orderOf is not empty for conditions, references and the like.
-func orderOf(v any) string {
+// sortKey is not empty for conditions, references and the like.
+func sortKey(v any) string {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return ""

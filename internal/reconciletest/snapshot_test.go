@@ -14,7 +14,7 @@ func stateOf(t *testing.T, document string) state {
 		t.Fatal(err)
 	}
 	h := &harness{subject: Subject{Normalize: func(*unstructured.Unstructured) {}}}
-	return h.state(snapshot{"Thing/a": *o}, o.GetNamespace())
+	return h.normalizedState(snapshot{"Thing/a": *o}, o.GetNamespace())
 }
 
 const thing = `{"apiVersion":"g/v1","kind":"Thing",
@@ -64,8 +64,8 @@ func TestOtherState(t *testing.T) {
 	}
 }
 
-func TestEdits(t *testing.T) {
-	b, err := json.Marshal(edits(map[string]any{"b": "2", "a": map[string]any{"c": "3"}, "n": int64(1)}))
+func TestStringEdits(t *testing.T) {
+	b, err := json.Marshal(stringEdits(map[string]any{"b": "2", "a": map[string]any{"c": "3"}, "n": int64(1)}))
 	if want := `[{"a":{"c":"3x"}},{"a":{"c":null}},{"b":"2x"},{"b":null}]`; err != nil || string(b) != want {
 		t.Errorf("%s, %v; want %s", b, err, want)
 	}

@@ -12,71 +12,71 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// gust is the time between two writes to each object.
-const gust = 50 * time.Millisecond
+// stormInterval is the time between two writes to each object.
+const stormInterval = 50 * time.Millisecond
 
 func stormCases(h *harness) []testCase { return []testCase{{"labels and annotations", h.storm}} }
 
 // storm writes to all objects while they are created and settle, and then looks whether all of it is
 // still there: not before they have settled, or a reconciler that is slow has not taken it away yet.
 func (h *harness) storm(ctx context.Context) (string, error) {
-	l, err := h.begin(ctx, plan{})
+	l, err := h.startScenario(ctx, faultPlan{})
 	if err != nil {
 		return "", err
 	}
-	n, said, err := l.blow(ctx)
+	n, lastWritten, err := l.writeRepeatedly(ctx)
 	if err == nil {
-		err = l.settle(ctx, h.subject.Timeout)
+		err = l.waitUntilSettled(ctx, h.subject.Timeout)
 	}
 	if err == nil {
-		err = l.keeps(ctx, said)
+		err = l.checkWritesKept(ctx, lastWritten)
 	}
 	return fmt.Sprintf("%d writes to each object", n), l.finish(ctx, err)
 }
 
-// blow keeps writing, and returns the last value written to each object.
-func (l *life) blow(ctx context.Context) (n int, said map[types.UID]string, err error) {
+// writeRepeatedly keeps writing, and returns the last value written to each object.
+func (l *scenario) writeRepeatedly(ctx context.Context) (n int, lastWritten map[types.UID]string, err error) {
 	d := 3 * time.Second
-	if l.h.long {
+	if l.h.fullDurations {
 		d = time.Minute
 	}
 	end := time.Now().Add(d)
-	tick := time.NewTicker(gust)
+	tick := time.NewTicker(stormInterval)
 	defer tick.Stop()
-	said = map[types.UID]string{}
+	lastWritten = map[types.UID]string{}
 	for ; time.Now().Before(end); <-tick.C {
 		n++
-		if err := l.writeAll(ctx, strconv.Itoa(n), said); err != nil {
-			return n, said, err
+		if err := l.writeAll(ctx, strconv.Itoa(n), lastWritten); err != nil {
+			return n, lastWritten, err
 		}
 	}
-	return n, said, nil
+	return n, lastWritten, nil
 }
 
-func (l *life) keeps(ctx context.Context, said map[types.UID]string) error {
+func (l *scenario) checkWritesKept(ctx context.Context, lastWritten map[types.UID]string) error {
 	s, err := l.h.snapshot(ctx, l.namespace)
 	for _, key := range s.keys() {
 		o := s[key]
-		if want := said[o.GetUID()]; want != "" && (o.GetLabels()[prefix+"storm"] != want || o.GetAnnotations()[prefix+"storm"] != want) {
+		if want := lastWritten[o.GetUID()]; want != "" && (o.GetLabels()[harnessPrefix+"storm"] != want || o.GetAnnotations()[harnessPrefix+"storm"] != want) {
 			return fmt.Errorf("a user's write to %s is lost: labels %v, annotations %v, want %s in both", key, o.GetLabels(), o.GetAnnotations(), want)
 		}
 	}
 	return err
 }
 
-func (l *life) writeAll(ctx context.Context, value string, said map[types.UID]string) error {
+func (l *scenario) writeAll(ctx context.Context, value string, lastWritten map[types.UID]string) error {
 	s, err := l.h.snapshot(ctx, l.namespace)
 	if err != nil {
 		return err
 	}
-	mine := map[string]any{prefix + "storm": value}
+	mine := map[string]any{harnessPrefix + "storm": value}
 	for _, o := range s {
 		err := l.h.patch(ctx, &o, map[string]any{"metadata": map[string]any{"labels": mine, "annotations": mine}})
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
 		if err == nil {
-			said[o.GetUID()] = value
+			lastWritten[o.GetUID()] = value
 		}
 	}
 	return nil

@@ -10,30 +10,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// strip is one thing somebody does by hand to an object. It says whether there was anything to do.
-type strip struct {
-	name string
-	do   func(l *life, ctx context.Context, key string, o *unstructured.Unstructured) (bool, error)
+// manualChange is one thing somebody does by hand to an object. It says whether there was anything to do.
+type manualChange struct {
+	name  string
+	apply func(l *scenario, ctx context.Context, key string, o *unstructured.Unstructured) (bool, error)
 }
 
-var strips = []strip{
-	{"labels", (*life).stripLabels},
-	{"owner references", (*life).stripOwners},
-	{"finalizers", (*life).stripFinalizers},
-	{"status", (*life).stripStatus},
-	{"content", (*life).edit},
-	{"everything", (*life).remove},
+var manualChanges = []manualChange{
+	{"labels", (*scenario).stripLabels},
+	{"owner references", (*scenario).stripOwners},
+	{"finalizers", (*scenario).stripFinalizers},
+	{"status", (*scenario).stripStatus},
+	{"content", (*scenario).edit},
+	{"everything", (*scenario).remove},
 }
 
-func strippedCases(h *harness) []testCase { return []testCase{{"by hand", h.strip}} }
+func strippedCases(h *harness) []testCase { return []testCase{{"by hand", h.applyManualChanges}} }
 
-func (h *harness) strip(ctx context.Context) (string, error) {
-	l, err := h.begin(ctx, plan{})
+func (h *harness) applyManualChanges(ctx context.Context) (string, error) {
+	l, err := h.startScenario(ctx, faultPlan{})
 	if err != nil {
 		return "", err
 	}
 	var done []string
-	err = l.settle(ctx, h.subject.Timeout)
+	err = l.waitUntilSettled(ctx, h.subject.Timeout)
 	if err == nil {
 		done, err = l.stripAll(ctx)
 	}
@@ -41,13 +41,13 @@ func (h *harness) strip(ctx context.Context) (string, error) {
 }
 
 // stripAll takes one thing after the other away and waits each time until it is back.
-func (l *life) stripAll(ctx context.Context) (done []string, err error) {
+func (l *scenario) stripAll(ctx context.Context) (done []string, err error) {
 	s, err := l.h.snapshot(ctx, l.namespace)
 	if err != nil {
 		return nil, err
 	}
 	for _, key := range s.keys() {
-		for _, st := range strips {
+		for _, st := range manualChanges {
 			did, err := l.stripOne(ctx, key, st)
 			if err != nil {
 				return done, fmt.Errorf("somebody took %s of %s away: %w", st.name, key, err)
@@ -60,21 +60,21 @@ func (l *life) stripAll(ctx context.Context) (done []string, err error) {
 	return done, nil
 }
 
-func (l *life) stripOne(ctx context.Context, key string, st strip) (bool, error) {
+func (l *scenario) stripOne(ctx context.Context, key string, st manualChange) (bool, error) {
 	s, err := l.h.snapshot(ctx, l.namespace)
 	if err != nil {
 		return false, err
 	}
 	o := s[key]
-	did, err := st.do(l, ctx, key, &o)
+	did, err := st.apply(l, ctx, key, &o)
 	if err != nil || !did {
 		return did, err
 	}
-	return true, l.settle(ctx, l.h.subject.Timeout)
+	return true, l.waitUntilSettled(ctx, l.h.subject.Timeout)
 }
 
-func (l *life) stripLabels(ctx context.Context, key string, o *unstructured.Unstructured) (bool, error) {
-	given := l.given[key]
+func (l *scenario) stripLabels(ctx context.Context, key string, o *unstructured.Unstructured) (bool, error) {
+	given := l.inputs[key]
 	gone := map[string]any{}
 	for k := range o.GetLabels() {
 		if _, ok := given.GetLabels()[k]; !ok {
@@ -87,16 +87,16 @@ func (l *life) stripLabels(ctx context.Context, key string, o *unstructured.Unst
 	return true, l.h.patch(ctx, o, map[string]any{"metadata": map[string]any{"labels": gone}})
 }
 
-func (l *life) stripOwners(ctx context.Context, key string, o *unstructured.Unstructured) (bool, error) {
-	given := l.given[key]
+func (l *scenario) stripOwners(ctx context.Context, key string, o *unstructured.Unstructured) (bool, error) {
+	given := l.inputs[key]
 	if len(o.GetOwnerReferences()) <= len(given.GetOwnerReferences()) {
 		return false, nil
 	}
 	return true, l.h.patch(ctx, o, map[string]any{"metadata": map[string]any{"ownerReferences": given.GetOwnerReferences()}})
 }
 
-func (l *life) stripFinalizers(ctx context.Context, key string, o *unstructured.Unstructured) (bool, error) {
-	given := l.given[key]
+func (l *scenario) stripFinalizers(ctx context.Context, key string, o *unstructured.Unstructured) (bool, error) {
+	given := l.inputs[key]
 	if slices.Equal(o.GetFinalizers(), given.GetFinalizers()) {
 		return false, nil
 	}
@@ -105,7 +105,7 @@ func (l *life) stripFinalizers(ctx context.Context, key string, o *unstructured.
 
 // stripStatus is what happens to objects that are moved or restored: what is in a status must not be
 // needed to write it.
-func (l *life) stripStatus(ctx context.Context, _ string, o *unstructured.Unstructured) (bool, error) {
+func (l *scenario) stripStatus(ctx context.Context, _ string, o *unstructured.Unstructured) (bool, error) {
 	if _, ok := o.Object["status"]; !ok || !l.h.isOwn(o) {
 		return false, nil
 	}
@@ -114,12 +114,12 @@ func (l *life) stripStatus(ctx context.Context, _ string, o *unstructured.Unstru
 }
 
 // edit changes the first string in what the subject made that the API server lets be changed.
-func (l *life) edit(ctx context.Context, key string, o *unstructured.Unstructured) (bool, error) {
-	if _, ok := l.given[key]; ok {
+func (l *scenario) edit(ctx context.Context, key string, o *unstructured.Unstructured) (bool, error) {
+	if _, ok := l.inputs[key]; ok {
 		return false, nil // the inputs are the user's to change
 	}
 	for _, part := range []string{"data", "spec"} {
-		for _, changed := range edits(o.Object[part]) {
+		for _, changed := range stringEdits(o.Object[part]) {
 			err := l.h.patch(ctx, o, map[string]any{part: changed})
 			if err == nil {
 				return true, nil
@@ -132,8 +132,8 @@ func (l *life) edit(ctx context.Context, key string, o *unstructured.Unstructure
 	return false, nil
 }
 
-// edits are merge patches that change one string each.
-func edits(v any) (all []any) {
+// stringEdits are merge patches that change one string each.
+func stringEdits(v any) (all []any) {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return nil
@@ -142,7 +142,7 @@ func edits(v any) (all []any) {
 		if s, ok := m[k].(string); ok {
 			all = append(all, map[string]any{k: s + "x"}, map[string]any{k: nil})
 		}
-		for _, inner := range edits(m[k]) {
+		for _, inner := range stringEdits(m[k]) {
 			all = append(all, map[string]any{k: inner})
 		}
 	}
@@ -150,8 +150,8 @@ func edits(v any) (all []any) {
 }
 
 // remove deletes what the subject made.
-func (l *life) remove(ctx context.Context, key string, o *unstructured.Unstructured) (bool, error) {
-	if _, ok := l.given[key]; ok {
+func (l *scenario) remove(ctx context.Context, key string, o *unstructured.Unstructured) (bool, error) {
+	if _, ok := l.inputs[key]; ok {
 		return false, nil
 	}
 	return true, l.h.client.Delete(ctx, o.DeepCopy())

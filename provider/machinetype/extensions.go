@@ -17,16 +17,16 @@ type Extensions struct {
 
 // Each form, in the order in which they follow each other.
 var (
-	processorForm = regexp.MustCompile(`^[izar][0-9]*h{0,3}$`)
-	gpuForm       = regexp.MustCompile(`^[Gg][NAI](0\.[0-9]+|[0-9]+|[a-z])?(-[1-9][0-9]*h*)?$`)
-	hypervisors   = []string{"kvm", "xen", "vmw", "hyv", "bms"}
+	processorPattern = regexp.MustCompile(`^[izar][0-9]*h{0,3}$`)
+	gpuPattern       = regexp.MustCompile(`^[Gg][NAI](0\.[0-9]+|[0-9]+|[a-z])?(-[1-9][0-9]*h*)?$`)
+	hypervisors      = []string{"kvm", "xen", "vmw", "hyv", "bms"}
 )
 
-// read reads extensions, which are parted by underscores and must be in order.
-func (e *Extensions) read(s string) (why string) {
+// parseExtensions reads extensions, which are parted by underscores and must be in order.
+func (e *Extensions) parseExtensions(s string) (why string) {
 	last := 0
 	for part := range strings.SplitSeq(s, "_") {
-		order := e.take(part)
+		order := e.setExtension(part)
 		switch {
 		case order == 0:
 			return fmt.Sprintf("nobody knows the extension %.20q", part)
@@ -38,8 +38,8 @@ func (e *Extensions) read(s string) (why string) {
 	return ""
 }
 
-// take sets what one extension says, and returns its place among them; 0 if it is none.
-func (e *Extensions) take(part string) (order int) {
+// setExtension sets what one extension says, and returns its place among them; 0 if it is none.
+func (e *Extensions) setExtension(part string) (order int) {
 	for _, h := range hypervisors {
 		if part == h {
 			e.Hypervisor = h
@@ -53,18 +53,18 @@ func (e *Extensions) take(part string) (order int) {
 	case part == "ib":
 		e.InfiniBand = true
 		return 5
-	case processorForm.MatchString(part):
+	case processorPattern.MatchString(part):
 		e.Processor = part
 		return 3
-	case gpuForm.MatchString(part):
+	case gpuPattern.MatchString(part):
 		e.GPU = part
 		return 4
 	}
 	return 0
 }
 
-// Special is what programs may need of a type beyond its size, so that no other type can stand in for it.
-func (t Type) Special() string {
+// SpecialRequirement is what programs may need of a type beyond its size, so that no other type can stand in for it.
+func (t Type) SpecialRequirement() string {
 	switch {
 	case t.GPU != "":
 		return "that GPU"

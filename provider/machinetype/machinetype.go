@@ -61,36 +61,36 @@ func Parse(name string) (Type, error) {
 	base, extensions, extended := strings.Cut(rest, "_")
 	parts := strings.SplitN(base, "-", 3)
 	if len(parts) < 2 {
-		return t, wrong(name, "it has no memory")
+		return t, invalidName(name, "it has no memory")
 	}
 	if why := t.readCPU(parts[0]); why != "" {
-		return t, wrong(name, why)
+		return t, invalidName(name, why)
 	}
 	if why := t.readMemory(parts[1]); why != "" {
-		return t, wrong(name, why)
+		return t, invalidName(name, why)
 	}
 	if len(parts) == 3 {
 		if why := t.readDisk(parts[2]); why != "" {
-			return t, wrong(name, why)
+			return t, invalidName(name, why)
 		}
 	}
 	if extended {
-		if why := t.read(extensions); why != "" {
-			return t, wrong(name, why)
+		if why := t.parseExtensions(extensions); why != "" {
+			return t, invalidName(name, why)
 		}
 	}
 	return t, nil
 }
 
-func wrong(name, why string) error {
+func invalidName(name, why string) error {
 	return fmt.Errorf("%.80q is no machine type: %s; a name is SCS-, CPUs with C, T, V or L, - and GiB of memory, and perhaps - and GB of disk, for example SCS-4V-16-50s", name, why)
 }
 
 // readCPU reads 2V or 2Vi.
 func (t *Type) readCPU(s string) (why string) {
-	digits, suffix := leading(s)
+	digits, suffix := splitDigits(s)
 	var ok bool
-	if t.CPUs, ok = number(digits); !ok || t.CPUs == 0 {
+	if t.CPUs, ok = parseNumber(digits); !ok || t.CPUs == 0 {
 		return fmt.Sprintf("%.20q is no number of CPUs", s)
 	}
 	if rest, insecure := strings.CutSuffix(suffix, "i"); insecure {
@@ -109,7 +109,7 @@ func (t *Type) readMemory(s string) (why string) {
 	size, t.Overcommitted = strings.CutSuffix(size, "o")
 	size, t.NoECC = strings.CutSuffix(size, "u")
 	whole, half := strings.CutSuffix(size, ".5")
-	gib, ok := number(whole)
+	gib, ok := parseNumber(whole)
 	if !ok || gib == 0 && !half {
 		return fmt.Sprintf("%.20q is no amount of memory in GiB, or half ones", s)
 	}
@@ -129,21 +129,21 @@ func (t *Type) readDisk(s string) (why string) {
 	}
 	var ok bool
 	if count, each, several := strings.Cut(size, "x"); several {
-		if t.Disks, ok = number(count); !ok || t.Disks == 0 || each == "" {
+		if t.Disks, ok = parseNumber(count); !ok || t.Disks == 0 || each == "" {
 			return fmt.Sprintf("%.20q is no number of disks", s)
 		}
 		size = each
 	}
 	if size != "" {
-		if t.DiskGB, ok = number(size); !ok || t.DiskGB == 0 {
+		if t.DiskGB, ok = parseNumber(size); !ok || t.DiskGB == 0 {
 			return fmt.Sprintf("%.20q is no disk: it is GB, and n, h, s or p for what disk it is", s)
 		}
 	}
 	return ""
 }
 
-// leading parts digits from what follows them.
-func leading(s string) (digits, rest string) {
+// splitDigits parts digits from what follows them.
+func splitDigits(s string) (digits, rest string) {
 	i := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 	if i < 0 {
 		return s, ""
@@ -151,8 +151,8 @@ func leading(s string) (digits, rest string) {
 	return s[:i], s[i:]
 }
 
-// number is a plain one, without signs and without leading zeros, that no machine will outgrow.
-func number(s string) (int, bool) {
+// parseNumber is a plain one, without signs and without leading zeros, that no machine will outgrow.
+func parseNumber(s string) (int, bool) {
 	if s == "" || len(s) > 6 || len(s) > 1 && s[0] == '0' {
 		return 0, false
 	}

@@ -114,7 +114,7 @@ func TestGives(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := m.Gives(c.cpus, c.memory, c.disk); got != c.want {
+		if got := m.Satisfies(c.cpus, c.memory, c.disk); got != c.want {
 			t.Errorf("%s for %d, %d, %d: %t", c.name, c.cpus, c.memory, c.disk, got)
 		}
 	}

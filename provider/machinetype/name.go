@@ -9,11 +9,11 @@ import (
 func (t Type) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%d%c", Prefix, t.CPUs, t.CPU)
-	mark(&b, t.Insecure, "i")
+	writeIf(&b, t.Insecure, "i")
 	fmt.Fprintf(&b, "-%d", t.MemoryMiB/1024)
-	mark(&b, t.MemoryMiB%1024 != 0, ".5")
-	mark(&b, t.NoECC, "u")
-	mark(&b, t.Overcommitted, "o")
+	writeIf(&b, t.MemoryMiB%1024 != 0, ".5")
+	writeIf(&b, t.NoECC, "u")
+	writeIf(&b, t.Overcommitted, "o")
 	if t.Disks > 0 {
 		b.WriteByte('-')
 		if t.Disks > 1 {
@@ -26,26 +26,26 @@ func (t Type) String() string {
 			b.WriteByte(byte(t.Disk))
 		}
 	}
-	for _, e := range []string{t.Hypervisor, given(t.Nested, "hwv"), t.Processor, t.GPU, given(t.InfiniBand, "ib")} {
-		mark(&b, e != "", "_"+e)
+	for _, e := range []string{t.Hypervisor, textIf(t.Nested, "hwv"), t.Processor, t.GPU, textIf(t.InfiniBand, "ib")} {
+		writeIf(&b, e != "", "_"+e)
 	}
 	return b.String()
 }
 
-func mark(b *strings.Builder, is bool, text string) {
+func writeIf(b *strings.Builder, is bool, text string) {
 	if is {
 		b.WriteString(text)
 	}
 }
 
-func given(is bool, text string) string {
+func textIf(is bool, text string) string {
 	if is {
 		return text
 	}
 	return ""
 }
 
-// Gives says that a machine of this type has all that is asked for by its shape; 0 asks for nothing.
-func (t Type) Gives(cpus, memoryMiB, diskGB int) bool {
+// Satisfies says that a machine of this type has all that is asked for by its shape; 0 asks for nothing.
+func (t Type) Satisfies(cpus, memoryMiB, diskGB int) bool {
 	return t.CPUs >= cpus && t.MemoryMiB >= memoryMiB && (diskGB == 0 || t.Disks > 0 && t.DiskGB >= diskGB)
 }

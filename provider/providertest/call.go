@@ -10,39 +10,39 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// answer is what became of a call.
-type answer struct {
-	description provider.Description // of Describe
-	topology    provider.Topology    // of Topology
-	err         error                // of Topology
-	wrong       field.ErrorList      // of Validate
-	problem     string               // it did not come back as it should
+// callResult is what became of a call.
+type callResult struct {
+	description      provider.Description // of Describe
+	topology         provider.Topology    // of Topology
+	err              error                // of Topology
+	validationErrors field.ErrorList      // of Validate
+	problem          string               // it did not come back as it should
 }
 
 // topology calls Topology.
-func (s *suite) topology(ctx context.Context, in provider.Input) answer {
-	return guarded(s.timeout, "Topology", func(a *answer) { a.topology, a.err = s.provider.Topology(ctx, in) })
+func (s *suite) topology(ctx context.Context, in provider.Input) callResult {
+	return callGuarded(s.timeout, "Topology", func(a *callResult) { a.topology, a.err = s.provider.Topology(ctx, in) })
 }
 
 // validate calls Validate.
-func (s *suite) validate(ctx context.Context, in provider.Input) answer {
-	return guarded(s.timeout, "Validate", func(a *answer) { a.wrong = s.provider.Validate(ctx, in) })
+func (s *suite) validate(ctx context.Context, in provider.Input) callResult {
+	return callGuarded(s.timeout, "Validate", func(a *callResult) { a.validationErrors = s.provider.Validate(ctx, in) })
 }
 
 // describe calls Describe. The second answer says what is wrong, if anything is.
 func (s *suite) describe() (provider.Description, string) {
-	a := guarded(s.timeout, "Describe", func(a *answer) { a.description = s.provider.Describe() })
+	a := callGuarded(s.timeout, "Describe", func(a *callResult) { a.description = s.provider.Describe() })
 	return a.description, a.problem
 }
 
-// guarded runs a call on a goroutine of its own: one that panics or hangs must not end the test.
-func guarded(timeout time.Duration, name string, f func(*answer)) answer {
-	done := make(chan answer, 1)
+// callGuarded runs a call on a goroutine of its own: one that panics or hangs must not end the test.
+func callGuarded(timeout time.Duration, name string, f func(*callResult)) callResult {
+	done := make(chan callResult, 1)
 	go func() {
-		var a answer
+		var a callResult
 		defer func() {
 			if p := recover(); p != nil {
-				a = answer{problem: fmt.Sprintf("%s panics: %.200v", name, p)}
+				a = callResult{problem: fmt.Sprintf("%s panics: %.200v", name, p)}
 			}
 			done <- a
 		}()
@@ -54,21 +54,21 @@ func guarded(timeout time.Duration, name string, f func(*answer)) answer {
 	case a := <-done:
 		return a
 	case <-end.C:
-		return answer{problem: fmt.Sprintf("%s does not come back within %s", name, timeout)}
+		return callResult{problem: fmt.Sprintf("%s does not come back within %s", name, timeout)}
 	}
 }
 
-// comeBack says that every call comes to an end by itself.
-func comeBack(ctx context.Context, s *suite) []finding {
+// checkCallsReturn says that every call comes to an end by itself.
+func checkCallsReturn(ctx context.Context, s *suite) []finding {
 	var out []finding
 	if _, problem := s.describe(); problem != "" {
-		out = append(out, found("%s", problem))
+		out = append(out, newFinding("%s", problem))
 	}
-	return append(out, s.each(func(c trial) []finding {
+	return append(out, s.forEachCase(func(c testInput) []finding {
 		var out []finding
-		for _, a := range []answer{s.validate(ctx, c.input()), s.topology(ctx, c.input())} {
+		for _, a := range []callResult{s.validate(ctx, c.input()), s.topology(ctx, c.input())} {
 			if a.problem != "" {
-				out = append(out, found("%s", a.problem))
+				out = append(out, newFinding("%s", a.problem))
 			}
 		}
 		return out

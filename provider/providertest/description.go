@@ -17,96 +17,96 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// describe says what is wrong with a description.
-func describe(_ context.Context, s *suite) []finding {
+// checkDescription says what is wrong with a description.
+func checkDescription(_ context.Context, s *suite) []finding {
 	d, problem := s.describe()
 	if problem != "" {
-		return []finding{found("%s", problem)}
+		return []finding{newFinding("%s", problem)}
 	}
 	var out []finding
 	for _, why := range validation.IsDNS1123Label(d.Name) {
-		out = append(out, found("the name %q of the provider cannot be that of an object: %s", d.Name, why))
+		out = append(out, newFinding("the name %q of the provider cannot be that of an object: %s", d.Name, why))
 	}
-	if err := (version.Line{Provider: d.Stack(), Name: "x"}).Check(); err != nil {
-		out = append(out, found("no release can be for this provider: %v", err))
+	if err := (version.Line{Provider: d.StackProviderName(), Name: "x"}).Check(); err != nil {
+		out = append(out, newFinding("no release can be for this provider: %v", err))
 	}
 	seen := map[string]bool{}
 	for _, z := range d.Zones {
 		for _, why := range validation.IsDNS1123Label(z) {
-			out = append(out, found("the name of zone %q becomes part of others, and cannot: %s", z, why))
+			out = append(out, newFinding("the name of zone %q becomes part of others, and cannot: %s", z, why))
 		}
 		if seen[z] {
-			out = append(out, found("there are two zones %q", z))
+			out = append(out, newFinding("there are two zones %q", z))
 		}
 		seen[z] = true
 	}
-	return append(append(out, machineTypes(d)...), parameters(d)...)
+	return append(append(out, checkMachineTypes(d)...), checkParameters(d)...)
 }
 
-func machineTypes(d provider.Description) []finding {
+func checkMachineTypes(d provider.Description) []finding {
 	var out []finding
 	seen := map[string]bool{}
 	for _, t := range d.MachineTypes {
 		if t.Name == "" {
-			out = append(out, found("a machine type has no name"))
+			out = append(out, newFinding("a machine type has no name"))
 		}
 		if seen[t.Name] {
-			out = append(out, found("there are two machine types %q", t.Name))
+			out = append(out, newFinding("there are two machine types %q", t.Name))
 		}
 		seen[t.Name] = true
 		if t.CPU < 1 || t.MemoryMiB < 1 {
-			out = append(out, found("machine type %q has %d CPUs and %d MiB of memory", t.Name, t.CPU, t.MemoryMiB))
+			out = append(out, newFinding("machine type %q has %d CPUs and %d MiB of memory", t.Name, t.CPU, t.MemoryMiB))
 		}
 		if t.Portable != "" {
-			out = append(out, portable(t)...)
+			out = append(out, checkPortableName(t)...)
 		}
 	}
 	return out
 }
 
-// portable says where the portable name of a machine type and its size differ.
-func portable(t v1alpha1.MachineType) []finding {
+// checkPortableName says where the portable name of a machine type and its size differ.
+func checkPortableName(t v1alpha1.MachineType) []finding {
 	p, err := machinetype.Parse(t.Portable)
 	switch {
 	case err != nil:
-		return []finding{found("the portable name of machine type %q: %v", t.Name, err)}
+		return []finding{newFinding("the portable name of machine type %q: %v", t.Name, err)}
 	case p.CPUs != int(t.CPU) || p.MemoryMiB != int(t.MemoryMiB):
-		return []finding{found("machine type %q has %d CPUs and %d MiB of memory, and by its portable name %s %d and %d", t.Name, t.CPU, t.MemoryMiB, t.Portable, p.CPUs, p.MemoryMiB)}
+		return []finding{newFinding("machine type %q has %d CPUs and %d MiB of memory, and by its portable name %s %d and %d", t.Name, t.CPU, t.MemoryMiB, t.Portable, p.CPUs, p.MemoryMiB)}
 	}
 	return nil
 }
 
-func parameters(d provider.Description) []finding {
+func checkParameters(d provider.Description) []finding {
 	var out []finding
 	for _, name := range slices.Sorted(maps.Keys(d.Parameters)) {
 		if name == "" {
-			out = append(out, found("a parameter has no name"))
+			out = append(out, newFinding("a parameter has no name"))
 		}
 		wrong, _ := schema.Check(d.Parameters[name])
 		for _, why := range wrong {
-			out = append(out, found("the schema of parameter %q: %s", name, why))
+			out = append(out, newFinding("the schema of parameter %q: %s", name, why))
 		}
 	}
 	if _, err := json.Marshal(d.Parameters); err != nil {
-		out = append(out, found("the schemas of parameters cannot be written as JSON: %v", err))
+		out = append(out, newFinding("the schemas of parameters cannot be written as JSON: %v", err))
 	}
 	return out
 }
 
-// times is how often, and by how many at once, a provider is asked the same.
-const times = 5
+// repetitions is how often, and by how many at once, a provider is asked the same.
+const repetitions = 5
 
-// lasts says that the description is the same for everybody, and nobody's to change.
-func lasts(_ context.Context, s *suite) []finding {
+// checkDescriptionStable says that the description is the same for everybody, and nobody's to change.
+func checkDescriptionStable(_ context.Context, s *suite) []finding {
 	first, problem := s.describe()
 	if problem != "" {
-		return nil // said by comeBack
+		return nil // said by checkCallsReturn
 	}
 	before, err := json.Marshal(first)
 	if err != nil {
 		return nil // said by describe
 	}
-	all := make([]provider.Description, times)
+	all := make([]provider.Description, repetitions)
 	var wg sync.WaitGroup
 	for i := range all {
 		wg.Go(func() { all[i], _ = s.describe() })
@@ -114,18 +114,18 @@ func lasts(_ context.Context, s *suite) []finding {
 	wg.Wait()
 	for _, d := range all {
 		if !reflect.DeepEqual(d, first) {
-			return []finding{found("Describe gives another answer when it is asked again")}
+			return []finding{newFinding("Describe gives another answer when it is asked again")}
 		}
 	}
-	spoil(first)
-	if last, _ := s.describe(); !same(last, before) {
-		return []finding{found("Describe hands out its own slices or maps: whoever changes an answer changes the next")}
+	mutateDescription(first)
+	if last, _ := s.describe(); !equalsJSON(last, before) {
+		return []finding{newFinding("Describe hands out its own slices or maps: whoever changes an answer changes the next")}
 	}
 	return nil
 }
 
-// spoil changes all of a description that others could share.
-func spoil(d provider.Description) {
+// mutateDescription changes all of a description that others could share.
+func mutateDescription(d provider.Description) {
 	for _, list := range [][]string{d.Capabilities, d.Zones} {
 		for i := range list {
 			list[i] += "-spoiled"
@@ -139,8 +139,8 @@ func spoil(d provider.Description) {
 	}
 }
 
-// same says that a value is written as these bytes.
-func same(v any, as []byte) bool {
+// equalsJSON says that a value is written as these bytes.
+func equalsJSON(v any, as []byte) bool {
 	b, err := json.Marshal(v)
 	return err == nil && string(b) == string(as)
 }

@@ -15,7 +15,7 @@ type Call struct {
 	Cluster         string // its name
 	Do              func() // does what was asked for
 
-	free <-chan struct{}
+	released <-chan struct{}
 }
 
 // Fault is what becomes of a call. Without an error, the answer is the provider's if Do was called, and empty if not.
@@ -28,8 +28,8 @@ var (
 	ErrReplyLost = errors.New("the connection was lost before the answer came")
 )
 
-// none is no fault.
-func none(c Call) error {
+// noFault is no fault.
+func noFault(c Call) error {
 	c.Do()
 	return nil
 }
@@ -58,7 +58,7 @@ func Hang() Fault {
 		select {
 		case <-c.Done():
 			return c.Err()
-		case <-c.free:
+		case <-c.released:
 			return errReleased
 		}
 	}
@@ -69,7 +69,7 @@ var errReleased = errors.New("it has hung long enough")
 // HangForever does nothing, whatever becomes of the context, until Release.
 func HangForever() Fault {
 	return func(c Call) error {
-		<-c.free
+		<-c.released
 		return errReleased
 	}
 }
@@ -89,8 +89,8 @@ func Slow(d time.Duration) Fault {
 	}
 }
 
-// Hog takes memory, all of which it writes to, while it does what was asked for.
-func Hog(bytes int) Fault {
+// UseMemory takes memory, all of which it writes to, while it does what was asked for.
+func UseMemory(bytes int) Fault {
 	return func(c Call) error {
 		const page = 4096
 		b := make([]byte, bytes)

@@ -18,13 +18,13 @@ import (
 type Faulty struct {
 	provider.Provider
 
-	mu       sync.Mutex
-	next     []Fault
-	clusters map[string]Fault
-	revoked  bool
-	calls    map[string]int // by method, and by cluster
-	done     map[string]int // likewise: those that reached the provider
-	free     chan struct{}  // closes when nothing is to hang any more
+	mu            sync.Mutex
+	queued        []Fault
+	clusterFaults map[string]Fault
+	revoked       bool
+	calls         map[string]int // by method, and by cluster
+	reached       map[string]int // likewise: those that reached the provider
+	released      chan struct{}  // closes when nothing is to hang any more
 }
 
 var (
@@ -34,33 +34,33 @@ var (
 
 // NewFaulty makes a provider that does as another until it is told otherwise.
 func NewFaulty(p provider.Provider) *Faulty {
-	return &Faulty{Provider: p, clusters: map[string]Fault{}, calls: map[string]int{}, done: map[string]int{}, free: make(chan struct{})}
+	return &Faulty{Provider: p, clusterFaults: map[string]Fault{}, calls: map[string]int{}, reached: map[string]int{}, released: make(chan struct{})}
 }
 
 // ErrRevoked is what a provider says whose credentials were revoked.
 var ErrRevoked = errors.New("401: the credentials were revoked")
 
-// Next says what becomes of the next calls of Validate and Topology, one after the other; nil is nothing.
-func (f *Faulty) Next(faults ...Fault) {
+// QueueFaults says what becomes of the next calls of Validate and Topology, one after the other; nil is nothing.
+func (f *Faulty) QueueFaults(faults ...Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.next = append(f.next, faults...)
+	f.queued = append(f.queued, faults...)
 }
 
-// For says what becomes of all calls for clusters of a name, until it is told otherwise; nil is nothing.
-func (f *Faulty) For(cluster string, fault Fault) {
+// SetClusterFault says what becomes of all calls for clusters of a name, until it is told otherwise; nil is nothing.
+func (f *Faulty) SetClusterFault(cluster string, fault Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.clusters[cluster] = fault
+	f.clusterFaults[cluster] = fault
 }
 
 // Revoke takes the credentials away; Restore gives new ones.
-func (f *Faulty) Revoke() { f.set(true) }
+func (f *Faulty) Revoke() { f.setRevoked(true) }
 
 // Restore ends what Revoke has begun.
-func (f *Faulty) Restore() { f.set(false) }
+func (f *Faulty) Restore() { f.setRevoked(false) }
 
-func (f *Faulty) set(revoked bool) {
+func (f *Faulty) setRevoked(revoked bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.revoked = revoked
@@ -71,9 +71,9 @@ func (f *Faulty) Release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	select {
-	case <-f.free:
+	case <-f.released:
 	default:
-		close(f.free)
+		close(f.released)
 	}
 }
 
@@ -84,11 +84,11 @@ func (f *Faulty) Calls(of string) int {
 	return f.calls[of]
 }
 
-// Done is how many of those calls reached the provider, whether or not its answer came back.
-func (f *Faulty) Done(of string) int {
+// Reached is how many of those calls reached the provider, whether or not its answer came back.
+func (f *Faulty) Reached(of string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.done[of]
+	return f.reached[of]
 }
 
 // Validate does as the provider, or what it was told to.
@@ -121,31 +121,31 @@ func (f *Faulty) Health(ctx context.Context) error {
 
 // call lets a call happen, or the fault that it was told.
 func (f *Faulty) call(ctx context.Context, method string, in provider.Input, do func()) error {
-	fault := f.fault(method, in.Cluster.Name)
+	fault := f.nextFault(method, in.Cluster.Name)
 	if fault == nil {
-		fault = none
+		fault = noFault
 	}
-	return fault(Call{Context: ctx, Method: method, Cluster: in.Cluster.Name, free: f.free, Do: func() {
+	return fault(Call{Context: ctx, Method: method, Cluster: in.Cluster.Name, released: f.released, Do: func() {
 		do()
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.done[method]++
-		f.done[in.Cluster.Name]++
+		f.reached[method]++
+		f.reached[in.Cluster.Name]++
 	}})
 }
 
-// fault is that of the next call.
-func (f *Faulty) fault(method, cluster string) Fault {
+// nextFault is that of the next call.
+func (f *Faulty) nextFault(method, cluster string) Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls[method]++
 	f.calls[cluster]++
 	switch {
-	case f.clusters[cluster] != nil:
-		return f.clusters[cluster]
-	case len(f.next) > 0:
-		next := f.next[0]
-		f.next = f.next[1:]
+	case f.clusterFaults[cluster] != nil:
+		return f.clusterFaults[cluster]
+	case len(f.queued) > 0:
+		next := f.queued[0]
+		f.queued = f.queued[1:]
 		return next
 	case f.revoked && method == "Topology":
 		return Fail(ErrRevoked)

@@ -16,19 +16,19 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// asked is an input for a cluster of a name.
-func asked(name string) provider.Input {
-	in := trials(good{}.base(), Samples()[0])[2].input()
+// inputFor is an input for a cluster of a name.
+func inputFor(name string) provider.Input {
+	in := testInputs(goodProvider{}.base(), SampleReleases()[0])[2].input()
 	in.Cluster.Name = name
 	return in
 }
 
 func TestFaultyPassesTheSuite(t *testing.T) {
-	Run(t, NewFaulty(good{}), Options{})
+	Run(t, NewFaulty(goodProvider{}), Options{})
 }
 
 func TestFaults(t *testing.T) {
-	want, err := good{}.Topology(t.Context(), asked("a"))
+	want, err := goodProvider{}.Topology(t.Context(), inputFor("a"))
 	if err != nil || len(want.Pools) == 0 {
 		t.Fatal(want, err)
 	}
@@ -43,17 +43,17 @@ func TestFaults(t *testing.T) {
 		"is slow":          {Slow(time.Hour), nil, 1},
 		"is too slow":      {Slow(48 * time.Hour), context.DeadlineExceeded, 0},
 		"hangs":            {Hang(), context.DeadlineExceeded, 0},
-		"takes all memory": {Hog(1 << 20), nil, 1},
+		"takes all memory": {UseMemory(1 << 20), nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := NewFaulty(good{})
-				f.Next(c.fault)
+				f := NewFaulty(goodProvider{})
+				f.QueueFaults(c.fault)
 				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 				defer cancel()
-				got, err := f.Topology(ctx, asked("a"))
-				if !errors.Is(err, c.err) || f.Done("Topology") != c.done || f.Calls("Topology") != 1 {
-					t.Errorf("error %v after %d calls, %d of them done", err, f.Calls("Topology"), f.Done("Topology"))
+				got, err := f.Topology(ctx, inputFor("a"))
+				if !errors.Is(err, c.err) || f.Reached("Topology") != c.done || f.Calls("Topology") != 1 {
+					t.Errorf("error %v after %d calls, %d of them done", err, f.Calls("Topology"), f.Reached("Topology"))
 				}
 				wanted := want
 				if c.err != nil {
@@ -62,7 +62,7 @@ func TestFaults(t *testing.T) {
 				if diff := cmp.Diff(wanted, got); diff != "" {
 					t.Errorf("another answer: %s", diff)
 				}
-				if again, err := f.Topology(ctx, asked("a")); err != nil || again.Pools == nil {
+				if again, err := f.Topology(ctx, inputFor("a")); err != nil || again.Pools == nil {
 					t.Errorf("the next call: %v, %v", again, err)
 				}
 			})
@@ -71,54 +71,54 @@ func TestFaults(t *testing.T) {
 }
 
 func TestFaultsOfOneCluster(t *testing.T) {
-	f := NewFaulty(good{})
-	f.For("a", Fail(ErrServer))
+	f := NewFaulty(goodProvider{})
+	f.SetClusterFault("a", Fail(ErrServer))
 	for range 2 {
-		if _, err := f.Topology(t.Context(), asked("a")); !errors.Is(err, ErrServer) {
+		if _, err := f.Topology(t.Context(), inputFor("a")); !errors.Is(err, ErrServer) {
 			t.Errorf("cluster a: %v", err)
 		}
-		if _, err := f.Topology(t.Context(), asked("b")); err != nil {
+		if _, err := f.Topology(t.Context(), inputFor("b")); err != nil {
 			t.Errorf("cluster b: %v", err)
 		}
-		if l := f.Validate(t.Context(), asked("a")); len(l) > 0 {
+		if l := f.Validate(t.Context(), inputFor("a")); len(l) > 0 {
 			t.Errorf("Validate cannot know: %v", l)
 		}
 	}
-	f.For("a", nil)
-	if _, err := f.Topology(t.Context(), asked("a")); err != nil {
+	f.SetClusterFault("a", nil)
+	if _, err := f.Topology(t.Context(), inputFor("a")); err != nil {
 		t.Errorf("cluster a after all: %v", err)
 	}
-	if f.Calls("a") != 5 || f.Done("a") != 1 || f.Calls("b") != 2 || f.Done("b") != 2 || f.Calls("Validate") != 2 {
-		t.Errorf("calls: a %d of %d, b %d of %d, Validate %d", f.Done("a"), f.Calls("a"), f.Done("b"), f.Calls("b"), f.Calls("Validate"))
+	if f.Calls("a") != 5 || f.Reached("a") != 1 || f.Calls("b") != 2 || f.Reached("b") != 2 || f.Calls("Validate") != 2 {
+		t.Errorf("calls: a %d of %d, b %d of %d, Validate %d", f.Reached("a"), f.Calls("a"), f.Reached("b"), f.Calls("b"), f.Calls("Validate"))
 	}
 }
 
 func TestRevokedCredentials(t *testing.T) {
-	f := NewFaulty(good{})
+	f := NewFaulty(goodProvider{})
 	f.Revoke()
-	if _, err := f.Topology(t.Context(), asked("a")); !errors.Is(err, ErrRevoked) || !errors.Is(f.Health(t.Context()), ErrRevoked) {
+	if _, err := f.Topology(t.Context(), inputFor("a")); !errors.Is(err, ErrRevoked) || !errors.Is(f.Health(t.Context()), ErrRevoked) {
 		t.Errorf("revoked: %v, %v", err, f.Health(t.Context()))
 	}
 	f.Restore()
-	if _, err := f.Topology(t.Context(), asked("a")); err != nil || f.Health(t.Context()) != nil {
+	if _, err := f.Topology(t.Context(), inputFor("a")); err != nil || f.Health(t.Context()) != nil {
 		t.Errorf("restored: %v, %v", err, f.Health(t.Context()))
 	}
 }
 
 func TestHealthIsTheProviders(t *testing.T) {
-	f := NewFaulty(sick{})
+	f := NewFaulty(unhealthyProvider{})
 	if err := f.Health(t.Context()); !errors.Is(err, ErrServer) {
 		t.Error(err)
 	}
 }
 
-type sick struct{ good }
+type unhealthyProvider struct{ goodProvider }
 
-func (sick) Health(context.Context) error { return ErrServer }
+func (unhealthyProvider) Health(context.Context) error { return ErrServer }
 
 // A plane calls providers through a guard; this is what it makes of the worst faults.
 func TestFaultsBehindAGuard(t *testing.T) {
-	f := NewFaulty(good{})
+	f := NewFaulty(goodProvider{})
 	guarded := func(timeout time.Duration) *guard.Guard {
 		g, err := guard.New(t.Context(), f, timeout)
 		if err != nil {
@@ -127,49 +127,49 @@ func TestFaultsBehindAGuard(t *testing.T) {
 		return g
 	}
 	g := guarded(time.Second)
-	f.Next(Panic("oh"), HangForever(), nil)
-	if _, err := g.Topology(t.Context(), asked("a")); !errors.Is(err, guard.ErrPanicked) || !strings.Contains(err.Error(), "oh") {
+	f.QueueFaults(Panic("oh"), HangForever(), nil)
+	if _, err := g.Topology(t.Context(), inputFor("a")); !errors.Is(err, guard.ErrPanicked) || !strings.Contains(err.Error(), "oh") {
 		t.Errorf("panic: %v", err)
 	}
-	if _, err := g.Topology(t.Context(), asked("a")); !errors.Is(err, guard.ErrTimedOut) {
+	if _, err := g.Topology(t.Context(), inputFor("a")); !errors.Is(err, guard.ErrTimedOut) {
 		t.Errorf("hanging: %v", err)
 	}
 	patient := guarded(time.Minute)
-	if _, err := patient.Topology(t.Context(), asked("a")); err != nil {
+	if _, err := patient.Topology(t.Context(), inputFor("a")); err != nil {
 		t.Errorf("after all: %v", err)
 	}
 	f.Release()
 	f.Release() // twice does no harm
-	f.Next(HangForever(), Hang())
+	f.QueueFaults(HangForever(), Hang())
 	for range 2 {
-		if _, err := patient.Topology(t.Context(), asked("a")); !errors.Is(err, errReleased) {
+		if _, err := patient.Topology(t.Context(), inputFor("a")); !errors.Is(err, errReleased) {
 			t.Errorf("released: %v", err)
 		}
 	}
 }
 
-func TestHogTakesMemory(t *testing.T) {
+func TestUseMemory(t *testing.T) {
 	var before, during runtime.MemStats
 	runtime.ReadMemStats(&before)
 	const size = 64 << 20
-	err := Hog(size)(Call{Context: t.Context(), Do: func() { runtime.ReadMemStats(&during) }})
+	err := UseMemory(size)(Call{Context: t.Context(), Do: func() { runtime.ReadMemStats(&during) }})
 	if err != nil || during.HeapAlloc < before.HeapAlloc+size/2 {
 		t.Errorf("%d MiB more, %v", (int64(during.HeapAlloc)-int64(before.HeapAlloc))>>20, err)
 	}
 }
 
 func TestFaultyIsForMany(t *testing.T) {
-	f := NewFaulty(good{})
+	f := NewFaulty(goodProvider{})
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
 			switch {
 			case i%5 == 0:
-				f.Next(Fail(ErrServer))
+				f.QueueFaults(Fail(ErrServer))
 			case i%7 == 0:
-				f.For("b", Fail(ErrServer))
+				f.SetClusterFault("b", Fail(ErrServer))
 			}
-			_, _ = f.Topology(t.Context(), asked("a"))
+			_, _ = f.Topology(t.Context(), inputFor("a"))
 		})
 	}
 	wg.Wait()

@@ -42,14 +42,14 @@ type reporter interface {
 	Errorf(format string, args ...any)
 }
 
-// most is how many findings of a rule are told one by one: many cases fail for the same reason.
-const most = 5
+// maxReported is how many findings of a rule are told one by one: many cases fail for the same reason.
+const maxReported = 5
 
 func report(t reporter, found []finding) {
 	t.Helper()
 	for i, f := range found {
-		if i == most {
-			t.Errorf("and %d more of the same rule, at least", len(found)-most)
+		if i == maxReported {
+			t.Errorf("and %d more of the same rule, at least", len(found)-maxReported)
 			return
 		}
 		t.Errorf("%s", f)
@@ -57,16 +57,18 @@ func report(t reporter, found []finding) {
 }
 
 // finding is one thing that is wrong: a sentence, and the case it was seen in, if it was one.
-type finding struct{ in, what string }
+type finding struct{ testCase, message string }
 
 func (f finding) String() string {
-	if f.in == "" {
-		return f.what
+	if f.testCase == "" {
+		return f.message
 	}
-	return f.in + ": " + f.what
+	return f.testCase + ": " + f.message
 }
 
-func found(format string, args ...any) finding { return finding{what: fmt.Sprintf(format, args...)} }
+func newFinding(format string, args ...any) finding {
+	return finding{message: fmt.Sprintf(format, args...)}
+}
 
 // rule is one part of the contract.
 type rule struct {
@@ -76,22 +78,22 @@ type rule struct {
 
 // rules in the order people should mend what is wrong: what comes first may be the reason for what follows.
 var rules = []rule{
-	{"calls come back", comeBack},         // no panic, no hanging, whatever is asked for
-	{"description is sound", describe},    // names, machine types, zones, parameters
-	{"description stays the same", lasts}, // whoever asks, and whatever they do with it
-	{"input is not changed", unchanged},   // others hold it too
-	{"topology is pure", pure},            // another answer would replace machines
-	{"contexts are heeded", heeded},       // an error or the whole answer, in time
-	{"validation agrees", agrees},         // with what Topology can do, and names the field
-	{"topology fits the release", fits},   // variables, classes, pools, values
-	{"machine types are answered", typed}, // taken, or refused with what there is
-	{"secrets stay secret", secretive},    // in errors, topologies and the description
+	{"calls come back", checkCallsReturn},                  // no panic, no hanging, whatever is asked for
+	{"description is sound", checkDescription},             // names, machine types, zones, parameters
+	{"description stays the same", checkDescriptionStable}, // whoever asks, and whatever they do with it
+	{"input is not changed", checkInputUnchanged},          // others hold it too
+	{"topology is pure", checkPurity},                      // another answer would replace machines
+	{"contexts are heeded", checkContexts},                 // an error or the whole answer, in time
+	{"validation agrees", checkValidation},                 // with what Topology can do, and names the field
+	{"topology fits the release", checkTopology},           // variables, classes, pools, values
+	{"machine types are answered", checkMachineTypeErrors}, // taken, or refused with what there is
+	{"secrets stay secret", checkSecrets},                  // in errors, topologies and the description
 }
 
 // suite is a provider and all that it is tried with.
 type suite struct {
 	provider provider.Provider
-	cases    []trial
+	cases    []testInput
 	secrets  []string
 	timeout  time.Duration
 }
@@ -103,27 +105,27 @@ func newSuite(p provider.Provider, o Options) *suite {
 	}
 	releases := o.Releases
 	if len(releases) == 0 {
-		releases = Samples()
+		releases = SampleReleases()
 	}
 	d, _ := s.describe() // what is wrong with it is said by the first rule
 	for _, r := range releases {
-		s.cases = append(s.cases, trials(d, r)...)
+		s.cases = append(s.cases, testInputs(d, r)...)
 	}
 	return s
 }
 
-// enough is after how many findings of a rule no more cases are tried: each may be a call that hangs.
-const enough = 3 * most
+// maxFindings is after how many findings of a rule no more cases are tried: each may be a call that hangs.
+const maxFindings = 3 * maxReported
 
-// each tries all cases, and puts their names to what is found.
-func (s *suite) each(check func(trial) []finding) []finding {
+// forEachCase tries all cases, and puts their names to what is found.
+func (s *suite) forEachCase(check func(testInput) []finding) []finding {
 	var out []finding
 	for _, c := range s.cases {
-		if len(out) >= enough {
+		if len(out) >= maxFindings {
 			break
 		}
 		for _, f := range check(c) {
-			f.in = c.name
+			f.testCase = c.name
 			out = append(out, f)
 		}
 	}

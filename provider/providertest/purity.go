@@ -11,29 +11,29 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// unchanged says that a provider leaves its input as it is.
-func unchanged(ctx context.Context, s *suite) []finding {
-	return s.each(func(c trial) []finding {
+// checkInputUnchanged says that a provider leaves its input as it is.
+func checkInputUnchanged(ctx context.Context, s *suite) []finding {
+	return s.forEachCase(func(c testInput) []finding {
 		var out []finding
 		for _, call := range []struct {
 			name string
-			f    func(context.Context, provider.Input) answer
+			f    func(context.Context, provider.Input) callResult
 		}{{"Validate", s.validate}, {"Topology", s.topology}} {
 			in := c.input()
 			if call.f(ctx, in).problem != "" {
-				continue // said by comeBack; and it may still be at it
+				continue // said by checkCallsReturn; and it may still be at it
 			}
 			if diff := cmp.Diff(c.input(), in); diff != "" {
-				out = append(out, found("%s changes what it was given (-before +after):\n%s", call.name, diff))
+				out = append(out, newFinding("%s changes what it was given (-before +after):\n%s", call.name, diff))
 			}
 		}
 		return out
 	})
 }
 
-// pure says that Topology depends on its input alone.
-func pure(ctx context.Context, s *suite) []finding {
-	firsts := make([]answer, len(s.cases))
+// checkPurity says that Topology depends on its input alone.
+func checkPurity(ctx context.Context, s *suite) []finding {
+	firsts := make([]callResult, len(s.cases))
 	var out []finding
 	for i, c := range s.cases { // one after the other: each has other inputs in between
 		firsts[i] = s.topology(ctx, c.input())
@@ -42,39 +42,39 @@ func pure(ctx context.Context, s *suite) []finding {
 		if firsts[i].problem != "" {
 			continue
 		}
-		if what := s.differs(ctx, c, firsts[i]); what != "" {
-			out = append(out, finding{in: c.name, what: what})
+		if what := s.describeImpurity(ctx, c, firsts[i]); what != "" {
+			out = append(out, finding{testCase: c.name, message: what})
 		}
 	}
 	return out
 }
 
-// differs says when Topology gives another answer to the same input; "" if it does not.
-func (s *suite) differs(ctx context.Context, c trial, first answer) string {
-	for range times {
-		if !alike(first, s.topology(ctx, c.input())) {
+// describeImpurity says when Topology gives another answer to the same input; "" if it does not.
+func (s *suite) describeImpurity(ctx context.Context, c testInput, first callResult) string {
+	for range repetitions {
+		if !sameAnswer(first, s.topology(ctx, c.input())) {
 			return "Topology gives another answer to the same input"
 		}
 	}
-	if !alike(first, s.topology(ctx, c.shuffled())) {
+	if !sameAnswer(first, s.topology(ctx, c.shuffled())) {
 		return "the answer of Topology depends on the order in which maps were filled"
 	}
-	all := make([]answer, times)
+	all := make([]callResult, repetitions)
 	var wg sync.WaitGroup
 	for i := range all {
 		wg.Go(func() { all[i] = s.topology(ctx, c.input()) })
 	}
 	wg.Wait()
 	for _, a := range all {
-		if !alike(first, a) {
+		if !sameAnswer(first, a) {
 			return "Topology gives another answer when it is asked by several at once"
 		}
 	}
 	return ""
 }
 
-// alike says that two answers of Topology are the same, as values and as bytes.
-func alike(a, b answer) bool {
+// sameAnswer says that two answers of Topology are the same, as values and as bytes.
+func sameAnswer(a, b callResult) bool {
 	if a.problem != b.problem || (a.err == nil) != (b.err == nil) || a.err != nil && a.err.Error() != b.err.Error() {
 		return false
 	}
@@ -85,5 +85,5 @@ func alike(a, b answer) bool {
 	if err != nil {
 		return true // said by fits
 	}
-	return same(b.topology, x)
+	return equalsJSON(b.topology, x)
 }

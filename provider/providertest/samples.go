@@ -4,39 +4,39 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// Samples are releases of all generations of cluster stacks: with one variable for the size of all machines, with
+// SampleReleases are releases of all generations of cluster stacks: with one variable for the size of all machines, with
 // one for each sort of them, with old spelling, and with none at all.
-func Samples() []provider.Release {
+func SampleReleases() []provider.Release {
 	workers := []string{"default-worker"}
 	return []provider.Release{
 		{
 			Name: "sample-scs-1-37-v1", Kubernetes: "v1.37.1", Workers: workers,
-			Variables: []provider.Variable{text("flavor"), number("rootDisk"), oidc("oidcConfig", "issuerURL", "clientID", "usernameClaim", "groupsClaim", "usernamePrefix", "groupsPrefix"), text("note")},
+			Variables: []provider.Variable{stringVariable("flavor"), integerVariable("rootDisk"), oidcVariable("oidcConfig", "issuerURL", "clientID", "usernameClaim", "groupsClaim", "usernamePrefix", "groupsPrefix"), stringVariable("note")},
 		},
 		{
 			Name: "sample-split-1-37-v1", Kubernetes: "v1.37.1", Workers: append([]string{"large-worker"}, workers...),
-			Variables: []provider.Variable{text("controlPlaneFlavor"), text("workerFlavor"), number("controlPlaneRootDisk"), number("workerRootDisk")},
+			Variables: []provider.Variable{stringVariable("controlPlaneFlavor"), stringVariable("workerFlavor"), integerVariable("controlPlaneRootDisk"), integerVariable("workerRootDisk")},
 		},
 		{
 			Name: "sample-old-1-36-v1", Kubernetes: "v1.36.6", Workers: workers,
 			Variables: []provider.Variable{
-				text("controller_flavor"), text("worker_flavor"), number("controller_root_disk"), number("worker_root_disk"),
-				oidc("oidc_config", "issuer_url", "client_id", "username_claim", "groups_claim", "username_prefix", "groups_prefix"),
+				stringVariable("controller_flavor"), stringVariable("worker_flavor"), integerVariable("controller_root_disk"), integerVariable("worker_root_disk"),
+				oidcVariable("oidc_config", "issuer_url", "client_id", "username_claim", "groups_claim", "username_prefix", "groups_prefix"),
 			},
 		},
 		{Name: "sample-bare-1-37-v1", Kubernetes: "v1.37.1", Workers: workers},
 	}
 }
 
-func text(name string) provider.Variable {
+func stringVariable(name string) provider.Variable {
 	return provider.Variable{Name: name, Schema: map[string]any{"type": "string"}}
 }
 
-func number(name string) provider.Variable {
+func integerVariable(name string) provider.Variable {
 	return provider.Variable{Name: name, Schema: map[string]any{"type": "integer", "minimum": int64(1)}}
 }
 
-func oidc(name string, fields ...string) provider.Variable {
+func oidcVariable(name string, fields ...string) provider.Variable {
 	properties := map[string]any{}
 	for _, f := range fields {
 		properties[f] = map[string]any{"type": "string"}

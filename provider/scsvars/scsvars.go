@@ -24,22 +24,22 @@ var (
 
 // Topology sets these variables for a cluster. It fails for what Validate finds.
 func Topology(d provider.Description, in provider.Input) (provider.Topology, error) {
-	t, errs := build(d, in)
+	t, errs := buildTopology(d, in)
 	return t, errs.ToAggregate()
 }
 
 // Validate finds machine types the provider does not have, and what the class has no variable for.
 func Validate(d provider.Description, in provider.Input) field.ErrorList {
-	_, errs := build(d, in)
+	_, errs := buildTopology(d, in)
 	return errs
 }
 
-func build(d provider.Description, in provider.Input) (provider.Topology, field.ErrorList) {
+func buildTopology(d provider.Description, in provider.Input) (provider.Topology, field.ErrorList) {
 	spec := field.NewPath("spec")
 	t := provider.Topology{Variables: provider.Values{}, Pools: map[string]provider.Machines{}}
 	var errs field.ErrorList
 	part := func(at *field.Path, m v1alpha1.MachineSelection, types, disks []string) provider.Machines {
-		values, err := machines(d, in.Release, at, m, types, disks)
+		values, err := machineVariables(d, in.Release, at, m, types, disks)
 		errs = append(errs, err...)
 		return provider.Machines{Variables: values}
 	}
@@ -48,14 +48,14 @@ func build(d provider.Description, in provider.Input) (provider.Topology, field.
 		t.Pools[p.Name] = part(spec.Child("workers").Index(i), p.MachineSelection, workerType, workerDisk)
 	}
 	if o := in.Cluster.Spec.OIDC; o != nil {
-		errs = append(errs, oidc(t.Variables, in.Release, o, spec.Child("oidc"))...)
+		errs = append(errs, setOIDC(t.Variables, in.Release, o, spec.Child("oidc"))...)
 	}
 	return t, errs
 }
 
-// machines are the values for machines of one sort.
-func machines(d provider.Description, r provider.Release, at *field.Path, m v1alpha1.MachineSelection, types, disks []string) (provider.Values, field.ErrorList) {
-	name, err := d.Choose(m)
+// machineVariables are the values for machines of one sort.
+func machineVariables(d provider.Description, r provider.Release, at *field.Path, m v1alpha1.MachineSelection, types, disks []string) (provider.Values, field.ErrorList) {
+	name, err := d.ChooseMachineType(m)
 	switch {
 	case err != nil && m.Machine != nil:
 		return nil, field.ErrorList{field.Invalid(at.Child("machine"), field.OmitValueType{}, err.Error())}
@@ -64,7 +64,7 @@ func machines(d provider.Description, r provider.Release, at *field.Path, m v1al
 	case name == "":
 		return nil, nil
 	}
-	v, ok := first(r, types)
+	v, ok := firstVariable(r, types)
 	if !ok {
 		asked := "machineType"
 		if m.Machine != nil {
@@ -73,11 +73,11 @@ func machines(d provider.Description, r provider.Release, at *field.Path, m v1al
 		return nil, field.ErrorList{field.Forbidden(at.Child(asked), fmt.Sprintf("release %s does not let the size of these machines be chosen", r.Name))}
 	}
 	values := provider.Values{v: name}
-	wanted, own := diskOf(m), ownDisk(d, name)
+	wanted, own := requestedDiskGB(m), machineTypeDiskGB(d, name)
 	if wanted == 0 || m.Machine == nil && own >= wanted {
 		return values, nil
 	}
-	if disk, ok := first(r, disks); ok {
+	if disk, ok := firstVariable(r, disks); ok {
 		values[disk] = wanted
 		return values, nil
 	}
@@ -91,8 +91,8 @@ func machines(d provider.Description, r provider.Release, at *field.Path, m v1al
 	return nil, field.ErrorList{field.Forbidden(place, fmt.Sprintf("release %s does not let the disk of these machines be chosen, and machine type %s has none of its own; leave the disk out", r.Name, name))}
 }
 
-// diskOf is the disk that is asked for, by a shape or a portable name, in GB; 0 is none.
-func diskOf(m v1alpha1.MachineSelection) int {
+// requestedDiskGB is the disk that is asked for, by a shape or a portable name, in GB; 0 is none.
+func requestedDiskGB(m v1alpha1.MachineSelection) int {
 	if m.Machine != nil {
 		s, _ := provider.ShapeOf(*m.Machine) // it was read by Choose
 		return s.DiskGB
@@ -104,8 +104,8 @@ func diskOf(m v1alpha1.MachineSelection) int {
 	return t.DiskGB
 }
 
-// ownDisk is that of a machine type, in GB. A provider that makes any shape makes the disk too, as the name says.
-func ownDisk(d provider.Description, name string) int {
+// machineTypeDiskGB is that of a machine type, in GB. A provider that makes any shape makes the disk too, as the name says.
+func machineTypeDiskGB(d provider.Description, name string) int {
 	for _, t := range d.MachineTypes {
 		if t.Name == name {
 			return int(t.DiskGB)
@@ -114,8 +114,8 @@ func ownDisk(d provider.Description, name string) int {
 	return math.MaxInt
 }
 
-// first is the first of the variables that the class has.
-func first(r provider.Release, names []string) (string, bool) {
+// firstVariable is the first of the variables that the class has.
+func firstVariable(r provider.Release, names []string) (string, bool) {
 	for _, n := range names {
 		if r.Has(n) {
 			return n, true
@@ -124,8 +124,8 @@ func first(r provider.Release, names []string) (string, bool) {
 	return "", false
 }
 
-// oidc sets the variable for an issuer, in the spelling the class has.
-func oidc(values provider.Values, r provider.Release, o *v1alpha1.OIDC, at *field.Path) field.ErrorList {
+// setOIDC sets the variable for an issuer, in the spelling the class has.
+func setOIDC(values provider.Values, r provider.Release, o *v1alpha1.OIDC, at *field.Path) field.ErrorList {
 	name, keys := "oidcConfig", []string{"issuerURL", "clientID", "usernameClaim", "groupsClaim", "usernamePrefix", "groupsPrefix"}
 	if !r.Has(name) {
 		name, keys = "oidc_config", []string{"issuer_url", "client_id", "username_claim", "groups_claim", "username_prefix", "groups_prefix"}

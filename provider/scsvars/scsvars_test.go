@@ -19,8 +19,8 @@ func description() provider.Description {
 	}}
 }
 
-// asking is for a large control plane, a small pool, and one that the provider chooses.
-func asking() *v1alpha1.WorkloadCluster {
+// sampleCluster is for a large control plane, a small pool, and one that the provider chooses.
+func sampleCluster() *v1alpha1.WorkloadCluster {
 	o := &v1alpha1.WorkloadCluster{}
 	o.Spec.ControlPlane.MachineType = "SCS-4V-8"
 	o.Spec.Workers = []v1alpha1.WorkerPool{{Name: "a"}, {Name: "b"}}
@@ -28,7 +28,7 @@ func asking() *v1alpha1.WorkloadCluster {
 	return o
 }
 
-func having(names ...string) provider.Release {
+func releaseWith(names ...string) provider.Release {
 	r := provider.Release{Name: "local-scs-1-36-v1"}
 	for _, n := range names {
 		r.Variables = append(r.Variables, provider.Variable{Name: n})
@@ -50,7 +50,7 @@ func TestGenerationsOfVariables(t *testing.T) {
 		"of all, the newest":             {[]string{"worker_flavor", "controller_flavor", "workerFlavor", "controlPlaneFlavor", "flavor", "worker_root_disk", "rootDisk"}, m{Variables: v{"flavor": "large"}}, m{Variables: v{"flavor": "small", "rootDisk": 50}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := provider.Input{Cluster: asking(), Release: having(c.has...)}
+			in := provider.Input{Cluster: sampleCluster(), Release: releaseWith(c.has...)}
 			got, err := scsvars.Topology(description(), in)
 			if err != nil {
 				t.Fatal(err)
@@ -67,9 +67,9 @@ func TestGenerationsOfVariables(t *testing.T) {
 }
 
 func TestADiskOfTheControlPlane(t *testing.T) {
-	o := asking()
+	o := sampleCluster()
 	o.Spec.ControlPlane.MachineSelection = o.Spec.Workers[0].MachineSelection
-	got, err := scsvars.Topology(description(), provider.Input{Cluster: o, Release: having("controlPlaneFlavor", "workerFlavor", "controlPlaneRootDisk", "workerRootDisk")})
+	got, err := scsvars.Topology(description(), provider.Input{Cluster: o, Release: releaseWith("controlPlaneFlavor", "workerFlavor", "controlPlaneRootDisk", "workerRootDisk")})
 	if d := cmp.Diff(provider.Values{"controlPlaneFlavor": "small", "controlPlaneRootDisk": 50}, got.ControlPlane.Variables); d != "" || err != nil {
 		t.Error(d, err)
 	}
@@ -107,7 +107,7 @@ func TestDisks(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			o := &v1alpha1.WorkloadCluster{}
 			o.Spec.ControlPlane.MachineSelection = c.asked
-			got, err := scsvars.Topology(provider.Description{Name: "p", MachineTypes: c.types, AnyShape: c.types == nil}, provider.Input{Cluster: o, Release: having(c.has...)})
+			got, err := scsvars.Topology(provider.Description{Name: "p", MachineTypes: c.types, AnyShape: c.types == nil}, provider.Input{Cluster: o, Release: releaseWith(c.has...)})
 			if text := fmt.Sprint(err); c.err != "" && text != c.err || c.err == "" && err != nil {
 				t.Error(err)
 			}
@@ -135,7 +135,7 @@ func TestOIDC(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &v1alpha1.WorkloadCluster{Spec: v1alpha1.WorkloadClusterSpec{OIDC: c.oidc}}
-			got, err := scsvars.Topology(description(), provider.Input{Cluster: o, Release: having(c.has...)})
+			got, err := scsvars.Topology(description(), provider.Input{Cluster: o, Release: releaseWith(c.has...)})
 			if d := cmp.Diff(c.want, got.Variables); d != "" || err != nil {
 				t.Error(d, err)
 			}
@@ -145,7 +145,7 @@ func TestOIDC(t *testing.T) {
 
 // All that is wrong is said at once, each at its place.
 func TestRefuses(t *testing.T) {
-	unknown := asking()
+	unknown := sampleCluster()
 	unknown.Spec.ControlPlane.MachineType = "m1.large"
 	unknown.Spec.Workers[0].Machine.CPU = 64
 	login := &v1alpha1.WorkloadCluster{Spec: v1alpha1.WorkloadClusterSpec{OIDC: &v1alpha1.OIDC{IssuerURL: "https://i"}}}
@@ -158,11 +158,11 @@ func TestRefuses(t *testing.T) {
 			`spec.controlPlane.machineType: Invalid value: "m1.large": p has no machine type "m1.large"; choose from small, large, or write a portable name, for example SCS-2V-4`,
 			"spec.workers[0].machine: Invalid value: p has no machine with 64 CPUs, 1024 MiB of memory and 50 GB of disk; its largest is large with 4 CPUs and 8192 MiB of memory",
 		}},
-		"a class without variables": {asking(), nil, []string{
+		"a class without variables": {sampleCluster(), nil, []string{
 			"spec.controlPlane.machineType: Forbidden: release local-scs-1-36-v1 does not let the size of these machines be chosen",
 			"spec.workers[0].machine: Forbidden: release local-scs-1-36-v1 does not let the size of these machines be chosen",
 		}},
-		"a class with variables for workers only": {asking(), []string{"workerFlavor", "workerRootDisk"}, []string{
+		"a class with variables for workers only": {sampleCluster(), []string{"workerFlavor", "workerRootDisk"}, []string{
 			"spec.controlPlane.machineType: Forbidden: release local-scs-1-36-v1 does not let the size of these machines be chosen",
 		}},
 		"a class that lets nobody log in": {login, []string{"flavor"}, []string{
@@ -171,7 +171,7 @@ func TestRefuses(t *testing.T) {
 		"nothing is asked of a class without variables": {&v1alpha1.WorkloadCluster{}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := provider.Input{Cluster: c.cluster, Release: having(c.has...)}
+			in := provider.Input{Cluster: c.cluster, Release: releaseWith(c.has...)}
 			var got []string
 			for _, e := range scsvars.Validate(description(), in) {
 				got = append(got, e.Error())

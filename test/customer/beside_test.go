@@ -32,7 +32,7 @@ func TestBeside(t *testing.T) {
 	t.Parallel()
 	p := shared.Get(t)
 	mgmt := p.Client(t)
-	c := &cli{t: t, p: p, ns: p.Namespace(t)}
+	c := &cli{t: t, p: p, ns: p.CreateNamespace(t)}
 	t.Cleanup(func() { uninstall(t, mgmt) })
 	kubeconfig := providerAccount(t, p, "acme")
 	stop := startExample(t, p, kubeconfig)
@@ -172,7 +172,7 @@ func providerAccount(t *testing.T, p *testenv.Plane, name string) string {
 	if err := clientcmd.WriteToFile(*k, file); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Own(t, file)
+	testenv.Chown(t, file)
 	return file
 }
 
@@ -235,7 +235,7 @@ func workersOf(t *testing.T, c client.Client, ns, name string) int32 {
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	p := shared.Get(t)
-	c := &cli{t: t, p: p, ns: p.Namespace(t)}
+	c := &cli{t: t, p: p, ns: p.CreateNamespace(t)}
 	cmd := c.command("create", "left", "--provider", "local", "--stack", "scs", "--workers", "0", "--wait")
 	out, errs := &testenv.Buffer{}, &testenv.Buffer{}
 	cmd.Stdout, cmd.Stderr = out, errs

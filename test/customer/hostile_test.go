@@ -16,7 +16,7 @@ import (
 // refused at once, in words that somebody can read, and others are served as before.
 func TestHostileInputs(t *testing.T) {
 	p := shared.Get(t)
-	c, ns := p.Client(t), p.Namespace(t)
+	c, ns := p.Client(t), p.CreateNamespace(t)
 	catalogueIsThere(t, c)
 	shape := func(memory string) string {
 		return fmt.Sprintf(`"workers": [{"name": "a", "machine": {"cpu": 1, "memory": %q}}]`, memory)

@@ -65,7 +65,7 @@ var wrong = []struct{ name, spec string }{
 // what is said names the providers there are, and another test brings one more.
 func TestInputs(t *testing.T) {
 	p := shared.Get(t)
-	c := &cli{t: t, p: p, ns: p.Namespace(t)}
+	c := &cli{t: t, p: p, ns: p.CreateNamespace(t)}
 	catalogueIsThere(t, p.Client(t))
 	var out strings.Builder
 	for _, w := range wrong {
@@ -108,7 +108,7 @@ func TestChanges(t *testing.T) {
 	p := shared.Get(t)
 	mgmt := p.Client(t)
 	catalogueIsThere(t, mgmt)
-	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace(t), Name: "fixed"}}
+	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: p.CreateNamespace(t), Name: "fixed"}}
 	o.Spec.Provider, o.Spec.Paused, o.Spec.DeletionProtection = "local", ptr.To(true), ptr.To(true)
 	o.Spec.Stack = v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.37"}
 	if err := mgmt.Create(t.Context(), o); err != nil {

@@ -33,7 +33,7 @@ var published *stackenv.Registry
 func TestMain(m *testing.M) {
 	flag.Parse()
 	published = stackenv.NewRegistry()
-	shared.Shipped, shared.More = true, []string{"example-provider"}
+	shared.OfferShipped, shared.ExtraPrograms = true, []string{"example-provider"}
 	shared.Flags = []string{"--stack-trust", published.Host()}
 	code := shared.Run(m)
 	published.Close()

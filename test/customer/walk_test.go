@@ -46,7 +46,7 @@ spec:
 func TestWalk(t *testing.T) {
 	t.Parallel()
 	p := shared.Get(t)
-	w := &walk{cli: cli{t: t, p: p, ns: p.Namespace(t)}, mgmt: p.Client(t)}
+	w := &walk{cli: cli{t: t, p: p, ns: p.CreateNamespace(t)}, mgmt: p.Client(t)}
 	w.repository = published.Repository("walk/" + w.ns)
 	w.publish("v11", nil) // later than what is shipped
 	w.stack()
@@ -55,7 +55,7 @@ func TestWalk(t *testing.T) {
 	w.isReady("local-scs-1-36-v11", "v1.36.6")
 	w.nodesAre()
 	w.access()
-	w.says(w.p.Answer(t, "/metrics/controllers"), `polder_workload_clusters{phase="Ready",provider="local"}`)
+	w.says(w.p.GetPath(t, "/metrics/controllers"), `polder_workload_clusters{phase="Ready",provider="local"}`)
 
 	w.does(strings.Replace(file, "  workers:", "  parameters: {podSecurityStandard: restricted}\n  workers:", 1), "apply", "-f", "-", "--wait", "--timeout", "4m")
 	w.isReady("local-scs-1-36-v11", "v1.36.6")
@@ -113,7 +113,7 @@ func (w *walk) says(out string, words ...string) {
 // publish publishes a release of the customer's own stack, for 1.36.
 func (w *walk) publish(v string, change func(archive.Tree)) {
 	w.t.Helper()
-	files := stackenv.Source(w.t, "local/scs")
+	files := stackenv.ReadSource(w.t, "local/scs")
 	if change != nil {
 		change(files)
 	}
@@ -196,7 +196,7 @@ func (w *walk) isReady(release, kubernetes string) {
 func (w *walk) nodesAre() {
 	w.t.Helper()
 	var l corev1.NodeList
-	workload := testenv.NewClient(w.t, testenv.Workload(w.t, w.mgmt, w.ns, "walk"))
+	workload := testenv.NewClient(w.t, testenv.WorkloadConfig(w.t, w.mgmt, w.ns, "walk"))
 	if err := workload.List(w.t.Context(), &l, client.MatchingLabels{"team": "blue", v1alpha1.PoolLabel: "default"}); err != nil {
 		w.t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func (w *walk) access() {
 // parameterIsThere looks whether the parameter has come to where it counts.
 func (w *walk) parameterIsThere() {
 	w.t.Helper()
-	workload := testenv.NewClient(w.t, testenv.Workload(w.t, w.mgmt, w.ns, "walk"))
+	workload := testenv.NewClient(w.t, testenv.WorkloadConfig(w.t, w.mgmt, w.ns, "walk"))
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.org/i"}}}}
 	if err := workload.Create(w.t.Context(), pod); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "restricted") {
 		w.t.Errorf("a pod that is not restricted: %v", err)
@@ -338,7 +338,7 @@ func (w *walk) undone() {
 func (w *walk) release() {
 	w.t.Helper()
 	w.does("", "upgrade", "walk", "--version", "v12")
-	workload := testenv.NewClient(w.t, testenv.Workload(w.t, w.mgmt, w.ns, "walk"))
+	workload := testenv.NewClient(w.t, testenv.WorkloadConfig(w.t, w.mgmt, w.ns, "walk"))
 	open := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "gate"}, Data: map[string]string{"open": "yes"}}
 	if err := workload.Create(w.t.Context(), open); err != nil {
 		w.t.Fatal(err)

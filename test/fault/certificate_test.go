@@ -19,8 +19,8 @@ func TestRotation(t *testing.T) {
 	p := testenv.NewPlane(t, testenv.NewTree(t, false))
 	p.Start(t, "--certificate-lifetime", "2m")
 	p.AwaitReady(t)
-	ns := p.Namespace(t)
-	testenv.StubClass(t, p.Client(t), ns)
+	ns := p.CreateNamespace(t)
+	testenv.InstallStubClass(t, p.Client(t), ns)
 	seen := map[string]bool{}
 	requests := 0
 	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {

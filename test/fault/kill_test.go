@@ -38,7 +38,7 @@ func TestKills(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	p := testenv.StartPlane(t)
-	ns := p.Namespace(t)
+	ns := p.CreateNamespace(t)
 	var took []time.Duration
 	var acked int64
 	for i := range runs(t, 100) {
@@ -67,7 +67,7 @@ func TestStops(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	p := testenv.StartPlane(t)
-	ns := p.Namespace(t)
+	ns := p.CreateNamespace(t)
 	var took []time.Duration
 	for i := range runs(t, 50) {
 		w := load(t, p, ns, rnd)

@@ -11,27 +11,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// clusters gives each cluster an address, where its API answers.
-type clusters struct{ base }
+// clusterReconciler gives each cluster an address, where its API answers.
+type clusterReconciler struct{ reconcilerBase }
 
 // Reconcile fulfils the contract of an infrastructure cluster.
-func (r *clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *clusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, gone, err := r.gather(ctx, clusterKind, req.NamespacedName)
 	if gone {
-		r.world.Forget(req.NamespacedName)
+		r.world.DeleteCluster(req.NamespacedName)
 	}
 	if s == nil {
 		return ctrl.Result{}, err
 	}
-	had, err := s.address()
+	previous, err := s.assignedAddress()
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	at, err := r.world.Endpoint(ctx, req.NamespacedName, had)
+	at, err := r.world.Endpoint(ctx, req.NamespacedName, previous)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("giving cluster %s an address: %w", s.cluster.Name, err)
 	}
-	if err := r.answer(ctx, s, at); err != nil {
+	if err := r.ensureServing(ctx, s, at); err != nil {
 		return ctrl.Result{}, err
 	}
 	before := s.object.DeepCopy()
@@ -40,36 +40,36 @@ func (r *clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		domains = append(domains, map[string]any{"name": z, "controlPlane": true})
 	}
 	err = errors.Join(
-		s.set(map[string]any{"host": at.Addr().String(), "port": int64(at.Port())}, "spec", "controlPlaneEndpoint"),
-		s.set(true, "status", "initialization", "provisioned"),
-		s.set(domains, "status", "failureDomains"),
+		s.setField(map[string]any{"host": at.Addr().String(), "port": int64(at.Port())}, "spec", "controlPlaneEndpoint"),
+		s.setField(true, "status", "initialization", "provisioned"),
+		s.setField(domains, "status", "failureDomains"),
 	)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.write(ctx, before, s.object)
+	return ctrl.Result{}, r.patchIfChanged(ctx, before, s.object)
 }
 
-// answer lets the cluster's API answer, and keeps in Secrets how it is reached. Cluster API would have the control
+// ensureServing lets the cluster's API answer, and keeps in Secrets how it is reached. Cluster API would have the control
 // plane do so; but it looks for them once a cluster has its infrastructure, and if they are not there, not again for
 // a while. Once a cluster answers, nothing is looked at again.
-func (r *clusters) answer(ctx context.Context, s *scope, at netip.AddrPort) error {
+func (r *clusterReconciler) ensureServing(ctx context.Context, s *scope, at netip.AddrPort) error {
 	name := client.ObjectKeyFromObject(s.object)
-	if r.world.Serves(name) {
+	if r.world.IsServing(name) {
 		return nil
 	}
-	ca, err := r.authority(ctx, s)
+	ca, err := r.ensureAuthority(ctx, s)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(r.kubeconfig(ctx, s, ca, at), r.bootstrap(ctx, s)); err != nil {
+	if err := errors.Join(r.ensureKubeconfig(ctx, s, ca, at), r.ensureBootstrapData(ctx, s)); err != nil {
 		return fmt.Errorf("writing the Secrets of cluster %s: %w", s.cluster.Name, err)
 	}
 	return r.world.Serve(name, ca)
 }
 
-// address is the one that the cluster has been given before.
-func (s *scope) address() (netip.Addr, error) {
+// assignedAddress is the one that the cluster has been given before.
+func (s *scope) assignedAddress() (netip.Addr, error) {
 	host, _, err := unstructured.NestedString(s.object.Object, "spec", "controlPlaneEndpoint", "host")
 	if err != nil || host == "" {
 		return netip.Addr{}, err
@@ -77,8 +77,8 @@ func (s *scope) address() (netip.Addr, error) {
 	return netip.ParseAddr(host)
 }
 
-// write writes what has changed of an object.
-func (b base) write(ctx context.Context, before, o *unstructured.Unstructured) error {
+// patchIfChanged writes what has changed of an object.
+func (b reconcilerBase) patchIfChanged(ctx context.Context, before, o *unstructured.Unstructured) error {
 	patch := client.MergeFrom(before)
 	if data, err := patch.Data(o); err != nil || string(data) == "{}" {
 		return err

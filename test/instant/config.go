@@ -7,23 +7,23 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// configs says where the bootstrap data of machines is.
-type configs struct{ base }
+// configReconciler says where the bootstrap data of machines is.
+type configReconciler struct{ reconcilerBase }
 
 // Reconcile fulfils the contract of bootstrap data. The Secret is the same for all machines of a cluster; it
 // is made with the cluster's endpoint.
-func (r *configs) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *configReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, _, err := r.gather(ctx, configKind, req.NamespacedName)
 	if s == nil || !s.cluster.Spec.ControlPlaneEndpoint.IsValid() {
 		return ctrl.Result{}, err
 	}
 	before := s.object.DeepCopy()
 	err = errors.Join(
-		s.set(s.cluster.Name+dataSuffix, "status", "dataSecretName"),
-		s.set(true, "status", "initialization", "dataSecretCreated"),
+		s.setField(s.cluster.Name+bootstrapSuffix, "status", "dataSecretName"),
+		s.setField(true, "status", "initialization", "dataSecretCreated"),
 	)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.write(ctx, before, s.object)
+	return ctrl.Result{}, r.patchIfChanged(ctx, before, s.object)
 }

@@ -10,17 +10,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// controlPlanes says that control planes are up. They have no machines, and as many replicas as anybody likes.
-type controlPlanes struct{ base }
+// controlPlaneReconciler says that control planes are up. They have no machines, and as many replicas as anybody likes.
+type controlPlaneReconciler struct{ reconcilerBase }
 
 // Reconcile fulfils the contract of a control plane.
-func (r *controlPlanes) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *controlPlaneReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, _, err := r.gather(ctx, controlPlaneKind, req.NamespacedName)
 	if s == nil || !s.cluster.Spec.ControlPlaneEndpoint.IsValid() {
 		return ctrl.Result{}, err // a watch tells of the endpoint; where there is one, the API answers
 	}
 	before := s.object.DeepCopy()
-	if err := s.report(); err != nil {
+	if err := s.setStatus(); err != nil {
 		return ctrl.Result{}, err
 	}
 	patch := client.MergeFrom(before)
@@ -30,8 +30,8 @@ func (r *controlPlanes) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	return ctrl.Result{}, client.IgnoreNotFound(r.client.Status().Patch(ctx, s.object, patch))
 }
 
-// report says that all is as the spec has it.
-func (s *scope) report() error {
+// setStatus says that all is as the spec has it.
+func (s *scope) setStatus() error {
 	spec, _, _ := unstructured.NestedMap(s.object.Object, "spec") // of another form it is empty
 	version, _ := spec["version"].(string)
 	n, ok := spec["replicas"].(int64)
@@ -50,7 +50,7 @@ func (s *scope) report() error {
 	}
 	was, _, _ := unstructured.NestedSlice(s.object.Object, "status", "conditions")
 	status["conditions"] = s.conditions(was)
-	return s.set(status, "status")
+	return s.setField(status, "status")
 }
 
 // conditions are those that Cluster API looks at. They have been so since they were first written.

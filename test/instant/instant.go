@@ -66,23 +66,23 @@ func (p *Provider) Topology(ctx context.Context, in provider.Input) (provider.To
 	return scsvars.Topology(p.Describe(), in)
 }
 
-// Clusters is how many of a namespace there are.
-func (p *Provider) Clusters(namespace string) int { return p.world.Len(namespace) }
+// ClusterCount is how many of a namespace there are.
+func (p *Provider) ClusterCount(namespace string) int { return p.world.ClusterCount(namespace) }
 
 // SetupWithManager registers the provider's controllers, and the APIs of its clusters, which are served until the
 // manager ends. The manager's scheme must have Cluster API's kinds; that of the provider's own are not needed.
 func (p *Provider) SetupWithManager(mgr ctrl.Manager) error {
-	if err := mgr.Add(serving{p}); err != nil {
+	if err := mgr.Add(apiRunnable{p}); err != nil {
 		return err
 	}
-	b := base{client: mgr.GetClient(), live: mgr.GetAPIReader(), world: p.world}
+	b := reconcilerBase{client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), world: p.world}
 	for _, c := range []struct {
 		kind kind
 		r    reconcile.Reconciler
 	}{
-		{clusterKind, &clusters{b}}, {controlPlaneKind, &controlPlanes{b}}, {machineKind, &machines{b}}, {configKind, &configs{b}},
+		{clusterKind, &clusterReconciler{b}}, {controlPlaneKind, &controlPlaneReconciler{b}}, {machineKind, &machineReconciler{b}}, {configKind, &configReconciler{b}},
 	} {
-		if err := c.kind.register(mgr, p.options(), c.r); err != nil {
+		if err := c.kind.setupController(mgr, p.options(), c.r); err != nil {
 			return err
 		}
 	}
@@ -98,18 +98,18 @@ func (p *Provider) options() controller.Options {
 	return controller.Options{MaxConcurrentReconciles: n, SkipNameValidation: &unchecked}
 }
 
-// serving is the part of the manager that serves the clusters' APIs.
-type serving struct{ *Provider }
+// apiRunnable is the part of the manager that serves the clusters' APIs.
+type apiRunnable struct{ *Provider }
 
 // Start serves until ctx ends.
-func (s serving) Start(ctx context.Context) error { return s.world.Run(ctx, s.Port) }
+func (s apiRunnable) Start(ctx context.Context) error { return s.world.Run(ctx, s.Port) }
 
 // NeedLeaderElection says no: controllers wait for it.
-func (s serving) NeedLeaderElection() bool { return false }
+func (s apiRunnable) NeedLeaderElection() bool { return false }
 
-// base is what all controllers have.
-type base struct {
-	client client.Client // reads from a cache
-	live   client.Reader // reads from the API: Secrets are not cached
-	world  *world.World
+// reconcilerBase is what all controllers have.
+type reconcilerBase struct {
+	client    client.Client // reads from a cache
+	apiReader client.Reader // reads from the API: Secrets are not cached
+	world     *world.World
 }

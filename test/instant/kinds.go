@@ -32,8 +32,8 @@ func (k kind) plural() string { return strings.ToLower(string(k)) + "s" }
 
 func (k kind) gvk() schema.GroupVersionKind { return groupVersion.WithKind(string(k)) }
 
-// object is an empty one.
-func (k kind) object() *unstructured.Unstructured {
+// newObject is an empty one.
+func (k kind) newObject() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(k.gvk())
 	return u

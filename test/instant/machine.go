@@ -20,44 +20,44 @@ import (
 	"github.com/polder-kaas/polder/test/instant/world"
 )
 
-// machines makes each machine a node of its cluster.
-type machines struct{ base }
+// machineReconciler makes each machine a node of its cluster.
+type machineReconciler struct{ reconcilerBase }
 
 // Reconcile fulfils the contract of an infrastructure machine. A node needs no finalizer: it is only memory, and
 // goes when its machine is found to be gone.
-func (r *machines) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *machineReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, gone, err := r.gather(ctx, machineKind, req.NamespacedName)
 	if gone {
-		r.world.Leave(req.NamespacedName)
+		r.world.RemoveNode(req.NamespacedName)
 	}
 	if s == nil {
 		return ctrl.Result{}, err
 	}
-	m, err := r.owner(ctx, s.object)
+	m, err := r.ownerMachine(ctx, s.object)
 	if m == nil {
 		return ctrl.Result{}, err
 	}
-	node := s.node(m)
-	if err := r.world.Join(s.home, node); err != nil {
+	node := s.newNode(m)
+	if err := r.world.AddNode(s.clusterKey, node); err != nil {
 		return ctrl.Result{}, fmt.Errorf("joining machine %s: %w", req.Name, err)
 	}
 	before := s.object.DeepCopy()
 	err = errors.Join(
-		s.set(node.ProviderID, "spec", "providerID"),
-		s.set(true, "status", "initialization", "provisioned"),
-		s.set([]any{map[string]any{"type": string(clusterv1.MachineInternalIP), "address": node.Address}}, "status", "addresses"),
+		s.setField(node.ProviderID, "spec", "providerID"),
+		s.setField(true, "status", "initialization", "provisioned"),
+		s.setField([]any{map[string]any{"type": string(clusterv1.MachineInternalIP), "address": node.Address}}, "status", "addresses"),
 	)
 	if node.Zone != "" {
-		err = errors.Join(err, s.set(node.Zone, "status", "failureDomain"))
+		err = errors.Join(err, s.setField(node.Zone, "status", "failureDomain"))
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.write(ctx, before, s.object)
+	return ctrl.Result{}, r.patchIfChanged(ctx, before, s.object)
 }
 
-// owner is the Machine that an object is for; nil: Cluster API has not said so yet, or it is gone.
-func (b base) owner(ctx context.Context, o *unstructured.Unstructured) (*clusterv1.Machine, error) {
+// ownerMachine is the Machine that an object is for; nil: Cluster API has not said so yet, or it is gone.
+func (b reconcilerBase) ownerMachine(ctx context.Context, o *unstructured.Unstructured) (*clusterv1.Machine, error) {
 	ref := metav1.GetControllerOf(o)
 	if ref == nil || ref.Kind != "Machine" {
 		return nil, nil
@@ -70,17 +70,17 @@ func (b base) owner(ctx context.Context, o *unstructured.Unstructured) (*cluster
 	return m, nil
 }
 
-// node is what the cluster knows of the machine. It has the name of the object, by which it is found again.
-func (s *scope) node(m *clusterv1.Machine) world.Node {
+// newNode is what the cluster knows of the machine. It has the name of the object, by which it is found again.
+func (s *scope) newNode(m *clusterv1.Machine) world.Node {
 	name := s.object.GetName()
 	return world.Node{
-		Name: name, Zone: m.Spec.FailureDomain, Version: m.Spec.Version, Address: address(s.home.String() + "/" + name),
+		Name: name, Zone: m.Spec.FailureDomain, Version: m.Spec.Version, Address: nodeAddress(s.clusterKey.String() + "/" + name),
 		ProviderID: fmt.Sprintf("instant://%s/%s/%s", s.cluster.Namespace, s.cluster.Name, name), Capacity: s.capacity(),
 	}
 }
 
-// address is one of a network that leads nowhere; that two nodes may have the same does no harm.
-func address(name string) string {
+// nodeAddress is one of a network that leads nowhere; that two nodes may have the same does no harm.
+func nodeAddress(name string) string {
 	n := sha256.Sum256([]byte(name))
 	return netip.AddrFrom4([4]byte{198, 18 + n[0]&1, n[1], n[2]}).String()
 }

@@ -8,8 +8,8 @@ import (
 
 // Labels by which rights are added to those of others.
 const (
-	toClusterAPI = "cluster.x-k8s.io/aggregate-to-manager"
-	toOperator   = "polder.dev/aggregate-to-operator"
+	aggregateToClusterAPI = "cluster.x-k8s.io/aggregate-to-manager"
+	aggregateToOperator   = "polder.dev/aggregate-to-operator"
 )
 
 // Roles let Cluster API's core manager use all of the provider's kinds, and the stack operator bring templates of
@@ -26,11 +26,11 @@ func (p *Provider) Roles() []client.Object {
 		return rbacv1.PolicyRule{APIGroups: []string{groupVersion.Group}, Resources: resources, Verbs: verbs}
 	}
 	return []client.Object{
-		role("polder:provider:instant:cluster-api", toClusterAPI, rule(write, all...)),
-		role("polder:provider:instant:operator", toOperator, rule(write, templates...), rule([]string{"get"}, clusterKind.plural(), controlPlaneKind.plural())),
+		newRole("polder:provider:instant:cluster-api", aggregateToClusterAPI, rule(write, all...)),
+		newRole("polder:provider:instant:operator", aggregateToOperator, rule(write, templates...), rule([]string{"get"}, clusterKind.plural(), controlPlaneKind.plural())),
 	}
 }
 
-func role(name, label string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
+func newRole(name, label string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: "true"}}, Rules: rules}
 }

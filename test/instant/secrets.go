@@ -18,16 +18,16 @@ import (
 	"github.com/polder-kaas/polder/test/instant/world"
 )
 
-// dataSuffix is that of the Secret with the bootstrap data of all machines of a cluster: they need none.
-const dataSuffix = "-bootstrap"
+// bootstrapSuffix is that of the Secret with the bootstrap data of all machines of a cluster: they need none.
+const bootstrapSuffix = "-bootstrap"
 
 // valueKey is where Cluster API's Secrets have what they are for.
 const valueKey = "value"
 
-// authority is the cluster's, which is made once and kept in a Secret.
-func (r *clusters) authority(ctx context.Context, s *scope) (*world.Authority, error) {
+// ensureAuthority is the cluster's, which is made once and kept in a Secret.
+func (r *clusterReconciler) ensureAuthority(ctx context.Context, s *scope) (*world.Authority, error) {
 	have := &corev1.Secret{}
-	err := r.live.Get(ctx, types.NamespacedName{Namespace: s.cluster.Namespace, Name: s.cluster.Name + "-ca"}, have)
+	err := r.apiReader.Get(ctx, types.NamespacedName{Namespace: s.cluster.Namespace, Name: s.cluster.Name + "-ca"}, have)
 	if err == nil {
 		return world.ReadAuthority(have.Data[corev1.TLSCertKey], have.Data[corev1.TLSPrivateKeyKey])
 	}
@@ -38,16 +38,16 @@ func (r *clusters) authority(ctx context.Context, s *scope) (*world.Authority, e
 	if err != nil {
 		return nil, err
 	}
-	return ca, r.client.Create(ctx, s.secret("-ca", map[string][]byte{corev1.TLSCertKey: ca.Certificate, corev1.TLSPrivateKeyKey: ca.Key}))
+	return ca, r.client.Create(ctx, s.newSecret("-ca", map[string][]byte{corev1.TLSCertKey: ca.Certificate, corev1.TLSPrivateKeyKey: ca.Key}))
 }
 
-// kubeconfig is written once.
-func (r *clusters) kubeconfig(ctx context.Context, s *scope, ca *world.Authority, at netip.AddrPort) error {
-	have := s.secret("-kubeconfig", nil)
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(have), have); !apierrors.IsNotFound(err) {
+// ensureKubeconfig is written once.
+func (r *clusterReconciler) ensureKubeconfig(ctx context.Context, s *scope, ca *world.Authority, at netip.AddrPort) error {
+	have := s.newSecret("-kubeconfig", nil)
+	if err := r.apiReader.Get(ctx, client.ObjectKeyFromObject(have), have); !apierrors.IsNotFound(err) {
 		return err
 	}
-	certificate, key, err := ca.Client("kubernetes-admin", "system:masters")
+	certificate, key, err := ca.IssueClientCertificate("kubernetes-admin", "system:masters")
 	if err != nil {
 		return err
 	}
@@ -61,16 +61,16 @@ func (r *clusters) kubeconfig(ctx context.Context, s *scope, ca *world.Authority
 	if err != nil {
 		return errors.New("the kubeconfig cannot be written") // the reason could quote the key
 	}
-	return client.IgnoreAlreadyExists(r.client.Create(ctx, s.secret("-kubeconfig", map[string][]byte{valueKey: file})))
+	return client.IgnoreAlreadyExists(r.client.Create(ctx, s.newSecret("-kubeconfig", map[string][]byte{valueKey: file})))
 }
 
-// bootstrap has the data of all machines.
-func (r *clusters) bootstrap(ctx context.Context, s *scope) error {
-	return client.IgnoreAlreadyExists(r.client.Create(ctx, s.secret(dataSuffix, map[string][]byte{valueKey: []byte("#cloud-config\n")})))
+// ensureBootstrapData has the data of all machines.
+func (r *clusterReconciler) ensureBootstrapData(ctx context.Context, s *scope) error {
+	return client.IgnoreAlreadyExists(r.client.Create(ctx, s.newSecret(bootstrapSuffix, map[string][]byte{valueKey: []byte("#cloud-config\n")})))
 }
 
-// secret is one of the cluster's, which goes with its infrastructure.
-func (s *scope) secret(suffix string, data map[string][]byte) *corev1.Secret {
+// newSecret is one of the cluster's, which goes with its infrastructure.
+func (s *scope) newSecret(suffix string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.cluster.Namespace, Name: s.cluster.Name + suffix, Labels: map[string]string{clusterv1.ClusterNameLabel: s.cluster.Name},

@@ -23,8 +23,8 @@ const StackName = "bare"
 //go:embed all:stack
 var sources embed.FS
 
-// Source has the files of the provider's stack. It is for two minors of Kubernetes.
-func (p *Provider) Source() (archive.Tree, error) {
+// SourceFiles has the files of the provider's stack. It is for two minors of Kubernetes.
+func (p *Provider) SourceFiles() (archive.Tree, error) {
 	out := archive.Tree{}
 	err := fs.WalkDir(sources, "stack", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -38,7 +38,7 @@ func (p *Provider) Source() (archive.Tree, error) {
 
 // Releases are v1 of the stack, one for each minor of Kubernetes.
 func (p *Provider) Releases() ([]*stack.Release, error) {
-	files, err := p.Source()
+	files, err := p.SourceFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (p *Provider) Releases() ([]*stack.Release, error) {
 	}
 	var out []*stack.Release
 	for _, k := range s.Versions {
-		r, err := build(s, k)
+		r, err := buildRelease(s, k)
 		if err != nil {
 			return nil, fmt.Errorf("building the stack of the instant provider: %w", err)
 		}
@@ -57,7 +57,7 @@ func (p *Provider) Releases() ([]*stack.Release, error) {
 	return out, nil
 }
 
-func build(s *stack.Source, k version.Kubernetes) (*stack.Release, error) {
+func buildRelease(s *stack.Source, k version.Kubernetes) (*stack.Release, error) {
 	one, err := s.For(k)
 	if err != nil {
 		return nil, err
@@ -73,8 +73,8 @@ func build(s *stack.Source, k version.Kubernetes) (*stack.Release, error) {
 	return one.Build(versions, nil)
 }
 
-// Write puts the releases into a directory, which polderd is told of with --stack-directory.
-func (p *Provider) Write(ctx context.Context, dir string) error {
+// WriteReleases puts the releases into a directory, which polderd is told of with --stack-directory.
+func (p *Provider) WriteReleases(ctx context.Context, dir string) error {
 	all, err := p.Releases()
 	if err != nil {
 		return err
@@ -82,9 +82,9 @@ func (p *Provider) Write(ctx context.Context, dir string) error {
 	return shipped.Write(ctx, dir, all)
 }
 
-// Objects are ClusterStacks for a namespace, one for each minor of Kubernetes, which serve all namespaces. Their
+// ClusterStacks are ClusterStacks for a namespace, one for each minor of Kubernetes, which serve all namespaces. Their
 // releases are in the directory that polderd knows by a name.
-func (p *Provider) Objects(namespace, directory string) ([]client.Object, error) {
+func (p *Provider) ClusterStacks(namespace, directory string) ([]client.Object, error) {
 	all, err := p.Releases()
 	if err != nil {
 		return nil, err

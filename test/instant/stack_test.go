@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 // The stack is sound; what is unwise about it is so on purpose.
 func TestStackIsSound(t *testing.T) {
-	files, err := New().Source()
+	files, err := New().SourceFiles()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestReleases(t *testing.T) {
 func TestWriteTwice(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
-		if err := New().Write(t.Context(), dir); err != nil {
+		if err := New().WriteReleases(t.Context(), dir); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestWriteTwice(t *testing.T) {
 }
 
 func TestObjects(t *testing.T) {
-	all, err := New().Objects("stacks", "dir")
+	all, err := New().ClusterStacks("stacks", "dir")
 	if err != nil || len(all) != 2 {
 		t.Fatal(all, err)
 	}

@@ -18,17 +18,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// register makes a controller of a kind.
-func (k kind) register(mgr ctrl.Manager, o controller.Options, r reconcile.Reconciler) error {
+// setupController makes a controller of a kind.
+func (k kind) setupController(mgr ctrl.Manager, o controller.Options, r reconcile.Reconciler) error {
 	return ctrl.NewControllerManagedBy(mgr).Named(strings.ToLower(string(k))).
-		For(k.object(), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(k.of(mgr.GetClient())), builder.WithPredicates(turned())).
+		For(k.newObject(), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(k.requestsForCluster(mgr.GetClient())), builder.WithPredicates(endpointOrPauseChanged())).
 		WithOptions(o).
 		Complete(r)
 }
 
-// turned lets those changes of a Cluster pass that somebody waits for: it has its endpoint, or goes on after a pause.
-func turned() predicate.Predicate {
+// endpointOrPauseChanged lets those changes of a Cluster pass that somebody waits for: it has its endpoint, or goes on after a pause.
+func endpointOrPauseChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, // its parts come later, or are seen as they are
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -40,8 +40,8 @@ func turned() predicate.Predicate {
 	}
 }
 
-// of are the objects of a kind that belong to a Cluster.
-func (k kind) of(c client.Reader) handler.MapFunc {
+// requestsForCluster are the objects of a kind that belong to a Cluster.
+func (k kind) requestsForCluster(c client.Reader) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		l := &unstructured.UnstructuredList{}
 		l.SetGroupVersionKind(groupVersion.WithKind(string(k) + "List"))
@@ -58,15 +58,15 @@ func (k kind) of(c client.Reader) handler.MapFunc {
 
 // scope is one object and its Cluster.
 type scope struct {
-	object  *unstructured.Unstructured
-	cluster *clusterv1.Cluster
-	home    types.NamespacedName // the cluster in the world
+	object     *unstructured.Unstructured
+	cluster    *clusterv1.Cluster
+	clusterKey types.NamespacedName // the cluster in the world
 }
 
 // gather reads an object and its Cluster. It is nil if there is nothing to do: the object is gone or going, is
 // nobody's yet, or its Cluster is paused.
-func (b base) gather(ctx context.Context, k kind, name types.NamespacedName) (s *scope, gone bool, err error) {
-	s = &scope{object: k.object(), cluster: &clusterv1.Cluster{}}
+func (b reconcilerBase) gather(ctx context.Context, k kind, name types.NamespacedName) (s *scope, gone bool, err error) {
+	s = &scope{object: k.newObject(), cluster: &clusterv1.Cluster{}}
 	if err := b.client.Get(ctx, name, s.object); err != nil {
 		return nil, client.IgnoreNotFound(err) == nil, client.IgnoreNotFound(err)
 	}
@@ -81,11 +81,11 @@ func (b base) gather(ctx context.Context, k kind, name types.NamespacedName) (s 
 	if held || ptr.Deref(s.cluster.Spec.Paused, false) {
 		return nil, false, nil
 	}
-	s.home = types.NamespacedName{Namespace: name.Namespace, Name: s.cluster.Spec.InfrastructureRef.Name}
+	s.clusterKey = types.NamespacedName{Namespace: name.Namespace, Name: s.cluster.Spec.InfrastructureRef.Name}
 	return s, false, nil
 }
 
-// set sets a field of an object, of which the parents are objects.
-func (s *scope) set(value any, path ...string) error {
+// setField sets a field of an object, of which the parents are objects.
+func (s *scope) setField(value any, path ...string) error {
 	return unstructured.SetNestedField(s.object.Object, value, path...)
 }

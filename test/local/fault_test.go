@@ -67,7 +67,7 @@ func TestFaultDeadMachineIsReplaced(t *testing.T) {
 	}})
 	c.awaitAvailable(t, faultTimeout)
 	c.awaitControlPlane(t, faultTimeout, 3, newVersion)
-	_, host, err := p.Host(t.Context(), c.namespace, c.name)
+	_, host, err := p.HostStatus(t.Context(), c.namespace, c.name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,8 +47,8 @@ type options struct {
 // create applies the sample class and cluster in a namespace of their own.
 func create(t *testing.T, p *testenv.Plane, name, version string, opts options) *cluster {
 	t.Helper()
-	c := &cluster{plane: p, mgmt: p.Client(t), namespace: p.Namespace(t), name: name}
-	testenv.LocalClass(t, c.mgmt, c.namespace, opts.class)
+	c := &cluster{plane: p, mgmt: p.Client(t), namespace: p.CreateNamespace(t), name: name}
+	testenv.InstallLocalClass(t, c.mgmt, c.namespace, opts.class)
 	o := &clusterv1.Cluster{}
 	convert(t, testenv.LocalCluster(t, c.namespace, name, version), o)
 	if opts.cluster != nil {
@@ -98,7 +98,7 @@ func (c *cluster) patch(t *testing.T, change func(*clusterv1.Cluster)) {
 
 func (c *cluster) config(t *testing.T) *rest.Config {
 	t.Helper()
-	return testenv.Workload(t, c.mgmt, c.namespace, c.name)
+	return testenv.WorkloadConfig(t, c.mgmt, c.namespace, c.name)
 }
 
 func (c *cluster) workload(t *testing.T) kubernetes.Interface {
@@ -112,7 +112,7 @@ func (c *cluster) workload(t *testing.T) kubernetes.Interface {
 
 func (c *cluster) host(t *testing.T) hostapi.Status {
 	t.Helper()
-	s, _, err := c.plane.Host(t.Context(), c.namespace, c.name)
+	s, _, err := c.plane.HostStatus(t.Context(), c.namespace, c.name)
 	if err != nil {
 		t.Fatal(err)
 	}

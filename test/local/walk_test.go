@@ -281,7 +281,7 @@ func survivesHost(t *testing.T, c *cluster) {
 	before := c.host(t)
 	kill(t, before.PID)
 	testenv.Eventually(t, 2*time.Minute, func() error {
-		now, _, err := c.plane.Host(t.Context(), c.namespace, c.name)
+		now, _, err := c.plane.HostStatus(t.Context(), c.namespace, c.name)
 		if err != nil {
 			return err
 		}

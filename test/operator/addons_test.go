@@ -38,7 +38,7 @@ func TestAddons(t *testing.T) {
 	w.becomesReady(t, "stack", "v1")
 	w.makeCluster(t, "1.36", "v1")
 	w.addonsAre(t, "v1")
-	w.workload = testenv.NewClient(t, testenv.Workload(t, w.mgmt, w.ns, w.cluster.Name))
+	w.workload = testenv.NewClient(t, testenv.WorkloadConfig(t, w.mgmt, w.ns, w.cluster.Name))
 	// The steps are not parallel, and each begins where the one before it ends.
 	for _, step := range []struct {
 		name string
@@ -288,7 +288,7 @@ func (w *walk) objectIsKubeadms(t *testing.T) {
 
 // releaseIsRepaired shows that nothing of what failed is in the way, and what an upgrade does.
 func (w *walk) releaseIsRepaired(t *testing.T) {
-	watching, err := client.NewWithWatch(testenv.Workload(t, w.mgmt, w.ns, w.cluster.Name), client.Options{Scheme: testenv.Scheme(t)})
+	watching, err := client.NewWithWatch(testenv.WorkloadConfig(t, w.mgmt, w.ns, w.cluster.Name), client.Options{Scheme: testenv.Scheme(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

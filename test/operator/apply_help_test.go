@@ -37,7 +37,7 @@ func newGround(t *testing.T) *ground {
 	n := &requests{}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, n} })
 	return &ground{t: t, requests: n, Applier: &apply.Applier{
-		Client: newLive(t, rest.CopyConfig(cfg)), Owner: "polder-test", Namespace: plane.Namespace(t),
+		Client: newLive(t, rest.CopyConfig(cfg)), Owner: "polder-test", Namespace: plane.CreateNamespace(t),
 	}}
 }
 

@@ -191,7 +191,7 @@ func TestApplyGoesOnAfterAFailure(t *testing.T) {
 
 func TestApplyIntoNamespaces(t *testing.T) {
 	g := newGround(t)
-	other := shared.Get(t).Namespace(t)
+	other := shared.Get(t).CreateNamespace(t)
 	results := g.mustApply(`{apiVersion: v1, kind: Namespace, metadata: {name: NAMESPACE-new}}
 ---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: x}}

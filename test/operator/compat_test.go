@@ -199,5 +199,5 @@ func metric(t *testing.T, series string) int {
 
 func metrics(t *testing.T) string {
 	t.Helper()
-	return shared.Get(t).Answer(t, "/metrics/controllers")
+	return shared.Get(t).GetPath(t, "/metrics/controllers")
 }

@@ -26,7 +26,7 @@ import (
 // overwrite publishes another content under a name, as nobody should.
 func (w *walk) overwrite(t *testing.T, kubernetes, v string, change func(archive.Tree)) string {
 	t.Helper()
-	files := stackenv.Source(t, "local/scs")
+	files := stackenv.ReadSource(t, "local/scs")
 	if change != nil {
 		change(files)
 	}

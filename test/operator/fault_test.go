@@ -102,7 +102,7 @@ func TestFaultSlowDownload(t *testing.T) {
 	there := newRegistry()
 	behind.set(w.ns, there)
 	w.repository = at(door, w.ns)
-	publishAt(t, w.repository, stackregistry.Options{}, stackenv.Shipped(t, "local/scs", "1.36", "v1"))
+	publishAt(t, w.repository, stackregistry.Options{}, stackenv.BuildShipped(t, "local/scs", "1.36", "v1"))
 	behind.set(w.ns, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.URL.Path, "/blobs/") {
 			slowly(rw, r)
@@ -147,14 +147,14 @@ func TestFaultKilledBetweenStages(t *testing.T) {
 	flags := trusting(published.Host())
 	p.Start(t, flags...)
 	p.AwaitReady(t)
-	w := &walk{mgmt: p.Client(t), ns: p.Namespace(t)}
+	w := &walk{mgmt: p.Client(t), ns: p.CreateNamespace(t)}
 	w.repository = published.Repository("kill/" + w.ns)
 	w.publish(t, "1.36", "v1", addonCharts(t, twin))
 	w.stack(t, "stack", "1.36", nil)
 	w.becomesReady(t, "stack", "v1")
 	w.makeCluster(t, "1.36", "v1")
 	w.addonsAre(t, "v1")
-	w.workload = testenv.NewClient(t, testenv.Workload(t, w.mgmt, w.ns, w.cluster.Name))
+	w.workload = testenv.NewClient(t, testenv.WorkloadConfig(t, w.mgmt, w.ns, w.cluster.Name))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "things", Name: "chance"}}
 	w.has(t, true, secret)
 	version := secret.ResourceVersion

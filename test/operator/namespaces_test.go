@@ -19,7 +19,7 @@ import (
 func TestStackServesOtherNamespaces(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
-	tenant, stranger := shared.Get(t).Namespace(t), shared.Get(t).Namespace(t)
+	tenant, stranger := shared.Get(t).CreateNamespace(t), shared.Get(t).CreateNamespace(t)
 	label := fmt.Sprintf(`{"metadata":{"labels":{"served-by":%q}}}`, w.ns)
 	if err := w.mgmt.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}, client.RawPatch(client.Merge.Type(), []byte(label))); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestStackServesOtherNamespaces(t *testing.T) {
 func TestOtherClustersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
-	testenv.StubClass(t, w.mgmt, w.ns) // called stub
+	testenv.InstallStubClass(t, w.mgmt, w.ns) // called stub
 	class := &clusterv1.ClusterClass{}
 	if err := w.get(t, "stub", class); err != nil {
 		t.Fatal(err)

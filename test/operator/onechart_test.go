@@ -45,7 +45,7 @@ func TestOneChart(t *testing.T) {
 	w.becomesReady(t, "old", "v1")
 	w.makeCluster(t, "1.36", "v1")
 	w.addonsAre(t, "v1")
-	w.workload = testenv.NewClient(t, testenv.Workload(t, w.mgmt, w.ns, w.cluster.Name))
+	w.workload = testenv.NewClient(t, testenv.WorkloadConfig(t, w.mgmt, w.ns, w.cluster.Name))
 	stays := mapNamed("default", "stays")
 	w.has(t, true, stays, mapNamed("default", "goes"))
 	if stays.Data["cluster"] != w.cluster.Name {

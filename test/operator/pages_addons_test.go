@@ -27,7 +27,7 @@ func TestAddonsThroughPages(t *testing.T) {
 	w.becomesReady(t, "stack", "v1")
 	w.makeCluster(t, "1.36", "v1")
 	w.addonsAre(t, "v1")
-	straight := testenv.Workload(t, w.mgmt, w.ns, w.cluster.Name)
+	straight := testenv.WorkloadConfig(t, w.mgmt, w.ns, w.cluster.Name)
 	w.workload = testenv.NewClient(t, straight)
 	theirs := mapNamed("default", "theirs")
 	theirs.Data = map[string]string{"colour": "red"} // which the release has no word about

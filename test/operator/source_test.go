@@ -34,7 +34,7 @@ func TestSourceWithCredentials(t *testing.T) {
 	w := newWalk(t)
 	behind.set(w.ns, withLogin("somebody", "right-password", newRegistry()))
 	w.repository = at(door, w.ns)
-	publishAt(t, w.repository, stackregistry.Options{Username: "somebody", Password: "right-password"}, stackenv.Shipped(t, "local/scs", "1.36", "v1"))
+	publishAt(t, w.repository, stackregistry.Options{Username: "somebody", Password: "right-password"}, stackenv.BuildShipped(t, "local/scs", "1.36", "v1"))
 	source := &csv1.Source{OCI: w.repository, SecretRef: &csv1.SecretReference{Name: "login"}}
 	failed := func(reason string, words ...string) {
 		t.Helper()
@@ -57,7 +57,7 @@ func TestSourceWithCredentials(t *testing.T) {
 	w.becomesReady(t, "stack", "v1")
 
 	// As docker has them, they are as good.
-	publishAt(t, w.repository, stackregistry.Options{Username: "somebody", Password: "right-password"}, stackenv.Shipped(t, "local/scs", "1.36", "v2"))
+	publishAt(t, w.repository, stackregistry.Options{Username: "somebody", Password: "right-password"}, stackenv.BuildShipped(t, "local/scs", "1.36", "v2"))
 	w.secret(t, "login", map[string]string{".dockerconfigjson": dockerConfig(hostOf(door), "somebody", "wrong-password")})
 	w.ask(t, "stack")
 	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceInvalid, "401")
@@ -84,7 +84,7 @@ func TestDefaultSource(t *testing.T) {
 	t.Parallel()
 	repository := strings.ToLower(t.Name())
 	behind.set(repository, withLogin("plane", "right-password", newRegistry()))
-	publishAt(t, at(door, repository), stackregistry.Options{Username: "plane", Password: "right-password"}, stackenv.Shipped(t, "local/scs", "1.36", "v1"))
+	publishAt(t, at(door, repository), stackregistry.Options{Username: "plane", Password: "right-password"}, stackenv.BuildShipped(t, "local/scs", "1.36", "v1"))
 	tree := testenv.NewTree(t, false)
 	file := func(name, text string) string {
 		path := filepath.Join(tree.Home, name)
@@ -97,7 +97,7 @@ func TestDefaultSource(t *testing.T) {
 	p.Start(t, "--stack-source", at(safe, repository), "--stack-source-ca", file("ca.crt", inPEM(safe.Certificate().Raw)),
 		"--stack-docker-config", file("config.json", dockerConfig(hostOf(safe), "plane", "right-password")))
 	p.AwaitReady(t)
-	w := &walk{mgmt: p.Client(t), ns: p.Namespace(t)}
+	w := &walk{mgmt: p.Client(t), ns: p.CreateNamespace(t)}
 	w.stack(t, "stack", "1.36", func(s *csv1.ClusterStack) { s.Spec.Source = nil })
 	w.becomesReady(t, "stack", "v1")
 	// Whoever names the same place has no right to it: it is inside, and has a password.
@@ -133,7 +133,7 @@ func TestSourceWithItsOwnAuthority(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
 	behind.set(w.ns, newRegistry())
-	publishAt(t, at(door, w.ns), stackregistry.Options{}, stackenv.Shipped(t, "local/scs", "1.36", "v1"))
+	publishAt(t, at(door, w.ns), stackregistry.Options{}, stackenv.BuildShipped(t, "local/scs", "1.36", "v1"))
 	w.repository = at(safe, w.ns)
 	w.stack(t, "stack", "1.36", func(s *csv1.ClusterStack) { s.Spec.Source.SecretRef = &csv1.SecretReference{Name: "ca"} })
 	w.secret(t, "ca", map[string]string{"ca.crt": "none"})
@@ -171,7 +171,7 @@ func inPEM(der []byte) string {
 func TestSourceIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
-	stackenv.Publish(t, directory, stackenv.Shipped(t, "local/scs", "1.36", "v1"))
+	stackenv.Publish(t, directory, stackenv.BuildShipped(t, "local/scs", "1.36", "v1"))
 	w.stack(t, "stack", "1.36", func(s *csv1.ClusterStack) { s.Spec.Source = nil })
 	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceMissing, "spec.source is missing", "name a repository (oci) or a directory")
 	w.sourceOf(t, "stack", &csv1.Source{Directory: "unknown"})

@@ -130,5 +130,5 @@ func withClass(text string) func(archive.Tree) {
 // kubernetesOf is the exact version that our stack has for a minor.
 func kubernetesOf(t *testing.T, minor string) string {
 	t.Helper()
-	return stackenv.Shipped(t, "local/scs", minor, "v1").Metadata.Versions.Kubernetes
+	return stackenv.BuildShipped(t, "local/scs", minor, "v1").Metadata.Versions.Kubernetes
 }

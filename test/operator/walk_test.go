@@ -87,14 +87,14 @@ type walk struct {
 
 func newWalk(t *testing.T) *walk {
 	p := shared.Get(t)
-	w := &walk{mgmt: p.Client(t), ns: p.Namespace(t)}
+	w := &walk{mgmt: p.Client(t), ns: p.CreateNamespace(t)}
 	w.repository = published.Repository("walk/" + w.ns)
 	return w
 }
 
 func (w *walk) publish(t *testing.T, kubernetes, v string, change func(archive.Tree)) *stack.Release {
 	t.Helper()
-	files := stackenv.Source(t, "local/scs")
+	files := stackenv.ReadSource(t, "local/scs")
 	if change != nil {
 		change(files)
 	}
@@ -159,7 +159,7 @@ func (w *walk) becomesReady(t *testing.T, name, versions string) {
 
 func (w *walk) makeCluster(t *testing.T, kubernetes, v string) {
 	t.Helper()
-	r := stackenv.Shipped(t, "local/scs", kubernetes, v)
+	r := stackenv.BuildShipped(t, "local/scs", kubernetes, v)
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "walk"}}
 	c.Spec.Topology.ClassRef.Name = r.Name.Class()
 	c.Spec.Topology.Version = r.Metadata.Versions.Kubernetes
@@ -189,7 +189,7 @@ func (w *walk) addonsOf(t *testing.T, release, version string) {
 		}
 		return nil
 	})
-	w.workload = testenv.NewClient(t, testenv.Workload(t, w.mgmt, w.ns, w.cluster.Name))
+	w.workload = testenv.NewClient(t, testenv.WorkloadConfig(t, w.mgmt, w.ns, w.cluster.Name))
 	var about corev1.ConfigMap
 	if err := w.workload.Get(t.Context(), client.ObjectKey{Namespace: "kube-public", Name: "cluster-stack"}, &about); err != nil || about.Data["addons"] != version {
 		t.Errorf("the add-ons say they are %v, want %s: %v", about.Data, version, err)
@@ -259,7 +259,7 @@ func (w *walk) inUseIsProtected(t *testing.T, name, release string) {
 
 func (w *walk) moveTo(t *testing.T, kubernetes, v string) {
 	t.Helper()
-	r := stackenv.Shipped(t, "local/scs", kubernetes, v)
+	r := stackenv.BuildShipped(t, "local/scs", kubernetes, v)
 	patch := fmt.Sprintf(`{"spec":{"topology":{"classRef":{"name":%q},"version":%q}}}`, r.Name.Class(), r.Metadata.Versions.Kubernetes)
 	if err := w.mgmt.Patch(t.Context(), w.cluster, client.RawPatch(client.Merge.Type(), []byte(patch))); err != nil {
 		t.Fatal(err)

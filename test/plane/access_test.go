@@ -24,7 +24,7 @@ import (
 func TestServiceAccountCanDoJustWhatItsRoleSays(t *testing.T) {
 	p := shared.Get(t)
 	admin := p.Client(t)
-	ns, other := p.Namespace(t), p.Namespace(t)
+	ns, other := p.CreateNamespace(t), p.CreateNamespace(t)
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "reader"}}
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "reader"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{clusterv1.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: []string{"get", "list"}},

@@ -26,7 +26,7 @@ import (
 func TestAdmissionPolicy(t *testing.T) {
 	p := shared.Get(t)
 	c := p.Client(t)
-	ns := p.Namespace(t)
+	ns := p.CreateNamespace(t)
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "no-x." + ns},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
@@ -53,7 +53,7 @@ func TestAdmissionPolicy(t *testing.T) {
 func TestAdmissionWebhook(t *testing.T) {
 	p := shared.Get(t)
 	c := p.Client(t)
-	ns := p.Namespace(t)
+	ns := p.CreateNamespace(t)
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionreview.AdmissionReview
 		b, err := io.ReadAll(r.Body)

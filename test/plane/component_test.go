@@ -77,7 +77,7 @@ func TestFailingComponentEndsThePlane(t *testing.T) {
 // A component of another name would run on, beside the test that is to take its place.
 func TestOnlyWhatIsThereCanBeLeftOut(t *testing.T) {
 	p := testenv.NewPlane(t, testenv.NewTree(t, true))
-	p.Without(t, "provider-local", "provider-elsewhere")
+	p.ExcludeComponents(t, "provider-local", "provider-elsewhere")
 	p.Start(t)
 	if code := p.AwaitExit(t, 15*time.Second); code != exit.ComponentFailed {
 		t.Errorf("exit code %d, want %d", code, exit.ComponentFailed)

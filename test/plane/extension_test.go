@@ -22,8 +22,8 @@ import (
 func TestRuntimeExtension(t *testing.T) {
 	p := shared.Get(t)
 	c := p.Client(t)
-	ns := p.Namespace(t)
-	testenv.StubClass(t, c, ns)
+	ns := p.CreateNamespace(t)
+	testenv.InstallStubClass(t, c, ns)
 	var open atomic.Bool
 	var asked atomic.Int32
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -102,17 +102,17 @@ func TestRefusals(t *testing.T) {
 		}
 		defer l.Close()
 		p := testenv.NewPlane(t, testenv.NewTree(t, false))
-		p.Listen(l.Addr().String())
+		p.SetListen(l.Addr().String())
 		refusal(t, p, exit.AddressTaken, l.Addr().String()+" is taken", "--listen")
 	})
 	t.Run("address of another machine", func(t *testing.T) {
 		p := testenv.NewPlane(t, testenv.NewTree(t, false))
-		p.Listen("192.0.2.1:7443")
+		p.SetListen("192.0.2.1:7443")
 		refusal(t, p, exit.AddressTaken, "does not belong to this machine")
 	})
 	t.Run("no address at all", func(t *testing.T) {
 		p := testenv.NewPlane(t, testenv.NewTree(t, false))
-		p.Listen("localhost:http")
+		p.SetListen("localhost:http")
 		refusal(t, p, exit.Usage, "not an IP address", "127.0.0.1:7443")
 	})
 }
@@ -122,7 +122,7 @@ func mkdir(t *testing.T, path string, perm os.FileMode) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Own(t, path)
+	testenv.Chown(t, path)
 	if err := os.Chmod(path, perm); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestUnknownFlags(t *testing.T) {
 func TestLife(t *testing.T) {
 	p := testenv.StartPlane(t)
 	c := p.Client(t)
-	ns := p.Namespace(t)
+	ns := p.CreateNamespace(t)
 	grantReading(t, c, ns)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "kept"}, StringData: map[string]string{"a": "b"}}
 	if err := c.Create(t.Context(), secret); err != nil {

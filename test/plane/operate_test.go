@@ -8,7 +8,7 @@ import (
 // get asks as the administrator.
 func get(t *testing.T, path string) string {
 	t.Helper()
-	return shared.Get(t).Answer(t, path)
+	return shared.Get(t).GetPath(t, path)
 }
 
 func TestReadyzNamesEachComponent(t *testing.T) {

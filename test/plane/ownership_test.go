@@ -18,7 +18,7 @@ import (
 func TestOwnedObjectsGoWithTheirOwner(t *testing.T) {
 	p := shared.Get(t)
 	c := p.Client(t)
-	ns := p.Namespace(t)
+	ns := p.CreateNamespace(t)
 	owner := &clusterv1.MachineDrainRule{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "owner"},
 		Spec:       clusterv1.MachineDrainRuleSpec{Drain: clusterv1.MachineDrainRuleDrainConfig{Behavior: clusterv1.MachineDrainRuleDrainBehaviorSkip}},
@@ -58,8 +58,8 @@ func gone(t *testing.T, c client.Client, o client.Object) error {
 func TestNamespaceFullOfClustersIsDeleted(t *testing.T) {
 	p := shared.Get(t)
 	c := p.Client(t)
-	ns := p.Namespace(t)
-	testenv.StubClass(t, c, ns)
+	ns := p.CreateNamespace(t)
+	testenv.InstallStubClass(t, c, ns)
 	for _, name := range []string{"a", "b"} {
 		if err := c.Create(t.Context(), testenv.StubCluster(t, ns, name)); err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func TestNamespaceFullOfClustersIsDeleted(t *testing.T) {
 func TestQuotaCountsClusters(t *testing.T) {
 	p := shared.Get(t)
 	c := p.Client(t)
-	ns := p.Namespace(t)
+	ns := p.CreateNamespace(t)
 	const counted = corev1.ResourceName("count/machinedrainrules.cluster.x-k8s.io")
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{counted: resource.MustParse("1")}}}
 	if err := c.Create(t.Context(), q); err != nil {

@@ -30,7 +30,7 @@ func TestSeededDefinitionsAreAsTheAPIMakesThem(t *testing.T) {
 		}
 	}
 	// One that is not ours, so that the store is not empty and nothing is seeded again.
-	testenv.StubKinds(t, c)
+	testenv.InstallStubCRDs(t, c)
 	p.Signal(t, syscall.SIGTERM, wait)
 	p.Start(t)
 	p.AwaitReady(t)

@@ -137,7 +137,7 @@ func TestDataDirectoryIsClosed(t *testing.T) {
 func TestSecretsAreEncrypted(t *testing.T) {
 	p := shared.Get(t)
 	c := p.Client(t)
-	ns := p.Namespace(t)
+	ns := p.CreateNamespace(t)
 	const open, secret = "canary-in-the-open-4711", "canary-to-be-hidden-4712"
 	if err := c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "open"}, Data: map[string]string{"k": open}}); err != nil {
 		t.Fatal(err)

@@ -22,8 +22,8 @@ const wait = 30 * time.Second
 func TestTopologyCluster(t *testing.T) {
 	p := shared.Get(t)
 	c := p.Client(t)
-	ns := p.Namespace(t)
-	testenv.StubClass(t, c, ns)
+	ns := p.CreateNamespace(t)
+	testenv.InstallStubClass(t, c, ns)
 
 	if err := c.Create(t.Context(), testenv.StubCluster(t, ns, "good")); err != nil {
 		t.Fatal(err)
@@ -101,8 +101,8 @@ func hasChildren(t *testing.T, c client.Client, ns, name string) error {
 func TestWrongClusterIsRefusedWithClusterAPIsWords(t *testing.T) {
 	p := shared.Get(t)
 	c := p.Client(t)
-	ns := p.Namespace(t)
-	testenv.StubClass(t, c, ns)
+	ns := p.CreateNamespace(t)
+	testenv.InstallStubClass(t, c, ns)
 
 	tests := map[string]struct {
 		path  []string

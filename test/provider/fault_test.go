@@ -44,7 +44,7 @@ func TestFaultsHarmTheirOwnClusters(t *testing.T) {
 		{"fails", providertest.Fail(providertest.ErrServer), stalled(v1alpha1.ReasonProviderFailed, "500: internal server error")},
 	}
 	for _, f := range faults {
-		faulty.For(f.name, f.fault)
+		faulty.SetClusterFault(f.name, f.fault)
 	}
 	t.Cleanup(faulty.Release)
 	begin := time.Now()
@@ -61,7 +61,7 @@ func TestFaultsHarmTheirOwnClusters(t *testing.T) {
 		t.Errorf("%d Clusters were made, though only one could be", n)
 	}
 	for _, f := range faults {
-		faulty.For(f.name, nil)
+		faulty.SetClusterFault(f.name, nil)
 	}
 	begin = time.Now()
 	for _, f := range faults {
@@ -81,7 +81,7 @@ func TestRevokedWhileItRuns(t *testing.T) {
 	g.cluster("running", 1)
 	g.await("running", ready)
 	before := g.machines()["running"]
-	faulty.For("running", providertest.Fail(providertest.ErrRevoked))
+	faulty.SetClusterFault("running", providertest.Fail(providertest.ErrRevoked))
 	g.change("running", func(o *v1alpha1.WorkloadCluster) { *o.Spec.Workers[0].Replicas = 2 })
 	g.await("running", ready)
 	scaled := g.machines()["running"]
@@ -93,7 +93,7 @@ func TestRevokedWhileItRuns(t *testing.T) {
 	if n := len(g.machines()["running"]); n != 2 {
 		t.Errorf("%d machines, though nothing could be changed", n)
 	}
-	faulty.For("running", nil)
+	faulty.SetClusterFault("running", nil)
 	g.await("running", ready)
 	c := &clusterv1.Cluster{}
 	if err := g.mgmt.Get(t.Context(), client.ObjectKey{Namespace: g.ns, Name: "running"}, c); err != nil {
@@ -109,8 +109,8 @@ func TestSingleFaults(t *testing.T) {
 	t.Parallel()
 	g := newGround(t)
 	var asked atomic.Int64
-	script := []providertest.Fault{providertest.Fail(providertest.ErrTooMany), providertest.LoseReply(), providertest.Hog(64 << 20)} // after the last there is an answer
-	faulty.For("single", func(c providertest.Call) error {
+	script := []providertest.Fault{providertest.Fail(providertest.ErrTooMany), providertest.LoseReply(), providertest.UseMemory(64 << 20)} // after the last there is an answer
+	faulty.SetClusterFault("single", func(c providertest.Call) error {
 		if c.Method == "Validate" {
 			c.Do()
 			return nil

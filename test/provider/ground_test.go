@@ -51,7 +51,7 @@ func newGround(t *testing.T) *ground {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &ground{T: t, mgmt: mgmt, ns: plane.Namespace(t)}
+	g := &ground{T: t, mgmt: mgmt, ns: plane.CreateNamespace(t)}
 	g.install()
 	start.Do(func() { err = g.run(plane) })
 	if err != nil {
@@ -76,7 +76,7 @@ func (g *ground) install() {
 			g.Fatal(err)
 		}
 	}
-	stacks, err := instantProvider.Objects(g.ns, directory)
+	stacks, err := instantProvider.ClusterStacks(g.ns, directory)
 	if err != nil {
 		g.Fatal(err)
 	}

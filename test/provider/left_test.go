@@ -53,7 +53,7 @@ func (g *ground) awaitNothing() {
 				return fmt.Errorf("%s are left: %v", k.Kind, names)
 			}
 		}
-		return countIs(instantProvider.Clusters(g.ns), 0, "clusters in memory")
+		return countIs(instantProvider.ClusterCount(g.ns), 0, "clusters in memory")
 	})
 }
 

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		err = os.Chmod(dir, 0o755)
 	}
 	if err == nil {
-		err = instantProvider.Write(context.Background(), dir)
+		err = instantProvider.WriteReleases(context.Background(), dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

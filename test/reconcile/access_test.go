@@ -51,17 +51,17 @@ func TestKubeconfigRequest(t *testing.T) {
 			r := &access.Reconciler{Client: mgr.GetClient(), Live: live, Workload: clusters, Limiter: &turns.Limiter{PerNamespace: 4}, Clock: clock.RealClock{}, Events: mgr.GetEventRecorder("polder-operator")}
 			return r.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: 2})
 		},
-		Kinds:     []client.Object{&v1alpha1.KubeconfigRequest{}},
-		User:      operator.User,
-		Given:     g.given,
-		Normalize: normalizeRequest,
-		Gone:      g.gone,
-		Timeout:   patience,
-		Bad: []reconciletest.Step{{
-			Name: "an authority that is another's", When: reconciletest.FromStart,
-			Break:  g.authority("other"),
-			Shows:  reconciletest.Reason(&v1alpha1.KubeconfigRequest{}, "mine", v1alpha1.ConditionReady, v1alpha1.ReasonClusterNotReady),
-			Repair: g.authority("own"),
+		Kinds:        []client.Object{&v1alpha1.KubeconfigRequest{}},
+		User:         operator.User,
+		CreateInputs: g.given,
+		Normalize:    normalizeRequest,
+		CheckDeleted: g.gone,
+		Timeout:      patience,
+		BadInputs: []reconciletest.Fault{{
+			Name: "an authority that is another's", Timing: reconciletest.FromStart,
+			Break:         g.authority("other"),
+			CheckReported: reconciletest.ExpectReason(&v1alpha1.KubeconfigRequest{}, "mine", v1alpha1.ConditionReady, v1alpha1.ReasonClusterNotReady),
+			Repair:        g.authority("own"),
 		}},
 	})
 }
@@ -152,7 +152,7 @@ func (g *grantor) given(ctx context.Context, c client.Client, ns string) error {
 }
 
 // authority makes another one the cluster's.
-func (g *grantor) authority(name string) reconciletest.Act {
+func (g *grantor) authority(name string) reconciletest.Action {
 	return func(ctx context.Context, c client.Client, ns string) error {
 		data := map[string]any{corev1.TLSCertKey: g.certificates[name], corev1.TLSPrivateKeyKey: g.keys[name]}
 		return patch(ctx, c, &corev1.Secret{}, ns, "one-ca", map[string]any{"data": data})

@@ -35,31 +35,31 @@ func TestLocalCluster(t *testing.T) {
 			r := &cluster.Reconciler{Client: mgr.GetClient(), Hosts: h.Launcher, Watcher: w}
 			return errors.Join(mgr.Add(w), r.SetupWithManager(ctx, mgr, controller.Options{}))
 		},
-		Kinds:     []client.Object{kind},
-		Given:     h.makeCluster,
-		Delete:    deleteCluster,
-		Gone:      h.gone,
-		Normalize: withoutAddresses,
-		User:      local.User,
-		Timeout:   patience,
-		Bad: []reconciletest.Step{{
-			Name: "endpoint", When: reconciletest.Later,
-			Break:  patched(clusterName, func(o *infrav1.LocalCluster) { o.Spec.ControlPlaneEndpoint.Port++ }),
-			Shows:  reconciletest.Reason(kind, clusterName, infrav1.ReadyCondition, infrav1.EndpointChangeReason),
-			Repair: patched(clusterName, func(o *infrav1.LocalCluster) { o.Spec.ControlPlaneEndpoint.Port-- }),
+		Kinds:        []client.Object{kind},
+		CreateInputs: h.makeCluster,
+		Delete:       deleteCluster,
+		CheckDeleted: h.gone,
+		Normalize:    withoutAddresses,
+		User:         local.User,
+		Timeout:      patience,
+		BadInputs: []reconciletest.Fault{{
+			Name: "endpoint", Timing: reconciletest.AfterSettled,
+			Break:         patched(clusterName, func(o *infrav1.LocalCluster) { o.Spec.ControlPlaneEndpoint.Port++ }),
+			CheckReported: reconciletest.ExpectReason(kind, clusterName, infrav1.ReadyCondition, infrav1.EndpointChangeReason),
+			Repair:        patched(clusterName, func(o *infrav1.LocalCluster) { o.Spec.ControlPlaneEndpoint.Port-- }),
 		}},
-		Blocked: []reconciletest.Step{{
-			Name:   "a host that hangs",
-			Within: patience, // it is asked twice, and given time to answer
-			Break:  h.signal(syscall.SIGSTOP),
-			Shows:  message(kind, clusterName, infrav1.ReadyCondition, "process"),
-			Repair: h.signal(syscall.SIGCONT),
+		DeleteBlockers: []reconciletest.Fault{{
+			Name:          "a host that hangs",
+			ReportTimeout: patience, // it is asked twice, and given time to answer
+			Break:         h.signal(syscall.SIGSTOP),
+			CheckReported: message(kind, clusterName, infrav1.ReadyCondition, "process"),
+			Repair:        h.signal(syscall.SIGCONT),
 		}},
 	})
 }
 
 // signal is sent to the host.
-func (h *hosts) signal(s syscall.Signal) reconciletest.Act {
+func (h *hosts) signal(s syscall.Signal) reconciletest.Action {
 	return func(_ context.Context, _ client.Client, namespace string) error {
 		pid, err := filelock.Holder(h.dir(namespace).LockFile())
 		if err != nil || pid == 0 {

@@ -47,7 +47,7 @@ func TestHarnessFinds(t *testing.T) {
 		doesNotSayWhatIsInTheWay: "deleted",
 	} {
 		wg.Go(func() {
-			found, err := reconciletest.Find(t.Context(), api(t), toySubject(f), check)
+			found, err := reconciletest.RunChecks(t.Context(), api(t), toySubject(f), check)
 			if err != nil || len(found) != 1 || found[0].Check != check {
 				t.Errorf("a reconciler that %s: found %v, %v; want something by %s", f, found, err, check)
 				return
@@ -59,10 +59,10 @@ func TestHarnessFinds(t *testing.T) {
 
 // toySubject is tested with one fault, or none.
 func toySubject(f fault) reconciletest.Subject {
-	port := func(p int32) reconciletest.Act {
+	port := func(p int32) reconciletest.Action {
 		return change(func(o *infrav1.LocalCluster) { o.Spec.ControlPlaneEndpoint.Port = p })
 	}
-	hold := func(v string) reconciletest.Act {
+	hold := func(v string) reconciletest.Action {
 		return change(func(o *infrav1.LocalCluster) { metav1.SetMetaDataAnnotation(&o.ObjectMeta, "hold", v) })
 	}
 	s := reconciletest.Subject{
@@ -70,18 +70,18 @@ func toySubject(f fault) reconciletest.Subject {
 			return (&toy{client: mgr.GetClient(), live: mgr.GetAPIReader(), fault: f}).setup(mgr)
 		},
 		Kinds: []client.Object{&infrav1.LocalCluster{}, &corev1.ConfigMap{}},
-		Given: func(ctx context.Context, c client.Client, namespace string) error {
+		CreateInputs: func(ctx context.Context, c client.Client, namespace string) error {
 			o := &infrav1.LocalCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: toyName}}
 			o.Spec.ControlPlaneEndpoint.Port = toyPort
 			return c.Create(ctx, o)
 		},
-		Bad: []reconciletest.Step{{
+		BadInputs: []reconciletest.Fault{{
 			Name: "port", Break: port(badPort), Repair: port(toyPort),
-			Shows: reconciletest.Reason(&infrav1.LocalCluster{}, toyName, "Ready", "BadPort"),
+			CheckReported: reconciletest.ExpectReason(&infrav1.LocalCluster{}, toyName, "Ready", "BadPort"),
 		}},
-		Blocked: []reconciletest.Step{{
+		DeleteBlockers: []reconciletest.Fault{{
 			Name: "a hold", Break: hold("yes"), Repair: hold(""),
-			Shows: reconciletest.Reason(&infrav1.LocalCluster{}, toyName, "Ready", "Held"),
+			CheckReported: reconciletest.ExpectReason(&infrav1.LocalCluster{}, toyName, "Ready", "Held"),
 		}},
 	}
 	if f != none {
@@ -91,7 +91,7 @@ func toySubject(f fault) reconciletest.Subject {
 }
 
 // change patches the toy's object.
-func change(f func(*infrav1.LocalCluster)) reconciletest.Act {
+func change(f func(*infrav1.LocalCluster)) reconciletest.Action {
 	return func(ctx context.Context, c client.Client, namespace string) error {
 		o := &infrav1.LocalCluster{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: toyName}, o); err != nil {

@@ -99,7 +99,7 @@ func withoutAddresses(o *unstructured.Unstructured) {
 func patched[T any, O interface {
 	*T
 	client.Object
-}](name string, f func(O)) reconciletest.Act {
+}](name string, f func(O)) reconciletest.Action {
 	return func(ctx context.Context, c client.Client, namespace string) error {
 		o := O(new(T))
 		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
@@ -115,7 +115,7 @@ func patched[T any, O interface {
 func message[T interface {
 	client.Object
 	conditions.Getter
-}](o T, name, condition, text string) reconciletest.Act {
+}](o T, name, condition, text string) reconciletest.Action {
 	return func(ctx context.Context, c client.Client, namespace string) error {
 		o, _ := o.DeepCopyObject().(T) // it is what it is a copy of
 		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {

@@ -59,32 +59,32 @@ func TestLocalMachine(t *testing.T) {
 			return errors.Join(mgr.Add(w), c.SetupWithManager(ctx, mgr, controller.Options{}), m.SetupWithManager(mgr, controller.Options{}))
 		},
 		Kinds: []client.Object{kind, &infrav1.LocalCluster{}},
-		Given: func(ctx context.Context, c client.Client, namespace string) error {
+		CreateInputs: func(ctx context.Context, c client.Client, namespace string) error {
 			return errors.Join(h.makeCluster(ctx, c, namespace), makeSecret(w)(ctx, c, namespace), makeMachine(ctx, c, namespace))
 		},
-		Delete:    deleteMachine,
-		Gone:      h.gone,
-		Normalize: withoutAddresses,
-		User:      local.User,
-		Timeout:   patience,
-		Bad: []reconciletest.Step{
+		Delete:       deleteMachine,
+		CheckDeleted: h.gone,
+		Normalize:    withoutAddresses,
+		User:         local.User,
+		Timeout:      patience,
+		BadInputs: []reconciletest.Fault{
 			{
-				Name:   "version",
-				Break:  patched(machineName, func(o *clusterv1.Machine) { o.Spec.Version = tooOld }),
-				Shows:  reconciletest.Reason(kind, machineName, infrav1.ReadyCondition, infrav1.VersionNotSupportedReason),
-				Repair: patched(machineName, func(o *clusterv1.Machine) { o.Spec.Version = version }),
+				Name:          "version",
+				Break:         patched(machineName, func(o *clusterv1.Machine) { o.Spec.Version = tooOld }),
+				CheckReported: reconciletest.ExpectReason(kind, machineName, infrav1.ReadyCondition, infrav1.VersionNotSupportedReason),
+				Repair:        patched(machineName, func(o *clusterv1.Machine) { o.Spec.Version = version }),
 			},
 			{
-				Name: "no bootstrap data", When: reconciletest.FromStart,
-				Break:  deleteSecret,
-				Shows:  reconciletest.Reason(kind, machineName, infrav1.ReadyCondition, infrav1.WaitingForBootstrapDataReason),
-				Repair: makeSecret(w),
+				Name: "no bootstrap data", Timing: reconciletest.FromStart,
+				Break:         deleteSecret,
+				CheckReported: reconciletest.ExpectReason(kind, machineName, infrav1.ReadyCondition, infrav1.WaitingForBootstrapDataReason),
+				Repair:        makeSecret(w),
 			},
 		},
 	})
 }
 
-func makeSecret(w *workload) reconciletest.Act {
+func makeSecret(w *workload) reconciletest.Action {
 	return func(ctx context.Context, c client.Client, namespace string) error {
 		return c.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secretName}, Data: map[string][]byte{"value": w.userData(namespace)}})
 	}

@@ -53,8 +53,8 @@ func classKinds() []client.Object {
 // A stack and its releases, with all they bring into the plane.
 func TestClusterStack(t *testing.T) {
 	source := t.TempDir()
-	stackenv.Publish(t, source, stackenv.Shipped(t, "local/scs", "1.37", "v1"), stackenv.Shipped(t, "local/scs", "1.37", "v2"))
-	setVersions := func(versions ...string) reconciletest.Act {
+	stackenv.Publish(t, source, stackenv.BuildShipped(t, "local/scs", "1.37", "v1"), stackenv.BuildShipped(t, "local/scs", "1.37", "v2"))
+	setVersions := func(versions ...string) reconciletest.Action {
 		return func(ctx context.Context, c client.Client, ns string) error {
 			return patch(ctx, c, &csv1.ClusterStack{}, ns, "scs", map[string]any{"spec": map[string]any{"versions": versions}})
 		}
@@ -63,7 +63,7 @@ func TestClusterStack(t *testing.T) {
 		Setup: setupOperator(t, source),
 		Kinds: append([]client.Object{&csv1.ClusterStack{}, &csv1.ClusterStackRelease{}}, classKinds()...),
 		User:  operator.User,
-		Given: func(ctx context.Context, c client.Client, ns string) error {
+		CreateInputs: func(ctx context.Context, c client.Client, ns string) error {
 			s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "scs"}}
 			s.Spec = csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.37", Versions: []string{"v1"}}
 			return c.Create(ctx, s)
@@ -79,13 +79,13 @@ func TestClusterStack(t *testing.T) {
 				_ = unstructured.SetNestedSlice(u.Object, resources, "status", "resources") // as it was read
 			}
 		},
-		Bad: []reconciletest.Step{{
-			Name:   "a version that the source does not have",
-			Break:  setVersions("v1", "v7"),
-			Shows:  reconciletest.Reason(&csv1.ClusterStackRelease{}, "local-scs-1-37-v7", csv1.ConditionReady, csv1.ReasonNotFound),
-			Repair: setVersions("v1"),
+		BadInputs: []reconciletest.Fault{{
+			Name:          "a version that the source does not have",
+			Break:         setVersions("v1", "v7"),
+			CheckReported: reconciletest.ExpectReason(&csv1.ClusterStackRelease{}, "local-scs-1-37-v7", csv1.ConditionReady, csv1.ReasonNotFound),
+			Repair:        setVersions("v1"),
 		}},
-		Poll: minimalPoll,
+		MinRequeueAfter: minimalPoll,
 	})
 }
 
@@ -102,7 +102,7 @@ func patch(ctx context.Context, c client.Client, o client.Object, ns, name strin
 // tiny is the shipped class with one small add-on, whose objects are in the namespace of the cluster.
 func tiny(t *testing.T) archive.Tree {
 	t.Helper()
-	files := stackenv.Source(t, "local/scs")
+	files := stackenv.ReadSource(t, "local/scs")
 	for name := range files {
 		if strings.HasPrefix(name, "cluster-addon/") {
 			delete(files, name)
@@ -138,7 +138,7 @@ func TestClusterAddon(t *testing.T) {
 	source := t.TempDir()
 	stackenv.Publish(t, source, stackenv.Build(t, tiny(t), "1.37", "v1"))
 	kubeconfig := ownKubeconfig(t)
-	secret := func(value []byte) reconciletest.Act {
+	secret := func(value []byte) reconciletest.Action {
 		return func(ctx context.Context, c client.Client, ns string) error {
 			return patch(ctx, c, &corev1.Secret{}, ns, "tiny-kubeconfig", map[string]any{"data": map[string]any{"value": value}})
 		}
@@ -147,20 +147,20 @@ func TestClusterAddon(t *testing.T) {
 		Setup: setupOperator(t, source),
 		Kinds: []client.Object{&csv1.ClusterAddon{}},
 		User:  operator.User,
-		Given: func(ctx context.Context, c client.Client, ns string) error {
+		CreateInputs: func(ctx context.Context, c client.Client, ns string) error {
 			return givenCluster(ctx, c, ns, kubeconfig)
 		},
-		Settled: settledAddons,
-		Delete:  deleteTiny,
-		Timeout: 2 * time.Minute, // a process that dies after every write is started thirty times
-		Gone:    goneTiny,
-		Bad: []reconciletest.Step{{
-			Name:   "a kubeconfig that runs programs",
-			Break:  secret([]byte(evilKubeconfig)),
-			Shows:  reconciletest.Reason(&csv1.ClusterAddon{}, csv1.AddonPrefix+"tiny", csv1.ConditionReady, csv1.ReasonUnreachable),
-			Repair: secret(kubeconfig),
-			When:   reconciletest.FromStart,
+		CheckSettled: settledAddons,
+		Delete:       deleteTiny,
+		Timeout:      2 * time.Minute, // a process that dies after every write is started thirty times
+		CheckDeleted: goneTiny,
+		BadInputs: []reconciletest.Fault{{
+			Name:          "a kubeconfig that runs programs",
+			Break:         secret([]byte(evilKubeconfig)),
+			CheckReported: reconciletest.ExpectReason(&csv1.ClusterAddon{}, csv1.AddonPrefix+"tiny", csv1.ConditionReady, csv1.ReasonUnreachable),
+			Repair:        secret(kubeconfig),
+			Timing:        reconciletest.FromStart,
 		}},
-		Poll: minimalPoll,
+		MinRequeueAfter: minimalPoll,
 	})
 }

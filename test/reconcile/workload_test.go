@@ -27,7 +27,7 @@ import (
 // WorkloadClusters, with real Cluster API. Nobody makes machines here, so they stay in the making.
 func TestWorkloadCluster(t *testing.T) {
 	t.Parallel()
-	setStack := func(change map[string]any) reconciletest.Act {
+	setStack := func(change map[string]any) reconciletest.Action {
 		return func(ctx context.Context, c client.Client, ns string) error {
 			return patch(ctx, c, &v1alpha1.WorkloadCluster{}, ns, "demo", map[string]any{"spec": map[string]any{"stack": change}})
 		}
@@ -44,29 +44,29 @@ func TestWorkloadCluster(t *testing.T) {
 			}
 			return operator.SetupController(mgr, live, g, 2)
 		},
-		Kinds:      []client.Object{&v1alpha1.WorkloadCluster{}, &clusterv1.Cluster{}},
-		User:       operator.User,
-		Namespaces: []string{v1alpha1.CatalogueNamespace},
-		Given:      givenWorkload,
-		Settled:    settledWorkload,
-		Normalize:  normalizeWorkload,
-		Timeout:    patience,
-		Bad: []reconciletest.Step{
+		Kinds:        []client.Object{&v1alpha1.WorkloadCluster{}, &clusterv1.Cluster{}},
+		User:         operator.User,
+		Namespaces:   []string{v1alpha1.CatalogueNamespace},
+		CreateInputs: givenWorkload,
+		CheckSettled: settledWorkload,
+		Normalize:    normalizeWorkload,
+		Timeout:      patience,
+		BadInputs: []reconciletest.Fault{
 			{
-				Name:   "a release that is not there",
-				Break:  setStack(map[string]any{"version": "v9"}),
-				Shows:  reconciletest.Reason(&v1alpha1.WorkloadCluster{}, "demo", v1alpha1.ConditionResolved, v1alpha1.ReasonReleaseMissing),
-				Repair: setStack(map[string]any{"version": nil}),
+				Name:          "a release that is not there",
+				Break:         setStack(map[string]any{"version": "v9"}),
+				CheckReported: reconciletest.ExpectReason(&v1alpha1.WorkloadCluster{}, "demo", v1alpha1.ConditionResolved, v1alpha1.ReasonReleaseMissing),
+				Repair:        setStack(map[string]any{"version": nil}),
 			},
 			{
-				Name:   "a minor that is not there",
-				Break:  setStack(map[string]any{"kubernetesVersion": "1.30"}),
-				Shows:  reconciletest.Reason(&v1alpha1.WorkloadCluster{}, "demo", v1alpha1.ConditionResolved, v1alpha1.ReasonStackMissing),
-				Repair: setStack(map[string]any{"kubernetesVersion": "1.37"}),
+				Name:          "a minor that is not there",
+				Break:         setStack(map[string]any{"kubernetesVersion": "1.30"}),
+				CheckReported: reconciletest.ExpectReason(&v1alpha1.WorkloadCluster{}, "demo", v1alpha1.ConditionResolved, v1alpha1.ReasonStackMissing),
+				Repair:        setStack(map[string]any{"kubernetesVersion": "1.37"}),
 			},
 		},
-		Poll: minimalPoll,
-		News: 20, // Cluster API still waits for machines, and says so again and again
+		MinRequeueAfter: minimalPoll,
+		MaxEvents:       20, // Cluster API still waits for machines, and says so again and again
 	})
 }
 

@@ -31,7 +31,7 @@ import (
 // by stage.
 func TestLocalSCS(t *testing.T) {
 	p := shared.Get(t)
-	mgmt, ns := p.Client(t), p.Namespace(t)
+	mgmt, ns := p.Client(t), p.CreateNamespace(t)
 	old, next := release(t, "local/scs", "1.36", "v1"), release(t, "local/scs", "1.37", "v0-sha.abc1234")
 	class := install(t, mgmt, old, ns)
 	install(t, mgmt, next, ns)
@@ -49,7 +49,7 @@ func makeCluster(t *testing.T, mgmt client.Client, ns string, r *stack.Release) 
 		t.Fatal(err)
 	}
 	await(t, mgmt, c, createTimeout, available)
-	cfg := testenv.Workload(t, mgmt, ns, c.Name)
+	cfg := testenv.WorkloadConfig(t, mgmt, ns, c.Name)
 	workload := testenv.NewClient(t, cfg)
 	isHardened(t, cfg, workload)
 	return c, workload

@@ -18,7 +18,7 @@ const upgradeTimeout = 5 * time.Minute
 // A cluster moves from the release for one minor to that for the next, and stays hardened.
 func TestFaultUpgrade(t *testing.T) {
 	p := shared.Get(t)
-	mgmt, ns := p.Client(t), p.Namespace(t)
+	mgmt, ns := p.Client(t), p.CreateNamespace(t)
 	old, next := release(t, "local/scs", "1.36", "v1"), release(t, "local/scs", "1.37", "v0-sha.abc1234")
 	install(t, mgmt, old, ns)
 	install(t, mgmt, next, ns)
@@ -31,7 +31,7 @@ func TestFaultUpgrade(t *testing.T) {
 	}
 	testenv.Eventually(t, upgradeTimeout, func() error { return nodesAre(t, workload, next.Metadata.Versions.Kubernetes) })
 	await(t, mgmt, c, upgradeTimeout, available)
-	isHardened(t, testenv.Workload(t, mgmt, ns, c.Name), workload)
+	isHardened(t, testenv.WorkloadConfig(t, mgmt, ns, c.Name), workload)
 }
 
 func nodesAre(t *testing.T, workload client.Client, version string) error {

@@ -51,18 +51,18 @@ func Publish(t testing.TB, where string, releases ...*stack.Release) {
 	}
 }
 
-// Source is a stack of ours, for example local/scs, as far as its files go.
-func Source(t testing.TB, dir string) archive.Tree {
+// ReadSource is a stack of ours, for example local/scs, as far as its files go.
+func ReadSource(t testing.TB, dir string) archive.Tree {
 	t.Helper()
-	files, err := archive.ReadDir(filepath.Join(root(t), "stacks", filepath.FromSlash(dir)), archive.Default, nil)
+	files, err := archive.ReadDir(filepath.Join(moduleRoot(t), "stacks", filepath.FromSlash(dir)), archive.Default, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return files
 }
 
-// root is the directory of the module, above the one tests run in.
-func root(t testing.TB) string {
+// moduleRoot is the directory of the module, above the one tests run in.
+func moduleRoot(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
 	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
@@ -103,8 +103,8 @@ func Build(t testing.TB, files archive.Tree, kubernetes, v string) *stack.Releas
 	return r
 }
 
-// Shipped builds a release of a stack of ours.
-func Shipped(t testing.TB, dir, kubernetes, v string) *stack.Release {
+// BuildShipped builds a release of a stack of ours.
+func BuildShipped(t testing.TB, dir, kubernetes, v string) *stack.Release {
 	t.Helper()
-	return Build(t, Source(t, dir), kubernetes, v)
+	return Build(t, ReadSource(t, dir), kubernetes, v)
 }

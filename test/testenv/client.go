@@ -67,8 +67,8 @@ func Scheme(t testing.TB) *runtime.Scheme {
 	return s
 }
 
-// Namespace makes a namespace for one test; it goes with the plane.
-func (p *Plane) Namespace(t testing.TB) string {
+// CreateNamespace makes a namespace for one test; it goes with the plane.
+func (p *Plane) CreateNamespace(t testing.TB) string {
 	t.Helper()
 	c := p.Client(t)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
@@ -78,8 +78,8 @@ func (p *Plane) Namespace(t testing.TB) string {
 	return ns.Name
 }
 
-// Answer is what the API server says at a path, to the administrator.
-func (p *Plane) Answer(t testing.TB, path string) string {
+// GetPath is what the API server says at a path, to the administrator.
+func (p *Plane) GetPath(t testing.TB, path string) string {
 	t.Helper()
 	cfg := p.RESTConfig(t)
 	c, err := rest.HTTPClientFor(cfg)

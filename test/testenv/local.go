@@ -22,11 +22,11 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/launch"
 )
 
-// LocalClass installs the sample class of local clusters in a namespace; change may alter its
+// InstallLocalClass installs the sample class of local clusters in a namespace; change may alter its
 // objects before.
-func LocalClass(t testing.TB, c client.Client, namespace string, change func(*unstructured.Unstructured)) {
+func InstallLocalClass(t testing.TB, c client.Client, namespace string, change func(*unstructured.Unstructured)) {
 	t.Helper()
-	for _, u := range load(t, "local/class.yaml") {
+	for _, u := range loadSamples(t, "local/class.yaml") {
 		u.SetNamespace(namespace)
 		if change != nil {
 			change(u)
@@ -50,7 +50,7 @@ func LocalClass(t testing.TB, c client.Client, namespace string, change func(*un
 // LocalCluster is the sample local cluster, not yet created.
 func LocalCluster(t testing.TB, namespace, name, version string) *unstructured.Unstructured {
 	t.Helper()
-	u := load(t, "local/cluster.yaml")[0]
+	u := loadSamples(t, "local/cluster.yaml")[0]
 	u.SetNamespace(namespace)
 	u.SetName(name)
 	if err := unstructured.SetNestedField(u.Object, version, "spec", "topology", "version"); err != nil {
@@ -59,8 +59,8 @@ func LocalCluster(t testing.TB, namespace, name, version string) *unstructured.U
 	return u
 }
 
-// Workload is the administrator's access to a workload cluster, from the Secret Cluster API keeps.
-func Workload(t testing.TB, c client.Client, namespace, name string) *rest.Config {
+// WorkloadConfig is the administrator's access to a workload cluster, from the Secret Cluster API keeps.
+func WorkloadConfig(t testing.TB, c client.Client, namespace, name string) *rest.Config {
 	t.Helper()
 	var s corev1.Secret
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name + "-kubeconfig"}, &s); err != nil {
@@ -78,8 +78,8 @@ func (p *Plane) launcher() launch.Launcher {
 	return launch.Launcher{HostsDir: hostapi.HostsDir(p.Data)}
 }
 
-// Host asks the host of a local cluster how it is.
-func (p *Plane) Host(ctx context.Context, namespace, name string) (hostapi.Status, *hostapi.Client, error) {
+// HostStatus asks the host of a local cluster how it is.
+func (p *Plane) HostStatus(ctx context.Context, namespace, name string) (hostapi.Status, *hostapi.Client, error) {
 	all, err := p.launcher().Clusters()
 	if err != nil {
 		return hostapi.Status{}, nil, err
@@ -94,8 +94,8 @@ func (p *Plane) Host(ctx context.Context, namespace, name string) (hostapi.Statu
 	return hostapi.Status{}, nil, fmt.Errorf("there is no host for cluster %s/%s", namespace, name)
 }
 
-// endHosts ends the hosts of local clusters, which outlive their plane.
-func (p *Plane) endHosts() error {
+// stopHosts ends the hosts of local clusters, which outlive their plane.
+func (p *Plane) stopHosts() error {
 	if _, err := os.Stat(p.launcher().HostsDir); err != nil {
 		return nil // there never was one
 	}

@@ -21,9 +21,9 @@ const startTimeout = 90 * time.Second
 
 // Plane is a polderd in the foreground, as systemd would run it.
 type Plane struct {
-	Tree    Tree
-	Data    string
-	Shipped bool // the plane offers the stacks in the binary; most tests bring their own
+	Tree         Tree
+	Data         string
+	OfferShipped bool // the plane offers the stacks in the binary; most tests bring their own
 
 	cmd    *exec.Cmd
 	log    *Buffer
@@ -41,7 +41,7 @@ func NewPlane(t testing.TB, tree Tree) *Plane {
 	p := newPlane(tree)
 	t.Cleanup(func() {
 		p.Kill()
-		if err := p.endHosts(); err != nil {
+		if err := p.stopHosts(); err != nil {
 			t.Errorf("cleaning up: %v", err)
 		}
 		if t.Failed() {
@@ -70,7 +70,7 @@ func (p *Plane) Start(t testing.TB, flags ...string) {
 
 func (p *Plane) start(flags ...string) error {
 	all := append([]string{"serve", "--data-dir", p.Data, "--listen", p.listen}, flags...)
-	if !p.Shipped {
+	if !p.OfferShipped {
 		all = append(all, "--no-shipped-stacks")
 	}
 	p.cmd = p.Tree.Command("polderd", all...)
@@ -184,26 +184,26 @@ func tail(s string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// Without says before the start which components are not to run; the tree's polderd must be the one
+// ExcludeComponents says before the start which components are not to run; the tree's polderd must be the one
 // that can be made to fail.
-func (p *Plane) Without(t testing.TB, components ...string) {
+func (p *Plane) ExcludeComponents(t testing.TB, components ...string) {
 	t.Helper()
-	if err := p.leaveOut(components); err != nil {
+	if err := p.writeExcluded(components); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// leaveOut says before the start which components are not to run; polderd-fault heeds it.
-func (p *Plane) leaveOut(components []string) error {
+// writeExcluded says before the start which components are not to run; polderd-fault heeds it.
+func (p *Plane) writeExcluded(components []string) error {
 	if len(components) == 0 {
 		return nil
 	}
 	file := filepath.Join(p.Data, "without")
-	return errors.Join(os.Mkdir(p.Data, 0o700), own(p.Data), os.WriteFile(file, []byte(strings.Join(components, "\n")), 0o600), own(file))
+	return errors.Join(os.Mkdir(p.Data, 0o700), chown(p.Data), os.WriteFile(file, []byte(strings.Join(components, "\n")), 0o600), chown(file))
 }
 
-// Listen sets the address to serve at; the default is any free port.
-func (p *Plane) Listen(address string) { p.listen = address }
+// SetListen sets the address to serve at; the default is any free port.
+func (p *Plane) SetListen(address string) { p.listen = address }
 
 // Address is the host and port the plane serves at.
 func (p *Plane) Address(t testing.TB) string {

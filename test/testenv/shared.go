@@ -8,39 +8,39 @@ import (
 	"testing"
 )
 
-// Shared is a plane that the tests of one package use together, each in namespaces of its
+// SharedPlane is a plane that the tests of one package use together, each in namespaces of its
 // own. It starts with its first use; Run ends it after the last test.
-type Shared struct {
-	Flags   []string // of polderd; to be set before the first use, as all here
-	Shipped bool     // the plane offers the stacks in the binary
-	More    []string // programs of ours beside polder and polderd
+type SharedPlane struct {
+	Flags         []string // of polderd; to be set before the first use, as all here
+	OfferShipped  bool     // the plane offers the stacks in the binary
+	ExtraPrograms []string // programs of ours beside polder and polderd
 
 	start func() (*Plane, error)
 	plane *Plane
 }
 
 // NewShared prepares a shared plane; declare one for each package.
-func NewShared() *Shared { return newShared(false, nil) }
+func NewShared() *SharedPlane { return newShared(false, nil) }
 
 // NewSharedWithout prepares a shared plane that does not run the components of these names, so that
 // tests can run them in its place.
-func NewSharedWithout(components ...string) *Shared { return newShared(true, components) }
+func NewSharedWithout(components ...string) *SharedPlane { return newShared(true, components) }
 
-func newShared(fault bool, without []string) *Shared {
-	s := &Shared{}
+func newShared(fault bool, without []string) *SharedPlane {
+	s := &SharedPlane{}
 	s.start = sync.OnceValues(func() (*Plane, error) {
 		tree, err := makeTree(fault)
 		if err != nil {
 			return nil, err
 		}
-		for _, program := range s.More {
-			if err := place(program, filepath.Join(tree.Bin, program)); err != nil {
+		for _, program := range s.ExtraPrograms {
+			if err := installProgram(program, filepath.Join(tree.Bin, program)); err != nil {
 				return nil, err
 			}
 		}
 		s.plane = newPlane(tree)
-		s.plane.Shipped = s.Shipped
-		if err := s.plane.leaveOut(without); err != nil {
+		s.plane.OfferShipped = s.OfferShipped
+		if err := s.plane.writeExcluded(without); err != nil {
 			return nil, err
 		}
 		if err := s.plane.start(s.Flags...); err != nil {
@@ -52,7 +52,7 @@ func newShared(fault bool, without []string) *Shared {
 }
 
 // Get returns the running plane.
-func (s *Shared) Get(t testing.TB) *Plane {
+func (s *SharedPlane) Get(t testing.TB) *Plane {
 	t.Helper()
 	p, err := s.start()
 	if err != nil {
@@ -62,13 +62,13 @@ func (s *Shared) Get(t testing.TB) *Plane {
 }
 
 // Run is the body of TestMain: it runs the tests and cleans up after them.
-func (s *Shared) Run(m *testing.M) int {
+func (s *SharedPlane) Run(m *testing.M) int {
 	code := m.Run()
 	if s.plane == nil {
 		return code
 	}
 	s.plane.Kill()
-	if err := s.plane.endHosts(); err != nil {
+	if err := s.plane.stopHosts(); err != nil {
 		fmt.Fprintln(os.Stderr, "cleaning up:", err)
 		code = 1
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/polder-kaas/polder/config/samples"
 )
 
-// StubKinds installs the stub infrastructure's kinds, once for each plane.
-func StubKinds(t testing.TB, c client.Client) {
+// InstallStubCRDs installs the stub infrastructure's kinds, once for each plane.
+func InstallStubCRDs(t testing.TB, c client.Client) {
 	t.Helper()
-	crds := load(t, "stub/crds.yaml")
+	crds := loadSamples(t, "stub/crds.yaml")
 	for _, u := range crds {
 		if err := c.Create(t.Context(), u); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
@@ -28,7 +28,7 @@ func StubKinds(t testing.TB, c client.Client) {
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(u), crd); err != nil {
 				return err
 			}
-			if len(crd.Status.StoredVersions) == 0 || !hasTrue(crd) {
+			if len(crd.Status.StoredVersions) == 0 || !isEstablished(crd) {
 				return fmt.Errorf("%s is not established", crd.Name)
 			}
 		}
@@ -36,7 +36,7 @@ func StubKinds(t testing.TB, c client.Client) {
 	})
 }
 
-func hasTrue(crd *apiextensionsv1.CustomResourceDefinition) bool {
+func isEstablished(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	for _, c := range crd.Status.Conditions {
 		if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
 			return true
@@ -45,12 +45,12 @@ func hasTrue(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return false
 }
 
-// StubClass installs the sample class in a namespace and waits until Cluster API has read it,
+// InstallStubClass installs the sample class in a namespace and waits until Cluster API has read it,
 // since admission only warns of wrong clusters before that.
-func StubClass(t testing.TB, c client.Client, namespace string) {
+func InstallStubClass(t testing.TB, c client.Client, namespace string) {
 	t.Helper()
-	StubKinds(t, c)
-	for _, u := range load(t, "stub/class.yaml") {
+	InstallStubCRDs(t, c)
+	for _, u := range loadSamples(t, "stub/class.yaml") {
 		u.SetNamespace(namespace)
 		// A kind may be established a moment before it is served.
 		Eventually(t, startTimeout, func() error { return client.IgnoreAlreadyExists(c.Create(t.Context(), u)) })
@@ -70,13 +70,13 @@ func StubClass(t testing.TB, c client.Client, namespace string) {
 // StubCluster is the sample cluster, not yet created.
 func StubCluster(t testing.TB, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
-	u := load(t, "stub/cluster.yaml")[0]
+	u := loadSamples(t, "stub/cluster.yaml")[0]
 	u.SetNamespace(namespace)
 	u.SetName(name)
 	return u
 }
 
-func load(t testing.TB, file string) []*unstructured.Unstructured {
+func loadSamples(t testing.TB, file string) []*unstructured.Unstructured {
 	t.Helper()
 	us, err := samples.Load(file)
 	if err != nil {

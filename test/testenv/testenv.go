@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// ordinaryUser is whom binaries run as when the tests themselves run as root. It needs no
+// unprivilegedUID is whom binaries run as when the tests themselves run as root. It needs no
 // entry in the user database.
-const ordinaryUser = 61234
+const unprivilegedUID = 61234
 
 // Tree is where a test keeps its programs and data. It belongs to the user the programs run
 // as, its path is short, since it will hold unix sockets, and it is gone after the test.
@@ -52,8 +52,8 @@ func makeTree(fault bool) (Tree, error) {
 		daemon = "polderd-fault"
 	}
 	err = errors.Join(
-		own(root), os.Mkdir(tree.Bin, 0o755), own(tree.Bin), os.Mkdir(tree.Home, 0o755), own(tree.Home),
-		place("polder", filepath.Join(tree.Bin, "polder")), place(daemon, filepath.Join(tree.Bin, "polderd")),
+		chown(root), os.Mkdir(tree.Bin, 0o755), chown(tree.Bin), os.Mkdir(tree.Home, 0o755), chown(tree.Home),
+		installProgram("polder", filepath.Join(tree.Bin, "polder")), installProgram(daemon, filepath.Join(tree.Bin, "polderd")),
 	)
 	if err != nil {
 		return tree, errors.Join(err, os.RemoveAll(root))
@@ -61,16 +61,16 @@ func makeTree(fault bool) (Tree, error) {
 	return tree, nil
 }
 
-// own gives a file to the user the programs run as.
-func own(path string) error {
+// chown gives a file to the user the programs run as.
+func chown(path string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	return os.Chown(path, ordinaryUser, ordinaryUser)
+	return os.Chown(path, unprivilegedUID, unprivilegedUID)
 }
 
-// place puts a built program where the ordinary user can reach it, wherever the checkout is.
-func place(name, to string) error {
+// installProgram puts a built program where the ordinary user can reach it, wherever the checkout is.
+func installProgram(name, to string) error {
 	wd, err := os.Getwd()
 	if err != nil {
 		return err
@@ -115,14 +115,14 @@ func (tree Tree) Command(program string, args ...string) *exec.Cmd {
 	c := exec.Command(filepath.Join(tree.Bin, program), args...)
 	c.Env = []string{"HOME=" + tree.Home, "PATH=/usr/bin:/bin", "GOGC=400"} // memory is not what tests are about: collecting less saves a fifth of their time
 	c.Dir = tree.Root
-	c.SysProcAttr = ordinary()
+	c.SysProcAttr = unprivilegedAttr()
 	return c
 }
 
-func ordinary() *syscall.SysProcAttr {
+func unprivilegedAttr() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() == 0 {
-		a.Credential = &syscall.Credential{Uid: ordinaryUser, Gid: ordinaryUser, NoSetGroups: false}
+		a.Credential = &syscall.Credential{Uid: unprivilegedUID, Gid: unprivilegedUID, NoSetGroups: false}
 	}
 	return a
 }
@@ -144,10 +144,10 @@ func Eventually(t testing.TB, timeout time.Duration, ask func() error) {
 	}
 }
 
-// Own gives a file to the user the programs run as.
-func Own(t testing.TB, path string) {
+// Chown gives a file to the user the programs run as.
+func Chown(t testing.TB, path string) {
 	t.Helper()
-	if err := own(path); err != nil {
+	if err := chown(path); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -67,7 +67,7 @@ func (s *scope) fillStatus() {
 	}
 	st.Updates = nil
 	if s.running != nil && s.catalogue != nil {
-		st.Updates = s.catalogue.Updates(s.description.Stack(), s.object.Spec.Stack, *s.running)
+		st.Updates = s.catalogue.Updates(s.description.StackProviderName(), s.object.Spec.Stack, *s.running)
 	}
 }
 

@@ -28,7 +28,7 @@ func (r *Reconciler) resolveRelease(ctx context.Context, s *scope) error {
 	if s.running, err = r.runningRelease(ctx, s.cluster); err != nil {
 		return err
 	}
-	wanted, err := s.catalogue.Choose(s.description.Stack(), s.object.Spec.Stack)
+	wanted, err := s.catalogue.Choose(s.description.StackProviderName(), s.object.Spec.Stack)
 	var unavailable *catalogue.ReleaseUnavailableError
 	if errors.As(err, &unavailable) {
 		return s.reportUnresolved(unavailable.Reason, advice{unavailable.Text, unavailable.Actor, unavailable.Next})

@@ -45,18 +45,18 @@ type Config struct {
 
 // APIServer is the API as a component of the plane.
 type APIServer struct {
-	cfg      Config
-	ready    chan struct{}
-	describe chan struct{} // see DescribeCustomResources
-	prepared chan preparation
+	cfg              Config
+	ready            chan struct{}
+	openAPIRequested chan struct{} // see PublishOpenAPI
+	configured       chan configResult
 
 	// Set before ready closes.
 	loopback  *rest.Config
 	informers informers.SharedInformerFactory
 }
 
-// preparation is the outcome of what needs no store.
-type preparation struct {
+// configResult is the outcome of what needs no store.
+type configResult struct {
 	configs configs
 	err     error
 }
@@ -64,10 +64,10 @@ type preparation struct {
 // New makes the component and, in the background, its configuration, while the store starts: a key
 // is made for it, which takes a few tenths of a second. What goes wrong, Run says.
 func New(ctx context.Context, cfg Config) *APIServer {
-	a := &APIServer{cfg: cfg, ready: make(chan struct{}), describe: make(chan struct{}), prepared: make(chan preparation, 1)}
+	a := &APIServer{cfg: cfg, ready: make(chan struct{}), openAPIRequested: make(chan struct{}), configured: make(chan configResult, 1)}
 	go func() {
 		cs, err := a.configure(context.WithoutCancel(ctx)) // as in Run, whose context ends later
-		a.prepared <- preparation{cs, err}
+		a.configured <- configResult{cs, err}
 	}()
 	return a
 }
@@ -103,7 +103,7 @@ func (a *APIServer) Run(ctx context.Context) error {
 	}
 	rctx, stop := context.WithCancel(ctx)
 	defer stop()
-	a.describeLater(rctx, servers.extensions)
+	a.deferOpenAPI(rctx, servers.extensions)
 	ended := make(chan error, 1)
 	go func() { ended <- prepared.Run(rctx) }()
 	if err := a.awaitReady(rctx); err != nil && ctx.Err() == nil {
@@ -122,21 +122,21 @@ func (a *APIServer) Run(ctx context.Context) error {
 // awaitReady asks the server's own readiness, less the lines that stand for components which
 // start after it.
 func (a *APIServer) awaitReady(ctx context.Context) error {
-	not := []string{rolesCheck}
+	excludedChecks := []string{rolesCheck}
 	for _, c := range a.cfg.Checks {
-		not = append(not, c.Name)
+		excludedChecks = append(excludedChecks, c.Name)
 	}
-	return a.await(ctx, "/readyz", not...)
+	return a.waitForPath(ctx, "/readyz", excludedChecks...)
 }
 
-// await asks a path until it answers that all is well.
-func (a *APIServer) await(ctx context.Context, path string, not ...string) error {
+// waitForPath asks a path until it answers that all is well.
+func (a *APIServer) waitForPath(ctx context.Context, path string, excludedChecks ...string) error {
 	client, err := kubernetes.NewForConfig(a.loopback)
 	if err != nil {
 		return err
 	}
 	req := client.Discovery().RESTClient().Get().AbsPath(path)
-	for _, name := range not {
+	for _, name := range excludedChecks {
 		req.Param("exclude", name)
 	}
 	var last string

@@ -47,7 +47,7 @@ type servers struct {
 
 // build makes the chain: aggregator in front, then built-in kinds, then custom resources.
 func (a *APIServer) build() (*servers, error) {
-	p := <-a.prepared
+	p := <-a.configured
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -82,23 +82,23 @@ func (a *APIServer) build() (*servers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the aggregator: %w", err)
 	}
-	return &servers{aggregator, extensions}, a.extend(aggregator.GenericAPIServer)
+	return &servers{aggregator, extensions}, a.addChecksAndHandlers(aggregator.GenericAPIServer)
 }
 
 func (a *APIServer) configure(ctx context.Context) (configs, error) {
 	var cs configs
-	opts, err := a.cfg.complete(ctx)
+	opts, err := a.cfg.completeOptions(ctx)
 	if err != nil {
 		return cs, err
 	}
 	generic, informers, storage, err := controlplaneapiserver.BuildGenericConfig(opts,
 		[]*runtime.Scheme{legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme},
-		controlplane.DefaultGenericAPIResourceConfigSource(), definitions, nil)
+		controlplane.DefaultGenericAPIResourceConfigSource(), openAPIDefinitions, nil)
 	if err != nil {
 		return cs, fmt.Errorf("configuring: %w", err)
 	}
 	services := webhook.NewDefaultServiceResolver()
-	own := webhookInitializer{a.webhookResolver(generic)}
+	own := webhookInitializer{a.newWebhookResolver(generic)}
 	plane, initializers, err := controlplaneapiserver.CreateConfig(opts, generic, informers, nil, storage, services, []admission.PluginInitializer{own})
 	if err != nil {
 		return cs, fmt.Errorf("configuring built-in kinds: %w", err)
@@ -112,9 +112,9 @@ func (a *APIServer) configure(ctx context.Context) (configs, error) {
 		// few watchers are in this process, that would be the larger part of the memory.
 		store := *opts.Etcd
 		store.EnableWatchCache = false
-		extensions.ExtraConfig.CRDRESTOptionsGetter = &fewCached{
-			cached: extensions.ExtraConfig.CRDRESTOptionsGetter,
-			others: apiextensionsoptions.NewCRDRESTOptionsGetter(store, generic.ResourceTransformers, generic.StorageObjectCountTracker),
+		extensions.ExtraConfig.CRDRESTOptionsGetter = &selectiveWatchCache{
+			cached:   extensions.ExtraConfig.CRDRESTOptionsGetter,
+			uncached: apiextensionsoptions.NewCRDRESTOptionsGetter(store, generic.ResourceTransformers, generic.StorageObjectCountTracker),
 		}
 	}
 	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*plane.Generic, opts, plane.VersionedInformers, services, plane.ProxyTransport, plane.PeerProxy, initializers)
@@ -123,26 +123,26 @@ func (a *APIServer) configure(ctx context.Context) (configs, error) {
 	}
 	// There are no Services here to aggregate from, only our own groups.
 	aggregator.ExtraConfig.DisableRemoteAvailableConditionController = true
-	holdUntilKnown(&aggregator.GenericConfig.Config, plane.VersionedInformers) // it is in front
+	holdUntilAuthSynced(&aggregator.GenericConfig.Config, plane.VersionedInformers) // it is in front
 	return configs{plane: plane, extensions: extensions, aggregator: aggregator}, nil
 }
 
-// fewCached is how custom resources are stored if only some have a cache: those that customers list. There can be
+// selectiveWatchCache is how custom resources are stored if only some have a cache: those that customers list. There can be
 // hundreds of them, and without it each list would read and decode them all.
-type fewCached struct{ cached, others registry.RESTOptionsGetter }
+type selectiveWatchCache struct{ cached, uncached registry.RESTOptionsGetter }
 
-var listedByCustomers = schema.GroupResource{Group: "polder.dev", Resource: "workloadclusters"}
+var cachedResource = schema.GroupResource{Group: "polder.dev", Resource: "workloadclusters"}
 
 // GetRESTOptions chooses.
-func (f *fewCached) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (registry.RESTOptions, error) {
-	if resource == listedByCustomers {
+func (f *selectiveWatchCache) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (registry.RESTOptions, error) {
+	if resource == cachedResource {
 		return f.cached.GetRESTOptions(resource, example)
 	}
-	return f.others.GetRESTOptions(resource, example)
+	return f.uncached.GetRESTOptions(resource, example)
 }
 
-// extend adds the plane's own checks and paths to the outermost server.
-func (a *APIServer) extend(s *genericapiserver.GenericAPIServer) error {
+// addChecksAndHandlers adds the plane's own checks and paths to the outermost server.
+func (a *APIServer) addChecksAndHandlers(s *genericapiserver.GenericAPIServer) error {
 	for _, c := range a.cfg.Checks {
 		check := healthz.NamedCheck(c.Name, func(r *http.Request) error { return c.Check(r.Context()) })
 		if err := s.AddReadyzChecks(check); err != nil {

@@ -58,8 +58,8 @@ anonymous:
   - path: /version
 `
 
-// complete turns our configuration into that of Kubernetes.
-func (c Config) complete(ctx context.Context) (options.CompletedOptions, error) {
+// completeOptions turns our configuration into that of Kubernetes.
+func (c Config) completeOptions(ctx context.Context) (options.CompletedOptions, error) {
 	var none options.CompletedOptions
 	if err := atomicfile.Write(c.AuthConfig, []byte(authConfig), 0o600); err != nil {
 		return none, err
@@ -68,7 +68,7 @@ func (c Config) complete(ctx context.Context) (options.CompletedOptions, error) 
 	if err := compatibility.DefaultComponentGlobalsRegistry.Set(); err != nil {
 		return none, fmt.Errorf("setting feature gates: %w", err)
 	}
-	o, err := c.options().Complete(ctx, nil, nil)
+	o, err := c.newOptions().Complete(ctx, nil, nil)
 	if err != nil {
 		return none, fmt.Errorf("completing options: %w", err)
 	}
@@ -78,7 +78,7 @@ func (c Config) complete(ctx context.Context) (options.CompletedOptions, error) 
 	return o, nil
 }
 
-func (c Config) options() *options.Options {
+func (c Config) newOptions() *options.Options {
 	o := options.NewOptions()
 	o.SecureServing.Listener = c.Listener
 	if addr, ok := c.Listener.Addr().(*net.TCPAddr); ok {
@@ -94,7 +94,7 @@ func (c Config) options() *options.Options {
 	o.Authentication.AuthenticationConfigFile = c.AuthConfig
 	o.Authentication.ServiceAccounts.KeyFiles = []string{c.SAKey}
 	o.Authentication.ServiceAccounts.Issuers = []string{Issuer}
-	o.Authentication.ServiceAccounts.OptionalTokenGetter = tokenGetter
+	o.Authentication.ServiceAccounts.OptionalTokenGetter = newTokenGetter
 	o.ServiceAccountSigningKeyFile = c.SAKey
 	o.Authorization.Modes = []string{modes.ModeRBAC}
 	o.Admission.GenericAdmission.DefaultOffPlugins = sets.New(kubeoptions.AllOrderedPlugins...).Difference(admissionPlugins())

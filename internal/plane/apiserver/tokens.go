@@ -11,39 +11,39 @@ import (
 	"k8s.io/kubernetes/pkg/serviceaccount"
 )
 
-// boundObjects looks up what service-account tokens can be bound to. In this plane these are
+// boundObjectGetter looks up what service-account tokens can be bound to. In this plane these are
 // service accounts and secrets; a token bound to a pod or a node is bound to nothing.
-type boundObjects struct {
+type boundObjectGetter struct {
 	secrets         corelisters.SecretLister
 	serviceAccounts corelisters.ServiceAccountLister
 }
 
-var _ serviceaccount.ServiceAccountTokenGetter = boundObjects{}
+var _ serviceaccount.ServiceAccountTokenGetter = boundObjectGetter{}
 
-func tokenGetter(f informers.SharedInformerFactory) serviceaccount.ServiceAccountTokenGetter {
-	return boundObjects{secrets: f.Core().V1().Secrets().Lister(), serviceAccounts: f.Core().V1().ServiceAccounts().Lister()}
+func newTokenGetter(f informers.SharedInformerFactory) serviceaccount.ServiceAccountTokenGetter {
+	return boundObjectGetter{secrets: f.Core().V1().Secrets().Lister(), serviceAccounts: f.Core().V1().ServiceAccounts().Lister()}
 }
 
-func (b boundObjects) GetServiceAccount(_ context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
+func (b boundObjectGetter) GetServiceAccount(_ context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
 	return b.serviceAccounts.ServiceAccounts(namespace).Get(name)
 }
 
-func (b boundObjects) GetSecret(_ context.Context, namespace, name string) (*corev1.Secret, error) {
+func (b boundObjectGetter) GetSecret(_ context.Context, namespace, name string) (*corev1.Secret, error) {
 	return b.secrets.Secrets(namespace).Get(name)
 }
 
-func (b boundObjects) GetPod(_ context.Context, _, name string) (*corev1.Pod, error) {
+func (b boundObjectGetter) GetPod(_ context.Context, _, name string) (*corev1.Pod, error) {
 	return nil, apierrors.NewNotFound(corev1.Resource("pods"), name)
 }
 
-func (b boundObjects) GetNode(_ context.Context, name string) (*corev1.Node, error) {
+func (b boundObjectGetter) GetNode(_ context.Context, name string) (*corev1.Node, error) {
 	return nil, apierrors.NewNotFound(corev1.Resource("nodes"), name)
 }
 
-func (b boundObjects) GetValidatingWebhookConfiguration(_ context.Context, name string) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
+func (b boundObjectGetter) GetValidatingWebhookConfiguration(_ context.Context, name string) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
 	return nil, apierrors.NewNotFound(admissionregistrationv1.Resource("validatingwebhookconfigurations"), name)
 }
 
-func (b boundObjects) GetMutatingWebhookConfiguration(_ context.Context, name string) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
+func (b boundObjectGetter) GetMutatingWebhookConfiguration(_ context.Context, name string) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
 	return nil, apierrors.NewNotFound(admissionregistrationv1.Resource("mutatingwebhookconfigurations"), name)
 }

@@ -12,9 +12,9 @@ import (
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 )
 
-// webhookResolver sends calls for our own webhooks down our own dialer, so that they need no
+// newWebhookResolver sends calls for our own webhooks down our own dialer, so that they need no
 // port others could call; all other webhooks are dialled as in any API server.
-func (a *APIServer) webhookResolver(generic *genericapiserver.Config) webhook.AuthenticationInfoResolverWrapper {
+func (a *APIServer) newWebhookResolver(generic *genericapiserver.Config) webhook.AuthenticationInfoResolverWrapper {
 	standard := webhook.NewDefaultAuthenticationInfoResolverWrapper(controlplaneapiserver.CreateProxyTransport(), generic.EgressSelector, generic.LoopbackClientConfig, generic.TracerProvider)
 	own := &rest.Config{Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return a.cfg.DialWebhook(ctx) }}
 	return func(delegate webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {

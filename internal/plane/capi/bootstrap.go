@@ -22,11 +22,11 @@ var bootstrap = managerKind{
 }
 
 func setupBootstrap(ctx context.Context, m *manager) error {
-	secrets, clusters, err := m.workloadClusters(ctx)
+	secrets, clusters, err := m.setupClusterCache(ctx)
 	if err != nil {
 		return err
 	}
-	if err := m.migrator(ctx, map[client.Object]crdmigrator.ByObjectConfig{
+	if err := m.setupMigrator(ctx, map[client.Object]crdmigrator.ByObjectConfig{
 		&bootstrapv1.KubeadmConfig{}:         {UseStatusForStorageVersionMigration: true},
 		&bootstrapv1.KubeadmConfigTemplate{}: {},
 	}); err != nil {
@@ -39,8 +39,8 @@ func setupBootstrap(ctx context.Context, m *manager) error {
 		ClusterCache:        clusters,
 		TokenTTL:            kubeadmconfig.DefaultTokenTTL,
 	}
-	if err := r.SetupWithManager(ctx, m, m.options()); err != nil {
+	if err := r.SetupWithManager(ctx, m, m.controllerOptions()); err != nil {
 		return err
 	}
-	return m.webhooks(&admission.KubeadmConfig{}, &admission.KubeadmConfigTemplate{})
+	return m.setupWebhooks(&admission.KubeadmConfig{}, &admission.KubeadmConfigTemplate{})
 }

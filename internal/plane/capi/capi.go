@@ -36,24 +36,24 @@ type Webhooks struct {
 
 // Config says what the managers run on. All fields are needed.
 type Config struct {
-	Client      func(userAgent string) *rest.Config // all rights; usable once Run is called
-	Webhooks    Webhooks
-	Manifests   manifests.Index
-	Hooks       []hooks.Handler // Go handlers for the hooks of the Runtime SDK
-	Concurrency int             // objects of one kind worked on at the same time
+	Client       func(userAgent string) *rest.Config // all rights; usable once Run is called
+	Webhooks     Webhooks
+	Manifests    manifests.Index
+	RuntimeHooks []hooks.Handler // Go handlers for the hooks of the Runtime SDK
+	Concurrency  int             // objects of one kind worked on at the same time
 }
 
 // ClusterAPI is the three managers as one component of the plane.
 type ClusterAPI struct {
-	cfg    Config
-	writes writes
-	ready  chan struct{}
-	probe  *admissionProbe // set before ready closes
+	cfg          Config
+	writeLimiter writeLimiter
+	ready        chan struct{}
+	probe        *admissionProbe // set before ready closes
 }
 
 // New prepares the component.
 func New(cfg Config) *ClusterAPI {
-	return &ClusterAPI{cfg: cfg, writes: newWrites(), ready: make(chan struct{})}
+	return &ClusterAPI{cfg: cfg, writeLimiter: newWriteLimiter(), ready: make(chan struct{})}
 }
 
 // Name is the component's name.
@@ -108,7 +108,7 @@ func (c *ClusterAPI) awaitReady(ctx context.Context, managers []*manager) {
 			return // ctx has ended, or the manager fails and says why
 		}
 	}
-	if c.probe.await(ctx) == nil {
+	if c.probe.waitUntilPassing(ctx) == nil {
 		close(c.ready)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// contracts are the versions of the provider contract this Cluster API understands, best first.
-var contracts = []string{"v1beta2", "v1beta1"}
+// contractVersions are the versions of the provider contract this Cluster API understands, best first.
+var contractVersions = []string{"v1beta2", "v1beta1"}
 
 // apiVersionGetter answers, for conversions from references without a version, which version
 // of a provider's kind to name: the newest one that its CRD's labels offer for the best
@@ -29,17 +29,17 @@ func apiVersionGetter(c client.Reader) func(context.Context, schema.GroupKind) (
 		if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
 			return "", fmt.Errorf("looking up the version of kind %s: %w", gk, err)
 		}
-		version, ok := versionFor(crd.Labels)
+		version, ok := versionFromLabels(crd.Labels)
 		if !ok {
-			return "", fmt.Errorf("CRD %s has no label %s/%s, so the version to use is unknown; its provider must label it", name, clusterv1.GroupVersion.Group, contracts[0])
+			return "", fmt.Errorf("CRD %s has no label %s/%s, so the version to use is unknown; its provider must label it", name, clusterv1.GroupVersion.Group, contractVersions[0])
 		}
 		return schema.GroupVersion{Group: gk.Group, Version: version}.String(), nil
 	}
 }
 
-// versionFor reads a CRD's contract labels; a label lists versions, joined by "_".
-func versionFor(labels map[string]string) (string, bool) {
-	for _, c := range contracts {
+// versionFromLabels reads a CRD's contract labels; a label lists versions, joined by "_".
+func versionFromLabels(labels map[string]string) (string, bool) {
+	for _, c := range contractVersions {
 		if l := labels[clusterv1.GroupVersion.Group+"/"+c]; l != "" {
 			return slices.MaxFunc(strings.Split(l, "_"), k8sversion.CompareKubeAwareVersionStrings), true
 		}

@@ -2,7 +2,7 @@ package capi
 
 import "testing"
 
-func TestVersionFor(t *testing.T) {
+func TestVersionFromLabels(t *testing.T) {
 	tests := map[string]struct {
 		labels map[string]string
 		want   string
@@ -18,7 +18,7 @@ func TestVersionFor(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, ok := versionFor(tt.labels)
+			got, ok := versionFromLabels(tt.labels)
 			if got != tt.want || ok != (tt.want != "") {
 				t.Errorf("versionFor() = %q, %v, want %q", got, ok, tt.want)
 			}

@@ -33,11 +33,11 @@ var controlPlane = managerKind{
 }
 
 func setupControlPlane(ctx context.Context, m *manager) error {
-	secrets, clusters, err := m.workloadClusters(ctx)
+	secrets, clusters, err := m.setupClusterCache(ctx)
 	if err != nil {
 		return err
 	}
-	if err := m.migrator(ctx, map[client.Object]crdmigrator.ByObjectConfig{
+	if err := m.setupMigrator(ctx, map[client.Object]crdmigrator.ByObjectConfig{
 		&controlplanev1.KubeadmControlPlane{}:         {UseStatusForStorageVersionMigration: true},
 		&controlplanev1.KubeadmControlPlaneTemplate{}: {},
 	}); err != nil {
@@ -53,11 +53,11 @@ func setupControlPlane(ctx context.Context, m *manager) error {
 		EtcdLogger:                  zap.NewNop(),
 		RemoteConditionsGracePeriod: remoteConditionsGracePeriod,
 	}
-	o := m.options()
+	o := m.controllerOptions()
 	o.ReconciliationTimeout = controlPlaneReconcileTimeout
 	if err := r.SetupWithManager(ctx, m, o); err != nil {
 		return err
 	}
 	conversion.SetAPIVersionGetter(apiVersionGetter(m.GetClient()))
-	return m.webhooks(&admission.KubeadmControlPlane{}, &admission.ScaleValidator{Client: m.GetClient()}, &admission.KubeadmControlPlaneTemplate{})
+	return m.setupWebhooks(&admission.KubeadmControlPlane{}, &admission.ScaleValidator{Client: m.GetClient()}, &admission.KubeadmControlPlaneTemplate{})
 }

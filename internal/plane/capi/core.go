@@ -59,18 +59,18 @@ func setupCore(ctx context.Context, m *manager) error {
 	if err := index.AddDefaultIndexes(ctx, m); err != nil {
 		return err
 	}
-	_, clusters, err := m.workloadClusters(ctx)
+	_, clusters, err := m.setupClusterCache(ctx)
 	if err != nil {
 		return err
 	}
-	if err := m.migrator(ctx, coreMigrations()); err != nil {
+	if err := m.setupMigrator(ctx, coreMigrations()); err != nil {
 		return err
 	}
 	secretNames, err := newSecretMetadataCache(m)
 	if err != nil {
 		return err
 	}
-	runtimeClient, err := newHooksClient(m)
+	runtimeClient, err := newRuntimeClient(m)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func setupCore(ctx context.Context, m *manager) error {
 		return err
 	}
 	conversion.SetAPIVersionGetter(apiVersionGetter(m.GetClient()))
-	return coreWebhooks(m, clusters)
+	return setupCoreWebhooks(m, clusters)
 }
 
 // newSecretMetadataCache knows the names of all Secrets and nothing else of them, for
@@ -107,7 +107,7 @@ func newSecretMetadataCache(m *manager) (ctrlcache.Cache, error) {
 }
 
 func setupTopology(ctx context.Context, m *manager, clusters clustercache.ClusterCache, rt runtimeclient.Client, secretNames ctrlcache.Cache) error {
-	c, r, o := m.GetClient(), m.GetAPIReader(), m.options()
+	c, r, o := m.GetClient(), m.GetAPIReader(), m.controllerOptions()
 	if err := (&clusterclass.Reconciler{Client: c, RuntimeClient: rt}).SetupWithManager(ctx, m, o); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func setupTopology(ctx context.Context, m *manager, clusters clustercache.Cluste
 }
 
 func setupMachines(ctx context.Context, m *manager, clusters clustercache.ClusterCache, rt runtimeclient.Client) error {
-	c, r, o := m.GetClient(), m.GetAPIReader(), m.options()
+	c, r, o := m.GetClient(), m.GetAPIReader(), m.controllerOptions()
 	if err := (&cluster.Reconciler{Client: c, APIReader: r, ClusterCache: clusters, RemoteConnectionGracePeriod: remoteConnectionGracePeriod}).SetupWithManager(ctx, m, o); err != nil {
 		return err
 	}
@@ -144,15 +144,15 @@ func setupMachines(ctx context.Context, m *manager, clusters clustercache.Cluste
 }
 
 func setupAddons(ctx context.Context, m *manager, clusters clustercache.ClusterCache, secretNames ctrlcache.Cache) error {
-	if err := (&clusterresourceset.Reconciler{Client: m.GetClient(), ClusterCache: clusters}).SetupWithManager(ctx, m, m.options(), secretNames); err != nil {
+	if err := (&clusterresourceset.Reconciler{Client: m.GetClient(), ClusterCache: clusters}).SetupWithManager(ctx, m, m.controllerOptions(), secretNames); err != nil {
 		return err
 	}
-	return (&clusterresourcesetbinding.Reconciler{Client: m.GetClient()}).SetupWithManager(ctx, m, m.options())
+	return (&clusterresourcesetbinding.Reconciler{Client: m.GetClient()}).SetupWithManager(ctx, m, m.controllerOptions())
 }
 
-func coreWebhooks(m *manager, clusters clustercache.ClusterCache) error {
+func setupCoreWebhooks(m *manager, clusters clustercache.ClusterCache) error {
 	c := m.GetClient()
-	return m.webhooks(
+	return m.setupWebhooks(
 		&admission.ClusterClass{Client: c},
 		&admission.Cluster{Client: c, ClusterCacheReader: clusters},
 		&admission.Machine{},

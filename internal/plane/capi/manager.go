@@ -57,11 +57,11 @@ type remoteAccess struct {
 // instead of having its own.
 type manager struct {
 	ctrl.Manager
-	kind        managerKind
-	server      webhook.Server
-	converters  conversion.Registry
-	handlers    []hooks.Handler
-	concurrency int
+	kind         managerKind
+	server       webhook.Server
+	converters   conversion.Registry
+	runtimeHooks []hooks.Handler
+	concurrency  int
 }
 
 func (m *manager) GetWebhookServer() webhook.Server          { return m.server }
@@ -79,12 +79,12 @@ func (c *ClusterAPI) newManager(kind managerKind, converters conversion.Registry
 	if err != nil {
 		return nil, err
 	}
-	echoes := newEchoes(scheme)
-	identity := c.identity(kind)
-	identity.Wrap(echoes.wrap) // outside the bound: who waits for an echo holds nobody up
-	m, err := ctrl.NewManager(identity, ctrl.Options{
+	waiter := newCacheWaiter(scheme)
+	clientConfig := c.clientConfigFor(kind)
+	clientConfig.Wrap(waiter.wrapTransport) // outside the bound: who waits for an echo holds nobody up
+	m, err := ctrl.NewManager(clientConfig, ctrl.Options{
 		Scheme:                 scheme,
-		Cache:                  echoes.in(kind.cache(scheme, kind.agent, "", syncPeriod)),
+		Cache:                  waiter.trackInformers(kind.cache(scheme, kind.agent, "", syncPeriod)),
 		Client:                 kind.client(),
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
@@ -98,14 +98,14 @@ func (c *ClusterAPI) newManager(kind managerKind, converters conversion.Registry
 	if err != nil {
 		return nil, err
 	}
-	return &manager{Manager: m, kind: kind, server: c.cfg.Webhooks.Server, converters: converters, handlers: c.cfg.Hooks, concurrency: c.cfg.Concurrency}, nil
+	return &manager{Manager: m, kind: kind, server: c.cfg.Webhooks.Server, converters: converters, runtimeHooks: c.cfg.RuntimeHooks, concurrency: c.cfg.Concurrency}, nil
 }
 
-// identity is the client configuration of one manager: its own user, with its own role.
-func (c *ClusterAPI) identity(kind managerKind) *rest.Config {
+// clientConfigFor is the client configuration of one manager: its own user, with its own role.
+func (c *ClusterAPI) clientConfigFor(kind managerKind) *rest.Config {
 	rc := c.cfg.Client(remote.DefaultClusterAPIUserAgent(kind.agent))
 	rc.Impersonate = rest.ImpersonationConfig{UserName: userName(kind.name)}
-	rc.Wrap(c.writes.wrap)
+	rc.Wrap(c.writeLimiter.wrapTransport)
 	rc.ContentType = "" // custom resources have no protobuf form
 	rc.WarningHandler = apiwarnings.DefaultHandler(klog.Background().WithName("API Server Warning"))
 	return rc
@@ -119,21 +119,21 @@ func Users() []string {
 // userName is whom a manager acts as.
 func userName(managerName string) string { return "polder:cluster-api:" + managerName }
 
-// options are those of every controller.
-func (m *manager) options() controller.Options {
+// controllerOptions are those of every controller.
+func (m *manager) controllerOptions() controller.Options {
 	return controller.Options{MaxConcurrentReconciles: m.concurrency}
 }
 
-// workloadClusters connects to workload clusters on behalf of one manager; secrets reads the
+// setupClusterCache connects to workload clusters on behalf of one manager; secrets reads the
 // Secrets that belong to them.
-func (m *manager) workloadClusters(ctx context.Context) (secrets client.Client, clusters clustercache.ClusterCache, err error) {
+func (m *manager) setupClusterCache(ctx context.Context) (secrets client.Client, clusters clustercache.ClusterCache, err error) {
 	r := m.kind.remote
 	if secrets, err = r.secrets(m); err != nil {
 		return nil, nil, err
 	}
 	clusters, err = clustercache.SetupWithManager(ctx, m, clustercache.Options{
 		SecretClient: secrets, Cache: r.cache(), Client: r.client(m.kind.agent, workloadQPS, workloadBurst),
-	}, m.options())
+	}, m.controllerOptions())
 	// A new cluster's API comes up within seconds; the default is to look again after half a minute.
 	if c, ok := clusters.(interface{ SetConnectionCreationRetryInterval(time.Duration) }); ok {
 		c.SetConnectionCreationRetryInterval(workloadRetry)
@@ -141,8 +141,8 @@ func (m *manager) workloadClusters(ctx context.Context) (secrets client.Client, 
 	return secrets, clusters, err
 }
 
-// migrator moves stored objects to the newest version after an upgrade of Cluster API.
-func (m *manager) migrator(ctx context.Context, kinds map[client.Object]crdmigrator.ByObjectConfig) error {
+// setupMigrator moves stored objects to the newest version after an upgrade of Cluster API.
+func (m *manager) setupMigrator(ctx context.Context, kinds map[client.Object]crdmigrator.ByObjectConfig) error {
 	r := &crdmigrator.CRDMigrator{Client: m.GetClient(), APIReader: m.GetAPIReader(), Config: kinds}
 	return r.SetupWithManager(ctx, m, controller.Options{MaxConcurrentReconciles: 1})
 }
@@ -152,7 +152,7 @@ type webhookSetup interface {
 	SetupWebhookWithManager(mgr ctrl.Manager) error
 }
 
-func (m *manager) webhooks(all ...webhookSetup) error {
+func (m *manager) setupWebhooks(all ...webhookSetup) error {
 	for _, w := range all {
 		if err := w.SetupWebhookWithManager(m); err != nil {
 			return fmt.Errorf("webhook %T: %w", w, err)

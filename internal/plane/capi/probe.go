@@ -24,9 +24,9 @@ type admissionProbe struct {
 	machines dynamic.ResourceInterface
 	now      func() time.Time
 
-	mu   sync.Mutex
-	at   time.Time
-	last error
+	mu        sync.Mutex
+	checkedAt time.Time
+	lastErr   error
 }
 
 func newAdmissionProbe(cfg *rest.Config) (*admissionProbe, error) {
@@ -39,10 +39,10 @@ func newAdmissionProbe(cfg *rest.Config) (*admissionProbe, error) {
 	return &admissionProbe{machines: machines, now: time.Now}, nil
 }
 
-// await asks until the answer is right or ctx ends.
-func (p *admissionProbe) await(ctx context.Context) error {
+// waitUntilPassing asks until the answer is right or ctx ends.
+func (p *admissionProbe) waitUntilPassing(ctx context.Context) error {
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		return p.ask(ctx) == nil, nil
+		return p.dryRunMachine(ctx) == nil, nil
 	})
 }
 
@@ -50,15 +50,15 @@ func (p *admissionProbe) await(ctx context.Context) error {
 func (p *admissionProbe) check(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.now().Sub(p.at) < probeInterval {
-		return p.last
+	if p.now().Sub(p.checkedAt) < probeInterval {
+		return p.lastErr
 	}
-	p.last = p.ask(ctx)
-	p.at = p.now()
-	return p.last
+	p.lastErr = p.dryRunMachine(ctx)
+	p.checkedAt = p.now()
+	return p.lastErr
 }
 
-func (p *admissionProbe) ask(ctx context.Context) error {
+func (p *admissionProbe) dryRunMachine(ctx context.Context) error {
 	m, err := p.machines.Create(ctx, probeMachine(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		return fmt.Errorf("asking admission: %w", err)

@@ -21,16 +21,16 @@ func Roles(m manifests.Index) []client.Object {
 	var out []client.Object
 	for _, name := range slices.Sorted(maps.Keys(m.Roles)) {
 		role := m.Roles[name]
-		out = append(out, &role, binding(role.Name, name))
+		out = append(out, &role, newBinding(role.Name, name))
 	}
 	extra := &rbacv1.ClusterRole{
 		ObjectMeta:      metav1.ObjectMeta{Name: "capi-aggregated-manager-role"},
 		AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{aggregateLabel: "true"}}}},
 	}
-	return append(out, extra, binding(extra.Name, core.name))
+	return append(out, extra, newBinding(extra.Name, core.name))
 }
 
-func binding(role, managerName string) *rbacv1.ClusterRoleBinding {
+func newBinding(role, managerName string) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "polder:" + role},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},

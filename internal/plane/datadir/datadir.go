@@ -40,10 +40,10 @@ func Open(path string, now Marker) (*Dir, error) {
 		return nil, err
 	}
 	d := &Dir{path: abs}
-	if d.lock, err = acquire(abs); err != nil {
+	if d.lock, err = acquireLock(abs); err != nil {
 		return nil, err
 	}
-	if err := checkMarker(abs, now); err != nil {
+	if err := checkAndWriteMarker(abs, now); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
@@ -59,23 +59,23 @@ func (d *Dir) Close() error { return d.lock.Close() }
 
 // Prepare makes the directory, or checks that the one which is there can be used.
 func Prepare(path string) error {
-	err := prepare(path)
+	err := createOrCheck(path)
 	if err == nil {
 		err = CheckSpace(path)
 	}
 	return exit.With(exit.DataDir, err)
 }
 
-func prepare(path string) error {
+func createOrCheck(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := os.MkdirAll(path, 0o700); err != nil {
-			return fmt.Errorf("data directory %s cannot be made (%w); choose another with --data-dir or create it for this user", path, cause(err))
+			return fmt.Errorf("data directory %s cannot be made (%w); choose another with --data-dir or create it for this user", path, unwrapPathError(err))
 		}
 		return nil
 	case err != nil:
-		return fmt.Errorf("data directory %s cannot be read (%w); choose another with --data-dir", path, cause(err))
+		return fmt.Errorf("data directory %s cannot be read (%w); choose another with --data-dir", path, unwrapPathError(err))
 	case !info.IsDir():
 		return fmt.Errorf("data directory %s is a file; choose a directory with --data-dir", path)
 	}
@@ -99,8 +99,8 @@ func checkAccess(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// cause drops the operation and path that os errors repeat.
-func cause(err error) error {
+// unwrapPathError drops the operation and path that os errors repeat.
+func unwrapPathError(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		return pe.Err

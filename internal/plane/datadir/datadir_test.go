@@ -146,11 +146,11 @@ func TestSpace(t *testing.T) {
 	if err := CheckSpace("/no/such/place"); err != nil {
 		t.Error("what is not known is no obstacle:", err)
 	}
-	if err := enough("/d", needed); err != nil {
+	if err := checkFreeBytes("/d", minFreeBytes); err != nil {
 		t.Error(err)
 	}
 	const want = "the disk that holds /d is full (15 MB are free, 16 MB are needed); free some space, then start again"
-	if err := enough("/d", 15_000_000); err == nil || err.Error() != want {
+	if err := checkFreeBytes("/d", 15_000_000); err == nil || err.Error() != want {
 		t.Error(err)
 	}
 }

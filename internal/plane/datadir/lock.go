@@ -12,8 +12,8 @@ import (
 
 const lockName = "polderd.lock"
 
-// acquire takes the lock and says what to do if somebody else has it.
-func acquire(dir string) (*os.File, error) {
+// acquireLock takes the lock and says what to do if somebody else has it.
+func acquireLock(dir string) (*os.File, error) {
 	f, err := filelock.Acquire(filepath.Join(dir, lockName))
 	var held *filelock.HeldError
 	switch {
@@ -24,7 +24,7 @@ func acquire(dir string) (*os.File, error) {
 		}
 		return nil, exit.Errorf(exit.InUse, "data directory %s is already in use by polderd%s; stop that one with: polder down --data-dir %s", dir, who, dir)
 	case err != nil:
-		return nil, exit.Errorf(exit.DataDir, "data directory %s is not writable (%w); choose another with --data-dir", dir, cause(err))
+		return nil, exit.Errorf(exit.DataDir, "data directory %s is not writable (%w); choose another with --data-dir", dir, unwrapPathError(err))
 	}
 	return f, nil
 }
@@ -33,7 +33,7 @@ func acquire(dir string) (*os.File, error) {
 func Holder(path string) (int, error) {
 	pid, err := filelock.Holder(filepath.Join(path, lockName))
 	if err != nil {
-		return 0, exit.Errorf(exit.DataDir, "data directory %s cannot be read (%w)", path, cause(err))
+		return 0, exit.Errorf(exit.DataDir, "data directory %s cannot be read (%w)", path, unwrapPathError(err))
 	}
 	return pid, nil
 }

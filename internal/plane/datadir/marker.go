@@ -27,14 +27,14 @@ type Marker struct {
 	Etcd       string `json:"etcd"`       // etcd reads only one minor back
 }
 
-// checkMarker refuses data of a newer version and otherwise records this one.
-func checkMarker(dir string, now Marker) error {
+// checkAndWriteMarker refuses data of a newer version and otherwise records this one.
+func checkAndWriteMarker(dir string, now Marker) error {
 	path := filepath.Join(dir, markerName)
 	old, err := readMarker(path)
 	if err != nil {
 		return exit.With(exit.DataDir, err)
 	}
-	if err := old.newerThan(now); err != nil {
+	if err := old.checkNotNewerThan(now); err != nil {
 		return exit.Errorf(exit.NewerData, "data directory %s was written by polder %s: %w; start that version or a newer one, or choose another directory with --data-dir", dir, old.Polder, err)
 	}
 	if old == now {
@@ -54,7 +54,7 @@ func readMarker(path string) (Marker, error) {
 		return m, nil
 	}
 	if err != nil {
-		return m, fmt.Errorf("reading %s: %w", path, cause(err))
+		return m, fmt.Errorf("reading %s: %w", path, unwrapPathError(err))
 	}
 	if err := json.Unmarshal(b, &m); err != nil {
 		return m, fmt.Errorf("%s is damaged (%w); restore it from a backup, or move it away if you are sure that this version may open the data", path, err)
@@ -62,20 +62,20 @@ func readMarker(path string) (Marker, error) {
 	return m, nil
 }
 
-func (m Marker) newerThan(now Marker) error {
+func (m Marker) checkNotNewerThan(now Marker) error {
 	switch {
 	case m.Format > now.Format:
 		return fmt.Errorf("its format is %d, this version knows up to %d", m.Format, now.Format)
-	case minorAfter(m.Kubernetes, now.Kubernetes):
+	case isNewerMinor(m.Kubernetes, now.Kubernetes):
 		return fmt.Errorf("it holds objects of Kubernetes %s, this version has %s", m.Kubernetes, now.Kubernetes)
-	case minorAfter(m.Etcd, now.Etcd):
+	case isNewerMinor(m.Etcd, now.Etcd):
 		return fmt.Errorf("its store is of etcd %s, this version has %s", m.Etcd, now.Etcd)
 	}
 	return nil
 }
 
-// minorAfter compares major and minor only: patches share their storage formats.
+// isNewerMinor compares major and minor only: patches share their storage formats.
 // Versions that are not semantic versions (a development build's) never refuse.
-func minorAfter(a, b string) bool {
+func isNewerMinor(a, b string) bool {
 	return semver.IsValid(a) && semver.IsValid(b) && semver.Compare(semver.MajorMinor(a), semver.MajorMinor(b)) > 0
 }

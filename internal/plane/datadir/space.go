@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// needed is the free space below which a start would only fail later, and with other words.
-const needed = 16 << 20
+// minFreeBytes is the free space below which a start would only fail later, and with other words.
+const minFreeBytes = 16 << 20
 
 // CheckSpace says in one sentence that the disk is full, if it is.
 func CheckSpace(path string) error {
@@ -15,12 +15,12 @@ func CheckSpace(path string) error {
 	if unix.Statfs(path, &s) != nil || s.Blocks == 0 {
 		return nil // not known; writing will tell
 	}
-	return enough(path, s.Bavail*uint64(s.Bsize)) //nolint:gosec // its type and sign differ between systems; it is never negative
+	return checkFreeBytes(path, s.Bavail*uint64(s.Bsize)) //nolint:gosec // its type and sign differ between systems; it is never negative
 }
 
-func enough(path string, free uint64) error {
-	if free >= needed {
+func checkFreeBytes(path string, free uint64) error {
+	if free >= minFreeBytes {
 		return nil
 	}
-	return fmt.Errorf("the disk that holds %s is full (%d MB are free, %d MB are needed); free some space, then start again", path, free/1e6, needed/1_000_000)
+	return fmt.Errorf("the disk that holds %s is full (%d MB are free, %d MB are needed); free some space, then start again", path, free/1e6, minFreeBytes/1_000_000)
 }

@@ -20,7 +20,7 @@ func (c *Client) CallAllExtensions(
 	request runtimehooksv1.RequestObject,
 	response runtimehooksv1.ResponseObject,
 ) error {
-	gvh, err := hookFor(c.config.Catalog, hook, request, response)
+	gvh, err := resolveHookCall(c.config.Catalog, hook, request, response)
 	if err != nil {
 		return fmt.Errorf("calling all extension handlers: %w", err)
 	}
@@ -39,16 +39,16 @@ func (c *Client) CallAllExtensions(
 		}
 		answers = append(answers, answer)
 	}
-	aggregate(response, answers)
+	aggregateResponses(response, answers)
 	return nil
 }
 
-// aggregate sums up successes.
-func aggregate(response runtimehooksv1.ResponseObject, answers []runtimehooksv1.ResponseObject) {
+// aggregateResponses sums up successes.
+func aggregateResponses(response runtimehooksv1.ResponseObject, answers []runtimehooksv1.ResponseObject) {
 	var messages []string
 	var retry int32
 	for _, answer := range answers {
-		retry = shortest(retry, retryAfter(answer))
+		retry = minRetryAfter(retry, retryAfter(answer))
 		if message := answer.GetMessage(); message != "" {
 			messages = append(messages, message)
 		}
@@ -68,8 +68,8 @@ func retryAfter(response runtimehooksv1.ResponseObject) int32 {
 	return 0
 }
 
-// shortest returns the lesser of two waits, where 0 means not to wait at all.
-func shortest(a, b int32) int32 {
+// minRetryAfter returns the lesser of two waits, where 0 means not to wait at all.
+func minRetryAfter(a, b int32) int32 {
 	if a == 0 {
 		return b
 	}

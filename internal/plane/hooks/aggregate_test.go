@@ -18,7 +18,7 @@ type reply struct {
 	err     error
 }
 
-func replying(r reply, began *[]string) Handler {
+func newReplyHandler(r reply, began *[]string) Handler {
 	return onUpgrade(r.name, func(_ context.Context, _ *runtimehooksv1.BeforeClusterUpgradeRequest, response *runtimehooksv1.BeforeClusterUpgradeResponse) error {
 		*began = append(*began, r.name)
 		response.Message, response.RetryAfterSeconds = r.message, r.retry
@@ -71,7 +71,7 @@ func TestCallAllExtensions(t *testing.T) {
 			c := warmClient(t)
 			var began []string // written by one handler after the other, or the race detector speaks up
 			for _, r := range tt.replies {
-				handle(t, c, replying(r, &began))
+				handle(t, c, newReplyHandler(r, &began))
 			}
 			response := &runtimehooksv1.BeforeClusterUpgradeResponse{CommonRetryResponse: stale}
 			err := c.CallAllExtensions(t.Context(), runtimehooksv1.BeforeClusterUpgrade, cluster("gold"), upgrade(), response)

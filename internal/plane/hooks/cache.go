@@ -8,9 +8,9 @@ import (
 	runtimeclient "sigs.k8s.io/cluster-api/exp/runtime/client"
 )
 
-// recall answers a call from the cache its caller brought along, if there is one and it has
+// readCache answers a call from the cache its caller brought along, if there is one and it has
 // the answer. The key is computed from the request as the handler would see it.
-func (one call) recall(r *registration) (key string, found bool, err error) {
+func (one call) readCache(r *registration) (key string, found bool, err error) {
 	if !one.options.WithCaching {
 		return "", false, nil
 	}
@@ -26,14 +26,14 @@ func (one call) recall(r *registration) (key string, found bool, err error) {
 	if entry.Response != nil {
 		cached, _ = entry.Response.DeepCopyObject().(runtimehooksv1.ResponseObject)
 	}
-	if err := assign(one.response, cached); err != nil {
+	if err := copyResponse(one.response, cached); err != nil {
 		return key, true, fmt.Errorf("reading the cache: %w", err)
 	}
 	return key, true, nil
 }
 
-// remember adds the response of a call, which must be a success, to the cache of its caller.
-func (one call) remember(key string) {
+// writeCache adds the response of a call, which must be a success, to the cache of its caller.
+func (one call) writeCache(key string) {
 	if !one.options.WithCaching {
 		return
 	}

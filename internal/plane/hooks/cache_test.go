@@ -70,7 +70,7 @@ func TestCacheAnswersAgainAndAgainTheSame(t *testing.T) {
 }
 
 func TestCacheKey(t *testing.T) {
-	config := servedGate(t, answer(success))
+	config := startGateServer(t, answer(success))
 	config.Spec.Settings = map[string]string{"a": "config", "b": "config"}
 	c := warmClient(t, config)
 	request := upgrade()
@@ -156,7 +156,7 @@ func TestCacheIsChecked(t *testing.T) {
 }
 
 func TestCacheIsNoWayAroundSelector(t *testing.T) {
-	config := servedGate(t, answer(success))
+	config := startGateServer(t, answer(success))
 	config.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
 	c := warmClient(t, config)
 	caching := runtimeclient.WithCaching{Cache: newCache(t), CacheKeyFunc: byName}

@@ -36,14 +36,14 @@ func (c *Client) CallExtension(
 	response runtimehooksv1.ResponseObject,
 	opts ...runtimeclient.CallExtensionOption,
 ) error {
-	gvh, err := hookFor(c.config.Catalog, hook, request, response)
+	gvh, err := resolveHookCall(c.config.Catalog, hook, request, response)
 	if err == nil {
 		one := call{hook: gvh, forObject: forObject, name: name, request: request, response: response}
 		for _, o := range opts {
 			o.ApplyToOptions(&one.options)
 		}
 		log := ctrl.LoggerFrom(ctx).WithValues("extensionHandler", name, "hook", gvh.Hook)
-		err = c.run(ctrl.LoggerInto(ctx, log), one)
+		err = c.runCall(ctrl.LoggerInto(ctx, log), one)
 	}
 	if err != nil {
 		return fmt.Errorf("calling extension handler %q: %w", name, err)
@@ -51,40 +51,40 @@ func (c *Client) CallExtension(
 	return nil
 }
 
-func (c *Client) run(ctx context.Context, one call) error {
+func (c *Client) runCall(ctx context.Context, one call) error {
 	log := ctrl.LoggerFrom(ctx).V(4)
-	r, err := c.choose(ctx, one)
+	r, err := c.findRegistration(ctx, one)
 	if err != nil {
 		return err
 	}
 	one.request = withSettings(one.request, r.settings)
-	key, found, err := one.recall(r)
+	key, found, err := one.readCache(r)
 	if found || err != nil {
 		return err
 	}
 
 	log.Info("Calling extension handler")
-	answer, err := c.exchange(ctx, r, one)
-	if f := (fault{}); errors.As(err, &f) && r.policy == runtimev1.FailurePolicyIgnore {
+	answer, err := c.callTarget(ctx, r, one)
+	if f := (ignorableError{}); errors.As(err, &f) && r.policy == runtimev1.FailurePolicyIgnore {
 		log.Info("Ignoring an error of the extension handler as its failure policy says", "error", err.Error())
-		return c.succeed(one)
+		return c.setEmptySuccess(one)
 	}
 	if err != nil {
 		return err
 	}
-	if err := assign(one.response, answer); err != nil {
+	if err := copyResponse(one.response, answer); err != nil {
 		return err
 	}
-	if err := succeeded(one.response); err != nil {
+	if err := checkResponseStatus(one.response); err != nil {
 		return err
 	}
 	log.Info("Extension handler succeeded", "retryAfterSeconds", retryAfter(one.response))
-	one.remember(key)
+	one.writeCache(key)
 	return nil
 }
 
-// choose finds the handler and checks that it serves this hook and this namespace.
-func (c *Client) choose(ctx context.Context, one call) (*registration, error) {
+// findRegistration finds the handler and checks that it serves this hook and this namespace.
+func (c *Client) findRegistration(ctx context.Context, one call) (*registration, error) {
 	r, err := c.registry.get(one.name)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (c *Client) choose(ctx context.Context, one call) (*registration, error) {
 	if r.hook.GroupHook() != one.hook.GroupHook() {
 		return nil, fmt.Errorf("it serves hook %s, not %s", r.hook.GroupHook(), one.hook.GroupHook())
 	}
-	selected, err := c.selects(ctx, r.selector, one.forObject)
+	selected, err := c.matchesNamespace(ctx, r.selector, one.forObject)
 	if err != nil {
 		return nil, err
 	}
@@ -112,18 +112,18 @@ func withSettings(request runtimehooksv1.RequestObject, settings map[string]stri
 	return request
 }
 
-// succeed makes the response of a call an empty success.
-func (c *Client) succeed(one call) error {
+// setEmptySuccess makes the response of a call an empty success.
+func (c *Client) setEmptySuccess(one call) error {
 	empty, err := newResponse(c.config.Catalog, one.hook)
 	if err != nil {
 		return err
 	}
 	empty.SetStatus(runtimehooksv1.ResponseStatusSuccess)
-	return assign(one.response, empty)
+	return copyResponse(one.response, empty)
 }
 
-// succeeded turns any other status than Success into an error.
-func succeeded(response runtimehooksv1.ResponseObject) error {
+// checkResponseStatus turns any other status than Success into an error.
+func checkResponseStatus(response runtimehooksv1.ResponseObject) error {
 	switch response.GetStatus() {
 	case runtimehooksv1.ResponseStatusSuccess:
 		return nil

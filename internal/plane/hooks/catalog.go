@@ -17,23 +17,23 @@ func NewCatalog() (*runtimecatalog.Catalog, error) {
 	return catalog, nil
 }
 
-// hookOf finds the group, version and name of a hook function. The catalog itself panics on
+// resolveHook finds the group, version and name of a hook function. The catalog itself panics on
 // what is not a function.
-func hookOf(catalog *runtimecatalog.Catalog, hook runtimecatalog.Hook) (runtimecatalog.GroupVersionHook, error) {
+func resolveHook(catalog *runtimecatalog.Catalog, hook runtimecatalog.Hook) (runtimecatalog.GroupVersionHook, error) {
 	if t := reflect.TypeOf(hook); t == nil || t.Kind() != reflect.Func {
 		return runtimecatalog.GroupVersionHook{}, fmt.Errorf("%T is not a hook function", hook)
 	}
 	return catalog.GroupVersionHook(hook)
 }
 
-// hookFor is hookOf for a call: request and response must be those of the hook.
-func hookFor(
+// resolveHookCall is resolveHook for a call: request and response must be those of the hook.
+func resolveHookCall(
 	catalog *runtimecatalog.Catalog,
 	hook runtimecatalog.Hook,
 	request runtimehooksv1.RequestObject,
 	response runtimehooksv1.ResponseObject,
 ) (runtimecatalog.GroupVersionHook, error) {
-	gvh, err := hookOf(catalog, hook)
+	gvh, err := resolveHook(catalog, hook)
 	if err != nil {
 		return gvh, err
 	}
@@ -67,8 +67,8 @@ func newResponse(catalog *runtimecatalog.Catalog, gvh runtimecatalog.GroupVersio
 	return response, nil
 }
 
-// assign makes dst equal to src, which must be of the same type and is not used afterwards.
-func assign(dst, src runtimehooksv1.ResponseObject) error {
+// copyResponse makes dst equal to src, which must be of the same type and is not used afterwards.
+func copyResponse(dst, src runtimehooksv1.ResponseObject) error {
 	to, from := reflect.ValueOf(dst), reflect.ValueOf(src)
 	if !from.IsValid() || from.Type() != to.Type() || from.IsNil() {
 		return fmt.Errorf("response is a %T, want %T", src, dst)

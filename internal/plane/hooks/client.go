@@ -83,25 +83,25 @@ func (c *Client) Unregister(config *runtimev1.ExtensionConfig) error {
 // GetAllExtensions names, in order, the handlers of a hook that are responsible for the
 // namespace of forObject.
 func (c *Client) GetAllExtensions(ctx context.Context, hook runtimecatalog.Hook, forObject client.Object) ([]string, error) {
-	gvh, err := hookOf(c.config.Catalog, hook)
+	gvh, err := resolveHook(c.config.Catalog, hook)
 	if err != nil {
 		return nil, fmt.Errorf("listing extension handlers: %w", err)
 	}
-	names, err := c.responsible(ctx, gvh.GroupHook(), forObject)
+	names, err := c.matchingHandlerNames(ctx, gvh.GroupHook(), forObject)
 	if err != nil {
 		return nil, fmt.Errorf("listing extension handlers of hook %s: %w", gvh.GroupHook(), err)
 	}
 	return names, nil
 }
 
-func (c *Client) responsible(ctx context.Context, hook runtimecatalog.GroupHook, forObject client.Object) ([]string, error) {
+func (c *Client) matchingHandlerNames(ctx context.Context, hook runtimecatalog.GroupHook, forObject client.Object) ([]string, error) {
 	registrations, err := c.registry.list(hook)
 	if err != nil {
 		return nil, err
 	}
 	names := []string{}
 	for _, r := range registrations {
-		selected, err := c.selects(ctx, r.selector, forObject)
+		selected, err := c.matchesNamespace(ctx, r.selector, forObject)
 		if err != nil {
 			return nil, fmt.Errorf("matching extension handler %q: %w", r.name, err)
 		}

@@ -21,7 +21,7 @@ func TestNewNeedsReader(t *testing.T) {
 
 func TestNewUsesCatalog(t *testing.T) {
 	c := newClient(t, func(c *Config) { c.Catalog = runtimecatalog.New() })
-	err := c.Handle(Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeeds})
+	err := c.Handle(Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeedingHandler})
 	checkError(t, err, "not registered")
 }
 
@@ -38,7 +38,7 @@ func TestNewCatalogKnowsHooksOfClusterAPI(t *testing.T) {
 
 func TestNothingWorksBeforeWarmUp(t *testing.T) {
 	c := newClient(t)
-	handle(t, c, Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeeds})
+	handle(t, c, Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeedingHandler})
 	uses := map[string]func() error{
 		"Register":   func() error { return c.Register(extensionConfig("ext", "https://127.0.0.1", "gate.ext")) },
 		"Unregister": func() error { return c.Unregister(extensionConfig("ext", "")) },
@@ -101,7 +101,7 @@ func TestFailedWarmUpLeavesNothingBehind(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t)
-			handle(t, c, Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeeds})
+			handle(t, c, Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeedingHandler})
 			list := listOf(extensionConfig("good", "https://127.0.0.1", "gate.good"), tt.bad, extensionConfig("last", "https://127.0.0.1", "next.last"))
 			checkError(t, c.WarmUp(list), tt.want)
 			if c.IsReady() {
@@ -119,8 +119,8 @@ func TestHandlersAreSortedAndOfOneHook(t *testing.T) {
 	other.Status.Handlers[1].RequestHook.APIVersion = "example.com/v1alpha1"
 	c := warmClient(t, extensionConfig("ext", "https://127.0.0.1", "z.ext", "c.ext", "a.ext"), other)
 	handle(t, c,
-		Handler{Name: "b.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeeds},
-		Handler{Name: "e.polder", Hook: runtimehooksv1.AfterClusterUpgrade, Func: succeeds},
+		Handler{Name: "b.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeedingHandler},
+		Handler{Name: "e.polder", Hook: runtimehooksv1.AfterClusterUpgrade, Func: succeedingHandler},
 	)
 	checkNames(t, c, cluster("gold"), "a.ext", "b.polder", "c.ext", "z.ext")
 }
@@ -140,7 +140,7 @@ func TestRegisterReplaces(t *testing.T) {
 
 func TestRegisterKeepsWhatItRead(t *testing.T) {
 	var got map[string]string
-	config := servedGate(t, func(w http.ResponseWriter, r *http.Request) {
+	config := startGateServer(t, func(w http.ResponseWriter, r *http.Request) {
 		request := &runtimehooksv1.BeforeClusterUpgradeRequest{}
 		if err := json.NewDecoder(r.Body).Decode(request); err != nil {
 			t.Error(err)
@@ -166,7 +166,7 @@ func TestRegisterKeepsWhatItRead(t *testing.T) {
 
 func TestRegisterThatFailsKeepsHandlers(t *testing.T) {
 	c := warmClient(t, extensionConfig("ext", "https://127.0.0.1", "a.ext"), extensionConfig("other", "https://127.0.0.1", "z.other"))
-	handle(t, c, Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeeds})
+	handle(t, c, Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeedingHandler})
 	bad := extensionConfig("ext", "https://127.0.0.1", "b.ext", "c.ext")
 	bad.Status.Handlers[1].RequestHook.APIVersion = "a/b/c"
 	checkError(t, c.Register(nil), "nil")
@@ -178,7 +178,7 @@ func TestRegisterThatFailsKeepsHandlers(t *testing.T) {
 
 func TestUnregister(t *testing.T) {
 	c := warmClient(t, extensionConfig("ext", "https://127.0.0.1", "a.ext", "b.ext"), extensionConfig("other", "https://127.0.0.1", "z.other"))
-	handle(t, c, Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeeds})
+	handle(t, c, Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeedingHandler})
 	checkError(t, c.Unregister(nil), "nil")
 	for _, name := range []string{"ext", "unknown", "polder", ""} {
 		if err := c.Unregister(&runtimev1.ExtensionConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {

@@ -32,14 +32,14 @@ func (c *Client) Discover(ctx context.Context, config *runtimev1.ExtensionConfig
 }
 
 func (c *Client) discover(ctx context.Context, config *runtimev1.ExtensionConfig) (*runtimev1.ExtensionConfig, error) {
-	response, err := c.askForHandlers(ctx, config.Spec.ClientConfig)
+	response, err := c.requestDiscovery(ctx, config.Spec.ClientConfig)
 	if err != nil {
 		return nil, err
 	}
-	if err := succeeded(response); err != nil {
+	if err := checkResponseStatus(response); err != nil {
 		return nil, err
 	}
-	config.Status.Handlers, err = handlersOf(c.config.Catalog, config.Name, response)
+	config.Status.Handlers, err = parseHandlers(c.config.Catalog, config.Name, response)
 	if err != nil {
 		return nil, fmt.Errorf("reading its handlers: %w", err)
 	}
@@ -48,11 +48,11 @@ func (c *Client) discover(ctx context.Context, config *runtimev1.ExtensionConfig
 	if err != nil {
 		return nil, err
 	}
-	return config, c.registry.check(registrations)
+	return config, c.registry.checkReplace(registrations)
 }
 
-func (c *Client) askForHandlers(ctx context.Context, config runtimev1.ClientConfig) (*runtimehooksv1.DiscoveryResponse, error) {
-	hook, err := hookOf(c.config.Catalog, runtimehooksv1.Discovery)
+func (c *Client) requestDiscovery(ctx context.Context, config runtimev1.ClientConfig) (*runtimehooksv1.DiscoveryResponse, error) {
+	hook, err := resolveHook(c.config.Catalog, runtimehooksv1.Discovery)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (c *Client) askForHandlers(ctx context.Context, config runtimev1.ClientConf
 		return nil, err
 	}
 	defer server.http.CloseIdleConnections()
-	ctx, cancel := bounded(ctx, defaultTimeout)
+	ctx, cancel := withTimeout(ctx, defaultTimeout)
 	defer cancel()
 
 	request, response := &runtimehooksv1.DiscoveryRequest{}, &runtimehooksv1.DiscoveryResponse{}
@@ -73,9 +73,9 @@ func (c *Client) askForHandlers(ctx context.Context, config runtimev1.ClientConf
 	return response, server.post(ctx, server.url(hook, "", defaultTimeout), request, response)
 }
 
-// handlersOf translates and checks what a server says it can do. It reports everything that
+// parseHandlers translates and checks what a server says it can do. It reports everything that
 // is wrong, or returns handlers that are all fit to be registered.
-func handlersOf(catalog *runtimecatalog.Catalog, extension string, response *runtimehooksv1.DiscoveryResponse) ([]runtimev1.ExtensionHandler, error) {
+func parseHandlers(catalog *runtimecatalog.Catalog, extension string, response *runtimehooksv1.DiscoveryResponse) ([]runtimev1.ExtensionHandler, error) {
 	handlers := []runtimev1.ExtensionHandler{}
 	var errs []error
 	seen := map[string]bool{}
@@ -85,7 +85,7 @@ func handlersOf(catalog *runtimecatalog.Catalog, extension string, response *run
 		}
 		seen[h.Name] = true
 		h = withDefaults(h)
-		errs = append(errs, problems(catalog, h)...)
+		errs = append(errs, validateDiscovered(catalog, h)...)
 		handlers = append(handlers, runtimev1.ExtensionHandler{
 			Name:           h.Name + "." + extension,
 			RequestHook:    runtimev1.GroupVersionHook(h.RequestHook),
@@ -111,8 +111,8 @@ func withDefaults(h runtimehooksv1.ExtensionHandler) runtimehooksv1.ExtensionHan
 	return h
 }
 
-// problems lists what is wrong with one handler.
-func problems(catalog *runtimecatalog.Catalog, h runtimehooksv1.ExtensionHandler) []error {
+// validateDiscovered lists what is wrong with one handler.
+func validateDiscovered(catalog *runtimecatalog.Catalog, h runtimehooksv1.ExtensionHandler) []error {
 	var errs []error
 	if reasons := validation.IsDNS1123Label(h.Name); len(reasons) > 0 {
 		errs = append(errs, fmt.Errorf("handler name %q is not a DNS label: %s", h.Name, strings.Join(reasons, "; ")))

@@ -17,7 +17,7 @@ import (
 
 const discoveryPath = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery"
 
-func discovered(handlers ...runtimehooksv1.ExtensionHandler) *runtimehooksv1.DiscoveryResponse {
+func newDiscoveryResponse(handlers ...runtimehooksv1.ExtensionHandler) *runtimehooksv1.DiscoveryResponse {
 	return &runtimehooksv1.DiscoveryResponse{
 		CommonResponse: runtimehooksv1.CommonResponse{Status: runtimehooksv1.ResponseStatusSuccess},
 		Handlers:       handlers,
@@ -38,12 +38,12 @@ func TestDiscover(t *testing.T) {
 	zero.TimeoutSeconds = new(int32(0))
 	var url string
 	got := &runtimehooksv1.DiscoveryRequest{}
-	config := served(t, map[string]http.HandlerFunc{"/prefix" + discoveryPath: func(w http.ResponseWriter, r *http.Request) {
+	config := startExtensionServer(t, map[string]http.HandlerFunc{"/prefix" + discoveryPath: func(w http.ResponseWriter, r *http.Request) {
 		url = r.URL.String()
 		if err := json.NewDecoder(r.Body).Decode(got); err != nil {
 			t.Error(err)
 		}
-		answerJSON(t, discovered(upgradeHandler("plain"), full, zero))(w, r)
+		answerJSON(t, newDiscoveryResponse(upgradeHandler("plain"), full, zero))(w, r)
 	}})
 	config.Spec.ClientConfig.URL += "/prefix"
 	config.Status.Handlers[0].Name = "old.ext"
@@ -78,19 +78,19 @@ func TestDiscoverRefuses(t *testing.T) {
 	with := func(change func(*runtimehooksv1.ExtensionHandler)) *runtimehooksv1.DiscoveryResponse {
 		h := upgradeHandler("gate")
 		change(&h)
-		return discovered(upgradeHandler("good"), h)
+		return newDiscoveryResponse(upgradeHandler("good"), h)
 	}
-	failure := discovered()
+	failure := newDiscoveryResponse()
 	failure.Status, failure.Message = runtimehooksv1.ResponseStatusFailure, "because"
 	tests := map[string]struct {
 		response *runtimehooksv1.DiscoveryResponse
 		want     string
 	}{
 		"nothing wrong":        {with(func(*runtimehooksv1.ExtensionHandler) {}), ""},
-		"no handlers":          {discovered(), ""},
+		"no handlers":          {newDiscoveryResponse(), ""},
 		"failure":              {failure, "with a failure: because"},
 		"no status":            {&runtimehooksv1.DiscoveryResponse{}, `unknown status ""`},
-		"name twice":           {discovered(upgradeHandler("gate"), upgradeHandler("good"), upgradeHandler("gate")), `handler "gate" is listed twice`},
+		"name twice":           {newDiscoveryResponse(upgradeHandler("gate"), upgradeHandler("good"), upgradeHandler("gate")), `handler "gate" is listed twice`},
 		"no name":              {with(func(h *runtimehooksv1.ExtensionHandler) { h.Name = "" }), `handler name "" is not a DNS label`},
 		"upper case name":      {with(func(h *runtimehooksv1.ExtensionHandler) { h.Name = "Gate" }), `handler name "Gate" is not a DNS label`},
 		"name with a dot":      {with(func(h *runtimehooksv1.ExtensionHandler) { h.Name = "a.b" }), `handler name "a.b" is not a DNS label`},
@@ -109,8 +109,8 @@ func TestDiscoverRefuses(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t)
-			handle(t, c, Handler{Name: "taken.ext", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeeds})
-			config := served(t, map[string]http.HandlerFunc{discoveryPath: answerJSON(t, tt.response)})
+			handle(t, c, Handler{Name: "taken.ext", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeedingHandler})
+			config := startExtensionServer(t, map[string]http.HandlerFunc{discoveryPath: answerJSON(t, tt.response)})
 			got, err := c.Discover(t.Context(), config)
 			checkError(t, err, tt.want)
 			if tt.want != "" {
@@ -127,13 +127,13 @@ func TestDiscoverNeedsServer(t *testing.T) {
 	c := newClient(t)
 	_, err := c.Discover(t.Context(), nil)
 	checkError(t, err, "nil")
-	_, err = c.Discover(t.Context(), served(t, nil))
+	_, err = c.Discover(t.Context(), startExtensionServer(t, nil))
 	checkError(t, err, `discovering extension "ext": got status 404`)
 }
 
 func TestDiscoverTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, config := piped(t, hanging)
+		c, config := newPipedClient(t, hangUntilDone)
 		start := time.Now()
 		_, err := c.Discover(t.Context(), config)
 		if took := time.Since(start); took != 10*time.Second {
@@ -144,8 +144,8 @@ func TestDiscoverTimeout(t *testing.T) {
 }
 
 func TestDiscoveredHandlersCanBeCalled(t *testing.T) {
-	config := served(t, map[string]http.HandlerFunc{
-		discoveryPath:         answerJSON(t, discovered(upgradeHandler("gate"), upgradeHandler("brake"))),
+	config := startExtensionServer(t, map[string]http.HandlerFunc{
+		discoveryPath:         answerJSON(t, newDiscoveryResponse(upgradeHandler("gate"), upgradeHandler("brake"))),
 		upgradePath + "gate":  answer(`{"status":"Success","message":"gate","retryAfterSeconds":9}`),
 		upgradePath + "brake": answer(`{"status":"Success","message":"brake","retryAfterSeconds":4}`),
 	})
@@ -179,7 +179,7 @@ func FuzzDiscoveryResponse(f *testing.F) {
 		if json.Unmarshal(body, response) != nil {
 			return // what is no JSON never gets this far
 		}
-		handlers, err := handlersOf(catalog, "ext", response)
+		handlers, err := parseHandlers(catalog, "ext", response)
 		if err != nil {
 			return
 		}

@@ -23,14 +23,14 @@ const (
 	maxQuote = 512
 )
 
-// external is a target on an extension server.
-type external struct {
+// externalTarget is a target on an extension server.
+type externalTarget struct {
 	server  *server
 	err     error  // why there is no server
 	handler string // the name without that of the ExtensionConfig
 }
 
-func (e external) call(
+func (e externalTarget) call(
 	ctx context.Context,
 	r *registration,
 	_ client.Object,
@@ -59,17 +59,17 @@ func (s *server) post(ctx context.Context, to *url.URL, request, response runtim
 
 	got, err := s.http.Do(post)
 	if err != nil {
-		return fault{fmt.Errorf("sending the request: %w", err)}
+		return ignorableError{fmt.Errorf("sending the request: %w", err)}
 	}
 	defer got.Body.Close() //nolint:errcheck // the body was read or is not wanted
-	if err := read(got, response); err != nil {
-		return fault{err}
+	if err := readResponse(got, response); err != nil {
+		return ignorableError{err}
 	}
 	return nil
 }
 
-// read decodes a good response, and quotes the beginning of any other.
-func read(got *http.Response, response runtime.Object) error {
+// readResponse decodes a good response, and quotes the beginning of any other.
+func readResponse(got *http.Response, response runtime.Object) error {
 	if got.StatusCode != http.StatusOK {
 		var quote bytes.Buffer
 		// What could be read is quoted; the status alone says enough.

@@ -17,7 +17,7 @@ import (
 func TestExternalCall(t *testing.T) {
 	var url, contentType string
 	got := &runtimehooksv1.BeforeClusterUpgradeRequest{}
-	config := served(t, map[string]http.HandlerFunc{"/prefix" + upgradePath + "gate": func(w http.ResponseWriter, r *http.Request) {
+	config := startExtensionServer(t, map[string]http.HandlerFunc{"/prefix" + upgradePath + "gate": func(w http.ResponseWriter, r *http.Request) {
 		url, contentType = r.URL.String(), r.Header.Get("Content-Type")
 		if err := json.NewDecoder(r.Body).Decode(got); err != nil {
 			t.Error(err)
@@ -94,7 +94,7 @@ func TestExternalOutcome(t *testing.T) {
 	for name, tt := range tests {
 		for policy, want := range map[runtimev1.FailurePolicy]string{"": tt.fail, "Fail": tt.fail, "Ignore": tt.ignore} {
 			t.Run(name+" with policy "+string(policy), func(t *testing.T) {
-				config := servedGate(t, tt.f)
+				config := startGateServer(t, tt.f)
 				config.Status.Handlers[0].FailurePolicy = policy
 				response, err := callGate(t.Context(), warmClient(t, config), "gate.ext")
 				checkError(t, err, want)
@@ -111,7 +111,7 @@ func TestExternalOutcome(t *testing.T) {
 
 func TestRedirectIsNotFollowed(t *testing.T) {
 	followed := false
-	config := served(t, map[string]http.HandlerFunc{
+	config := startExtensionServer(t, map[string]http.HandlerFunc{
 		upgradePath + "gate": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		},
@@ -129,7 +129,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 
 func TestUnreachableServer(t *testing.T) {
 	srv := httptest.NewTLSServer(http.NotFoundHandler())
-	config := trusting(srv, extensionConfig("ext", srv.URL, "gate.ext"))
+	config := withServerCA(srv, extensionConfig("ext", srv.URL, "gate.ext"))
 	srv.Close()
 	c := warmClient(t, config)
 	_, err := callGate(t.Context(), c, "gate.ext")
@@ -159,7 +159,7 @@ func TestExternalTimeout(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, config := piped(t, hanging)
+				c, config := newPipedClient(t, hangUntilDone)
 				config.Status.Handlers[0].TimeoutSeconds = tt.seconds
 				config.Status.Handlers[0].FailurePolicy = tt.policy
 				warmUp(t, c, config)
@@ -176,10 +176,10 @@ func TestExternalTimeout(t *testing.T) {
 
 func TestTimeoutCoversBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, config := piped(t, func(w http.ResponseWriter, r *http.Request) {
+		c, config := newPipedClient(t, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write([]byte(`{"status":`))
 			_ = http.NewResponseController(w).Flush()
-			hanging(w, r)
+			hangUntilDone(w, r)
 			panic(http.ErrAbortHandler) // no proper end of the body in the last moment
 		})
 		warmUp(t, c, config)

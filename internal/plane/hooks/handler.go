@@ -54,7 +54,7 @@ func (c *Client) Handle(h Handler) error {
 			selector: labels.Everything(),
 			timeout:  h.timeout(),
 			policy:   h.FailurePolicy,
-			target:   newInProcess(h.Func),
+			target:   newInProcessTarget(h.Func),
 		})
 	}
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *Client) validate(h Handler) (runtimecatalog.GroupVersionHook, error) {
 	if h.Func == nil {
 		return none, errors.New("it has no function")
 	}
-	if err := validName(h.Name); err != nil {
+	if err := validateName(h.Name); err != nil {
 		return none, err
 	}
 	if h.Timeout < 0 || h.Timeout > maxTimeout {
@@ -79,7 +79,7 @@ func (c *Client) validate(h Handler) (runtimecatalog.GroupVersionHook, error) {
 	default:
 		return none, fmt.Errorf("its failure policy %q is neither Fail nor Ignore", h.FailurePolicy)
 	}
-	hook, err := hookOf(c.config.Catalog, h.Hook)
+	hook, err := resolveHook(c.config.Catalog, h.Hook)
 	if err != nil {
 		return none, err
 	}
@@ -91,8 +91,8 @@ func (c *Client) validate(h Handler) (runtimecatalog.GroupVersionHook, error) {
 	return hook, err
 }
 
-// validName keeps to the form Cluster API takes apart again when an ExtensionConfig changes.
-func validName(name string) error {
+// validateName keeps to the form Cluster API takes apart again when an ExtensionConfig changes.
+func validateName(name string) error {
 	parts := strings.Split(name, ".")
 	if len(parts) != 2 {
 		return errors.New("its name is not of the form <handler>.<extension>")

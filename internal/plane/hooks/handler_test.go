@@ -37,7 +37,7 @@ func TestHandleChecksHandler(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			h := Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeeds}
+			h := Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeedingHandler}
 			tt.change(&h)
 			checkError(t, newClient(t).Handle(h), tt.want)
 		})
@@ -46,7 +46,7 @@ func TestHandleChecksHandler(t *testing.T) {
 
 func TestHandleRefusesTakenName(t *testing.T) {
 	c := warmClient(t, extensionConfig("ext", "https://127.0.0.1", "gate.ext"))
-	h := Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeeds}
+	h := Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: succeedingHandler}
 	handle(t, c, h)
 	h.Hook = runtimehooksv1.AfterClusterUpgrade
 	checkError(t, c.Handle(h), "taken by a handler of the plane itself")
@@ -164,13 +164,13 @@ func TestGoHandlerOutcome(t *testing.T) {
 		fail   string // error with failure policy Fail
 		ignore string // error with failure policy Ignore
 	}{
-		"status left empty": {f: succeeds},
+		"status left empty": {f: succeedingHandler},
 		"status Success":    {f: says(runtimehooksv1.ResponseStatusSuccess)},
 		"status Failure":    {says(runtimehooksv1.ResponseStatusFailure), "with a failure: because", "with a failure: because"},
 		"unknown status":    {says("Perhaps"), `unknown status "Perhaps": because`, `unknown status "Perhaps": because`},
 		"error":             {f: fails(errors.New("no disk")), fail: `"gate.polder": no disk`},
-		"panic":             {f: panics, fail: `"gate.polder": it panicked: assignment to entry in nil map`},
-		"goroutine ended":   {f: exits, fail: `"gate.polder": it ended its goroutine`},
+		"panic":             {f: panickingHandler, fail: `"gate.polder": it panicked: assignment to entry in nil map`},
+		"goroutine ended":   {f: exitingHandler, fail: `"gate.polder": it ended its goroutine`},
 	}
 	for name, tt := range tests {
 		for policy, want := range map[runtimev1.FailurePolicy]string{"": tt.fail, "Fail": tt.fail, "Ignore": tt.ignore} {
@@ -219,7 +219,7 @@ func TestCallExtensionChecksCall(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := warmClient(t)
-			handle(t, c, Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, FailurePolicy: runtimev1.FailurePolicyIgnore, Func: succeeds})
+			handle(t, c, Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, FailurePolicy: runtimev1.FailurePolicyIgnore, Func: succeedingHandler})
 			err := c.CallExtension(t.Context(), tt.hook, tt.object, tt.name, tt.request, tt.response)
 			checkError(t, err, tt.want)
 		})

@@ -11,24 +11,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxRunning bounds the calls of one Go handler that run at the same time, those included
+// maxConcurrentCalls bounds the calls of one Go handler that run at the same time, those included
 // that nobody waits for any longer. It is above the number of workers of any controller.
-const maxRunning = 64
+const maxConcurrentCalls = 64
 
-// inProcess is a target in this process.
-type inProcess struct {
+// inProcessTarget is a target in this process.
+type inProcessTarget struct {
 	run   HandlerFunc
 	slots chan struct{} // one token for each running call
 }
 
-func newInProcess(run HandlerFunc) *inProcess {
-	return &inProcess{run: run, slots: make(chan struct{}, maxRunning)}
+func newInProcessTarget(run HandlerFunc) *inProcessTarget {
+	return &inProcessTarget{run: run, slots: make(chan struct{}, maxConcurrentCalls)}
 }
 
 // call runs the function in a goroutine of its own, because one that ignores its context
 // must not hold up the caller. Such a goroutine is left behind, which is why it only ever
 // sees objects of its own, and why slots bound their number.
-func (p *inProcess) call(
+func (p *inProcessTarget) call(
 	ctx context.Context,
 	_ *registration,
 	forObject client.Object,
@@ -38,28 +38,28 @@ func (p *inProcess) call(
 	select {
 	case p.slots <- struct{}{}:
 	case <-ctx.Done():
-		return fault{fmt.Errorf("waiting for one of %d running calls to end: %w", cap(p.slots), context.Cause(ctx))}
+		return ignorableError{fmt.Errorf("waiting for one of %d running calls to end: %w", cap(p.slots), context.Cause(ctx))}
 	}
 	forObject = forObject.DeepCopyObject().(client.Object)
 	done := make(chan error, 1)
-	go p.guard(ctx, done, func() error { return p.run(ctx, forObject, request, response) })
+	go p.runRecovered(ctx, done, func() error { return p.run(ctx, forObject, request, response) })
 	select {
 	case err := <-done:
 		if err != nil {
-			return fault{err}
+			return ignorableError{err}
 		}
 	case <-ctx.Done():
-		return fault{context.Cause(ctx)}
+		return ignorableError{context.Cause(ctx)}
 	}
 	if response.GetStatus() == "" {
 		response.SetStatus(runtimehooksv1.ResponseStatusSuccess)
 	}
 	// The handler may have answered with memory it goes on using.
-	return assign(response, response.DeepCopyObject().(runtimehooksv1.ResponseObject))
+	return copyResponse(response, response.DeepCopyObject().(runtimehooksv1.ResponseObject))
 }
 
-// guard reports how f ended, whichever way it did, and frees its slot.
-func (p *inProcess) guard(ctx context.Context, done chan<- error, f func() error) {
+// runRecovered reports how f ended, whichever way it did, and frees its slot.
+func (p *inProcessTarget) runRecovered(ctx context.Context, done chan<- error, f func() error) {
 	err := errors.New("it ended its goroutine instead of returning")
 	defer func() {
 		if value := recover(); value != nil {

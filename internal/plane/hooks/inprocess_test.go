@@ -14,19 +14,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func panics(context.Context, client.Object, runtimehooksv1.RequestObject, runtimehooksv1.ResponseObject) error {
+func panickingHandler(context.Context, client.Object, runtimehooksv1.RequestObject, runtimehooksv1.ResponseObject) error {
 	var m map[string]string
 	m["a"] = "b" //nolint:staticcheck // the panic is the point
 	return nil
 }
 
-func exits(context.Context, client.Object, runtimehooksv1.RequestObject, runtimehooksv1.ResponseObject) error {
+func exitingHandler(context.Context, client.Object, runtimehooksv1.RequestObject, runtimehooksv1.ResponseObject) error {
 	runtime.Goexit()
 	return nil
 }
 
-// stuck ignores its context until released, and then writes to all it was given.
-func stuck(released <-chan struct{}) HandlerFunc {
+// newStuckHandler ignores its context until released, and then writes to all it was given.
+func newStuckHandler(released <-chan struct{}) HandlerFunc {
 	return func(_ context.Context, forObject client.Object, request runtimehooksv1.RequestObject, response runtimehooksv1.ResponseObject) error {
 		<-released
 		forObject.GetLabels()["kept"] = "no"
@@ -55,7 +55,7 @@ func TestGoHandlerIsLeftBehindAfterTimeout(t *testing.T) {
 				released := make(chan struct{})
 				handle(t, c, Handler{
 					Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade,
-					Timeout: tt.timeout, FailurePolicy: tt.policy, Func: stuck(released),
+					Timeout: tt.timeout, FailurePolicy: tt.policy, Func: newStuckHandler(released),
 				})
 				object, request, response := cluster("gold"), upgrade(), &runtimehooksv1.BeforeClusterUpgradeResponse{}
 				start := time.Now()
@@ -100,7 +100,7 @@ func TestCallEndsWithItsCaller(t *testing.T) {
 		c := warmClient(t)
 		released := make(chan struct{})
 		defer close(released)
-		handle(t, c, Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: stuck(released)})
+		handle(t, c, Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: newStuckHandler(released)})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
@@ -115,8 +115,8 @@ func TestCallsLeftBehindAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := warmClient(t)
 		released := make(chan struct{})
-		handle(t, c, Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: stuck(released)})
-		for range maxRunning {
+		handle(t, c, Handler{Name: "gate.polder", Hook: runtimehooksv1.BeforeClusterUpgrade, Func: newStuckHandler(released)})
+		for range maxConcurrentCalls {
 			_, err := callGate(t.Context(), c, "gate.polder")
 			checkError(t, err, `"gate.polder": no answer`)
 		}

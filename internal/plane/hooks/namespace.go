@@ -15,10 +15,10 @@ import (
 // lookupTimeout bounds the look at a Namespace, which a cache usually answers at once.
 const lookupTimeout = 10 * time.Second
 
-// selects reports whether selector matches the namespace of forObject. An empty selector
+// matchesNamespace reports whether selector matches the namespace of forObject. An empty selector
 // matches without a lookup; a nil labelSelector, which the API defaults away, matches
 // nothing.
-func (c *Client) selects(ctx context.Context, selector labels.Selector, forObject client.Object) (bool, error) {
+func (c *Client) matchesNamespace(ctx context.Context, selector labels.Selector, forObject client.Object) (bool, error) {
 	if forObject == nil {
 		return false, errors.New("the object the hook is called for is nil")
 	}

@@ -33,7 +33,7 @@ func TestNamespaceSelector(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			config := servedGate(t, answer(success))
+			config := startGateServer(t, answer(success))
 			config.Spec.NamespaceSelector = tt.selector
 			config.Status.Handlers[0].FailurePolicy = runtimev1.FailurePolicyIgnore // covers none of this
 			c := warmClient(t, config)

@@ -76,7 +76,7 @@ func (c *Client) registrations(config *runtimev1.ExtensionConfig) ([]*registrati
 			settings:        config.Spec.Settings,
 			timeout:         timeoutOf(h.TimeoutSeconds),
 			policy:          h.FailurePolicy,
-			target: external{
+			target: externalTarget{
 				server:  server,
 				err:     serverErr,
 				handler: strings.TrimSuffix(h.Name, "."+config.Name),

@@ -33,7 +33,7 @@ func (r *registry) warmUp(registrations []*registration) error {
 	if r.ready {
 		return errors.New("they are warmed up already")
 	}
-	if err := r.vacant(registrations); err != nil {
+	if err := r.checkNameConflicts(registrations); err != nil {
 		return err
 	}
 	r.put(registrations)
@@ -48,7 +48,7 @@ func (r *registry) replace(owner string, registrations []*registration) error {
 	if !r.ready {
 		return ErrNotReady
 	}
-	if err := r.vacant(registrations); err != nil {
+	if err := r.checkNameConflicts(registrations); err != nil {
 		return err
 	}
 	for name, item := range r.items {
@@ -71,11 +71,11 @@ func (r *registry) add(one *registration) error {
 	return nil
 }
 
-// check reports what replace would refuse.
-func (r *registry) check(registrations []*registration) error {
+// checkReplace reports what replace would refuse.
+func (r *registry) checkReplace(registrations []*registration) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.vacant(registrations)
+	return r.checkNameConflicts(registrations)
 }
 
 // list returns the registrations for a hook, sorted by name.
@@ -108,9 +108,9 @@ func (r *registry) get(name string) (*registration, error) {
 	return item, nil
 }
 
-// vacant expects mu to be held. Registrations of one change may clash among themselves too:
+// checkNameConflicts expects mu to be held. Registrations of one change may clash among themselves too:
 // two ExtensionConfigs can claim one name in their status.
-func (r *registry) vacant(registrations []*registration) error {
+func (r *registry) checkNameConflicts(registrations []*registration) error {
 	owners := map[string]string{}
 	for _, one := range registrations {
 		owner, ok := owners[one.name]

@@ -15,21 +15,21 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 )
 
-// hanging answers nothing until its client goes away, which a server notices only once the
+// hangUntilDone answers nothing until its client goes away, which a server notices only once the
 // body of the request is read.
-func hanging(_ http.ResponseWriter, r *http.Request) {
+func hangUntilDone(_ http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
 }
 
-// pipes is a listener in memory, so that a server can be part of a synctest bubble.
-type pipes struct {
+// pipeListener is a listener in memory, so that a server can be part of a synctest bubble.
+type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (p *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
 	case p.conns <- far:
@@ -39,7 +39,7 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Accept() (net.Conn, error) {
+func (p *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case conn := <-p.conns:
 		return conn, nil
@@ -48,28 +48,28 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Close() error {
+func (p *pipeListener) Close() error {
 	p.once.Do(func() { close(p.closed) })
 	return nil
 }
 
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443} }
+func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443} }
 
-// piped is served for synctest, with a client that is connected to the server.
-func piped(t *testing.T, f http.HandlerFunc) (*Client, *runtimev1.ExtensionConfig) {
+// newPipedClient is served for synctest, with a client that is connected to the server.
+func newPipedClient(t *testing.T, f http.HandlerFunc) (*Client, *runtimev1.ExtensionConfig) {
 	t.Helper()
-	listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
-	srv := quiet(f)
+	listener := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+	srv := newSilentServer(f)
 	_ = srv.Listener.Close()
 	srv.Listener = listener
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
 	c := newClient(t, func(c *Config) { c.Dial = listener.dial })
-	return c, trusting(srv, extensionConfig("ext", srv.URL, "gate.ext"))
+	return c, withServerCA(srv, extensionConfig("ext", srv.URL, "gate.ext"))
 }
 
-// quiet returns a server that has not started and does not log the handshakes it refuses.
-func quiet(f http.HandlerFunc) *httptest.Server {
+// newSilentServer returns a server that has not started and does not log the handshakes it refuses.
+func newSilentServer(f http.HandlerFunc) *httptest.Server {
 	srv := httptest.NewUnstartedServer(f)
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 	return srv
@@ -100,7 +100,7 @@ func TestClientConfig(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			config := servedGate(t, answer(success))
+			config := startGateServer(t, answer(success))
 			tt.change(&config.Spec.ClientConfig)
 			config.Status.Handlers[0].FailurePolicy = runtimev1.FailurePolicyIgnore // does not cover this
 			c := warmClient(t, config)
@@ -129,13 +129,13 @@ func TestServerIsAuthenticated(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			srv := quiet(answer(success))
+			srv := newSilentServer(answer(success))
 			if tt.prepare != nil {
 				tt.prepare(srv)
 			}
 			srv.StartTLS()
 			t.Cleanup(srv.Close)
-			config := trusting(srv, extensionConfig("ext", "https://ext.example.com", "gate.ext"))
+			config := withServerCA(srv, extensionConfig("ext", "https://ext.example.com", "gate.ext"))
 			if tt.change != nil {
 				tt.change(&config.Spec.ClientConfig)
 			}
@@ -159,7 +159,7 @@ func dialOnly(srv *httptest.Server) func(context.Context, string, string) (net.C
 }
 
 func TestClientCertificate(t *testing.T) {
-	srv := quiet(func(w http.ResponseWriter, r *http.Request) {
+	srv := newSilentServer(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.TLS.PeerCertificates) == 0 {
 			t.Error("no client certificate")
 		}
@@ -168,7 +168,7 @@ func TestClientCertificate(t *testing.T) {
 	srv.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
-	config := trusting(srv, extensionConfig("ext", srv.URL, "gate.ext"))
+	config := withServerCA(srv, extensionConfig("ext", srv.URL, "gate.ext"))
 
 	anonymous := warmClient(t, config)
 	_, err := callGate(t.Context(), anonymous, "gate.ext")

@@ -25,11 +25,11 @@ import (
 // nudgeAnnotation records the version at which a stuck definition was nudged.
 const nudgeAnnotation = "polder.dev/nudged-at"
 
-// parallel is how many definitions are written at the same time.
-const parallel = 4
+// maxParallelWrites is how many definitions are written at the same time.
+const maxParallelWrites = 4
 
-func (i *Install) crds(ctx context.Context) error {
-	all, err := i.cfg.Definitions.wanted()
+func (i *Installer) installCRDs(ctx context.Context) error {
+	all, err := i.cfg.Definitions.desired()
 	if err != nil {
 		return err
 	}
@@ -38,12 +38,12 @@ func (i *Install) crds(ctx context.Context) error {
 		return err
 	}
 	c := set.ApiextensionsV1().CustomResourceDefinitions()
-	have, err := settle(ctx, c, all)
+	have, err := listAfterDeletions(ctx, c, all)
 	if err != nil {
 		return err
 	}
-	missing, stuck := compare(all, have)
-	if err := putAll(ctx, c, missing); err != nil {
+	missing, stuck := findMissingAndStuck(all, have)
+	if err := createOrUpdateAll(ctx, c, missing); err != nil {
 		return err
 	}
 	for _, crd := range stuck {
@@ -57,24 +57,24 @@ func (i *Install) crds(ctx context.Context) error {
 	return i.awaitServed(ctx, all)
 }
 
-// farewell is how long a start waits for definitions that are being deleted. They go as soon as
+// deletionTimeout is how long a start waits for definitions that are being deleted. They go as soon as
 // the API server has emptied them, unless an object in them waits for its controller.
-const farewell = 10 * time.Second
+const deletionTimeout = 10 * time.Second
 
-// settle lists the definitions once none of ours is on its way out: a deletion that the last
+// listAfterDeletions lists the definitions once none of ours is on its way out: a deletion that the last
 // shutdown cut short would take the definition away after it was found in order.
-func settle(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, all []wanted) (have []apiextensionsv1.CustomResourceDefinition, err error) {
+func listAfterDeletions(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, all []desiredCRD) (have []apiextensionsv1.CustomResourceDefinition, err error) {
 	ours := map[string]bool{}
 	for _, w := range all {
 		ours[w.name()] = true
 	}
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, farewell, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, deletionTimeout, true, func(ctx context.Context) (bool, error) {
 		var err error
-		have, err = list(ctx, c)
-		leaving := slices.ContainsFunc(have, func(crd apiextensionsv1.CustomResourceDefinition) bool {
+		have, err = listCRDs(ctx, c)
+		terminating := slices.ContainsFunc(have, func(crd apiextensionsv1.CustomResourceDefinition) bool {
 			return ours[crd.Name] && crd.DeletionTimestamp != nil
 		})
-		return !leaving, err
+		return !terminating, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		return have, nil // held by a finalizer: only a running plane can let it go
@@ -82,13 +82,13 @@ func settle(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionI
 	return have, err
 }
 
-// compare finds the definitions that are missing or out of date, and those, ours or not, that
+// findMissingAndStuck finds the definitions that are missing or out of date, and those, ours or not, that
 // an API server accepted but did not live to establish.
-func compare(want []wanted, have []apiextensionsv1.CustomResourceDefinition) (missing []wanted, stuck []apiextensionsv1.CustomResourceDefinition) {
+func findMissingAndStuck(want []desiredCRD, have []apiextensionsv1.CustomResourceDefinition) (missing []desiredCRD, stuck []apiextensionsv1.CustomResourceDefinition) {
 	digests := map[string]string{}
 	for _, crd := range have {
 		digests[crd.Name] = crd.Annotations[digestAnnotation]
-		if !is(&crd, apiextensionsv1.Established) && is(&crd, apiextensionsv1.NamesAccepted) {
+		if !hasCondition(&crd, apiextensionsv1.Established) && hasCondition(&crd, apiextensionsv1.NamesAccepted) {
 			stuck = append(stuck, crd)
 		}
 	}
@@ -100,7 +100,7 @@ func compare(want []wanted, have []apiextensionsv1.CustomResourceDefinition) (mi
 	return missing, stuck
 }
 
-func list(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface) ([]apiextensionsv1.CustomResourceDefinition, error) {
+func listCRDs(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface) ([]apiextensionsv1.CustomResourceDefinition, error) {
 	l, err := c.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil, fmt.Errorf("listing: %w", err)
@@ -108,7 +108,7 @@ func list(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInt
 	return l.Items, nil
 }
 
-func is(crd *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+func hasCondition(crd *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.CustomResourceDefinitionConditionType) bool {
 	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Type == t && c.Status == apiextensionsv1.ConditionTrue
 	})
@@ -126,14 +126,14 @@ func nudge(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionIn
 	return nil
 }
 
-func putAll(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, all []wanted) error {
-	slots := make(chan struct{}, parallel)
+func createOrUpdateAll(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, all []desiredCRD) error {
+	slots := make(chan struct{}, maxParallelWrites)
 	errs := make(chan error, len(all))
 	for _, w := range all {
 		go func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			errs <- put(ctx, c, w)
+			errs <- createOrUpdate(ctx, c, w)
 		}()
 	}
 	var failed []error
@@ -143,9 +143,9 @@ func putAll(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionI
 	return errors.Join(failed...)
 }
 
-// put creates or replaces one definition. It keeps labels and annotations that others added:
+// createOrUpdate creates or replaces one definition. It keeps labels and annotations that others added:
 // Cluster API records in them which stored objects it has migrated.
-func put(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, w wanted) error {
+func createOrUpdate(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, w desiredCRD) error {
 	crd, err := w.definition()
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func put(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInte
 
 // awaitServed waits until every kind can be listed. That is what matters, and it is cheaper
 // than reading the large definitions again and again for their conditions.
-func (i *Install) awaitServed(ctx context.Context, all []wanted) error {
+func (i *Installer) awaitServed(ctx context.Context, all []desiredCRD) error {
 	client, err := metadata.NewForConfig(metadata.ConfigFor(i.cfg.Client("polder-install")))
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (i *Install) awaitServed(ctx context.Context, all []wanted) error {
 
 // awaitDiscovered waits until the API server also says that it serves them, which it learns a
 // little later; who asks before is told that there is no such kind.
-func (i *Install) awaitDiscovered(ctx context.Context, all []wanted) error {
+func (i *Installer) awaitDiscovered(ctx context.Context, all []desiredCRD) error {
 	client, err := discovery.NewDiscoveryClientForConfig(i.cfg.Client("polder-install"))
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func (i *Install) awaitDiscovered(ctx context.Context, all []wanted) error {
 	var missing []string
 	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		_, lists, err := client.ServerGroupsAndResources()
-		missing = undiscovered(all, lists)
+		missing = undiscoveredNames(all, lists)
 		return err == nil && len(missing) == 0, nil
 	})
 	if err != nil {
@@ -211,15 +211,15 @@ func (i *Install) awaitDiscovered(ctx context.Context, all []wanted) error {
 	return nil
 }
 
-func undiscovered(all []wanted, lists []*metav1.APIResourceList) (missing []string) {
-	said := map[string]bool{}
+func undiscoveredNames(all []desiredCRD, lists []*metav1.APIResourceList) (missing []string) {
+	discovered := map[string]bool{}
 	for _, l := range lists {
 		for _, r := range l.APIResources {
-			said[l.GroupVersion+"/"+r.Name] = true
+			discovered[l.GroupVersion+"/"+r.Name] = true
 		}
 	}
 	for _, w := range all {
-		if !said[w.resource.GroupVersion().String()+"/"+w.resource.Resource] {
+		if !discovered[w.resource.GroupVersion().String()+"/"+w.resource.Resource] {
 			missing = append(missing, w.name())
 		}
 	}

@@ -19,13 +19,13 @@ func crd(name, digest string, conditions ...apiextensionsv1.CustomResourceDefini
 	return c
 }
 
-func TestCompare(t *testing.T) {
+func TestFindMissingAndStuck(t *testing.T) {
 	const accepted, established = apiextensionsv1.NamesAccepted, apiextensionsv1.Established
-	var want []wanted
+	var want []desiredCRD
 	for _, n := range []string{"same", "changed", "absent", "half"} {
-		want = append(want, wanted{resource: schema.GroupVersionResource{Resource: n}, digest: "new"})
+		want = append(want, desiredCRD{resource: schema.GroupVersionResource{Resource: n}, digest: "new"})
 	}
-	missing, stuck := compare(want, []apiextensionsv1.CustomResourceDefinition{
+	missing, stuck := findMissingAndStuck(want, []apiextensionsv1.CustomResourceDefinition{
 		crd("same", "new", accepted, established),
 		crd("changed", "old", accepted, established),
 		crd("half", "new", accepted),
@@ -49,12 +49,12 @@ func TestCompare(t *testing.T) {
 
 func TestWantChangesWithEachInput(t *testing.T) {
 	d := Definitions{ConversionURL: "u"}
-	base := d.converted(manifests.CRD{SHA256: "a"}, []byte("ca"))
+	base := d.desiredFromManifest(manifests.CRD{SHA256: "a"}, []byte("ca"))
 	other := Definitions{ConversionURL: "v"}
-	for name, w := range map[string]wanted{
-		"content":   d.converted(manifests.CRD{SHA256: "b"}, []byte("ca")),
-		"authority": d.converted(manifests.CRD{SHA256: "a"}, []byte("other")),
-		"URL":       other.converted(manifests.CRD{SHA256: "a"}, []byte("ca")),
+	for name, w := range map[string]desiredCRD{
+		"content":   d.desiredFromManifest(manifests.CRD{SHA256: "b"}, []byte("ca")),
+		"authority": d.desiredFromManifest(manifests.CRD{SHA256: "a"}, []byte("other")),
+		"URL":       other.desiredFromManifest(manifests.CRD{SHA256: "a"}, []byte("ca")),
 	} {
 		if w.digest == base.digest {
 			t.Errorf("another %s is not noticed", name)

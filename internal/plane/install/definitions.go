@@ -21,23 +21,23 @@ const digestAnnotation = "polder.dev/manifest-digest"
 
 // Definitions are the custom resource definitions of the plane.
 type Definitions struct {
-	CRDs          []manifests.CRD        // Cluster API's, converted by webhook
-	ConversionURL string                 // of that webhook
-	ConversionCA  func() ([]byte, error) // and its authority
-	Own           []*apiextensionsv1.CustomResourceDefinition
+	ClusterAPICRDs []manifests.CRD        // Cluster API's, converted by webhook
+	ConversionURL  string                 // of that webhook
+	ConversionCA   func() ([]byte, error) // and its authority
+	PolderCRDs     []*apiextensionsv1.CustomResourceDefinition
 }
 
-// wanted is one definition; load makes it, with all that goes into it.
-type wanted struct {
+// desiredCRD is one definition; load makes it, with all that goes into it.
+type desiredCRD struct {
 	resource schema.GroupVersionResource
 	digest   string
 	load     func() (*apiextensionsv1.CustomResourceDefinition, error)
 }
 
-func (w wanted) name() string { return w.resource.GroupResource().String() }
+func (w desiredCRD) name() string { return w.resource.GroupResource().String() }
 
 // definition is w as it is written.
-func (w wanted) definition() (*apiextensionsv1.CustomResourceDefinition, error) {
+func (w desiredCRD) definition() (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd, err := w.load()
 	if err != nil {
 		return nil, err
@@ -46,19 +46,19 @@ func (w wanted) definition() (*apiextensionsv1.CustomResourceDefinition, error) 
 	return crd, nil
 }
 
-func (d Definitions) wanted() ([]wanted, error) {
-	var all []wanted
-	if len(d.CRDs) > 0 {
+func (d Definitions) desired() ([]desiredCRD, error) {
+	var all []desiredCRD
+	if len(d.ClusterAPICRDs) > 0 {
 		ca, err := d.ConversionCA()
 		if err != nil {
 			return nil, err
 		}
-		for _, crd := range d.CRDs {
-			all = append(all, d.converted(crd, ca))
+		for _, crd := range d.ClusterAPICRDs {
+			all = append(all, d.desiredFromManifest(crd, ca))
 		}
 	}
-	for _, crd := range d.Own {
-		w, err := own(crd)
+	for _, crd := range d.PolderCRDs {
+		w, err := desiredFromCRD(crd)
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func (d Definitions) wanted() ([]wanted, error) {
 	return all, nil
 }
 
-func (d Definitions) converted(crd manifests.CRD, ca []byte) wanted {
+func (d Definitions) desiredFromManifest(crd manifests.CRD, ca []byte) desiredCRD {
 	conversion := apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
 		Webhook: &apiextensionsv1.WebhookConversion{
@@ -75,7 +75,7 @@ func (d Definitions) converted(crd manifests.CRD, ca []byte) wanted {
 			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: ptr.To(d.ConversionURL), CABundle: ca},
 		},
 	}
-	return wanted{
+	return desiredCRD{
 		resource: crd.Resource(),
 		digest:   digest([]byte(crd.SHA256), []byte(d.ConversionURL), ca),
 		load: func() (*apiextensionsv1.CustomResourceDefinition, error) {
@@ -89,12 +89,12 @@ func (d Definitions) converted(crd manifests.CRD, ca []byte) wanted {
 	}
 }
 
-func own(crd *apiextensionsv1.CustomResourceDefinition) (wanted, error) {
+func desiredFromCRD(crd *apiextensionsv1.CustomResourceDefinition) (desiredCRD, error) {
 	b, err := json.Marshal(crd)
 	if err != nil {
-		return wanted{}, fmt.Errorf("reading CRD %s: %w", crd.Name, err)
+		return desiredCRD{}, fmt.Errorf("reading CRD %s: %w", crd.Name, err)
 	}
-	w := wanted{
+	w := desiredCRD{
 		resource: schema.GroupVersionResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural},
 		digest:   digest(b),
 		load: func() (*apiextensionsv1.CustomResourceDefinition, error) {

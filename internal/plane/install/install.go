@@ -23,30 +23,30 @@ type Config struct {
 	Objects     []client.Object // of our own kinds, namespaces and what is in them, policies
 }
 
-// Install is a component that is ready once everything is installed, and then only waits.
-type Install struct {
+// Installer is a component that is ready once everything is installed, and then only waits.
+type Installer struct {
 	cfg   Config
 	ready chan struct{}
 }
 
 // New prepares the component.
-func New(cfg Config) *Install { return &Install{cfg: cfg, ready: make(chan struct{})} }
+func New(cfg Config) *Installer { return &Installer{cfg: cfg, ready: make(chan struct{})} }
 
 // Name is the component's name.
-func (i *Install) Name() string { return "crds" }
+func (i *Installer) Name() string { return "crds" }
 
 // Ready closes when all definitions are established and all roles are there.
-func (i *Install) Ready() <-chan struct{} { return i.ready }
+func (i *Installer) Ready() <-chan struct{} { return i.ready }
 
 // Run installs and waits for ctx to end.
-func (i *Install) Run(ctx context.Context) error {
-	if err := i.roles(ctx); err != nil {
+func (i *Installer) Run(ctx context.Context) error {
+	if err := i.installRoles(ctx); err != nil {
 		return fmt.Errorf("installing roles: %w", err)
 	}
-	if err := i.crds(ctx); err != nil {
+	if err := i.installCRDs(ctx); err != nil {
 		return fmt.Errorf("installing custom resource definitions: %w", err)
 	}
-	if err := i.objects(ctx); err != nil {
+	if err := i.installObjects(ctx); err != nil {
 		return fmt.Errorf("installing what the plane comes with: %w", err)
 	}
 	close(i.ready)
@@ -54,7 +54,7 @@ func (i *Install) Run(ctx context.Context) error {
 	return nil
 }
 
-func (i *Install) objects(ctx context.Context) error {
+func (i *Installer) installObjects(ctx context.Context) error {
 	if len(i.cfg.Objects) == 0 {
 		return nil
 	}
@@ -67,15 +67,15 @@ func (i *Install) objects(ctx context.Context) error {
 		return err
 	}
 	for _, o := range i.cfg.Objects {
-		if err := i.object(ctx, c, o); err != nil {
+		if err := i.installObject(ctx, c, o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// object installs one. What people may change is made once, and then theirs.
-func (i *Install) object(ctx context.Context, c client.Client, o client.Object) error {
+// installObject installs one. What people may change is made once, and then theirs.
+func (i *Installer) installObject(ctx context.Context, c client.Client, o client.Object) error {
 	switch o.(type) {
 	case *corev1.Namespace, *csv1.ClusterStack:
 		if err := client.IgnoreAlreadyExists(c.Create(ctx, o)); err != nil {
@@ -86,7 +86,7 @@ func (i *Install) object(ctx context.Context, c client.Client, o client.Object) 
 	return Apply(ctx, c, o)
 }
 
-func (i *Install) roles(ctx context.Context) error {
+func (i *Installer) installRoles(ctx context.Context) error {
 	scheme := runtime.NewScheme()
 	if err := rbacv1.AddToScheme(scheme); err != nil {
 		return err

@@ -24,7 +24,7 @@ func (d Definitions) Seed(ctx context.Context, store clientv3.KV) error {
 	if err != nil || have.Count > 0 {
 		return err
 	}
-	all, err := d.wanted()
+	all, err := d.desired()
 	if err != nil {
 		return err
 	}
@@ -51,9 +51,9 @@ func (d Definitions) Seed(ctx context.Context, store clientv3.KV) error {
 	return nil
 }
 
-// settled is how long ago seeded definitions were established: to the first objects of a kind that
+// establishedAge is how long ago seeded definitions were established: to the first objects of a kind that
 // is younger, the API server is silent for two seconds, for the sake of others that may not know it yet.
-const settled = 2 * time.Second
+const establishedAge = 2 * time.Second
 
 // establish makes of a manifest what the API server makes of it when nothing speaks against it.
 func establish(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) {
@@ -70,7 +70,7 @@ func establish(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) {
 		{Type: apiextensionsv1.NamesAccepted, Reason: "NoConflicts", Message: "no conflicts found"},
 		{Type: apiextensionsv1.Established, Reason: "InitialNamesAccepted", Message: "the initial names have been accepted"},
 	} {
-		c.Status, c.LastTransitionTime = apiextensionsv1.ConditionTrue, metav1.NewTime(now.Add(-settled))
+		c.Status, c.LastTransitionTime = apiextensionsv1.ConditionTrue, metav1.NewTime(now.Add(-establishedAge))
 		crd.Status.Conditions = append(crd.Status.Conditions, c)
 	}
 }

@@ -25,8 +25,8 @@ import (
 // discoveryInterval is how soon garbage collection and quota notice a new kind.
 const discoveryInterval = 5 * time.Second
 
-// resync is how often informers repeat what they know.
-const resync = 12 * time.Hour
+// resyncPeriod is how often informers repeat what they know.
+const resyncPeriod = 12 * time.Hour
 
 // Config says what the controllers run on. All fields are needed.
 type Config struct {
@@ -54,8 +54,8 @@ func (c *Controllers) Ready() <-chan struct{} { return c.ready }
 // runFunc is one loop of a controller; it returns when its context ends.
 type runFunc func(ctx context.Context)
 
-// shared is what the controllers have in common.
-type shared struct {
+// dependencies is what the controllers have in common.
+type dependencies struct {
 	cfg      Config
 	typed    informers.SharedInformerFactory
 	metadata metadata.Interface
@@ -66,13 +66,13 @@ type shared struct {
 
 // Run runs all controllers until ctx ends.
 func (c *Controllers) Run(ctx context.Context) error {
-	s, err := newShared(c.cfg)
+	s, err := newDependencies(c.cfg)
 	if err != nil {
 		return fmt.Errorf("setting up controllers: %w", err)
 	}
 	var loops []runFunc
-	for _, set := range []func(context.Context, *shared) ([]runFunc, error){garbageCollector, namespaces, serviceAccounts, clusterRoles, quota} {
-		fs, err := set(ctx, s)
+	for _, newController := range []func(context.Context, *dependencies) ([]runFunc, error){newGarbageCollector, newNamespaceController, newServiceAccountControllers, newClusterRoleAggregation, newQuotaController} {
+		fs, err := newController(ctx, s)
 		if err != nil {
 			return fmt.Errorf("setting up controllers: %w", err)
 		}
@@ -99,7 +99,7 @@ func (c *Controllers) Run(ctx context.Context) error {
 	return nil
 }
 
-func newShared(cfg Config) (*shared, error) {
+func newDependencies(cfg Config) (*dependencies, error) {
 	md, err := metadata.NewForConfig(metadata.ConfigFor(cfg.Client("polder-metadata")))
 	if err != nil {
 		return nil, err
@@ -108,17 +108,17 @@ func newShared(cfg Config) (*shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &shared{
+	return &dependencies{
 		cfg:      cfg,
 		typed:    cfg.Informers(),
 		metadata: md,
-		objects:  metadataInformers{metadatainformer.NewSharedInformerFactoryWithOptions(md, resync, metadatainformer.WithTransform(dropManagedFields))},
+		objects:  metadataInformers{metadatainformer.NewSharedInformerFactoryWithOptions(md, resyncPeriod, metadatainformer.WithTransform(dropManagedFields))},
 		mapper:   restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discovery.Discovery())),
 		started:  make(chan struct{}),
 	}, nil
 }
 
-func (s *shared) client(name string) (*kubernetes.Clientset, error) {
+func (s *dependencies) client(name string) (*kubernetes.Clientset, error) {
 	return kubernetes.NewForConfig(s.cfg.Client("polder-" + name))
 }
 

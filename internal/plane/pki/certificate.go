@@ -22,14 +22,14 @@ import (
 // backdate makes certificates valid on machines whose clock is a little behind ours.
 const backdate = 5 * time.Minute
 
-// pair is a certificate with its key.
-type pair struct {
+// keyPair is a certificate with its key.
+type keyPair struct {
 	cert *x509.Certificate
 	key  crypto.Signer
 }
 
-// leaf says what a certificate below an authority is for.
-type leaf struct {
+// leafSpec says what a certificate below an authority is for.
+type leafSpec struct {
 	file    string // in the pki directory: certificate and key in one file, so that both change at once
 	subject pkix.Name
 	usage   x509.ExtKeyUsage
@@ -58,7 +58,7 @@ func selfSign(name string, key crypto.Signer, now time.Time, life time.Duration)
 }
 
 // issue makes a certificate of the kind l describes, signed by ca. It never outlives ca.
-func issue(l leaf, key crypto.Signer, ca pair, now time.Time, life time.Duration) (*x509.Certificate, error) {
+func issue(l leafSpec, key crypto.Signer, ca keyPair, now time.Time, life time.Duration) (*x509.Certificate, error) {
 	end := now.Add(life)
 	if end.After(ca.cert.NotAfter) {
 		end = ca.cert.NotAfter
@@ -88,9 +88,9 @@ func sign(t, parent *x509.Certificate, pub crypto.PublicKey, by crypto.Signer) (
 	return x509.ParseCertificate(der)
 }
 
-// due says whether a certificate has passed two thirds of its life, or is not yet valid
+// needsRenewal says whether a certificate has passed two thirds of its life, or is not yet valid
 // because the clock was set back.
-func due(c *x509.Certificate, now time.Time) bool {
+func needsRenewal(c *x509.Certificate, now time.Time) bool {
 	return !now.Before(renewAt(c)) || now.Before(c.NotBefore)
 }
 
@@ -101,8 +101,8 @@ func renewAt(c *x509.Certificate) time.Time {
 	return c.NotAfter.Add(-life / 3)
 }
 
-// fits says whether a certificate still is what l asks for.
-func (l leaf) fits(c *x509.Certificate, ca *x509.Certificate) bool {
+// matches says whether a certificate still is what l asks for.
+func (l leafSpec) matches(c *x509.Certificate, ca *x509.Certificate) bool {
 	return c.CheckSignatureFrom(ca) == nil &&
 		c.Subject.String() == l.subject.String() &&
 		slices.Equal(c.DNSNames, l.names) &&
@@ -122,7 +122,7 @@ func encodeKey(k crypto.Signer) ([]byte, error) {
 }
 
 // save writes certificate and key as one file.
-func (p pair) save(path string) error {
+func (p keyPair) save(path string) error {
 	k, err := encodeKey(p.key)
 	if err != nil {
 		return fmt.Errorf("encoding key for %s: %w", path, err)
@@ -130,8 +130,8 @@ func (p pair) save(path string) error {
 	return atomicfile.Write(path, append(encodeCert(p.cert), k...), 0o600)
 }
 
-// load reads what save wrote; ok is false if there is nothing yet.
-func load(path string) (p pair, ok bool, err error) {
+// loadKeyPair reads what save wrote; ok is false if there is nothing yet.
+func loadKeyPair(path string) (p keyPair, ok bool, err error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return p, false, nil
@@ -139,14 +139,14 @@ func load(path string) (p pair, ok bool, err error) {
 	if err != nil {
 		return p, false, fmt.Errorf("reading certificate: %w", err)
 	}
-	if p, err = parse(b); err != nil {
+	if p, err = parseKeyPair(b); err != nil {
 		return p, false, fmt.Errorf("%s is damaged (%w); restore it from a backup, or remove it and have it made anew", path, err)
 	}
 	return p, true, nil
 }
 
-func parse(b []byte) (pair, error) {
-	var p pair
+func parseKeyPair(b []byte) (keyPair, error) {
+	var p keyPair
 	for {
 		var block *pem.Block
 		if block, b = pem.Decode(b); block == nil {

@@ -17,24 +17,24 @@ const (
 	encryptionFile     = "encryption.yaml"
 )
 
-// ServiceAccountKey is the file with the key that signs service-account tokens. It is never
+// ServiceAccountKeyFile is the file with the key that signs service-account tokens. It is never
 // replaced: that would end every token at once.
-func (p *PKI) ServiceAccountKey() string { return p.Path(serviceAccountFile) }
+func (p *PKI) ServiceAccountKeyFile() string { return p.Path(serviceAccountFile) }
 
-// EncryptionConfig is the file that tells the API server how to encrypt Secrets at rest. It
+// EncryptionConfigFile is the file that tells the API server how to encrypt Secrets at rest. It
 // holds the key: without this file the Secrets in the store cannot be read any more.
-func (p *PKI) EncryptionConfig() string { return p.Path(encryptionFile) }
+func (p *PKI) EncryptionConfigFile() string { return p.Path(encryptionFile) }
 
 func (p *PKI) loadOrMakeKeys() error {
 	return errors.Join(
-		p.once(p.ServiceAccountKey(), serviceAccountKey),
-		p.once(p.EncryptionConfig(), encryptionConfig),
+		p.writeOnce(p.ServiceAccountKeyFile(), newServiceAccountKey),
+		p.writeOnce(p.EncryptionConfigFile(), newEncryptionConfig),
 	)
 }
 
-// once writes a file that must never change. Where there is data but no such file, a new key
+// writeOnce writes a file that must never change. Where there is data but no such file, a new key
 // would make that data unreadable for good, so it refuses.
-func (p *PKI) once(path string, content func() ([]byte, error)) error {
+func (p *PKI) writeOnce(path string, content func() ([]byte, error)) error {
 	if info, err := os.Stat(path); err == nil {
 		if info.Size() == 0 {
 			return fmt.Errorf("%s is empty; restore it from a backup", path)
@@ -53,7 +53,7 @@ func (p *PKI) once(path string, content func() ([]byte, error)) error {
 	return atomicfile.Write(path, b, 0o600)
 }
 
-func serviceAccountKey() ([]byte, error) {
+func newServiceAccountKey() ([]byte, error) {
 	k, err := newKey()
 	if err != nil {
 		return nil, err
@@ -61,9 +61,9 @@ func serviceAccountKey() ([]byte, error) {
 	return keyutil.MarshalPrivateKeyToPEM(k) // the form from which Kubernetes also derives the public key
 }
 
-// encryptionConfig uses secretbox (XSalsa20 and Poly1305): authenticated, and safe with random
+// newEncryptionConfig uses secretbox (XSalsa20 and Poly1305): authenticated, and safe with random
 // nonces for as many writes as a plane will ever see under one key.
-func encryptionConfig() ([]byte, error) {
+func newEncryptionConfig() ([]byte, error) {
 	key := make([]byte, 32)
 	if _, err := rand.Read(key); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 const contextName = "polder"
 
 // writeKubeconfig writes the admin kubeconfig, complete in itself so that it can be copied.
-func (p *PKI) writeKubeconfig(ca, admin pair) error {
+func (p *PKI) writeKubeconfig(ca, admin keyPair) error {
 	key, err := encodeKey(admin.key)
 	if err != nil {
 		return fmt.Errorf("encoding admin key: %w", err)

@@ -36,26 +36,26 @@ type Config struct {
 	LeafLife    time.Duration     // 0: one year
 	Clock       clock.WithTicker  // nil: the real one
 	Interval    time.Duration     // how often to look for what is due; 0: an hour, or less for short lives
-	ReportRenew func(file string) // nil: nobody is told
+	OnRenew     func(file string) // nil: nobody is told
 }
 
 // PKI holds the plane's certificates. Safe for concurrent use once made.
 type PKI struct {
 	cfg     Config
 	webhook atomic.Pointer[tls.Certificate]
-	health  atomic.Pointer[renewal]
+	health  atomic.Pointer[renewalResult]
 	ready   chan struct{}
 }
 
 // Names of the files others are pointed at.
 const (
-	serverCAFile  = "server-ca.pem"
-	clientCAFile  = "client-ca.pem"
-	apiserverFile = "apiserver.pem"
-	webhookFile   = "webhooks.pem"
-	adminFile     = "admin.pem"
-	trustServer   = "server-ca.crt"
-	trustClient   = "client-ca.crt"
+	serverCAFile     = "server-ca.pem"
+	clientCAFile     = "client-ca.pem"
+	apiserverFile    = "apiserver.pem"
+	webhookFile      = "webhooks.pem"
+	adminFile        = "admin.pem"
+	serverCACertFile = "server-ca.crt"
+	clientCACertFile = "client-ca.crt"
 )
 
 // New makes what is missing and renews what is due.
@@ -72,8 +72,8 @@ func New(cfg Config) (*PKI, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.RealClock{}
 	}
-	if cfg.ReportRenew == nil {
-		cfg.ReportRenew = func(string) {}
+	if cfg.OnRenew == nil {
+		cfg.OnRenew = func(string) {}
 	}
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making certificates: %w", err)
@@ -88,24 +88,24 @@ func New(cfg Config) (*PKI, error) {
 // ensure makes or renews every certificate that needs it. It can be repeated at any time
 // and after a crash at any point.
 func (p *PKI) ensure() error {
-	serverCA, err := p.authority(serverCAFile, trustServer, "polder-server-ca")
+	serverCA, err := p.ensureAuthority(serverCAFile, serverCACertFile, "polder-server-ca")
 	if err != nil {
 		return err
 	}
-	clientCA, err := p.authority(clientCAFile, trustClient, "polder-client-ca")
+	clientCA, err := p.ensureAuthority(clientCAFile, clientCACertFile, "polder-client-ca")
 	if err != nil {
 		return err
 	}
 	names, ips := p.servingNames()
-	if _, err := p.leaf(leaf{file: apiserverFile, subject: pkix.Name{CommonName: "polder-apiserver"}, usage: x509.ExtKeyUsageServerAuth, names: names, ips: ips}, serverCA); err != nil {
+	if _, err := p.ensureLeaf(leafSpec{file: apiserverFile, subject: pkix.Name{CommonName: "polder-apiserver"}, usage: x509.ExtKeyUsageServerAuth, names: names, ips: ips}, serverCA); err != nil {
 		return err
 	}
-	wh, err := p.leaf(leaf{file: webhookFile, subject: pkix.Name{CommonName: WebhookHost}, usage: x509.ExtKeyUsageServerAuth, names: []string{WebhookHost}}, serverCA)
+	wh, err := p.ensureLeaf(leafSpec{file: webhookFile, subject: pkix.Name{CommonName: WebhookHost}, usage: x509.ExtKeyUsageServerAuth, names: []string{WebhookHost}}, serverCA)
 	if err != nil {
 		return err
 	}
 	p.webhook.Store(&tls.Certificate{Certificate: [][]byte{wh.cert.Raw}, PrivateKey: wh.key, Leaf: wh.cert})
-	admin, err := p.leaf(leaf{file: adminFile, subject: pkix.Name{CommonName: "polder-admin", Organization: []string{AdminGroup}}, usage: x509.ExtKeyUsageClientAuth}, clientCA)
+	admin, err := p.ensureLeaf(leafSpec{file: adminFile, subject: pkix.Name{CommonName: "polder-admin", Organization: []string{AdminGroup}}, usage: x509.ExtKeyUsageClientAuth}, clientCA)
 	if err != nil {
 		return err
 	}
@@ -128,10 +128,10 @@ func (p *PKI) servingNames() (names []string, ips []net.IP) {
 	return names, ips
 }
 
-// authority loads an authority, makes it if there is none, and renews it, with its key kept, if it is due.
-func (p *PKI) authority(file, trust, name string) (pair, error) {
+// ensureAuthority loads an authority, makes it if there is none, and renews it, with its key kept, if it is due.
+func (p *PKI) ensureAuthority(file, trust, name string) (keyPair, error) {
 	path := p.Path(file)
-	ca, ok, err := load(path)
+	ca, ok, err := loadKeyPair(path)
 	if err != nil {
 		return ca, err
 	}
@@ -140,26 +140,26 @@ func (p *PKI) authority(file, trust, name string) (pair, error) {
 			return ca, fmt.Errorf("making key of %s: %w", name, err)
 		}
 	}
-	if !ok || due(ca.cert, p.cfg.Clock.Now()) {
+	if !ok || needsRenewal(ca.cert, p.cfg.Clock.Now()) {
 		if ca.cert, err = selfSign(name, ca.key, p.cfg.Clock.Now(), p.cfg.CALife); err != nil {
 			return ca, fmt.Errorf("signing %s: %w", name, err)
 		}
 		if err := ca.save(path); err != nil {
 			return ca, err
 		}
-		p.cfg.ReportRenew(file)
+		p.cfg.OnRenew(file)
 	}
 	return ca, writeIfChanged(p.Path(trust), encodeCert(ca.cert))
 }
 
-// leaf loads a certificate and replaces it if it is missing, due, or no longer what is wanted.
-func (p *PKI) leaf(l leaf, ca pair) (pair, error) {
+// ensureLeaf loads a certificate and replaces it if it is missing, due, or no longer what is wanted.
+func (p *PKI) ensureLeaf(l leafSpec, ca keyPair) (keyPair, error) {
 	path := p.Path(l.file)
-	c, ok, err := load(path)
+	c, ok, err := loadKeyPair(path)
 	if err != nil {
 		return c, err
 	}
-	if ok && !due(c.cert, p.cfg.Clock.Now()) && l.fits(c.cert, ca.cert) {
+	if ok && !needsRenewal(c.cert, p.cfg.Clock.Now()) && l.matches(c.cert, ca.cert) {
 		return c, nil
 	}
 	if c.key, err = newKey(); err != nil {
@@ -171,7 +171,7 @@ func (p *PKI) leaf(l leaf, ca pair) (pair, error) {
 	if err := c.save(path); err != nil {
 		return c, err
 	}
-	p.cfg.ReportRenew(l.file)
+	p.cfg.OnRenew(l.file)
 	return c, nil
 }
 
@@ -185,15 +185,15 @@ func writeIfChanged(path string, data []byte) error {
 // Path is where a file of the pki directory is.
 func (p *PKI) Path(file string) string { return filepath.Join(p.cfg.Dir, file) }
 
-// APIServer is the file with the API server's certificate and key.
-func (p *PKI) APIServer() string { return p.Path(apiserverFile) }
+// APIServerFile is the file with the API server's certificate and key.
+func (p *PKI) APIServerFile() string { return p.Path(apiserverFile) }
 
-// ClientCA is the file with the authority whose client certificates may log in.
-func (p *PKI) ClientCA() string { return p.Path(trustClient) }
+// ClientCAFile is the file with the authority whose client certificates may log in.
+func (p *PKI) ClientCAFile() string { return p.Path(clientCACertFile) }
 
 // ServerCA is the certificate that clients of the plane should trust.
 func (p *PKI) ServerCA() ([]byte, error) {
-	b, err := os.ReadFile(p.Path(trustServer))
+	b, err := os.ReadFile(p.Path(serverCACertFile))
 	if err != nil {
 		return nil, fmt.Errorf("reading server authority: %w", err)
 	}

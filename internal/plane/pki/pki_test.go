@@ -19,28 +19,28 @@ import (
 
 const day = 24 * time.Hour
 
-var birth = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+var startTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// world is a pki directory with a clock that tests can set.
-type world struct {
+// fixture is a pki directory with a clock that tests can set.
+type fixture struct {
 	t       *testing.T
 	cfg     Config
 	clock   *testingclock.FakeClock
 	renewed []string
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	dir := t.TempDir()
-	w := &world{t: t, clock: testingclock.NewFakeClock(birth)}
+	w := &fixture{t: t, clock: testingclock.NewFakeClock(startTime)}
 	w.cfg = Config{
 		Dir: filepath.Join(dir, "pki"), Kubeconfig: filepath.Join(dir, "admin.kubeconfig"), Server: "https://127.0.0.1:7443",
 		Names: []string{"plane.example.org", "192.0.2.7", "127.0.0.1"}, CALife: 900 * day, LeafLife: 90 * day, Clock: w.clock,
-		ReportRenew: func(f string) { w.renewed = append(w.renewed, f) },
+		OnRenew: func(f string) { w.renewed = append(w.renewed, f) },
 	}
 	return w
 }
 
-func (w *world) open() *PKI {
+func (w *fixture) open() *PKI {
 	w.t.Helper()
 	w.renewed = nil
 	p, err := New(w.cfg)
@@ -50,9 +50,9 @@ func (w *world) open() *PKI {
 	return p
 }
 
-func (w *world) leaf(p *PKI, file string) *x509.Certificate {
+func (w *fixture) certificate(p *PKI, file string) *x509.Certificate {
 	w.t.Helper()
-	c, ok, err := load(p.Path(file))
+	c, ok, err := loadKeyPair(p.Path(file))
 	if err != nil || !ok {
 		w.t.Fatalf("loading %s: %v, %v", file, ok, err)
 	}
@@ -60,7 +60,7 @@ func (w *world) leaf(p *PKI, file string) *x509.Certificate {
 }
 
 // verify checks a certificate as a client or server would.
-func (w *world) verify(p *PKI, file, trust, name string, usage x509.ExtKeyUsage, caPEM []byte) error {
+func (w *fixture) verify(p *PKI, file, trust, name string, usage x509.ExtKeyUsage, caPEM []byte) error {
 	w.t.Helper()
 	if caPEM == nil {
 		var err error
@@ -70,37 +70,37 @@ func (w *world) verify(p *PKI, file, trust, name string, usage x509.ExtKeyUsage,
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(caPEM)
-	_, err := w.leaf(p, file).Verify(x509.VerifyOptions{Roots: pool, DNSName: name, CurrentTime: w.clock.Now(), KeyUsages: []x509.ExtKeyUsage{usage}})
+	_, err := w.certificate(p, file).Verify(x509.VerifyOptions{Roots: pool, DNSName: name, CurrentTime: w.clock.Now(), KeyUsages: []x509.ExtKeyUsage{usage}})
 	return err
 }
 
 func TestCertificatesAreGoodForTheirUseOnly(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	p := w.open()
 	for _, name := range []string{"localhost", "127.0.0.1", "::1", "plane.example.org", "192.0.2.7"} {
-		if err := w.verify(p, apiserverFile, trustServer, name, x509.ExtKeyUsageServerAuth, nil); err != nil {
+		if err := w.verify(p, apiserverFile, serverCACertFile, name, x509.ExtKeyUsageServerAuth, nil); err != nil {
 			t.Errorf("the API server as %s: %v", name, err)
 		}
 	}
-	if err := w.verify(p, apiserverFile, trustServer, "elsewhere.example.org", x509.ExtKeyUsageServerAuth, nil); err == nil {
+	if err := w.verify(p, apiserverFile, serverCACertFile, "elsewhere.example.org", x509.ExtKeyUsageServerAuth, nil); err == nil {
 		t.Error("the API server's certificate is good for any name")
 	}
-	if err := w.verify(p, apiserverFile, trustClient, "", x509.ExtKeyUsageClientAuth, nil); err == nil {
+	if err := w.verify(p, apiserverFile, clientCACertFile, "", x509.ExtKeyUsageClientAuth, nil); err == nil {
 		t.Error("a serving certificate can log in")
 	}
-	if err := w.verify(p, adminFile, trustClient, "", x509.ExtKeyUsageClientAuth, nil); err != nil {
+	if err := w.verify(p, adminFile, clientCACertFile, "", x509.ExtKeyUsageClientAuth, nil); err != nil {
 		t.Errorf("the administrator: %v", err)
 	}
-	if err := w.verify(p, adminFile, trustServer, "", x509.ExtKeyUsageServerAuth, nil); err == nil {
+	if err := w.verify(p, adminFile, serverCACertFile, "", x509.ExtKeyUsageServerAuth, nil); err == nil {
 		t.Error("the administrator's certificate can serve")
 	}
-	if s := w.leaf(p, adminFile).Subject; slices.Contains(s.Organization, "system:masters") || !slices.Contains(s.Organization, AdminGroup) {
+	if s := w.certificate(p, adminFile).Subject; slices.Contains(s.Organization, "system:masters") || !slices.Contains(s.Organization, AdminGroup) {
 		t.Errorf("the administrator's groups are %v", s.Organization)
 	}
 }
 
 func TestEverythingIsPrivate(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.open()
 	n := 0
 	err := filepath.WalkDir(filepath.Dir(w.cfg.Dir), func(path string, d fs.DirEntry, err error) error {
@@ -119,7 +119,7 @@ func TestEverythingIsPrivate(t *testing.T) {
 }
 
 func TestKubeconfig(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.open()
 	cfg, err := clientcmd.BuildConfigFromFlags("", w.cfg.Kubeconfig)
 	if err != nil {
@@ -134,7 +134,7 @@ func TestKubeconfig(t *testing.T) {
 }
 
 func TestNothingChangesWithoutNeed(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.open()
 	w.clock.Step(59 * day)
 	w.open()
@@ -144,13 +144,13 @@ func TestNothingChangesWithoutNeed(t *testing.T) {
 }
 
 func TestRenewal(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	p := w.open()
 	oldCA, err := p.ServerCA()
 	if err != nil {
 		t.Fatal(err)
 	}
-	oldLeaf := w.leaf(p, apiserverFile)
+	oldLeaf := w.certificate(p, apiserverFile)
 
 	w.clock.Step(61 * day)
 	p = w.open()
@@ -160,7 +160,7 @@ func TestRenewal(t *testing.T) {
 	if !w.clock.Now().Before(oldLeaf.NotAfter) {
 		t.Error("renewed only after the old one had expired")
 	}
-	if w.leaf(p, apiserverFile).NotAfter.Sub(w.clock.Now()) != 90*day {
+	if w.certificate(p, apiserverFile).NotAfter.Sub(w.clock.Now()) != 90*day {
 		t.Error("the new certificate does not live its whole life")
 	}
 
@@ -173,13 +173,13 @@ func TestRenewal(t *testing.T) {
 	if err := w.verify(p, apiserverFile, "", "localhost", x509.ExtKeyUsageServerAuth, oldCA); err != nil {
 		t.Errorf("a client with the old authority: %v", err)
 	}
-	if err := w.verify(p, apiserverFile, trustServer, "localhost", x509.ExtKeyUsageServerAuth, nil); err != nil {
+	if err := w.verify(p, apiserverFile, serverCACertFile, "localhost", x509.ExtKeyUsageServerAuth, nil); err != nil {
 		t.Errorf("a client with the new authority: %v", err)
 	}
 }
 
 func TestShortLife(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.cfg.LeafLife = 2 * time.Minute
 	w.open()
 	w.clock.Step(79 * time.Second)
@@ -193,9 +193,9 @@ func TestShortLife(t *testing.T) {
 }
 
 func TestRunRenewsWhileServing(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	renewed := make(chan string, 20)
-	w.cfg.ReportRenew = func(f string) { renewed <- f }
+	w.cfg.OnRenew = func(f string) { renewed <- f }
 	p := w.open()
 	before, err := p.WebhookCertificate(nil)
 	if err != nil {
@@ -232,14 +232,14 @@ func TestRunRenewsWhileServing(t *testing.T) {
 }
 
 func TestNewNamesMakeANewCertificate(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.open()
 	w.cfg.Names = append(w.cfg.Names, "new.example.org")
 	p := w.open()
 	if !slices.Equal(w.renewed, []string{apiserverFile}) {
 		t.Errorf("renewed %v", w.renewed)
 	}
-	if err := w.verify(p, apiserverFile, trustServer, "new.example.org", x509.ExtKeyUsageServerAuth, nil); err != nil {
+	if err := w.verify(p, apiserverFile, serverCACertFile, "new.example.org", x509.ExtKeyUsageServerAuth, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -248,7 +248,7 @@ func TestNewNamesMakeANewCertificate(t *testing.T) {
 func TestKeysAreNeverReplaced(t *testing.T) {
 	for _, file := range []string{serviceAccountFile, encryptionFile} {
 		t.Run(file, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			p := w.open()
 			before, err := os.ReadFile(p.Path(file))
 			if err != nil {
@@ -277,11 +277,11 @@ func TestKeysAreNeverReplaced(t *testing.T) {
 }
 
 func TestDamagedCertificate(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	p := w.open()
 	for name, content := range map[string][]byte{
 		"nonsense":       []byte("nonsense"),
-		"half a file":    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.leaf(p, apiserverFile).Raw}),
+		"half a file":    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.certificate(p, apiserverFile).Raw}),
 		"not ASN.1":      pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte{1, 2, 3}}),
 		"key of no kind": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte{1}}),
 	} {
@@ -297,11 +297,11 @@ func TestDamagedCertificate(t *testing.T) {
 }
 
 func TestClockSetBack(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.open()
-	w.clock.SetTime(birth.Add(-day))
+	w.clock.SetTime(startTime.Add(-day))
 	p := w.open()
-	if err := w.verify(p, apiserverFile, trustServer, "localhost", x509.ExtKeyUsageServerAuth, nil); err != nil {
+	if err := w.verify(p, apiserverFile, serverCACertFile, "localhost", x509.ExtKeyUsageServerAuth, nil); err != nil {
 		t.Errorf("after the clock was set back: %v", err)
 	}
 }

@@ -27,10 +27,10 @@ func (p *PKI) Run(ctx context.Context) error {
 	}
 }
 
-func (p *PKI) setHealth(err error) { p.health.Store(&renewal{err}) }
+func (p *PKI) setHealth(err error) { p.health.Store(&renewalResult{err}) }
 
-// renewal is the outcome of the last look for what is due.
-type renewal struct{ err error }
+// renewalResult is the outcome of the last look for what is due.
+type renewalResult struct{ err error }
 
 // Healthy reports a renewal that did not work.
 func (p *PKI) Healthy(context.Context) error {

@@ -28,8 +28,8 @@ type Config struct {
 	// keep the store from closing. 0: four seconds.
 	StageStopTimeout time.Duration
 
-	// Changed is called, one call at a time, with all statuses after each change of state.
-	Changed func([]Status)
+	// OnChange is called, one call at a time, with all statuses after each change of state.
+	OnChange func([]Status)
 }
 
 // minStageStop is what every stage gets even if those before it have used up all the time.
@@ -37,15 +37,15 @@ const minStageStop = 500 * time.Millisecond
 
 // Supervisor owns the goroutines of its components.
 type Supervisor struct {
-	cfg    Config
-	stages []Stage
-	board  *board
-	failed chan *ComponentError // capacity: one for each component, so that no runner ever blocks
-	runs   map[string]*run
+	cfg      Config
+	stages   []Stage
+	statuses *statusTable
+	failures chan *ComponentError // capacity: one for each component, so that no runner ever blocks
+	running  map[string]*runningComponent
 }
 
-// run is one started component.
-type run struct {
+// runningComponent is one started component.
+type runningComponent struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -62,8 +62,8 @@ func (e *ComponentError) Unwrap() error { return e.Err }
 // ErrStopTimeout marks a stop that left components behind.
 var ErrStopTimeout = errors.New("stopping took too long")
 
-// errReturned is what a component is blamed for that ends without being asked to.
-var errReturned = errors.New("ended without being asked to")
+// errUnexpectedExit is what a component is blamed for that ends without being asked to.
+var errUnexpectedExit = errors.New("ended without being asked to")
 
 // New prepares a supervisor; nothing runs before Run.
 func New(cfg Config, stages ...Stage) *Supervisor {
@@ -71,13 +71,13 @@ func New(cfg Config, stages ...Stage) *Supervisor {
 	cfg.StartTimeout = orDefault(cfg.StartTimeout, 2*time.Minute)
 	cfg.StopTimeout = orDefault(cfg.StopTimeout, 9*time.Second)
 	cfg.StageStopTimeout = orDefault(cfg.StageStopTimeout, 4*time.Second)
-	s := &Supervisor{cfg: cfg, stages: stages, runs: map[string]*run{}}
+	s := &Supervisor{cfg: cfg, stages: stages, running: map[string]*runningComponent{}}
 	var all []Component
 	for _, st := range stages {
 		all = append(all, st...)
 	}
-	s.failed = make(chan *ComponentError, len(all))
-	s.board = newBoard(cfg.Clock, cfg.Changed, all)
+	s.failures = make(chan *ComponentError, len(all))
+	s.statuses = newStatusTable(cfg.Clock, cfg.OnChange, all)
 	return s
 }
 
@@ -99,7 +99,7 @@ func (s *Supervisor) Run(ctx context.Context, ready func()) error {
 		ready()
 		select {
 		case <-ctx.Done():
-		case ce := <-s.failed:
+		case ce := <-s.failures:
 			err = ce
 		}
 	}
@@ -135,9 +135,9 @@ func (s *Supervisor) start(ctx context.Context) error {
 // it is their turn, not when the signal arrives.
 func (s *Supervisor) launch(ctx context.Context, c Component) {
 	cctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	r := &run{cancel: cancel, done: make(chan struct{})}
-	s.runs[c.Name()] = r
-	s.board.set(c.Name(), Starting, "")
+	r := &runningComponent{cancel: cancel, done: make(chan struct{})}
+	s.running[c.Name()] = r
+	s.statuses.set(c.Name(), Starting, "")
 	go func() {
 		defer close(r.done)
 		err := s.runGuarded(cctx, c)
@@ -145,14 +145,14 @@ func (s *Supervisor) launch(ctx context.Context, c Component) {
 			if err != nil && !errors.Is(err, context.Canceled) {
 				s.cfg.Log.Warn("component did not stop cleanly", "component", c.Name(), "error", err)
 			}
-			s.board.set(c.Name(), Stopped, "")
+			s.statuses.set(c.Name(), Stopped, "")
 			return
 		}
 		if err == nil {
-			err = errReturned
+			err = errUnexpectedExit
 		}
-		s.board.set(c.Name(), Failed, err.Error())
-		s.failed <- &ComponentError{Component: c.Name(), Err: err}
+		s.statuses.set(c.Name(), Failed, err.Error())
+		s.failures <- &ComponentError{Component: c.Name(), Err: err}
 	}()
 }
 
@@ -172,17 +172,17 @@ func (s *Supervisor) awaitReady(ctx context.Context, c Component, begin time.Tim
 	defer timer.Stop()
 	select {
 	case <-c.Ready():
-	case ce := <-s.failed:
+	case ce := <-s.failures:
 		return ce
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-timer.C():
 		err := fmt.Errorf("not ready after %s", s.cfg.StartTimeout)
-		s.board.set(c.Name(), Failed, err.Error())
+		s.statuses.set(c.Name(), Failed, err.Error())
 		return &ComponentError{Component: c.Name(), Err: err}
 	}
 	// A component may have failed after it became ready; its failure must not be painted over.
-	if s.board.swap(c.Name(), Starting, Ready) {
+	if s.statuses.compareAndSet(c.Name(), Starting, Ready) {
 		s.cfg.Log.Info("component ready", "component", c.Name(), "after", s.cfg.Clock.Since(begin).Round(time.Millisecond).String())
 	}
 	return nil
@@ -203,12 +203,12 @@ func (s *Supervisor) stopStage(stage Stage, deadline time.Time) []error {
 	var wg sync.WaitGroup
 	errs := make([]error, len(stage))
 	for i, c := range stage {
-		r := s.runs[c.Name()]
+		r := s.running[c.Name()]
 		if r == nil {
 			continue // never started
 		}
-		if !s.board.swap(c.Name(), Ready, Stopping) {
-			s.board.swap(c.Name(), Starting, Stopping)
+		if !s.statuses.compareAndSet(c.Name(), Ready, Stopping) {
+			s.statuses.compareAndSet(c.Name(), Starting, Stopping)
 		}
 		r.cancel()
 		wg.Go(func() {

@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// part is a component whose behaviour a test can choose.
-type part struct {
+// fakeComponent is a component whose behaviour a test can choose.
+type fakeComponent struct {
 	name   string
-	diary  *diary
+	calls  *callLog
 	ready  chan struct{}
 	start  time.Duration                   // until it is ready
 	run    func(ctx context.Context) error // after it is ready; nil: waits for the end of ctx
@@ -26,30 +26,30 @@ type part struct {
 	health error
 }
 
-// diary notes what happens, in order.
-type diary struct {
+// callLog notes what happens, in order.
+type callLog struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (d *diary) note(s string) {
+func (d *callLog) add(s string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lines = append(d.lines, s)
 }
 
-func (d *diary) read() []string {
+func (d *callLog) read() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.lines)
 }
 
-func (p *part) Name() string                  { return p.name }
-func (p *part) Ready() <-chan struct{}        { return p.ready }
-func (p *part) Healthy(context.Context) error { return p.health }
+func (p *fakeComponent) Name() string                  { return p.name }
+func (p *fakeComponent) Ready() <-chan struct{}        { return p.ready }
+func (p *fakeComponent) Healthy(context.Context) error { return p.health }
 
-func (p *part) Run(ctx context.Context) error {
-	p.diary.note("start " + p.name)
+func (p *fakeComponent) Run(ctx context.Context) error {
+	p.calls.add("start " + p.name)
 	select {
 	case <-time.After(p.start):
 	case <-ctx.Done():
@@ -63,27 +63,27 @@ func (p *part) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	time.Sleep(p.stop)
-	p.diary.note("stop " + p.name)
+	p.calls.add("stop " + p.name)
 	return nil
 }
 
-type bench struct {
-	diary   diary
+type fixture struct {
+	calls   callLog
 	changes [][]Status
 }
 
-func (b *bench) part(name string) *part {
-	return &part{name: name, diary: &b.diary, ready: make(chan struct{})}
+func (b *fixture) newComponent(name string) *fakeComponent {
+	return &fakeComponent{name: name, calls: &b.calls, ready: make(chan struct{})}
 }
 
-func (b *bench) supervise(stages ...Stage) *Supervisor {
-	return New(Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Changed: func(s []Status) { b.changes = append(b.changes, s) }}, stages...)
+func (b *fixture) supervise(stages ...Stage) *Supervisor {
+	return New(Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), OnChange: func(s []Status) { b.changes = append(b.changes, s) }}, stages...)
 }
 
 func TestStartsInOrderAndStopsInReverse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{}
-		store, api, a1, a2 := b.part("store"), b.part("api"), b.part("a1"), b.part("a2")
+		b := &fixture{}
+		store, api, a1, a2 := b.newComponent("store"), b.newComponent("api"), b.newComponent("a1"), b.newComponent("a2")
 		store.start, a1.start, a1.stop = time.Second, time.Second, time.Second
 		s := b.supervise(Stage{store}, Stage{api}, Stage{a1, a2})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -102,9 +102,9 @@ func TestStartsInOrderAndStopsInReverse(t *testing.T) {
 		if err != nil {
 			t.Errorf("Run() = %v", err)
 		}
-		slices.Sort(b.diary.lines[2:4]) // a1 and a2 start in any order
+		slices.Sort(b.calls.lines[2:4]) // a1 and a2 start in any order
 		want := []string{"start store", "start api", "start a1", "start a2", "stop a2", "stop a1", "stop api", "stop store"}
-		if diff := cmp.Diff(want, b.diary.lines); diff != "" {
+		if diff := cmp.Diff(want, b.calls.lines); diff != "" {
 			t.Errorf("order (-want +got):\n%s", diff)
 		}
 		for _, st := range s.Status() {
@@ -129,8 +129,8 @@ func TestFailureEndsAllWithItsReason(t *testing.T) {
 		for _, when := range []string{"at once", "later"} {
 			t.Run(name+" "+when, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					b := &bench{}
-					first, second, third := b.part("a"), b.part("b"), b.part("c")
+					b := &fixture{}
+					first, second, third := b.newComponent("a"), b.newComponent("b"), b.newComponent("c")
 					second.run = func(ctx context.Context) error {
 						if when == "later" {
 							time.Sleep(time.Hour)
@@ -143,8 +143,8 @@ func TestFailureEndsAllWithItsReason(t *testing.T) {
 					if !errors.As(err, &ce) || err.Error() != tt.want {
 						t.Errorf("Run() = %v, want %s", err, tt.want)
 					}
-					if !slices.Contains(b.diary.lines, "stop a") {
-						t.Errorf("the others were not stopped: %v", b.diary.lines)
+					if !slices.Contains(b.calls.lines, "stop a") {
+						t.Errorf("the others were not stopped: %v", b.calls.lines)
 					}
 					if err := s.Check(t.Context(), "b"); err == nil || !strings.HasPrefix(err.Error(), "failed: ") {
 						t.Errorf("Check(b) = %v", err)
@@ -157,8 +157,8 @@ func TestFailureEndsAllWithItsReason(t *testing.T) {
 
 func TestStopWhileStarting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{}
-		slow, never := b.part("slow"), b.part("never")
+		b := &fixture{}
+		slow, never := b.newComponent("slow"), b.newComponent("never")
 		slow.start = time.Hour
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -166,7 +166,7 @@ func TestStopWhileStarting(t *testing.T) {
 		if err := s.Run(ctx, func() { t.Error("never ready") }); err != nil {
 			t.Errorf("Run() = %v", err)
 		}
-		if diff := cmp.Diff([]string{"start slow"}, b.diary.lines); diff != "" {
+		if diff := cmp.Diff([]string{"start slow"}, b.calls.lines); diff != "" {
 			t.Errorf("order (-want +got):\n%s", diff)
 		}
 	})
@@ -174,8 +174,8 @@ func TestStopWhileStarting(t *testing.T) {
 
 func TestNotReadyInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{}
-		slow := b.part("slow")
+		b := &fixture{}
+		slow := b.newComponent("slow")
 		slow.start = time.Hour
 		err := b.supervise(Stage{slow}).Run(t.Context(), func() { t.Error("never ready") })
 		if err == nil || err.Error() != "component slow: not ready after 2m0s" {
@@ -188,8 +188,8 @@ func TestNotReadyInTime(t *testing.T) {
 // stopping, and does not hold the process back for more than its time.
 func TestStuckComponent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{}
-		store, stuck, second, third := b.part("store"), b.part("stuck"), b.part("second"), b.part("third")
+		b := &fixture{}
+		store, stuck, second, third := b.newComponent("store"), b.newComponent("stuck"), b.newComponent("second"), b.newComponent("third")
 		stuck.stop, second.stop, third.stop = time.Minute, time.Minute, time.Minute // together they use up all the time
 		store.stop = 300 * time.Millisecond
 		s := b.supervise(Stage{store}, Stage{third}, Stage{second}, Stage{stuck})
@@ -202,7 +202,7 @@ func TestStuckComponent(t *testing.T) {
 		if took := time.Since(asked); took > 10*time.Second {
 			t.Errorf("the stop took %s", took)
 		}
-		if lines := b.diary.read(); !slices.Contains(lines, "stop store") {
+		if lines := b.calls.read(); !slices.Contains(lines, "stop store") {
 			t.Errorf("the store was not stopped: %v", lines)
 		}
 		time.Sleep(time.Hour) // lets the stuck one end, as synctest wants
@@ -211,10 +211,10 @@ func TestStuckComponent(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{}
-		sick := b.part("sick")
+		b := &fixture{}
+		sick := b.newComponent("sick")
 		sick.health = errors.New("feels bad")
-		hangs := &hanging{part: b.part("hangs"), release: make(chan struct{})}
+		hangs := &hangingComponent{fakeComponent: b.newComponent("hangs"), release: make(chan struct{})}
 		s := b.supervise(Stage{sick, hangs})
 		if err := s.Check(t.Context(), "sick"); err == nil || err.Error() != "waiting" {
 			t.Errorf("before the start: %v", err)
@@ -240,22 +240,22 @@ func TestCheck(t *testing.T) {
 	})
 }
 
-// hanging does not answer questions about its health.
-type hanging struct {
-	*part
+// hangingComponent does not answer questions about its health.
+type hangingComponent struct {
+	*fakeComponent
 	release chan struct{}
 }
 
-func (h *hanging) Healthy(context.Context) error {
+func (h *hangingComponent) Healthy(context.Context) error {
 	<-h.release
 	return nil
 }
 
 func TestChangesAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{}
+		b := &fixture{}
 		ctx, cancel := context.WithCancel(t.Context())
-		if err := b.supervise(Stage{b.part("a")}).Run(ctx, cancel); err != nil {
+		if err := b.supervise(Stage{b.newComponent("a")}).Run(ctx, cancel); err != nil {
 			t.Fatal(err)
 		}
 		var got []State

@@ -28,16 +28,16 @@ type Config struct {
 // Server is the one webhook server of the plane, as a component. Webhooks may be registered
 // at any time; a path that nobody has registered yet answers 404, so admission fails closed.
 type Server struct {
-	cfg      Config
-	mux      *http.ServeMux
-	register webhook.Server // only its registration is used, never its listener
-	ready    chan struct{}
+	cfg       Config
+	mux       *http.ServeMux
+	registrar webhook.Server // only its registration is used, never its listener
+	ready     chan struct{}
 }
 
 // New prepares the server; nothing listens before Run.
 func New(cfg Config) *Server {
 	mux := http.NewServeMux()
-	return &Server{cfg: cfg, mux: mux, register: webhook.NewServer(webhook.Options{WebhookMux: mux}), ready: make(chan struct{})}
+	return &Server{cfg: cfg, mux: mux, registrar: webhook.NewServer(webhook.Options{WebhookMux: mux}), ready: make(chan struct{})}
 }
 
 // Name is the component's name.
@@ -97,21 +97,21 @@ func (s *Server) Healthy(ctx context.Context) error {
 
 // ForManager is the server as a controller manager wants it: webhooks can be registered, but
 // starting and stopping stay with the supervisor.
-func (s *Server) ForManager() webhook.Server { return borrowed{s} }
+func (s *Server) ForManager() webhook.Server { return managerServer{s} }
 
-type borrowed struct{ s *Server }
+type managerServer struct{ s *Server }
 
-var _ webhook.Server = borrowed{}
+var _ webhook.Server = managerServer{}
 
-func (b borrowed) NeedLeaderElection() bool                { return false }
-func (b borrowed) Register(path string, hook http.Handler) { b.s.register.Register(path, hook) }
-func (b borrowed) WebhookMux() *http.ServeMux              { return b.s.mux }
+func (b managerServer) NeedLeaderElection() bool                { return false }
+func (b managerServer) Register(path string, hook http.Handler) { b.s.registrar.Register(path, hook) }
+func (b managerServer) WebhookMux() *http.ServeMux              { return b.s.mux }
 
-func (b borrowed) Start(ctx context.Context) error {
+func (b managerServer) Start(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-func (b borrowed) StartedChecker() healthz.Checker {
+func (b managerServer) StartedChecker() healthz.Checker {
 	return func(r *http.Request) error { return b.s.Healthy(r.Context()) }
 }

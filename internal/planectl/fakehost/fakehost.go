@@ -20,11 +20,11 @@ import (
 type Host struct {
 	Dir hostapi.Dir
 
-	mu       sync.Mutex
-	status   hostapi.Status
-	stubborn bool
-	lock     *os.File
-	server   http.Server
+	mu          sync.Mutex
+	status      hostapi.Status
+	ignoresStop bool
+	lock        *os.File
+	server      http.Server
 }
 
 // Prepare makes the files of a cluster that nobody keeps.
@@ -37,22 +37,22 @@ func Prepare(t testing.TB, dataDir string, c hostapi.Cluster) hostapi.Dir {
 	return l.Dir(c.UID)
 }
 
-// Hold makes the files of a cluster and holds its lock, as a host does that does not answer.
-func Hold(t testing.TB, dataDir string, c hostapi.Cluster) *Host {
+// StartUnresponsive makes the files of a cluster and holds its lock, as a host does that does not answer.
+func StartUnresponsive(t testing.TB, dataDir string, c hostapi.Cluster) *Host {
 	t.Helper()
 	h := &Host{Dir: Prepare(t, dataDir, c), status: hostapi.Status{Cluster: c}}
 	var err error
 	if h.lock, err = filelock.Acquire(h.Dir.LockFile()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(h.end)
+	t.Cleanup(h.shutdown)
 	return h
 }
 
 // Start keeps a cluster and tells the given status.
 func Start(t testing.TB, dataDir string, s hostapi.Status) *Host {
 	t.Helper()
-	h := Hold(t, dataDir, s.Cluster)
+	h := StartUnresponsive(t, dataDir, s.Cluster)
 	h.status, h.server.Handler = s, h.handler()
 	l, err := net.Listen("unix", h.Dir.Socket())
 	if err != nil {
@@ -65,18 +65,18 @@ func Start(t testing.TB, dataDir string, s hostapi.Status) *Host {
 			t.Errorf("serving %s: %v", h.Dir.Socket(), err)
 		}
 	}()
-	t.Cleanup(func() { h.end(); <-served })
+	t.Cleanup(func() { h.shutdown(); <-served })
 	return h
 }
 
-// Defy makes the host run on when it is told to stop.
-func (h *Host) Defy() {
+// IgnoreStop makes the host run on when it is told to stop.
+func (h *Host) IgnoreStop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.stubborn = true
+	h.ignoresStop = true
 }
 
-func (h *Host) end() {
+func (h *Host) shutdown() {
 	_ = h.server.Close() // twice is once
 	_ = h.lock.Close()
 }
@@ -102,8 +102,8 @@ func (h *Host) handler() http.Handler {
 	mux.HandleFunc("POST /stop", func(http.ResponseWriter, *http.Request) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if !h.stubborn {
-			go h.end() // it waits for this answer
+		if !h.ignoresStop {
+			go h.shutdown() // it waits for this answer
 		}
 	})
 	return mux

@@ -28,25 +28,25 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case path[0] == "version":
-		answer(w, http.StatusOK, version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.0+instant"})
+		writeJSON(w, http.StatusOK, version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.0+instant"})
 	case path[0] == "" || path[0] == "healthz" || path[0] == "livez" || path[0] == "readyz":
-		answer(w, http.StatusOK, metav1.RootPaths{Paths: []string{"/api", "/apis", "/version"}})
+		writeJSON(w, http.StatusOK, metav1.RootPaths{Paths: []string{"/api", "/apis", "/version"}})
 	case path[0] != "api" && path[0] != "apis":
-		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "there is nothing at this path")
+		writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, "there is nothing at this path")
 	case len(path) <= 2 || path[0] == "apis" && len(path) == 3:
-		discover(w, path)
+		serveDiscovery(w, path)
 	default:
-		q, err := parse(r, path)
+		q, err := parseRequest(r, path)
 		if err != nil {
-			fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, err.Error())
+			writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, err.Error())
 			return
 		}
-		s.serve(w, q)
+		s.serveResource(w, q)
 	}
 }
 
-// parse reads the path of a resource and its selectors.
-func parse(r *http.Request, path []string) (q request, err error) {
+// parseRequest reads the path of a resource and its selectors.
+func parseRequest(r *http.Request, path []string) (q request, err error) {
 	q.Request = r
 	group, rest := "", path[1:]
 	if path[0] == "apis" {
@@ -56,7 +56,7 @@ func parse(r *http.Request, path []string) (q request, err error) {
 	if len(rest) > 2 && rest[0] == "namespaces" {
 		q.namespace, rest = rest[1], rest[2:]
 	}
-	k, ok := find(group, v, rest[0])
+	k, ok := findKind(group, v, rest[0])
 	if !ok || len(rest) > 3 || len(rest) == 3 && rest[2] != "status" {
 		return q, fmt.Errorf("instant clusters have no %s", r.URL.Path)
 	}
@@ -71,62 +71,62 @@ func parse(r *http.Request, path []string) (q request, err error) {
 	return q, err
 }
 
-func (s *store) serve(w http.ResponseWriter, q request) {
+func (s *store) serveResource(w http.ResponseWriter, q request) {
 	watch, _ := strconv.ParseBool(q.URL.Query().Get("watch"))
 	switch {
 	case q.Method == http.MethodGet && watch:
-		s.watch(w, q)
+		s.serveWatch(w, q)
 	case q.Method == http.MethodGet && q.name == "":
-		s.listAll(w, q)
+		s.serveList(w, q)
 	case q.Method == http.MethodGet:
 		if b := s.get(q.id); b != nil {
-			raw(w, http.StatusOK, b)
+			writeBody(w, http.StatusOK, b)
 			return
 		}
-		failed(w, q, errMissing)
+		writeError(w, q, errNotFound)
 	default:
 		b, code, err := s.write(q)
 		if err != nil {
-			failed(w, q, err)
+			writeError(w, q, err)
 			return
 		}
-		raw(w, code, b)
+		writeBody(w, code, b)
 	}
 }
 
-// failed answers with an error.
-func failed(w http.ResponseWriter, q request, err error) {
+// writeError answers with an error.
+func writeError(w http.ResponseWriter, q request, err error) {
 	text := fmt.Sprintf("%s %q: %v", q.id.resource, q.name, err)
 	switch {
-	case errors.Is(err, errMissing):
-		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, text)
-	case errors.Is(err, errThere):
-		fail(w, http.StatusConflict, metav1.StatusReasonAlreadyExists, text)
+	case errors.Is(err, errNotFound):
+		writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, text)
+	case errors.Is(err, errAlreadyExists):
+		writeStatus(w, http.StatusConflict, metav1.StatusReasonAlreadyExists, text)
 	case errors.Is(err, errConflict):
-		fail(w, http.StatusConflict, metav1.StatusReasonConflict, text)
-	case errors.Is(err, errForm):
-		fail(w, http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, text)
+		writeStatus(w, http.StatusConflict, metav1.StatusReasonConflict, text)
+	case errors.Is(err, errUnsupportedMediaType):
+		writeStatus(w, http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, text)
 	default:
-		fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, text)
+		writeStatus(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, text)
 	}
 }
 
-func fail(w http.ResponseWriter, code int32, reason metav1.StatusReason, text string) {
-	answer(w, int(code), metav1.Status{
+func writeStatus(w http.ResponseWriter, code int32, reason metav1.StatusReason, text string) {
+	writeJSON(w, int(code), metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: code, Reason: reason, Message: text,
 	})
 }
 
-func answer(w http.ResponseWriter, code int, v any) {
+func writeJSON(w http.ResponseWriter, code int, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
-	raw(w, code, b)
+	writeBody(w, code, b)
 }
 
-func raw(w http.ResponseWriter, code int, b []byte) {
+func writeBody(w http.ResponseWriter, code int, b []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_, _ = w.Write(b) //nolint:gosec // it is JSON, and nobody's browser reads it

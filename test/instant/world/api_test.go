@@ -129,7 +129,7 @@ func TestSelectors(t *testing.T) {
 	f := newFixture(t)
 	cfg, _ := f.make("a")
 	for _, n := range []string{"a", "b"} {
-		if err := f.Join(key("a"), node(n)); err != nil {
+		if err := f.AddNode(key("a"), node(n)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -153,7 +153,7 @@ func TestNodes(t *testing.T) {
 	f := newFixture(t)
 	cfg, _ := f.make("a")
 	c := f.client(cfg)
-	if err := f.Join(key("a"), node("n")); err != nil {
+	if err := f.AddNode(key("a"), node("n")); err != nil {
 		t.Fatal(err)
 	}
 	n := &corev1.Node{}
@@ -177,14 +177,14 @@ func TestNodes(t *testing.T) {
 	if err := c.Patch(t.Context(), other, client.StrategicMergeFrom(stale, client.MergeFromWithOptimisticLock{})); !apierrors.IsConflict(err) {
 		t.Errorf("what has changed since: %v", err)
 	}
-	if err := f.Join(key("a"), node("n")); err != nil {
+	if err := f.AddNode(key("a"), node("n")); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "n"}, n); err != nil || n.Labels["x"] != "y" {
 		t.Errorf("a node that joins again stays as it is: %v, %v", err, n.Labels)
 	}
-	f.Leave(key("n"))
-	f.Leave(key("n"))
+	f.RemoveNode(key("n"))
+	f.RemoveNode(key("n"))
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "n"}, n); !apierrors.IsNotFound(err) {
 		t.Errorf("the node has not left: %v", err)
 	}
@@ -195,7 +195,7 @@ func TestCacheFollowsNodes(t *testing.T) {
 	f := newFixture(t)
 	cfg, _ := f.make("a")
 	cfg.Timeout = 0
-	if err := f.Join(key("a"), node("early")); err != nil {
+	if err := f.AddNode(key("a"), node("early")); err != nil {
 		t.Fatal(err)
 	}
 	nodes, err := cache.New(cfg, cache.Options{Scheme: clientgoscheme.Scheme})
@@ -223,14 +223,14 @@ func TestCacheFollowsNodes(t *testing.T) {
 		t.Errorf("the cache has %d nodes, not %d", len(l.Items), want)
 	}
 	sees(1)
-	for i := range 3 * remembered { // more than is remembered
-		if err := f.Join(key("a"), node(fmt.Sprint("n", i))); err != nil {
+	for i := range 3 * maxRecentEvents { // more than is remembered
+		if err := f.AddNode(key("a"), node(fmt.Sprint("n", i))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	sees(3*remembered + 1)
-	f.Leave(key("early"))
-	sees(3 * remembered)
+	sees(3*maxRecentEvents + 1)
+	f.RemoveNode(key("early"))
+	sees(3 * maxRecentEvents)
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -245,10 +245,10 @@ func TestWatchFromAVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Join(key("a"), node("n")); err != nil {
+	if err := f.AddNode(key("a"), node("n")); err != nil {
 		t.Fatal(err)
 	}
-	f.Leave(key("n"))
+	f.RemoveNode(key("n"))
 	w, err := nodes.Watch(t.Context(), metav1.ListOptions{ResourceVersion: l.ResourceVersion})
 	if err != nil {
 		t.Fatal(err)
@@ -260,8 +260,8 @@ func TestWatchFromAVersion(t *testing.T) {
 	if diff := cmp.Diff([]watch.EventType{watch.Added, watch.Deleted}, got); diff != "" {
 		t.Error(diff)
 	}
-	for i := range remembered + 1 {
-		if err := f.Join(key("a"), node(fmt.Sprint("n", i))); err != nil {
+	for i := range maxRecentEvents + 1 {
+		if err := f.AddNode(key("a"), node(fmt.Sprint("n", i))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -270,7 +270,7 @@ func TestWatchFromAVersion(t *testing.T) {
 	if !errors.As(err, &status) || status.Status().Code != http.StatusGone {
 		t.Errorf("what is no longer known: %v", err)
 	}
-	f.Forget(key("a"))
+	f.DeleteCluster(key("a"))
 	for range w.ResultChan() { // it ends with its cluster
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// life of all certificates: longer than any test.
-const life = 30 * 24 * time.Hour
+// certificateLifetime of all certificates: longer than any test.
+const certificateLifetime = 30 * 24 * time.Hour
 
 // Authority vouches for the API of one cluster and for its users.
 type Authority struct {
@@ -54,16 +54,16 @@ func ReadAuthority(certificate, key []byte) (*Authority, error) {
 	return &Authority{Certificate: certificate, Key: key, certificate: pair.Leaf, key: signer}, nil
 }
 
-// Client is a certificate for a user, and its key.
-func (a *Authority) Client(user string, groups ...string) (certificate, key []byte, err error) {
+// IssueClientCertificate is a certificate for a user, and its key.
+func (a *Authority) IssueClientCertificate(user string, groups ...string) (certificate, key []byte, err error) {
 	return sign(&x509.Certificate{
 		Subject: pkix.Name{CommonName: user, Organization: groups}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, a)
 }
 
-// server is how the cluster at an address shows itself, and whom it believes.
-func (a *Authority) server(address netip.Addr) (*tls.Config, error) {
+// serverTLSConfig is how the cluster at an address shows itself, and whom it believes.
+func (a *Authority) serverTLSConfig(address netip.Addr) (*tls.Config, error) {
 	certificate, key, err := sign(&x509.Certificate{
 		Subject: pkix.Name{CommonName: "kube-apiserver"}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{address.AsSlice()},
@@ -94,7 +94,7 @@ func sign(template *x509.Certificate, by *Authority) (certificate, key []byte, e
 		return nil, nil, fmt.Errorf("making a serial number: %w", err)
 	}
 	now := time.Now()
-	template.SerialNumber, template.NotBefore, template.NotAfter = serial, now.Add(-time.Hour), now.Add(life)
+	template.SerialNumber, template.NotBefore, template.NotAfter = serial, now.Add(-time.Hour), now.Add(certificateLifetime)
 	parent, signer := template, crypto.Signer(own)
 	if by != nil {
 		parent, signer = by.certificate, by.key

@@ -42,8 +42,8 @@ func plural(kind string) string {
 	return name + "s"
 }
 
-// find is the kind of a resource.
-func find(group, version, resource string) (kind, bool) {
+// findKind is the kind of a resource.
+func findKind(group, version, resource string) (kind, bool) {
 	for _, k := range kinds {
 		if k.Group == group && k.Version == version && k.resource == resource {
 			return k, true
@@ -54,33 +54,33 @@ func find(group, version, resource string) (kind, bool) {
 
 var verbs = metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"}
 
-// discover answers what there is, in the form that every client understands.
-func discover(w http.ResponseWriter, path []string) {
+// serveDiscovery answers what there is, in the form that every client understands.
+func serveDiscovery(w http.ResponseWriter, path []string) {
 	switch {
 	case len(path) == 1 && path[0] == "api":
-		answer(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}, ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{}})
+		writeJSON(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}, ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{}})
 	case len(path) == 1:
-		answer(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: groups()})
+		writeJSON(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: apiGroups()})
 	case len(path) == 2 && path[0] == "apis":
-		for _, g := range groups() {
+		for _, g := range apiGroups() {
 			if g.Name == path[1] {
 				g.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
-				answer(w, http.StatusOK, g)
+				writeJSON(w, http.StatusOK, g)
 				return
 			}
 		}
-		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "there is no such group")
+		writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, "there is no such group")
 	default:
 		gv := schema.GroupVersion{Version: path[len(path)-1]}
 		if path[0] == "apis" {
 			gv.Group = path[1]
 		}
-		resources(w, gv)
+		serveResources(w, gv)
 	}
 }
 
-// groups are those beside the first one, each with one version.
-func groups() []metav1.APIGroup {
+// apiGroups are those beside the first one, each with one version.
+func apiGroups() []metav1.APIGroup {
 	var out []metav1.APIGroup
 	for _, k := range kinds {
 		if k.Group == "" || len(out) > 0 && out[len(out)-1].Name == k.Group {
@@ -92,8 +92,8 @@ func groups() []metav1.APIGroup {
 	return out
 }
 
-// resources are those of a group and version.
-func resources(w http.ResponseWriter, gv schema.GroupVersion) {
+// serveResources are those of a group and version.
+func serveResources(w http.ResponseWriter, gv schema.GroupVersion) {
 	l := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
 	for _, k := range kinds {
 		if k.GroupVersion() == gv {
@@ -101,8 +101,8 @@ func resources(w http.ResponseWriter, gv schema.GroupVersion) {
 		}
 	}
 	if len(l.APIResources) == 0 {
-		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "there is no such group and version")
+		writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, "there is no such group and version")
 		return
 	}
-	answer(w, http.StatusOK, l)
+	writeJSON(w, http.StatusOK, l)
 }

@@ -16,13 +16,13 @@ type Node struct {
 	Capacity                        corev1.ResourceList
 }
 
-// Join brings a node into a cluster, where it is ready at once. One that is there stays as it is.
-func (w *World) Join(cluster types.NamespacedName, n Node) error {
+// AddNode brings a node into a cluster, where it is ready at once. One that is there stays as it is.
+func (w *World) AddNode(cluster types.NamespacedName, n Node) error {
 	w.mu.Lock()
-	s := w.cluster(cluster).store
-	w.homes[types.NamespacedName{Namespace: cluster.Namespace, Name: n.Name}] = cluster
+	s := w.getOrCreateCluster(cluster).store
+	w.nodeClusters[types.NamespacedName{Namespace: cluster.Namespace, Name: n.Name}] = cluster
 	w.mu.Unlock()
-	made, err := runtime.DefaultUnstructuredConverter.ToUnstructured(n.object())
+	made, err := runtime.DefaultUnstructuredConverter.ToUnstructured(n.toObject())
 	if err != nil {
 		return err
 	}
@@ -35,11 +35,11 @@ func (w *World) Join(cluster types.NamespacedName, n Node) error {
 	return err
 }
 
-// Leave takes the node of a machine out of its cluster, whichever that is.
-func (w *World) Leave(machine types.NamespacedName) {
+// RemoveNode takes the node of a machine out of its cluster, whichever that is.
+func (w *World) RemoveNode(machine types.NamespacedName) {
 	w.mu.Lock()
-	home, ok := w.homes[machine]
-	delete(w.homes, machine)
+	home, ok := w.nodeClusters[machine]
+	delete(w.nodeClusters, machine)
 	c := w.clusters[home]
 	w.mu.Unlock()
 	if !ok || c == nil {
@@ -51,7 +51,7 @@ func (w *World) Leave(machine types.NamespacedName) {
 
 func nodeID(name string) id { return id{resource: "nodes", name: name} }
 
-func (n Node) object() *corev1.Node {
+func (n Node) toObject() *corev1.Node {
 	now := metav1.Time{Time: time.Now().UTC().Truncate(time.Second)}
 	o := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}}
 	o.Name = n.Name

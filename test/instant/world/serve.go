@@ -28,7 +28,7 @@ func (w *World) Run(ctx context.Context, port int) error {
 	close(w.listening)
 	server := &http.Server{
 		Handler: w, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
-		TLSConfig:   &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: w.identify},
+		TLSConfig:   &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: w.tlsConfigFor},
 		ErrorLog:    log.New(io.Discard, "", 0), // clients of clusters that are gone
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
@@ -40,24 +40,24 @@ func (w *World) Run(ctx context.Context, port int) error {
 	return nil
 }
 
-// identify shows the certificate of the cluster that somebody has connected to, and asks for theirs.
-func (w *World) identify(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-	c := w.at(hello.Conn.LocalAddr())
+// tlsConfigFor shows the certificate of the cluster that somebody has connected to, and asks for theirs.
+func (w *World) tlsConfigFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	c := w.clusterAt(hello.Conn.LocalAddr())
 	if c == nil {
 		return nil, errors.New("there is no cluster at this address")
 	}
-	return c.identity, nil
+	return c.tlsConfig, nil
 }
 
 // ServeHTTP answers for the cluster the request was sent to.
 func (w *World) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	c := w.at(local)
+	c := w.clusterAt(local)
 	switch {
 	case c == nil:
-		fail(rw, http.StatusNotFound, "NotFound", "this cluster is gone")
+		writeStatus(rw, http.StatusNotFound, "NotFound", "this cluster is gone")
 	case r.TLS == nil || len(r.TLS.VerifiedChains) == 0:
-		fail(rw, http.StatusUnauthorized, "Unauthorized", "a client certificate of this cluster's authority is needed")
+		writeStatus(rw, http.StatusUnauthorized, "Unauthorized", "a client certificate of this cluster's authority is needed")
 	default:
 		c.store.ServeHTTP(rw, r)
 	}

@@ -15,23 +15,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// remembered is how many changes a watch may be behind.
-const remembered = 32
+// maxRecentEvents is how many changes a watch may be behind.
+const maxRecentEvents = 32
 
 // id is what an object is called. No two kinds have the same resource.
 type id struct{ resource, namespace, name string }
 
-// in says that an object is of a resource and a namespace, "" being all of them.
-func (i id) in(resource, namespace string) bool {
+// isInResource says that an object is of a resource and a namespace, "" being all of them.
+func (i id) isInResource(resource, namespace string) bool {
 	return i.resource == resource && (namespace == "" || i.namespace == namespace)
 }
 
 // event is one change.
 type event struct {
-	id      id
-	version uint64
-	kind    string // ADDED, MODIFIED or DELETED
-	object  []byte
+	id        id
+	version   uint64
+	eventType string // ADDED, MODIFIED or DELETED
+	object    []byte
 }
 
 // store has the objects of one cluster, as JSON: most are read more often than they are looked into.
@@ -52,9 +52,9 @@ func (s *store) close() { close(s.closed) }
 
 // Errors of changes.
 var (
-	errMissing  = errors.New("there is no such object")
-	errThere    = errors.New("there is such an object already")
-	errConflict = errors.New("the object has changed since")
+	errNotFound      = errors.New("there is no such object")
+	errAlreadyExists = errors.New("there is such an object already")
+	errConflict      = errors.New("the object has changed since")
 )
 
 // get is an object as it is; nil: there is none.
@@ -70,7 +70,7 @@ func (s *store) list(resource, namespace string) (objects [][]byte, version uint
 	defer s.mu.Unlock()
 	var ids []id
 	for i := range s.objects {
-		if i.in(resource, namespace) {
+		if i.isInResource(resource, namespace) {
 			ids = append(ids, i)
 		}
 	}
@@ -97,12 +97,12 @@ func (s *store) change(i id, f func(old map[string]any) (map[string]any, error))
 	case err != nil:
 		return nil, err
 	case made == nil && was == nil:
-		return nil, errMissing
+		return nil, errNotFound
 	case made == nil:
-		s.put(event{id: i, kind: "DELETED", object: was})
+		s.recordEvent(event{id: i, eventType: "DELETED", object: was})
 		return was, nil
 	}
-	complete(made, old, i)
+	setServerFields(made, old, i)
 	if reflect.DeepEqual(made, old) {
 		return was, nil
 	}
@@ -116,12 +116,12 @@ func (s *store) change(i id, f func(old map[string]any) (map[string]any, error))
 	if was == nil {
 		kind = "ADDED"
 	}
-	s.put(event{id: i, kind: kind, object: b})
+	s.recordEvent(event{id: i, eventType: kind, object: b})
 	return b, nil
 }
 
-// complete fills in what the server knows better.
-func complete(made, old map[string]any, i id) {
+// setServerFields fills in what the server knows better.
+func setServerFields(made, old map[string]any, i id) {
 	u, was := unstructured.Unstructured{Object: made}, unstructured.Unstructured{Object: old}
 	u.SetName(i.name)
 	u.SetNamespace(i.namespace)
@@ -136,16 +136,16 @@ func complete(made, old map[string]any, i id) {
 	u.SetResourceVersion(was.GetResourceVersion())
 }
 
-// put writes an event down and tells all watches of it. The lock must be held.
-func (s *store) put(e event) {
+// recordEvent writes an event down and tells all watches of it. The lock must be held.
+func (s *store) recordEvent(e event) {
 	s.version++
 	e.version = s.version
-	if e.kind == "DELETED" {
+	if e.eventType == "DELETED" {
 		delete(s.objects, e.id)
 	} else {
 		s.objects[e.id] = e.object
 	}
-	if len(s.recent) == remembered {
+	if len(s.recent) == maxRecentEvents {
 		s.recent = slices.Delete(s.recent, 0, 1)
 	}
 	s.recent = append(s.recent, e)
@@ -157,23 +157,23 @@ func (s *store) put(e event) {
 	}
 }
 
-// since are the events after a version; ok is false if they are no longer known.
-func (s *store) since(version uint64, resource, namespace string) (events []event, now uint64, ok bool) {
+// eventsSince are the events after a version; ok is false if they are no longer known.
+func (s *store) eventsSince(version uint64, resource, namespace string) (events []event, now uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if version > s.version || version+uint64(len(s.recent)) < s.version {
 		return nil, s.version, false
 	}
 	for _, e := range s.recent {
-		if e.version > version && e.id.in(resource, namespace) {
+		if e.version > version && e.id.isInResource(resource, namespace) {
 			events = append(events, e)
 		}
 	}
 	return events, s.version, true
 }
 
-// follow tells of changes until stop is called.
-func (s *store) follow() (changed <-chan struct{}, stop func()) {
+// subscribe tells of changes until stop is called.
+func (s *store) subscribe() (changed <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	s.mu.Lock()
 	defer s.mu.Unlock()

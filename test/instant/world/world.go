@@ -22,35 +22,35 @@ type World struct {
 	listening chan struct{} // closes once the port is known
 	port      int32
 
-	mu        sync.RWMutex
-	clusters  map[types.NamespacedName]*cluster
-	addresses map[netip.Addr]*cluster
-	homes     map[types.NamespacedName]types.NamespacedName // of nodes: their clusters
-	next      netip.Addr
+	mu           sync.RWMutex
+	clusters     map[types.NamespacedName]*cluster
+	addresses    map[netip.Addr]*cluster
+	nodeClusters map[types.NamespacedName]types.NamespacedName // of nodes: their clusters
+	nextAddress  netip.Addr
 }
 
 // cluster is one of them.
 type cluster struct {
-	address  netip.Addr // zero: it has none yet
-	identity *tls.Config
-	store    *store
+	address   netip.Addr // zero: it has none yet
+	tlsConfig *tls.Config
+	store     *store
 }
 
-// first is the address of the first cluster: far from those that other programs like.
-var first = netip.AddrFrom4([4]byte{127, 90, 0, 1})
+// firstAddress is the address of the first cluster: far from those that other programs like.
+var firstAddress = netip.AddrFrom4([4]byte{127, 90, 0, 1})
 
 // New makes an empty world; Run serves it.
 func New() *World {
 	return &World{
 		listening: make(chan struct{}),
 		clusters:  map[types.NamespacedName]*cluster{}, addresses: map[netip.Addr]*cluster{},
-		homes: map[types.NamespacedName]types.NamespacedName{}, next: first,
+		nodeClusters: map[types.NamespacedName]types.NamespacedName{}, nextAddress: firstAddress,
 	}
 }
 
 // Endpoint is where a cluster is, or will be once Serve was called for it. One that had an address before, which
 // a process before this one gave it, keeps it; the zero address asks for a new one. It waits for the listener.
-func (w *World) Endpoint(ctx context.Context, name types.NamespacedName, had netip.Addr) (netip.AddrPort, error) {
+func (w *World) Endpoint(ctx context.Context, name types.NamespacedName, previous netip.Addr) (netip.AddrPort, error) {
 	select {
 	case <-w.listening:
 	case <-ctx.Done():
@@ -58,34 +58,34 @@ func (w *World) Endpoint(ctx context.Context, name types.NamespacedName, had net
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := w.cluster(name)
+	c := w.getOrCreateCluster(name)
 	if !c.address.IsValid() {
-		if err := w.place(c, had); err != nil {
+		if err := w.assignAddress(c, previous); err != nil {
 			return netip.AddrPort{}, err
 		}
 	}
 	return netip.AddrPortFrom(c.address, uint16(w.port)), nil //nolint:gosec // it is a port
 }
 
-// place gives a cluster an address.
-func (w *World) place(c *cluster, had netip.Addr) error {
+// assignAddress gives a cluster an address.
+func (w *World) assignAddress(c *cluster, address netip.Addr) error {
 	switch {
-	case !had.IsValid():
-		for had = w.next; w.addresses[had] != nil || had.As4()[3] == 0 || had.As4()[3] == 255; {
-			had = had.Next()
+	case !address.IsValid():
+		for address = w.nextAddress; w.addresses[address] != nil || address.As4()[3] == 0 || address.As4()[3] == 255; {
+			address = address.Next()
 		}
-		w.next = had.Next()
-	case !had.IsLoopback() || !had.Is4():
-		return fmt.Errorf("%s is no address of this machine's own", had)
-	case w.addresses[had] != nil:
-		return fmt.Errorf("the address %s is another cluster's", had)
+		w.nextAddress = address.Next()
+	case !address.IsLoopback() || !address.Is4():
+		return fmt.Errorf("%s is no address of this machine's own", address)
+	case w.addresses[address] != nil:
+		return fmt.Errorf("the address %s is another cluster's", address)
 	}
-	c.address, w.addresses[had] = had, c
+	c.address, w.addresses[address] = address, c
 	return nil
 }
 
-// cluster finds one, or makes it. The lock must be held.
-func (w *World) cluster(name types.NamespacedName) *cluster {
+// getOrCreateCluster finds one, or makes it. The lock must be held.
+func (w *World) getOrCreateCluster(name types.NamespacedName) *cluster {
 	c := w.clusters[name]
 	if c == nil {
 		c = &cluster{store: newStore()}
@@ -94,32 +94,32 @@ func (w *World) cluster(name types.NamespacedName) *cluster {
 	return c
 }
 
-// Serves says that a cluster answers.
-func (w *World) Serves(name types.NamespacedName) bool {
+// IsServing says that a cluster answers.
+func (w *World) IsServing(name types.NamespacedName) bool {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	c := w.clusters[name]
-	return c != nil && c.identity != nil
+	return c != nil && c.tlsConfig != nil
 }
 
 // Serve lets a cluster answer, with certificates of its authority. It must have been asked for its Endpoint before.
 func (w *World) Serve(name types.NamespacedName, ca *Authority) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := w.cluster(name)
-	if c.identity != nil {
+	c := w.getOrCreateCluster(name)
+	if c.tlsConfig != nil {
 		return nil
 	}
 	if !c.address.IsValid() {
 		return fmt.Errorf("cluster %s has no address yet", name)
 	}
 	var err error
-	c.identity, err = ca.server(c.address)
+	c.tlsConfig, err = ca.serverTLSConfig(c.address)
 	return err
 }
 
-// Forget drops a cluster that is gone, with all it has.
-func (w *World) Forget(name types.NamespacedName) {
+// DeleteCluster drops a cluster that is gone, with all it has.
+func (w *World) DeleteCluster(name types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.clusters[name]
@@ -131,8 +131,8 @@ func (w *World) Forget(name types.NamespacedName) {
 	delete(w.addresses, c.address)
 }
 
-// Len is how many clusters of a namespace there are.
-func (w *World) Len(namespace string) int {
+// ClusterCount is how many clusters of a namespace there are.
+func (w *World) ClusterCount(namespace string) int {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	n := 0
@@ -144,8 +144,8 @@ func (w *World) Len(namespace string) int {
 	return n
 }
 
-// at is the cluster that somebody has connected to; nil: none that answers.
-func (w *World) at(local net.Addr) *cluster {
+// clusterAt is the cluster that somebody has connected to; nil: none that answers.
+func (w *World) clusterAt(local net.Addr) *cluster {
 	tcp, ok := local.(*net.TCPAddr)
 	if !ok {
 		return nil
@@ -153,7 +153,7 @@ func (w *World) at(local net.Addr) *cluster {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	c := w.addresses[tcp.AddrPort().Addr().Unmap()]
-	if c == nil || c.identity == nil {
+	if c == nil || c.tlsConfig == nil {
 		return nil
 	}
 	return c

@@ -63,7 +63,7 @@ func (f fixture) make(name string) (*rest.Config, *Authority) {
 // access is that of a user whom one authority vouches for, to a cluster that another does.
 func (f fixture) access(at netip.AddrPort, cluster, user *Authority) *rest.Config {
 	f.Helper()
-	certificate, key, err := user.Client("admin", "system:masters")
+	certificate, key, err := user.IssueClientCertificate("admin", "system:masters")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestClustersAreApart(t *testing.T) {
 	if a.Host == b.Host || a.Host[strings.LastIndex(a.Host, ":"):] != b.Host[strings.LastIndex(b.Host, ":"):] {
 		t.Errorf("two clusters must have two addresses and one port: %s, %s", a.Host, b.Host)
 	}
-	if err := f.Join(key("a"), node("n")); err != nil {
+	if err := f.AddNode(key("a"), node("n")); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -185,18 +185,18 @@ func TestAddresses(t *testing.T) {
 func TestForget(t *testing.T) {
 	f := newFixture(t)
 	cfg, _ := f.make("a")
-	if err := f.Join(key("a"), node("n")); err != nil {
+	if err := f.AddNode(key("a"), node("n")); err != nil {
 		t.Fatal(err)
 	}
 	c := f.client(cfg)
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}); err != nil {
 		t.Fatal(err)
 	}
-	f.Forget(key("a"))
-	f.Forget(key("a")) // twice does no harm
-	f.Leave(key("n"))
-	if err := c.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}); err == nil || f.Len(key("a").Namespace) != 0 || f.Serves(key("a")) {
-		t.Errorf("the cluster still answers: %v, %d clusters", err, f.Len(key("a").Namespace))
+	f.DeleteCluster(key("a"))
+	f.DeleteCluster(key("a")) // twice does no harm
+	f.RemoveNode(key("n"))
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "n"}, &corev1.Node{}); err == nil || f.ClusterCount(key("a").Namespace) != 0 || f.IsServing(key("a")) {
+		t.Errorf("the cluster still answers: %v, %d clusters", err, f.ClusterCount(key("a").Namespace))
 	}
 }
 
@@ -209,7 +209,7 @@ func TestMemoryOfClusters(t *testing.T) {
 		name := fmt.Sprint("c", i)
 		f.make(name)
 		for n := range 2 {
-			if err := f.Join(key(name), node(fmt.Sprint(name, "-", n))); err != nil {
+			if err := f.AddNode(key(name), node(fmt.Sprint(name, "-", n))); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -19,7 +19,7 @@ import (
 // maxBody is how much may be sent at once.
 const maxBody = 3 << 20
 
-var errForm = errors.New("only JSON is understood, and patches that are merged or applied")
+var errUnsupportedMediaType = errors.New("only JSON is understood, and patches that are merged or applied")
 
 // write changes an object.
 func (s *store) write(q request) ([]byte, int, error) {
@@ -38,19 +38,19 @@ func (s *store) write(q request) ([]byte, int, error) {
 		return b, http.StatusCreated, err
 	case http.MethodPut:
 		b, err := s.change(q.id, func(old map[string]any) (map[string]any, error) {
-			made, err := object(q, form, body)
-			return made, errors.Join(err, current(old, made))
+			made, err := decodeObject(q, form, body)
+			return made, errors.Join(err, checkPreconditions(old, made))
 		})
 		return b, http.StatusOK, err
 	case http.MethodPatch:
-		b, err := s.change(q.id, func(old map[string]any) (map[string]any, error) { return patch(q, form, old, body) })
+		b, err := s.change(q.id, func(old map[string]any) (map[string]any, error) { return applyPatch(q, form, old, body) })
 		return b, http.StatusOK, err
 	}
 	return nil, 0, fmt.Errorf("%s is not understood", q.Method)
 }
 
 func (s *store) create(q request, form string, body []byte) ([]byte, error) {
-	made, err := object(q, form, body)
+	made, err := decodeObject(q, form, body)
 	if err != nil {
 		return nil, err
 	}
@@ -60,16 +60,16 @@ func (s *store) create(q request, form string, body []byte) ([]byte, error) {
 	}
 	return s.change(q.id, func(old map[string]any) (map[string]any, error) {
 		if old != nil {
-			return nil, errThere
+			return nil, errAlreadyExists
 		}
 		return made, nil
 	})
 }
 
-// object reads a whole one.
-func object(q request, form string, body []byte) (map[string]any, error) {
+// decodeObject reads a whole one.
+func decodeObject(q request, form string, body []byte) (map[string]any, error) {
 	if form != "application/json" && form != "" {
-		return nil, errForm
+		return nil, errUnsupportedMediaType
 	}
 	var out map[string]any
 	if err := json.Unmarshal(body, &out); err != nil || out == nil {
@@ -79,10 +79,10 @@ func object(q request, form string, body []byte) (map[string]any, error) {
 	return out, nil
 }
 
-// current says that nothing has changed since whoever sends an object read it.
-func current(old, sent map[string]any) error {
+// checkPreconditions says that nothing has changed since whoever sends an object read it.
+func checkPreconditions(old, sent map[string]any) error {
 	if old == nil {
-		return errMissing
+		return errNotFound
 	}
 	is, was := unstructured.Unstructured{Object: old}, unstructured.Unstructured{Object: sent}
 	if v := was.GetResourceVersion(); v != "" && v != is.GetResourceVersion() {
@@ -94,8 +94,8 @@ func current(old, sent map[string]any) error {
 	return nil
 }
 
-// patch merges. What is applied is merged too, and made if it is not there: nobody owns fields here.
-func patch(q request, form string, old map[string]any, body []byte) (map[string]any, error) {
+// applyPatch merges. What is applied is merged too, and made if it is not there: nobody owns fields here.
+func applyPatch(q request, form string, old map[string]any, body []byte) (map[string]any, error) {
 	var sent map[string]any
 	if err := yaml.Unmarshal(body, &sent); err != nil || sent == nil {
 		return nil, errors.New("the patch is no object")
@@ -105,21 +105,21 @@ func patch(q request, form string, old map[string]any, body []byte) (map[string]
 		sent["apiVersion"], sent["kind"] = q.GroupVersion().String(), q.Kind
 		return sent, nil
 	}
-	if err := current(old, sent); err != nil {
+	if err := checkPreconditions(old, sent); err != nil {
 		return nil, err
 	}
 	switch {
 	case form == string(types.StrategicMergePatchType) && q.Kind == "Node":
 		return strategicpatch.StrategicMergeMapPatch(runtime.DeepCopyJSON(old), sent, corev1.Node{}) // it changes what it is given
 	case apply || form == string(types.MergePatchType) || form == string(types.StrategicMergePatchType):
-		made, _ := merge(old, sent).(map[string]any)
+		made, _ := mergePatch(old, sent).(map[string]any)
 		return made, nil
 	}
-	return nil, errForm
+	return nil, errUnsupportedMediaType
 }
 
-// merge is one value over another, as RFC 7386 has it.
-func merge(into, sent any) any {
+// mergePatch is one value over another, as RFC 7386 has it.
+func mergePatch(into, sent any) any {
 	to, ok := into.(map[string]any)
 	from, fits := sent.(map[string]any)
 	if !fits {
@@ -136,7 +136,7 @@ func merge(into, sent any) any {
 			delete(out, k)
 			continue
 		}
-		out[k] = merge(out[k], v)
+		out[k] = mergePatch(out[k], v)
 	}
 	return out
 }

@@ -38,7 +38,7 @@ type kubeadmState struct {
 	client  kubernetes.Interface          // of an administrator, once the API answers
 }
 
-// newMachineDir is the configuration with paths below the machine's root, for what is written there.
+// configWithHostPaths is the configuration with paths below the machine's root, for what is written there.
 func (m *machine) configWithHostPaths() *kubeadmapi.InitConfiguration {
 	c := m.kubeadm.config.DeepCopy()
 	c.CertificatesDir = m.dir.RootFS(c.CertificatesDir)

@@ -1,0 +1,73 @@
+package measure
+
+import (
+	"context"
+	"maps"
+	"time"
+)
+
+// The plane is at rest when it has had no requests for some time. It is asked often, so that the end is
+// known well enough. What asking costs, and the plane at rest itself, is known from the time of rest and
+// taken off.
+const (
+	idlePeriod      = 5 * time.Second
+	pollInterval    = 250 * time.Millisecond
+	cpuSettlePeriod = time.Second // after the last request; CPU time until then still counts
+)
+
+// Effort is what something took until the plane was at rest.
+type Effort struct {
+	Clock    time.Duration // up to the last request
+	CPU      CPU
+	Requests Requests
+}
+
+// MeasureUntilIdle waits for rest and says what has happened since begin, when cpu and requests were as before.
+func (p *Plane) MeasureUntilIdle(ctx context.Context, begin time.Time, before Effort) (Effort, error) {
+	e := Effort{Requests: before.Requests}
+	var used CPU
+	looks, busy := 0, 0 // all of them, and those up to the lull
+	last := time.Now()
+	for time.Since(last) < idlePeriod {
+		now, err := p.Snapshot(ctx)
+		if err != nil {
+			return e, err
+		}
+		used = now.CPU
+		looks++
+		if !maps.Equal(now.Requests, e.Requests) {
+			last, e.Requests = time.Now(), now.Requests
+		}
+		if time.Since(last) < cpuSettlePeriod {
+			e.CPU, busy = now.CPU, looks
+		}
+		if err := Sleep(ctx, pollInterval); err != nil {
+			return e, err
+		}
+	}
+	e.Clock = last.Sub(begin)
+	rest := used.Minus(e.CPU).Own / time.Duration(max(1, looks-busy))
+	e.CPU = e.CPU.Minus(before.CPU)
+	e.CPU.Own = max(0, e.CPU.Own-time.Duration(busy)*rest)
+	e.Requests = e.Requests.Minus(before.Requests)
+	return e, nil
+}
+
+// Snapshot is where the plane is.
+func (p *Plane) Snapshot(ctx context.Context) (e Effort, err error) {
+	if e.Requests, err = p.Requests(ctx); err != nil {
+		return e, err
+	}
+	e.CPU, err = p.CPU()
+	return e, err
+}
+
+// Sleep waits, unless ctx ends.
+func Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,75 @@
+package apiserver
+
+import (
+	"context"
+	"crypto/subtle"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+)
+
+// authSyncTimeout is how long a request waits at most until it is known who may do what. That takes a second or two.
+const authSyncTimeout = 15 * time.Second
+
+// holdUntilAuthSynced keeps requests waiting that come before roles, bindings and service accounts are read. To those an API
+// server says that it does not know who asks, or that they have no rights, which clients take for final: every start
+// would end somebody's controllers. Requests of this process need none of that, and reading it needs them.
+func holdUntilAuthSynced(c *genericapiserver.Config, f informers.SharedInformerFactory) {
+	rbac, core := f.Rbac().V1(), f.Core().V1()
+	h := &startupGate{token: c.LoopbackClientConfig.BearerToken, synced: []cache.InformerSynced{
+		rbac.Roles().Informer().HasSynced, rbac.RoleBindings().Informer().HasSynced,
+		rbac.ClusterRoles().Informer().HasSynced, rbac.ClusterRoleBindings().Informer().HasSynced,
+		core.ServiceAccounts().Informer().HasSynced, core.Secrets().Informer().HasSynced,
+	}}
+	build := c.BuildHandlerChainFunc
+	c.BuildHandlerChainFunc = func(next http.Handler, c *genericapiserver.Config) http.Handler {
+		return h.wrapHandler(build(next, c))
+	}
+}
+
+// startupGate is the gate before a server.
+type startupGate struct {
+	token  string // of requests of this process
+	synced []cache.InformerSynced
+	open   atomic.Bool
+}
+
+func (h *startupGate) wrapHandler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h.open.Load() || h.isLoopback(r) || isHealthPath(r.URL.Path) || h.waitForSync(r.Context()) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "the plane is starting, and does not know yet who may do what; try again", http.StatusServiceUnavailable)
+	})
+}
+
+// isLoopback says that a request is of this process. Who asks is checked again behind the gate.
+func (h *startupGate) isLoopback(r *http.Request) bool {
+	return subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+h.token)) == 1
+}
+
+// waitForSync waits until all is known, and is false if that takes too long.
+func (h *startupGate) waitForSync(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, authSyncTimeout)
+	defer cancel()
+	if !cache.WaitForCacheSync(ctx.Done(), h.synced...) {
+		return false
+	}
+	h.open.Store(true)
+	return true
+}
+
+// isHealthPath says that a request is one of those that anybody may make.
+func isHealthPath(path string) bool {
+	return slices.ContainsFunc([]string{"/livez", "/readyz", "/version"}, func(p string) bool {
+		return path == p || strings.HasPrefix(path, p+"/")
+	})
+}

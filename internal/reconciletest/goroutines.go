@@ -1,0 +1,20 @@
+package reconciletest
+
+import (
+	"runtime"
+	"strings"
+)
+
+// reconcilerStacks are the stacks of goroutines that are in a reconciler or in the manager: what a process is at that
+// does not end.
+func reconcilerStacks() string {
+	b := make([]byte, 4<<20)
+	b = b[:runtime.Stack(b, true)]
+	var out []string
+	for g := range strings.SplitSeq(string(b), "\n\n") {
+		if strings.Contains(g, ".Reconcile(") || strings.Contains(g, "controllerManager).engageStopProcedure") {
+			out = append(out, g)
+		}
+	}
+	return strings.Join(out, "\n\n")
+}
