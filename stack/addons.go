@@ -49,7 +49,7 @@ type ConditionObject struct {
 // ParseAddonConfig reads clusteraddon.yaml. What it names is looked at when a stack is linted.
 func ParseAddonConfig(b []byte) (AddonConfig, error) {
 	var c AddonConfig
-	d, err := document.One(addonConfigFile, b)
+	d, err := document.ParseOne(addonConfigFile, b)
 	if err != nil {
 		return c, err
 	}

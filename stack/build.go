@@ -16,14 +16,14 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// Vendored are the dependencies of charts: by the directory of the chart in the source, then by
+// VendoredCharts are the dependencies of charts: by the directory of the chart in the source, then by
 // their path in it.
-type Vendored map[string]archive.Tree
+type VendoredCharts map[string]archive.Tree
 
 // Build makes the release of a source. The same source, versions and dependencies give the same
 // bytes, wherever and whenever.
-func (s *Source) Build(v Versions, deps Vendored) (*Release, error) {
-	name := version.Release{Line: s.Line, Version: v.ClusterStack}
+func (s *Source) Build(v Versions, deps VendoredCharts) (*Release, error) {
+	name := version.ReleaseName{ReleaseLine: s.ReleaseLine, Version: v.ClusterStack}
 	if n := len(name.Tag()); n > version.MaxName {
 		return nil, fmt.Errorf("the name %s of the release has %d characters; objects take at most %d", name, n, version.MaxName)
 	}
@@ -31,7 +31,7 @@ func (s *Source) Build(v Versions, deps Vendored) (*Release, error) {
 		return nil, fmt.Errorf("%s cannot be the name of an object, because that has no capitals; choose another version", class)
 	}
 	for _, part := range []version.Version{v.ClusterStack, v.Components.ClusterAddon} {
-		if !part.Stable() && (!version.Chartable(part.ID) || !version.Chartable(part.Word)) {
+		if !part.IsStable() && (!version.IsValidInChartVersion(part.ID) || !version.IsValidInChartVersion(part.Word)) {
 			return nil, fmt.Errorf("version %s is none that charts can have: a part of it is a number with a zero in front, or has an underscore; choose another", part)
 		}
 	}
@@ -60,16 +60,16 @@ func (s *Source) Build(v Versions, deps Vendored) (*Release, error) {
 	return Load(name.Tag(), r.Files) // what cannot be loaded must not be released
 }
 
-// Staged says which of both conventions a source is of.
-func (s *Source) Staged() bool {
+// HasStages says which of both conventions a source is of.
+func (s *Source) HasStages() bool {
 	_, ok := s.Files[addonConfigFile]
 	return ok
 }
 
-// Charts are the directories of the source with a chart in each.
-func (s *Source) Charts() []string {
+// ChartDirs are the directories of the source with a chart in each.
+func (s *Source) ChartDirs() []string {
 	out := []string{classDir}
-	if !s.Staged() {
+	if !s.HasStages() {
 		return append(out, addonDir)
 	}
 	addons := s.Files.Sub(addonDir)
@@ -81,21 +81,21 @@ func (s *Source) Charts() []string {
 	return out
 }
 
-func (s *Source) buildClass(v Versions, deps Vendored) (archive.Tree, error) {
+func (s *Source) buildClass(v Versions, deps VendoredCharts) (archive.Tree, error) {
 	return s.packChart(classDir, s.ClassChart(), v.ClusterStack, v, deps)
 }
 
-func (s *Source) buildAddons(v Versions, deps Vendored) (archive.Tree, error) {
-	if !s.Staged() {
+func (s *Source) buildAddons(v Versions, deps VendoredCharts) (archive.Tree, error) {
+	if !s.HasStages() {
 		return s.packChart(addonDir, s.AddonChart(), v.Components.ClusterAddon, v, deps)
 	}
 	out := archive.Tree{}
 	for name, b := range s.Files.Sub(addonDir) {
 		out[name] = substitute(b, v)
 	}
-	for _, dir := range s.Charts()[1:] {
+	for _, dir := range s.ChartDirs()[1:] {
 		name := strings.TrimPrefix(dir, addonDir+"/")
-		keep, err := withoutIgnored(dir, s.Files.Sub(dir))
+		keep, err := removeIgnored(dir, s.Files.Sub(dir))
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +104,7 @@ func (s *Source) buildAddons(v Versions, deps Vendored) (archive.Tree, error) {
 				delete(out, path.Join(name, file))
 			}
 		}
-		add(out, name, deps[dir])
+		addTree(out, name, deps[dir])
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("%s: there is no chart in %s", addonConfigFile, addonDir)
@@ -112,7 +112,7 @@ func (s *Source) buildAddons(v Versions, deps Vendored) (archive.Tree, error) {
 	return out, nil
 }
 
-func add(to archive.Tree, dir string, t archive.Tree) {
+func addTree(to archive.Tree, dir string, t archive.Tree) {
 	for name, b := range t {
 		to[path.Join(dir, name)] = b
 	}
@@ -120,8 +120,8 @@ func add(to archive.Tree, dir string, t archive.Tree) {
 
 // packChart is a chart as Helm packs it: in a directory of the chart's name, without what the chart
 // itself says to ignore.
-func (s *Source) packChart(dir, want string, chart version.Version, v Versions, deps Vendored) (archive.Tree, error) {
-	t, err := withoutIgnored(dir, s.Files.Sub(dir))
+func (s *Source) packChart(dir, want string, chart version.Version, v Versions, deps VendoredCharts) (archive.Tree, error) {
+	t, err := removeIgnored(dir, s.Files.Sub(dir))
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (s *Source) packChart(dir, want string, chart version.Version, v Versions, 
 		return nil, fmt.Errorf("%s is missing", file)
 	}
 	b = substitute(b, v)
-	d, err := document.One(file, b)
+	d, err := document.ParseOne(file, b)
 	if err != nil {
 		return nil, err
 	}
@@ -139,36 +139,36 @@ func (s *Source) packChart(dir, want string, chart version.Version, v Versions, 
 	if err := d.Decode(&c); err != nil {
 		return nil, err
 	}
-	if !s.fits(c.Name, want) {
+	if !s.matchesChartName(c.Name, want) {
 		return nil, &document.Error{File: file, Line: d.Line("name"), Reason: fmt.Sprintf("the chart's name must be %s, not %q: its archive is looked for by that", want, c.Name)}
 	}
-	b = setLine(b, d, "name", want)
+	b = setChartField(b, d, "name", want)
 	out := archive.Tree{}
 	for name, b := range t {
 		out[path.Join(want, name)] = substitute(b, v)
 	}
-	b = setLine(b, d, "version", chart.String())
-	if again, err := document.One(file, b); err != nil || again.Decode(&c) != nil || c.Name != want || c.Version != chart.String() {
+	b = setChartField(b, d, "version", chart.String())
+	if again, err := document.ParseOne(file, b); err != nil || again.Decode(&c) != nil || c.Name != want || c.Version != chart.String() {
 		return nil, &document.Error{File: file, Line: 1, Reason: "name and version must each be a line of their own, so that a build can set them"}
 	}
 	out[path.Join(want, chartFile)] = b
-	add(out, want, deps[dir])
+	addTree(out, want, deps[dir])
 	return out, nil
 }
 
-// fits says whether the name of a chart is the wanted one, or that without the version of
+// matchesChartName says whether the name of a chart is the wanted one, or that without the version of
 // Kubernetes: a source that serves several minors cannot have it.
-func (s *Source) fits(name, want string) bool {
-	return name == want || name == s.WithoutKubernetes(want)
+func (s *Source) matchesChartName(name, want string) bool {
+	return name == want || name == s.ChartNameWithoutKubernetes(want)
 }
 
-// WithoutKubernetes is the name of a chart as a source for several minors has it.
-func (s *Source) WithoutKubernetes(chart string) string {
+// ChartNameWithoutKubernetes is the name of a chart as a source for several minors has it.
+func (s *Source) ChartNameWithoutKubernetes(chart string) string {
 	return strings.Replace(chart, s.String(), s.Provider+"-"+s.Name, 1)
 }
 
-// setLine changes one line of a Chart.yaml, or adds it: comments and order are the author's.
-func setLine(b []byte, d document.Document, key, value string) []byte {
+// setChartField changes one line of a Chart.yaml, or adds it: comments and order are the author's.
+func setChartField(b []byte, d document.Document, key, value string) []byte {
 	line := key + ": " + value
 	lines := strings.Split(string(b), "\n")
 	n := d.Line(key) - 1
@@ -179,8 +179,8 @@ func setLine(b []byte, d document.Document, key, value string) []byte {
 	return []byte(strings.Join(lines, "\n"))
 }
 
-// withoutIgnored leaves out what .helmignore names, and what Helm ignores in every chart.
-func withoutIgnored(dir string, t archive.Tree) (archive.Tree, error) {
+// removeIgnored leaves out what .helmignore names, and what Helm ignores in every chart.
+func removeIgnored(dir string, t archive.Tree) (archive.Tree, error) {
 	const file = ".helmignore"
 	rules, err := ignore.Parse(bytes.NewReader(t[file])) // there need not be one
 	if err != nil {
@@ -232,16 +232,16 @@ func (s *Source) nodeImages() ([]byte, bool) {
 
 // Draft is the release a source would make, as far as there is one: for looking at sources that are
 // not sound yet. It cannot be packed.
-func (s *Source) Draft(v Versions, deps Vendored) *Release {
+func (s *Source) Draft(v Versions, deps VendoredCharts) *Release {
 	r := &Release{
-		Name:     version.Release{Line: s.Line, Version: v.ClusterStack},
+		Name:     version.ReleaseName{ReleaseLine: s.ReleaseLine, Version: v.ClusterStack},
 		Metadata: Metadata{Versions: v},
 		Class:    s.draftChart(classDir, v, deps),
 		Addons:   Addons{Charts: map[string]archive.Tree{}, Values: map[string][]byte{}},
 	}
 	if b, ok := r.Class[chartFile]; ok {
-		if d, err := document.One(chartFile, b); err == nil {
-			r.Class[chartFile] = setLine(b, d, "version", v.ClusterStack.String())
+		if d, err := document.ParseOne(chartFile, b); err == nil {
+			r.Class[chartFile] = setChartField(b, d, "version", v.ClusterStack.String())
 		}
 	}
 	if b, ok := s.Files[addonConfigFile]; ok {
@@ -250,25 +250,25 @@ func (s *Source) Draft(v Versions, deps Vendored) *Release {
 	} else if b, ok := s.Files[addonValuesFile]; ok {
 		r.Addons.Values[""] = substitute(b, v)
 	}
-	for _, dir := range s.Charts()[1:] {
+	for _, dir := range s.ChartDirs()[1:] {
 		name := strings.TrimPrefix(strings.TrimPrefix(dir, addonDir), "/")
 		r.Addons.Charts[name] = s.draftChart(dir, v, deps)
-		if b, ok := r.Addons.Charts[name][overwriteFile]; ok && s.Staged() {
+		if b, ok := r.Addons.Charts[name][overwriteFile]; ok && s.HasStages() {
 			r.Addons.Values[name] = b
 		}
 	}
 	return r
 }
 
-func (s *Source) draftChart(dir string, v Versions, deps Vendored) archive.Tree {
+func (s *Source) draftChart(dir string, v Versions, deps VendoredCharts) archive.Tree {
 	files := s.Files.Sub(dir)
-	if kept, err := withoutIgnored(dir, files); err == nil {
+	if kept, err := removeIgnored(dir, files); err == nil {
 		files = kept
 	}
 	t := archive.Tree{}
 	for name, b := range files {
 		t[name] = substitute(b, v)
 	}
-	add(t, "", deps[dir])
+	addTree(t, "", deps[dir])
 	return t
 }

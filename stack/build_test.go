@@ -88,7 +88,7 @@ func TestBuild(t *testing.T) {
 
 func unpack(t testing.TB, b []byte) map[string]string {
 	t.Helper()
-	tree, err := archive.Read(bytes.NewReader(b), archive.Default)
+	tree, err := archive.Read(bytes.NewReader(b), archive.DefaultLimits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func unpack(t testing.TB, b []byte) map[string]string {
 
 // Dependencies become part of the charts that need them, in both conventions.
 func TestBuildVendors(t *testing.T) {
-	deps := stack.Vendored{"cluster-class": {"charts/lib-1.0.0.tgz": []byte("class")}, "cluster-addon/cni": {"charts/cilium-1.0.0.tgz": []byte("staged")}, "cluster-addon": {"charts/all-1.0.0.tgz": []byte("single")}}
+	deps := stack.VendoredCharts{"cluster-class": {"charts/lib-1.0.0.tgz": []byte("class")}, "cluster-addon/cni": {"charts/cilium-1.0.0.tgz": []byte("staged")}, "cluster-addon": {"charts/all-1.0.0.tgz": []byte("single")}}
 	for staged, want := range map[bool]map[string]string{
 		true:  {"docker-ferrol-1-36-cluster-class/charts/lib-1.0.0.tgz": "class", "cni/charts/cilium-1.0.0.tgz": "staged"},
 		false: {"docker-ferrol-1-36-cluster-class/charts/lib-1.0.0.tgz": "class", "docker-ferrol-1-36-cluster-addon/charts/all-1.0.0.tgz": "single"},
@@ -142,7 +142,7 @@ func TestBuildIsReproducible(t *testing.T) {
 	if err := archive.WriteDir(dir, sourceFiles(nil)); err != nil {
 		t.Fatal(err)
 	}
-	files, err := archive.ReadDir(dir, archive.Default, nil)
+	files, err := archive.ReadDir(dir, archive.DefaultLimits, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestPlan(t *testing.T) {
 		})
 	}
 	v, err := source(t, nil).Plan(stack.ModeHash, stack.History{})
-	if err != nil || v.ClusterStack.Word != "sha" || v.ClusterStack.ID != stack.HashSource(sourceFiles(nil)).Short() {
+	if err != nil || v.ClusterStack.Word != "sha" || v.ClusterStack.ID != stack.HashSource(sourceFiles(nil)).ShortHash() {
 		t.Error(v, err)
 	}
 }
@@ -253,7 +253,7 @@ func TestBuildVersions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := s.Custom(id, version.Version{}, version.Version{})
+		v, err := s.CustomVersions(id, version.Version{}, version.Version{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,10 +261,10 @@ func TestBuildVersions(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if got := (stack.Hashes{ClusterStack: "0123456789a"}).Short(); got != "0123456789a" {
+	if got := (stack.Hashes{ClusterStack: "0123456789a"}).ShortHash(); got != "0123456789a" {
 		t.Error(got)
 	}
-	if got := (stack.Hashes{ClusterStack: "0123x56789a"}).Short(); got != "0123x56" {
+	if got := (stack.Hashes{ClusterStack: "0123x56789a"}).ShortHash(); got != "0123x56" {
 		t.Error(got)
 	}
 }

@@ -20,8 +20,8 @@ type ClusterData struct {
 	InfraCluster map[string]any
 }
 
-// values are the names templates know the objects by. A template must find something in each.
-func (d ClusterData) values() map[string]any {
+// templateData are the names templates know the objects by. A template must find something in each.
+func (d ClusterData) templateData() map[string]any {
 	out := map[string]any{}
 	for name, o := range map[string]map[string]any{"Cluster": d.Cluster, "ControlPlane": d.ControlPlane, "InfraCluster": d.InfraCluster} {
 		if o == nil {
@@ -61,9 +61,9 @@ func ParseClusterData(file string, b []byte) (ClusterData, error) {
 	return d, nil
 }
 
-// As gives the data with its Cluster in a version of Cluster API's types: templates are written for
+// ConvertTo gives the data with its Cluster in a version of Cluster API's types: templates are written for
 // one, that of their class.
-func (d ClusterData) As(version string) (ClusterData, error) {
+func (d ClusterData) ConvertTo(version string) (ClusterData, error) {
 	have, _ := d.Cluster["apiVersion"].(string)
 	if d.Cluster == nil || have == class.Group+"/"+version {
 		return d, nil
@@ -74,7 +74,7 @@ func (d ClusterData) As(version string) (ClusterData, error) {
 	case have == class.Group+"/"+class.V1Beta2 && version == class.V1Beta1:
 		var in clusterv1.Cluster
 		old := &clusterv1beta1.Cluster{}
-		if err = decode(d.Cluster, &in); err == nil {
+		if err = convertJSON(d.Cluster, &in); err == nil {
 			err = clusterv1beta1.Convert_v1beta2_Cluster_To_v1beta1_Cluster(&in, old, nil)
 		}
 		old.APIVersion, old.Kind = class.Group+"/"+version, "Cluster"
@@ -82,7 +82,7 @@ func (d ClusterData) As(version string) (ClusterData, error) {
 	case have == class.Group+"/"+class.V1Beta1 && version == class.V1Beta2:
 		var in clusterv1beta1.Cluster
 		recent := &clusterv1.Cluster{}
-		if err = decode(d.Cluster, &in); err == nil {
+		if err = convertJSON(d.Cluster, &in); err == nil {
 			err = clusterv1beta1.Convert_v1beta1_Cluster_To_v1beta2_Cluster(&in, recent, nil)
 		}
 		recent.APIVersion, recent.Kind = class.Group+"/"+version, "Cluster"
@@ -94,10 +94,10 @@ func (d ClusterData) As(version string) (ClusterData, error) {
 		return d, fmt.Errorf("turning a Cluster of %s into one of %s: %w", have, version, err)
 	}
 	d.Cluster = map[string]any{}
-	return d, decode(out, &d.Cluster)
+	return d, convertJSON(out, &d.Cluster)
 }
 
-func decode(from, into any) error {
+func convertJSON(from, into any) error {
 	b, err := json.Marshal(from)
 	if err != nil {
 		return err
@@ -108,9 +108,9 @@ func decode(from, into any) error {
 	return nil
 }
 
-// Sample is the data of a cluster as it is in the middle of its life, with all variables at their
+// SampleClusterData is the data of a cluster as it is in the middle of its life, with all variables at their
 // defaults: for looking at what a release renders to.
-func (r *Release) Sample(c *Class) (ClusterData, error) {
+func (r *Release) SampleClusterData(c *Class) (ClusterData, error) {
 	const name, namespace = "sample", "default"
 	variables := c.Defaults()
 	if variables == nil {
@@ -122,8 +122,8 @@ func (r *Release) Sample(c *Class) (ClusterData, error) {
 		"controlPlane": map[string]any{"replicas": int64(1)},
 		"variables":    variables,
 	}
-	if len(c.Workers) > 0 {
-		topology["workers"] = map[string]any{"machineDeployments": []any{map[string]any{"class": c.Workers[0], "name": "default", "replicas": int64(2)}}}
+	if len(c.MachineDeploymentClasses) > 0 {
+		topology["workers"] = map[string]any{"machineDeployments": []any{map[string]any{"class": c.MachineDeploymentClasses[0], "name": "default", "replicas": int64(2)}}}
 	}
 	ref := func(kind string) map[string]any {
 		return map[string]any{"apiGroup": "example.org", "kind": kind, "name": name}
@@ -148,5 +148,5 @@ func (r *Release) Sample(c *Class) (ClusterData, error) {
 		ControlPlane: map[string]any{"metadata": map[string]any{"name": name, "namespace": namespace}, "spec": map[string]any{"version": r.Metadata.Versions.Kubernetes, "replicas": int64(1)}},
 		InfraCluster: map[string]any{"metadata": map[string]any{"name": name, "namespace": namespace}, "spec": map[string]any{}},
 	}
-	return d.As(c.Version)
+	return d.ConvertTo(c.Version)
 }

@@ -25,8 +25,8 @@ type Hashes struct {
 	Lock               string `json:"lock,omitempty"`
 }
 
-// shortHash is how much of a hash is in a version.
-const shortHash = 7
+// shortHashLength is how much of a hash is in a version.
+const shortHashLength = 7
 
 // HashSource computes the hashes of a source directory.
 func HashSource(t archive.Tree) Hashes {
@@ -38,7 +38,7 @@ func HashSource(t archive.Tree) Hashes {
 	for name, into := range map[string]*string{addonValuesFile: &h.ClusterAddonValues, addonConfigFile: &h.ClusterAddonConfig, LockFile: &h.Lock} {
 		if b, ok := t[name]; ok {
 			sum := sha256.Sum256(b)
-			*into = spellHash(sum[:])
+			*into = encodeHash(sum[:])
 		}
 	}
 	for _, dir := range []string{"node-images", "node-image"} { // one tool reads the one, another the other
@@ -48,23 +48,23 @@ func HashSource(t archive.Tree) Hashes {
 	}
 	if b, ok := t[nodeImagesFile]; ok { // it is what is released, whatever the directories have
 		sum := sha256.Sum256(b)
-		h.NodeImageDir = spellHash(sum[:])
+		h.NodeImageDir = encodeHash(sum[:])
 	}
 	return h
 }
 
-// Short is the part of the hash of everything that makes a version.
-func (h Hashes) Short() string {
-	n := min(shortHash, len(h.ClusterStack))
-	for n < len(h.ClusterStack) && !version.Chartable(h.ClusterStack[:n]) {
+// ShortHash is the part of the hash of everything that makes a version.
+func (h Hashes) ShortHash() string {
+	n := min(shortHashLength, len(h.ClusterStack))
+	for n < len(h.ClusterStack) && !version.IsValidInChartVersion(h.ClusterStack[:n]) {
 		n++ // a number with a zero in front is no part of a version to Helm
 	}
 	return h.ClusterStack[:n]
 }
 
-// Same says that no part of a release would differ. Where one of both does not know the hash of its
+// SameContent says that no part of a release would differ. Where one of both does not know the hash of its
 // class, the hash of everything decides.
-func (h Hashes) Same(o Hashes) bool {
+func (h Hashes) SameContent(o Hashes) bool {
 	if h.ClusterClassDir == "" || o.ClusterClassDir == "" {
 		return h.ClusterStack == o.ClusterStack
 	}
@@ -100,10 +100,10 @@ func hashTree(t archive.Tree) string {
 	for _, name := range t.Names() {
 		fmt.Fprintf(sum, "%x  %s\n", sha256.Sum256(t[name]), name)
 	}
-	return spellHash(sum.Sum(nil))
+	return encodeHash(sum.Sum(nil))
 }
 
-// spellHash keeps of base64 what may be part of a version: lower-case letters and digits.
-func spellHash(sum []byte) string {
+// encodeHash keeps of base64 what may be part of a version: lower-case letters and digits.
+func encodeHash(sum []byte) string {
 	return strings.ToLower(strings.NewReplacer("/", "", "=", "", "+", "").Replace(base64.StdEncoding.EncodeToString(sum)))
 }

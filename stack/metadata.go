@@ -36,7 +36,7 @@ type Components struct {
 // ParseMetadata reads metadata.yaml.
 func ParseMetadata(b []byte) (Metadata, error) {
 	var m Metadata
-	d, err := document.One(metadataFile, b)
+	d, err := document.ParseOne(metadataFile, b)
 	if err != nil {
 		return m, err
 	}
@@ -54,11 +54,11 @@ func (m Metadata) check(d document.Document) error {
 	if m.APIVersion != MetadataAPIVersion {
 		at(fmt.Sprintf("apiVersion must be %s, not %q", MetadataAPIVersion, m.APIVersion), "apiVersion")
 	}
-	var none version.Version
-	if m.Versions.ClusterStack == none {
+	var zero version.Version
+	if m.Versions.ClusterStack == zero {
 		at("versions.clusterStack is missing or v0; it is the version of the release, for example v1", "versions", "clusterStack")
 	}
-	if m.Versions.Components.ClusterAddon == none {
+	if m.Versions.Components.ClusterAddon == zero {
 		at("versions.components.clusterAddon is missing or v0; it is the version of the add-ons, for example v1", "versions", "components", "clusterAddon")
 	}
 	if k, err := version.ParseKubernetes(m.Versions.Kubernetes); err != nil {

@@ -42,8 +42,8 @@ func (s *Source) Plan(mode string, h History) (Versions, error) {
 	case ModeStable:
 		return s.planStable(v, h.Last)
 	case ModeHash:
-		id := version.Version{Word: hashWord, ID: HashSource(s.Files).Short()}
-		return v.all(id), nil
+		id := version.Version{Word: hashWord, ID: HashSource(s.Files).ShortHash()}
+		return v.withAll(id), nil
 	}
 	next := version.Version{Major: 1, Word: mode, ID: "1"}
 	if h.Last != nil {
@@ -53,15 +53,15 @@ func (s *Source) Plan(mode string, h History) (Versions, error) {
 		return Versions{}, fmt.Errorf("mode %q is neither %s, %s nor a word of small letters for a pre-release, such as beta", mode, ModeStable, ModeHash)
 	}
 	next.ID = strconv.Itoa(nextNumber(next, h.Versions))
-	return v.all(next), nil
+	return v.withAll(next), nil
 }
 
-// Custom are versions the author has chosen. The zero version of a part means that of the stack.
-func (s *Source) Custom(stack, addon, nodeImage version.Version) (Versions, error) {
+// CustomVersions are versions the author has chosen. The zero version of a part means that of the stack.
+func (s *Source) CustomVersions(stack, addon, nodeImage version.Version) (Versions, error) {
 	if !s.Kubernetes.HasPatch() {
 		return Versions{}, fmt.Errorf("%s: kubernetesVersion must be exact to build a release, for example v%s.0", s.ConfigFile, s.Kubernetes.MinorString())
 	}
-	v := Versions{Kubernetes: s.Kubernetes.String()}.all(stack)
+	v := Versions{Kubernetes: s.Kubernetes.String()}.withAll(stack)
 	if addon != (version.Version{}) {
 		v.Components.ClusterAddon = addon
 	}
@@ -71,39 +71,39 @@ func (s *Source) Custom(stack, addon, nodeImage version.Version) (Versions, erro
 	return v, nil
 }
 
-func (v Versions) all(id version.Version) Versions {
+func (v Versions) withAll(id version.Version) Versions {
 	v.ClusterStack, v.Components.ClusterAddon, v.Components.NodeImage = id, id, &id
 	return v
 }
 
 func (s *Source) planStable(v Versions, last *Release) (Versions, error) {
 	if last == nil {
-		return v.all(version.Version{Major: 1}), nil
+		return v.withAll(version.Version{Major: 1}), nil
 	}
-	if !last.Name.Same(s.Line) {
-		return Versions{}, fmt.Errorf("the last release is %s, and this is %s", last.Name, s.Line)
+	if !last.Name.SameLine(s.ReleaseLine) {
+		return Versions{}, fmt.Errorf("the last release is %s, and this is %s", last.Name, s.ReleaseLine)
 	}
-	was, err := last.hashes()
+	previous, err := last.hashes()
 	if err != nil {
 		return Versions{}, err
 	}
-	is := HashSource(s.Files)
-	if was.ClusterAddonConfig == "" { // tools that came before do not hash it; then the rest decides
-		was.ClusterAddonConfig = is.ClusterAddonConfig
+	current := HashSource(s.Files)
+	if previous.ClusterAddonConfig == "" { // tools that came before do not hash it; then the rest decides
+		previous.ClusterAddonConfig = current.ClusterAddonConfig
 	}
-	if is.Same(was) && last.Metadata.Versions.Kubernetes == v.Kubernetes {
+	if current.SameContent(previous) && last.Metadata.Versions.Kubernetes == v.Kubernetes {
 		return Versions{}, fmt.Errorf("%w since %s, so there is nothing to release", ErrUnchanged, last.Name)
 	}
 	v.ClusterStack = last.Name.Version.Next()
 	v.Components = last.Metadata.Versions.Components
-	if !is.SameAddons(was) {
+	if !current.SameAddons(previous) {
 		v.Components.ClusterAddon = v.Components.ClusterAddon.Next()
 	}
 	image := version.Version{Major: 1}
 	if v.Components.NodeImage != nil {
 		image = *v.Components.NodeImage
 	}
-	if is.NodeImageDir != was.NodeImageDir {
+	if current.NodeImageDir != previous.NodeImageDir {
 		image = image.Next()
 	}
 	v.Components.NodeImage = &image
@@ -120,10 +120,10 @@ func (r *Release) hashes() (Hashes, error) {
 }
 
 // nextNumber is one more than the largest of the pre-releases with the same number and word.
-func nextNumber(of version.Version, all []version.Version) int {
+func nextNumber(like version.Version, all []version.Version) int {
 	most := 0
 	for _, v := range slices.Clone(all) {
-		if v.Major != of.Major || v.Word != of.Word {
+		if v.Major != like.Major || v.Word != like.Word {
 			continue
 		}
 		if n, err := strconv.Atoi(v.ID); err == nil {

@@ -28,7 +28,7 @@ const (
 
 // Release is one version of a stack, as it was built.
 type Release struct {
-	Name     version.Release
+	Name     version.ReleaseName
 	Metadata Metadata
 	Class    archive.Tree // the chart of the cluster class
 	Addons   Addons
@@ -47,7 +47,7 @@ type Addons struct {
 // Load reads the files of a release. Its name comes from outside, a tag or a directory: none of
 // the files has it.
 func Load(name string, files archive.Tree) (*Release, error) {
-	id, err := version.ParseRelease(name)
+	id, err := version.ParseReleaseName(name)
 	if err != nil {
 		return nil, err
 	}
@@ -66,12 +66,12 @@ func (r *Release) load() (err error) {
 	if r.Metadata, err = ParseMetadata(b); err != nil {
 		return err
 	}
-	if err := r.agrees(); err != nil {
+	if err := r.checkMetadataMatchesName(); err != nil {
 		return err
 	}
 	var classErr, addonErr error
-	r.classArchive, classErr = r.unpack(r.Name.ClassChart(), r.Metadata.Versions.ClusterStack)
-	r.addonArchive, addonErr = r.unpack(r.Name.AddonChart(), r.Metadata.Versions.Components.ClusterAddon)
+	r.classArchive, classErr = r.unpackArchive(r.Name.ClassChart(), r.Metadata.Versions.ClusterStack)
+	r.addonArchive, addonErr = r.unpackArchive(r.Name.AddonChart(), r.Metadata.Versions.Components.ClusterAddon)
 	if err := errors.Join(classErr, addonErr); err != nil {
 		return err
 	}
@@ -84,8 +84,8 @@ func (r *Release) load() (err error) {
 	return nil
 }
 
-// agrees says where the release's name and its metadata differ.
-func (r *Release) agrees() error {
+// checkMetadataMatchesName says where the release's name and its metadata differ.
+func (r *Release) checkMetadataMatchesName() error {
 	var errs []error
 	if v := r.Metadata.Versions.ClusterStack; v != r.Name.Version {
 		errs = append(errs, fmt.Errorf("%s says version %s, its name %s", metadataFile, v, r.Name.Version))
@@ -96,8 +96,8 @@ func (r *Release) agrees() error {
 	return errors.Join(errs...)
 }
 
-// unpack finds an archive by the part of its name that is fixed, and reads it.
-func (r *Release) unpack(chart string, v version.Version) (archive.Tree, error) {
+// unpackArchive finds an archive by the part of its name that is fixed, and reads it.
+func (r *Release) unpackArchive(chart string, v version.Version) (archive.Tree, error) {
 	want := chart + "-" + v.String()
 	var found []string
 	for _, name := range r.Files.Names() {
@@ -114,7 +114,7 @@ func (r *Release) unpack(chart string, v version.Version) (archive.Tree, error) 
 	case len(found) > 1:
 		return nil, fmt.Errorf("%s is missing, and any of %s could be meant", exact, strings.Join(found, ", "))
 	}
-	t, err := archive.Read(bytes.NewReader(r.Files[found[0]]), archive.Default)
+	t, err := archive.Read(bytes.NewReader(r.Files[found[0]]), archive.DefaultLimits)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", found[0], err)
 	}

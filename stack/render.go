@@ -31,11 +31,11 @@ type Class struct {
 
 // RenderedStage is a stage of add-ons, with what it renders to.
 type RenderedStage struct {
-	Hook    string // of Cluster API, on which the stage is run
-	Stage   Stage
-	Objects []render.Object
-	Hooks   []render.HelmHook // objects that Helm applies at certain moments only
-	Expires *time.Time        // when the first certificate that was made for it ends; nil if none was
+	RuntimeHook string // of Cluster API, on which the stage is run
+	Stage       Stage
+	Objects     []render.Object
+	HelmHooks   []render.HelmHook // objects that Helm applies at certain moments only
+	Expires     *time.Time        // when the first certificate that was made for it ends; nil if none was
 }
 
 // AddonInput is what the add-ons of one cluster depend on.
@@ -49,10 +49,10 @@ type AddonInput struct {
 // errors mean that the class cannot be used; the error is about the renderer.
 func (r *Release) RenderClass(ctx context.Context, rd *render.Renderer, namespace string) (*Class, finding.List, error) {
 	out, err := rd.Render(ctx, render.Input{
-		Jobs:         []render.Job{{Name: classDir, Chart: r.Class, Release: r.Name.Line.String(), Namespace: namespace}},
-		Capabilities: render.Capabilities{KubeVersion: r.Metadata.Versions.Kubernetes},
-		Record:       render.FixedRecord(),
-		NoChance:     true, // a class is the same for all clusters
+		Jobs:             []render.Job{{Name: classDir, Chart: r.Class, ReleaseName: r.Name.ReleaseLine.String(), Namespace: namespace}},
+		Capabilities:     render.Capabilities{KubeVersion: r.Metadata.Versions.Kubernetes},
+		Record:           render.FixedRecord(),
+		ForbidRandomness: true, // a class is the same for all clusters
 	})
 	if err != nil {
 		return nil, nil, err
@@ -62,7 +62,7 @@ func (r *Release) RenderClass(ctx context.Context, rd *render.Renderer, namespac
 		return nil, found, nil
 	}
 	objects := set.Objects
-	c, err := class.Of(objects)
+	c, err := class.Find(objects)
 	if err != nil {
 		return nil, append(found, finding.Finding{File: path.Join(classDir, chartFile), Severity: finding.Error, Rule: "class", What: err.Error()}), nil
 	}
@@ -72,11 +72,11 @@ func (r *Release) RenderClass(ctx context.Context, rd *render.Renderer, namespac
 			Fix:  "name it {{ .Release.Name }}-{{ .Chart.Version }}"})
 	}
 	// Cluster API looks for templates as soon as it sees the class.
-	slices.SortStableFunc(objects, func(a, b render.Object) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(objects, func(a, b render.Object) int { return cmp.Compare(applyRank(a), applyRank(b)) })
 	return &Class{Class: c, Objects: objects}, found, nil
 }
 
-func rank(o render.Object) int {
+func applyRank(o render.Object) int {
 	if o.Group() == class.Group && o.Kind() == "ClusterClass" {
 		return 1
 	}
@@ -87,7 +87,7 @@ func rank(o render.Object) int {
 // once, so stages of both hooks share its objects: they must not be changed. The Cluster must be in the
 // version that the class is written in (ClusterData.As).
 func (r *Release) RenderAddons(ctx context.Context, rd *render.Renderer, in AddonInput) ([]RenderedStage, finding.List, error) {
-	stages, found := r.stages()
+	stages, found := r.allStages()
 	var jobs []render.Job
 	index := map[string]int{}
 	for _, s := range stages {
@@ -111,7 +111,7 @@ func (r *Release) RenderAddons(ctx context.Context, rd *render.Renderer, in Addo
 	found = append(found, more...)
 	for i, s := range stages {
 		r := read[index[s.Stage.Name]]
-		stages[i].Objects, stages[i].Hooks, stages[i].Expires = r.Objects, r.Hooks, r.Expires
+		stages[i].Objects, stages[i].HelmHooks, stages[i].Expires = r.Objects, r.HelmHooks, r.Expires
 	}
 	return stages, found, nil
 }
@@ -125,12 +125,12 @@ func (r *Release) readOutputs(out []render.Output) ([]RenderedStage, finding.Lis
 		free <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-free }()
-			dir := r.Addons.dir(o.Job)
+			dir := r.Addons.chartDir(o.Job)
 			set, bad := readOutput(dir, o)
-			if o.Missing {
-				bad = append(bad, r.missingFinding(dir))
+			if o.MissingValue {
+				bad = append(bad, r.missingValueFinding(dir))
 			}
-			read[i], found[i] = RenderedStage{Objects: set.Objects, Hooks: set.Hooks, Expires: o.Expires}, bad
+			read[i], found[i] = RenderedStage{Objects: set.Objects, HelmHooks: set.HelmHooks, Expires: o.Expires}, bad
 		})
 	}
 	wg.Wait()
@@ -138,24 +138,24 @@ func (r *Release) readOutputs(out []render.Output) ([]RenderedStage, finding.Lis
 }
 
 // Hooks in the order they happen in.
-var hooks = []string{AfterControlPlaneInitialized, BeforeClusterUpgrade}
+var runtimeHooks = []string{AfterControlPlaneInitialized, BeforeClusterUpgrade}
 
-// stages lists what is run on each hook. In the convention with one chart that is the chart.
-func (r *Release) stages() ([]RenderedStage, finding.List) {
+// allStages lists what is run on each hook. In the convention with one chart that is the chart.
+func (r *Release) allStages() ([]RenderedStage, finding.List) {
 	if r.Addons.Config == nil {
 		one := Stage{Name: "", Action: ActionApply}
-		return []RenderedStage{{Hook: AfterControlPlaneInitialized, Stage: one}, {Hook: BeforeClusterUpgrade, Stage: one}}, nil
+		return []RenderedStage{{RuntimeHook: AfterControlPlaneInitialized, Stage: one}, {RuntimeHook: BeforeClusterUpgrade, Stage: one}}, nil
 	}
 	var out []RenderedStage
 	var found finding.List
-	for _, hook := range hooks {
-		for _, s := range r.Addons.Config.AddonStages[hook] {
+	for _, runtimeHook := range runtimeHooks {
+		for _, s := range r.Addons.Config.AddonStages[runtimeHook] {
 			if _, ok := r.Addons.Charts[s.Name]; !ok {
 				found = append(found, finding.Finding{File: addonConfigFile, Severity: finding.Error, Rule: "stage-chart",
-					What: fmt.Sprintf("stage %q of %s has no chart", s.Name, hook), Fix: fmt.Sprintf("add %s/%s/%s, or remove the stage", addonDir, s.Name, chartFile)})
+					What: fmt.Sprintf("stage %q of %s has no chart", s.Name, runtimeHook), Fix: fmt.Sprintf("add %s/%s/%s, or remove the stage", addonDir, s.Name, chartFile)})
 				continue
 			}
-			out = append(out, RenderedStage{Hook: hook, Stage: s})
+			out = append(out, RenderedStage{RuntimeHook: runtimeHook, Stage: s})
 		}
 	}
 	return out, found
@@ -163,36 +163,36 @@ func (r *Release) stages() ([]RenderedStage, finding.List) {
 
 // Stages are those of a hook, in their order. In the convention with one chart that is the chart, with no
 // name.
-func (r *Release) Stages(hook string) (out []Stage) {
-	all, _ := r.stages()
+func (r *Release) Stages(runtimeHook string) (out []Stage) {
+	all, _ := r.allStages()
 	for _, s := range all {
-		if s.Hook == hook {
+		if s.RuntimeHook == runtimeHook {
 			out = append(out, s.Stage)
 		}
 	}
 	return out
 }
 
-func (a Addons) dir(name string) string { return path.Join(addonDir, name) }
+func (a Addons) chartDir(name string) string { return path.Join(addonDir, name) }
 
 func (r *Release) addonJob(name string, data ClusterData) render.Job {
-	j := render.Job{Name: name, Chart: r.Addons.Charts[name], Release: addonRelease, Namespace: AddonNamespace}
+	j := render.Job{Name: name, Chart: r.Addons.Charts[name], ReleaseName: addonRelease, Namespace: AddonNamespace}
 	if text, ok := r.Addons.Values[name]; ok {
 		file := overwriteFile
 		if r.Addons.Config == nil {
 			file = addonValuesFile
 		}
-		j.Template = &render.Values{File: file, Text: text, Data: data.values()}
+		j.Template = &render.ValuesTemplate{File: file, Text: text, Data: data.templateData()}
 	}
 	return j
 }
 
 // readOutput turns what a chart rendered to into objects, and findings.
-func readOutput(dir string, o render.Output) (render.Set, finding.List) {
+func readOutput(dir string, o render.Output) (render.ObjectSet, finding.List) {
 	if o.Err != nil {
-		return render.Set{}, finding.List{renderFinding(dir, "render", o.Err)}
+		return render.ObjectSet{}, finding.List{renderFinding(dir, "render", o.Err)}
 	}
-	set := render.Objects(o.Files)
+	set := render.ParseObjects(o.Files)
 	var found finding.List
 	for _, e := range set.Errors {
 		found = append(found, renderFinding(dir, "object", e))
@@ -202,9 +202,9 @@ func readOutput(dir string, o render.Output) (render.Set, finding.List) {
 		f.Severity = finding.Warning
 		found = append(found, f)
 	}
-	for _, h := range set.Hooks {
-		if dir == classDir || !slices.ContainsFunc(h.Events, isHonoured) {
-			found = append(found, hookFinding(dir, h))
+	for _, h := range set.HelmHooks {
+		if dir == classDir || !slices.ContainsFunc(h.Events, isAppliedHelmEvent) {
+			found = append(found, helmHookFinding(dir, h))
 		}
 	}
 	return set, found
@@ -221,7 +221,7 @@ func renderFinding(dir, rule string, e *render.Error) finding.Finding {
 	return finding.Finding{File: file, Line: e.Line, Severity: finding.Error, Rule: rule, What: e.Reason}
 }
 
-func (r *Release) missingFinding(dir string) finding.Finding {
+func (r *Release) missingValueFinding(dir string) finding.Finding {
 	file := path.Join(dir, overwriteFile)
 	if r.Addons.Config == nil {
 		file = addonValuesFile
@@ -230,13 +230,13 @@ func (r *Release) missingFinding(dir string) finding.Finding {
 		What: "the template asks for a field that the cluster does not have, and writes <no value> instead", Fix: "give it a default, for example with dig"}
 }
 
-// isHonoured says that a hook of Helm is run here too: an add-on is installed and upgraded, and never
+// isAppliedHelmEvent says that a hook of Helm is run here too: an add-on is installed and upgraded, and never
 // deleted with its release, rolled back or tested.
-func isHonoured(event string) bool {
+func isAppliedHelmEvent(event string) bool {
 	return slices.Contains([]string{"pre-install", "post-install", "pre-upgrade", "post-upgrade"}, event)
 }
 
-func hookFinding(dir string, h render.HelmHook) finding.Finding {
+func helmHookFinding(dir string, h render.HelmHook) finding.Finding {
 	return finding.Finding{File: path.Join(dir, h.Path), Severity: finding.Warning, Rule: "helm-hook",
 		What: fmt.Sprintf("%s is a Helm hook (%s) and will never be applied", h.Object, strings.Join(h.Events, ", ")),
 		Fix:  "switch it off by a value, or make it an ordinary object"}

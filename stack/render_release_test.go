@@ -90,7 +90,7 @@ func TestRenderPublished(t *testing.T) {
 			if c.Version != class.V1Beta1 || c.Name() != "docker-ferrol-1-27-v3" {
 				t.Errorf("%s %s", c.Version, c.Name())
 			}
-			data, err := recent.As(c.Version)
+			data, err := recent.ConvertTo(c.Version)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,10 +101,10 @@ func TestRenderPublished(t *testing.T) {
 			want := map[string]any{"name": "demo", "class": "docker-ferrol-1-27-v3", "version": "cluster.x-k8s.io/v1beta1", "host": "192.0.2.7", "infra": "INFRA", "size": "large"}
 			for _, s := range stages {
 				if d := cmp.Diff(want, s.Objects[0].Value["data"]); d != "" {
-					t.Error(s.Hook, d)
+					t.Error(s.RuntimeHook, d)
 				}
 			}
-			if len(stages) != 2 || stages[0].Hook != stack.AfterControlPlaneInitialized || stages[1].Hook != stack.BeforeClusterUpgrade {
+			if len(stages) != 2 || stages[0].RuntimeHook != stack.AfterControlPlaneInitialized || stages[1].RuntimeHook != stack.BeforeClusterUpgrade {
 				t.Errorf("%+v", stages)
 			}
 			if staged {
@@ -137,7 +137,7 @@ func TestRenderValuesOfEachChart(t *testing.T) {
 	}
 	got := map[string]any{}
 	for _, s := range stages {
-		got[s.Hook+" "+s.Stage.Action+" "+s.Stage.Name] = s.Objects[0].Value["data"].(map[string]any)["name"]
+		got[s.RuntimeHook+" "+s.Stage.Action+" "+s.Stage.Name] = s.Objects[0].Value["data"].(map[string]any)["name"]
 	}
 	want := map[string]any{
 		"AfterControlPlaneInitialized apply cni": "demo", "AfterControlPlaneInitialized apply plain": "default",
@@ -148,13 +148,13 @@ func TestRenderValuesOfEachChart(t *testing.T) {
 	}
 }
 
-func TestSample(t *testing.T) {
+func TestSampleClusterData(t *testing.T) {
 	r := published(t, true)
 	c, _, err := r.RenderClass(t.Context(), new(render.Renderer), "default")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := r.Sample(c)
+	d, err := r.SampleClusterData(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestSample(t *testing.T) {
 	if spec["class"] != "docker-ferrol-1-27-v3" || cmp.Diff(spec["variables"], []any{map[string]any{"name": "size", "value": "small"}}) != "" {
 		t.Error(spec)
 	}
-	back, err := d.As(class.V1Beta2)
+	back, err := d.ConvertTo(class.V1Beta2)
 	if err != nil {
 		t.Fatal(err)
 	}

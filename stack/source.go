@@ -25,14 +25,14 @@ var configFiles = []string{"stack.yaml", "csctl.yaml", "csmctl.yaml"}
 
 // Source is a stack as its author writes it.
 type Source struct {
-	version.Line                      // with the exact version of Kubernetes, if the author names one
-	Versions     []version.Kubernetes // all it can be built for, at most one of a minor
-	ConfigFile   string               // which of the spellings it is in
-	Files        archive.Tree
+	version.ReleaseLine                      // with the exact version of Kubernetes, if the author names one
+	Versions            []version.Kubernetes // all it can be built for, at most one of a minor
+	ConfigFile          string               // which of the spellings it is in
+	Files               archive.Tree
 }
 
-// For is the source for another of its versions of Kubernetes, of which the minor counts.
-func (s *Source) For(k version.Kubernetes) (*Source, error) {
+// ForKubernetes is the source for another of its versions of Kubernetes, of which the minor counts.
+func (s *Source) ForKubernetes(k version.Kubernetes) (*Source, error) {
 	for _, v := range s.Versions {
 		if v.SameMinor(k) {
 			other := *s
@@ -72,14 +72,14 @@ func ParseSource(files archive.Tree) (*Source, error) {
 	for _, name := range configFiles {
 		if b, ok := files[name]; ok {
 			s := &Source{ConfigFile: name, Files: files}
-			return s, s.parse(b)
+			return s, s.parseConfig(b)
 		}
 	}
 	return nil, fmt.Errorf("there is no %s, so this is no stack; polder stack init makes one", configFiles[0])
 }
 
-func (s *Source) parse(b []byte) error {
-	d, err := document.One(s.ConfigFile, b)
+func (s *Source) parseConfig(b []byte) error {
+	d, err := document.ParseOne(s.ConfigFile, b)
 	if err != nil {
 		return err
 	}
@@ -97,29 +97,29 @@ func (s *Source) parse(b []byte) error {
 	if err != nil {
 		return err
 	}
-	return s.take(d, c, prefix)
+	return s.setConfig(d, c, prefix)
 }
 
-func (s *Source) take(d document.Document, c stackConfig, prefix []string) error {
+func (s *Source) setConfig(d document.Document, c stackConfig, prefix []string) error {
 	var errs []error
 	at := func(key, reason string) {
 		errs = append(errs, &document.Error{File: d.File(), Line: d.Line(append(prefix, key)...), Reason: reason})
 	}
-	s.takeVersions(c, at)
-	s.Line = version.Line{Provider: c.Provider, Name: c.ClusterStackName}
+	s.setVersions(c, at)
+	s.ReleaseLine = version.ReleaseLine{Provider: c.Provider, Name: c.ClusterStackName}
 	if len(s.Versions) > 0 {
 		s.Kubernetes = slices.MaxFunc(s.Versions, version.CompareKubernetes)
 	}
-	if (version.Line{Provider: c.Provider, Name: "x"}).Check() != nil {
+	if (version.ReleaseLine{Provider: c.Provider, Name: "x"}).Check() != nil {
 		at("provider", fmt.Sprintf("provider %q must be of lower-case letters and digits", c.Provider))
 	}
-	if err := (version.Line{Provider: "x", Name: c.ClusterStackName}).Check(); err != nil {
+	if err := (version.ReleaseLine{Provider: "x", Name: c.ClusterStackName}).Check(); err != nil {
 		at("clusterStackName", err.Error())
 	}
 	return errors.Join(errs...)
 }
 
-func (s *Source) takeVersions(c stackConfig, at func(key, reason string)) {
+func (s *Source) setVersions(c stackConfig, at func(key, reason string)) {
 	key, list := "kubernetesVersions", c.KubernetesVersions
 	if len(list) == 0 {
 		key, list = "kubernetesVersion", []string{c.KubernetesVersion}

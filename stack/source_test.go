@@ -58,7 +58,7 @@ func TestHashes(t *testing.T) {
 		return f
 	}
 	h := stack.HashSource(files())
-	if h.ClusterAddonValues != "ln0sa6lqeujl7pw1nwifptotogkdjboumxjloaja78y" || len(h.Short()) != 7 {
+	if h.ClusterAddonValues != "ln0sa6lqeujl7pw1nwifptotogkdjboumxjloaja78y" || len(h.ShortHash()) != 7 {
 		t.Errorf("%+v", h) // computed apart: sha256 of "c" in base64, without signs and capitals
 	}
 	if got := stack.HashSource(archive.Tree{"x": []byte("1"), "y/z": []byte("2")}).ClusterStack; got != "50jkuss2caa8detb9ntmznze83puiosvnnnr3lmg88" {
@@ -73,13 +73,13 @@ func TestHashes(t *testing.T) {
 		"node-images/config.yaml":   {false, true},
 	} {
 		c := stack.HashSource(files(file))
-		if h.Same(c) != want.same || h.SameAddons(c) != want.addons || h.ClusterStack == c.ClusterStack {
-			t.Errorf("%s: same %t, add-ons %t", file, h.Same(c), h.SameAddons(c))
+		if h.SameContent(c) != want.same || h.SameAddons(c) != want.addons || h.ClusterStack == c.ClusterStack {
+			t.Errorf("%s: same %t, add-ons %t", file, h.SameContent(c), h.SameAddons(c))
 		}
 	}
 	old := h
 	old.ClusterClassDir = "" // of a release of older tools
-	if !h.Same(old) || stack.HashSource(files("cluster-class/Chart.yaml")).Same(old) {
+	if !h.SameContent(old) || stack.HashSource(files("cluster-class/Chart.yaml")).SameContent(old) {
 		t.Error("a change of the class alone is a change")
 	}
 }

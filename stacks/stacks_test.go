@@ -40,7 +40,7 @@ func sources(t *testing.T) map[string]archive.Tree {
 	}
 	out := map[string]archive.Tree{}
 	for _, file := range dirs {
-		tree, err := archive.ReadDir(filepath.Dir(file), archive.Default, nil)
+		tree, err := archive.ReadDir(filepath.Dir(file), archive.DefaultLimits, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestGolden(t *testing.T) {
 			t.Fatal(dir, err)
 		}
 		for _, k := range s.Versions {
-			one, err := s.For(k)
+			one, err := s.ForKubernetes(k)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +77,7 @@ func TestGolden(t *testing.T) {
 }
 
 func golden(t *testing.T, s *stack.Source) {
-	v, err := s.Custom(version.Version{Major: 1}, version.Version{}, version.Version{})
+	v, err := s.CustomVersions(version.Version{Major: 1}, version.Version{}, version.Version{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func golden(t *testing.T, s *stack.Source) {
 	if err != nil || found != nil {
 		t.Fatal(found, err)
 	}
-	data, err := r.Sample(class)
+	data, err := r.SampleClusterData(class)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func golden(t *testing.T, s *stack.Source) {
 	var b bytes.Buffer
 	write(t, &b, "class", class.Objects)
 	for _, st := range stages {
-		write(t, &b, st.Hook+" "+st.Stage.Name, st.Objects)
+		write(t, &b, st.RuntimeHook+" "+st.Stage.Name, st.Objects)
 	}
 	compare(t, s.String()+".yaml", b.Bytes())
 	compare(t, s.String()+".md", []byte(params.Page(r, class, stages)))

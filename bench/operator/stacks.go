@@ -29,7 +29,7 @@ type published struct {
 }
 
 func newPublished() (*published, error) {
-	files, err := archive.ReadDir("stacks/local/scs", archive.Default, nil)
+	files, err := archive.ReadDir("stacks/local/scs", archive.DefaultLimits, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -66,14 +66,14 @@ func build(files archive.Tree, number int) (*stack.Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s, err = s.For(k); err != nil {
+	if s, err = s.ForKubernetes(k); err != nil {
 		return nil, err
 	}
 	v, err := version.Parse(versionName(number))
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.Custom(v, version.Version{}, version.Version{})
+	all, err := s.CustomVersions(v, version.Version{}, version.Version{})
 	if err != nil {
 		return nil, err
 	}

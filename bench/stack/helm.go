@@ -101,7 +101,7 @@ func helmTime(ctx context.Context, rounds int, chart archive.Tree) (time.Duratio
 
 func oursOnce(ctx context.Context, files archive.Tree) error {
 	out, err := new(render.Renderer).Render(ctx, render.Input{
-		Jobs:         []render.Job{{Name: "addon", Chart: files, Release: "cluster-addon", Namespace: "kube-system"}},
+		Jobs:         []render.Job{{Name: "addon", Chart: files, ReleaseName: "cluster-addon", Namespace: "kube-system"}},
 		Capabilities: render.Capabilities{KubeVersion: "v1.37.1"}, Record: render.FixedRecord(),
 	})
 	if err != nil {
@@ -110,7 +110,7 @@ func oursOnce(ctx context.Context, files archive.Tree) error {
 	if out[0].Err != nil {
 		return out[0].Err
 	}
-	set := render.Objects(out[0].Files)
+	set := render.ParseObjects(out[0].Files)
 	if len(set.Objects) != 20 {
 		return fmt.Errorf("there are %d objects", len(set.Objects))
 	}

@@ -42,7 +42,7 @@ func main() {
 }
 
 func run(ctx context.Context, rounds int) error {
-	shipped, err := archive.ReadDir("stacks/local/scs", archive.Default, nil)
+	shipped, err := archive.ReadDir("stacks/local/scs", archive.DefaultLimits, nil)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func renderOnce(ctx context.Context, files archive.Tree) error {
 	if err := found.Err(); err != nil {
 		return err
 	}
-	data, err := r.Sample(class)
+	data, err := r.SampleClusterData(class)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func generate(module, version, out string) error {
 	}
 	i := index{ClusterAPI: version, Roles: map[string]object{}}
 	for _, name := range slices.Sorted(maps.Keys(managers)) {
-		if err := i.add(name, filepath.Join(module, managers[name], "config"), tmp); err != nil {
+		if err := i.addManager(name, filepath.Join(module, managers[name], "config"), tmp); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -82,7 +82,7 @@ func generate(module, version, out string) error {
 	return errors.Join(os.RemoveAll(out), os.Rename(tmp, out))
 }
 
-func (i *index) add(manager, config, out string) error {
+func (i *index) addManager(manager, config, out string) error {
 	whole, err := readKustomization(filepath.Join(config, "default", "kustomization.yaml"))
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (i *index) add(manager, config, out string) error {
 	}
 	for _, r := range roles {
 		if r["kind"] == "ClusterRole" {
-			rename(r, whole.NamePrefix)
+			addNamePrefix(r, whole.NamePrefix)
 			i.Roles[manager] = r
 		}
 	}
@@ -172,7 +172,7 @@ func (i *index) addWebhooks(file, prefix string) error {
 		return err
 	}
 	for _, o := range objs {
-		rename(o, prefix)
+		addNamePrefix(o, prefix)
 		switch o["kind"] {
 		case "MutatingWebhookConfiguration":
 			i.Mutating = append(i.Mutating, o)
@@ -185,7 +185,7 @@ func (i *index) addWebhooks(file, prefix string) error {
 	return nil
 }
 
-func rename(o object, prefix string) {
+func addNamePrefix(o object, prefix string) {
 	meta := o["metadata"].(object)
 	meta["name"] = prefix + meta["name"].(string)
 }

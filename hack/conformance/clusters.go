@@ -14,40 +14,40 @@ import (
 // makeClusters makes the sample local cluster, once for each name: one machine for the control plane and two workers. It
 // returns the files with access to them, by name.
 func (p *plane) makeClusters(ctx context.Context, out io.Writer, version string, names ...string) (map[string]string, error) {
-	class, err := manifests("local/class.yaml", nil)
+	class, err := sampleManifests("local/class.yaml", nil)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.kubectl(ctx, bytes.NewReader(class), "apply", "-f", "-"); err != nil {
+	if _, err := p.runKubectl(ctx, bytes.NewReader(class), "apply", "-f", "-"); err != nil {
 		return nil, err
 	}
-	if _, err := p.kubectl(ctx, nil, "wait", "--for=condition=RefVersionsUpToDate", "clusterclass/local", "--timeout="+patience); err != nil {
+	if _, err := p.runKubectl(ctx, nil, "wait", "--for=condition=RefVersionsUpToDate", "clusterclass/local", "--timeout="+waitTimeout); err != nil {
 		return nil, err
 	}
 	for _, n := range names {
-		cluster, err := manifests("local/cluster.yaml", func(o map[string]any) error { return adapt(o, n, version) })
+		cluster, err := sampleManifests("local/cluster.yaml", func(o map[string]any) error { return setNameAndVersion(o, n, version) })
 		if err != nil {
 			return nil, err
 		}
-		if _, err := p.kubectl(ctx, bytes.NewReader(cluster), "apply", "-f", "-"); err != nil {
+		if _, err := p.runKubectl(ctx, bytes.NewReader(cluster), "apply", "-f", "-"); err != nil {
 			return nil, err
 		}
 	}
 	files := map[string]string{}
 	for _, n := range names {
-		if _, err := p.kubectl(ctx, nil, "wait", "--for=condition=Available", "cluster/"+n, "--timeout="+patience); err != nil {
+		if _, err := p.runKubectl(ctx, nil, "wait", "--for=condition=Available", "cluster/"+n, "--timeout="+waitTimeout); err != nil {
 			return nil, err
 		}
 		fmt.Fprintf(out, "cluster %s is available\n", n)
-		if files[n], err = p.kubeconfig(ctx, n); err != nil {
+		if files[n], err = p.writeKubeconfig(ctx, n); err != nil {
 			return nil, err
 		}
 	}
 	return files, nil
 }
 
-// manifests are the objects of a sample, after a change.
-func manifests(file string, change func(map[string]any) error) ([]byte, error) {
+// sampleManifests are the objects of a sample, after a change.
+func sampleManifests(file string, change func(map[string]any) error) ([]byte, error) {
 	objects, err := samples.Load(file)
 	if err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func manifests(file string, change func(map[string]any) error) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// adapt gives the sample cluster a name and a version.
-func adapt(o map[string]any, name, version string) error {
+// setNameAndVersion gives the sample cluster a name and a version.
+func setNameAndVersion(o map[string]any, name, version string) error {
 	metadata, _ := o["metadata"].(map[string]any)
 	spec, _ := o["spec"].(map[string]any)
 	topology, _ := spec["topology"].(map[string]any)

@@ -10,7 +10,7 @@ import (
 
 // The page for users counts the tests; it is to count right.
 func TestDocumentationCountsTheTests(t *testing.T) {
-	j, err := readLists(filepath.Join("../..", lists))
+	j, err := readLists(filepath.Join("../..", listsDir))
 	if err != nil {
 		t.Fatal(err)
 	}

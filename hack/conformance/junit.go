@@ -13,7 +13,7 @@ type result struct {
 	name    string
 	seconds float64
 	passed  bool
-	why     string // it failed: the first line of what it said
+	reason  string // it failed: the first line of what it said
 	detail  string // all of it
 }
 
@@ -33,15 +33,15 @@ type testSuite struct {
 }
 
 type testCase struct {
-	Name    string   `xml:"name,attr"`
-	Class   string   `xml:"classname,attr"`
-	Time    float64  `xml:"time,attr"`
-	Failure *message `xml:"failure"`
-	Error   *message `xml:"error"`
-	Skipped *message `xml:"skipped"`
+	Name    string        `xml:"name,attr"`
+	Class   string        `xml:"classname,attr"`
+	Time    float64       `xml:"time,attr"`
+	Failure *junitMessage `xml:"failure"`
+	Error   *junitMessage `xml:"error"`
+	Skipped *junitMessage `xml:"skipped"`
 }
 
-type message struct {
+type junitMessage struct {
 	Message string `xml:"message,attr,omitempty"`
 	Type    string `xml:"type,attr,omitempty"`
 	Text    string `xml:",chardata"`
@@ -67,7 +67,7 @@ func readJUnit(file string, tests []string) ([]result, error) {
 	}
 	for _, t := range tests {
 		if !slices.ContainsFunc(results, func(r result) bool { return r.name == t }) {
-			results = append(results, unknown([]string{t}, "no result: the report does not have it")...)
+			results = append(results, missingResults([]string{t}, "no result: the report does not have it")...)
 		}
 	}
 	return results, nil
@@ -75,24 +75,24 @@ func readJUnit(file string, tests []string) ([]result, error) {
 
 func toResult(name string, c testCase) result {
 	r := result{name: name, seconds: c.Time, passed: true}
-	for _, m := range []*message{c.Failure, c.Error, c.Skipped} {
+	for _, m := range []*junitMessage{c.Failure, c.Error, c.Skipped} {
 		if m == nil {
 			continue
 		}
 		r.passed, r.detail = false, strings.TrimSpace(m.Message+"\n"+m.Text)
-		r.why, _, _ = strings.Cut(r.detail, "\n")
+		r.reason, _, _ = strings.Cut(r.detail, "\n")
 		if m == c.Skipped {
-			r.why = "skipped: " + r.why
+			r.reason = "skipped: " + r.reason
 		}
 		break
 	}
 	return r
 }
 
-func unknown(tests []string, why string) []result {
+func missingResults(tests []string, reason string) []result {
 	var out []result
 	for _, t := range tests {
-		out = append(out, result{name: t, why: why, detail: why})
+		out = append(out, result{name: t, reason: reason, detail: reason})
 	}
 	return out
 }
@@ -103,7 +103,7 @@ func writeJUnit(file string, results []result) error {
 	for _, r := range results {
 		c := testCase{Name: r.name, Class: suite.Name, Time: r.seconds}
 		if !r.passed {
-			c.Failure = &message{Message: r.why, Type: "failed", Text: r.detail}
+			c.Failure = &junitMessage{Message: r.reason, Type: "failed", Text: r.detail}
 			suite.Failures++
 		}
 		suite.Tests++

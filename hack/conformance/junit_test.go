@@ -35,7 +35,7 @@ func TestResultsAreThoseOfTheTestsThatRan(t *testing.T) {
 	}
 	got := map[string]short{}
 	for _, r := range results {
-		got[r.name] = short{r.passed, r.why}
+		got[r.name] = short{r.passed, r.reason}
 	}
 	want := map[string]short{
 		"[sig-a] passes": {true, ""}, "[sig-a] fails": {false, "[FAILED] Timed out"},

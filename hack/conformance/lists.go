@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// judged are the tests our lists know.
-type judged struct {
+// testLists are the tests our lists know.
+type testLists struct {
 	included []string
 	excluded map[string]string // why, by name
 }
 
 // readLists reads included.txt, a name on each line, and excluded.txt, where a line that ends with a colon says what the
 // tests below it need. Lines that begin with # are for readers.
-func readLists(dir string) (judged, error) {
-	j := judged{excluded: map[string]string{}}
+func readLists(dir string) (testLists, error) {
+	j := testLists{excluded: map[string]string{}}
 	in, err := readLines(filepath.Join(dir, "included.txt"))
 	if err != nil {
 		return j, err
@@ -60,16 +60,16 @@ func readLines(file string) ([]string, error) {
 	return out, nil
 }
 
-// check says in what the lists differ from the tests of a version, one sentence for each test.
-func (j judged) check(names []string) []string {
-	var wrong []string
+// findMismatches says in what the lists differ from the tests of a version, one sentence for each test.
+func (j testLists) findMismatches(names []string) []string {
+	var mismatches []string
 	for _, n := range names {
 		_, out := j.excluded[n]
 		switch in := slices.Contains(j.included, n); {
 		case in && out:
-			wrong = append(wrong, fmt.Sprintf("%q is in both lists; take it out of one", n))
+			mismatches = append(mismatches, fmt.Sprintf("%q is in both lists; take it out of one", n))
 		case !in && !out:
-			wrong = append(wrong, fmt.Sprintf("%q is in neither list; add it to included.txt, or to excluded.txt below what it needs", n))
+			mismatches = append(mismatches, fmt.Sprintf("%q is in neither list; add it to included.txt, or to excluded.txt below what it needs", n))
 		}
 	}
 	all := slices.Clone(j.included)
@@ -79,39 +79,39 @@ func (j judged) check(names []string) []string {
 	slices.Sort(all)
 	for i, n := range all {
 		if !slices.Contains(names, n) {
-			wrong = append(wrong, fmt.Sprintf("%q is no conformance test of this version; take it out", n))
+			mismatches = append(mismatches, fmt.Sprintf("%q is no conformance test of this version; take it out", n))
 		}
 		if i > 0 && n == all[i-1] && slices.Contains(j.included, n) {
 			if _, out := j.excluded[n]; !out {
-				wrong = append(wrong, fmt.Sprintf("%q is in included.txt twice", n))
+				mismatches = append(mismatches, fmt.Sprintf("%q is in included.txt twice", n))
 			}
 		}
 	}
-	return wrong
+	return mismatches
 }
 
-// labels are what Kubernetes writes into the names of tests, at other places in each version.
-var labels = regexp.MustCompile(` ?\[(Conformance|NodeConformance|Serial|Slow|Disruptive)\]`)
+// labelPattern are what Kubernetes writes into the names of tests, at other places in each version.
+var labelPattern = regexp.MustCompile(` ?\[(Conformance|NodeConformance|Serial|Slow|Disruptive)\]`)
 
-// key is a test's name without labels, the same in all versions.
-func key(name string) string { return labels.ReplaceAllString(name, "") }
+// nameWithoutLabels is a test's name without labels, the same in all versions.
+func nameWithoutLabels(name string) string { return labelPattern.ReplaceAllString(name, "") }
 
-// choose picks the tests to run. Lists that do not fit the version they are for are an error; of other versions,
+// chooseTests picks the tests to run. Lists that do not fit the version they are for are an error; of other versions,
 // the tests our lists do not know are named and left out.
-func choose(out io.Writer, o options, s suite) ([]string, error) {
-	j, err := readLists(lists)
+func chooseTests(out io.Writer, o options, s suite) ([]string, error) {
+	j, err := readLists(listsDir)
 	if err != nil {
 		return nil, err
 	}
-	if wrong := j.check(s.names); o.own && len(wrong) > 0 {
-		return nil, fmt.Errorf("the lists in %s do not fit Kubernetes %s:\n  %s", lists, s.version, strings.Join(wrong, "\n  "))
+	if mismatches := j.findMismatches(s.names); o.defaultE2E && len(mismatches) > 0 {
+		return nil, fmt.Errorf("the lists in %s do not fit Kubernetes %s:\n  %s", listsDir, s.version, strings.Join(mismatches, "\n  "))
 	}
 	only, err := regexp.Compile(o.only)
 	if err != nil {
 		return nil, fmt.Errorf("--only: %w", err)
 	}
-	tests, strange := j.pick(s.names)
-	for _, n := range strange {
+	tests, unlisted := j.partitionTests(s.names)
+	for _, n := range unlisted {
 		fmt.Fprintf(out, "not in our lists, and not run: %s\n", n)
 	}
 	tests = slices.DeleteFunc(tests, func(n string) bool { return !only.MatchString(n) })
@@ -121,22 +121,22 @@ func choose(out io.Writer, o options, s suite) ([]string, error) {
 	return tests, nil
 }
 
-// pick finds among the tests of some version those that are included, and those that are not known.
-func (j judged) pick(names []string) (included, strange []string) {
+// partitionTests finds among the tests of some version those that are included, and those that are not known.
+func (j testLists) partitionTests(names []string) (included, unlisted []string) {
 	in, out := map[string]bool{}, map[string]bool{}
 	for _, n := range j.included {
-		in[key(n)] = true
+		in[nameWithoutLabels(n)] = true
 	}
 	for n := range j.excluded {
-		out[key(n)] = true
+		out[nameWithoutLabels(n)] = true
 	}
 	for _, n := range names {
-		switch k := key(n); {
+		switch k := nameWithoutLabels(n); {
 		case in[k]:
 			included = append(included, n)
 		case !out[k]:
-			strange = append(strange, n)
+			unlisted = append(unlisted, n)
 		}
 	}
-	return included, strange
+	return included, unlisted
 }

@@ -64,33 +64,33 @@ func TestListsAreOfAllTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := readLists(filepath.Join("../..", lists))
+	j, err := readLists(filepath.Join("../..", listsDir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sentence := range j.check(names) {
+	for _, sentence := range j.findMismatches(names) {
 		t.Error(sentence)
 	}
 }
 
 func TestListsThatDoNotFit(t *testing.T) {
-	j := judged{included: []string{"[a]", "[b]", "[old]", "[a]"}, excluded: map[string]string{"[b]": "DNS", "[c]": "DNS"}}
+	j := testLists{included: []string{"[a]", "[b]", "[old]", "[a]"}, excluded: map[string]string{"[b]": "DNS", "[c]": "DNS"}}
 	want := []string{
 		`"[b]" is in both lists; take it out of one`,
 		`"[new]" is in neither list; add it to included.txt, or to excluded.txt below what it needs`,
 		`"[a]" is in included.txt twice`,
 		`"[old]" is no conformance test of this version; take it out`,
 	}
-	if d := cmp.Diff(want, j.check([]string{"[a]", "[b]", "[c]", "[new]"})); d != "" {
+	if d := cmp.Diff(want, j.findMismatches([]string{"[a]", "[b]", "[c]", "[new]"})); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 }
 
 // Versions differ in where they put labels, and in what tests they have.
-func TestPickFromAnotherVersion(t *testing.T) {
-	j := judged{included: []string{"[sig-a] Things should work [Conformance] [Serial]"}, excluded: map[string]string{"[sig-a] Things should talk [Conformance] [NodeConformance]": "traffic"}}
-	in, strange := j.pick([]string{"[sig-a] Things [Serial] should work [Conformance]", "[sig-a] Things should talk [NodeConformance] [Conformance]", "[sig-a] Things should rust [Conformance]"})
-	if d := cmp.Diff([][]string{{"[sig-a] Things [Serial] should work [Conformance]"}, {"[sig-a] Things should rust [Conformance]"}}, [][]string{in, strange}); d != "" {
+func TestPartitionTestsOfAnotherVersion(t *testing.T) {
+	j := testLists{included: []string{"[sig-a] Things should work [Conformance] [Serial]"}, excluded: map[string]string{"[sig-a] Things should talk [Conformance] [NodeConformance]": "traffic"}}
+	in, unlisted := j.partitionTests([]string{"[sig-a] Things [Serial] should work [Conformance]", "[sig-a] Things should talk [NodeConformance] [Conformance]", "[sig-a] Things should rust [Conformance]"})
+	if d := cmp.Diff([][]string{{"[sig-a] Things [Serial] should work [Conformance]"}, {"[sig-a] Things should rust [Conformance]"}}, [][]string{in, unlisted}); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 }

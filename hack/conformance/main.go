@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// lists is where the names of the tests are, from the root of the repository.
-const lists = "test/conformance/testdata"
+// listsDir is where the names of the tests are, from the root of the repository.
+const listsDir = "test/conformance/testdata"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -33,13 +33,13 @@ func main() {
 type options struct {
 	kubernetes string // version of the clusters; empty: that of the tests
 	e2e        string // program with the tests
-	own        bool   // it is the one our lists are for
+	defaultE2E bool   // it is the one our lists are for
 	reports    string // directory for reports and logs
 	processes  int    // that run tests beside each other, on the cluster for those that allow it
 	only       string // regular expression for names
 }
 
-func parse(args []string) (options, error) {
+func parseFlags(args []string) (options, error) {
 	o := options{}
 	f := flag.NewFlagSet("conformance", flag.ContinueOnError)
 	f.StringVar(&o.kubernetes, "kubernetes", "", "`version` of the clusters, such as 1.36; default: that of the tests")
@@ -56,15 +56,15 @@ func parse(args []string) (options, error) {
 	if o.processes < 1 {
 		return o, errors.New("--processes must be at least 1")
 	}
-	o.own = o.e2e == ""
-	if o.own {
+	o.defaultE2E = o.e2e == ""
+	if o.defaultE2E {
 		o.e2e = "bin/conformance/e2e.test"
 	}
 	return o, nil
 }
 
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	o, err := parse(args)
+	o, err := parseFlags(args)
 	if errors.Is(err, flag.ErrHelp) {
 		return nil
 	}
@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	tests, err := choose(out, o, suite)
+	tests, err := chooseTests(out, o, suite)
 	if err != nil {
 		return err
 	}
@@ -85,18 +85,18 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	fmt.Fprintf(out, "%d of the %d conformance tests of Kubernetes %s, against clusters of %s\n", len(tests), len(suite.names), suite.version, version)
-	results, err := judge(ctx, out, o, version, tests)
+	results, err := runOnFreshClusters(ctx, out, o, version, tests)
 	if err != nil {
 		return err
 	}
 	if err := writeJUnit(filepath.Join(o.reports, "junit.xml"), results); err != nil {
 		return err
 	}
-	return report(out, results, time.Since(begin))
+	return printReport(out, results, time.Since(begin))
 }
 
-// judge runs the tests on clusters that are made for it.
-func judge(ctx context.Context, out io.Writer, o options, version string, tests []string) (results []result, err error) {
+// runOnFreshClusters runs the tests on clusters that are made for it.
+func runOnFreshClusters(ctx context.Context, out io.Writer, o options, version string, tests []string) (results []result, err error) {
 	if err := os.MkdirAll(o.reports, 0o755); err != nil {
 		return nil, err
 	}

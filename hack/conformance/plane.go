@@ -18,8 +18,8 @@ import (
 const (
 	// ordinaryUser is whom everything runs as when this is run by root. It needs no entry in the user database.
 	ordinaryUser = 61234
-	stopTime     = time.Minute
-	patience     = "5m"
+	stopTimeout  = time.Minute
+	waitTimeout  = "5m"
 )
 
 // plane is a management plane in a directory of its own, with the programs that are used.
@@ -34,23 +34,23 @@ func startPlane(ctx context.Context, out io.Writer, e2e string) (*plane, error) 
 		return nil, err
 	}
 	p := &plane{dir: dir}
-	if err := p.prepare(e2e); err != nil {
+	if err := p.installPrograms(e2e); err != nil {
 		return p, err
 	}
 	fmt.Fprintln(out, "a plane starts")
-	_, err = p.polder(ctx, nil, "up", "--listen", "127.0.0.1:0")
+	_, err = p.runPolder(ctx, nil, "up", "--listen", "127.0.0.1:0")
 	return p, err
 }
 
-// prepare puts the programs where the ordinary user can reach them, wherever the checkout is.
-func (p *plane) prepare(e2e string) error {
+// installPrograms puts the programs where the ordinary user can reach them, wherever the checkout is.
+func (p *plane) installPrograms(e2e string) error {
 	for _, d := range []string{"bin", "home", "reports"} {
 		if err := os.Mkdir(filepath.Join(p.dir, d), 0o755); err != nil {
 			return err
 		}
 	}
 	for name, from := range map[string]string{"polder": "bin/polder", "polderd": "bin/polderd", "e2e.test": e2e} {
-		if err := place(from, filepath.Join(p.dir, "bin", name)); err != nil {
+		if err := linkOrCopy(from, filepath.Join(p.dir, "bin", name)); err != nil {
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func (p *plane) prepare(e2e string) error {
 	})
 }
 
-func place(from, to string) error {
+func linkOrCopy(from, to string) error {
 	in, err := os.Open(from)
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s is not built; run: make conformance", from)
@@ -102,33 +102,33 @@ func (p *plane) command(ctx context.Context, program string, args ...string) *ex
 		c.SysProcAttr.Credential = &syscall.Credential{Uid: ordinaryUser, Gid: ordinaryUser}
 	}
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
-	c.WaitDelay = stopTime
+	c.WaitDelay = stopTimeout
 	return c
 }
 
-// polder calls the command line for this plane and returns what it prints.
-func (p *plane) polder(ctx context.Context, in io.Reader, args ...string) (string, error) {
+// runPolder calls the command line for this plane and returns what it prints.
+func (p *plane) runPolder(ctx context.Context, in io.Reader, args ...string) (string, error) {
 	c := p.command(ctx, "polder", append([]string{"--data-dir", filepath.Join(p.dir, "data")}, args...)...)
-	var out, said bytes.Buffer
-	c.Stdin, c.Stdout, c.Stderr = in, &out, &said
+	var out, stderr bytes.Buffer
+	c.Stdin, c.Stdout, c.Stderr = in, &out, &stderr
 	if err := c.Run(); err != nil {
-		return "", fmt.Errorf("polder %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(said.String()))
+		return "", fmt.Errorf("polder %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
 	}
 	return out.String(), nil
 }
 
-// kubectl talks to the plane.
-func (p *plane) kubectl(ctx context.Context, in io.Reader, args ...string) (string, error) {
-	return p.polder(ctx, in, append([]string{"kubectl", "--kubeconfig", filepath.Join(p.dir, "data/admin.kubeconfig")}, args...)...)
+// runKubectl talks to the plane.
+func (p *plane) runKubectl(ctx context.Context, in io.Reader, args ...string) (string, error) {
+	return p.runPolder(ctx, in, append([]string{"kubectl", "--kubeconfig", filepath.Join(p.dir, "data/admin.kubeconfig")}, args...)...)
 }
 
-// kubeconfig writes the administrator's access to a cluster into a file.
-func (p *plane) kubeconfig(ctx context.Context, cluster string) (string, error) {
-	coded, err := p.kubectl(ctx, nil, "get", "secret", cluster+"-kubeconfig", "-o", "jsonpath={.data.value}")
+// writeKubeconfig writes the administrator's access to a cluster into a file.
+func (p *plane) writeKubeconfig(ctx context.Context, cluster string) (string, error) {
+	encoded, err := p.runKubectl(ctx, nil, "get", "secret", cluster+"-kubeconfig", "-o", "jsonpath={.data.value}")
 	if err != nil {
 		return "", err
 	}
-	b, err := base64.StdEncoding.DecodeString(coded)
+	b, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
 		return "", fmt.Errorf("reading the kubeconfig of %s: %w", cluster, err)
 	}
@@ -138,8 +138,8 @@ func (p *plane) kubeconfig(ctx context.Context, cluster string) (string, error) 
 
 // remove ends the plane and its clusters, also after an interrupt, and removes all files.
 func (p *plane) remove() error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	_, err := p.polder(ctx, nil, "down", "--clusters")
+	_, err := p.runPolder(ctx, nil, "down", "--clusters")
 	return errors.Join(err, os.RemoveAll(p.dir))
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// report prints how many tests passed in each group, and each that failed with the reason. Any failure is an error.
-func report(out io.Writer, results []result, took time.Duration) error {
+// printReport prints how many tests passed in each group, and each that failed with the reason. Any failure is an error.
+func printReport(out io.Writer, results []result, took time.Duration) error {
 	type count struct{ passed, failed int }
 	groups := map[string]*count{}
 	var names []string
@@ -40,7 +40,7 @@ func report(out io.Writer, results []result, took time.Duration) error {
 	}
 	for _, r := range results {
 		if !r.passed {
-			fmt.Fprintf(out, "\nfailed: %s\n  why: %s\n", r.name, r.why)
+			fmt.Fprintf(out, "\nfailed: %s\n  why: %s\n", r.name, r.reason)
 		}
 	}
 	if failed > 0 {

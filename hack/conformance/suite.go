@@ -56,7 +56,7 @@ func parseNames(list []byte) ([]string, error) {
 	return names, nil
 }
 
-var minor = regexp.MustCompile(`^v?([0-9]+\.[0-9]+)$`)
+var minorPattern = regexp.MustCompile(`^v?([0-9]+\.[0-9]+)$`)
 
 // clusterVersion is the version of the clusters: what was asked for, and if that is only a minor, the patch version
 // of the tests, or its first.
@@ -64,7 +64,7 @@ func clusterVersion(asked, tests string) (string, error) {
 	if asked == "" {
 		return tests, nil
 	}
-	m := minor.FindStringSubmatch(asked)
+	m := minorPattern.FindStringSubmatch(asked)
 	switch {
 	case m != nil && strings.HasPrefix(tests, "v"+m[1]+"."):
 		return tests, nil

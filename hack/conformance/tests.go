@@ -25,9 +25,9 @@ type batch struct {
 	tests   []string
 }
 
-// plan distributes the tests: those that must be alone to one process on a cluster of their own, all others in turn to
+// planBatches distributes the tests: those that must be alone to one process on a cluster of their own, all others in turn to
 // several processes on the other cluster.
-func plan(tests []string, processes int) []batch {
+func planBatches(tests []string, processes int) []batch {
 	serial := batch{name: serialCluster, cluster: serialCluster}
 	parallel := make([]batch, processes)
 	next := 0
@@ -51,7 +51,7 @@ func plan(tests []string, processes int) []batch {
 }
 
 func (p *plane) runTests(ctx context.Context, out io.Writer, o options, version string, tests []string) ([]result, error) {
-	batches := plan(tests, o.processes)
+	batches := planBatches(tests, o.processes)
 	var names []string
 	for _, b := range batches {
 		if len(names) == 0 || names[len(names)-1] != b.cluster {
@@ -92,7 +92,7 @@ func (p *plane) runBatch(ctx context.Context, b batch, kubeconfig, reports strin
 	err := p.runProcess(ctx, b, dir, kubeconfig, log)
 	results, readErr := readJUnit(filepath.Join(dir, "junit_01.xml"), b.tests)
 	if readErr != nil {
-		return unknown(b.tests, fmt.Sprintf("no result: %v; see %s", firstError(err, readErr), log))
+		return missingResults(b.tests, fmt.Sprintf("no result: %v; see %s", firstError(err, readErr), log))
 	}
 	return results
 }
@@ -112,14 +112,14 @@ func (p *plane) runProcess(ctx context.Context, b batch, dir, kubeconfig, log st
 		return err
 	}
 	defer out.Close() //nolint:errcheck // the process writes to it itself
-	c := p.command(ctx, "e2e.test", append(flags(b.tests),
+	c := p.command(ctx, "e2e.test", append(testFlags(b.tests),
 		"--kubeconfig="+kubeconfig, "--report-dir="+dir, "--kubectl-path="+filepath.Join(p.dir, "bin/kubectl"))...)
 	c.Stdout, c.Stderr = out, out
 	return c.Run()
 }
 
-// flags name each test in full. Nodes are simulated, so no pods have to run before and no logs of theirs are worth keeping.
-func flags(tests []string) []string {
+// testFlags name each test in full. Nodes are simulated, so no pods have to run before and no logs of theirs are worth keeping.
+func testFlags(tests []string) []string {
 	out := []string{
 		"--provider=skeleton", "--minStartupPods=0", "--dump-logs-on-failure=false", "--ginkgo.no-color", "--ginkgo.timeout=2h",
 	}

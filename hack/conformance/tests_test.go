@@ -10,14 +10,14 @@ import (
 
 func TestPlanKeepsSerialTestsApart(t *testing.T) {
 	got := map[string]string{}
-	for _, b := range plan([]string{"a", "b [Serial]", "c", "d", "e [Serial] [Slow]"}, 2) {
+	for _, b := range planBatches([]string{"a", "b [Serial]", "c", "d", "e [Serial] [Slow]"}, 2) {
 		got[b.name+" on "+b.cluster] = strings.Join(b.tests, ", ")
 	}
 	want := map[string]string{"serial on serial": "b [Serial], e [Serial] [Slow]", "parallel-1 on parallel": "a, d", "parallel-2 on parallel": "c"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	if n := len(plan([]string{"a"}, 4)); n != 1 {
+	if n := len(planBatches([]string{"a"}, 4)); n != 1 {
 		t.Errorf("one test has %d processes", n)
 	}
 }
@@ -32,7 +32,7 @@ func TestClusterVersion(t *testing.T) {
 }
 
 func TestClustersHaveTheNameAndVersionAskedFor(t *testing.T) {
-	b, err := manifests("local/cluster.yaml", func(o map[string]any) error { return adapt(o, "other", "v1.36.0") })
+	b, err := sampleManifests("local/cluster.yaml", func(o map[string]any) error { return setNameAndVersion(o, "other", "v1.36.0") })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestClustersHaveTheNameAndVersionAskedFor(t *testing.T) {
 
 func TestReportNamesWhatFailed(t *testing.T) {
 	var out strings.Builder
-	err := report(&out, []result{{name: "[sig-a] one", passed: true}, {name: "[sig-a] two", why: "timed out"}, {name: "[sig-b] three", passed: true}}, 90*time.Second)
+	err := printReport(&out, []result{{name: "[sig-a] one", passed: true}, {name: "[sig-a] two", reason: "timed out"}, {name: "[sig-b] three", passed: true}}, 90*time.Second)
 	if err == nil || err.Error() != "1 of 3 tests failed, in 1m30s" {
 		t.Errorf("error %v", err)
 	}
@@ -54,7 +54,7 @@ func TestReportNamesWhatFailed(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
-	if err := report(&out, []result{{name: "[sig-a] one", passed: true}}, 0); err != nil {
+	if err := printReport(&out, []result{{name: "[sig-a] one", passed: true}}, 0); err != nil {
 		t.Error(err)
 	}
 }

@@ -14,13 +14,13 @@ import (
 type config struct {
 	Root     fs.FS    // the repository
 	ModFiles []string // names of go.mod files in Root
-	Ask      asker
+	Lookup   lookupFunc
 	Now      time.Time
 }
 
 // check writes the report and returns the exit code. On an error nothing is written.
 func check(ctx context.Context, c config, out io.Writer) (int, error) {
-	table, err := readSupport(c.Root)
+	table, err := readSupportTable(c.Root)
 	if err != nil {
 		return 0, err
 	}
@@ -28,10 +28,10 @@ func check(ctx context.Context, c config, out io.Writer) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := searchAll(ctx, c.Ask, sections); err != nil {
+	if err := searchAll(ctx, c.Lookup, sections); err != nil {
 		return 0, fmt.Errorf("%w; what is newer is not known, so see that modules can be downloaded and try again", err)
 	}
-	v := judge(sections, table, c.Now)
+	v := assessVersions(sections, table, c.Now)
 	writeReport(out, sections, v, c.Now)
 	if len(v.Findings) > 0 {
 		return exitBehind, nil
@@ -41,16 +41,16 @@ func check(ctx context.Context, c config, out io.Writer) (int, error) {
 
 // searchAll searches for what is newer, once for rows with the same version of the same module. The
 // first error ends all searches.
-func searchAll(ctx context.Context, ask asker, sections []section) error {
+func searchAll(ctx context.Context, lookup lookupFunc, sections []section) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var all sync.WaitGroup
 	var once sync.Once
 	var first error
 	for _, rows := range groupRows(sections) {
-		s := search{Ask: ask, Path: rows[0].Path}
+		s := search{Lookup: lookup, Path: rows[0].Path}
 		if rows[0].Offered {
-			s.Ask = askKubernetes(ask)
+			s.Lookup = lookupKubernetes(lookup)
 		}
 		all.Go(func() {
 			n, err := s.run(ctx, rows[0].Number)
@@ -67,14 +67,14 @@ func searchAll(ctx context.Context, ask asker, sections []section) error {
 	if first != nil {
 		return first
 	}
-	return checkAnswers(sections)
+	return checkNotAllRefused(sections)
 }
 
 func groupRows(sections []section) map[string][]*row {
 	groups := map[string][]*row{}
 	for _, s := range sections {
 		for _, r := range s.Rows {
-			if r.searched() {
+			if r.isSearchable() {
 				key := fmt.Sprint(r.Path, "@", r.Version, r.Offered)
 				groups[key] = append(groups[key], r)
 			}
@@ -83,16 +83,16 @@ func groupRows(sections []section) map[string][]*row {
 	return groups
 }
 
-// checkAnswers takes it for an error when all that was asked for was refused: a proxy that lets
+// checkNotAllRefused takes it for an error when all that was asked for was refused: a proxy that lets
 // nobody in would otherwise look like one that has nothing newer.
-func checkAnswers(sections []section) error {
+func checkNotAllRefused(sections []section) error {
 	refused := false
 	for _, s := range sections {
 		for _, r := range s.Rows {
-			if len(r.Newer.Patches)+len(r.Newer.Minors) > 0 || r.searched() && !r.Newer.Next.Refused {
+			if len(r.Newer.Patches)+len(r.Newer.Minors) > 0 || r.isSearchable() && !r.Newer.Next.Refused {
 				return nil
 			}
-			refused = refused || r.searched()
+			refused = refused || r.isSearchable()
 		}
 	}
 	if refused {

@@ -67,7 +67,7 @@ func proxy() *fakeProxy {
 }
 
 func configOf(t *testing.T, root fstest.MapFS, p *fakeProxy) config {
-	return config{Root: root, ModFiles: []string{"go.mod", "hack/tools/go.mod", "test/go.mod"}, Ask: p.ask, Now: day(t, "2026-11-17")}
+	return config{Root: root, ModFiles: []string{"go.mod", "hack/tools/go.mod", "test/go.mod"}, Lookup: p.lookup, Now: day(t, "2026-11-17")}
 }
 
 func TestReport(t *testing.T) {
@@ -147,12 +147,12 @@ func TestErrors(t *testing.T) {
 // The first fault ends a run: others that wait for an answer are not waited for.
 func TestFaultEndsRun(t *testing.T) {
 	c := configOf(t, repository(), proxy())
-	c.Ask = func(ctx context.Context, path, _ string) (release, error) {
+	c.Lookup = func(ctx context.Context, path, _ string) (moduleRelease, error) {
 		if path == "example.com/current" {
-			return release{}, errBroken
+			return moduleRelease{}, errBroken
 		}
 		<-ctx.Done()
-		return release{}, ctx.Err()
+		return moduleRelease{}, ctx.Err()
 	}
 	if _, err := check(t.Context(), c, &bytes.Buffer{}); !errors.Is(err, errBroken) {
 		t.Errorf("%v; want the fault that came first", err)

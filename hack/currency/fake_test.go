@@ -20,31 +20,31 @@ type fakeProxy struct {
 
 var errBroken = errors.New("connection reset")
 
-func (p *fakeProxy) ask(_ context.Context, path, version string) (release, error) {
+func (p *fakeProxy) lookup(_ context.Context, path, version string) (moduleRelease, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	name := path + "@" + version
 	p.asked = append(p.asked, version)
 	for _, b := range p.Breaks {
 		if b == name {
-			return release{}, errBroken
+			return moduleRelease{}, errBroken
 		}
 	}
 	for _, r := range p.Refuses {
 		if r == name || r == "all" {
-			return release{}, errRefused
+			return moduleRelease{}, errRefused
 		}
 	}
 	text, ok := p.Has[name]
 	if !ok {
-		return release{}, errUnknown
+		return moduleRelease{}, errUnknown
 	}
 	verified := text[0] != '!'
 	if !verified {
 		text = text[1:]
 	}
 	day, err := time.Parse(time.DateOnly, text)
-	return release{Time: day, Verified: verified}, err
+	return moduleRelease{Time: day, Verified: verified}, err
 }
 
 func day(t *testing.T, text string) time.Time {

@@ -67,7 +67,7 @@ func checkWorkingDirectory(ctx context.Context, out io.Writer) (int, error) {
 	return check(ctx, config{
 		Root:     os.DirFS("."),
 		ModFiles: modFiles,
-		Ask:      limitParallel(goList.ask, parallel),
+		Lookup:   limitParallel(goList.lookup, parallel),
 		Now:      time.Now().UTC(),
 	}, out)
 }

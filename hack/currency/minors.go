@@ -9,14 +9,14 @@ import (
 
 // newMinor is a minor of Kubernetes that no stack offers and that is newer than all they offer.
 type newMinor struct {
-	number
+	versionNumber
 	Released time.Time
 	InTable  bool // the day is that of the table of support, not of a tag
 }
 
 // newMinors puts together what the table of support and the proxy know of new minors.
-func newMinors(sections []section, table support, now time.Time) []newMinor {
-	var offered []number
+func newMinors(sections []section, table supportTable, now time.Time) []newMinor {
+	var offered []versionNumber
 	minors := map[string]newMinor{}
 	for _, s := range sections {
 		for _, r := range s.Rows {
@@ -25,7 +25,7 @@ func newMinors(sections []section, table support, now time.Time) []newMinor {
 			}
 			offered = append(offered, r.Number)
 			for _, f := range r.Newer.Minors {
-				minors[f.minorString()] = newMinor{number: f.number, Released: f.Time}
+				minors[f.minorString()] = newMinor{versionNumber: f.versionNumber, Released: f.Time}
 			}
 		}
 	}
@@ -33,33 +33,33 @@ func newMinors(sections []section, table support, now time.Time) []newMinor {
 		minors[m.minorString()] = m
 	}
 	newest := slices.MaxFunc(offered, compareMinors) // readOffers found some
-	maps.DeleteFunc(minors, func(_ string, m newMinor) bool { return compareMinors(m.number, newest) <= 0 })
-	return slices.SortedFunc(maps.Values(minors), func(a, b newMinor) int { return compareMinors(a.number, b.number) })
+	maps.DeleteFunc(minors, func(_ string, m newMinor) bool { return compareMinors(m.versionNumber, newest) <= 0 })
+	return slices.SortedFunc(maps.Values(minors), func(a, b newMinor) int { return compareMinors(a.versionNumber, b.versionNumber) })
 }
 
 // tableMinors are the minors of Kubernetes in the table that are released.
-func tableMinors(table support, now time.Time) []newMinor {
+func tableMinors(table supportTable, now time.Time) []newMinor {
 	var minors []newMinor
 	for _, p := range table.Projects {
-		if !p.owns(kubernetesPath) {
+		if !p.ownsModule(kubernetesPath) {
 			continue
 		}
 		for _, m := range p.Minors {
-			n, err := parseNumber("v" + m.Minor + ".0")
+			n, err := parseVersionNumber("v" + m.Minor + ".0")
 			if err == nil && !m.Released.After(now) {
-				minors = append(minors, newMinor{number: n, Released: m.Released.Time, InTable: true})
+				minors = append(minors, newMinor{versionNumber: n, Released: m.Released.Time, InTable: true})
 			}
 		}
 	}
 	return minors
 }
 
-// judgeMinors says until when new minors have to be offered.
-func (v *verdict) judgeMinors(minors []newMinor, now time.Time) {
+// assessMinors says until when new minors have to be offered.
+func (v *assessment) assessMinors(minors []newMinor, now time.Time) {
 	for _, m := range minors {
 		deadline := date{m.Released.AddDate(0, monthsForMinor, 0).Truncate(24 * time.Hour)}
 		text := fmt.Sprintf("Kubernetes %s, released on %s, is offered by no stack; SCS-0210 gives time until %s", m.minorString(), date{m.Released}, deadline)
-		if deadline.passed(now) {
+		if deadline.isPast(now) {
 			v.Findings = append(v.Findings, text+", which is over; add it to kubernetesVersions of a stack.")
 		} else {
 			v.Notices = append(v.Notices, fmt.Sprintf("%s, %d days from now.", text, daysBetween(now.Truncate(24*time.Hour), deadline.Time)))

@@ -71,15 +71,15 @@ func readVersions(root fs.FS, name string) ([]string, error) {
 	return versions, nil
 }
 
-// askKubernetes asks for releases of Kubernetes. One that is not to be had itself is known from the
+// lookupKubernetes asks for releases of Kubernetes. One that is not to be had itself is known from the
 // staging module: what stacks offer is not taken from the proxy, so that it exists is enough.
-func askKubernetes(ask asker) asker {
-	return func(ctx context.Context, path, version string) (release, error) {
-		r, err := ask(ctx, path, version)
+func lookupKubernetes(lookup lookupFunc) lookupFunc {
+	return func(ctx context.Context, path, version string) (moduleRelease, error) {
+		r, err := lookup(ctx, path, version)
 		if !errors.Is(err, errRefused) && !errors.Is(err, errUnknown) {
 			return r, err
 		}
-		staging, stagingErr := ask(ctx, stagingPath, "v0"+strings.TrimPrefix(version, "v1"))
+		staging, stagingErr := lookup(ctx, stagingPath, "v0"+strings.TrimPrefix(version, "v1"))
 		if errors.Is(stagingErr, errRefused) || errors.Is(stagingErr, errUnknown) {
 			return r, err
 		}

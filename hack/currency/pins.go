@@ -45,7 +45,7 @@ func toolModules(f *modfile.File) []string {
 	for _, t := range f.Tool {
 		longest := ""
 		for _, r := range f.Require {
-			if within(t.Path, r.Mod.Path) && len(r.Mod.Path) > len(longest) {
+			if isWithin(t.Path, r.Mod.Path) && len(r.Mod.Path) > len(longest) {
 				longest = r.Mod.Path
 			}
 		}
@@ -54,8 +54,8 @@ func toolModules(f *modfile.File) []string {
 	return paths
 }
 
-// within says that path is that of parent or below it.
-func within(path, parent string) bool {
+// isWithin says that path is that of parent or below it.
+func isWithin(path, parent string) bool {
 	return path == parent || strings.HasPrefix(path, parent+"/")
 }
 

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// none is an empty cell.
-const none = "-"
+// emptyCell is an empty cell.
+const emptyCell = "-"
 
 const legend = `DAYS BEHIND counts from the first newer patch. NEXT is what the proxy says of the number after the
 newest patch: unknown is no such version, refused may be one. A day with ~ is estimated.`
 
-func writeReport(out io.Writer, sections []section, v verdict, now time.Time) {
+func writeReport(out io.Writer, sections []section, v assessment, now time.Time) {
 	fmt.Fprintf(out, "Versions as of %s\n", date{now})
 	for _, s := range sections {
 		fmt.Fprintf(out, "\n%s\n", s.Title)
@@ -58,35 +58,35 @@ func writeTable(out io.Writer, s section, now time.Time) {
 func (r *row) cells(now time.Time) []string {
 	label := r.Path
 	if r.Offered {
-		label = r.Where
+		label = r.Source
 	}
 	notes := strings.Join(r.notes(now), "; ")
-	if !r.searched() {
+	if !r.isSearchable() {
 		version := r.Version
 		if version == "" {
-			version = none
+			version = emptyCell
 		}
-		return []string{label, version, none, none, none, none, none, notes}
+		return []string{label, version, emptyCell, emptyCell, emptyCell, emptyCell, emptyCell, notes}
 	}
 	return []string{
-		label, r.Version, describeNewest(r.Newer.Patches), describeDays(r.daysBehind(now)), describeNewest(r.Newer.Newest),
+		label, r.Version, describeNewest(r.Newer.Patches), describeDays(r.daysBehind(now)), describeNewest(r.Newer.NewestMinor),
 		r.Minor.describeEnd(), describeMissing(r.Newer.Next.Refused), notes,
 	}
 }
 
 func describeDays(days int) string {
 	if days == 0 {
-		return none
+		return emptyCell
 	}
 	return strconv.Itoa(days)
 }
 
-func describeNewest(versions []found) string {
+func describeNewest(versions []foundVersion) string {
 	if len(versions) == 0 {
-		return none
+		return emptyCell
 	}
 	newest := versions[len(versions)-1]
-	return fmt.Sprintf("%s (%s)", newest.number, date{newest.Time})
+	return fmt.Sprintf("%s (%s)", newest.versionNumber, date{newest.Time})
 }
 
 func describeMissing(refused bool) string {
@@ -107,20 +107,20 @@ func (r *row) notes(now time.Time) []string {
 		add("pinned to a commit of %s", date{r.Commit})
 	}
 	for _, g := range r.Newer.Gaps {
-		add("%s %s", g.number, describeMissing(g.Refused))
+		add("%s %s", g.versionNumber, describeMissing(g.Refused))
 	}
-	for _, p := range slices.Concat(r.Newer.Patches, r.Newer.Newest) {
+	for _, p := range slices.Concat(r.Newer.Patches, r.Newer.NewestMinor) {
 		if p.Via != "" {
-			add("%s known from %s", p.number, p.Via)
+			add("%s known from %s", p.versionNumber, p.Via)
 		} else if !p.Verified {
-			add("%s not verified", p.number)
+			add("%s not verified", p.versionNumber)
 		}
 	}
 	switch m := r.Minor; {
 	case m == nil:
-	case m.End.passed(now):
+	case m.End.isPast(now):
 		add("support has ended")
-	case m.Maintenance.passed(now):
+	case m.Maintenance.isPast(now):
 		add("in maintenance mode since %s", m.Maintenance)
 	}
 	return notes

@@ -11,55 +11,55 @@ const (
 	minorGap = 2
 )
 
-// found is a version that is to be had, missing one that is not.
-type found struct {
-	number
-	release
+// foundVersion is a version that is to be had, missing one that is not.
+type foundVersion struct {
+	versionNumber
+	moduleRelease
 }
 
-type missing struct {
-	number
+type missingVersion struct {
+	versionNumber
 	Refused bool
 }
 
-// newer is what there is above a pinned version.
-type newer struct {
-	Patches []found   // of the same minor
-	Gaps    []missing // between these patches
-	Next    missing   // the number after the newest patch
-	Minors  []found   // one version of each newer minor: its first
-	Newest  []found   // what there is of the newest minor
+// newerVersions is what there is above a pinned version.
+type newerVersions struct {
+	Patches     []foundVersion   // of the same minor
+	Gaps        []missingVersion // between these patches
+	Next        missingVersion   // the number after the newest patch
+	Minors      []foundVersion   // one version of each newer minor: its first
+	NewestMinor []foundVersion   // what there is of the newest minor
 }
 
 // search asks for the numbers that follow a version of one module, because lists of versions are
 // not to be had everywhere.
 type search struct {
-	Ask  asker
-	Path string
+	Lookup lookupFunc
+	Path   string
 }
 
 // run looks for newer patches and minors.
-func (s search) run(ctx context.Context, pinned number) (newer, error) {
-	var n newer
-	var misses []missing
+func (s search) run(ctx context.Context, pinned versionNumber) (newerVersions, error) {
+	var n newerVersions
+	var misses []missingVersion
 	var err error
-	if n.Patches, misses, err = s.patches(ctx, pinned.next()); err != nil {
+	if n.Patches, misses, err = s.findPatches(ctx, pinned.nextRelease()); err != nil {
 		return n, err
 	}
 	n.Gaps, n.Next = splitMisses(n.Patches, misses)
-	if n.Minors, err = s.minors(ctx, pinned); err != nil || len(n.Minors) == 0 {
+	if n.Minors, err = s.findMinors(ctx, pinned); err != nil || len(n.Minors) == 0 {
 		return n, err
 	}
 	first := n.Minors[len(n.Minors)-1]
-	more, _, err := s.patches(ctx, first.next())
-	n.Newest = append([]found{first}, more...)
+	more, _, err := s.findPatches(ctx, first.nextRelease())
+	n.NewestMinor = append([]foundVersion{first}, more...)
 	return n, err
 }
 
-// patches asks for from and the patches after it until more than patchGap in a row are missing.
-func (s search) patches(ctx context.Context, from number) (hits []found, misses []missing, err error) {
+// findPatches asks for from and the patches after it until more than patchGap in a row are missing.
+func (s search) findPatches(ctx context.Context, from versionNumber) (hits []foundVersion, misses []missingVersion, err error) {
 	for gap := 0; gap <= patchGap; from.Patch++ {
-		hit, miss, err := s.one(ctx, from)
+		hit, miss, err := s.lookupVersion(ctx, from)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -73,14 +73,14 @@ func (s search) patches(ctx context.Context, from number) (hits []found, misses 
 	return hits, misses, nil
 }
 
-// minors asks for the minors after n. A minor whose first release is missing may have a second one.
-func (s search) minors(ctx context.Context, n number) ([]found, error) {
-	var hits []found
+// findMinors asks for the minors after n. A minor whose first release is missing may have a second one.
+func (s search) findMinors(ctx context.Context, n versionNumber) ([]foundVersion, error) {
+	var hits []foundVersion
 	for gap := 0; gap <= minorGap; {
 		n = n.nextMinor()
-		hit, _, err := s.one(ctx, n)
+		hit, _, err := s.lookupVersion(ctx, n)
 		if hit == nil && err == nil {
-			hit, _, err = s.one(ctx, n.next())
+			hit, _, err = s.lookupVersion(ctx, n.nextRelease())
 		}
 		if err != nil {
 			return nil, err
@@ -94,22 +94,22 @@ func (s search) minors(ctx context.Context, n number) ([]found, error) {
 	return hits, nil
 }
 
-// one asks for one version. Only if the answer is that it is not to be had, it is missing.
-func (s search) one(ctx context.Context, n number) (*found, missing, error) {
-	r, err := s.Ask(ctx, s.Path, n.String())
+// lookupVersion asks for one version. Only if the answer is that it is not to be had, it is missing.
+func (s search) lookupVersion(ctx context.Context, n versionNumber) (*foundVersion, missingVersion, error) {
+	r, err := s.Lookup(ctx, s.Path, n.String())
 	switch {
 	case errors.Is(err, errRefused):
-		return nil, missing{n, true}, nil
+		return nil, missingVersion{n, true}, nil
 	case errors.Is(err, errUnknown):
-		return nil, missing{n, false}, nil
+		return nil, missingVersion{n, false}, nil
 	case err != nil:
-		return nil, missing{}, err
+		return nil, missingVersion{}, err
 	}
-	return &found{n, r}, missing{}, nil
+	return &foundVersion{n, r}, missingVersion{}, nil
 }
 
 // splitMisses tells gaps between patches from the first number after the newest.
-func splitMisses(hits []found, misses []missing) (gaps []missing, next missing) {
+func splitMisses(hits []foundVersion, misses []missingVersion) (gaps []missingVersion, next missingVersion) {
 	for _, m := range misses {
 		if len(hits) == 0 || m.Patch > hits[len(hits)-1].Patch {
 			return gaps, m

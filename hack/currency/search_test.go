@@ -13,11 +13,11 @@ import (
 // summary is what a search found, as text: patches, gaps, the next number, minors, the newest minor.
 type summary struct{ Patches, Gaps, Next, Minors, Newest string }
 
-func summarize(n newer) summary {
-	return summary{joinFound(n.Patches), joinMissing(n.Gaps), joinMissing([]missing{n.Next}), joinFound(n.Minors), joinFound(n.Newest)}
+func summarize(n newerVersions) summary {
+	return summary{joinFound(n.Patches), joinMissing(n.Gaps), joinMissing([]missingVersion{n.Next}), joinFound(n.Minors), joinFound(n.NewestMinor)}
 }
 
-func joinFound(list []found) string {
+func joinFound(list []foundVersion) string {
 	var words []string
 	for _, f := range list {
 		words = append(words, f.String())
@@ -25,7 +25,7 @@ func joinFound(list []found) string {
 	return strings.Join(words, " ")
 }
 
-func joinMissing(list []missing) string {
+func joinMissing(list []missingVersion) string {
 	var words []string
 	for _, m := range list {
 		words = append(words, m.String()+" "+describeMissing(m.Refused))
@@ -78,11 +78,11 @@ func TestSearch(t *testing.T) {
 			for _, v := range c.refuses {
 				p.Refuses = append(p.Refuses, path+"@"+v)
 			}
-			pinned, err := parseNumber(c.pinned)
+			pinned, err := parseVersionNumber(c.pinned)
 			if err != nil {
 				t.Fatal(err)
 			}
-			n, err := search{Ask: p.ask, Path: path}.run(t.Context(), pinned)
+			n, err := search{Lookup: p.lookup, Path: path}.run(t.Context(), pinned)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,32 +100,32 @@ func TestSearch(t *testing.T) {
 func TestSearchTakesNoFaultForAMissingVersion(t *testing.T) {
 	for _, version := range []string{"v1.36.4", "v1.36.6", "v1.37.0", "v1.38.1", "v1.37.1"} {
 		p := &fakeProxy{Has: map[string]string{"example.com/m@v1.37.0": "2026-01-01"}, Breaks: []string{"example.com/m@" + version}}
-		_, err := search{Ask: p.ask, Path: "example.com/m"}.run(t.Context(), number{Major: 1, Minor: 36, Patch: 3})
+		_, err := search{Lookup: p.lookup, Path: "example.com/m"}.run(t.Context(), versionNumber{Major: 1, Minor: 36, Patch: 3})
 		if !errors.Is(err, errBroken) {
 			t.Errorf("a fault at %s ends in %v", version, err)
 		}
 	}
 }
 
-func TestAskKubernetes(t *testing.T) {
+func TestLookupKubernetes(t *testing.T) {
 	p := &fakeProxy{
 		Has:     map[string]string{"k8s.io/kubernetes@v1.36.4": "2026-08-20", "k8s.io/api@v0.36.4": "2026-08-21", "k8s.io/api@v0.36.5": "2026-09-24"},
 		Refuses: []string{"k8s.io/kubernetes@v1.36.5", "k8s.io/kubernetes@v1.36.6"},
 		Breaks:  []string{"k8s.io/kubernetes@v1.36.8", "k8s.io/api@v0.36.9"},
 	}
 	for version, want := range map[string]struct {
-		release
+		moduleRelease
 		err error
 	}{
-		"v1.36.4": {release{Time: day(t, "2026-08-20"), Verified: true}, nil},
-		"v1.36.5": {release{Time: day(t, "2026-09-24"), Verified: true, Via: stagingPath}, nil},
-		"v1.36.6": {release{}, errRefused},
-		"v1.36.7": {release{}, errUnknown},
-		"v1.36.8": {release{}, errBroken},
-		"v1.36.9": {release{Via: stagingPath}, errBroken},
+		"v1.36.4": {moduleRelease{Time: day(t, "2026-08-20"), Verified: true}, nil},
+		"v1.36.5": {moduleRelease{Time: day(t, "2026-09-24"), Verified: true, Via: stagingPath}, nil},
+		"v1.36.6": {moduleRelease{}, errRefused},
+		"v1.36.7": {moduleRelease{}, errUnknown},
+		"v1.36.8": {moduleRelease{}, errBroken},
+		"v1.36.9": {moduleRelease{Via: stagingPath}, errBroken},
 	} {
-		r, err := askKubernetes(p.ask)(context.WithoutCancel(t.Context()), kubernetesPath, version)
-		if r != want.release || !errors.Is(err, want.err) {
+		r, err := lookupKubernetes(p.lookup)(context.WithoutCancel(t.Context()), kubernetesPath, version)
+		if r != want.moduleRelease || !errors.Is(err, want.err) {
 			t.Errorf("%s: %+v, %v; want %+v", version, r, err, want)
 		}
 	}

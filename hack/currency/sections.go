@@ -10,11 +10,11 @@ import (
 // row is a version that we have chosen, and what there is above it.
 type row struct {
 	pin
-	Where   string // the go.mod file, or the directory of the stack
+	Source  string // the go.mod file, or the directory of the stack
 	Offered bool   // by a stack
-	Number  number
+	Number  versionNumber
 	Commit  time.Time // the version is that of a commit; such a row is not searched
-	Newer   newer
+	Newer   newerVersions
 	Minor   *minor // nil if the table of support does not have it
 }
 
@@ -25,7 +25,7 @@ type section struct {
 }
 
 // readSections reads what we have chosen.
-func readSections(c config, table support) ([]section, error) {
+func readSections(c config, table supportTable) ([]section, error) {
 	var sections []section
 	for _, name := range c.ModFiles {
 		pins, err := readPins(c.Root, name)
@@ -34,7 +34,7 @@ func readSections(c config, table support) ([]section, error) {
 		}
 		s := section{Title: name}
 		for _, p := range pins {
-			s.Rows = append(s.Rows, &row{pin: p, Where: name})
+			s.Rows = append(s.Rows, &row{pin: p, Source: name})
 		}
 		sections = append(sections, s)
 	}
@@ -44,21 +44,21 @@ func readSections(c config, table support) ([]section, error) {
 	}
 	s := section{Title: "Kubernetes offered by stacks"}
 	for _, o := range offers {
-		s.Rows = append(s.Rows, &row{pin: pin{Path: kubernetesPath, Version: o.Version}, Where: o.Stack, Offered: true})
+		s.Rows = append(s.Rows, &row{pin: pin{Path: kubernetesPath, Version: o.Version}, Source: o.Stack, Offered: true})
 	}
 	sections = append(sections, s)
 	for _, s := range sections {
 		for _, r := range s.Rows {
-			if err := r.complete(table); err != nil {
-				return nil, fmt.Errorf("%s: %s: %w", r.Where, r.Path, err)
+			if err := r.parseVersion(table); err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", r.Source, r.Path, err)
 			}
 		}
 	}
 	return sections, nil
 }
 
-// complete reads the version of a row and finds its line in the table of support.
-func (r *row) complete(table support) (err error) {
+// parseVersion reads the version of a row and finds its line in the table of support.
+func (r *row) parseVersion(table supportTable) (err error) {
 	if r.Directory != "" {
 		return nil
 	}
@@ -66,12 +66,12 @@ func (r *row) complete(table support) (err error) {
 		r.Commit, err = module.PseudoVersionTime(r.Version)
 		return err
 	}
-	if r.Number, err = parseNumber(r.Version); err != nil {
+	if r.Number, err = parseVersionNumber(r.Version); err != nil {
 		return err
 	}
-	r.Minor = table.find(r.Path, r.Number)
+	r.Minor = table.findMinor(r.Path, r.Number)
 	return nil
 }
 
-// searched says that versions above this one can be named.
-func (r *row) searched() bool { return r.Directory == "" && r.Commit.IsZero() }
+// isSearchable says that versions above this one can be named.
+func (r *row) isSearchable() bool { return r.Directory == "" && r.Commit.IsZero() }

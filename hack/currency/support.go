@@ -12,8 +12,8 @@ import (
 // supportFile is the dated table of what upstream supports.
 const supportFile = "hack/currency/support.yaml"
 
-// support is the table of what upstream supports, as it was known on a day.
-type support struct {
+// supportTable is the table of what upstream supports, as it was known on a day.
+type supportTable struct {
 	Checked  date      `json:"checked"`
 	Projects []project `json:"projects"`
 }
@@ -48,13 +48,13 @@ func (d *date) UnmarshalJSON(b []byte) (err error) {
 
 func (d date) String() string { return d.Format(time.DateOnly) }
 
-// passed says that the day is over.
-func (d date) passed(now time.Time) bool {
+// isPast says that the day is over.
+func (d date) isPast(now time.Time) bool {
 	return !d.IsZero() && !now.Before(d.AddDate(0, 0, 1))
 }
 
-func readSupport(root fs.FS) (support, error) {
-	var s support
+func readSupportTable(root fs.FS) (supportTable, error) {
+	var s supportTable
 	b, err := fs.ReadFile(root, supportFile)
 	if err != nil {
 		return s, err
@@ -68,13 +68,13 @@ func readSupport(root fs.FS) (support, error) {
 	return s, nil
 }
 
-// find returns the line that version n of a module is of, or nil if the table does not have it.
-func (s support) find(path string, n number) *minor {
+// findMinor returns the line that version n of a module is of, or nil if the table does not have it.
+func (s supportTable) findMinor(path string, n versionNumber) *minor {
 	for _, p := range s.Projects {
 		m := n
-		if p.Staging != "" && within(path, p.Staging) && n.Major == 0 {
+		if p.Staging != "" && isWithin(path, p.Staging) && n.Major == 0 {
 			m.Major = 1
-		} else if !p.owns(path) {
+		} else if !p.ownsModule(path) {
 			continue
 		}
 		for i := range p.Minors {
@@ -86,9 +86,9 @@ func (s support) find(path string, n number) *minor {
 	return nil
 }
 
-func (p project) owns(path string) bool {
+func (p project) ownsModule(path string) bool {
 	for _, m := range p.Modules {
-		if within(path, m) {
+		if isWithin(path, m) {
 			return true
 		}
 	}
@@ -99,7 +99,7 @@ func (p project) owns(path string) bool {
 func (m *minor) describeEnd() string {
 	switch {
 	case m == nil:
-		return none
+		return emptyCell
 	case m.End.IsZero():
 		return strings.TrimSpace(m.Until)
 	case m.Estimated:

@@ -35,7 +35,7 @@ type catalogueStack struct {
 
 // CatalogueEntry is one that could be used.
 type CatalogueEntry struct {
-	version.Release
+	version.ReleaseName
 	Object *csv1.ClusterStackRelease
 }
 

@@ -138,7 +138,7 @@ func chooseNewest(lines []catalogueStack, ref v1alpha1.StackReference) (Catalogu
 }
 
 func matchesChannel(c v1alpha1.Channel, r CatalogueEntry) bool {
-	return r.Version.Stable() == (c != v1alpha1.ChannelCustom)
+	return r.Version.IsStable() == (c != v1alpha1.ChannelCustom)
 }
 
 // notReady is nil for a release of which clusters can be made.

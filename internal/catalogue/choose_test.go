@@ -171,11 +171,11 @@ func TestUpdates(t *testing.T) {
 		"many are cut, and the next minor is still told": {ref(), append(many, next...), append(versions(40, 26), "1.37 v2 v1.37.3")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			name, err := version.ParseRelease("local-scs-1-36-v2")
+			name, err := version.ParseReleaseName("local-scs-1-36-v2")
 			if err != nil {
 				t.Fatal(err)
 			}
-			at := catalogue.CatalogueEntry{Release: name, Object: release("a", "local-scs-1-36-v2")}
+			at := catalogue.CatalogueEntry{ReleaseName: name, Object: release("a", "local-scs-1-36-v2")}
 			var got []string
 			for _, u := range readCatalogue(t, "a", append(c.have, stack("a", "1.36"))...).Updates("local", c.ref, at) {
 				got = append(got, u.KubernetesVersion+" "+u.Version+" "+u.Kubernetes)

@@ -114,7 +114,7 @@ func newestOf(s csv1.ClusterStack) string {
 		return ""
 	}
 	name, kubernetes, _ := strings.Cut(*s.Status.LatestRelease, " | ")
-	if r, err := version.ParseRelease(name); err == nil {
+	if r, err := version.ParseReleaseName(name); err == nil {
 		name = r.Version.String()
 	}
 	return joined(" ", name, parenthesized(kubernetes))

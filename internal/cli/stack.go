@@ -48,7 +48,7 @@ func readStack(dir string) (archive.Tree, error) {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() && !isStack(dir) {
 		return nil, fmt.Errorf("%s: there is no stack.yaml, so this is no stack; polder stack init makes one", dir)
 	}
-	t, err := archive.ReadDir(dir, archive.Default, leaveOut)
+	t, err := archive.ReadDir(dir, archive.DefaultLimits, leaveOut)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, exit.Errorf(exit.Usage, "there is no directory %s", dir)
 	}
@@ -107,5 +107,5 @@ func forKubernetes(s *stack.Source, text string) (*stack.Source, error) {
 	if err != nil {
 		return nil, exit.With(exit.Usage, err)
 	}
-	return s.For(k)
+	return s.ForKubernetes(k)
 }

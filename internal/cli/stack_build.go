@@ -86,13 +86,13 @@ func (b *building) run(ctx context.Context, stdin io.Reader, out io.Writer, dir 
 	}
 	var releases []*stack.Release
 	for _, k := range versions {
-		one, err := s.For(k)
+		one, err := s.ForKubernetes(k)
 		if err != nil {
 			return err
 		}
 		v, err := b.versions(ctx, stdin, one)
 		if errors.Is(err, stack.ErrUnchanged) {
-			fmt.Fprintf(out, "%s: %v\n", one.Line, err)
+			fmt.Fprintf(out, "%s: %v\n", one.ReleaseLine, err)
 			continue
 		}
 		if err != nil {
@@ -132,7 +132,7 @@ func (b *building) write(ctx context.Context, out io.Writer, releases []*stack.R
 		return err
 	}
 	for _, r := range releases {
-		old, err := store.Pull(ctx, ref.At(r.Name.Tag()))
+		old, err := store.Pull(ctx, ref.WithTag(r.Name.Tag()))
 		if err == nil && !maps.EqualFunc(old.Release.Files, r.Files, bytes.Equal) {
 			return fmt.Errorf("%s has another content; remove it, or choose another --output", filepath.Join(b.output, r.Name.Tag()))
 		}
@@ -161,8 +161,8 @@ func asDir(dir string) string {
 }
 
 // sound lints the source, so that what cannot be used is not released.
-func (b *building) sound(ctx context.Context, dir string, s *stack.Source, deps stack.Vendored) error {
-	found, err := lint.Run(ctx, s.Files, lint.Options{Vendored: deps})
+func (b *building) sound(ctx context.Context, dir string, s *stack.Source, deps stack.VendoredCharts) error {
+	found, err := lint.Run(ctx, s.Files, lint.Options{VendoredCharts: deps})
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (b *building) custom(s *stack.Source) (stack.Versions, error) {
 		}
 		parsed[i] = v
 	}
-	return s.Custom(parsed[0], parsed[1], parsed[2])
+	return s.CustomVersions(parsed[0], parsed[1], parsed[2])
 }
 
 // history is what was released of a line before.
@@ -217,7 +217,7 @@ func (b *building) history(ctx context.Context, stdin io.Reader, s *stack.Source
 	if err != nil {
 		return stack.History{}, err
 	}
-	list, err := store.List(ctx, func(r version.Release) bool { return r.Same(s.Line) })
+	list, err := store.List(ctx, func(r version.ReleaseName) bool { return r.SameLine(s.ReleaseLine) })
 	if errors.Is(err, registry.ErrNotFound) && b.last == "" {
 		return stack.History{}, nil // the first release makes the place
 	}
@@ -233,14 +233,14 @@ func (b *building) history(ctx context.Context, stdin io.Reader, s *stack.Source
 	var last *registry.Entry
 	for i, e := range list.Entries {
 		h.Versions = append(h.Versions, e.Release.Version)
-		if e.Release.Version.Stable() {
+		if e.Release.Version.IsStable() {
 			last = &list.Entries[i] // they are sorted
 		}
 	}
 	if last == nil {
 		return h, nil
 	}
-	p, err := store.Pull(ctx, ref.At(last.Release.Tag()))
+	p, err := store.Pull(ctx, ref.WithTag(last.Release.Tag()))
 	if err != nil {
 		return h, err
 	}

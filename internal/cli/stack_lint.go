@@ -20,7 +20,7 @@ import (
 
 // atHand are the locked dependencies that were fetched before, or lie in the stack; what is wrong
 // with those is a finding.
-func atHand(ctx context.Context, files archive.Tree) (stack.Vendored, finding.List) {
+func atHand(ctx context.Context, files archive.Tree) (stack.VendoredCharts, finding.List) {
 	s, err := stack.ParseSource(files)
 	if err != nil {
 		return nil, nil // lint says so
@@ -56,7 +56,7 @@ the stack names. It needs no network. The exit code is 1 if there are errors; wa
 				return exit.Errorf(exit.Usage, "%s is a release, and lint is for sources; polder stack render shows whether it is sound", dirArg(args))
 			}
 			deps, changed := atHand(c.Context(), files)
-			found, err := lint.Run(c.Context(), files, lint.Options{Vendored: deps})
+			found, err := lint.Run(c.Context(), files, lint.Options{VendoredCharts: deps})
 			if err != nil {
 				return err
 			}

@@ -37,7 +37,7 @@ digests, the newest of each last. A tag that is no name of a release is a warnin
 			if err != nil {
 				return err
 			}
-			found, err := store.List(c.Context(), func(v version.Release) bool {
+			found, err := store.List(c.Context(), func(v version.ReleaseName) bool {
 				return (provider == "" || v.Provider == provider) && (name == "" || v.Name == name) && (kubernetes == "" || v.Kubernetes.MinorString() == kubernetes)
 			})
 			if err != nil {

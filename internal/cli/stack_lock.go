@@ -48,7 +48,7 @@ those get the password of --username.`,
 				return inDir(dir, err)
 			}
 			n := 0
-			for _, chart := range s.Charts() {
+			for _, chart := range s.ChartDirs() {
 				for _, l := range lock.Charts[chart] {
 					n++
 					fmt.Fprintf(c.OutOrStdout(), "%s: %s %s %s\n", chart, l.Name, l.Version, l.Digest)

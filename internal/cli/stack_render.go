@@ -98,7 +98,7 @@ func renderAll(ctx context.Context, r *stack.Release, namespace, values string) 
 
 func clusterData(r *stack.Release, class *stack.Class, file string) (stack.ClusterData, error) {
 	if file == "" {
-		return r.Sample(class)
+		return r.SampleClusterData(class)
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -108,7 +108,7 @@ func clusterData(r *stack.Release, class *stack.Class, file string) (stack.Clust
 	if err != nil {
 		return d, exit.With(exit.Usage, err)
 	}
-	return d.As(class.Version)
+	return d.ConvertTo(class.Version)
 }
 
 // print writes what was asked for, and says whether there was any of it.
@@ -125,11 +125,11 @@ func (r *rendering) print(w io.Writer, class *stack.Class, stages []stack.Render
 		if name == "" {
 			name = "cluster-addon"
 		}
-		if s.Hook != r.hook || r.only != "" && r.only != "addons" && r.only != name {
+		if s.RuntimeHook != r.hook || r.only != "" && r.only != "addons" && r.only != name {
 			continue
 		}
 		shown = true
-		if err := printObjects(w, fmt.Sprintf("%s, stage %s, %s", s.Hook, name, s.Stage.Action), s.Objects); err != nil {
+		if err := printObjects(w, fmt.Sprintf("%s, stage %s, %s", s.RuntimeHook, name, s.Stage.Action), s.Objects); err != nil {
 			return shown, err
 		}
 	}

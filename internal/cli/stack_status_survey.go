@@ -89,7 +89,7 @@ func (v *survey) release(l *csv1.ClusterStackRelease, of *csv1.ClusterStack) rel
 // remark is what a stack has to say of a release that is ready, for example that its source has another
 // content by now.
 func remark(s *csv1.ClusterStack, release string) (notes []string) {
-	n, err := version.ParseRelease(release)
+	n, err := version.ParseReleaseName(release)
 	if err != nil {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (v *survey) others(s selection) (these []userReport) {
 		class := c.Spec.Topology.ClassRef
 		if v.addonOf[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] != nil {
 			these = append(these, v.user(c, nil, nil))
-		} else if _, err := version.ParseRelease(class.Name); err == nil && c.DeletionTimestamp.IsZero() && topologyFailure(c) != nil {
+		} else if _, err := version.ParseReleaseName(class.Name); err == nil && c.DeletionTimestamp.IsZero() && topologyFailure(c) != nil {
 			these = append(these, v.lost(c, cmp.Or(class.Namespace, c.Namespace)+"/"+class.Name))
 		}
 	}

@@ -42,9 +42,9 @@ func (w stackWorld) stackOf(r *csv1.ClusterStackRelease) *csv1.ClusterStack {
 
 // isOf says that a release is of the line and channel of a stack.
 func isOf(s *csv1.ClusterStack, release string) bool {
-	r, err := version.ParseRelease(release)
+	r, err := version.ParseReleaseName(release)
 	return err == nil && r.Provider == s.Spec.Provider && r.Name == s.Spec.Name && r.Kubernetes.MinorString() == s.Spec.KubernetesVersion &&
-		r.Version.Stable() == (s.Spec.Channel != csv1.ChannelCustom)
+		r.Version.IsStable() == (s.Spec.Channel != csv1.ChannelCustom)
 }
 
 // classesOf are the classes of a release; before any is listed, the one its name tells.
@@ -54,7 +54,7 @@ func classesOf(r *csv1.ClusterStackRelease) (classes []types.NamespacedName) {
 			classes = append(classes, types.NamespacedName{Namespace: cmp.Or(o.Namespace, r.Namespace), Name: o.Name})
 		}
 	}
-	if n, err := version.ParseRelease(r.Name); err == nil && len(classes) == 0 {
+	if n, err := version.ParseReleaseName(r.Name); err == nil && len(classes) == 0 {
 		classes = append(classes, types.NamespacedName{Namespace: r.Namespace, Name: n.Class()})
 	}
 	return classes
@@ -103,12 +103,12 @@ func (w stackWorld) sortedReleases() []*csv1.ClusterStackRelease {
 		all = append(all, &w.releases[i])
 	}
 	slices.SortFunc(all, func(a, b *csv1.ClusterStackRelease) int {
-		x, badX := version.ParseRelease(a.Name)
-		y, badY := version.ParseRelease(b.Name)
+		x, badX := version.ParseReleaseName(a.Name)
+		y, badY := version.ParseReleaseName(b.Name)
 		order := 0
 		switch {
 		case badX == nil && badY == nil:
-			order = version.CompareReleases(x, y)
+			order = version.CompareReleaseNames(x, y)
 		case badX == nil:
 			order = -1
 		case badY == nil:

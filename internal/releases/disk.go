@@ -87,7 +87,7 @@ func (d *disk) readVerified(digest string) (archive.Tree, error) {
 // archiveLimits are those of a release, with room for its manifest.
 func archiveLimits() archive.Limits {
 	const manifest, entries = 4 << 20, 64 + 2
-	most := archive.Default.Packed // as registries have them
+	most := archive.DefaultLimits.Packed // as registries have them
 	return archive.Limits{Total: most + manifest, File: most, Entries: entries}
 }
 

@@ -51,7 +51,7 @@ func TestSlowDownloadsOfOneNamespace(t *testing.T) {
 	}
 }
 
-func every(version.Release) bool { return true }
+func every(version.ReleaseName) bool { return true }
 
 // So it is with sources that are slow to say what they have. The plane's own are nobody's.
 func TestSlowListsOfOneNamespace(t *testing.T) {

@@ -57,9 +57,9 @@ func release(t testing.TB, v string, more archive.Tree) *stack.Release {
 	return r
 }
 
-func name(t testing.TB, v string) version.Release {
+func name(t testing.TB, v string) version.ReleaseName {
 	t.Helper()
-	r, err := version.ParseRelease("docker-ferrol-1-27-" + v)
+	r, err := version.ParseReleaseName("docker-ferrol-1-27-" + v)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Get gives a release from disk: ErrMissing if it is not there, or is damaged. What is damaged is
 // removed, so that Pull fetches it again.
-func (l *Library) Get(ctx context.Context, name version.Release, digest string) (*stack.Release, error) {
+func (l *Library) Get(ctx context.Context, name version.ReleaseName, digest string) (*stack.Release, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (l *Library) Get(ctx context.Context, name version.Release, digest string) 
 // who waits for that does so until its context ends. A namespace may make fewer still: who is one too many
 // for it waits a moment, and then the error is turns.ErrBusy. After an error nothing is left behind. What a
 // namespace downloads in an hour is bounded, and nothing is downloaded if the disk is nearly full.
-func (l *Library) Pull(ctx context.Context, s *Source, name version.Release, digest string) (*stack.Release, string, error) {
+func (l *Library) Pull(ctx context.Context, s *Source, name version.ReleaseName, digest string) (*stack.Release, string, error) {
 	if digest != "" {
 		if err := checkDigest(digest); err != nil {
 			return nil, "", err
@@ -54,7 +54,7 @@ func (l *Library) Pull(ctx context.Context, s *Source, name version.Release, dig
 	return got.release, got.digest, nil
 }
 
-func (l *Library) pull(ctx context.Context, s *Source, name version.Release, digest string) (pullResult, error) {
+func (l *Library) pull(ctx context.Context, s *Source, name version.ReleaseName, digest string) (pullResult, error) {
 	if digest != "" {
 		r, err := l.Get(ctx, name, digest)
 		if err == nil {
@@ -103,7 +103,7 @@ func (l *Library) checkCanPull(s *Source) error {
 
 // pullByDigest asks for a content whose name means another by now, or nothing: registries forget a tag before
 // they forget what it meant. If that is gone too, the answer is what was said of the name.
-func (s *Source) pullByDigest(ctx context.Context, name version.Release, digest string, said error) (*registry.Pulled, error) {
+func (s *Source) pullByDigest(ctx context.Context, name version.ReleaseName, digest string, said error) (*registry.Pulled, error) {
 	p, err := s.store.Pull(ctx, registry.Reference{Digest: digest})
 	if err != nil || p.Release.Name.Tag() != name.Tag() {
 		return nil, said

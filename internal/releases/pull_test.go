@@ -86,7 +86,7 @@ func TestPullFromDirectory(t *testing.T) {
 		if s.String() != c.text {
 			t.Errorf("%s: %s", name, s)
 		}
-		listing, err := s.List(t.Context(), func(r version.Release) bool { return r.Version.Major == 3 })
+		listing, err := s.List(t.Context(), func(r version.ReleaseName) bool { return r.Version.Major == 3 })
 		if err != nil || len(listing.Entries) != 1 || listing.Entries[0].Digest != digest {
 			t.Fatalf("%s: %v, %+v", name, err, listing)
 		}

@@ -38,7 +38,7 @@ func (s *Source) String() string { return s.displayName }
 func (s *Source) GoString() string { return s.displayName }
 
 // List is as that of a registry.Store. If its namespace reads too many sources, the error is turns.ErrBusy.
-func (s *Source) List(ctx context.Context, only func(version.Release) bool) (registry.Listing, error) {
+func (s *Source) List(ctx context.Context, only func(version.ReleaseName) bool) (registry.Listing, error) {
 	done, err := s.listLimiter.Acquire(ctx, s.namespace)
 	if err != nil {
 		return registry.Listing{}, err

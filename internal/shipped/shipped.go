@@ -61,11 +61,11 @@ func BuildReleases(from fs.FS) ([]*stack.Release, error) {
 }
 
 func buildRelease(s *stack.Source, k version.Kubernetes, v version.Version) (*stack.Release, error) {
-	one, err := s.For(k)
+	one, err := s.ForKubernetes(k)
 	if err != nil {
 		return nil, err
 	}
-	versions, err := one.Custom(v, version.Version{}, version.Version{})
+	versions, err := one.CustomVersions(v, version.Version{}, version.Version{})
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func Write(ctx context.Context, dir string, releases []*stack.Release) error {
 		return err
 	}
 	for _, r := range releases {
-		if _, err := store.Pull(ctx, ref.At(r.Name.Tag())); err == nil {
+		if _, err := store.Pull(ctx, ref.WithTag(r.Name.Tag())); err == nil {
 			continue
 		} else if !errors.Is(err, registry.ErrNotFound) {
 			return err
@@ -124,7 +124,7 @@ func Write(ctx context.Context, dir string, releases []*stack.Release) error {
 func Objects(releases []*stack.Release) []client.Object {
 	out := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.CatalogueNamespace}}}
 	for _, r := range releases {
-		l := r.Name.Line
+		l := r.Name.ReleaseLine
 		s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.CatalogueNamespace, Name: strings.ReplaceAll(path.Base(l.String()), ".", "-")}}
 		s.Spec = csv1.ClusterStackSpec{
 			Provider: l.Provider, Name: l.Name, KubernetesVersion: l.Kubernetes.MinorString(), Channel: csv1.ChannelStable,

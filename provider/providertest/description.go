@@ -27,7 +27,7 @@ func checkDescription(_ context.Context, s *suite) []finding {
 	for _, why := range validation.IsDNS1123Label(d.Name) {
 		out = append(out, newFinding("the name %q of the provider cannot be that of an object: %s", d.Name, why))
 	}
-	if err := (version.Line{Provider: d.StackProviderName(), Name: "x"}).Check(); err != nil {
+	if err := (version.ReleaseLine{Provider: d.StackProviderName(), Name: "x"}).Check(); err != nil {
 		out = append(out, newFinding("no release can be for this provider: %v", err))
 	}
 	seen := map[string]bool{}

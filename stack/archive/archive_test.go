@@ -70,7 +70,7 @@ func TestRead(t *testing.T) {
 	got, err := archive.Read(bytes.NewReader(pack(t,
 		entry{tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": "a commit"}}, ""},
 		special("./", tar.TypeDir, ""), special("chart/", tar.TypeDir, ""), file("chart/Chart.yaml", "name: a"), file("./chart/templates/x.yaml", "x"), file("empty", ""),
-	)), archive.Default)
+	)), archive.DefaultLimits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestHostileArchives(t *testing.T) {
 		"another behind":           {append(bytes.Clone(good), pack(t, file("hidden", "x"))...), "the archive goes on after its end"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tree, err := archive.Read(bytes.NewReader(c.packed), archive.Default)
+			tree, err := archive.Read(bytes.NewReader(c.packed), archive.DefaultLimits)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %s", err, c.want)
 			}
@@ -182,7 +182,7 @@ func TestBombs(t *testing.T) {
 			}()
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := archive.Read(r, archive.Default)
+			_, err := archive.Read(r, archive.DefaultLimits)
 			runtime.ReadMemStats(&after)
 			_ = r.Close() // whoever writes must not hang
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -225,7 +225,7 @@ func TestWriteIsReproducible(t *testing.T) {
 	if !bytes.Equal(first.Bytes(), second.Bytes()) {
 		t.Error("the same tree was written differently")
 	}
-	again, err := archive.Read(&first, archive.Default)
+	again, err := archive.Read(&first, archive.DefaultLimits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestDirectories(t *testing.T) {
 	if err := archive.WriteDir(dir, tree); err != nil {
 		t.Fatal(err)
 	}
-	got, err := archive.ReadDir(dir, archive.Default, func(name string, isDir bool) bool {
+	got, err := archive.ReadDir(dir, archive.DefaultLimits, func(name string, isDir bool) bool {
 		return name == "b/skipped" && !isDir || name == ".git" && isDir
 	})
 	if err != nil {
@@ -283,12 +283,12 @@ func TestHostileDirectories(t *testing.T) {
 			if err := errors.Join(os.WriteFile(filepath.Join(dir, "a"), []byte("a"), 0o600), c.make(dir)); err != nil {
 				t.Fatal(err)
 			}
-			if tree, err := archive.ReadDir(dir, archive.Default, nil); err == nil || tree != nil || !strings.Contains(err.Error(), c.want) {
+			if tree, err := archive.ReadDir(dir, archive.DefaultLimits, nil); err == nil || tree != nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
 	}
-	if _, err := archive.ReadDir(outside, archive.Default, nil); err == nil {
+	if _, err := archive.ReadDir(outside, archive.DefaultLimits, nil); err == nil {
 		t.Error("a file is no directory")
 	}
 }
@@ -309,7 +309,7 @@ func FuzzRead(f *testing.F) {
 		if err := archive.Write(&packed, tree); err != nil {
 			t.Fatalf("what was read cannot be written: %v", err)
 		}
-		again, err := archive.Read(&packed, archive.Default)
+		again, err := archive.Read(&packed, archive.DefaultLimits)
 		if err != nil || !cmp.Equal(tree, again) {
 			t.Errorf("%v: %s", err, cmp.Diff(tree, again))
 		}

@@ -18,7 +18,7 @@ func ReadDir(dir string, l Limits, skip func(name string, isDir bool) bool) (Tre
 		return nil, err
 	}
 	defer root.Close() //nolint:errcheck // read only
-	t, seen := Tree{}, newNames()
+	t, seen := Tree{}, newSeenNames()
 	var total int64
 	entries := 0
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
@@ -32,20 +32,20 @@ func ReadDir(dir string, l Limits, skip func(name string, isDir bool) bool) (Tre
 			return nil
 		}
 		if entries++; entries > l.Entries {
-			return refuse("", "the directory has more than %d entries", l.Entries)
+			return entryErrorf("", "the directory has more than %d entries", l.Entries)
 		}
 		if err := seen.add(name, !d.IsDir()); err != nil || d.IsDir() {
 			return err
 		}
 		if !d.Type().IsRegular() {
-			return refuse(name, "is %s; only files and directories are taken", modeKind(d.Type()))
+			return entryErrorf(name, "is %s; only files and directories are taken", fileModeName(d.Type()))
 		}
 		b, err := readFile(root, name, l.File)
 		if err != nil {
 			return err
 		}
 		if total += int64(len(b)); total > l.Total {
-			return refuse("", "the directory holds more than %s", bytesText(l.Total))
+			return entryErrorf("", "the directory holds more than %s", formatBytes(l.Total))
 		}
 		t[name] = b
 		return nil
@@ -67,12 +67,12 @@ func readFile(root *os.Root, name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(b)) > most {
-		return nil, refuse(name, "has more than %s", bytesText(most))
+		return nil, entryErrorf(name, "has more than %s", formatBytes(most))
 	}
 	return b, nil
 }
 
-func modeKind(m fs.FileMode) string {
+func fileModeName(m fs.FileMode) string {
 	switch {
 	case m&fs.ModeSymlink != 0:
 		return "a symbolic link"
@@ -123,7 +123,7 @@ func writeInto(dir string, t Tree) error {
 		return err
 	}
 	defer root.Close() //nolint:errcheck // files are closed by WriteFile
-	seen := newNames()
+	seen := newSeenNames()
 	for _, name := range t.Names() {
 		if err := seen.add(name, true); err != nil {
 			return err

@@ -12,30 +12,30 @@ import (
 
 // Read reads a gzip-compressed tar archive. Every error is a sentence about the archive.
 func Read(r io.Reader, l Limits) (Tree, error) {
-	in := &meter{r: r, most: l.Packed, reason: fmt.Sprintf("the archive is larger than %s", bytesText(l.Packed))}
+	in := &meteredReader{r: r, limit: l.Packed, reason: fmt.Sprintf("the archive is larger than %s", formatBytes(l.Packed))}
 	z, err := gzip.NewReader(in)
 	if err != nil {
-		return nil, in.or(refuse("", "it is not a gzip-compressed archive: %v", err))
+		return nil, in.errOr(entryErrorf("", "it is not a gzip-compressed archive: %v", err))
 	}
-	out := &meter{r: z, most: l.Total + int64(l.Entries)*1024, reason: fmt.Sprintf("unpacked, the archive is larger than %s", bytesText(l.Total))}
+	out := &meteredReader{r: z, limit: l.Total + int64(l.Entries)*1024, reason: fmt.Sprintf("unpacked, the archive is larger than %s", formatBytes(l.Total))}
 	out.check = func(n int64) error {
 		if n > 1<<20 && n > l.Ratio*in.n {
-			return refuse("", "unpacked, the archive is more than %d times as large; that is no real content", l.Ratio)
+			return entryErrorf("", "unpacked, the archive is more than %d times as large; that is no real content", l.Ratio)
 		}
 		return nil
 	}
 	t, err := readTar(out, l)
 	if err == nil {
-		err = atEnd(out)
+		err = checkEnd(out)
 	}
 	if err != nil {
-		return nil, in.or(out.or(err))
+		return nil, in.errOr(out.errOr(err))
 	}
 	return t, nil
 }
 
 func readTar(r io.Reader, l Limits) (Tree, error) {
-	t, seen := Tree{}, newNames()
+	t, seen := Tree{}, newSeenNames()
 	var total int64
 	tr := tar.NewReader(r)
 	for n := 0; ; n++ {
@@ -44,10 +44,10 @@ func readTar(r io.Reader, l Limits) (Tree, error) {
 			return t, nil
 		}
 		if err != nil {
-			return nil, refuse("", "the archive is damaged: %v", err)
+			return nil, entryErrorf("", "the archive is damaged: %v", err)
 		}
 		if n >= l.Entries {
-			return nil, refuse("", "the archive has more than %d entries", l.Entries)
+			return nil, entryErrorf("", "the archive has more than %d entries", l.Entries)
 		}
 		switch h.Typeflag {
 		case tar.TypeXGlobalHeader:
@@ -61,39 +61,39 @@ func readTar(r io.Reader, l Limits) (Tree, error) {
 			continue
 		case tar.TypeReg:
 		default:
-			return nil, refuse(h.Name, "is %s; only files and directories are taken", kind(h.Typeflag))
+			return nil, entryErrorf(h.Name, "is %s; only files and directories are taken", entryTypeName(h.Typeflag))
 		}
-		name := cleanDot(h.Name)
+		name := trimDotSlash(h.Name)
 		if err := seen.add(name, true); err != nil {
 			return nil, err
 		}
 		if total += h.Size; h.Size > l.File || total > l.Total {
-			return nil, tooLarge(name, h.Size, l)
+			return nil, tooLargeError(name, h.Size, l)
 		}
 		b := make([]byte, h.Size) // small enough; what is not there after all is an error
 		if _, err := io.ReadFull(tr, b); err != nil {
-			return nil, refuse(name, "cannot be read: %v", err)
+			return nil, entryErrorf(name, "cannot be read: %v", err)
 		}
 		t[name] = b
 	}
 }
 
-// cleanDot takes off the "./" some tools begin every name with.
-func cleanDot(name string) string {
+// trimDotSlash takes off the "./" some tools begin every name with.
+func trimDotSlash(name string) string {
 	if len(name) > 2 && name[:2] == "./" {
 		return name[2:]
 	}
 	return name
 }
 
-func tooLarge(name string, size int64, l Limits) error {
+func tooLargeError(name string, size int64, l Limits) error {
 	if size > l.File {
-		return refuse(name, "has %s; at most %s are taken", bytesText(size), bytesText(l.File))
+		return entryErrorf(name, "has %s; at most %s are taken", formatBytes(size), formatBytes(l.File))
 	}
-	return refuse("", "unpacked, the archive is larger than %s", bytesText(l.Total))
+	return entryErrorf("", "unpacked, the archive is larger than %s", formatBytes(l.Total))
 }
 
-func kind(typeflag byte) string {
+func entryTypeName(typeflag byte) string {
 	switch typeflag {
 	case tar.TypeSymlink:
 		return "a symbolic link"
@@ -109,42 +109,42 @@ func kind(typeflag byte) string {
 	return fmt.Sprintf("of the unknown type %q", typeflag)
 }
 
-// atEnd makes sure that nothing hides behind the end of the tar archive, packed or not: padding is
+// checkEnd makes sure that nothing hides behind the end of the tar archive, packed or not: padding is
 // zeros, and what is not packed is no gzip header.
-func atEnd(r io.Reader) error {
+func checkEnd(r io.Reader) error {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := r.Read(buf)
 		if len(bytes.Trim(buf[:n], "\x00")) > 0 {
-			return refuse("", "the archive goes on after its end")
+			return entryErrorf("", "the archive goes on after its end")
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
-			return refuse("", "the archive is damaged: %v", err)
+			return entryErrorf("", "the archive is damaged: %v", err)
 		}
 	}
 }
 
-// meter counts what is read and stops at most.
-type meter struct {
+// meteredReader counts what is read and stops at most.
+type meteredReader struct {
 	r      io.Reader
 	n      int64
-	most   int64
+	limit  int64
 	reason string
 	check  func(n int64) error
 	err    error
 }
 
-func (m *meter) Read(p []byte) (int, error) {
+func (m *meteredReader) Read(p []byte) (int, error) {
 	if m.err != nil {
 		return 0, m.err
 	}
 	n, err := m.r.Read(p)
 	m.n += int64(n)
-	if m.n > m.most {
-		m.err = refuse("", "%s", m.reason)
+	if m.n > m.limit {
+		m.err = entryErrorf("", "%s", m.reason)
 	} else if m.check != nil {
 		m.err = m.check(m.n)
 	}
@@ -154,15 +154,15 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// or is why the meter stopped, if it did: what others make of that are consequences.
-func (m *meter) or(err error) error {
+// errOr is why the meter stopped, if it did: what others make of that are consequences.
+func (m *meteredReader) errOr(err error) error {
 	if m.err != nil {
 		return m.err
 	}
 	return err
 }
 
-func bytesText(n int64) string {
+func formatBytes(n int64) string {
 	if n >= 1<<20 {
 		return fmt.Sprintf("%d MiB", n>>20)
 	}

@@ -58,8 +58,8 @@ type Limits struct {
 	Ratio   int64 // unpacked to packed bytes, beyond the first megabyte
 }
 
-// Default limits are far above every real stack.
-var Default = Limits{Packed: 32 << 20, Total: 128 << 20, File: 5 << 20, Entries: 10_000, Ratio: 200}
+// DefaultLimits limits are far above every real stack.
+var DefaultLimits = Limits{Packed: 32 << 20, Total: 128 << 20, File: 5 << 20, Entries: 10_000, Ratio: 200}
 
 const (
 	maxName  = 512
@@ -76,10 +76,10 @@ func (e *Error) Error() string {
 	if e.Entry == "" {
 		return e.Reason
 	}
-	return fmt.Sprintf("entry %q %s", shorten(e.Entry), e.Reason)
+	return fmt.Sprintf("entry %q %s", truncate(e.Entry), e.Reason)
 }
 
-func shorten(s string) string {
+func truncate(s string) string {
 	const most = 80
 	if len(s) <= most {
 		return s
@@ -87,7 +87,7 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-func refuse(entry, format string, args ...any) error {
+func entryErrorf(entry, format string, args ...any) error {
 	return &Error{Entry: entry, Reason: fmt.Sprintf(format, args...)}
 }
 
@@ -95,48 +95,50 @@ func refuse(entry, format string, args ...any) error {
 func checkName(name string) error {
 	switch {
 	case name == "":
-		return refuse(name, "an entry has no name")
+		return entryErrorf(name, "an entry has no name")
 	case len(name) > maxName:
-		return refuse(name, "has a name of %d bytes; at most %d are taken", len(name), maxName)
+		return entryErrorf(name, "has a name of %d bytes; at most %d are taken", len(name), maxName)
 	case !utf8.ValidString(name):
-		return refuse(strings.ToValidUTF8(name, "?"), "has a name that is not UTF-8")
+		return entryErrorf(strings.ToValidUTF8(name, "?"), "has a name that is not UTF-8")
 	case strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || r == '\\' || r == ':' }):
-		return refuse(name, "has a character in its name that not every system takes for one of a name")
+		return entryErrorf(name, "has a character in its name that not every system takes for one of a name")
 	case strings.HasPrefix(name, "/"):
-		return refuse(name, "has an absolute path")
+		return entryErrorf(name, "has an absolute path")
 	case path.Clean(name) != name || name == "." || name == ".." || strings.HasPrefix(name, "../"):
-		return refuse(name, "has a path that is not clean, or leads outside")
+		return entryErrorf(name, "has a path that is not clean, or leads outside")
 	case strings.Count(name, "/") >= maxDepth:
-		return refuse(name, "lies more than %d directories deep", maxDepth)
+		return entryErrorf(name, "lies more than %d directories deep", maxDepth)
 	}
 	return nil
 }
 
-// names remembers what has been seen, to find entries that are one file on some systems.
-type names struct {
+// seenNames remembers what has been seen, to find entries that are one file on some systems.
+type seenNames struct {
 	spelling map[string]string // by lower-case path: as it was first seen
 	files    map[string]bool
 }
 
-func newNames() *names { return &names{spelling: map[string]string{}, files: map[string]bool{}} }
+func newSeenNames() *seenNames {
+	return &seenNames{spelling: map[string]string{}, files: map[string]bool{}}
+}
 
 // add takes in a file, or a directory, with the directories above it.
-func (n *names) add(name string, file bool) error {
+func (n *seenNames) add(name string, file bool) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if err := n.one(name, dir, false); err != nil {
+		if err := n.addPath(name, dir, false); err != nil {
 			return err
 		}
 	}
 	if file && n.files[name] {
-		return refuse(name, "is there twice")
+		return entryErrorf(name, "is there twice")
 	}
-	return n.one(name, name, file)
+	return n.addPath(name, name, file)
 }
 
-func (n *names) one(entry, p string, file bool) error {
+func (n *seenNames) addPath(entry, p string, file bool) error {
 	low := strings.ToLower(p)
 	first, known := n.spelling[low]
 	switch {
@@ -146,9 +148,9 @@ func (n *names) one(entry, p string, file bool) error {
 			n.files[p] = true
 		}
 	case first != p:
-		return refuse(entry, "differs from %q only in upper and lower case", shorten(first))
+		return entryErrorf(entry, "differs from %q only in upper and lower case", truncate(first))
 	case n.files[p] != file:
-		return refuse(entry, "makes %q both a file and a directory", shorten(p))
+		return entryErrorf(entry, "makes %q both a file and a directory", truncate(p))
 	}
 	return nil
 }

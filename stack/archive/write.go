@@ -19,7 +19,7 @@ func Write(w io.Writer, t Tree) error {
 		return err
 	}
 	tw := tar.NewWriter(z)
-	seen := newNames()
+	seen := newSeenNames()
 	for _, name := range t.Names() {
 		if err := seen.add(name, true); err != nil {
 			return err

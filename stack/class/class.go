@@ -23,11 +23,11 @@ const (
 // Class is a ClusterClass.
 type Class struct {
 	render.Object
-	Version   string // of the types: v1beta1 or v1beta2
-	Variables []Variable
-	Patches   []Patch
-	Refs      []Ref
-	Workers   []string // names of the classes of machine deployments
+	Version                  string // of the types: v1beta1 or v1beta2
+	Variables                []Variable
+	Patches                  []Patch
+	Refs                     []Ref
+	MachineDeploymentClasses []string // names of the classes of machine deployments
 }
 
 // Variable is one parameter of the class.
@@ -83,7 +83,7 @@ type JSONPatch struct {
 
 // Ref is a template the class refers to.
 type Ref struct {
-	Where      string // the field of the class
+	Field      string // the field of the class
 	APIVersion string
 	Kind       string
 	Name       string
@@ -95,38 +95,38 @@ type reference struct {
 	Name       string `json:"name"`
 }
 
-// holder has a reference in the field of either version.
-type holder struct {
+// refHolder has a reference in the field of either version.
+type refHolder struct {
 	Ref         *reference `json:"ref"`
 	TemplateRef *reference `json:"templateRef"`
 }
 
-type worker struct {
-	Class          string  `json:"class"`
-	Bootstrap      *holder `json:"bootstrap"`
-	Infrastructure *holder `json:"infrastructure"`
+type workerClass struct {
+	Class          string     `json:"class"`
+	Bootstrap      *refHolder `json:"bootstrap"`
+	Infrastructure *refHolder `json:"infrastructure"`
 	Template       *struct {
-		Bootstrap      *holder `json:"bootstrap"`
-		Infrastructure *holder `json:"infrastructure"`
+		Bootstrap      *refHolder `json:"bootstrap"`
+		Infrastructure *refHolder `json:"infrastructure"`
 	} `json:"template"`
 }
 
 type spec struct {
-	Infrastructure holder `json:"infrastructure"`
+	Infrastructure refHolder `json:"infrastructure"`
 	ControlPlane   struct {
-		holder
-		MachineInfrastructure *holder `json:"machineInfrastructure"`
+		refHolder
+		MachineInfrastructure *refHolder `json:"machineInfrastructure"`
 	} `json:"controlPlane"`
 	Workers struct {
-		MachineDeployments []worker `json:"machineDeployments"`
-		MachinePools       []worker `json:"machinePools"`
+		MachineDeployments []workerClass `json:"machineDeployments"`
+		MachinePools       []workerClass `json:"machinePools"`
 	} `json:"workers"`
 	Variables []Variable `json:"variables"`
 	Patches   []Patch    `json:"patches"`
 }
 
-// Of finds the class among the objects of a release; there must be exactly one.
-func Of(objects []render.Object) (*Class, error) {
+// Find finds the class among the objects of a release; there must be exactly one.
+func Find(objects []render.Object) (*Class, error) {
 	var found *render.Object
 	for i, o := range objects {
 		if o.Group() != Group || o.Kind() != "ClusterClass" {
@@ -157,30 +157,30 @@ func parse(o render.Object) (*Class, error) {
 		return nil, fmt.Errorf("%s: its spec is not that of a class: %w", o, err)
 	}
 	c.Variables, c.Patches = s.Variables, s.Patches
-	c.refs(s)
+	c.collectRefs(s)
 	return c, nil
 }
 
-func (c *Class) refs(s spec) {
-	add := func(where string, h *holder) {
+func (c *Class) collectRefs(s spec) {
+	add := func(where string, h *refHolder) {
 		if h == nil {
 			return
 		}
 		for _, r := range []*reference{h.Ref, h.TemplateRef} {
 			if r != nil {
-				c.Refs = append(c.Refs, Ref{Where: where, APIVersion: r.APIVersion, Kind: r.Kind, Name: r.Name})
+				c.Refs = append(c.Refs, Ref{Field: where, APIVersion: r.APIVersion, Kind: r.Kind, Name: r.Name})
 			}
 		}
 	}
 	add("infrastructure", &s.Infrastructure)
-	add("controlPlane", &s.ControlPlane.holder)
+	add("controlPlane", &s.ControlPlane.refHolder)
 	add("controlPlane.machineInfrastructure", s.ControlPlane.MachineInfrastructure)
 	for _, w := range s.Workers.MachineDeployments {
-		c.Workers = append(c.Workers, w.Class)
+		c.MachineDeploymentClasses = append(c.MachineDeploymentClasses, w.Class)
 	}
 	for _, list := range []struct {
 		field   string
-		workers []worker
+		workers []workerClass
 	}{{"workers.machineDeployments", s.Workers.MachineDeployments}, {"workers.machinePools", s.Workers.MachinePools}} {
 		for i, w := range list.workers {
 			where := fmt.Sprintf("%s[%d]", list.field, i)

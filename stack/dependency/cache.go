@@ -18,7 +18,7 @@ func (c Cache) file(digest string) string {
 
 // get reads a chart and checks that it is what its name says: somebody may have changed the file.
 func (c Cache) get(want string) ([]byte, bool) {
-	if c == "" || !digestForm.MatchString(want) {
+	if c == "" || !digestPattern.MatchString(want) {
 		return nil, false
 	}
 	if info, err := os.Stat(c.file(want)); err != nil || !info.Mode().IsRegular() { // a pipe would never end

@@ -15,7 +15,7 @@ import (
 // A pipe in the cache, from which nothing ever comes, is not waited for.
 func TestPipeInTheCache(t *testing.T) {
 	r := withVersions(t, "1.0.0")
-	s := source(t, nil, need(r.url(), "^1"))
+	s := source(t, nil, requirementYAML(r.url(), "^1"))
 	f := fetcher(t, r.host())
 	s = with(t, s, lock(t, f, s, dependency.Lock{}))
 	file := filepath.Join(string(f.Cache), strings.Replace(sum(packed(t, "x", "1.0.0")), ":", "-", 1)+".tgz")

@@ -20,7 +20,7 @@ const (
 )
 
 // maxChart is how large a packed chart may be: it becomes one file of a release.
-var maxChart = archive.Default.File
+var maxChart = archive.DefaultLimits.File
 
 func digest(b []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(b)) }
 
@@ -36,17 +36,17 @@ func readChart(b []byte) (c chart, err error) {
 	if len(b) > maxChartFile {
 		return c, fmt.Errorf("%s has %d bytes; at most %d are taken", chartFile, len(b), maxChartFile)
 	}
-	d, err := document.One(chartFile, b)
+	d, err := document.ParseOne(chartFile, b)
 	if err != nil {
 		return c, err
 	}
 	return c, d.Decode(&c)
 }
 
-// isChart makes sure that what a repository gave is what was asked for.
-func isChart(b []byte, l Locked) error {
-	what := fmt.Sprintf("what %s has as %s %s", fetch.Clean(l.Repository), l.Name, l.Version)
-	t, err := archive.Read(bytes.NewReader(b), archive.Default)
+// checkChart makes sure that what a repository gave is what was asked for.
+func checkChart(b []byte, l LockedChart) error {
+	what := fmt.Sprintf("what %s has as %s %s", fetch.Sanitize(l.Repository), l.Name, l.Version)
+	t, err := archive.Read(bytes.NewReader(b), archive.DefaultLimits)
 	if err != nil {
 		return fmt.Errorf("%s cannot be used: %w", what, err)
 	}
@@ -65,10 +65,10 @@ func isChart(b []byte, l Locked) error {
 	return nil
 }
 
-// local is a chart beside the one that needs it, in the same stack.
-func local(files archive.Tree, dir, name, repository string) (chart, error) {
+// readLocalChart is a chart beside the one that needs it, in the same stack.
+func readLocalChart(files archive.Tree, dir, name, repository string) (chart, error) {
 	at := strings.TrimPrefix(repository, pathScheme)
-	shown := fetch.Clean(repository)
+	shown := fetch.Sanitize(repository)
 	p := path.Join(dir, at)
 	switch {
 	case strings.HasPrefix(at, "/"), strings.HasPrefix(p, "../"), p == "..":
@@ -79,7 +79,7 @@ func local(files archive.Tree, dir, name, repository string) (chart, error) {
 	t := files.Sub(p)
 	b, ok := t[chartFile]
 	if !ok {
-		return chart{}, fmt.Errorf("there is no %s where %s leads; the path begins at the chart that needs it", fetch.Clean(path.Join(p, chartFile)), shown)
+		return chart{}, fmt.Errorf("there is no %s where %s leads; the path begins at the chart that needs it", fetch.Sanitize(path.Join(p, chartFile)), shown)
 	}
 	c, err := readChart(b)
 	if err != nil {
@@ -89,25 +89,25 @@ func local(files archive.Tree, dir, name, repository string) (chart, error) {
 		return chart{}, fmt.Errorf("the chart in %s is called %.80q; use that name", p, c.Name)
 	}
 	c.dir, c.files = p, t
-	return c, c.complete(files)
+	return c, c.checkPackable(files)
 }
 
-// placeholder is what a build fills in in the charts of a stack, but not in packed ones.
-var placeholder = regexp.MustCompile(`<< \.[A-Za-z]+Version >>`)
+// placeholderPattern is what a build fills in in the charts of a stack, but not in packed ones.
+var placeholderPattern = regexp.MustCompile(`<< \.[A-Za-z]+Version >>`)
 
-// complete says why a chart of the stack cannot be packed as it is.
-func (c chart) complete(files archive.Tree) error {
-	needs, err := Needs(files, c.dir)
+// checkPackable says why a chart of the stack cannot be packed as it is.
+func (c chart) checkPackable(files archive.Tree) error {
+	requirements, err := ListRequirements(files, c.dir)
 	if err != nil {
 		return err
 	}
-	for _, n := range needs {
-		if !Vendored(files, c.dir, n) {
+	for _, n := range requirements {
+		if !IsVendored(files, c.dir, n) {
 			return fmt.Errorf("the chart in %s itself needs %.80q, which is not in %s/charts; add it there", c.dir, n.Name, c.dir)
 		}
 	}
 	for _, name := range c.files.Names() {
-		if found := placeholder.Find(c.files[name]); found != nil {
+		if found := placeholderPattern.Find(c.files[name]); found != nil {
 			return fmt.Errorf("%s has %s in it, which a build does not fill in in charts that others need; write a value instead", path.Join(c.dir, name), found)
 		}
 	}

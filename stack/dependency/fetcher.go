@@ -20,25 +20,25 @@ type Fetcher struct {
 	Client   *fetch.Client // nil: nothing is fetched, only the cache is looked into
 	Registry registry.Options
 	Cache    Cache
-	indexes  map[string]answer
+	indexes  map[string]indexResult
 }
 
-// answer is what a Helm repository said.
-type answer struct {
+// indexResult is what a Helm repository said.
+type indexResult struct {
 	index index
 	err   error
 }
 
-var errNotAtHand = errors.New("it is not at hand; run polder stack lock, which fetches it")
+var errNotCached = errors.New("it is not at hand; run polder stack lock, which fetches it")
 
-// versions are all that there are of a chart.
-func (f *Fetcher) versions(ctx context.Context, files archive.Tree, dir string, n Need) ([]string, error) {
+// listVersions are all that there are of a chart.
+func (f *Fetcher) listVersions(ctx context.Context, files archive.Tree, dir string, n Requirement) ([]string, error) {
 	switch {
-	case n.path():
-		c, err := local(files, dir, n.Name, n.Repository)
+	case n.isLocalPath():
+		c, err := readLocalChart(files, dir, n.Name, n.Repository)
 		return []string{c.Version}, err
 	case f.Client == nil:
-		return nil, errNotAtHand
+		return nil, errNotCached
 	case strings.HasPrefix(n.Repository, ociScheme):
 		c, err := registry.OpenCharts(n.Repository, f.Registry)
 		if err != nil {
@@ -46,7 +46,7 @@ func (f *Fetcher) versions(ctx context.Context, files archive.Tree, dir string, 
 		}
 		return c.Versions(ctx, n.Name)
 	}
-	i, err := f.index(ctx, n.Repository)
+	i, err := f.cachedIndex(ctx, n.Repository)
 	if err != nil {
 		return nil, err
 	}
@@ -62,58 +62,58 @@ func (f *Fetcher) versions(ctx context.Context, files archive.Tree, dir string, 
 }
 
 // download gets the packed chart of the version in l, and says in l where it was.
-func (f *Fetcher) download(ctx context.Context, files archive.Tree, dir string, l *Locked) ([]byte, error) {
+func (f *Fetcher) download(ctx context.Context, files archive.Tree, dir string, l *LockedChart) ([]byte, error) {
 	switch {
 	case strings.HasPrefix(l.Repository, pathScheme):
-		c, err := local(files, dir, l.Name, l.Repository)
+		c, err := readLocalChart(files, dir, l.Name, l.Repository)
 		if err != nil {
 			return nil, err
 		}
 		return c.pack()
 	case f.Client == nil:
-		return nil, errNotAtHand
+		return nil, errNotCached
 	case strings.HasPrefix(l.Repository, ociScheme):
-		return f.pull(ctx, l.Repository, l.Name, l.Version)
+		return f.pullChart(ctx, l.Repository, l.Name, l.Version)
 	case l.URL != "":
-		b, err := f.get(ctx, *l)
+		b, err := f.fetchURL(ctx, *l)
 		var status *fetch.StatusError
 		if errors.As(err, &status) && status.Code == http.StatusNotFound {
 			err = fmt.Errorf("%w; if it has moved, run polder stack lock --upgrade", err)
 		}
 		return b, err
 	}
-	e, err := f.find(ctx, *l)
+	e, err := f.findEntry(ctx, *l)
 	if err != nil {
 		return nil, err
 	}
-	if l.URL, err = e.at(l.Repository); err != nil {
+	if l.URL, err = e.resolveURL(l.Repository); err != nil {
 		return nil, err
 	}
-	b, err := f.get(ctx, *l)
+	b, err := f.fetchURL(ctx, *l)
 	if err != nil {
 		return nil, err
 	}
 	if got := digest(b); e.digest != "" && got != e.digest {
-		return nil, fmt.Errorf("%s %s of %s has the digest %s, and the repository lists %.80s; ask who publishes it", l.Name, l.Version, l.Repository, got, fetch.Clean(e.digest))
+		return nil, fmt.Errorf("%s %s of %s has the digest %s, and the repository lists %.80s; ask who publishes it", l.Name, l.Version, l.Repository, got, fetch.Sanitize(e.digest))
 	}
 	return b, nil
 }
 
-// get reads from where a repository has it; that may be a registry.
-func (f *Fetcher) get(ctx context.Context, l Locked) ([]byte, error) {
+// fetchURL reads from where a repository has it; that may be a registry.
+func (f *Fetcher) fetchURL(ctx context.Context, l LockedChart) ([]byte, error) {
 	if strings.HasPrefix(l.URL, ociScheme) {
 		place, last := path.Split(strings.TrimPrefix(l.URL, ociScheme))
 		name, version, _ := strings.Cut(last, ":")
-		return f.pull(ctx, ociScheme+place, name, version)
+		return f.pullChart(ctx, ociScheme+place, name, version)
 	}
 	b, err := f.Client.Get(ctx, l.URL, maxChart)
 	if err != nil {
-		return nil, fmt.Errorf("fetching %s: %w", fetch.Clean(l.URL), err)
+		return nil, fmt.Errorf("fetching %s: %w", fetch.Sanitize(l.URL), err)
 	}
 	return b, nil
 }
 
-func (f *Fetcher) pull(ctx context.Context, place, name, version string) ([]byte, error) {
+func (f *Fetcher) pullChart(ctx context.Context, place, name, version string) ([]byte, error) {
 	c, err := registry.OpenCharts(place, f.Registry)
 	if err != nil {
 		return nil, err
@@ -121,14 +121,14 @@ func (f *Fetcher) pull(ctx context.Context, place, name, version string) ([]byte
 	return c.Fetch(ctx, name, version, maxChart)
 }
 
-// index asks each repository once: one that does not answer must not take its time again for every
+// cachedIndex asks each repository once: one that does not answer must not take its time again for every
 // chart.
-func (f *Fetcher) index(ctx context.Context, repository string) (index, error) {
+func (f *Fetcher) cachedIndex(ctx context.Context, repository string) (index, error) {
 	a, ok := f.indexes[repository]
 	if !ok {
 		a.index, a.err = f.readIndex(ctx, repository)
 		if f.indexes == nil {
-			f.indexes = map[string]answer{}
+			f.indexes = map[string]indexResult{}
 		}
 		f.indexes[repository] = a
 	}
@@ -151,16 +151,16 @@ func (f *Fetcher) readIndex(ctx context.Context, repository string) (index, erro
 	return i, nil
 }
 
-// find is what a repository lists of a version.
-func (f *Fetcher) find(ctx context.Context, l Locked) (listed, error) {
-	i, err := f.index(ctx, l.Repository)
+// findEntry is what a repository lists of a version.
+func (f *Fetcher) findEntry(ctx context.Context, l LockedChart) (indexEntry, error) {
+	i, err := f.cachedIndex(ctx, l.Repository)
 	if err != nil {
-		return listed{}, err
+		return indexEntry{}, err
 	}
 	for _, e := range i[l.Name] {
 		if e.version == l.Version {
 			return e, nil
 		}
 	}
-	return listed{}, fmt.Errorf("%s does not list %s %s", l.Repository, l.Name, l.Version)
+	return indexEntry{}, fmt.Errorf("%s does not list %s %s", l.Repository, l.Name, l.Version)
 }

@@ -35,9 +35,9 @@ func TestHelmRepository(t *testing.T) {
 				c.want = r.URL + c.want
 			}
 			repository := r.url() + c.slash
-			got := lock(t, fetcher(t, r.host(), elsewhere.host()), source(t, nil, need(repository, "^1")), dependency.Lock{})
-			want := dependency.Locked{Name: "x", Repository: repository, Wanted: "^1", Version: "1.2.3", Digest: sum(x), URL: c.want}
-			if d := cmp.Diff(map[string][]dependency.Locked{"cluster-addon/cni": {want}}, got.Charts); d != "" {
+			got := lock(t, fetcher(t, r.host(), elsewhere.host()), source(t, nil, requirementYAML(repository, "^1")), dependency.Lock{})
+			want := dependency.LockedChart{Name: "x", Repository: repository, Wanted: "^1", Version: "1.2.3", Digest: sum(x), URL: c.want}
+			if d := cmp.Diff(map[string][]dependency.LockedChart{"cluster-addon/cni": {want}}, got.Charts); d != "" {
 				t.Error(d)
 			}
 		})
@@ -98,7 +98,7 @@ func TestHelmRepositoryRefused(t *testing.T) {
 			for file, b := range c.files {
 				r.put("/charts/"+file, b)
 			}
-			l, err := fetcher(t, r.host()).Lock(t.Context(), source(t, nil, need(r.url(), c.want)), dependency.Lock{}, false)
+			l, err := fetcher(t, r.host()).Lock(t.Context(), source(t, nil, requirementYAML(r.url(), c.want)), dependency.Lock{}, false)
 			fails(t, err, strings.NewReplacer("REPO", r.url(), "HOST", r.host()).Replace(c.message))
 			if len(l.Charts) != 0 {
 				t.Errorf("locked %v", l.Charts)
@@ -130,7 +130,7 @@ func TestHelmIndexRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := serve(t)
 			r.put("/charts/index.yaml", []byte(c.index))
-			_, err := fetcher(t, r.host()).Lock(t.Context(), source(t, nil, need(r.url(), "^1")), dependency.Lock{}, false)
+			_, err := fetcher(t, r.host()).Lock(t.Context(), source(t, nil, requirementYAML(r.url(), "^1")), dependency.Lock{}, false)
 			fails(t, err, strings.ReplaceAll(c.message, "REPO", r.url()))
 		})
 	}
@@ -153,7 +153,7 @@ func TestHelmServerFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := withVersions(t, "1.0.0")
 			r.handle("/charts/"+c.at, c.do)
-			_, err := fetcher(t, r.host()).Lock(t.Context(), source(t, nil, need(r.url(), "^1")), dependency.Lock{}, false)
+			_, err := fetcher(t, r.host()).Lock(t.Context(), source(t, nil, requirementYAML(r.url(), "^1")), dependency.Lock{}, false)
 			fails(t, err, strings.NewReplacer("REPO", r.url(), "HOST", r.host()).Replace(c.message))
 		})
 	}
@@ -162,7 +162,7 @@ func TestHelmServerFails(t *testing.T) {
 // A list is asked for once, also if it does not come: it could be slow each time.
 func TestIndexIsReadOnce(t *testing.T) {
 	both := func(r *repository) []string {
-		return []string{need(r.url(), "1.0.0"), need(r.url(), "2.0.0")}
+		return []string{requirementYAML(r.url(), "1.0.0"), requirementYAML(r.url(), "2.0.0")}
 	}
 	r := withVersions(t, "1.0.0", "2.0.0")
 	lock(t, fetcher(t, r.host()), source(t, nil, both(r)...), dependency.Lock{})

@@ -53,8 +53,8 @@ func source(t testing.TB, change map[string]string, dependencies ...string) *sta
 	return s
 }
 
-// need is a dependency on the chart x.
-func need(repository, version string) string {
+// requirementYAML is a dependency on the chart x.
+func requirementYAML(repository, version string) string {
 	return fmt.Sprintf("{name: x, repository: %q, version: %q}", repository, version)
 }
 
@@ -193,7 +193,7 @@ func with(t testing.TB, s *stack.Source, l dependency.Lock) *stack.Source {
 	return &other
 }
 
-func vendor(t testing.TB, f *dependency.Fetcher, s *stack.Source) stack.Vendored {
+func vendor(t testing.TB, f *dependency.Fetcher, s *stack.Source) stack.VendoredCharts {
 	t.Helper()
 	v, err := f.Vendor(t.Context(), s)
 	if err != nil {

@@ -60,7 +60,7 @@ func TestServersWithoutEnd(t *testing.T) {
 				limit = 500 * time.Millisecond
 			}
 			f.Client = fetch.New(fetch.Policy{Trusted: []string{r.host()}}, fetch.Limits{Time: limit})
-			_, err := f.Lock(t.Context(), source(t, nil, need(r.url(), "^1")), dependency.Lock{}, false)
+			_, err := f.Lock(t.Context(), source(t, nil, requirementYAML(r.url(), "^1")), dependency.Lock{}, false)
 			fails(t, err, strings.NewReplacer("REPO", r.url(), "HOST", r.host()).Replace(c.message))
 		})
 	}
@@ -99,7 +99,7 @@ func TestNoWayInside(t *testing.T) {
 			if c.repository != "" {
 				at = text.Replace(c.repository)
 			}
-			_, err := fetcher(t, r.host()).Lock(t.Context(), source(t, nil, need(at, "^1")), dependency.Lock{}, false)
+			_, err := fetcher(t, r.host()).Lock(t.Context(), source(t, nil, requirementYAML(at, "^1")), dependency.Lock{}, false)
 			fails(t, err, text.Replace(c.message))
 			if asked := canary.asked(); len(asked) > 0 {
 				t.Errorf("the canary was asked for %s", asked)
@@ -111,7 +111,7 @@ func TestNoWayInside(t *testing.T) {
 // Whatever bit of a chart is changed after it was locked, it is found out.
 func TestTampering(t *testing.T) {
 	r := withVersions(t, "1.0.0")
-	s := source(t, nil, need(r.url(), "^1"))
+	s := source(t, nil, requirementYAML(r.url(), "^1"))
 	s = with(t, s, lock(t, fetcher(t, r.host()), s, dependency.Lock{}))
 	sound := packed(t, "x", "1.0.0")
 	random := rand.New(rand.NewPCG(1, 2))
@@ -161,7 +161,7 @@ func TestHostileCharts(t *testing.T) {
 			}
 			r := withVersions(t, "1.0.0")
 			r.put("/charts/x-1.0.0.tgz", b.Bytes())
-			_, err := fetcher(t, r.host()).Lock(t.Context(), source(t, nil, need(r.url(), "^1")), dependency.Lock{}, false)
+			_, err := fetcher(t, r.host()).Lock(t.Context(), source(t, nil, requirementYAML(r.url(), "^1")), dependency.Lock{}, false)
 			fails(t, err, "what "+r.url()+" has as x 1.0.0 cannot be used: "+c.message)
 		})
 	}

@@ -21,10 +21,10 @@ const (
 )
 
 // index is what a Helm repository lists, by the names of charts.
-type index map[string][]listed
+type index map[string][]indexEntry
 
-// listed is one version of a chart. Where it is may be relative to the repository.
-type listed struct{ version, address, digest string }
+// indexEntry is one version of a chart. Where it is may be relative to the repository.
+type indexEntry struct{ version, address, digest string }
 
 // parseIndex reads index.yaml. In entries it takes no aliases: Helm writes none, and with them a
 // small list is an endless one.
@@ -32,21 +32,21 @@ func parseIndex(b []byte) (index, error) {
 	if !utf8.Valid(b) {
 		return nil, errors.New("it is not UTF-8")
 	}
-	if document.Count(b) > maxValues {
+	if document.EstimateValues(b) > maxValues {
 		return nil, fmt.Errorf("it has more than %d values", maxValues)
 	}
 	var root yaml.Node // into anything else, yaml compares each key with each other
 	if err := yaml.Unmarshal(b, &root); err != nil {
-		return nil, fmt.Errorf("it is not YAML: %s", fetch.Clean(strings.TrimPrefix(err.Error(), "yaml: ")))
+		return nil, fmt.Errorf("it is not YAML: %s", fetch.Sanitize(strings.TrimPrefix(err.Error(), "yaml: ")))
 	}
 	var entries *yaml.Node
 	for _, d := range root.Content {
-		entries = value(d, "entries")
+		entries = mapValue(d, "entries")
 	}
 	if entries == nil || entries.Kind != yaml.MappingNode && entries.Tag != "!!null" {
 		return nil, errors.New("it has no entries, so this is no Helm repository; check the address")
 	}
-	if a := alias(entries); a != nil {
+	if a := findAlias(entries); a != nil {
 		return nil, fmt.Errorf("line %d: aliases of YAML are not taken here", a.Line)
 	}
 	out := index{}
@@ -55,26 +55,26 @@ func parseIndex(b []byte) (index, error) {
 		if _, twice := out[name.Value]; twice {
 			return nil, fmt.Errorf("line %d: the chart %.80q is listed a second time", name.Line, name.Value)
 		}
-		out[name.Value] = listedIn(entries.Content[i+1])
+		out[name.Value] = parseEntries(entries.Content[i+1])
 	}
 	return out, nil
 }
 
-// alias is the first one below a node.
-func alias(n *yaml.Node) *yaml.Node {
+// findAlias is the first one below a node.
+func findAlias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n
 	}
 	for _, c := range n.Content {
-		if a := alias(c); a != nil {
+		if a := findAlias(c); a != nil {
 			return a
 		}
 	}
 	return nil
 }
 
-// value is of a key of an object, or nil.
-func value(n *yaml.Node, key string) *yaml.Node {
+// mapValue is of a key of an object, or nil.
+func mapValue(n *yaml.Node, key string) *yaml.Node {
 	if n.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if n.Content[i].Value == key {
@@ -85,15 +85,15 @@ func value(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// listedIn leaves out what has no version, or nothing to fetch.
-func listedIn(list *yaml.Node) []listed {
-	var out []listed
+// parseEntries leaves out what has no version, or nothing to fetch.
+func parseEntries(list *yaml.Node) []indexEntry {
+	var out []indexEntry
 	for _, item := range list.Content {
-		version, digest, urls := value(item, "version"), value(item, "digest"), value(item, "urls")
+		version, digest, urls := mapValue(item, "version"), mapValue(item, "digest"), mapValue(item, "urls")
 		if version == nil || urls == nil || len(urls.Content) == 0 {
 			continue
 		}
-		l := listed{version: version.Value, address: urls.Content[0].Value}
+		l := indexEntry{version: version.Value, address: urls.Content[0].Value}
 		if digest != nil && digest.Value != "" {
 			l.digest = "sha256:" + strings.ToLower(strings.TrimPrefix(digest.Value, "sha256:"))
 		}
@@ -104,8 +104,8 @@ func listedIn(list *yaml.Node) []listed {
 	return out
 }
 
-// at is where a repository has a chart that it lists.
-func (l listed) at(repository string) (string, error) {
+// resolveURL is where a repository has a chart that it lists.
+func (l indexEntry) resolveURL(repository string) (string, error) {
 	base, err := helmRepository(repository)
 	if err != nil {
 		return "", err

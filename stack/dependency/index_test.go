@@ -59,7 +59,7 @@ func TestParseIndex(t *testing.T) {
 		"aliases elsewhere": "a: &a [1]\nb: *a\n" + realIndex,
 	} {
 		got, err := parseIndex([]byte(text))
-		if d := cmp.Diff(want, got, cmp.AllowUnexported(listed{})); d != "" || err != nil {
+		if d := cmp.Diff(want, got, cmp.AllowUnexported(indexEntry{})); d != "" || err != nil {
 			t.Error(name, d, err)
 		}
 	}
@@ -123,8 +123,8 @@ func FuzzParseIndex(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var root yaml.Node
-		if err := yaml.Unmarshal(b, &root); err == nil && nodes(&root) > 2*document.Count(b)+5 {
-			t.Errorf("%d values, and %d were estimated", nodes(&root), document.Count(b))
+		if err := yaml.Unmarshal(b, &root); err == nil && nodes(&root) > 2*document.EstimateValues(b)+5 {
+			t.Errorf("%d values, and %d were estimated", nodes(&root), document.EstimateValues(b))
 		}
 		i, err := parseIndex(b)
 		if err != nil {
@@ -138,7 +138,7 @@ func FuzzParseIndex(f *testing.F) {
 				if l.version == "" || l.address == "" || l.digest != "" && !strings.HasPrefix(l.digest, "sha256:") {
 					t.Errorf("%s: %+v", name, l)
 				}
-				if at, err := l.at("https://x.example/charts"); err == nil && !strings.HasPrefix(at, "https://") && !strings.HasPrefix(at, "http://") && !strings.HasPrefix(at, "oci://") {
+				if at, err := l.resolveURL("https://x.example/charts"); err == nil && !strings.HasPrefix(at, "https://") && !strings.HasPrefix(at, "http://") && !strings.HasPrefix(at, "oci://") {
 					t.Errorf("%s: %s", name, at)
 				}
 			}

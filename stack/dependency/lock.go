@@ -21,9 +21,9 @@ import (
 
 // Lock is what stack.lock says.
 type Lock struct {
-	APIVersion string              `json:"apiVersion"`
-	Kind       string              `json:"kind"`
-	Charts     map[string][]Locked `json:"charts"` // by the directory of the chart that needs them
+	APIVersion string                   `json:"apiVersion"`
+	Kind       string                   `json:"kind"`
+	Charts     map[string][]LockedChart `json:"charts"` // by the directory of the chart that needs them
 }
 
 // Kind and version of the lock file, and how large it may be: for a thousand dependencies.
@@ -33,8 +33,8 @@ const (
 	maxLock     = 256 << 10
 )
 
-// Locked is a dependency as it was resolved.
-type Locked struct {
+// LockedChart is a dependency as it was resolved.
+type LockedChart struct {
 	Name       string `json:"name"`
 	Repository string `json:"repository"`
 	Wanted     string `json:"wanted"` // the version, or range, that it was resolved for
@@ -65,7 +65,7 @@ func parseLock(b []byte) (l Lock, err error) {
 	if len(b) > maxLock {
 		return l, &document.Error{File: stack.LockFile, Reason: fmt.Sprintf("it has %d bytes, and at most %d are taken", len(b), maxLock)}
 	}
-	d, err := document.One(stack.LockFile, b)
+	d, err := document.ParseOne(stack.LockFile, b)
 	if err != nil {
 		return l, err
 	}
@@ -78,7 +78,7 @@ func parseLock(b []byte) (l Lock, err error) {
 	return l, l.check(d)
 }
 
-var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // check finds an entry that lock did not write.
 func (l Lock) check(d document.Document) error {
@@ -88,10 +88,10 @@ func (l Lock) check(d document.Document) error {
 			if _, err := semver.NewVersion(c.Version); err != nil {
 				key, value = "version", c.Version
 			}
-			if !nameForm.MatchString(c.Name) {
+			if !chartNamePattern.MatchString(c.Name) {
 				key, value = "name", c.Name
 			}
-			if !digestForm.MatchString(c.Digest) {
+			if !digestPattern.MatchString(c.Digest) {
 				key, value = "digest", c.Digest
 			}
 			if key != "" {
@@ -110,30 +110,30 @@ func (l Lock) Marshal() ([]byte, error) {
 }
 
 // Find is what a need was resolved to, if it was and still is what the author wants.
-func (l Lock) Find(dir string, n Need) (Locked, bool) {
-	i := slices.IndexFunc(l.Charts[dir], func(c Locked) bool {
-		return c.Name == n.Name && c.Repository == n.Repository && c.Wanted == n.Version && fits(n.Version, c.Version)
+func (l Lock) Find(dir string, n Requirement) (LockedChart, bool) {
+	i := slices.IndexFunc(l.Charts[dir], func(c LockedChart) bool {
+		return c.Name == n.Name && c.Repository == n.Repository && c.Wanted == n.Version && satisfies(n.Version, c.Version)
 	})
 	if i < 0 {
-		return Locked{}, false
+		return LockedChart{}, false
 	}
 	return l.Charts[dir][i], true
 }
 
-// republished says if a version has another content than a chart of the stack has it with.
-func (l Lock) republished(now Locked) error {
+// checkNotRepublished says if a version has another content than a chart of the stack has it with.
+func (l Lock) checkNotRepublished(now LockedChart) error {
 	for _, charts := range l.Charts {
 		for _, c := range charts {
 			if c.Name == now.Name && c.Repository == now.Repository && c.Version == now.Version && c.Digest != now.Digest {
-				return changed(c, now.Digest)
+				return changedError(c, now.Digest)
 			}
 		}
 	}
 	return nil
 }
 
-// changed is the alarm: a version that is published never changes, unless somebody meddles with it.
-func changed(locked Locked, now string) error {
+// changedError is the alarm: a version that is published never changes, unless somebody meddles with it.
+func changedError(locked LockedChart, now string) error {
 	return fmt.Errorf("%s %s of %s has another content than it was locked with, %s instead of %s; ask who publishes it, and if the change is right, remove its entry from %s and run polder stack lock",
 		locked.Name, locked.Version, locked.Repository, now, locked.Digest, stack.LockFile)
 }

@@ -15,31 +15,31 @@ import (
 
 func TestLockKeepsWhatFits(t *testing.T) {
 	r := withVersions(t, "1.0.0", "1.1.0", "2.0.0")
-	was := dependency.Locked{Name: "x", Repository: r.url(), Wanted: "^1", Version: "1.0.0", Digest: sum(packed(t, "x", "1.0.0")), URL: r.url() + "/x-1.0.0.tgz"}
+	was := dependency.LockedChart{Name: "x", Repository: r.url(), Wanted: "^1", Version: "1.0.0", Digest: sum(packed(t, "x", "1.0.0")), URL: r.url() + "/x-1.0.0.tgz"}
 	for name, c := range map[string]struct {
-		old     func(l dependency.Locked) dependency.Locked
+		old     func(l dependency.LockedChart) dependency.LockedChart
 		needs   []string
 		upgrade bool
 		want    []string
 		asked   []string
 	}{
-		"as it was":          {nil, []string{need(r.url(), "^1")}, false, []string{"x 1.0.0"}, []string{"x-1.0.0.tgz"}},
-		"upgraded":           {nil, []string{need(r.url(), "^1")}, true, []string{"x 1.1.0"}, []string{"index.yaml", "x-1.1.0.tgz"}},
-		"another range":      {nil, []string{need(r.url(), "^2")}, false, []string{"x 2.0.0"}, []string{"index.yaml", "x-2.0.0.tgz"}},
-		"another repository": {nil, []string{need(r.url()+"/", "^1")}, false, []string{"x 1.1.0"}, []string{"index.yaml", "x-1.1.0.tgz"}},
+		"as it was":          {nil, []string{requirementYAML(r.url(), "^1")}, false, []string{"x 1.0.0"}, []string{"x-1.0.0.tgz"}},
+		"upgraded":           {nil, []string{requirementYAML(r.url(), "^1")}, true, []string{"x 1.1.0"}, []string{"index.yaml", "x-1.1.0.tgz"}},
+		"another range":      {nil, []string{requirementYAML(r.url(), "^2")}, false, []string{"x 2.0.0"}, []string{"index.yaml", "x-2.0.0.tgz"}},
+		"another repository": {nil, []string{requirementYAML(r.url()+"/", "^1")}, false, []string{"x 1.1.0"}, []string{"index.yaml", "x-1.1.0.tgz"}},
 		"no longer needed":   {nil, nil, false, nil, nil},
-		"needed twice":       {nil, []string{need(r.url(), "^1"), need(r.url(), "^1")}, false, []string{"x 1.0.0"}, []string{"x-1.0.0.tgz"}},
-		"of another chart": {func(l dependency.Locked) dependency.Locked { l.Name = "y"; return l },
-			[]string{need(r.url(), "^1")}, false, []string{"x 1.1.0"}, []string{"index.yaml", "x-1.1.0.tgz"}},
-		"a version by hand that does not fit": {func(l dependency.Locked) dependency.Locked { l.Version = "2.0.0"; return l },
-			[]string{need(r.url(), "^1")}, false, []string{"x 1.1.0"}, []string{"index.yaml", "x-1.1.0.tgz"}},
+		"needed twice":       {nil, []string{requirementYAML(r.url(), "^1"), requirementYAML(r.url(), "^1")}, false, []string{"x 1.0.0"}, []string{"x-1.0.0.tgz"}},
+		"of another chart": {func(l dependency.LockedChart) dependency.LockedChart { l.Name = "y"; return l },
+			[]string{requirementYAML(r.url(), "^1")}, false, []string{"x 1.1.0"}, []string{"index.yaml", "x-1.1.0.tgz"}},
+		"a version by hand that does not fit": {func(l dependency.LockedChart) dependency.LockedChart { l.Version = "2.0.0"; return l },
+			[]string{requirementYAML(r.url(), "^1")}, false, []string{"x 1.1.0"}, []string{"index.yaml", "x-1.1.0.tgz"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := was
 			if c.old != nil {
 				l = c.old(l)
 			}
-			old := dependency.Lock{Charts: map[string][]dependency.Locked{"cluster-addon/cni": {l}, "cluster-addon/gone": {l}}}
+			old := dependency.Lock{Charts: map[string][]dependency.LockedChart{"cluster-addon/cni": {l}, "cluster-addon/gone": {l}}}
 			r.asked()
 			got, err := fetcher(t, r.host()).Lock(t.Context(), source(t, nil, c.needs...), old, c.upgrade)
 			if err != nil {
@@ -62,7 +62,7 @@ func TestLockKeepsWhatFits(t *testing.T) {
 // Nobody asks who has no reason to: everything is locked, and in the cache.
 func TestLockWithoutNetwork(t *testing.T) {
 	r := withVersions(t, "1.0.0")
-	s := source(t, nil, need(r.url(), "^1"))
+	s := source(t, nil, requirementYAML(r.url(), "^1"))
 	f := fetcher(t, r.host())
 	l := lock(t, f, s, dependency.Lock{})
 	r.asked()
@@ -75,7 +75,7 @@ func TestLockWithoutNetwork(t *testing.T) {
 		t.Error(d)
 	}
 	for _, repository := range []string{r.url(), "oci://" + r.host() + "/charts"} {
-		_, err := (&dependency.Fetcher{Cache: f.Cache, Registry: f.Registry}).Lock(t.Context(), source(t, nil, need(repository, "^1")), dependency.Lock{}, true)
+		_, err := (&dependency.Fetcher{Cache: f.Cache, Registry: f.Registry}).Lock(t.Context(), source(t, nil, requirementYAML(repository, "^1")), dependency.Lock{}, true)
 		fails(t, err, "it is not at hand; run polder stack lock, which fetches it")
 	}
 	if asked := r.asked(); len(asked) > 0 {
@@ -88,7 +88,7 @@ func TestLockWithoutNetwork(t *testing.T) {
 func TestRepublished(t *testing.T) {
 	other := tgz(t, map[string]string{"x/Chart.yaml": "name: x\nversion: 1.0.0\n", "x/values.yaml": "evil: true\n"})
 	r := withVersions(t, "1.0.0")
-	s := source(t, nil, need(r.url(), "^1"))
+	s := source(t, nil, requirementYAML(r.url(), "^1"))
 	old := lock(t, fetcher(t, r.host()), s, dependency.Lock{})
 	r.put("/charts/x-1.0.0.tgz", other)
 	message := "x 1.0.0 of " + r.url() + " has another content than it was locked with, " + sum(other) + " instead of " + sum(packed(t, "x", "1.0.0")) +
@@ -102,12 +102,12 @@ func TestRepublished(t *testing.T) {
 		"kept":                        {old, "^1", false, message},
 		"renewed":                     {old, "^1", true, message},
 		"by another range":            {old, "~1.0", false, message},
-		"of another chart":            {dependency.Lock{Charts: map[string][]dependency.Locked{"cluster-class": old.Charts["cluster-addon/cni"]}}, "^1", false, message},
+		"of another chart":            {dependency.Lock{Charts: map[string][]dependency.LockedChart{"cluster-class": old.Charts["cluster-addon/cni"]}}, "^1", false, message},
 		"with its entry removed":      {dependency.Lock{}, "^1", false, ""},
-		"of a chart of the same name": {dependency.Lock{Charts: map[string][]dependency.Locked{"cluster-class": {{Name: "x", Version: "1.0.0", Repository: "https://x.example", Digest: sum(nil)}}}}, "^1", false, ""},
+		"of a chart of the same name": {dependency.Lock{Charts: map[string][]dependency.LockedChart{"cluster-class": {{Name: "x", Version: "1.0.0", Repository: "https://x.example", Digest: sum(nil)}}}}, "^1", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, err := fetcher(t, r.host()).Lock(t.Context(), source(t, nil, need(r.url(), c.wanted)), c.old, c.upgrade)
+			l, err := fetcher(t, r.host()).Lock(t.Context(), source(t, nil, requirementYAML(r.url(), c.wanted)), c.old, c.upgrade)
 			if c.message == "" {
 				if err != nil || l.Charts["cluster-addon/cni"][0].Digest != sum(other) {
 					t.Error(l, err)
@@ -120,7 +120,7 @@ func TestRepublished(t *testing.T) {
 }
 
 func TestLockRoundTrip(t *testing.T) {
-	l := dependency.Lock{APIVersion: "polder.dev/v1alpha1", Kind: "StackLock", Charts: map[string][]dependency.Locked{
+	l := dependency.Lock{APIVersion: "polder.dev/v1alpha1", Kind: "StackLock", Charts: map[string][]dependency.LockedChart{
 		"cluster-addon/cni": {
 			{Name: "x", Repository: "https://x.example", Wanted: "", Version: "1.10.0", Digest: sum(nil), URL: "https://x.example/x.tgz"},
 			{Name: "y", Repository: "oci://y.example/charts", Wanted: ">=1, <2 || 3.x", Version: "v1.0.0-rc.1+build", Digest: sum([]byte("y"))},
@@ -173,7 +173,7 @@ func TestParseLockRefuses(t *testing.T) {
 			if err == nil || err.Error() != c.want || len(l.Charts) > 0 {
 				t.Errorf("%v\nwant %s", err, c.want)
 			}
-			s := source(t, map[string]string{stack.LockFile: c.text}, need("https://x.example", "^1"))
+			s := source(t, map[string]string{stack.LockFile: c.text}, requirementYAML("https://x.example", "^1"))
 			if _, err := new(dependency.Fetcher).Vendor(t.Context(), s); err == nil || err.Error() != c.want {
 				t.Errorf("vendor: %v", err)
 			}

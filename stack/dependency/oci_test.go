@@ -90,10 +90,10 @@ func TestOCI(t *testing.T) {
 	} {
 		t.Run(wanted, func(t *testing.T) {
 			f := fetcher(t, r.host())
-			s := source(t, nil, need(r.url()+"/", wanted))
+			s := source(t, nil, requirementYAML(r.url()+"/", wanted))
 			l := lock(t, f, s, dependency.Lock{})
 			b := packed(t, "x", version)
-			want := []dependency.Locked{{Name: "x", Repository: r.url() + "/", Wanted: wanted, Version: version, Digest: sum(b)}}
+			want := []dependency.LockedChart{{Name: "x", Repository: r.url() + "/", Wanted: wanted, Version: version, Digest: sum(b)}}
 			if d := cmp.Diff(want, l.Charts["cluster-addon/cni"]); d != "" {
 				t.Fatal(d)
 			}
@@ -128,7 +128,7 @@ func TestOCIRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.NewReplacer("REPO", r.url(), "HOST", r.host())
-			_, err := fetcher(t, r.host()).Lock(t.Context(), source(t, nil, need(text.Replace(c.repository), c.version)), dependency.Lock{}, false)
+			_, err := fetcher(t, r.host()).Lock(t.Context(), source(t, nil, requirementYAML(text.Replace(c.repository), c.version)), dependency.Lock{}, false)
 			fails(t, err, text.Replace(c.message))
 		})
 	}
@@ -138,7 +138,7 @@ func TestOCIRefused(t *testing.T) {
 func TestOCIRepublished(t *testing.T) {
 	r := startRegistry(t)
 	r.push("x", "1.0.0", packed(t, "x", "1.0.0"))
-	s := source(t, nil, need(r.url(), "^1"))
+	s := source(t, nil, requirementYAML(r.url(), "^1"))
 	old := lock(t, fetcher(t, r.host()), s, dependency.Lock{})
 	other := tgz(t, map[string]string{"x/Chart.yaml": "name: x\nversion: 1.0.0\n", "x/templates/evil.yaml": "evil"})
 	r.push("x", "1.0.0", other)
@@ -159,7 +159,7 @@ func TestListedInARegistry(t *testing.T) {
 	o.push("x", "1.0.0_a", b)
 	address := o.url() + "/x:1.0.0_a"
 	r := serve(t, entry("1.0.0+a", address, sum(b)))
-	s := source(t, nil, need(r.url(), "^1"))
+	s := source(t, nil, requirementYAML(r.url(), "^1"))
 	f := fetcher(t, r.host(), o.host())
 	l := lock(t, f, s, dependency.Lock{})
 	if got := l.Charts["cluster-addon/cni"][0]; got.URL != address || got.Digest != sum(b) {

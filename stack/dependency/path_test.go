@@ -39,15 +39,15 @@ func TestPath(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{c.file + "Chart.yaml": "name: x\nversion: 1.2.0\n", c.file + "values.yaml": "a: b\n"}
-			s := source(t, files, need(c.repository, "^1"))
+			s := source(t, files, requirementYAML(c.repository, "^1"))
 			l := lock(t, f, s, dependency.Lock{})
 			b := vendor(t, f, with(t, s, l))["cluster-addon/cni"]["charts/x-1.2.0.tgz"]
-			got, err := archive.Read(bytes.NewReader(b), archive.Default)
+			got, err := archive.Read(bytes.NewReader(b), archive.DefaultLimits)
 			want := archive.Tree{"x/Chart.yaml": []byte("name: x\nversion: 1.2.0\n"), "x/values.yaml": []byte("a: b\n")}
 			if d := cmp.Diff(want, got); d != "" || err != nil {
 				t.Error(d, err)
 			}
-			if d := cmp.Diff([]dependency.Locked{{Name: "x", Repository: c.repository, Wanted: "^1", Version: "1.2.0", Digest: sum(b)}}, l.Charts["cluster-addon/cni"]); d != "" {
+			if d := cmp.Diff([]dependency.LockedChart{{Name: "x", Repository: c.repository, Wanted: "^1", Version: "1.2.0", Digest: sum(b)}}, l.Charts["cluster-addon/cni"]); d != "" {
 				t.Error(d)
 			}
 		})
@@ -84,7 +84,7 @@ func TestPathRefused(t *testing.T) {
 			"the chart in shared/x has 6293682 bytes when it is packed; at most 5242880 are taken"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := source(t, c.change, need(c.repository, c.version))
+			s := source(t, c.change, requirementYAML(c.repository, c.version))
 			_, err := new(dependency.Fetcher).Lock(t.Context(), s, dependency.Lock{}, false)
 			fails(t, err, c.message)
 		})
@@ -94,7 +94,7 @@ func TestPathRefused(t *testing.T) {
 // A chart of the stack is never the one of another day.
 func TestPathChanged(t *testing.T) {
 	f := &dependency.Fetcher{Cache: dependency.Cache(t.TempDir())}
-	s := source(t, besides("1.0.0"), need("file://../../shared/x", "*"))
+	s := source(t, besides("1.0.0"), requirementYAML("file://../../shared/x", "*"))
 	l := lock(t, f, s, dependency.Lock{})
 	was := vendor(t, f, with(t, s, l))["cluster-addon/cni"]["charts/x-1.0.0.tgz"]
 	if err := os.WriteFile(filepath.Join(string(f.Cache), strings.Replace(sum(was), ":", "-", 1)+".tgz"), was, 0o644); err != nil {
@@ -108,7 +108,7 @@ func TestPathChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			files := besides("1.0.0")
 			maps.Copy(files, change)
-			changed := source(t, files, need("file://../../shared/x", "*"))
+			changed := source(t, files, requirementYAML("file://../../shared/x", "*"))
 			v, err := f.Vendor(t.Context(), with(t, changed, l))
 			fails(t, err, "the chart that file://../../shared/x leads to has changed since it was locked; run polder stack lock")
 			if len(v) > 0 {
@@ -122,7 +122,7 @@ func TestPathChanged(t *testing.T) {
 // Nothing outside of the stack is read, however it is pointed to.
 func TestLinksAreNotFollowed(t *testing.T) {
 	outside, inside := t.TempDir(), t.TempDir()
-	for name, b := range source(t, nil, need("file://../x", "*")).Files {
+	for name, b := range source(t, nil, requirementYAML("file://../x", "*")).Files {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(inside, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -136,11 +136,11 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(inside, "cluster-addon", "x")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := archive.ReadDir(inside, archive.Default, nil); err == nil || !strings.Contains(err.Error(), `"cluster-addon/x" is a symbolic link`) {
+	if _, err := archive.ReadDir(inside, archive.DefaultLimits, nil); err == nil || !strings.Contains(err.Error(), `"cluster-addon/x" is a symbolic link`) {
 		t.Error(err)
 	}
 	skip := func(name string, _ bool) bool { return name == "cluster-addon/x" }
-	files, err := archive.ReadDir(inside, archive.Default, skip)
+	files, err := archive.ReadDir(inside, archive.DefaultLimits, skip)
 	if err != nil {
 		t.Fatal(err)
 	}

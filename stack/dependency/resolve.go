@@ -17,12 +17,12 @@ import (
 // version that the old lock has with another digest is refused either way. The error has a line for
 // each dependency that cannot be locked.
 func (f *Fetcher) Lock(ctx context.Context, s *stack.Source, old Lock, upgrade bool) (Lock, error) {
-	out := Lock{Charts: map[string][]Locked{}}
-	err := each(s, func(dir string, n Need) error {
+	out := Lock{Charts: map[string][]LockedChart{}}
+	err := forEachUnvendored(s, func(dir string, n Requirement) error {
 		l, known := old.Find(dir, n)
 		var err error
-		if known && !upgrade && !n.path() {
-			_, err = f.fetch(ctx, s.Files, dir, l)
+		if known && !upgrade && !n.isLocalPath() {
+			_, err = f.fetchLocked(ctx, s.Files, dir, l)
 		} else {
 			l, err = f.resolve(ctx, s.Files, dir, n, old, out)
 		}
@@ -36,18 +36,18 @@ func (f *Fetcher) Lock(ctx context.Context, s *stack.Source, old Lock, upgrade b
 
 // Vendor fetches what a source has locked. Everything that a chart needs must be locked, or in the
 // source. Beside an error there is what could be got.
-func (f *Fetcher) Vendor(ctx context.Context, s *stack.Source) (stack.Vendored, error) {
+func (f *Fetcher) Vendor(ctx context.Context, s *stack.Source) (stack.VendoredCharts, error) {
 	lock, err := ParseLock(s.Files)
 	if err != nil {
 		return nil, err
 	}
-	out := stack.Vendored{}
-	err = each(s, func(dir string, n Need) error {
+	out := stack.VendoredCharts{}
+	err = forEachUnvendored(s, func(dir string, n Requirement) error {
 		l, ok := lock.Find(dir, n)
 		if !ok {
-			return fmt.Errorf("%s of %s is neither in %s/charts nor locked; run polder stack lock", fetch.Clean(n.Name+" "+n.Version), fetch.Clean(n.Repository), dir)
+			return fmt.Errorf("%s of %s is neither in %s/charts nor locked; run polder stack lock", fetch.Sanitize(n.Name+" "+n.Version), fetch.Sanitize(n.Repository), dir)
 		}
-		b, err := f.fetch(ctx, s.Files, dir, l)
+		b, err := f.fetchLocked(ctx, s.Files, dir, l)
 		if err != nil {
 			return err
 		}
@@ -60,28 +60,28 @@ func (f *Fetcher) Vendor(ctx context.Context, s *stack.Source) (stack.Vendored, 
 	return out, err
 }
 
-// each does something for every dependency of a source that is not vendored.
-func each(s *stack.Source, do func(dir string, n Need) error) error {
+// forEachUnvendored does something for every dependency of a source that is not vendored.
+func forEachUnvendored(s *stack.Source, do func(dir string, n Requirement) error) error {
 	var errs []error
-	for _, dir := range s.Charts() {
-		needs, err := Needs(s.Files, dir)
+	for _, dir := range s.ChartDirs() {
+		requirements, err := ListRequirements(s.Files, dir)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		for _, n := range needs {
-			if Vendored(s.Files, dir, n) {
+		for _, n := range requirements {
+			if IsVendored(s.Files, dir, n) {
 				continue
 			}
 			err := n.check(dir)
 			if err == nil {
-				err = n.inTheWay(s.Files, dir, needs)
+				err = n.checkStaleVendored(s.Files, dir, requirements)
 			}
 			if err == nil {
 				err = do(dir, n)
 			}
 			if err != nil {
-				errs = append(errs, n.failed(dir, err))
+				errs = append(errs, n.wrapError(dir, err))
 			}
 		}
 	}
@@ -90,37 +90,37 @@ func each(s *stack.Source, do func(dir string, n Need) error) error {
 
 // resolve finds the newest version that is wanted, and its digest. Nothing of known may have the
 // same version with another one.
-func (f *Fetcher) resolve(ctx context.Context, files archive.Tree, dir string, n Need, known ...Lock) (Locked, error) {
-	l := Locked{Name: n.Name, Repository: n.Repository, Wanted: n.Version}
-	have, err := f.versions(ctx, files, dir, n)
+func (f *Fetcher) resolve(ctx context.Context, files archive.Tree, dir string, n Requirement, known ...Lock) (LockedChart, error) {
+	l := LockedChart{Name: n.Name, Repository: n.Repository, Wanted: n.Version}
+	available, err := f.listVersions(ctx, files, dir, n)
 	if err != nil {
 		return l, err
 	}
-	if l.Version, err = newest(n, have); err != nil {
+	if l.Version, err = newestMatching(n, available); err != nil {
 		return l, err
 	}
 	b, err := f.download(ctx, files, dir, &l)
 	if err != nil {
 		return l, err
 	}
-	if err := isChart(b, l); err != nil {
+	if err := checkChart(b, l); err != nil {
 		return l, err
 	}
 	l.Digest = digest(b)
-	if n.path() {
+	if n.isLocalPath() {
 		return l, nil // the stack itself has it, and may change it
 	}
 	for _, k := range known {
-		if err := k.republished(l); err != nil {
+		if err := k.checkNotRepublished(l); err != nil {
 			return l, err
 		}
 	}
 	return l, f.Cache.put(l.Digest, b)
 }
 
-// fetch gets what was locked, from the cache or from where it is.
-func (f *Fetcher) fetch(ctx context.Context, files archive.Tree, dir string, l Locked) ([]byte, error) {
-	inStack := Need{Repository: l.Repository}.path()
+// fetchLocked gets what was locked, from the cache or from where it is.
+func (f *Fetcher) fetchLocked(ctx context.Context, files archive.Tree, dir string, l LockedChart) ([]byte, error) {
+	inStack := Requirement{Repository: l.Repository}.isLocalPath()
 	b, cached := []byte(nil), false
 	if !inStack {
 		b, cached = f.Cache.get(l.Digest)
@@ -134,11 +134,11 @@ func (f *Fetcher) fetch(ctx context.Context, files archive.Tree, dir string, l L
 	switch got := digest(b); {
 	case got == l.Digest:
 	case inStack:
-		return nil, fmt.Errorf("the chart that %s leads to has changed since it was locked; run polder stack lock", fetch.Clean(l.Repository))
+		return nil, fmt.Errorf("the chart that %s leads to has changed since it was locked; run polder stack lock", fetch.Sanitize(l.Repository))
 	default:
-		return nil, changed(l, got)
+		return nil, changedError(l, got)
 	}
-	if err := isChart(b, l); err != nil {
+	if err := checkChart(b, l); err != nil {
 		return nil, err
 	}
 	if inStack || cached {

@@ -20,11 +20,11 @@ import (
 func TestVendor(t *testing.T) {
 	r := withVersions(t, "1.0.0", "2.0.0+a")
 	s := source(t, map[string]string{
-		"cluster-class/Chart.yaml": "name: docker-ferrol-1-36-cluster-class\nversion: v1\ndependencies:\n- " + need(r.url(), "^1") + "\n",
-	}, need(r.url(), "^2"))
+		"cluster-class/Chart.yaml": "name: docker-ferrol-1-36-cluster-class\nversion: v1\ndependencies:\n- " + requirementYAML(r.url(), "^1") + "\n",
+	}, requirementYAML(r.url(), "^2"))
 	f := fetcher(t, r.host())
 	s = with(t, s, lock(t, f, s, dependency.Lock{}))
-	want := stack.Vendored{
+	want := stack.VendoredCharts{
 		"cluster-class":     archive.Tree{"charts/x-1.0.0.tgz": packed(t, "x", "1.0.0")},
 		"cluster-addon/cni": archive.Tree{"charts/x-2.0.0+a.tgz": packed(t, "x", "2.0.0+a")},
 	}
@@ -51,10 +51,10 @@ func TestVendor(t *testing.T) {
 func TestVendorRefuses(t *testing.T) {
 	r := withVersions(t, "1.0.0", "1.1.0")
 	one := packed(t, "x", "1.0.0")
-	entry := func(change func(l *dependency.Locked)) dependency.Lock {
-		l := dependency.Locked{Name: "x", Repository: r.url(), Wanted: "^1", Version: "1.0.0", Digest: sum(one), URL: r.url() + "/x-1.0.0.tgz"}
+	entry := func(change func(l *dependency.LockedChart)) dependency.Lock {
+		l := dependency.LockedChart{Name: "x", Repository: r.url(), Wanted: "^1", Version: "1.0.0", Digest: sum(one), URL: r.url() + "/x-1.0.0.tgz"}
 		change(&l)
-		return dependency.Lock{Charts: map[string][]dependency.Locked{"cluster-addon/cni": {l}}}
+		return dependency.Lock{Charts: map[string][]dependency.LockedChart{"cluster-addon/cni": {l}}}
 	}
 	notLocked := "x ^1 of " + r.url() + " is neither in cluster-addon/cni/charts nor locked; run polder stack lock"
 	for name, c := range map[string]struct {
@@ -62,21 +62,21 @@ func TestVendorRefuses(t *testing.T) {
 		message string
 	}{
 		"no lock":            {dependency.Lock{}, notLocked},
-		"another range":      {entry(func(l *dependency.Locked) { l.Wanted = "^2" }), notLocked},
-		"another repository": {entry(func(l *dependency.Locked) { l.Repository = "https://x.example" }), notLocked},
-		"another chart":      {entry(func(l *dependency.Locked) { l.Name = "y" }), notLocked},
-		"not in the range":   {entry(func(l *dependency.Locked) { l.Version = "2.0.0" }), notLocked},
-		"another digest": {entry(func(l *dependency.Locked) { l.Digest = sum(nil) }),
+		"another range":      {entry(func(l *dependency.LockedChart) { l.Wanted = "^2" }), notLocked},
+		"another repository": {entry(func(l *dependency.LockedChart) { l.Repository = "https://x.example" }), notLocked},
+		"another chart":      {entry(func(l *dependency.LockedChart) { l.Name = "y" }), notLocked},
+		"not in the range":   {entry(func(l *dependency.LockedChart) { l.Version = "2.0.0" }), notLocked},
+		"another digest": {entry(func(l *dependency.LockedChart) { l.Digest = sum(nil) }),
 			"x 1.0.0 of " + r.url() + " has another content than it was locked with, " + sum(one) + " instead of " + sum(nil) + "; ask who publishes it, and if the change is right, remove its entry from stack.lock and run polder stack lock"},
-		"the digest of another version": {entry(func(l *dependency.Locked) { l.Version = "1.1.0" }),
+		"the digest of another version": {entry(func(l *dependency.LockedChart) { l.Version = "1.1.0" }),
 			"what " + r.url() + ` has as x 1.1.0 is another chart, "x" in version "1.0.0"; ask who publishes it`},
-		"it has moved": {entry(func(l *dependency.Locked) { l.URL = r.url() + "/old/x.tgz?token=secret" }),
+		"it has moved": {entry(func(l *dependency.LockedChart) { l.URL = r.url() + "/old/x.tgz?token=secret" }),
 			"fetching " + r.url() + "/old/x.tgz: " + r.host() + " answers 404 Not Found; if it has moved, run polder stack lock --upgrade"},
-		"another way": {entry(func(l *dependency.Locked) { l.URL = "file:///etc/passwd" }),
+		"another way": {entry(func(l *dependency.LockedChart) { l.URL = "file:///etc/passwd" }),
 			"fetching file:///etc/passwd: this is no URL with a host; write https://host/path"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := with(t, source(t, nil, need(r.url(), "^1")), c.lock)
+			s := with(t, source(t, nil, requirementYAML(r.url(), "^1")), c.lock)
 			v, err := fetcher(t, r.host()).Vendor(t.Context(), s)
 			fails(t, err, c.message)
 			if len(v) > 0 {
@@ -84,7 +84,7 @@ func TestVendorRefuses(t *testing.T) {
 			}
 		})
 	}
-	s := with(t, source(t, nil, need(r.url(), "^1")), entry(func(*dependency.Locked) {}))
+	s := with(t, source(t, nil, requirementYAML(r.url(), "^1")), entry(func(*dependency.LockedChart) {}))
 	_, err := new(dependency.Fetcher).Vendor(t.Context(), s)
 	fails(t, err, "it is not at hand; run polder stack lock, which fetches it")
 }
@@ -92,9 +92,9 @@ func TestVendorRefuses(t *testing.T) {
 // What cannot be had is an error; the rest is there beside it, for those who only look.
 func TestVendorGivesTheRest(t *testing.T) {
 	r := withVersions(t, "1.0.0")
-	s := source(t, nil, need(r.url(), "^1"))
+	s := source(t, nil, requirementYAML(r.url(), "^1"))
 	l := lock(t, fetcher(t, r.host()), s, dependency.Lock{})
-	s = with(t, source(t, nil, need(r.url(), "^1"), "{name: y, version: ^1, repository: 'https://y.example'}", "{name: z, version: ^1, repository: '@z'}"), l)
+	s = with(t, source(t, nil, requirementYAML(r.url(), "^1"), "{name: y, version: ^1, repository: 'https://y.example'}", "{name: z, version: ^1, repository: '@z'}"), l)
 	v, err := fetcher(t, r.host()).Vendor(t.Context(), s)
 	if err == nil || len(strings.Split(err.Error(), "\n")) != 2 || !strings.Contains(err.Error(), chartYAML+":6: dependency y: ") || !strings.Contains(err.Error(), chartYAML+":7: dependency z: ") {
 		t.Errorf("a line for each: %v", err)
@@ -107,7 +107,7 @@ func TestVendorGivesTheRest(t *testing.T) {
 // A file of the cache counts only if it is what its name says.
 func TestCacheIsChecked(t *testing.T) {
 	r := withVersions(t, "1.0.0")
-	s := source(t, nil, need(r.url(), "^1"))
+	s := source(t, nil, requirementYAML(r.url(), "^1"))
 	sound := packed(t, "x", "1.0.0")
 	for name, spoil := range map[string]func(t *testing.T, file string) error{
 		"changed": func(_ *testing.T, file string) error {
@@ -164,7 +164,7 @@ func TestCacheIsChecked(t *testing.T) {
 func TestAliases(t *testing.T) {
 	r := withVersions(t, "1.0.0", "2.0.0")
 	named := func(alias, version string) string {
-		return strings.Replace(need(r.url(), version), "{", "{alias: "+alias+", condition: "+alias+".enabled, ", 1)
+		return strings.Replace(requirementYAML(r.url(), version), "{", "{alias: "+alias+", condition: "+alias+".enabled, ", 1)
 	}
 	for name, c := range map[string]struct{ versions, locked, files []string }{
 		"the same":     {[]string{"^1", "^1"}, []string{"x 1.0.0"}, []string{"charts/x-1.0.0.tgz"}},

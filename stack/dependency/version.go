@@ -11,8 +11,8 @@ import (
 	"github.com/polder-kaas/polder/stack/fetch"
 )
 
-// constraint reads a version or a range of them; nothing is all.
-func constraint(wanted string) (*semver.Constraints, error) {
+// parseConstraint reads a version or a range of them; nothing is all.
+func parseConstraint(wanted string) (*semver.Constraints, error) {
 	c, err := semver.NewConstraint(cmp.Or(wanted, "*"))
 	if err != nil {
 		return nil, fmt.Errorf("%.80q is no version and no range of them", wanted)
@@ -20,21 +20,21 @@ func constraint(wanted string) (*semver.Constraints, error) {
 	return c, nil
 }
 
-// fits says whether a version is one that is wanted.
-func fits(wanted, version string) bool {
-	c, err := constraint(wanted)
+// satisfies says whether a version is one that is wanted.
+func satisfies(wanted, version string) bool {
+	c, err := parseConstraint(wanted)
 	v, vErr := semver.NewVersion(version)
 	return err == nil && vErr == nil && c.Check(v)
 }
 
-// newest is the highest version that a range takes; pre-releases only if the range names one.
-func newest(n Need, have []string) (string, error) {
-	c, err := constraint(n.Version)
+// newestMatching is the highest version that a range takes; pre-releases only if the range names one.
+func newestMatching(n Requirement, available []string) (string, error) {
+	c, err := parseConstraint(n.Version)
 	if err != nil {
 		return "", err
 	}
-	all := sorted(have)
-	exact := func(v *semver.Version) bool { return full(v) && v.Original() == n.Version && c.Check(v) }
+	all := sortVersions(available)
+	exact := func(v *semver.Version) bool { return isFullVersion(v) && v.Original() == n.Version && c.Check(v) }
 	if i := slices.IndexFunc(all, exact); i >= 0 { // what comes after a plus counts only here
 		return n.Version, nil
 	}
@@ -45,16 +45,16 @@ func newest(n Need, have []string) (string, error) {
 	}
 	wanted := "any version"
 	if n.Version != "" {
-		wanted = "version " + fetch.Clean(n.Version)
+		wanted = "version " + fetch.Sanitize(n.Version)
 	}
-	return "", fmt.Errorf("%s does not have %s of %s; %s", fetch.Clean(n.Repository), wanted, n.Name, latest(all))
+	return "", fmt.Errorf("%s does not have %s of %s; %s", fetch.Sanitize(n.Repository), wanted, n.Name, describeLatest(all))
 }
 
-// sorted are all that are versions, the newest last. Of spellings of the same one the full one is last,
+// sortVersions are all that are versions, the newest last. Of spellings of the same one the full one is last,
 // as a tag 2 may be anything, and that without a v.
-func sorted(have []string) []*semver.Version {
+func sortVersions(available []string) []*semver.Version {
 	var all []*semver.Version
-	for _, text := range have {
+	for _, text := range available {
 		if v, err := semver.NewVersion(text); err == nil {
 			all = append(all, v)
 		}
@@ -64,9 +64,9 @@ func sorted(have []string) []*semver.Version {
 		switch {
 		case c != 0:
 			return c
-		case full(a) != full(b) && full(a):
+		case isFullVersion(a) != isFullVersion(b) && isFullVersion(a):
 			return 1
-		case full(a) != full(b):
+		case isFullVersion(a) != isFullVersion(b):
 			return -1
 		}
 		return cmp.Compare(b.Original(), a.Original())
@@ -74,14 +74,14 @@ func sorted(have []string) []*semver.Version {
 	return all
 }
 
-// full says that a version has all its three numbers.
-func full(v *semver.Version) bool {
+// isFullVersion says that a version has all its three numbers.
+func isFullVersion(v *semver.Version) bool {
 	_, err := semver.StrictNewVersion(strings.TrimPrefix(v.Original(), "v"))
 	return err == nil
 }
 
-// latest helps to choose another.
-func latest(all []*semver.Version) string {
+// describeLatest helps to choose another.
+func describeLatest(all []*semver.Version) string {
 	if len(all) == 0 {
 		return "it has none at all"
 	}

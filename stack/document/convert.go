@@ -16,26 +16,26 @@ type converter struct {
 	warnings []*Error
 }
 
-func (c *converter) refuse(n *yaml.Node, format string, args ...any) error {
+func (c *converter) errorf(n *yaml.Node, format string, args ...any) error {
 	return &Error{File: c.file, Line: n.Line, Reason: fmt.Sprintf(format, args...)}
 }
 
-func (c *converter) value(n *yaml.Node, depth int) (any, error) {
+func (c *converter) convert(n *yaml.Node, depth int) (any, error) {
 	if c.nodes++; c.nodes > maxNodes {
-		return nil, c.refuse(n, "there are more than %d values; aliases count as often as they are used", maxNodes)
+		return nil, c.errorf(n, "there are more than %d values; aliases count as often as they are used", maxNodes)
 	}
 	if depth > maxDepth {
-		return nil, c.refuse(n, "this lies more than %d levels deep", maxDepth)
+		return nil, c.errorf(n, "this lies more than %d levels deep", maxDepth)
 	}
 	switch n.Kind {
 	case yaml.AliasNode:
-		return c.value(n.Alias, depth+1)
+		return c.convert(n.Alias, depth+1)
 	case yaml.MappingNode:
-		return c.mapping(n, depth)
+		return c.convertMapping(n, depth)
 	case yaml.SequenceNode:
 		out := make([]any, 0, len(n.Content))
 		for _, e := range n.Content {
-			v, err := c.value(e, depth+1)
+			v, err := c.convert(e, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -43,15 +43,15 @@ func (c *converter) value(n *yaml.Node, depth int) (any, error) {
 		}
 		return out, nil
 	}
-	return c.scalar(n)
+	return c.convertScalar(n)
 }
 
-// mapping takes keys once only. What "<<" brings in counts less than what is written here.
-func (c *converter) mapping(n *yaml.Node, depth int) (any, error) {
+// convertMapping takes keys once only. What "<<" brings in counts less than what is written here.
+func (c *converter) convertMapping(n *yaml.Node, depth int) (any, error) {
 	out, lines, merged := map[string]any{}, map[string]int{}, map[string]any{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
-		val, err := c.value(v, depth+1)
+		val, err := c.convert(v, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +61,7 @@ func (c *converter) mapping(n *yaml.Node, depth int) (any, error) {
 			}
 			continue
 		}
-		name, err := c.key(k)
+		name, err := c.convertKey(k)
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ func (c *converter) merge(at *yaml.Node, into map[string]any, v any) error {
 	for _, e := range list {
 		m, ok := e.(map[string]any)
 		if !ok {
-			return c.refuse(at, "<< must name an object, or a list of objects")
+			return c.errorf(at, "<< must name an object, or a list of objects")
 		}
 		for k, v := range m {
 			if _, ok := into[k]; !ok {
@@ -102,37 +102,37 @@ func (c *converter) merge(at *yaml.Node, into map[string]any, v any) error {
 	return nil
 }
 
-// key is a string, as JSON demands; numbers and the like are taken by their spelling.
-func (c *converter) key(k *yaml.Node) (string, error) {
+// convertKey is a string, as JSON demands; numbers and the like are taken by their spelling.
+func (c *converter) convertKey(k *yaml.Node) (string, error) {
 	for k.Kind == yaml.AliasNode {
 		k = k.Alias
 	}
 	if k.Kind != yaml.ScalarNode {
-		return "", c.refuse(k, "a key must be a string")
+		return "", c.errorf(k, "a key must be a string")
 	}
 	return k.Value, nil
 }
 
-// oldBool are words that YAML 1.1 takes for truth values, and with it Kubernetes' own tools.
-var oldBool = map[string]bool{
+// yaml11Bools are words that YAML 1.1 takes for truth values, and with it Kubernetes' own tools.
+var yaml11Bools = map[string]bool{
 	"y": true, "Y": true, "yes": true, "Yes": true, "YES": true, "on": true, "On": true, "ON": true,
 	"n": false, "N": false, "no": false, "No": false, "NO": false, "off": false, "Off": false, "OFF": false,
 }
 
-// scalar resolves what is not quoted as YAML 1.2 does: yes and on are strings.
-func (c *converter) scalar(n *yaml.Node) (any, error) {
+// convertScalar resolves what is not quoted as YAML 1.2 does: yes and on are strings.
+func (c *converter) convertScalar(n *yaml.Node) (any, error) {
 	switch n.ShortTag() {
 	case "!!null":
 		return nil, nil
 	case "!!str", "!!timestamp":
-		if b, ok := oldBool[n.Value]; ok && c.loose && n.Style == 0 && n.Tag != "!str" {
+		if b, ok := yaml11Bools[n.Value]; ok && c.loose && n.Style == 0 && n.Tag != "!str" {
 			return b, nil
 		}
 		return n.Value, nil
 	case "!!bool":
 		var b bool
 		if err := n.Decode(&b); err != nil {
-			return nil, c.refuse(n, "%q is neither true nor false", n.Value)
+			return nil, c.errorf(n, "%q is neither true nor false", n.Value)
 		}
 		return b, nil
 	case "!!int":
@@ -140,17 +140,17 @@ func (c *converter) scalar(n *yaml.Node) (any, error) {
 		if err := n.Decode(&i); err == nil {
 			return i, nil
 		}
-		return c.float(n)
+		return c.convertFloat(n)
 	case "!!float":
-		return c.float(n)
+		return c.convertFloat(n)
 	}
-	return nil, c.refuse(n, "the type %s is not known here", n.ShortTag())
+	return nil, c.errorf(n, "the type %s is not known here", n.ShortTag())
 }
 
-func (c *converter) float(n *yaml.Node) (any, error) {
+func (c *converter) convertFloat(n *yaml.Node) (any, error) {
 	f, err := strconv.ParseFloat(n.Value, 64)
 	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
-		return nil, c.refuse(n, "the number %.40s is too large, or none", n.Value)
+		return nil, c.errorf(n, "the number %.40s is too large, or none", n.Value)
 	}
 	return f, nil
 }

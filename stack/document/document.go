@@ -20,7 +20,7 @@ const (
 	maxDepth     = 100
 	maxNodes     = 200_000 // of all documents of a file together, aliases counted as often as they are used
 	maxDocuments = 1000
-	maxCount     = 2 * maxNodes // before anything is read; see Count
+	maxEstimate  = 2 * maxNodes // before anything is read; see Count
 )
 
 // Error says what is wrong, and where.
@@ -59,9 +59,9 @@ func ParseLoose(file string, b []byte) (docs []Document, warnings []*Error, err 
 
 func parse(file string, b []byte, c *converter) ([]Document, error) {
 	if !utf8.Valid(b) {
-		return nil, &Error{File: file, Line: invalidLine(b), Reason: "this is not UTF-8"}
+		return nil, &Error{File: file, Line: invalidUTF8Line(b), Reason: "this is not UTF-8"}
 	}
-	if Count(b) > maxCount {
+	if EstimateValues(b) > maxEstimate {
 		return nil, &Error{File: file, Reason: fmt.Sprintf("there are more than %d values", maxNodes)}
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(b))
@@ -73,16 +73,16 @@ func parse(file string, b []byte, c *converter) ([]Document, error) {
 			return out, nil
 		}
 		if err != nil {
-			line, why := reason(err)
+			line, why := splitYAMLError(err)
 			return nil, &Error{File: file, Line: line, Reason: "this is not YAML: " + why}
 		}
 		if n >= maxDocuments {
 			return nil, &Error{File: file, Line: root.Line, Reason: fmt.Sprintf("there are more than %d documents", maxDocuments)}
 		}
-		if empty(&root) {
+		if isEmpty(&root) {
 			continue
 		}
-		v, err := c.value(root.Content[0], 0)
+		v, err := c.convert(root.Content[0], 0)
 		if err != nil {
 			return nil, err
 		}
@@ -90,8 +90,8 @@ func parse(file string, b []byte, c *converter) ([]Document, error) {
 	}
 }
 
-// One reads a file that must have exactly one document.
-func One(file string, b []byte) (Document, error) {
+// ParseOne reads a file that must have exactly one document.
+func ParseOne(file string, b []byte) (Document, error) {
 	all, err := Parse(file, b)
 	if err != nil {
 		return Document{}, err
@@ -102,16 +102,16 @@ func One(file string, b []byte) (Document, error) {
 	return all[0], nil
 }
 
-func empty(root *yaml.Node) bool {
+func isEmpty(root *yaml.Node) bool {
 	return len(root.Content) == 0 || root.Content[0].Tag == "!!null"
 }
 
-var yamlLine = regexp.MustCompile(`^line (\d+): `)
+var yamlLinePattern = regexp.MustCompile(`^line (\d+): `)
 
-// reason takes off what yaml begins each of its errors with, and keeps it to one line.
-func reason(err error) (line int, why string) {
+// splitYAMLError takes off what yaml begins each of its errors with, and keeps it to one line.
+func splitYAMLError(err error) (line int, why string) {
 	s := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
-	if m := yamlLine.FindStringSubmatch(s); m != nil {
+	if m := yamlLinePattern.FindStringSubmatch(s); m != nil {
 		line, _ = strconv.Atoi(m[1]) // digits
 		s = s[len(m[0]):]
 		if strings.HasPrefix(s, "did not find expected") {
@@ -124,7 +124,7 @@ func reason(err error) (line int, why string) {
 	return line, s
 }
 
-func invalidLine(b []byte) int {
+func invalidUTF8Line(b []byte) int {
 	line := 1
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)
@@ -154,7 +154,7 @@ func (d Document) Decode(into any) error {
 	err = json.Unmarshal(b, into)
 	var te *json.UnmarshalTypeError
 	if errors.As(err, &te) {
-		return &Error{File: d.file, Line: d.Line(strings.Split(te.Field, ".")...), Reason: fmt.Sprintf("%s must be %s, not %s", te.Field, typeName(te.Type.Kind().String()), te.Value)}
+		return &Error{File: d.file, Line: d.Line(strings.Split(te.Field, ".")...), Reason: fmt.Sprintf("%s must be %s, not %s", te.Field, jsonTypeName(te.Type.Kind().String()), te.Value)}
 	}
 	if err != nil {
 		return &Error{File: d.file, Reason: err.Error()}
@@ -162,9 +162,9 @@ func (d Document) Decode(into any) error {
 	return nil
 }
 
-// Unknown says which field of the document a struct does not have; empty if it has all. Who wrote it
+// UnknownField says which field of the document a struct does not have; empty if it has all. Who wrote it
 // meant something by it.
-func (d Document) Unknown(like any) string {
+func (d Document) UnknownField(like any) string {
 	b, err := json.Marshal(d.value)
 	if err != nil {
 		return ""
@@ -187,7 +187,7 @@ func UnknownField(b []byte, like any) string {
 	return strings.Trim(field, `"`)
 }
 
-func typeName(kind string) string {
+func jsonTypeName(kind string) string {
 	switch kind {
 	case "struct", "map":
 		return "an object"
@@ -210,7 +210,7 @@ func (d Document) Line(keys ...string) int {
 		for n.Kind == yaml.AliasNode {
 			n = n.Alias
 		}
-		next, at := child(n, k)
+		next, at := childNode(n, k)
 		if next == nil {
 			return line
 		}
@@ -219,8 +219,8 @@ func (d Document) Line(keys ...string) int {
 	return line
 }
 
-// child is the value of a key, and the line of that key; of a list, an item and its line.
-func child(n *yaml.Node, key string) (*yaml.Node, int) {
+// childNode is the value of a key, and the line of that key; of a list, an item and its line.
+func childNode(n *yaml.Node, key string) (*yaml.Node, int) {
 	if n.Kind == yaml.SequenceNode {
 		if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(n.Content) {
 			return n.Content[i], n.Content[i].Line

@@ -102,9 +102,9 @@ func bomb() string {
 	return b.String()
 }
 
-func TestOne(t *testing.T) {
+func TestParseOne(t *testing.T) {
 	for text, ok := range map[string]bool{"a: 1": true, "": false, "a: 1\n---\nb: 2": false, "# nothing": false, "---\na: 1\n---\n": true} {
-		if _, err := document.One("f", []byte(text)); (err == nil) != ok {
+		if _, err := document.ParseOne("f", []byte(text)); (err == nil) != ok {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestDecode(t *testing.T) {
 			List  []string `json:"list"`
 		} `json:"versions"`
 	}
-	d, err := document.One("m.yaml", []byte("other: true\nversions:\n  stack: v1\n  list: [a]\n"))
+	d, err := document.ParseOne("m.yaml", []byte("other: true\nversions:\n  stack: v1\n  list: [a]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestDecode(t *testing.T) {
 		"- versions\n":                "must be an object, not array",
 		"a: 1\nversions:\n  list: x ": "m.yaml:3: versions.list must be a list, not string",
 	} {
-		d, err := document.One("m.yaml", []byte(text))
+		d, err := document.ParseOne("m.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func TestDecode(t *testing.T) {
 }
 
 func TestLine(t *testing.T) {
-	d, err := document.One("f", []byte("a: 1\nb:\n  c:\n    d: 2\n  e: |\n    text\n"))
+	d, err := document.ParseOne("f", []byte("a: 1\nb:\n  c:\n    d: 2\n  e: |\n    text\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// forbidden are addresses nobody is ever connected to: there are the secrets of the machine.
-var forbidden = []struct {
+// forbiddenPrefixes are addresses nobody is ever connected to: there are the secrets of the machine.
+var forbiddenPrefixes = []struct {
 	prefix netip.Prefix
 	kind   string
 }{
@@ -20,8 +20,8 @@ var forbidden = []struct {
 	{netip.MustParsePrefix("192.0.0.192/32"), "cloud metadata"},
 }
 
-// inner are addresses that only trusted hosts may have.
-var inner = []struct {
+// nonPublicPrefixes are addresses that only trusted hosts may have.
+var nonPublicPrefixes = []struct {
 	prefix netip.Prefix
 	kind   string
 }{
@@ -42,9 +42,9 @@ var inner = []struct {
 	{netip.MustParsePrefix("2001::/32"), "tunnel"},       // Teredo: who is behind it cannot be said
 }
 
-// wrapped are prefixes of IPv6 addresses that have one of IPv4 in them, and where. Loopback and the
+// ipv4InIPv6Prefixes are prefixes of IPv6 addresses that have one of IPv4 in them, and where. Loopback and the
 // unspecified address lie in the first, and are none.
-var wrapped = []struct {
+var ipv4InIPv6Prefixes = []struct {
 	prefix netip.Prefix
 	at     int
 }{
@@ -53,13 +53,13 @@ var wrapped = []struct {
 	{netip.MustParsePrefix("2002::/16"), 2},
 }
 
-// unwrap is the address a packet ends at.
-func unwrap(a netip.Addr) netip.Addr {
+// effectiveAddress is the address a packet ends at.
+func effectiveAddress(a netip.Addr) netip.Addr {
 	a = a.WithZone("").Unmap()
 	if a.Is4() || a.IsLoopback() || a.IsUnspecified() {
 		return a
 	}
-	for _, w := range wrapped {
+	for _, w := range ipv4InIPv6Prefixes {
 		if w.prefix.Contains(a) {
 			b := a.As16()
 			return netip.AddrFrom4([4]byte(b[w.at : w.at+4]))
@@ -70,29 +70,31 @@ func unwrap(a netip.Addr) netip.Addr {
 
 // checkAddress says why a host must not be connected to at an address.
 func checkAddress(host string, a netip.Addr, trusted bool) error {
-	end := unwrap(a)
-	for _, f := range forbidden {
+	end := effectiveAddress(a)
+	for _, f := range forbiddenPrefixes {
 		if f.prefix.Contains(end) {
-			return refuse("%s has the %s address %s, which nobody is connected to", host, f.kind, a)
+			return policyErrorf("%s has the %s address %s, which nobody is connected to", host, f.kind, a)
 		}
 	}
 	if trusted {
 		return nil
 	}
-	for _, i := range inner {
+	for _, i := range nonPublicPrefixes {
 		if i.prefix.Contains(end) {
-			return refuse("%s has the %s address %s, and is not trusted; if you mean this host, name it as trusted", host, i.kind, a)
+			return policyErrorf("%s has the %s address %s, and is not trusted; if you mean this host, name it as trusted", host, i.kind, a)
 		}
 	}
 	return nil
 }
 
-// refusal is an error of the policy.
-type refusal struct{ reason string }
+// policyError is an error of the policy.
+type policyError struct{ reason string }
 
-func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
+func policyErrorf(format string, args ...any) error {
+	return &policyError{fmt.Sprintf(format, args...)}
+}
 
-func (r *refusal) Error() string { return r.reason }
+func (r *policyError) Error() string { return r.reason }
 
 // Unwrap makes every refusal an ErrRefused.
-func (r *refusal) Unwrap() error { return ErrRefused }
+func (r *policyError) Unwrap() error { return ErrRefused }

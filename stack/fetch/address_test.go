@@ -76,8 +76,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-func TestTrust(t *testing.T) {
-	list := newTrust([]string{"Registry.Example.", "localhost:5000", "[::1]:5000", "10.0.0.1", "fd12::1"})
+func TestTrustedHosts(t *testing.T) {
+	list := newTrustedHosts([]string{"Registry.Example.", "localhost:5000", "[::1]:5000", "10.0.0.1", "fd12::1"})
 	for hostPort, want := range map[[2]string]bool{
 		{"registry.example", "443"}:      true,
 		{"REGISTRY.example.", "80"}:      true,
@@ -103,7 +103,7 @@ func TestTrust(t *testing.T) {
 // What the environment says of proxies is not for us. It is looked at from inside, as net/http reads
 // the environment only once in the life of a process.
 func TestNoProxy(t *testing.T) {
-	if New(Policy{}, Limits{}).http.Transport.(*guard).next.Proxy != nil {
+	if New(Policy{}, Limits{}).http.Transport.(*policyTransport).next.Proxy != nil {
 		t.Error("there is a proxy")
 	}
 }

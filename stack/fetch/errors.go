@@ -32,19 +32,19 @@ func (e *StatusError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("%s answers %d %s", e.Host, e.Code, http.StatusText(e.Code)))
 }
 
-// sentence is an error as people read it, with its cause for errors.Is.
-type sentence struct {
+// explainedError is an error as people read it, with its cause for errors.Is.
+type explainedError struct {
 	text  string
 	cause error
 }
 
-func (s *sentence) Error() string { return s.text }
+func (s *explainedError) Error() string { return s.text }
 
 // Unwrap is the cause, whose text may have secrets in it.
-func (s *sentence) Unwrap() error { return s.cause }
+func (s *explainedError) Unwrap() error { return s.cause }
 
-func tooLarge(host string, most int64) error {
-	return &sentence{fmt.Sprintf("%s sends more than the %d bytes that are taken", host, most), ErrTooLarge}
+func tooLargeError(host string, most int64) error {
+	return &explainedError{fmt.Sprintf("%s sends more than the %d bytes that are taken", host, most), ErrTooLarge}
 }
 
 // Explain makes one sentence of an error of the client: with the host, without users, passwords and
@@ -59,7 +59,7 @@ func Explain(host string, err error) error {
 		err = ue.Err
 	}
 	var (
-		ref   *refusal
+		ref   *policyError
 		dns   *net.DNSError
 		netOp *net.OpError
 		slow  net.Error
@@ -70,25 +70,25 @@ func Explain(host string, err error) error {
 	case errors.As(err, &ref):
 		return ref
 	case errors.Is(err, context.Canceled):
-		return &sentence{host + ": the request was cancelled", context.Canceled}
+		return &explainedError{host + ": the request was cancelled", context.Canceled}
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &slow) && slow.Timeout():
-		return &sentence{host + " took too long, and was given up", context.DeadlineExceeded}
+		return &explainedError{host + " took too long, and was given up", context.DeadlineExceeded}
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return &sentence{dns.Name + " is not known: there is no such host", dns}
+		return &explainedError{dns.Name + " is not known: there is no such host", dns}
 	case errors.Is(err, http.ErrSchemeMismatch):
-		return &sentence{host + " speaks plain http, not https", http.ErrSchemeMismatch}
+		return &explainedError{host + " speaks plain http, not https", http.ErrSchemeMismatch}
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return &sentence{host + " ended the connection too early", io.ErrUnexpectedEOF}
+		return &explainedError{host + " ended the connection too early", io.ErrUnexpectedEOF}
 	case errors.As(err, &netOp):
-		return &sentence{host + " cannot be reached: " + Clean(netOp.Err.Error()), netOp}
+		return &explainedError{host + " cannot be reached: " + Sanitize(netOp.Err.Error()), netOp}
 	}
-	return &sentence{host + ": " + Clean(err.Error()), err}
+	return &explainedError{host + ": " + Sanitize(err.Error()), err}
 }
 
-var address = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)(?:[^\s"'/]*@)?([^\s"'?#]*)[^\s"']*`)
+var urlPattern = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)(?:[^\s"'/]*@)?([^\s"'?#]*)[^\s"']*`)
 
-// Clean makes one line of a text from outside, of bounded length and without secrets of addresses.
-func Clean(s string) string {
+// Sanitize makes one line of a text from outside, of bounded length and without secrets of addresses.
+func Sanitize(s string) string {
 	const most = 300
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -99,7 +99,7 @@ func Clean(s string) string {
 		}
 		return r
 	}, s)
-	s = strings.TrimSpace(address.ReplaceAllString(s, "$1$2"))
+	s = strings.TrimSpace(urlPattern.ReplaceAllString(s, "$1$2"))
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}

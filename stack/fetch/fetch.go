@@ -36,7 +36,7 @@ type Limits struct {
 	Header    int64         // bytes of the answer's header; 64 KiB
 }
 
-func (l Limits) orDefault() Limits {
+func (l Limits) withDefaults() Limits {
 	if l.Time == 0 {
 		l.Time = 60 * time.Second
 	}
@@ -58,8 +58,8 @@ type Client struct{ http *http.Client }
 // New makes a client. It takes no proxy from the environment, and unpacks nothing on the way: a
 // body is what was sent.
 func New(p Policy, l Limits) *Client {
-	l = l.orDefault()
-	g := &guard{trusted: newTrust(p.Trusted), plainHTTP: p.PlainHTTP, resolver: p.Resolver, redirects: l.Redirects}
+	l = l.withDefaults()
+	g := &policyTransport{trusted: newTrustedHosts(p.Trusted), plainHTTP: p.PlainHTTP, resolver: p.Resolver, maxRedirects: l.Redirects}
 	g.next = &http.Transport{
 		DialContext:            g.dial,
 		TLSClientConfig:        &tls.Config{RootCAs: p.Roots, MinVersion: tls.VersionTLS12},
@@ -70,7 +70,7 @@ func New(p Policy, l Limits) *Client {
 		MaxIdleConnsPerHost:    4,
 		IdleConnTimeout:        15 * time.Second,
 	}
-	return &Client{http: &http.Client{Transport: g, CheckRedirect: g.redirect, Timeout: l.Time}}
+	return &Client{http: &http.Client{Transport: g, CheckRedirect: g.checkRedirect, Timeout: l.Time}}
 }
 
 // HTTP is the client for libraries that need one. Explain makes sentences of its errors. Who reads
@@ -98,12 +98,12 @@ func (c *Client) Get(ctx context.Context, address string, most int64) ([]byte, e
 	if resp.StatusCode != http.StatusOK {
 		return nil, &StatusError{Host: host, Code: resp.StatusCode}
 	}
-	return read(resp, host, most)
+	return readBody(resp, host, most)
 }
 
-func read(resp *http.Response, host string, most int64) ([]byte, error) {
+func readBody(resp *http.Response, host string, most int64) ([]byte, error) {
 	if resp.ContentLength > most {
-		return nil, tooLarge(host, most)
+		return nil, tooLargeError(host, most)
 	}
 	var b bytes.Buffer
 	if resp.ContentLength > 0 {
@@ -112,7 +112,7 @@ func read(resp *http.Response, host string, most int64) ([]byte, error) {
 	n, err := b.ReadFrom(io.LimitReader(resp.Body, most+1))
 	switch {
 	case n > most:
-		return nil, tooLarge(host, most)
+		return nil, tooLargeError(host, most)
 	case err != nil:
 		return nil, Explain(host, err)
 	}

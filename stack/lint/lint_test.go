@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 func clean(t *testing.T, provider string) archive.Tree {
 	t.Helper()
-	files, err := scaffold.New(version.Line{Provider: provider, Name: "test", Kubernetes: version.Kubernetes{Major: 1, Minor: 36, Patch: 3}})
+	files, err := scaffold.New(version.ReleaseLine{Provider: provider, Name: "test", Kubernetes: version.Kubernetes{Major: 1, Minor: 36, Patch: 3}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,62 +16,62 @@ import (
 // builtin is the variable Cluster API itself gives.
 const builtin = "builtin"
 
-// patches must name variables that are declared, templates that exist, and paths that can be.
-func (l *classLint) patches() {
+// checkPatches must name variables that are declared, templates that exist, and paths that can be.
+func (l *classLinter) checkPatches() {
 	seen := map[string]bool{}
 	for _, p := range l.class.Patches {
-		line := l.patchSpot(p.Name)
+		at := l.locatePatch(p.Name)
 		if seen[p.Name] {
-			l.wrong(line, "patch", fmt.Sprintf("there are two patches %q", p.Name), "name one differently")
+			l.addErrorAt(at, "patch", fmt.Sprintf("there are two patches %q", p.Name), "name one differently")
 		}
 		seen[p.Name] = true
 		if p.EnabledIf != "" {
-			l.template(line, fmt.Sprintf("enabledIf of patch %q", p.Name), p.EnabledIf)
+			l.checkTemplate(at, fmt.Sprintf("enabledIf of patch %q", p.Name), p.EnabledIf)
 		}
 		if len(p.Definitions) == 0 && p.External == nil {
-			l.wrong(line, "patch", fmt.Sprintf("patch %q changes nothing", p.Name), "add definitions")
+			l.addErrorAt(at, "patch", fmt.Sprintf("patch %q changes nothing", p.Name), "add definitions")
 		}
 		for _, d := range p.Definitions {
-			l.selector(line, p, d)
+			l.checkSelector(at, p, d)
 			for _, j := range d.JSONPatches {
-				l.jsonPatch(line, p, j)
+				l.checkJSONPatch(at, p, j)
 			}
 		}
 	}
 }
 
-func (l *classLint) selector(line spot, p class.Patch, d class.Definition) {
+func (l *classLinter) checkSelector(at filePosition, p class.Patch, d class.Definition) {
 	s := d.Selector
 	ok := slices.ContainsFunc(l.class.Refs, func(r class.Ref) bool { return r.Kind == s.Kind && r.APIVersion == s.APIVersion })
 	if !ok {
-		l.wrong(l.after(line, s.Kind), "patch-selector", fmt.Sprintf("patch %q selects %s of %s, and the class refers to none", p.Name, s.Kind, s.APIVersion), "correct the kind or its version")
+		l.addErrorAt(l.locateAfter(at, s.Kind), "patch-selector", fmt.Sprintf("patch %q selects %s of %s, and the class refers to none", p.Name, s.Kind, s.APIVersion), "correct the kind or its version")
 	}
-	l.matches(l.after(line, s.Kind), p, s.MatchResources)
+	l.checkMatchResources(l.locateAfter(at, s.Kind), p, s.MatchResources)
 	if s.MatchResources == nil {
-		l.wrong(l.after(line, s.Kind), "patch-selector", fmt.Sprintf("patch %q selects nothing: matchResources is missing", p.Name), "say controlPlane: true, infrastructureCluster: true or name machineDeploymentClass")
+		l.addErrorAt(l.locateAfter(at, s.Kind), "patch-selector", fmt.Sprintf("patch %q selects nothing: matchResources is missing", p.Name), "say controlPlane: true, infrastructureCluster: true or name machineDeploymentClass")
 	}
 }
 
-// matches looks whether the selector can select something at all.
-func (l *classLint) matches(at spot, p class.Patch, m *class.MatchResources) {
+// checkMatchResources looks whether the selector can select something at all.
+func (l *classLinter) checkMatchResources(at filePosition, p class.Patch, m *class.MatchResources) {
 	if m == nil {
 		return
 	}
 	if !m.ControlPlane && !m.InfrastructureCluster && (m.MachineDeploymentClass == nil || len(m.MachineDeploymentClass.Names) == 0) && (m.MachinePoolClass == nil || len(m.MachinePoolClass.Names) == 0) {
-		l.wrong(at, "patch-selector", fmt.Sprintf("patch %q selects nothing", p.Name), "say controlPlane: true, infrastructureCluster: true or name machineDeploymentClass")
+		l.addErrorAt(at, "patch-selector", fmt.Sprintf("patch %q selects nothing", p.Name), "say controlPlane: true, infrastructureCluster: true or name machineDeploymentClass")
 	}
 	if m.MachineDeploymentClass == nil {
 		return
 	}
 	for _, name := range m.MachineDeploymentClass.Names {
-		if !strings.Contains(name, "*") && !slices.Contains(l.class.Workers, name) {
-			l.wrong(l.after(at, name), "patch-selector", fmt.Sprintf("patch %q is for the workers %s, and the class has none of that name", p.Name, name), "use one of "+strings.Join(l.class.Workers, ", "))
+		if !strings.Contains(name, "*") && !slices.Contains(l.class.MachineDeploymentClasses, name) {
+			l.addErrorAt(l.locateAfter(at, name), "patch-selector", fmt.Sprintf("patch %q is for the workers %s, and the class has none of that name", p.Name, name), "use one of "+strings.Join(l.class.MachineDeploymentClasses, ", "))
 		}
 	}
 }
 
-// patchSpot is where a patch begins. Its variable is often of the same name, and has a schema instead.
-func (l *classLint) patchSpot(name string) spot {
+// locatePatch is where a patch begins. Its variable is often of the same name, and has a schema instead.
+func (l *classLinter) locatePatch(name string) filePosition {
 	for _, file := range l.files.Names() {
 		if !strings.HasPrefix(file, classDir+"/templates/") {
 			continue
@@ -83,20 +83,20 @@ func (l *classLint) patchSpot(name string) spot {
 			}
 			for _, next := range lines[i+1 : min(i+5, len(lines))] {
 				if strings.Contains(next, "definitions:") || strings.Contains(next, "enabledIf:") || strings.Contains(next, "external:") {
-					return spot{file, i + 1}
+					return filePosition{file, i + 1}
 				}
 			}
 		}
 	}
-	return l.at("name: " + name)
+	return l.locate("name: " + name)
 }
 
-// after is the first line with a word at or after another.
-func (l *classLint) after(at spot, word string) spot {
+// locateAfter is the first line with a word at or after another.
+func (l *classLinter) locateAfter(at filePosition, word string) filePosition {
 	lines := strings.Split(string(l.files[at.file]), "\n")
 	for i := max(at.line-1, 0); i < len(lines) && word != ""; i++ {
 		if strings.Contains(lines[i], word) {
-			return spot{at.file, i + 1}
+			return filePosition{at.file, i + 1}
 		}
 	}
 	return at
@@ -104,10 +104,10 @@ func (l *classLint) after(at spot, word string) spot {
 
 var arrayIndex = regexp.MustCompile(`/([0-9]+|-)(/|$)`)
 
-func (l *classLint) jsonPatch(line spot, p class.Patch, j class.JSONPatch) {
-	line = l.after(line, j.Path)
+func (l *classLinter) checkJSONPatch(at filePosition, p class.Patch, j class.JSONPatch) {
+	at = l.locateAfter(at, j.Path)
 	bad := func(what, fix string) {
-		l.wrong(line, "patch", fmt.Sprintf("patch %q at %s: %s", p.Name, j.Path, what), fix)
+		l.addErrorAt(at, "patch", fmt.Sprintf("patch %q at %s: %s", p.Name, j.Path, what), fix)
 	}
 	if !slices.Contains([]string{"add", "replace", "remove"}, j.Op) {
 		bad(fmt.Sprintf("op %q is not known", j.Op), "use add, replace or remove")
@@ -124,85 +124,85 @@ func (l *classLint) jsonPatch(line spot, p class.Patch, j class.JSONPatch) {
 	}
 	if j.ValueFrom != nil && j.ValueFrom.Variable != "" {
 		has++
-		l.variable(line, p, j.ValueFrom.Variable)
+		l.checkPatchVariable(at, p, j.ValueFrom.Variable)
 	}
 	if j.ValueFrom != nil && j.ValueFrom.Template != "" {
 		has++
-		l.template(line, fmt.Sprintf("the template of patch %q at %s", p.Name, j.Path), j.ValueFrom.Template)
+		l.checkTemplate(at, fmt.Sprintf("the template of patch %q at %s", p.Name, j.Path), j.ValueFrom.Template)
 	}
 	if want := 1; j.Op == "remove" && has > 0 || j.Op != "remove" && has != want {
 		bad(fmt.Sprintf("%s has %d of value, valueFrom.variable and valueFrom.template", j.Op, has), "give exactly one, and none with remove")
 	}
 }
 
-func (l *classLint) declared(name string) bool {
+func (l *classLinter) isDeclared(name string) bool {
 	return name == builtin || slices.ContainsFunc(l.class.Variables, func(v class.Variable) bool { return v.Name == name })
 }
 
-func (l *classLint) variable(line spot, p class.Patch, name string) {
+func (l *classLinter) checkPatchVariable(at filePosition, p class.Patch, name string) {
 	root, _, _ := strings.Cut(name, ".")
 	root, _, _ = strings.Cut(root, "[")
-	if !l.declared(root) {
-		l.undeclared(line, fmt.Sprintf("patch %q", p.Name), root)
+	if !l.isDeclared(root) {
+		l.addUndeclared(at, fmt.Sprintf("patch %q", p.Name), root)
 	}
 }
 
-func (l *classLint) undeclared(line spot, who, name string) {
-	l.wrong(l.after(line, name), "patch-variable", fmt.Sprintf("%s uses the variable %s, which is not declared", who, name), "declare it in spec.variables, or correct the name")
+func (l *classLinter) addUndeclared(at filePosition, who, name string) {
+	l.addErrorAt(l.locateAfter(at, name), "patch-variable", fmt.Sprintf("%s uses the variable %s, which is not declared", who, name), "declare it in spec.variables, or correct the name")
 }
 
-// template looks at a template of Cluster API, which knows fewer functions than Helm.
-func (l *classLint) template(line spot, who, text string) {
+// checkTemplate looks at a template of Cluster API, which knows fewer functions than Helm.
+func (l *classLinter) checkTemplate(at filePosition, who, text string) {
 	t, err := template.New("").Funcs(sprig.HermeticTxtFuncMap()).Parse(text)
 	if err != nil {
-		l.wrong(line, "patch-template", fmt.Sprintf("%s does not parse: %s", who, strings.TrimPrefix(err.Error(), "template: :")), "it is a Go template; in a Helm chart write its braces as {{ `{{ .x }}` }}")
+		l.addErrorAt(at, "patch-template", fmt.Sprintf("%s does not parse: %s", who, strings.TrimPrefix(err.Error(), "template: :")), "it is a Go template; in a Helm chart write its braces as {{ `{{ .x }}` }}")
 		return
 	}
 	if t.Tree == nil {
 		return
 	}
-	for _, name := range roots(t.Root) {
-		if !l.declared(name) {
-			l.undeclared(line, who, name)
+	for _, name := range rootFields(t.Root) {
+		if !l.isDeclared(name) {
+			l.addUndeclared(at, who, name)
 		}
 	}
 }
 
-// roots are the first parts of all fields of the data, such as a in .a.b and in $.a.
-func roots(n parse.Node) []string {
-	w := &walker{seen: map[string]bool{}}
-	w.node(n, true)
+// rootFields are the first parts of all fields of the data, such as a in .a.b and in $.a.
+func rootFields(n parse.Node) []string {
+	w := &fieldWalker{seen: map[string]bool{}}
+	w.walkNode(n, true)
 	return w.names
 }
 
-type walker struct {
+type fieldWalker struct {
 	names []string
 	seen  map[string]bool
 }
 
-func (w *walker) add(name string) {
+func (w *fieldWalker) add(name string) {
 	if !w.seen[name] {
 		w.seen[name] = true
 		w.names = append(w.names, name)
 	}
 }
 
-// node walks a tree; top says that the dot is the data, which it is not inside range and with.
-func (w *walker) node(n parse.Node, top bool) {
+// walkNode walks a tree; top says that the dot is the data, which it is not inside range and with.
+func (w *fieldWalker) walkNode(n parse.Node, top bool) {
 	switch n := n.(type) {
 	case *parse.ListNode:
 		if n != nil {
 			for _, c := range n.Nodes {
-				w.node(c, top)
+				w.walkNode(c, top)
 			}
 		}
 	case *parse.ActionNode:
-		w.node(n.Pipe, top)
+		w.walkNode(n.Pipe, top)
 	case *parse.PipeNode:
 		if n != nil {
 			for _, c := range n.Cmds {
 				for _, a := range c.Args {
-					w.node(a, top)
+					w.walkNode(a, top)
 				}
 			}
 		}
@@ -215,18 +215,18 @@ func (w *walker) node(n parse.Node, top bool) {
 			w.add(n.Ident[1])
 		}
 	case *parse.ChainNode:
-		w.node(n.Node, top)
+		w.walkNode(n.Node, top)
 	case *parse.IfNode:
-		w.branch(n.BranchNode, top, top)
+		w.walkBranch(n.BranchNode, top, top)
 	case *parse.RangeNode:
-		w.branch(n.BranchNode, top, false)
+		w.walkBranch(n.BranchNode, top, false)
 	case *parse.WithNode:
-		w.branch(n.BranchNode, top, false)
+		w.walkBranch(n.BranchNode, top, false)
 	}
 }
 
-func (w *walker) branch(b parse.BranchNode, top, inside bool) {
-	w.node(b.Pipe, top)
-	w.node(b.List, inside)
-	w.node(b.ElseList, top)
+func (w *fieldWalker) walkBranch(b parse.BranchNode, top, inside bool) {
+	w.walkNode(b.Pipe, top)
+	w.walkNode(b.List, inside)
+	w.walkNode(b.ElseList, top)
 }

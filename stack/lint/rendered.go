@@ -12,52 +12,52 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// rendered looks at what the charts give with their defaults, for a sample of a cluster.
-func (l *linter) rendered(ctx context.Context, incomplete map[string]bool) error {
+// checkRendered looks at what the charts give with their defaults, for a sample of a cluster.
+func (l *linter) checkRendered(ctx context.Context, incomplete map[string]bool) error {
 	if _, ok := l.files[chartYAML(classDir)]; !ok || incomplete[classDir] {
 		return nil
 	}
-	v, err := l.source.Custom(version.Version{Word: "lint", ID: "0"}, version.Version{}, version.Version{})
+	v, err := l.source.CustomVersions(version.Version{Word: "lint", ID: "0"}, version.Version{}, version.Version{})
 	if err != nil {
 		return nil //nolint:nilerr // said by config: the version is not exact
 	}
-	r := l.source.Draft(v, l.opts.Vendored)
+	r := l.source.Draft(v, l.opts.VendoredCharts)
 	c, found, err := r.RenderClass(ctx, l.opts.Renderer, "default")
 	if err != nil {
 		return err
 	}
-	l.taken(found)
+	l.addRenderFindings(found)
 	if c != nil {
-		l.class(c)
+		l.checkClass(c)
 	} else { // what is wrong was said; add-ons are rendered all the same
 		c = &stack.Class{Class: &class.Class{Version: class.V1Beta2}}
 	}
-	data, err := r.Sample(c)
+	data, err := r.SampleClusterData(c)
 	if err != nil {
 		return err
 	}
-	return l.addons(ctx, r, data, incomplete)
+	return l.checkAddons(ctx, r, data, incomplete)
 }
 
-// taken keeps findings of rendering that static checks have not said already.
-func (l *linter) taken(found finding.List) {
+// addRenderFindings keeps findings of rendering that static checks have not said already.
+func (l *linter) addRenderFindings(found finding.List) {
 	for _, f := range found {
 		if f.Rule == "stage-chart" {
 			continue
 		}
 		if f.Line == 0 {
-			f.Line = l.hint(f)
+			f.Line = l.guessLine(f)
 		}
 		l.add(f)
 	}
 }
 
-// hint finds the line of the template that a finding about its result is about: where the template
+// guessLine finds the line of the template that a finding about its result is about: where the template
 // has one of the names in it.
-func (l *linter) hint(f finding.Finding) int {
+func (l *linter) guessLine(f finding.Finding) int {
 	for _, word := range strings.FieldsFunc(f.What, func(r rune) bool { return strings.ContainsRune(" ,:;\"'/", r) }) {
 		if len(word) > 2 && word != "the" {
-			if n := l.line(f.File, word); n > 0 {
+			if n := l.findLine(f.File, word); n > 0 {
 				return n
 			}
 		}
@@ -65,9 +65,9 @@ func (l *linter) hint(f finding.Finding) int {
 	return 0
 }
 
-func (l *linter) addons(ctx context.Context, r *stack.Release, data stack.ClusterData, incomplete map[string]bool) error {
+func (l *linter) checkAddons(ctx context.Context, r *stack.Release, data stack.ClusterData, incomplete map[string]bool) error {
 	if r.Addons.Config != nil {
-		l.onlyComplete(r, incomplete)
+		l.dropIncompleteStages(r, incomplete)
 	} else if _, ok := r.Addons.Charts[""]["Chart.yaml"]; !ok || incomplete[addonDir] {
 		return nil
 	}
@@ -75,19 +75,19 @@ func (l *linter) addons(ctx context.Context, r *stack.Release, data stack.Cluste
 	if err != nil {
 		return err
 	}
-	l.taken(found)
+	l.addRenderFindings(found)
 	return nil
 }
 
-// onlyComplete takes out stages that cannot be rendered.
-func (l *linter) onlyComplete(r *stack.Release, incomplete map[string]bool) {
-	for hook, stages := range r.Addons.Config.AddonStages {
+// dropIncompleteStages takes out stages that cannot be rendered.
+func (l *linter) dropIncompleteStages(r *stack.Release, incomplete map[string]bool) {
+	for runtimeHook, stages := range r.Addons.Config.AddonStages {
 		var keep []stack.Stage
 		for _, s := range stages {
 			if !incomplete[path.Join(addonDir, s.Name)] {
 				keep = append(keep, s)
 			}
 		}
-		r.Addons.Config.AddonStages[hook] = keep
+		r.Addons.Config.AddonStages[runtimeHook] = keep
 	}
 }

@@ -18,12 +18,12 @@ func Page(r *stack.Release, c *stack.Class, stages []stack.RenderedStage) string
 	fmt.Fprintf(&b, "# %s\n\n", r.Name.Tag())
 	fmt.Fprintf(&b, "Stack `%s` for provider `%s`, version %s, Kubernetes %s.\n", r.Name.Name, r.Name.Provider, r.Name.Version, v.Kubernetes)
 	fmt.Fprintf(&b, "Clusters name the class `%s`", c.Name())
-	if len(c.Workers) > 0 {
-		fmt.Fprintf(&b, " and the classes of workers `%s`", strings.Join(c.Workers, "`, `"))
+	if len(c.MachineDeploymentClasses) > 0 {
+		fmt.Fprintf(&b, " and the classes of workers `%s`", strings.Join(c.MachineDeploymentClasses, "`, `"))
 	}
 	b.WriteString(".\n\n")
-	parameters(&b, c)
-	addons(&b, r, stages)
+	writeParameters(&b, c)
+	writeAddons(&b, r, stages)
 	b.WriteString("## Objects of the class\n\n| kind | name |\n|---|---|\n")
 	for _, o := range c.Objects {
 		fmt.Fprintf(&b, "| %s | %s |\n", o.Kind(), o.Name())
@@ -31,7 +31,7 @@ func Page(r *stack.Release, c *stack.Class, stages []stack.RenderedStage) string
 	return b.String()
 }
 
-func parameters(b *strings.Builder, c *stack.Class) {
+func writeParameters(b *strings.Builder, c *stack.Class) {
 	b.WriteString("## Parameters\n\n")
 	if len(c.Variables) == 0 {
 		b.WriteString("There are none.\n\n")
@@ -43,16 +43,16 @@ func parameters(b *strings.Builder, c *stack.Class) {
 		if v.Required {
 			name += " (required)"
 		}
-		row(b, name, v.Schema.OpenAPIV3Schema)
-		nested(b, v.Name, v.Schema.OpenAPIV3Schema)
+		writeRow(b, name, v.Schema.OpenAPIV3Schema)
+		writeNestedRows(b, v.Name, v.Schema.OpenAPIV3Schema)
 	}
 	b.WriteString("\n")
 }
 
-// nested are rows for the fields of objects, and of lists of objects.
-func nested(b *strings.Builder, at string, s map[string]any) {
+// writeNestedRows are rows for the fields of objects, and of lists of objects.
+func writeNestedRows(b *strings.Builder, at string, s map[string]any) {
 	if items, ok := s["items"].(map[string]any); ok {
-		nested(b, at+"[]", items)
+		writeNestedRows(b, at+"[]", items)
 	}
 	props, _ := s["properties"].(map[string]any)
 	required, _ := s["required"].([]any)
@@ -65,21 +65,21 @@ func nested(b *strings.Builder, at string, s map[string]any) {
 		if slices.Contains(required, any(name)) {
 			label += " (required)"
 		}
-		row(b, label, sub)
-		nested(b, at+"."+name, sub)
+		writeRow(b, label, sub)
+		writeNestedRows(b, at+"."+name, sub)
 	}
 }
 
-func row(b *strings.Builder, name string, s map[string]any) {
+func writeRow(b *strings.Builder, name string, s map[string]any) {
 	value := ""
 	if d, ok := s["default"]; ok {
-		value = "`" + cell(compact(d)) + "`"
+		value = "`" + escapeCell(compactJSON(d)) + "`"
 	}
 	text, _ := s["description"].(string)
 	if e, ok := s["example"]; ok {
-		text += " For example `" + compact(e) + "`."
+		text += " For example `" + compactJSON(e) + "`."
 	}
-	fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", name, typeName(s), value, cell(allowed(s)), cell(text))
+	fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", name, typeName(s), value, escapeCell(describeConstraints(s)), escapeCell(text))
 }
 
 func typeName(s map[string]any) string {
@@ -90,13 +90,13 @@ func typeName(s map[string]any) string {
 	return t
 }
 
-// allowed says in words what a value is held against.
-func allowed(s map[string]any) string {
+// describeConstraints says in words what a value is held against.
+func describeConstraints(s map[string]any) string {
 	var out []string
 	if e, ok := s["enum"].([]any); ok {
 		var list []string
 		for _, v := range e {
-			list = append(list, "`"+compact(v)+"`")
+			list = append(list, "`"+compactJSON(v)+"`")
 		}
 		out = append(out, strings.Join(list, ", "))
 	}
@@ -105,7 +105,7 @@ func allowed(s map[string]any) string {
 		{"minLength", "at least %s characters"}, {"maxLength", "at most %s characters"}, {"minItems", "at least %s"}, {"maxItems", "at most %s"},
 	} {
 		if v, ok := s[k.key]; ok {
-			text := compact(v)
+			text := compactJSON(v)
 			if str, ok := v.(string); ok {
 				text = str
 			}
@@ -115,7 +115,7 @@ func allowed(s map[string]any) string {
 	return strings.Join(out, "; ")
 }
 
-func compact(v any) string {
+func compactJSON(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Sprint(v)
@@ -123,12 +123,12 @@ func compact(v any) string {
 	return string(b)
 }
 
-// cell keeps a text from ending a cell of a table.
-func cell(s string) string {
+// escapeCell keeps a text from ending a cell of a table.
+func escapeCell(s string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s)
 }
 
-func addons(b *strings.Builder, r *stack.Release, stages []stack.RenderedStage) {
+func writeAddons(b *strings.Builder, r *stack.Release, stages []stack.RenderedStage) {
 	b.WriteString("## Add-ons\n\n| stage | chart | version | dependencies | objects | waits |\n|---|---|---|---|---|---|\n")
 	seen := map[string]bool{}
 	for _, s := range stages {
@@ -136,7 +136,7 @@ func addons(b *strings.Builder, r *stack.Release, stages []stack.RenderedStage) 
 			continue
 		}
 		seen[s.Stage.Name] = true
-		chart := describe(r.Addons.Charts[s.Stage.Name]["Chart.yaml"])
+		chart := parseChart(r.Addons.Charts[s.Stage.Name]["Chart.yaml"])
 		var waits []string
 		if s.Stage.WaitForPreCondition != nil {
 			waits = append(waits, "before")
@@ -148,7 +148,7 @@ func addons(b *strings.Builder, r *stack.Release, stages []stack.RenderedStage) 
 		if name == "" {
 			name = "cluster-addon"
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %d | %s |\n", name, cell(chart.Description), chart.Version, chart.dependencies(), len(s.Objects), strings.Join(waits, ", "))
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %d | %s |\n", name, escapeCell(chart.Description), chart.Version, chart.dependencyList(), len(s.Objects), strings.Join(waits, ", "))
 	}
 	b.WriteString("\n")
 }
@@ -158,14 +158,14 @@ type chart struct {
 	Dependencies         []struct{ Name, Version string }
 }
 
-func describe(b []byte) (c chart) {
-	if d, err := document.One("Chart.yaml", b); err == nil {
+func parseChart(b []byte) (c chart) {
+	if d, err := document.ParseOne("Chart.yaml", b); err == nil {
 		_ = d.Decode(&c) // a chart that was rendered has a sound Chart.yaml
 	}
 	return c
 }
 
-func (c chart) dependencies() string {
+func (c chart) dependencyList() string {
 	var out []string
 	for _, d := range c.Dependencies {
 		out = append(out, d.Name+" "+d.Version)

@@ -35,8 +35,8 @@ const (
 
 // releaseLimits are of the directory of a release: what fits into an artifact.
 func releaseLimits() archive.Limits {
-	most := archive.Default.Packed
-	return archive.Limits{Packed: most, Total: most, File: most, Entries: maxFiles, Ratio: archive.Default.Ratio}
+	most := archive.DefaultLimits.Packed
+	return archive.Limits{Packed: most, Total: most, File: most, Entries: maxFiles, Ratio: archive.DefaultLimits.Ratio}
 }
 
 // artifact is a release as a registry has it: a manifest and a layer per file.
@@ -49,17 +49,17 @@ type artifact struct {
 
 func (a artifact) digest() string { return a.descriptor.Digest.String() }
 
-// pack makes the artifact of a release. The same release gives the same bytes: its time is the epoch,
+// packArtifact makes the artifact of a release. The same release gives the same bytes: its time is the epoch,
 // where other tools write that of publishing.
-func pack(r *stack.Release) (artifact, error) {
+func packArtifact(r *stack.Release) (artifact, error) {
 	if len(r.Files) > maxFiles {
 		return artifact{}, fmt.Errorf("the release has %d files; at most %d are taken", len(r.Files), maxFiles)
 	}
-	if n := r.Files.Size(); n > archive.Default.Packed {
-		return artifact{}, fmt.Errorf("the release has %d bytes; at most %d are taken", n, archive.Default.Packed)
+	if n := r.Files.Size(); n > archive.DefaultLimits.Packed {
+		return artifact{}, fmt.Errorf("the release has %d bytes; at most %d are taken", n, archive.DefaultLimits.Packed)
 	}
 	var a artifact
-	seen := names{}
+	seen := fileNames{}
 	for _, name := range r.Files.Names() {
 		if err := seen.add(name); err != nil {
 			return artifact{}, fmt.Errorf("file %w", err)
@@ -71,7 +71,7 @@ func pack(r *stack.Release) (artifact, error) {
 			Annotations: map[string]string{ocispec.AnnotationTitle: name},
 		})
 	}
-	annotations, err := annotate(r)
+	annotations, err := manifestAnnotations(r)
 	if err != nil {
 		return artifact{}, err
 	}
@@ -86,7 +86,7 @@ func pack(r *stack.Release) (artifact, error) {
 	return a, nil
 }
 
-func annotate(r *stack.Release) (map[string]string, error) {
+func manifestAnnotations(r *stack.Release) (map[string]string, error) {
 	out := map[string]string{
 		annotationKubernetes:      r.Metadata.Versions.Kubernetes,
 		ocispec.AnnotationCreated: "1970-01-01T00:00:00Z",
@@ -99,7 +99,7 @@ func annotate(r *stack.Release) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if short := h.Short(); short != "" {
+	if short := h.ShortHash(); short != "" {
 		out[annotationHash] = short
 	}
 	return out, nil
@@ -130,17 +130,17 @@ func mediaType(name string) string {
 	return ocispec.MediaTypeImageLayer
 }
 
-// plainName is the name of a file that lies flat, and is one on every system.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}$`)
+// fileNamePattern is the name of a file that lies flat, and is one on every system.
+var fileNamePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}$`)
 
-// names are those of files so far, in lower case.
-type names map[string]bool
+// fileNames are those of files so far, in lower case.
+type fileNames map[string]bool
 
-func (n names) add(name string) error {
+func (n fileNames) add(name string) error {
 	if name == "" {
 		return errors.New("has no name")
 	}
-	if !plainName.MatchString(name) {
+	if !fileNamePattern.MatchString(name) {
 		return fmt.Errorf("%.80q is no plain name of a file; a release is flat, and its names are of letters, digits, dots, dashes, plus and underscores", name)
 	}
 	low := strings.ToLower(name)

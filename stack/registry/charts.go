@@ -18,9 +18,9 @@ const chartMediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
 // Charts are Helm charts in a registry: one repository each, below a common path.
 type Charts struct {
-	host, path string
-	o          Options
-	withheld   bool // the user's credentials
+	host, path          string
+	o                   Options
+	credentialsWithheld bool // the user's credentials
 }
 
 // OpenCharts opens oci://host/path, as charts name it for their dependencies; the path may be
@@ -37,16 +37,16 @@ func OpenCharts(repository string, o Options) (*Charts, error) {
 	}
 	c := &Charts{host: at.Host, path: path, o: o}
 	c.o.Untrusted = true
-	if !trusts(o.Trusted, at.Host) {
-		c.withheld = o.Username != "" || o.Password != "" || o.Token != ""
+	if !isTrustedHost(o.Trusted, at.Host) {
+		c.credentialsWithheld = o.Username != "" || o.Password != "" || o.Token != ""
 		c.o.Username, c.o.Password, c.o.Token, c.o.PlainHTTP = "", "", "", false
 	}
 	return c, nil
 }
 
-// trusts says whether a host is in a list, with its port or without. A spelling that it does not
+// isTrustedHost says whether a host is in a list, with its port or without. A spelling that it does not
 // know is one of another host.
-func trusts(list []string, host string) bool {
+func isTrustedHost(list []string, host string) bool {
 	u := url.URL{Host: host}
 	names := []string{host, u.Hostname()}
 	if u.Port() == "" {
@@ -57,7 +57,7 @@ func trusts(list []string, host string) bool {
 
 func (c *Charts) open(ctx context.Context, name string) (*oci, error) {
 	repository := strings.TrimPrefix(c.path+"/"+name, "/")
-	if !repositoryForm.MatchString(repository) || strings.Contains(name, "/") {
+	if !repositoryPattern.MatchString(repository) || strings.Contains(name, "/") {
 		return nil, fmt.Errorf("%.200q is no name of a chart in a registry: it is of lower-case letters, digits, and single dots and dashes between them", name)
 	}
 	return openOCI(ctx, Reference{Host: c.host, Repository: repository}, c.o)
@@ -65,7 +65,7 @@ func (c *Charts) open(ctx context.Context, name string) (*oci, error) {
 
 // explain adds why a registry did not get credentials that there are.
 func (c *Charts) explain(err error) error {
-	if c.withheld && errors.Is(err, ErrCredentials) {
+	if c.credentialsWithheld && errors.Is(err, ErrCredentials) {
 		return fmt.Errorf("%w: those that there are go only to hosts that are named as trusted", err)
 	}
 	return err
@@ -79,9 +79,9 @@ func (c *Charts) Versions(ctx context.Context, name string) ([]string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	tags, err := s.tags(ctx)
+	tags, err := s.listTags(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("listing %s: %w", s.at.Location(), c.explain(err))
+		return nil, fmt.Errorf("listing %s: %w", s.reference.Location(), c.explain(err))
 	}
 	for i, t := range tags {
 		tags[i] = strings.ReplaceAll(t, "_", "+")
@@ -99,7 +99,7 @@ func (c *Charts) Fetch(ctx context.Context, name, version string, most int64) ([
 	defer cancel()
 	b, err := s.fetchChart(ctx, strings.ReplaceAll(version, "+", "_"), most)
 	if err != nil {
-		return nil, fmt.Errorf("fetching %s:%.200s: %w", s.at.Location(), version, c.explain(err))
+		return nil, fmt.Errorf("fetching %s:%.200s: %w", s.reference.Location(), version, c.explain(err))
 	}
 	return b, nil
 }

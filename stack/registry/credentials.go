@@ -88,10 +88,10 @@ func hostOf(address string) string {
 // redact takes out of a text what only the registry may know, should that have repeated it.
 func redact(text string, c auth.Credential) string {
 	const short = 4 // shorter ones would take out half of the text, and are no secrets
-	both := base64.StdEncoding.EncodeToString([]byte(c.Username + ":" + c.Password))
-	for _, secret := range []string{both, c.Password, c.AccessToken, c.RefreshToken} {
+	basicAuth := base64.StdEncoding.EncodeToString([]byte(c.Username + ":" + c.Password))
+	for _, secret := range []string{basicAuth, c.Password, c.AccessToken, c.RefreshToken} {
 		if len(secret) >= short {
-			text = strings.ReplaceAll(text, secret, hidden)
+			text = strings.ReplaceAll(text, secret, redactedText)
 		}
 	}
 	return text

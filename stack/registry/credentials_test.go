@@ -95,7 +95,7 @@ func TestCredentials(t *testing.T) {
 		} {
 			s, r := open(t, ref, c.o)
 			_, publishErr := s.Publish(t.Context(), release(t, "v3", nil))
-			_, pullErr := s.Pull(t.Context(), r.At(v3))
+			_, pullErr := s.Pull(t.Context(), r.WithTag(v3))
 			_, listErr := s.List(t.Context(), nil)
 			for _, err := range []error{publishErr, pullErr, listErr} {
 				if c.want == "" {
@@ -193,16 +193,16 @@ func TestHTTPS(t *testing.T) {
 	ref := "oci://" + server.Listener.Addr().String() + "/kaas/stacks"
 	s, r := open(t, ref, stacks.Options{Roots: roots})
 	publish(t, s, release(t, "v3", nil))
-	if _, err := s.Pull(t.Context(), r.At(v3)); err != nil {
+	if _, err := s.Pull(t.Context(), r.WithTag(v3)); err != nil {
 		t.Error(err)
 	}
 	plain := start(t)
 	s, r = open(t, plain, stacks.Options{Roots: roots})
-	if _, err := s.Pull(t.Context(), r.At(v3)); err == nil || !strings.Contains(err.Error(), "speaks plain http, not https") {
+	if _, err := s.Pull(t.Context(), r.WithTag(v3)); err == nil || !strings.Contains(err.Error(), "speaks plain http, not https") {
 		t.Error(err)
 	}
 	s, r = open(t, ref, stacks.Options{Roots: x509.NewCertPool()})
-	if _, err := s.Pull(t.Context(), r.At(v3)); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if _, err := s.Pull(t.Context(), r.WithTag(v3)); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Error(err)
 	}
 }

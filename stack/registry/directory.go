@@ -16,7 +16,7 @@ import (
 
 // directory has a subdirectory per release, with the release's name.
 type directory struct {
-	at        Reference
+	reference Reference
 	overwrite bool
 }
 
@@ -29,7 +29,7 @@ func LoadDir(dir string) (*stack.Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, err := nameOf(files)
+	name, err := releaseNameOf(files)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
@@ -37,10 +37,10 @@ func LoadDir(dir string) (*stack.Release, error) {
 }
 
 // List reads every release whole, as its digest is over all of it.
-func (d *directory) List(ctx context.Context, only func(version.Release) bool) (Listing, error) {
-	dirs, err := os.ReadDir(d.at.Directory)
+func (d *directory) List(ctx context.Context, only func(version.ReleaseName) bool) (Listing, error) {
+	dirs, err := os.ReadDir(d.reference.Directory)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Listing{}, fmt.Errorf("listing %s: there is no such directory: %w", d.at.Directory, ErrNotFound)
+		return Listing{}, fmt.Errorf("listing %s: there is no such directory: %w", d.reference.Directory, ErrNotFound)
 	}
 	if err != nil {
 		return Listing{}, fmt.Errorf("listing releases: %w", err)
@@ -55,13 +55,13 @@ func (d *directory) List(ctx context.Context, only func(version.Release) bool) (
 			warnings = append(warnings, fmt.Sprintf("%q is left out: it is no directory", e.Name()))
 		}
 	}
-	found, more := releases(names, "directory", only)
+	found, more := parseReleases(names, "directory", only)
 	l := Listing{Warnings: append(warnings, more...)}
 	for _, e := range found {
 		if err := ctx.Err(); err != nil {
-			return Listing{}, fmt.Errorf("listing %s: %w", d.at.Directory, err)
+			return Listing{}, fmt.Errorf("listing %s: %w", d.reference.Directory, err)
 		}
-		r, a, err := d.read(e.Release.Tag())
+		r, a, err := d.readRelease(e.Release.Tag())
 		if err != nil {
 			l.Warnings = append(l.Warnings, fmt.Sprintf("%s is left out: %v", e.Release, err))
 			continue
@@ -74,7 +74,7 @@ func (d *directory) List(ctx context.Context, only func(version.Release) bool) (
 
 // Pull reads a release; without a tag, it is looked for by its digest.
 func (d *directory) Pull(ctx context.Context, ref Reference) (*Pulled, error) {
-	ref.Directory, ref.Host, ref.Repository = d.at.Directory, "", ""
+	ref.Directory, ref.Host, ref.Repository = d.reference.Directory, "", ""
 	p, err := d.pull(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("pulling %s: %w", ref, err)
@@ -98,26 +98,26 @@ func (d *directory) pull(ctx context.Context, ref Reference) (*Pulled, error) {
 			}
 		}
 		if tag == "" {
-			return nil, fmt.Errorf("it is not in %s: %w", d.at.Directory, ErrNotFound)
+			return nil, fmt.Errorf("it is not in %s: %w", d.reference.Directory, ErrNotFound)
 		}
 	}
-	r, a, err := d.read(tag)
+	r, a, err := d.readRelease(tag)
 	if err != nil {
 		return nil, err
 	}
 	if ref.Digest != "" && ref.Digest != a.digest() {
-		return nil, moved(tag, a.digest())
+		return nil, movedError(tag, a.digest())
 	}
 	return &Pulled{Release: r, Digest: a.digest(), Manifest: a.manifest}, nil
 }
 
-// read loads a release, with the artifact it would be in a registry.
-func (d *directory) read(tag string) (*stack.Release, artifact, error) {
-	dir := filepath.Join(d.at.Directory, tag)
+// readRelease loads a release, with the artifact it would be in a registry.
+func (d *directory) readRelease(tag string) (*stack.Release, artifact, error) {
+	dir := filepath.Join(d.reference.Directory, tag)
 	info, err := os.Lstat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, artifact{}, fmt.Errorf("it is not in %s: %w", d.at.Directory, ErrNotFound)
+		return nil, artifact{}, fmt.Errorf("it is not in %s: %w", d.reference.Directory, ErrNotFound)
 	case err != nil:
 		return nil, artifact{}, err
 	case !info.IsDir():
@@ -129,11 +129,11 @@ func (d *directory) read(tag string) (*stack.Release, artifact, error) {
 	}
 	r, err := stack.Load(tag, files)
 	if err != nil {
-		return nil, artifact{}, unsound{err}
+		return nil, artifact{}, invalidReleaseError{err}
 	}
-	a, err := pack(r)
+	a, err := packArtifact(r)
 	if err != nil {
-		return nil, artifact{}, unsound{err}
+		return nil, artifact{}, invalidReleaseError{err}
 	}
 	return r, a, nil
 }
@@ -143,30 +143,30 @@ func (d *directory) Publish(_ context.Context, r *stack.Release) (Published, err
 	tag := r.Name.Tag()
 	p, err := d.publish(tag, r)
 	if err != nil {
-		return Published{}, fmt.Errorf("publishing %s: %w", d.at.At(tag), err)
+		return Published{}, fmt.Errorf("publishing %s: %w", d.reference.WithTag(tag), err)
 	}
 	return p, nil
 }
 
 func (d *directory) publish(tag string, r *stack.Release) (Published, error) {
-	a, err := pack(r)
+	a, err := packArtifact(r)
 	if err != nil {
 		return Published{}, err
 	}
-	if err := d.at.allows(tag, a.digest()); err != nil {
+	if err := d.reference.checkMatches(tag, a.digest()); err != nil {
 		return Published{}, err
 	}
-	p := Published{Reference: d.at.At(tag)}
+	p := Published{Reference: d.reference.WithTag(tag)}
 	p.Reference.Digest = a.digest()
-	failed := archive.WriteDir(filepath.Join(d.at.Directory, tag), r.Files) // before looking: whoever is first wins
-	if failed == nil {
+	writeErr := archive.WriteDir(filepath.Join(d.reference.Directory, tag), r.Files) // before looking: whoever is first wins
+	if writeErr == nil {
 		return p, nil
 	}
-	_, there, err := d.read(tag)
+	_, existing, err := d.readRelease(tag)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return Published{}, failed
-	case err == nil && there.digest() == a.digest():
+		return Published{}, writeErr
+	case err == nil && existing.digest() == a.digest():
 		p.Existed = true
 		return p, nil
 	case d.overwrite:
@@ -174,16 +174,16 @@ func (d *directory) publish(tag string, r *stack.Release) (Published, error) {
 	case err != nil:
 		return Published{}, fmt.Errorf("%w: %s is there, and cannot be read: %w", ErrExists, tag, err)
 	}
-	return Published{}, exists(tag, there.digest())
+	return Published{}, existsError(tag, existing.digest())
 }
 
 // replace moves the old release aside, and back if the new one cannot be written.
 func (d *directory) replace(tag string, files archive.Tree) (err error) {
-	aside, err := os.MkdirTemp(d.at.Directory, "."+tag+"-old-")
+	aside, err := os.MkdirTemp(d.reference.Directory, "."+tag+"-old-")
 	if err != nil {
 		return err
 	}
-	dir, old := filepath.Join(d.at.Directory, tag), filepath.Join(aside, tag)
+	dir, old := filepath.Join(d.reference.Directory, tag), filepath.Join(aside, tag)
 	if err := os.Rename(dir, old); err != nil {
 		return errors.Join(err, os.Remove(aside))
 	}

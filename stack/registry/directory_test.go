@@ -25,10 +25,10 @@ func TestDirectory(t *testing.T) {
 	if again := publish(t, s, release(t, "v10", nil)); !again.Existed || again.Reference != p.Reference || p.Existed {
 		t.Errorf("%+v, first %+v", again, p)
 	}
-	if got, err := archive.ReadDir(filepath.Join(dir, "docker-ferrol-1-27-v10"), archive.Default, nil); err != nil || !cmp.Equal(got, files(t, "v10", nil)) {
+	if got, err := archive.ReadDir(filepath.Join(dir, "docker-ferrol-1-27-v10"), archive.DefaultLimits, nil); err != nil || !cmp.Equal(got, files(t, "v10", nil)) {
 		t.Errorf("%v", err)
 	}
-	for _, r := range []stacks.Reference{ref.At("docker-ferrol-1-27-v10"), {Digest: p.Reference.Digest}, p.Reference} {
+	for _, r := range []stacks.Reference{ref.WithTag("docker-ferrol-1-27-v10"), {Digest: p.Reference.Digest}, p.Reference} {
 		if got, err := s.Pull(t.Context(), r); err != nil || got.Digest != p.Reference.Digest || !cmp.Equal(got.Release.Files, files(t, "v10", nil)) {
 			t.Errorf("%s: %v", r, err)
 		} else if err := stacks.Verify(got.Digest, got.Manifest, got.Release.Files); err != nil {
@@ -61,7 +61,7 @@ func TestDirectoryKeepsReleases(t *testing.T) {
 	}
 	by, _ := open(t, dir, stacks.Options{Overwrite: true})
 	second := publish(t, by, other)
-	if got, err := s.Pull(t.Context(), ref.At(v3)); err != nil || got.Digest != second.Reference.Digest || second.Existed {
+	if got, err := s.Pull(t.Context(), ref.WithTag(v3)); err != nil || got.Digest != second.Reference.Digest || second.Existed {
 		t.Errorf("overwritten: %v", err)
 	}
 	if _, err := s.Pull(t.Context(), first.Reference); !errors.Is(err, stacks.ErrMoved) {
@@ -101,7 +101,7 @@ func TestDirectoryRace(t *testing.T) {
 		})
 	}
 	all.Wait()
-	got, err := s.Pull(t.Context(), ref.At(v3))
+	got, err := s.Pull(t.Context(), ref.WithTag(v3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestHostileDirectory(t *testing.T) {
 	if len(l.Warnings) != 7 || !strings.HasPrefix(l.Warnings[6], "docker-ferrol-1-27-v7 is left out: release docker-ferrol-1-27-v7: metadata.yaml says version v8, its name v7") || cmp.Diff(want, l.Warnings[:6]) != "" {
 		t.Error(cmp.Diff(want, l.Warnings))
 	}
-	if _, err := s.Pull(t.Context(), ref.At("docker-ferrol-1-27-v2")); err == nil || !strings.Contains(err.Error(), "is no directory") {
+	if _, err := s.Pull(t.Context(), ref.WithTag("docker-ferrol-1-27-v2")); err == nil || !strings.Contains(err.Error(), "is no directory") {
 		t.Errorf("a link: %v", err)
 	}
 	if _, err := s.Publish(t.Context(), release(t, "v2", nil)); !errors.Is(err, stacks.ErrExists) {

@@ -66,7 +66,7 @@ func TestHostileManifests(t *testing.T) {
 			ref := start(t)
 			d := putManifest(t, ref, v3, c.manifest)
 			s, r := open(t, ref, stacks.Options{})
-			for _, by := range []stacks.Reference{r.At(v3), {Digest: d}} {
+			for _, by := range []stacks.Reference{r.WithTag(v3), {Digest: d}} {
 				p, err := s.Pull(t.Context(), by)
 				if p != nil || err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 					t.Errorf("%v, want %s", err, c.want)
@@ -81,7 +81,7 @@ func TestHostileManifests(t *testing.T) {
 		ref := start(t)
 		put(t, ref, "/manifests/"+v3, "application/vnd.docker.distribution.manifest.v2+json", []byte(manifest()))
 		s, r := open(t, ref, stacks.Options{})
-		if _, err := s.Pull(t.Context(), r.At(v3)); err == nil || !strings.Contains(err.Error(), "this is no image manifest, but") {
+		if _, err := s.Pull(t.Context(), r.WithTag(v3)); err == nil || !strings.Contains(err.Error(), "this is no image manifest, but") {
 			t.Error(err)
 		}
 	})
@@ -104,7 +104,7 @@ func TestLyingSizes(t *testing.T) {
 			d := putBlob(t, ref, make([]byte, 100))
 			putManifest(t, ref, v3, manifest(fmt.Sprintf(`{"digest":%q,"size":%d,"annotations":{"org.opencontainers.image.title":"a"}}`, d, size)))
 			s, r := open(t, ref, stacks.Options{})
-			if p, err := s.Pull(t.Context(), r.At(v3)); p != nil || err == nil || !strings.Contains(err.Error(), ": a: ") {
+			if p, err := s.Pull(t.Context(), r.WithTag(v3)); p != nil || err == nil || !strings.Contains(err.Error(), ": a: ") {
 				t.Errorf("%s, chunked %v: %v", name, chunked, err)
 			}
 		}
@@ -132,7 +132,7 @@ func TestTampering(t *testing.T) {
 		answer.Store(n)
 		bit.Store(random.Int64())
 		flipped.Store(false)
-		by := r.At(v3)
+		by := r.WithTag(v3)
 		if n%2 == 0 {
 			by = stacks.Reference{Digest: p.Reference.Digest}
 		}
@@ -141,7 +141,7 @@ func TestTampering(t *testing.T) {
 		}
 	}
 	answer.Store(0)
-	if _, err := s.Pull(t.Context(), r.At(v3)); err != nil {
+	if _, err := s.Pull(t.Context(), r.WithTag(v3)); err != nil {
 		t.Errorf("untouched: %v", err)
 	}
 }
@@ -169,7 +169,7 @@ func TestSwappedManifest(t *testing.T) {
 		if p, err := s.Pull(t.Context(), stacks.Reference{Digest: wanted}); p != nil || err == nil || !strings.Contains(err.Error(), "digest") {
 			t.Errorf("header %v: %v", header, err)
 		}
-		ref := r.At(v3)
+		ref := r.WithTag(v3)
 		ref.Digest = wanted
 		if p, err := s.Pull(t.Context(), ref); p != nil || err == nil || header && !errors.Is(err, stacks.ErrMoved) {
 			t.Errorf("by both, header %v: %v", header, err)
@@ -198,11 +198,11 @@ func TestCutWhilePublishing(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "ended the connection too early") {
 			t.Errorf("cut at %d: %v", n+1, err)
 		}
-		if _, err := s.Pull(t.Context(), r.At(v3)); !errors.Is(err, stacks.ErrNotFound) {
+		if _, err := s.Pull(t.Context(), r.WithTag(v3)); !errors.Is(err, stacks.ErrNotFound) {
 			t.Errorf("cut at %d, then: %v", n+1, err)
 		}
 		publish(t, s, release(t, "v3", nil))
-		if _, err := s.Pull(t.Context(), r.At(v3)); err != nil {
+		if _, err := s.Pull(t.Context(), r.WithTag(v3)); err != nil {
 			t.Errorf("cut at %d, then published: %v", n+1, err)
 		}
 	}
@@ -212,7 +212,7 @@ func TestCutWhilePulling(t *testing.T) {
 	for name, pattern := range map[string]string{"the manifest": "^GET .*/manifests/", "a file": "^GET .*/blobs/", "the tags": "^GET .*/tags/"} {
 		s, r := open(t, start(t, cut(pattern)), stacks.Options{})
 		publish(t, s, release(t, "v3", nil))
-		p, err := s.Pull(t.Context(), r.At(v3))
+		p, err := s.Pull(t.Context(), r.WithTag(v3))
 		if name == "the tags" {
 			_, err = s.List(t.Context(), nil)
 			p = nil
@@ -241,7 +241,7 @@ func TestSlowRegistry(t *testing.T) {
 		publish(t, w, release(t, "v3", nil))
 		s, r := open(t, ref, o)
 		before := time.Now()
-		_, err := s.Pull(t.Context(), r.At(v3))
+		_, err := s.Pull(t.Context(), r.WithTag(v3))
 		_, listErr := s.List(t.Context(), nil)
 		for _, err := range []error{err, listErr} {
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "took too long, and was given up") {
@@ -281,13 +281,13 @@ func TestRedirectedBlobs(t *testing.T) {
 	o := stacks.Options{Username: "user", Password: "hunter22"}
 	s, r := open(t, ref, o)
 	publish(t, s, release(t, "v3", archive.Tree{"a.txt": []byte("x")}))
-	_, err := s.Pull(t.Context(), r.At(v3))
+	_, err := s.Pull(t.Context(), r.WithTag(v3))
 	if !errors.Is(err, fetch.ErrRefused) || strings.Contains(err.Error(), "secret") || reached.Load() != 0 {
 		t.Errorf("%v; reached %d times", err, reached.Load())
 	}
 	o.Trusted = []string{inside.Listener.Addr().String()}
 	s, _ = open(t, ref, o)
-	if _, err := s.Pull(t.Context(), r.At(v3)); !errors.Is(err, stacks.ErrDigest) && !strings.Contains(fmt.Sprint(err), "mismatch") || reached.Load() == 0 {
+	if _, err := s.Pull(t.Context(), r.WithTag(v3)); !errors.Is(err, stacks.ErrDigest) && !strings.Contains(fmt.Sprint(err), "mismatch") || reached.Load() == 0 {
 		t.Errorf("trusted: %v; reached %d times", err, reached.Load())
 	}
 }
@@ -297,7 +297,7 @@ func TestUntrustedReference(t *testing.T) {
 	var c count
 	ref := start(t, c.middleware)
 	s, r := open(t, ref, stacks.Options{Untrusted: true})
-	if _, err := s.Pull(t.Context(), r.At(v3)); !errors.Is(err, fetch.ErrRefused) || c.of(http.MethodGet, http.MethodHead) != 0 {
+	if _, err := s.Pull(t.Context(), r.WithTag(v3)); !errors.Is(err, fetch.ErrRefused) || c.of(http.MethodGet, http.MethodHead) != 0 {
 		t.Errorf("%v, and %v", err, c.n)
 	}
 	s, _ = open(t, ref, stacks.Options{Untrusted: true, Trusted: []string{r.Host}})
@@ -325,7 +325,7 @@ func TestTokenServerInside(t *testing.T) {
 			close(reached)
 		}
 	}()
-	_, err = s.Pull(t.Context(), r.At(v3))
+	_, err = s.Pull(t.Context(), r.WithTag(v3))
 	if !errors.Is(err, fetch.ErrRefused) || strings.Contains(err.Error(), "hunter22") {
 		t.Error(err)
 	}

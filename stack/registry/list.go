@@ -13,34 +13,34 @@ import (
 
 // Limits of a listing.
 const (
-	maxPages = 100
-	maxTags  = 10_000
-	readers  = 4 // manifests that are read at once
+	maxPages      = 100
+	maxTags       = 10_000
+	parallelReads = 4 // manifests that are read at once
 )
 
-// attached are tags that other tools give to what they add to an artifact, such as its signature.
-var attached = regexp.MustCompile(`^sha256-[0-9a-f]{64}(\.[a-z]+)?$`)
+// referrerTagPattern are tags that other tools give to what they add to an artifact, such as its signature.
+var referrerTagPattern = regexp.MustCompile(`^sha256-[0-9a-f]{64}(\.[a-z]+)?$`)
 
 // List reads the tags, and the manifest of each that is the name of a release.
-func (s *oci) List(ctx context.Context, only func(version.Release) bool) (Listing, error) {
+func (s *oci) List(ctx context.Context, only func(version.ReleaseName) bool) (Listing, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	tags, err := s.tags(ctx)
+	tags, err := s.listTags(ctx)
 	if err != nil {
-		return Listing{}, fmt.Errorf("listing %s: %w", s.at.Location(), err)
+		return Listing{}, fmt.Errorf("listing %s: %w", s.reference.Location(), err)
 	}
 	var l Listing
-	l.Entries, l.Warnings = releases(tags, "tag", only)
-	s.describe(ctx, &l)
+	l.Entries, l.Warnings = parseReleases(tags, "tag", only)
+	s.fillEntries(ctx, &l)
 	if err := ctx.Err(); err != nil {
-		return Listing{}, fmt.Errorf("listing %s: %w", s.at.Location(), s.explain(err))
+		return Listing{}, fmt.Errorf("listing %s: %w", s.reference.Location(), s.explain(err))
 	}
 	return l, nil
 }
 
-// tags reads all pages. A registry that goes on for ever, or in circles, is an error: half a list
+// listTags reads all pages. A registry that goes on for ever, or in circles, is an error: half a list
 // would not show that there is something newer.
-func (s *oci) tags(ctx context.Context) ([]string, error) {
+func (s *oci) listTags(ctx context.Context) ([]string, error) {
 	var all []string
 	var bad error
 	seen := map[string]bool{}
@@ -54,9 +54,9 @@ func (s *oci) tags(ctx context.Context) ([]string, error) {
 		}
 		switch {
 		case len(all) > maxTags:
-			bad = fmt.Errorf("registry %s lists more than %d tags", s.at.Host, maxTags)
+			bad = fmt.Errorf("registry %s lists more than %d tags", s.reference.Host, maxTags)
 		case len(all) == before && len(page) > 0:
-			bad = fmt.Errorf("registry %s lists the same tags again and again", s.at.Host)
+			bad = fmt.Errorf("registry %s lists the same tags again and again", s.reference.Host)
 		}
 		return bad
 	})
@@ -66,16 +66,16 @@ func (s *oci) tags(ctx context.Context) ([]string, error) {
 	return all, s.explain(err)
 }
 
-// releases are the names that are those of releases, sorted; what are others is a warning. A
+// parseReleases are the names that are those of releases, sorted; what are others is a warning. A
 // release that is not spelled as we spell it could not be found by its name.
-func releases(names []string, what string, only func(version.Release) bool) ([]Entry, []string) {
+func parseReleases(names []string, what string, only func(version.ReleaseName) bool) ([]Entry, []string) {
 	var entries []Entry
 	var warnings []string
 	for _, name := range names {
-		if attached.MatchString(name) {
+		if referrerTagPattern.MatchString(name) {
 			continue
 		}
-		r, err := version.ParseRelease(name)
+		r, err := version.ParseReleaseName(name)
 		switch {
 		case err != nil:
 			warnings = append(warnings, fmt.Sprintf("%s is left out: %v", what, err))
@@ -85,20 +85,20 @@ func releases(names []string, what string, only func(version.Release) bool) ([]E
 			entries = append(entries, Entry{Release: r, Kubernetes: r.Kubernetes.MinorString()})
 		}
 	}
-	slices.SortFunc(entries, func(a, b Entry) int { return version.CompareReleases(a.Release, b.Release) })
+	slices.SortFunc(entries, func(a, b Entry) int { return version.CompareReleaseNames(a.Release, b.Release) })
 	slices.Sort(warnings)
 	return entries, warnings
 }
 
-// describe reads the manifest of each entry. Those that cannot be read become warnings.
-func (s *oci) describe(ctx context.Context, l *Listing) {
+// fillEntries reads the manifest of each entry. Those that cannot be read become warnings.
+func (s *oci) fillEntries(ctx context.Context, l *Listing) {
 	warnings := make([]string, len(l.Entries))
 	next := make(chan int)
 	var all sync.WaitGroup
-	for range min(readers, len(l.Entries)) {
+	for range min(parallelReads, len(l.Entries)) {
 		all.Go(func() {
 			for i := range next {
-				warnings[i] = s.describeOne(ctx, &l.Entries[i])
+				warnings[i] = s.fillEntry(ctx, &l.Entries[i])
 			}
 		})
 	}
@@ -111,8 +111,8 @@ func (s *oci) describe(ctx context.Context, l *Listing) {
 	l.Entries = slices.DeleteFunc(l.Entries, func(e Entry) bool { return e.Digest == "" })
 }
 
-// describeOne fills an entry, and returns a warning or nothing.
-func (s *oci) describeOne(ctx context.Context, e *Entry) string {
+// fillEntry fills an entry, and returns a warning or nothing.
+func (s *oci) fillEntry(ctx context.Context, e *Entry) string {
 	b, digest, err := s.readManifest(ctx, e.Release.Tag())
 	if err != nil {
 		return fmt.Sprintf("%s is left out: %v", e.Release, err)
@@ -122,16 +122,16 @@ func (s *oci) describeOne(ctx context.Context, e *Entry) string {
 		return fmt.Sprintf("%s is left out: %v", e.Release, err)
 	}
 	e.Digest = digest
-	said, ok := m.Annotations[annotationKubernetes]
+	annotated, ok := m.Annotations[annotationKubernetes]
 	if !ok {
 		return ""
 	}
-	k, err := version.ParseKubernetes(said)
+	k, err := version.ParseKubernetes(annotated)
 	if err == nil && !k.SameMinor(e.Release.Kubernetes) {
 		err = errors.New("its name says otherwise")
 	}
 	if err != nil {
-		return fmt.Sprintf("%s: its manifest says that it is for Kubernetes %.40q: %v", e.Release, said, err)
+		return fmt.Sprintf("%s: its manifest says that it is for Kubernetes %.40q: %v", e.Release, annotated, err)
 	}
 	e.Kubernetes = k.String()
 	return ""

@@ -62,7 +62,7 @@ func TestList(t *testing.T) {
 		t.Fatal(err)
 	}
 	entry := func(name, kubernetes, digest string) stacks.Entry {
-		r, err := version.ParseRelease(name)
+		r, err := version.ParseReleaseName(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestList(t *testing.T) {
 	if asked.Load() != 5 {
 		t.Errorf("ten tags on %d pages, want 5", asked.Load())
 	}
-	only, err := s.List(t.Context(), func(r version.Release) bool { return r.Kubernetes.Minor == 28 })
+	only, err := s.List(t.Context(), func(r version.ReleaseName) bool { return r.Kubernetes.Minor == 28 })
 	if err != nil || len(only.Entries) != 3 {
 		t.Errorf("%v, %+v", err, only)
 	}
@@ -105,7 +105,7 @@ func TestListReadsOnlyWhatIsAskedFor(t *testing.T) {
 		publish(t, s, release(t, fmt.Sprintf("v%d", i+1), nil))
 	}
 	before := c.of(http.MethodGet)
-	l, err := s.List(t.Context(), func(r version.Release) bool { return r.Version.Major == 4 })
+	l, err := s.List(t.Context(), func(r version.ReleaseName) bool { return r.Version.Major == 4 })
 	if n := c.of(http.MethodGet) - before; err != nil || len(l.Entries) != 1 || n != 2 {
 		t.Errorf("%v, %d entries, %d requests", err, len(l.Entries), n)
 	}

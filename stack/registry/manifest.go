@@ -34,20 +34,20 @@ func parseManifest(b []byte) (ocispec.Manifest, error) {
 }
 
 func checkLayers(layers []ocispec.Descriptor) error {
-	seen := names{}
+	seen := fileNames{}
 	var total int64
 	for i, l := range layers {
 		if err := seen.add(l.Annotations[ocispec.AnnotationTitle]); err != nil {
 			return fmt.Errorf("layer %d: its title %w", i+1, err)
 		}
-		if !digestForm.MatchString(l.Digest.String()) {
+		if !digestPattern.MatchString(l.Digest.String()) {
 			return fmt.Errorf("layer %d: %.80q is no digest of sha256", i+1, l.Digest)
 		}
-		if l.Size < 0 || l.Size > archive.Default.Packed {
-			return fmt.Errorf("layer %d has %d bytes; at most %d are taken", i+1, l.Size, archive.Default.Packed)
+		if l.Size < 0 || l.Size > archive.DefaultLimits.Packed {
+			return fmt.Errorf("layer %d has %d bytes; at most %d are taken", i+1, l.Size, archive.DefaultLimits.Packed)
 		}
-		if total += l.Size; total > archive.Default.Packed {
-			return fmt.Errorf("the layers have more than the %d bytes that are taken", archive.Default.Packed)
+		if total += l.Size; total > archive.DefaultLimits.Packed {
+			return fmt.Errorf("the layers have more than the %d bytes that are taken", archive.DefaultLimits.Packed)
 		}
 	}
 	return nil
@@ -61,7 +61,7 @@ func Verify(want string, manifest []byte, files archive.Tree) error {
 	}
 	m, err := parseManifest(manifest)
 	if err != nil {
-		return unsound{err}
+		return invalidReleaseError{err}
 	}
 	if len(files) > len(m.Layers) {
 		return fmt.Errorf("%w: there are %d files, and the manifest has %d", ErrDigest, len(files), len(m.Layers))
@@ -79,15 +79,15 @@ func Verify(want string, manifest []byte, files archive.Tree) error {
 	return nil
 }
 
-// unsound is an error about what was published: it is an ErrInvalid too.
-type unsound struct{ error }
+// invalidReleaseError is an error about what was published: it is an ErrInvalid too.
+type invalidReleaseError struct{ error }
 
 // Unwrap is both.
-func (u unsound) Unwrap() []error { return []error{u.error, ErrInvalid} }
+func (u invalidReleaseError) Unwrap() []error { return []error{u.error, ErrInvalid} }
 
-// nameOf is the name of a release that came without one: the archive of its class has it, and its
+// releaseNameOf is the name of a release that came without one: the archive of its class has it, and its
 // metadata says which archive that is.
-func nameOf(files archive.Tree) (string, error) {
+func releaseNameOf(files archive.Tree) (string, error) {
 	b, ok := files["metadata.yaml"]
 	if !ok {
 		return "", errors.New("metadata.yaml is missing, so this is no release")
@@ -103,7 +103,7 @@ func nameOf(files archive.Tree) (string, error) {
 		if !ok || !packed {
 			continue
 		}
-		if r, err := version.ParseRelease(line + "-" + v); err == nil && r.Version == m.Versions.ClusterStack {
+		if r, err := version.ParseReleaseName(line + "-" + v); err == nil && r.Version == m.Versions.ClusterStack {
 			found = append(found, r.Tag())
 		}
 	}

@@ -42,7 +42,7 @@ func FuzzParseManifest(f *testing.F) {
 			}
 			total += l.Size
 		}
-		if len(m.Layers) > maxFiles || total > archive.Default.Packed {
+		if len(m.Layers) > maxFiles || total > archive.DefaultLimits.Packed {
 			t.Errorf("%d layers of %d bytes are taken", len(m.Layers), total)
 		}
 	})

@@ -24,7 +24,7 @@ import (
 
 // oci is a repository of a registry.
 type oci struct {
-	at         Reference
+	reference  Reference
 	overwrite  bool
 	timeout    time.Duration
 	repository *remote.Repository
@@ -36,7 +36,7 @@ var _ Store = (*oci)(nil)
 func openOCI(ctx context.Context, at Reference, o Options) (*oci, error) {
 	u := url.URL{Host: at.Host}
 	host, port := u.Hostname(), u.Port()
-	plain := o.PlainHTTP || fetch.Loopback(host) && o.Roots == nil
+	plain := o.PlainHTTP || fetch.IsLoopback(host) && o.Roots == nil
 	if port == "" {
 		port = "443"
 		if plain {
@@ -52,8 +52,8 @@ func openOCI(ctx context.Context, at Reference, o Options) (*oci, error) {
 		trusted = append([]string{net.JoinHostPort(host, port)}, trusted...)
 	}
 	client := *fetch.New(fetch.Policy{Trusted: trusted, PlainHTTP: plain, Roots: o.Roots}, o.Limits).HTTP()
-	client.Transport = &retry.Transport{Base: client.Transport, Policy: patience}
-	s := &oci{at: at, overwrite: o.Overwrite, timeout: o.Timeout, explainer: explainer{at: at, credential: credential}}
+	client.Transport = &retry.Transport{Base: client.Transport, Policy: retryPolicy}
+	s := &oci{reference: at, overwrite: o.Overwrite, timeout: o.Timeout, explainer: explainer{reference: at, credential: credential}}
 	if s.timeout == 0 {
 		s.timeout = defaultTimeout
 	}
@@ -79,8 +79,8 @@ func openOCI(ctx context.Context, at Reference, o Options) (*oci, error) {
 	return s, nil
 }
 
-// patience asks again a few times if the server says that it may be of use.
-func patience() retry.Policy {
+// retryPolicy asks again a few times if the server says that it may be of use.
+func retryPolicy() retry.Policy {
 	return &retry.GenericPolicy{
 		Retryable: func(resp *http.Response, err error) (bool, error) {
 			return err == nil && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError), nil
@@ -96,7 +96,7 @@ func patience() retry.Policy {
 func (s *oci) Pull(ctx context.Context, ref Reference) (*Pulled, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	ref.Directory, ref.Host, ref.Repository = "", s.at.Host, s.at.Repository
+	ref.Directory, ref.Host, ref.Repository = "", s.reference.Host, s.reference.Repository
 	p, err := s.pull(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("pulling %s: %w", ref, err)
@@ -115,7 +115,7 @@ func (s *oci) pull(ctx context.Context, ref Reference) (*Pulled, error) {
 	}
 	m, err := parseManifest(b)
 	if err != nil {
-		return nil, unsound{err}
+		return nil, invalidReleaseError{err}
 	}
 	files := archive.Tree{}
 	for _, l := range m.Layers {
@@ -126,13 +126,13 @@ func (s *oci) pull(ctx context.Context, ref Reference) (*Pulled, error) {
 	}
 	name := ref.Tag
 	if name == "" {
-		if name, err = nameOf(files); err != nil {
-			return nil, unsound{err}
+		if name, err = releaseNameOf(files); err != nil {
+			return nil, invalidReleaseError{err}
 		}
 	}
 	r, err := stack.Load(name, files)
 	if err != nil {
-		return nil, unsound{err}
+		return nil, invalidReleaseError{err}
 	}
 	return &Pulled{Release: r, Digest: digest, Manifest: b}, nil
 }
@@ -151,7 +151,7 @@ func (s *oci) resolve(ctx context.Context, ref Reference) (string, error) {
 	}
 	got := d.Digest.String()
 	if ref.Digest != "" && got != ref.Digest {
-		return "", moved(ref.Tag, got)
+		return "", movedError(ref.Tag, got)
 	}
 	return got, nil
 }
@@ -164,15 +164,15 @@ func (s *oci) readManifest(ctx context.Context, reference string) ([]byte, strin
 	}
 	defer body.Close() //nolint:errcheck // read only
 	if d.MediaType != ocispec.MediaTypeImageManifest {
-		return nil, "", unsound{fmt.Errorf("this is no image manifest, but %.80q", d.MediaType)}
+		return nil, "", invalidReleaseError{fmt.Errorf("this is no image manifest, but %.80q", d.MediaType)}
 	}
-	if !digestForm.MatchString(d.Digest.String()) {
+	if !digestPattern.MatchString(d.Digest.String()) {
 		return nil, "", fmt.Errorf("%.80q is no digest of sha256", d.Digest)
 	}
 	if d.Size > maxManifest {
-		return nil, "", unsound{fmt.Errorf("the manifest has %d bytes; at most %d are taken", d.Size, maxManifest)}
+		return nil, "", invalidReleaseError{fmt.Errorf("the manifest has %d bytes; at most %d are taken", d.Size, maxManifest)}
 	}
-	b, err := s.readExact(body, d)
+	b, err := s.readVerified(body, d)
 	if err != nil {
 		return nil, "", fmt.Errorf("manifest: %w", err)
 	}
@@ -181,7 +181,7 @@ func (s *oci) readManifest(ctx context.Context, reference string) ([]byte, strin
 
 // readBlob reads what a checked descriptor describes.
 func (s *oci) readBlob(ctx context.Context, d ocispec.Descriptor) ([]byte, error) {
-	if !digestForm.MatchString(d.Digest.String()) { // it becomes part of an address
+	if !digestPattern.MatchString(d.Digest.String()) { // it becomes part of an address
 		return nil, fmt.Errorf("%.80q is no digest of sha256", d.Digest)
 	}
 	body, err := s.repository.Blobs().Fetch(ctx, d)
@@ -189,12 +189,12 @@ func (s *oci) readBlob(ctx context.Context, d ocispec.Descriptor) ([]byte, error
 		return nil, s.explain(err)
 	}
 	defer body.Close() //nolint:errcheck // read only
-	return s.readExact(body, d)
+	return s.readVerified(body, d)
 }
 
-// readExact reads what a descriptor describes: so many bytes, of that digest. The size must have
+// readVerified reads what a descriptor describes: so many bytes, of that digest. The size must have
 // been checked, as the memory for it is taken at once.
-func (s *oci) readExact(r io.Reader, d ocispec.Descriptor) ([]byte, error) {
+func (s *oci) readVerified(r io.Reader, d ocispec.Descriptor) ([]byte, error) {
 	v := content.NewVerifyReader(r, d)
 	b := make([]byte, d.Size)
 	if _, err := io.ReadFull(v, b); err != nil {
@@ -209,6 +209,6 @@ func (s *oci) readExact(r io.Reader, d ocispec.Descriptor) ([]byte, error) {
 
 var errNoRelease = errors.New("the reference names no release; write its tag too, polder stack list shows which there are")
 
-func moved(tag, now string) error {
+func movedError(tag, now string) error {
 	return fmt.Errorf("%w: %s has another content now, %s; if that is right, name its digest", ErrMoved, tag, now)
 }

@@ -19,22 +19,22 @@ func (s *oci) Publish(ctx context.Context, r *stack.Release) (Published, error) 
 	tag := r.Name.Tag()
 	p, err := s.publish(ctx, tag, r)
 	if err != nil {
-		return Published{}, fmt.Errorf("publishing %s: %w", s.at.At(tag), err)
+		return Published{}, fmt.Errorf("publishing %s: %w", s.reference.WithTag(tag), err)
 	}
 	return p, nil
 }
 
 func (s *oci) publish(ctx context.Context, tag string, r *stack.Release) (Published, error) {
-	a, err := pack(r)
+	a, err := packArtifact(r)
 	if err != nil {
 		return Published{}, err
 	}
-	if err := s.at.allows(tag, a.digest()); err != nil {
+	if err := s.reference.checkMatches(tag, a.digest()); err != nil {
 		return Published{}, err
 	}
-	p := Published{Reference: s.at.At(tag)}
+	p := Published{Reference: s.reference.WithTag(tag)}
 	p.Reference.Digest = a.digest()
-	if p.Existed, err = s.published(ctx, tag, a.digest()); err != nil || p.Existed {
+	if p.Existed, err = s.isPublished(ctx, tag, a.digest()); err != nil || p.Existed {
 		return p, err
 	}
 	if err := s.pushBlob(ctx, ocispec.DescriptorEmptyJSON, ocispec.DescriptorEmptyJSON.Data); err != nil {
@@ -48,9 +48,9 @@ func (s *oci) publish(ctx context.Context, tag string, r *stack.Release) (Publis
 	return p, s.pushManifest(ctx, tag, a)
 }
 
-// published says that a tag has this content, or that it has none. Another is ErrExists, unless it
+// isPublished says that a tag has this content, or that it has none. Another is ErrExists, unless it
 // may be overwritten.
-func (s *oci) published(ctx context.Context, tag, digest string) (bool, error) {
+func (s *oci) isPublished(ctx context.Context, tag, digest string) (bool, error) {
 	d, err := s.repository.Resolve(ctx, tag)
 	if err != nil {
 		if err = s.explain(err); errors.Is(err, ErrNotFound) {
@@ -64,10 +64,10 @@ func (s *oci) published(ctx context.Context, tag, digest string) (bool, error) {
 	case s.overwrite:
 		return false, nil
 	}
-	return false, exists(tag, d.Digest.String())
+	return false, existsError(tag, d.Digest.String())
 }
 
-func exists(tag, digest string) error {
+func existsError(tag, digest string) error {
 	return fmt.Errorf("%w: %s is there with another content, %s; publish it as a new version", ErrExists, tag, digest)
 }
 
@@ -82,7 +82,7 @@ func (s *oci) pushBlob(ctx context.Context, d ocispec.Descriptor, b []byte) erro
 // pushManifest looks before and after: a registry has no way to say that a tag must be new, so
 // another's publication meanwhile can only be found out.
 func (s *oci) pushManifest(ctx context.Context, tag string, a artifact) error {
-	if there, err := s.published(ctx, tag, a.digest()); err != nil || there {
+	if there, err := s.isPublished(ctx, tag, a.digest()); err != nil || there {
 		return err
 	}
 	if err := s.repository.PushReference(ctx, a.descriptor, bytes.NewReader(a.manifest), tag); err != nil {

@@ -23,9 +23,9 @@ type Reference struct {
 }
 
 var (
-	repositoryForm = regexp.MustCompile(`^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*$`)
-	hostForm       = regexp.MustCompile(`^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$`)
-	digestForm     = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	repositoryPattern = regexp.MustCompile(`^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*$`)
+	hostPattern       = regexp.MustCompile(`^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$`)
+	digestPattern     = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 )
 
 const maxReference = 1024
@@ -78,7 +78,7 @@ func parseOCI(s string) (Reference, error) {
 		return Reference{}, fmt.Errorf("%q names no repository; write oci://host/repository", scheme+s)
 	}
 	r := Reference{Host: strings.ToLower(host)}
-	if u, err := url.Parse("https://" + host); err != nil || !hostForm.MatchString(host) || u.Host != host {
+	if u, err := url.Parse("https://" + host); err != nil || !hostPattern.MatchString(host) || u.Host != host {
 		return Reference{}, fmt.Errorf("%q is no host", host)
 	}
 	rest, err := r.cutDigest(rest)
@@ -86,12 +86,12 @@ func parseOCI(s string) (Reference, error) {
 		return Reference{}, err
 	}
 	repository, tag, tagged := strings.Cut(rest, ":")
-	if !repositoryForm.MatchString(repository) {
+	if !repositoryPattern.MatchString(repository) {
 		return Reference{}, fmt.Errorf("%q is no name of a repository: it is of lower-case letters, digits, and single dots, dashes and slashes between them", repository)
 	}
 	r.Repository = repository
 	if tagged {
-		name, err := version.ParseRelease(tag)
+		name, err := version.ParseReleaseName(tag)
 		if err != nil {
 			return Reference{}, fmt.Errorf("tag: %w", err)
 		}
@@ -105,7 +105,7 @@ func parseDirectory(s string) (r Reference, err error) {
 		return Reference{}, err
 	}
 	r.Directory = filepath.Clean(s)
-	if name, err := version.ParseRelease(filepath.Base(r.Directory)); err == nil {
+	if name, err := version.ParseReleaseName(filepath.Base(r.Directory)); err == nil {
 		r.Directory, r.Tag = filepath.Dir(r.Directory), name.Tag()
 	}
 	return r, nil
@@ -117,7 +117,7 @@ func (r *Reference) cutDigest(s string) (string, error) {
 	if !ok {
 		return s, nil
 	}
-	if !digestForm.MatchString(digest) {
+	if !digestPattern.MatchString(digest) {
 		return "", fmt.Errorf("%q is no digest: it is sha256: and 64 digits of 0-9 and a-f", digest)
 	}
 	if rest == "" {
@@ -127,8 +127,8 @@ func (r *Reference) cutDigest(s string) (string, error) {
 	return rest, nil
 }
 
-// At is the reference to a release of the same store.
-func (r Reference) At(tag string) Reference {
+// WithTag is the reference to a release of the same store.
+func (r Reference) WithTag(tag string) Reference {
 	r.Tag, r.Digest = tag, ""
 	return r
 }
@@ -156,9 +156,9 @@ func (r Reference) String() string {
 	return s
 }
 
-// allows says whether a release may be published to the reference: one that names another does not
+// checkMatches says whether a release may be published to the reference: one that names another does not
 // mean it.
-func (r Reference) allows(tag, digest string) error {
+func (r Reference) checkMatches(tag, digest string) error {
 	if r.Tag != "" && r.Tag != tag {
 		return fmt.Errorf("the reference is to %s, and the release is %s", r.Tag, tag)
 	}

@@ -35,7 +35,7 @@ var (
 type Store interface {
 	// List is all releases for which only says true, sorted by line and version; nil is all. What
 	// is there and cannot be taken for a release is a warning.
-	List(ctx context.Context, only func(version.Release) bool) (Listing, error)
+	List(ctx context.Context, only func(version.ReleaseName) bool) (Listing, error)
 	// Pull reads a release. Of the reference it takes the tag and the digest: with both, the tag
 	// must have that digest, or the error is ErrMoved.
 	Pull(ctx context.Context, ref Reference) (*Pulled, error)
@@ -52,7 +52,7 @@ type Listing struct {
 
 // Entry is one release of a listing.
 type Entry struct {
-	Release    version.Release
+	Release    version.ReleaseName
 	Kubernetes string // v1.36.3, or 1.36 if the store does not say more
 	Digest     string
 }
@@ -107,7 +107,7 @@ func Open(ctx context.Context, ref string, o Options) (Store, Reference, error) 
 		return nil, Reference{}, err
 	}
 	if r.Directory != "" {
-		return &directory{at: r, overwrite: o.Overwrite}, r, nil
+		return &directory{reference: r, overwrite: o.Overwrite}, r, nil
 	}
 	s, err := openOCI(ctx, r, o)
 	if err != nil {

@@ -36,7 +36,7 @@ func TestPublishAndPull(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	for name, r := range map[string]stacks.Reference{
-		"by its tag":    ref.At(v3),
+		"by its tag":    ref.WithTag(v3),
 		"by its digest": {Digest: p.Reference.Digest},
 		"by both":       p.Reference,
 	} {
@@ -120,7 +120,7 @@ func TestReadsWhatOthersWrite(t *testing.T) {
 	for _, kind := range []string{"application/vnd.scs.cluster-stacks.v1", "application/vnd.clusterstack.release"} {
 		want := files(t, "v0-sha.abc1234", archive.Tree{"of": []byte(kind)})
 		d := upstream(t, ref, "docker-ferrol-1-27-v0-sha-abc1234", kind, `{"org.opencontainers.image.created":"2024-05-01T00:00:00Z"}`, want)
-		got, err := s.Pull(t.Context(), r.At("docker-ferrol-1-27-v0-sha-abc1234"))
+		got, err := s.Pull(t.Context(), r.WithTag("docker-ferrol-1-27-v0-sha-abc1234"))
 		if err != nil {
 			t.Errorf("%s: %v", kind, err)
 			continue
@@ -140,12 +140,12 @@ func TestPublishedVersionsStay(t *testing.T) {
 	if want := "publishing " + ref + ":" + v3 + ": already published: " + v3 + " is there with another content, " + first.Reference.Digest + "; publish it as a new version"; !errors.Is(err, stacks.ErrExists) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	if got, err := s.Pull(t.Context(), r.At(v3)); err != nil || got.Digest != first.Reference.Digest {
+	if got, err := s.Pull(t.Context(), r.WithTag(v3)); err != nil || got.Digest != first.Reference.Digest {
 		t.Errorf("%v", err)
 	}
 	by, _ := open(t, ref, stacks.Options{Overwrite: true})
 	second := publish(t, by, other)
-	if got, err := s.Pull(t.Context(), r.At(v3)); err != nil || got.Digest != second.Reference.Digest || second.Existed {
+	if got, err := s.Pull(t.Context(), r.WithTag(v3)); err != nil || got.Digest != second.Reference.Digest || second.Existed {
 		t.Errorf("overwritten: %v", err)
 	}
 	if _, err := s.Pull(t.Context(), first.Reference); !errors.Is(err, stacks.ErrMoved) || !strings.Contains(err.Error(), "the tag has moved: "+v3+" has another content now, "+second.Reference.Digest) {
@@ -225,7 +225,7 @@ func TestNotThere(t *testing.T) {
 		t.Error(err)
 	}
 	publish(t, s, release(t, "v3", nil))
-	if _, err := s.Pull(t.Context(), r.At("docker-ferrol-1-27-v4")); !errors.Is(err, stacks.ErrNotFound) || err.Error() != "pulling "+ref+":docker-ferrol-1-27-v4: it is not in "+ref {
+	if _, err := s.Pull(t.Context(), r.WithTag("docker-ferrol-1-27-v4")); !errors.Is(err, stacks.ErrNotFound) || err.Error() != "pulling "+ref+":docker-ferrol-1-27-v4: it is not in "+ref {
 		t.Error(err)
 	}
 	if _, err := s.Pull(t.Context(), stacks.Reference{Digest: "sha256:" + strings.Repeat("0", 64)}); !errors.Is(err, stacks.ErrNotFound) {
@@ -249,12 +249,12 @@ func TestRetry(t *testing.T) {
 	s, r := open(t, ref, stacks.Options{})
 	publish(t, s, release(t, "v3", nil))
 	left.Store(1)
-	if _, err := s.Pull(t.Context(), r.At(v3)); err != nil {
+	if _, err := s.Pull(t.Context(), r.WithTag(v3)); err != nil {
 		t.Errorf("one bad answer: %v", err)
 	}
 	left.Store(1000)
 	before := c.of(http.MethodGet)
-	if _, err := s.Pull(t.Context(), r.At(v3)); err == nil || !strings.HasSuffix(err.Error(), "answers 503 Service Unavailable: toomanyrequests: later") {
+	if _, err := s.Pull(t.Context(), r.WithTag(v3)); err == nil || !strings.HasSuffix(err.Error(), "answers 503 Service Unavailable: toomanyrequests: later") {
 		t.Errorf("only bad answers: %v", err)
 	}
 	if n := c.of(http.MethodGet) - before; n != 3 {
@@ -270,7 +270,7 @@ func TestMemory(t *testing.T) {
 	publish(t, s, big)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	got, err := s.Pull(t.Context(), r.At(v3))
+	got, err := s.Pull(t.Context(), r.WithTag(v3))
 	runtime.ReadMemStats(&after)
 	if err != nil || len(got.Release.Files["big.bin"]) != size {
 		t.Fatal(err)
@@ -345,7 +345,7 @@ func TestCancelled(t *testing.T) {
 	publish(t, s, release(t, "v3", nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Pull(ctx, r.At(v3)); !errors.Is(err, context.Canceled) {
+	if _, err := s.Pull(ctx, r.WithTag(v3)); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if _, err := s.List(ctx, nil); !errors.Is(err, context.Canceled) {

@@ -5,7 +5,7 @@ import "fmt"
 // Secret is a text that shows itself to nobody: however it is printed or marshalled, it is ***.
 type Secret string
 
-const hidden = "***"
+const redactedText = "***"
 
 var (
 	_ fmt.Formatter = Secret("")
@@ -13,10 +13,10 @@ var (
 )
 
 // Format prints stars for every verb.
-func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(hidden)) }
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redactedText)) }
 
 // String is stars.
-func (s Secret) String() string { return hidden }
+func (s Secret) String() string { return redactedText }
 
 // MarshalText is stars.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
+func (s Secret) MarshalText() ([]byte, error) { return []byte(redactedText), nil }

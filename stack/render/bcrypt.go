@@ -11,7 +11,7 @@ import (
 
 // bcrypt takes its salt from Go's source of chance and from nowhere else. This runs in a process of
 // its own, with one goroutine, so that source can be exchanged for the moment.
-func (c *chance) bcrypt(password string) (string, error) {
+func (c *randomSource) bcrypt(password string) (string, error) {
 	defer func(r io.Reader) { rand.Reader = r }(rand.Reader)
 	rand.Reader = c.stream("bcrypt", password)
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
@@ -21,7 +21,7 @@ func (c *chance) bcrypt(password string) (string, error) {
 	return string(hash), nil
 }
 
-func (c *chance) htpasswd(user, password string) (string, error) {
+func (c *randomSource) htpasswd(user, password string) (string, error) {
 	if strings.Contains(user, ":") {
 		return "", fmt.Errorf("the user name %.60q must have no colon", user)
 	}

@@ -25,35 +25,35 @@ type certificate struct {
 	Key  string
 }
 
-// certificates are the functions that make keys and certificates. They answer as the template
+// certificateFuncs are the functions that make keys and certificates. They answer as the template
 // library's do, from the record instead of chance and the clock.
-func (c *chance) certificates() template.FuncMap {
+func (c *randomSource) certificateFuncs() template.FuncMap {
 	return template.FuncMap{
 		"genPrivateKey":   c.genPrivateKey,
 		"buildCustomCert": buildCustomCert,
 		"genCA": func(cn string, days int) (certificate, error) {
-			return c.issue("genCA", request{cn: cn, days: days, ca: true})
+			return c.issueCertificate("genCA", certificateRequest{cn: cn, days: days, ca: true})
 		},
 		"genCAWithKey": func(cn string, days int, key string) (certificate, error) {
-			return c.issue("genCAWithKey", request{cn: cn, days: days, ca: true, key: key})
+			return c.issueCertificate("genCAWithKey", certificateRequest{cn: cn, days: days, ca: true, key: key})
 		},
 		"genSelfSignedCert": func(cn string, ips, names []any, days int) (certificate, error) {
-			return c.issue("genSelfSignedCert", request{cn: cn, ips: ips, names: names, days: days})
+			return c.issueCertificate("genSelfSignedCert", certificateRequest{cn: cn, ips: ips, names: names, days: days})
 		},
 		"genSelfSignedCertWithKey": func(cn string, ips, names []any, days int, key string) (certificate, error) {
-			return c.issue("genSelfSignedCertWithKey", request{cn: cn, ips: ips, names: names, days: days, key: key})
+			return c.issueCertificate("genSelfSignedCertWithKey", certificateRequest{cn: cn, ips: ips, names: names, days: days, key: key})
 		},
 		"genSignedCert": func(cn string, ips, names []any, days int, ca certificate) (certificate, error) {
-			return c.issue("genSignedCert", request{cn: cn, ips: ips, names: names, days: days, signer: &ca})
+			return c.issueCertificate("genSignedCert", certificateRequest{cn: cn, ips: ips, names: names, days: days, signer: &ca})
 		},
 		"genSignedCertWithKey": func(cn string, ips, names []any, days int, ca certificate, key string) (certificate, error) {
-			return c.issue("genSignedCertWithKey", request{cn: cn, ips: ips, names: names, days: days, signer: &ca, key: key})
+			return c.issueCertificate("genSignedCertWithKey", certificateRequest{cn: cn, ips: ips, names: names, days: days, signer: &ca, key: key})
 		},
 	}
 }
 
-// request is what a template asks for.
-type request struct {
+// certificateRequest is what a template asks for.
+type certificateRequest struct {
 	cn         string
 	ips, names []any
 	days       int
@@ -62,9 +62,9 @@ type request struct {
 	key        string       // PEM; empty if one is to be made
 }
 
-func (c *chance) issue(function string, r request) (certificate, error) {
+func (c *randomSource) issueCertificate(function string, r certificateRequest) (certificate, error) {
 	stream := c.stream(function, r.cn, r.ips, r.names, r.days)
-	key, err := requestKey(stream, r.key)
+	key, err := parseOrGenerateKey(stream, r.key)
 	if err != nil {
 		return certificate{}, err
 	}
@@ -87,14 +87,14 @@ func (c *chance) issue(function string, r request) (certificate, error) {
 	return certificate{Cert: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), Key: keyPEM}, err
 }
 
-func requestKey(stream io.Reader, key string) (crypto.Signer, error) {
+func parseOrGenerateKey(stream io.Reader, key string) (crypto.Signer, error) {
 	if key == "" {
-		return rsaKey(stream, 2048)
+		return generateRSAKey(stream, 2048)
 	}
 	return parseKey(key)
 }
 
-func (c *chance) certTemplate(stream io.Reader, r request) (*x509.Certificate, error) {
+func (c *randomSource) certTemplate(stream io.Reader, r certificateRequest) (*x509.Certificate, error) {
 	serial := make([]byte, 16)
 	if _, err := io.ReadFull(stream, serial); err != nil {
 		return nil, err
@@ -136,15 +136,15 @@ func (c *chance) certTemplate(stream io.Reader, r request) (*x509.Certificate, e
 	return t, nil
 }
 
-func (c *chance) genPrivateKey(kind string) (string, error) {
+func (c *randomSource) genPrivateKey(kind string) (string, error) {
 	stream := c.stream("genPrivateKey", kind)
 	var key crypto.Signer
 	var err error
 	switch kind {
 	case "", "rsa":
-		key, err = rsaKey(stream, 4096)
+		key, err = generateRSAKey(stream, 4096)
 	case "ecdsa":
-		key, err = ecdsaKey(stream)
+		key, err = generateECDSAKey(stream)
 	case "ed25519":
 		seed := make([]byte, ed25519.SeedSize)
 		_, err = io.ReadFull(stream, seed)
@@ -231,8 +231,8 @@ func marshalKey(key crypto.Signer) (string, error) {
 	return string(pem.EncodeToMemory(block)), nil
 }
 
-// ecdsaKey takes a number below the order of the curve, as FIPS 186-5 A.2.1 does, with 64 bits to spare.
-func ecdsaKey(stream io.Reader) (*ecdsa.PrivateKey, error) {
+// generateECDSAKey takes a number below the order of the curve, as FIPS 186-5 A.2.1 does, with 64 bits to spare.
+func generateECDSAKey(stream io.Reader) (*ecdsa.PrivateKey, error) {
 	curve := elliptic.P256()
 	b := make([]byte, 40)
 	if _, err := io.ReadFull(stream, b); err != nil {

@@ -16,8 +16,8 @@ import (
 // childName is the name under which a program runs to render, instead of its own.
 const childName = "polder-render"
 
-// called says that this program can be its own child.
-var called atomic.Bool
+// mainCalled says that this program can be its own child.
+var mainCalled atomic.Bool
 
 // maxStack is enough for the deepest templates; without it one could fill the memory with frames.
 const maxStack = 64 << 20
@@ -31,18 +31,18 @@ type task struct {
 // Main renders if this process was started to do that. Then child is true, and the program should
 // end with the code at once.
 func Main() (code int, child bool) {
-	called.Store(true)
+	mainCalled.Store(true)
 	if len(os.Args) == 0 || os.Args[0] != childName {
 		return 0, false
 	}
-	if err := serve(os.Stdin, os.Stdout); err != nil {
+	if err := runTask(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1, true
 	}
 	return 0, true
 }
 
-func serve(in io.Reader, out io.Writer) error {
+func runTask(in io.Reader, out io.Writer) error {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // Helm's warnings are for people at a terminal
 	log.SetOutput(io.Discard)
 	debug.SetMaxStack(maxStack)
@@ -53,12 +53,12 @@ func serve(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("reading the task: %w", err)
 	}
 	for i, j := range t.Input.Jobs { // templates compare integers with integers
-		t.Input.Jobs[i].Values, _ = numbers(j.Values).(map[string]any)
+		t.Input.Jobs[i].Values, _ = convertNumbers(j.Values).(map[string]any)
 		if j.Template != nil {
-			j.Template.Data, _ = numbers(j.Template.Data).(map[string]any)
+			j.Template.Data, _ = convertNumbers(j.Template.Data).(map[string]any)
 		}
 	}
-	caps, err := capabilities(t.Input.Capabilities)
+	caps, err := helmCapabilities(t.Input.Capabilities)
 	if err != nil {
 		return err
 	}
@@ -71,9 +71,9 @@ func serve(in io.Reader, out io.Writer) error {
 	enc := json.NewEncoder(out)
 	left := maxTotal * t.Limits.Output
 	for _, j := range t.Input.Jobs {
-		o := renderOne(j, caps, t)
+		o := renderJobSafely(j, caps, t)
 		if left -= o.size(); left < 0 {
-			o = Output{Job: j.Name, Err: problem("it and the charts before it render to more than %d MiB together", maxTotal*t.Limits.Output>>20)}
+			o = Output{Job: j.Name, Err: errorf("it and the charts before it render to more than %d MiB together", maxTotal*t.Limits.Output>>20)}
 		}
 		if err := enc.Encode(o); err != nil {
 			return err
@@ -89,22 +89,22 @@ func (o Output) size() (n int64) {
 	return n
 }
 
-// renderOne turns a panic of a template function into an error: some of Helm's must functions panic.
-func renderOne(j Job, caps *common.Capabilities, t task) (out Output) {
+// renderJobSafely turns a panic of a template function into an error: some of Helm's must functions panic.
+func renderJobSafely(j Job, caps *common.Capabilities, t task) (out Output) {
 	defer func() {
 		if r := recover(); r != nil {
-			out = Output{Job: j.Name, Err: problem("a template function failed: %v", r)}
+			out = Output{Job: j.Name, Err: errorf("a template function failed: %v", r)}
 		}
 	}()
 	out = renderJob(j, caps, t.Input)
 	if size := out.size(); size > t.Limits.Output {
-		return Output{Job: j.Name, Err: problem("it renders to %d MiB; at most %d are taken", size>>20, t.Limits.Output>>20)}
+		return Output{Job: j.Name, Err: errorf("it renders to %d MiB; at most %d are taken", size>>20, t.Limits.Output>>20)}
 	}
 	return out
 }
 
-// numbers turns numbers of JSON into integers where they are, as objects of Kubernetes have them.
-func numbers(v any) any {
+// convertNumbers turns numbers of JSON into integers where they are, as objects of Kubernetes have them.
+func convertNumbers(v any) any {
 	switch v := v.(type) {
 	case json.Number:
 		if n, err := v.Int64(); err == nil {
@@ -114,11 +114,11 @@ func numbers(v any) any {
 		return f
 	case map[string]any:
 		for k, e := range v {
-			v[k] = numbers(e)
+			v[k] = convertNumbers(e)
 		}
 	case []any:
 		for i, e := range v {
-			v[i] = numbers(e)
+			v[i] = convertNumbers(e)
 		}
 	}
 	return v

@@ -21,12 +21,12 @@ import (
 // renderJob renders one chart in this process, unlimited. Only the child calls it.
 func renderJob(j Job, caps *common.Capabilities, in Input) (out Output) {
 	out.Job = j.Name
-	c := newChance(in.Record, j.Name)
-	c.none = in.NoChance
+	c := newRandomSource(in.Record, j.Name)
+	c.forbidden = in.ForbidRandomness
 	defer func() { out.Expires = c.expires }()
 	values := map[string]any{}
 	if j.Template != nil {
-		if values, out.Missing, out.Err = j.Template.render(c); out.Err != nil {
+		if values, out.MissingValue, out.Err = j.Template.render(c); out.Err != nil {
 			return out
 		}
 	}
@@ -34,74 +34,74 @@ func renderJob(j Job, caps *common.Capabilities, in Input) (out Output) {
 	return out
 }
 
-func renderChart(j Job, values map[string]any, caps *common.Capabilities, c *chance) ([]File, *Error) {
-	ch, err := load(j.Chart, caps)
+func renderChart(j Job, values map[string]any, caps *common.Capabilities, c *randomSource) ([]File, *Error) {
+	ch, err := loadChart(j.Chart, caps)
 	if err != nil {
 		return nil, err
 	}
 	if err := chartutil.ProcessDependencies(ch, values); err != nil {
-		return nil, problem("its dependencies cannot be taken in: %v", err)
+		return nil, errorf("its dependencies cannot be taken in: %v", err)
 	}
 	top, coalesceErr := util.ToRenderValuesWithSchemaValidation(ch, values, common.ReleaseOptions{
-		Name: j.Release, Namespace: j.Namespace, Revision: 1, IsInstall: true,
+		Name: j.ReleaseName, Namespace: j.Namespace, Revision: 1, IsInstall: true,
 	}, caps, true)
 	if coalesceErr != nil {
-		return nil, problem("its values do not fit together: %v", coalesceErr)
+		return nil, errorf("its values do not fit together: %v", coalesceErr)
 	}
 	if err := checkSchemas(ch, top["Values"]); err != nil {
 		return nil, err
 	}
-	return execute(ch, top, c)
+	return executeTemplates(ch, top, c)
 }
 
-// load reads a chart that must have everything it needs.
-func load(files map[string][]byte, caps *common.Capabilities) (*chart.Chart, *Error) {
+// loadChart reads a chart that must have everything it needs.
+func loadChart(files map[string][]byte, caps *common.Capabilities) (*chart.Chart, *Error) {
 	list := make([]*archive.BufferedFile, 0, len(files))
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		list = append(list, &archive.BufferedFile{Name: name, Data: files[name]})
 	}
 	ch, err := loader.LoadFiles(list)
 	if err != nil {
-		return nil, problem("the chart cannot be loaded: %v", err)
+		return nil, errorf("the chart cannot be loaded: %v", err)
 	}
 	if ch.Metadata.Type == "library" {
 		return nil, &Error{Path: chartFile, Reason: "a library chart renders to nothing; an add-on must be an application chart"}
 	}
 	if k := ch.Metadata.KubeVersion; k != "" && !chartutil.IsCompatibleRange(k, caps.KubeVersion.String()) {
-		return nil, &Error{Path: chartFile, Reason: clip(fmt.Sprintf("the chart is for Kubernetes %s, and this is %s", k, caps.KubeVersion.Version))}
+		return nil, &Error{Path: chartFile, Reason: truncateReason(fmt.Sprintf("the chart is for Kubernetes %s, and this is %s", k, caps.KubeVersion.Version))}
 	}
-	sorted(ch)
-	return ch, complete(ch, "")
+	sortDependencies(ch)
+	return ch, checkDependencies(ch, "")
 }
 
 const chartFile = "Chart.yaml"
 
-// complete says which dependency a chart, or one of its dependencies, is without.
-func complete(ch *chart.Chart, dir string) *Error {
+// checkDependencies says which dependency a chart, or one of its dependencies, is without.
+func checkDependencies(ch *chart.Chart, dir string) *Error {
 	have := map[string]bool{}
 	for _, d := range ch.Dependencies() {
 		have[d.Name()] = true
 	}
 	for _, d := range ch.Metadata.Dependencies {
 		if d != nil && !have[d.Name] {
-			return &Error{Path: dir + chartFile, Reason: clip(fmt.Sprintf("the chart needs the chart %s %s of %q, which is not in its charts directory; polder stack lock and build put it there", d.Name, d.Version, d.Repository))}
+			return &Error{Path: dir + chartFile, Reason: truncateReason(fmt.Sprintf("the chart needs the chart %s %s of %q, which is not in its charts directory; polder stack lock and build put it there", d.Name, d.Version, d.Repository))}
 		}
 	}
 	for _, d := range ch.Dependencies() {
-		if err := complete(d, dir+"charts/"+d.Name()+"/"); err != nil {
+		if err := checkDependencies(d, dir+"charts/"+d.Name()+"/"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// execute runs the templates. Notes for people are run too, as they may refuse values, and left out.
-func execute(ch *chart.Chart, top common.Values, c *chance) ([]File, *Error) {
-	files := definitions(ch)
-	mark(ch)
-	out, err := engine.Engine{CustomTemplateFuncs: hermetic(c)}.Render(ch, top)
+// executeTemplates runs the templates. Notes for people are run too, as they may refuse values, and left out.
+func executeTemplates(ch *chart.Chart, top common.Values, c *randomSource) ([]File, *Error) {
+	files := crdFiles(ch)
+	addEnterCalls(ch)
+	out, err := engine.Engine{CustomTemplateFuncs: hermeticFuncs(c)}.Render(ch, top)
 	if err != nil {
-		return nil, inTemplate(err, ch.Name())
+		return nil, templateError(err, ch.Name())
 	}
 	for _, name := range slices.Sorted(maps.Keys(out)) {
 		if text := out[name]; strings.TrimSpace(text) != "" && path.Base(name) != "NOTES.txt" {
@@ -111,8 +111,8 @@ func execute(ch *chart.Chart, top common.Values, c *chance) ([]File, *Error) {
 	return files, nil
 }
 
-// definitions are the files of the directories crds, which are no templates.
-func definitions(ch *chart.Chart) []File {
+// crdFiles are the files of the directories crds, which are no templates.
+func crdFiles(ch *chart.Chart) []File {
 	var files []File
 	for _, d := range ch.CRDObjects() {
 		name := strings.TrimPrefix(d.Filename, ch.Name()+"/")
@@ -121,8 +121,8 @@ func definitions(ch *chart.Chart) []File {
 	return files
 }
 
-// mark lets every template say when it begins, in copies: aliases of one chart share its files.
-func mark(ch *chart.Chart) {
+// addEnterCalls lets every template say when it begins, in copies: aliases of one chart share its files.
+func addEnterCalls(ch *chart.Chart) {
 	marked := make([]*common.File, 0, len(ch.Templates))
 	for _, t := range ch.Templates {
 		if !strings.HasPrefix(path.Base(t.Name), "_") {
@@ -132,23 +132,23 @@ func mark(ch *chart.Chart) {
 	}
 	ch.Templates = marked
 	for _, d := range ch.Dependencies() {
-		mark(d)
+		addEnterCalls(d)
 	}
 }
 
-// sorted puts dependencies in an order: Helm has them in that of a map.
-func sorted(ch *chart.Chart) {
+// sortDependencies puts dependencies in an order: Helm has them in that of a map.
+func sortDependencies(ch *chart.Chart) {
 	deps := slices.Clone(ch.Dependencies())
 	slices.SortStableFunc(deps, func(a, b *chart.Chart) int {
 		return cmp.Or(strings.Compare(a.Name(), b.Name()), strings.Compare(b.Metadata.Version, a.Metadata.Version))
 	})
 	ch.SetDependencies(deps...)
 	for _, d := range deps {
-		sorted(d)
+		sortDependencies(d)
 	}
 }
 
-func capabilities(c Capabilities) (*common.Capabilities, error) {
+func helmCapabilities(c Capabilities) (*common.Capabilities, error) {
 	caps := common.DefaultCapabilities.Copy()
 	caps.HelmVersion.GoVersion = "" // what built us is nobody's business
 	if c.KubeVersion == "" {

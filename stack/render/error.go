@@ -22,12 +22,12 @@ func (e *Error) Error() string {
 // maxReason bounds what is shown: a reason may quote the template.
 const maxReason = 1000
 
-// problem is an error without a place.
-func problem(format string, args ...any) *Error {
-	return &Error{Reason: clip(fmt.Sprintf(format, args...))}
+// errorf is an error without a place.
+func errorf(format string, args ...any) *Error {
+	return &Error{Reason: truncateReason(fmt.Sprintf(format, args...))}
 }
 
-func clip(s string) string {
+func truncateReason(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) > maxReason {
 		s = strings.ToValidUTF8(s[:maxReason], "") + "…"
@@ -35,32 +35,32 @@ func clip(s string) string {
 	return s
 }
 
-// inDocument takes the place from an error about a YAML document.
-func inDocument(err error) *Error {
+// documentError takes the place from an error about a YAML document.
+func documentError(err error) *Error {
 	if d, ok := err.(*document.Error); ok { //nolint:errorlint // document's errors are never wrapped
-		return &Error{Path: d.File, Line: d.Line, Reason: clip(d.Reason)}
+		return &Error{Path: d.File, Line: d.Line, Reason: truncateReason(d.Reason)}
 	}
-	return problem("%v", err)
+	return errorf("%v", err)
 }
 
-// places are how text/template and Helm say where something is: "(chart/templates/x.yaml:3:5): …",
+// locationPatterns are how text/template and Helm say where something is: "(chart/templates/x.yaml:3:5): …",
 // "chart/templates/x.yaml:3:5 …", "template: overwrite.yaml:3: …".
-var places = []*regexp.Regexp{
+var locationPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`\(([^():\s]+):(\d+)(?::\d+)?\):?\s*`),
 	regexp.MustCompile(`(?:^|template: )([^():\s]+):(\d+)(?::\d+)?:?\s*`),
 }
 
-// inTemplate finds the place in an error of a template. chart is the name all paths begin with.
-func inTemplate(err error, chart string) *Error {
+// templateError finds the place in an error of a template. chart is the name all paths begin with.
+func templateError(err error, chart string) *Error {
 	text := err.Error()
-	for _, p := range places {
+	for _, p := range locationPatterns {
 		m := p.FindStringSubmatchIndex(text)
 		if m == nil {
 			continue
 		}
 		line, _ := strconv.Atoi(text[m[4]:m[5]]) // digits; 0 if there are too many
 		rest := strings.TrimSpace(text[m[1]:])
-		return &Error{Path: strings.TrimPrefix(text[m[2]:m[3]], chart+"/"), Line: line, Reason: clip(strings.ReplaceAll(rest, chart+"/templates/", "templates/"))}
+		return &Error{Path: strings.TrimPrefix(text[m[2]:m[3]], chart+"/"), Line: line, Reason: truncateReason(strings.ReplaceAll(rest, chart+"/templates/", "templates/"))}
 	}
-	return problem("%v", err)
+	return errorf("%v", err)
 }

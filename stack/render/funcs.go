@@ -15,25 +15,25 @@ import (
 	"time"
 )
 
-// absent are functions that would tell a template about the computer it is rendered on.
-var absent = []string{"env", "expandenv"}
+// removedFuncs are functions that would tell a template about the computer it is rendered on.
+var removedFuncs = []string{"env", "expandenv"}
 
 // enterFunction is what each template begins with; see chance.enter.
 const enterFunction = "polderEnterTemplate"
 
-// hermetic replaces all functions that ask chance, the clock, a cluster or the network. Helm itself
+// hermeticFuncs replaces all functions that ask chance, the clock, a cluster or the network. Helm itself
 // takes out those that read the environment.
-func hermetic(c *chance) template.FuncMap {
+func hermeticFuncs(c *randomSource) template.FuncMap {
 	f := template.FuncMap{
-		enterFunction:   c.enter,
+		enterFunction:   c.enterTemplate,
 		"lookup":        func(string, string, string, string) map[string]any { return map[string]any{} },
 		"getHostByName": func(string) string { return "" },
 		"randBytes":     c.randBytes,
 		"randInt":       c.randInt,
-		"randAlphaNum":  func(n int) (string, error) { return c.letters("randAlphaNum", alpha+digits, n) },
-		"randAlpha":     func(n int) (string, error) { return c.letters("randAlpha", alpha, n) },
-		"randNumeric":   func(n int) (string, error) { return c.letters("randNumeric", digits, n) },
-		"randAscii":     func(n int) (string, error) { return c.letters("randAscii", ascii(), n) },
+		"randAlphaNum":  func(n int) (string, error) { return c.randomString("randAlphaNum", alpha+digits, n) },
+		"randAlpha":     func(n int) (string, error) { return c.randomString("randAlpha", alpha, n) },
+		"randNumeric":   func(n int) (string, error) { return c.randomString("randNumeric", digits, n) },
+		"randAscii":     func(n int) (string, error) { return c.randomString("randAscii", printableASCII(), n) },
 		"shuffle":       c.shuffle,
 		"uuidv4":        c.uuid,
 		"bcrypt":        c.bcrypt,
@@ -42,10 +42,10 @@ func hermetic(c *chance) template.FuncMap {
 		"keys":          sortedKeys,
 		"values":        sortedValues,
 	}
-	for name, fn := range c.clock() {
+	for name, fn := range c.timeFuncs() {
 		f[name] = fn
 	}
-	for name, fn := range c.certificates() {
+	for name, fn := range c.certificateFuncs() {
 		f[name] = fn
 	}
 	return f
@@ -73,8 +73,8 @@ const (
 	alpha  = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// ascii are all characters one can see, and the space.
-func ascii() string {
+// printableASCII are all characters one can see, and the space.
+func printableASCII() string {
 	var b strings.Builder
 	for r := byte(' '); r < 127; r++ {
 		b.WriteByte(r)
@@ -82,8 +82,8 @@ func ascii() string {
 	return b.String()
 }
 
-// below is an evenly chosen number in [0, n).
-func below(r io.Reader, n uint64) (uint64, error) {
+// randomBelow is an evenly chosen number in [0, n).
+func randomBelow(r io.Reader, n uint64) (uint64, error) {
 	var b [8]byte
 	for limit := (1 << 63) / n * n; ; {
 		if _, err := io.ReadFull(r, b[:]); err != nil {
@@ -98,13 +98,13 @@ func below(r io.Reader, n uint64) (uint64, error) {
 // maxRandom bounds how much chance one call gets.
 const maxRandom = 1 << 16
 
-func (c *chance) letters(function, from string, n int) (string, error) {
+func (c *randomSource) randomString(function, from string, n int) (string, error) {
 	if n < 0 || n > maxRandom {
 		return "", fmt.Errorf("%s makes up to %d characters, not %d", function, maxRandom, n)
 	}
 	r, out := c.stream(function, n), make([]byte, n)
 	for i := range out {
-		k, err := below(r, uint64(len(from)))
+		k, err := randomBelow(r, uint64(len(from)))
 		if err != nil {
 			return "", err
 		}
@@ -113,7 +113,7 @@ func (c *chance) letters(function, from string, n int) (string, error) {
 	return string(out), nil
 }
 
-func (c *chance) randBytes(n int) (string, error) {
+func (c *randomSource) randBytes(n int) (string, error) {
 	if n < 0 || n > maxRandom {
 		return "", fmt.Errorf("randBytes makes up to %d bytes, not %d", maxRandom, n)
 	}
@@ -122,18 +122,18 @@ func (c *chance) randBytes(n int) (string, error) {
 	return base64.StdEncoding.EncodeToString(b), err
 }
 
-func (c *chance) randInt(low, high int) (int, error) {
+func (c *randomSource) randInt(low, high int) (int, error) {
 	if low >= high {
 		return 0, fmt.Errorf("randInt needs a second number above the first, not %d and %d", low, high)
 	}
-	k, err := below(c.stream("randInt", low, high), uint64(high)-uint64(low)) //nolint:gosec // their difference is right even if one is negative
-	return low + int(k), err                                                  //nolint:gosec // below high
+	k, err := randomBelow(c.stream("randInt", low, high), uint64(high)-uint64(low)) //nolint:gosec // their difference is right even if one is negative
+	return low + int(k), err                                                        //nolint:gosec // below high
 }
 
-func (c *chance) shuffle(s string) (string, error) {
+func (c *randomSource) shuffle(s string) (string, error) {
 	r, out := c.stream("shuffle", s), []rune(s)
 	for i := len(out) - 1; i > 0; i-- {
-		k, err := below(r, uint64(i)+1)
+		k, err := randomBelow(r, uint64(i)+1)
 		if err != nil {
 			return "", err
 		}
@@ -142,7 +142,7 @@ func (c *chance) shuffle(s string) (string, error) {
 	return string(out), nil
 }
 
-func (c *chance) uuid() (string, error) {
+func (c *randomSource) uuid() (string, error) {
 	var b [16]byte
 	if _, err := io.ReadFull(c.stream("uuidv4"), b[:]); err != nil {
 		return "", err
@@ -153,7 +153,7 @@ func (c *chance) uuid() (string, error) {
 }
 
 // encryptAES is AES-256-CBC with the vector in front, as decryptAES of the template library reads it.
-func (c *chance) encryptAES(password, text string) (string, error) {
+func (c *randomSource) encryptAES(password, text string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
@@ -173,8 +173,8 @@ func (c *chance) encryptAES(password, text string) (string, error) {
 	return base64.StdEncoding.EncodeToString(out), nil
 }
 
-// clock are the functions that ask the time, or the time zone of the computer: all times are UTC.
-func (c *chance) clock() template.FuncMap {
+// timeFuncs are the functions that ask the time, or the time zone of the computer: all times are UTC.
+func (c *randomSource) timeFuncs() template.FuncMap {
 	now := func() time.Time { return c.record.Time.UTC() }
 	at := func(v any) time.Time {
 		switch v := v.(type) {

@@ -34,7 +34,7 @@ func TestEveryFunctionWasLookedAt(t *testing.T) {
 	if d := cmp.Diff(string(want), got); d != "" {
 		t.Error("look at the new functions: do they ask chance, the clock, files, the network?", d)
 	}
-	for name := range hermetic(newChance(FixedRecord(), "")) {
+	for name := range hermeticFuncs(newRandomSource(FixedRecord(), "")) {
 		if _, ok := all[name]; !ok && name != enterFunction && name != "lookup" {
 			t.Errorf("%s replaces nothing", name)
 		}

@@ -16,7 +16,7 @@ type Limits struct {
 // DefaultLimits are far above what real charts need.
 var DefaultLimits = Limits{Memory: 256 << 20, CPU: 5 * time.Second, Time: 30 * time.Second, Output: 10 << 20}
 
-func (l Limits) orDefault() Limits {
+func (l Limits) withDefaults() Limits {
 	return Limits{
 		Memory: cmp.Or(l.Memory, DefaultLimits.Memory),
 		CPU:    cmp.Or(l.CPU, DefaultLimits.CPU),

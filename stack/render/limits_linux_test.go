@@ -59,7 +59,7 @@ func TestChildEnvironment(t *testing.T) {
 }
 
 // The kernel's count and the one it gives afterwards differ on busy machines.
-func TestTookAll(t *testing.T) {
+func TestUsedAllCPU(t *testing.T) {
 	l := Limits{CPU: 2 * time.Second}
 	for name, c := range map[string]struct {
 		used  time.Duration
@@ -73,7 +73,7 @@ func TestTookAll(t *testing.T) {
 		"little, by somebody":     {100 * time.Millisecond, "signal: killed", false},
 		"less, by another signal": {1500 * time.Millisecond, "signal: terminated", false},
 	} {
-		if got := tookAll(c.used, c.ended, l); got != c.want {
+		if got := usedAllCPU(c.used, c.ended, l); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -88,7 +88,7 @@ func TestOutOfMemory(t *testing.T) {
 		"panic: runtime error: invalid memory address or nil pointer dereference\n[signal SIGSEGV: segmentation violation]\n": false,
 		"": false,
 	} {
-		if got := outOfMemory(words); got != want {
+		if got := isOutOfMemory(words); got != want {
 			t.Errorf("%q: %v", words, got)
 		}
 	}

@@ -22,31 +22,31 @@ type HelmHook struct {
 	Events []string // for example pre-delete
 }
 
-const hookAnnotation = "helm.sh/hook"
+const helmHookAnnotation = "helm.sh/hook"
 
-// Set is what rendered files have in them.
-type Set struct {
-	Objects  []Object
-	Hooks    []HelmHook
-	Errors   []*Error // why some of it cannot be applied
-	Warnings []*Error // what works, but is surely not meant so
-	seen     map[string]string
+// ObjectSet is what rendered files have in them.
+type ObjectSet struct {
+	Objects   []Object
+	HelmHooks []HelmHook
+	Errors    []*Error // why some of it cannot be applied
+	Warnings  []*Error // what works, but is surely not meant so
+	seen      map[string]string
 }
 
-// Objects reads rendered files. All that is wrong with them is said at once.
-func Objects(files []File) Set {
-	s := Set{seen: map[string]string{}}
+// ParseObjects reads rendered files. All that is wrong with them is said at once.
+func ParseObjects(files []File) ObjectSet {
+	s := ObjectSet{seen: map[string]string{}}
 	for _, f := range files {
 		docs, warnings, err := document.ParseLoose(f.Path, []byte(f.Text))
 		for _, w := range warnings {
-			s.Warnings = append(s.Warnings, inResult(w))
+			s.Warnings = append(s.Warnings, resultError(w))
 		}
 		if err != nil {
-			s.Errors = append(s.Errors, inResult(err))
+			s.Errors = append(s.Errors, resultError(err))
 			continue
 		}
 		for _, d := range docs {
-			for _, o := range flatten(f.Path, d.Value()) {
+			for _, o := range flattenList(f.Path, d.Value()) {
 				s.add(o)
 			}
 		}
@@ -54,31 +54,31 @@ func Objects(files []File) Set {
 	return s
 }
 
-// inResult says that a line is one of what was rendered, not of the template.
-func inResult(err error) *Error {
-	e := inDocument(err)
+// resultError says that a line is one of what was rendered, not of the template.
+func resultError(err error) *Error {
+	e := documentError(err)
 	return &Error{Path: e.Path, Reason: fmt.Sprintf("what it renders to, at line %d of the result: %s", e.Line, e.Reason)}
 }
 
-func (s *Set) add(o Object) {
-	if reasons := o.unsound(); len(reasons) > 0 {
-		s.Errors = append(s.Errors, &Error{Path: o.Path, Reason: clip(o.String() + " " + strings.Join(reasons, ", and "))})
+func (s *ObjectSet) add(o Object) {
+	if reasons := o.validate(); len(reasons) > 0 {
+		s.Errors = append(s.Errors, &Error{Path: o.Path, Reason: truncateReason(o.String() + " " + strings.Join(reasons, ", and "))})
 		return
 	}
-	if h, ok := o.hook(); ok {
-		s.Hooks = append(s.Hooks, h)
+	if h, ok := o.helmHook(); ok {
+		s.HelmHooks = append(s.HelmHooks, h)
 		return
 	}
 	if other, ok := s.seen[o.key()]; ok {
-		s.Errors = append(s.Errors, &Error{Path: o.Path, Reason: clip(fmt.Sprintf("%s is rendered twice, here and in %s", o, other))})
+		s.Errors = append(s.Errors, &Error{Path: o.Path, Reason: truncateReason(fmt.Sprintf("%s is rendered twice, here and in %s", o, other))})
 		return
 	}
 	s.seen[o.key()] = o.Path
 	s.Objects = append(s.Objects, o)
 }
 
-// flatten takes lists apart.
-func flatten(path string, v any) []Object {
+// flattenList takes lists apart.
+func flattenList(path string, v any) []Object {
 	m, _ := v.(map[string]any) // nil is unsound
 	o := Object{Path: path, Value: m}
 	items, ok := m["items"].([]any)
@@ -87,12 +87,12 @@ func flatten(path string, v any) []Object {
 	}
 	var out []Object
 	for _, item := range items {
-		out = append(out, flatten(path, item)...)
+		out = append(out, flattenList(path, item)...)
 	}
 	return out
 }
 
-func (o Object) text(keys ...string) string {
+func (o Object) stringField(keys ...string) string {
 	var v any = o.Value
 	for _, k := range keys {
 		m, ok := v.(map[string]any)
@@ -106,7 +106,7 @@ func (o Object) text(keys ...string) string {
 }
 
 // APIVersion of the object.
-func (o Object) APIVersion() string { return o.text("apiVersion") }
+func (o Object) APIVersion() string { return o.stringField("apiVersion") }
 
 // Group of the object's kind; empty for Kubernetes' first one.
 func (o Object) Group() string {
@@ -118,13 +118,13 @@ func (o Object) Group() string {
 }
 
 // Kind of the object.
-func (o Object) Kind() string { return o.text("kind") }
+func (o Object) Kind() string { return o.stringField("kind") }
 
 // Name of the object.
-func (o Object) Name() string { return o.text("metadata", "name") }
+func (o Object) Name() string { return o.stringField("metadata", "name") }
 
 // Namespace of the object, if it names one.
-func (o Object) Namespace() string { return o.text("metadata", "namespace") }
+func (o Object) Namespace() string { return o.stringField("metadata", "namespace") }
 
 // String is how people name it: Deployment kube-system/cilium.
 func (o Object) String() string {
@@ -150,8 +150,8 @@ var (
 	namespacePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 )
 
-// unsound says why no API server would take the object.
-func (o Object) unsound() []string {
+// validate says why no API server would take the object.
+func (o Object) validate() []string {
 	if o.Value == nil {
 		return []string{"is none: there must be an object with apiVersion and kind"}
 	}
@@ -175,12 +175,12 @@ func (o Object) unsound() []string {
 		}
 	}
 	for _, field := range []string{"labels", "annotations"} {
-		out = append(out, notStrings(field, meta[field])...)
+		out = append(out, checkStringMap(field, meta[field])...)
 	}
 	return out
 }
 
-func notStrings(field string, v any) []string {
+func checkStringMap(field string, v any) []string {
 	m, ok := v.(map[string]any)
 	if !ok {
 		if v != nil {
@@ -198,8 +198,8 @@ func notStrings(field string, v any) []string {
 	return out
 }
 
-func (o Object) hook() (HelmHook, bool) {
-	events := o.text("metadata", "annotations", hookAnnotation)
+func (o Object) helmHook() (HelmHook, bool) {
+	events := o.stringField("metadata", "annotations", helmHookAnnotation)
 	if events == "" {
 		return HelmHook{}, false
 	}

@@ -35,7 +35,7 @@ const (
 // Render renders all jobs in one child process. There is an output for each job, in their order; a
 // chart that cannot be rendered has its Err there. The error is about the child itself.
 func (r *Renderer) Render(ctx context.Context, in Input) ([]Output, error) {
-	if r.Executable == "" && !called.Load() {
+	if r.Executable == "" && !mainCalled.Load() {
 		return nil, errors.New("rendering in a child process: this program does not call render.Main, so a child would be all of it again")
 	}
 	if len(in.Jobs) > maxJobs {
@@ -45,17 +45,17 @@ func (r *Renderer) Render(ctx context.Context, in Input) ([]Output, error) {
 	send := in
 	send.Jobs = nil
 	var index []int // of the jobs that are sent
-	left := archive.Default.Total
+	left := archive.DefaultLimits.Total
 	for i, j := range in.Jobs {
 		out[i].Job = j.Name
-		if j.Chart, out[i].Err = expand(j.Chart, &left); out[i].Err == nil {
+		if j.Chart, out[i].Err = unpackDependencies(j.Chart, &left); out[i].Err == nil {
 			send.Jobs, index = append(send.Jobs, j), append(index, i)
 		}
 	}
 	if len(send.Jobs) == 0 {
 		return out, nil
 	}
-	done, err := r.run(ctx, task{Input: send, Limits: r.Limits.orDefault()})
+	done, err := r.run(ctx, task{Input: send, Limits: r.Limits.withDefaults()})
 	for i, o := range done {
 		out[index[i]] = o
 	}
@@ -70,7 +70,7 @@ func (r *Renderer) Render(ctx context.Context, in Input) ([]Output, error) {
 	for n, i := range index[len(done):] {
 		out[i].Err = stopped
 		if n > 0 {
-			out[i].Err = problem("it was not rendered, because rendering %s had to be stopped", in.Jobs[index[len(done)]].Name)
+			out[i].Err = errorf("it was not rendered, because rendering %s had to be stopped", in.Jobs[index[len(done)]].Name)
 		}
 	}
 	return out, nil
@@ -89,8 +89,8 @@ func (r *Renderer) run(caller context.Context, t task) ([]Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	complaint := &head{most: 16 << 10}
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), complaint
+	childStderr := &headBuffer{limit: 16 << 10}
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), childStderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (r *Renderer) run(caller context.Context, t task) ([]Output, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	done, readErr := read(stdout, len(t.Input.Jobs), t.Limits)
+	done, readErr := readOutputs(stdout, len(t.Input.Jobs), t.Limits)
 	if readErr != nil {
 		cancel() // nobody reads on
 	}
@@ -109,7 +109,7 @@ func (r *Renderer) run(caller context.Context, t task) ([]Output, error) {
 	if caller.Err() != nil { // not the charts' fault
 		return nil, context.Cause(caller)
 	}
-	return done, why(ctx, cmd.ProcessState, t.Limits, complaint.String(), errors.Join(err, readErr))
+	return done, explainExit(ctx, cmd.ProcessState, t.Limits, childStderr.String(), errors.Join(err, readErr))
 }
 
 // command is this program under another name: without an environment, in the root directory.
@@ -117,7 +117,7 @@ func (r *Renderer) command(ctx context.Context) (*exec.Cmd, error) {
 	exe := r.Executable
 	if exe == "" {
 		var err error
-		if exe, err = self(); err != nil {
+		if exe, err = selfExecutable(); err != nil {
 			return nil, err
 		}
 	}
@@ -129,15 +129,15 @@ func (r *Renderer) command(ctx context.Context) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// self is the running program, on Linux even if its file was replaced by a newer one.
-func self() (string, error) {
+// selfExecutable is the running program, on Linux even if its file was replaced by a newer one.
+func selfExecutable() (string, error) {
 	if runtime.GOOS == "linux" {
 		return "/proc/self/exe", nil
 	}
 	return os.Executable()
 }
 
-func read(r io.Reader, n int, l Limits) ([]Output, error) {
+func readOutputs(r io.Reader, n int, l Limits) ([]Output, error) {
 	dec := json.NewDecoder(io.LimitReader(r, maxTotal*maxOverhead*l.Output+maxJobs<<12))
 	var out []Output
 	for len(out) < n {
@@ -153,49 +153,49 @@ func read(r io.Reader, n int, l Limits) ([]Output, error) {
 	return out, nil
 }
 
-// why says in one sentence what stopped the child.
-func why(ctx context.Context, s *os.ProcessState, l Limits, complaint string, err error) error {
-	first, _, _ := strings.Cut(complaint, "\n")
+// explainExit says in one sentence what stopped the child.
+func explainExit(ctx context.Context, s *os.ProcessState, l Limits, stderr string, err error) error {
+	first, _, _ := strings.Cut(stderr, "\n")
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return problem("rendering took longer than %s and was stopped", l.Time)
-	case strings.Contains(complaint, "stack overflow") || strings.Contains(complaint, "stack exceeds"):
-		return problem("its templates call each other without end")
-	case outOfMemory(complaint):
-		return problem("rendering needed more than %d MiB of memory and was stopped", l.Memory>>20)
-	case s != nil && tookAll(s.UserTime()+s.SystemTime(), s.String(), l):
-		return problem("rendering took more than %s of CPU time and was stopped", l.CPU)
+		return errorf("rendering took longer than %s and was stopped", l.Time)
+	case strings.Contains(stderr, "stack overflow") || strings.Contains(stderr, "stack exceeds"):
+		return errorf("its templates call each other without end")
+	case isOutOfMemory(stderr):
+		return errorf("rendering needed more than %d MiB of memory and was stopped", l.Memory>>20)
+	case s != nil && usedAllCPU(s.UserTime()+s.SystemTime(), s.String(), l):
+		return errorf("rendering took more than %s of CPU time and was stopped", l.CPU)
 	case first != "":
 		return fmt.Errorf("%w: %s", err, first)
 	}
 	return err
 }
 
-// outOfMemory knows the last words of Go's runtime when it gets no more. Now and then it falls over its own feet then:
+// isOutOfMemory knows the last words of Go's runtime when it gets no more. Now and then it falls over its own feet then:
 // a fault in the runtime itself, which begins with the signal, since that of a program begins with panic.
-func outOfMemory(complaint string) bool {
+func isOutOfMemory(stderr string) bool {
 	for _, words := range []string{"out of memory", "cannot allocate memory", "cannot map pages"} {
-		if strings.Contains(complaint, words) {
+		if strings.Contains(stderr, words) {
 			return true
 		}
 	}
-	return strings.HasPrefix(complaint, "SIGSEGV")
+	return strings.HasPrefix(stderr, "SIGSEGV")
 }
 
-// tookAll says that a process has had all its CPU time. The kernel kills it for that by a count of its own, by
+// usedAllCPU says that a process has had all its CPU time. The kernel kills it for that by a count of its own, by
 // ticks, which can be well above what it says afterwards if the machine is busy.
-func tookAll(used time.Duration, ended string, l Limits) bool {
+func usedAllCPU(used time.Duration, ended string, l Limits) bool {
 	return used >= l.CPU-100*time.Millisecond || ended == "signal: killed" && used >= l.CPU/2
 }
 
-// head keeps the beginning of what the child complains of, and lets it write on.
-type head struct {
+// headBuffer keeps the beginning of what the child complains of, and lets it write on.
+type headBuffer struct {
 	bytes.Buffer
-	most int
+	limit int
 }
 
-func (h *head) Write(p []byte) (int, error) {
-	if room := h.most - h.Len(); room > 0 {
+func (h *headBuffer) Write(p []byte) (int, error) {
+	if room := h.limit - h.Len(); room > 0 {
 		h.Buffer.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil

@@ -47,27 +47,27 @@ func (r Record) check() error {
 	return nil
 }
 
-// chance gives every call of a function that asks chance its own stream. What a call gets depends
+// randomSource gives every call of a function that asks chance its own stream. What a call gets depends
 // on the template file it comes from, the function and its arguments, and on how many such calls
 // came before: so a new template in a chart does not change the passwords of the others.
-type chance struct {
+type randomSource struct {
 	record Record
 	job    string
 	file   string
 	calls  map[string]uint64
 
-	none    bool // nobody may ask
-	expires *time.Time
+	forbidden bool // nobody may ask
+	expires   *time.Time
 }
 
-func newChance(r Record, job string) *chance {
-	return &chance{record: r, job: job, calls: map[string]uint64{}}
+func newRandomSource(r Record, job string) *randomSource {
+	return &randomSource{record: r, job: job, calls: map[string]uint64{}}
 }
 
-// enter is called by every template when it begins. The file that counts is the one Helm executes,
+// enterTemplate is called by every template when it begins. The file that counts is the one Helm executes,
 // not one that it includes: that has the data, and so the name, of whoever included it. The chart's
 // own name does not count: it may have the version of Kubernetes in it, and passwords must outlive that.
-func (c *chance) enter(dot any) string {
+func (c *randomSource) enterTemplate(dot any) string {
 	if m, ok := dot.(map[string]any); ok {
 		dot = common.Values(m)
 	}
@@ -80,9 +80,9 @@ func (c *chance) enter(dot any) string {
 }
 
 // stream is endless.
-func (c *chance) stream(function string, args ...any) io.Reader {
-	if c.none {
-		return broken{fmt.Errorf("%s would give all clusters of this class the same secret; put it into an add-on", function)}
+func (c *randomSource) stream(function string, args ...any) io.Reader {
+	if c.forbidden {
+		return errorReader{fmt.Errorf("%s would give all clusters of this class the same secret; put it into an add-on", function)}
 	}
 	mac := hmac.New(sha256.New, c.record.Seed)
 	label := fmt.Sprintf("%q %q %q %#v", c.job, c.file, function, args)
@@ -91,18 +91,18 @@ func (c *chance) stream(function string, args ...any) io.Reader {
 	c.calls[label]++
 	block, err := aes.NewCipher(mac.Sum(nil))
 	if err != nil {
-		return broken{err} // a key of 32 bytes is always one
+		return errorReader{err} // a key of 32 bytes is always one
 	}
-	return cipher.StreamReader{S: cipher.NewCTR(block, make([]byte, aes.BlockSize)), R: zeros{}}
+	return cipher.StreamReader{S: cipher.NewCTR(block, make([]byte, aes.BlockSize)), R: zeroReader{}}
 }
 
-type zeros struct{}
+type zeroReader struct{}
 
-func (zeros) Read(p []byte) (int, error) {
+func (zeroReader) Read(p []byte) (int, error) {
 	clear(p)
 	return len(p), nil
 }
 
-type broken struct{ err error }
+type errorReader struct{ err error }
 
-func (b broken) Read([]byte) (int, error) { return 0, b.err }
+func (b errorReader) Read([]byte) (int, error) { return 0, b.err }

@@ -22,16 +22,16 @@ import (
 
 // Job is one chart to be rendered.
 type Job struct {
-	Name      string       // of the job, in messages and in the record: cluster-class, or an add-on's name
-	Chart     archive.Tree // with its dependencies
-	Release   string       // .Release.Name
-	Namespace string       // .Release.Namespace
-	Template  *Values      // values that are a template themselves; they win over the chart's own
-	Values    map[string]any
+	Name        string          // of the job, in messages and in the record: cluster-class, or an add-on's name
+	Chart       archive.Tree    // with its dependencies
+	ReleaseName string          // .Release.Name
+	Namespace   string          // .Release.Namespace
+	Template    *ValuesTemplate // values that are a template themselves; they win over the chart's own
+	Values      map[string]any
 }
 
-// Values is a template of values, such as overwrite.yaml, and what it sees.
-type Values struct {
+// ValuesTemplate is a template of values, such as overwrite.yaml, and what it sees.
+type ValuesTemplate struct {
 	File string // its name, for messages
 	Text []byte
 	Data map[string]any
@@ -48,8 +48,8 @@ type Input struct {
 	Jobs         []Job
 	Capabilities Capabilities
 	Record       Record
-	// NoChance makes functions that ask chance fail: what many clusters share must have no secrets.
-	NoChance bool
+	// ForbidRandomness makes functions that ask chance fail: what many clusters share must have no secrets.
+	ForbidRandomness bool
 }
 
 // Output is what became of one job.
@@ -57,8 +57,8 @@ type Output struct {
 	Job   string
 	Files []File `json:",omitempty"` // definitions of kinds first, then by path
 	Err   *Error `json:",omitempty"`
-	// Missing says that the template of values wrote <no value> for something it did not find.
-	Missing bool `json:",omitempty"`
+	// MissingValue says that the template of values wrote <no value> for something it did not find.
+	MissingValue bool `json:",omitempty"`
 	// Expires is when the first certificate that was made ends; nil if none was.
 	Expires *time.Time `json:",omitempty"`
 }

@@ -39,7 +39,7 @@ func inputOf(jobs ...Job) Input {
 }
 
 func job(files map[string]string) Job {
-	return Job{Name: "test", Chart: chartOf(files), Release: "cluster-addon", Namespace: "kube-system"}
+	return Job{Name: "test", Chart: chartOf(files), ReleaseName: "cluster-addon", Namespace: "kube-system"}
 }
 
 // renderText renders one template and gives its text.
@@ -81,7 +81,7 @@ func TestRender(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files  map[string]string
 		values map[string]any
-		tmpl   *Values
+		tmpl   *ValuesTemplate
 		want   string // all files, or the error
 	}{
 		"values of the chart": {
@@ -90,17 +90,17 @@ func TestRender(t *testing.T) {
 		},
 		"a template of values wins over the chart's own": {
 			files: map[string]string{"values.yaml": "a: 1\nb: 2\n", "templates/x.yaml": "{{ .Values.a }} {{ .Values.b }}"},
-			tmpl:  &Values{File: "overwrite.yaml", Text: []byte("values: |\n  a: {{ .Cluster.metadata.name }}\n"), Data: map[string]any{"Cluster": map[string]any{"metadata": map[string]any{"name": "demo"}}}},
+			tmpl:  &ValuesTemplate{File: "overwrite.yaml", Text: []byte("values: |\n  a: {{ .Cluster.metadata.name }}\n"), Data: map[string]any{"Cluster": map[string]any{"metadata": map[string]any{"name": "demo"}}}},
 			want:  "templates/x.yaml demo 2",
 		},
 		"a template of values without the key values": {
 			files: map[string]string{"templates/x.yaml": "{{ .Values.a }}"},
-			tmpl:  &Values{File: "overwrite.yaml", Text: []byte(`a: {{ "x" | upper }}`)},
+			tmpl:  &ValuesTemplate{File: "overwrite.yaml", Text: []byte(`a: {{ "x" | upper }}`)},
 			want:  "templates/x.yaml X",
 		},
 		"given values win over all": {
 			files:  map[string]string{"values.yaml": "a: 1\n", "templates/x.yaml": "{{ .Values.a }}"},
-			tmpl:   &Values{File: "overwrite.yaml", Text: []byte("a: 2")},
+			tmpl:   &ValuesTemplate{File: "overwrite.yaml", Text: []byte("a: 2")},
 			values: map[string]any{"a": 3},
 			want:   "templates/x.yaml 3",
 		},
@@ -135,12 +135,12 @@ func TestRender(t *testing.T) {
 		},
 		"integers are integers": {
 			files: map[string]string{"templates/x.yaml": "{{ .Values.r }}"},
-			tmpl:  &Values{File: "overwrite.yaml", Text: []byte(`r: {{ if gt .Cluster.replicas 1 }}{{ .Cluster.large }}{{ printf "-%d" .Cluster.replicas }}{{ end }}`), Data: map[string]any{"Cluster": map[string]any{"replicas": 3, "large": 1500000}}},
+			tmpl:  &ValuesTemplate{File: "overwrite.yaml", Text: []byte(`r: {{ if gt .Cluster.replicas 1 }}{{ .Cluster.large }}{{ printf "-%d" .Cluster.replicas }}{{ end }}`), Data: map[string]any{"Cluster": map[string]any{"replicas": 3, "large": 1500000}}},
 			want:  "templates/x.yaml 1500000-3",
 		},
 		"values have the types of Helm's": {
 			files: map[string]string{"values.yaml": "a: 1\nb: 1\nc: true\n", "templates/x.yaml": "{{ eq .Values.a .Values.b }} {{ if .Values.c }}on{{ else }}off{{ end }}"},
-			tmpl:  &Values{File: "overwrite.yaml", Text: []byte("a: 1\nc: no\n")},
+			tmpl:  &ValuesTemplate{File: "overwrite.yaml", Text: []byte("a: 1\nc: no\n")},
 			want:  "templates/x.yaml true off",
 		},
 		"keys and values in order": {
@@ -190,7 +190,7 @@ func TestRender(t *testing.T) {
 		},
 		"a template of values that is wrong": {
 			files: map[string]string{"templates/x.yaml": "x"},
-			tmpl:  &Values{File: "overwrite.yaml", Text: []byte("a:\n  b: {{ .Cluster.x.y.z }}\n"), Data: map[string]any{"Cluster": "text"}},
+			tmpl:  &ValuesTemplate{File: "overwrite.yaml", Text: []byte("a:\n  b: {{ .Cluster.x.y.z }}\n"), Data: map[string]any{"Cluster": "text"}},
 			want:  `overwrite.yaml:2: executing "overwrite.yaml" at <.Cluster.x.y.z>: can't evaluate field x in type interface {}`,
 		},
 	} {
@@ -240,7 +240,7 @@ func TestHermetic(t *testing.T) {
 			}
 		})
 	}
-	o := renderOutput(t, inputOf(Job{Name: "x", Chart: chartOf(map[string]string{"templates/x.yaml": "x"}), Template: &Values{File: "overwrite.yaml", Text: []byte(`a: {{ env "POLDER_CANARY" }}`)}}))
+	o := renderOutput(t, inputOf(Job{Name: "x", Chart: chartOf(map[string]string{"templates/x.yaml": "x"}), Template: &ValuesTemplate{File: "overwrite.yaml", Text: []byte(`a: {{ env "POLDER_CANARY" }}`)}}))
 	if o.Err == nil || !strings.Contains(o.Err.Reason, "not defined") {
 		t.Errorf("values: got %v", o.Err)
 	}
@@ -477,12 +477,12 @@ func TestManyCharts(t *testing.T) {
 	}
 }
 
-func FuzzObjects(f *testing.F) {
+func FuzzParseObjects(f *testing.F) {
 	for _, s := range []string{"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", "kind: List\nitems: [{}, 1, null]\n", "a: &a [*a]", "- 1\n---\n{}\n", "metadata: {labels: {a: 1}, annotations: [x]}\n"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		set := Objects([]File{{Path: "x.yaml", Text: s}})
+		set := ParseObjects([]File{{Path: "x.yaml", Text: s}})
 		for _, o := range set.Objects {
 			if o.Name() == "" || o.Kind() == "" || o.APIVersion() == "" {
 				t.Errorf("%v was taken", o.Value)

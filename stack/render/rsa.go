@@ -8,17 +8,17 @@ import (
 	"math/big"
 )
 
-// rsaKey makes a key from a stream: the same stream gives the same key, which Go's own generator
+// generateRSAKey makes a key from a stream: the same stream gives the same key, which Go's own generator
 // does not promise. Both primes have their two highest bits set, so that the product is as long as
 // it should be.
-func rsaKey(stream io.Reader, bits int) (*rsa.PrivateKey, error) {
+func generateRSAKey(stream io.Reader, bits int) (*rsa.PrivateKey, error) {
 	e, one := big.NewInt(65537), big.NewInt(1)
 	for range 100 {
-		p, err := prime(stream, bits/2)
+		p, err := generatePrime(stream, bits/2)
 		if err != nil {
 			return nil, err
 		}
-		q, err := prime(stream, bits/2)
+		q, err := generatePrime(stream, bits/2)
 		if err != nil {
 			return nil, err
 		}
@@ -37,7 +37,7 @@ func rsaKey(stream io.Reader, bits int) (*rsa.PrivateKey, error) {
 	return nil, errors.New("making an RSA key: no primes were found")
 }
 
-func prime(stream io.Reader, bits int) (*big.Int, error) {
+func generatePrime(stream io.Reader, bits int) (*big.Int, error) {
 	b := make([]byte, bits/8)
 	p, small := new(big.Int), smallPrimes(2000)
 	for range 100_000 {
@@ -46,15 +46,15 @@ func prime(stream io.Reader, bits int) (*big.Int, error) {
 		}
 		b[0] |= 0xc0
 		b[len(b)-1] |= 1
-		if !divisible(p.SetBytes(b), small) && p.ProbablyPrime(20) {
+		if !isDivisible(p.SetBytes(b), small) && p.ProbablyPrime(20) {
 			return p, nil
 		}
 	}
 	return nil, errors.New("no prime was found")
 }
 
-// divisible finds most numbers that are none sooner than the real test.
-func divisible(n *big.Int, by []int64) bool {
+// isDivisible finds most numbers that are none sooner than the real test.
+func isDivisible(n *big.Int, by []int64) bool {
 	var rest, d big.Int
 	for _, p := range by {
 		if rest.Mod(n, d.SetInt64(p)).Sign() == 0 {

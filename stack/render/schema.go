@@ -23,7 +23,7 @@ func checkSchemas(ch *chart.Chart, values any) *Error {
 func checkSchemasBelow(ch *chart.Chart, values any, dir string) *Error {
 	if len(ch.Schema) > 0 {
 		if err := checkSchema(ch.Schema, values); err != nil {
-			return &Error{Path: dir + schemaFile, Reason: clip(err.Error())}
+			return &Error{Path: dir + schemaFile, Reason: truncateReason(err.Error())}
 		}
 	}
 	table, _ := asMap(values)

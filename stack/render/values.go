@@ -16,37 +16,37 @@ const maxValues = 1 << 20
 
 // render executes the template. If the result has the key values, and that is a string, then that is
 // the document; otherwise the result is.
-func (v *Values) render(c *chance) (values map[string]any, missing bool, err *Error) {
+func (v *ValuesTemplate) render(c *randomSource) (values map[string]any, missing bool, err *Error) {
 	c.file = v.File
 	t, parseErr := template.New(v.File).Funcs(valueFuncs(c)).Parse(string(v.Text))
 	if parseErr != nil {
-		return nil, false, inTemplate(parseErr, v.File)
+		return nil, false, templateError(parseErr, v.File)
 	}
-	out := &bounded{most: maxValues}
+	out := &limitedBuffer{limit: maxValues}
 	if err := t.Execute(out, v.Data); err != nil {
-		return nil, false, inTemplate(err, v.File)
+		return nil, false, templateError(err, v.File)
 	}
-	m, parseErr := valuesOf(v.File, out.Bytes())
+	m, parseErr := parseValues(v.File, out.Bytes())
 	if parseErr != nil {
 		// The line is one of the result, not of the template.
-		return nil, false, &Error{Path: v.File, Reason: clip(fmt.Sprintf("what the template gives is no values: %v", parseErr))}
+		return nil, false, &Error{Path: v.File, Reason: truncateReason(fmt.Sprintf("what the template gives is no values: %v", parseErr))}
 	}
 	return m, bytes.Contains(out.Bytes(), []byte("<no value>")), nil
 }
 
-func valuesOf(file string, b []byte) (map[string]any, error) {
-	m, err := oneMap(file, b)
+func parseValues(file string, b []byte) (map[string]any, error) {
+	m, err := parseSingleMap(file, b)
 	if err != nil {
 		return nil, err
 	}
 	if inner, ok := m["values"].(string); ok {
-		return oneMap(file, []byte(inner))
+		return parseSingleMap(file, []byte(inner))
 	}
 	return m, nil
 }
 
-// oneMap reads the one object of a file; an empty file is an empty one.
-func oneMap(file string, b []byte) (map[string]any, error) {
+// parseSingleMap reads the one object of a file; an empty file is an empty one.
+func parseSingleMap(file string, b []byte) (map[string]any, error) {
 	docs, _, err := document.ParseLoose(file, b)
 	if err != nil || len(docs) == 0 {
 		return map[string]any{}, err
@@ -58,28 +58,28 @@ func oneMap(file string, b []byte) (map[string]any, error) {
 }
 
 // valueFuncs are those of the old operator, less what tells about the computer.
-func valueFuncs(c *chance) template.FuncMap {
+func valueFuncs(c *randomSource) template.FuncMap {
 	f := sprig.TxtFuncMap()
-	for name, fn := range hermetic(c) {
+	for name, fn := range hermeticFuncs(c) {
 		if _, ok := f[name]; ok {
 			f[name] = fn
 		}
 	}
-	for _, name := range absent {
+	for _, name := range removedFuncs {
 		delete(f, name)
 	}
 	return f
 }
 
-// bounded is a buffer that refuses to grow beyond a limit.
-type bounded struct {
+// limitedBuffer is a buffer that refuses to grow beyond a limit.
+type limitedBuffer struct {
 	bytes.Buffer
-	most int
+	limit int
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > b.most {
-		return 0, fmt.Errorf("it writes more than %d bytes", b.most)
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > b.limit {
+		return 0, fmt.Errorf("it writes more than %d bytes", b.limit)
 	}
 	return b.Buffer.Write(p)
 }

@@ -54,7 +54,7 @@ var providers = map[string]infrastructure{
 func Providers() []string { return slices.Sorted(maps.Keys(providers)) }
 
 // New makes the source of a stack for one minor of Kubernetes.
-func New(l version.Line) (archive.Tree, error) {
+func New(l version.ReleaseLine) (archive.Tree, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}

@@ -14,14 +14,14 @@ func JSONSchema(s map[string]any) map[string]any {
 		case "example":
 			out["examples"] = []any{v}
 		case "properties":
-			out[k] = each(v)
+			out[k] = convertProperties(v)
 		case "items", "additionalProperties", "not":
-			out[k] = one(v)
+			out[k] = convertSubschema(v)
 		case "oneOf", "anyOf", "allOf":
 			list, _ := v.([]any)
 			var subs []any
 			for _, e := range list {
-				subs = append(subs, one(e))
+				subs = append(subs, convertSubschema(e))
 			}
 			out[k] = subs
 		default:
@@ -37,21 +37,21 @@ func JSONSchema(s map[string]any) map[string]any {
 	return out
 }
 
-func one(v any) any {
+func convertSubschema(v any) any {
 	if m, ok := v.(map[string]any); ok {
 		return JSONSchema(m)
 	}
 	return v
 }
 
-func each(v any) any {
+func convertProperties(v any) any {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return v
 	}
 	out := map[string]any{}
 	for k, sub := range m {
-		out[k] = one(sub)
+		out[k] = convertSubschema(sub)
 	}
 	return out
 }

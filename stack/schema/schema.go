@@ -16,10 +16,10 @@ import (
 	"github.com/polder-kaas/polder/stack/render"
 )
 
-var types = []string{"array", "boolean", "integer", "number", "object", "string"}
+var knownTypes = []string{"array", "boolean", "integer", "number", "object", "string"}
 
-// known are the fields of a variable's schema in Cluster API.
-var known = []string{
+// knownFields are the fields of a variable's schema in Cluster API.
+var knownFields = []string{
 	"additionalProperties", "allOf", "anyOf", "default", "description", "enum", "example", "exclusiveMaximum", "exclusiveMinimum", "format", "items",
 	"maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "not", "oneOf", "pattern", "properties",
 	"required", "type", "uniqueItems", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations", "x-metadata",
@@ -29,122 +29,122 @@ const maxDepth = 30
 
 // Check says what Cluster API would refuse in the schema of a variable, and what it would take
 // without its meaning anything.
-func Check(s map[string]any) (wrong, useless []string) {
+func Check(s map[string]any) (problems, ineffective []string) {
 	if len(s) == 0 {
 		return []string{"openAPIV3Schema is missing"}, nil
 	}
 	c := &checker{}
-	c.schema("", s, 0)
+	c.checkSchema("", s, 0)
 	if len(c.problems) > 0 {
-		return c.problems, c.useless
+		return c.problems, c.ineffective
 	}
-	return checkDefaults("", s), c.useless
+	return checkDefaults("", s), c.ineffective
 }
 
-type checker struct{ problems, useless []string }
+type checker struct{ problems, ineffective []string }
 
-func (c *checker) add(at, format string, args ...any) {
-	c.problems = append(c.problems, place(at, fmt.Sprintf(format, args...)))
+func (c *checker) addProblem(at, format string, args ...any) {
+	c.problems = append(c.problems, prefixPath(at, fmt.Sprintf(format, args...)))
 }
 
-func place(at, text string) string {
+func prefixPath(at, text string) string {
 	if at == "" {
 		return text
 	}
 	return at + ": " + text
 }
 
-func (c *checker) schema(at string, s map[string]any, depth int) {
+func (c *checker) checkSchema(at string, s map[string]any, depth int) {
 	if depth > maxDepth {
-		c.add(at, "the schema is more than %d levels deep", maxDepth)
+		c.addProblem(at, "the schema is more than %d levels deep", maxDepth)
 		return
 	}
 	for _, k := range slices.Sorted(maps.Keys(s)) {
-		if !slices.Contains(known, k) {
-			c.add(at, "the field %s is not known in schemas of variables", k)
+		if !slices.Contains(knownFields, k) {
+			c.addProblem(at, "the field %s is not known in schemas of variables", k)
 		}
 	}
 	typ, _ := s["type"].(string)
 	free := s["x-kubernetes-int-or-string"] == true || s["x-kubernetes-preserve-unknown-fields"] == true
-	if !slices.Contains(types, typ) && (typ != "" || !free) {
-		c.add(at, "the type %q is none of %s", fmt.Sprint(s["type"]), strings.Join(types, ", "))
+	if !slices.Contains(knownTypes, typ) && (typ != "" || !free) {
+		c.addProblem(at, "the type %q is none of %s", fmt.Sprint(s["type"]), strings.Join(knownTypes, ", "))
 	}
-	c.object(at, typ, s, depth)
-	c.array(at, typ, s, depth)
+	c.checkObject(at, typ, s, depth)
+	c.checkArray(at, typ, s, depth)
 	if p, ok := s["pattern"].(string); ok {
 		if _, err := regexp.Compile(p); err != nil {
-			c.add(at, "the pattern %q is no regular expression: %v", p, err)
+			c.addProblem(at, "the pattern %q is no regular expression: %v", p, err)
 		}
 	}
 	if e, ok := s["enum"]; ok {
 		if list, ok := e.([]any); !ok || len(list) == 0 {
-			c.add(at, "enum must be a list of values")
+			c.addProblem(at, "enum must be a list of values")
 		}
 	}
-	c.rules(at, s)
+	c.checkRules(at, s)
 }
 
-func (c *checker) object(at, typ string, s map[string]any, depth int) {
+func (c *checker) checkObject(at, typ string, s map[string]any, depth int) {
 	props, hasProps := s["properties"].(map[string]any)
 	if hasProps && typ != "object" {
-		c.add(at, "only an object has properties, and this is %q", typ)
+		c.addProblem(at, "only an object has properties, and this is %q", typ)
 	}
 	if more, ok := s["additionalProperties"].(map[string]any); ok {
-		c.schema(join(at, "*"), more, depth+1)
+		c.checkSchema(joinPath(at, "*"), more, depth+1)
 		if hasProps {
-			c.add(at, "a schema has either properties or additionalProperties")
+			c.addProblem(at, "a schema has either properties or additionalProperties")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(props)) {
 		if sub, ok := props[name].(map[string]any); ok {
-			c.schema(join(at, name), sub, depth+1)
+			c.checkSchema(joinPath(at, name), sub, depth+1)
 		} else {
-			c.add(join(at, name), "there must be a schema")
+			c.addProblem(joinPath(at, name), "there must be a schema")
 		}
 	}
 	required, _ := s["required"].([]any)
 	if len(required) > 0 && typ != "object" {
-		c.useless = append(c.useless, place(at, fmt.Sprintf("required means nothing in %q; in a list it belongs below items", typ)))
+		c.ineffective = append(c.ineffective, prefixPath(at, fmt.Sprintf("required means nothing in %q; in a list it belongs below items", typ)))
 		return
 	}
 	for _, r := range required {
 		if _, ok := props[fmt.Sprint(r)]; !ok {
-			c.add(at, "%v is required and not among the properties", r)
+			c.addProblem(at, "%v is required and not among the properties", r)
 		}
 	}
 }
 
-func (c *checker) array(at, typ string, s map[string]any, depth int) {
+func (c *checker) checkArray(at, typ string, s map[string]any, depth int) {
 	items, ok := s["items"].(map[string]any)
 	switch {
 	case typ == "array" && !ok:
-		c.add(at, "an array must have items")
+		c.addProblem(at, "an array must have items")
 	case ok && typ != "array":
-		c.add(at, "only an array has items, and this is %q", typ)
+		c.addProblem(at, "only an array has items, and this is %q", typ)
 	case ok:
-		c.schema(at+"[]", items, depth+1)
+		c.checkSchema(at+"[]", items, depth+1)
 	}
 }
 
-// rules must be CEL; which functions they may use, only Kubernetes knows.
-func (c *checker) rules(at string, s map[string]any) {
+// checkRules must be CEL; which functions they may use, only Kubernetes knows.
+func (c *checker) checkRules(at string, s map[string]any) {
 	list, _ := s["x-kubernetes-validations"].([]any)
 	for _, r := range list {
 		m, _ := r.(map[string]any)
 		rule, _ := m["rule"].(string)
 		env, err := cel.NewEnv()
 		if err != nil {
-			c.add(at, "%v", err)
+			c.addProblem(at, "%v", err)
 			return
 		}
 		if _, issues := env.Parse(rule); issues.Err() != nil {
 			first, _, _ := strings.Cut(strings.TrimPrefix(issues.Err().Error(), "ERROR: <input>:"), "\n")
-			c.add(at, "the rule %.80q does not parse: %s", rule, first)
+			c.addProblem(at, "the rule %.80q does not parse: %s", rule, first)
 		}
 	}
 }
 
-func join(at, name string) string {
+func joinPath(at, name string) string {
 	if at == "" {
 		return name
 	}
@@ -156,13 +156,13 @@ func checkDefaults(at string, s map[string]any) []string {
 	var out []string
 	if d, ok := s["default"]; ok {
 		if err := Validate(s, d); err != nil {
-			out = append(out, place(at, fmt.Sprintf("the default does not fit: %v", err)))
+			out = append(out, prefixPath(at, fmt.Sprintf("the default does not fit: %v", err)))
 		}
 	}
 	props, _ := s["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(props)) {
 		if sub, ok := props[name].(map[string]any); ok {
-			out = append(out, checkDefaults(join(at, name), sub)...)
+			out = append(out, checkDefaults(joinPath(at, name), sub)...)
 		}
 	}
 	if items, ok := s["items"].(map[string]any); ok {

@@ -12,7 +12,7 @@ import (
 
 func parse(t testing.TB, text string) map[string]any {
 	t.Helper()
-	d, err := document.One("schema.yaml", []byte(text))
+	d, err := document.ParseOne("schema.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

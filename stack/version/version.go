@@ -19,16 +19,16 @@ type Version struct {
 	ID    string // what comes after the word: a number, a hash
 }
 
-var pattern = regexp.MustCompile(`^v(0|[1-9][0-9]*)(?:-([0-9A-Za-z_]+)[.-]([0-9A-Za-z_]+))?$`)
+var versionPattern = regexp.MustCompile(`^v(0|[1-9][0-9]*)(?:-([0-9A-Za-z_]+)[.-]([0-9A-Za-z_]+))?$`)
 
 // maxLength of a version: with the rest of a release's name it must fit into the name of an object.
 const maxLength = 128
 
 // Parse reads a version in either spelling.
 func Parse(s string) (Version, error) {
-	m := pattern.FindStringSubmatch(clip(s))
+	m := versionPattern.FindStringSubmatch(truncate(s))
 	if m == nil {
-		return Version{}, fmt.Errorf("version %q is not of the form v1 or v0-word.id, for example v3 or v0-sha.abc1234", clip(s))
+		return Version{}, fmt.Errorf("version %q is not of the form v1 or v0-word.id, for example v3 or v0-sha.abc1234", truncate(s))
 	}
 	major, err := strconv.Atoi(m[1])
 	if err != nil {
@@ -37,25 +37,25 @@ func Parse(s string) (Version, error) {
 	return Version{Major: major, Word: m[2], ID: m[3]}, nil
 }
 
-// clip bounds what is looked at and shown of a string from outside; a clipped one does not parse.
-func clip(s string) string {
+// truncate bounds what is looked at and shown of a string from outside; a clipped one does not parse.
+func truncate(s string) string {
 	if len(s) <= maxLength {
 		return s
 	}
 	return strings.ToValidUTF8(s[:maxLength], "") + "…"
 }
 
-// Stable says that the version is no pre-release.
-func (v Version) Stable() bool { return v.Word == "" }
+// IsStable says that the version is no pre-release.
+func (v Version) IsStable() bool { return v.Word == "" }
 
 // String is the spelling with a dot, as in classes, charts and metadata.
-func (v Version) String() string { return v.spell(".") }
+func (v Version) String() string { return v.format(".") }
 
 // Dashed is the spelling in tags, directories and names of releases.
-func (v Version) Dashed() string { return v.spell("-") }
+func (v Version) Dashed() string { return v.format("-") }
 
-func (v Version) spell(dot string) string {
-	if v.Stable() {
+func (v Version) format(dot string) string {
+	if v.IsStable() {
 		return "v" + strconv.Itoa(v.Major)
 	}
 	return "v" + strconv.Itoa(v.Major) + "-" + v.Word + dot + v.ID
@@ -70,7 +70,7 @@ func (v Version) Next() Version { return Version{Major: v.Major + 1} }
 func Compare(a, b Version) int {
 	return cmp.Or(
 		cmp.Compare(a.Major, b.Major),
-		compareBool(a.Stable(), b.Stable()),
+		compareBool(a.IsStable(), b.IsStable()),
 		strings.Compare(a.Word, b.Word),
 		compareID(a.ID, b.ID),
 	)
@@ -95,9 +95,9 @@ func compareID(a, b string) int {
 	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y), strings.Compare(a, b))
 }
 
-// Chartable says whether an ID may be part of a chart's version: semantic versions know no numbers
+// IsValidInChartVersion says whether an ID may be part of a chart's version: semantic versions know no numbers
 // with a zero in front. About every 250th short hash of git is one.
-func Chartable(id string) bool {
+func IsValidInChartVersion(id string) bool {
 	return id != "" && !strings.Contains(id, "_") && (!isNumber(id) || id == "0" || id[0] != '0')
 }
 
@@ -121,9 +121,9 @@ var kubernetesPattern = regexp.MustCompile(`^v?(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(
 
 // ParseKubernetes reads 1.36, 1.36.3 or v1.36.3.
 func ParseKubernetes(s string) (Kubernetes, error) {
-	m := kubernetesPattern.FindStringSubmatch(clip(s))
+	m := kubernetesPattern.FindStringSubmatch(truncate(s))
 	if m == nil {
-		return Kubernetes{}, fmt.Errorf("version %q of Kubernetes is not of the form 1.36 or v1.36.3", clip(s))
+		return Kubernetes{}, fmt.Errorf("version %q of Kubernetes is not of the form 1.36 or v1.36.3", truncate(s))
 	}
 	k := Kubernetes{Patch: -1}
 	var errs [3]error

@@ -110,7 +110,7 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-func TestRelease(t *testing.T) {
+func TestReleaseName(t *testing.T) {
 	for in, want := range map[string][3]string{ // tag, class, line
 		"docker-ferrol-1-27-v1":             {"docker-ferrol-1-27-v1", "docker-ferrol-1-27-v1", "docker-ferrol-1-27"},
 		"docker-ferrol-1-27-v0-sha-hipstsw": {"docker-ferrol-1-27-v0-sha-hipstsw", "docker-ferrol-1-27-v0-sha.hipstsw", "docker-ferrol-1-27"},
@@ -118,20 +118,20 @@ func TestRelease(t *testing.T) {
 		"openstack-my-stack-1-34-v1":        {"openstack-my-stack-1-34-v1", "openstack-my-stack-1-34-v1", "openstack-my-stack-1-34"},
 		"local-a-1-2-1-36-v3":               {"local-a-1-2-1-36-v3", "local-a-1-2-1-36-v3", "local-a-1-2-1-36"},
 	} {
-		r, err := version.ParseRelease(in)
-		if err != nil || r.Tag() != want[0] || r.Class() != want[1] || r.Line.String() != want[2] {
-			t.Errorf("%s: %s, %s, %s, %v", in, r.Tag(), r.Class(), r.Line, err)
+		r, err := version.ParseReleaseName(in)
+		if err != nil || r.Tag() != want[0] || r.Class() != want[1] || r.ReleaseLine.String() != want[2] {
+			t.Errorf("%s: %s, %s, %s, %v", in, r.Tag(), r.Class(), r.ReleaseLine, err)
 		}
 		if err := r.Check(); err != nil {
 			t.Errorf("%s: %v", in, err)
 		}
 	}
 	for _, in := range []string{"", "openstack-scs-v5", "openstack-csp-helper-v0.3.0", "openstack-scs-1-29-v2-test", "scs-1-29-v2", "-scs-1-29-v2", "a-b-1-29-", "a-B-1-29-v1", "a--b-1-29-v1", "a-b-1-29-v01", "a-b-01-29-v1"} {
-		if r, err := version.ParseRelease(in); err == nil {
+		if r, err := version.ParseReleaseName(in); err == nil {
 			t.Errorf("%q is taken for %+v", in, r)
 		}
 	}
-	for _, l := range []version.Line{{Provider: "a-b", Name: "c"}, {Provider: "", Name: "c"}, {Provider: "a", Name: ""}, {Provider: "a", Name: "-"}, {Provider: "a", Name: "B"}, {Provider: "a", Name: "b--c"}} {
+	for _, l := range []version.ReleaseLine{{Provider: "a-b", Name: "c"}, {Provider: "", Name: "c"}, {Provider: "a", Name: ""}, {Provider: "a", Name: "-"}, {Provider: "a", Name: "B"}, {Provider: "a", Name: "b--c"}} {
 		if l.Check() == nil {
 			t.Errorf("%+v is taken for a line", l)
 		}
@@ -151,9 +151,9 @@ func FuzzParse(f *testing.F) {
 				}
 			}
 		}
-		if r, err := version.ParseRelease(s); err == nil {
+		if r, err := version.ParseReleaseName(s); err == nil {
 			for _, spelling := range []string{r.Tag(), r.Class()} {
-				if again, err := version.ParseRelease(spelling); err != nil || again != r || version.CompareReleases(r, again) != 0 {
+				if again, err := version.ParseReleaseName(spelling); err != nil || again != r || version.CompareReleaseNames(r, again) != 0 {
 					t.Errorf("%q: %q is read as %+v, %v", s, spelling, again, err)
 				}
 			}

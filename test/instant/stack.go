@@ -58,7 +58,7 @@ func (p *Provider) Releases() ([]*stack.Release, error) {
 }
 
 func buildRelease(s *stack.Source, k version.Kubernetes) (*stack.Release, error) {
-	one, err := s.For(k)
+	one, err := s.ForKubernetes(k)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func buildRelease(s *stack.Source, k version.Kubernetes) (*stack.Release, error)
 	if err != nil {
 		return nil, err
 	}
-	versions, err := one.Custom(v, version.Version{}, version.Version{})
+	versions, err := one.CustomVersions(v, version.Version{}, version.Version{})
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (p *Provider) ClusterStacks(namespace, directory string) ([]client.Object, 
 	}
 	var out []client.Object
 	for _, r := range all {
-		l := r.Name.Line
+		l := r.Name.ReleaseLine
 		o := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: strings.ReplaceAll(l.String(), ".", "-")}}
 		o.Spec = csv1.ClusterStackSpec{
 			Provider: l.Provider, Name: l.Name, KubernetesVersion: l.Kubernetes.MinorString(), Channel: csv1.ChannelStable,

@@ -56,7 +56,7 @@ func TestReleases(t *testing.T) {
 		if diff := cmp.Diff([]string{"flavor", "note"}, variables); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff([]string{"default-worker"}, c.Workers); diff != "" {
+		if diff := cmp.Diff([]string{"default-worker"}, c.MachineDeploymentClasses); diff != "" {
 			t.Error(diff)
 		}
 	}

@@ -161,7 +161,7 @@ func applyAddons(t *testing.T, workload client.Client, c *clusterv1.Cluster, r *
 		t.Fatal(err)
 	}
 	object["apiVersion"], object["kind"] = clusterv1.GroupVersion.String(), "Cluster"
-	data, err := stack.ClusterData{Cluster: object}.As(class.Version)
+	data, err := stack.ClusterData{Cluster: object}.ConvertTo(class.Version)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func applyAddons(t *testing.T, workload client.Client, c *clusterv1.Cluster, r *
 		t.Fatal(found, err)
 	}
 	for _, s := range stages {
-		if s.Hook != stack.AfterControlPlaneInitialized {
+		if s.RuntimeHook != stack.AfterControlPlaneInitialized {
 			continue
 		}
 		awaitCondition(t, workload, s.Stage.WaitForPreCondition)

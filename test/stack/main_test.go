@@ -35,7 +35,7 @@ const (
 // release builds a stack of this repository for one minor of Kubernetes.
 func release(t *testing.T, dir, kubernetes, v string) *stack.Release {
 	t.Helper()
-	files, err := archive.ReadDir(filepath.Join("..", "..", "stacks", dir), archive.Default, nil)
+	files, err := archive.ReadDir(filepath.Join("..", "..", "stacks", dir), archive.DefaultLimits, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,14 +47,14 @@ func release(t *testing.T, dir, kubernetes, v string) *stack.Release {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err = s.For(k); err != nil {
+	if s, err = s.ForKubernetes(k); err != nil {
 		t.Fatal(err)
 	}
 	number, err := version.Parse(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	versions, err := s.Custom(number, version.Version{}, version.Version{})
+	versions, err := s.CustomVersions(number, version.Version{}, version.Version{})
 	if err != nil {
 		t.Fatal(err)
 	}

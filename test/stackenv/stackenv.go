@@ -54,7 +54,7 @@ func Publish(t testing.TB, where string, releases ...*stack.Release) {
 // ReadSource is a stack of ours, for example local/scs, as far as its files go.
 func ReadSource(t testing.TB, dir string) archive.Tree {
 	t.Helper()
-	files, err := archive.ReadDir(filepath.Join(moduleRoot(t), "stacks", filepath.FromSlash(dir)), archive.Default, nil)
+	files, err := archive.ReadDir(filepath.Join(moduleRoot(t), "stacks", filepath.FromSlash(dir)), archive.DefaultLimits, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,14 +85,14 @@ func Build(t testing.TB, files archive.Tree, kubernetes, v string) *stack.Releas
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err = s.For(k); err != nil {
+	if s, err = s.ForKubernetes(k); err != nil {
 		t.Fatal(err)
 	}
 	number, err := version.Parse(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	versions, err := s.Custom(number, version.Version{}, version.Version{})
+	versions, err := s.CustomVersions(number, version.Version{}, version.Version{})
 	if err != nil {
 		t.Fatal(err)
 	}

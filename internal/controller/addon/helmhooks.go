@@ -64,7 +64,7 @@ func (r *Reconciler) detectInstall(ctx context.Context, s *scope, i int, ss *csv
 // helmHooksFor are the hooks of a stage for an event, in their order.
 func helmHooksFor(st stack.RenderedStage, event string) []render.HelmHook {
 	var out []render.HelmHook
-	for _, h := range st.Hooks {
+	for _, h := range st.HelmHooks {
 		if slices.Contains(h.Events, event) {
 			out = append(out, h)
 		}

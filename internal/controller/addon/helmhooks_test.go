@@ -30,7 +30,7 @@ func TestHelmHooksFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, h := range helmHooksFor(stack.RenderedStage{Hooks: c.hooks}, "pre-upgrade") {
+			for _, h := range helmHooksFor(stack.RenderedStage{HelmHooks: c.hooks}, "pre-upgrade") {
 				got = append(got, h.Name())
 			}
 			if d := cmp.Diff(c.want, got); d != "" {

@@ -131,7 +131,7 @@ func expectedObjects(all []stack.RenderedStage, hook string) (out []render.Objec
 			continue
 		}
 		out = append(out, st.Objects...)
-		for _, h := range st.Hooks {
+		for _, h := range st.HelmHooks {
 			out = append(out, h.Object)
 		}
 	}

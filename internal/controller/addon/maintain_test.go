@@ -66,8 +66,8 @@ func TestCheckUnappliedObjects(t *testing.T) {
 		return out
 	}
 	all := []stack.RenderedStage{
-		{Hook: create, Stage: stage("cni", "apply"), Objects: rendered(there, gone, bad, good, cleared)},
-		{Hook: upgrade, Stage: stage("csi", "apply"), Objects: rendered(applied)},
+		{RuntimeHook: create, Stage: stage("cni", "apply"), Objects: rendered(there, gone, bad, good, cleared)},
+		{RuntimeHook: upgrade, Stage: stage("csi", "apply"), Objects: rendered(applied)},
 	}
 	s := withCluster(there, bad, good)
 	for _, o := range []*unstructured.Unstructured{applied, there, gone, bad, good, cleared, hook} {

@@ -114,7 +114,7 @@ func TestSetStagePhase(t *testing.T) {
 // rendered is what stages render to: each has an object and a hook with its name.
 func rendered(hook string, stages ...stack.Stage) (out []stack.RenderedStage) {
 	for _, st := range stages {
-		out = append(out, stack.RenderedStage{Hook: hook, Stage: st, Objects: []render.Object{object(st.Name + "-of-" + hook)}, Hooks: []render.HelmHook{helmHook(st.Name+"-hook-of-"+hook, "", "pre-install")}})
+		out = append(out, stack.RenderedStage{RuntimeHook: hook, Stage: st, Objects: []render.Object{object(st.Name + "-of-" + hook)}, HelmHooks: []render.HelmHook{helmHook(st.Name+"-hook-of-"+hook, "", "pre-install")}})
 	}
 	return out
 }

@@ -55,7 +55,7 @@ func TestReapplyBegunStagesOnTheWayBack(t *testing.T) {
 			r, s := alone(), withCluster()
 			s.addon.Status.Stages = []csv1.StageStatus{{Name: "a", Phase: c.phase}}
 			s.content = withStages([]stack.Stage{stage("a", "apply")}, []stack.Stage{stage("a", "apply")})
-			s.rendered = []stack.RenderedStage{{Hook: upgrade, Stage: stage("a", "apply")}}
+			s.rendered = []stack.RenderedStage{{RuntimeHook: upgrade, Stage: stage("a", "apply")}}
 			s.setReadyCondition()
 			s.lastWritten = s.addon.DeepCopy() // so that there is nothing to write
 			if err := r.reapplyBegunStages(t.Context(), s); err != nil {

@@ -50,7 +50,7 @@ func preparedRelease(ctx context.Context, c client.Reader, cluster *clusterv1.Cl
 	if !ok {
 		return nil, nil
 	}
-	parsed, err := version.ParseRelease(name)
+	parsed, err := version.ParseReleaseName(name)
 	if err != nil {
 		return nil, nil // it is none of ours
 	}

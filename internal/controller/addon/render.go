@@ -94,12 +94,12 @@ func (r *Reconciler) clusterData(ctx context.Context, s *scope, c *class.Class) 
 	if d.InfraCluster, err = r.readReferenced(ctx, s, s.cluster.Spec.InfrastructureRef, c.Version); err != nil {
 		return d, err
 	}
-	return d.As(c.Version)
+	return d.ConvertTo(c.Version)
 }
 
 // setPreparedClass gives the cluster the class and version it will have once its add-ons are applied.
 func setPreparedClass(cluster map[string]any, r *csv1.ClusterStackRelease) error {
-	name, err := version.ParseRelease(r.Name)
+	name, err := version.ParseReleaseName(r.Name)
 	if err != nil {
 		return err
 	}

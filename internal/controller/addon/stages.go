@@ -139,7 +139,7 @@ func (r *Reconciler) renderedStage(ctx context.Context, s *scope, i int) (stack.
 
 func stagesOfRuntimeHook(all []stack.RenderedStage, hook string) (out []stack.RenderedStage) {
 	for _, st := range all {
-		if st.Hook == hook {
+		if st.RuntimeHook == hook {
 			out = append(out, st)
 		}
 	}

@@ -126,7 +126,7 @@ func newSourceState(t *testing.T, versions ...string) sourceState {
 	t.Helper()
 	l := sourceState{answered: true, location: "directory here"}
 	for _, v := range versions {
-		r, err := version.ParseRelease(line + v)
+		r, err := version.ParseReleaseName(line + v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func newSourceState(t *testing.T, versions ...string) sourceState {
 // publish writes a release into a directory, and returns its digest.
 func publish(t *testing.T, dir, name string) {
 	t.Helper()
-	id, err := version.ParseRelease(name)
+	id, err := version.ParseReleaseName(name)
 	if err != nil {
 		t.Fatal(err)
 	}

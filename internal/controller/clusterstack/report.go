@@ -99,7 +99,7 @@ func phase(r *csv1.ClusterStackRelease) string {
 }
 
 func versionOf(r *csv1.ClusterStackRelease) version.Version {
-	name, _ := version.ParseRelease(r.Name) // what belongs to a stack has such a name
+	name, _ := version.ParseReleaseName(r.Name) // what belongs to a stack has such a name
 	return name.Version
 }
 

@@ -125,11 +125,11 @@ func (r *Reconciler) listSource(ctx context.Context, o *csv1.ClusterStack, last 
 		ctx, cancel := context.WithTimeout(ctx, listTimeout)
 		defer cancel()
 		last.otherLines = nil
-		list, err = source.List(ctx, func(v version.Release) bool {
-			if !line.Same(v.Line) {
-				last.addOtherLine(v.Line.String())
+		list, err = source.List(ctx, func(v version.ReleaseName) bool {
+			if !line.SameLine(v.ReleaseLine) {
+				last.addOtherLine(v.ReleaseLine.String())
 			}
-			return line.Same(v.Line) && usage.IsInChannel(o.Spec.Channel, v.Version)
+			return line.SameLine(v.ReleaseLine) && usage.IsInChannel(o.Spec.Channel, v.Version)
 		})
 	}
 	if err != nil {

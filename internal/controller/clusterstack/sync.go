@@ -27,7 +27,7 @@ func wantedReleases(s *scope) (want map[string]bool, bad []string) {
 			bad = append(bad, err.Error())
 			continue
 		}
-		want[version.Release{Line: usage.LineOfStack(s.object), Version: parsed}.Tag()] = true
+		want[version.ReleaseName{ReleaseLine: usage.LineOfStack(s.object), Version: parsed}.Tag()] = true
 	}
 	if latest, ok := newestAtSource(s.source); ok && ptr.Deref(s.object.Spec.AutoSubscribe, true) {
 		want[latest.Tag()] = true
@@ -36,7 +36,7 @@ func wantedReleases(s *scope) (want map[string]bool, bad []string) {
 }
 
 // newestAtSource is the release with the highest version at the source.
-func newestAtSource(l sourceState) (latest version.Release, ok bool) {
+func newestAtSource(l sourceState) (latest version.ReleaseName, ok bool) {
 	for i, e := range l.entries {
 		if i == 0 || version.Compare(e.Release.Version, latest.Version) > 0 {
 			latest, ok = e.Release, true
@@ -49,7 +49,7 @@ func newestAtSource(l sourceState) (latest version.Release, ok bool) {
 func newestReady(have []csv1.ClusterStackRelease) (latest *csv1.ClusterStackRelease) {
 	var best version.Version
 	for i := range have {
-		r, err := version.ParseRelease(have[i].Name)
+		r, err := version.ParseReleaseName(have[i].Name)
 		if err != nil || !isReady(&have[i]) {
 			continue
 		}

@@ -20,7 +20,7 @@ import (
 // the source of its stack. Once the release has a digest, no other content is taken, whatever the source
 // has by then.
 func Get(ctx context.Context, c client.Reader, l *releases.Library, r *csv1.ClusterStackRelease) (*stack.Release, string, error) {
-	name, err := version.ParseRelease(r.Name)
+	name, err := version.ParseReleaseName(r.Name)
 	if err != nil {
 		return nil, "", err
 	}

@@ -55,7 +55,7 @@ type scope struct {
 	object  *csv1.ClusterStackRelease
 	before  *csv1.ClusterStackRelease // as it was last written
 	initial *csv1.ClusterStackRelease // as it was when the run began, if it was written since
-	name    version.Release
+	name    version.ReleaseName
 	loaded  *stack.Release
 }
 
@@ -88,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // checkName refuses what cannot be the name of a release.
 func (r *Reconciler) checkName(_ context.Context, s *scope) error {
-	name, err := version.ParseRelease(s.object.Name)
+	name, err := version.ParseReleaseName(s.object.Name)
 	if err == nil && name.Tag() != s.object.Name {
 		err = fmt.Errorf("%s is not how a release is spelled here; call it %s", s.object.Name, name.Tag())
 	}

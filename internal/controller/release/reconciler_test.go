@@ -326,7 +326,7 @@ func TestWaitForClass(t *testing.T) {
 			class.Status.Conditions = c.have
 			s := newScope(newRelease())
 			var err error
-			if s.name, err = version.ParseRelease("docker-ferrol-1-27-v0-sha-abc"); err != nil {
+			if s.name, err = version.ParseReleaseName("docker-ferrol-1-27-v0-sha-abc"); err != nil {
 				t.Fatal(err)
 			}
 			err = newReconciler(t, class).waitForClass(t.Context(), s)

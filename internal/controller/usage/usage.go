@@ -50,7 +50,7 @@ func ClassOfCluster(c *clusterv1.Cluster) (client.ObjectKey, bool) {
 
 // ReleaseOfClass is the release a class would be of, by its name.
 func ReleaseOfClass(class client.ObjectKey) (client.ObjectKey, bool) {
-	r, err := version.ParseRelease(class.Name)
+	r, err := version.ParseReleaseName(class.Name)
 	if err != nil || r.Class() != class.Name {
 		return client.ObjectKey{}, false
 	}
@@ -87,7 +87,7 @@ func OwnsClass(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease
 
 // ClustersOfRelease are those whose class is the release's, in any namespace, sorted.
 func ClustersOfRelease(ctx context.Context, c client.Reader, release client.ObjectKey) ([]clusterv1.Cluster, error) {
-	name, err := version.ParseRelease(release.Name)
+	name, err := version.ParseReleaseName(release.Name)
 	if err != nil {
 		return nil, nil // no class can be of it
 	}
@@ -150,20 +150,20 @@ func IsReleaseOfStack(s *csv1.ClusterStack, release string) bool {
 
 // ReleaseInLine says that a release is of the line of a stack. Its name must be spelled as we spell it: another
 // spelling would be the same version once more.
-func ReleaseInLine(s *csv1.ClusterStack, release string) (version.Release, bool) {
-	r, err := version.ParseRelease(release)
-	return r, err == nil && r.Tag() == release && LineOfStack(s).Same(r.Line)
+func ReleaseInLine(s *csv1.ClusterStack, release string) (version.ReleaseName, bool) {
+	r, err := version.ParseReleaseName(release)
+	return r, err == nil && r.Tag() == release && LineOfStack(s).SameLine(r.ReleaseLine)
 }
 
 // LineOfStack is what the releases of a stack have in common.
-func LineOfStack(s *csv1.ClusterStack) version.Line {
+func LineOfStack(s *csv1.ClusterStack) version.ReleaseLine {
 	k, _ := version.ParseKubernetes(s.Spec.KubernetesVersion) // its form is checked by the API
-	return version.Line{Provider: s.Spec.Provider, Name: s.Spec.Name, Kubernetes: k}
+	return version.ReleaseLine{Provider: s.Spec.Provider, Name: s.Spec.Name, Kubernetes: k}
 }
 
 // IsInChannel says that a version is of a channel: custom is all that is not stable.
 func IsInChannel(c csv1.Channel, v version.Version) bool {
-	return v.Stable() == (c != csv1.ChannelCustom)
+	return v.IsStable() == (c != csv1.ChannelCustom)
 }
 
 // ServesNamespace says whether a stack lets clusters of a namespace use its releases. The error is NotFound if that depends on the

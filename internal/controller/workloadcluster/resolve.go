@@ -71,7 +71,7 @@ func (r *Reconciler) runningRelease(ctx context.Context, c *clusterv1.Cluster) (
 	if !ok {
 		return nil, nil
 	}
-	name, err := version.ParseRelease(key.Name)
+	name, err := version.ParseReleaseName(key.Name)
 	if err != nil {
 		return nil, nil //nolint:nilerr // it is none of ours
 	}
@@ -79,14 +79,14 @@ func (r *Reconciler) runningRelease(ctx context.Context, c *clusterv1.Cluster) (
 	if err := r.Client.Get(ctx, key, o); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	return &catalogue.CatalogueEntry{Release: name, Object: o}, nil
+	return &catalogue.CatalogueEntry{ReleaseName: name, Object: o}, nil
 }
 
 // keepRunning stays at a release that is newer than the newest of the channel: one that was taken back is not left by
 // itself, since the way back may be none. Nor is one that another namespace offers as well, nor one whose successor has
 // an older Kubernetes: that is no fault of the customer's, and a later one may have a newer.
 func (s *scope) keepRunning(wanted catalogue.CatalogueEntry) catalogue.CatalogueEntry {
-	if s.running == nil || s.object.Spec.Stack.Version != "" || !s.running.Same(wanted.Line) || s.running.Version.Stable() != wanted.Version.Stable() {
+	if s.running == nil || s.object.Spec.Stack.Version != "" || !s.running.SameLine(wanted.ReleaseLine) || s.running.Version.IsStable() != wanted.Version.IsStable() {
 		return wanted
 	}
 	if version.Compare(s.running.Version, wanted.Version) >= 0 {

@@ -67,13 +67,13 @@ func guarded(t *testing.T, p provider.Provider) *guard.Guard {
 // newEntry is a release of the catalogue, ready, of a digest of its own.
 func newEntry(t *testing.T, name, kubernetes string) catalogue.CatalogueEntry {
 	t.Helper()
-	r, err := version.ParseRelease(name)
+	r, err := version.ParseReleaseName(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name}}
 	o.Status.Ready, o.Status.KubernetesVersion, o.Status.Digest = ptr.To(true), kubernetes, "sha256:"+name
-	return catalogue.CatalogueEntry{Release: r, Object: o}
+	return catalogue.CatalogueEntry{ReleaseName: r, Object: o}
 }
 
 const v1, v2 = "local-scs-1-36-v1", "local-scs-1-36-v2"

@@ -10,14 +10,14 @@ import (
 	"github.com/polder-kaas/polder/stack/dependency"
 )
 
-func TestNeeds(t *testing.T) {
+func TestListRequirements(t *testing.T) {
 	s := source(t, nil, `{name: a, version: ^1, repository: "https://a.example", alias: b, condition: b.enabled, tags: [t], import-values: [v]}`, "{name: c}")
-	got, err := dependency.Needs(s.Files, "cluster-addon/cni")
-	want := []dependency.Need{{Name: "a", Version: "^1", Repository: "https://a.example", Line: 5}, {Name: "c", Line: 6}}
+	got, err := dependency.ListRequirements(s.Files, "cluster-addon/cni")
+	want := []dependency.Requirement{{Name: "a", Version: "^1", Repository: "https://a.example", Line: 5}, {Name: "c", Line: 6}}
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Error(d, err)
 	}
-	if got, err := dependency.Needs(s.Files, "nowhere"); got != nil || err != nil {
+	if got, err := dependency.ListRequirements(s.Files, "nowhere"); got != nil || err != nil {
 		t.Error(got, err)
 	}
 	for text, want := range map[string]string{
@@ -25,14 +25,14 @@ func TestNeeds(t *testing.T) {
 		"a":                        chartYAML + ":4: dependencies must be an object, not string",
 		"{name: a, name: b}":       chartYAML + `:5: "name" is here a second time, after line 5`,
 	} {
-		if _, err := dependency.Needs(source(t, nil, text).Files, "cluster-addon/cni"); err == nil || err.Error() != want {
+		if _, err := dependency.ListRequirements(source(t, nil, text).Files, "cluster-addon/cni"); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }
 
 // What is wrong with a need is said in one sentence, and nobody is asked.
-func TestNeedsRefused(t *testing.T) {
+func TestListRequirementsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ need, name, message string }{
 		"a name of helm":         {"{name: x, repository: '@stable', version: ^1}", "x", "@stable is a name that only helm on one computer knows; write the address of the repository, https://… or oci://…"},
 		"the other spelling":     {"{name: x, repository: 'alias:stable', version: ^1}", "x", "alias:stable is a name that only helm on one computer knows; write the address of the repository, https://… or oci://…"},
@@ -63,7 +63,7 @@ func TestNeedsRefused(t *testing.T) {
 	}
 }
 
-func TestVendored(t *testing.T) {
+func TestIsVendored(t *testing.T) {
 	for name, c := range map[string]struct {
 		files   map[string]string
 		version string
@@ -91,7 +91,7 @@ func TestVendored(t *testing.T) {
 		for file, text := range c.files {
 			files["a/charts/"+file] = []byte(text)
 		}
-		if got := dependency.Vendored(files, "a", dependency.Need{Name: "x", Version: c.version}); got != c.want {
+		if got := dependency.IsVendored(files, "a", dependency.Requirement{Name: "x", Version: c.version}); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -109,10 +109,10 @@ func TestVendoredByHand(t *testing.T) {
 		t.Error(v)
 	}
 	r := withVersions(t, "1.0.0", "2.0.0")
-	old := source(t, archive, need(r.url(), "^2"))
+	old := source(t, archive, requirementYAML(r.url(), "^2"))
 	_, err := fetcher(t, r.host()).Lock(t.Context(), old, dependency.Lock{}, false)
 	fails(t, err, "cluster-addon/cni/charts/x-1.0.0.tgz is version 1.0.0, and the chart wants ^2; remove it, and run polder stack lock")
-	both := source(t, archive, need(r.url(), "^1"), strings.Replace(need(r.url(), "^2"), "{", "{alias: y, ", 1))
+	both := source(t, archive, requirementYAML(r.url(), "^1"), strings.Replace(requirementYAML(r.url(), "^2"), "{", "{alias: y, ", 1))
 	if d := cmp.Diff([]string{"x 2.0.0"}, versions(lock(t, fetcher(t, r.host()), both, dependency.Lock{}))); d != "" {
 		t.Error(d)
 	}

@@ -2,10 +2,10 @@ package document
 
 import "unicode/utf8"
 
-// Count is at least half of how many values a YAML text has, without reading it: each has one of
+// EstimateValues is at least half of how many values a YAML text has, without reading it: each has one of
 // these signs before or after it. A value takes some 200 bytes once it is read, so whoever reads much
 // counts first.
-func Count(b []byte) (n int) {
+func EstimateValues(b []byte) (n int) {
 	for i, c := range b {
 		switch c {
 		case '\n', '\r', '[', '?':

@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-const dialTime = 15 * time.Second
+const dialTimeout = 15 * time.Second
 
-// guard stands before every connection and every hop.
-type guard struct {
-	trusted   trust
-	plainHTTP bool
-	resolver  *net.Resolver
-	redirects int
-	next      *http.Transport
+// policyTransport stands before every connection and every hop.
+type policyTransport struct {
+	trusted      trustedHosts
+	plainHTTP    bool
+	resolver     *net.Resolver
+	maxRedirects int
+	next         *http.Transport
 }
 
-var _ http.RoundTripper = (*guard)(nil)
+var _ http.RoundTripper = (*policyTransport)(nil)
 
 // RoundTrip checks the scheme, also of hops that others make.
-func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+func (g *policyTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := g.checkScheme(req.URL); err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close() // as a transport does
@@ -36,34 +36,34 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // CloseIdleConnections is for http.Client.
-func (g *guard) CloseIdleConnections() { g.next.CloseIdleConnections() }
+func (g *policyTransport) CloseIdleConnections() { g.next.CloseIdleConnections() }
 
-func (g *guard) checkScheme(u *url.URL) error {
+func (g *policyTransport) checkScheme(u *url.URL) error {
 	host, port := hostPort(u)
 	switch u.Scheme {
 	case "https":
 		return nil
 	case "http":
 		if !g.trusted.has(host, port) {
-			return refuse("%s is asked for by plain http, and is not trusted; use https", u.Host)
+			return policyErrorf("%s is asked for by plain http, and is not trusted; use https", u.Host)
 		}
-		if !g.plainHTTP && !Loopback(host) {
-			return refuse("%s is asked for by plain http, which is not allowed; use https, or allow plain http", u.Host)
+		if !g.plainHTTP && !IsLoopback(host) {
+			return policyErrorf("%s is asked for by plain http, which is not allowed; use https, or allow plain http", u.Host)
 		}
 		return nil
 	}
-	return refuse("%s is asked for by %q; only https is spoken", u.Host, Clean(u.Scheme))
+	return policyErrorf("%s is asked for by %q; only https is spoken", u.Host, Sanitize(u.Scheme))
 }
 
 // dial checks each address at the moment of connecting to it: a name that has another address by
 // then does not help.
-func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (g *policyTransport) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
 	trusted := g.trusted.has(host, port)
-	d := net.Dialer{Timeout: dialTime, Resolver: g.resolver}
+	d := net.Dialer{Timeout: dialTimeout, Resolver: g.resolver}
 	d.ControlContext = func(_ context.Context, _, at string, _ syscall.RawConn) error {
 		a, err := netip.ParseAddrPort(at)
 		if err != nil {
@@ -74,17 +74,17 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.DialContext(ctx, network, address)
 }
 
-// redirect checks a hop before it is made. Whoever it leads to gets nothing that was meant for the
+// checkRedirect checks a hop before it is made. Whoever it leads to gets nothing that was meant for the
 // first host.
-func (g *guard) redirect(req *http.Request, via []*http.Request) error {
+func (g *policyTransport) checkRedirect(req *http.Request, via []*http.Request) error {
 	first, last := via[0].URL, via[len(via)-1].URL
 	switch {
-	case len(via) > g.redirects:
-		return refuse("%s redirects more than %d times", first.Host, g.redirects)
+	case len(via) > g.maxRedirects:
+		return policyErrorf("%s redirects more than %d times", first.Host, g.maxRedirects)
 	case req.URL.User != nil:
-		return refuse("%s redirects to %s with credentials in the address", last.Host, req.URL.Host)
+		return policyErrorf("%s redirects to %s with credentials in the address", last.Host, req.URL.Host)
 	case last.Scheme == "https" && req.URL.Scheme != "https":
-		return refuse("%s redirects from https to %s by %q", last.Host, req.URL.Host, Clean(req.URL.Scheme))
+		return policyErrorf("%s redirects from https to %s by %q", last.Host, req.URL.Host, Sanitize(req.URL.Scheme))
 	}
 	req.Header.Del("Referer") // it would have the query of the last hop
 	for _, hop := range append(via[1:len(via):len(via)], req) {
@@ -102,7 +102,7 @@ func origin(u *url.URL) string {
 }
 
 func hostPort(u *url.URL) (host, port string) {
-	host, port = spell(u.Hostname()), u.Port()
+	host, port = normalizeHost(u.Hostname()), u.Port()
 	if port == "" && u.Scheme == "https" {
 		port = "443"
 	} else if port == "" {
@@ -111,37 +111,37 @@ func hostPort(u *url.URL) (host, port string) {
 	return host, port
 }
 
-// trust is a set of host and host:port.
-type trust map[string]bool
+// trustedHosts is a set of host and host:port.
+type trustedHosts map[string]bool
 
-func newTrust(names []string) trust {
-	t := trust{}
+func newTrustedHosts(names []string) trustedHosts {
+	t := trustedHosts{}
 	for _, n := range names {
 		if host, port, err := net.SplitHostPort(n); err == nil {
-			t[net.JoinHostPort(spell(host), port)] = true
+			t[net.JoinHostPort(normalizeHost(host), port)] = true
 			continue
 		}
-		t[spell(strings.Trim(n, "[]"))] = true
+		t[normalizeHost(strings.Trim(n, "[]"))] = true
 	}
 	return t
 }
 
-func (t trust) has(host, port string) bool {
-	host = spell(host)
+func (t trustedHosts) has(host, port string) bool {
+	host = normalizeHost(host)
 	return t[host] || t[net.JoinHostPort(host, port)]
 }
 
-// spell gives a host one spelling.
-func spell(host string) string {
+// normalizeHost gives a host one spelling.
+func normalizeHost(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return a.Unmap().String()
 	}
 	return strings.TrimSuffix(strings.ToLower(host), ".")
 }
 
-// Loopback says that a host is this machine, by its name.
-func Loopback(host string) bool {
-	host = spell(host)
+// IsLoopback says that a host is this machine, by its name.
+func IsLoopback(host string) bool {
+	host = normalizeHost(host)
 	a, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && a.IsLoopback()
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/polder-kaas/polder/stack/fetch"
 )
 
-// Need is a dependency as a chart's author writes it.
-type Need struct {
+// Requirement is a dependency as a chart's author writes it.
+type Requirement struct {
 	Name       string `json:"name"`
 	Repository string `json:"repository"` // https://…, oci://… or file://…; empty if the chart lies in charts
 	Version    string `json:"version"`    // or a range of them
@@ -32,24 +32,24 @@ const (
 	ociScheme  = "oci://"
 )
 
-func (n Need) path() bool { return strings.HasPrefix(n.Repository, pathScheme) }
+func (n Requirement) isLocalPath() bool { return strings.HasPrefix(n.Repository, pathScheme) }
 
-// nameForm is Helm's, and begins with a letter or digit: charts that begin otherwise are ignored.
-var nameForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,249}$`)
+// chartNamePattern is Helm's, and begins with a letter or digit: charts that begin otherwise are ignored.
+var chartNamePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,249}$`)
 
-// Needs lists what the chart in a directory of a source needs.
-func Needs(files archive.Tree, dir string) ([]Need, error) {
+// ListRequirements lists what the chart in a directory of a source needs.
+func ListRequirements(files archive.Tree, dir string) ([]Requirement, error) {
 	file := path.Join(dir, chartFile)
 	b, ok := files[file]
 	if !ok {
 		return nil, nil
 	}
-	d, err := document.One(file, b)
+	d, err := document.ParseOne(file, b)
 	if err != nil {
 		return nil, err
 	}
 	var c struct {
-		Dependencies []Need `json:"dependencies"`
+		Dependencies []Requirement `json:"dependencies"`
 	}
 	if err := d.Decode(&c); err != nil {
 		return nil, err
@@ -60,25 +60,25 @@ func Needs(files archive.Tree, dir string) ([]Need, error) {
 	return c.Dependencies, nil
 }
 
-// failed says which dependency of which chart an error is about.
-func (n Need) failed(dir string, err error) error {
+// wrapError says which dependency of which chart an error is about.
+func (n Requirement) wrapError(dir string, err error) error {
 	name := n.Name
-	if !nameForm.MatchString(name) {
+	if !chartNamePattern.MatchString(name) {
 		name = fmt.Sprintf("%.60q", name)
 	}
 	return &document.Error{File: path.Join(dir, chartFile), Line: n.Line, Reason: fmt.Sprintf("dependency %s: %v", name, err)}
 }
 
 // check says what is wrong with a need before anybody is asked.
-func (n Need) check(dir string) error {
+func (n Requirement) check(dir string) error {
 	switch {
-	case !nameForm.MatchString(n.Name):
+	case !chartNamePattern.MatchString(n.Name):
 		return errors.New("this is no name of a chart; use letters, digits, dots, dashes and underscores")
 	case n.Repository == "":
 		return fmt.Errorf("it has no repository, and is not in %s/charts; add the chart there, or name its repository", dir)
 	case strings.HasPrefix(n.Repository, "@"), strings.HasPrefix(n.Repository, "alias:"):
-		return fmt.Errorf("%s is a name that only helm on one computer knows; write the address of the repository, https://… or oci://…", fetch.Clean(n.Repository))
-	case n.path(), strings.HasPrefix(n.Repository, ociScheme):
+		return fmt.Errorf("%s is a name that only helm on one computer knows; write the address of the repository, https://… or oci://…", fetch.Sanitize(n.Repository))
+	case n.isLocalPath(), strings.HasPrefix(n.Repository, ociScheme):
 		return nil
 	}
 	_, err := helmRepository(n.Repository)
@@ -91,27 +91,27 @@ func helmRepository(repository string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(repository, "/") + "/")
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
-		return nil, fmt.Errorf("the repository %q is neither https://…, oci://… nor file://…", fetch.Clean(repository))
+		return nil, fmt.Errorf("the repository %q is neither https://…, oci://… nor file://…", fetch.Sanitize(repository))
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("the repository at %s has a user, a password or a query in its address, which everybody who gets the stack would see; write https://host/path", u.Host)
 	}
 	return u, nil
 }
 
-// Vendored says whether a dependency lies in the directory charts of the chart already, as a
+// IsVendored says whether a dependency lies in the directory charts of the chart already, as a
 // directory or as an archive, in a version that it may have.
-func Vendored(files archive.Tree, dir string, n Need) bool {
-	for _, v := range present(files, dir, n.Name) {
-		if n.takes(v) {
+func IsVendored(files archive.Tree, dir string, n Requirement) bool {
+	for _, v := range vendoredVersions(files, dir, n.Name) {
+		if n.acceptsVendored(v) {
 			return true
 		}
 	}
 	return false
 }
 
-// takes is kinder than fits: a chart that its author put there is meant, also if it is a pre-release,
+// acceptsVendored is kinder than fits: a chart that its author put there is meant, also if it is a pre-release,
 // or if nobody can say which version it is.
-func (n Need) takes(text string) bool {
+func (n Requirement) acceptsVendored(text string) bool {
 	c, err := semver.NewConstraint(n.Version)
 	v, vErr := semver.NewVersion(text)
 	if err != nil || vErr != nil {
@@ -121,8 +121,8 @@ func (n Need) takes(text string) bool {
 	return c.Check(v)
 }
 
-// present are the versions of a chart in the directory charts of another, by their path there.
-func present(files archive.Tree, dir, name string) map[string]string {
+// vendoredVersions are the versions of a chart in the directory charts of another, by their path there.
+func vendoredVersions(files archive.Tree, dir, name string) map[string]string {
 	out := map[string]string{}
 	charts := files.Sub(path.Join(dir, "charts"))
 	for file, b := range charts {
@@ -142,14 +142,14 @@ func present(files archive.Tree, dir, name string) map[string]string {
 	return out
 }
 
-// inTheWay finds an old version in the directory charts that no need of the chart takes: beside the
+// checkStaleVendored finds an old version in the directory charts that no need of the chart takes: beside the
 // right one it would be taken too.
-func (n Need) inTheWay(files archive.Tree, dir string, all []Need) error {
-	have := present(files, dir, n.Name)
-	for _, file := range slices.Sorted(maps.Keys(have)) {
-		v := have[file]
-		if !slices.ContainsFunc(all, func(o Need) bool { return o.Name == n.Name && o.takes(v) }) {
-			return fmt.Errorf("%s is version %s, and the chart wants %s; remove it, and run polder stack lock", path.Join(dir, "charts", file), v, fetch.Clean(n.Version))
+func (n Requirement) checkStaleVendored(files archive.Tree, dir string, all []Requirement) error {
+	vendored := vendoredVersions(files, dir, n.Name)
+	for _, file := range slices.Sorted(maps.Keys(vendored)) {
+		v := vendored[file]
+		if !slices.ContainsFunc(all, func(o Requirement) bool { return o.Name == n.Name && o.acceptsVendored(v) }) {
+			return fmt.Errorf("%s is version %s, and the chart wants %s; remove it, and run polder stack lock", path.Join(dir, "charts", file), v, fetch.Sanitize(n.Version))
 		}
 	}
 	return nil

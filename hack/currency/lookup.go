@@ -17,15 +17,15 @@ var (
 	errRefused = errors.New("the proxy refuses this version")
 )
 
-// release is one version of a module that exists.
-type release struct {
+// moduleRelease is one version of a module that exists.
+type moduleRelease struct {
 	Time     time.Time
 	Verified bool   // its go.mod was given too, and agrees with the checksum database
 	Via      string // another module that the release is known from; empty if it was found itself
 }
 
-// asker asks for one version of a module. It must be safe for concurrent use.
-type asker func(ctx context.Context, path, version string) (release, error)
+// lookupFunc asks for one version of a module. It must be safe for concurrent use.
+type lookupFunc func(ctx context.Context, path, version string) (moduleRelease, error)
 
 // goCommand asks with the go command, so that all its settings are respected.
 type goCommand struct {
@@ -33,15 +33,15 @@ type goCommand struct {
 	Timeout time.Duration
 }
 
-// answer is what go list prints.
-type answer struct {
+// goListModule is what go list prints.
+type goListModule struct {
 	Version string
 	Time    time.Time
 	GoMod   string
 	Error   *struct{ Err string }
 }
 
-func (g goCommand) ask(ctx context.Context, path, version string) (release, error) {
+func (g goCommand) lookup(ctx context.Context, path, version string) (moduleRelease, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.Timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-e", "-json", path+"@"+version)
@@ -50,14 +50,14 @@ func (g goCommand) ask(ctx context.Context, path, version string) (release, erro
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
 	if ctx.Err() != nil {
-		return release{}, fmt.Errorf("asking for %s@%s: no answer in time: %w", path, version, ctx.Err())
+		return moduleRelease{}, fmt.Errorf("asking for %s@%s: no answer in time: %w", path, version, ctx.Err())
 	}
 	if err != nil {
-		return release{}, fmt.Errorf("asking for %s@%s: %w: %s", path, version, err, stderrOf(err))
+		return moduleRelease{}, fmt.Errorf("asking for %s@%s: %w: %s", path, version, err, stderrOf(err))
 	}
-	r, err := parseAnswer(out, version)
+	r, err := parseGoList(out, version)
 	if err != nil {
-		return release{}, fmt.Errorf("asking for %s@%s: %w", path, version, err)
+		return moduleRelease{}, fmt.Errorf("asking for %s@%s: %w", path, version, err)
 	}
 	return r, nil
 }
@@ -69,24 +69,24 @@ func stderrOf(err error) string {
 	return "it did not run"
 }
 
-func parseAnswer(out []byte, version string) (release, error) {
-	var a answer
+func parseGoList(out []byte, version string) (moduleRelease, error) {
+	var a goListModule
 	if err := json.Unmarshal(out, &a); err != nil {
-		return release{}, fmt.Errorf("reading the answer of go list: %w", err)
+		return moduleRelease{}, fmt.Errorf("reading the answer of go list: %w", err)
 	}
 	if a.Error != nil {
 		_, reason, _ := strings.Cut(a.Error.Err, "@"+version+": ") // the caller names the module
-		return release{}, classify(cmp.Or(reason, a.Error.Err))
+		return moduleRelease{}, classifyError(cmp.Or(reason, a.Error.Err))
 	}
 	if a.Version != version || a.Time.IsZero() {
-		return release{}, fmt.Errorf("go list answers with version %q of time %s", a.Version, a.Time)
+		return moduleRelease{}, fmt.Errorf("go list answers with version %q of time %s", a.Version, a.Time)
 	}
-	return release{Time: a.Time, Verified: a.GoMod != ""}, nil
+	return moduleRelease{Time: a.Time, Verified: a.GoMod != ""}, nil
 }
 
-// classify tells by the go command's words whether a version is not to be had. A proxy that itself
+// classifyError tells by the go command's words whether a version is not to be had. A proxy that itself
 // could not reach a repository in time says so with the status of an unknown version.
-func classify(text string) error {
+func classifyError(text string) error {
 	text = strings.Join(strings.Fields(text), " ") // it has several lines
 	has := func(words ...string) bool {
 		for _, w := range words {
@@ -108,15 +108,15 @@ func classify(text string) error {
 }
 
 // limitParallel bounds how many questions are under way.
-func limitParallel(ask asker, n int) asker {
+func limitParallel(lookup lookupFunc, n int) lookupFunc {
 	slots := make(chan struct{}, n)
-	return func(ctx context.Context, path, version string) (release, error) {
+	return func(ctx context.Context, path, version string) (moduleRelease, error) {
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
-			return release{}, fmt.Errorf("asking for %s@%s: no turn in time: %w", path, version, ctx.Err())
+			return moduleRelease{}, fmt.Errorf("asking for %s@%s: no turn in time: %w", path, version, ctx.Err())
 		}
 		defer func() { <-slots }()
-		return ask(ctx, path, version)
+		return lookup(ctx, path, version)
 	}
 }

@@ -8,10 +8,10 @@ import (
 )
 
 // patchesOf makes newer patches of v1.0, of one day each.
-func patchesOf(t *testing.T, days ...string) []found {
-	var list []found
+func patchesOf(t *testing.T, days ...string) []foundVersion {
+	var list []foundVersion
 	for i, d := range days {
-		list = append(list, found{number{Major: 1, Patch: i + 1}, release{Time: day(t, d), Verified: true}})
+		list = append(list, foundVersion{versionNumber{Major: 1, Patch: i + 1}, moduleRelease{Time: day(t, d), Verified: true}})
 	}
 	return list
 }
@@ -30,23 +30,23 @@ func TestDaysBehind(t *testing.T) {
 		"released tomorrow by another clock":  {[]string{"2026-11-18"}, 0},
 		"not counted by the number of newest": {[]string{"2026-11-15", "2026-11-16", "2026-11-17"}, 2},
 	} {
-		r := &row{Newer: newer{Patches: patchesOf(t, c.patches...)}}
+		r := &row{Newer: newerVersions{Patches: patchesOf(t, c.patches...)}}
 		if got := r.daysBehind(now); got != c.want {
 			t.Errorf("%s: %d days, want %d", name, got, c.want)
 		}
 	}
 }
 
-func TestJudgeBehind(t *testing.T) {
+func TestAssessBehind(t *testing.T) {
 	now := day(t, "2026-11-17")
 	late, soon := patchesOf(t, "2026-10-16", "2026-11-16"), patchesOf(t, "2026-10-17")
 	half := patchesOf(t, "2026-10-16", "2026-11-16")
 	half[1].Verified = false
 	bare := patchesOf(t, "2026-10-16")
 	bare[0].Verified = false
-	of := func(where string, p pin, patches []found) *row {
+	of := func(where string, p pin, patches []foundVersion) *row {
 		p.Path, p.Version = "example.com/m", "v1.0.0"
-		return &row{pin: p, Where: where, Newer: newer{Patches: patches}}
+		return &row{pin: p, Source: where, Newer: newerVersions{Patches: patches}}
 	}
 	offered := of("stacks/local/scs", pin{}, half)
 	offered.Offered, offered.Minor = true, &minor{}
@@ -62,44 +62,44 @@ func TestJudgeBehind(t *testing.T) {
 		"none verified":       {of("go.mod", pin{}, bare), []string{"go.mod: example.com/m v1.0.0 is 32 days behind v1.0.1; go could not verify it, and go mod download example.com/m@v1.0.1 says why."}},
 		"offered":             {offered, []string{"stacks/local/scs offers Kubernetes v1.0.0, 32 days behind v1.0.1; write v1.0.2 into its stack.yaml."}},
 	} {
-		other := &row{Offered: true, Minor: &minor{}, Number: number{Major: 1}}
-		v := judge([]section{{Rows: []*row{c.row, other}}}, support{Checked: date{now}}, now)
-		if diff := cmp.Diff(verdict{Findings: c.want}, v); diff != "" {
+		other := &row{Offered: true, Minor: &minor{}, Number: versionNumber{Major: 1}}
+		v := assessVersions([]section{{Rows: []*row{c.row, other}}}, supportTable{Checked: date{now}}, now)
+		if diff := cmp.Diff(assessment{Findings: c.want}, v); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }
 
-func TestJudgeSupport(t *testing.T) {
+func TestAssessSupport(t *testing.T) {
 	now := day(t, "2026-11-17")
 	for name, c := range map[string]struct {
 		row  row
-		want verdict
+		want assessment
 	}{
-		"supported": {row{Offered: true, Minor: &minor{End: date{now}}}, verdict{}},
+		"supported": {row{Offered: true, Minor: &minor{End: date{now}}}, assessment{}},
 		"ended": {row{Offered: true, Minor: &minor{End: date{day(t, "2026-11-16")}}},
-			verdict{Findings: []string{"a/b offers Kubernetes v1.34.9, whose support ended on 2026-11-16; remove it from its stack.yaml."}}},
-		"ended for a module": {row{Minor: &minor{End: date{day(t, "2026-11-16")}}}, verdict{}},
+			assessment{Findings: []string{"a/b offers Kubernetes v1.34.9, whose support ended on 2026-11-16; remove it from its stack.yaml."}}},
+		"ended for a module": {row{Minor: &minor{End: date{day(t, "2026-11-16")}}}, assessment{}},
 		"not in the table": {row{Offered: true},
-			verdict{Warnings: []string{supportFile + " does not know Kubernetes 1.34, which a/b offers; add it."}}},
+			assessment{Warnings: []string{supportFile + " does not know Kubernetes 1.34, which a/b offers; add it."}}},
 	} {
-		c.row.Where, c.row.Version, c.row.Number = "a/b", "v1.34.9", number{Major: 1, Minor: 34, Patch: 9}
-		var v verdict
-		v.judgeSupport([]section{{Rows: []*row{&c.row}}}, now)
+		c.row.Source, c.row.Version, c.row.Number = "a/b", "v1.34.9", versionNumber{Major: 1, Minor: 34, Patch: 9}
+		var v assessment
+		v.assessSupport([]section{{Rows: []*row{&c.row}}}, now)
 		if diff := cmp.Diff(c.want, v); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }
 
-func TestJudgeAgeOfTable(t *testing.T) {
+func TestAssessAgeOfTable(t *testing.T) {
 	now := day(t, "2026-11-17")
 	rows := []section{{Rows: []*row{{Offered: true, Minor: &minor{}}}}}
-	if v := judge(rows, support{Checked: date{day(t, "2026-07-20")}}, now); v.Warnings != nil {
+	if v := assessVersions(rows, supportTable{Checked: date{day(t, "2026-07-20")}}, now); v.Warnings != nil {
 		t.Errorf("120 days are not long ago: %v", v.Warnings)
 	}
 	want := []string{supportFile + " was checked 121 days ago, on 2026-07-19; compare it with its sources and renew the date."}
-	if diff := cmp.Diff(want, judge(rows, support{Checked: date{day(t, "2026-07-19")}}, now).Warnings); diff != "" {
+	if diff := cmp.Diff(want, assessVersions(rows, supportTable{Checked: date{day(t, "2026-07-19")}}, now).Warnings); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -50,18 +50,18 @@ func TestGoCommand(t *testing.T) {
 	startProxy(t)
 	g := goCommand{Dir: t.TempDir(), Timeout: time.Minute}
 	when := time.Date(2026, 8, 20, 11, 51, 43, 0, time.UTC)
-	for version, want := range map[string]release{"v1.0.1": {Time: when, Verified: true}, "v1.0.2": {Time: when}} {
-		if r, err := g.ask(t.Context(), "example.com/m", version); r != want || err != nil {
+	for version, want := range map[string]moduleRelease{"v1.0.1": {Time: when, Verified: true}, "v1.0.2": {Time: when}} {
+		if r, err := g.lookup(t.Context(), "example.com/m", version); r != want || err != nil {
 			t.Errorf("%s: %+v, %v; want %+v", version, r, err, want)
 		}
 	}
 	for version, want := range map[string]error{"v1.0.3": errRefused, "v1.0.4": errUnknown, "v1.0.5": errUnknown} {
-		if _, err := g.ask(t.Context(), "example.com/m", version); !errors.Is(err, want) {
+		if _, err := g.lookup(t.Context(), "example.com/m", version); !errors.Is(err, want) {
 			t.Errorf("%s: %v; want %v", version, err, want)
 		}
 	}
 	for _, version := range []string{"v1.0.6", "v1.0.8", "latest"} {
-		_, err := g.ask(t.Context(), "example.com/m", version)
+		_, err := g.lookup(t.Context(), "example.com/m", version)
 		if err == nil || errors.Is(err, errUnknown) || errors.Is(err, errRefused) || strings.Count(err.Error(), "example.com/m@") != 1 {
 			t.Errorf("%s: %v; want another error, and the module named once", version, err)
 		}
@@ -71,28 +71,28 @@ func TestGoCommand(t *testing.T) {
 func TestGoCommandWithoutAnswer(t *testing.T) {
 	startProxy(t)
 	g := goCommand{Dir: t.TempDir(), Timeout: 500 * time.Millisecond}
-	_, err := g.ask(t.Context(), "example.com/m", "v1.0.7")
+	_, err := g.lookup(t.Context(), "example.com/m", "v1.0.7")
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "example.com/m@v1.0.7") {
 		t.Errorf("%v; want that there was no answer in time", err)
 	}
 	t.Setenv("GOPROXY", "http://127.0.0.1:1")
 	g.Timeout = time.Minute
-	if _, err := g.ask(t.Context(), "example.com/m", "v1.0.4"); err == nil || errors.Is(err, errUnknown) || errors.Is(err, errRefused) {
+	if _, err := g.lookup(t.Context(), "example.com/m", "v1.0.4"); err == nil || errors.Is(err, errUnknown) || errors.Is(err, errRefused) {
 		t.Errorf("nobody there: %v; want another error", err)
 	}
 	t.Setenv("PATH", "")
-	if _, err := g.ask(t.Context(), "example.com/m", "v1.0.1"); err == nil || !strings.Contains(err.Error(), "it did not run") {
+	if _, err := g.lookup(t.Context(), "example.com/m", "v1.0.1"); err == nil || !strings.Contains(err.Error(), "it did not run") {
 		t.Errorf("no go command: %v", err)
 	}
 }
 
-func TestParseAnswer(t *testing.T) {
+func TestParseGoList(t *testing.T) {
 	for name, text := range map[string]string{
 		"another version": `{"Version":"v1.0.2","Time":"2026-08-20T11:51:43Z"}`,
 		"no time":         `{"Version":"v1.0.1"}`,
 		"nothing":         "",
 	} {
-		if r, err := parseAnswer([]byte(text), "v1.0.1"); err == nil {
+		if r, err := parseGoList([]byte(text), "v1.0.1"); err == nil {
 			t.Errorf("%s: read as %+v", name, r)
 		}
 	}
@@ -105,7 +105,7 @@ func TestClassify(t *testing.T) {
 		"example.com/timeout@v1: reading https://p/timeout/v1.info: 404 Not Found":               errUnknown,
 		"m@v1: invalid version: +incompatible suffix not allowed: module contains a go.mod file": errUnknown,
 	} {
-		if err := classify(text); !errors.Is(err, want) {
+		if err := classifyError(text); !errors.Is(err, want) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -115,7 +115,7 @@ func TestClassify(t *testing.T) {
 		"m@v1: reading https://p/v1.info: 404 Not Found\n\tserver response: not found: fetch timed out",
 		"m@v1: reading https://p/v1.info: 429 Too Many Requests",
 	} {
-		if err := classify(text); errors.Is(err, errUnknown) || errors.Is(err, errRefused) || err.Error() != strings.Join(strings.Fields(text), " ") {
+		if err := classifyError(text); errors.Is(err, errUnknown) || errors.Is(err, errRefused) || err.Error() != strings.Join(strings.Fields(text), " ") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -124,15 +124,15 @@ func TestClassify(t *testing.T) {
 func TestLimitParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now atomic.Int32
-		ask := limitParallel(func(ctx context.Context, _, _ string) (release, error) {
+		lookup := limitParallel(func(ctx context.Context, _, _ string) (moduleRelease, error) {
 			now.Add(1)
 			defer now.Add(-1)
 			<-ctx.Done()
-			return release{}, nil
+			return moduleRelease{}, nil
 		}, 2)
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 5 {
-			go ask(ctx, "example.com/m", "v1.0.0")
+			go lookup(ctx, "example.com/m", "v1.0.0")
 		}
 		synctest.Wait()
 		if n := now.Load(); n != 2 {
@@ -140,7 +140,7 @@ func TestLimitParallel(t *testing.T) {
 		}
 		waiting, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		if _, err := ask(waiting, "example.com/m", "v1.0.0"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := lookup(waiting, "example.com/m", "v1.0.0"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("waiting for a turn ends in %v", err)
 		}
 		cancel()
