@@ -23,10 +23,10 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-func clusterApply(g *globals) *cobra.Command {
+func newApplyCommand(g *globals) *cobra.Command {
 	var file string
 	var force bool
-	var w waiting
+	var w waitOptions
 	c := &cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Make a cluster as a file says, or change it so that it is",
@@ -48,41 +48,41 @@ have set stays, unless the file says otherwise and --force is given.`,
 			if err != nil {
 				return err
 			}
-			if err := a.settle(c, cluster); err != nil {
+			if err := a.resolveNamespace(c, cluster); err != nil {
 				return err
 			}
-			did, err := a.apply(c.Context(), cluster, force)
+			outcome, err := a.applyCluster(c.Context(), cluster, force)
 			if err != nil {
 				return err
 			}
-			if _, err := fmt.Fprintf(c.OutOrStdout(), "workloadcluster/%s %s\n", cluster.Name, did); err != nil || !w.wanted {
+			if _, err := fmt.Fprintf(c.OutOrStdout(), "workloadcluster/%s %s\n", cluster.Name, outcome); err != nil || !w.enabled {
 				return err
 			}
 			return w.run(c, a, cluster.Name, readyGoal, true)
 		},
 	}
-	namespaceFlag(c)
+	addNamespaceFlag(c)
 	c.Flags().StringVarP(&file, "filename", "f", "", "`file` with a WorkloadCluster; - is the input")
 	c.Flags().BoolVar(&force, "force", false, "change also what others have set")
-	w.addTo(c, "wait until the cluster is ready")
+	w.addFlags(c, "wait until the cluster is ready")
 	return c
 }
 
-// apply says what it did: created, configured or unchanged.
-func (a *access) apply(ctx context.Context, cluster *v1alpha1.WorkloadCluster, force bool) (did string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+// applyCluster says what it did: created, configured or unchanged.
+func (a *access) applyCluster(ctx context.Context, cluster *v1alpha1.WorkloadCluster, force bool) (outcome string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	doing := fmt.Sprintf("applying cluster %q", cluster.Name)
-	old, err := a.clusters().Get(ctx, cluster.Name, metav1.GetOptions{})
+	old, err := a.clusterClient().Get(ctx, cluster.Name, metav1.GetOptions{})
 	if apierror.IgnoreObjectNotFound(err, clusterResource.Resource, cluster.Name) != nil {
 		return "", a.explain(doing, err)
 	}
 	if err == nil {
-		if err := a.adopt(ctx, old); err != nil {
+		if err := a.adoptManagedFields(ctx, old); err != nil {
 			return "", a.explain(doing, err)
 		}
 	}
-	u, err := untyped(cluster)
+	u, err := toUnstructured(cluster)
 	if err != nil {
 		return "", err
 	}
@@ -90,10 +90,10 @@ func (a *access) apply(ctx context.Context, cluster *v1alpha1.WorkloadCluster, f
 	if err != nil {
 		return "", err
 	}
-	made, err := a.clusters().Patch(ctx, cluster.Name, types.ApplyPatchType, b, metav1.PatchOptions{FieldManager: fieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict})
+	made, err := a.clusterClient().Patch(ctx, cluster.Name, types.ApplyPatchType, b, metav1.PatchOptions{FieldManager: fieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict})
 	switch {
 	case apierrors.IsConflict(err):
-		return "", exit.Errorf(exit.Failure, "%s: others have set %s; leave that out of the file, or change it with --force", doing, conflicts(err))
+		return "", exit.Errorf(exit.Failure, "%s: others have set %s; leave that out of the file, or change it with --force", doing, describeConflicts(err))
 	case err != nil:
 		return "", a.explain(doing, err)
 	case old == nil || old.GetUID() != made.GetUID():
@@ -104,28 +104,28 @@ func (a *access) apply(ctx context.Context, cluster *v1alpha1.WorkloadCluster, f
 	return "configured", nil
 }
 
-// adopt makes what polder create, scale and upgrade have written belong to apply too: else what is no longer in the
+// adoptManagedFields makes what polder create, scale and upgrade have written belong to apply too: else what is no longer in the
 // file would stay for ever, because somebody still seems to want it.
-func (a *access) adopt(ctx context.Context, u *unstructured.Unstructured) error {
+func (a *access) adoptManagedFields(ctx context.Context, u *unstructured.Unstructured) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the status of a cluster changes all the time
 		patch, err := csaupgrade.UpgradeManagedFieldsPatch(u, sets.New(fieldManager), fieldManager)
 		if err != nil || patch == nil {
 			return err
 		}
-		changed, err := a.clusters().Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{})
+		changed, err := a.clusterClient().Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{})
 		if err == nil {
 			u.SetResourceVersion(changed.GetResourceVersion())
 			return nil
 		}
-		if newest, read := a.clusters().Get(ctx, u.GetName(), metav1.GetOptions{}); read == nil {
+		if newest, read := a.clusterClient().Get(ctx, u.GetName(), metav1.GetOptions{}); read == nil {
 			newest.DeepCopyInto(u)
 		}
 		return err
 	})
 }
 
-// conflicts are the fields that others have set, and who they are.
-func conflicts(err error) string {
+// describeConflicts are the fields that others have set, and who they are.
+func describeConflicts(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return "some of it"
@@ -140,5 +140,5 @@ func conflicts(err error) string {
 	if len(texts) == 0 {
 		return "some of it"
 	}
-	return printable(strings.Join(texts, ", "))
+	return sanitize(strings.Join(texts, ", "))
 }

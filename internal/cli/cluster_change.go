@@ -13,30 +13,30 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// mostTries is how often a change is tried: the status of a cluster that is being made changes every second.
-const mostTries = 5
+// maxPatchAttempts is how often a change is tried: the status of a cluster that is being made changes every second.
+const maxPatchAttempts = 5
 
-// change writes into the spec of a cluster what how says; an empty patch of it writes nothing. Whoever changed the
+// patchSpec writes into the spec of a cluster what how says; an empty patch of it writes nothing. Whoever changed the
 // spec in between wins, and this fails; a change of the status alone does no harm.
-func (a *access) change(ctx context.Context, name string, how func(c *v1alpha1.WorkloadCluster, u *unstructured.Unstructured) (spec map[string]any, err error)) (changed bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+func (a *access) patchSpec(ctx context.Context, name string, buildPatch func(c *v1alpha1.WorkloadCluster, u *unstructured.Unstructured) (spec map[string]any, err error)) (changed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	doing := fmt.Sprintf("changing cluster %q", name)
 	generation := int64(-1)
-	for try := 1; ; try++ {
-		u, err := a.clusters().Get(ctx, name, metav1.GetOptions{})
+	for attempt := 1; ; attempt++ {
+		u, err := a.clusterClient().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return false, a.explainOf(doing, name, err)
+			return false, a.explainClusterError(doing, name, err)
 		}
 		if generation >= 0 && u.GetGeneration() != generation {
 			return false, fmt.Errorf("%s: somebody else changed it at the same time; look at it and try again", doing)
 		}
 		generation = u.GetGeneration()
-		c, err := typed[v1alpha1.WorkloadCluster](u)
+		c, err := fromUnstructured[v1alpha1.WorkloadCluster](u)
 		if err != nil {
 			return false, err
 		}
-		spec, err := how(c, u)
+		spec, err := buildPatch(c, u)
 		if err != nil || len(spec) == 0 {
 			return false, err
 		}
@@ -44,10 +44,10 @@ func (a *access) change(ctx context.Context, name string, how func(c *v1alpha1.W
 		if err != nil {
 			return false, err
 		}
-		_, err = a.clusters().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict})
-		if apierrors.IsConflict(err) && try < mostTries {
+		_, err = a.clusterClient().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict})
+		if apierrors.IsConflict(err) && attempt < maxPatchAttempts {
 			continue
 		}
-		return err == nil, a.explainOf(doing, name, err)
+		return err == nil, a.explainClusterError(doing, name, err)
 	}
 }

@@ -23,18 +23,18 @@ func TestClusterApply(t *testing.T) {
 		}
 	}
 	write("apiVersion: polder.dev/v1alpha1\nkind: WorkloadCluster\nmetadata: {name: demo}\nspec: {stack: {name: scs}}\n")
-	f.says(exit.OK, "workloadcluster/demo created\n", "", "apply", "-f", file)
-	f.says(exit.OK, "workloadcluster/demo unchanged\n", "", "apply", "-f", file)
+	f.expectOutput(exit.OK, "workloadcluster/demo created\n", "", "apply", "-f", file)
+	f.expectOutput(exit.OK, "workloadcluster/demo unchanged\n", "", "apply", "-f", file)
 	write("apiVersion: polder.dev/v1alpha1\nkind: WorkloadCluster\nmetadata: {name: demo}\nspec: {stack: {name: other}}\n")
-	f.says(exit.OK, "workloadcluster/demo configured\n", "", "apply", "-f", file)
+	f.expectOutput(exit.OK, "workloadcluster/demo configured\n", "", "apply", "-f", file)
 	if q := f.requests[len(f.requests)-1]; q != "PATCH "+clusterPath+"/demo?fieldManager=polder&fieldValidation=Strict&force=false" {
 		t.Errorf("it asks %s", q)
 	}
 	f.refuse["PATCH "+clusterPath+"/demo"] = refusal(409, metav1.StatusReasonConflict, "demo", "Apply failed", metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.stack.name", Message: `conflict with "kubectl-edit" using polder.dev/v1alpha1`})
-	f.says(exit.Failure, "", `applying cluster "demo": others have set spec.stack.name (kubectl-edit); leave that out of the file, or change it with --force`, "apply", "-f", file)
-	f.says(exit.Usage, "", "say which file to apply: polder apply -f FILE", "apply")
+	f.expectOutput(exit.Failure, "", `applying cluster "demo": others have set spec.stack.name (kubectl-edit); leave that out of the file, or change it with --force`, "apply", "-f", file)
+	f.expectOutput(exit.Usage, "", "say which file to apply: polder apply -f FILE", "apply")
 	write("apiVersion: polder.dev/v1alpha1\nkind: WorkloadCluster\nspec: {stack: {name: other}}\n")
-	f.says(exit.Usage, "", "the cluster in "+file+" has no name; write metadata.name", "apply", "-f", file)
+	f.expectOutput(exit.Usage, "", "the cluster in "+file+" has no name; write metadata.name", "apply", "-f", file)
 }
 
 // What polder create wrote belongs to apply afterwards; else a pool that is taken out of the file would stay.
@@ -43,7 +43,7 @@ func TestClusterApplyAdopts(t *testing.T) {
 		c.ResourceVersion = "5"
 		c.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "polder", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "polder.dev/v1alpha1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:provider":{}}}`)}}}
 	}))
-	_, errs, _ := f.with("apiVersion: polder.dev/v1alpha1\nkind: WorkloadCluster\nmetadata: {name: demo}\nspec: {stack: {name: scs}}\n", "apply", "-f", "-")
+	_, errs, _ := f.runWithInput("apiVersion: polder.dev/v1alpha1\nkind: WorkloadCluster\nmetadata: {name: demo}\nspec: {stack: {name: scs}}\n", "apply", "-f", "-")
 	patches := 0
 	for _, q := range f.requests {
 		if strings.HasPrefix(q, "PATCH ") {
@@ -69,7 +69,7 @@ func onePool(c *v1alpha1.WorkloadCluster) {
 func TestClusterScale(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", twoPools), aWorkload(v1alpha1.PhaseReady, "", onePool, withName("one")), aWorkload("", "", withName("none")))
 	f.objects[clusterPath+"/demo"]["spec"].(map[string]any)["workers"].([]any)[1].(map[string]any)["future"] = "kept"
-	f.says(exit.OK, "workloadcluster/demo scaled: control plane 1 to 3, pool b 2 to 0\n", "", "scale", "demo", "--pool", "b=0", "--pool", "a=1", "--control-planes", "3")
+	f.expectOutput(exit.OK, "workloadcluster/demo scaled: control plane 1 to 3, pool b 2 to 0\n", "", "scale", "demo", "--pool", "b=0", "--pool", "a=1", "--control-planes", "3")
 	want := map[string]any{
 		"metadata": map[string]any{"resourceVersion": "5", "uid": "u1"},
 		"spec": map[string]any{
@@ -80,8 +80,8 @@ func TestClusterScale(t *testing.T) {
 	if d := cmp.Diff(want, f.bodies["PATCH"]); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	f.says(exit.OK, "workloadcluster/demo unchanged\n", "", "scale", "demo", "--pool", "b=0")
-	f.says(exit.OK, "workloadcluster/one scaled: pool a 1 to 4\n", "", "scale", "one", "--workers", "4")
+	f.expectOutput(exit.OK, "workloadcluster/demo unchanged\n", "", "scale", "demo", "--pool", "b=0")
+	f.expectOutput(exit.OK, "workloadcluster/one scaled: pool a 1 to 4\n", "", "scale", "one", "--workers", "4")
 	for args, want := range map[string]string{
 		"demo":                        "say what to scale, with --workers N, --pool POOL=N or --control-planes N",
 		"demo --workers 1":            "--workers is for clusters with one pool; say which with --pool POOL=1: it has a, b",
@@ -94,7 +94,7 @@ func TestClusterScale(t *testing.T) {
 		"demo --workers -1":           "--workers -1 is no number of machines",
 		"x --workers 1":               `there is no cluster "x" in namespace default; see which there are with: polder get`,
 	} {
-		f.says(exit.Usage, "", want, append([]string{"scale"}, strings.Fields(args)...)...)
+		f.expectOutput(exit.Usage, "", want, append([]string{"scale"}, strings.Fields(args)...)...)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestClusterScaleAtTheSameTime(t *testing.T) {
 			}
 		}
 	}
-	f.says(exit.OK, "workloadcluster/demo scaled: pool a 1 to 4\n", "", "scale", "demo", "--workers", "4")
+	f.expectOutput(exit.OK, "workloadcluster/demo scaled: pool a 1 to 4\n", "", "scale", "demo", "--workers", "4")
 	reads = 0
 	f.after = func(method, _ string, o map[string]any) { // the spec is
 		if method == "GET" {
@@ -119,12 +119,12 @@ func TestClusterScaleAtTheSameTime(t *testing.T) {
 			}
 		}
 	}
-	f.says(exit.Failure, "", `changing cluster "demo": somebody else changed it at the same time; look at it and try again`, "scale", "demo", "--workers", "5")
+	f.expectOutput(exit.Failure, "", `changing cluster "demo": somebody else changed it at the same time; look at it and try again`, "scale", "demo", "--workers", "5")
 	f.after = nil
 	f.refuse["PATCH "+clusterPath+"/demo"] = refusal(409, metav1.StatusReasonConflict, "demo", "x")
 	f.requests = nil
-	f.says(exit.Failure, "", `changing cluster "demo": somebody else changed it at the same time; look at it and try again`, "scale", "demo", "--workers", "6")
-	if len(f.requests) != 2*mostTries {
+	f.expectOutput(exit.Failure, "", `changing cluster "demo": somebody else changed it at the same time; look at it and try again`, "scale", "demo", "--workers", "6")
+	if len(f.requests) != 2*maxPatchAttempts {
 		t.Errorf("it asks %d times", len(f.requests))
 	}
 }
@@ -156,7 +156,7 @@ func pinned(c *v1alpha1.WorkloadCluster) {
 
 func TestClusterUpgradeShows(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", upgradable), aWorkload(v1alpha1.PhaseReady, "", pinned, withName("pinned")), aWorkload(v1alpha1.PhaseReady, "", atWork, withName("new")))
-	f.says(exit.OK, `Cluster demo runs Kubernetes v1.35.4 of release r1, and follows the newest release of channel stable of stack scs.
+	f.expectOutput(exit.OK, `Cluster demo runs Kubernetes v1.35.4 of release r1, and follows the newest release of channel stable of stack scs.
 
 KUBERNETES   VERSION   EXACTLY   TAKE IT WITH
 1.35         v9        v1.35.5   nothing: it comes by itself
@@ -164,7 +164,7 @@ KUBERNETES   VERSION   EXACTLY   TAKE IT WITH
 
 Kubernetes cannot be lowered afterwards: a version can be taken back with --version only as long as it has the same Kubernetes (EXACTLY).
 `, "", "upgrade", "demo")
-	f.says(exit.OK, `Cluster pinned runs Kubernetes v1.35.4 of release r1, and stays at version v3 of stack scs.
+	f.expectOutput(exit.OK, `Cluster pinned runs Kubernetes v1.35.4 of release r1, and stays at version v3 of stack scs.
 Undo: Nothing is under way.
 
 KUBERNETES   VERSION   EXACTLY   TAKE IT WITH
@@ -173,7 +173,7 @@ KUBERNETES   VERSION   EXACTLY   TAKE IT WITH
 
 Kubernetes cannot be lowered afterwards: a version can be taken back with --version only as long as it has the same Kubernetes (EXACTLY).
 `, "", "upgrade", "pinned")
-	if out, _, code := f.with("", "upgrade", "new"); code != exit.OK || !strings.HasSuffix(out, "\nThere is nothing newer.\n") {
+	if out, _, code := f.runWithInput("", "upgrade", "new"); code != exit.OK || !strings.HasSuffix(out, "\nThere is nothing newer.\n") {
 		t.Errorf("it ends with %d: %s", code, out)
 	}
 }
@@ -199,7 +199,7 @@ func TestClusterUpgradeTakes(t *testing.T) {
 			pinned(cluster)
 		}
 		f := newFakePlane(t, cluster)
-		f.says(exit.OK, "workloadcluster/demo "+tt.say+"\n", "", append([]string{"upgrade", "demo"}, strings.Fields(tt.args)...)...)
+		f.expectOutput(exit.OK, "workloadcluster/demo "+tt.say+"\n", "", append([]string{"upgrade", "demo"}, strings.Fields(tt.args)...)...)
 		var got map[string]any
 		if body := f.bodies["PATCH"]; body != nil {
 			got = body["spec"].(map[string]any)["stack"].(map[string]any)
@@ -218,11 +218,11 @@ func TestClusterUpgradeRefuses(t *testing.T) {
 		"--kubernetes x":           `--kubernetes "x" is no minor of Kubernetes; write, for example, 1.37`,
 		"--to-latest --version v1": "--to-latest chooses itself; leave out --kubernetes and --version",
 	} {
-		f.says(exit.Usage, "", want, append([]string{"upgrade", "demo"}, strings.Fields(args)...)...)
+		f.expectOutput(exit.Usage, "", want, append([]string{"upgrade", "demo"}, strings.Fields(args)...)...)
 	}
 	none := aWorkload(v1alpha1.PhaseReady, "", pinned)
 	none.Status.Updates = nil
 	f.add(none)
-	f.says(exit.Usage, "", `cluster "demo" stays at version v3 of its stack; say which one of Kubernetes 1.36 it shall have, with --version`, "upgrade", "demo", "--kubernetes", "1.36")
-	f.says(exit.OK, "workloadcluster/demo unchanged: there is nothing newer\n", "", "upgrade", "demo", "--to-latest")
+	f.expectOutput(exit.Usage, "", `cluster "demo" stays at version v3 of its stack; say which one of Kubernetes 1.36 it shall have, with --version`, "upgrade", "demo", "--kubernetes", "1.36")
+	f.expectOutput(exit.OK, "workloadcluster/demo unchanged: there is nothing newer\n", "", "upgrade", "demo", "--to-latest")
 }

@@ -56,8 +56,8 @@ func TestClusterConnectPrecedence(t *testing.T) {
 				t.Fatal(err)
 			}
 			g.dataDir, g.kubeconfigFile = g.flags.Lookup("data-dir").Value.String(), g.flags.Lookup("kubeconfig").Value.String()
-			rules, local := g.where(usual)
-			if got := strings.ReplaceAll(files(rules), dir, "DIR"); got != tt.want || local != tt.local {
+			rules, local := g.kubeconfigRules(usual)
+			if got := strings.ReplaceAll(kubeconfigPaths(rules), dir, "DIR"); got != tt.want || local != tt.local {
 				t.Errorf("%s (local: %t), want %s", got, local, tt.want)
 			}
 		})
@@ -76,7 +76,7 @@ func TestClusterProgram(t *testing.T) {
 		{[]string{"kubectl-polder.exe"}, "kubectl polder", []string{}},
 		{[]string{"kubectl_complete-polder", "get", ""}, "kubectl polder", []string{"__complete", "get", ""}},
 	} {
-		program, rest := calledAs(tt.args)
+		program, rest := splitProgramName(tt.args)
 		if d := cmp.Diff(tt.rest, rest); program != tt.program || d != "" {
 			t.Errorf("%v is %s %v", tt.args, program, rest)
 		}
@@ -93,15 +93,15 @@ func TestClusterConnectProblems(t *testing.T) {
 	f := newFakePlane(t)
 	two := filepath.Join(t.TempDir(), "two")
 	f.write(two, `{"apiVersion":"v1","kind":"Config","contexts":[{"name":"b","context":{"cluster":"x"}},{"name":"a","context":{"cluster":"x"}}],"clusters":[{"name":"x","cluster":{"server":"http://127.0.0.1:1"}}]}`)
-	f.says(exit.Usage, "", "there is no file /nowhere/x; name a kubeconfig with --kubeconfig", "get", "--kubeconfig", "/nowhere/x")
-	f.says(exit.Usage, "", two+` has no context "c"; choose from: a, b`, "get", "--kubeconfig", two, "--context", "c")
-	f.says(exit.Failure, "", "the plane at http://127.0.0.1:1 does not answer: dial tcp 127.0.0.1:1: connect: connection refused; check the address in your kubeconfig; for a plane on this machine, see: polder status and polder up", "get", "--kubeconfig", two, "--context", "a")
+	f.expectOutput(exit.Usage, "", "there is no file /nowhere/x; name a kubeconfig with --kubeconfig", "get", "--kubeconfig", "/nowhere/x")
+	f.expectOutput(exit.Usage, "", two+` has no context "c"; choose from: a, b`, "get", "--kubeconfig", two, "--context", "c")
+	f.expectOutput(exit.Failure, "", "the plane at http://127.0.0.1:1 does not answer: dial tcp 127.0.0.1:1: connect: connection refused; check the address in your kubeconfig; for a plane on this machine, see: polder status and polder up", "get", "--kubeconfig", two, "--context", "a")
 	f.kubeconfig("http://127.0.0.1:1", "")
-	f.says(exit.Failure, "", "the plane at http://127.0.0.1:1 does not answer: dial tcp 127.0.0.1:1: connect: connection refused; see how it is with: polder status, start it with: polder up", "get", "-n", "x")
+	f.expectOutput(exit.Failure, "", "the plane at http://127.0.0.1:1 does not answer: dial tcp 127.0.0.1:1: connect: connection refused; see how it is with: polder status, start it with: polder up", "get", "-n", "x")
 	f.write(filepath.Join(f.dir, "admin.kubeconfig"), "")
-	f.says(exit.Failure, "", fmt.Sprintf("there is no plane in %s yet; start one with: polder up", f.dir), "get")
+	f.expectOutput(exit.Failure, "", fmt.Sprintf("there is no plane in %s yet; start one with: polder up", f.dir), "get")
 	f.write(two, "{")
-	if _, errs, code := f.with("", "get", "--kubeconfig", two); code != exit.Failure || !strings.HasPrefix(errs, two+" cannot be read as a kubeconfig: ") {
+	if _, errs, code := f.runWithInput("", "get", "--kubeconfig", two); code != exit.Failure || !strings.HasPrefix(errs, two+" cannot be read as a kubeconfig: ") {
 		t.Errorf("it ends with %d: %s", code, errs)
 	}
 }
@@ -124,7 +124,7 @@ func TestClusterRefusals(t *testing.T) {
 		{refusal(507, metav1.StatusReasonUnknown, "", "out of room"), exit.Failure, "listing clusters: the plane at URL says: out of room"},
 	} {
 		f.refuse["GET "+clusterPath] = tt.s
-		_, errs, code := f.with("", "get")
+		_, errs, code := f.runWithInput("", "get")
 		if i := strings.Index(errs, "http://"); i >= 0 {
 			errs = errs[:i] + "URL" + errs[i+strings.Index(errs[i:]+" ", " "):]
 		}
@@ -137,7 +137,7 @@ func TestClusterRefusals(t *testing.T) {
 func TestClusterNamesComplete(t *testing.T) {
 	f := newFakePlane(t, aWorkload("Ready", ""), aWorkload("", "", withName("other")))
 	for args, want := range map[string]string{"get ": "demo\tReady\nother\n:4\n", "get demo ": "other\n:4\n", "wait demo ": ":4\n"} {
-		out, _, _ := f.with("", append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		out, _, _ := f.runWithInput("", append([]string{"__complete"}, strings.Split(args, " ")...)...)
 		if out != want {
 			t.Errorf("%q completes to %q", args, out)
 		}

@@ -16,19 +16,19 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// creation is one call of polder create.
-type creation struct {
+// createOptions is one call of polder create.
+type createOptions struct {
 	globals *globals
 	flags   specFlags
 	file    string
 	dryRun  string
 	force   bool
-	out     output
-	wait    waiting
+	out     outputFlag
+	wait    waitOptions
 }
 
-func clusterCreate(g *globals) *cobra.Command {
-	n := &creation{globals: g}
+func newCreateCommand(g *globals) *cobra.Command {
+	n := &createOptions{globals: g}
 	c := &cobra.Command{
 		Use:   "create [NAME]",
 		Short: "Ask for a cluster",
@@ -43,70 +43,70 @@ A file has one WorkloadCluster; NAME gives it another name. What a file says can
 		Args: cmdline.Args(0, 1, "at most the name of the cluster"),
 		RunE: func(c *cobra.Command, args []string) error { return n.run(c, args) },
 	}
-	namespaceFlag(c)
-	n.flags.addTo(c)
+	addNamespaceFlag(c)
+	n.flags.addFlags(c)
 	c.Flags().StringVarP(&n.file, "filename", "f", "", "`file` with a WorkloadCluster; - is the input")
 	c.Flags().StringVar(&n.dryRun, "dry-run", "", "only show the cluster: client asks nobody, server asks the plane whether it would take it")
 	c.Flags().Lookup("dry-run").NoOptDefVal = "client"
 	c.Flags().BoolVar(&n.force, "force", false, "with -f and --provider: leave out what that provider does not have")
-	n.out.addTo(c, asText, asName, asJSON, asYAML)
-	n.wait.addTo(c, "wait until the cluster is ready")
+	n.out.addFlags(c, formatText, formatName, formatJSON, formatYAML)
+	n.wait.addFlags(c, "wait until the cluster is ready")
 	_ = c.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{"client", "server"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return c
 }
 
-func (n *creation) run(c *cobra.Command, args []string) error {
-	cluster, err := n.read(c, args)
+func (n *createOptions) run(c *cobra.Command, args []string) error {
+	cluster, err := n.buildCluster(c, args)
 	if err != nil {
 		return err
 	}
 	moved := n.file != "" && n.flags.provider != "" && n.flags.provider != cluster.Spec.Provider
 	if n.dryRun == "client" && !moved {
-		return n.show(c.OutOrStdout(), cluster)
+		return n.printDryRun(c.OutOrStdout(), cluster)
 	}
 	a, err := n.globals.connect(c)
 	if err != nil {
 		return err
 	}
-	if err := a.settle(c, cluster); err != nil {
+	if err := a.resolveNamespace(c, cluster); err != nil {
 		return err
 	}
 	if moved {
-		if err := n.move(c, a, cluster); err != nil {
+		if err := n.moveToProvider(c, a, cluster); err != nil {
 			return err
 		}
 	}
 	if n.dryRun == "client" {
-		return n.show(c.OutOrStdout(), cluster)
+		return n.printDryRun(c.OutOrStdout(), cluster)
 	}
-	made, err := a.create(c.Context(), cluster, n.dryRun == "server")
+	made, err := a.createCluster(c.Context(), cluster, n.dryRun == "server")
 	if err != nil {
 		return err
 	}
-	return n.done(c, a, made)
+	return n.reportCreated(c, a, made)
 }
 
-// read is the cluster that is asked for, as the file or the flags say it.
-func (n *creation) read(c *cobra.Command, args []string) (*v1alpha1.WorkloadCluster, error) {
+// buildCluster is the cluster that is asked for, as the file or the flags say it.
+func (n *createOptions) buildCluster(c *cobra.Command, args []string) (*v1alpha1.WorkloadCluster, error) {
 	if !slices.Contains([]string{"", "client", "server"}, n.dryRun) {
 		return nil, exit.Errorf(exit.Usage, "--dry-run=%s is not possible; choose client or server", n.dryRun)
 	}
 	cluster := &v1alpha1.WorkloadCluster{}
 	var err error
 	if n.file != "" {
-		for _, flag := range notWithFile {
+		for _, flag := range flagsExcludedByFile {
 			if c.Flags().Changed(flag) {
 				return nil, exit.Errorf(exit.Usage, "give either -f or --%s: the file says it already", flag)
 			}
 		}
 		cluster, err = readCluster(n.file, c.InOrStdin())
 	} else {
-		cluster.Spec, err = n.flags.spec(c.Flags().Changed)
+		cluster.Spec, err = n.flags.buildSpec(c.Flags().Changed)
 	}
 	if err != nil {
 		return nil, err
 	}
-	asNew(cluster)
+	clearServerFields(cluster)
 	if len(args) > 0 {
 		cluster.Name = args[0]
 	}
@@ -116,10 +116,10 @@ func (n *creation) read(c *cobra.Command, args []string) (*v1alpha1.WorkloadClus
 	return cluster, nil
 }
 
-func (a *access) create(ctx context.Context, cluster *v1alpha1.WorkloadCluster, dryRun bool) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+func (a *access) createCluster(ctx context.Context, cluster *v1alpha1.WorkloadCluster, dryRun bool) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	u, err := untyped(cluster)
+	u, err := toUnstructured(cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -127,46 +127,46 @@ func (a *access) create(ctx context.Context, cluster *v1alpha1.WorkloadCluster, 
 	if dryRun {
 		o.DryRun = []string{metav1.DryRunAll}
 	}
-	made, err := a.clusters().Create(ctx, u, o)
+	made, err := a.clusterClient().Create(ctx, u, o)
 	if apierrors.IsAlreadyExists(err) {
 		return nil, exit.Errorf(exit.Failure, "there is a cluster %q in namespace %s already; change it with: %s, or choose another name", cluster.Name, a.namespace, a.hint("apply -f FILE"))
 	}
 	return made, a.explain(fmt.Sprintf("making cluster %q", cluster.Name), err)
 }
 
-// show prints a cluster that nobody was asked for.
-func (n *creation) show(w io.Writer, cluster *v1alpha1.WorkloadCluster) error {
-	u, err := untyped(cluster)
+// printDryRun prints a cluster that nobody was asked for.
+func (n *createOptions) printDryRun(w io.Writer, cluster *v1alpha1.WorkloadCluster) error {
+	u, err := toUnstructured(cluster)
 	if err != nil {
 		return err
 	}
 	out := n.out
-	if out.format == asText {
-		out.format = asYAML
+	if out.format == formatText {
+		out.format = formatYAML
 	}
-	return out.object(w, u)
+	return out.printObject(w, u)
 }
 
-// done says what was made, and waits for it if that is wanted.
-func (n *creation) done(c *cobra.Command, a *access, made *unstructured.Unstructured) error {
+// reportCreated says what was made, and waits for it if that is wanted.
+func (n *createOptions) reportCreated(c *cobra.Command, a *access, made *unstructured.Unstructured) error {
 	var err error
-	if n.out.forPeople() {
+	if n.out.isHumanReadable() {
 		text := "created"
 		if n.dryRun != "" {
 			text = "would be created"
 		}
-		_, err = fmt.Fprintf(c.OutOrStdout(), "%s %s\n", nameOf(made), text)
+		_, err = fmt.Fprintf(c.OutOrStdout(), "%s %s\n", kindAndName(made), text)
 	} else {
-		err = n.out.object(c.OutOrStdout(), made)
+		err = n.out.printObject(c.OutOrStdout(), made)
 	}
 	if err != nil || n.dryRun != "" {
 		return err
 	}
-	if !n.wait.wanted {
-		if n.out.forPeople() {
+	if !n.wait.enabled {
+		if n.out.isHumanReadable() {
 			_, err = fmt.Fprintf(c.ErrOrStderr(), "It is being made. Wait for it with: %s\n", a.hint("wait "+made.GetName()))
 		}
 		return err
 	}
-	return n.wait.run(c, a, made.GetName(), readyGoal, n.out.forPeople())
+	return n.wait.run(c, a, made.GetName(), readyGoal, n.out.isHumanReadable())
 }

@@ -28,7 +28,7 @@ type specFlags struct {
 	pools, parameters                             []string
 }
 
-func (s *specFlags) addTo(c *cobra.Command) {
+func (s *specFlags) addFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.provider, "provider", "", "`name` of the provider; may be left out where there is only one; with -f, makes the file's cluster there")
 	f.StringVar(&s.stack, "stack", "", "`name` of the stack; polder stacks shows them")
@@ -43,17 +43,17 @@ func (s *specFlags) addTo(c *cobra.Command) {
 	f.StringArrayVar(&s.parameters, "set", nil, "a parameter of the stack, `KEY=VALUE`, where VALUE is YAML; may be repeated")
 }
 
-// notWithFile are flags that say what a file says already.
-var notWithFile = []string{"stack", "kubernetes", "channel", "version", "control-planes", "control-plane-type", "workers", "worker-type", "pool", "set"}
+// flagsExcludedByFile are flags that say what a file says already.
+var flagsExcludedByFile = []string{"stack", "kubernetes", "channel", "version", "control-planes", "control-plane-type", "workers", "worker-type", "pool", "set"}
 
-// spec is the cluster that the flags describe. given says which of them were.
-func (s *specFlags) spec(given func(flag string) bool) (v1alpha1.WorkloadClusterSpec, error) {
+// buildSpec is the cluster that the flags describe. given says which of them were.
+func (s *specFlags) buildSpec(given func(flag string) bool) (v1alpha1.WorkloadClusterSpec, error) {
 	spec := v1alpha1.WorkloadClusterSpec{Provider: s.provider}
 	if s.stack == "" {
 		return spec, exit.Errorf(exit.Usage, "say what to make the cluster of, with --stack NAME or -f FILE; see which stacks there are with: polder stacks")
 	}
 	var err error
-	if spec.Stack, err = s.reference(); err != nil {
+	if spec.Stack, err = s.stackReference(); err != nil {
 		return spec, err
 	}
 	if !slices.Contains([]int32{1, 3, 5}, s.controlPlanes) {
@@ -63,22 +63,22 @@ func (s *specFlags) spec(given func(flag string) bool) (v1alpha1.WorkloadCluster
 	if spec.Workers, err = s.workerPools(given); err != nil {
 		return spec, err
 	}
-	spec.Parameters, err = readParameters(s.parameters)
+	spec.Parameters, err = parseParameters(s.parameters)
 	return spec, err
 }
 
-func (s *specFlags) reference() (v1alpha1.StackReference, error) {
+func (s *specFlags) stackReference() (v1alpha1.StackReference, error) {
 	r := v1alpha1.StackReference{Name: s.stack, Channel: v1alpha1.Channel(s.channel), Version: s.version}
 	if s.channel != "" && r.Channel != v1alpha1.ChannelStable && r.Channel != v1alpha1.ChannelCustom {
 		return r, exit.Errorf(exit.Usage, "there is no channel %q; choose stable or custom", s.channel)
 	}
 	var err error
-	r.KubernetesVersion, err = minorOf(s.kubernetes)
+	r.KubernetesVersion, err = parseMinor(s.kubernetes)
 	return r, err
 }
 
-// minorOf takes also what other programs print: v1.37 and v1.36.2, of which the patch comes with the release.
-func minorOf(text string) (string, error) {
+// parseMinor takes also what other programs print: v1.37 and v1.36.2, of which the patch comes with the release.
+func parseMinor(text string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
@@ -103,7 +103,7 @@ func (s *specFlags) workerPools(given func(flag string) bool) ([]v1alpha1.Worker
 		pools = append(pools, p)
 	}
 	for _, text := range s.pools {
-		p, err := readPool(text)
+		p, err := parsePool(text)
 		if err != nil {
 			return nil, err
 		}
@@ -115,8 +115,8 @@ func (s *specFlags) workerPools(given func(flag string) bool) ([]v1alpha1.Worker
 	return pools, nil
 }
 
-// readPool reads NAME=COUNT[:TYPE].
-func readPool(text string) (p v1alpha1.WorkerPool, err error) {
+// parsePool reads NAME=COUNT[:TYPE].
+func parsePool(text string) (p v1alpha1.WorkerPool, err error) {
 	name, rest, found := strings.Cut(text, "=")
 	count, kind, typed := strings.Cut(rest, ":")
 	n, bad := strconv.ParseUint(count, 10, 31)
@@ -128,8 +128,8 @@ func readPool(text string) (p v1alpha1.WorkerPool, err error) {
 	return p, nil
 }
 
-// readParameters reads KEY=VALUE, where VALUE is YAML: 3 is a number, "3" and three are texts, {a: b} is a map.
-func readParameters(texts []string) (map[string]apiextensionsv1.JSON, error) {
+// parseParameters reads KEY=VALUE, where VALUE is YAML: 3 is a number, "3" and three are texts, {a: b} is a map.
+func parseParameters(texts []string) (map[string]apiextensionsv1.JSON, error) {
 	var all map[string]apiextensionsv1.JSON
 	for _, text := range texts {
 		key, value, found := strings.Cut(text, "=")
@@ -141,7 +141,7 @@ func readParameters(texts []string) (map[string]apiextensionsv1.JSON, error) {
 		}
 		b, err := yaml.YAMLToJSON([]byte(value))
 		if err != nil || !json.Valid(b) {
-			return nil, exit.Errorf(exit.Usage, "--set %s: %q is no YAML: %s", key, value, strings.TrimPrefix(printable(fmt.Sprint(err)), "yaml: "))
+			return nil, exit.Errorf(exit.Usage, "--set %s: %q is no YAML: %s", key, value, strings.TrimPrefix(sanitize(fmt.Sprint(err)), "yaml: "))
 		}
 		if all == nil {
 			all = map[string]apiextensionsv1.JSON{}
@@ -154,8 +154,8 @@ func readParameters(texts []string) (map[string]apiextensionsv1.JSON, error) {
 	return all, nil
 }
 
-// describeMachine is a choice of machines in a few words.
-func describeMachine(m v1alpha1.MachineSelection) string {
+// describeMachineSelection is a choice of machines in a few words.
+func describeMachineSelection(m v1alpha1.MachineSelection) string {
 	if m.Machine == nil {
 		return cmp.Or(m.MachineType, "the provider's default")
 	}

@@ -19,7 +19,7 @@ import (
 
 func TestClusterCreateFromFlags(t *testing.T) {
 	f := newFakePlane(t)
-	f.says(exit.OK, `apiVersion: polder.dev/v1alpha1
+	f.expectOutput(exit.OK, `apiVersion: polder.dev/v1alpha1
 kind: WorkloadCluster
 metadata:
   name: demo
@@ -51,7 +51,7 @@ spec:
 	if len(f.requests) > 0 {
 		t.Errorf("--dry-run=client asks the plane: %v", f.requests)
 	}
-	f.says(exit.OK, "workloadcluster/demo created\n", "It is being made. Wait for it with: polder wait demo\n", "create", "demo", "--stack", "scs")
+	f.expectOutput(exit.OK, "workloadcluster/demo created\n", "It is being made. Wait for it with: polder wait demo\n", "create", "demo", "--stack", "scs")
 	want := map[string]any{"stack": map[string]any{"name": "scs"}, "controlPlane": map[string]any{"replicas": 1.0}, "workers": []any{map[string]any{"name": "default", "replicas": 1.0}}}
 	if d := cmp.Diff(want, f.objects[clusterPath+"/demo"]["spec"]); d != "" {
 		t.Errorf("-want +got:\n%s", d)
@@ -59,13 +59,13 @@ spec:
 	if q := f.requests[len(f.requests)-1]; !strings.Contains(q, "fieldManager=polder") || !strings.Contains(q, "fieldValidation=Strict") {
 		t.Errorf("it asks %s", q)
 	}
-	f.says(exit.Failure, "", `there is a cluster "demo" in namespace default already; change it with: polder apply -f FILE, or choose another name`, "create", "demo", "--stack", "scs")
-	f.says(exit.OK, "workloadcluster/other\n", "", "create", "other", "--stack", "scs", "-o", "name")
-	f.says(exit.OK, "workloadcluster/third would be created\n", "", "create", "third", "--stack", "scs", "--dry-run=server")
+	f.expectOutput(exit.Failure, "", `there is a cluster "demo" in namespace default already; change it with: polder apply -f FILE, or choose another name`, "create", "demo", "--stack", "scs")
+	f.expectOutput(exit.OK, "workloadcluster/other\n", "", "create", "other", "--stack", "scs", "-o", "name")
+	f.expectOutput(exit.OK, "workloadcluster/third would be created\n", "", "create", "third", "--stack", "scs", "--dry-run=server")
 	if q := f.requests[len(f.requests)-1]; !strings.Contains(q, "dryRun=All") {
 		t.Errorf("it asks %s", q)
 	}
-	out, _, code := f.with("", "create", "fourth", "--stack", "scs", "-o", "json", "-n", "team-a")
+	out, _, code := f.runWithInput("", "create", "fourth", "--stack", "scs", "-o", "json", "-n", "team-a")
 	var made struct{ Metadata metav1.ObjectMeta }
 	if err := json.Unmarshal([]byte(out), &made); err != nil || code != exit.OK || made.Metadata.Namespace != "team-a" {
 		t.Errorf("-o json ends with %d, %v:\n%s", code, err, out)
@@ -96,9 +96,9 @@ func TestClusterCreateRefusesFlags(t *testing.T) {
 		"-f x --set a=1":                         "give either -f or --set: the file says it already",
 		"-f x":                                   "there is no file x; name one with a WorkloadCluster",
 	} {
-		f.says(exit.Usage, "", want, append([]string{"create", "demo"}, strings.Fields(flags)...)...)
+		f.expectOutput(exit.Usage, "", want, append([]string{"create", "demo"}, strings.Fields(flags)...)...)
 	}
-	f.says(exit.Usage, "", "the cluster has no name; give it one: polder create NAME", "create", "--stack", "s")
+	f.expectOutput(exit.Usage, "", "the cluster has no name; give it one: polder create NAME", "create", "--stack", "s")
 	if len(f.requests) > 0 {
 		t.Errorf("the plane was asked: %v", f.requests)
 	}
@@ -108,7 +108,7 @@ const smallFile = "apiVersion: polder.dev/v1alpha1\nkind: WorkloadCluster\nmetad
 
 func TestClusterCreateFromFile(t *testing.T) {
 	f := newFakePlane(t)
-	out, errs, code := f.with(smallFile, "create", "-f", "-")
+	out, errs, code := f.runWithInput(smallFile, "create", "-f", "-")
 	if code != exit.OK || out != "workloadcluster/demo created\n" || !strings.Contains(errs, "polder wait demo -n team-a") {
 		t.Errorf("create -f - ends with %d: %s%s", code, out, errs)
 	}
@@ -119,8 +119,8 @@ func TestClusterCreateFromFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte(smallFile), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.says(exit.OK, "workloadcluster/copy created\n", "It is being made. Wait for it with: polder wait copy -n team-a\n", "create", "copy", "-f", file)
-	f.says(exit.Usage, "", "the file says namespace team-a, and -n says b; leave out one of them", "create", "-f", file, "-n", "b")
+	f.expectOutput(exit.OK, "workloadcluster/copy created\n", "It is being made. Wait for it with: polder wait copy -n team-a\n", "create", "copy", "-f", file)
+	f.expectOutput(exit.Usage, "", "the file says namespace team-a, and -n says b; leave out one of them", "create", "-f", file, "-n", "b")
 }
 
 func TestClusterCreateRefusedByThePlane(t *testing.T) {
@@ -130,7 +130,7 @@ func TestClusterCreateRefusedByThePlane(t *testing.T) {
 		metav1.StatusCause{Field: "spec.stack.name", Message: `Invalid value: "s": there is none`},
 		metav1.StatusCause{Message: "Invalid value: it is wrong"},
 		metav1.StatusCause{Field: "<nil>", Message: "Invalid value: \"object\": the name of a cluster has\nat most 40 characters"})
-	f.says(exit.Usage, "", `making cluster "demo": the plane refuses it:
+	f.expectOutput(exit.Usage, "", `making cluster "demo": the plane refuses it:
   spec.controlPlane.replicas: Unsupported value: 2: supported values: "1", "3", "5"
   spec.stack.name: "s": there is none
   it is wrong
@@ -179,7 +179,7 @@ spec:
 func TestClusterCreateElsewhere(t *testing.T) {
 	f := newFakePlane(t, twoProviders, otherProvider)
 	f.add("{apiVersion: clusterstack.x-k8s.io/v1alpha1, kind: ClusterStack, metadata: {name: s}, spec: {provider: there, name: scs, kubernetesVersion: '1.36'}}")
-	out, errs, code := f.with(movedFile, "create", "-f", "-", "--provider", "there", "--dry-run=client", "-o", "json")
+	out, errs, code := f.runWithInput(movedFile, "create", "-f", "-", "--provider", "there", "--dry-run=client", "-o", "json")
 	want := `Cluster demo at provider there:
   same     control plane: SCS-1V-2
   same     pool shaped: a machine of at least 2 CPUs and 4Gi
@@ -230,12 +230,12 @@ func TestClusterMoveOwnNames(t *testing.T) {
 		{v1alpha1.MachineSelection{}, here, "look at  pool: the provider's default is there's, which may be another machine", "the provider's default"},
 		{v1alpha1.MachineSelection{MachineType: "SCS-2V-4-20s"}, here, "changed  pool: SCS-2V-4-20s becomes a machine of at least 2 CPUs and 4Gi and a disk of 20G\n  look at  pool: SCS-2V-4-20s promises a fast local disk, a shape does not", "a machine of at least 2 CPUs and 4Gi and a disk of 20G"},
 	} {
-		m := &move{to: "there"}
-		m.machine("pool", &tt.selection, tt.from, there)
+		m := &moveReport{to: "there"}
+		m.moveMachine("pool", &tt.selection, tt.from, there)
 		var out strings.Builder
 		m.print(&out, "demo")
-		if d := cmp.Diff("Cluster demo at provider there:\n  "+tt.want+"\n", out.String()); d != "" || describeMachine(tt.selection) != tt.becomes {
-			t.Errorf("it becomes %s (-want +got):\n%s", describeMachine(tt.selection), d)
+		if d := cmp.Diff("Cluster demo at provider there:\n  "+tt.want+"\n", out.String()); d != "" || describeMachineSelection(tt.selection) != tt.becomes {
+			t.Errorf("it becomes %s (-want +got):\n%s", describeMachineSelection(tt.selection), d)
 		}
 	}
 }
@@ -250,9 +250,9 @@ func TestClusterMoveStack(t *testing.T) {
 		"  look at  stack scs 1.36 v3: it is there for there, but ":  {Name: "scs", KubernetesVersion: "1.36", Version: "v3"},
 		"  look at  stack scs 1.36 custom: there is none for there ": {Name: "scs", KubernetesVersion: "1.36", Channel: v1alpha1.ChannelCustom},
 	} {
-		m, c := &move{to: "there"}, &v1alpha1.WorkloadCluster{}
+		m, c := &moveReport{to: "there"}, &v1alpha1.WorkloadCluster{}
 		c.Spec.Stack = ref
-		m.stack(c, to, all)
+		m.reviewStack(c, to, all)
 		var out strings.Builder
 		m.print(&out, "demo")
 		if !strings.Contains(out.String(), want) {
@@ -264,7 +264,7 @@ func TestClusterMoveStack(t *testing.T) {
 func TestClusterCreateElsewhereLoses(t *testing.T) {
 	f := newFakePlane(t, twoProviders, otherProvider)
 	file := strings.NewReplacer("SCS-2C-4", "SCS-2C-4_GNa", "m1.odd", "m1.huge", "m1.small", "m1.unknown", "zones: [b]", "zones: [a, b]", "both: 1", "hereOnly: 1").Replace(movedFile)
-	_, errs, code := f.with(file, "create", "-f", "-", "--provider", "there")
+	_, errs, code := f.runWithInput(file, "create", "-f", "-", "--provider", "there")
 	for _, want := range []string{
 		"\n  lost     pool own: there has nothing like m1.unknown; see what it has with: polder providers there\n",
 		"\n  lost     pool rare: there has nothing like SCS-2C-4_GNa; see",
@@ -281,41 +281,41 @@ func TestClusterCreateElsewhereLoses(t *testing.T) {
 	if code != exit.Usage || f.objects[clusterPath+"/demo"] != nil {
 		t.Errorf("it ends with %d, and there are %v", code, sortedKeys(f.objects))
 	}
-	if _, errs, code = f.with(file, "create", "-f", "-", "--provider", "there", "--force"); code != exit.OK {
+	if _, errs, code = f.runWithInput(file, "create", "-f", "-", "--provider", "there", "--force"); code != exit.OK {
 		t.Fatalf("--force ends with %d: %s", code, errs)
 	}
 	b, _ := json.Marshal(f.objects[clusterPath+"/demo"]["spec"])
 	if text := string(b); strings.Contains(text, "m1.") || strings.Contains(text, "hereOnly") || !strings.Contains(text, `"zones":["b"]`) || !strings.Contains(text, `"provider":"there"`) {
 		t.Errorf("made %s", text)
 	}
-	if _, errs, code = f.with(movedFile, "create", "x", "-f", "-", "--provider", "nowhere"); code != exit.Usage || errs != `there is no provider "nowhere"; see which there are with: polder providers` {
+	if _, errs, code = f.runWithInput(movedFile, "create", "x", "-f", "-", "--provider", "nowhere"); code != exit.Usage || errs != `there is no provider "nowhere"; see which there are with: polder providers` {
 		t.Errorf("it ends with %d: %s", code, errs)
 	}
-	if _, errs, code = f.with(movedFile, "create", "same", "-f", "-", "--provider", "here"); code != exit.OK || strings.Contains(errs, "at provider") {
+	if _, errs, code = f.runWithInput(movedFile, "create", "same", "-f", "-", "--provider", "here"); code != exit.OK || strings.Contains(errs, "at provider") {
 		t.Errorf("at the same provider it ends with %d: %s", code, errs)
 	}
 }
 
-func TestClusterMachineGives(t *testing.T) {
+func TestClusterMachineSatisfiesShape(t *testing.T) {
 	for name, tt := range map[string]struct {
 		t    v1alpha1.MachineType
 		s    v1alpha1.MachineSelection
 		want bool
 	}{
-		"just enough":    {v1alpha1.MachineType{CPU: 2, MemoryMiB: 4096, DiskGB: 20}, shapeOf(2, 4096, 20), true},
-		"too few CPUs":   {v1alpha1.MachineType{CPU: 1, MemoryMiB: 8192, DiskGB: 20}, shapeOf(2, 4096, 20), false},
-		"too little":     {v1alpha1.MachineType{CPU: 8, MemoryMiB: 4095, DiskGB: 20}, shapeOf(2, 4096, 20), false},
-		"too small":      {v1alpha1.MachineType{CPU: 2, MemoryMiB: 4096, DiskGB: 19}, shapeOf(2, 4096, 20), false},
-		"disk on demand": {v1alpha1.MachineType{CPU: 2, MemoryMiB: 4096}, shapeOf(2, 4096, 20), true},
-		"any disk":       {v1alpha1.MachineType{CPU: 2, MemoryMiB: 4096, DiskGB: 1}, shapeOf(2, 4096, 0), true},
+		"just enough":    {v1alpha1.MachineType{CPU: 2, MemoryMiB: 4096, DiskGB: 20}, newShapeSelection(2, 4096, 20), true},
+		"too few CPUs":   {v1alpha1.MachineType{CPU: 1, MemoryMiB: 8192, DiskGB: 20}, newShapeSelection(2, 4096, 20), false},
+		"too little":     {v1alpha1.MachineType{CPU: 8, MemoryMiB: 4095, DiskGB: 20}, newShapeSelection(2, 4096, 20), false},
+		"too small":      {v1alpha1.MachineType{CPU: 2, MemoryMiB: 4096, DiskGB: 19}, newShapeSelection(2, 4096, 20), false},
+		"disk on demand": {v1alpha1.MachineType{CPU: 2, MemoryMiB: 4096}, newShapeSelection(2, 4096, 20), true},
+		"any disk":       {v1alpha1.MachineType{CPU: 2, MemoryMiB: 4096, DiskGB: 1}, newShapeSelection(2, 4096, 0), true},
 	} {
-		if got := gives(tt.t, tt.s.Machine); got != tt.want {
+		if got := satisfiesShape(tt.t, tt.s.Machine); got != tt.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
 	anyShape := &v1alpha1.Provider{Status: v1alpha1.ProviderStatus{AnyShape: true}}
 	for name, want := range map[string]bool{"SCS-2V-4": true, "": true, "m1.small": false, "SCS-2V-4_GNa": false, "SCS-2V-4_ib": false} {
-		if got := has(anyShape, v1alpha1.MachineSelection{MachineType: name}); got != want {
+		if got := hasMachines(anyShape, v1alpha1.MachineSelection{MachineType: name}); got != want {
 			t.Errorf("any shape, %q: %t", name, got)
 		}
 	}

@@ -21,28 +21,28 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// deletion is one call of polder delete.
-type deletion struct {
+// deleteOptions is one call of polder delete.
+type deleteOptions struct {
 	yes        bool
-	wait       waiting
+	wait       waitOptions
 	isTerminal func(io.Reader) bool
 }
 
-func clusterDelete(g *globals) *cobra.Command { return deleteCommand(g, isTerminal) }
+func newDeleteCommand(g *globals) *cobra.Command { return newDeleteCommandAsking(g, isTerminal) }
 
 func isTerminal(r io.Reader) bool {
 	f, ok := r.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-func deleteCommand(g *globals, isTerminal func(io.Reader) bool) *cobra.Command {
-	d := &deletion{isTerminal: isTerminal}
+func newDeleteCommandAsking(g *globals, isTerminal func(io.Reader) bool) *cobra.Command {
+	d := &deleteOptions{isTerminal: isTerminal}
 	c := &cobra.Command{
 		Use:   "delete NAME...",
 		Short: "Delete clusters, with all that is in them",
 		Long: `delete asks for each cluster, by having its name typed, and deletes all of it: machines, volumes and what runs
 there. Where there is nobody to ask, --yes is needed. A cluster with deletionProtection is not deleted.`,
-		ValidArgsFunction: g.completeNames(0),
+		ValidArgsFunction: g.completeClusterNames(0),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exit.Errorf(exit.Usage, "%s takes the names of clusters, but got none; see: %s --help", c.CommandPath(), c.CommandPath())
@@ -54,20 +54,20 @@ there. Where there is nobody to ask, --yes is needed. A cluster with deletionPro
 			return d.run(c, a, args)
 		},
 	}
-	namespaceFlag(c)
+	addNamespaceFlag(c)
 	c.Flags().BoolVarP(&d.yes, "yes", "y", false, "do not ask")
-	d.wait.addTo(c, "wait until all of it is gone")
+	d.wait.addFlags(c, "wait until all of it is gone")
 	return c
 }
 
 // run reads all clusters, and asks about all, before it deletes one: a mistyped name changes nothing.
-func (d *deletion) run(c *cobra.Command, a *access, names []string) error {
+func (d *deleteOptions) run(c *cobra.Command, a *access, names []string) error {
 	if !d.yes && !d.isTerminal(c.InOrStdin()) {
 		return exit.Errorf(exit.Usage, "delete asks before it deletes, and here is nobody to ask; say --yes")
 	}
 	var all []*v1alpha1.WorkloadCluster
 	for _, name := range names {
-		cluster, err := a.cluster(c.Context(), name)
+		cluster, err := a.getCluster(c.Context(), name)
 		if err != nil {
 			return err
 		}
@@ -78,19 +78,19 @@ func (d *deletion) run(c *cobra.Command, a *access, names []string) error {
 		if d.yes {
 			break
 		}
-		if err := confirm(c.Context(), in, c.ErrOrStderr(), cluster); err != nil {
+		if err := confirmDeletion(c.Context(), in, c.ErrOrStderr(), cluster); err != nil {
 			return err
 		}
 	}
 	for _, cluster := range all {
-		if err := a.delete(c.Context(), cluster); err != nil {
+		if err := a.deleteCluster(c.Context(), cluster); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintf(c.OutOrStdout(), "workloadcluster/%s is being deleted\n", cluster.Name); err != nil {
 			return err
 		}
 	}
-	if !d.wait.wanted {
+	if !d.wait.enabled {
 		return nil
 	}
 	for _, cluster := range all {
@@ -101,10 +101,10 @@ func (d *deletion) run(c *cobra.Command, a *access, names []string) error {
 	return nil
 }
 
-// confirm shows what would be lost, and wants the name typed.
-func confirm(ctx context.Context, in *bufio.Reader, out io.Writer, c *v1alpha1.WorkloadCluster) error {
+// confirmDeletion shows what would be lost, and wants the name typed.
+func confirmDeletion(ctx context.Context, in *bufio.Reader, out io.Writer, c *v1alpha1.WorkloadCluster) error {
 	fmt.Fprintf(out, "Cluster %s/%s: provider %s, %s, %s old. All that is in it is lost.\nType its name to delete it: ",
-		c.Namespace, c.Name, cmp.Or(c.Spec.Provider, "not known"), machineCount(c), age(time.Now(), c.CreationTimestamp.Time))
+		c.Namespace, c.Name, cmp.Or(c.Spec.Provider, "not known"), machineCount(c), formatAge(time.Now(), c.CreationTimestamp.Time))
 	typed := make(chan string, 1)
 	// Nobody can interrupt a read of a terminal; the process ends soon after this gives up waiting.
 	go func() {
@@ -125,12 +125,12 @@ func confirm(ctx context.Context, in *bufio.Reader, out io.Writer, c *v1alpha1.W
 
 // machineCount is what is wanted, as the status or else the spec says.
 func machineCount(c *v1alpha1.WorkloadCluster) string {
-	n := value(c.Spec.ControlPlane.Replicas)
+	n := valueOrZero(c.Spec.ControlPlane.Replicas)
 	for _, p := range c.Spec.Workers {
-		n += value(p.Replicas)
+		n += valueOrZero(p.Replicas)
 	}
 	if c.Status.ControlPlane.Desired != nil {
-		n = value(c.Status.ControlPlane.Desired) + value(c.Status.Workers.Desired)
+		n = valueOrZero(c.Status.ControlPlane.Desired) + valueOrZero(c.Status.Workers.Desired)
 	}
 	if n == 1 {
 		return "1 machine"
@@ -138,17 +138,17 @@ func machineCount(c *v1alpha1.WorkloadCluster) string {
 	return fmt.Sprintf("%d machines", n)
 }
 
-// delete deletes this very cluster, and no other that has got its name meanwhile.
-func (a *access) delete(ctx context.Context, c *v1alpha1.WorkloadCluster) error {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+// deleteCluster deletes this very cluster, and no other that has got its name meanwhile.
+func (a *access) deleteCluster(ctx context.Context, c *v1alpha1.WorkloadCluster) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err := a.clusters().Delete(ctx, c.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(c.UID))})
+	err := a.clusterClient().Delete(ctx, c.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(c.UID))})
 	if apierror.IgnoreObjectNotFound(err, clusterResource.Resource, c.Name) == nil {
 		return nil
 	}
 	explained := a.explain(fmt.Sprintf("deleting cluster %q", c.Name), err)
 	if ptr.Deref(c.Spec.DeletionProtection, false) && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
-		return exit.Errorf(exit.Code(explained), `%w; if you mean it, lift the protection with: %s patch workloadcluster %s -n %s --type merge -p '{"spec":{"deletionProtection":false}}'`, explained, a.kubectl(), c.Name, a.namespace)
+		return exit.Errorf(exit.Code(explained), `%w; if you mean it, lift the protection with: %s patch workloadcluster %s -n %s --type merge -p '{"spec":{"deletionProtection":false}}'`, explained, a.kubectlHint(), c.Name, a.namespace)
 	}
 	return explained
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// deleteOn runs delete on a terminal where somebody types.
-func (f *fakePlane) deleteOn(ctx context.Context, in io.Reader, args ...string) (stdout, stderr string, code int) {
+// deleteOnTerminal runs delete on a terminal where somebody types.
+func (f *fakePlane) deleteOnTerminal(ctx context.Context, in io.Reader, args ...string) (stdout, stderr string, code int) {
 	f.Helper()
 	c := Command()
 	g := &globals{program: polderName, dataDir: f.dir, flags: c.PersistentFlags()}
-	d := deleteCommand(g, func(io.Reader) bool { return true })
+	d := newDeleteCommandAsking(g, func(io.Reader) bool { return true })
 	d.SilenceErrors, d.SilenceUsage = true, true
 	if err := g.flags.Set("data-dir", f.dir); err != nil {
 		f.Fatal(err)
@@ -38,14 +38,14 @@ func (f *fakePlane) deleteOn(ctx context.Context, in io.Reader, args ...string) 
 
 func TestClusterDeleteAsks(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", atWork), aWorkload(v1alpha1.PhaseReady, "", withName("b")))
-	out, errs, code := f.deleteOn(t.Context(), strings.NewReader("no\n"), "demo")
+	out, errs, code := f.deleteOnTerminal(t.Context(), strings.NewReader("no\n"), "demo")
 	if want := "Cluster default/demo: provider local, 8 machines, 2d old. All that is in it is lost.\nType its name to delete it: that is not its name; cluster \"demo\" was not deleted"; code != exit.Usage || out != "" || errs != want {
 		t.Errorf("it ends with %d: %s%s", code, out, errs)
 	}
 	if len(f.objects) != 2 {
 		t.Error("it was deleted all the same")
 	}
-	out, errs, code = f.deleteOn(t.Context(), strings.NewReader("demo\nb\n"), "demo", "b")
+	out, errs, code = f.deleteOnTerminal(t.Context(), strings.NewReader("demo\nb\n"), "demo", "b")
 	if code != exit.OK || out != "workloadcluster/demo is being deleted\nworkloadcluster/b is being deleted\n" || len(f.objects) != 0 {
 		t.Errorf("it ends with %d: %s%s", code, out, errs)
 	}
@@ -60,7 +60,7 @@ func TestClusterDeleteInterrupted(t *testing.T) {
 	defer cancel()
 	silent, w := io.Pipe()
 	defer w.Close()
-	_, errs, code := f.deleteOn(ctx, silent, "demo")
+	_, errs, code := f.deleteOnTerminal(ctx, silent, "demo")
 	if code != exit.Interrupted || !strings.HasSuffix(errs, `interrupted; cluster "demo" was not deleted`) || len(f.objects) != 1 {
 		t.Errorf("it ends with %d: %s", code, errs)
 	}
@@ -68,13 +68,13 @@ func TestClusterDeleteInterrupted(t *testing.T) {
 
 func TestClusterDeleteInAPipe(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, ""))
-	f.says(exit.Usage, "", "delete asks before it deletes, and here is nobody to ask; say --yes", "delete", "demo")
-	f.says(exit.Usage, "", "polder delete takes the names of clusters, but got none; see: polder delete --help", "delete", "--yes")
-	f.says(exit.Usage, "", `there is no cluster "x" in namespace default; see which there are with: polder get`, "delete", "demo", "x", "--yes")
+	f.expectOutput(exit.Usage, "", "delete asks before it deletes, and here is nobody to ask; say --yes", "delete", "demo")
+	f.expectOutput(exit.Usage, "", "polder delete takes the names of clusters, but got none; see: polder delete --help", "delete", "--yes")
+	f.expectOutput(exit.Usage, "", `there is no cluster "x" in namespace default; see which there are with: polder get`, "delete", "demo", "x", "--yes")
 	if len(f.objects) != 1 {
 		t.Error("a mistyped name deletes the others")
 	}
-	f.says(exit.OK, "workloadcluster/demo is being deleted\nCluster demo is gone.\n", "", "delete", "demo", "--yes", "--wait")
+	f.expectOutput(exit.OK, "workloadcluster/demo is being deleted\nCluster demo is gone.\n", "", "delete", "demo", "--yes", "--wait")
 }
 
 // A page in place of an answer is no cluster that is gone, or was never there.
@@ -90,7 +90,7 @@ func TestClusterPages(t *testing.T) {
 		"GET /apis/polder.dev/v1alpha1/providers/other": {"create", "-f", file, "--provider", "other"},
 	} {
 		f.pages = map[string]bool{request: true}
-		out, errs, code := f.with("", args...)
+		out, errs, code := f.runWithInput("", args...)
 		if code != exit.Failure || out != "" || !strings.HasSuffix(errs, said) {
 			t.Errorf("polder %s ends with %d: %s%s", strings.Join(args, " "), code, out, errs)
 		}
@@ -103,14 +103,14 @@ func TestClusterPages(t *testing.T) {
 func TestClusterDeleteRefused(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", func(c *v1alpha1.WorkloadCluster) { c.Spec.DeletionProtection = ptr.To(true) }))
 	f.refuse["DELETE "+clusterPath+"/demo"] = refusal(422, metav1.StatusReasonInvalid, "demo", `workloadclusters.polder.dev "demo" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'x' denied request: the cluster is protected`)
-	_, errs, code := f.with("", "delete", "demo", "--yes")
+	_, errs, code := f.runWithInput("", "delete", "demo", "--yes")
 	want := `deleting cluster "demo": the plane refuses it: the cluster is protected; if you mean it, lift the protection with: polder kubectl patch workloadcluster demo -n default --type merge -p '{"spec":{"deletionProtection":false}}'`
 	if errs != want || code != exit.Usage {
 		t.Errorf("it ends with %d: %s", code, errs)
 	}
 	g := &globals{flags: Command().PersistentFlags()}
 	_ = g.flags.Set("kubeconfig", "other")
-	if got := (&access{globals: g}).kubectl(); got != "kubectl --kubeconfig other" {
+	if got := (&access{globals: g}).kubectlHint(); got != "kubectl --kubeconfig other" {
 		t.Errorf("for another plane people are told to call %s", got)
 	}
 }

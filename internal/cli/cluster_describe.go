@@ -19,7 +19,7 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-func clusterDescribe(g *globals) *cobra.Command {
+func newDescribeCommand(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "describe NAME",
 		Short: "Say how a cluster is, why, and who must do what",
@@ -27,36 +27,36 @@ func clusterDescribe(g *globals) *cobra.Command {
 the machines, add-ons and conditions of a cluster.
 It exits with 0 if the cluster is ready and with %d if it is not.`, exit.NotReady),
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
-		ValidArgsFunction: g.completeNames(1),
+		ValidArgsFunction: g.completeClusterNames(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := g.connect(c)
 			if err != nil {
 				return err
 			}
-			cluster, err := a.cluster(c.Context(), args[0])
+			cluster, err := a.getCluster(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			d := description{cluster: cluster, hint: a.hint, now: time.Now()}
-			if d.machines, d.unseen, err = a.machinesOf(c.Context(), cluster.Name); err != nil {
+			if d.machines, d.noMachinesReason, err = a.listMachines(c.Context(), cluster.Name); err != nil {
 				return err
 			}
 			if err := d.print(c.OutOrStdout()); err != nil {
 				return err
 			}
-			if !readyGoal.reached(cluster) {
+			if !readyGoal.isReached(cluster) {
 				return exit.With(exit.NotReady, errSilent)
 			}
 			return nil
 		},
 	}
-	namespaceFlag(c)
+	addNamespaceFlag(c)
 	return c
 }
 
-// machinesOf are those that Cluster API made. Who may not see them is told so, and no more than that.
-func (a *access) machinesOf(ctx context.Context, name string) (all []clusterv1.Machine, unseen string, err error) {
-	all, err = listOf[clusterv1.Machine](ctx, a, clusterv1.GroupVersion.WithResource("machines"), a.namespace, metav1.ListOptions{LabelSelector: clusterv1.ClusterNameLabel + "=" + name})
+// listMachines are those that Cluster API made. Who may not see them is told so, and no more than that.
+func (a *access) listMachines(ctx context.Context, name string) (all []clusterv1.Machine, noMachinesReason string, err error) {
+	all, err = listObjects[clusterv1.Machine](ctx, a, clusterv1.GroupVersion.WithResource("machines"), a.namespace, metav1.ListOptions{LabelSelector: clusterv1.ClusterNameLabel + "=" + name})
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil, "you may not see machines in this namespace", nil
@@ -68,22 +68,22 @@ func (a *access) machinesOf(ctx context.Context, name string) (all []clusterv1.M
 
 // description is all there is to say about a cluster.
 type description struct {
-	cluster  *v1alpha1.WorkloadCluster
-	machines []clusterv1.Machine
-	unseen   string // why there are no machines
-	hint     func(command string) string
-	now      time.Time
+	cluster          *v1alpha1.WorkloadCluster
+	machines         []clusterv1.Machine
+	noMachinesReason string // why there are no machines
+	hint             func(command string) string
+	now              time.Time
 }
 
 func (d *description) print(w io.Writer) error {
 	var b bytes.Buffer
-	d.cause(&b)
+	d.printSummary(&b)
 	b.WriteByte('\n')
-	d.facts(&b)
+	d.printFacts(&b)
 	b.WriteByte('\n')
 	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "PART\tSTATE\tMESSAGE")
-	d.tree().draw(t, "", "")
+	d.buildTree().draw(t, "", "")
 	_ = t.Flush() // a buffer takes everything
 	for line := range strings.Lines(b.String()) {
 		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
@@ -93,38 +93,38 @@ func (d *description) print(w io.Writer) error {
 	return nil
 }
 
-// cause is what people read first: what is, who must act, and how.
-func (d *description) cause(w io.Writer) {
+// printSummary is what people read first: what is, who must act, and how.
+func (d *description) printSummary(w io.Writer) {
 	c, s := d.cluster, d.cluster.Status
-	fmt.Fprintf(w, "Cluster %s/%s: %s\n", c.Namespace, c.Name, joined(": ", phaseOf(c), printable(s.Message)))
-	switch who := whoActs(s); {
+	fmt.Fprintf(w, "Cluster %s/%s: %s\n", c.Namespace, c.Name, joinNonEmpty(": ", phaseOf(c), sanitize(s.Message)))
+	switch who := describeActor(s); {
 	case s.ObservedGeneration != c.Generation:
 		fmt.Fprintln(w, "The plane has not looked at the last change yet.")
 	case who != "":
 		fmt.Fprintln(w, strings.ToUpper(who[:1])+who[1:])
-	case readyGoal.reached(c):
+	case readyGoal.isReached(c):
 	default:
 		fmt.Fprintf(w, "Nobody must act. Wait for it with: %s\n", d.hint("wait "+c.Name))
 	}
 }
 
-func (d *description) facts(w io.Writer) {
+func (d *description) printFacts(w io.Writer) {
 	c, v := d.cluster, d.cluster.Status.Versions
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	say := func(title, text string) {
 		if text != "" {
-			fmt.Fprintf(t, "%s:\t%s\n", title, printable(text))
+			fmt.Fprintf(t, "%s:\t%s\n", title, sanitize(text))
 		}
 	}
 	say("Provider", c.Spec.Provider)
-	kubernetes := onItsWay(v.Kubernetes, v.WantedKubernetes)
+	kubernetes := describeVersionChange(v.Kubernetes, v.WantedKubernetes)
 	if v.Workers != "" && v.Workers != v.Kubernetes {
 		kubernetes += "; workers run " + v.Workers
 	}
 	say("Kubernetes", kubernetes)
-	say("Release", onItsWay(v.Release, v.WantedRelease))
+	say("Release", describeVersionChange(v.Release, v.WantedRelease))
 	say("Endpoint", c.Status.Endpoint)
-	say("Age", age(d.now, c.CreationTimestamp.Time))
+	say("Age", formatAge(d.now, c.CreationTimestamp.Time))
 	var updates []string
 	for _, u := range c.Status.Updates {
 		updates = append(updates, describeUpdate(u))
@@ -136,7 +136,7 @@ func (d *description) facts(w io.Writer) {
 	_ = t.Flush() // errors come with the whole text
 }
 
-func onItsWay(is, wanted string) string {
+func describeVersionChange(is, wanted string) string {
 	switch {
 	case is == "" && wanted == "":
 		return "not known yet"
@@ -149,10 +149,10 @@ func onItsWay(is, wanted string) string {
 }
 
 func describeUpdate(u v1alpha1.Update) string {
-	return joined(" ", u.KubernetesVersion, u.Version, parenthesized(u.Kubernetes))
+	return joinNonEmpty(" ", u.KubernetesVersion, u.Version, parenthesize(u.Kubernetes))
 }
 
-func parenthesized(s string) string {
+func parenthesize(s string) string {
 	if s == "" {
 		return ""
 	}

@@ -66,7 +66,7 @@ func TestClusterDescribeText(t *testing.T) {
 	}{
 		{"in trouble", description{cluster: aWorkload(v1alpha1.PhaseStalled, "there is no room for the workers", inTrouble), machines: someMachines()}},
 		{"new", description{cluster: aWorkload("", "", func(c *v1alpha1.WorkloadCluster) { c.Status = v1alpha1.WorkloadClusterStatus{} })}},
-		{"being made, machines not to be seen", description{cluster: aWorkload(v1alpha1.PhaseCreating, "it is being made"), unseen: "you may not see machines in this namespace"}},
+		{"being made, machines not to be seen", description{cluster: aWorkload(v1alpha1.PhaseCreating, "it is being made"), noMachinesReason: "you may not see machines in this namespace"}},
 		{"for the operator", description{cluster: aWorkload(v1alpha1.PhaseDegraded, "the registry is away", acting(v1alpha1.PlatformOperator, ""))}},
 		{"ready", description{cluster: aWorkload(v1alpha1.PhaseReady, "all is well")}},
 	} {
@@ -81,7 +81,7 @@ func TestClusterDescribeText(t *testing.T) {
 
 func TestClusterDescribeCommand(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "all is well"), aMachine("demo-cp-1", "Running", clusterv1.MachineControlPlaneLabel+"="))
-	out, errs, code := f.with("", "describe", "demo")
+	out, errs, code := f.runWithInput("", "describe", "demo")
 	if code != exit.OK || errs != "" || !strings.HasPrefix(out, "Cluster default/demo: Ready: all is well\n") || !strings.Contains(out, "└─ demo-cp-1") {
 		t.Errorf("it ends with %d: %s%s", code, out, errs)
 	}
@@ -89,16 +89,16 @@ func TestClusterDescribeCommand(t *testing.T) {
 		t.Errorf("it asks %s", q)
 	}
 	f.refuse["GET "+machinePath] = refusal(403, metav1.StatusReasonForbidden, "", "no")
-	if out, _, code := f.with("", "describe", "demo"); code != exit.OK || !strings.Contains(out, "you may not see machines in this namespace\n") {
+	if out, _, code := f.runWithInput("", "describe", "demo"); code != exit.OK || !strings.Contains(out, "you may not see machines in this namespace\n") {
 		t.Errorf("without machines it ends with %d: %s", code, out)
 	}
 	f.add(aWorkload(v1alpha1.PhaseReady, "", stale))
-	if _, errs, code := f.with("", "describe", "demo"); code != exit.NotReady || errs != "" {
+	if _, errs, code := f.runWithInput("", "describe", "demo"); code != exit.NotReady || errs != "" {
 		t.Errorf("of an old spec it ends with %d: %s", code, errs)
 	}
-	f.says(exit.Usage, "", `there is no cluster "x" in namespace default; see which there are with: polder get`, "describe", "x")
+	f.expectOutput(exit.Usage, "", `there is no cluster "x" in namespace default; see which there are with: polder get`, "describe", "x")
 	f.refuse["GET "+machinePath] = refusal(500, metav1.StatusReasonInternalError, "", "broken")
-	if _, errs, code := f.with("", "describe", "demo"); code != exit.Failure || !strings.HasPrefix(errs, "listing machines: the plane at ") {
+	if _, errs, code := f.runWithInput("", "describe", "demo"); code != exit.Failure || !strings.HasPrefix(errs, "listing machines: the plane at ") {
 		t.Errorf("it ends with %d: %s", code, errs)
 	}
 }

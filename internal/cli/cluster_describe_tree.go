@@ -17,38 +17,38 @@ import (
 // controlPlanePool is the key of machines of the control plane, which no pool can have.
 const controlPlanePool = "control plane"
 
-// tree is the cluster with its machines, add-ons and conditions.
-func (d *description) tree() branch {
+// buildTree is the cluster with its machines, add-ons and conditions.
+func (d *description) buildTree() branch {
 	c := d.cluster
-	machines := d.byPool()
+	machines := d.machinesByPool()
 	take := func(pool string) []branch {
 		these := machines[pool]
 		delete(machines, pool)
 		return d.machineBranches(these)
 	}
-	root := branch{name: c.Name, state: phaseOf(c), message: d.unseen}
-	root.below = append(root.below, countBranch("control plane", c.Status.ControlPlane, take(controlPlanePool)))
-	for _, p := range poolsOf(c) {
-		root.below = append(root.below, countBranch("pool "+p.Name, p.Counts, take(p.Name)))
+	root := branch{name: c.Name, state: phaseOf(c), message: d.noMachinesReason}
+	root.children = append(root.children, countBranch("control plane", c.Status.ControlPlane, take(controlPlanePool)))
+	for _, p := range poolStatuses(c) {
+		root.children = append(root.children, countBranch("pool "+p.Name, p.Counts, take(p.Name)))
 	}
 	for _, pool := range slices.Sorted(maps.Keys(machines)) { // pools that were taken away, whose machines are still there
-		b := branch{name: "pool " + pool, message: "no longer in the spec", below: take(pool)}
+		b := branch{name: "pool " + pool, message: "no longer in the spec", children: take(pool)}
 		if pool == "" {
 			b.name, b.message = "other machines", ""
 		}
-		root.below = append(root.below, b)
+		root.children = append(root.children, b)
 	}
 	if b := addonBranches(c.Status.Addons); len(b) > 0 {
-		root.below = append(root.below, branch{name: "add-ons", state: doneOf(c.Status.Addons), below: b})
+		root.children = append(root.children, branch{name: "add-ons", state: addonProgress(c.Status.Addons), children: b})
 	}
 	if b := conditionBranches(c.Status.Conditions); len(b) > 0 {
-		root.below = append(root.below, branch{name: "conditions", below: b})
+		root.children = append(root.children, branch{name: "conditions", children: b})
 	}
 	return root
 }
 
-// poolsOf are those of the spec, with what the status knows of them.
-func poolsOf(c *v1alpha1.WorkloadCluster) (all []v1alpha1.PoolStatus) {
+// poolStatuses are those of the spec, with what the status knows of them.
+func poolStatuses(c *v1alpha1.WorkloadCluster) (all []v1alpha1.PoolStatus) {
 	for _, p := range c.Spec.Workers {
 		i := slices.IndexFunc(c.Status.Pools, func(s v1alpha1.PoolStatus) bool { return s.Name == p.Name })
 		if i >= 0 {
@@ -61,18 +61,18 @@ func poolsOf(c *v1alpha1.WorkloadCluster) (all []v1alpha1.PoolStatus) {
 }
 
 func countBranch(name string, c v1alpha1.Counts, below []branch) branch {
-	b := branch{name: name, below: below}
+	b := branch{name: name, children: below}
 	if c.Desired == nil && c.Ready == nil {
 		return b
 	}
-	b.state = counts(c) + " ready"
-	if c.Updated != nil && value(c.Updated) != value(c.Desired) {
+	b.state = formatCounts(c) + " ready"
+	if c.Updated != nil && valueOrZero(c.Updated) != valueOrZero(c.Desired) {
 		b.message = fmt.Sprintf("%d as the spec says", *c.Updated)
 	}
 	return b
 }
 
-func (d *description) byPool() map[string][]clusterv1.Machine {
+func (d *description) machinesByPool() map[string][]clusterv1.Machine {
 	pools := map[string][]clusterv1.Machine{}
 	for _, m := range d.machines {
 		pool := cmp.Or(m.Labels[v1alpha1.PoolLabel], m.Labels[clusterv1.ClusterTopologyMachineDeploymentNameLabel])
@@ -99,7 +99,7 @@ func (d *description) machineBranches(all []clusterv1.Machine) (these []branch) 
 		if m.Status.NodeRef.Name != "" && m.Status.NodeRef.Name != m.Name {
 			node = "node " + m.Status.NodeRef.Name
 		}
-		b.message = joined(", ", m.Spec.Version, node, age(d.now, m.CreationTimestamp.Time)+" old", trouble)
+		b.message = joinNonEmpty(", ", m.Spec.Version, node, formatAge(d.now, m.CreationTimestamp.Time)+" old", trouble)
 		these = append(these, b)
 	}
 	return these
@@ -116,7 +116,7 @@ func addonBranches(all []v1alpha1.AddonStatus) (these []branch) {
 	return these
 }
 
-func doneOf(all []v1alpha1.AddonStatus) string {
+func addonProgress(all []v1alpha1.AddonStatus) string {
 	done := 0
 	for _, s := range all {
 		if s.Done {
@@ -134,7 +134,7 @@ func conditionBranches(all []metav1.Condition) (these []branch) {
 			good = metav1.ConditionFalse
 		}
 		if c.Status != good {
-			these = append(these, branch{name: c.Type, state: string(c.Status), message: joined(": ", c.Reason, c.Message)})
+			these = append(these, branch{name: c.Type, state: string(c.Status), message: joinNonEmpty(": ", c.Reason, c.Message)})
 		}
 	}
 	return these

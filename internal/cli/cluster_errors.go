@@ -15,11 +15,11 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// forbidden is how an API server says that somebody lacks a right.
-var forbidden = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)"| at the cluster scope)?`)
+// forbiddenPattern is how an API server says that somebody lacks a right.
+var forbiddenPattern = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)"| at the cluster scope)?`)
 
-// aboutWhole is how an API server begins what is wrong with a value; of a whole object it says no more than that it is one.
-var aboutWhole = regexp.MustCompile(`^Invalid value: (("object"|"array"|"map"): )?`)
+// invalidValuePrefix is how an API server begins what is wrong with a value; of a whole object it says no more than that it is one.
+var invalidValuePrefix = regexp.MustCompile(`^Invalid value: (("object"|"array"|"map"): )?`)
 
 // explain says in clear words why the plane did not do something. doing is what, as in `making cluster "a"`.
 func (a *access) explain(doing string, err error) error {
@@ -31,7 +31,7 @@ func (a *access) explain(doing string, err error) error {
 	case errors.Is(err, context.Canceled):
 		return exit.Errorf(exit.Interrupted, "%s was interrupted", doing)
 	case errors.As(err, &transport):
-		return a.unreachable(transport.Err)
+		return a.explainUnreachable(transport.Err)
 	case !errors.As(err, &status):
 		return fmt.Errorf("%s: %w", doing, err)
 	}
@@ -40,29 +40,29 @@ func (a *access) explain(doing string, err error) error {
 	case isUnknownKind(err, s):
 		return fmt.Errorf("the plane at %s does not know the kinds of Polder: it is another cluster, its polderd is older than this polder, or something in front of it answers in its place", a.address)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return exit.Errorf(exit.Usage, "%s: the plane refuses it:%s", doing, causes(s))
+		return exit.Errorf(exit.Usage, "%s: the plane refuses it:%s", doing, describeCauses(s))
 	case apierrors.IsForbidden(err):
-		return a.forbidden(doing, s)
+		return a.explainForbidden(doing, s)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the plane at %s does not know who you are: your certificate or token is wrong or has ended; ask the plane's operator for a new kubeconfig", a.address)
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%s: somebody else changed it at the same time; look at it and try again", doing)
 	}
-	return fmt.Errorf("%s: the plane at %s says: %s", doing, a.address, said(s.Message))
+	return fmt.Errorf("%s: the plane at %s says: %s", doing, a.address, trimDenialPrefix(s.Message))
 }
 
-func (a *access) unreachable(err error) error {
+func (a *access) explainUnreachable(err error) error {
 	if a.local {
 		return fmt.Errorf("the plane at %s does not answer: %w; see how it is with: %s, start it with: %s", a.address, err, a.globals.hint("status"), a.globals.hint("up"))
 	}
 	return fmt.Errorf("the plane at %s does not answer: %w; check the address in your kubeconfig; for a plane on this machine, see: polder status and polder up", a.address, err)
 }
 
-// forbidden is either a missing right, or a refusal of what was wanted.
-func (a *access) forbidden(doing string, s metav1.Status) error {
-	m := forbidden.FindStringSubmatch(s.Message)
+// explainForbidden is either a missing right, or a refusal of what was wanted.
+func (a *access) explainForbidden(doing string, s metav1.Status) error {
+	m := forbiddenPattern.FindStringSubmatch(s.Message)
 	if m == nil {
-		return fmt.Errorf("%s: the plane refuses it: %s", doing, said(s.Message))
+		return fmt.Errorf("%s: the plane refuses it: %s", doing, trimDenialPrefix(s.Message))
 	}
 	where := "in all namespaces"
 	if m[5] != "" {
@@ -76,24 +76,24 @@ func isUnknownKind(err error, s metav1.Status) bool {
 	return s.Reason == metav1.StatusReasonNotFound && (s.Details == nil || s.Details.Name == "" || apierror.IsUnexpectedResponse(err))
 }
 
-// notChecked is how the API server says that it stopped at what is wrong.
-const notChecked = "some validation rules were not checked because the object was invalid"
+// uncheckedRulesMessage is how the API server says that it stopped at what is wrong.
+const uncheckedRulesMessage = "some validation rules were not checked because the object was invalid"
 
-// inBody is how the API server names a field once more.
-var inBody = regexp.MustCompile(`[^ ]+ in body `)
+// inBodyPattern is how the API server names a field once more.
+var inBodyPattern = regexp.MustCompile(`[^ ]+ in body `)
 
-// causes are what is wrong, each in a line of its own if there are several or a field is known.
-func causes(s metav1.Status) string {
+// describeCauses are what is wrong, each in a line of its own if there are several or a field is known.
+func describeCauses(s metav1.Status) string {
 	if s.Details == nil || len(s.Details.Causes) == 0 {
-		return " " + said(s.Message)
+		return " " + trimDenialPrefix(s.Message)
 	}
 	var lines []string
 	for _, c := range s.Details.Causes {
-		if strings.Contains(c.Message, notChecked) && len(s.Details.Causes) > 1 {
+		if strings.Contains(c.Message, uncheckedRulesMessage) && len(s.Details.Causes) > 1 {
 			continue // it goes without saying
 		}
-		text := printable(said(aboutWhole.ReplaceAllString(c.Message, "")))
-		text = inBody.ReplaceAllString(text, "it ")
+		text := sanitize(trimDenialPrefix(invalidValuePrefix.ReplaceAllString(c.Message, "")))
+		text = inBodyPattern.ReplaceAllString(text, "it ")
 		if c.Field != "" && c.Field != "<nil>" {
 			text = c.Field + ": " + text
 		}
@@ -102,12 +102,12 @@ func causes(s metav1.Status) string {
 	return strings.Join(lines, "")
 }
 
-// said leaves out which part of an API server has refused something.
-func said(message string) string {
+// trimDenialPrefix leaves out which part of an API server has refused something.
+func trimDenialPrefix(message string) string {
 	for _, before := range []string{"denied request: ", "denied the request: "} {
 		if _, text, found := strings.Cut(message, before); found {
 			message = text
 		}
 	}
-	return printable(message)
+	return sanitize(message)
 }

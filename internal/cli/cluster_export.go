@@ -14,9 +14,9 @@ import (
 	"github.com/polder-kaas/polder/provider/machinetype"
 )
 
-func clusterExport(g *globals) *cobra.Command {
+func newExportCommand(g *globals) *cobra.Command {
 	var exact bool
-	var out output
+	var out outputFlag
 	c := &cobra.Command{
 		Use:   "export NAME",
 		Short: "Write a cluster as a file that another provider can take",
@@ -25,36 +25,36 @@ knows. Names of machine types that are the provider's own become portable ones, 
 is lost is told beside the file. --exact keeps all of the spec, for polder apply on the same cluster, which would
 otherwise lose that too.`,
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
-		ValidArgsFunction: g.completeNames(1),
+		ValidArgsFunction: g.completeClusterNames(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := g.connect(c)
 			if err != nil {
 				return err
 			}
-			cluster, err := a.cluster(c.Context(), args[0])
+			cluster, err := a.getCluster(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			strip(cluster)
+			clearForExport(cluster)
 			if !exact {
-				told := portable(cluster, a.knownProvider(c.Context(), cluster.Spec.Provider))
+				told := makePortable(cluster, a.knownProvider(c.Context(), cluster.Spec.Provider))
 				for _, lost := range told {
-					fmt.Fprintln(c.ErrOrStderr(), "warning:", printable(lost))
+					fmt.Fprintln(c.ErrOrStderr(), "warning:", sanitize(lost))
 				}
 				if len(told) > 0 {
 					fmt.Fprintf(c.ErrOrStderr(), "warning: polder apply of this file on %s itself would change its machines; for that, use --exact\n", cluster.Name)
 				}
 			}
-			u, err := untyped(cluster)
+			u, err := toUnstructured(cluster)
 			if err != nil {
 				return err
 			}
-			return out.object(c.OutOrStdout(), u)
+			return out.printObject(c.OutOrStdout(), u)
 		},
 	}
-	namespaceFlag(c)
+	addNamespaceFlag(c)
 	c.Flags().BoolVar(&exact, "exact", false, "keep all of the spec, also what only this provider knows")
-	out.addTo(c, asYAML, asJSON)
+	out.addFlags(c, formatYAML, formatJSON)
 	return c
 }
 
@@ -63,24 +63,24 @@ func (a *access) knownProvider(ctx context.Context, name string) *v1alpha1.Provi
 	if name == "" {
 		return nil
 	}
-	p, err := a.provider(ctx, name)
+	p, err := a.getProvider(ctx, name)
 	if err != nil {
 		return nil
 	}
 	return p
 }
 
-// strip takes away state, the namespace, and what programs have written into labels and annotations.
-func strip(c *v1alpha1.WorkloadCluster) {
-	asNew(c)
+// clearForExport takes away state, the namespace, and what programs have written into labels and annotations.
+func clearForExport(c *v1alpha1.WorkloadCluster) {
+	clearServerFields(c)
 	c.Namespace = ""
 	for _, m := range []map[string]string{c.Labels, c.Annotations} {
-		maps.DeleteFunc(m, func(key, _ string) bool { return ofSystem(key) })
+		maps.DeleteFunc(m, func(key, _ string) bool { return isSystemKey(key) })
 	}
 }
 
-// ofSystem says that a label or annotation is some program's.
-func ofSystem(key string) bool {
+// isSystemKey says that a label or annotation is some program's.
+func isSystemKey(key string) bool {
 	domain, _, found := strings.Cut(key, "/")
 	if !found {
 		return false
@@ -90,12 +90,12 @@ func ofSystem(key string) bool {
 	})
 }
 
-// portable takes away what only one provider knows, and says what is lost by that. from is nil if it is not known.
-func portable(c *v1alpha1.WorkloadCluster, from *v1alpha1.Provider) (lost []string) {
-	lost = append(lost, portableMachine("control plane", &c.Spec.ControlPlane.MachineSelection, from)...)
+// makePortable takes away what only one provider knows, and says what is lost by that. from is nil if it is not known.
+func makePortable(c *v1alpha1.WorkloadCluster, from *v1alpha1.Provider) (lost []string) {
+	lost = append(lost, makeMachinePortable("control plane", &c.Spec.ControlPlane.MachineSelection, from)...)
 	for i := range c.Spec.Workers {
 		p := &c.Spec.Workers[i]
-		lost = append(lost, portableMachine("pool "+p.Name, &p.MachineSelection, from)...)
+		lost = append(lost, makeMachinePortable("pool "+p.Name, &p.MachineSelection, from)...)
 		if len(p.Zones) > 0 {
 			lost = append(lost, fmt.Sprintf("pool %s: its zones %s are left out; other providers have others", p.Name, strings.Join(p.Zones, ", ")))
 			p.Zones = nil
@@ -112,7 +112,7 @@ func portable(c *v1alpha1.WorkloadCluster, from *v1alpha1.Provider) (lost []stri
 	return lost
 }
 
-func portableMachine(of string, s *v1alpha1.MachineSelection, from *v1alpha1.Provider) []string {
+func makeMachinePortable(part string, s *v1alpha1.MachineSelection, from *v1alpha1.Provider) []string {
 	if s.MachineType == "" {
 		return nil
 	}
@@ -121,9 +121,9 @@ func portableMachine(of string, s *v1alpha1.MachineSelection, from *v1alpha1.Pro
 	}
 	before := s.MachineType
 	*s = v1alpha1.MachineSelection{}
-	if others := sameAs(v1alpha1.MachineSelection{MachineType: before}, from); len(others) > 0 {
+	if others := equivalentSelections(v1alpha1.MachineSelection{MachineType: before}, from); len(others) > 0 {
 		*s = others[0]
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: nobody knows what machines %s are, so it is left out and the provider's default is taken", of, before)}
+	return []string{fmt.Sprintf("%s: nobody knows what machines %s are, so it is left out and the provider's default is taken", part, before)}
 }

@@ -31,7 +31,7 @@ status: {phase: Ready}
 
 func TestClusterExport(t *testing.T) {
 	f := newFakePlane(t, liveCluster, twoProviders)
-	f.says(exit.OK, `apiVersion: polder.dev/v1alpha1
+	f.expectOutput(exit.OK, `apiVersion: polder.dev/v1alpha1
 kind: WorkloadCluster
 metadata:
   annotations:
@@ -65,7 +65,7 @@ warning: pool lost: nobody knows what machines m1.unknown are, so it is left out
 warning: parameter hereOnly is left out; it is one of provider here
 warning: polder apply of this file on demo itself would change its machines; for that, use --exact
 `, "export", "demo")
-	out, errs, code := f.with("", "export", "demo", "--exact", "-o", "json")
+	out, errs, code := f.runWithInput("", "export", "demo", "--exact", "-o", "json")
 	if code != exit.OK || errs != "" || !strings.Contains(out, `"m1.unknown"`) || !strings.Contains(out, `"provider": "here"`) || !strings.Contains(out, `"zones"`) || strings.Contains(out, "status") || strings.Contains(out, "uid") || strings.Contains(out, "finalizers") {
 		t.Errorf("--exact ends with %d: %s%s", code, out, errs)
 	}
@@ -74,13 +74,13 @@ warning: polder apply of this file on demo itself would change its machines; for
 // What is exported can be read again, and says the same.
 func TestClusterExportIsAFile(t *testing.T) {
 	f := newFakePlane(t, liveCluster, twoProviders)
-	out, _, _ := f.with("", "export", "demo")
-	again, errs, code := f.with(out, "create", "-f", "-", "--dry-run")
+	out, _, _ := f.runWithInput("", "export", "demo")
+	again, errs, code := f.runWithInput(out, "create", "-f", "-", "--dry-run")
 	if code != exit.OK || again != out {
 		t.Errorf("it ends with %d: %s\n%s\n%s", code, errs, out, again)
 	}
 	delete(f.objects, providerPath+"/here")
-	if _, errs, code := f.with("", "export", "demo"); code != exit.OK || strings.Count(errs, "nobody knows what machines") != 3 {
+	if _, errs, code := f.runWithInput("", "export", "demo"); code != exit.OK || strings.Count(errs, "nobody knows what machines") != 3 {
 		t.Errorf("without its provider it ends with %d: %s", code, errs)
 	}
 }

@@ -238,8 +238,8 @@ func refusal(code int32, reason metav1.StatusReason, name, message string, cause
 	return s
 }
 
-// with runs a command that has an input.
-func (f *fakePlane) with(input string, args ...string) (stdout, stderr string, code int) {
+// runWithInput runs a command that has an input.
+func (f *fakePlane) runWithInput(input string, args ...string) (stdout, stderr string, code int) {
 	f.Helper()
 	var out, errs bytes.Buffer
 	c := Command()
@@ -251,10 +251,10 @@ func (f *fakePlane) with(input string, args ...string) (stdout, stderr string, c
 	return out.String(), strings.ReplaceAll(errs.String()+Message(err), " --data-dir "+f.dir, ""), exit.Code(err)
 }
 
-// says compares everything a command says, without the flag for the directory in hints.
-func (f *fakePlane) says(code int, stdout, stderr string, args ...string) {
+// expectOutput compares everything a command says, without the flag for the directory in hints.
+func (f *fakePlane) expectOutput(code int, stdout, stderr string, args ...string) {
 	f.Helper()
-	out, errs, got := f.with("", args...)
+	out, errs, got := f.runWithInput("", args...)
 	out = strings.ReplaceAll(out, " --data-dir "+f.dir, "")
 	if got != code || out != stdout || errs != stderr {
 		f.Errorf("polder %s ends with %d, want %d\nstdout (-want +got):\n%s\nstderr (-want +got):\n%s", strings.Join(args, " "), got, code, cmp.Diff(stdout, out), cmp.Diff(stderr, errs))

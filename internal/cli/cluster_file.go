@@ -16,8 +16,8 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// maxClusterFile is more than any API server takes.
-const maxClusterFile = 1 << 20
+// maxClusterFileSize is more than any API server takes.
+const maxClusterFileSize = 1 << 20
 
 // readCluster reads a cluster from a file; - is the command's input. All errors are bad input.
 func readCluster(file string, in io.Reader) (*v1alpha1.WorkloadCluster, error) {
@@ -41,11 +41,11 @@ func readCluster(file string, in io.Reader) (*v1alpha1.WorkloadCluster, error) {
 		defer f.Close() //nolint:errcheck // nothing is written
 		in = f
 	}
-	b, err := io.ReadAll(io.LimitReader(in, maxClusterFile+1))
+	b, err := io.ReadAll(io.LimitReader(in, maxClusterFileSize+1))
 	switch {
 	case err != nil:
 		return nil, exit.Errorf(exit.Usage, "reading %s: %w", name, err)
-	case len(b) > maxClusterFile:
+	case len(b) > maxClusterFileSize:
 		return nil, exit.Errorf(exit.Usage, "%s is larger than 1 MiB, which no cluster is; name a file with one WorkloadCluster", name)
 	}
 	c, err := parseCluster(name, b)
@@ -54,11 +54,11 @@ func readCluster(file string, in io.Reader) (*v1alpha1.WorkloadCluster, error) {
 
 // parseCluster is strict: what nobody would act on is an error, with its line.
 func parseCluster(name string, b []byte) (*v1alpha1.WorkloadCluster, error) {
-	document, err := onlyDocument(name, b)
+	document, err := findDocument(name, b)
 	if err != nil {
 		return nil, err
 	}
-	if err := isCluster(name, document); err != nil {
+	if err := checkKind(name, document); err != nil {
 		return nil, err
 	}
 	w := &fileCheck{}
@@ -67,22 +67,22 @@ func parseCluster(name string, b []byte) (*v1alpha1.WorkloadCluster, error) {
 		return nil, err
 	}
 	c := &v1alpha1.WorkloadCluster{}
-	if err := yaml.UnmarshalStrict(only(b, document), c); err != nil {
+	if err := yaml.UnmarshalStrict(dropEmptyDocuments(b, document), c); err != nil {
 		return nil, fmt.Errorf("%s: %w; see: polder kubectl explain workloadcluster", name, err)
 	}
-	asNew(c)
+	clearServerFields(c)
 	return c, nil
 }
 
-// only is a text without the empty documents before the one that counts, which keeps its lines.
-func only(b []byte, document *yamlv3.Node) []byte {
+// dropEmptyDocuments is a text without the empty documents before the one that counts, which keeps its lines.
+func dropEmptyDocuments(b []byte, document *yamlv3.Node) []byte {
 	lines := bytes.SplitAfter(b, []byte("\n"))
 	before := document.Line - 1
 	return append(bytes.Repeat([]byte("\n"), before), bytes.Join(lines[before:], nil)...)
 }
 
-// onlyDocument finds the one that has something in it.
-func onlyDocument(name string, b []byte) (*yamlv3.Node, error) {
+// findDocument finds the one that has something in it.
+func findDocument(name string, b []byte) (*yamlv3.Node, error) {
 	var found []*yamlv3.Node
 	d := yamlv3.NewDecoder(bytes.NewReader(b))
 	for {
@@ -92,7 +92,7 @@ func onlyDocument(name string, b []byte) (*yamlv3.Node, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s is no YAML: %s", name, strings.TrimPrefix(printable(err.Error()), "yaml: "))
+			return nil, fmt.Errorf("%s is no YAML: %s", name, strings.TrimPrefix(sanitize(err.Error()), "yaml: "))
 		}
 		if len(n.Content) > 0 && n.Content[0].Tag != "!!null" {
 			found = append(found, n.Content[0])
@@ -107,10 +107,10 @@ func onlyDocument(name string, b []byte) (*yamlv3.Node, error) {
 	return nil, fmt.Errorf("%s has %d documents; give each cluster a file of its own", name, len(found))
 }
 
-func isCluster(name string, n *yamlv3.Node) error {
+func checkKind(name string, n *yamlv3.Node) error {
 	const want = "it must be a WorkloadCluster: apiVersion polder.dev/v1alpha1, kind WorkloadCluster"
 	if n.Kind != yamlv3.MappingNode {
-		return fmt.Errorf("%s is a %s; %s", name, shape(n), want)
+		return fmt.Errorf("%s is a %s; %s", name, describeNodeKind(n), want)
 	}
 	var id metav1.TypeMeta
 	_ = n.Decode(&struct {
@@ -126,8 +126,8 @@ func isCluster(name string, n *yamlv3.Node) error {
 	return nil
 }
 
-// asNew takes away what an API server puts in, so that a cluster that was read can be made again.
-func asNew(c *v1alpha1.WorkloadCluster) {
+// clearServerFields takes away what an API server puts in, so that a cluster that was read can be made again.
+func clearServerFields(c *v1alpha1.WorkloadCluster) {
 	c.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "WorkloadCluster"}
 	c.ObjectMeta = metav1.ObjectMeta{Name: c.Name, Namespace: c.Namespace, Labels: c.Labels, Annotations: c.Annotations}
 	c.Status = v1alpha1.WorkloadClusterStatus{}

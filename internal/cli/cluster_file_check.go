@@ -27,9 +27,9 @@ var (
 	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
 )
 
-// amount is how many bytes something has, as the plane takes it. Exponents are not part of it: a number with a large one
+// quantityPattern is how many bytes something has, as the plane takes it. Exponents are not part of it: a number with a large one
 // takes for ever to read.
-var amount = regexp.MustCompile(`^[0-9]{1,24}(\.[0-9]{1,9})?([KMGTPE]i|[numkMGTPE])?$`)
+var quantityPattern = regexp.MustCompile(`^[0-9]{1,24}(\.[0-9]{1,9})?([KMGTPE]i|[numkMGTPE])?$`)
 
 // fileCheck finds what in a file does not fit a type, with the lines, which decoders do not tell.
 type fileCheck struct {
@@ -37,7 +37,7 @@ type fileCheck struct {
 	nodes    int
 }
 
-func (w *fileCheck) find(n *yamlv3.Node, path, format string, args ...any) {
+func (w *fileCheck) addProblem(n *yamlv3.Node, path, format string, args ...any) {
 	w.problems = append(w.problems, fmt.Sprintf("line %d: %s%s", n.Line, strings.TrimPrefix(path+": ", ": "), fmt.Sprintf(format, args...)))
 }
 
@@ -65,52 +65,52 @@ func (w *fileCheck) check(n *yamlv3.Node, t reflect.Type, path string) {
 		t = t.Elem()
 	}
 	if w.nodes++; w.nodes == maxNodes {
-		w.find(n, path, "the file has too many parts")
+		w.addProblem(n, path, "the file has too many parts")
 	}
 	if w.nodes >= maxNodes || n.Tag == "!!null" {
 		return
 	}
 	if reflect.PointerTo(t).Implements(unmarshalerType) {
-		w.own(n, t, path)
+		w.checkQuantity(n, t, path)
 		return
 	}
 	switch t.Kind() {
 	case reflect.Struct:
-		if w.is(n, yamlv3.MappingNode, path, "fields and their values") {
-			w.fields(n, t, path)
+		if w.checkNodeKind(n, yamlv3.MappingNode, path, "fields and their values") {
+			w.checkFields(n, t, path)
 		}
 	case reflect.Map:
-		if w.is(n, yamlv3.MappingNode, path, "names and their values") {
-			w.entries(n, t, path)
+		if w.checkNodeKind(n, yamlv3.MappingNode, path, "names and their values") {
+			w.checkEntries(n, t, path)
 		}
 	case reflect.Slice:
-		if w.is(n, yamlv3.SequenceNode, path, "a list") {
+		if w.checkNodeKind(n, yamlv3.SequenceNode, path, "a list") {
 			for i, c := range n.Content {
 				w.check(c, t.Elem(), fmt.Sprintf("%s[%d]", path, i))
 			}
 		}
 	default:
-		w.scalar(n, t, path)
+		w.checkScalar(n, t, path)
 	}
 }
 
-func (w *fileCheck) is(n *yamlv3.Node, kind yamlv3.Kind, path, want string) bool {
+func (w *fileCheck) checkNodeKind(n *yamlv3.Node, kind yamlv3.Kind, path, want string) bool {
 	if n.Kind != kind {
-		w.find(n, path, "this is a %s; it must be %s", shape(n), want)
+		w.addProblem(n, path, "this is a %s; it must be %s", describeNodeKind(n), want)
 		return false
 	}
 	return true
 }
 
-func (w *fileCheck) entries(n *yamlv3.Node, t reflect.Type, path string) {
-	w.eachPair(n, path, func(_, value *yamlv3.Node, path string) {
+func (w *fileCheck) checkEntries(n *yamlv3.Node, t reflect.Type, path string) {
+	w.forEachPair(n, path, func(_, value *yamlv3.Node, path string) {
 		w.check(value, t.Elem(), path)
 	})
 }
 
-func (w *fileCheck) fields(n *yamlv3.Node, t reflect.Type, path string) {
-	known := fieldsOf(t)
-	w.eachPair(n, path, func(key, value *yamlv3.Node, path string) {
+func (w *fileCheck) checkFields(n *yamlv3.Node, t reflect.Type, path string) {
+	known := jsonFieldsOf(t)
+	w.forEachPair(n, path, func(key, value *yamlv3.Node, path string) {
 		if key.Tag == "!!merge" {
 			return // what is merged in is read where it is written
 		}
@@ -118,17 +118,17 @@ func (w *fileCheck) fields(n *yamlv3.Node, t reflect.Type, path string) {
 			w.check(value, of, path)
 			return
 		}
-		w.find(key, path, "there is no such field%s", likely(key.Value, known))
+		w.addProblem(key, path, "there is no such field%s", suggestField(key.Value, known))
 	})
 }
 
-func (w *fileCheck) eachPair(n *yamlv3.Node, path string, do func(key, value *yamlv3.Node, path string)) {
+func (w *fileCheck) forEachPair(n *yamlv3.Node, path string, do func(key, value *yamlv3.Node, path string)) {
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		below := strings.TrimPrefix(path+"."+key.Value, ".")
 		if seen[key.Value] {
-			w.find(key, below, "this is there twice; keep one")
+			w.addProblem(key, below, "this is there twice; keep one")
 			continue
 		}
 		seen[key.Value] = true
@@ -136,34 +136,34 @@ func (w *fileCheck) eachPair(n *yamlv3.Node, path string, do func(key, value *ya
 	}
 }
 
-// scalar refuses what decoders would refuse with other words, above all numbers that are meant as text.
-func (w *fileCheck) scalar(n *yamlv3.Node, t reflect.Type, path string) {
+// checkScalar refuses what decoders would refuse with other words, above all numbers that are meant as text.
+func (w *fileCheck) checkScalar(n *yamlv3.Node, t reflect.Type, path string) {
 	switch {
 	case n.Kind != yamlv3.ScalarNode:
-		w.find(n, path, "this is a %s; it must be a single value", shape(n))
-	case t.Kind() == reflect.String && (n.Tag != "!!str" && n.Tag != "!!timestamp" || oldBoolean(n)):
-		w.find(n, path, "%s is no text; write it in quotes: %q", n.Value, n.Value)
+		w.addProblem(n, path, "this is a %s; it must be a single value", describeNodeKind(n))
+	case t.Kind() == reflect.String && (n.Tag != "!!str" && n.Tag != "!!timestamp" || isYAML11Boolean(n)):
+		w.addProblem(n, path, "%s is no text; write it in quotes: %q", n.Value, n.Value)
 	case t.Kind() == reflect.Bool && n.Tag != "!!bool":
-		w.find(n, path, "%q is neither true nor false", n.Value)
+		w.addProblem(n, path, "%q is neither true nor false", n.Value)
 	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Int64:
 		if _, err := strconv.ParseInt(n.Value, 0, t.Bits()); err != nil || n.Tag != "!!int" {
-			w.find(n, path, "%q is no whole number, or too large a one", n.Value)
+			w.addProblem(n, path, "%q is no whole number, or too large a one", n.Value)
 		}
 	}
 }
 
-// oldBoolean says that Kubernetes, which reads an older YAML, takes a word for true or false.
-func oldBoolean(n *yamlv3.Node) bool {
+// isYAML11Boolean says that Kubernetes, which reads an older YAML, takes a word for true or false.
+func isYAML11Boolean(n *yamlv3.Node) bool {
 	words := []string{"y", "n", "yes", "no", "on", "off"}
 	return n.Style == 0 && slices.Contains(words, strings.ToLower(n.Value))
 }
 
-// own checks types that read themselves: amounts; all others take anything.
-func (w *fileCheck) own(n *yamlv3.Node, t reflect.Type, path string) {
+// checkQuantity checks types that read themselves: amounts; all others take anything.
+func (w *fileCheck) checkQuantity(n *yamlv3.Node, t reflect.Type, path string) {
 	if t != quantityType {
 		return
 	}
-	if !amount.MatchString(n.Value) {
-		w.find(n, path, "%q is no amount; write, for example, 4Gi", n.Value)
+	if !quantityPattern.MatchString(n.Value) {
+		w.addProblem(n, path, "%q is no amount; write, for example, 4Gi", n.Value)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// shape is what a part of a file is, in a word.
-func shape(n *yamlv3.Node) string {
+// describeNodeKind is what a part of a file is, in a word.
+func describeNodeKind(n *yamlv3.Node) string {
 	switch n.Kind {
 	case yamlv3.MappingNode:
 		return "map"
@@ -19,15 +19,15 @@ func shape(n *yamlv3.Node) string {
 	return "single value"
 }
 
-// fieldsOf are the names that a struct has in files, also those of structs that are part of it.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
+// jsonFieldsOf are the names that a struct has in files, also those of structs that are part of it.
+func jsonFieldsOf(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case name == "-":
 		case f.Anonymous && (name == "" || strings.Contains(options, "inline")):
-			for k, v := range fieldsOf(f.Type) {
+			for k, v := range jsonFieldsOf(f.Type) {
 				fields[k] = v
 			}
 		case name != "":
@@ -37,11 +37,11 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// likely is which field may have been meant.
-func likely(name string, known map[string]reflect.Type) string {
+// suggestField is which field may have been meant.
+func suggestField(name string, known map[string]reflect.Type) string {
 	var similar []string
 	for k := range known {
-		if strings.EqualFold(k, name) || distance(strings.ToLower(name), strings.ToLower(k)) <= 2 {
+		if strings.EqualFold(k, name) || editDistance(strings.ToLower(name), strings.ToLower(k)) <= 2 {
 			similar = append(similar, k)
 		}
 	}
@@ -49,5 +49,5 @@ func likely(name string, known map[string]reflect.Type) string {
 		return ""
 	}
 	slices.Sort(similar)
-	return "; did you mean " + either(similar) + "?"
+	return "; did you mean " + joinOr(similar) + "?"
 }

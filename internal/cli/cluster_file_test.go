@@ -111,7 +111,7 @@ func TestClusterFileTaken(t *testing.T) {
 func TestClusterFileCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
 	large := filepath.Join(dir, "large")
-	if err := os.WriteFile(large, []byte(strings.Repeat("# x\n", maxClusterFile/4+1)), 0o600); err != nil {
+	if err := os.WriteFile(large, []byte(strings.Repeat("# x\n", maxClusterFileSize/4+1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
@@ -137,7 +137,7 @@ func TestClusterFileOfManyReferences(t *testing.T) {
 	if _, err := parseCluster("FILE", []byte(b.String())); err == nil || !strings.Contains(err.Error(), "too many parts") {
 		t.Errorf("it says %.200v", err)
 	}
-	document, err := onlyDocument("FILE", []byte(b.String()))
+	document, err := findDocument("FILE", []byte(b.String()))
 	if err != nil {
 		t.Fatal(err)
 	}

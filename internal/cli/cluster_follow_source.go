@@ -12,32 +12,34 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// isOld says that a watch cannot go on from where it was.
-func isOld(err error) bool {
+// isExpired says that a watch cannot go on from where it was.
+func isExpired(err error) bool {
 	return apierrors.IsGone(err) || apierrors.IsResourceExpired(err)
 }
 
-// passes says that it may be over in a while, as when the plane is started anew.
-func passes(err error) bool {
+// isTransient says that it may be over in a while, as when the plane is started anew.
+func isTransient(err error) bool {
 	var transport *url.Error
 	return errors.As(err, &transport) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// refuses says that the plane does not know who asks, or does not let them.
-func refuses(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
+// isAccessDenied says that the plane does not know who asks, or does not let them.
+func isAccessDenied(err error) bool {
+	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)
+}
 
 // planeSource are objects of a plane.
 type planeSource struct {
 	objects dynamic.ResourceInterface
-	only    string // a name; empty is all
+	name    string // a name; empty is all
 }
 
 var _ objectSource = planeSource{}
 
 func (s planeSource) options() (o metav1.ListOptions) {
-	if s.only != "" {
-		o.FieldSelector = "metadata.name=" + s.only
+	if s.name != "" {
+		o.FieldSelector = "metadata.name=" + s.name
 	}
 	return o
 }

@@ -17,69 +17,69 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// getting is one call of polder get.
-type getting struct {
-	all   bool
-	watch bool
-	out   output
-	names []string
+// getOptions is one call of polder get.
+type getOptions struct {
+	allNamespaces bool
+	watch         bool
+	out           outputFlag
+	names         []string
 }
 
-func clusterGet(g *globals) *cobra.Command {
-	q := &getting{}
+func newGetCommand(g *globals) *cobra.Command {
+	q := &getOptions{}
 	c := &cobra.Command{
 		Use:               "get [NAME...]",
 		Aliases:           []string{"list", "ls"},
 		Short:             "List clusters",
-		ValidArgsFunction: g.completeNames(0),
+		ValidArgsFunction: g.completeClusterNames(0),
 		RunE: func(c *cobra.Command, args []string) error {
 			q.names = args
-			if q.all && (c.Flags().Changed("namespace") || len(args) > 0) {
+			if q.allNamespaces && (c.Flags().Changed("namespace") || len(args) > 0) {
 				return exit.Errorf(exit.Usage, "--all-namespaces goes with neither --namespace nor names; leave it out")
 			}
 			a, err := g.connect(c)
 			if err != nil {
 				return err
 			}
-			if q.all {
+			if q.allNamespaces {
 				a.namespace = ""
 			}
 			if q.watch {
-				return q.follow(c, a)
+				return q.watchAndPrint(c, a)
 			}
 			return q.run(c, a)
 		},
 	}
-	namespaceFlag(c)
-	c.Flags().BoolVarP(&q.all, "all-namespaces", "A", false, "clusters of all namespaces")
+	addNamespaceFlag(c)
+	c.Flags().BoolVarP(&q.allNamespaces, "all-namespaces", "A", false, "clusters of all namespaces")
 	c.Flags().BoolVarP(&q.watch, "watch", "w", false, "go on, with a line for each change, until interrupted")
-	q.out.addTo(c, table, asWide, asJSON, asYAML, asName)
+	q.out.addFlags(c, formatTable, formatWide, formatJSON, formatYAML, formatName)
 	return c
 }
 
 // run lists all at once: one request, however many there are. A table needs only what it shows, and reading no more
 // than that takes a third of the time; else all there is is printed, also what this polder does not know.
-func (q *getting) run(c *cobra.Command, a *access) error {
-	if q.out.forPeople() {
-		return show(c, q, a, a.listTyped, q.table)
+func (q *getOptions) run(c *cobra.Command, a *access) error {
+	if q.out.isHumanReadable() {
+		return listAndPrint(c, q, a, a.listClusters, q.printTable)
 	}
-	return show(c, q, a, a.list, q.objects)
+	return listAndPrint(c, q, a, a.listUnstructured, q.printObjects)
 }
 
-// object is what lists are of.
-type object[T any] interface {
+// objectPointer is what lists are of.
+type objectPointer[T any] interface {
 	*T
 	metav1.Object
 }
 
-func show[T any, P object[T]](c *cobra.Command, q *getting, a *access, list func(context.Context, metav1.ListOptions) ([]T, error), print func(io.Writer, []T) error) error {
-	ctx, cancel := context.WithTimeout(c.Context(), answerWithin)
+func listAndPrint[T any, P objectPointer[T]](c *cobra.Command, q *getOptions, a *access, list func(context.Context, metav1.ListOptions) ([]T, error), print func(io.Writer, []T) error) error {
+	ctx, cancel := context.WithTimeout(c.Context(), requestTimeout)
 	defer cancel()
-	all, err := list(ctx, q.source(a).options())
+	all, err := list(ctx, q.clusterSource(a).options())
 	if err != nil {
 		return a.explain("listing clusters", err)
 	}
-	all = slices.DeleteFunc(all, func(o T) bool { return !q.wants(P(&o).GetName()) })
+	all = slices.DeleteFunc(all, func(o T) bool { return !q.isSelected(P(&o).GetName()) })
 	slices.SortFunc(all, func(x, y T) int {
 		return cmp.Or(strings.Compare(P(&x).GetNamespace(), P(&y).GetNamespace()), strings.Compare(P(&x).GetName(), P(&y).GetName()))
 	})
@@ -90,42 +90,44 @@ func show[T any, P object[T]](c *cobra.Command, q *getting, a *access, list func
 		if len(all) > 0 {
 			err = print(c.OutOrStdout(), all)
 		}
-		return cmp.Or(err, a.missing(name))
+		return cmp.Or(err, a.clusterNotFound(name))
 	}
-	if len(all) == 0 && q.out.forPeople() {
-		_, err := fmt.Fprintln(c.ErrOrStderr(), a.noClusters())
+	if len(all) == 0 && q.out.isHumanReadable() {
+		_, err := fmt.Fprintln(c.ErrOrStderr(), a.describeNoClusters())
 		return err
 	}
 	return print(c.OutOrStdout(), all)
 }
 
-func (a *access) noClusters() string {
+func (a *access) describeNoClusters() string {
 	if a.namespace == "" {
 		return "There are no clusters. Make one with: " + a.globals.program + " create NAME --stack STACK"
 	}
 	return fmt.Sprintf("There are no clusters in namespace %s. Make one with: %s", a.namespace, a.hint("create NAME --stack STACK"))
 }
 
-// source asks for one by its name, and for several by looking at all.
-func (q *getting) source(a *access) planeSource {
-	s := planeSource{objects: a.clusters()}
+// clusterSource asks for one by its name, and for several by looking at all.
+func (q *getOptions) clusterSource(a *access) planeSource {
+	s := planeSource{objects: a.clusterClient()}
 	if len(q.names) == 1 {
-		s.only = q.names[0]
+		s.name = q.names[0]
 	}
 	return s
 }
 
-func (q *getting) wants(name string) bool { return len(q.names) == 0 || slices.Contains(q.names, name) }
-
-func (q *getting) objects(w io.Writer, all []unstructured.Unstructured) error {
-	if len(q.names) == 1 {
-		return q.out.object(w, &all[0])
-	}
-	return q.out.objects(w, all)
+func (q *getOptions) isSelected(name string) bool {
+	return len(q.names) == 0 || slices.Contains(q.names, name)
 }
 
-func (q *getting) table(w io.Writer, all []v1alpha1.WorkloadCluster) error {
-	t := clusterTable{wide: q.out.format == asWide, namespaces: q.all}
+func (q *getOptions) printObjects(w io.Writer, all []unstructured.Unstructured) error {
+	if len(q.names) == 1 {
+		return q.out.printObject(w, &all[0])
+	}
+	return q.out.printObjects(w, all)
+}
+
+func (q *getOptions) printTable(w io.Writer, all []v1alpha1.WorkloadCluster) error {
+	t := clusterTable{wide: q.out.format == formatWide, namespaces: q.allNamespaces}
 	rows := [][]string{t.header()}
 	for i := range all {
 		rows = append(rows, t.row(&all[i], time.Now()))

@@ -13,13 +13,13 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// follow prints all there are, and then what changes.
-func (q *getting) follow(c *cobra.Command, a *access) error {
-	v := &clusterFeed{getting: q, out: c.OutOrStdout(), table: clusterTable{wide: q.out.format == asWide, namespaces: q.all}, versions: map[string]string{}, missing: a.missing}
-	f := &follower{source: q.source(a), observer: v, known: map[string]bool{}}
-	if !q.all {
+// watchAndPrint prints all there are, and then what changes.
+func (q *getOptions) watchAndPrint(c *cobra.Command, a *access) error {
+	v := &clusterWatchPrinter{getOptions: q, out: c.OutOrStdout(), table: clusterTable{wide: q.out.format == formatWide, namespaces: q.allNamespaces}, printedVersions: map[string]string{}, clusterNotFound: a.clusterNotFound}
+	f := &follower{source: q.clusterSource(a), observer: v, knownKeys: map[string]bool{}}
+	if !q.allNamespaces {
 		for _, name := range q.names { // one that is not there is gone at the first look
-			f.known[a.namespace+"/"+name] = true
+			f.knownKeys[a.namespace+"/"+name] = true
 		}
 	}
 	err := f.run(c.Context())
@@ -32,31 +32,31 @@ func (q *getting) follow(c *cobra.Command, a *access) error {
 	return a.explain("watching clusters", err)
 }
 
-// clusterFeed prints clusters as they change.
-type clusterFeed struct {
-	*getting
-	out      io.Writer
-	table    clusterTable
-	versions map[string]string // what was printed last of each
-	missing  func(name string) error
-	err      error
+// clusterWatchPrinter prints clusters as they change.
+type clusterWatchPrinter struct {
+	*getOptions
+	out             io.Writer
+	table           clusterTable
+	printedVersions map[string]string // what was printed last of each
+	clusterNotFound func(name string) error
+	err             error
 }
 
-var _ observer = (*clusterFeed)(nil)
+var _ observer = (*clusterWatchPrinter)(nil)
 
-func (v *clusterFeed) seen(u *unstructured.Unstructured) (done bool) {
-	if !v.wants(u.GetName()) || v.versions[keyOf(u)] == u.GetResourceVersion() {
+func (v *clusterWatchPrinter) onObject(u *unstructured.Unstructured) (done bool) {
+	if !v.isSelected(u.GetName()) || v.printedVersions[objectKey(u)] == u.GetResourceVersion() {
 		return false
 	}
-	v.versions[keyOf(u)] = u.GetResourceVersion()
-	if !v.getting.out.forPeople() {
-		if v.getting.out.format == asYAML {
+	v.printedVersions[objectKey(u)] = u.GetResourceVersion()
+	if !v.getOptions.out.isHumanReadable() {
+		if v.getOptions.out.format == formatYAML {
 			fmt.Fprintln(v.out, "---")
 		}
-		v.err = v.getting.out.object(v.out, u)
+		v.err = v.getOptions.out.printObject(v.out, u)
 		return v.err != nil
 	}
-	c, err := typed[v1alpha1.WorkloadCluster](u)
+	c, err := fromUnstructured[v1alpha1.WorkloadCluster](u)
 	if err != nil {
 		v.err = err
 		return true
@@ -64,24 +64,24 @@ func (v *clusterFeed) seen(u *unstructured.Unstructured) (done bool) {
 	row := v.table.row(c, time.Now())
 	rows := [][]string{row}
 	if v.table.widths == nil {
-		v.table.reserve()
+		v.table.reserveWidths()
 		rows = [][]string{v.table.header(), row}
 	}
 	v.err = v.table.print(v.out, rows)
 	return v.err != nil
 }
 
-func (v *clusterFeed) gone(key string) (done bool) {
+func (v *clusterWatchPrinter) onDelete(key string) (done bool) {
 	_, name, _ := strings.Cut(key, "/")
-	if _, was := v.versions[key]; !was && v.wants(name) {
-		v.err = v.missing(name)
+	if _, was := v.printedVersions[key]; !was && v.isSelected(name) {
+		v.err = v.clusterNotFound(name)
 		return true
 	}
-	if delete(v.versions, key); v.wants(name) && v.getting.out.forPeople() {
+	if delete(v.printedVersions, key); v.isSelected(name) && v.getOptions.out.isHumanReadable() {
 		_, v.err = fmt.Fprintf(v.out, "%s is gone\n", name)
 	}
 	return v.err != nil
 }
 
-// troubled is silent: what was printed is still what is known.
-func (v *clusterFeed) troubled(error) {}
+// onError is silent: what was printed is still what is known.
+func (v *clusterWatchPrinter) onError(error) {}

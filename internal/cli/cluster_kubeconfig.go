@@ -21,25 +21,25 @@ import (
 
 // How long a certificate may be valid, as the plane says too.
 const (
-	shortestAccess = 10 * time.Minute
-	longestAccess  = 8 * time.Hour
+	minValidity = 10 * time.Minute
+	maxValidity = 8 * time.Hour
 )
 
-// accessRequest is one call of polder kubeconfig.
-type accessRequest struct {
-	cluster string
-	role    string
-	valid   time.Duration
-	timeout time.Duration
-	admin   bool
+// kubeconfigOptions is one call of polder kubeconfig.
+type kubeconfigOptions struct {
+	cluster  string
+	role     string
+	validity time.Duration
+	timeout  time.Duration
+	admin    bool
 
 	file  string
 	merge bool
 	force bool
 }
 
-func clusterKubeconfig(g *globals) *cobra.Command {
-	r := &accessRequest{}
+func newKubeconfigCommand(g *globals) *cobra.Command {
+	r := &kubeconfigOptions{}
 	c := &cobra.Command{
 		Use:   "kubeconfig NAME",
 		Short: "Get access to a cluster for some hours",
@@ -51,7 +51,7 @@ a file, or merges it into your own as context NAME. The key never leaves this ma
 
 --admin reads Cluster API's own kubeconfig instead, which is valid for long and which only operators may read.`,
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
-		ValidArgsFunction: g.completeNames(1),
+		ValidArgsFunction: g.completeClusterNames(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			r.cluster = args[0]
 			if err := r.check(c); err != nil {
@@ -68,11 +68,11 @@ a file, or merges it into your own as context NAME. The key never leaves this ma
 			return r.deliver(c, k)
 		},
 	}
-	namespaceFlag(c)
+	addNamespaceFlag(c)
 	f := c.Flags()
 	f.StringVar(&r.role, "role", string(v1alpha1.RoleAdmin), "what the holder may do: `admin` or viewer")
-	f.DurationVar(&r.valid, "for", longestAccess, "how long it is valid, from 10m to 8h")
-	timeoutFlag(c, &r.timeout, answerWithin, "how long to wait for the plane's signature")
+	f.DurationVar(&r.validity, "for", maxValidity, "how long it is valid, from 10m to 8h")
+	addTimeoutFlag(c, &r.timeout, requestTimeout, "how long to wait for the plane's signature")
 	f.StringVar(&r.file, "output-file", "", "write it to a `file` that only you can read")
 	f.BoolVar(&r.merge, "merge", false, "merge it into $KUBECONFIG or ~/.kube/config as context NAME")
 	f.BoolVar(&r.force, "force", false, "with --merge: replace a context of this name that is for another cluster")
@@ -81,13 +81,13 @@ a file, or merges it into your own as context NAME. The key never leaves this ma
 	return c
 }
 
-func (r *accessRequest) check(c *cobra.Command) error {
+func (r *kubeconfigOptions) check(c *cobra.Command) error {
 	role := v1alpha1.Role(r.role)
 	switch {
 	case role != v1alpha1.RoleAdmin && role != v1alpha1.RoleViewer:
 		return exit.Errorf(exit.Usage, "there is no role %q; choose admin or viewer", r.role)
-	case r.valid < shortestAccess || r.valid > longestAccess:
-		return exit.Errorf(exit.Usage, "--for %s is not possible; choose from 10m to 8h", r.valid)
+	case r.validity < minValidity || r.validity > maxValidity:
+		return exit.Errorf(exit.Usage, "--for %s is not possible; choose from 10m to 8h", r.validity)
 	case r.file != "" && r.merge:
 		return exit.Errorf(exit.Usage, "--output-file and --merge contradict each other; give one of them")
 	case r.admin && (c.Flags().Changed("role") || c.Flags().Changed("for")):
@@ -96,38 +96,38 @@ func (r *accessRequest) check(c *cobra.Command) error {
 	return nil
 }
 
-// grant is access to a cluster.
-type grant struct {
-	config *clientcmdapi.Config // with one context, which is current
-	until  time.Time            // zero if nobody says
+// issuedKubeconfig is access to a cluster.
+type issuedKubeconfig struct {
+	config    *clientcmdapi.Config // with one context, which is current
+	expiresAt time.Time            // zero if nobody says
 }
 
-func (r *accessRequest) get(c *cobra.Command, a *access) (*grant, error) {
+func (r *kubeconfigOptions) get(c *cobra.Command, a *access) (*issuedKubeconfig, error) {
 	if r.admin {
-		return r.readAdmin(c, a)
+		return r.readAdminKubeconfig(c, a)
 	}
-	return r.request(c, a)
+	return r.requestKubeconfig(c, a)
 }
 
-// newGrant is one with all names made of the cluster's, so that it can be merged with others.
-func newGrant(namespace, name string, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *grant {
+// newIssuedKubeconfig is one with all names made of the cluster's, so that it can be merged with others.
+func newIssuedKubeconfig(namespace, name string, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *issuedKubeconfig {
 	k := clientcmdapi.NewConfig()
 	entry := "polder-" + namespace + "-" + name
 	k.Clusters[entry], k.AuthInfos[entry] = cluster, user
 	k.Contexts[name] = &clientcmdapi.Context{Cluster: entry, AuthInfo: entry}
 	k.CurrentContext = name
-	return &grant{config: k}
+	return &issuedKubeconfig{config: k}
 }
 
-// readAdmin reads the kubeconfig that Cluster API made.
-func (r *accessRequest) readAdmin(c *cobra.Command, a *access) (*grant, error) {
+// readAdminKubeconfig reads the kubeconfig that Cluster API made.
+func (r *kubeconfigOptions) readAdminKubeconfig(c *cobra.Command, a *access) (*issuedKubeconfig, error) {
 	name := r.cluster + "-kubeconfig"
 	u, err := a.client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(a.namespace).Get(c.Context(), name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("you may not read Secret %s in namespace %s, which is for operators; leave out --admin to get access of your own for some hours", name, a.namespace)
 	case apierror.IsObjectNotFound(err, "secrets", name):
-		return nil, a.orMissing(c.Context(), r.cluster, fmt.Errorf("there is no Secret %s in namespace %s: the cluster has no control plane yet; see: %s", name, a.namespace, a.hint("describe "+r.cluster)))
+		return nil, a.preferClusterNotFound(c.Context(), r.cluster, fmt.Errorf("there is no Secret %s in namespace %s: the cluster has no control plane yet; see: %s", name, a.namespace, a.hint("describe "+r.cluster)))
 	case err != nil:
 		return nil, a.explain("reading Secret "+name, err)
 	}
@@ -144,5 +144,5 @@ func (r *accessRequest) readAdmin(c *cobra.Command, a *access) (*grant, error) {
 	if k.Clusters[context.Cluster] == nil || k.AuthInfos[context.AuthInfo] == nil {
 		return nil, fmt.Errorf("the kubeconfig in Secret %s in namespace %s lacks its cluster or user", name, a.namespace)
 	}
-	return newGrant(a.namespace, r.cluster, k.Clusters[context.Cluster], k.AuthInfos[context.AuthInfo]), nil
+	return newIssuedKubeconfig(a.namespace, r.cluster, k.Clusters[context.Cluster], k.AuthInfos[context.AuthInfo]), nil
 }

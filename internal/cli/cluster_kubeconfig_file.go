@@ -19,10 +19,10 @@ import (
 )
 
 // deliver prints the kubeconfig, or puts it where it is wanted.
-func (r *accessRequest) deliver(c *cobra.Command, k *grant) error {
+func (r *kubeconfigOptions) deliver(c *cobra.Command, k *issuedKubeconfig) error {
 	valid := ""
-	if !k.until.IsZero() {
-		valid = ", valid until " + k.until.Local().Format(time.RFC3339)
+	if !k.expiresAt.IsZero() {
+		valid = ", valid until " + k.expiresAt.Local().Format(time.RFC3339)
 	}
 	switch {
 	case r.file != "":
@@ -40,7 +40,7 @@ func (r *accessRequest) deliver(c *cobra.Command, k *grant) error {
 			use = "kubectl --kubeconfig " + file + " --context " + r.cluster
 			rules = &clientcmd.ClientConfigLoadingRules{Precedence: []string{file}}
 		}
-		if err := mergeInto(file, rules, k.config, r.force); err != nil {
+		if err := mergeIntoFile(file, rules, k.config, r.force); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(c.OutOrStdout(), "Merged context %s into %s%s. Use it with: %s get nodes\n", r.cluster, file, valid, use)
@@ -85,7 +85,7 @@ func writeKubeconfig(file string, k *clientcmdapi.Config) error {
 		if err != nil {
 			return exit.Errorf(exit.Usage, "%s is no kubeconfig, so it is not overwritten; name another file", file)
 		}
-		others := slices.DeleteFunc(contextsOf(old), func(name string) bool { return name == k.CurrentContext })
+		others := slices.DeleteFunc(contextNames(old), func(name string) bool { return name == k.CurrentContext })
 		if len(others) > 0 {
 			return exit.Errorf(exit.Usage, "%s has other contexts (%s), which would be lost; name another file, or use --merge", file, strings.Join(others, ", "))
 		}
@@ -94,7 +94,7 @@ func writeKubeconfig(file string, k *clientcmdapi.Config) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(linked(file), text, 0o600)
+	return atomicfile.Write(resolveLink(file), text, 0o600)
 }
 
 // isKubeconfig also takes an empty file, which has nothing to lose.

@@ -14,16 +14,16 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// mergeInto adds a context to one of the files that make up a kubeconfig, whose other entries stay. It takes the lock
+// mergeIntoFile adds a context to one of the files that make up a kubeconfig, whose other entries stay. It takes the lock
 // that kubectl takes too.
-func mergeInto(file string, rules *clientcmd.ClientConfigLoadingRules, k *clientcmdapi.Config, force bool) (err error) {
+func mergeIntoFile(file string, rules *clientcmd.ClientConfigLoadingRules, k *clientcmdapi.Config, force bool) (err error) {
 	unlock, err := lockKubeconfig(file)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 
-	file = linked(file)
+	file = resolveLink(file)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
@@ -40,9 +40,9 @@ func mergeInto(file string, rules *clientcmd.ClientConfigLoadingRules, k *client
 	}
 	whole, err := rules.Load()
 	if err != nil {
-		return fmt.Errorf("%s cannot be read as a kubeconfig: %w", files(rules), err)
+		return fmt.Errorf("%s cannot be read as a kubeconfig: %w", kubeconfigPaths(rules), err)
 	}
-	if err := merged(into, whole, k, force); err != nil {
+	if err := mergeContext(into, whole, k, force); err != nil {
 		return err
 	}
 	text, err := clientcmd.Write(*into)
@@ -68,8 +68,8 @@ func lockKubeconfig(file string) (unlock func() error, err error) {
 	return func() error { return errors.Join(l.Close(), os.Remove(lock)) }, nil
 }
 
-// linked is the file that a link leads to, whether or not it is there, so that the link stays one.
-func linked(file string) string {
+// resolveLink is the file that a link leads to, whether or not it is there, so that the link stays one.
+func resolveLink(file string) string {
 	if target, err := filepath.EvalSymlinks(file); err == nil {
 		return target
 	}
@@ -83,9 +83,9 @@ func linked(file string) string {
 	return filepath.Join(filepath.Dir(file), target)
 }
 
-// merged puts the one context of k into a kubeconfig, which is all of whole or one of its files. What belongs to another
+// mergeContext puts the one context of k into a kubeconfig, which is all of whole or one of its files. What belongs to another
 // cluster is neither replaced nor hidden unless it is forced.
-func merged(into, whole, k *clientcmdapi.Config, force bool) error {
+func mergeContext(into, whole, k *clientcmdapi.Config, force bool) error {
 	name := k.CurrentContext
 	context := k.Contexts[name]
 	server := k.Clusters[context.Cluster].Server

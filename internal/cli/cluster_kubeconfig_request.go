@@ -23,36 +23,36 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// request has the plane sign a key that is made here.
-func (r *accessRequest) request(c *cobra.Command, a *access) (*grant, error) {
-	key, signing, err := newKey()
+// requestKubeconfig has the plane sign a key that is made here.
+func (r *kubeconfigOptions) requestKubeconfig(c *cobra.Command, a *access) (*issuedKubeconfig, error) {
+	key, csr, err := newKeyAndCSR()
 	if err != nil {
 		return nil, err
 	}
 	q := &v1alpha1.KubeconfigRequest{}
 	q.APIVersion, q.Kind = v1alpha1.GroupVersion.String(), "KubeconfigRequest"
 	q.GenerateName, q.Namespace = r.cluster+"-", a.namespace
-	q.Spec = v1alpha1.KubeconfigRequestSpec{ClusterName: r.cluster, Role: v1alpha1.Role(r.role), ExpirationSeconds: int32(r.valid / time.Second), CertificateRequest: signing} //nolint:gosec // at most eight hours
-	u, err := untyped(q)
+	q.Spec = v1alpha1.KubeconfigRequestSpec{ClusterName: r.cluster, Role: v1alpha1.Role(r.role), ExpirationSeconds: int32(r.validity / time.Second), CertificateRequest: csr} //nolint:gosec // at most eight hours
+	u, err := toUnstructured(q)
 	if err != nil {
 		return nil, err
 	}
-	objects := a.client.Resource(requestResource).Namespace(a.namespace)
+	requests := a.client.Resource(requestResource).Namespace(a.namespace)
 	ctx, cancel := context.WithTimeout(c.Context(), r.timeout)
 	defer cancel()
 	doing := fmt.Sprintf("asking for access to cluster %q", r.cluster)
-	made, err := objects.Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
+	made, err := requests.Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
-		return nil, a.orMissing(c.Context(), r.cluster, a.explain(doing, err))
+		return nil, a.preferClusterNotFound(c.Context(), r.cluster, a.explain(doing, err))
 	}
 	defer func() {
 		// Whatever happens, nobody needs the request any more; the plane deletes what is left.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), 5*time.Second)
 		defer cancel()
-		_ = objects.Delete(ctx, made.GetName(), metav1.DeleteOptions{})
+		_ = requests.Delete(ctx, made.GetName(), metav1.DeleteOptions{})
 	}()
-	w := &signature{}
-	f := &follower{source: planeSource{objects, made.GetName()}, observer: w, known: map[string]bool{keyOf(made): true}}
+	w := &signatureWaiter{}
+	f := &follower{source: planeSource{requests, made.GetName()}, observer: w, knownKeys: map[string]bool{objectKey(made): true}}
 	err = f.run(ctx)
 	switch {
 	case w.err != nil:
@@ -60,7 +60,7 @@ func (r *accessRequest) request(c *cobra.Command, a *access) (*grant, error) {
 	case c.Context().Err() != nil:
 		return nil, exit.Errorf(exit.Interrupted, "%s was interrupted", doing)
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, exit.Errorf(exit.Timeout, "the plane has not signed a certificate for cluster %q within %s%s; see how the cluster is with: %s", r.cluster, r.timeout, w.reason(), a.hint("describe "+r.cluster))
+		return nil, exit.Errorf(exit.Timeout, "the plane has not signed a certificate for cluster %q within %s%s; see how the cluster is with: %s", r.cluster, r.timeout, w.describePending(), a.hint("describe "+r.cluster))
 	case err != nil:
 		return nil, a.explain(doing, err)
 	}
@@ -68,17 +68,17 @@ func (r *accessRequest) request(c *cobra.Command, a *access) (*grant, error) {
 	if _, err := tls.X509KeyPair([]byte(s.Certificate), key); err != nil {
 		return nil, fmt.Errorf("the plane signed something else than what it was asked for (%w); try again", err)
 	}
-	k := newGrant(a.namespace, r.cluster,
+	k := newIssuedKubeconfig(a.namespace, r.cluster,
 		&clientcmdapi.Cluster{Server: s.Endpoint, CertificateAuthorityData: []byte(s.CertificateAuthority)},
 		&clientcmdapi.AuthInfo{ClientCertificateData: []byte(s.Certificate), ClientKeyData: key})
 	if s.ExpirationTime != nil {
-		k.until = s.ExpirationTime.Time
+		k.expiresAt = s.ExpirationTime.Time
 	}
 	return k, nil
 }
 
-// newKey is a key, and a request to sign it, both in PEM form. The plane says whose it is.
-func newKey() (key []byte, signing string, err error) {
+// newKeyAndCSR is a key, and a request to sign it, both in PEM form. The plane says whose it is.
+func newKeyAndCSR() (key []byte, csr string, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, "", err
@@ -95,16 +95,16 @@ func newKey() (key []byte, signing string, err error) {
 	return key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request})), nil
 }
 
-// signature waits for that of the plane.
-type signature struct {
+// signatureWaiter waits for that of the plane.
+type signatureWaiter struct {
 	last v1alpha1.KubeconfigRequest
 	err  error
 }
 
-var _ observer = (*signature)(nil)
+var _ observer = (*signatureWaiter)(nil)
 
-func (s *signature) seen(u *unstructured.Unstructured) (done bool) {
-	q, err := typed[v1alpha1.KubeconfigRequest](u)
+func (s *signatureWaiter) onObject(u *unstructured.Unstructured) (done bool) {
+	q, err := fromUnstructured[v1alpha1.KubeconfigRequest](u)
 	if err != nil {
 		s.err = err
 		return true
@@ -120,22 +120,22 @@ func (s *signature) seen(u *unstructured.Unstructured) (done bool) {
 		}
 		return true
 	case apimeta.IsStatusConditionTrue(q.Status.Conditions, v1alpha1.ConditionStalled) || ready.Reason == v1alpha1.ReasonClusterMissing || ready.Reason == v1alpha1.ReasonRequestInvalid || ready.Reason == v1alpha1.ReasonExpired:
-		s.err = exit.Errorf(exit.Failure, "the plane grants no access: %s", printable(ready.Message)) // waiting changes nothing
+		s.err = exit.Errorf(exit.Failure, "the plane grants no access: %s", sanitize(ready.Message)) // waiting changes nothing
 	}
 	return s.err != nil
 }
 
-func (s *signature) gone(string) (done bool) {
+func (s *signatureWaiter) onDelete(string) (done bool) {
 	s.err = errors.New("somebody deleted the request for access before it was granted; try again")
 	return true
 }
 
-func (s *signature) troubled(error) {}
+func (s *signatureWaiter) onError(error) {}
 
-// reason is what the plane waits for, if it has said so.
-func (s *signature) reason() string {
+// describePending is what the plane waits for, if it has said so.
+func (s *signatureWaiter) describePending() string {
 	if c := apimeta.FindStatusCondition(s.last.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.Message != "" {
-		return ": " + printable(c.Message)
+		return ": " + sanitize(c.Message)
 	}
 	return ""
 }

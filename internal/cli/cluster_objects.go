@@ -27,23 +27,23 @@ var (
 	providerResource = v1alpha1.GroupVersion.WithResource("providers")
 )
 
-// clusters are those of the namespace.
-func (a *access) clusters() dynamic.ResourceInterface {
+// clusterClient are those of the namespace.
+func (a *access) clusterClient() dynamic.ResourceInterface {
 	return a.client.Resource(clusterResource).Namespace(a.namespace)
 }
 
-// list reads clusters with all they have. Without a limit, an API server answers in one piece.
-func (a *access) list(ctx context.Context, o metav1.ListOptions) ([]unstructured.Unstructured, error) {
-	l, err := a.clusters().List(ctx, o)
+// listUnstructured reads clusters with all they have. Without a limit, an API server answers in one piece.
+func (a *access) listUnstructured(ctx context.Context, o metav1.ListOptions) ([]unstructured.Unstructured, error) {
+	l, err := a.clusterClient().List(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	return l.Items, nil
 }
 
-// listTyped reads what this polder knows of clusters.
-func (a *access) listTyped(ctx context.Context, o metav1.ListOptions) ([]v1alpha1.WorkloadCluster, error) {
-	r := a.rest.Get().Resource(clusterResource.Resource).NamespaceIfScoped(a.namespace, a.namespace != "")
+// listClusters reads what this polder knows of clusters.
+func (a *access) listClusters(ctx context.Context, o metav1.ListOptions) ([]v1alpha1.WorkloadCluster, error) {
+	r := a.restClient.Get().Resource(clusterResource.Resource).NamespaceIfScoped(a.namespace, a.namespace != "")
 	if o.FieldSelector != "" {
 		r.Param("fieldSelector", o.FieldSelector)
 	}
@@ -59,51 +59,51 @@ func (a *access) listTyped(ctx context.Context, o metav1.ListOptions) ([]v1alpha
 	return l.Items, nil
 }
 
-// cluster reads one. A name that nobody has is a sentence that helps.
-func (a *access) cluster(ctx context.Context, name string) (*v1alpha1.WorkloadCluster, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+// getCluster reads one. A name that nobody has is a sentence that helps.
+func (a *access) getCluster(ctx context.Context, name string) (*v1alpha1.WorkloadCluster, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	u, err := a.clusters().Get(ctx, name, metav1.GetOptions{})
+	u, err := a.clusterClient().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, a.explainOf(fmt.Sprintf("reading cluster %q", name), name, err)
+		return nil, a.explainClusterError(fmt.Sprintf("reading cluster %q", name), name, err)
 	}
-	return typed[v1alpha1.WorkloadCluster](u)
+	return fromUnstructured[v1alpha1.WorkloadCluster](u)
 }
 
-// explainOf also knows that the cluster may not be there.
-func (a *access) explainOf(doing, name string, err error) error {
+// explainClusterError also knows that the cluster may not be there.
+func (a *access) explainClusterError(doing, name string, err error) error {
 	if apierror.IsObjectNotFound(err, clusterResource.Resource, name) {
-		return a.missing(name)
+		return a.clusterNotFound(name)
 	}
 	return a.explain(doing, err)
 }
 
-// orMissing says that a cluster is not there, if that is why something failed.
-func (a *access) orMissing(ctx context.Context, name string, failed error) error {
-	if _, err := a.cluster(ctx, name); exit.Code(err) == exit.Usage {
+// preferClusterNotFound says that a cluster is not there, if that is why something failed.
+func (a *access) preferClusterNotFound(ctx context.Context, name string, failed error) error {
+	if _, err := a.getCluster(ctx, name); exit.Code(err) == exit.Usage {
 		return err
 	}
 	return failed
 }
 
-func (a *access) missing(name string) error {
+func (a *access) clusterNotFound(name string) error {
 	return exit.Errorf(exit.Usage, "there is no cluster %q in namespace %s; see which there are with: %s", name, a.namespace, a.hint("get"))
 }
 
-// provider reads what a provider says of itself.
-func (a *access) provider(ctx context.Context, name string) (*v1alpha1.Provider, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+// getProvider reads what a provider says of itself.
+func (a *access) getProvider(ctx context.Context, name string) (*v1alpha1.Provider, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	u, err := a.client.Resource(providerResource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	return typed[v1alpha1.Provider](u)
+	return fromUnstructured[v1alpha1.Provider](u)
 }
 
-// listOf reads all objects of a kind, of a namespace or, if that is empty, of all.
-func listOf[T any](ctx context.Context, a *access, kind schema.GroupVersionResource, namespace string, o metav1.ListOptions) ([]T, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+// listObjects reads all objects of a kind, of a namespace or, if that is empty, of all.
+func listObjects[T any](ctx context.Context, a *access, kind schema.GroupVersionResource, namespace string, o metav1.ListOptions) ([]T, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var items []T
 	for {
@@ -112,7 +112,7 @@ func listOf[T any](ctx context.Context, a *access, kind schema.GroupVersionResou
 			return nil, err
 		}
 		for i := range l.Items {
-			item, err := typed[T](&l.Items[i])
+			item, err := fromUnstructured[T](&l.Items[i])
 			if err != nil {
 				return nil, err
 			}
@@ -124,9 +124,9 @@ func listOf[T any](ctx context.Context, a *access, kind schema.GroupVersionResou
 	}
 }
 
-// typed takes what it knows: a plane that is newer may have more. Who has written which field is left out: nobody here
+// fromUnstructured takes what it knows: a plane that is newer may have more. Who has written which field is left out: nobody here
 // asks, and it is the larger part of the work.
-func typed[T any](u *unstructured.Unstructured) (*T, error) {
+func fromUnstructured[T any](u *unstructured.Unstructured) (*T, error) {
 	var item T
 	u = &unstructured.Unstructured{Object: maps.Clone(u.Object)}
 	if m, ok := u.Object["metadata"].(map[string]any); ok && m["managedFields"] != nil {
@@ -140,8 +140,8 @@ func typed[T any](u *unstructured.Unstructured) (*T, error) {
 	return &item, nil
 }
 
-// untyped leaves out what is empty, as the type says.
-func untyped(v any) (*unstructured.Unstructured, error) {
+// toUnstructured leaves out what is empty, as the type says.
+func toUnstructured(v any) (*unstructured.Unstructured, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return nil, err

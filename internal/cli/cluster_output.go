@@ -13,47 +13,47 @@ import (
 
 // Further values of -o; not every command has all of them.
 const (
-	asText format = "" // one line for people
-	asWide format = "wide"
-	asName format = "name"
+	formatText format = "" // one line for people
+	formatWide format = "wide"
+	formatName format = "name"
 )
 
-// output is the value of -o where not only tables, JSON and YAML are possible.
-type output struct {
+// outputFlag is the value of -o where not only tables, JSON and YAML are possible.
+type outputFlag struct {
 	format
 	choices []string
 }
 
-// addTo takes the first choice as the default.
-func (o *output) addTo(c *cobra.Command, choices ...format) {
+// addFlags takes the first choice as the default.
+func (o *outputFlag) addFlags(c *cobra.Command, choices ...format) {
 	o.format = choices[0]
 	for _, f := range choices {
-		if f != asText {
+		if f != formatText {
 			o.choices = append(o.choices, string(f))
 		}
 	}
-	c.Flags().VarP(o, "output", "o", either(o.choices))
+	c.Flags().VarP(o, "output", "o", joinOr(o.choices))
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.choices, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
 // Set refuses what the command does not have.
-func (o *output) Set(s string) error {
+func (o *outputFlag) Set(s string) error {
 	if !slices.Contains(o.choices, s) {
-		return fmt.Errorf("choose %s", either(o.choices))
+		return fmt.Errorf("choose %s", joinOr(o.choices))
 	}
 	o.format = format(s)
 	return nil
 }
 
-// forPeople says that it is no format a program would read.
-func (o *output) forPeople() bool {
-	return o.format == asText || o.format == table || o.format == asWide
+// isHumanReadable says that it is no format a program would read.
+func (o *outputFlag) isHumanReadable() bool {
+	return o.format == formatText || o.format == formatTable || o.format == formatWide
 }
 
-// object prints one as JSON or YAML or by its name, without what only API servers read.
-func (o *output) object(w io.Writer, u *unstructured.Unstructured) error {
-	if o.format == asName {
-		_, err := fmt.Fprintln(w, nameOf(u))
+// printObject prints one as JSON or YAML or by its name, without what only API servers read.
+func (o *outputFlag) printObject(w io.Writer, u *unstructured.Unstructured) error {
+	if o.format == formatName {
+		_, err := fmt.Fprintln(w, kindAndName(u))
 		return err
 	}
 	u = u.DeepCopy()
@@ -61,11 +61,11 @@ func (o *output) object(w io.Writer, u *unstructured.Unstructured) error {
 	return o.print(w, u.Object)
 }
 
-// objects prints several as kubectl does: as a List.
-func (o *output) objects(w io.Writer, all []unstructured.Unstructured) error {
-	if o.format == asName {
+// printObjects prints several as kubectl does: as a List.
+func (o *outputFlag) printObjects(w io.Writer, all []unstructured.Unstructured) error {
+	if o.format == formatName {
 		for i := range all {
-			if err := o.object(w, &all[i]); err != nil {
+			if err := o.printObject(w, &all[i]); err != nil {
 				return err
 			}
 		}
@@ -79,18 +79,18 @@ func (o *output) objects(w io.Writer, all []unstructured.Unstructured) error {
 	return o.print(w, map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}, "items": items})
 }
 
-// nameOf is as kubectl has it.
-func nameOf(u *unstructured.Unstructured) string {
+// kindAndName is as kubectl has it.
+func kindAndName(u *unstructured.Unstructured) string {
 	return strings.ToLower(u.GetKind()) + "/" + u.GetName()
 }
 
-// namespaceFlag is -n; access reads it.
-func namespaceFlag(c *cobra.Command) {
+// addNamespaceFlag is -n; access reads it.
+func addNamespaceFlag(c *cobra.Command) {
 	c.Flags().StringP("namespace", "n", "", "`namespace` (default: that of the kubeconfig)")
 }
 
-// completeNames completes names of clusters, each once.
-func (g *globals) completeNames(most int) cobra.CompletionFunc {
+// completeClusterNames completes names of clusters, each once.
+func (g *globals) completeClusterNames(most int) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if most > 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -99,7 +99,7 @@ func (g *globals) completeNames(most int) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		l, err := a.clusters().List(c.Context(), metav1.ListOptions{})
+		l, err := a.clusterClient().List(c.Context(), metav1.ListOptions{})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

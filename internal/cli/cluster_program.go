@@ -16,13 +16,13 @@ const (
 // CommandAs is polder as the process was called: kubectl finds plugins, and what completes their arguments, by
 // the names of files, which may be links to polder.
 func CommandAs(args []string) *cobra.Command {
-	program, rest := calledAs(args)
+	program, rest := splitProgramName(args)
 	c := newCommand(program)
 	c.SetArgs(rest)
 	return c
 }
 
-func calledAs(args []string) (program string, rest []string) {
+func splitProgramName(args []string) (program string, rest []string) {
 	if len(args) == 0 {
 		return polderName, []string{}
 	}
@@ -35,10 +35,10 @@ func calledAs(args []string) (program string, rest []string) {
 	return polderName, args[1:]
 }
 
-// clusterCommands are those for customers.
-func clusterCommands(g *globals) []*cobra.Command {
+// newClusterCommands are those for customers.
+func newClusterCommands(g *globals) []*cobra.Command {
 	return []*cobra.Command{
-		clusterCreate(g), clusterApply(g), clusterGet(g), clusterWait(g), clusterDescribe(g), clusterKubeconfig(g),
-		clusterScale(g), clusterUpgrade(g), clusterExport(g), clusterDelete(g), clusterStacks(g), clusterProviders(g),
+		newCreateCommand(g), newApplyCommand(g), newGetCommand(g), newWaitCommand(g), newDescribeCommand(g), newKubeconfigCommand(g),
+		newScaleCommand(g), newUpgradeCommand(g), newExportCommand(g), newDeleteCommand(g), newStacksCommand(g), newProvidersCommand(g),
 	}
 }

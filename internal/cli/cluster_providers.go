@@ -14,8 +14,8 @@ import (
 	"github.com/polder-kaas/polder/internal/cmdline"
 )
 
-func clusterProviders(g *globals) *cobra.Command {
-	var out output
+func newProvidersCommand(g *globals) *cobra.Command {
+	var out outputFlag
 	c := &cobra.Command{
 		Use:               "providers [NAME]",
 		Short:             "Show where clusters can be made, and of which machines",
@@ -26,37 +26,37 @@ func clusterProviders(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := a.providers(c)
+			all, err := a.listProviders(c)
 			if err != nil {
 				return err
 			}
 			if len(args) == 1 {
-				return showProvider(c.OutOrStdout(), all, args[0], &out)
+				return printProvider(c.OutOrStdout(), all, args[0], &out)
 			}
-			return listProviders(c, all, &out)
+			return printProviders(c, all, &out)
 		},
 	}
-	out.addTo(c, table, asJSON, asYAML, asName)
+	out.addFlags(c, formatTable, formatJSON, formatYAML, formatName)
 	return c
 }
 
-func (a *access) providers(c *cobra.Command) ([]v1alpha1.Provider, error) {
-	all, err := listOf[v1alpha1.Provider](c.Context(), a, providerResource, "", metav1.ListOptions{})
+func (a *access) listProviders(c *cobra.Command) ([]v1alpha1.Provider, error) {
+	all, err := listObjects[v1alpha1.Provider](c.Context(), a, providerResource, "", metav1.ListOptions{})
 	slices.SortFunc(all, func(x, y v1alpha1.Provider) int { return strings.Compare(x.Name, y.Name) })
 	return all, a.explain("listing providers", err)
 }
 
-func listProviders(c *cobra.Command, all []v1alpha1.Provider, out *output) error {
-	if !out.forPeople() {
-		var objects []unstructured.Unstructured
+func printProviders(c *cobra.Command, all []v1alpha1.Provider, out *outputFlag) error {
+	if !out.isHumanReadable() {
+		var items []unstructured.Unstructured
 		for _, p := range all {
-			u, err := untyped(p)
+			u, err := toUnstructured(p)
 			if err != nil {
 				return err
 			}
-			objects = append(objects, *u)
+			items = append(items, *u)
 		}
-		return out.objects(c.OutOrStdout(), objects)
+		return out.printObjects(c.OutOrStdout(), items)
 	}
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(c.ErrOrStderr(), "There are no providers yet, so no cluster can be made; the plane's operator installs them.")
@@ -65,12 +65,12 @@ func listProviders(c *cobra.Command, all []v1alpha1.Provider, out *output) error
 	rows := [][]string{{"NAME", "READY", "TITLE", "VERSION", "CAPABILITIES", "MACHINE-TYPES", "MESSAGE"}}
 	for _, p := range all {
 		s := p.Status
-		rows = append(rows, []string{p.Name, readyWord(s.Conditions), s.Title, s.Version, strings.Join(s.Capabilities, ","), machineChoice(s), messageOf(s.Conditions)})
+		rows = append(rows, []string{p.Name, readyStatus(s.Conditions), s.Title, s.Version, strings.Join(s.Capabilities, ","), describeMachineTypes(s), readyMessage(s.Conditions)})
 	}
 	return (&clusterTable{}).print(c.OutOrStdout(), rows)
 }
 
-func machineChoice(s v1alpha1.ProviderStatus) string {
+func describeMachineTypes(s v1alpha1.ProviderStatus) string {
 	switch n := len(s.MachineTypes); {
 	case s.AnyShape && n > 0:
 		return fmt.Sprintf("any, %d named", n)
@@ -81,7 +81,7 @@ func machineChoice(s v1alpha1.ProviderStatus) string {
 	}
 }
 
-func messageOf(conditions []metav1.Condition) string {
+func readyMessage(conditions []metav1.Condition) string {
 	if c := apimeta.FindStatusCondition(conditions, v1alpha1.ConditionReady); c != nil {
 		return c.Message
 	}
@@ -93,7 +93,7 @@ func (g *globals) completeProviders(c *cobra.Command, args []string, _ string) (
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	all, err := a.providers(c)
+	all, err := a.listProviders(c)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// showProvider shows what a cluster can be made of there.
-func showProvider(w io.Writer, all []v1alpha1.Provider, name string, out *output) error {
+// printProvider shows what a cluster can be made of there.
+func printProvider(w io.Writer, all []v1alpha1.Provider, name string, out *outputFlag) error {
 	i := slices.IndexFunc(all, func(p v1alpha1.Provider) bool { return p.Name == name })
 	if i < 0 {
 		var names []string
@@ -24,21 +24,21 @@ func showProvider(w io.Writer, all []v1alpha1.Provider, name string, out *output
 		return exit.Errorf(exit.Usage, "there is no provider %q; choose from: %s", name, strings.Join(names, ", "))
 	}
 	p := all[i]
-	if !out.forPeople() {
-		u, err := untyped(p)
+	if !out.isHumanReadable() {
+		u, err := toUnstructured(p)
 		if err != nil {
 			return err
 		}
-		return out.object(w, u)
+		return out.printObject(w, u)
 	}
 	s := p.Status
-	fmt.Fprintf(w, "Provider %s: %s\n", p.Name, joined(", ", printable(s.Title), printable(s.Version)))
-	fmt.Fprintf(w, "Ready: %s\n", joined(": ", readyWord(s.Conditions), printable(messageOf(s.Conditions))))
+	fmt.Fprintf(w, "Provider %s: %s\n", p.Name, joinNonEmpty(", ", sanitize(s.Title), sanitize(s.Version)))
+	fmt.Fprintf(w, "Ready: %s\n", joinNonEmpty(": ", readyStatus(s.Conditions), sanitize(readyMessage(s.Conditions))))
 	if len(s.Capabilities) > 0 {
-		fmt.Fprintf(w, "Capabilities: %s\n", printable(strings.Join(s.Capabilities, ", ")))
+		fmt.Fprintf(w, "Capabilities: %s\n", sanitize(strings.Join(s.Capabilities, ", ")))
 	}
 	if len(s.Zones) > 0 {
-		fmt.Fprintf(w, "Zones: %s\n", printable(strings.Join(s.Zones, ", ")))
+		fmt.Fprintf(w, "Zones: %s\n", sanitize(strings.Join(s.Zones, ", ")))
 	}
 	if s.AnyShape {
 		fmt.Fprintln(w, "Machines: any shape, so every portable name such as SCS-2V-4 works")
@@ -47,10 +47,10 @@ func showProvider(w io.Writer, all []v1alpha1.Provider, name string, out *output
 		return nil
 	}
 	fmt.Fprintln(w)
-	return (&clusterTable{}).print(w, typeRows(s.MachineTypes))
+	return (&clusterTable{}).print(w, machineTypeRows(s.MachineTypes))
 }
 
-func typeRows(all []v1alpha1.MachineType) [][]string {
+func machineTypeRows(all []v1alpha1.MachineType) [][]string {
 	rows := [][]string{{"MACHINE-TYPE", "PORTABLE", "CPU", "MEMORY", "DISK"}}
 	for _, t := range all {
 		disk := ""

@@ -14,19 +14,19 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// scaling is one call of polder scale.
-type scaling struct {
+// scaleOptions is one call of polder scale.
+type scaleOptions struct {
 	controlPlanes int32
 	workers       int32
 	pools         []string
-	wait          waiting
+	wait          waitOptions
 
-	given func(flag string) bool
-	told  []string
+	isFlagSet func(flag string) bool
+	changes   []string
 }
 
-func clusterScale(g *globals) *cobra.Command {
-	s := &scaling{}
+func newScaleCommand(g *globals) *cobra.Command {
+	s := &scaleOptions{}
 	c := &cobra.Command{
 		Use:   "scale NAME",
 		Short: "Change how many machines a cluster has",
@@ -36,9 +36,9 @@ func clusterScale(g *globals) *cobra.Command {
   polder scale demo --pool a=5 --pool b=0 --wait
   polder scale demo --control-planes 3`,
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
-		ValidArgsFunction: g.completeNames(1),
+		ValidArgsFunction: g.completeClusterNames(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			s.given = c.Flags().Changed
+			s.isFlagSet = c.Flags().Changed
 			if err := s.check(); err != nil {
 				return err
 			}
@@ -46,35 +46,35 @@ func clusterScale(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			changed, err := a.change(c.Context(), args[0], s.patch)
+			changed, err := a.patchSpec(c.Context(), args[0], s.buildPatch)
 			if err != nil {
 				return err
 			}
 			text := "unchanged"
 			if changed {
-				text = "scaled: " + strings.Join(s.told, ", ")
+				text = "scaled: " + strings.Join(s.changes, ", ")
 			}
-			if _, err := fmt.Fprintf(c.OutOrStdout(), "workloadcluster/%s %s\n", args[0], text); err != nil || !s.wait.wanted {
+			if _, err := fmt.Fprintf(c.OutOrStdout(), "workloadcluster/%s %s\n", args[0], text); err != nil || !s.wait.enabled {
 				return err
 			}
 			return s.wait.run(c, a, args[0], readyGoal, true)
 		},
 	}
-	namespaceFlag(c)
+	addNamespaceFlag(c)
 	c.Flags().Int32Var(&s.controlPlanes, "control-planes", 0, "`number` of machines of the control plane: 1, 3 or 5")
 	c.Flags().Int32Var(&s.workers, "workers", 0, "`number` of machines of the only pool")
 	c.Flags().StringArrayVar(&s.pools, "pool", nil, "`POOL=NUMBER` of machines of a pool; may be repeated")
-	s.wait.addTo(c, "wait until the cluster is ready")
+	s.wait.addFlags(c, "wait until the cluster is ready")
 	return c
 }
 
-func (s *scaling) check() error {
+func (s *scaleOptions) check() error {
 	switch {
-	case !s.given("control-planes") && !s.given("workers") && len(s.pools) == 0:
+	case !s.isFlagSet("control-planes") && !s.isFlagSet("workers") && len(s.pools) == 0:
 		return exit.Errorf(exit.Usage, "say what to scale, with --workers N, --pool POOL=N or --control-planes N")
-	case s.given("workers") && len(s.pools) > 0:
+	case s.isFlagSet("workers") && len(s.pools) > 0:
 		return exit.Errorf(exit.Usage, "--workers and --pool contradict each other; give one of them")
-	case s.given("control-planes") && !slices.Contains([]int32{1, 3, 5}, s.controlPlanes):
+	case s.isFlagSet("control-planes") && !slices.Contains([]int32{1, 3, 5}, s.controlPlanes):
 		return exit.Errorf(exit.Usage, "--control-planes %d is not possible; choose 1, 3 or 5", s.controlPlanes)
 	case s.workers < 0:
 		return exit.Errorf(exit.Usage, "--workers %d is no number of machines", s.workers)
@@ -82,8 +82,8 @@ func (s *scaling) check() error {
 	return nil
 }
 
-// wanted are the numbers of pools that are asked for.
-func (s *scaling) wanted(c *v1alpha1.WorkloadCluster) (map[string]int32, error) {
+// wantedReplicas are the numbers of pools that are asked for.
+func (s *scaleOptions) wantedReplicas(c *v1alpha1.WorkloadCluster) (map[string]int32, error) {
 	var names []string
 	for _, p := range c.Spec.Workers {
 		names = append(names, p.Name)
@@ -93,7 +93,7 @@ func (s *scaling) wanted(c *v1alpha1.WorkloadCluster) (map[string]int32, error) 
 		have = "it has none; add one to its file and use polder apply"
 	}
 	want := map[string]int32{}
-	if s.given("workers") {
+	if s.isFlagSet("workers") {
 		if len(names) != 1 {
 			return nil, exit.Errorf(exit.Usage, "--workers is for clusters with one pool; say which with --pool POOL=%d: %s", s.workers, have)
 		}
@@ -113,15 +113,15 @@ func (s *scaling) wanted(c *v1alpha1.WorkloadCluster) (map[string]int32, error) 
 	return want, nil
 }
 
-// patch changes numbers only: all else of the pools stays, also what this polder does not know.
-func (s *scaling) patch(c *v1alpha1.WorkloadCluster, u *unstructured.Unstructured) (map[string]any, error) {
+// buildPatch changes numbers only: all else of the pools stays, also what this polder does not know.
+func (s *scaleOptions) buildPatch(c *v1alpha1.WorkloadCluster, u *unstructured.Unstructured) (map[string]any, error) {
 	spec := map[string]any{}
-	s.told = nil
-	if now := value(c.Spec.ControlPlane.Replicas); s.given("control-planes") && now != s.controlPlanes {
+	s.changes = nil
+	if now := valueOrZero(c.Spec.ControlPlane.Replicas); s.isFlagSet("control-planes") && now != s.controlPlanes {
 		spec["controlPlane"] = map[string]any{"replicas": s.controlPlanes}
-		s.told = append(s.told, fmt.Sprintf("control plane %d to %d", now, s.controlPlanes))
+		s.changes = append(s.changes, fmt.Sprintf("control plane %d to %d", now, s.controlPlanes))
 	}
-	want, err := s.wanted(c)
+	want, err := s.wantedReplicas(c)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (s *scaling) patch(c *v1alpha1.WorkloadCluster, u *unstructured.Unstructure
 			continue
 		}
 		pool["replicas"], changed = int64(n), true
-		s.told = append(s.told, fmt.Sprintf("pool %s %d to %d", p.Name, value(p.Replicas), n))
+		s.changes = append(s.changes, fmt.Sprintf("pool %s %d to %d", p.Name, valueOrZero(p.Replicas), n))
 	}
 	if changed {
 		spec["workers"] = pools

@@ -18,9 +18,9 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-func clusterStacks(g *globals) *cobra.Command {
+func newStacksCommand(g *globals) *cobra.Command {
 	var everywhere bool
-	var out output
+	var out outputFlag
 	c := &cobra.Command{
 		Use:   "stacks",
 		Short: "Show which stacks clusters can be made of here",
@@ -39,7 +39,7 @@ what polder create takes as --stack and --kubernetes. What is behind one that is
 			if everywhere {
 				namespaces = []string{""}
 			}
-			all, problems := a.stacks(c.Context(), namespaces...)
+			all, problems := a.listStacks(c.Context(), namespaces...)
 			if len(all) == 0 && len(problems) > 0 {
 				return problems[0]
 			}
@@ -49,16 +49,16 @@ what polder create takes as --stack and --kubernetes. What is behind one that is
 			return printStacks(c, a, all, &out)
 		},
 	}
-	namespaceFlag(c)
+	addNamespaceFlag(c)
 	c.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "stacks of all namespaces")
-	out.addTo(c, table, asJSON, asYAML, asName)
+	out.addFlags(c, formatTable, formatJSON, formatYAML, formatName)
 	return c
 }
 
-// stacks are those of some namespaces, in order. What cannot be read of one does not keep the others back.
-func (a *access) stacks(ctx context.Context, namespaces ...string) (all []csv1.ClusterStack, problems []error) {
+// listStacks are those of some namespaces, in order. What cannot be read of one does not keep the others back.
+func (a *access) listStacks(ctx context.Context, namespaces ...string) (all []csv1.ClusterStack, problems []error) {
 	for _, ns := range slices.Compact(namespaces) {
-		l, err := listOf[csv1.ClusterStack](ctx, a, csv1.GroupVersion.WithResource("clusterstacks"), ns, metav1.ListOptions{})
+		l, err := listObjects[csv1.ClusterStack](ctx, a, csv1.GroupVersion.WithResource("clusterstacks"), ns, metav1.ListOptions{})
 		if err != nil {
 			problems = append(problems, a.explain("listing stacks", err))
 		}
@@ -81,17 +81,17 @@ func compareMinors(a, b string) int {
 	return version.CompareKubernetes(x, y)
 }
 
-func printStacks(c *cobra.Command, a *access, all []csv1.ClusterStack, out *output) error {
-	if !out.forPeople() {
-		var objects []unstructured.Unstructured
+func printStacks(c *cobra.Command, a *access, all []csv1.ClusterStack, out *outputFlag) error {
+	if !out.isHumanReadable() {
+		var items []unstructured.Unstructured
 		for _, s := range all {
-			u, err := untyped(s)
+			u, err := toUnstructured(s)
 			if err != nil {
 				return err
 			}
-			objects = append(objects, *u)
+			items = append(items, *u)
 		}
-		return out.objects(c.OutOrStdout(), objects)
+		return out.printObjects(c.OutOrStdout(), items)
 	}
 	if len(all) == 0 {
 		how := ""
@@ -103,13 +103,13 @@ func printStacks(c *cobra.Command, a *access, all []csv1.ClusterStack, out *outp
 	}
 	rows := [][]string{{"PROVIDER", "STACK", "KUBERNETES", "CHANNEL", "NEWEST", "READY", "NAMESPACE"}}
 	for _, s := range all {
-		rows = append(rows, []string{s.Spec.Provider, s.Spec.Name, s.Spec.KubernetesVersion, cmp.Or(string(s.Spec.Channel), string(csv1.ChannelStable)), newestOf(s), readyWord(s.Status.Conditions), s.Namespace})
+		rows = append(rows, []string{s.Spec.Provider, s.Spec.Name, s.Spec.KubernetesVersion, cmp.Or(string(s.Spec.Channel), string(csv1.ChannelStable)), newestReleaseOf(s), readyStatus(s.Status.Conditions), s.Namespace})
 	}
 	return (&clusterTable{}).print(c.OutOrStdout(), rows)
 }
 
-// newestOf is the version of the newest release, with its version of Kubernetes, of "NAME | KUBERNETES".
-func newestOf(s csv1.ClusterStack) string {
+// newestReleaseOf is the version of the newest release, with its version of Kubernetes, of "NAME | KUBERNETES".
+func newestReleaseOf(s csv1.ClusterStack) string {
 	if s.Status.LatestRelease == nil {
 		return ""
 	}
@@ -117,5 +117,5 @@ func newestOf(s csv1.ClusterStack) string {
 	if r, err := version.ParseReleaseName(name); err == nil {
 		name = r.Version.String()
 	}
-	return joined(" ", name, parenthesized(kubernetes))
+	return joinNonEmpty(" ", name, parenthesize(kubernetes))
 }

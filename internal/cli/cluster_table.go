@@ -34,12 +34,12 @@ func (t *clusterTable) header() []string {
 
 func (t *clusterTable) row(c *v1alpha1.WorkloadCluster, now time.Time) []string {
 	s := c.Status
-	row := []string{c.Name, readyWord(c.Status.Conditions), phaseOf(c), changing(s.Versions.Kubernetes, s.Versions.WantedKubernetes), c.Spec.Provider, changing(s.Versions.Release, s.Versions.WantedRelease), age(now, c.CreationTimestamp.Time)}
+	row := []string{c.Name, readyStatus(c.Status.Conditions), phaseOf(c), shortVersionChange(s.Versions.Kubernetes, s.Versions.WantedKubernetes), c.Spec.Provider, shortVersionChange(s.Versions.Release, s.Versions.WantedRelease), formatAge(now, c.CreationTimestamp.Time)}
 	if t.namespaces {
 		row = append([]string{c.Namespace}, row...)
 	}
 	if t.wide {
-		row = append(row, counts(s.ControlPlane), counts(s.Workers), s.Endpoint, s.Message)
+		row = append(row, formatCounts(s.ControlPlane), formatCounts(s.Workers), s.Endpoint, s.Message)
 	}
 	return row
 }
@@ -52,15 +52,15 @@ func phaseOf(c *v1alpha1.WorkloadCluster) string {
 	return string(cmp.Or(c.Status.Phase, v1alpha1.PhasePending))
 }
 
-func readyWord(conditions []metav1.Condition) string {
+func readyStatus(conditions []metav1.Condition) string {
 	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady); c != nil {
 		return string(c.Status)
 	}
 	return string(metav1.ConditionUnknown)
 }
 
-// changing shows what runs, and what is on its way.
-func changing(is, wanted string) string {
+// shortVersionChange shows what runs, and what is on its way.
+func shortVersionChange(is, wanted string) string {
 	switch {
 	case is == "" || wanted == "" || is == wanted:
 		return cmp.Or(is, wanted)
@@ -68,23 +68,23 @@ func changing(is, wanted string) string {
 	return is + "->" + wanted
 }
 
-// counts are ready/desired.
-func counts(c v1alpha1.Counts) string {
+// formatCounts are ready/desired.
+func formatCounts(c v1alpha1.Counts) string {
 	if c.Desired == nil && c.Ready == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%d/%d", value(c.Ready), value(c.Desired))
+	return fmt.Sprintf("%d/%d", valueOrZero(c.Ready), valueOrZero(c.Desired))
 }
 
-func value(n *int32) int32 {
+func valueOrZero(n *int32) int32 {
 	if n == nil {
 		return 0
 	}
 	return *n
 }
 
-// reserve sets the columns before it is known what comes.
-func (t *clusterTable) reserve() {
+// reserveWidths sets the columns before it is known what comes.
+func (t *clusterTable) reserveWidths() {
 	usual := map[string]int{"NAMESPACE": 16, "NAME": 20, "PHASE": 9, "RELEASE": 24, "AGE": 6, "ENDPOINT": 24}
 	for _, title := range t.header() {
 		t.widths = append(t.widths, max(len(title), usual[title]))
@@ -97,14 +97,14 @@ func (t *clusterTable) print(w io.Writer, rows [][]string) error {
 		t.widths = make([]int, len(rows[0]))
 		for _, row := range rows {
 			for i, cell := range row {
-				t.widths[i] = max(t.widths[i], utf8.RuneCountInString(printable(cell)))
+				t.widths[i] = max(t.widths[i], utf8.RuneCountInString(sanitize(cell)))
 			}
 		}
 	}
 	for _, row := range rows {
 		var b strings.Builder
 		for i, cell := range row {
-			cell = cmp.Or(printable(cell), "-")
+			cell = cmp.Or(sanitize(cell), "-")
 			fmt.Fprintf(&b, "%s%s", cell, strings.Repeat(" ", max(0, t.widths[i]-utf8.RuneCountInString(cell))+3))
 		}
 		if _, err := fmt.Fprintln(w, strings.TrimRight(b.String(), " ")); err != nil {

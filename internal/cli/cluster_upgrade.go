@@ -11,20 +11,20 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// newestWord is what --version takes to follow the newest release again.
-const newestWord = "newest"
+// newestVersion is what --version takes to follow the newest release again.
+const newestVersion = "newest"
 
-// upgrading is one call of polder upgrade.
-type upgrading struct {
+// upgradeOptions is one call of polder upgrade.
+type upgradeOptions struct {
 	kubernetes string
 	version    string
 	latest     bool
-	wait       waiting
-	told       string
+	wait       waitOptions
+	summary    string
 }
 
-func clusterUpgrade(g *globals) *cobra.Command {
-	q := &upgrading{}
+func newUpgradeCommand(g *globals) *cobra.Command {
+	q := &upgradeOptions{}
 	c := &cobra.Command{
 		Use:   "upgrade NAME",
 		Short: "Show which newer versions a cluster can have, or take one",
@@ -35,20 +35,20 @@ minor at a time, and never lowered. A cluster without a version of its own follo
   polder upgrade demo --version v4        stays at v4 of the stack; --version newest follows the newest again
   polder upgrade demo --to-latest         takes the next minor, or else the newest release`,
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
-		ValidArgsFunction: g.completeNames(1),
+		ValidArgsFunction: g.completeClusterNames(1),
 		RunE:              func(c *cobra.Command, args []string) error { return q.run(c, g, args[0]) },
 	}
-	namespaceFlag(c)
+	addNamespaceFlag(c)
 	c.Flags().StringVar(&q.kubernetes, "kubernetes", "", "`minor` of Kubernetes, for example 1.37")
 	c.Flags().StringVar(&q.version, "version", "", "`version` of the stack's release, for example v4, or newest")
 	c.Flags().BoolVar(&q.latest, "to-latest", false, "take the next minor if there is one, or else the newest release")
-	q.wait.addTo(c, "wait until the cluster is ready")
+	q.wait.addFlags(c, "wait until the cluster is ready")
 	return c
 }
 
-func (q *upgrading) run(c *cobra.Command, g *globals, name string) error {
+func (q *upgradeOptions) run(c *cobra.Command, g *globals, name string) error {
 	var err error
-	if q.kubernetes, err = minorOf(q.kubernetes); err != nil {
+	if q.kubernetes, err = parseMinor(q.kubernetes); err != nil {
 		return err
 	}
 	if q.latest && (q.kubernetes != "" || q.version != "") {
@@ -59,29 +59,29 @@ func (q *upgrading) run(c *cobra.Command, g *globals, name string) error {
 		return err
 	}
 	if !q.latest && q.kubernetes == "" && q.version == "" {
-		cluster, err := a.cluster(c.Context(), name)
+		cluster, err := a.getCluster(c.Context(), name)
 		if err != nil {
 			return err
 		}
-		return showUpdates(c.OutOrStdout(), cluster, a.hint)
+		return printUpdates(c.OutOrStdout(), cluster, a.hint)
 	}
-	changed, err := a.change(c.Context(), name, q.patch)
+	changed, err := a.patchSpec(c.Context(), name, q.buildPatch)
 	if err != nil {
 		return err
 	}
-	text := joined(": ", "unchanged", q.told)
+	text := joinNonEmpty(": ", "unchanged", q.summary)
 	if changed {
-		text = "is on its way to " + q.told
+		text = "is on its way to " + q.summary
 	}
-	if _, err := fmt.Fprintf(c.OutOrStdout(), "workloadcluster/%s %s\n", name, text); err != nil || !q.wait.wanted {
+	if _, err := fmt.Fprintf(c.OutOrStdout(), "workloadcluster/%s %s\n", name, text); err != nil || !q.wait.enabled {
 		return err
 	}
 	return q.wait.run(c, a, name, readyGoal, true)
 }
 
-// patch writes what is chosen into the spec.
-func (q *upgrading) patch(c *v1alpha1.WorkloadCluster, _ *unstructured.Unstructured) (map[string]any, error) {
-	to, err := q.choose(c)
+// buildPatch writes what is chosen into the spec.
+func (q *upgradeOptions) buildPatch(c *v1alpha1.WorkloadCluster, _ *unstructured.Unstructured) (map[string]any, error) {
+	to, err := q.chooseUpdate(c)
 	if err != nil {
 		return nil, err
 	}
@@ -90,18 +90,18 @@ func (q *upgrading) patch(c *v1alpha1.WorkloadCluster, _ *unstructured.Unstructu
 		stack["kubernetesVersion"] = to.KubernetesVersion
 	}
 	switch {
-	case to.Version == newestWord && c.Spec.Stack.Version != "":
+	case to.Version == newestVersion && c.Spec.Stack.Version != "":
 		stack["version"] = nil
-	case to.Version != "" && to.Version != newestWord && to.Version != c.Spec.Stack.Version:
+	case to.Version != "" && to.Version != newestVersion && to.Version != c.Spec.Stack.Version:
 		stack["version"] = to.Version
 	}
 	if len(stack) == 0 {
-		q.told = "its spec says so already"
+		q.summary = "its spec says so already"
 		if q.latest {
-			q.told = "there is nothing newer"
+			q.summary = "there is nothing newer"
 		}
 		return nil, nil
 	}
-	q.told = describeUpdate(to)
+	q.summary = describeUpdate(to)
 	return map[string]any{"stack": stack}, nil
 }

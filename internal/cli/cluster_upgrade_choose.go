@@ -6,18 +6,18 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// choose is what the flags ask for, where an empty field leaves what is.
-func (q *upgrading) choose(c *v1alpha1.WorkloadCluster) (v1alpha1.Update, error) {
+// chooseUpdate is what the flags ask for, where an empty field leaves what is.
+func (q *upgradeOptions) chooseUpdate(c *v1alpha1.WorkloadCluster) (v1alpha1.Update, error) {
 	to := v1alpha1.Update{KubernetesVersion: q.kubernetes, Version: q.version}
 	pinned := c.Spec.Stack.Version != ""
 	if q.latest {
-		best := latestOf(c)
+		best := latestUpdateOf(c)
 		if !pinned {
 			best.Version = "" // it follows the newest by itself
 		}
 		return best, nil
 	}
-	if err := canRaise(c, q.kubernetes); err != nil {
+	if err := checkKubernetesUpgrade(c, q.kubernetes); err != nil {
 		return to, err
 	}
 	if q.kubernetes == "" || !pinned || q.version != "" || q.kubernetes == c.Spec.Stack.KubernetesVersion {
@@ -32,8 +32,8 @@ func (q *upgrading) choose(c *v1alpha1.WorkloadCluster) (v1alpha1.Update, error)
 	return to, exit.Errorf(exit.Usage, "cluster %q stays at version %s of its stack; say which one of Kubernetes %s it shall have, with --version", c.Name, c.Spec.Stack.Version, q.kubernetes)
 }
 
-// latestOf is the first update to a higher minor, or else the first. It is empty if there is none.
-func latestOf(c *v1alpha1.WorkloadCluster) (best v1alpha1.Update) {
+// latestUpdateOf is the first update to a higher minor, or else the first. It is empty if there is none.
+func latestUpdateOf(c *v1alpha1.WorkloadCluster) (best v1alpha1.Update) {
 	for _, u := range c.Status.Updates {
 		if compareMinors(u.KubernetesVersion, currentMinor(c)) > 0 {
 			return u
@@ -52,8 +52,8 @@ func currentMinor(c *v1alpha1.WorkloadCluster) string {
 	return c.Spec.Stack.KubernetesVersion
 }
 
-// canRaise says at once what the plane would say later.
-func canRaise(c *v1alpha1.WorkloadCluster, to string) error {
+// checkKubernetesUpgrade says at once what the plane would say later.
+func checkKubernetesUpgrade(c *v1alpha1.WorkloadCluster, to string) error {
 	is, badIs := version.ParseKubernetes(currentMinor(c))
 	wanted, badTo := version.ParseKubernetes(to)
 	switch {

@@ -11,18 +11,18 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-func clusterWait(g *globals) *cobra.Command {
+func newWaitCommand(g *globals) *cobra.Command {
 	var want string
-	w := waiting{wanted: true}
+	w := waitOptions{enabled: true}
 	c := &cobra.Command{
 		Use:   "wait NAME",
 		Short: "Wait until a cluster is ready, or deleted, and tell how far it is",
 		Long: fmt.Sprintf(`wait tells, with a line for each change, how far a cluster is, until it is ready, or what --for says.
 It exits with %d if that does not happen in time, and with %d if it will not happen until somebody acts.`, exit.Timeout, exit.Failure),
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
-		ValidArgsFunction: g.completeNames(1),
+		ValidArgsFunction: g.completeClusterNames(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			to, err := readGoal(want)
+			to, err := parseGoal(want)
 			if err != nil {
 				return err
 			}
@@ -33,64 +33,64 @@ It exits with %d if that does not happen in time, and with %d if it will not hap
 			return w.run(c, a, args[0], to, true)
 		},
 	}
-	namespaceFlag(c)
+	addNamespaceFlag(c)
 	c.Flags().StringVar(&want, "for", "ready", "what to wait for: ready, deleted, `phase=PHASE` or condition=TYPE[=STATUS]")
-	timeoutFlag(c, &w.timeout, waitFor, "how long to wait")
+	addTimeoutFlag(c, &w.timeout, defaultWaitTimeout, "how long to wait")
 	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{"ready", "deleted", "phase=", "condition="}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return c
 }
 
-// waitFor is longer than a good cluster takes anywhere.
-const waitFor = 20 * time.Minute
+// defaultWaitTimeout is longer than a good cluster takes anywhere.
+const defaultWaitTimeout = 20 * time.Minute
 
-// waiting is --wait and --timeout.
-type waiting struct {
-	wanted  bool
+// waitOptions is --wait and --timeout.
+type waitOptions struct {
+	enabled bool
 	timeout time.Duration
 }
 
-func (w *waiting) addTo(c *cobra.Command, text string) {
-	c.Flags().BoolVar(&w.wanted, "wait", false, text+", and tell how far it is")
-	timeoutFlag(c, &w.timeout, waitFor, "how long to wait")
+func (w *waitOptions) addFlags(c *cobra.Command, text string) {
+	c.Flags().BoolVar(&w.enabled, "wait", false, text+", and tell how far it is")
+	addTimeoutFlag(c, &w.timeout, defaultWaitTimeout, "how long to wait")
 }
 
-// timeoutFlag refuses what is no time before anything is done.
-func timeoutFlag(c *cobra.Command, d *time.Duration, usual time.Duration, text string) {
+// addTimeoutFlag refuses what is no time before anything is done.
+func addTimeoutFlag(c *cobra.Command, d *time.Duration, usual time.Duration, text string) {
 	*d = usual
-	c.Flags().Var((*span)(d), "timeout", text)
+	c.Flags().Var((*positiveDuration)(d), "timeout", text)
 }
 
-// span is a duration that is longer than nothing.
-type span time.Duration
+// positiveDuration is a duration that is longer than nothing.
+type positiveDuration time.Duration
 
 // String, Set and Type make span a flag.
-func (s *span) String() string { return time.Duration(*s).String() }
+func (s *positiveDuration) String() string { return time.Duration(*s).String() }
 
 // Type names the flag's value in help texts.
-func (s *span) Type() string { return "duration" }
+func (s *positiveDuration) Type() string { return "duration" }
 
 // Set refuses what is no time to wait for.
-func (s *span) Set(text string) error {
+func (s *positiveDuration) Set(text string) error {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
 		return errors.New("this is no time to wait for; write, for example, 90s or 20m")
 	}
-	*s = span(d)
+	*s = positiveDuration(d)
 	return nil
 }
 
 // run waits for one cluster. It tells on the output, or, where that is for a program, beside it.
-func (w *waiting) run(c *cobra.Command, a *access, name string, to goal, onOutput bool) error {
+func (w *waitOptions) run(c *cobra.Command, a *access, name string, to goal, onOutput bool) error {
 	out := c.ErrOrStderr()
 	if onOutput {
 		out = c.OutOrStdout()
 	}
-	v := &vigil{name: name, goal: to, out: out, begin: time.Now(), hint: a.hint}
-	err := v.wait(c.Context(), planeSource{a.clusters(), name}, a.namespace, w.timeout)
+	v := &waitLoop{name: name, goal: to, out: out, begin: time.Now(), hint: a.hint}
+	err := v.wait(c.Context(), planeSource{a.clusterClient(), name}, a.namespace, w.timeout)
 	if errors.Is(err, errNoCluster) {
-		return a.missing(name)
+		return a.clusterNotFound(name)
 	}
-	if v.apiTrouble {
+	if v.apiFailed {
 		return a.explain(fmt.Sprintf("waiting for cluster %q", name), err)
 	}
 	return err

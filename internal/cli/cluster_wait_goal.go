@@ -34,8 +34,8 @@ var allPhases = []v1alpha1.Phase{
 	v1alpha1.PhaseDegraded, v1alpha1.PhaseStalled, v1alpha1.PhasePaused, v1alpha1.PhaseDeleting,
 }
 
-// readGoal reads ready, deleted, phase=X or condition=T[=S].
-func readGoal(text string) (goal, error) {
+// parseGoal reads ready, deleted, phase=X or condition=T[=S].
+func parseGoal(text string) (goal, error) {
 	what, rest, _ := strings.Cut(text, "=")
 	name, status, stated := strings.Cut(rest, "=")
 	switch {
@@ -49,7 +49,7 @@ func readGoal(text string) (goal, error) {
 				return goal{phase: p}, nil
 			}
 		}
-		return goal{}, exit.Errorf(exit.Usage, "there is no phase %q; choose from: %s", rest, join(allPhases))
+		return goal{}, exit.Errorf(exit.Usage, "there is no phase %q; choose from: %s", rest, joinStrings(allPhases))
 	case what == "condition" && name != "" && (!stated || slices.Contains([]string{"true", "false", "unknown"}, strings.ToLower(status))):
 		for _, s := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
 			if strings.EqualFold(string(s), cmp.Or(status, "true")) {
@@ -60,7 +60,7 @@ func readGoal(text string) (goal, error) {
 	return goal{}, exit.Errorf(exit.Usage, "--for %q is not possible; choose ready, deleted, phase=PHASE or condition=TYPE[=STATUS]", text)
 }
 
-func join[T ~string](all []T) string {
+func joinStrings[T ~string](all []T) string {
 	var texts []string
 	for _, t := range all {
 		texts = append(texts, string(t))
@@ -93,8 +93,8 @@ func (g goal) flag() string {
 	return fmt.Sprintf(" --for condition=%s=%s", g.condition, g.status)
 }
 
-// reached says whether the cluster is what is waited for. Only what the plane says of the spec as it is now counts.
-func (g goal) reached(c *v1alpha1.WorkloadCluster) bool {
+// isReached says whether the cluster is what is waited for. Only what the plane says of the spec as it is now counts.
+func (g goal) isReached(c *v1alpha1.WorkloadCluster) bool {
 	if g.deleted {
 		return g.uid != "" && g.uid != c.UID
 	}
@@ -108,9 +108,9 @@ func (g goal) reached(c *v1alpha1.WorkloadCluster) bool {
 	return cond != nil && cond.ObservedGeneration == c.Generation && cond.Status == g.status
 }
 
-// hopeless is why the goal will not be reached while nobody acts; nil if it may be. Some of it may pass: what keeps a
+// blockedReason is why the goal will not be reached while nobody acts; nil if it may be. Some of it may pass: what keeps a
 // cluster that no customer can help with, such as a provider that does not answer, is tried again by the plane.
-func (g goal) hopeless(c *v1alpha1.WorkloadCluster) (why error, mayPass bool) {
+func (g goal) blockedReason(c *v1alpha1.WorkloadCluster) (why error, mayRecover bool) {
 	s := c.Status
 	leaving := !c.DeletionTimestamp.IsZero()
 	switch {
@@ -119,15 +119,15 @@ func (g goal) hopeless(c *v1alpha1.WorkloadCluster) (why error, mayPass bool) {
 	case s.ObservedGeneration != c.Generation || g.deleted && !leaving:
 		return nil, false
 	case s.Phase == v1alpha1.PhaseStalled && g.phase != v1alpha1.PhaseStalled:
-		return fmt.Errorf("cluster %q is stalled: %s", c.Name, situation(s)), s.Actor != v1alpha1.Customer
+		return fmt.Errorf("cluster %q is stalled: %s", c.Name, describeSituation(s)), s.Actor != v1alpha1.Customer
 	case s.Phase == v1alpha1.PhasePaused && g.phase != v1alpha1.PhasePaused:
 		return fmt.Errorf("cluster %q is paused, so nothing goes on; set spec.paused to false", c.Name), false
 	}
 	return nil, false
 }
 
-// missed is what to say if the cluster is not there.
-func (g goal) missed(name string, was bool) error {
+// missingError is what to say if the cluster is not there.
+func (g goal) missingError(name string, was bool) error {
 	switch {
 	case g.deleted:
 		return nil
@@ -140,13 +140,13 @@ func (g goal) missed(name string, was bool) error {
 // errNoCluster says that there never was one.
 var errNoCluster = errors.New("there is no such cluster")
 
-// situation is what happens, who must act, and how.
-func situation(s v1alpha1.WorkloadClusterStatus) string {
-	return joined("; ", strings.TrimSuffix(printable(s.Message), "."), whoActs(s))
+// describeSituation is what happens, who must act, and how.
+func describeSituation(s v1alpha1.WorkloadClusterStatus) string {
+	return joinNonEmpty("; ", strings.TrimSuffix(sanitize(s.Message), "."), describeActor(s))
 }
 
-// whoActs is empty if nobody has to.
-func whoActs(s v1alpha1.WorkloadClusterStatus) string {
+// describeActor is empty if nobody has to.
+func describeActor(s v1alpha1.WorkloadClusterStatus) string {
 	who := ""
 	switch s.Actor {
 	case v1alpha1.Customer:
@@ -157,5 +157,5 @@ func whoActs(s v1alpha1.WorkloadClusterStatus) string {
 	default:
 		who = string(s.Actor) + " must act"
 	}
-	return joined(": ", who, printable(s.NextStep))
+	return joinNonEmpty(": ", who, sanitize(s.NextStep))
 }

@@ -24,7 +24,7 @@ import (
 // aWorkload is a cluster whose status is about its spec.
 func aWorkload(phase v1alpha1.Phase, message string, change ...func(*v1alpha1.WorkloadCluster)) *v1alpha1.WorkloadCluster {
 	c := &v1alpha1.WorkloadCluster{}
-	asNew(c)
+	clearServerFields(c)
 	c.Name, c.Namespace, c.UID, c.Generation = "demo", "default", "u1", 2
 	c.Status = v1alpha1.WorkloadClusterStatus{ObservedGeneration: 2, Phase: phase, Message: message}
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, ObservedGeneration: 2, Reason: "Progressing"}
@@ -38,9 +38,9 @@ func aWorkload(phase v1alpha1.Phase, message string, change ...func(*v1alpha1.Wo
 	return c
 }
 
-func untypedOf(t *testing.T, v any) *unstructured.Unstructured {
+func mustUnstructured(t *testing.T, v any) *unstructured.Unstructured {
 	t.Helper()
-	u, err := untyped(v)
+	u, err := toUnstructured(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,17 +84,17 @@ func TestClusterWaitGoal(t *testing.T) {
 		"deletion, stalled":          {"deleted", aWorkload(v1alpha1.PhaseStalled, "x", leavingNow), false, `cluster "demo" is stalled: x`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, err := readGoal(tt.goal)
+			g, err := parseGoal(tt.goal)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := g.reached(tt.cluster); got != tt.reached {
+			if got := g.isReached(tt.cluster); got != tt.reached {
 				t.Errorf("reached: %t", got)
 			}
 			if tt.reached {
 				return
 			}
-			why, mayPass := g.hopeless(tt.cluster)
+			why, mayPass := g.blockedReason(tt.cluster)
 			if got := Message(why); got != tt.hopeless {
 				t.Errorf("hopeless: %q, want %q", got, tt.hopeless)
 			}
@@ -103,7 +103,7 @@ func TestClusterWaitGoal(t *testing.T) {
 			}
 		})
 	}
-	if g := (goal{deleted: true, uid: "u0"}); !g.reached(aWorkload(v1alpha1.PhaseReady, "")) {
+	if g := (goal{deleted: true, uid: "u0"}); !g.isReached(aWorkload(v1alpha1.PhaseReady, "")) {
 		t.Error("another cluster of the same name counts as the one that was deleted")
 	}
 }
@@ -115,7 +115,7 @@ func TestClusterWaitGoalRefused(t *testing.T) {
 		"condition=Ready=yes": `--for "condition=Ready=yes" is not possible; choose ready, deleted, phase=PHASE or condition=TYPE[=STATUS]`,
 		"phase=Done":          `there is no phase "Done"; choose from: Pending, Creating, Ready, Updating, Degraded, Stalled, Paused, Deleting`,
 	} {
-		if _, err := readGoal(text); Message(err) != want || exit.Code(err) != exit.Usage {
+		if _, err := parseGoal(text); Message(err) != want || exit.Code(err) != exit.Usage {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -144,7 +144,7 @@ func (f *fakeSource) list(context.Context) (*unstructured.UnstructuredList, erro
 	s := f.steps[f.lists-1]
 	l := &unstructured.UnstructuredList{}
 	for _, c := range s.list {
-		l.Items = append(l.Items, *untypedOf(f.t, c))
+		l.Items = append(l.Items, *mustUnstructured(f.t, c))
 	}
 	return l, s.listError
 }
@@ -171,7 +171,7 @@ func (f *fakeSource) watch(context.Context, string) (watch.Interface, error) {
 }
 
 func modified(t *testing.T, c *v1alpha1.WorkloadCluster) watch.Event {
-	return watch.Event{Type: watch.Modified, Object: untypedOf(t, c)}
+	return watch.Event{Type: watch.Modified, Object: mustUnstructured(t, c)}
 }
 
 func TestClusterWaitStream(t *testing.T) {
@@ -185,7 +185,7 @@ func TestClusterWaitStream(t *testing.T) {
 		said  string
 	}{
 		"made": {readyGoal, func(t *testing.T) []step {
-			return []step{{list: []*v1alpha1.WorkloadCluster{aWorkload("", "", stale)}, events: []watch.Event{modified(t, creating), modified(t, creating), {Type: watch.Bookmark, Object: untypedOf(t, ready)}, modified(t, ready)}, hang: true}}
+			return []step{{list: []*v1alpha1.WorkloadCluster{aWorkload("", "", stale)}, events: []watch.Event{modified(t, creating), modified(t, creating), {Type: watch.Bookmark, Object: mustUnstructured(t, ready)}, modified(t, ready)}, hang: true}}
 		}, exit.OK, "   0.0s  Pending    the plane has not looked at it yet\n   1.0s  Creating   the control plane is being made\n   4.0s  Ready      all is well\nCluster demo is ready. Get access with: polder kubeconfig demo --merge\n", ""},
 		"a watch that is too old, and one that ends": {readyGoal, func(t *testing.T) []step {
 			return []step{{list: []*v1alpha1.WorkloadCluster{creating}, events: []watch.Event{{Type: watch.Error, Object: &apierrors.NewResourceExpired("old").ErrStatus}}, hang: true}, {list: []*v1alpha1.WorkloadCluster{creating}, events: []watch.Event{modified(t, creating)}}, {list: []*v1alpha1.WorkloadCluster{ready}}}
@@ -223,7 +223,7 @@ func TestClusterWaitStream(t *testing.T) {
 		"never there":     {readyGoal, func(*testing.T) []step { return []step{{}} }, exit.Failure, "", errNoCluster.Error()},
 		"already deleted": {deletedGoal, func(*testing.T) []step { return []step{{}} }, exit.OK, "Cluster demo is gone.\n", ""},
 		"deleted meanwhile": {readyGoal, func(t *testing.T) []step {
-			return []step{{list: []*v1alpha1.WorkloadCluster{creating}, events: []watch.Event{{Type: watch.Deleted, Object: untypedOf(t, creating)}}, hang: true}}
+			return []step{{list: []*v1alpha1.WorkloadCluster{creating}, events: []watch.Event{{Type: watch.Deleted, Object: mustUnstructured(t, creating)}}, hang: true}}
 		}, exit.Failure, "   0.0s  Creating   the control plane is being made\n", `cluster "demo" was deleted meanwhile`},
 		"deleted between two watches": {deletedGoal, func(*testing.T) []step {
 			return []step{{list: []*v1alpha1.WorkloadCluster{aWorkload(v1alpha1.PhaseDeleting, "machines go", leavingNow)}}, {}}
@@ -235,7 +235,7 @@ func TestClusterWaitStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
-				v := &vigil{name: "demo", goal: tt.goal, out: &out, begin: time.Now(), hint: func(c string) string { return "polder " + c }}
+				v := &waitLoop{name: "demo", goal: tt.goal, out: &out, begin: time.Now(), hint: func(c string) string { return "polder " + c }}
 				err := v.wait(t.Context(), &fakeSource{t: t, steps: tt.steps(t)}, "default", time.Minute)
 				if exit.Code(err) != tt.code || Message(err) != tt.said {
 					t.Errorf("it ends with %d: %v", exit.Code(err), err)
@@ -255,7 +255,7 @@ func TestClusterWaitDoesNotHurry(t *testing.T) {
 		for i := range source.steps {
 			source.steps[i].list = []*v1alpha1.WorkloadCluster{aWorkload(v1alpha1.PhaseCreating, "")}
 		}
-		v := &vigil{name: "demo", goal: readyGoal, out: &bytes.Buffer{}, begin: time.Now(), hint: func(c string) string { return c }}
+		v := &waitLoop{name: "demo", goal: readyGoal, out: &bytes.Buffer{}, begin: time.Now(), hint: func(c string) string { return c }}
 		if err := v.wait(t.Context(), source, "default", 5*time.Minute); exit.Code(err) != exit.Timeout || source.lists > 25 {
 			t.Errorf("after %d lists: %v", source.lists, err)
 		}
@@ -274,7 +274,7 @@ func TestClusterWaitInterrupted(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(3*time.Second, cancel)
 			var out bytes.Buffer
-			v := &vigil{name: "demo", goal: g, out: &out, begin: time.Now(), hint: func(c string) string { return "polder " + c }}
+			v := &waitLoop{name: "demo", goal: g, out: &out, begin: time.Now(), hint: func(c string) string { return "polder " + c }}
 			err := v.wait(ctx, &fakeSource{t: t, steps: []step{{list: []*v1alpha1.WorkloadCluster{aWorkload(v1alpha1.PhaseCreating, "x")}, hang: true}}}, "default", time.Minute)
 			if exit.Code(err) != exit.Interrupted || Message(err) != "" || !strings.HasSuffix(out.String(), want) {
 				t.Errorf("it ends with %d, %v:\n%s", exit.Code(err), err, out.String())
@@ -285,17 +285,17 @@ func TestClusterWaitInterrupted(t *testing.T) {
 
 func TestClusterWaitCommand(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "it is well"))
-	out, errs, code := f.with("", "wait", "demo")
+	out, errs, code := f.runWithInput("", "wait", "demo")
 	if code != exit.OK || errs != "" || !strings.HasSuffix(strings.ReplaceAll(out, " --data-dir "+f.dir, ""), "s  Ready      it is well\nCluster demo is ready. Get access with: polder kubeconfig demo --merge\n") {
 		t.Errorf("wait ends with %d: %s%s", code, out, errs)
 	}
 	if want := "GET " + clusterPath + "?fieldSelector=metadata.name%3Ddemo"; f.requests[0] != want {
 		t.Errorf("it asks %s, want %s", f.requests[0], want)
 	}
-	f.says(exit.Usage, "", `there is no cluster "other" in namespace default; see which there are with: polder get`, "wait", "other")
-	f.says(exit.OK, "Cluster other is gone.\n", "", "wait", "other", "--for", "deleted")
-	f.says(exit.Usage, "", `invalid argument "0" for "--timeout" flag: this is no time to wait for; write, for example, 90s or 20m; see: polder wait --help`, "wait", "demo", "--timeout", "0")
-	f.says(exit.Usage, "", "polder wait takes the name of a cluster, but got 0 arguments; see: polder wait --help", "wait")
+	f.expectOutput(exit.Usage, "", `there is no cluster "other" in namespace default; see which there are with: polder get`, "wait", "other")
+	f.expectOutput(exit.OK, "Cluster other is gone.\n", "", "wait", "other", "--for", "deleted")
+	f.expectOutput(exit.Usage, "", `invalid argument "0" for "--timeout" flag: this is no time to wait for; write, for example, 90s or 20m; see: polder wait --help`, "wait", "demo", "--timeout", "0")
+	f.expectOutput(exit.Usage, "", "polder wait takes the name of a cluster, but got 0 arguments; see: polder wait --help", "wait")
 	f.refuse["GET "+clusterPath] = refusal(403, metav1.StatusReasonForbidden, "", `workloadclusters.polder.dev is forbidden: User "anna" cannot list resource "workloadclusters" in API group "polder.dev" in the namespace "default"`)
-	f.says(exit.Failure, "", `waiting for cluster "demo": anna may not list workloadclusters in namespace default; ask the plane's operator for the right, or choose another namespace with -n`, "wait", "demo")
+	f.expectOutput(exit.Failure, "", `waiting for cluster "demo": anna may not list workloadclusters in namespace default; ask the plane's operator for the right, or choose another namespace with -n`, "wait", "demo")
 }

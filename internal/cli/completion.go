@@ -12,18 +12,18 @@ func (g *globals) completeMachines(fits func(machineReport) bool) cobra.Completi
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		all, err := g.machines(c.Context())
+		all, err := g.readMachines(c.Context())
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		names := all.names()
+		names := all.shortestNames()
 		if strings.Contains(typed, "/") {
-			names = all.qualified()
+			names = all.qualifiedNames()
 		}
 		var choices []cobra.Completion
 		for i, name := range names {
 			if fits(all[i]) {
-				choices = append(choices, cobra.CompletionWithDesc(name, all[i].role()+", "+all[i].short()))
+				choices = append(choices, cobra.CompletionWithDesc(name, all[i].role()+", "+all[i].stateText()))
 			}
 		}
 		return choices, cobra.ShellCompDirectiveNoFileComp
@@ -37,7 +37,7 @@ func (g *globals) completeProcesses(c *cobra.Command, args []string, typed strin
 	if len(args) != 1 {
 		return g.completeMachines(anyMachine)(c, args, typed)
 	}
-	all, err := g.machines(c.Context())
+	all, err := g.readMachines(c.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -48,9 +48,9 @@ func (g *globals) completeProcesses(c *cobra.Command, args []string, typed strin
 	return m.logNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeClusters completes with NAME where that is enough, with NAMESPACE/NAME elsewhere.
-func (g *globals) completeClusters(c *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	all, err := g.localClusters(c.Context())
+// completeLocalClusters completes with NAME where that is enough, with NAMESPACE/NAME elsewhere.
+func (g *globals) completeLocalClusters(c *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	all, err := g.listLocalClusters(c.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -62,7 +62,7 @@ func (g *globals) completeClusters(c *cobra.Command, _ []string, typed string) (
 	for _, l := range all {
 		name := l.Status.Cluster.Name
 		if count[name] > 1 || strings.Contains(typed, "/") {
-			name = fullName(l)
+			name = qualifiedName(l)
 		}
 		choices = append(choices, name)
 	}

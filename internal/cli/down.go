@@ -14,10 +14,10 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
-// clusterTimeout is how long a local cluster may take to stop; its processes stop one after another.
-const clusterTimeout = 30 * time.Second
+// clusterStopTimeout is how long a local cluster may take to stop; its processes stop one after another.
+const clusterStopTimeout = 30 * time.Second
 
-func down(g *globals) *cobra.Command {
+func newDownCommand(g *globals) *cobra.Command {
 	var timeout time.Duration
 	var clusters bool
 	c := &cobra.Command{
@@ -36,26 +36,26 @@ then they are stopped too, also if polderd did not run. polder up starts everyth
 				return err
 			}
 			running, unlisted := p.RunningClusters()
-			if err := sayStopped(c.OutOrStdout(), p.Dir(), ran, clusters && len(running) > 0); err != nil {
+			if err := printStopped(c.OutOrStdout(), p.Dir(), ran, clusters && len(running) > 0); err != nil {
 				return err
 			}
 			if len(running) == 0 {
 				return unlisted
 			}
 			if clusters {
-				fmt.Fprintf(c.ErrOrStderr(), "Stopping %s …\n", clusterCount(len(running)))
+				fmt.Fprintf(c.ErrOrStderr(), "Stopping %s …\n", describeClusterCount(len(running)))
 				return stopClusters(c.Context(), c.OutOrStdout(), p, running)
 			}
-			return g.sayRunning(c.OutOrStdout(), len(running))
+			return g.printRunning(c.OutOrStdout(), len(running))
 		},
 	}
 	c.Flags().DurationVar(&timeout, "timeout", 15*time.Second, "how long to wait for polderd")
-	c.Flags().BoolVar(&clusters, "clusters", false, fmt.Sprintf("stop local clusters too, each within %s", clusterTimeout))
+	c.Flags().BoolVar(&clusters, "clusters", false, fmt.Sprintf("stop local clusters too, each within %s", clusterStopTimeout))
 	return c
 }
 
-// sayStopped says what happened to the plane; more means that there are local clusters to stop.
-func sayStopped(w io.Writer, dir string, ran, more bool) error {
+// printStopped says what happened to the plane; more means that there are local clusters to stop.
+func printStopped(w io.Writer, dir string, ran, more bool) error {
 	text := "Nothing to stop: no polderd runs on %s.\n"
 	switch {
 	case ran:
@@ -67,18 +67,18 @@ func sayStopped(w io.Writer, dir string, ran, more bool) error {
 	return err
 }
 
-func (g *globals) sayRunning(w io.Writer, n int) error {
+func (g *globals) printRunning(w io.Writer, n int) error {
 	text := "%s keep running; stop them too with: %s\n"
 	if n == 1 {
 		text = "%s keeps running; stop it too with: %s\n"
 	}
-	_, err := fmt.Fprintf(w, text, clusterCount(n), g.hint("down --clusters"))
+	_, err := fmt.Fprintf(w, text, describeClusterCount(n), g.hint("down --clusters"))
 	return err
 }
 
 // stopClusters says which have stopped, also if others have not.
 func stopClusters(ctx context.Context, w io.Writer, p *planectl.Plane, running []hostapi.Cluster) error {
-	stopped, err := p.StopClusters(ctx, running, clusterTimeout)
+	stopped, err := p.StopClusters(ctx, running, clusterStopTimeout)
 	if len(stopped) == 0 {
 		return err
 	}
@@ -86,13 +86,13 @@ func stopClusters(ctx context.Context, w io.Writer, p *planectl.Plane, running [
 	for _, c := range stopped {
 		names = append(names, c.Namespace+"/"+c.Name)
 	}
-	if _, writeErr := fmt.Fprintf(w, "Stopped %s: %s.\n", clusterCount(len(stopped)), strings.Join(names, ", ")); err == nil {
+	if _, writeErr := fmt.Fprintf(w, "Stopped %s: %s.\n", describeClusterCount(len(stopped)), strings.Join(names, ", ")); err == nil {
 		err = writeErr
 	}
 	return err
 }
 
-func clusterCount(n int) string {
+func describeClusterCount(n int) string {
 	if n == 1 {
 		return "1 local cluster"
 	}

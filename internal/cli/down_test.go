@@ -24,9 +24,9 @@ func TestDown(t *testing.T) {
 	p.expect(exit.OK, "Nothing to stop: no polderd runs on DIR.\n", "", "down")
 }
 
-func TestSayStopped(t *testing.T) {
+func TestPrintStopped(t *testing.T) {
 	var b bytes.Buffer
-	if err := sayStopped(&b, "/d", true, true); err != nil || b.String() != "Stopped. All data is kept in /d; polder up starts it again.\n" {
+	if err := printStopped(&b, "/d", true, true); err != nil || b.String() != "Stopped. All data is kept in /d; polder up starts it again.\n" {
 		t.Errorf("sayStopped() = %q, %v", b.String(), err)
 	}
 }

@@ -13,24 +13,24 @@ import (
 type format string
 
 const (
-	table  format = "table"
-	asJSON format = "json"
-	asYAML format = "yaml"
+	formatTable format = "table"
+	formatJSON  format = "json"
+	formatYAML  format = "yaml"
 )
 
-func (f *format) addTo(c *cobra.Command) {
-	*f = table
+func (f *format) addFlags(c *cobra.Command) {
+	*f = formatTable
 	c.Flags().VarP(f, "output", "o", "table, json or yaml")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{string(table), string(asJSON), string(asYAML)}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{string(formatTable), string(formatJSON), string(formatYAML)}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
-func (f *format) structured() bool { return *f != table }
+func (f *format) isStructured() bool { return *f != formatTable }
 
 // print writes v as JSON or YAML.
 func (f *format) print(w io.Writer, v any) error {
 	var b []byte
 	var err error
-	if *f == asYAML {
+	if *f == formatYAML {
 		b, err = yaml.Marshal(v)
 	} else if b, err = json.MarshalIndent(v, "", "  "); err == nil {
 		b = append(b, '\n')
@@ -51,7 +51,7 @@ func (f *format) Type() string { return "format" }
 // Set refuses what is no format.
 func (f *format) Set(s string) error {
 	switch format(s) {
-	case table, asJSON, asYAML:
+	case formatTable, formatJSON, formatYAML:
 		*f = format(s)
 		return nil
 	}

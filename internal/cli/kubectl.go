@@ -11,9 +11,9 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// kubectl is Kubernetes' own, pointed at the plane. It ignores $KUBECONFIG on purpose: who says
+// newKubectlCommand is Kubernetes' own, pointed at the plane. It ignores $KUBECONFIG on purpose: who says
 // polder means the plane; who means another cluster says --kubeconfig.
-func kubectl(g *globals) *cobra.Command {
+func newKubectlCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:                "kubectl",
 		Short:              "Talk to the plane with kubectl (built in)",

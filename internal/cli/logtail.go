@@ -14,18 +14,18 @@ const allLines = -1
 // logTail reads a log that is set aside from time to time: its end is at path, what was before at
 // path.1, before that at path.2 and so on. A part that was set aside is not written any more.
 type logTail struct {
-	path   string
-	lines  int // how many of the last ones; or allLines
-	follow bool
-	every  time.Duration // how often a followed log is looked at
+	path         string
+	lines        int // how many of the last ones; or allLines
+	follow       bool
+	pollInterval time.Duration // how often a followed log is looked at
 }
 
 // copy writes the lines wanted and, if the log is followed, those that are added until ctx ends.
 // Without a log the error is fs.ErrNotExist.
 func (t logTail) copy(ctx context.Context, w io.Writer) error {
-	f, err := t.begin()
+	f, err := t.openAtFirstLine()
 	for errors.Is(err, fs.ErrNotExist) && t.follow && t.wait(ctx) {
-		f, err = t.begin()
+		f, err = t.openAtFirstLine()
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -35,7 +35,7 @@ func (t logTail) copy(ctx context.Context, w io.Writer) error {
 	}
 	defer func() { _ = f.Close() }() // it may be another one by then
 	for {
-		next, err := t.after(f)
+		next, err := t.openNextPart(f)
 		// Only now: until the next part was there, lines could be added to this one.
 		if _, copyErr := io.Copy(w, f); copyErr != nil || err != nil {
 			return errors.Join(copyErr, err)
@@ -52,7 +52,7 @@ func (t logTail) copy(ctx context.Context, w io.Writer) error {
 
 // wait says false when ctx has ended.
 func (t logTail) wait(ctx context.Context) bool {
-	timer := time.NewTimer(t.every)
+	timer := time.NewTimer(t.pollInterval)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

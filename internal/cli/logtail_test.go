@@ -89,7 +89,7 @@ func followTo(l testLog, w io.Writer, f func(look func())) (err error) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			err = logTail{path: l.path, lines: 1, follow: true, every: time.Second}.copy(ctx, w)
+			err = logTail{path: l.path, lines: 1, follow: true, pollInterval: time.Second}.copy(ctx, w)
 		}()
 		f(func() { time.Sleep(1001 * time.Millisecond); synctest.Wait() })
 		cancel()

@@ -11,22 +11,22 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
-func machine(g *globals) *cobra.Command {
+func newMachineCommand(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "machine",
 		Short: "Look at the machines of local clusters, read their logs, pull their plugs",
 		Long: `machine works with the machines of local clusters, which are processes on this computer. It asks
 each cluster's host, a process of its own, so it also works while polderd is down.`,
-		Args:                       knownCommand,
+		Args:                       checkSubcommand,
 		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
 		SuggestionsMinimumDistance: 2,
 	}
-	c.AddCommand(machineList(g), machineDescribe(g), machineLogs(g), machineOff(g), machineOn(g))
+	c.AddCommand(newMachineListCommand(g), newMachineDescribeCommand(g), newMachineLogsCommand(g), newMachineOffCommand(g), newMachineOnCommand(g))
 	return c
 }
 
-// knownCommand refuses what is none of the command's subcommands.
-func knownCommand(c *cobra.Command, args []string) error {
+// checkSubcommand refuses what is none of the command's subcommands.
+func checkSubcommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -52,24 +52,24 @@ func machineArgs(further int) cobra.PositionalArgs {
 
 // machineReport is what is printed of a machine.
 type machineReport struct {
-	Namespace string     `json:"namespace"`
-	Cluster   string     `json:"cluster"`
-	State     state      `json:"state"`
-	Detail    string     `json:"detail,omitempty"` // what a machine that does not run waits for or suffers from
-	Host      hostReport `json:"host"`
+	Namespace string       `json:"namespace"`
+	Cluster   string       `json:"cluster"`
+	State     machineState `json:"state"`
+	Detail    string       `json:"detail,omitempty"` // what a machine that does not run waits for or suffers from
+	Host      hostReport   `json:"host"`
 	hostapi.MachineStatus
 }
 
-// machines are all machines of a data directory, ordered by namespace, cluster and name.
-type machines []machineReport
+// machineReports are all machines of a data directory, ordered by namespace, cluster and name.
+type machineReports []machineReport
 
-// machines asks all hosts.
-func (g *globals) machines(ctx context.Context) (machines, error) {
-	clusters, err := g.localClusters(ctx)
+// readMachines asks all hosts.
+func (g *globals) readMachines(ctx context.Context) (machineReports, error) {
+	clusters, err := g.listLocalClusters(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return clusters.machines(time.Now()), nil
+	return clusters.reportMachines(time.Now()), nil
 }
 
 func (m machineReport) role() string {
@@ -79,12 +79,12 @@ func (m machineReport) role() string {
 	return "worker"
 }
 
-// memory is that of all the machine's processes.
-func memory(m hostapi.MachineStatus) (sum uint64) {
+// machineMemory is that of all the machine's processes.
+func machineMemory(m hostapi.MachineStatus) (sum uint64) {
 	for _, p := range m.Processes {
 		sum += p.Memory
 	}
 	return sum
 }
 
-func megabytes(n uint64) string { return fmt.Sprintf("%d MB", n>>20) }
+func formatMegabytes(n uint64) string { return fmt.Sprintf("%d MB", n>>20) }

@@ -10,10 +10,10 @@ import (
 	"github.com/polder-kaas/polder/internal/planectl"
 )
 
-// localClusters are all local clusters of a data directory, ordered by namespace and name.
+// listLocalClusters are all local clusters of a data directory, ordered by namespace and name.
 type localClusters []planectl.LocalCluster
 
-func (g *globals) localClusters(ctx context.Context) (localClusters, error) {
+func (g *globals) listLocalClusters(ctx context.Context) (localClusters, error) {
 	p, err := g.plane()
 	if err != nil {
 		return nil, err
@@ -21,12 +21,12 @@ func (g *globals) localClusters(ctx context.Context) (localClusters, error) {
 	return p.LocalClusters(ctx)
 }
 
-// named are the clusters called [NAMESPACE/]NAME: without namespace there may be several.
-func (all localClusters) named(name string) (localClusters, error) {
+// selectByName are the clusters called [NAMESPACE/]NAME: without namespace there may be several.
+func (all localClusters) selectByName(name string) (localClusters, error) {
 	var these localClusters
 	var names []string
 	for _, l := range all {
-		full := fullName(l)
+		full := qualifiedName(l)
 		names = append(names, full)
 		if name == full || name == l.Status.Cluster.Name {
 			these = append(these, l)
@@ -41,16 +41,16 @@ func (all localClusters) named(name string) (localClusters, error) {
 	return nil, exit.Errorf(exit.Usage, "there is no local cluster %q; choose from: %s", name, strings.Join(names, ", "))
 }
 
-func fullName(l planectl.LocalCluster) string {
+func qualifiedName(l planectl.LocalCluster) string {
 	return l.Status.Cluster.Namespace + "/" + l.Status.Cluster.Name
 }
 
-func (all localClusters) machines(now time.Time) machines {
-	these := machines{}
+func (all localClusters) reportMachines(now time.Time) machineReports {
+	these := machineReports{}
 	for _, l := range all {
 		for _, m := range l.Status.Machines {
 			r := machineReport{Namespace: l.Status.Cluster.Namespace, Cluster: l.Status.Cluster.Name, Host: reportHost(l), MachineStatus: m}
-			r.State, r.Detail = judge(l, m, now)
+			r.State, r.Detail = evaluateMachine(l, m, now)
 			these = append(these, r)
 		}
 	}
@@ -89,20 +89,20 @@ type clusterReport struct {
 	hostReport
 }
 
-func (all localClusters) report() []clusterReport {
+func (all localClusters) reportClusters() []clusterReport {
 	reports := []clusterReport{}
 	for _, l := range all {
 		r := clusterReport{Namespace: l.Status.Cluster.Namespace, Name: l.Status.Cluster.Name, Machines: len(l.Status.Machines), TotalMemory: l.Status.Memory, hostReport: reportHost(l)}
 		for _, m := range l.Status.Machines {
-			r.TotalMemory += memory(m)
+			r.TotalMemory += machineMemory(m)
 		}
 		reports = append(reports, r)
 	}
 	return reports
 }
 
-// describeClusters is the line of `polder status`.
-func describeClusters(all []clusterReport) string {
+// describeLocalClusters is the line of `polder status`.
+func describeLocalClusters(all []clusterReport) string {
 	running, total := 0, uint64(0)
 	for _, c := range all {
 		total += c.TotalMemory
@@ -112,7 +112,7 @@ func describeClusters(all []clusterReport) string {
 	}
 	s := fmt.Sprintf("%d running, %d not", running, len(all)-running)
 	if total > 0 {
-		s += fmt.Sprintf("; %s in all their processes", megabytes(total))
+		s += fmt.Sprintf("; %s in all their processes", formatMegabytes(total))
 	}
 	return s
 }

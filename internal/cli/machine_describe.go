@@ -13,7 +13,7 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
-func machineDescribe(g *globals) *cobra.Command {
+func newMachineDescribeCommand(g *globals) *cobra.Command {
 	var out format
 	c := &cobra.Command{
 		Use:   "describe NAME",
@@ -24,7 +24,7 @@ static pod's and why. NAME is a machine, or NAMESPACE/NAME where several have th
 		Args:              machineArgs(0),
 		ValidArgsFunction: g.completeMachines(anyMachine),
 		RunE: func(c *cobra.Command, args []string) error {
-			all, err := g.machines(c.Context())
+			all, err := g.readMachines(c.Context())
 			if err != nil {
 				return err
 			}
@@ -32,53 +32,53 @@ static pod's and why. NAME is a machine, or NAMESPACE/NAME where several have th
 			if err != nil {
 				return err
 			}
-			if out.structured() {
+			if out.isStructured() {
 				return out.print(c.OutOrStdout(), m)
 			}
-			return m.describe(c.OutOrStdout(), time.Now())
+			return m.printDescription(c.OutOrStdout(), time.Now())
 		},
 	}
-	out.addTo(c)
+	out.addFlags(c)
 	return c
 }
 
-// describe writes everything about the machine for people.
-func (m machineReport) describe(w io.Writer, now time.Time) error {
+// printDescription writes everything about the machine for people.
+func (m machineReport) printDescription(w io.Writer, now time.Time) error {
 	var b bytes.Buffer
-	m.summary(&b, now)
-	tableOf(&b, m.Processes, now)
-	describeBoot(&b, m.Boot)
-	list(&b, "Not honoured, because the machine is only processes", m.Boot.NotHonored)
-	list(&b, "Commands a real machine would have run", m.Boot.Commands)
-	list(&b, "Changed so that kubeadm accepts it", m.Boot.Notes)
+	m.printSummary(&b, now)
+	printProcessTable(&b, m.Processes, now)
+	printBoot(&b, m.Boot)
+	printList(&b, "Not honoured, because the machine is only processes", m.Boot.NotHonored)
+	printList(&b, "Commands a real machine would have run", m.Boot.Commands)
+	printList(&b, "Changed so that kubeadm accepts it", m.Boot.Notes)
 	for _, p := range m.Processes {
-		describeProcess(&b, p)
+		printProcess(&b, p)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
-func (m machineReport) summary(w io.Writer, now time.Time) {
+func (m machineReport) printSummary(w io.Writer, now time.Time) {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(t, "Machine:\t%s\n", m.Name)
 	fmt.Fprintf(t, "Cluster:\t%s/%s, endpoint %s\n", m.Namespace, m.Cluster, m.Host.Endpoint)
-	fmt.Fprintf(t, "State:\t%s\n", m.short())
-	if m.State != booting && m.Detail != "" {
+	fmt.Fprintf(t, "State:\t%s\n", m.stateText())
+	if m.State != stateBooting && m.Detail != "" {
 		fmt.Fprintf(t, "Problem:\t%s\n", m.Detail)
 	}
 	fmt.Fprintf(t, "Role:\t%s\n", m.role())
 	fmt.Fprintf(t, "Version:\t%s\n", cmp.Or(m.Version, "-"))
 	fmt.Fprintf(t, "Address:\t%s\n", cmp.Or(m.Address, "-"))
 	fmt.Fprintf(t, "Directory:\t%s\n", m.Dir)
-	fmt.Fprintf(t, "Node:\t%s\n", m.node())
+	fmt.Fprintf(t, "Node:\t%s\n", m.describeNode())
 	fmt.Fprintf(t, "Host:\t%s\n", m.Host.describe(now))
 	_ = t.Flush() // a buffer takes everything
 }
 
-// node says nothing about registration where nobody looks after the node.
-func (m machineReport) node() string {
+// describeNode says nothing about registration where nobody looks after the node.
+func (m machineReport) describeNode() string {
 	switch {
-	case m.State == hostDown || m.State == hostSilent || m.State == off:
+	case m.State == stateHostDown || m.State == stateHostSilent || m.State == stateOff:
 		return m.Node
 	case m.Registered:
 		return m.Node + ", registered"
@@ -90,22 +90,22 @@ func (h hostReport) describe(now time.Time) string {
 	if h.PID == 0 {
 		return h.Problem
 	}
-	s := fmt.Sprintf("process %d, up %s, %s", h.PID, age(now, h.StartedAt), megabytes(h.Memory))
+	s := fmt.Sprintf("process %d, up %s, %s", h.PID, formatAge(now, h.StartedAt), formatMegabytes(h.Memory))
 	if h.Problem != "" {
 		s += "; " + h.Problem
 	}
 	return s
 }
 
-func describeBoot(w io.Writer, boot hostapi.BootStatus) {
+func printBoot(w io.Writer, boot hostapi.BootStatus) {
 	var total time.Duration
 	for _, s := range boot.Steps {
 		total += s.Took
 	}
-	fmt.Fprintf(w, "\nBoot: %s, attempts: %d\n", progressOf(boot, total), boot.Attempts)
+	fmt.Fprintf(w, "\nBoot: %s, attempts: %d\n", bootProgress(boot, total), boot.Attempts)
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for _, s := range boot.Steps {
-		fmt.Fprintf(t, "  %s\t%s\n", s.Name, seconds(s.Took))
+		fmt.Fprintf(t, "  %s\t%s\n", s.Name, formatSeconds(s.Took))
 	}
 	if boot.Step != "" && !boot.Done {
 		fmt.Fprintf(t, "  %s\tat work\n", boot.Step)
@@ -116,20 +116,20 @@ func describeBoot(w io.Writer, boot hostapi.BootStatus) {
 	}
 }
 
-func progressOf(boot hostapi.BootStatus, total time.Duration) string {
+func bootProgress(boot hostapi.BootStatus, total time.Duration) string {
 	switch {
 	case boot.Done:
-		return "done in " + seconds(total)
+		return "done in " + formatSeconds(total)
 	case boot.Problem != "" && boot.Step == "":
 		return "failed, will be tried again"
 	}
 	return "at " + cmp.Or(boot.Step, "its beginning")
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.2fs", d.Seconds()) }
+func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.2fs", d.Seconds()) }
 
-// list writes nothing if there is nothing.
-func list(w io.Writer, title string, lines []string) {
+// printList writes nothing if there is nothing.
+func printList(w io.Writer, title string, lines []string) {
 	if len(lines) > 0 {
 		fmt.Fprintf(w, "\n%s:\n", title)
 	}

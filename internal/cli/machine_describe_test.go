@@ -13,8 +13,8 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
-// ill is a machine about which there is much to say.
-func ill() hostapi.MachineStatus {
+// failingMachine is a machine about which there is much to say.
+func failingMachine() hostapi.MachineStatus {
 	return hostapi.MachineStatus{
 		Name: "demo-cp", Node: "node-cp", ControlPlane: true, Version: "v1.36.3", Address: "127.1.0.11", Dir: "/d/m",
 		Boot: hostapi.BootStatus{
@@ -39,7 +39,7 @@ func ill() hostapi.MachineStatus {
 	}
 }
 
-const illText = `Machine:     demo-cp
+const failingMachineText = `Machine:     demo-cp
 Cluster:     default/demo, endpoint 127.1.0.1:6443
 State:       failing
 Problem:     kube-apiserver exited with code 1 at noon: no store
@@ -106,12 +106,12 @@ Process kube-scheduler:
 
 func TestDescribe(t *testing.T) {
 	s := demo()
-	s.Problem, s.Machines = "the endpoint is taken", []hostapi.MachineStatus{ill()}
+	s.Problem, s.Machines = "the endpoint is taken", []hostapi.MachineStatus{failingMachine()}
 	var b bytes.Buffer
-	if err := (localClusters{{Status: s, Running: true}}).machines(now)[0].describe(&b, now); err != nil {
+	if err := (localClusters{{Status: s, Running: true}}).reportMachines(now)[0].printDescription(&b, now); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(illText, b.String()); diff != "" {
+	if diff := cmp.Diff(failingMachineText, b.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -140,7 +140,7 @@ func TestDescribeLines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tt.cluster.Status.Machines = []hostapi.MachineStatus{tt.machine}
 			var b bytes.Buffer
-			if err := (localClusters{tt.cluster}).machines(now)[0].describe(&b, now); err != nil {
+			if err := (localClusters{tt.cluster}).reportMachines(now)[0].printDescription(&b, now); err != nil {
 				t.Fatal(err)
 			}
 			for _, w := range tt.want {

@@ -12,7 +12,7 @@ import (
 	"github.com/polder-kaas/polder/internal/cmdline"
 )
 
-func machineList(g *globals) *cobra.Command {
+func newMachineListCommand(g *globals) *cobra.Command {
 	var out format
 	var cluster string
 	c := &cobra.Command{
@@ -24,48 +24,48 @@ runs and does not answer. MEMORY is what the processes have for themselves alone
 are simulated: no process runs for them.`,
 		Args: cmdline.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			clusters, err := g.localClusters(c.Context())
+			clusters, err := g.listLocalClusters(c.Context())
 			if err == nil && cluster != "" {
-				clusters, err = clusters.named(cluster)
+				clusters, err = clusters.selectByName(cluster)
 			}
 			if err != nil {
 				return err
 			}
-			all := clusters.machines(time.Now())
-			if out.structured() {
+			all := clusters.reportMachines(time.Now())
+			if out.isStructured() {
 				return out.print(c.OutOrStdout(), all)
 			}
 			if len(all) == 0 {
-				_, err := fmt.Fprintf(c.ErrOrStderr(), "There are no machines of %s in %s.\n", whose(cluster), g.dataDir)
+				_, err := fmt.Fprintf(c.ErrOrStderr(), "There are no machines of %s in %s.\n", describeScope(cluster), g.dataDir)
 				return err
 			}
-			return all.table(c.OutOrStdout())
+			return all.printTable(c.OutOrStdout())
 		},
 	}
-	out.addTo(c)
+	out.addFlags(c)
 	c.Flags().StringVar(&cluster, "cluster", "", "only machines of the cluster `[NAMESPACE/]NAME`")
-	_ = c.RegisterFlagCompletionFunc("cluster", g.completeClusters) // the flag exists
+	_ = c.RegisterFlagCompletionFunc("cluster", g.completeLocalClusters) // the flag exists
 	return c
 }
 
-func whose(cluster string) string {
+func describeScope(cluster string) string {
 	if cluster == "" {
 		return "local clusters"
 	}
 	return "cluster " + cluster
 }
 
-func (all machines) table(w io.Writer) error {
+func (all machineReports) printTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "NAMESPACE\tCLUSTER\tMACHINE\tROLE\tVERSION\tADDRESS\tSTATE\tPROCESSES\tRESTARTS\tMEMORY")
 	for _, m := range all {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Namespace, m.Cluster, m.Name, m.role(), cmp.Or(m.Version, "-"), cmp.Or(m.Address, "-"), m.short(), m.figures())
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Namespace, m.Cluster, m.Name, m.role(), cmp.Or(m.Version, "-"), cmp.Or(m.Address, "-"), m.stateText(), m.processColumns())
 	}
 	return t.Flush()
 }
 
-// figures are the last columns: processes, restarts and memory, where there are processes.
-func (m machineReport) figures() string {
+// processColumns are the last columns: processes, restarts and memory, where there are processes.
+func (m machineReport) processColumns() string {
 	if len(m.Processes) == 0 {
 		return "-\t-\t-"
 	}
@@ -76,5 +76,5 @@ func (m machineReport) figures() string {
 			ready++
 		}
 	}
-	return fmt.Sprintf("%d/%d\t%d\t%s", ready, len(m.Processes), restarts, megabytes(memory(m.MachineStatus)))
+	return fmt.Sprintf("%d/%d\t%d\t%s", ready, len(m.Processes), restarts, formatMegabytes(machineMemory(m.MachineStatus)))
 }

@@ -37,9 +37,9 @@ func TestMachineTable(t *testing.T) {
 		Cluster:  hostapi.Cluster{Namespace: "two", Name: "other"},
 		Machines: []hostapi.MachineStatus{{Name: "w", Version: "v1.35.0", Address: "127.2.0.11"}, {Name: "x"}},
 	}
-	these := localClusters{{Status: demo(), Running: true}, {Status: silent, HostError: hostapi.ErrNotRunning}}.machines(now)
+	these := localClusters{{Status: demo(), Running: true}, {Status: silent, HostError: hostapi.ErrNotRunning}}.reportMachines(now)
 	var b bytes.Buffer
-	if err := these.table(&b); err != nil {
+	if err := these.printTable(&b); err != nil {
 		t.Fatal(err)
 	}
 	want := `NAMESPACE   CLUSTER   MACHINE    ROLE            VERSION   ADDRESS      STATE                          PROCESSES   RESTARTS   MEMORY
@@ -54,32 +54,32 @@ two         other     x          worker          -         -            host dow
 	}
 }
 
-func TestClustersNamed(t *testing.T) {
+func TestSelectByName(t *testing.T) {
 	in := func(namespace, name string) planectl.LocalCluster {
 		return planectl.LocalCluster{Status: hostapi.Status{Cluster: hostapi.Cluster{Namespace: namespace, Name: name}}}
 	}
 	these := localClusters{in("a", "x"), in("b", "x"), in("b", "y")}
 	for name, want := range map[string]string{"x": "a/x b/x", "b/x": "b/x", "y": "b/y", "a/y": `there is no local cluster "a/y"; choose from: a/x, b/x, b/y`} {
-		found, err := these.named(name)
+		found, err := these.selectByName(name)
 		var names []string
 		for _, l := range found {
-			names = append(names, fullName(l))
+			names = append(names, qualifiedName(l))
 		}
 		if got := strings.Join(names, " ") + Message(err); got != want {
 			t.Errorf("named(%s): %s, want %s", name, got, want)
 		}
 	}
-	if _, err := (localClusters{}).named("x"); Message(err) != `there is no local cluster "x", and no other in this data directory` {
+	if _, err := (localClusters{}).selectByName("x"); Message(err) != `there is no local cluster "x", and no other in this data directory` {
 		t.Errorf("where there are none: %v", err)
 	}
 }
 
-func TestDescribeClusters(t *testing.T) {
+func TestDescribeLocalClusters(t *testing.T) {
 	these := localClusters{{Status: demo(), Running: true}, {Running: true, HostError: hostapi.ErrNotRunning}, {HostError: hostapi.ErrNotRunning}}
-	if got, want := describeClusters(these.report()), "2 running, 1 not; 243 MB in all their processes"; got != want {
+	if got, want := describeLocalClusters(these.reportClusters()), "2 running, 1 not; 243 MB in all their processes"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := describeClusters(these[2:].report()), "0 running, 1 not"; got != want {
+	if got, want := describeLocalClusters(these[2:].reportClusters()), "0 running, 1 not"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

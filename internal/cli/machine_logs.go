@@ -24,8 +24,8 @@ const (
 // followInterval is how often a followed log is looked at.
 const followInterval = 200 * time.Millisecond
 
-func machineLogs(g *globals) *cobra.Command {
-	t := logTail{every: followInterval}
+func newMachineLogsCommand(g *globals) *cobra.Command {
+	t := logTail{pollInterval: followInterval}
 	c := &cobra.Command{
 		Use:   "logs NAME [PROCESS]",
 		Short: "Print what a process of a machine, or its boot, has logged",
@@ -38,7 +38,7 @@ boots, and then kube-apiserver.`,
 			if t.lines < allLines {
 				return exit.Errorf(exit.Usage, "--tail %d is no number of lines; see: %s --help", t.lines, c.CommandPath())
 			}
-			these, err := g.machines(c.Context())
+			these, err := g.readMachines(c.Context())
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ boots, and then kube-apiserver.`,
 			if len(args) > 1 {
 				name = args[1]
 			}
-			if t.path, err = m.log(name); err != nil {
+			if t.path, err = m.logFile(name); err != nil {
 				return err
 			}
 			err = t.copy(c.Context(), c.OutOrStdout())
@@ -73,11 +73,11 @@ func (m machineReport) defaultLog() string {
 	return bootLog
 }
 
-// log is the file of the boot's log or of a process's.
-func (m machineReport) log(name string) (string, error) {
+// logFile is the file of the boot's log or of a process's.
+func (m machineReport) logFile(name string) (string, error) {
 	names := m.logNames()
 	if !slices.Contains(names, name) {
-		return "", exit.Errorf(exit.Usage, "machine %s has no process %q; choose %s", m.Name, name, either(names))
+		return "", exit.Errorf(exit.Usage, "machine %s has no process %q; choose %s", m.Name, name, joinOr(names))
 	}
 	for _, p := range m.Processes {
 		if p.Name == name {

@@ -7,13 +7,13 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// maxSimilar is how many names a sentence suggests.
-const maxSimilar = 5
+// maxSuggestions is how many names a sentence suggests.
+const maxSuggestions = 5
 
 // find is the machine called [NAMESPACE/]NAME, where NAME may also be its node's.
-func (all machines) find(g *globals, name string) (machineReport, error) {
+func (all machineReports) find(g *globals, name string) (machineReport, error) {
 	for _, called := range []func(machineReport) string{byName, byNode} {
-		var found machines
+		var found machineReports
 		for _, m := range all {
 			if own := called(m); name == own || name == m.Namespace+"/"+own {
 				found = append(found, m)
@@ -23,46 +23,46 @@ func (all machines) find(g *globals, name string) (machineReport, error) {
 		case len(found) == 1:
 			return found[0], nil
 		case len(found) > 1:
-			return machineReport{}, exit.Errorf(exit.Usage, "%d machines are called %s; say which: %s", len(found), name, either(found.qualified()))
+			return machineReport{}, exit.Errorf(exit.Usage, "%d machines are called %s; say which: %s", len(found), name, joinOr(found.qualifiedNames()))
 		}
 	}
-	return machineReport{}, all.unknown(g, name)
+	return machineReport{}, all.notFoundError(g, name)
 }
 
 func byName(m machineReport) string { return m.Name }
 func byNode(m machineReport) string { return m.Node }
 
-// unknown is one sentence that helps to find the name that was meant.
-func (all machines) unknown(g *globals, name string) error {
-	similar := all.similar(name)
+// notFoundError is one sentence that helps to find the name that was meant.
+func (all machineReports) notFoundError(g *globals, name string) error {
+	similar := all.similarNames(name)
 	switch {
 	case len(all) == 0:
 		return exit.Errorf(exit.Usage, "there is no machine %q, and no other in %s", name, g.dataDir)
-	case len(similar) > 0 && len(similar) <= maxSimilar:
-		return exit.Errorf(exit.Usage, "there is no machine %q; did you mean %s?", name, either(similar))
+	case len(similar) > 0 && len(similar) <= maxSuggestions:
+		return exit.Errorf(exit.Usage, "there is no machine %q; did you mean %s?", name, joinOr(similar))
 	}
 	return exit.Errorf(exit.Usage, "there is no machine %q; see them all with: %s", name, g.hint("machine list"))
 }
 
-// similar are the names that name is a part of, or that differ from it in a few letters.
-func (all machines) similar(name string) []string {
+// similarNames are the names that name is a part of, or that differ from it in a few letters.
+func (all machineReports) similarNames(name string) []string {
 	own := name[strings.LastIndex(name, "/")+1:]
 	var similar []string
-	for i, shortest := range all.names() {
-		if own != "" && strings.Contains(all[i].Name, own) || distance(own, all[i].Name) <= 3 {
+	for i, shortest := range all.shortestNames() {
+		if own != "" && strings.Contains(all[i].Name, own) || editDistance(own, all[i].Name) <= 3 {
 			similar = append(similar, shortest)
 		}
 	}
 	return similar
 }
 
-// names are the shortest that find one machine each, in the order of the machines.
-func (all machines) names() []string {
+// shortestNames are the shortest that find one machine each, in the order of the machines.
+func (all machineReports) shortestNames() []string {
 	count := map[string]int{}
 	for _, m := range all {
 		count[m.Name]++
 	}
-	names := all.qualified()
+	names := all.qualifiedNames()
 	for i, m := range all {
 		if count[m.Name] == 1 {
 			names[i] = m.Name
@@ -71,7 +71,7 @@ func (all machines) names() []string {
 	return names
 }
 
-func (all machines) qualified() []string {
+func (all machineReports) qualifiedNames() []string {
 	var names []string
 	for _, m := range all {
 		names = append(names, m.Namespace+"/"+m.Name)
@@ -79,8 +79,8 @@ func (all machines) qualified() []string {
 	return names
 }
 
-// either lists choices as people do: "a, b or c".
-func either(choices []string) string {
+// joinOr lists choices as people do: "a, b or c".
+func joinOr(choices []string) string {
 	last := len(choices) - 1
 	if last < 1 {
 		return strings.Join(choices, "")
@@ -88,8 +88,8 @@ func either(choices []string) string {
 	return strings.Join(choices[:last], ", ") + " or " + choices[last]
 }
 
-// distance is how many bytes must be added, dropped or changed to make b of a.
-func distance(a, b string) int {
+// editDistance is how many bytes must be added, dropped or changed to make b of a.
+func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -9,14 +9,14 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
-func called(namespace, name, node string) machineReport {
+func newMachineReport(namespace, name, node string) machineReport {
 	return machineReport{Namespace: namespace, Cluster: "c", MachineStatus: hostapi.MachineStatus{Name: name, Node: node}}
 }
 
 func TestFind(t *testing.T) {
-	these := machines{
-		called("a", "demo-x7k2p", "node-x7k2p"), called("a", "demo-md-b4c5d", "demo-md-b4c5d"),
-		called("a", "twin", "twin"), called("b", "twin", "twin"), called("b", "node-x7k2p", "other"),
+	these := machineReports{
+		newMachineReport("a", "demo-x7k2p", "node-x7k2p"), newMachineReport("a", "demo-md-b4c5d", "demo-md-b4c5d"),
+		newMachineReport("a", "twin", "twin"), newMachineReport("b", "twin", "twin"), newMachineReport("b", "node-x7k2p", "other"),
 	}
 	tests := map[string]struct{ name, want, wrong string }{
 		"by name":                 {"demo-md-b4c5d", "a/demo-md-b4c5d", ""},
@@ -45,15 +45,15 @@ func TestFind(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (machines{}).find(g, "x"); Message(err) != `there is no machine "x", and no other in /d` {
+	if _, err := (machineReports{}).find(g, "x"); Message(err) != `there is no machine "x", and no other in /d` {
 		t.Errorf("where there are none, find() says: %v", err)
 	}
 }
 
 func TestSimilarOfTooMany(t *testing.T) {
-	var these machines
+	var these machineReports
 	for _, letter := range "abcdef" {
-		these = append(these, called("a", "demo-"+string(letter), ""))
+		these = append(these, newMachineReport("a", "demo-"+string(letter), ""))
 	}
 	want := `there is no machine "demo"; see them all with: polder machine list --data-dir /d`
 	if _, err := these.find(&globals{dataDir: "/d"}, "demo"); Message(err) != want {
@@ -61,19 +61,19 @@ func TestSimilarOfTooMany(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
-	these := machines{called("a", "one", ""), called("a", "twin", ""), called("b", "twin", "")}
-	if diff := cmp.Diff([]string{"one", "a/twin", "b/twin"}, these.names()); diff != "" {
+func TestShortestNames(t *testing.T) {
+	these := machineReports{newMachineReport("a", "one", ""), newMachineReport("a", "twin", ""), newMachineReport("b", "twin", "")}
+	if diff := cmp.Diff([]string{"one", "a/twin", "b/twin"}, these.shortestNames()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestDistance(t *testing.T) {
+func TestEditDistance(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string
 		want int
 	}{{"", "", 0}, {"abc", "abc", 0}, {"abc", "", 3}, {"", "abc", 3}, {"abc", "axc", 1}, {"abc", "bc", 1}, {"abc", "ab", 1}, {"kitten", "sitting", 3}} {
-		if got := distance(tt.a, tt.b); got != tt.want {
+		if got := editDistance(tt.a, tt.b); got != tt.want {
 			t.Errorf("distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
 		}
 	}

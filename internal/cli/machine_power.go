@@ -14,7 +14,7 @@ import (
 // powerTimeout bounds a switch; switching off waits for the end of all processes.
 const powerTimeout = 30 * time.Second
 
-func machineOff(g *globals) *cobra.Command {
+func newMachineOffCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "off NAME",
 		Short: "Pull the plug of a machine: all its processes end at once",
@@ -23,7 +23,7 @@ off, also when its cluster's host starts again, until polder machine on.`,
 		Args:              machineArgs(0),
 		ValidArgsFunction: g.completeMachines(func(m machineReport) bool { return !m.Off }),
 		RunE: func(c *cobra.Command, args []string) error {
-			changed, err := g.power(c.Context(), args[0], false)
+			changed, err := g.setPower(c.Context(), args[0], false)
 			switch {
 			case err != nil:
 				return err
@@ -37,14 +37,14 @@ off, also when its cluster's host starts again, until polder machine on.`,
 	}
 }
 
-func machineOn(g *globals) *cobra.Command {
+func newMachineOnCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:               "on NAME",
 		Short:             "Switch a machine on again; it starts with the files it has",
 		Args:              machineArgs(0),
 		ValidArgsFunction: g.completeMachines(func(m machineReport) bool { return m.Off }),
 		RunE: func(c *cobra.Command, args []string) error {
-			changed, err := g.power(c.Context(), args[0], true)
+			changed, err := g.setPower(c.Context(), args[0], true)
 			switch {
 			case err != nil:
 				return err
@@ -58,9 +58,9 @@ func machineOn(g *globals) *cobra.Command {
 	}
 }
 
-// power switches the machine; changed is false if it was as wanted.
-func (g *globals) power(ctx context.Context, name string, on bool) (changed bool, err error) {
-	all, err := g.machines(ctx)
+// setPower switches the machine; changed is false if it was as wanted.
+func (g *globals) setPower(ctx context.Context, name string, on bool) (changed bool, err error) {
+	all, err := g.readMachines(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -69,7 +69,7 @@ func (g *globals) power(ctx context.Context, name string, on bool) (changed bool
 		return false, err
 	}
 	switch {
-	case m.State == hostDown || m.State == hostSilent:
+	case m.State == stateHostDown || m.State == stateHostSilent:
 		return false, exit.Errorf(exit.Failure, "machine %s cannot be switched, because its cluster's host must do that: %s", m.Name, m.Host.Problem)
 	case m.Off != on:
 		return false, nil

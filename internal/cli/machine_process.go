@@ -10,8 +10,8 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
-// tableOf is all processes at a glance.
-func tableOf(w io.Writer, processes []hostapi.ProcessStatus, now time.Time) {
+// printProcessTable is all processes at a glance.
+func printProcessTable(w io.Writer, processes []hostapi.ProcessStatus, now time.Time) {
 	if len(processes) == 0 {
 		return
 	}
@@ -26,23 +26,23 @@ func tableOf(w io.Writer, processes []hostapi.ProcessStatus, now time.Time) {
 		if !p.Ready {
 			state = "not ready"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%d\n", p.Name, state, p.PID, age(now, p.StartedAt), megabytes(p.Memory), p.Restarts)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%d\n", p.Name, state, p.PID, formatAge(now, p.StartedAt), formatMegabytes(p.Memory), p.Restarts)
 	}
 	_ = t.Flush() // a buffer takes everything
 }
 
-func describeProcess(w io.Writer, p hostapi.ProcessStatus) {
+func printProcess(w io.Writer, p hostapi.ProcessStatus) {
 	fmt.Fprintf(w, "\nProcess %s:\n", p.Name)
 	fmt.Fprintf(w, "  Log: %s\n", p.Log)
 	if p.LastExit != "" {
 		fmt.Fprintf(w, "  Last exit: it %s\n", p.LastExit)
 	}
-	section(w, "Last lines before that", p.Output)
-	section(w, "Command", p.Command)
-	describeRewrites(w, p.Rewrites)
+	printSection(w, "Last lines before that", p.Output)
+	printSection(w, "Command", p.Command)
+	printRewrites(w, p.Rewrites)
 }
 
-func section(w io.Writer, title string, lines []string) {
+func printSection(w io.Writer, title string, lines []string) {
 	if len(lines) > 0 {
 		fmt.Fprintf(w, "  %s:\n", title)
 	}
@@ -51,9 +51,9 @@ func section(w io.Writer, title string, lines []string) {
 	}
 }
 
-// describeRewrites writes each reason once, in the order of its first rewrite, since most
+// printRewrites writes each reason once, in the order of its first rewrite, since most
 // rewrites have the same.
-func describeRewrites(w io.Writer, all []hostapi.Rewrite) {
+func printRewrites(w io.Writer, all []hostapi.Rewrite) {
 	var reasons []string
 	by := map[string][]hostapi.Rewrite{}
 	for _, r := range all {

@@ -8,49 +8,49 @@ import (
 	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
 )
 
-// state is a machine's in one word or two.
-type state string
+// machineState is a machine's in one word or two.
+type machineState string
 
 const (
-	booting    state = "booting"
-	running    state = "running"
-	failing    state = "failing"
-	off        state = "off"
-	hostDown   state = "host down"
-	hostSilent state = "host silent" // it runs and does not answer
+	stateBooting    machineState = "booting"
+	stateRunning    machineState = "running"
+	stateFailing    machineState = "failing"
+	stateOff        machineState = "off"
+	stateHostDown   machineState = "host down"
+	stateHostSilent machineState = "host silent" // it runs and does not answer
 )
 
-// patience is how long a process may take to become ready without having failed.
-const patience = time.Minute
+// processReadyTimeout is how long a process may take to become ready without having failed.
+const processReadyTimeout = time.Minute
 
-// judge says how a machine is, and what it waits for or suffers from.
-func judge(l planectl.LocalCluster, m hostapi.MachineStatus, now time.Time) (state, string) {
+// evaluateMachine says how a machine is, and what it waits for or suffers from.
+func evaluateMachine(l planectl.LocalCluster, m hostapi.MachineStatus, now time.Time) (machineState, string) {
 	switch {
 	case l.HostError != nil && l.Running:
-		return hostSilent, m.Problem
+		return stateHostSilent, m.Problem
 	case l.HostError != nil:
-		return hostDown, m.Problem
+		return stateHostDown, m.Problem
 	case m.Off:
-		return off, ""
+		return stateOff, ""
 	case m.IsRunning():
-		return running, ""
+		return stateRunning, ""
 	}
-	why := ailment(m, now)
-	if why == "" && !settling(l, now) {
+	why := failureReason(m, now)
+	if why == "" && !isClusterStarting(l, now) {
 		why = m.Problem
 	}
 	if why != "" {
-		return failing, why
+		return stateFailing, why
 	}
-	return booting, awaited(m)
+	return stateBooting, pendingStep(m)
 }
 
-// settling says that a process of the cluster is still starting; until then, machines may have
+// isClusterStarting says that a process of the cluster is still starting; until then, machines may have
 // problems for want of it.
-func settling(l planectl.LocalCluster, now time.Time) bool {
+func isClusterStarting(l planectl.LocalCluster, now time.Time) bool {
 	for _, m := range l.Status.Machines {
 		for _, p := range m.Processes {
-			if !p.Ready && p.LastExit == "" && !late(p, now) {
+			if !p.Ready && p.LastExit == "" && !isOverdue(p, now) {
 				return true
 			}
 		}
@@ -58,19 +58,19 @@ func settling(l planectl.LocalCluster, now time.Time) bool {
 	return false
 }
 
-func late(p hostapi.ProcessStatus, now time.Time) bool {
-	return !p.StartedAt.IsZero() && now.Sub(p.StartedAt) > patience
+func isOverdue(p hostapi.ProcessStatus, now time.Time) bool {
+	return !p.StartedAt.IsZero() && now.Sub(p.StartedAt) > processReadyTimeout
 }
 
-// ailment is what of a machine's boot or processes has failed; empty if nothing has.
-func ailment(m hostapi.MachineStatus, now time.Time) string {
+// failureReason is what of a machine's boot or processes has failed; empty if nothing has.
+func failureReason(m hostapi.MachineStatus, now time.Time) string {
 	for _, p := range m.Processes {
 		switch {
 		case p.Ready:
 		case p.LastExit != "":
 			return p.Name + " " + p.LastExit
-		case late(p, now):
-			return fmt.Sprintf("%s runs for %s and is not ready", p.Name, age(now, p.StartedAt))
+		case isOverdue(p, now):
+			return fmt.Sprintf("%s runs for %s and is not ready", p.Name, formatAge(now, p.StartedAt))
 		}
 	}
 	if !m.Boot.Done && m.Boot.Problem != "" {
@@ -79,8 +79,8 @@ func ailment(m hostapi.MachineStatus, now time.Time) string {
 	return ""
 }
 
-// awaited is what a machine on its way waits for.
-func awaited(m hostapi.MachineStatus) string {
+// pendingStep is what a machine on its way waits for.
+func pendingStep(m hostapi.MachineStatus) string {
 	if !m.Boot.Done {
 		return m.Boot.Step
 	}
@@ -95,9 +95,9 @@ func awaited(m hostapi.MachineStatus) string {
 	return "registration"
 }
 
-// short is the state as a column of a table; while booting it tells how far that is.
-func (m machineReport) short() string {
-	if m.State == booting && m.Detail != "" {
+// stateText is the state as a column of a table; while booting it tells how far that is.
+func (m machineReport) stateText() string {
+	if m.State == stateBooting && m.Detail != "" {
 		return fmt.Sprintf("%s (%s)", m.State, m.Detail)
 	}
 	return string(m.State)

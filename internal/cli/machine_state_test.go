@@ -11,7 +11,7 @@ import (
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-func TestJudge(t *testing.T) {
+func TestEvaluateMachine(t *testing.T) {
 	answers := planectl.LocalCluster{Running: true}
 	silent := planectl.LocalCluster{Running: true, HostError: errors.New("no answer")}
 	down := planectl.LocalCluster{HostError: hostapi.ErrNotRunning}
@@ -27,31 +27,31 @@ func TestJudge(t *testing.T) {
 	tests := map[string]struct {
 		cluster planectl.LocalCluster
 		machine hostapi.MachineStatus
-		want    state
+		want    machineState
 		detail  string
 	}{
-		"host ended":                       {down, hostapi.MachineStatus{Boot: booted, Off: true}, hostDown, ""},
-		"files of it are broken":           {down, hostapi.MachineStatus{Problem: "reading x"}, hostDown, "reading x"},
-		"host hangs":                       {silent, hostapi.MachineStatus{Boot: booted}, hostSilent, ""},
-		"switched off while booting":       {answers, hostapi.MachineStatus{Off: true, Boot: hostapi.BootStatus{Step: "certs"}}, off, ""},
-		"all runs":                         {answers, hostapi.MachineStatus{ControlPlane: true, Boot: booted, Registered: true, Processes: []hostapi.ProcessStatus{ready}}, running, ""},
-		"worker":                           {answers, hostapi.MachineStatus{Boot: booted, Registered: true}, running, ""},
-		"just made":                        {answers, hostapi.MachineStatus{}, booting, ""},
-		"at a step":                        {answers, hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "certs"}, Processes: []hostapi.ProcessStatus{ready, starting}}, booting, "certs"},
-		"boot failed":                      {answers, hostapi.MachineStatus{Boot: hostapi.BootStatus{Problem: "no API", Attempts: 3}}, failing, "boot, attempt 3: no API"},
-		"process crashed at boot":          {answers, hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "wait-control-plane"}, Processes: []hostapi.ProcessStatus{ready, crashed}}, failing, "kube-apiserver exited with code 1"},
-		"on again, process starts":         {answers, hostapi.MachineStatus{Boot: booted, Registered: true, Processes: []hostapi.ProcessStatus{ready, starting}}, booting, "kube-apiserver"},
-		"process is never ready":           {answers, hostapi.MachineStatus{Boot: booted, Registered: true, Processes: []hostapi.ProcessStatus{ready, late}}, failing, "kube-apiserver runs for 1m10s and is not ready"},
-		"on again, nothing started":        {answers, hostapi.MachineStatus{ControlPlane: true, Boot: booted, Registered: true}, booting, "static pods"},
-		"not in the cluster yet":           {answers, hostapi.MachineStatus{Boot: booted}, booting, "registration"},
-		"not in the cluster, why":          {answers, hostapi.MachineStatus{Boot: booted, Problem: "node: refused"}, failing, "node: refused"},
-		"not in the cluster, which starts": {with(ready, starting), hostapi.MachineStatus{Boot: booted, Problem: "node: refused"}, booting, "registration"},
-		"not in the cluster, which hangs":  {with(ready, late), hostapi.MachineStatus{Boot: booted, Problem: "node: refused"}, failing, "node: refused"},
-		"not in the cluster, which failed": {with(ready, crashed), hostapi.MachineStatus{Boot: booted, Problem: "node: refused"}, failing, "node: refused"},
+		"host ended":                       {down, hostapi.MachineStatus{Boot: booted, Off: true}, stateHostDown, ""},
+		"files of it are broken":           {down, hostapi.MachineStatus{Problem: "reading x"}, stateHostDown, "reading x"},
+		"host hangs":                       {silent, hostapi.MachineStatus{Boot: booted}, stateHostSilent, ""},
+		"switched off while booting":       {answers, hostapi.MachineStatus{Off: true, Boot: hostapi.BootStatus{Step: "certs"}}, stateOff, ""},
+		"all runs":                         {answers, hostapi.MachineStatus{ControlPlane: true, Boot: booted, Registered: true, Processes: []hostapi.ProcessStatus{ready}}, stateRunning, ""},
+		"worker":                           {answers, hostapi.MachineStatus{Boot: booted, Registered: true}, stateRunning, ""},
+		"just made":                        {answers, hostapi.MachineStatus{}, stateBooting, ""},
+		"at a step":                        {answers, hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "certs"}, Processes: []hostapi.ProcessStatus{ready, starting}}, stateBooting, "certs"},
+		"boot failed":                      {answers, hostapi.MachineStatus{Boot: hostapi.BootStatus{Problem: "no API", Attempts: 3}}, stateFailing, "boot, attempt 3: no API"},
+		"process crashed at boot":          {answers, hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "wait-control-plane"}, Processes: []hostapi.ProcessStatus{ready, crashed}}, stateFailing, "kube-apiserver exited with code 1"},
+		"on again, process starts":         {answers, hostapi.MachineStatus{Boot: booted, Registered: true, Processes: []hostapi.ProcessStatus{ready, starting}}, stateBooting, "kube-apiserver"},
+		"process is never ready":           {answers, hostapi.MachineStatus{Boot: booted, Registered: true, Processes: []hostapi.ProcessStatus{ready, late}}, stateFailing, "kube-apiserver runs for 1m10s and is not ready"},
+		"on again, nothing started":        {answers, hostapi.MachineStatus{ControlPlane: true, Boot: booted, Registered: true}, stateBooting, "static pods"},
+		"not in the cluster yet":           {answers, hostapi.MachineStatus{Boot: booted}, stateBooting, "registration"},
+		"not in the cluster, why":          {answers, hostapi.MachineStatus{Boot: booted, Problem: "node: refused"}, stateFailing, "node: refused"},
+		"not in the cluster, which starts": {with(ready, starting), hostapi.MachineStatus{Boot: booted, Problem: "node: refused"}, stateBooting, "registration"},
+		"not in the cluster, which hangs":  {with(ready, late), hostapi.MachineStatus{Boot: booted, Problem: "node: refused"}, stateFailing, "node: refused"},
+		"not in the cluster, which failed": {with(ready, crashed), hostapi.MachineStatus{Boot: booted, Problem: "node: refused"}, stateFailing, "node: refused"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got, detail := judge(tt.cluster, tt.machine, now); got != tt.want || detail != tt.detail {
+			if got, detail := evaluateMachine(tt.cluster, tt.machine, now); got != tt.want || detail != tt.detail {
 				t.Errorf("judge() = %s (%s), want %s (%s)", got, detail, tt.want, tt.detail)
 			}
 		})

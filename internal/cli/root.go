@@ -75,13 +75,13 @@ func newCommand(program string) *cobra.Command {
 	root.PersistentFlags().StringVar(&g.kubeconfigFile, "kubeconfig", "", "`file` with access to a plane, for the commands on clusters (default: $KUBECONFIG, else that of the data directory, else ~/.kube/config)")
 	root.PersistentFlags().StringVar(&g.contextName, "context", "", "`name` of a context in that file (default: its current one)")
 	g.flags = root.PersistentFlags()
-	here := []*cobra.Command{up(g), status(g), down(g), kubectl(g), machine(g), stackCommand(g)}
+	here := []*cobra.Command{newUpCommand(g), newStatusCommand(g), newDownCommand(g), newKubectlCommand(g), newMachineCommand(g), newStackCommand(g)}
 	for _, c := range here {
 		c.PersistentPreRunE = g.refuseKubeconfig
 	}
 	root.AddCommand(here...)
-	root.AddCommand(versionCommand(g), reference.Command())
-	root.AddCommand(clusterCommands(g)...)
+	root.AddCommand(newVersionCommand(g), reference.Command())
+	root.AddCommand(newClusterCommands(g)...)
 	return root
 }
 

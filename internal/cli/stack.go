@@ -16,8 +16,8 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// stackCommand is everything for authors of cluster stacks. Nothing but status needs a plane.
-func stackCommand(g *globals) *cobra.Command {
+// newStackCommand is everything for authors of cluster stacks. Nothing but status needs a plane.
+func newStackCommand(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stack",
 		Short: "Write, check, build and publish cluster stacks",
@@ -38,7 +38,7 @@ its add-ons. A stack is a directory; a release of it is what clusters are made f
 
   polder stack status          says how the stacks in the plane are, and what to do next`,
 	}
-	c.AddCommand(stackInit(), stackLint(), stackLock(), stackBuild(), stackRender(), stackParams(), stackPublish(), stackPull(), stackList(), stackStatus(g))
+	c.AddCommand(newStackInitCommand(), newStackLintCommand(), newStackLockCommand(), newStackBuildCommand(), newStackRenderCommand(), newStackParamsCommand(), newStackPublishCommand(), newStackPullCommand(), newStackListCommand(), newStackStatusCommand(g))
 	return c
 }
 
@@ -48,7 +48,7 @@ func readStack(dir string) (archive.Tree, error) {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() && !isStack(dir) {
 		return nil, fmt.Errorf("%s: there is no stack.yaml, so this is no stack; polder stack init makes one", dir)
 	}
-	t, err := archive.ReadDir(dir, archive.DefaultLimits, leaveOut)
+	t, err := archive.ReadDir(dir, archive.DefaultLimits, isIgnoredFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, exit.Errorf(exit.Usage, "there is no directory %s", dir)
 	}
@@ -67,8 +67,8 @@ func isStack(dir string) bool {
 	return false
 }
 
-// leaveOut are directories that tools leave in a stack's directory.
-func leaveOut(name string, isDir bool) bool {
+// isIgnoredFile are directories that tools leave in a stack's directory.
+func isIgnoredFile(name string, isDir bool) bool {
 	switch filepath.Base(name) {
 	case ".git", ".release", ".tmp":
 		return isDir
@@ -99,10 +99,10 @@ func readSource(dir, kubernetes string) (*stack.Source, error) {
 	if kubernetes == "" {
 		return s, nil
 	}
-	return forKubernetes(s, kubernetes)
+	return sourceForKubernetes(s, kubernetes)
 }
 
-func forKubernetes(s *stack.Source, text string) (*stack.Source, error) {
+func sourceForKubernetes(s *stack.Source, text string) (*stack.Source, error) {
 	k, err := version.ParseKubernetes(text)
 	if err != nil {
 		return nil, exit.With(exit.Usage, err)

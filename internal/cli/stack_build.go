@@ -20,15 +20,15 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// building are the flags of build.
-type building struct {
-	remote
-	mode, output, last, kubernetes string
-	stack, addon, image            string
+// buildOptions are the flags of build.
+type buildOptions struct {
+	registryFlags
+	mode, output, lastReleases, kubernetes   string
+	stackVersion, addonVersion, imageVersion string
 }
 
-func stackBuild() *cobra.Command {
-	var b building
+func newStackBuildCommand() *cobra.Command {
+	var b buildOptions
 	c := &cobra.Command{
 		Use:   "build [DIR]",
 		Short: "Make a release of a stack",
@@ -51,37 +51,37 @@ Charts that charts need are taken from stack.lock (see polder stack lock) and be
 			return b.run(c.Context(), c.InOrStdin(), c.OutOrStdout(), dirArg(args))
 		},
 	}
-	b.addTo(c)
+	b.addFlags(c)
 	f := c.Flags()
 	f.StringVarP(&b.mode, "mode", "m", stack.ModeStable, "`mode`: stable, hash, or the word of a pre-release")
 	f.StringVar(&b.output, "output", ".release", "`directory` for releases")
-	f.StringVar(&b.last, "last", "", "`where` earlier releases are (default: the output directory)")
+	f.StringVar(&b.lastReleases, "last", "", "`where` earlier releases are (default: the output directory)")
 	f.StringVar(&b.kubernetes, "kubernetes", "", "build only for this `minor` of Kubernetes")
-	f.StringVar(&b.stack, "version", "", "`version` of the release, instead of a mode")
-	f.StringVar(&b.addon, "addon-version", "", "`version` of the add-ons, with --version (default: the same)")
-	f.StringVar(&b.image, "node-image-version", "", "`version` of the node images, with --version (default: the same)")
+	f.StringVar(&b.stackVersion, "version", "", "`version` of the release, instead of a mode")
+	f.StringVar(&b.addonVersion, "addon-version", "", "`version` of the add-ons, with --version (default: the same)")
+	f.StringVar(&b.imageVersion, "node-image-version", "", "`version` of the node images, with --version (default: the same)")
 	return c
 }
 
-func (b *building) run(ctx context.Context, stdin io.Reader, out io.Writer, dir string) error {
+func (b *buildOptions) run(ctx context.Context, stdin io.Reader, out io.Writer, dir string) error {
 	s, err := readSource(dir, b.kubernetes)
 	if err != nil {
 		return err
 	}
-	b.leaveOutput(dir, s)
-	f, err := b.fetcher(stdin)
+	b.excludeOutput(dir, s)
+	f, err := b.chartFetcher(stdin)
 	if err != nil {
 		return err
 	}
 	deps, err := f.Vendor(ctx, s)
 	if err != nil {
-		return inDir(dir, err)
+		return wrapDirError(dir, err)
 	}
 	versions := s.Versions
 	if b.kubernetes != "" {
 		versions = []version.Kubernetes{s.Kubernetes}
 	}
-	if err := b.sound(ctx, dir, s, deps); err != nil {
+	if err := b.lintSource(ctx, dir, s, deps); err != nil {
 		return err
 	}
 	var releases []*stack.Release
@@ -90,25 +90,25 @@ func (b *building) run(ctx context.Context, stdin io.Reader, out io.Writer, dir 
 		if err != nil {
 			return err
 		}
-		v, err := b.versions(ctx, stdin, one)
+		v, err := b.planVersions(ctx, stdin, one)
 		if errors.Is(err, stack.ErrUnchanged) {
 			fmt.Fprintf(out, "%s: %v\n", one.ReleaseLine, err)
 			continue
 		}
 		if err != nil {
-			return inDir(dir, err)
+			return wrapDirError(dir, err)
 		}
 		r, err := one.Build(v, deps)
 		if err != nil {
-			return inDir(dir, err)
+			return wrapDirError(dir, err)
 		}
 		releases = append(releases, r)
 	}
-	return b.write(ctx, out, releases)
+	return b.writeReleases(ctx, out, releases)
 }
 
-// leaveOutput takes earlier releases out of the source they lie in: they would change its hash.
-func (b *building) leaveOutput(dir string, s *stack.Source) {
+// excludeOutput takes earlier releases out of the source they lie in: they would change its hash.
+func (b *buildOptions) excludeOutput(dir string, s *stack.Source) {
 	from, err := filepath.Abs(dir)
 	to, err2 := filepath.Abs(b.output)
 	if err != nil || err2 != nil {
@@ -125,9 +125,9 @@ func (b *building) leaveOutput(dir string, s *stack.Source) {
 	}
 }
 
-// write writes all releases, or none if one of them is there with another content.
-func (b *building) write(ctx context.Context, out io.Writer, releases []*stack.Release) error {
-	store, ref, err := registry.Open(ctx, asDir(b.output), registry.Options{})
+// writeReleases writes all releases, or none if one of them is there with another content.
+func (b *buildOptions) writeReleases(ctx context.Context, out io.Writer, releases []*stack.Release) error {
+	store, ref, err := registry.Open(ctx, directoryReference(b.output), registry.Options{})
 	if err != nil {
 		return err
 	}
@@ -152,31 +152,31 @@ func (b *building) write(ctx context.Context, out io.Writer, releases []*stack.R
 	return nil
 }
 
-// asDir keeps a plain name from being taken for the host of a registry.
-func asDir(dir string) string {
+// directoryReference keeps a plain name from being taken for the host of a registry.
+func directoryReference(dir string) string {
 	if filepath.IsAbs(dir) {
 		return dir
 	}
 	return "./" + filepath.ToSlash(filepath.Clean(dir))
 }
 
-// sound lints the source, so that what cannot be used is not released.
-func (b *building) sound(ctx context.Context, dir string, s *stack.Source, deps stack.VendoredCharts) error {
+// lintSource lints the source, so that what cannot be used is not released.
+func (b *buildOptions) lintSource(ctx context.Context, dir string, s *stack.Source, deps stack.VendoredCharts) error {
 	found, err := lint.Run(ctx, s.Files, lint.Options{VendoredCharts: deps})
 	if err != nil {
 		return err
 	}
 	if errs := found.Errors(); len(errs) > 0 {
-		return inDir(dir, fmt.Errorf("it is not sound, so nothing was written\n%w", errs))
+		return wrapDirError(dir, fmt.Errorf("it is not sound, so nothing was written\n%w", errs))
 	}
 	return nil
 }
 
-func (b *building) versions(ctx context.Context, stdin io.Reader, s *stack.Source) (stack.Versions, error) {
-	if b.stack != "" {
-		return b.custom(s)
+func (b *buildOptions) planVersions(ctx context.Context, stdin io.Reader, s *stack.Source) (stack.Versions, error) {
+	if b.stackVersion != "" {
+		return b.customVersions(s)
 	}
-	if b.addon != "" || b.image != "" {
+	if b.addonVersion != "" || b.imageVersion != "" {
 		return stack.Versions{}, exit.Errorf(exit.Usage, "--addon-version and --node-image-version need --version")
 	}
 	if b.mode == "custom" { // to csctl that is a mode, and not the word of a pre-release
@@ -185,16 +185,16 @@ func (b *building) versions(ctx context.Context, stdin io.Reader, s *stack.Sourc
 	if b.mode == stack.ModeHash {
 		return s.Plan(b.mode, stack.History{})
 	}
-	h, err := b.history(ctx, stdin, s)
+	h, err := b.readHistory(ctx, stdin, s)
 	if err != nil {
 		return stack.Versions{}, err
 	}
 	return s.Plan(b.mode, h)
 }
 
-func (b *building) custom(s *stack.Source) (stack.Versions, error) {
+func (b *buildOptions) customVersions(s *stack.Source) (stack.Versions, error) {
 	var parsed [3]version.Version
-	for i, text := range []string{b.stack, b.addon, b.image} {
+	for i, text := range []string{b.stackVersion, b.addonVersion, b.imageVersion} {
 		if text == "" {
 			continue
 		}
@@ -207,18 +207,18 @@ func (b *building) custom(s *stack.Source) (stack.Versions, error) {
 	return s.CustomVersions(parsed[0], parsed[1], parsed[2])
 }
 
-// history is what was released of a line before.
-func (b *building) history(ctx context.Context, stdin io.Reader, s *stack.Source) (stack.History, error) {
-	where := b.last
+// readHistory is what was released of a line before.
+func (b *buildOptions) readHistory(ctx context.Context, stdin io.Reader, s *stack.Source) (stack.History, error) {
+	where := b.lastReleases
 	if where == "" {
-		where = asDir(b.output)
+		where = directoryReference(b.output)
 	}
-	store, ref, err := b.open(ctx, stdin, where)
+	store, ref, err := b.openStore(ctx, stdin, where)
 	if err != nil {
 		return stack.History{}, err
 	}
 	list, err := store.List(ctx, func(r version.ReleaseName) bool { return r.SameLine(s.ReleaseLine) })
-	if errors.Is(err, registry.ErrNotFound) && b.last == "" {
+	if errors.Is(err, registry.ErrNotFound) && b.lastReleases == "" {
 		return stack.History{}, nil // the first release makes the place
 	}
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// newestKubernetes is what a new stack is for unless its author says otherwise.
-const newestKubernetes = "v1.37.1"
+// defaultKubernetes is what a new stack is for unless its author says otherwise.
+const defaultKubernetes = "v1.37.1"
 
-func stackInit() *cobra.Command {
+func newStackInitCommand() *cobra.Command {
 	var provider, name, kubernetes string
 	c := &cobra.Command{
 		Use:   "init DIR",
@@ -53,6 +53,6 @@ add-on, and a README that says what each file is.`,
 	}
 	c.Flags().StringVar(&provider, "provider", "local", "`provider` of machines: "+strings.Join(scaffold.Providers(), ", "))
 	c.Flags().StringVar(&name, "name", "", "`name` of the stack (default: that of the directory)")
-	c.Flags().StringVar(&kubernetes, "kubernetes", newestKubernetes, "exact `version` of Kubernetes")
+	c.Flags().StringVar(&kubernetes, "kubernetes", defaultKubernetes, "exact `version` of Kubernetes")
 	return c
 }

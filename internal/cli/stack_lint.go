@@ -18,14 +18,14 @@ import (
 	"github.com/polder-kaas/polder/stack/lint"
 )
 
-// atHand are the locked dependencies that were fetched before, or lie in the stack; what is wrong
+// vendorFromCache are the locked dependencies that were fetched before, or lie in the stack; what is wrong
 // with those is a finding.
-func atHand(ctx context.Context, files archive.Tree) (stack.VendoredCharts, finding.List) {
+func vendorFromCache(ctx context.Context, files archive.Tree) (stack.VendoredCharts, finding.List) {
 	s, err := stack.ParseSource(files)
 	if err != nil {
 		return nil, nil // lint says so
 	}
-	deps, err := (&dependency.Fetcher{Cache: chartCache()}).Vendor(ctx, s)
+	deps, err := (&dependency.Fetcher{Cache: chartCacheDir()}).Vendor(ctx, s)
 	var found finding.List
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range joined.Unwrap() {
@@ -38,7 +38,7 @@ func atHand(ctx context.Context, files archive.Tree) (stack.VendoredCharts, find
 	return deps, found
 }
 
-func stackLint() *cobra.Command {
+func newStackLintCommand() *cobra.Command {
 	var out format
 	c := &cobra.Command{
 		Use:   "lint [DIR]",
@@ -55,13 +55,13 @@ the stack names. It needs no network. The exit code is 1 if there are errors; wa
 			if _, release := files["metadata.yaml"]; release && files["stack.yaml"] == nil {
 				return exit.Errorf(exit.Usage, "%s is a release, and lint is for sources; polder stack render shows whether it is sound", dirArg(args))
 			}
-			deps, changed := atHand(c.Context(), files)
+			deps, changed := vendorFromCache(c.Context(), files)
 			found, err := lint.Run(c.Context(), files, lint.Options{VendoredCharts: deps})
 			if err != nil {
 				return err
 			}
 			found = append(changed, found...).Sorted()
-			if out.structured() {
+			if out.isStructured() {
 				if found == nil {
 					found = finding.List{} // an empty list, not nothing
 				}
@@ -71,7 +71,7 @@ the stack names. It needs no network. The exit code is 1 if there are errors; wa
 					fmt.Fprintln(c.OutOrStdout(), f)
 				}
 			}
-			if len(found) == 0 && !out.structured() {
+			if len(found) == 0 && !out.isStructured() {
 				fmt.Fprintln(c.ErrOrStderr(), "Nothing was found.")
 			}
 			if err == nil && found.Err() != nil {
@@ -80,6 +80,6 @@ the stack names. It needs no network. The exit code is 1 if there are errors; wa
 			return err
 		},
 	}
-	out.addTo(c)
+	out.addFlags(c)
 	return c
 }

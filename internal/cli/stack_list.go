@@ -12,8 +12,8 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// listed is one release in the output of list.
-type listed struct {
+// listedRelease is one release in the output of list.
+type listedRelease struct {
 	Name       string `json:"name"`
 	Provider   string `json:"provider"`
 	Stack      string `json:"stack"`
@@ -22,8 +22,8 @@ type listed struct {
 	Digest     string `json:"digest"`
 }
 
-func stackList() *cobra.Command {
-	var r remote
+func newStackListCommand() *cobra.Command {
+	var r registryFlags
 	var out format
 	var provider, name, kubernetes string
 	c := &cobra.Command{
@@ -33,7 +33,7 @@ func stackList() *cobra.Command {
 digests, the newest of each last. A tag that is no name of a release is a warning.`,
 		Args: cmdline.Args(1, 1, "a registry or a directory"),
 		RunE: func(c *cobra.Command, args []string) error {
-			store, _, err := r.open(c.Context(), c.InOrStdin(), args[0])
+			store, _, err := r.openStore(c.Context(), c.InOrStdin(), args[0])
 			if err != nil {
 				return err
 			}
@@ -46,15 +46,15 @@ digests, the newest of each last. A tag that is no name of a release is a warnin
 			for _, w := range found.Warnings {
 				fmt.Fprintln(c.ErrOrStderr(), "warning:", w)
 			}
-			all := make([]listed, 0, len(found.Entries))
+			all := make([]listedRelease, 0, len(found.Entries))
 			for _, e := range found.Entries {
-				all = append(all, listed{Name: e.Release.Tag(), Provider: e.Release.Provider, Stack: e.Release.Name, Version: e.Release.Version.String(), Kubernetes: e.Kubernetes, Digest: e.Digest})
+				all = append(all, listedRelease{Name: e.Release.Tag(), Provider: e.Release.Provider, Stack: e.Release.Name, Version: e.Release.Version.String(), Kubernetes: e.Kubernetes, Digest: e.Digest})
 			}
-			if out.structured() {
+			if out.isStructured() {
 				return out.print(c.OutOrStdout(), all)
 			}
 			if len(all) == 0 {
-				_, err := fmt.Fprintf(c.ErrOrStderr(), "%s has no release%s.\n", args[0], filtered(provider, name, kubernetes))
+				_, err := fmt.Fprintf(c.ErrOrStderr(), "%s has no release%s.\n", args[0], describeFilter(provider, name, kubernetes))
 				return err
 			}
 			t := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 3, ' ', 0)
@@ -65,16 +65,16 @@ digests, the newest of each last. A tag that is no name of a release is a warnin
 			return t.Flush()
 		},
 	}
-	r.addTo(c)
-	out.addTo(c)
+	r.addFlags(c)
+	out.addFlags(c)
 	c.Flags().StringVar(&provider, "provider", "", "only releases for this `provider`")
 	c.Flags().StringVar(&name, "name", "", "only releases of the stack with this `name`")
 	c.Flags().StringVar(&kubernetes, "kubernetes", "", "only releases for this `minor` of Kubernetes, for example 1.36")
 	return c
 }
 
-// filtered says what was asked for, where there is nothing of it.
-func filtered(provider, name, kubernetes string) string {
+// describeFilter says what was asked for, where there is nothing of it.
+func describeFilter(provider, name, kubernetes string) string {
 	var of []string
 	for flag, value := range map[string]string{"--provider": provider, "--name": name, "--kubernetes": kubernetes} {
 		if value != "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/polder-kaas/polder/stack/dependency"
 )
 
-func stackLock() *cobra.Command {
-	var r remote
+func newStackLockCommand() *cobra.Command {
+	var r registryFlags
 	var upgrade bool
 	c := &cobra.Command{
 		Use:   "lock [DIR]",
@@ -37,15 +37,15 @@ those get the password of --username.`,
 			}
 			old, err := dependency.ParseLock(s.Files)
 			if err != nil {
-				return inDir(dir, err)
+				return wrapDirError(dir, err)
 			}
-			f, err := r.fetcher(c.InOrStdin())
+			f, err := r.chartFetcher(c.InOrStdin())
 			if err != nil {
 				return err
 			}
 			lock, err := f.Lock(c.Context(), s, old, upgrade)
 			if err != nil {
-				return inDir(dir, err)
+				return wrapDirError(dir, err)
 			}
 			n := 0
 			for _, chart := range s.ChartDirs() {
@@ -68,7 +68,7 @@ those get the password of --username.`,
 			return atomicfile.Write(filepath.Join(dir, stack.LockFile), b, 0o644)
 		},
 	}
-	r.addTo(c)
+	r.addFlags(c)
 	c.Flags().BoolVar(&upgrade, "upgrade", false, "resolve everything anew")
 	return c
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/polder-kaas/polder/stack/params"
 )
 
-func stackParams() *cobra.Command {
-	var a anyRelease
+func newStackParamsCommand() *cobra.Command {
+	var a releaseFlags
 	var out string
 	c := &cobra.Command{
 		Use:   "params DIR|REF",
@@ -24,7 +24,7 @@ with -o schema, the parameters as JSON Schema. It takes what polder stack render
 			if out != "page" && out != "schema" {
 				return exit.Errorf(exit.Usage, "output %q is not known; choose page or schema", out)
 			}
-			r, err := a.load(c.Context(), c.InOrStdin(), args[0])
+			r, err := a.loadRelease(c.Context(), c.InOrStdin(), args[0])
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ with -o schema, the parameters as JSON Schema. It takes what polder stack render
 			return err
 		},
 	}
-	a.addTo(c)
+	a.addFlags(c)
 	c.Flags().StringVarP(&out, "output", "o", "page", "`form`: page or schema")
 	return c
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
-func stackPublish() *cobra.Command {
-	var r remote
+func newStackPublishCommand() *cobra.Command {
+	var r registryFlags
 	var overwrite bool
 	c := &cobra.Command{
 		Use:   "publish DIR TO",
@@ -26,7 +26,7 @@ under the same name is refused, unless --overwrite is given. It prints the refer
 			if err != nil {
 				return err
 			}
-			o, err := r.options(c.InOrStdin())
+			o, err := r.registryOptions(c.InOrStdin())
 			if err != nil {
 				return err
 			}
@@ -46,13 +46,13 @@ under the same name is refused, unless --overwrite is given. It prints the refer
 			return err
 		},
 	}
-	r.addTo(c)
+	r.addFlags(c)
 	c.Flags().BoolVar(&overwrite, "overwrite", false, "replace another content of the same name; whoever uses it may notice")
 	return c
 }
 
-func stackPull() *cobra.Command {
-	var r remote
+func newStackPullCommand() *cobra.Command {
+	var r registryFlags
 	c := &cobra.Command{
 		Use:   "pull REF DIR",
 		Short: "Get a published release",
@@ -61,7 +61,7 @@ DIRECTORY/NAME; with @sha256:… behind it, it must have that digest. Every dige
 written.`,
 		Args: cmdline.Args(2, 2, "a reference and a directory"),
 		RunE: func(c *cobra.Command, args []string) error {
-			store, ref, err := r.open(c.Context(), c.InOrStdin(), args[0])
+			store, ref, err := r.openStore(c.Context(), c.InOrStdin(), args[0])
 			if err != nil {
 				return err
 			}
@@ -69,7 +69,7 @@ written.`,
 			if err != nil {
 				return err
 			}
-			to, _, err := registry.Open(c.Context(), asDir(args[1]), registry.Options{})
+			to, _, err := registry.Open(c.Context(), directoryReference(args[1]), registry.Options{})
 			if err != nil {
 				return err
 			}
@@ -81,6 +81,6 @@ written.`,
 			return err
 		},
 	}
-	r.addTo(c)
+	r.addFlags(c)
 	return c
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
-// remote are the flags of commands that talk to registries.
-type remote struct {
+// registryFlags are the flags of commands that talk to registries.
+type registryFlags struct {
 	username      string
 	passwordStdin bool
 	dockerConfig  string
@@ -27,7 +27,7 @@ type remote struct {
 	trusted       []string
 }
 
-func (r *remote) addTo(c *cobra.Command) {
+func (r *registryFlags) addFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&r.username, "username", "", "`user` of the registry")
 	f.BoolVar(&r.passwordStdin, "password-stdin", false, "read the user's password from standard input")
@@ -36,7 +36,7 @@ func (r *remote) addTo(c *cobra.Command) {
 	f.StringSliceVar(&r.trusted, "trust", nil, "further `hosts` that may have private addresses: those a registry redirects to, and those charts name")
 }
 
-func (r *remote) options(stdin io.Reader) (registry.Options, error) {
+func (r *registryFlags) registryOptions(stdin io.Reader) (registry.Options, error) {
 	o := registry.Options{Username: r.username, DockerConfig: r.dockerConfig, PlainHTTP: r.plainHTTP, Trusted: r.trusted}
 	if r.passwordStdin != (r.username != "") {
 		return o, exit.Errorf(exit.Usage, "give both --username and --password-stdin, or none of them")
@@ -61,9 +61,9 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// open opens the store that a reference names.
-func (r *remote) open(ctx context.Context, stdin io.Reader, ref string) (registry.Store, registry.Reference, error) {
-	o, err := r.options(stdin)
+// openStore opens the store that a reference names.
+func (r *registryFlags) openStore(ctx context.Context, stdin io.Reader, ref string) (registry.Store, registry.Reference, error) {
+	o, err := r.registryOptions(stdin)
 	if err != nil {
 		return nil, registry.Reference{}, err
 	}
@@ -74,23 +74,23 @@ func (r *remote) open(ctx context.Context, stdin io.Reader, ref string) (registr
 	return s, at, nil
 }
 
-// fetcher gets the charts that charts need. Repositories are named by the stack's author, on whose
+// chartFetcher gets the charts that charts need. Repositories are named by the stack's author, on whose
 // computer this is; what they redirect to must be public, or trusted.
-func (r *remote) fetcher(stdin io.Reader) (*dependency.Fetcher, error) {
-	o, err := r.options(stdin)
+func (r *registryFlags) chartFetcher(stdin io.Reader) (*dependency.Fetcher, error) {
+	o, err := r.registryOptions(stdin)
 	if err != nil {
 		return nil, err
 	}
 	f := &dependency.Fetcher{
 		Client:   fetch.New(fetch.Policy{Trusted: r.trusted, PlainHTTP: r.plainHTTP}, fetch.Limits{}),
 		Registry: o,
-		Cache:    chartCache(),
+		Cache:    chartCacheDir(),
 	}
 	return f, nil
 }
 
-// chartCache is where charts are kept that stacks need; nowhere, if the user has no home.
-func chartCache() dependency.Cache {
+// chartCacheDir is where charts are kept that stacks need; nowhere, if the user has no home.
+func chartCacheDir() dependency.Cache {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return ""

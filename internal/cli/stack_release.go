@@ -15,22 +15,22 @@ import (
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
-// anyRelease are the flags of commands that take a source, a release directory or a published
+// releaseFlags are the flags of commands that take a source, a release directory or a published
 // release.
-type anyRelease struct {
-	remote
+type releaseFlags struct {
+	registryFlags
 	kubernetes string
 }
 
-func (a *anyRelease) addTo(c *cobra.Command) {
-	a.remote.addTo(c)
+func (a *releaseFlags) addFlags(c *cobra.Command) {
+	a.registryFlags.addFlags(c)
 	c.Flags().StringVar(&a.kubernetes, "kubernetes", "", "`minor` of Kubernetes, of a source that serves several (default: the newest)")
 }
 
-// load reads a release from wherever it is. A source is built in memory, as mode hash does.
-func (a *anyRelease) load(ctx context.Context, stdin io.Reader, arg string) (*stack.Release, error) {
+// loadRelease reads a release from wherever it is. A source is built in memory, as mode hash does.
+func (a *releaseFlags) loadRelease(ctx context.Context, stdin io.Reader, arg string) (*stack.Release, error) {
 	if strings.HasPrefix(arg, "oci://") {
-		store, ref, err := a.open(ctx, stdin, arg)
+		store, ref, err := a.openStore(ctx, stdin, arg)
 		if err != nil {
 			return nil, err
 		}
@@ -47,34 +47,34 @@ func (a *anyRelease) load(ctx context.Context, stdin io.Reader, arg string) (*st
 	if _, ok := files["metadata.yaml"]; ok {
 		return registry.LoadDir(arg)
 	}
-	return a.build(ctx, stdin, arg, files)
+	return a.buildRelease(ctx, stdin, arg, files)
 }
 
-func (a *anyRelease) build(ctx context.Context, stdin io.Reader, dir string, files archive.Tree) (*stack.Release, error) {
+func (a *releaseFlags) buildRelease(ctx context.Context, stdin io.Reader, dir string, files archive.Tree) (*stack.Release, error) {
 	s, err := stack.ParseSource(files)
 	if err != nil {
-		return nil, inDir(dir, err)
+		return nil, wrapDirError(dir, err)
 	}
 	if a.kubernetes != "" {
-		if s, err = forKubernetes(s, a.kubernetes); err != nil {
+		if s, err = sourceForKubernetes(s, a.kubernetes); err != nil {
 			return nil, err
 		}
 	}
-	f, err := a.fetcher(stdin)
+	f, err := a.chartFetcher(stdin)
 	if err != nil {
 		return nil, err
 	}
 	deps, _ := f.Vendor(ctx, s) // a chart without what it needs does not render, and says so
 	v, err := s.Plan(stack.ModeHash, stack.History{})
 	if err != nil {
-		return nil, inDir(dir, err)
+		return nil, wrapDirError(dir, err)
 	}
 	r, err := s.Build(v, deps)
-	return r, inDir(dir, err)
+	return r, wrapDirError(dir, err)
 }
 
-// inDir says which directory errors are about, each on a line of its own.
-func inDir(dir string, err error) error {
+// wrapDirError says which directory errors are about, each on a line of its own.
+func wrapDirError(dir string, err error) error {
 	if err == nil {
 		return nil
 	}

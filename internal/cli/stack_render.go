@@ -16,17 +16,17 @@ import (
 	"github.com/polder-kaas/polder/stack/render"
 )
 
-// rendering are the flags of render.
-type rendering struct {
-	anyRelease
-	values    string
-	hook      string
-	only      string
-	namespace string
+// renderOptions are the flags of render.
+type renderOptions struct {
+	releaseFlags
+	values      string
+	runtimeHook string
+	onlyPart    string
+	namespace   string
 }
 
-func stackRender() *cobra.Command {
-	var r rendering
+func newStackRenderCommand() *cobra.Command {
+	var r renderOptions
 	c := &cobra.Command{
 		Use:   "render DIR|REF",
 		Short: "Show the objects a stack renders to",
@@ -45,19 +45,19 @@ The exit code is 0 only if everything rendered and is sound. What is wrong goes 
 			return r.run(c.Context(), c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr(), args[0])
 		},
 	}
-	r.addTo(c)
+	r.addFlags(c)
 	c.Flags().StringVar(&r.values, "values", "", "`file` with the Cluster to render for")
-	c.Flags().StringVar(&r.hook, "hook", stack.AfterControlPlaneInitialized, "show the stages of this `hook`")
-	c.Flags().StringVar(&r.only, "only", "", "show only the `part`: class, addons, or the name of a stage")
+	c.Flags().StringVar(&r.runtimeHook, "hook", stack.AfterControlPlaneInitialized, "show the stages of this `hook`")
+	c.Flags().StringVar(&r.onlyPart, "only", "", "show only the `part`: class, addons, or the name of a stage")
 	c.Flags().StringVar(&r.namespace, "namespace", "default", "`namespace` that charts of the class see; objects have it only if the chart says so")
 	return c
 }
 
-func (r *rendering) run(ctx context.Context, stdin io.Reader, out, complaints io.Writer, arg string) error {
-	if r.hook != stack.AfterControlPlaneInitialized && r.hook != stack.BeforeClusterUpgrade {
-		return exit.Errorf(exit.Usage, "hook %q is not known; use %s or %s", r.hook, stack.AfterControlPlaneInitialized, stack.BeforeClusterUpgrade)
+func (r *renderOptions) run(ctx context.Context, stdin io.Reader, out, complaints io.Writer, arg string) error {
+	if r.runtimeHook != stack.AfterControlPlaneInitialized && r.runtimeHook != stack.BeforeClusterUpgrade {
+		return exit.Errorf(exit.Usage, "hook %q is not known; use %s or %s", r.runtimeHook, stack.AfterControlPlaneInitialized, stack.BeforeClusterUpgrade)
 	}
-	release, err := r.load(ctx, stdin, arg)
+	release, err := r.loadRelease(ctx, stdin, arg)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (r *rendering) run(ctx context.Context, stdin io.Reader, out, complaints io
 	for _, f := range found.Sorted() {
 		fmt.Fprintln(complaints, f)
 	}
-	shown, err := r.print(out, class, stages)
+	shown, err := r.printParts(out, class, stages)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (r *rendering) run(ctx context.Context, stdin io.Reader, out, complaints io
 		return errSilent
 	}
 	if !shown {
-		return exit.Errorf(exit.Usage, "%s has no part %q; use class, addons, or the name of a stage", release.Name, r.only)
+		return exit.Errorf(exit.Usage, "%s has no part %q; use class, addons, or the name of a stage", release.Name, r.onlyPart)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func renderAll(ctx context.Context, r *stack.Release, namespace, values string) 
 	if err != nil || class == nil {
 		return nil, nil, found, err
 	}
-	data, err := clusterData(r, class, values)
+	data, err := readClusterData(r, class, values)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -96,7 +96,7 @@ func renderAll(ctx context.Context, r *stack.Release, namespace, values string) 
 	return class, stages, append(found, more...), err
 }
 
-func clusterData(r *stack.Release, class *stack.Class, file string) (stack.ClusterData, error) {
+func readClusterData(r *stack.Release, class *stack.Class, file string) (stack.ClusterData, error) {
 	if file == "" {
 		return r.SampleClusterData(class)
 	}
@@ -111,10 +111,10 @@ func clusterData(r *stack.Release, class *stack.Class, file string) (stack.Clust
 	return d.ConvertTo(class.Version)
 }
 
-// print writes what was asked for, and says whether there was any of it.
-func (r *rendering) print(w io.Writer, class *stack.Class, stages []stack.RenderedStage) (bool, error) {
+// printParts writes what was asked for, and says whether there was any of it.
+func (r *renderOptions) printParts(w io.Writer, class *stack.Class, stages []stack.RenderedStage) (bool, error) {
 	shown := false
-	if class != nil && (r.only == "" || r.only == "class") {
+	if class != nil && (r.onlyPart == "" || r.onlyPart == "class") {
 		shown = true
 		if err := printObjects(w, "class", class.Objects); err != nil {
 			return shown, err
@@ -125,7 +125,7 @@ func (r *rendering) print(w io.Writer, class *stack.Class, stages []stack.Render
 		if name == "" {
 			name = "cluster-addon"
 		}
-		if s.RuntimeHook != r.hook || r.only != "" && r.only != "addons" && r.only != name {
+		if s.RuntimeHook != r.runtimeHook || r.onlyPart != "" && r.onlyPart != "addons" && r.onlyPart != name {
 			continue
 		}
 		shown = true

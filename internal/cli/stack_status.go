@@ -12,9 +12,9 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-func stackStatus(g *globals) *cobra.Command {
+func newStackStatusCommand(g *globals) *cobra.Command {
 	var out format
-	var s selection
+	var s stackSelection
 	c := &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "Say how the stacks in the plane are, who uses them, and what to do next",
@@ -25,28 +25,28 @@ It exits with 0 if all it shows is ready and with %d if something is not, or if 
 		Args:              cmdline.Args(0, 1, "at most the name of a ClusterStack"),
 		ValidArgsFunction: g.completeStacks(&s),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := s.take(args); err != nil {
+			if err := s.parseArgs(args); err != nil {
 				return err
 			}
-			p, err := g.reader()
+			p, err := g.newPlaneReader()
 			if err != nil {
 				return err
 			}
-			s.settle(p.namespace)
-			w, err := p.readStacks(c.Context())
+			s.setDefaultNamespace(p.namespace)
+			w, err := p.readStackObjects(c.Context())
 			if err != nil {
 				return err
 			}
-			r := w.report(s, g.kubectl())
+			r := w.buildReport(s, g.kubectlHint())
 			switch {
 			case s.Name != "" && len(r.Stacks) == 0:
-				return w.unknown(s)
-			case out.structured():
+				return w.notFoundError(s)
+			case out.isStructured():
 				err = out.print(c.OutOrStdout(), r)
-			case r.empty():
-				_, err = io.WriteString(c.ErrOrStderr(), w.firstSteps(s, g))
+			case r.isEmpty():
+				_, err = io.WriteString(c.ErrOrStderr(), w.firstStackHint(s, g))
 			default:
-				lines := append(tree(r, time.Now()), nextLines(r.Next)...)
+				lines := append(treeLines(r, time.Now()), nextStepLines(r.Next)...)
 				_, err = fmt.Fprintln(c.OutOrStdout(), strings.Join(lines, "\n"))
 			}
 			if err == nil && !r.Ready {
@@ -55,39 +55,39 @@ It exits with 0 if all it shows is ready and with %d if something is not, or if 
 			return err
 		},
 	}
-	out.addTo(c)
+	out.addFlags(c)
 	c.Flags().StringVarP(&s.Namespace, "namespace", "n", "", "`namespace` of the ClusterStacks (default: that of the kubeconfig)")
 	c.Flags().BoolVarP(&s.All, "all-namespaces", "A", false, "the ClusterStacks of all namespaces")
 	return c
 }
 
-// kubectl is how people call it for the same data directory.
-func (g *globals) kubectl() string {
+// kubectlHint is how people call it for the same data directory.
+func (g *globals) kubectlHint() string {
 	if g.hint("kubectl") == "polder kubectl" {
 		return "polder kubectl"
 	}
 	return "polder --data-dir " + g.dataDir + " kubectl" // what follows kubectl is kubectl's own
 }
 
-// unknown is one sentence that helps to find the stack that was meant.
-func (w stackWorld) unknown(s selection) error {
+// notFoundError is one sentence that helps to find the stack that was meant.
+func (w stackObjects) notFoundError(s stackSelection) error {
 	var names []string
 	for _, c := range w.sortedStacks() {
-		if s.has(c.Namespace) {
+		if s.hasNamespace(c.Namespace) {
 			names = append(names, c.Namespace+"/"+c.Name)
 		}
 	}
 	switch n := len(names); {
 	case n == 0:
-		return exit.Errorf(exit.Usage, "there is no ClusterStack %q in %s, and no other", s.Name, s.where())
-	case n > maxSimilar:
-		return exit.Errorf(exit.Usage, "there is no ClusterStack %q in %s; leave out the name to see all %d", s.Name, s.where(), n)
+		return exit.Errorf(exit.Usage, "there is no ClusterStack %q in %s, and no other", s.Name, s.describeNamespace())
+	case n > maxSuggestions:
+		return exit.Errorf(exit.Usage, "there is no ClusterStack %q in %s; leave out the name to see all %d", s.Name, s.describeNamespace(), n)
 	}
-	return exit.Errorf(exit.Usage, "there is no ClusterStack %q in %s; choose from: %s", s.Name, s.where(), strings.Join(names, ", "))
+	return exit.Errorf(exit.Usage, "there is no ClusterStack %q in %s; choose from: %s", s.Name, s.describeNamespace(), strings.Join(names, ", "))
 }
 
-// firstSteps says how to make a stack where there is none.
-func (w stackWorld) firstSteps(s selection, g *globals) string {
+// firstStackHint says how to make a stack where there is none.
+func (w stackObjects) firstStackHint(s stackSelection, g *globals) string {
 	namespace, elsewhere := s.Namespace, ""
 	if s.All {
 		namespace = "default"
@@ -107,5 +107,5 @@ spec:
   kubernetesVersion: "1.36"
   # source: {oci: "oci://registry.example.org/stacks"}   # without it, that of polderd's --stack-source
 EOF
-`, s.where(), elsewhere, g.kubectl(), namespace)
+`, s.describeNamespace(), elsewhere, g.kubectlHint(), namespace)
 }

@@ -14,10 +14,10 @@ import (
 type readiness string
 
 const (
-	isReady   readiness = "Ready"
-	isWaiting readiness = "Waiting" // it may become ready by itself
-	isFailed  readiness = "Failed"  // somebody must act
-	isLeaving readiness = "Deleting"
+	readinessReady    readiness = "Ready"
+	readinessWaiting  readiness = "Waiting" // it may become ready by itself
+	readinessFailed   readiness = "Failed"  // somebody must act
+	readinessDeleting readiness = "Deleting"
 )
 
 // health is what an object says of itself.
@@ -30,61 +30,61 @@ type health struct {
 	steps []nextStep
 }
 
-// judgeStatus reads conditions. Ready has the first of all that is wrong; what is wrong after that is
+// evaluateConditions reads conditions. Ready has the first of all that is wrong; what is wrong after that is
 // often only its consequence. But the source of what is served may be gone without Ready being false.
 // The reasons are those for which there is advice.
-func judgeStatus(o *metav1.ObjectMeta, conditions []metav1.Condition) (h health, reasons []string) {
+func evaluateConditions(o *metav1.ObjectMeta, conditions []metav1.Condition) (h health, reasons []string) {
 	leaving := !o.DeletionTimestamp.IsZero()
-	h = summarized(o, meta.FindStatusCondition(conditions, csv1.ConditionReady))
-	if h.State != isReady {
-		reasons = advised(reasons, h.Reason, leaving)
+	h = healthOfReady(o, meta.FindStatusCondition(conditions, csv1.ConditionReady))
+	if h.State != readinessReady {
+		reasons = addAdvisedReason(reasons, h.Reason, leaving)
 	}
 	if leaving {
-		if h.State == isReady {
+		if h.State == readinessReady {
 			h = health{Message: "it is being deleted"}
 		}
-		h.State = isLeaving
+		h.State = readinessDeleting
 	}
-	if c := current(o, conditions, csv1.ConditionSourceAvailable); c != nil && c.Status != metav1.ConditionTrue {
-		if more := advised(reasons, c.Reason, leaving); len(more) > len(reasons) {
+	if c := currentCondition(o, conditions, csv1.ConditionSourceAvailable); c != nil && c.Status != metav1.ConditionTrue {
+		if more := addAdvisedReason(reasons, c.Reason, leaving); len(more) > len(reasons) {
 			reasons, h.Notes = more, append(h.Notes, cmp.Or(c.Message, c.Reason))
 		}
 	}
-	if c := current(o, conditions, csv1.ConditionProviderRefIgnored); c != nil && c.Status == metav1.ConditionTrue {
+	if c := currentCondition(o, conditions, csv1.ConditionProviderRefIgnored); c != nil && c.Status == metav1.ConditionTrue {
 		h.Notes = append(h.Notes, cmp.Or(c.Message, "spec.providerRef is not acted on"))
 	}
 	return h, reasons
 }
 
-// current is a condition, unless it is of an earlier generation of the object.
-func current(o *metav1.ObjectMeta, conditions []metav1.Condition, kind string) *metav1.Condition {
+// currentCondition is a condition, unless it is of an earlier generation of the object.
+func currentCondition(o *metav1.ObjectMeta, conditions []metav1.Condition, kind string) *metav1.Condition {
 	if c := meta.FindStatusCondition(conditions, kind); c != nil && c.ObservedGeneration >= o.Generation {
 		return c
 	}
 	return nil
 }
 
-// summarized is what the condition Ready says, which may be missing.
-func summarized(o *metav1.ObjectMeta, ready *metav1.Condition) health {
+// healthOfReady is what the condition Ready says, which may be missing.
+func healthOfReady(o *metav1.ObjectMeta, ready *metav1.Condition) health {
 	switch {
 	case ready == nil:
-		return health{State: isWaiting, Message: "no controller has looked at it yet"}
+		return health{State: readinessWaiting, Message: "no controller has looked at it yet"}
 	case ready.ObservedGeneration < o.Generation:
-		return health{State: isWaiting, Message: "no controller has looked at it since it was changed"}
+		return health{State: readinessWaiting, Message: "no controller has looked at it since it was changed"}
 	case ready.Status == metav1.ConditionTrue:
-		return health{State: isReady, Reason: ready.Reason, Message: ready.Message}
+		return health{State: readinessReady, Reason: ready.Reason, Message: ready.Message}
 	}
-	h := health{State: isWaiting, Reason: ready.Reason, Message: cmp.Or(ready.Message, ready.Reason)}
-	if advices[ready.Reason].failed {
-		h.State = isFailed
+	h := health{State: readinessWaiting, Reason: ready.Reason, Message: cmp.Or(ready.Message, ready.Reason)}
+	if adviceByReason[ready.Reason].failed {
+		h.State = readinessFailed
 	}
 	return h
 }
 
-// advised adds a reason if there is advice for it. Of what is being deleted, only matters that it is
+// addAdvisedReason adds a reason if there is advice for it. Of what is being deleted, only matters that it is
 // still used.
-func advised(reasons []string, reason string, leaving bool) []string {
-	if _, ok := advices[reason]; !ok || slices.Contains(reasons, reason) || leaving && reason != csv1.ReasonInUse {
+func addAdvisedReason(reasons []string, reason string, leaving bool) []string {
+	if _, ok := adviceByReason[reason]; !ok || slices.Contains(reasons, reason) || leaving && reason != csv1.ReasonInUse {
 		return reasons
 	}
 	return append(reasons, reason)

@@ -23,22 +23,22 @@ func TestStackStatusAdvice(t *testing.T) {
 		csv1.ReasonReleasesNotReady, csv1.ReasonReleaseNotReady, // the release says what to do
 		csv1.ReasonDeleting, csv1.ReasonStagesRunning, csv1.ReasonSourceBusy, csv1.ReasonClassNotSeen, // it passes by itself
 	}
-	all := reasons(t)
+	all := conditionReasons(t)
 	if len(all) < 20 || !slices.Contains(all, csv1.ReasonInUse) {
 		t.Fatalf("these are not all reasons: %s", all)
 	}
 	for _, reason := range all {
-		if _, ok := advices[reason]; ok == slices.Contains(silent, reason) {
+		if _, ok := adviceByReason[reason]; ok == slices.Contains(silent, reason) {
 			t.Errorf("there must be either advice for %s, or a reason to be silent", reason)
 		}
 	}
 	s := aStack("ns", "stack")
-	for reason, a := range advices {
-		if !slices.Contains(all, reason) || a.who == "" || a.do == "" {
+	for reason, a := range adviceByReason {
+		if !slices.Contains(all, reason) || a.who == "" || a.action == "" {
 			t.Errorf("advice for %s: %+v", reason, a)
 		}
 		for _, of := range []*csv1.ClusterStack{nil, &s} {
-			do := subject{kind: "Cluster", namespace: "ns", name: "c", stack: of}.step(reason, "K").Action
+			do := adviceTarget{kind: "Cluster", namespace: "ns", name: "c", stack: of}.nextStepFor(reason, "K").Action
 			if strings.ContainsAny(strings.ReplaceAll(do, "{.data.value}", ""), "{}") || strings.ContainsAny(do, "\n\t") {
 				t.Errorf("advice for %s: %s", reason, do)
 			}
@@ -46,8 +46,8 @@ func TestStackStatusAdvice(t *testing.T) {
 	}
 }
 
-// reasons are those that the API has.
-func reasons(t *testing.T) (all []string) {
+// conditionReasons are those that the API has.
+func conditionReasons(t *testing.T) (all []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), "../../api/clusterstack/v1alpha1/conditions.go", nil, 0)
 	if err != nil {
@@ -69,12 +69,12 @@ func reasons(t *testing.T) (all []string) {
 func TestStackStatusStep(t *testing.T) {
 	s := aStack("ns", "scs")
 	s.Spec.Channel = ""
-	cluster := subject{kind: "Cluster", namespace: "team", name: "c", object: "clusteraddon -n team cluster-addon-c", stage: "cni", stack: &s}
+	cluster := adviceTarget{kind: "Cluster", namespace: "team", name: "c", object: "clusteraddon -n team cluster-addon-c", stage: "cni", stack: &s}
 	orphan := cluster
 	orphan.stack = nil
-	release := subject{kind: "ClusterStackRelease", namespace: "ns", name: "r", object: "clusterstackrelease -n ns r", class: "r.x", stack: &s}
+	release := adviceTarget{kind: "ClusterStackRelease", namespace: "ns", name: "r", object: "clusterstackrelease -n ns r", class: "r.x", stack: &s}
 	tests := []struct {
-		subject
+		adviceTarget
 		reason, want string
 	}{
 		{release, csv1.ReasonSourceMissing, "- ClusterStack ns/scs: name a source in spec.source, or start polderd with --stack-source (platform operator)"},
@@ -91,11 +91,11 @@ func TestStackStatusStep(t *testing.T) {
 		{cluster, csv1.ReasonConditionInvalid, "- Cluster team/c: correct the condition of stage cni, publish a new version, and change the cluster's class to it (stack author, then customer)"},
 	}
 	for _, tt := range tests {
-		if diff := cmp.Diff([]string{"", "Next:", tt.want}, nextLines([]nextStep{tt.step(tt.reason, "K")})); diff != "" {
+		if diff := cmp.Diff([]string{"", "Next:", tt.want}, nextStepLines([]nextStep{tt.nextStepFor(tt.reason, "K")})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 		}
 	}
-	if got := nextLines(nil); got != nil {
+	if got := nextStepLines(nil); got != nil {
 		t.Errorf("without problems it says %q", got)
 	}
 }
@@ -110,33 +110,33 @@ func TestStackStatusHealth(t *testing.T) {
 		want       health
 		reasons    []string
 	}{
-		"no conditions":          {named("", ""), nil, health{State: isWaiting, Message: "no controller has looked at it yet"}, nil},
-		"ready":                  {named("", ""), []metav1.Condition{says("Ready", "", "fine")}, health{State: isReady, Reason: "Ready", Message: "fine"}, nil},
-		"ready before a change":  {named("", ""), []metav1.Condition{earlier(says("Ready", "", "fine"))}, health{State: isWaiting, Message: "no controller has looked at it since it was changed"}, nil},
-		"failed before a change": {named("", ""), []metav1.Condition{earlier(says("Ready", csv1.ReasonInvalid, "")), says("X", csv1.ReasonInvalid, "")}, health{State: isWaiting, Message: "no controller has looked at it since it was changed"}, nil},
-		"failed":                 {named("", ""), []metav1.Condition{says("Ready", csv1.ReasonInvalid, "bad")}, health{State: isFailed, Reason: csv1.ReasonInvalid, Message: "bad"}, []string{csv1.ReasonInvalid}},
-		"failed without words":   {named("", ""), []metav1.Condition{says("Ready", csv1.ReasonInvalid, "")}, health{State: isFailed, Reason: csv1.ReasonInvalid, Message: csv1.ReasonInvalid}, []string{csv1.ReasonInvalid}},
-		"waiting, with advice":   {named("", ""), []metav1.Condition{unknown(says("Ready", csv1.ReasonUnreachable, "no answer"))}, health{State: isWaiting, Reason: csv1.ReasonUnreachable, Message: "no answer"}, []string{csv1.ReasonUnreachable}},
-		"waiting, unheard of":    {named("", ""), []metav1.Condition{says("Ready", "Unheard", "x"), says("Y", "Unheard", "y")}, health{State: isWaiting, Reason: "Unheard", Message: "x"}, nil},
-		"consequences do not count": {named("", ""), []metav1.Condition{says("A", csv1.ReasonNotFound, "a"), says("Ready", csv1.ReasonInvalid, "b"), says("ClusterStackReleaseAvailable", csv1.ReasonNoRelease, "c")},
-			health{State: isFailed, Reason: csv1.ReasonInvalid, Message: "b"}, []string{csv1.ReasonInvalid}},
-		"but the source does": {named("", ""), []metav1.Condition{says("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "a"), says("Ready", csv1.ReasonNoRelease, "b")},
-			health{State: isFailed, Reason: csv1.ReasonNoRelease, Message: "b", Notes: []string{"a"}}, []string{csv1.ReasonNoRelease, csv1.ReasonSourceUnreachable}},
-		"the source, once": {named("", ""), []metav1.Condition{says("AssetsClientAPIAvailable", csv1.ReasonSourceMissing, "a"), says("Ready", csv1.ReasonSourceMissing, "a")},
-			health{State: isFailed, Reason: csv1.ReasonSourceMissing, Message: "a"}, []string{csv1.ReasonSourceMissing}},
-		"what is there is served": {named("", ""), []metav1.Condition{says("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "a"), yes(says("Ready", csv1.ReasonSourceUnreachable, "b"))},
-			health{State: isReady, Reason: csv1.ReasonSourceUnreachable, Message: "b", Notes: []string{"a"}}, []string{csv1.ReasonSourceUnreachable}},
-		"true is true": {named("", ""), []metav1.Condition{yes(says("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "a")), says("Ready", "", "")}, health{State: isReady, Reason: "Ready"}, nil},
-		"the source before a change": {named("", ""), []metav1.Condition{earlier(says("AssetsClientAPIAvailable", csv1.ReasonSourceMissing, "a")), earlier(says("ProviderRefIgnored", "", "b")), says("Ready", "", "")},
-			health{State: isReady, Reason: "Ready"}, nil},
-		"providerRef":             {named("", ""), []metav1.Condition{says("Ready", "", ""), says("ProviderRefIgnored", "", "not acted on")}, health{State: isReady, Reason: "Ready", Notes: []string{"not acted on"}}, nil},
-		"no providerRef any more": {named("", ""), []metav1.Condition{says("Ready", "", ""), says("ProviderRefIgnored", csv1.ReasonInvalid, "")}, health{State: isReady, Reason: "Ready"}, nil},
-		"deleted, not yet seen":   {leaving(named("", "")), []metav1.Condition{says("Ready", "", "fine")}, health{State: isLeaving, Message: "it is being deleted"}, nil},
-		"deleted and used":        {leaving(named("", "")), []metav1.Condition{says("Ready", csv1.ReasonInUse, "by x"), says("AssetsClientAPIAvailable", csv1.ReasonSourceMissing, "a")}, health{State: isLeaving, Reason: csv1.ReasonInUse, Message: "by x"}, []string{csv1.ReasonInUse}},
+		"no conditions":          {newObjectMeta("", ""), nil, health{State: readinessWaiting, Message: "no controller has looked at it yet"}, nil},
+		"ready":                  {newObjectMeta("", ""), []metav1.Condition{newCondition("Ready", "", "fine")}, health{State: readinessReady, Reason: "Ready", Message: "fine"}, nil},
+		"ready before a change":  {newObjectMeta("", ""), []metav1.Condition{earlier(newCondition("Ready", "", "fine"))}, health{State: readinessWaiting, Message: "no controller has looked at it since it was changed"}, nil},
+		"failed before a change": {newObjectMeta("", ""), []metav1.Condition{earlier(newCondition("Ready", csv1.ReasonInvalid, "")), newCondition("X", csv1.ReasonInvalid, "")}, health{State: readinessWaiting, Message: "no controller has looked at it since it was changed"}, nil},
+		"failed":                 {newObjectMeta("", ""), []metav1.Condition{newCondition("Ready", csv1.ReasonInvalid, "bad")}, health{State: readinessFailed, Reason: csv1.ReasonInvalid, Message: "bad"}, []string{csv1.ReasonInvalid}},
+		"failed without words":   {newObjectMeta("", ""), []metav1.Condition{newCondition("Ready", csv1.ReasonInvalid, "")}, health{State: readinessFailed, Reason: csv1.ReasonInvalid, Message: csv1.ReasonInvalid}, []string{csv1.ReasonInvalid}},
+		"waiting, with advice":   {newObjectMeta("", ""), []metav1.Condition{unknown(newCondition("Ready", csv1.ReasonUnreachable, "no answer"))}, health{State: readinessWaiting, Reason: csv1.ReasonUnreachable, Message: "no answer"}, []string{csv1.ReasonUnreachable}},
+		"waiting, unheard of":    {newObjectMeta("", ""), []metav1.Condition{newCondition("Ready", "Unheard", "x"), newCondition("Y", "Unheard", "y")}, health{State: readinessWaiting, Reason: "Unheard", Message: "x"}, nil},
+		"consequences do not count": {newObjectMeta("", ""), []metav1.Condition{newCondition("A", csv1.ReasonNotFound, "a"), newCondition("Ready", csv1.ReasonInvalid, "b"), newCondition("ClusterStackReleaseAvailable", csv1.ReasonNoRelease, "c")},
+			health{State: readinessFailed, Reason: csv1.ReasonInvalid, Message: "b"}, []string{csv1.ReasonInvalid}},
+		"but the source does": {newObjectMeta("", ""), []metav1.Condition{newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "a"), newCondition("Ready", csv1.ReasonNoRelease, "b")},
+			health{State: readinessFailed, Reason: csv1.ReasonNoRelease, Message: "b", Notes: []string{"a"}}, []string{csv1.ReasonNoRelease, csv1.ReasonSourceUnreachable}},
+		"the source, once": {newObjectMeta("", ""), []metav1.Condition{newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceMissing, "a"), newCondition("Ready", csv1.ReasonSourceMissing, "a")},
+			health{State: readinessFailed, Reason: csv1.ReasonSourceMissing, Message: "a"}, []string{csv1.ReasonSourceMissing}},
+		"what is there is served": {newObjectMeta("", ""), []metav1.Condition{newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "a"), yes(newCondition("Ready", csv1.ReasonSourceUnreachable, "b"))},
+			health{State: readinessReady, Reason: csv1.ReasonSourceUnreachable, Message: "b", Notes: []string{"a"}}, []string{csv1.ReasonSourceUnreachable}},
+		"true is true": {newObjectMeta("", ""), []metav1.Condition{yes(newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "a")), newCondition("Ready", "", "")}, health{State: readinessReady, Reason: "Ready"}, nil},
+		"the source before a change": {newObjectMeta("", ""), []metav1.Condition{earlier(newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceMissing, "a")), earlier(newCondition("ProviderRefIgnored", "", "b")), newCondition("Ready", "", "")},
+			health{State: readinessReady, Reason: "Ready"}, nil},
+		"providerRef":             {newObjectMeta("", ""), []metav1.Condition{newCondition("Ready", "", ""), newCondition("ProviderRefIgnored", "", "not acted on")}, health{State: readinessReady, Reason: "Ready", Notes: []string{"not acted on"}}, nil},
+		"no providerRef any more": {newObjectMeta("", ""), []metav1.Condition{newCondition("Ready", "", ""), newCondition("ProviderRefIgnored", csv1.ReasonInvalid, "")}, health{State: readinessReady, Reason: "Ready"}, nil},
+		"deleted, not yet seen":   {withDeletion(newObjectMeta("", "")), []metav1.Condition{newCondition("Ready", "", "fine")}, health{State: readinessDeleting, Message: "it is being deleted"}, nil},
+		"deleted and used":        {withDeletion(newObjectMeta("", "")), []metav1.Condition{newCondition("Ready", csv1.ReasonInUse, "by x"), newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceMissing, "a")}, health{State: readinessDeleting, Reason: csv1.ReasonInUse, Message: "by x"}, []string{csv1.ReasonInUse}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, reasons := judgeStatus(&tt.meta, tt.conditions)
+			got, reasons := evaluateConditions(&tt.meta, tt.conditions)
 			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(health{})) + cmp.Diff(tt.reasons, reasons); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -20,8 +20,8 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// answerWithin is how long the plane may take for one list.
-const answerWithin = 30 * time.Second
+// requestTimeout is how long the plane may take for one list.
+const requestTimeout = 30 * time.Second
 
 // planeReader reads objects of the plane.
 type planeReader struct {
@@ -31,8 +31,8 @@ type planeReader struct {
 	hint      func(command string) string
 }
 
-// reader is one for the plane of the data directory, as its administrator.
-func (g *globals) reader() (*planeReader, error) {
+// newPlaneReader is one for the plane of the data directory, as its administrator.
+func (g *globals) newPlaneReader() (*planeReader, error) {
 	p, err := g.plane()
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (g *globals) reader() (*planeReader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be used: %w", p.Kubeconfig(), err)
 	}
-	config.Timeout, config.QPS = answerWithin, -1 // a few lists need no brake
+	config.Timeout, config.QPS = requestTimeout, -1 // a few lists need no brake
 	r := &planeReader{dir: p.Dir(), hint: g.hint}
 	if r.namespace, _, err = loaded.Namespace(); err != nil {
 		return nil, fmt.Errorf("%s cannot be used: %w", p.Kubeconfig(), err)
@@ -60,16 +60,16 @@ func (g *globals) reader() (*planeReader, error) {
 	return r, nil
 }
 
-// stackWorld is all there is in the plane about stacks, in all namespaces, in no order.
-type stackWorld struct {
+// stackObjects is all there is in the plane about stacks, in all namespaces, in no order.
+type stackObjects struct {
 	stacks   []csv1.ClusterStack
 	releases []csv1.ClusterStackRelease
 	clusters []clusterv1.Cluster
 	addons   []csv1.ClusterAddon
 }
 
-// readStacks reads everything: clusters of any namespace may use the releases of another.
-func (p *planeReader) readStacks(ctx context.Context) (w stackWorld, err error) {
+// readStackObjects reads everything: clusters of any namespace may use the releases of another.
+func (p *planeReader) readStackObjects(ctx context.Context) (w stackObjects, err error) {
 	if w.stacks, err = readAll[csv1.ClusterStack](ctx, p, csv1.GroupVersion.WithResource("clusterstacks")); err != nil {
 		return w, err
 	}
@@ -90,7 +90,7 @@ func readAll[T any](ctx context.Context, p *planeReader, kind schema.GroupVersio
 	for {
 		l, err := p.client.Resource(kind).List(ctx, o)
 		if err != nil {
-			return nil, p.explain(kind, err)
+			return nil, p.explainListError(kind, err)
 		}
 		for _, u := range l.Items {
 			var item T
@@ -105,8 +105,8 @@ func readAll[T any](ctx context.Context, p *planeReader, kind schema.GroupVersio
 	}
 }
 
-// explain says in one sentence why objects cannot be listed, and what to do.
-func (p *planeReader) explain(kind schema.GroupVersionResource, err error) error {
+// explainListError says in one sentence why objects cannot be listed, and what to do.
+func (p *planeReader) explainListError(kind schema.GroupVersionResource, err error) error {
 	var transport *url.Error
 	switch {
 	case apierrors.IsNotFound(err):

@@ -11,9 +11,9 @@ type stacksReport struct {
 	Ready  bool          `json:"ready"` // there is something, and all of it is ready
 	Stacks []stackReport `json:"stacks"`
 	// What belongs to no stack is only there if no stack is named.
-	Releases []releaseReport `json:"releasesWithoutStack"`
-	Clusters []userReport    `json:"clustersWithoutRelease"`
-	Next     []nextStep      `json:"next"`
+	Releases []releaseReport        `json:"releasesWithoutStack"`
+	Clusters []releaseClusterReport `json:"clustersWithoutRelease"`
+	Next     []nextStep             `json:"next"`
 }
 
 // stackReport is one ClusterStack.
@@ -36,11 +36,11 @@ type releaseReport struct {
 	Kubernetes string `json:"kubernetes,omitempty"`
 	Digest     string `json:"digest,omitempty"`
 	health
-	Clusters []userReport `json:"clusters"`
+	Clusters []releaseClusterReport `json:"clusters"`
 }
 
-// userReport is a Cluster that uses a release. Its health is that of its add-ons.
-type userReport struct {
+// releaseClusterReport is a Cluster that uses a release. Its health is that of its add-ons.
+type releaseClusterReport struct {
 	Namespace  string `json:"namespace"`
 	Name       string `json:"name"`
 	Kubernetes string `json:"kubernetes,omitempty"`
@@ -48,20 +48,20 @@ type userReport struct {
 	Stages []csv1.StageStatus `json:"stages"`
 }
 
-func (r *stacksReport) empty() bool { return len(r.Stacks)+len(r.Releases)+len(r.Clusters) == 0 }
+func (r *stacksReport) isEmpty() bool { return len(r.Stacks)+len(r.Releases)+len(r.Clusters) == 0 }
 
-// conclude gathers what is to do, each step once, from the top of the tree to its leaves.
-func (r *stacksReport) conclude() {
-	r.Ready = !r.empty()
+// collectNextSteps gathers what is to do, each step once, from the top of the tree to its leaves.
+func (r *stacksReport) collectNextSteps() {
+	r.Ready = !r.isEmpty()
 	see := func(h health) {
-		r.Ready = r.Ready && h.State == isReady
+		r.Ready = r.Ready && h.State == readinessReady
 		for _, n := range h.steps {
 			if !slices.Contains(r.Next, n) {
 				r.Next = append(r.Next, n)
 			}
 		}
 	}
-	seeClusters := func(all []userReport) {
+	seeClusters := func(all []releaseClusterReport) {
 		for _, c := range all {
 			see(c.health)
 		}

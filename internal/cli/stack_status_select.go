@@ -9,16 +9,16 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// selection says which ClusterStacks are meant.
-type selection struct {
+// stackSelection says which ClusterStacks are meant.
+type stackSelection struct {
 	Namespace string
 	Name      string // empty: all
 	All       bool   // in all namespaces
 }
 
-// take reads the argument of the command: [NAMESPACE/]NAME, or nothing. A kind before the name is not taken
+// parseArgs reads the argument of the command: [NAMESPACE/]NAME, or nothing. A kind before the name is not taken
 // for a namespace.
-func (s *selection) take(args []string) error {
+func (s *stackSelection) parseArgs(args []string) error {
 	if s.All && s.Namespace != "" {
 		return exit.Errorf(exit.Usage, "--namespace and --all-namespaces contradict each other; give one of them")
 	}
@@ -43,16 +43,16 @@ func (s *selection) take(args []string) error {
 	return nil
 }
 
-// settle puts in the namespace that is meant where none is named.
-func (s *selection) settle(usual string) {
+// setDefaultNamespace puts in the namespace that is meant where none is named.
+func (s *stackSelection) setDefaultNamespace(usual string) {
 	if !s.All && s.Namespace == "" {
 		s.Namespace = usual
 	}
 }
 
-func (s selection) has(namespace string) bool { return s.All || s.Namespace == namespace }
+func (s stackSelection) hasNamespace(namespace string) bool { return s.All || s.Namespace == namespace }
 
-func (s selection) where() string {
+func (s stackSelection) describeNamespace() string {
 	if s.All {
 		return "any namespace"
 	}
@@ -60,27 +60,27 @@ func (s selection) where() string {
 }
 
 // completeStacks completes the names of ClusterStacks, with NAMESPACE/ where that was typed.
-func (g *globals) completeStacks(s *selection) cobra.CompletionFunc {
+func (g *globals) completeStacks(s *stackSelection) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		p, err := g.reader()
+		p, err := g.newPlaneReader()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		w, err := p.readStacks(c.Context())
+		w, err := p.readStackObjects(c.Context())
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
 		in := *s
-		in.settle(p.namespace)
+		in.setDefaultNamespace(p.namespace)
 		var choices []cobra.Completion
 		for _, k := range w.sortedStacks() {
 			switch {
 			case strings.Contains(typed, "/"):
 				choices = append(choices, k.Namespace+"/"+k.Name)
-			case in.has(k.Namespace):
+			case in.hasNamespace(k.Namespace):
 				choices = append(choices, k.Name)
 			}
 		}

@@ -16,17 +16,17 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 )
 
-func named(namespace, name string) metav1.ObjectMeta {
+func newObjectMeta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name), Generation: 2}
 }
 
-func leaving(m metav1.ObjectMeta) metav1.ObjectMeta {
+func withDeletion(m metav1.ObjectMeta) metav1.ObjectMeta {
 	m.DeletionTimestamp = &metav1.Time{Time: now}
 	return m
 }
 
-// says is a condition; without reason, it is true.
-func says(kind, reason, message string) metav1.Condition {
+// newCondition is a condition; without reason, it is true.
+func newCondition(kind, reason, message string) metav1.Condition {
 	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message, ObservedGeneration: 2}
 	if reason == "" {
 		c.Status, c.Reason = metav1.ConditionTrue, csv1.ReasonReady
@@ -35,12 +35,12 @@ func says(kind, reason, message string) metav1.Condition {
 }
 
 func aStack(namespace, name string, conditions ...metav1.Condition) csv1.ClusterStack {
-	return csv1.ClusterStack{ObjectMeta: named(namespace, name), Spec: csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.36", Channel: csv1.ChannelStable}, Status: csv1.ClusterStackStatus{Conditions: conditions}}
+	return csv1.ClusterStack{ObjectMeta: newObjectMeta(namespace, name), Spec: csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.36", Channel: csv1.ChannelStable}, Status: csv1.ClusterStackStatus{Conditions: conditions}}
 }
 
 // aRelease is owned by nobody.
 func aRelease(namespace, name string, conditions ...metav1.Condition) csv1.ClusterStackRelease {
-	return csv1.ClusterStackRelease{ObjectMeta: named(namespace, name), Status: csv1.ClusterStackReleaseStatus{
+	return csv1.ClusterStackRelease{ObjectMeta: newObjectMeta(namespace, name), Status: csv1.ClusterStackReleaseStatus{
 		KubernetesVersion: "v1.36.3", Conditions: conditions,
 		Resources: []csv1.Resource{
 			{Group: "controlplane.cluster.x-k8s.io", Version: "v1beta2", Kind: "KubeadmControlPlaneTemplate", Name: name},
@@ -56,26 +56,26 @@ func ownedBy(r csv1.ClusterStackRelease, s csv1.ClusterStack) csv1.ClusterStackR
 }
 
 func aCluster(namespace, name, classNamespace, class string) clusterv1.Cluster {
-	return clusterv1.Cluster{ObjectMeta: named(namespace, name), Spec: clusterv1.ClusterSpec{Topology: clusterv1.Topology{ClassRef: clusterv1.ClusterClassRef{Namespace: classNamespace, Name: class}, Version: "v1.36.3"}}}
+	return clusterv1.Cluster{ObjectMeta: newObjectMeta(namespace, name), Spec: clusterv1.ClusterSpec{Topology: clusterv1.Topology{ClassRef: clusterv1.ClusterClassRef{Namespace: classNamespace, Name: class}, Version: "v1.36.3"}}}
 }
 
 func anAddon(namespace, cluster string, stages []csv1.StageStatus, conditions ...metav1.Condition) csv1.ClusterAddon {
-	return csv1.ClusterAddon{ObjectMeta: named(namespace, "cluster-addon-"+cluster), Status: csv1.ClusterAddonStatus{Stages: stages, Conditions: conditions}}
+	return csv1.ClusterAddon{ObjectMeta: newObjectMeta(namespace, "cluster-addon-"+cluster), Status: csv1.ClusterAddonStatus{Stages: stages, Conditions: conditions}}
 }
 
 // manyStacks is a plane with something of everything.
-func manyStacks() stackWorld {
-	stable, custom := aStack("default", "scs", says("Ready", "", "")), aStack("default", "try", says("Ready", csv1.ReasonReleasesNotReady, "1 of 1 releases is not ready"))
+func manyStacks() stackObjects {
+	stable, custom := aStack("default", "scs", newCondition("Ready", "", "")), aStack("default", "try", newCondition("Ready", csv1.ReasonReleasesNotReady, "1 of 1 releases is not ready"))
 	stable.Status.LatestRelease = new("local-scs-1-36-v10 | v1.36.3")
 	custom.Spec.Channel = csv1.ChannelCustom
-	moved := anAddon("team-a", "moved", nil, says("Ready", "", ""))
+	moved := anAddon("team-a", "moved", nil, newCondition("Ready", "", ""))
 	moved.Status.Release = "default/local-scs-1-36-v2"
-	return stackWorld{
-		stacks: []csv1.ClusterStack{aStack("other", "scs", says("Ready", csv1.ReasonSourceMissing, "there is no source")), custom, stable},
+	return stackObjects{
+		stacks: []csv1.ClusterStack{aStack("other", "scs", newCondition("Ready", csv1.ReasonSourceMissing, "there is no source")), custom, stable},
 		releases: []csv1.ClusterStackRelease{
-			ownedBy(aRelease("default", "local-scs-1-36-v10", says("Ready", "", "")), stable),
-			aRelease("default", "local-scs-1-36-v2", says("Ready", "", "")),
-			ownedBy(aRelease("default", "local-scs-1-36-v0-sha-abc1234", says("Ready", csv1.ReasonRefused, "ConfigMap x is not allowed")), custom),
+			ownedBy(aRelease("default", "local-scs-1-36-v10", newCondition("Ready", "", "")), stable),
+			aRelease("default", "local-scs-1-36-v2", newCondition("Ready", "", "")),
+			ownedBy(aRelease("default", "local-scs-1-36-v0-sha-abc1234", newCondition("Ready", csv1.ReasonRefused, "ConfigMap x is not allowed")), custom),
 		},
 		clusters: []clusterv1.Cluster{
 			aCluster("team-a", "prod", "default", "local-scs-1-36-v2"),
@@ -86,13 +86,13 @@ func manyStacks() stackWorld {
 		},
 		addons: []csv1.ClusterAddon{
 			moved,
-			anAddon("team-a", "old", nil, says("Ready", csv1.ReasonNotFromRelease, "its class is of no release")),
-			anAddon("default", "dev", []csv1.StageStatus{{Name: "cni", Action: "apply", Phase: csv1.StageDone}}, says("Ready", "", "")),
+			anAddon("team-a", "old", nil, newCondition("Ready", csv1.ReasonNotFromRelease, "its class is of no release")),
+			anAddon("default", "dev", []csv1.StageStatus{{Name: "cni", Action: "apply", Phase: csv1.StageDone}}, newCondition("Ready", "", "")),
 			anAddon("team-a", "prod", []csv1.StageStatus{
 				{Name: "cni", Action: "apply", Phase: csv1.StageDone},
 				{Name: "metrics", Action: "apply", Phase: csv1.StageWaitPost, Message: "Deployment kube-system/metrics-server not found", Since: &metav1.Time{Time: now.Add(-90 * time.Second)}},
 				{Name: "proxy", Action: "delete", Phase: csv1.StagePending},
-			}, says("Ready", csv1.ReasonStageTimedOut, "stage metrics waits for too long")),
+			}, newCondition("Ready", csv1.ReasonStageTimedOut, "stage metrics waits for too long")),
 		},
 	}
 }
@@ -120,10 +120,10 @@ Next:
 - Cluster team-a/old: change spec.topology.classRef to the class of a release with: K edit cluster -n team-a old (customer)
 `
 
-// linesOf is all that the command prints.
-func linesOf(w stackWorld, s selection) []string {
-	r := w.report(s, "K")
-	return append(tree(r, now), nextLines(r.Next)...)
+// statusLines is all that the command prints.
+func statusLines(w stackObjects, s stackSelection) []string {
+	r := w.buildReport(s, "K")
+	return append(treeLines(r, now), nextStepLines(r.Next)...)
 }
 
 func split(text string) []string {
@@ -133,7 +133,7 @@ func split(text string) []string {
 func TestStackStatusTree(t *testing.T) {
 	w := manyStacks()
 	for range 2 { // the order in which objects come does not matter
-		if diff := cmp.Diff(split(manyStacksText), linesOf(w, selection{All: true})); diff != "" {
+		if diff := cmp.Diff(split(manyStacksText), statusLines(w, stackSelection{All: true})); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		slices.Reverse(w.stacks)
@@ -145,27 +145,27 @@ func TestStackStatusTree(t *testing.T) {
 
 func TestStackStatusSelects(t *testing.T) {
 	tests := map[string]struct {
-		selection
+		stackSelection
 		want []string // first words of lines, without the table's head
 	}{
-		"everywhere":             {selection{All: true}, []string{"default/scs", "default/try", "other/scs", "releases", "clusters"}},
-		"one namespace":          {selection{Namespace: "default"}, []string{"default/scs", "default/try"}},
-		"one stack":              {selection{Namespace: "default", Name: "try"}, []string{"default/try"}},
-		"one name everywhere":    {selection{All: true, Name: "scs"}, []string{"default/scs", "other/scs"}},
-		"only what is left":      {selection{Namespace: "team-a"}, []string{"clusters"}},
-		"a namespace with none":  {selection{Namespace: "nowhere"}, nil},
-		"a release that is left": {selection{Namespace: "left"}, []string{"releases"}},
+		"everywhere":             {stackSelection{All: true}, []string{"default/scs", "default/try", "other/scs", "releases", "clusters"}},
+		"one namespace":          {stackSelection{Namespace: "default"}, []string{"default/scs", "default/try"}},
+		"one stack":              {stackSelection{Namespace: "default", Name: "try"}, []string{"default/try"}},
+		"one name everywhere":    {stackSelection{All: true, Name: "scs"}, []string{"default/scs", "other/scs"}},
+		"only what is left":      {stackSelection{Namespace: "team-a"}, []string{"clusters"}},
+		"a namespace with none":  {stackSelection{Namespace: "nowhere"}, nil},
+		"a release that is left": {stackSelection{Namespace: "left"}, []string{"releases"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			w := manyStacks()
 			w.releases = append(w.releases, aRelease("left", "local-scs-1-36-v1"))
-			r := w.report(tt.selection, "K")
+			r := w.buildReport(tt.stackSelection, "K")
 			if r.Ready {
 				t.Error("it is ready, as it seems")
 			}
-			for _, l := range tree(r, now)[1:] {
+			for _, l := range treeLines(r, now)[1:] {
 				if word, _, _ := strings.Cut(l, " "); !strings.ContainsAny(word, "├└│") && word != "" {
 					got = append(got, word)
 				}
@@ -178,20 +178,20 @@ func TestStackStatusSelects(t *testing.T) {
 }
 
 func TestStackSelectionTakes(t *testing.T) {
-	for arg, want := range map[string]selection{
+	for arg, want := range map[string]stackSelection{
 		"scs":               {Name: "scs"},
 		"default/scs":       {Namespace: "default", Name: "scs"},
 		"csk/scs":           {Name: "scs"},
 		"clusterstack/scs":  {Name: "scs"},
 		"clusterstacks/scs": {Name: "scs"},
 	} {
-		var s selection
-		if err := s.take([]string{arg}); err != nil || s != want {
+		var s stackSelection
+		if err := s.parseArgs([]string{arg}); err != nil || s != want {
 			t.Errorf("%s: %+v, %v", arg, s, err)
 		}
 	}
-	s := selection{Namespace: "team"}
-	if err := s.take([]string{"csk/scs"}); err != nil || s != (selection{Namespace: "team", Name: "scs"}) {
+	s := stackSelection{Namespace: "team"}
+	if err := s.parseArgs([]string{"csk/scs"}); err != nil || s != (stackSelection{Namespace: "team", Name: "scs"}) {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -205,7 +205,7 @@ func TestStackStatusOfFailedTopologies(t *testing.T) {
 			Type: clusterv1.ClusterTopologyReconciledCondition, Status: metav1.ConditionFalse, Reason: clusterv1.ClusterTopologyReconciledFailedReason, Message: "a template is gone",
 		})
 	}
-	text := strings.Join(tree(w.report(selection{All: true}, "K"), now), "\n")
+	text := strings.Join(treeLines(w.buildReport(stackSelection{All: true}, "K"), now), "\n")
 	for _, want := range []string{"they are ready, but Cluster API cannot work on the cluster: a template is gone", "no release has its class team-a/local-scs-1-36-v2"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
@@ -217,24 +217,24 @@ func TestStackStatusOfFailedTopologies(t *testing.T) {
 func TestStackStatusOddities(t *testing.T) {
 	long := strings.Repeat("x", 253)
 	tests := map[string]struct {
-		change func(w *stackWorld)
+		change func(w *stackObjects)
 		want   string
 	}{
-		"nothing": {func(*stackWorld) {}, ""},
-		"empty objects": {func(w *stackWorld) {
+		"nothing": {func(*stackObjects) {}, ""},
+		"empty objects": {func(w *stackObjects) {
 			w.stacks, w.releases, w.clusters, w.addons = make([]csv1.ClusterStack, 1), make([]csv1.ClusterStackRelease, 1), make([]clusterv1.Cluster, 1), make([]csv1.ClusterAddon, 1)
 		}, `/ ( , stable)                   Waiting   no controller has looked at it yet
 releases without ClusterStack
 └─ /                            Waiting   no controller has looked at it yet
 `},
-		"a release without stack, and one whose owner is gone": {func(w *stackWorld) {
-			w.stacks = []csv1.ClusterStack{aStack("a", "other", says("Ready", "", ""))}
+		"a release without stack, and one whose owner is gone": {func(w *stackObjects) {
+			w.stacks = []csv1.ClusterStack{aStack("a", "other", newCondition("Ready", "", ""))}
 			w.stacks[0].Spec.Name = "other"
 			again := w.stacks[0]
 			again.UID = "of the one before"
 			w.releases = []csv1.ClusterStackRelease{
-				aRelease("b", "what", says("Ready", csv1.ReasonNameInvalid, "bad name")), aRelease("b", "local-other-1-36-v9", says("Ready", "", "")), aRelease("b", "a", says("Ready", "", "")),
-				ownedBy(aRelease("a", "local-other-1-36-v1", says("Ready", "", "")), aStack("a", "gone")), ownedBy(aRelease("a", "local-other-1-36-v2", says("Ready", "", "")), again),
+				aRelease("b", "what", newCondition("Ready", csv1.ReasonNameInvalid, "bad name")), aRelease("b", "local-other-1-36-v9", newCondition("Ready", "", "")), aRelease("b", "a", newCondition("Ready", "", "")),
+				ownedBy(aRelease("a", "local-other-1-36-v1", newCondition("Ready", "", "")), aStack("a", "gone")), ownedBy(aRelease("a", "local-other-1-36-v2", newCondition("Ready", "", "")), again),
 			}
 		}, `a/other (local other 1.36, stable)   Ready    latest release not known
 releases without ClusterStack
@@ -247,12 +247,12 @@ releases without ClusterStack
 Next:
 - ClusterStackRelease b/what: releases have names such as local-scs-1-36-v3; remove this one with: K delete clusterstackrelease -n b what (platform operator)
 `},
-		"other lines and channels are of other stacks": {func(w *stackWorld) {
-			w.stacks = []csv1.ClusterStack{aStack("a", "scs", says("Ready", "", ""))}
+		"other lines and channels are of other stacks": {func(w *stackObjects) {
+			w.stacks = []csv1.ClusterStack{aStack("a", "scs", newCondition("Ready", "", ""))}
 			w.stacks[0].Spec.Channel = "" // stable
 			w.releases = []csv1.ClusterStackRelease{
-				aRelease("a", "local-scs-1-36-v1", says("Ready", "", "")), aRelease("a", "local-scs-1-36-v1-beta-1", says("Ready", "", "")), aRelease("a", "local-scs-1-35-v1", says("Ready", "", "")),
-				aRelease("a", "docker-scs-1-36-v1", says("Ready", "", "")), aRelease("b", "local-scs-1-36-v1", says("Ready", "", "")),
+				aRelease("a", "local-scs-1-36-v1", newCondition("Ready", "", "")), aRelease("a", "local-scs-1-36-v1-beta-1", newCondition("Ready", "", "")), aRelease("a", "local-scs-1-35-v1", newCondition("Ready", "", "")),
+				aRelease("a", "docker-scs-1-36-v1", newCondition("Ready", "", "")), aRelease("b", "local-scs-1-36-v1", newCondition("Ready", "", "")),
 			}
 		}, `a/scs (local scs 1.36, stable)   Ready   latest release not known
 └─ local-scs-1-36-v1             Ready   v1.36.3, not used
@@ -262,9 +262,9 @@ releases without ClusterStack
 ├─ a/local-scs-1-36-v1-beta-1    Ready   v1.36.3, not used
 └─ b/local-scs-1-36-v1           Ready   v1.36.3, not used
 `},
-		"a cluster without add-on, in another namespace, of a class not yet listed": {func(w *stackWorld) {
-			w.stacks = []csv1.ClusterStack{aStack("a", "scs", says("Ready", csv1.ReasonSourceUnreachable, "no route"), says("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "no route"))}
-			w.releases = []csv1.ClusterStackRelease{aRelease("a", "local-scs-1-36-v0-sha-abc", says("Ready", csv1.ReasonSourceUnreachable, "no route"))}
+		"a cluster without add-on, in another namespace, of a class not yet listed": {func(w *stackObjects) {
+			w.stacks = []csv1.ClusterStack{aStack("a", "scs", newCondition("Ready", csv1.ReasonSourceUnreachable, "no route"), newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "no route"))}
+			w.releases = []csv1.ClusterStackRelease{aRelease("a", "local-scs-1-36-v0-sha-abc", newCondition("Ready", csv1.ReasonSourceUnreachable, "no route"))}
 			w.stacks[0].Spec.Channel, w.releases[0].Status.Resources, w.releases[0].Status.KubernetesVersion = csv1.ChannelCustom, nil, ""
 			w.clusters = []clusterv1.Cluster{aCluster("b", "c", "a", "local-scs-1-36-v0-sha.abc")}
 		}, `a/scs (local scs 1.36, custom)   Failed    no route
@@ -274,13 +274,13 @@ releases without ClusterStack
 Next:
 - ClusterStack a/scs: check address and credentials in spec.source or, without it, of polderd's --stack-source; it is tried again by itself (platform operator)
 `},
-		"a release is being deleted and used": {func(w *stackWorld) {
-			r := aRelease("a", "local-scs-1-36-v1", says("Ready", csv1.ReasonInUse, "used by b/c"), says("ClusterStackReleaseDownloaded", csv1.ReasonSourceMissing, "there is no source"))
-			r.ObjectMeta = leaving(r.ObjectMeta)
+		"a release is being deleted and used": {func(w *stackObjects) {
+			r := aRelease("a", "local-scs-1-36-v1", newCondition("Ready", csv1.ReasonInUse, "used by b/c"), newCondition("ClusterStackReleaseDownloaded", csv1.ReasonSourceMissing, "there is no source"))
+			r.ObjectMeta = withDeletion(r.ObjectMeta)
 			w.releases = []csv1.ClusterStackRelease{r}
 			for _, name := range []string{"c7", "c6", "c5", "c4", "c3", "c2", "c1"} {
 				c := aCluster("b", name, "a", "local-scs-1-36-v1")
-				c.ObjectMeta = leaving(c.ObjectMeta)
+				c.ObjectMeta = withDeletion(c.ObjectMeta)
 				w.clusters = append(w.clusters, c)
 			}
 		}, `releases without ClusterStack
@@ -296,13 +296,13 @@ Next:
 Next:
 - ClusterStackRelease a/local-scs-1-36-v1: delete the clusters that use it, or move them to another release: b/c1, b/c2, b/c3, b/c4, b/c5, and 2 more (customer)
 `},
-		"a stack is in use, and knows more of a release": {func(w *stackWorld) {
-			s := aStack("a", "scs", says("Ready", csv1.ReasonInUse, "it is used"))
+		"a stack is in use, and knows more of a release": {func(w *stackObjects) {
+			s := aStack("a", "scs", newCondition("Ready", csv1.ReasonInUse, "it is used"))
 			s.Status.Summary = []csv1.ReleaseSummary{{Name: "what"}, {Name: "v1", Message: new("the source has another content by now")}, {Name: "v2", Message: new("other")}, {Name: "v3", Message: new("waits")}, {Name: "v1"}}
 			w.stacks = []csv1.ClusterStack{s}
-			w.releases = []csv1.ClusterStackRelease{aRelease("a", "local-scs-1-36-v1", says("Ready", "", "")), aRelease("a", "local-scs-1-36-v3", says("Ready", "Unheard", "waits"))}
+			w.releases = []csv1.ClusterStackRelease{aRelease("a", "local-scs-1-36-v1", newCondition("Ready", "", "")), aRelease("a", "local-scs-1-36-v3", newCondition("Ready", "Unheard", "waits"))}
 			w.clusters = []clusterv1.Cluster{aCluster("a", "c", "", "local-scs-1-36-v1")}
-			w.addons = []csv1.ClusterAddon{anAddon("a", "c", nil, says("Ready", "", ""))}
+			w.addons = []csv1.ClusterAddon{anAddon("a", "c", nil, newCondition("Ready", "", ""))}
 		}, `a/scs (local scs 1.36, stable)   Waiting   it is used
 ├─ local-scs-1-36-v1             Ready     v1.36.3, used by 1 cluster; the source has another content by now
 │  └─ a/c                        Ready     v1.36.3, add-ons ready
@@ -311,8 +311,8 @@ Next:
 Next:
 - ClusterStack a/scs: delete the clusters that use it, or move them to another release: a/c (customer)
 `},
-		"a providerRef, and something besides that is wrong": {func(w *stackWorld) {
-			s := aStack("a", "scs", says("ProviderRefIgnored", "", ""), says("Ready", "", ""), says("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "no route"), says("Future", "Unheard", "of"))
+		"a providerRef, and something besides that is wrong": {func(w *stackObjects) {
+			s := aStack("a", "scs", newCondition("ProviderRefIgnored", "", ""), newCondition("Ready", "", ""), newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "no route"), newCondition("Future", "Unheard", "of"))
 			s.Spec.ProviderRef = &corev1.ObjectReference{Kind: "OpenStackClusterStackReleaseTemplate", Name: "x"}
 			w.stacks = []csv1.ClusterStack{s}
 		}, `a/scs (local scs 1.36, stable)   Ready   latest release not known; no route; spec.providerRef is not acted on
@@ -320,15 +320,15 @@ Next:
 Next:
 - ClusterStack a/scs: check address and credentials in spec.source or, without it, of polderd's --stack-source; it is tried again by itself (platform operator)
 `},
-		"long names and texts that play with the terminal": {func(w *stackWorld) {
-			w.stacks = []csv1.ClusterStack{aStack("a", long, says("Ready", "Whatever", "one\n\ttwo\x1b[31m\u202e  three"))}
+		"long names and texts that play with the terminal": {func(w *stackObjects) {
+			w.stacks = []csv1.ClusterStack{aStack("a", long, newCondition("Ready", "Whatever", "one\n\ttwo\x1b[31m\u202e  three"))}
 			w.stacks[0].Status.LatestRelease = nil
 		}, "a/" + long + " (local scs 1.36, stable)   Waiting   one two [31m three\n"},
-		"stages of all sorts": {func(w *stackWorld) {
+		"stages of all sorts": {func(w *stackObjects) {
 			w.clusters = []clusterv1.Cluster{aCluster("a", "c", "", "gone")}
 			w.addons = []csv1.ClusterAddon{anAddon("a", "c", []csv1.StageStatus{
 				{}, {Name: "p", Action: "apply", Phase: csv1.StageWaitPre, Message: "m"}, {Name: "a", Action: "apply", Phase: csv1.StageApplying}, {Name: "d", Action: "delete", Phase: csv1.StageApplying}, {Name: "f", Phase: "future", Message: "m"},
-			}, says("Ready", csv1.ReasonStagesRunning, ""))}
+			}, newCondition("Ready", csv1.ReasonStagesRunning, ""))}
 		}, `clusters without release
 └─ a/c                     Waiting    add-ons: StagesRunning
    ├─                      Pending
@@ -340,13 +340,13 @@ Next:
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			var w stackWorld
+			var w stackObjects
 			tt.change(&w)
-			if diff := cmp.Diff(split(tt.want), linesOf(w, selection{All: true})[1:]); diff != "" {
+			if diff := cmp.Diff(split(tt.want), statusLines(w, stackSelection{All: true})[1:]); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			wrong := strings.Contains(tt.want, "Waiting ") || strings.Contains(tt.want, "Failed ") || strings.Contains(tt.want, "Deleting ")
-			if ready := w.report(selection{All: true}, "K").Ready; ready != (!wrong && tt.want != "") {
+			if ready := w.buildReport(stackSelection{All: true}, "K").Ready; ready != (!wrong && tt.want != "") {
 				t.Errorf("ready: %t", ready)
 			}
 		})

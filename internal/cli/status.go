@@ -29,7 +29,7 @@ type planeReport struct {
 	LocalClustersProblem string          `json:"localClustersProblem,omitempty"` // why they cannot be listed
 }
 
-func status(g *globals) *cobra.Command {
+func newStatusCommand(g *globals) *cobra.Command {
 	var out format
 	c := &cobra.Command{
 		Use:   "status",
@@ -42,14 +42,14 @@ It exits with 0 if the plane is ready and with %d if it is not, or does not run.
 			if err != nil {
 				return err
 			}
-			r, err := inspect(c.Context(), p)
+			r, err := inspectPlane(c.Context(), p)
 			if err != nil {
 				return err
 			}
-			if out.structured() {
+			if out.isStructured() {
 				err = out.print(c.OutOrStdout(), r)
 			} else {
-				err = r.table(c.OutOrStdout(), time.Now())
+				err = r.printTable(c.OutOrStdout(), time.Now())
 			}
 			if err == nil && !r.Ready {
 				return exit.With(exit.NotReady, errSilent)
@@ -57,12 +57,12 @@ It exits with 0 if the plane is ready and with %d if it is not, or does not run.
 			return err
 		},
 	}
-	out.addTo(c)
+	out.addFlags(c)
 	return c
 }
 
-// inspect joins what the plane wrote with what its API says now.
-func inspect(ctx context.Context, p *planectl.Plane) (planeReport, error) {
+// inspectPlane joins what the plane wrote with what its API says now.
+func inspectPlane(ctx context.Context, p *planectl.Plane) (planeReport, error) {
 	r := planeReport{DataDir: p.Dir()}
 	var err error
 	if r.Report, err = p.Inspect(); err != nil {
@@ -84,22 +84,22 @@ func inspect(ctx context.Context, p *planectl.Plane) (planeReport, error) {
 	case s.Phase != planestatus.Ready:
 		r.Summary = fmt.Sprintf("It is %s.", s.Phase)
 	default:
-		r.Ready, r.Summary = live(ctx, p, s)
+		r.Ready, r.Summary = checkLiveness(ctx, p, s)
 	}
-	r.addClusters(p.LocalClusters(ctx))
+	r.addLocalClusters(p.LocalClusters(ctx))
 	return r, nil
 }
 
-// addClusters keeps an error as a word: it says nothing about the plane.
-func (r *planeReport) addClusters(all localClusters, err error) {
-	r.LocalClusters = all.report()
+// addLocalClusters keeps an error as a word: it says nothing about the plane.
+func (r *planeReport) addLocalClusters(all localClusters, err error) {
+	r.LocalClusters = all.reportClusters()
 	if err != nil {
 		r.LocalClustersProblem = err.Error()
 	}
 }
 
-// live corrects the components' states by what the API answers.
-func live(ctx context.Context, p *planectl.Plane, s *planestatus.Status) (bool, string) {
+// checkLiveness corrects the components' states by what the API answers.
+func checkLiveness(ctx context.Context, p *planectl.Plane, s *planestatus.Status) (bool, string) {
 	failing, err := p.FailingComponents(ctx)
 	if err != nil {
 		return false, fmt.Sprintf("It runs, but its API does not answer: %v; see %s", err, p.LogFile())
@@ -115,31 +115,31 @@ func live(ctx context.Context, p *planectl.Plane, s *planestatus.Status) (bool, 
 	return false, fmt.Sprintf("It runs, but %d of its checks fail; see %s", len(failing), p.LogFile())
 }
 
-func (r planeReport) table(w io.Writer, now time.Time) error {
+func (r planeReport) printTable(w io.Writer, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(t, "Plane:\t%s\n", r.Summary)
 	fmt.Fprintf(t, "Data:\t%s\n", r.DataDir)
 	if r.Running {
 		fmt.Fprintf(t, "Address:\t%s\n", r.Status.Address)
 		fmt.Fprintf(t, "Kubeconfig:\t%s\n", r.Status.Kubeconfig)
-		fmt.Fprintf(t, "Process:\t%d, up %s\n", r.Status.PID, age(now, r.Status.StartedAt))
+		fmt.Fprintf(t, "Process:\t%d, up %s\n", r.Status.PID, formatAge(now, r.Status.StartedAt))
 		fmt.Fprintf(t, "Memory:\t%d MB, %d MB of it not shared with the binary on disk\n", r.Memory.Resident>>20, r.Memory.Anonymous>>20)
 		fmt.Fprintf(t, "Versions:\tpolder %s\n", describeVersions(r.Status.Versions))
 	}
 	if len(r.LocalClusters) > 0 || r.LocalClustersProblem != "" {
-		fmt.Fprintf(t, "Local clusters:\t%s\n", cmp.Or(r.LocalClustersProblem, describeClusters(r.LocalClusters)))
+		fmt.Fprintf(t, "Local clusters:\t%s\n", cmp.Or(r.LocalClustersProblem, describeLocalClusters(r.LocalClusters)))
 	}
 	if r.Running {
 		fmt.Fprintf(t, "\nCOMPONENT\tSTATE\tSINCE\tMESSAGE\n")
 		for _, c := range r.Status.Components {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", c.Name, c.State, age(now, c.Since), c.Message)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", c.Name, c.State, formatAge(now, c.Since), c.Message)
 		}
 	}
 	return t.Flush()
 }
 
-// age is a duration as people say it.
-func age(now, then time.Time) string {
+// formatAge is a duration as people say it.
+func formatAge(now, then time.Time) string {
 	d := now.Sub(then)
 	switch {
 	case then.IsZero():

@@ -21,7 +21,7 @@ import (
 
 func TestStatusTable(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	r := planeReport{DataDir: "/d", Ready: true, Summary: "It is ready.", LocalClusters: localClusters{{Status: demo(), Running: true}}.report(), Report: planectl.Report{
+	r := planeReport{DataDir: "/d", Ready: true, Summary: "It is ready.", LocalClusters: localClusters{{Status: demo(), Running: true}}.reportClusters(), Report: planectl.Report{
 		Running: true,
 		Memory:  planectl.Memory{Resident: 300 << 20, Anonymous: 200 << 20},
 		Status: planestatus.Status{PID: 7, Address: "https://127.0.0.1:7443", Kubeconfig: "/d/k", StartedAt: now.Add(-90 * time.Second),
@@ -32,7 +32,7 @@ func TestStatusTable(t *testing.T) {
 			}},
 	}}
 	var b bytes.Buffer
-	if err := r.table(&b, now); err != nil {
+	if err := r.printTable(&b, now); err != nil {
 		t.Fatal(err)
 	}
 	want := `Plane:            It is ready.
@@ -78,14 +78,14 @@ func TestStatusOfClustersWithoutPlane(t *testing.T) {
 	}
 }
 
-func TestAge(t *testing.T) {
+func TestFormatAge(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for want, d := range map[string]time.Duration{"3s": 3200 * time.Millisecond, "1m5s": 65 * time.Second, "2h3m": 2*time.Hour + 3*time.Minute, "47h0m": 47 * time.Hour, "3d": 80 * time.Hour} {
-		if got := age(now, now.Add(-d)); got != want {
+		if got := formatAge(now, now.Add(-d)); got != want {
 			t.Errorf("age(%s) = %s, want %s", d, got, want)
 		}
 	}
-	if got := age(now, time.Time{}); got != "-" {
+	if got := formatAge(now, time.Time{}); got != "-" {
 		t.Errorf("age of never = %s", got)
 	}
 }

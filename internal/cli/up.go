@@ -16,7 +16,7 @@ import (
 	"github.com/polder-kaas/polder/internal/planectl"
 )
 
-func up(g *globals) *cobra.Command {
+func newUpCommand(g *globals) *cobra.Command {
 	var o planectl.UpOptions
 	c := &cobra.Command{
 		Use:   "up",
@@ -37,7 +37,7 @@ stacks, or trusts registries with private addresses, runs polderd serve with the
 			if o.Stacks, err = absoluteSource(o.Stacks); err != nil {
 				return err
 			}
-			o.Progress = progress(c.ErrOrStderr(), time.Now())
+			o.Progress = newProgressPrinter(c.ErrOrStderr(), time.Now())
 			begin := time.Now()
 			r, started, err := p.Up(c.Context(), o)
 			if err != nil {
@@ -45,9 +45,9 @@ stacks, or trusts registries with private addresses, runs polderd serve with the
 			}
 			took := time.Since(begin)
 			if started {
-				awaitShipped(c, g, p, begin)
+				waitForShippedStacks(c, g, p, begin)
 			}
-			return announce(c.OutOrStdout(), p, r, started, took, o)
+			return printReady(c.OutOrStdout(), p, r, started, took, o)
 		},
 	}
 	c.Flags().StringVar(&o.Listen, "listen", "", "`ADDRESS:PORT` of the Kubernetes API (default: as last time, at first 127.0.0.1:7443)")
@@ -67,8 +67,8 @@ func absoluteSource(s string) (string, error) {
 	return filepath.Abs(s)
 }
 
-// progress prints a line for each component that becomes ready, and what is waited for.
-func progress(w io.Writer, begin time.Time) func(planectl.Report) {
+// newProgressPrinter prints a line for each component that becomes ready, and what is waited for.
+func newProgressPrinter(w io.Writer, begin time.Time) func(planectl.Report) {
 	told := map[string]supervisor.State{}
 	return func(r planectl.Report) {
 		for _, c := range r.Status.Components {
@@ -86,7 +86,7 @@ func progress(w io.Writer, begin time.Time) func(planectl.Report) {
 	}
 }
 
-func announce(w io.Writer, p *planectl.Plane, r planectl.Report, started bool, took time.Duration, wanted planectl.UpOptions) error {
+func printReady(w io.Writer, p *planectl.Plane, r planectl.Report, started bool, took time.Duration, wanted planectl.UpOptions) error {
 	state := fmt.Sprintf("Polder is ready after %.1f s", took.Seconds())
 	if !started {
 		state = "Polder already runs"

@@ -18,12 +18,12 @@ import (
 	"github.com/polder-kaas/polder/internal/shipped"
 )
 
-// stacksWithin is how long polder up waits for the shipped stacks once the plane is ready. It takes seconds.
-const stacksWithin = 30 * time.Second
+// shippedStacksTimeout is how long polder up waits for the shipped stacks once the plane is ready. It takes seconds.
+const shippedStacksTimeout = 30 * time.Second
 
-// awaitShipped waits until the stacks that are in the binary are installed, so that whoever comes next can make a
+// waitForShippedStacks waits until the stacks that are in the binary are installed, so that whoever comes next can make a
 // cluster, and is told what is wrong with it. The plane itself is ready without them, so that one is not is only said.
-func awaitShipped(c *cobra.Command, g *globals, p *planectl.Plane, begin time.Time) {
+func waitForShippedStacks(c *cobra.Command, g *globals, p *planectl.Plane, begin time.Time) {
 	tell := c.ErrOrStderr()
 	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig())
 	a := &access{local: true, globals: g}
@@ -37,19 +37,19 @@ func awaitShipped(c *cobra.Command, g *globals, p *planectl.Plane, begin time.Ti
 	}
 	told := map[string]bool{}
 	var missing []csv1.ClusterStack
-	err = wait.PollUntilContextTimeout(c.Context(), 100*time.Millisecond, stacksWithin, true, func(ctx context.Context) (bool, error) {
-		all, problems := a.stacks(ctx, v1alpha1.CatalogueNamespace)
+	err = wait.PollUntilContextTimeout(c.Context(), 100*time.Millisecond, shippedStacksTimeout, true, func(ctx context.Context) (bool, error) {
+		all, problems := a.listStacks(ctx, v1alpha1.CatalogueNamespace)
 		if len(problems) > 0 {
 			return false, problems[0]
 		}
-		missing = tellReady(tell, all, told, begin)
+		missing = printReadyStacks(tell, all, told, begin)
 		return len(missing) == 0, nil
 	})
 	switch {
 	case err == nil:
 		return
 	case c.Context().Err() == nil && wait.Interrupted(err):
-		err = fmt.Errorf("they take longer than %s", stacksWithin)
+		err = fmt.Errorf("they take longer than %s", shippedStacksTimeout)
 	}
 	fmt.Fprintf(tell, "The stacks that come with Polder are not all installed: %v; see: %s\n", err, a.hint("stack status"))
 	for _, s := range missing {
@@ -61,8 +61,8 @@ func awaitShipped(c *cobra.Command, g *globals, p *planectl.Plane, begin time.Ti
 	}
 }
 
-// tellReady prints a line for each shipped stack that has become ready, and returns those that have not.
-func tellReady(w io.Writer, all []csv1.ClusterStack, told map[string]bool, begin time.Time) (missing []csv1.ClusterStack) {
+// printReadyStacks prints a line for each shipped stack that has become ready, and returns those that have not.
+func printReadyStacks(w io.Writer, all []csv1.ClusterStack, told map[string]bool, begin time.Time) (missing []csv1.ClusterStack) {
 	for _, s := range all {
 		switch {
 		case s.Spec.Source == nil || s.Spec.Source.Directory != shipped.Directory:

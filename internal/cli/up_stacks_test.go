@@ -12,7 +12,7 @@ import (
 )
 
 // Each shipped stack is told of once, when it is ready, and waited for until then; those of others are nobody's business here.
-func TestTellReady(t *testing.T) {
+func TestPrintReadyStacks(t *testing.T) {
 	of := func(name, directory string, ready metav1.ConditionStatus) csv1.ClusterStack {
 		s := csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		s.Spec.Source = &csv1.Source{Directory: directory}
@@ -26,7 +26,7 @@ func TestTellReady(t *testing.T) {
 	told := map[string]bool{}
 	for i, want := range []string{"done", ""} {
 		var out strings.Builder
-		missing := tellReady(&out, all, told, time.Now())
+		missing := printReadyStacks(&out, all, told, time.Now())
 		if len(missing) != 1 || missing[0].Name != "broken" {
 			t.Errorf("waits for %v", missing)
 		}

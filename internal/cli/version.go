@@ -9,26 +9,26 @@ import (
 	"github.com/polder-kaas/polder/internal/cmdline"
 )
 
-// versions is what `polder version` knows: itself, and the plane if it has run.
-type versions struct {
+// versionReport is what `polder version` knows: itself, and the plane if it has run.
+type versionReport struct {
 	Polder buildinfo.Info  `json:"polder"`
 	Plane  *buildinfo.Info `json:"plane,omitempty"`
 }
 
-func versionCommand(g *globals) *cobra.Command {
+func newVersionCommand(g *globals) *cobra.Command {
 	var out format
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Say the version of polder and of the running plane",
 		Args:  cmdline.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			v := versions{Polder: buildinfo.Get()}
+			v := versionReport{Polder: buildinfo.Get()}
 			if p, err := g.plane(); err == nil {
 				if r, err := p.Inspect(); err == nil && r.Running && r.Status.Versions.Version != "" {
 					v.Plane = &r.Status.Versions
 				}
 			}
-			if out.structured() {
+			if out.isStructured() {
 				return out.print(c.OutOrStdout(), v)
 			}
 			if _, err := fmt.Fprintf(c.OutOrStdout(), "polder %s (Go %s, %s)\n", v.Polder.Version, v.Polder.Go, v.Polder.Platform); err != nil || v.Plane == nil {
@@ -38,7 +38,7 @@ func versionCommand(g *globals) *cobra.Command {
 			return err
 		},
 	}
-	out.addTo(c)
+	out.addFlags(c)
 	return c
 }
 

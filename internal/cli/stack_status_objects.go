@@ -15,7 +15,7 @@ import (
 
 // stackOf is the ClusterStack of a release: the one that owns it or, if none does, one in its namespace
 // for its line and channel. There may be none.
-func (w stackWorld) stackOf(r *csv1.ClusterStackRelease) *csv1.ClusterStack {
+func (w stackObjects) stackOf(r *csv1.ClusterStackRelease) *csv1.ClusterStack {
 	owned := false
 	for _, o := range r.OwnerReferences {
 		group, err := schema.ParseGroupVersion(o.APIVersion)
@@ -33,15 +33,15 @@ func (w stackWorld) stackOf(r *csv1.ClusterStackRelease) *csv1.ClusterStack {
 		return nil
 	}
 	for _, s := range w.sortedStacks() {
-		if s.Namespace == r.Namespace && isOf(s, r.Name) {
+		if s.Namespace == r.Namespace && isReleaseOfStack(s, r.Name) {
 			return s
 		}
 	}
 	return nil
 }
 
-// isOf says that a release is of the line and channel of a stack.
-func isOf(s *csv1.ClusterStack, release string) bool {
+// isReleaseOfStack says that a release is of the line and channel of a stack.
+func isReleaseOfStack(s *csv1.ClusterStack, release string) bool {
 	r, err := version.ParseReleaseName(release)
 	return err == nil && r.Provider == s.Spec.Provider && r.Name == s.Spec.Name && r.Kubernetes.MinorString() == s.Spec.KubernetesVersion &&
 		r.Version.IsStable() == (s.Spec.Channel != csv1.ChannelCustom)
@@ -60,8 +60,8 @@ func classesOf(r *csv1.ClusterStackRelease) (classes []types.NamespacedName) {
 	return classes
 }
 
-// users are the clusters of each class.
-func (w stackWorld) users() map[types.NamespacedName][]*clusterv1.Cluster {
+// clustersByClass are the clusters of each class.
+func (w stackObjects) clustersByClass() map[types.NamespacedName][]*clusterv1.Cluster {
 	users := map[types.NamespacedName][]*clusterv1.Cluster{}
 	for i := range w.clusters {
 		c := &w.clusters[i]
@@ -74,7 +74,7 @@ func (w stackWorld) users() map[types.NamespacedName][]*clusterv1.Cluster {
 }
 
 // addonsByCluster finds ClusterAddons by their clusters, of which their names tell.
-func (w stackWorld) addonsByCluster() map[types.NamespacedName]*csv1.ClusterAddon {
+func (w stackObjects) addonsByCluster() map[types.NamespacedName]*csv1.ClusterAddon {
 	addons := map[types.NamespacedName]*csv1.ClusterAddon{}
 	for i := range w.addons {
 		a := &w.addons[i]
@@ -85,7 +85,7 @@ func (w stackWorld) addonsByCluster() map[types.NamespacedName]*csv1.ClusterAddo
 	return addons
 }
 
-func (w stackWorld) sortedStacks() []*csv1.ClusterStack {
+func (w stackObjects) sortedStacks() []*csv1.ClusterStack {
 	var all []*csv1.ClusterStack
 	for i := range w.stacks {
 		all = append(all, &w.stacks[i])
@@ -97,7 +97,7 @@ func (w stackWorld) sortedStacks() []*csv1.ClusterStack {
 }
 
 // sortedReleases has the newest of each line last, and what is no name of a release at the end.
-func (w stackWorld) sortedReleases() []*csv1.ClusterStackRelease {
+func (w stackObjects) sortedReleases() []*csv1.ClusterStackRelease {
 	var all []*csv1.ClusterStackRelease
 	for i := range w.releases {
 		all = append(all, &w.releases[i])
@@ -119,8 +119,8 @@ func (w stackWorld) sortedReleases() []*csv1.ClusterStackRelease {
 	return all
 }
 
-func sortUsers(all []userReport) {
-	slices.SortFunc(all, func(a, b userReport) int {
+func sortClusterReports(all []releaseClusterReport) {
+	slices.SortFunc(all, func(a, b releaseClusterReport) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// settle finds the namespace of a cluster: that of its file, of -n, or of the kubeconfig.
-func (a *access) settle(c *cobra.Command, cluster *v1alpha1.WorkloadCluster) error {
+// resolveNamespace finds the namespace of a cluster: that of its file, of -n, or of the kubeconfig.
+func (a *access) resolveNamespace(c *cobra.Command, cluster *v1alpha1.WorkloadCluster) error {
 	if given := c.Flag("namespace").Value.String(); given != "" && cluster.Namespace != "" && given != cluster.Namespace {
 		return exit.Errorf(exit.Usage, "the file says namespace %s, and -n says %s; leave out one of them", cluster.Namespace, given)
 	}
@@ -21,9 +21,9 @@ func (a *access) settle(c *cobra.Command, cluster *v1alpha1.WorkloadCluster) err
 	return nil
 }
 
-// move makes the cluster one of the provider that is named, and says what that means.
-func (n *creation) move(c *cobra.Command, a *access, cluster *v1alpha1.WorkloadCluster) error {
-	to, err := a.provider(c.Context(), n.flags.provider)
+// moveToProvider makes the cluster one of the provider that is named, and says what that means.
+func (n *createOptions) moveToProvider(c *cobra.Command, a *access, cluster *v1alpha1.WorkloadCluster) error {
+	to, err := a.getProvider(c.Context(), n.flags.provider)
 	if apierror.IsObjectNotFound(err, providerResource.Resource, n.flags.provider) {
 		return exit.Errorf(exit.Usage, "there is no provider %q; see which there are with: %s", n.flags.provider, a.hint("providers"))
 	}
@@ -32,13 +32,13 @@ func (n *creation) move(c *cobra.Command, a *access, cluster *v1alpha1.WorkloadC
 	}
 	var from *v1alpha1.Provider
 	if cluster.Spec.Provider != "" {
-		if from, err = a.provider(c.Context(), cluster.Spec.Provider); err != nil {
+		if from, err = a.getProvider(c.Context(), cluster.Spec.Provider); err != nil {
 			from = nil // the file may be from another plane
 		}
 	}
 	m := moveCluster(cluster, from, to)
-	if stacks, problems := a.stacks(c.Context(), a.namespace, v1alpha1.CatalogueNamespace); len(problems) == 0 { // who may not read them is told nothing of them
-		m.stack(cluster, to, stacks)
+	if stacks, problems := a.listStacks(c.Context(), a.namespace, v1alpha1.CatalogueNamespace); len(problems) == 0 { // who may not read them is told nothing of them
+		m.reviewStack(cluster, to, stacks)
 	}
 	m.print(c.ErrOrStderr(), cluster.Name)
 	return m.err(n.force)

@@ -12,23 +12,23 @@ import (
 	"github.com/polder-kaas/polder/internal/exit"
 )
 
-// maxParts is how many old parts of a log are looked for at most.
-const maxParts = 9
+// maxRotatedParts is how many old parts of a log are looked for at most.
+const maxRotatedParts = 9
 
-// part is where the part lies that was set aside so many times.
-func (t logTail) part(age int) string {
+// partPath is where the part lies that was set aside so many times.
+func (t logTail) partPath(age int) string {
 	if age == 0 {
 		return t.path
 	}
 	return t.path + "." + strconv.Itoa(age)
 }
 
-// begin opens the part that holds the first line wanted, at that line.
-func (t logTail) begin() (*os.File, error) {
+// openAtFirstLine opens the part that holds the first line wanted, at that line.
+func (t logTail) openAtFirstLine() (*os.File, error) {
 	var oldest *os.File
 	missing := t.lines
-	for age := 0; age <= maxParts && (missing != 0 || oldest == nil); age++ {
-		f, err := os.Open(t.part(age))
+	for age := 0; age <= maxRotatedParts && (missing != 0 || oldest == nil); age++ {
+		f, err := os.Open(t.partPath(age))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // a new part begins with the first line in it
 		}
@@ -70,27 +70,27 @@ func seekBack(f *os.File, n int) (missing int, err error) {
 	return n, err
 }
 
-// after opens the part that follows f. It is nil while f is the last, or what follows has not begun.
-func (t logTail) after(f *os.File) (*os.File, error) {
+// openNextPart opens the part that follows f. It is nil while f is the last, or what follows has not begun.
+func (t logTail) openNextPart(f *os.File) (*os.File, error) {
 	was, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
 	oldest := -1
-	for age := 0; age <= maxParts; age++ {
-		is, err := os.Stat(t.part(age))
+	for age := 0; age <= maxRotatedParts; age++ {
+		is, err := os.Stat(t.partPath(age))
 		switch {
 		case err != nil:
 			continue
 		case os.SameFile(is, was) && age == 0:
 			return nil, nil
 		case os.SameFile(is, was):
-			return t.follower(f, was, age)
+			return t.openSuccessor(f, was, age)
 		}
 		oldest = age
 	}
 	if oldest >= 0 {
-		return os.Open(t.part(oldest)) // f was dropped as too old
+		return os.Open(t.partPath(oldest)) // f was dropped as too old
 	}
 	if _, err := os.Stat(filepath.Dir(t.path)); errors.Is(err, fs.ErrNotExist) {
 		return nil, exit.Errorf(exit.Failure, "the log is gone, because the machine was removed")
@@ -98,9 +98,9 @@ func (t logTail) after(f *os.File) (*os.File, error) {
 	return nil, nil
 }
 
-// follower opens the part after f, which is at the given age unless parts are set aside right now.
-func (t logTail) follower(f *os.File, was fs.FileInfo, age int) (*os.File, error) {
-	next, err := os.Open(t.part(age - 1))
+// openSuccessor opens the part after f, which is at the given age unless parts are set aside right now.
+func (t logTail) openSuccessor(f *os.File, was fs.FileInfo, age int) (*os.File, error) {
+	next, err := os.Open(t.partPath(age - 1))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -108,9 +108,9 @@ func (t logTail) follower(f *os.File, was fs.FileInfo, age int) (*os.File, error
 		return nil, err
 	}
 	// The oldest part is moved first: while f is where it was, so was the next.
-	if is, err := os.Stat(t.part(age)); err != nil || !os.SameFile(is, was) {
+	if is, err := os.Stat(t.partPath(age)); err != nil || !os.SameFile(is, was) {
 		_ = next.Close() // read only
-		return t.after(f)
+		return t.openNextPart(f)
 	}
 	return next, nil
 }

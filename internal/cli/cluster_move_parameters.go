@@ -11,19 +11,19 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// parameters are either a provider's own, which another does not take, or the stack's, of which only the stack
+// moveParameters are either a provider's own, which another does not take, or the stack's, of which only the stack
 // knows.
-func (m *move) parameters(c *v1alpha1.WorkloadCluster, from, to *v1alpha1.Provider) {
+func (m *moveReport) moveParameters(c *v1alpha1.WorkloadCluster, from, to *v1alpha1.Provider) {
 	here, there := parametersOf(from), parametersOf(to)
 	for _, name := range slices.Sorted(maps.Keys(c.Spec.Parameters)) {
 		switch {
 		case there[name]:
-			m.maps = append(m.maps, "parameter "+name)
+			m.same = append(m.same, "parameter "+name)
 		case here[name]:
 			delete(c.Spec.Parameters, name)
 			m.lost = append(m.lost, fmt.Sprintf("parameter %s: it is one of provider %s, which %s does not have", name, from.Name, to.Name))
 		default:
-			m.look = append(m.look, fmt.Sprintf("parameter %s: it is the stack's; the plane says if the stack for %s does not have it", name, to.Name))
+			m.toReview = append(m.toReview, fmt.Sprintf("parameter %s: it is the stack's; the plane says if the stack for %s does not have it", name, to.Name))
 		}
 	}
 }
@@ -42,31 +42,31 @@ func parametersOf(p *v1alpha1.Provider) map[string]bool {
 	return names
 }
 
-// stack looks whether there is one that the provider can use. Nobody can force a cluster out of no stack, so this
+// reviewStack looks whether there is one that the provider can use. Nobody can force a cluster out of no stack, so this
 // is something to look at, and the plane has the last word.
-func (m *move) stack(c *v1alpha1.WorkloadCluster, to *v1alpha1.Provider, all []csv1.ClusterStack) {
+func (m *moveReport) reviewStack(c *v1alpha1.WorkloadCluster, to *v1alpha1.Provider, all []csv1.ClusterStack) {
 	ref := c.Spec.Stack
 	for _, s := range all {
 		if s.Spec.Provider == to.Status.StackProvider && s.Spec.Name == ref.Name && (ref.KubernetesVersion == "" || ref.KubernetesVersion == s.Spec.KubernetesVersion) && channelOf(s) == cmp.Or(ref.Channel, v1alpha1.ChannelStable) {
 			if ref.Version != "" {
-				m.look = append(m.look, fmt.Sprintf("stack %s: it is there for %s, but versions are counted for each provider; see: polder stacks", describeStack(ref), to.Name))
+				m.toReview = append(m.toReview, fmt.Sprintf("stack %s: it is there for %s, but versions are counted for each provider; see: polder stacks", describeStackReference(ref), to.Name))
 				return
 			}
-			m.maps = append(m.maps, "stack "+describeStack(ref))
+			m.same = append(m.same, "stack "+describeStackReference(ref))
 			return
 		}
 	}
-	m.look = append(m.look, fmt.Sprintf("stack %s: there is none for %s in this namespace or the catalogue yet; see: polder stacks", describeStack(ref), to.Name))
+	m.toReview = append(m.toReview, fmt.Sprintf("stack %s: there is none for %s in this namespace or the catalogue yet; see: polder stacks", describeStackReference(ref), to.Name))
 }
 
 func channelOf(s csv1.ClusterStack) v1alpha1.Channel {
 	return v1alpha1.Channel(cmp.Or(s.Spec.Channel, csv1.ChannelStable))
 }
 
-func describeStack(r v1alpha1.StackReference) string {
+func describeStackReference(r v1alpha1.StackReference) string {
 	channel := string(r.Channel)
 	if r.Channel == v1alpha1.ChannelStable {
 		channel = ""
 	}
-	return joined(" ", r.Name, r.KubernetesVersion, channel, r.Version)
+	return joinNonEmpty(" ", r.Name, r.KubernetesVersion, channel, r.Version)
 }
