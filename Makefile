@@ -10,7 +10,7 @@ export GOFLAGS := -trimpath -buildvcs=false
 version     = $(shell git describe --tags --dirty 2>/dev/null || echo v0.0.0-dev+$$(git rev-parse --short HEAD 2>/dev/null))
 module_ver  = $(shell go list -m -f '{{.Version}}' $(1))
 kubernetes  = $(call module_ver,k8s.io/kubernetes)
-ldflags     = -s -w -X github.com/polder-kaas/polder/internal/buildinfo.version=$(version)
+ldflags     = -s -w -X github.com/polder-kaas/polder/internal/program/buildinfo.version=$(version)
 # Kubernetes, and the kubectl in polder, report v0.0.0 unless the linker tells them what they are.
 kube_pkg    = k8s.io/component-base/version
 kube_flags  = -X $(kube_pkg).gitVersion=$(kubernetes) -X $(kube_pkg).gitMajor=$(word 1,$(subst ., ,$(kubernetes:v%=%))) -X $(kube_pkg).gitMinor=$(word 2,$(subst ., ,$(kubernetes)))
@@ -20,11 +20,11 @@ manifests   := internal/plane/capi/manifests/generated
 sources      = $(wildcard $(shell git ls-files -co --exclude-standard ':!docs/*.md' ':!test' ':!bench' ':!.ci' ':!*/testdata/*' ':(exclude,glob)*.md'))
 
 # Packages that link the whole of Kubernetes have no unit tests; tests under test/ run the built binary.
-heavy       := github.com/polder-kaas/polder/(cmd/polderd|internal/daemon|internal/plane|internal/plane/(apiserver|kubecontrollers)|internal/provider/local/(boot|component))$$
+heavy       := github.com/polder-kaas/polder/(cmd/polderd|internal/daemon|internal/plane|internal/plane/(apiserver|kubecontrollers)|internal/providers/local/(boot|component))$$
 light        = $(shell go list ./... | grep -Ev '$(heavy)' | grep -Ev '/(test/fault|bench)')
 
 # Tests without the race detector: boot, which links kubeadm, and those that render charts in a child, whose memory and time are limited.
-renders     := %/polder/stack %/stack/render %/stack/lint %/stack/dependency %/polder/stacks %/internal/cli %/internal/rendering %/test/instant
+renders     := %/polder/stack %/stack/render %/stack/lint %/stack/dependency %/polder/stacks %/internal/cli %/releases/rendering %/test/instant
 
 .PHONY: help
 help: ## List the targets
@@ -79,7 +79,7 @@ bin/controller-gen: hack/tools/go.mod
 .PHONY: test
 test: build bin/polderd-fault bin/example-provider ## Run all tests but the long fault matrix
 	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane %/test/local %/test/stack %/test/reconcile %/test/operator %/test/customer %/test/provider $(renders),$(light))
-	@go test -p 2 -timeout 10m ./internal/provider/local/boot $(filter $(renders),$(light))
+	@go test -p 2 -timeout 10m ./internal/providers/local/boot $(filter $(renders),$(light))
 	@CGO_ENABLED=1 go test -race -p 2 -parallel 4 -timeout 30m ./test/plane ./test/local ./test/stack ./test/operator ./test/customer # each alone uses 1.1 to 1.5 of two cores
 	@go test -p 1 -parallel 6 -timeout 15m ./test/reconcile ./test/provider
 

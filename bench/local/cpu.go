@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
 // tick is the kernel's unit of CPU time in /proc.

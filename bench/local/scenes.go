@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
-	"github.com/polder-kaas/polder/internal/provider/local/launch"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
+	"github.com/polder-kaas/polder/internal/providers/local/launch"
 )
 
 // small makes clusters of one control plane and two workers, one after the other.

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/polder-kaas/polder/internal/plane/status"
-	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
-	"github.com/polder-kaas/polder/internal/provider/local/launch"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
+	"github.com/polder-kaas/polder/internal/providers/local/launch"
 )
 
 const (

@@ -23,9 +23,9 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/bench/measure"
-	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/internal/operator"
-	"github.com/polder-kaas/polder/internal/presence"
+	"github.com/polder-kaas/polder/internal/providers/guard"
+	"github.com/polder-kaas/polder/internal/providers/heartbeat"
 )
 
 const (
@@ -92,7 +92,7 @@ func (b *bench) provider(ctx context.Context) (<-chan error, error) {
 		guarded, err = guard.New(ctx, b.instant, time.Minute)
 	}
 	if err == nil {
-		err = operator.SetupProvider(mgr, b.Client, presence.Publisher{Provider: guarded}, 10)
+		err = operator.SetupProvider(mgr, b.Client, heartbeat.Publisher{Provider: guarded}, 10)
 	}
 	if err != nil {
 		return nil, err

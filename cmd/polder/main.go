@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"github.com/polder-kaas/polder/internal/cli"
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/program/exit"
 	"github.com/polder-kaas/polder/stack/render"
 )
 

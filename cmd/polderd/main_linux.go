@@ -11,8 +11,8 @@ import (
 	"syscall"
 
 	"github.com/polder-kaas/polder/internal/daemon"
-	"github.com/polder-kaas/polder/internal/exit"
-	"github.com/polder-kaas/polder/internal/provider/local/component"
+	"github.com/polder-kaas/polder/internal/program/exit"
+	"github.com/polder-kaas/polder/internal/providers/local/component"
 	"github.com/polder-kaas/polder/stack/render"
 )
 

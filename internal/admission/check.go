@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/catalogue"
 	"github.com/polder-kaas/polder/internal/controller/workloadcluster"
-	"github.com/polder-kaas/polder/internal/guard"
-	"github.com/polder-kaas/polder/internal/nearest"
+	"github.com/polder-kaas/polder/internal/lineage"
+	"github.com/polder-kaas/polder/internal/providers/guard"
+	"github.com/polder-kaas/polder/internal/suggest"
 	"github.com/polder-kaas/polder/provider"
 )
 
@@ -37,7 +37,7 @@ type clusterReview struct {
 	object, old *v1alpha1.WorkloadCluster // old is nil for a new one
 	cluster     *clusterv1.Cluster        // nil: there is none
 	providers   []v1alpha1.Provider
-	catalogue   *catalogue.Catalogue
+	catalogue   *lineage.Catalogue
 	errs        field.ErrorList
 }
 
@@ -130,7 +130,7 @@ func (c *Checker) gather(ctx context.Context, q *clusterReview) error {
 	}
 	q.providers = l.Items
 	var err error
-	if q.catalogue, err = catalogue.ReadCatalogue(ctx, c.Client, q.object.Namespace); err != nil {
+	if q.catalogue, err = lineage.ReadCatalogue(ctx, c.Client, q.object.Namespace); err != nil {
 		return err
 	}
 	q.cluster = &clusterv1.Cluster{}
@@ -199,15 +199,15 @@ func (q *clusterReview) findProvider() *v1alpha1.Provider {
 	case q.object.Spec.Provider == "":
 		q.addError(field.Required(at, "choose from "+strings.Join(names, ", ")))
 	default:
-		q.addError(field.Invalid(at, q.object.Spec.Provider, "there is no such provider; choose from "+strings.Join(names, ", ")+nearest.Hint(q.object.Spec.Provider, names)))
+		q.addError(field.Invalid(at, q.object.Spec.Provider, "there is no such provider; choose from "+strings.Join(names, ", ")+suggest.Hint(q.object.Spec.Provider, names)))
 	}
 	return nil
 }
 
 // chooseRelease is the one the spec asks for. That it is not ready yet is no fault of the spec.
-func (q *clusterReview) chooseRelease(p *v1alpha1.Provider) (catalogue.CatalogueEntry, bool) {
+func (q *clusterReview) chooseRelease(p *v1alpha1.Provider) (lineage.CatalogueEntry, bool) {
 	rel, err := q.catalogue.Choose(stackProviderOf(p), q.object.Spec.Stack)
-	var unavailable *catalogue.ReleaseUnavailableError
+	var unavailable *lineage.ReleaseUnavailableError
 	same := q.old != nil && q.old.Spec.Stack == q.object.Spec.Stack
 	if errors.As(err, &unavailable) {
 		known := unavailable.Reason == v1alpha1.ReasonReleaseNotReady || unavailable.Reason == v1alpha1.ReasonReleaseMissing && unavailable.Actor != v1alpha1.Customer
@@ -246,7 +246,7 @@ func stackProviderOf(p *v1alpha1.Provider) string {
 }
 
 // checkClass checks what depends on the class of the release, and asks the provider.
-func (c *Checker) checkClass(ctx context.Context, q *clusterReview, p *v1alpha1.Provider, rel catalogue.CatalogueEntry) error {
+func (c *Checker) checkClass(ctx context.Context, q *clusterReview, p *v1alpha1.Provider, rel lineage.CatalogueEntry) error {
 	release, err := workloadcluster.ReleaseForProvider(ctx, c.Client, rel)
 	if apierrors.IsNotFound(err) {
 		return nil // it will come

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/catalogue"
+	"github.com/polder-kaas/polder/internal/lineage"
 )
 
 // Default fills in what was left out and depends on what there is here: the provider, if there is only one, and the
@@ -37,7 +37,7 @@ func (c *Checker) Default(ctx context.Context, o, old *v1alpha1.WorkloadCluster)
 		if l.Items[i].Name != o.Spec.Provider {
 			continue
 		}
-		all, err := catalogue.ReadCatalogue(ctx, c.Client, o.Namespace)
+		all, err := lineage.ReadCatalogue(ctx, c.Client, o.Namespace)
 		if err != nil {
 			return err
 		}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/controller/workloadcluster"
-	"github.com/polder-kaas/polder/internal/nearest"
-	"github.com/polder-kaas/polder/internal/nodelabels"
+	"github.com/polder-kaas/polder/internal/suggest"
+	"github.com/polder-kaas/polder/internal/topology/nodelabels"
 )
 
 // checkNetwork must be ranges of addresses that do not overlap, each kind with one of a family.
@@ -129,7 +129,7 @@ func (q *clusterReview) checkZones(p *v1alpha1.Provider) {
 			case len(p.Status.Zones) == 0:
 				q.addError(field.Forbidden(at, fmt.Sprintf("provider %s does not let zones be chosen", p.Name)))
 			case !slices.Contains(p.Status.Zones, z):
-				q.addError(field.Invalid(at, z, fmt.Sprintf("provider %s has the zones %s%s", p.Name, strings.Join(p.Status.Zones, ", "), nearest.Hint(z, p.Status.Zones))))
+				q.addError(field.Invalid(at, z, fmt.Sprintf("provider %s has the zones %s%s", p.Name, strings.Join(p.Status.Zones, ", "), suggest.Hint(z, p.Status.Zones))))
 			}
 		}
 	}

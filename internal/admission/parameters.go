@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/nearest"
+	"github.com/polder-kaas/polder/internal/suggest"
 	"github.com/polder-kaas/polder/provider"
 )
 
@@ -42,7 +42,7 @@ func (q *clusterReview) checkParameters(ctx context.Context, p *v1alpha1.Provide
 		here := at.Child(name)
 		schema, ok := schemas[name]
 		if !ok {
-			found.add(field.Invalid(here, field.OmitValueType{}, fmt.Sprintf("stack %s has no such parameter; it has %s%s", release.Name, strings.Join(names, ", "), nearest.Hint(name, names))))
+			found.add(field.Invalid(here, field.OmitValueType{}, fmt.Sprintf("stack %s has no such parameter; it has %s%s", release.Name, strings.Join(names, ", "), suggest.Hint(name, names))))
 			continue
 		}
 		if err := checkProviderVariable(name, setBy, own); err != nil {

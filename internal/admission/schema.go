@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/polder-kaas/polder/internal/nearest"
+	"github.com/polder-kaas/polder/internal/suggest"
 )
 
 // maxDepth of schemas; the stack's linter allows no more.
@@ -64,7 +64,7 @@ func (f *schemaErrors) checkValue(at *field.Path, schema map[string]any, value a
 		words := formatValues(e)
 		hint := ""
 		if s, ok := value.(string); ok {
-			hint = nearest.Hint(s, words)
+			hint = suggest.Hint(s, words)
 		}
 		addf("choose from %s%s", strings.Join(words, ", "), hint)
 		return
@@ -191,7 +191,7 @@ func (f *schemaErrors) checkFields(at *field.Path, schema, v map[string]any, dep
 		case others != nil:
 			f.checkValue(at.Key(k), others, v[k], depth+1)
 		case !open:
-			f.add(field.Invalid(at.Child(k), field.OmitValueType{}, fmt.Sprintf("there is no such field; there are %s%s", strings.Join(names, ", "), nearest.Hint(k, names))))
+			f.add(field.Invalid(at.Child(k), field.OmitValueType{}, fmt.Sprintf("there is no such field; there are %s%s", strings.Join(names, ", "), suggest.Hint(k, names))))
 		}
 	}
 	required, _ := schema["required"].([]any)

@@ -22,7 +22,7 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/admission"
-	"github.com/polder-kaas/polder/internal/guard"
+	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/provider"
 	"github.com/polder-kaas/polder/provider/scsvars"
 )

@@ -8,7 +8,7 @@ import (
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apierror"
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
 // resolveNamespace finds the namespace of a cluster: that of its file, of -n, or of the kubeconfig.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
 const liveCluster = `apiVersion: polder.dev/v1alpha1

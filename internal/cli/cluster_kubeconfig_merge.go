@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/polder-kaas/polder/internal/atomicfile"
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/files/atomicfile"
+	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
 // mergeIntoFile adds a context to one of the files that make up a kubeconfig, whose other entries stay. It takes the lock

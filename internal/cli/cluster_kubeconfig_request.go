@@ -20,7 +20,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
 // requestKubeconfig has the plane sign a key that is made here.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
 // printProvider shows what a cluster can be made of there.

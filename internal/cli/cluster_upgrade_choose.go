@@ -2,7 +2,7 @@ package cli
 
 import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/program/exit"
 	"github.com/polder-kaas/polder/stack/version"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/polder-kaas/polder/internal/cmdline"
-	"github.com/polder-kaas/polder/internal/planectl"
-	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/plane/lifecycle"
+	"github.com/polder-kaas/polder/internal/program/cmdline"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
 // clusterStopTimeout is how long a local cluster may take to stop; its processes stop one after another.
@@ -77,7 +77,7 @@ func (g *globals) printRunning(w io.Writer, n int) error {
 }
 
 // stopClusters says which have stopped, also if others have not.
-func stopClusters(ctx context.Context, w io.Writer, p *planectl.Plane, running []hostapi.Cluster) error {
+func stopClusters(ctx context.Context, w io.Writer, p *lifecycle.Plane, running []hostapi.Cluster) error {
 	stopped, err := p.StopClusters(ctx, running, clusterStopTimeout)
 	if len(stopped) == 0 {
 		return err

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/polder-kaas/polder/internal/exit"
-	"github.com/polder-kaas/polder/internal/planectl/fakehost"
-	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/plane/lifecycle/fakehost"
+	"github.com/polder-kaas/polder/internal/program/exit"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
 func TestDown(t *testing.T) {

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/polder-kaas/polder/internal/exit"
-	"github.com/polder-kaas/polder/internal/planectl"
+	"github.com/polder-kaas/polder/internal/plane/lifecycle"
+	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
 // listLocalClusters are all local clusters of a data directory, ordered by namespace and name.
-type localClusters []planectl.LocalCluster
+type localClusters []lifecycle.LocalCluster
 
 func (g *globals) listLocalClusters(ctx context.Context) (localClusters, error) {
 	p, err := g.plane()
@@ -41,7 +41,7 @@ func (all localClusters) selectByName(name string) (localClusters, error) {
 	return nil, exit.Errorf(exit.Usage, "there is no local cluster %q; choose from: %s", name, strings.Join(names, ", "))
 }
 
-func qualifiedName(l planectl.LocalCluster) string {
+func qualifiedName(l lifecycle.LocalCluster) string {
 	return l.Status.Cluster.Namespace + "/" + l.Status.Cluster.Name
 }
 
@@ -68,7 +68,7 @@ type hostReport struct {
 	Problem   string    `json:"problem,omitempty"`
 }
 
-func reportHost(l planectl.LocalCluster) hostReport {
+func reportHost(l lifecycle.LocalCluster) hostReport {
 	s := l.Status
 	r := hostReport{Running: l.Running, PID: s.PID, StartedAt: s.StartedAt, Memory: s.Memory, Endpoint: s.Cluster.Endpoint().String(), Dir: string(l.Dir), Problem: s.Problem}
 	switch {

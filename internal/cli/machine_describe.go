@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
 func newMachineDescribeCommand(g *globals) *cobra.Command {

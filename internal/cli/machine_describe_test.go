@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/polder-kaas/polder/internal/planectl"
-	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/plane/lifecycle"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
 // failingMachine is a machine about which there is much to say.
@@ -119,22 +119,22 @@ func TestDescribe(t *testing.T) {
 // TestDescribeLines goes through what the machine above cannot show.
 func TestDescribeLines(t *testing.T) {
 	tests := map[string]struct {
-		cluster planectl.LocalCluster
+		cluster lifecycle.LocalCluster
 		machine hostapi.MachineStatus
 		want    []string
 	}{
 		"host ended": {
-			planectl.LocalCluster{Dir: "/d", HostError: hostapi.ErrNotRunning}, hostapi.MachineStatus{Node: "n", Boot: hostapi.BootStatus{Done: true, Steps: []hostapi.BootStep{{Took: time.Second}}}},
+			lifecycle.LocalCluster{Dir: "/d", HostError: hostapi.ErrNotRunning}, hostapi.MachineStatus{Node: "n", Boot: hostapi.BootStatus{Done: true, Steps: []hostapi.BootStep{{Took: time.Second}}}},
 			[]string{"State:       host down", "Node:        n\n", "Host:        it does not run; the plane starts it, once that runs itself (polder up); its log is /d/host.log", "Boot: done in 1.00s, attempts: 0"},
 		},
 		"host hangs": {
-			planectl.LocalCluster{Dir: "/d", Running: true, HostError: errors.New("no answer within 3s")}, hostapi.MachineStatus{Node: "n"},
+			lifecycle.LocalCluster{Dir: "/d", Running: true, HostError: errors.New("no answer within 3s")}, hostapi.MachineStatus{Node: "n"},
 			[]string{"State:       host silent", "Host:        it runs, but does not answer: no answer within 3s; see /d/host.log"},
 		},
-		"off":           {planectl.LocalCluster{Running: true}, hostapi.MachineStatus{Node: "n", Off: true}, []string{"State:       off", "Node:        n\n", "Boot: at its beginning"}},
-		"booting":       {planectl.LocalCluster{Running: true}, hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "files"}}, []string{"State:       booting (files)\nRole:        worker"}},
-		"between boots": {planectl.LocalCluster{Running: true}, hostapi.MachineStatus{Boot: hostapi.BootStatus{Attempts: 1, Problem: "x"}}, []string{"Problem:     boot, attempt 1: x", "Boot: failed, will be tried again, attempts: 1\n  Problem: x"}},
-		"registered":    {planectl.LocalCluster{Running: true}, hostapi.MachineStatus{Node: "n", Registered: true}, []string{"Node:        n, registered"}},
+		"off":           {lifecycle.LocalCluster{Running: true}, hostapi.MachineStatus{Node: "n", Off: true}, []string{"State:       off", "Node:        n\n", "Boot: at its beginning"}},
+		"booting":       {lifecycle.LocalCluster{Running: true}, hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "files"}}, []string{"State:       booting (files)\nRole:        worker"}},
+		"between boots": {lifecycle.LocalCluster{Running: true}, hostapi.MachineStatus{Boot: hostapi.BootStatus{Attempts: 1, Problem: "x"}}, []string{"Problem:     boot, attempt 1: x", "Boot: failed, will be tried again, attempts: 1\n  Problem: x"}},
+		"registered":    {lifecycle.LocalCluster{Running: true}, hostapi.MachineStatus{Node: "n", Registered: true}, []string{"Node:        n, registered"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

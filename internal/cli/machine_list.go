@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/polder-kaas/polder/internal/cmdline"
+	"github.com/polder-kaas/polder/internal/program/cmdline"
 )
 
 func newMachineListCommand(g *globals) *cobra.Command {

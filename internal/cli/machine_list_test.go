@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/polder-kaas/polder/internal/planectl"
-	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/plane/lifecycle"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
 // demo is a cluster with a machine of each kind.
@@ -55,8 +55,8 @@ two         other     x          worker          -         -            host dow
 }
 
 func TestSelectByName(t *testing.T) {
-	in := func(namespace, name string) planectl.LocalCluster {
-		return planectl.LocalCluster{Status: hostapi.Status{Cluster: hostapi.Cluster{Namespace: namespace, Name: name}}}
+	in := func(namespace, name string) lifecycle.LocalCluster {
+		return lifecycle.LocalCluster{Status: hostapi.Status{Cluster: hostapi.Cluster{Namespace: namespace, Name: name}}}
 	}
 	these := localClusters{in("a", "x"), in("b", "x"), in("b", "y")}
 	for name, want := range map[string]string{"x": "a/x b/x", "b/x": "b/x", "y": "b/y", "a/y": `there is no local cluster "a/y"; choose from: a/x, b/x, b/y`} {

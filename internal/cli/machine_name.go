@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
 // maxSuggestions is how many names a sentence suggests.

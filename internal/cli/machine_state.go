@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/polder-kaas/polder/internal/planectl"
-	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/plane/lifecycle"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
 // machineState is a machine's in one word or two.
@@ -24,7 +24,7 @@ const (
 const processReadyTimeout = time.Minute
 
 // evaluateMachine says how a machine is, and what it waits for or suffers from.
-func evaluateMachine(l planectl.LocalCluster, m hostapi.MachineStatus, now time.Time) (machineState, string) {
+func evaluateMachine(l lifecycle.LocalCluster, m hostapi.MachineStatus, now time.Time) (machineState, string) {
 	switch {
 	case l.HostError != nil && l.Running:
 		return stateHostSilent, m.Problem
@@ -47,7 +47,7 @@ func evaluateMachine(l planectl.LocalCluster, m hostapi.MachineStatus, now time.
 
 // isClusterStarting says that a process of the cluster is still starting; until then, machines may have
 // problems for want of it.
-func isClusterStarting(l planectl.LocalCluster, now time.Time) bool {
+func isClusterStarting(l lifecycle.LocalCluster, now time.Time) bool {
 	for _, m := range l.Status.Machines {
 		for _, p := range m.Processes {
 			if !p.Ready && p.LastExit == "" && !isOverdue(p, now) {

@@ -5,18 +5,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/polder-kaas/polder/internal/planectl"
-	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/plane/lifecycle"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func TestEvaluateMachine(t *testing.T) {
-	answers := planectl.LocalCluster{Running: true}
-	silent := planectl.LocalCluster{Running: true, HostError: errors.New("no answer")}
-	down := planectl.LocalCluster{HostError: hostapi.ErrNotRunning}
-	with := func(p ...hostapi.ProcessStatus) planectl.LocalCluster {
-		return planectl.LocalCluster{Running: true, Status: hostapi.Status{Machines: []hostapi.MachineStatus{{}, {Processes: p}}}}
+	answers := lifecycle.LocalCluster{Running: true}
+	silent := lifecycle.LocalCluster{Running: true, HostError: errors.New("no answer")}
+	down := lifecycle.LocalCluster{HostError: hostapi.ErrNotRunning}
+	with := func(p ...hostapi.ProcessStatus) lifecycle.LocalCluster {
+		return lifecycle.LocalCluster{Running: true, Status: hostapi.Status{Machines: []hostapi.MachineStatus{{}, {Processes: p}}}}
 	}
 	booted := hostapi.BootStatus{Done: true}
 	ready := hostapi.ProcessStatus{Name: "etcd", PID: 1, Ready: true, LastExit: "exited with code 1"}
@@ -25,7 +25,7 @@ func TestEvaluateMachine(t *testing.T) {
 	crashed := hostapi.ProcessStatus{Name: "kube-apiserver", LastExit: "exited with code 1"}
 
 	tests := map[string]struct {
-		cluster planectl.LocalCluster
+		cluster lifecycle.LocalCluster
 		machine hostapi.MachineStatus
 		want    machineState
 		detail  string

@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/polder-kaas/polder/internal/cmdline"
-	"github.com/polder-kaas/polder/internal/exit"
 	"github.com/polder-kaas/polder/internal/plane/datadir"
-	"github.com/polder-kaas/polder/internal/planectl"
-	"github.com/polder-kaas/polder/internal/reference"
+	"github.com/polder-kaas/polder/internal/plane/lifecycle"
+	"github.com/polder-kaas/polder/internal/program/cmdline"
+	"github.com/polder-kaas/polder/internal/program/commanddocs"
+	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
 // globals are the flags every command has.
@@ -25,11 +25,11 @@ type globals struct {
 	flags   *pflag.FlagSet // which say what was given
 }
 
-func (g *globals) plane() (*planectl.Plane, error) {
+func (g *globals) plane() (*lifecycle.Plane, error) {
 	if g.dataDir == "" {
 		return nil, exit.Errorf(exit.Usage, "this user has no home directory; name a directory for the plane with --data-dir")
 	}
-	return planectl.New(g.dataDir)
+	return lifecycle.New(g.dataDir)
 }
 
 // hint is a command of polder for people to copy, on the same data directory.
@@ -80,7 +80,7 @@ func newCommand(program string) *cobra.Command {
 		c.PersistentPreRunE = g.refuseKubeconfig
 	}
 	root.AddCommand(here...)
-	root.AddCommand(newVersionCommand(g), reference.Command())
+	root.AddCommand(newVersionCommand(g), commanddocs.Command())
 	root.AddCommand(newClusterCommands(g)...)
 	return root
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/polder-kaas/polder/internal/atomicfile"
-	"github.com/polder-kaas/polder/internal/cmdline"
+	"github.com/polder-kaas/polder/internal/files/atomicfile"
+	"github.com/polder-kaas/polder/internal/program/cmdline"
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/dependency"
 )

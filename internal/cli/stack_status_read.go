@@ -17,7 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
 // requestTimeout is how long the plane may take for one list.

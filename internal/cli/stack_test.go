@@ -12,7 +12,7 @@ import (
 
 	ociregistry "github.com/google/go-containerregistry/pkg/registry"
 
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/program/exit"
 	"github.com/polder-kaas/polder/stack/render"
 )
 

@@ -10,17 +10,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/polder-kaas/polder/internal/cmdline"
-	"github.com/polder-kaas/polder/internal/exit"
 	"github.com/polder-kaas/polder/internal/plane/datadir"
+	"github.com/polder-kaas/polder/internal/plane/lifecycle"
 	planestatus "github.com/polder-kaas/polder/internal/plane/status"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
-	"github.com/polder-kaas/polder/internal/planectl"
+	"github.com/polder-kaas/polder/internal/program/cmdline"
+	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
 // planeReport is what `polder status` prints.
 type planeReport struct {
-	planectl.Report
+	lifecycle.Report
 	DataDir string `json:"dataDir"`
 	Ready   bool   `json:"ready"`
 	Summary string `json:"summary"`
@@ -62,7 +62,7 @@ It exits with 0 if the plane is ready and with %d if it is not, or does not run.
 }
 
 // inspectPlane joins what the plane wrote with what its API says now.
-func inspectPlane(ctx context.Context, p *planectl.Plane) (planeReport, error) {
+func inspectPlane(ctx context.Context, p *lifecycle.Plane) (planeReport, error) {
 	r := planeReport{DataDir: p.Dir()}
 	var err error
 	if r.Report, err = p.Inspect(); err != nil {
@@ -99,7 +99,7 @@ func (r *planeReport) addLocalClusters(all localClusters, err error) {
 }
 
 // checkLiveness corrects the components' states by what the API answers.
-func checkLiveness(ctx context.Context, p *planectl.Plane, s *planestatus.Status) (bool, string) {
+func checkLiveness(ctx context.Context, p *lifecycle.Plane, s *planestatus.Status) (bool, string) {
 	failing, err := p.FailingComponents(ctx)
 	if err != nil {
 		return false, fmt.Sprintf("It runs, but its API does not answer: %v; see %s", err, p.LogFile())

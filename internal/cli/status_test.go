@@ -10,20 +10,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/polder-kaas/polder/internal/buildinfo"
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/plane/lifecycle"
+	"github.com/polder-kaas/polder/internal/plane/lifecycle/fakehost"
 	planestatus "github.com/polder-kaas/polder/internal/plane/status"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
-	"github.com/polder-kaas/polder/internal/planectl"
-	"github.com/polder-kaas/polder/internal/planectl/fakehost"
-	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
+	"github.com/polder-kaas/polder/internal/program/buildinfo"
+	"github.com/polder-kaas/polder/internal/program/exit"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
 func TestStatusTable(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	r := planeReport{DataDir: "/d", Ready: true, Summary: "It is ready.", LocalClusters: localClusters{{Status: demo(), Running: true}}.reportClusters(), Report: planectl.Report{
+	r := planeReport{DataDir: "/d", Ready: true, Summary: "It is ready.", LocalClusters: localClusters{{Status: demo(), Running: true}}.reportClusters(), Report: lifecycle.Report{
 		Running: true,
-		Memory:  planectl.Memory{Resident: 300 << 20, Anonymous: 200 << 20},
+		Memory:  lifecycle.Memory{Resident: 300 << 20, Anonymous: 200 << 20},
 		Status: planestatus.Status{PID: 7, Address: "https://127.0.0.1:7443", Kubeconfig: "/d/k", StartedAt: now.Add(-90 * time.Second),
 			Versions: buildinfo.Info{Version: "v1", Kubernetes: "v2", ClusterAPI: "v3", Etcd: "v4"},
 			Components: []supervisor.Status{

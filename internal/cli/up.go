@@ -10,14 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/polder-kaas/polder/internal/cmdline"
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/plane/lifecycle"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
-	"github.com/polder-kaas/polder/internal/planectl"
+	"github.com/polder-kaas/polder/internal/program/cmdline"
+	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
 func newUpCommand(g *globals) *cobra.Command {
-	var o planectl.UpOptions
+	var o lifecycle.UpOptions
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Start the management plane in the background and wait until it is ready",
@@ -31,7 +31,7 @@ stacks, or trusts registries with private addresses, runs polderd serve with the
 			if err != nil {
 				return err
 			}
-			if o.Binary, err = planectl.FindPolderd(); err != nil {
+			if o.Binary, err = lifecycle.FindPolderd(); err != nil {
 				return err
 			}
 			if o.Stacks, err = absoluteSource(o.Stacks); err != nil {
@@ -68,9 +68,9 @@ func absoluteSource(s string) (string, error) {
 }
 
 // newProgressPrinter prints a line for each component that becomes ready, and what is waited for.
-func newProgressPrinter(w io.Writer, begin time.Time) func(planectl.Report) {
+func newProgressPrinter(w io.Writer, begin time.Time) func(lifecycle.Report) {
 	told := map[string]supervisor.State{}
-	return func(r planectl.Report) {
+	return func(r lifecycle.Report) {
 		for _, c := range r.Status.Components {
 			if c.State == told[c.Name] {
 				continue
@@ -86,7 +86,7 @@ func newProgressPrinter(w io.Writer, begin time.Time) func(planectl.Report) {
 	}
 }
 
-func printReady(w io.Writer, p *planectl.Plane, r planectl.Report, started bool, took time.Duration, wanted planectl.UpOptions) error {
+func printReady(w io.Writer, p *lifecycle.Plane, r lifecycle.Report, started bool, took time.Duration, wanted lifecycle.UpOptions) error {
 	state := fmt.Sprintf("Polder is ready after %.1f s", took.Seconds())
 	if !started {
 		state = "Polder already runs"

@@ -14,8 +14,8 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/planectl"
-	"github.com/polder-kaas/polder/internal/shipped"
+	"github.com/polder-kaas/polder/internal/plane/lifecycle"
+	"github.com/polder-kaas/polder/internal/releases/shipped"
 )
 
 // shippedStacksTimeout is how long polder up waits for the shipped stacks once the plane is ready. It takes seconds.
@@ -23,7 +23,7 @@ const shippedStacksTimeout = 30 * time.Second
 
 // waitForShippedStacks waits until the stacks that are in the binary are installed, so that whoever comes next can make a
 // cluster, and is told what is wrong with it. The plane itself is ready without them, so that one is not is only said.
-func waitForShippedStacks(c *cobra.Command, g *globals, p *planectl.Plane, begin time.Time) {
+func waitForShippedStacks(c *cobra.Command, g *globals, p *lifecycle.Plane, begin time.Time) {
 	tell := c.ErrOrStderr()
 	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig())
 	a := &access{local: true, globals: g}

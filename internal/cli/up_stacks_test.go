@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
-	"github.com/polder-kaas/polder/internal/shipped"
+	"github.com/polder-kaas/polder/internal/releases/shipped"
 )
 
 // Each shipped stack is told of once, when it is ready, and waited for until then; those of others are nobody's business here.

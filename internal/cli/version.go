@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/polder-kaas/polder/internal/buildinfo"
-	"github.com/polder-kaas/polder/internal/cmdline"
+	"github.com/polder-kaas/polder/internal/program/buildinfo"
+	"github.com/polder-kaas/polder/internal/program/cmdline"
 )
 
 // versionReport is what `polder version` knows: itself, and the plane if it has run.

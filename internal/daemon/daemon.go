@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/polder-kaas/polder/internal/buildinfo"
-	"github.com/polder-kaas/polder/internal/cmdline"
-	"github.com/polder-kaas/polder/internal/exit"
-	"github.com/polder-kaas/polder/internal/logging"
 	"github.com/polder-kaas/polder/internal/plane"
 	"github.com/polder-kaas/polder/internal/plane/datadir"
-	"github.com/polder-kaas/polder/internal/reference"
+	"github.com/polder-kaas/polder/internal/program/buildinfo"
+	"github.com/polder-kaas/polder/internal/program/cmdline"
+	"github.com/polder-kaas/polder/internal/program/commanddocs"
+	"github.com/polder-kaas/polder/internal/program/exit"
+	"github.com/polder-kaas/polder/internal/program/logging"
 )
 
 // Command is polderd with its subcommands.
@@ -25,7 +25,7 @@ func Command() *cobra.Command {
 	pflag.CommandLine = pflag.NewFlagSet("polderd", pflag.ContinueOnError)
 	root := &cobra.Command{Use: "polderd", Short: "The Polder management plane in one process"}
 	cmdline.Prepare(root)
-	root.AddCommand(newServeCommand(), newVersionCommand(), reference.Command())
+	root.AddCommand(newServeCommand(), newVersionCommand(), commanddocs.Command())
 	return root
 }
 

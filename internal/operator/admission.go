@@ -17,9 +17,9 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	ownadmission "github.com/polder-kaas/polder/internal/admission"
-	"github.com/polder-kaas/polder/internal/controller/access"
-	"github.com/polder-kaas/polder/internal/controller/usage"
-	"github.com/polder-kaas/polder/internal/guard"
+	"github.com/polder-kaas/polder/internal/controller/kubeconfigrequest"
+	"github.com/polder-kaas/polder/internal/lineage"
+	"github.com/polder-kaas/polder/internal/providers/guard"
 )
 
 // Paths of admission.
@@ -46,8 +46,8 @@ func (o *Operator) registerAdmission(ctx context.Context, mgr ctrl.Manager, prov
 
 		defaultWorkloadPath:    customers.Mutate,
 		validateWorkloadPath:   customers.Validate(decoder),
-		defaultKubeconfigPath:  access.MutatingHandler(decoder),
-		validateKubeconfigPath: access.ValidatingHandler(live, mgr.GetClient(), decoder),
+		defaultKubeconfigPath:  kubeconfigrequest.MutatingHandler(decoder),
+		validateKubeconfigPath: kubeconfigrequest.ValidatingHandler(live, mgr.GetClient(), decoder),
 	} {
 		o.cfg.Webhooks.Server.Register(path, &admission.Webhook{Handler: handle})
 	}
@@ -116,11 +116,11 @@ func checkCluster(c client.Reader, decoder admission.Decoder) admission.HandlerF
 		if err := decoder.Decode(req, cluster); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		class, ok := usage.ClassOfCluster(cluster)
+		class, ok := lineage.ClassOfCluster(cluster)
 		if !ok {
 			return admission.Allowed("")
 		}
-		key, ok := usage.ReleaseOfClass(class)
+		key, ok := lineage.ReleaseOfClass(class)
 		if !ok {
 			return admission.Allowed("")
 		}
@@ -128,18 +128,18 @@ func checkCluster(c client.Reader, decoder admission.Decoder) admission.HandlerF
 		if err := c.Get(ctx, key, rel); client.IgnoreNotFound(err) != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		owns, err := usage.OwnsClass(ctx, c, rel, class)
+		owns, err := lineage.OwnsClass(ctx, c, rel, class)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
 		if !owns {
 			return checkForeignClass(ctx, c, class, cluster.Namespace)
 		}
-		stack, err := usage.StackOfRelease(ctx, c, rel)
+		stack, err := lineage.StackOfRelease(ctx, c, rel)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
-		serves, err := usage.ServesNamespace(ctx, c, stack, rel, cluster.Namespace)
+		serves, err := lineage.ServesNamespace(ctx, c, stack, rel, cluster.Namespace)
 		switch {
 		case err != nil:
 			return ownadmission.FailureResponse(err)
@@ -159,12 +159,12 @@ func checkRelease(c client.Reader) admission.HandlerFunc {
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		users, err := usage.ClustersOfRelease(ctx, c, client.ObjectKey{Namespace: req.Namespace, Name: name})
+		users, err := lineage.ClustersOfRelease(ctx, c, client.ObjectKey{Namespace: req.Namespace, Name: name})
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
 		if len(users) > 0 {
-			return admission.Denied(fmt.Sprintf("the release is used by %s; give them another class, or delete them", usage.ClusterNames(users)))
+			return admission.Denied(fmt.Sprintf("the release is used by %s; give them another class, or delete them", lineage.ClusterNames(users)))
 		}
 		return admission.Allowed("")
 	}
@@ -199,21 +199,21 @@ func checkStack(c client.Reader, decoder admission.Decoder) admission.HandlerFun
 		}
 		var users []clusterv1.Cluster
 		for i := range l.Items {
-			owner, err := usage.StackOfRelease(ctx, c, &l.Items[i])
+			owner, err := lineage.StackOfRelease(ctx, c, &l.Items[i])
 			if err != nil {
 				return admission.Errored(http.StatusInternalServerError, err)
 			}
 			if owner == nil || owner.UID != s.UID {
 				continue
 			}
-			more, err := usage.ClustersOfRelease(ctx, c, client.ObjectKeyFromObject(&l.Items[i]))
+			more, err := lineage.ClustersOfRelease(ctx, c, client.ObjectKeyFromObject(&l.Items[i]))
 			if err != nil {
 				return admission.Errored(http.StatusInternalServerError, err)
 			}
 			users = append(users, more...)
 		}
 		if len(users) > 0 {
-			return admission.Denied(fmt.Sprintf("releases of the stack are used by %s; give them another class, or delete them", usage.ClusterNames(users)))
+			return admission.Denied(fmt.Sprintf("releases of the stack are used by %s; give them another class, or delete them", lineage.ClusterNames(users)))
 		}
 		return admission.Allowed("")
 	}

@@ -14,7 +14,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/controller/usage"
+	"github.com/polder-kaas/polder/internal/lineage"
 )
 
 // checkForeignClass is for a class that is called as that of a release and is none. Somebody else's may be used. One
@@ -46,7 +46,7 @@ func checkNamespace(c client.Reader) admission.HandlerFunc {
 		}
 		var users []clusterv1.Cluster
 		for i := range l.Items {
-			of, err := usage.ClustersOfRelease(ctx, c, client.ObjectKeyFromObject(&l.Items[i]))
+			of, err := lineage.ClustersOfRelease(ctx, c, client.ObjectKeyFromObject(&l.Items[i]))
 			if err != nil {
 				return admission.Errored(http.StatusInternalServerError, err)
 			}
@@ -66,7 +66,7 @@ func checkNamespace(c client.Reader) admission.HandlerFunc {
 			}
 		}
 		if len(users) > 0 {
-			return admission.Denied(fmt.Sprintf("releases of this namespace are used by %s; give them another class, or delete them", usage.ClusterNames(users)))
+			return admission.Denied(fmt.Sprintf("releases of this namespace are used by %s; give them another class, or delete them", lineage.ClusterNames(users)))
 		}
 		return admission.Allowed("")
 	}

@@ -27,7 +27,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/controller/usage"
+	"github.com/polder-kaas/polder/internal/lineage"
 )
 
 const v1, v2 = "docker-ferrol-1-27-v1", "docker-ferrol-1-27-v2"
@@ -54,7 +54,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 func newClient(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	b := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects...)
-	if err := usage.IndexClustersByClass(t.Context(), indexer{b}); err != nil {
+	if err := lineage.IndexClustersByClass(t.Context(), indexer{b}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Build()

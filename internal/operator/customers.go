@@ -12,8 +12,8 @@ import (
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/controller/workloadcluster"
-	"github.com/polder-kaas/polder/internal/guard"
-	"github.com/polder-kaas/polder/internal/presence"
+	"github.com/polder-kaas/polder/internal/providers/guard"
+	"github.com/polder-kaas/polder/internal/providers/heartbeat"
 	"github.com/polder-kaas/polder/provider"
 )
 
@@ -39,7 +39,7 @@ func GuardProviders(ctx context.Context, providers []provider.Provider) (map[str
 // SetupProvider registers with a manager what one provider needs: the controller of the WorkloadClusters that name
 // it, and the keeper of its Provider object. Several providers can do so side by side, here or in processes of
 // their own.
-func SetupProvider(mgr ctrl.Manager, live client.Client, k presence.Publisher, concurrency int) error {
+func SetupProvider(mgr ctrl.Manager, live client.Client, k heartbeat.Publisher, concurrency int) error {
 	if err := SetupController(mgr, live, k.Provider, concurrency); err != nil {
 		return err
 	}

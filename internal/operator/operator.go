@@ -27,10 +27,10 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apply"
-	"github.com/polder-kaas/polder/internal/controller/addon"
+	"github.com/polder-kaas/polder/internal/controller/clusteraddon"
 	"github.com/polder-kaas/polder/internal/controller/workloadcluster"
-	"github.com/polder-kaas/polder/internal/guard"
-	"github.com/polder-kaas/polder/internal/presence"
+	"github.com/polder-kaas/polder/internal/providers/guard"
+	"github.com/polder-kaas/polder/internal/providers/heartbeat"
 	"github.com/polder-kaas/polder/internal/releases"
 	"github.com/polder-kaas/polder/provider"
 )
@@ -140,7 +140,7 @@ func (o *Operator) setupProviders(mgr ctrl.Manager, providers map[string]*guard.
 		return err
 	}
 	for _, g := range providers {
-		if err := SetupProvider(mgr, live, presence.Publisher{Provider: g}, o.cfg.Concurrency); err != nil {
+		if err := SetupProvider(mgr, live, heartbeat.Publisher{Provider: g}, o.cfg.Concurrency); err != nil {
 			return err
 		}
 	}
@@ -157,7 +157,7 @@ func (o *Operator) publishProviders(ctx context.Context, providers map[string]*g
 		return false
 	}
 	for _, g := range providers {
-		k := &presence.Publisher{Client: live, Provider: g, Now: time.Now}
+		k := &heartbeat.Publisher{Client: live, Provider: g, Now: time.Now}
 		for tries, err := 1, k.PublishOnce(ctx); err != nil; tries, err = tries+1, k.PublishOnce(ctx) {
 			if tries == presenceTries {
 				ctrl.LoggerFrom(ctx).Error(err, "The plane is not ready before its provider is known", "provider", g.Name())
@@ -178,7 +178,7 @@ func (o *Operator) HoldUpgrade(ctx context.Context, request *runtimehooksv1.Befo
 	if err != nil {
 		return err
 	}
-	return addon.HoldUpgrade(ctx, c, request, response)
+	return clusteraddon.HoldUpgrade(ctx, c, request, response)
 }
 
 func newScheme() (*runtime.Scheme, error) {

@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
-	"github.com/polder-kaas/polder/internal/controller/access"
-	"github.com/polder-kaas/polder/internal/controller/addon"
+	"github.com/polder-kaas/polder/internal/controller/clusteraddon"
 	"github.com/polder-kaas/polder/internal/controller/clusterstack"
-	"github.com/polder-kaas/polder/internal/controller/release"
-	"github.com/polder-kaas/polder/internal/controller/usage"
+	"github.com/polder-kaas/polder/internal/controller/clusterstackrelease"
+	"github.com/polder-kaas/polder/internal/controller/kubeconfigrequest"
+	"github.com/polder-kaas/polder/internal/lineage"
+	"github.com/polder-kaas/polder/internal/reconcile/fairness"
 	"github.com/polder-kaas/polder/internal/releases"
-	"github.com/polder-kaas/polder/internal/rendering"
-	"github.com/polder-kaas/polder/internal/turns"
+	"github.com/polder-kaas/polder/internal/releases/rendering"
 	"github.com/polder-kaas/polder/internal/workload"
 )
 
@@ -49,7 +49,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 	if err != nil {
 		return err
 	}
-	if err := usage.IndexClustersByClass(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := lineage.IndexClustersByClass(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	events := mgr.GetEventRecorder("polder-operator")
@@ -59,17 +59,17 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 		SetupWithManager(ctrl.Manager, controller.Options) error
 	}{
 		&clusterstack.Reconciler{Client: mgr.GetClient(), Releases: library, Events: events, Interval: sourceInterval},
-		&release.Reconciler{Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool, Kinds: s.Releases.Kinds, Events: events, Interval: classInterval},
-		&addon.Reconciler{
+		&clusterstackrelease.Reconciler{Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool, Kinds: s.Releases.Kinds, Events: events, Interval: classInterval},
+		&clusteraddon.Reconciler{
 			Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool,
 			Workload: clusters,
 			Events:   events, Interval: addonInterval, Timeout: stageTimeout, Poll: stagePoll,
-			Limiter: &turns.Limiter{PerNamespace: max(1, s.Concurrency/2)},
+			Limiter: &fairness.Limiter{PerNamespace: max(1, s.Concurrency/2)},
 		},
-		&access.Reconciler{
+		&kubeconfigrequest.Reconciler{
 			Client: mgr.GetClient(), Live: live, Workload: clusters, Clock: clock.RealClock{}, Events: events,
 			// Anybody can make any number of requests for a cluster that does not answer, so few of them wait.
-			Limiter: &turns.Limiter{PerNamespace: max(1, s.Concurrency/3), MaxWaiting: max(1, s.Concurrency/3)},
+			Limiter: &fairness.Limiter{PerNamespace: max(1, s.Concurrency/3), MaxWaiting: max(1, s.Concurrency/3)},
 		},
 	} {
 		if err := r.SetupWithManager(mgr, controllerOptions(s.Concurrency)); err != nil {

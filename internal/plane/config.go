@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
 // DefaultListen is where the API is served unless somebody says otherwise.

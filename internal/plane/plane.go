@@ -17,15 +17,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/polder-kaas/polder/internal/buildinfo"
-	"github.com/polder-kaas/polder/internal/exit"
-	"github.com/polder-kaas/polder/internal/logging"
-	"github.com/polder-kaas/polder/internal/memory"
 	"github.com/polder-kaas/polder/internal/plane/capi"
 	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
 	"github.com/polder-kaas/polder/internal/plane/datadir"
 	"github.com/polder-kaas/polder/internal/plane/status"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
+	"github.com/polder-kaas/polder/internal/program/buildinfo"
+	"github.com/polder-kaas/polder/internal/program/exit"
+	"github.com/polder-kaas/polder/internal/program/logging"
+	"github.com/polder-kaas/polder/internal/program/memory"
 )
 
 // memoryBurst is the garbage that may gather: making a cluster takes less time with Later

@@ -18,10 +18,10 @@ import (
 
 	"github.com/polder-kaas/polder/internal/apply"
 	"github.com/polder-kaas/polder/internal/operator"
-	"github.com/polder-kaas/polder/internal/plane/hooks"
 	"github.com/polder-kaas/polder/internal/plane/install"
+	"github.com/polder-kaas/polder/internal/plane/runtimehooks"
 	"github.com/polder-kaas/polder/internal/releases"
-	"github.com/polder-kaas/polder/internal/shipped"
+	"github.com/polder-kaas/polder/internal/releases/shipped"
 	"github.com/polder-kaas/polder/stack/registry"
 	"github.com/polder-kaas/polder/stacks"
 )
@@ -116,8 +116,8 @@ func (s Stacks) defaultSource() (*releases.ConfiguredSource, error) {
 }
 
 // newHoldUpgradeHandler lets the operator hold back upgrades of Kubernetes while add-ons are applied.
-func newHoldUpgradeHandler(o *operator.Operator) hooks.Handler {
-	return hooks.Handler{
+func newHoldUpgradeHandler(o *operator.Operator) runtimehooks.Handler {
+	return runtimehooks.Handler{
 		Name: "hold-upgrade.polder",
 		Hook: runtimehooksv1.BeforeClusterUpgrade,
 		Func: func(ctx context.Context, _ client.Object, request runtimehooksv1.RequestObject, response runtimehooksv1.ResponseObject) error {

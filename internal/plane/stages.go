@@ -10,20 +10,19 @@ import (
 	"sync"
 
 	"github.com/polder-kaas/polder/config/crd"
-	"github.com/polder-kaas/polder/internal/buildinfo"
-	"github.com/polder-kaas/polder/internal/logging"
 	"github.com/polder-kaas/polder/internal/operator"
 	"github.com/polder-kaas/polder/internal/plane/apiserver"
 	"github.com/polder-kaas/polder/internal/plane/capi"
 	"github.com/polder-kaas/polder/internal/plane/etcd"
-	planehooks "github.com/polder-kaas/polder/internal/plane/hooks"
 	"github.com/polder-kaas/polder/internal/plane/install"
 	"github.com/polder-kaas/polder/internal/plane/kubecontrollers"
 	"github.com/polder-kaas/polder/internal/plane/pki"
+	planehooks "github.com/polder-kaas/polder/internal/plane/runtimehooks"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
 	"github.com/polder-kaas/polder/internal/plane/webhooks"
-	"github.com/polder-kaas/polder/internal/provider/local"
-	"github.com/polder-kaas/polder/internal/provider/local/offer"
+	"github.com/polder-kaas/polder/internal/program/buildinfo"
+	"github.com/polder-kaas/polder/internal/program/logging"
+	"github.com/polder-kaas/polder/internal/providers/local"
 	"github.com/polder-kaas/polder/provider"
 )
 
@@ -75,7 +74,7 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 	}
 	stacks := operator.New(operator.Config{
 		Client: api.Client, DataDir: p.dir.Path(), Releases: sources, Metrics: p.metrics, Concurrency: p.cfg.Concurrency,
-		Providers: []provider.Provider{offer.Provider{Version: buildinfo.Get().Version, Kubernetes: buildinfo.Get().Kubernetes}},
+		Providers: []provider.Provider{local.Provider{Version: buildinfo.Get().Version, Kubernetes: buildinfo.Get().Kubernetes}},
 		Webhooks:  operator.Webhooks{Server: webhookServer.ForManager(), URL: webhookURL, CA: certs.ServerCA, Register: registerWebhook},
 	})
 	objects := install.New(install.Config{

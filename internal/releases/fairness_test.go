@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/polder-kaas/polder/internal/reconcile/fairness"
 	"github.com/polder-kaas/polder/internal/releases"
-	"github.com/polder-kaas/polder/internal/turns"
 	"github.com/polder-kaas/polder/stack/archive"
 	stacks "github.com/polder-kaas/polder/stack/registry"
 	"github.com/polder-kaas/polder/stack/version"
@@ -35,7 +35,7 @@ func TestSlowDownloadsOfOneNamespace(t *testing.T) {
 		})
 	}
 	eventually(t, "two ask", func() bool { return g.waiting.Load() == 2 })
-	if _, _, err := l.Pull(t.Context(), source(t, l, ociOf("a", fast.ref)), name(t, "v3"), ""); !errors.Is(err, turns.ErrBusy) || !strings.Contains(err.Error(), "at most 2 at once") {
+	if _, _, err := l.Pull(t.Context(), source(t, l, ociOf("a", fast.ref)), name(t, "v3"), ""); !errors.Is(err, fairness.ErrBusy) || !strings.Contains(err.Error(), "at most 2 at once") {
 		t.Errorf("the third of the namespace: %v", err)
 	}
 	if _, _, err := l.Pull(t.Context(), source(t, l, ociOf("b", fast.ref)), name(t, "v3"), ""); err != nil {
@@ -74,7 +74,7 @@ func TestSlowListsOfOneNamespace(t *testing.T) {
 		})
 	}
 	eventually(t, "two ask", func() bool { return waiting.Load() == 2 })
-	if _, err := source(t, l, ociOf("a", reg.ref)).List(t.Context(), every); !errors.Is(err, turns.ErrBusy) {
+	if _, err := source(t, l, ociOf("a", reg.ref)).List(t.Context(), every); !errors.Is(err, fairness.ErrBusy) {
 		t.Errorf("the third of the namespace: %v", err)
 	}
 	if _, err := source(t, l, ociOf("b", reg.ref)).List(t.Context(), every); err != nil {

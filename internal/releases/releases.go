@@ -12,7 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/polder-kaas/polder/internal/turns"
+	"github.com/polder-kaas/polder/internal/reconcile/fairness"
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
@@ -56,11 +56,11 @@ type Library struct {
 	config         Config
 	disk           *disk
 	singleFlight   pullGroup
-	listLimiter    turns.Limiter  // to list a source
-	pullLimiter    turns.Limiter  // to download
-	downloadSlots  chan struct{}  // one for each download
-	downloadQuota  namespaceQuota // what namespaces have downloaded
-	fingerprintKey []byte         // for fingerprints of sources
+	listLimiter    fairness.Limiter // to list a source
+	pullLimiter    fairness.Limiter // to download
+	downloadSlots  chan struct{}    // one for each download
+	downloadQuota  namespaceQuota   // what namespaces have downloaded
+	fingerprintKey []byte           // for fingerprints of sources
 }
 
 // New makes a library. Nothing is connected to yet.
@@ -88,7 +88,7 @@ func New(c Config) (*Library, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of releases: %w", err)
 	}
-	l := &Library{config: c, disk: newDisk(c.Dir), downloadSlots: make(chan struct{}, maxDownloads), listLimiter: turns.Limiter{PerNamespace: maxPerNamespace}, pullLimiter: turns.Limiter{PerNamespace: maxPerNamespace}, downloadQuota: namespaceQuota{bytesPerHour: maxBytesPerHour}, fingerprintKey: make([]byte, 32)}
+	l := &Library{config: c, disk: newDisk(c.Dir), downloadSlots: make(chan struct{}, maxDownloads), listLimiter: fairness.Limiter{PerNamespace: maxPerNamespace}, pullLimiter: fairness.Limiter{PerNamespace: maxPerNamespace}, downloadQuota: namespaceQuota{bytesPerHour: maxBytesPerHour}, fingerprintKey: make([]byte, 32)}
 	_, err := rand.Read(l.fingerprintKey)
 	return l, err
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
-	"github.com/polder-kaas/polder/internal/turns"
+	"github.com/polder-kaas/polder/internal/reconcile/fairness"
 	"github.com/polder-kaas/polder/stack/fetch"
 	"github.com/polder-kaas/polder/stack/registry"
 	"github.com/polder-kaas/polder/stack/version"
@@ -24,7 +24,7 @@ type Source struct {
 	displayName string
 	fingerprint fingerprint
 	namespace   string // the namespace that named it; none for the plane's own
-	listLimiter *turns.Limiter
+	listLimiter *fairness.Limiter
 }
 
 // fingerprint is the same for sources that are opened with the same words, secrets included; it

@@ -16,10 +16,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/cmdline"
-	"github.com/polder-kaas/polder/internal/exit"
-	"github.com/polder-kaas/polder/internal/logging"
-	"github.com/polder-kaas/polder/internal/provider/run"
+	"github.com/polder-kaas/polder/internal/program/cmdline"
+	"github.com/polder-kaas/polder/internal/program/exit"
+	"github.com/polder-kaas/polder/internal/program/logging"
+	"github.com/polder-kaas/polder/internal/providers/standalone"
 	"github.com/polder-kaas/polder/provider"
 )
 
@@ -37,7 +37,7 @@ func Main(p provider.Provider) {
 
 // Command is the command line of a provider, for programs that have more to do than Main.
 func Command(p provider.Provider) *cobra.Command {
-	var cfg run.Config
+	var cfg standalone.Config
 	var kubeconfig string
 	logs := logging.Options{Out: os.Stderr}
 	d := p.Describe()
@@ -62,7 +62,7 @@ func Command(p provider.Provider) *cobra.Command {
 		}
 		cfg.Plane.QPS = -1 // the plane has brakes of its own
 		cfg.Plane.UserAgent = "polder-provider-" + d.Name
-		return run.Run(c.Context(), p, cfg)
+		return standalone.Run(c.Context(), p, cfg)
 	}
 	f := c.Flags()
 	f.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig `FILE` of the plane (default $KUBECONFIG, or the Pod's own)")

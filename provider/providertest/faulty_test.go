@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/polder-kaas/polder/internal/guard"
+	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/provider"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/shipped"
+	"github.com/polder-kaas/polder/internal/releases/shipped"
 	"github.com/polder-kaas/polder/stack/archive"
 	"github.com/polder-kaas/polder/stacks"
 	"github.com/polder-kaas/polder/test/stackenv"

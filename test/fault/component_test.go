@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/polder-kaas/polder/internal/exit"
 	"github.com/polder-kaas/polder/internal/plane/status"
+	"github.com/polder-kaas/polder/internal/program/exit"
 	"github.com/polder-kaas/polder/test/testenv"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/program/exit"
 	"github.com/polder-kaas/polder/test/history"
 	"github.com/polder-kaas/polder/test/testenv"
 )

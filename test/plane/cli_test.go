@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/program/exit"
 	"github.com/polder-kaas/polder/test/testenv"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/polder-kaas/polder/internal/exit"
 	"github.com/polder-kaas/polder/internal/plane/status"
+	"github.com/polder-kaas/polder/internal/program/exit"
 	"github.com/polder-kaas/polder/test/testenv"
 )
 

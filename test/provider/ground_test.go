@@ -20,9 +20,9 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/internal/operator"
-	"github.com/polder-kaas/polder/internal/presence"
+	"github.com/polder-kaas/polder/internal/providers/guard"
+	"github.com/polder-kaas/polder/internal/providers/heartbeat"
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
@@ -118,7 +118,7 @@ func (g *ground) run(plane *testenv.Plane) error {
 		guarded, err = guard.New(ctx, faulty, callTimeout)
 	}
 	if err == nil {
-		err = operator.SetupProvider(mgr, g.mgmt, presence.Publisher{Provider: guarded}, 10)
+		err = operator.SetupProvider(mgr, g.mgmt, heartbeat.Publisher{Provider: guarded}, 10)
 	}
 	if err != nil {
 		cancel()

@@ -30,10 +30,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/controller/access"
+	"github.com/polder-kaas/polder/internal/controller/kubeconfigrequest"
 	"github.com/polder-kaas/polder/internal/operator"
-	"github.com/polder-kaas/polder/internal/reconciletest"
-	"github.com/polder-kaas/polder/internal/turns"
+	"github.com/polder-kaas/polder/internal/reconcile/fairness"
+	"github.com/polder-kaas/polder/internal/reconcile/reconciletest"
 	ownworkload "github.com/polder-kaas/polder/internal/workload"
 )
 
@@ -48,7 +48,7 @@ func TestKubeconfigRequest(t *testing.T) {
 				return err
 			}
 			clusters := &ownworkload.Clusters{Secrets: live, UserAgent: "polder-operator", WrapTransport: mgr.GetConfig().WrapTransport}
-			r := &access.Reconciler{Client: mgr.GetClient(), Live: live, Workload: clusters, Limiter: &turns.Limiter{PerNamespace: 4}, Clock: clock.RealClock{}, Events: mgr.GetEventRecorder("polder-operator")}
+			r := &kubeconfigrequest.Reconciler{Client: mgr.GetClient(), Live: live, Workload: clusters, Limiter: &fairness.Limiter{PerNamespace: 4}, Clock: clock.RealClock{}, Events: mgr.GetEventRecorder("polder-operator")}
 			return r.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: 2})
 		},
 		Kinds:        []client.Object{&v1alpha1.KubeconfigRequest{}},

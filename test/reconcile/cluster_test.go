@@ -14,13 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
-	"github.com/polder-kaas/polder/internal/filelock"
-	"github.com/polder-kaas/polder/internal/provider/local"
-	"github.com/polder-kaas/polder/internal/provider/local/cluster"
-	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
-	"github.com/polder-kaas/polder/internal/provider/local/launch"
-	"github.com/polder-kaas/polder/internal/provider/local/watch"
-	"github.com/polder-kaas/polder/internal/reconciletest"
+	"github.com/polder-kaas/polder/internal/files/filelock"
+	"github.com/polder-kaas/polder/internal/providers/local"
+	"github.com/polder-kaas/polder/internal/providers/local/cluster"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
+	"github.com/polder-kaas/polder/internal/providers/local/launch"
+	"github.com/polder-kaas/polder/internal/providers/local/watch"
+	"github.com/polder-kaas/polder/internal/reconcile/reconciletest"
 )
 
 // The hosts are real ones, and Cluster API is who makes LocalClusters its own, and deletes them.

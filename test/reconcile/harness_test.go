@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
-	"github.com/polder-kaas/polder/internal/reconciletest"
+	"github.com/polder-kaas/polder/internal/reconcile/reconciletest"
 )
 
 // A reconciler that is right passes.

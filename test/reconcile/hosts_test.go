@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
-	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
-	"github.com/polder-kaas/polder/internal/provider/local/launch"
-	"github.com/polder-kaas/polder/internal/reconciletest"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
+	"github.com/polder-kaas/polder/internal/providers/local/launch"
+	"github.com/polder-kaas/polder/internal/reconcile/reconciletest"
 	"github.com/polder-kaas/polder/test/testenv"
 )
 

@@ -19,10 +19,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/polder-kaas/polder/internal/provider/local/host"
-	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
-	"github.com/polder-kaas/polder/internal/provider/local/kubeversion"
-	"github.com/polder-kaas/polder/internal/provider/local/launch"
+	"github.com/polder-kaas/polder/internal/providers/local/host"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
+	"github.com/polder-kaas/polder/internal/providers/local/kubeversion"
+	"github.com/polder-kaas/polder/internal/providers/local/launch"
 )
 
 // TestMain runs the tests or, called by one of the names of polderd, that program: a real host, or

@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
-	"github.com/polder-kaas/polder/internal/provider/local"
-	"github.com/polder-kaas/polder/internal/provider/local/cluster"
-	"github.com/polder-kaas/polder/internal/provider/local/hostapi"
-	"github.com/polder-kaas/polder/internal/provider/local/kubeversion"
-	"github.com/polder-kaas/polder/internal/provider/local/launch"
-	"github.com/polder-kaas/polder/internal/provider/local/machine"
-	"github.com/polder-kaas/polder/internal/provider/local/watch"
-	"github.com/polder-kaas/polder/internal/reconciletest"
+	"github.com/polder-kaas/polder/internal/providers/local"
+	"github.com/polder-kaas/polder/internal/providers/local/cluster"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
+	"github.com/polder-kaas/polder/internal/providers/local/kubeversion"
+	"github.com/polder-kaas/polder/internal/providers/local/launch"
+	"github.com/polder-kaas/polder/internal/providers/local/machine"
+	"github.com/polder-kaas/polder/internal/providers/local/watch"
+	"github.com/polder-kaas/polder/internal/reconcile/reconciletest"
 )
 
 const (

@@ -1,11 +1,11 @@
-// Package reconcile runs the reconcilers of Polder through internal/reconciletest, against the API
+// Package reconcile runs the reconcilers of Polder through internal/reconcile/reconciletest, against the API
 // server of a plane that does not run them itself; and that harness through reconcilers with faults.
 package reconcile
 
 import (
 	"testing"
 
-	"github.com/polder-kaas/polder/internal/reconciletest"
+	"github.com/polder-kaas/polder/internal/reconcile/reconciletest"
 	"github.com/polder-kaas/polder/test/testenv"
 )
 

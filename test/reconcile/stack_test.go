@@ -22,7 +22,7 @@ import (
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apply"
 	"github.com/polder-kaas/polder/internal/operator"
-	"github.com/polder-kaas/polder/internal/reconciletest"
+	"github.com/polder-kaas/polder/internal/reconcile/reconciletest"
 	"github.com/polder-kaas/polder/internal/releases"
 	"github.com/polder-kaas/polder/stack/archive"
 	"github.com/polder-kaas/polder/test/stackenv"

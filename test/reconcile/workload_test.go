@@ -18,10 +18,10 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/config/samples"
-	"github.com/polder-kaas/polder/internal/guard"
 	"github.com/polder-kaas/polder/internal/operator"
-	"github.com/polder-kaas/polder/internal/provider/local/offer"
-	"github.com/polder-kaas/polder/internal/reconciletest"
+	"github.com/polder-kaas/polder/internal/providers/guard"
+	"github.com/polder-kaas/polder/internal/providers/local"
+	"github.com/polder-kaas/polder/internal/reconcile/reconciletest"
 )
 
 // WorkloadClusters, with real Cluster API. Nobody makes machines here, so they stay in the making.
@@ -38,7 +38,7 @@ func TestWorkloadCluster(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			g, err := guard.New(ctx, offer.Provider{Kubernetes: version}, time.Minute)
+			g, err := guard.New(ctx, local.Provider{Kubernetes: version}, time.Minute)
 			if err != nil {
 				return err
 			}
@@ -90,7 +90,7 @@ func givenWorkload(ctx context.Context, c client.Client, ns string) error {
 	s.Spec = csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.37"}
 	r := &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: release}}
 	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "demo"}}
-	o.Spec.Provider, o.Spec.Stack = offer.Name, v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.37"}
+	o.Spec.Provider, o.Spec.Stack = local.Name, v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.37"}
 	o.Spec.Workers = []v1alpha1.WorkerPool{{Name: "default", Replicas: ptr.To[int32](2), Zones: []string{"zone-a", "zone-b"}}}
 	if err := errors.Join(c.Create(ctx, s), c.Create(ctx, r)); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
-	"github.com/polder-kaas/polder/internal/controller/usage"
+	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/releases"
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/archive"
@@ -43,7 +43,7 @@ func newClient(t *testing.T, objects ...client.Object) client.WithWatch {
 		t.Fatal(err)
 	}
 	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&csv1.ClusterStack{}, &csv1.ClusterStackRelease{})
-	if err := usage.IndexClustersByClass(t.Context(), indexer{b}); err != nil {
+	if err := lineage.IndexClustersByClass(t.Context(), indexer{b}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Build()

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
-	"github.com/polder-kaas/polder/internal/controller/usage"
+	"github.com/polder-kaas/polder/internal/lineage"
 )
 
 // maxNamed is how many of many a sentence names.
@@ -21,7 +21,7 @@ func (l *sourceState) addOtherLine(line string) {
 
 // describeReleases says what the source has for a stack, and what it has that would be if it were sound.
 func (l sourceState) describeReleases(o *csv1.ClusterStack) string {
-	text := fmt.Sprintf("%s has %s of %s in channel %s", l.location, pluralize(len(l.entries), "release"), usage.LineOfStack(o), o.Spec.Channel)
+	text := fmt.Sprintf("%s has %s of %s in channel %s", l.location, pluralize(len(l.entries), "release"), lineage.LineOfStack(o), o.Spec.Channel)
 	if n := len(l.rejected); n > 0 {
 		text += fmt.Sprintf("; left out, %d: %s", n, strings.Join(l.rejected[:min(n, maxNamed)], "; "))
 	}
@@ -30,7 +30,7 @@ func (l sourceState) describeReleases(o *csv1.ClusterStack) string {
 
 // describeNoReleases says that the source has nothing for a stack, and what it has instead.
 func (l sourceState) describeNoReleases(o *csv1.ClusterStack) string {
-	text := fmt.Sprintf("%s has no release of %s in channel %s", l.location, usage.LineOfStack(o), o.Spec.Channel)
+	text := fmt.Sprintf("%s has no release of %s in channel %s", l.location, lineage.LineOfStack(o), o.Spec.Channel)
 	if len(l.rejected) > 0 {
 		return text + " that is sound: " + strings.Join(l.rejected[:min(len(l.rejected), maxNamed)], "; ")
 	}

@@ -24,7 +24,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apierror"
-	"github.com/polder-kaas/polder/internal/controller/usage"
+	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/releases"
 )
@@ -90,7 +90,7 @@ func (r *Reconciler) gatherReleases(ctx context.Context, s *scope) error {
 		if !belongsToStack(s.object, &rel) {
 			continue
 		}
-		users, err := usage.ClustersOfRelease(ctx, r.Client, client.ObjectKeyFromObject(&rel))
+		users, err := lineage.ClustersOfRelease(ctx, r.Client, client.ObjectKeyFromObject(&rel))
 		if err != nil {
 			return err
 		}
@@ -104,10 +104,10 @@ func (r *Reconciler) gatherReleases(ctx context.Context, s *scope) error {
 // its owner is, what is not called as releases of the stack are is none of them.
 func belongsToStack(s *csv1.ClusterStack, r *csv1.ClusterStackRelease) bool {
 	if owner := metav1.GetControllerOf(r); owner != nil {
-		_, ok := usage.ReleaseInLine(s, r.Name)
+		_, ok := lineage.ReleaseInLine(s, r.Name)
 		return ok && owner.UID == s.UID
 	}
-	return usage.IsReleaseOfStack(s, r.Name)
+	return lineage.IsReleaseOfStack(s, r.Name)
 }
 
 // SetupWithManager registers the reconciler. The manager's cache must have usage.Index.
@@ -116,7 +116,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Named("clusterstack").
 		For(&csv1.ClusterStack{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, statusLost()))).
 		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.requestsForRelease)).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsForCluster), builder.WithPredicates(usage.ClassChanged())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsForCluster), builder.WithPredicates(lineage.ClassChanged())).
 		WithOptions(o).
 		Complete(r)
 }
@@ -133,7 +133,7 @@ func (r *Reconciler) requestsForRelease(ctx context.Context, o client.Object) []
 	}
 	var out []ctrlreconcile.Request
 	for _, s := range l.Items {
-		if metav1.IsControlledBy(o, &s) || usage.IsReleaseOfStack(&s, o.GetName()) {
+		if metav1.IsControlledBy(o, &s) || lineage.IsReleaseOfStack(&s, o.GetName()) {
 			out = append(out, ctrlreconcile.Request{NamespacedName: client.ObjectKeyFromObject(&s)})
 		}
 	}
@@ -146,11 +146,11 @@ func (r *Reconciler) requestsForCluster(ctx context.Context, o client.Object) []
 	if !ok {
 		return nil
 	}
-	class, ok := usage.ClassOfCluster(c)
+	class, ok := lineage.ClassOfCluster(c)
 	if !ok {
 		return nil
 	}
-	key, ok := usage.ReleaseOfClass(class)
+	key, ok := lineage.ReleaseOfClass(class)
 	if !ok {
 		return nil
 	}

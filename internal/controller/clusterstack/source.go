@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
-	"github.com/polder-kaas/polder/internal/controller/usage"
+	"github.com/polder-kaas/polder/internal/lineage"
+	"github.com/polder-kaas/polder/internal/reconcile/fairness"
 	"github.com/polder-kaas/polder/internal/releases"
-	"github.com/polder-kaas/polder/internal/turns"
 	"github.com/polder-kaas/polder/stack/fetch"
 	"github.com/polder-kaas/polder/stack/registry"
 	"github.com/polder-kaas/polder/stack/version"
@@ -67,7 +67,7 @@ func (r *Reconciler) checkSource(ctx context.Context, s *scope) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if errors.Is(next.err, turns.ErrBusy) {
+		if errors.Is(next.err, fairness.ErrBusy) {
 			return r.keepPreviousSource(s, last, next)
 		}
 		next.generation, next.request = s.object.Generation, request
@@ -121,7 +121,7 @@ func (r *Reconciler) listSource(ctx context.Context, o *csv1.ClusterStack, last 
 	var list registry.Listing
 	if err == nil {
 		last.location = source.String()
-		line := usage.LineOfStack(o)
+		line := lineage.LineOfStack(o)
 		ctx, cancel := context.WithTimeout(ctx, listTimeout)
 		defer cancel()
 		last.otherLines = nil
@@ -129,7 +129,7 @@ func (r *Reconciler) listSource(ctx context.Context, o *csv1.ClusterStack, last 
 			if !line.SameLine(v.ReleaseLine) {
 				last.addOtherLine(v.ReleaseLine.String())
 			}
-			return line.SameLine(v.ReleaseLine) && usage.IsInChannel(o.Spec.Channel, v.Version)
+			return line.SameLine(v.ReleaseLine) && lineage.IsInChannel(o.Spec.Channel, v.Version)
 		})
 	}
 	if err != nil {
@@ -141,7 +141,7 @@ func (r *Reconciler) listSource(ctx context.Context, o *csv1.ClusterStack, last 
 	}
 	last.rejected = nil
 	for _, w := range list.Warnings {
-		if strings.Contains(fmt.Sprint(w), usage.LineOfStack(o).String()+"-") {
+		if strings.Contains(fmt.Sprint(w), lineage.LineOfStack(o).String()+"-") {
 			last.rejected = append(last.rejected, fmt.Sprint(w))
 		}
 		ctrl.LoggerFrom(ctx).V(1).Info("Something at the source is no release", "source", last.location, "warning", w)

@@ -13,7 +13,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apierror"
-	"github.com/polder-kaas/polder/internal/controller/usage"
+	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/stack/version"
 )
@@ -27,7 +27,7 @@ func wantedReleases(s *scope) (want map[string]bool, bad []string) {
 			bad = append(bad, err.Error())
 			continue
 		}
-		want[version.ReleaseName{ReleaseLine: usage.LineOfStack(s.object), Version: parsed}.Tag()] = true
+		want[version.ReleaseName{ReleaseLine: lineage.LineOfStack(s.object), Version: parsed}.Tag()] = true
 	}
 	if latest, ok := newestAtSource(s.source); ok && ptr.Deref(s.object.Spec.AutoSubscribe, true) {
 		want[latest.Tag()] = true
@@ -102,7 +102,7 @@ func (r *Reconciler) syncReleases(ctx context.Context, s *scope) error {
 func (s *scope) isSourceEmptied() bool {
 	return s.source.answered && s.source.err == nil && len(s.source.entries) == 0 &&
 		slices.ContainsFunc(s.releases, func(r csv1.ClusterStackRelease) bool {
-			return usage.IsInChannel(s.object.Spec.Channel, versionOf(&r))
+			return lineage.IsInChannel(s.object.Spec.Channel, versionOf(&r))
 		})
 }
 

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/catalogue"
-	"github.com/polder-kaas/polder/internal/guard"
+	"github.com/polder-kaas/polder/internal/lineage"
+	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/provider"
 )
@@ -114,7 +114,7 @@ func (r *Reconciler) providerBackoff(s *scope) time.Duration {
 }
 
 // ReleaseForProvider is what providers are told of a release: the class it has in the plane.
-func ReleaseForProvider(ctx context.Context, c client.Reader, rel catalogue.CatalogueEntry) (provider.Release, error) {
+func ReleaseForProvider(ctx context.Context, c client.Reader, rel lineage.CatalogueEntry) (provider.Release, error) {
 	out := provider.Release{Name: rel.Tag(), Kubernetes: rel.Object.Status.KubernetesVersion}
 	class := &clusterv1.ClusterClass{}
 	if err := c.Get(ctx, classKey(rel), class); err != nil {

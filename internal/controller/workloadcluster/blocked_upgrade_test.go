@@ -7,7 +7,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
-	"github.com/polder-kaas/polder/internal/catalogue"
+	"github.com/polder-kaas/polder/internal/lineage"
 )
 
 // While an upgrade of Kubernetes is under way, no other one is begun: the add-ons of both would be mixed.
@@ -36,7 +36,7 @@ func TestBlockedByUpgrade(t *testing.T) {
 		"both are on their way, both older": {"v1.37.0", false, v("v1.35.7"), v("v1.35.7"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{cluster: &clusterv1.Cluster{}, wanted: catalogue.CatalogueEntry{Object: &csv1.ClusterStackRelease{}}}
+			s := &scope{cluster: &clusterv1.Cluster{}, wanted: lineage.CatalogueEntry{Object: &csv1.ClusterStackRelease{}}}
 			s.wanted.Object.Status.KubernetesVersion = c.wanted
 			s.cluster.Spec.Topology.Version = "v1.36.3"
 			s.cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(!c.young)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apierror"
-	"github.com/polder-kaas/polder/internal/presence"
+	"github.com/polder-kaas/polder/internal/providers/heartbeat"
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
@@ -26,22 +26,22 @@ type MissingProviderMonitor struct {
 	Events events.EventRecorder
 	Now    func() time.Time
 
-	heartbeats map[string]heartbeat // by provider
+	heartbeats map[string]observedHeartbeat // by provider
 }
 
-// heartbeat is what a provider last said of when it was there, and when that was new here. Its clock may differ from
+// observedHeartbeat is what a provider last said of when it was there, and when that was new here. Its clock may differ from
 // ours, so only that what it says changes counts, as with leases. A plane that has just started waits as long as ever
 // before it calls anybody absent: what was said of that before is still on the clusters, and to call one absent that is
 // there would set two against each other who write the same status.
-type heartbeat struct {
+type observedHeartbeat struct {
 	lastSeenTime metav1.Time
 	observedAt   time.Time
 }
 
-// Times of Unclaimed.
+// Times of MissingProviderMonitor.
 const (
 	missingProviderInterval = 20 * time.Second
-	heartbeatTimeout        = 3 * presence.RenewInterval
+	heartbeatTimeout        = 3 * heartbeat.RenewInterval
 )
 
 // Start looks from time to time until ctx ends.
@@ -85,7 +85,7 @@ func (u *MissingProviderMonitor) Once(ctx context.Context) error {
 
 // recordHeartbeats remembers what providers say. Those that are gone are forgotten.
 func (u *MissingProviderMonitor) recordHeartbeats(providers []v1alpha1.Provider) {
-	seen := map[string]heartbeat{}
+	seen := map[string]observedHeartbeat{}
 	for i := range providers {
 		p := &providers[i]
 		lastSeen := p.CreationTimestamp // it has come, and said nothing yet
@@ -94,7 +94,7 @@ func (u *MissingProviderMonitor) recordHeartbeats(providers []v1alpha1.Provider)
 		}
 		was, ok := u.heartbeats[p.Name]
 		if !ok || !was.lastSeenTime.Equal(&lastSeen) {
-			was = heartbeat{lastSeen, u.Now()}
+			was = observedHeartbeat{lastSeen, u.Now()}
 		}
 		seen[p.Name] = was
 	}

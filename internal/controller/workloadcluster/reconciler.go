@@ -23,8 +23,8 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apierror"
-	"github.com/polder-kaas/polder/internal/catalogue"
-	"github.com/polder-kaas/polder/internal/guard"
+	"github.com/polder-kaas/polder/internal/lineage"
+	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/provider"
 )
@@ -49,13 +49,13 @@ type scope struct {
 	addon   *csv1.ClusterAddon        // nil: there is none
 
 	description     provider.Description
-	catalogue       *catalogue.Catalogue
-	wanted          catalogue.CatalogueEntry  // that the spec asks for
-	target          catalogue.CatalogueEntry  // that the Cluster is to have now
-	running         *catalogue.CatalogueEntry // that the Cluster has its class of; nil: none that is known
-	held            bool                      // target is not what the spec asks for, or not yet
-	contractRelease provider.Release          // the class of target
-	answer          providerAnswer            // of the provider
+	catalogue       *lineage.Catalogue
+	wanted          lineage.CatalogueEntry  // that the spec asks for
+	target          lineage.CatalogueEntry  // that the Cluster is to have now
+	running         *lineage.CatalogueEntry // that the Cluster has its class of; nil: none that is known
+	held            bool                    // target is not what the spec asks for, or not yet
+	contractRelease provider.Release        // the class of target
+	answer          providerAnswer          // of the provider
 
 	advice       map[string]advice // by condition: who must act on it
 	requeueAfter time.Duration     // when to look again at what no watch tells of

@@ -11,8 +11,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/catalogue"
-	"github.com/polder-kaas/polder/internal/controller/usage"
+	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/stack/version"
 )
@@ -22,14 +21,14 @@ import (
 func (r *Reconciler) resolveRelease(ctx context.Context, s *scope) error {
 	var err error
 	s.description = r.Provider.LastDescription()
-	if s.catalogue, err = catalogue.ReadCatalogue(ctx, r.Client, s.object.Namespace); err != nil {
+	if s.catalogue, err = lineage.ReadCatalogue(ctx, r.Client, s.object.Namespace); err != nil {
 		return err
 	}
 	if s.running, err = r.runningRelease(ctx, s.cluster); err != nil {
 		return err
 	}
 	wanted, err := s.catalogue.Choose(s.description.StackProviderName(), s.object.Spec.Stack)
-	var unavailable *catalogue.ReleaseUnavailableError
+	var unavailable *lineage.ReleaseUnavailableError
 	if errors.As(err, &unavailable) {
 		return s.reportUnresolved(unavailable.Reason, advice{unavailable.Text, unavailable.Actor, unavailable.Next})
 	}
@@ -59,15 +58,15 @@ func (s *scope) reportUnresolved(reason string, a advice) error {
 }
 
 // runningRelease is the one the Cluster has its class of, whether or not it would serve a new cluster.
-func (r *Reconciler) runningRelease(ctx context.Context, c *clusterv1.Cluster) (*catalogue.CatalogueEntry, error) {
+func (r *Reconciler) runningRelease(ctx context.Context, c *clusterv1.Cluster) (*lineage.CatalogueEntry, error) {
 	if c == nil {
 		return nil, nil
 	}
-	class, ok := usage.ClassOfCluster(c)
+	class, ok := lineage.ClassOfCluster(c)
 	if !ok {
 		return nil, nil
 	}
-	key, ok := usage.ReleaseOfClass(class)
+	key, ok := lineage.ReleaseOfClass(class)
 	if !ok {
 		return nil, nil
 	}
@@ -79,13 +78,13 @@ func (r *Reconciler) runningRelease(ctx context.Context, c *clusterv1.Cluster) (
 	if err := r.Client.Get(ctx, key, o); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	return &catalogue.CatalogueEntry{ReleaseName: name, Object: o}, nil
+	return &lineage.CatalogueEntry{ReleaseName: name, Object: o}, nil
 }
 
 // keepRunning stays at a release that is newer than the newest of the channel: one that was taken back is not left by
 // itself, since the way back may be none. Nor is one that another namespace offers as well, nor one whose successor has
 // an older Kubernetes: that is no fault of the customer's, and a later one may have a newer.
-func (s *scope) keepRunning(wanted catalogue.CatalogueEntry) catalogue.CatalogueEntry {
+func (s *scope) keepRunning(wanted lineage.CatalogueEntry) lineage.CatalogueEntry {
 	if s.running == nil || s.object.Spec.Stack.Version != "" || !s.running.SameLine(wanted.ReleaseLine) || s.running.Version.IsStable() != wanted.Version.IsStable() {
 		return wanted
 	}
@@ -99,7 +98,7 @@ func (s *scope) keepRunning(wanted catalogue.CatalogueEntry) catalogue.Catalogue
 }
 
 // checkUpgrade says why the cluster cannot go to a release; "" if it can.
-func (s *scope) checkUpgrade(to catalogue.CatalogueEntry) (why, reason string) {
+func (s *scope) checkUpgrade(to lineage.CatalogueEntry) (why, reason string) {
 	if s.cluster == nil {
 		return "", ""
 	}
@@ -167,6 +166,6 @@ func (s *scope) isPreparingAddons() bool {
 }
 
 // classKey is the class of a release.
-func classKey(rel catalogue.CatalogueEntry) client.ObjectKey {
+func classKey(rel lineage.CatalogueEntry) client.ObjectKey {
 	return client.ObjectKey{Namespace: rel.Object.Namespace, Name: rel.Class()}
 }

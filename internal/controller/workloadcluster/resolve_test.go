@@ -12,7 +12,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/catalogue"
+	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
@@ -74,7 +74,7 @@ func TestChooseTarget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := healthyScope(t)
-			s.wanted, s.target = newEntry(t, v2, "v1.36.4"), catalogue.CatalogueEntry{}
+			s.wanted, s.target = newEntry(t, v2, "v1.36.4"), lineage.CatalogueEntry{}
 			c.change(s)
 			s.chooseTarget()
 			if s.held != c.held || s.isPreparingAddons() != c.held {
@@ -95,7 +95,7 @@ func TestChooseTarget(t *testing.T) {
 func TestReportUnresolved(t *testing.T) {
 	a := advice{"there is no such release", v1alpha1.Customer, "choose another"}
 	s := healthyScope(t)
-	s.wanted, s.target = catalogue.CatalogueEntry{}, catalogue.CatalogueEntry{}
+	s.wanted, s.target = lineage.CatalogueEntry{}, lineage.CatalogueEntry{}
 	if err := s.reportUnresolved(v1alpha1.ReasonReleaseMissing, a); err != nil || !s.held || s.target.Tag() != v1 || s.isPreparingAddons() {
 		t.Errorf("%v, %t, %s", err, s.held, s.target.Tag())
 	}
@@ -172,7 +172,7 @@ func TestResolveRelease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, all := healthyScope(t), stackWithReleases(t)
-			s.running, s.wanted, s.target, s.catalogue = nil, catalogue.CatalogueEntry{}, catalogue.CatalogueEntry{}, nil
+			s.running, s.wanted, s.target, s.catalogue = nil, lineage.CatalogueEntry{}, lineage.CatalogueEntry{}, nil
 			c.change(s)
 			if c.have != nil {
 				all = c.have(all)
@@ -182,7 +182,7 @@ func TestResolveRelease(t *testing.T) {
 			if (err != nil) != c.waits || err != nil && !reconcile.IsWait(err) || got.Message != c.message || c.reason != "" && got.Reason != c.reason || (got.Status == metav1.ConditionTrue) != (c.reason == "") {
 				t.Errorf("%v, %+v", err, got)
 			}
-			tag := func(r catalogue.CatalogueEntry) string {
+			tag := func(r lineage.CatalogueEntry) string {
 				if r.Object == nil {
 					return ""
 				}

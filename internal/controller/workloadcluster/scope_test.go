@@ -19,8 +19,8 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/catalogue"
-	"github.com/polder-kaas/polder/internal/guard"
+	"github.com/polder-kaas/polder/internal/lineage"
+	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/provider"
 	"github.com/polder-kaas/polder/stack/version"
 )
@@ -65,7 +65,7 @@ func guarded(t *testing.T, p provider.Provider) *guard.Guard {
 }
 
 // newEntry is a release of the catalogue, ready, of a digest of its own.
-func newEntry(t *testing.T, name, kubernetes string) catalogue.CatalogueEntry {
+func newEntry(t *testing.T, name, kubernetes string) lineage.CatalogueEntry {
 	t.Helper()
 	r, err := version.ParseReleaseName(name)
 	if err != nil {
@@ -73,7 +73,7 @@ func newEntry(t *testing.T, name, kubernetes string) catalogue.CatalogueEntry {
 	}
 	o := &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name}}
 	o.Status.Ready, o.Status.KubernetesVersion, o.Status.Digest = ptr.To(true), kubernetes, "sha256:"+name
-	return catalogue.CatalogueEntry{ReleaseName: r, Object: o}
+	return lineage.CatalogueEntry{ReleaseName: r, Object: o}
 }
 
 const v1, v2 = "local-scs-1-36-v1", "local-scs-1-36-v2"
@@ -85,7 +85,7 @@ func healthyScope(t *testing.T) *scope {
 	s.object.Generation, s.object.Spec.Stack = 4, v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.36", Channel: v1alpha1.ChannelStable}
 	s.object.Status.FirstReadyTime = &metav1.Time{Time: noon.Add(-time.Hour)}
 	one := newEntry(t, v1, "v1.36.3")
-	s.running, s.wanted, s.target, s.catalogue = &one, one, one, &catalogue.Catalogue{}
+	s.running, s.wanted, s.target, s.catalogue = &one, one, one, &lineage.Catalogue{}
 	c := s.cluster
 	c.Name, c.Namespace, c.Generation = s.object.Name, s.object.Namespace, 7
 	c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s.object, v1alpha1.GroupVersion.WithKind("WorkloadCluster"))}
@@ -119,7 +119,7 @@ func (s *scope) failAddons(reason, message string) {
 }
 
 // wantRelease makes another release the wanted one, while the Cluster keeps its own.
-func (s *scope) wantRelease(r catalogue.CatalogueEntry) { s.wanted, s.held = r, true }
+func (s *scope) wantRelease(r lineage.CatalogueEntry) { s.wanted, s.held = r, true }
 
 // setClusterCondition sets a condition of the Cluster.
 func (s *scope) setClusterCondition(condition string, status metav1.ConditionStatus, message string) {

@@ -24,7 +24,7 @@ import (
 	certsubject "k8s.io/kubernetes/plugin/pkg/admission/certificates/subjectrestriction"
 	"k8s.io/kubernetes/plugin/pkg/admission/serviceaccount"
 
-	"github.com/polder-kaas/polder/internal/atomicfile"
+	"github.com/polder-kaas/polder/internal/files/atomicfile"
 )
 
 // Issuer is in every service-account token. Changing it ends all of them.

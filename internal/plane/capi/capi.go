@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
 	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
-	"github.com/polder-kaas/polder/internal/plane/hooks"
+	"github.com/polder-kaas/polder/internal/plane/runtimehooks"
 )
 
 // syncPeriod is how often everything is looked at again even if nothing happened.
@@ -39,8 +39,8 @@ type Config struct {
 	Client       func(userAgent string) *rest.Config // all rights; usable once Run is called
 	Webhooks     Webhooks
 	Manifests    manifests.Index
-	RuntimeHooks []hooks.Handler // Go handlers for the hooks of the Runtime SDK
-	Concurrency  int             // objects of one kind worked on at the same time
+	RuntimeHooks []runtimehooks.Handler // Go handlers for the hooks of the Runtime SDK
+	Concurrency  int                    // objects of one kind worked on at the same time
 }
 
 // ClusterAPI is the three managers as one component of the plane.

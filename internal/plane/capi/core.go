@@ -36,7 +36,7 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/polder-kaas/polder/internal/nodelabels"
+	"github.com/polder-kaas/polder/internal/topology/nodelabels"
 )
 
 // Grace periods of Cluster API's own program.

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
-	"github.com/polder-kaas/polder/internal/plane/hooks"
+	"github.com/polder-kaas/polder/internal/plane/runtimehooks"
 )
 
 // Limits towards workload clusters, the defaults of Cluster API's own programs.
@@ -60,7 +60,7 @@ type manager struct {
 	kind         managerKind
 	server       webhook.Server
 	converters   conversion.Registry
-	runtimeHooks []hooks.Handler
+	runtimeHooks []runtimehooks.Handler
 	concurrency  int
 }
 

@@ -7,7 +7,7 @@ import (
 	runtimeclient "sigs.k8s.io/cluster-api/exp/runtime/client"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/polder-kaas/polder/internal/plane/hooks"
+	"github.com/polder-kaas/polder/internal/plane/runtimehooks"
 )
 
 // tolerantRuntimeClient keeps one unreachable or wrong extension from ending the whole plane. Cluster
@@ -15,12 +15,12 @@ import (
 // that would take everybody's API down. Instead the start goes on with the handlers the extension
 // had when it last answered, whose failure policy then says what its absence means, and the
 // reconciler of ExtensionConfigs reports and retries as it does at any other time.
-type tolerantRuntimeClient struct{ *hooks.Client }
+type tolerantRuntimeClient struct{ *runtimehooks.Client }
 
 var _ runtimeclient.Client = tolerantRuntimeClient{}
 
 func newRuntimeClient(m *manager) (tolerantRuntimeClient, error) {
-	c, err := hooks.New(hooks.Config{Reader: m.GetClient()})
+	c, err := runtimehooks.New(runtimehooks.Config{Reader: m.GetClient()})
 	if err != nil {
 		return tolerantRuntimeClient{}, err
 	}

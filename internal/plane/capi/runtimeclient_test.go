@@ -8,12 +8,12 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/polder-kaas/polder/internal/plane/hooks"
+	"github.com/polder-kaas/polder/internal/plane/runtimehooks"
 )
 
 func newTolerantClient(t *testing.T) tolerantRuntimeClient {
 	t.Helper()
-	c, err := hooks.New(hooks.Config{Reader: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build()})
+	c, err := runtimehooks.New(runtimehooks.Config{Reader: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
 // maxSocketPath is the kernel's limit for the path of a unix socket, less its final NUL.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
 var now = Marker{Format: Format, Polder: "v0.2.0", Kubernetes: "v1.36.3", Etcd: "v3.6.14"}

@@ -6,8 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/polder-kaas/polder/internal/exit"
-	"github.com/polder-kaas/polder/internal/filelock"
+	"github.com/polder-kaas/polder/internal/files/filelock"
+	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
 const lockName = "polderd.lock"

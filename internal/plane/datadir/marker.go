@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/mod/semver"
 
-	"github.com/polder-kaas/polder/internal/atomicfile"
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/files/atomicfile"
+	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
 const markerName = "version.json"

@@ -16,7 +16,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/polder-kaas/polder/internal/atomicfile"
+	"github.com/polder-kaas/polder/internal/files/atomicfile"
 )
 
 // backdate makes certificates valid on machines whose clock is a little behind ours.

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/client-go/util/keyutil"
 
-	"github.com/polder-kaas/polder/internal/atomicfile"
+	"github.com/polder-kaas/polder/internal/files/atomicfile"
 )
 
 const (

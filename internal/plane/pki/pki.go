@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/polder-kaas/polder/internal/atomicfile"
+	"github.com/polder-kaas/polder/internal/files/atomicfile"
 )
 
 // AdminGroup is the group of the admin kubeconfig. It gets its rights by RBAC, not by a

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/polder-kaas/polder/internal/atomicfile"
-	"github.com/polder-kaas/polder/internal/buildinfo"
+	"github.com/polder-kaas/polder/internal/files/atomicfile"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
+	"github.com/polder-kaas/polder/internal/program/buildinfo"
 )
 
 const fileName = "status.json"

@@ -1,0 +1,307 @@
+package clusteraddon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/internal/releases/rendering"
+	"github.com/polder-kaas/polder/stack"
+	"github.com/polder-kaas/polder/stack/render"
+)
+
+// lastApply is when all objects of a cluster were last applied, and what was not healthy since. Only work is
+// spared by it: of what is not remembered, everything is looked at again.
+type lastApply struct {
+	uid            types.UID // of the ClusterAddon
+	generation     int64     // of the Cluster
+	digest         string    // of the release
+	partial        bool      // only stages that were begun
+	nextApply      time.Time
+	unhealthy      []unhealthyObject
+	unhealthySince time.Time // when something was first found not healthy
+}
+
+type unhealthyObject struct {
+	ref     apply.Ref
+	message string
+}
+
+// recordApply is for objects that were just applied; they are again after a while.
+func (r *Reconciler) recordApply(s *scope, c lastApply, interval time.Duration) lastApply {
+	c.uid, c.generation, c.digest, c.nextApply = s.addon.UID, s.cluster.Generation, s.addon.Status.TargetDigest, time.Now().Add(interval)
+	r.storeLastApply(s, c)
+	return c
+}
+
+// storeLastApply puts down a check as it is.
+func (r *Reconciler) storeLastApply(s *scope, c lastApply) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lastApplies == nil {
+		r.lastApplies = map[client.ObjectKey]lastApply{}
+	}
+	r.lastApplies[client.ObjectKeyFromObject(s.cluster)] = c
+}
+
+// loadLastApply is what was remembered; ok says that it still holds.
+func (r *Reconciler) loadLastApply(s *scope) (c lastApply, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c = r.lastApplies[client.ObjectKeyFromObject(s.cluster)]
+	return c, c.uid == s.addon.UID && c.generation == s.cluster.Generation && c.digest == s.addon.Status.TargetDigest && time.Now().Before(c.nextApply)
+}
+
+func (r *Reconciler) forgetLastApply(key client.ObjectKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.lastApplies, key)
+}
+
+// completeRelease deletes what the stages have left over: objects of the inventory that the release does not have.
+// Then the add-ons of the release are applied.
+func (r *Reconciler) completeRelease(ctx context.Context, s *scope) error {
+	st := &s.addon.Status
+	if st.Release == st.Target {
+		return nil
+	}
+	if err := r.pruneStale(ctx, s); err != nil {
+		return r.explainAfterStages(s, err)
+	}
+	was := st.Release
+	st.Release = st.Target
+	s.setCondition(csv1.ConditionApplied, "", fmt.Sprintf("all stages of %s are done", s.release.Name))
+	r.Events.Eventf(s.addon, s.cluster, "Normal", "StagesDone", "Reconcile", "all stages of %s are done%s", st.Release, describePrevious(was))
+	return nil
+}
+
+func describePrevious(release string) string {
+	if release == "" {
+		return ""
+	}
+	return ", which follows " + release
+}
+
+// explainAfterStages says what goes wrong after all stages are done.
+func (r *Reconciler) explainAfterStages(s *scope, err error) error {
+	var notReady *notReadyError
+	switch {
+	case reconcile.IsWait(err): // it was explained where more is known of it
+		return err
+	case errors.As(err, &notReady):
+		s.setCondition(csv1.ConditionApplied, csv1.ReasonStageWaiting, "after all stages: "+err.Error())
+		return reconcile.Wait(r.Poll, "%v", err)
+	}
+	s.setCondition(csv1.ConditionApplied, failureReason(err), err.Error())
+	return err
+}
+
+// pruneStale deletes objects of the inventory that the release does not have.
+func (r *Reconciler) pruneStale(ctx context.Context, s *scope) error {
+	all, err := r.renderAddons(ctx, s)
+	if err != nil {
+		return err
+	}
+	want, err := s.newApplier().Refs(rendering.ToUnstructured(expectedObjects(all, s.runtimeHook())))
+	if err != nil {
+		return err
+	}
+	return r.prune(ctx, s, apply.StaleRefs(s.addon.Status.Resources, want))
+}
+
+// expectedObjects are all objects that may be in the cluster: those of all stages that apply something, on either
+// hook, and their Helm hooks, but not those that a stage of this hook has deleted.
+func expectedObjects(all []stack.RenderedStage, hook string) (out []render.Object) {
+	deleted := map[string]bool{}
+	for _, st := range stagesOfRuntimeHook(all, hook) {
+		deleted[st.Stage.Name] = st.Stage.Action == stack.ActionDelete // the last one counts
+	}
+	for _, st := range all {
+		if st.Stage.Action == stack.ActionDelete || deleted[st.Stage.Name] {
+			continue
+		}
+		out = append(out, st.Objects...)
+		for _, h := range st.HelmHooks {
+			out = append(out, h.Object)
+		}
+	}
+	return out
+}
+
+// maintainObjects applies everything again from time to time, or when the cluster's values have changed, and looks
+// after what is not healthy.
+func (r *Reconciler) maintainObjects(ctx context.Context, s *scope) error {
+	c, ok := r.loadLastApply(s)
+	since := c.unhealthySince
+	var err error
+	if !ok || c.partial {
+		c, err = r.reapplyAll(ctx, s)
+	} else {
+		c.unhealthy, err = recheckHealth(ctx, s, c.unhealthy)
+	}
+	if err != nil {
+		return r.explainAfterStages(s, err)
+	}
+	s.addon.Status.ClusterGeneration = s.cluster.Generation
+	c.unhealthySince = firstUnhealthyTime(since, c.unhealthy)
+	r.storeLastApply(s, c)
+	s.setCondition(csv1.ConditionApplied, "", fmt.Sprintf("all stages of %s are done", s.release.Name))
+	if len(c.unhealthy) > 0 {
+		s.setCondition(csv1.ConditionHealthy, csv1.ReasonNotHealthy, describeUnhealthy(c.unhealthy))
+		return reconcile.Wait(r.healthPollInterval(c), "health")
+	}
+	s.setCondition(csv1.ConditionHealthy, "", "all objects are healthy")
+	return reconcile.Wait(wait.Jitter(time.Until(c.nextApply), 0.1), "the next correction")
+}
+
+// firstUnhealthyTime is when something was first found not healthy.
+func firstUnhealthyTime(since time.Time, is []unhealthyObject) time.Time {
+	switch {
+	case len(is) == 0:
+		return time.Time{}
+	case since.IsZero():
+		return time.Now()
+	}
+	return since
+}
+
+// healthPollInterval is how soon to look again at what is not healthy: the longer it is not, the later.
+func (r *Reconciler) healthPollInterval(c lastApply) time.Duration {
+	return max(r.Poll, min(time.Since(c.unhealthySince)/10, time.Minute))
+}
+
+// reapplyAll applies all objects again, in the order of their stages, without their conditions.
+func (r *Reconciler) reapplyAll(ctx context.Context, s *scope) (lastApply, error) {
+	var c lastApply
+	all, err := r.renderAddons(ctx, s)
+	if err != nil {
+		return c, err
+	}
+	if len(s.results) < countObjects(stagesOfRuntimeHook(all, s.runtimeHook())) { // else all of it was applied just now
+		s.results = nil
+		for _, st := range stagesOfRuntimeHook(all, s.runtimeHook()) {
+			if st.Stage.Action == stack.ActionApply {
+				st.Objects = withoutJobs(st.Objects)
+				if err := r.applyStage(ctx, s, st); err != nil {
+					return c, fmt.Errorf("stage %s: %w", stageName(st.Stage), err)
+				}
+			}
+		}
+	}
+	if err := r.pruneStale(ctx, s); err != nil {
+		return c, err
+	}
+	applied := map[apply.Key]bool{}
+	for _, res := range s.results {
+		applied[res.Ref.Key()] = true
+		if ok, what := apply.Health(res.Object); !ok {
+			c.unhealthy = append(c.unhealthy, unhealthyObject{res.Ref, what})
+		}
+	}
+	others, err := s.checkUnappliedObjects(ctx, all, applied)
+	if err != nil {
+		return c, err
+	}
+	c.unhealthy = append(c.unhealthy, others...)
+	return r.recordApply(s, c, r.Interval), nil
+}
+
+// checkUnappliedObjects looks at what is in the cluster and was not applied now: Jobs, which are done once, and objects of
+// stages that only new clusters go through. What of them should be there and is not, is not healthy.
+func (s *scope) checkUnappliedObjects(ctx context.Context, all []stack.RenderedStage, applied map[apply.Key]bool) (is []unhealthyObject, err error) {
+	refs, err := s.newApplier().Refs(rendering.ToUnstructured(permanentObjects(all)))
+	if err != nil {
+		return nil, err
+	}
+	lasts := map[apply.Key]bool{}
+	for _, ref := range refs {
+		lasts[ref.Key()] = true
+	}
+	for _, r := range s.addon.Status.Resources {
+		ref := apply.InventoryRef(r)
+		if applied[ref.Key()] {
+			continue
+		}
+		u, err := s.readObject(ctx, ref)
+		switch {
+		case err != nil:
+			return is, err
+		case u == nil && lasts[ref.Key()]:
+			is = append(is, unhealthyObject{ref, "it is gone, and is made by a stage for new clusters only"})
+		case u != nil:
+			if ok, what := apply.Health(u); !ok {
+				is = append(is, unhealthyObject{ref, what})
+			}
+		}
+	}
+	return is, nil
+}
+
+// permanentObjects are objects that stay once they are applied.
+func permanentObjects(all []stack.RenderedStage) (out []render.Object) {
+	for _, st := range all {
+		if st.Stage.Action == stack.ActionApply {
+			out = append(out, withoutJobs(st.Objects)...)
+		}
+	}
+	return out
+}
+
+func withoutJobs(objects []render.Object) []render.Object {
+	return slices.DeleteFunc(slices.Clone(objects), isJob)
+}
+
+// isJob is for what was done once and would be done again if it were applied after it cleaned up behind
+// itself.
+func isJob(o render.Object) bool { return o.Group() == "batch" && o.Kind() == "Job" }
+
+// countObjects is how many are applied by stages.
+func countObjects(stages []stack.RenderedStage) (n int) {
+	for _, st := range stages {
+		if st.Stage.Action == stack.ActionApply {
+			n += len(st.Objects)
+		}
+	}
+	return n
+}
+
+// recheckHealth looks again at what was not healthy.
+func recheckHealth(ctx context.Context, s *scope, was []unhealthyObject) (is []unhealthyObject, err error) {
+	for _, a := range was {
+		u, err := s.readObject(ctx, a.ref)
+		if err != nil {
+			return nil, err
+		}
+		if u == nil {
+			is = append(is, unhealthyObject{a.ref, "it is gone"})
+		} else if ok, what := apply.Health(u); !ok {
+			is = append(is, unhealthyObject{a.ref, what})
+		}
+	}
+	return is, nil
+}
+
+// maxNamedObjects is how many objects a sentence names.
+const maxNamedObjects = 3
+
+func describeUnhealthy(all []unhealthyObject) string {
+	var out []string
+	for i, a := range all {
+		if i == maxNamedObjects {
+			out = append(out, fmt.Sprintf("and %d more", len(all)-maxNamedObjects))
+			break
+		}
+		out = append(out, fmt.Sprintf("%s: %s", a.ref, a.message))
+	}
+	return strings.Join(out, "; ")
+}

@@ -1,0 +1,160 @@
+// Package clusteraddon reconciles ClusterAddons: it brings the add-ons of a release into the clusters that are
+// made of it, stage by stage, and keeps them there.
+//
+// There is one ClusterAddon for each Cluster whose class is of a release. All it decides by is in its
+// status and in the world: what the Cluster asks for, what was applied, what the workload cluster says.
+package clusteraddon
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
+	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/internal/reconcile/fairness"
+	"github.com/polder-kaas/polder/internal/releases"
+	"github.com/polder-kaas/polder/internal/releases/rendering"
+	"github.com/polder-kaas/polder/internal/workload"
+	"github.com/polder-kaas/polder/stack"
+)
+
+// runTimeout is how long one run may take. What is not done by then is done by the next: a cluster that answers
+// slowly must not keep a worker from others.
+const runTimeout = 3 * time.Minute
+
+// fieldOwner owns what add-ons are made of.
+const fieldOwner = client.FieldOwner("polder-addon")
+
+// Reconciler of ClusterAddons. All fields are needed.
+type Reconciler struct {
+	Client   client.Client // reads from a cache
+	Live     client.Client // reads from the API
+	Releases *releases.Library
+	Renderer *rendering.Pool
+	Workload *workload.Clusters
+	Events   events.EventRecorder
+	Interval time.Duration     // between corrections of what was changed by hand
+	Timeout  time.Duration     // after which a stage that waits is reported as stuck
+	Poll     time.Duration     // between looks at what a stage waits for
+	Limiter  *fairness.Limiter // to talk to workload clusters
+
+	mu          sync.Mutex
+	lastApplies map[client.ObjectKey]lastApply
+}
+
+// scope is what one run works on.
+type scope struct {
+	cluster     *clusterv1.Cluster
+	addon       *csv1.ClusterAddon
+	lastWritten *csv1.ClusterAddon // as it was last written
+	initial     *csv1.ClusterAddon // as it was when the run began, if it was written since
+	release     *csv1.ClusterStackRelease
+	preparing   bool // the release is not yet that of the cluster's class
+	content     *stack.Release
+	workload    *workload.Cluster
+	rendered    []stack.RenderedStage // of both hooks; see render
+	results     []apply.Result        // of what was applied in this run
+	freeSlot    func()                // gives back the turn of the namespace, if there is one
+}
+
+// Reconcile brings the add-ons of one Cluster, by whose name it is called, closer to what is wanted.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	c := &clusterv1.Cluster{}
+	if err := r.Client.Get(ctx, req.NamespacedName, c); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.Workload.Forget(req.NamespacedName) // its ClusterAddon is gone by now, or soon
+			r.forgetLastApply(req.NamespacedName)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	s := &scope{cluster: c}
+	s.freeSlot = func() {}
+	defer func() { s.freeSlot() }()
+	limited, cancel := context.WithTimeout(ctx, runTimeout)
+	defer cancel()
+	result, err := reconcile.Run(limited, s, r.findRelease, r.ensureAddon, r.checkNamespaceAllowed, r.loadContent, r.connectCluster, r.planStages, r.reapplyBegunStages, r.runStages, r.completeRelease, r.maintainObjects)
+	if s.addon == nil {
+		return reconcile.RequeueOnConflict(result, err)
+	}
+	r.summarize(s)
+	if result.RequeueAfter == 0 && err == nil && meta.IsStatusConditionTrue(s.addon.Status.Conditions, csv1.ConditionReady) {
+		result.RequeueAfter = wait.Jitter(r.Interval, 0.2)
+	}
+	return reconcile.RequeueOnConflict(result, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(r.writeChanges(ctx, s))))
+}
+
+// writeChanges stores what has changed since it was last written.
+func (r *Reconciler) writeChanges(ctx context.Context, s *scope) error {
+	s.setReadyCondition()
+	if err := reconcile.Write(ctx, r.Client, s.lastWritten, s.addon); err != nil {
+		return err
+	}
+	if s.initial == nil {
+		s.initial = s.lastWritten
+	}
+	s.lastWritten = s.addon.DeepCopy()
+	return nil
+}
+
+// setReadyCondition makes of all conditions the one that people wait for. It is never written without the others.
+func (s *scope) setReadyCondition() metav1.Condition {
+	o := s.addon
+	c := reconcile.Summary(o.Status.Conditions, csv1.ConditionReady, o.Generation, csv1.ConditionClusterReady, csv1.ConditionApplied, csv1.ConditionHealthy)
+	meta.SetStatusCondition(&o.Status.Conditions, c)
+	o.Status.Ready = ptr.To(c.Status == metav1.ConditionTrue)
+	return c
+}
+
+// summarize is for the end of a run: it says aloud what has changed.
+func (r *Reconciler) summarize(s *scope) {
+	c, o := s.setReadyCondition(), s.addon
+	old := meta.FindStatusCondition(cmp.Or(s.initial, s.lastWritten).Status.Conditions, csv1.ConditionReady)
+	if old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
+		return
+	}
+	// Events that differ in their text alone are one, with the text of the first; those of two releases are two.
+	var related runtime.Object = s.cluster
+	if s.release != nil {
+		related = s.release
+	}
+	switch {
+	case c.Status == metav1.ConditionTrue:
+		r.Events.Eventf(o, related, "Normal", csv1.ReasonReady, "Reconcile", "the add-ons of %s are there and healthy", o.Status.Release)
+	case c.Reason == csv1.ReasonStageWaiting:
+		r.Events.Eventf(o, related, "Normal", c.Reason, "Reconcile", "%s", c.Message)
+		r.Events.Eventf(s.cluster, related, "Normal", c.Reason, "Reconcile", "%s", reconcile.TruncateMessage("add-ons: "+c.Message))
+	case warningReasons[c.Reason]:
+		r.Events.Eventf(o, related, "Warning", c.Reason, "Reconcile", "%s", c.Message)
+		r.Events.Eventf(s.cluster, related, "Warning", c.Reason, "Reconcile", "%s", reconcile.TruncateMessage("add-ons: "+c.Message))
+	}
+}
+
+// warningReasons are the reasons somebody should hear of.
+var warningReasons = map[string]bool{
+	csv1.ReasonNotAllowed: true, csv1.ReasonInvalid: true, csv1.ReasonRefused: true, csv1.ReasonApplyFailed: true,
+	csv1.ReasonStageTimedOut: true, csv1.ReasonConditionInvalid: true, csv1.ReasonUnreachable: true,
+}
+
+// setCondition makes a condition false, for a reason; an empty reason makes it true.
+func (s *scope) setCondition(condition, reason, message string) {
+	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.TruncateMessage(message), ObservedGeneration: s.addon.Generation}
+	if reason == "" {
+		c.Status, c.Reason = metav1.ConditionTrue, csv1.ReasonReady
+	}
+	meta.SetStatusCondition(&s.addon.Status.Conditions, c)
+}

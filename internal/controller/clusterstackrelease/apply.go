@@ -1,0 +1,112 @@
+package clusterstackrelease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/internal/releases/rendering"
+	"github.com/polder-kaas/polder/stack/finding"
+)
+
+// applyClass has the class and its templates in the plane as the release has them, and nothing else of it.
+func (r *Reconciler) applyClass(ctx context.Context, s *scope) error {
+	if err := r.watches.watchKinds(inventoryRefs(s.object.Status.Resources)); err != nil {
+		return err
+	}
+	if s.object.Status.Digest == s.before.Status.Digest && !r.appliedCache.isDue(s.object, r.Interval) && r.appliedCache.isUnchanged(ctx, r.Client, s.object) {
+		s.setApplied(len(s.object.Status.Resources))
+		return nil
+	}
+	objects, err := r.Renderer.RenderClass(ctx, s.loaded, s.object.Namespace)
+	if err != nil {
+		return r.reportRenderError(s, err)
+	}
+	a := r.newApplier(s.object)
+	set, err := a.Prepare(ctx, rendering.ToUnstructured(objects))
+	if err != nil {
+		return r.reportPrepareError(s, err)
+	}
+	intent, stale := apply.PlanInventory(s.object.Status.Resources, set)
+	if n := len(intent); n > csv1.MaxReleaseResources {
+		return r.reportPrepareError(s, apply.Refusef("the class has %d objects, and a release can list %d; put fewer into it", n, csv1.MaxReleaseResources))
+	}
+	s.object.Status.Resources = intent
+	if err := r.write(ctx, s); err != nil { // what is applied must be known before
+		return err
+	}
+	if err := r.watches.watchKinds(set.Refs()); err != nil {
+		return err
+	}
+	results := a.Apply(ctx, set, apply.TrustSynced(intent))
+	var pruned []apply.Result
+	if apply.JoinErrors(results) == nil { // else what replaces them is not there yet
+		pruned = a.Prune(ctx, stale)
+	}
+	s.object.Status.Resources = apply.RecordResults(s.object.Status.Resources, results, pruned)
+	recordGenerations(s.object.Status.Resources, results)
+	if err := apply.JoinErrors(append(slices.Clone(results), pruned...)); err != nil {
+		s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
+		if apply.IsPending(results) && apply.IsPending(pruned) {
+			return reconcile.Wait(pendingRetry, "%v", err)
+		}
+		return err
+	}
+	s.setApplied(len(results))
+	r.appliedCache.remember(s.object, set, r.Interval)
+	return nil
+}
+
+func inventoryRefs(resources []csv1.Resource) []apply.Ref {
+	out := make([]apply.Ref, len(resources))
+	for i, r := range resources {
+		out[i] = apply.InventoryRef(r)
+	}
+	return out
+}
+
+func (s *scope) setApplied(n int) {
+	s.set(csv1.ConditionApplied, "", fmt.Sprintf("%d objects are as the release has them", n))
+}
+
+// reportRenderError says why nothing could be rendered. What is wrong with the release itself stays so: to render it
+// again and again would only take the time of others.
+func (r *Reconciler) reportRenderError(s *scope, err error) error {
+	var found finding.List
+	if !errors.As(err, &found) {
+		s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
+		return err
+	}
+	s.set(csv1.ConditionApplied, csv1.ReasonInvalid, err.Error())
+	return reconcile.Wait(r.Interval, "%v", err)
+}
+
+func (r *Reconciler) reportPrepareError(s *scope, err error) error {
+	if errors.Is(err, apply.ErrRefused) {
+		s.set(csv1.ConditionApplied, csv1.ReasonRefused, err.Error())
+		return reconcile.Terminal(err)
+	}
+	s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
+	return err
+}
+
+// newApplier applies in the namespace of a release only, and only kinds that belong there.
+func (r *Reconciler) newApplier(o *csv1.ClusterStackRelease) *apply.Applier {
+	return &apply.Applier{
+		Client:    r.Live,
+		Owner:     fieldOwner,
+		Namespace: o.Namespace,
+		Labels:    map[string]string{csv1.OwnedLabel: csv1.OwnedValue},
+		OwnerRefs: []metav1.OwnerReference{{
+			APIVersion: csv1.GroupVersion.String(), Kind: "ClusterStackRelease", Name: o.Name, UID: o.UID, Controller: ptr.To(true),
+		}},
+		Rules: []apply.Rule{apply.OnlyKinds(r.Kinds), apply.OnlyNamespace(o.Namespace), apply.NoOwnerReferences()},
+	}
+}

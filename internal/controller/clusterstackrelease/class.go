@@ -1,0 +1,89 @@
+package clusterstackrelease
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/internal/lineage"
+	"github.com/polder-kaas/polder/internal/reconcile"
+)
+
+// pendingRetry is when to look again at what is under way and has no watch.
+const pendingRetry = 2 * time.Second
+
+// waitForClass waits until Cluster API has looked at the class and found nothing wrong with it.
+func (r *Reconciler) waitForClass(ctx context.Context, s *scope) error {
+	c := &clusterv1.ClusterClass{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.object.Namespace, Name: s.name.Class()}, c); err != nil {
+		s.set(csv1.ConditionClassReady, csv1.ReasonClassNotReady, err.Error())
+		return err
+	}
+	for _, t := range []string{clusterv1.ClusterClassVariablesReadyCondition, clusterv1.ClusterClassRefVersionsUpToDateCondition} {
+		cond := meta.FindStatusCondition(c.Status.Conditions, t)
+		switch {
+		case cond == nil, cond.ObservedGeneration != c.Generation:
+			s.set(csv1.ConditionClassReady, csv1.ReasonClassNotSeen, "Cluster API has not looked at the class yet")
+		case cond.Status != metav1.ConditionTrue:
+			s.set(csv1.ConditionClassReady, csv1.ReasonClassNotReady, fmt.Sprintf("Cluster API does not take the class: %s is %s: %s", t, cond.Status, cond.Message))
+		default:
+			continue
+		}
+		return reconcile.Wait(0, "class %s", c.Name) // a watch tells of changes
+	}
+	s.set(csv1.ConditionClassReady, "", "clusters can be made of class "+c.Name)
+	return nil
+}
+
+// checkNotInUse waits for the last cluster of a release that is to be deleted.
+func (r *Reconciler) checkNotInUse(ctx context.Context, s *scope) error {
+	users, err := lineage.ClustersOfRelease(ctx, r.Client, client.ObjectKeyFromObject(s.object))
+	if err != nil {
+		return err
+	}
+	if len(users) > 0 {
+		s.set(csv1.ConditionApplied, csv1.ReasonInUse, fmt.Sprintf("the release is to be deleted and is used by %s; give them another class, or delete them", lineage.ClusterNames(users)))
+		return reconcile.Wait(0, "clusters") // a watch tells of changes
+	}
+	return nil
+}
+
+// pruneObjects deletes all objects of the release, then lets it go.
+func (r *Reconciler) pruneObjects(ctx context.Context, s *scope) error {
+	results := r.newApplier(s.object).Prune(ctx, inventoryRefs(s.object.Status.Resources))
+	ignoreNeverApplied(s.object.Status.Resources, results)
+	s.object.Status.Resources = apply.RecordResults(s.object.Status.Resources, nil, results)
+	if err := apply.JoinErrors(results); err != nil {
+		s.set(csv1.ConditionApplied, csv1.ReasonDeleting, err.Error())
+		if apply.IsPending(results) {
+			return reconcile.Wait(pendingRetry, "%v", err)
+		}
+		return err
+	}
+	controllerutil.RemoveFinalizer(s.object, csv1.ReleaseFinalizer)
+	return nil
+}
+
+// ignoreNeverApplied takes for gone what was never applied and may not even be looked at: whoever lacks the right to
+// read it has lacked the right to make it.
+func ignoreNeverApplied(inventory []csv1.Resource, results []apply.Result) {
+	never := map[apply.Key]bool{}
+	for _, r := range inventory {
+		never[apply.InventoryRef(r).Key()] = r.Status != csv1.ResourceSynced && r.UID == ""
+	}
+	for i := range results {
+		if apierrors.IsForbidden(results[i].Err) && never[results[i].Ref.Key()] {
+			results[i].Err = nil
+		}
+	}
+}

@@ -1,0 +1,182 @@
+// Package clusterstackrelease reconciles ClusterStackReleases: it fetches a release, applies its class and
+// templates in the plane, and takes them away again when nobody uses them.
+package clusterstackrelease
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
+	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/internal/releases"
+	"github.com/polder-kaas/polder/stack"
+	"github.com/polder-kaas/polder/stack/render"
+	"github.com/polder-kaas/polder/stack/version"
+)
+
+// fieldOwner owns what a release brings into the plane.
+const fieldOwner = client.FieldOwner("polder-release")
+
+// Reconciler of ClusterStackReleases. All fields are needed.
+type Reconciler struct {
+	Client   client.Client     // reads from a cache, with usage.Index
+	Live     client.Client     // reads from the API
+	Releases *releases.Library // where releases come from
+	Renderer Renderer
+	Kinds    []apply.KindPattern // that a release may bring into the plane
+	Events   events.EventRecorder
+	Interval time.Duration // after which objects are applied again, though nothing seems to have changed
+
+	watches      watches
+	appliedCache appliedCache
+}
+
+// Renderer renders the class of a release.
+type Renderer interface {
+	RenderClass(ctx context.Context, r *stack.Release, namespace string) ([]render.Object, error)
+}
+
+// scope is what one run works on.
+type scope struct {
+	object  *csv1.ClusterStackRelease
+	before  *csv1.ClusterStackRelease // as it was last written
+	initial *csv1.ClusterStackRelease // as it was when the run began, if it was written since
+	name    version.ReleaseName
+	loaded  *stack.Release
+}
+
+// Reconcile brings one release closer to what is wanted.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	o := &csv1.ClusterStackRelease{}
+	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.appliedCache.forget(req.NamespacedName)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	s := &scope{object: o, before: o.DeepCopy()}
+	o.Status.Conditions = reconcile.DropInvalidConditions(o.Status.Conditions)
+	phases := []reconcile.Phase[*scope]{r.checkName, r.ensureFinalizer, r.fetchContent, r.applyClass, r.waitForClass}
+	if !o.DeletionTimestamp.IsZero() {
+		phases = []reconcile.Phase[*scope]{r.checkNotInUse, r.pruneObjects}
+	}
+	result, err := reconcile.Run(ctx, s, phases...)
+	r.summarize(s)
+	if gone := !o.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(o, csv1.ReleaseFinalizer); gone {
+		r.appliedCache.forget(req.NamespacedName)
+		return reconcile.RequeueOnConflict(ctrl.Result{}, apierror.IgnoreNotFound(r.writeMetadata(ctx, s)))
+	}
+	if result.RequeueAfter == 0 && err == nil && o.DeletionTimestamp.IsZero() {
+		result.RequeueAfter = wait.Jitter(r.Interval, 0.2)
+	}
+	return reconcile.RequeueOnConflict(result, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(r.write(ctx, s))))
+}
+
+// checkName refuses what cannot be the name of a release.
+func (r *Reconciler) checkName(_ context.Context, s *scope) error {
+	name, err := version.ParseReleaseName(s.object.Name)
+	if err == nil && name.Tag() != s.object.Name {
+		err = fmt.Errorf("%s is not how a release is spelled here; call it %s", s.object.Name, name.Tag())
+	}
+	if err != nil {
+		s.set(csv1.ConditionDownloaded, csv1.ReasonNameInvalid, err.Error())
+		return reconcile.Terminal(err)
+	}
+	s.name = name
+	return nil
+}
+
+// ensureFinalizer sees to it that the object stays until what it made is gone.
+func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) error {
+	if !controllerutil.AddFinalizer(s.object, csv1.ReleaseFinalizer) {
+		return nil
+	}
+	return r.write(ctx, s)
+}
+
+// write stores what has changed since it was last written.
+func (r *Reconciler) write(ctx context.Context, s *scope) error {
+	s.updateReadyCondition()
+	if err := reconcile.Write(ctx, r.Client, s.before, s.object); err != nil {
+		return err
+	}
+	if s.initial == nil {
+		s.initial = s.before
+	}
+	s.before = s.object.DeepCopy()
+	return nil
+}
+
+// writeMetadata is for an object that is gone by this.
+func (r *Reconciler) writeMetadata(ctx context.Context, s *scope) error {
+	s.object.Status = *s.before.Status.DeepCopy()
+	return r.write(ctx, s)
+}
+
+// updateReadyCondition makes of all conditions the one that people wait for. It is never written without the others.
+func (s *scope) updateReadyCondition() metav1.Condition {
+	o := s.object
+	if o.Spec.ProviderRef != nil {
+		meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{
+			Type: csv1.ConditionProviderRefIgnored, Status: metav1.ConditionTrue, Reason: csv1.ReasonNotActedOn, ObservedGeneration: o.Generation,
+			Message: "spec.providerRef is accepted and not acted on: releases need no object of a provider here",
+		})
+	} else {
+		meta.RemoveStatusCondition(&o.Status.Conditions, csv1.ConditionProviderRefIgnored)
+	}
+	ready := reconcile.Summary(o.Status.Conditions, csv1.ConditionReady, o.Generation, csv1.ConditionDownloaded, csv1.ConditionApplied, csv1.ConditionClassReady)
+	if !o.DeletionTimestamp.IsZero() {
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, csv1.ReasonDeleting, "the class and its templates are being removed"
+		if c := meta.FindStatusCondition(o.Status.Conditions, csv1.ConditionApplied); c != nil && c.Reason == csv1.ReasonInUse {
+			ready.Reason, ready.Message = c.Reason, c.Message
+		}
+	}
+	meta.SetStatusCondition(&o.Status.Conditions, ready)
+	o.Status.Ready = ptr.To(ready.Status == metav1.ConditionTrue)
+	return ready
+}
+
+// summarize is for the end of a run: it says aloud what has changed.
+func (r *Reconciler) summarize(s *scope) {
+	ready, o := s.updateReadyCondition(), s.object
+	begin := cmp.Or(s.initial, s.before)
+	was := meta.IsStatusConditionTrue(begin.Status.Conditions, csv1.ConditionReady)
+	old := meta.FindStatusCondition(begin.Status.Conditions, csv1.ConditionReady)
+	is := ready.Status == metav1.ConditionTrue
+	switch {
+	case is && !was:
+		r.Events.Eventf(o, nil, "Normal", csv1.ReasonReady, "Reconcile", "clusters can be made of it, with Kubernetes %s", o.Status.KubernetesVersion)
+	case !is && ready.Status == metav1.ConditionFalse && (old == nil || old.Reason != ready.Reason) && warningReasons[ready.Reason]:
+		r.Events.Eventf(o, nil, "Warning", ready.Reason, "Reconcile", "%s", ready.Message)
+	}
+}
+
+// warningReasons are the reasons somebody should hear of.
+var warningReasons = map[string]bool{
+	csv1.ReasonNameInvalid: true, csv1.ReasonNotFound: true, csv1.ReasonDigestChanged: true, csv1.ReasonInvalid: true,
+	csv1.ReasonRefused: true, csv1.ReasonApplyFailed: true, csv1.ReasonInUse: true, csv1.ReasonSourceUnreachable: true,
+	csv1.ReasonSourceInvalid: true, csv1.ReasonSourceMissing: true,
+}
+
+// set makes a condition false, for a reason; an empty reason makes it true.
+func (s *scope) set(condition, reason, message string) {
+	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.TruncateMessage(message), ObservedGeneration: s.object.Generation}
+	if reason == "" {
+		c.Status, c.Reason = metav1.ConditionTrue, csv1.ReasonReady
+	}
+	meta.SetStatusCondition(&s.object.Status.Conditions, c)
+}

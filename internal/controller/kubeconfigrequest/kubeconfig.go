@@ -1,0 +1,81 @@
+package kubeconfigrequest
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// maxKubeconfig is how many bytes of a Secret are looked at.
+const maxKubeconfig = 256 << 10
+
+// kubeconfigUser is the name by which a kubeconfig knows its user.
+func (o *credentialSpec) kubeconfigUser() string { return "polder-" + string(o.role) }
+
+// newKubeconfig makes a key, a certificate for it, and a kubeconfig with both.
+func (o *credentialSpec) newKubeconfig() ([]byte, *x509.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a key: %w", err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, nil, errors.New("the key that was made cannot be written") // the reason could quote it
+	}
+	c, err := o.signCertificate(key.Public())
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := o.encodeKubeconfig(encodeCertificate(c), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	return file, c, err
+}
+
+// encodeKubeconfig is the whole file. It is the same whenever it is made of the same.
+func (o *credentialSpec) encodeKubeconfig(certificate, key []byte) ([]byte, error) {
+	c := clientcmdapi.NewConfig()
+	c.Clusters[o.cluster] = &clientcmdapi.Cluster{Server: o.endpoint, CertificateAuthorityData: o.authority.bundle}
+	c.AuthInfos[o.kubeconfigUser()] = &clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key}
+	c.Contexts[o.cluster] = &clientcmdapi.Context{Cluster: o.cluster, AuthInfo: o.kubeconfigUser()}
+	c.CurrentContext = o.cluster
+	file, err := clientcmd.Write(*c)
+	if err != nil {
+		return nil, errors.New("the kubeconfig cannot be written") // the reason could quote the key
+	}
+	return file, nil
+}
+
+// reusableCertificate is the certificate in a kubeconfig that was made for this request before, if it is still one
+// that would be made now; else nil. A file with anything else in it, which would be told to whoever uses
+// it, is of no use either.
+func (o *credentialSpec) reusableCertificate(file []byte) *x509.Certificate {
+	if len(file) == 0 || len(file) > maxKubeconfig {
+		return nil
+	}
+	c, err := clientcmd.Load(file)
+	if err != nil || c.AuthInfos[o.kubeconfigUser()] == nil {
+		return nil
+	}
+	user := c.AuthInfos[o.kubeconfigUser()]
+	pair, err := tls.X509KeyPair(user.ClientCertificateData, user.ClientKeyData)
+	if err != nil || len(pair.Certificate) != 1 {
+		return nil
+	}
+	same, err := o.encodeKubeconfig(user.ClientCertificateData, user.ClientKeyData)
+	if err != nil || !bytes.Equal(same, file) {
+		return nil
+	}
+	made, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil || !o.matches(made) {
+		return nil
+	}
+	return made
+}

@@ -1,0 +1,58 @@
+package kubeconfigrequest
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/reconcile"
+)
+
+// stalledReasons are the reasons that last until somebody acts; with all others something is under way.
+var stalledReasons = map[string]bool{v1alpha1.ReasonRequestInvalid: true, v1alpha1.ReasonClusterMissing: true, v1alpha1.ReasonNotOurs: true}
+
+// setNotReady says why there is no answer.
+func (s *scope) setNotReady(o *obstacle) {
+	is, not := v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled
+	if stalledReasons[o.reason] {
+		is, not = not, is
+	}
+	s.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, o.reason, o.message)
+	s.setCondition(is, metav1.ConditionTrue, o.reason, o.message)
+	meta.RemoveStatusCondition(&s.request.Status.Conditions, not)
+}
+
+// summarize says that there is an answer, if there is one.
+func (s *scope) summarize() {
+	o := s.request
+	if !isAnswered(o) {
+		return
+	}
+	where := "the certificate is in status.certificate"
+	if o.Status.SecretName != "" {
+		where = "the kubeconfig is in Secret " + o.Status.SecretName
+	}
+	s.setCondition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonIssued, fmt.Sprintf("%s is %s of cluster %s until %s; %s",
+		UserPrefix+o.Spec.Username, o.Spec.Role, o.Spec.ClusterName, formatTime(o.Status.ExpirationTime.Time), where))
+	meta.RemoveStatusCondition(&o.Status.Conditions, v1alpha1.ConditionReconciling)
+	meta.RemoveStatusCondition(&o.Status.Conditions, v1alpha1.ConditionStalled)
+}
+
+func (s *scope) setCondition(condition string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&s.request.Status.Conditions, metav1.Condition{
+		Type: condition, Status: status, Reason: reason, Message: reconcile.TruncateMessage(message), ObservedGeneration: s.request.Generation,
+	})
+}
+
+// recordIssuedEvents says to whoever looks at the request or at the cluster who got access. The sum is what the
+// cluster's own audit log calls the certificate by.
+func (r *Reconciler) recordIssuedEvents(s *scope, c *x509.Certificate) {
+	note := fmt.Sprintf("a certificate for %s as %s of cluster %s, valid until %s, was signed for request %s: X509SHA256=%x",
+		c.Subject.CommonName, s.credentials.role, s.credentials.cluster, formatTime(c.NotAfter), s.request.Name, sha256.Sum256(c.Raw))
+	r.Events.Eventf(s.request, s.workloadCluster, "Normal", v1alpha1.ReasonIssued, "Issue", "%s", note)
+	r.Events.Eventf(s.workloadCluster, s.request, "Normal", v1alpha1.ReasonIssued, "Issue", "%s", note)
+}

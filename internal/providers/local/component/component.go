@@ -1,0 +1,85 @@
+// Package component makes polderd a binary of many names: called by one of them, it is that
+// program. A local cluster's host, the boot of a machine and its static pods are processes of it,
+// so nothing needs to be installed.
+package component
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	"k8s.io/component-base/cli"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+
+	"github.com/polder-kaas/polder/internal/program/buildinfo"
+	"github.com/polder-kaas/polder/internal/program/logging"
+	"github.com/polder-kaas/polder/internal/program/memory"
+	"github.com/polder-kaas/polder/internal/providers/local/boot"
+	"github.com/polder-kaas/polder/internal/providers/local/host"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
+	"github.com/polder-kaas/polder/internal/providers/local/kubeversion"
+	"github.com/polder-kaas/polder/internal/providers/local/launch"
+)
+
+// Program runs until ctx ends or its work is done, and returns an exit code.
+type Program func(ctx context.Context) int
+
+// ProgramFor is the program that argv[0] names, or nil if it is polderd itself. Those of others read
+// their arguments from os.Args and handle signals themselves, as the originals do.
+func ProgramFor(argv []string) Program {
+	return map[string]Program{
+		"etcd":                    withMemoryBudget(func() int { etcdmain.Main(argv); return 0 }),
+		"kube-apiserver":          withMemoryBudget(func() int { return cli.Run(apiserver.NewAPIServerCommand()) }),
+		"kube-controller-manager": withMemoryBudget(func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) }),
+		"kube-scheduler":          withMemoryBudget(func() int { return cli.Run(scheduler.NewSchedulerCommand()) }),
+		launch.HostProgram:        directoryProgram(argv, runHost),
+		host.BootProgram:          directoryProgram(argv, func(ctx context.Context, dir string) error { return boot.Run(ctx, hostapi.MachineDir(dir)) }),
+	}[filepath.Base(argv[0])]
+}
+
+// memoryBurst is the garbage that may gather in a static pod while it has much to do, as at its start.
+var memoryBurst = memory.Burst{Start: 48 << 20, Later: 48 << 20}
+
+// withMemoryBudget is for static pods: they are many on one computer.
+func withMemoryBudget(run func() int) Program {
+	return func(ctx context.Context) int {
+		go memory.TuneGC(ctx, memoryBurst)
+		return run()
+	}
+}
+
+func directoryProgram(argv []string, run func(context.Context, string) error) Program {
+	return func(ctx context.Context) int {
+		err := fmt.Errorf("usage: %s DIRECTORY", argv[0])
+		if len(argv) == 2 {
+			err = run(ctx, argv[1])
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", argv[0], err)
+			return 1
+		}
+		return 0
+	}
+}
+
+func runHost(ctx context.Context, dir string) error {
+	log, err := logging.New(logging.Options{Out: os.Stderr, Level: "info", Format: logging.FormatJSON})
+	if err != nil {
+		return err
+	}
+	logging.Install(log, func(message string) { log.Error("a library wants to end the host", "reason", message) })
+	versions, err := kubeversion.NewRange(buildinfo.Get().Kubernetes)
+	if err != nil {
+		return err
+	}
+	return host.Run(ctx, host.Config{Dir: hostapi.Dir(dir), Binary: selfExecutable, Versions: versions, Log: log})
+}
+
+// selfExecutable is the program of the process that asks for it, also if its file was replaced since. The path of the file
+// would lead a host of the last release, whose arguments fit that one, to processes of the next: a machine of the older
+// minor would become one of the newer, and its etcd raise its data for good.
+const selfExecutable = "/proc/self/exe"

@@ -1,0 +1,74 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/polder-kaas/polder/internal/files/atomicfile"
+)
+
+// removeMachine ends the machine and leaves nothing of it behind. The machine is forgotten first by its
+// name on disk, so that a host that is ended meanwhile does not start it again.
+func (h *Host) removeMachine(ctx context.Context, name string) error {
+	defer h.lockMachine(name)()
+	m := h.getMachine(name)
+	if m == nil {
+		return nil
+	}
+	if err := os.Remove(m.dir.SpecFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	m.kill()
+	if m.spec.ControlPlane && m.spec.Node != "" {
+		h.removeMirrorPods(context.WithoutCancel(ctx), m.spec.Node) // nobody would do it later
+	}
+	if err := os.RemoveAll(string(m.dir)); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	delete(h.machines, name)
+	h.mu.Unlock()
+	h.notifyChange()
+	return nil
+}
+
+// drainMachine takes the machine's API server out of service if another one serves.
+func (h *Host) drainMachine(name string) {
+	m := h.getMachine(name)
+	if m == nil || !m.spec.ControlPlane {
+		return
+	}
+	for _, other := range h.listMachines() {
+		if other != m && other.kubelet.IsServing() {
+			m.kubelet.Drain()
+			return
+		}
+	}
+}
+
+// setPower switches a machine off or on. A machine that is off stays off when the host restarts.
+func (h *Host) setPower(ctx context.Context, name string, on bool) error {
+	defer h.lockMachine(name)()
+	m := h.getMachine(name)
+	switch {
+	case m == nil:
+		return fmt.Errorf("there is no machine %s", name)
+	case m.startError != nil:
+		return m.startError
+	case m.off == !on:
+		return nil
+	case on:
+		if err := os.Remove(m.dir.OffFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	default:
+		if err := atomicfile.Write(m.dir.OffFile(), nil, 0o600); err != nil {
+			return err
+		}
+		m.kubelet.RemoveRunningLabel(ctx)
+		m.kill()
+	}
+	return h.createMachine(m.spec)
+}

@@ -1,0 +1,144 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/polder-kaas/polder/internal/files/atomicfile"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
+	"github.com/polder-kaas/polder/internal/providers/local/kubelet"
+	"github.com/polder-kaas/polder/internal/providers/local/process"
+)
+
+// machine is one machine that is switched on, or off.
+type machine struct {
+	host             *Host
+	spec             hostapi.MachineSpec
+	dir              hostapi.MachineDir
+	address          netip.Addr
+	kubelet          *kubelet.Kubelet
+	ctx              context.Context // of everything that runs on the machine
+	cancel           context.CancelFunc
+	wg               sync.WaitGroup
+	off              bool
+	startError       error                         // why it cannot be started at all
+	bootProcessState atomic.Pointer[process.State] // of the boot process; nil before there is one
+}
+
+// ensureMachine makes a machine, or leaves the one that is there. What it is made from does not change:
+// Cluster API replaces machines.
+func (h *Host) ensureMachine(spec hostapi.MachineSpec) error {
+	if err := spec.Validate(); err != nil {
+		return err
+	}
+	defer h.lockMachine(spec.Name)()
+	have := h.getMachine(spec.Name)
+	switch {
+	case have == nil:
+		return h.createMachine(spec)
+	case have.spec.UID == spec.UID:
+		return nil
+	case have.startError != nil:
+		return have.startError
+	default:
+		return fmt.Errorf("there is another machine of the name %s", spec.Name)
+	}
+}
+
+// createMachine makes a machine from what is on disk, or makes that first, in place of the one there was.
+func (h *Host) createMachine(spec hostapi.MachineSpec) error {
+	emulate, err := h.cfg.Versions.EmulatedVersion(spec.Version)
+	if err != nil {
+		return err
+	}
+	h.addressLock.Lock()
+	defer h.addressLock.Unlock()
+	dir := h.cfg.Dir.MachineDir(spec.Name)
+	address, err := h.prepareMachineDir(dir, spec)
+	if err != nil {
+		return err
+	}
+	return h.registerMachine(h.newMachine(spec, address, emulate))
+}
+
+// addFailedMachine remembers a machine that is there but cannot be started.
+func (h *Host) addFailedMachine(spec hostapi.MachineSpec, cause error) {
+	h.cfg.Log.Warn("a machine cannot be started", "machine", spec.Name, "error", cause)
+	address, _ := h.readAddress(h.cfg.Dir.MachineDir(spec.Name)) // it may be what is broken
+	m := h.newMachine(spec, address, "")
+	m.startError = fmt.Errorf("the machine cannot be started: %w; delete it, and it will be replaced", cause)
+	_ = h.registerMachine(m) // only a host that is ending refuses
+}
+
+func (h *Host) newMachine(spec hostapi.MachineSpec, address netip.Addr, emulate string) *machine {
+	m := &machine{host: h, spec: spec, dir: h.cfg.Dir.MachineDir(spec.Name), address: address}
+	m.kubelet = kubelet.New(kubelet.Config{
+		Machine: spec, Dir: m.dir, Address: address, EmulatedVersion: emulate, Binary: h.cfg.Binary, Forker: h.forker,
+		ServingCertificate: h.servingCertificate, OnChange: h.notifyChange, Log: h.cfg.Log,
+	})
+	m.ctx, m.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // it ends with the machine, not with a request
+	_, err := os.Stat(m.dir.OffFile())
+	m.off = err == nil
+	return m
+}
+
+// registerMachine makes the machine one of the host's and starts it, in one step: a host that is ending
+// stops all it has, and takes no more.
+func (h *Host) registerMachine(m *machine) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stopping {
+		m.cancel()
+		return errors.New("the cluster's host is ending")
+	}
+	h.machines[m.spec.Name] = m
+	if !m.off && m.startError == nil {
+		m.start()
+	}
+	h.notifyChange()
+	return nil
+}
+
+// prepareMachineDir writes what a later host must know; the file that names the machine comes last.
+func (h *Host) prepareMachineDir(dir hostapi.MachineDir, spec hostapi.MachineSpec) (netip.Addr, error) {
+	for _, d := range []string{string(dir), dir.RootFS(), dir.LogDir()} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return netip.Addr{}, err
+		}
+	}
+	address, err := h.assignAddress(dir)
+	if err != nil {
+		return address, err
+	}
+	if _, err := os.Stat(dir.SpecFile()); err == nil {
+		return address, nil // nothing is written for a machine that is known, so a full disk is no obstacle
+	}
+	b, err := json.Marshal(spec)
+	if err != nil {
+		return address, err
+	}
+	return address, atomicfile.Write(dir.SpecFile(), b, 0o600)
+}
+
+func (m *machine) start() {
+	m.wg.Go(func() { m.kubelet.Run(m.ctx) })
+	m.wg.Go(func() { m.runBoot(m.ctx) })
+}
+
+// stop ends what runs in order and waits.
+func (m *machine) stop() {
+	m.cancel()
+	m.wg.Wait()
+}
+
+// kill ends what runs at once.
+func (m *machine) kill() {
+	m.kubelet.Kill()
+	m.stop()
+}

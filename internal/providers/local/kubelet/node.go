@@ -1,0 +1,197 @@
+package kubelet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
+)
+
+// RunningLabel is on the nodes of machines that are switched on; the simulation keeps those alive.
+const RunningLabel = "local.polder.dev/running"
+
+// Port is where a kubelet answers.
+const Port = 10250
+
+// Times of talking to the cluster.
+const (
+	callTimeout = 5 * time.Second
+	// mirrorResyncInterval is how often the node and the mirror pods are compared even if nothing happened.
+	mirrorResyncInterval = 30 * time.Second
+)
+
+// nodeState is what is known about the machine's node.
+type nodeState struct {
+	synced bool // the node is registered and the mirror pods are as the processes are
+}
+
+// syncNode registers the node once the boot has left its credentials, and keeps the mirror pods
+// like the processes.
+func (k *Kubelet) syncNode(ctx context.Context) error {
+	client, err := k.newNodeClient()
+	if errors.Is(err, os.ErrNotExist) {
+		return k.waitForCredentials(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	node, err := k.registerNode(ctx, client)
+	if err != nil {
+		return fmt.Errorf("registering: %w", err)
+	}
+	k.setProblem("node", nil)
+	m := &mirror{kubelet: k, client: client, node: node}
+	return m.syncUntilDone(ctx)
+}
+
+// waitForCredentials returns when there are some; that there are none yet is no problem.
+func (k *Kubelet) waitForCredentials(ctx context.Context) error {
+	there := func() bool { _, err := k.newNodeClient(); return !errors.Is(err, os.ErrNotExist) }
+	for !pollUntil(ctx, time.Hour, there) && ctx.Err() == nil {
+		continue
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return k.syncNode(ctx)
+}
+
+// newNodeClient acts as the node, with the rights of a node.
+func (k *Kubelet) newNodeClient() (kubernetes.Interface, error) {
+	file := k.cfg.Dir.RootFS("/etc/kubernetes/kubelet.conf")
+	if _, err := os.Stat(file); err != nil {
+		return nil, err
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", file)
+	if err != nil {
+		return nil, err
+	}
+	cfg.QPS, cfg.Burst = 50, 100
+	cfg.UserAgent = "polder-local-kubelet"
+	return kubernetes.NewForConfig(cfg)
+}
+
+// registerNode makes the node as a kubelet does, or brings the one that is there up to date.
+func (k *Kubelet) registerNode(ctx context.Context, c kubernetes.Interface) (*corev1.Node, error) {
+	want, err := k.desiredNode()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
+	defer cancel()
+	nodes := c.CoreV1().Nodes()
+	have, err := nodes.Get(ctx, want.Name, metav1.GetOptions{})
+	if apierror.IsObjectNotFound(err, "nodes", want.Name) {
+		return nodes.Create(ctx, want, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if have.Labels[RunningLabel] != "true" {
+		if have, err = nodes.Patch(ctx, want.Name, "application/merge-patch+json", runningLabelPatch(true), metav1.PatchOptions{}); err != nil {
+			return nil, err
+		}
+	}
+	changed := have.DeepCopy()
+	changed.Status.NodeInfo, changed.Status.Addresses, changed.Status.DaemonEndpoints = want.Status.NodeInfo, want.Status.Addresses, want.Status.DaemonEndpoints
+	changed.Status.Capacity, changed.Status.Allocatable = want.Status.Capacity, want.Status.Allocatable
+	if equality.Semantic.DeepEqual(have.Status, changed.Status) {
+		return have, nil
+	}
+	return nodes.UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+}
+
+func runningLabelPatch(on bool) []byte {
+	value := `"true"`
+	if !on {
+		value = "null"
+	}
+	return fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, RunningLabel, value)
+}
+
+// RemoveRunningLabel tells the simulation to let the node die. It is best effort: a cluster whose only
+// control plane was switched off cannot be told.
+func (k *Kubelet) RemoveRunningLabel(ctx context.Context) {
+	c, err := k.newNodeClient()
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if _, err := c.CoreV1().Nodes().Patch(ctx, k.cfg.Machine.Node, "application/merge-patch+json", runningLabelPatch(false), metav1.PatchOptions{}); err != nil {
+		k.cfg.Log.Info("the cluster was not told that the machine is off", "machine", k.cfg.Machine.Name, "error", err)
+	}
+}
+
+func (k *Kubelet) desiredNode() (*corev1.Node, error) {
+	var n hostapi.NodeRegistration
+	b, err := os.ReadFile(k.cfg.Dir.NodeFile())
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(b, &n); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", k.cfg.Dir.NodeFile(), err)
+	}
+	m := k.cfg.Machine
+	labels := map[string]string{
+		corev1.LabelHostname: m.Node, corev1.LabelOSStable: "linux", corev1.LabelArchStable: runtime.GOARCH,
+		infrav1.SimulatedLabel: "true", RunningLabel: "true",
+	}
+	if m.Zone != "" {
+		labels[corev1.LabelTopologyZone] = m.Zone
+	}
+	maps.Copy(labels, m.Labels)
+	maps.Copy(labels, n.Labels)
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: m.Node, Labels: labels},
+		Spec:       corev1.NodeSpec{ProviderID: m.ProviderID, Taints: mergeTaints(n.Taints, m.Taints)},
+		Status: corev1.NodeStatus{
+			Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: k.cfg.Address.String()}, {Type: corev1.NodeHostName, Address: m.Node},
+			},
+			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: Port}},
+			Capacity:        capacityWithDefaults(m.Capacity), Allocatable: capacityWithDefaults(m.Capacity),
+			NodeInfo: corev1.NodeSystemInfo{
+				MachineID: m.UID, SystemUUID: m.UID, BootID: m.UID, KernelVersion: "simulated", OSImage: "Polder local machine",
+				ContainerRuntimeVersion: "polder://simulated", KubeletVersion: m.Version, OperatingSystem: "linux", Architecture: runtime.GOARCH,
+			},
+		},
+	}, nil
+}
+
+// mergeTaints are those of the kubeadm configuration, then the machine's own; one given twice would be
+// refused by the API server.
+func mergeTaints(all ...[]corev1.Taint) (out []corev1.Taint) {
+	for _, t := range slices.Concat(all...) {
+		if !slices.ContainsFunc(out, func(o corev1.Taint) bool { return o.MatchTaint(&t) }) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// capacityWithDefaults fills in what was not chosen.
+func capacityWithDefaults(chosen corev1.ResourceList) corev1.ResourceList {
+	all := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("100Gi"), corev1.ResourcePods: resource.MustParse("110"),
+	}
+	maps.Copy(all, chosen)
+	return all
+}

@@ -1,0 +1,195 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
+	"github.com/polder-kaas/polder/internal/providers/local/process"
+	"github.com/polder-kaas/polder/internal/providers/local/rewrite"
+)
+
+// baseEnvironment of all processes.
+var baseEnvironment = []string{"PATH=/usr/bin:/bin"}
+
+// staticPod is one static pod, running as a process.
+type staticPod struct {
+	manifest manifest
+	spec     process.Spec
+	rewrites []hostapi.Rewrite
+	forker   *process.Forker
+	probe    probe
+	onChange func()
+	cancel   context.CancelFunc
+	ctx      context.Context // of the probe and of waiting to start; ends with the pod
+	wg       sync.WaitGroup
+
+	mu    sync.Mutex
+	proc  *process.Process // nil while waiting to start
+	ready bool
+}
+
+func newStaticPod(cfg Config, m manifest, changed func()) (*staticPod, error) {
+	r, err := rewrite.Pod(m.pod, rewrite.Machine{Root: cfg.Dir.RootFS(), Address: cfg.Address, EmulatedVersion: cfg.EmulatedVersion})
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range r.Dirs {
+		if rel, err := filepath.Rel(cfg.Dir.RootFS(), d); err != nil || !filepath.IsLocal(rel) {
+			return nil, fmt.Errorf("static pod %s has a volume that is not on the machine: %s", m.pod.Name, d)
+		}
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	log := cfg.Dir.LogFile(m.pod.Name)
+	if err := os.MkdirAll(cfg.Dir.LogDir(), 0o700); err != nil {
+		return nil, fmt.Errorf("making the log folder: %w", err)
+	}
+	p := &staticPod{
+		manifest: m, rewrites: r.Rewrites, forker: cfg.Forker, probe: newProbe(m.pod, cfg.Address), onChange: changed,
+		spec: process.Spec{Name: m.pod.Name, Path: cfg.Binary, Args: r.Args, Dir: cfg.Dir.RootFS(), Env: append(r.Env, baseEnvironment...), Log: process.LogFile{Path: log}},
+	}
+	return p, nil
+}
+
+func (p *staticPod) name() string { return p.manifest.pod.Name }
+
+// start runs the process as soon as may says so: a controller without API server would only
+// end and be restarted with growing delay.
+func (p *staticPod) start(canStart func() bool) {
+	p.ctx, p.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // it ends with stop or kill, not with a caller
+	p.wg.Go(func() {
+		if !pollUntil(p.ctx, maxStartDelay, canStart) {
+			return
+		}
+		p.mu.Lock()
+		if p.ctx.Err() != nil {
+			p.mu.Unlock()
+			return
+		}
+		p.proc = process.Start(p.forker, p.spec, p.onProcessChange)
+		p.mu.Unlock()
+		p.runProbe()
+	})
+}
+
+// maxStartDelay is how long a controller waits for its API server before it tries without.
+const maxStartDelay = 30 * time.Second
+
+// pollUntil polls; it says false when ctx ended.
+func pollUntil(ctx context.Context, limit time.Duration, ok func() bool) bool {
+	deadline := time.Now().Add(limit)
+	t := time.NewTicker(50 * time.Millisecond)
+	defer t.Stop()
+	for !ok() && time.Now().Before(deadline) {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-t.C:
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// onProcessChange is called when the process started or ended. One that ended is not ready, and
+// one that cannot be asked is ready as long as it runs.
+func (p *staticPod) onProcessChange(s process.State) {
+	if s.PID == 0 || p.probe.url == "" {
+		p.setReady(s.PID != 0)
+	}
+	p.onChange()
+}
+
+// markReady makes the process ready, unless it has ended since it was asked.
+func (p *staticPod) markReady() {
+	p.mu.Lock()
+	fresh := !p.ready && p.ctx.Err() == nil && p.proc.State().PID != 0
+	p.ready = p.ready || fresh
+	p.mu.Unlock()
+	if fresh {
+		p.onChange()
+	}
+}
+
+func (p *staticPod) setReady(ready bool) {
+	p.mu.Lock()
+	same := p.ready == ready
+	p.ready = ready
+	p.mu.Unlock()
+	if !same {
+		p.onChange()
+	}
+}
+
+func (p *staticPod) process() *process.Process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.proc
+}
+
+func (p *staticPod) isReady() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ready
+}
+
+func (p *staticPod) isRunning() bool {
+	proc := p.process()
+	return proc != nil && proc.State().PID != 0
+}
+
+func (p *staticPod) stop() {
+	p.cancel()
+	p.setReady(false)
+	if proc := p.process(); proc != nil {
+		proc.Stop(stopGracePeriod)
+	}
+	p.wg.Wait()
+}
+
+func (p *staticPod) kill() {
+	p.cancel()
+	if proc := p.process(); proc != nil {
+		proc.Kill()
+	}
+	p.wg.Wait()
+}
+
+func (p *staticPod) state() process.State {
+	if proc := p.process(); proc != nil {
+		return proc.State()
+	}
+	return process.State{}
+}
+
+func (p *staticPod) status() hostapi.ProcessStatus {
+	s := p.state()
+	out := hostapi.ProcessStatus{
+		Name: p.name(), PID: s.PID, Ready: p.isReady(), StartedAt: s.StartedAt, Restarts: s.Restarts,
+		Log: p.spec.Log.Path, Command: p.spec.Args, Rewrites: p.rewrites,
+	}
+	if s.LastExit != nil {
+		out.LastExit, out.LastExitAt, out.Output = exitText(*s.LastExit), s.LastExit.At, s.LastExit.Output
+	}
+	return out
+}
+
+// exitText says how a run ended, in words that stay the same if the next one ends alike.
+func exitText(e process.Exit) string {
+	what := fmt.Sprintf("exited with code %d", e.Code)
+	switch {
+	case e.Signal != "":
+		what = "was ended by " + e.Signal
+	case e.Code < 0:
+		what = "could not be started"
+	}
+	if n := len(e.Output); n > 0 {
+		what += ": " + e.Output[n-1]
+	}
+	return what
+}

@@ -1,0 +1,263 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
+	"github.com/polder-kaas/polder/internal/reconcile"
+)
+
+// bootstrapDataKey is where Cluster API's bootstrap providers put their data in a Secret.
+const bootstrapDataKey = "value"
+
+// waitForPrerequisites waits for what a machine needs before it can be made.
+func (r *Reconciler) waitForPrerequisites(_ context.Context, s *scope) error {
+	if s.infra == nil || !ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false) {
+		s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForInfrastructure, "waiting for the cluster's infrastructure")
+		return reconcile.Wait(0, "the cluster's infrastructure")
+	}
+	if s.machine.Spec.Bootstrap.DataSecretName == nil {
+		s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForBootstrapDataReason, "%s", r.missingBootstrapDataMessage(s))
+		return reconcile.Wait(0, "bootstrap data")
+	}
+	return nil
+}
+
+// missingBootstrapDataMessage says for whom the machine waits: workers get their data when there is an API.
+func (r *Reconciler) missingBootstrapDataMessage(s *scope) string {
+	if !util.IsControlPlaneMachine(s.machine) && !ptr.Deref(s.cluster.Status.Initialization.ControlPlaneInitialized, false) {
+		return "waiting for the control plane to be initialised"
+	}
+	return "waiting for bootstrap data"
+}
+
+// readHostStatus asks the host whether it knows the machine.
+func (r *Reconciler) readHostStatus(ctx context.Context, s *scope) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	all, err := s.host.Status(ctx)
+	if err != nil {
+		return s.reportHostError(err)
+	}
+	s.hostKubernetesVersion = all.Kubernetes
+	for _, m := range all.Machines {
+		if m.UID == string(s.local.UID) {
+			s.status = &m
+		}
+	}
+	return nil
+}
+
+// reportHostError says why the host did not do what it was asked to.
+func (s *scope) reportHostError(err error) error {
+	switch {
+	case errors.Is(err, hostapi.ErrNotRunning):
+		s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, "the cluster's host does not answer; it is being started")
+		return reconcile.Wait(500*time.Millisecond, "the cluster's host")
+	case errors.Is(err, context.DeadlineExceeded):
+		s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, "the cluster's host runs but does not answer within %s", callTimeout)
+	default:
+		s.setCondition(infrav1.BootedCondition, false, infrav1.BootFailedReason, "%s", err)
+	}
+	return err
+}
+
+// createMachine gives a machine to the host that does not know it yet. Its provider ID depends on nothing but
+// names, so it is the same however often this is tried.
+func (r *Reconciler) createMachine(ctx context.Context, s *scope) error {
+	id := fmt.Sprintf("local://%s/%s/%s", s.local.Namespace, s.cluster.Name, s.local.Name)
+	if s.status == nil {
+		spec, err := r.machineSpec(ctx, s, id)
+		if err != nil {
+			s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForBootstrapDataReason, "%s", err)
+			return err
+		}
+		pctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		if err := s.host.PutMachine(pctx, spec); err != nil {
+			return s.reportHostError(err)
+		}
+		if err := r.readHostStatus(ctx, s); err != nil {
+			return err
+		}
+	}
+	s.local.Spec.ProviderID = id
+	return nil
+}
+
+func (r *Reconciler) machineSpec(ctx context.Context, s *scope, providerID string) (hostapi.MachineSpec, error) {
+	var secret corev1.Secret
+	name := *s.machine.Spec.Bootstrap.DataSecretName
+	if err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: s.local.Namespace, Name: name}, &secret); err != nil {
+		return hostapi.MachineSpec{}, fmt.Errorf("reading bootstrap data: %w", err)
+	}
+	data, ok := secret.Data[bootstrapDataKey]
+	if !ok {
+		return hostapi.MachineSpec{}, fmt.Errorf("reading bootstrap data: Secret %s has no key %q", name, bootstrapDataKey)
+	}
+	return hostapi.MachineSpec{
+		Name: s.local.Name, Node: s.machine.Name, UID: string(s.local.UID),
+		ControlPlane: util.IsControlPlaneMachine(s.machine),
+		Version:      s.machine.Spec.Version,
+		ProviderID:   providerID,
+		Zone:         s.machine.Spec.FailureDomain,
+		Capacity:     s.local.Spec.Capacity, Labels: s.local.Spec.NodeLabels, Taints: s.local.Spec.NodeTaints,
+		UserData: data,
+	}, nil
+}
+
+// drainAPIServer takes the API server of a machine that will go out of service, while its store is still
+// a member: after that, requests to it would fail.
+func (r *Reconciler) drainAPIServer(ctx context.Context, s *scope) error {
+	if s.machine.DeletionTimestamp.IsZero() || !util.IsControlPlaneMachine(s.machine) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
+	defer cancel()
+	return s.host.DrainMachine(ctx, s.local.Name)
+}
+
+// bootGracePeriod is how long a boot may take before people are told where it is. Most take a third of it, and
+// every sentence about one makes Cluster API write five objects.
+const bootGracePeriod = 15 * time.Second
+
+// reportStatus says how the machine is.
+func (r *Reconciler) reportStatus(_ context.Context, s *scope) error {
+	if s.status == nil {
+		return errors.New("the cluster's host does not know the machine")
+	}
+	m := *s.status
+	s.local.Status.Initialization.Provisioned = ptr.To(true)
+	s.local.Status.FailureDomain = s.machine.Spec.FailureDomain
+	s.local.Status.Addresses = []clusterv1.MachineAddress{
+		{Type: clusterv1.MachineInternalIP, Address: m.Address}, {Type: clusterv1.MachineHostName, Address: s.machine.Name},
+	}
+	if left := bootGracePeriod - time.Since(s.local.CreationTimestamp.Time); left > 0 && isHealthy(m) && !m.IsRunning() {
+		const text = "the machine is starting"
+		s.setCondition(infrav1.BootedCondition, false, infrav1.BootingReason, text)
+		s.setCondition(infrav1.ProcessesRunningCondition, false, infrav1.ProcessesWaitingReason, text)
+		s.reportConfigurationHonored(m)
+		return reconcile.Wait(left, "the boot")
+	}
+	r.reportBoot(s, m)
+	s.reportConfigurationHonored(m)
+	r.reportProcesses(s, m)
+	return nil
+}
+
+// isHealthy says that nothing has gone wrong so far.
+func isHealthy(m hostapi.MachineStatus) bool {
+	return !m.Off && m.Boot.Problem == "" && !slices.ContainsFunc(m.Processes, func(p hostapi.ProcessStatus) bool { return p.LastExit != "" })
+}
+
+func (r *Reconciler) reportBoot(s *scope, m hostapi.MachineStatus) {
+	b := m.Boot
+	switch {
+	case b.Done:
+		s.setCondition(infrav1.BootedCondition, true, infrav1.BootedReason, "")
+	case b.Problem != "":
+		s.setCondition(infrav1.BootedCondition, false, infrav1.BootFailedReason, "attempt %d: %s", b.Attempts, truncate(b.Problem, 2000))
+	case b.Step != "":
+		s.setCondition(infrav1.BootedCondition, false, infrav1.BootingReason, "kubeadm is at %s", b.Step)
+	default:
+		s.setCondition(infrav1.BootedCondition, false, infrav1.BootingReason, "the machine is starting")
+	}
+}
+
+func (s *scope) reportConfigurationHonored(m hostapi.MachineStatus) {
+	const c = infrav1.ConfigurationHonoredCondition
+	if not := m.Boot.NotHonored; len(not) > 0 {
+		s.setCondition(c, false, infrav1.ConfigurationNotHonoredReason, "cannot be done by a machine that is only processes: %s", truncate(strings.Join(not, "; "), 4000))
+		return
+	}
+	s.setCondition(c, true, infrav1.ConfigurationHonoredReason, "")
+}
+
+func (r *Reconciler) reportProcesses(s *scope, m hostapi.MachineStatus) {
+	const c = infrav1.ProcessesRunningCondition
+	if m.Off {
+		s.setCondition(c, false, infrav1.PoweredOffReason, "the machine is switched off")
+		return
+	}
+	for _, p := range m.Processes {
+		if !p.Ready && p.LastExit != "" {
+			text := fmt.Sprintf("%s %s", p.Name, p.LastExit)
+			if n := len(p.Output); n > 1 {
+				text += "; before that: " + strings.Join(p.Output[max(0, n-5):n-1], " | ")
+			}
+			s.setCondition(c, false, infrav1.ProcessFailingReason, "%s", truncate(text, 2000))
+			r.recordEvent(s, corev1.EventTypeWarning, infrav1.ProcessFailingReason, text)
+			return
+		}
+	}
+	switch {
+	case m.IsRunning() && !m.ControlPlane:
+		s.setCondition(c, true, infrav1.SimulatedReason, "")
+	case m.IsRunning():
+		s.setCondition(c, true, infrav1.ProcessesRunningReason, "")
+	case m.Problem != "":
+		s.setCondition(c, false, infrav1.ProcessesWaitingReason, "%s", m.Problem)
+	default:
+		s.setCondition(c, false, infrav1.ProcessesWaitingReason, "waiting for %s", strings.Join(pendingParts(m), ", "))
+	}
+}
+
+func pendingParts(m hostapi.MachineStatus) (what []string) {
+	if !m.Boot.Done {
+		what = append(what, "the boot")
+	}
+	if m.ControlPlane && len(m.Processes) == 0 {
+		what = append(what, "its static pods")
+	}
+	for _, p := range m.Processes {
+		if !p.Ready {
+			what = append(what, p.Name)
+		}
+	}
+	if !m.Registered {
+		what = append(what, "the node's registration")
+	}
+	return what
+}
+
+// removeMachine ends the machine and removes its files.
+func (r *Reconciler) removeMachine(ctx context.Context, s *scope) error {
+	s.setCondition(infrav1.BootedCondition, false, infrav1.DeletingReason, "")
+	if s.host != nil {
+		if err := r.removeFromHost(ctx, s); err != nil {
+			return err
+		}
+	}
+	controllerutil.RemoveFinalizer(s.local, infrav1.MachineFinalizer)
+	return nil
+}
+
+func (r *Reconciler) removeFromHost(ctx context.Context, s *scope) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	err := s.host.DeleteMachine(ctx, s.local.Name)
+	if !errors.Is(err, hostapi.ErrNotRunning) {
+		return err
+	}
+	if _, statErr := os.Stat(string(r.Hosts.Dir(string(s.infra.UID)).MachineDir(s.local.Name))); errors.Is(statErr, os.ErrNotExist) {
+		return nil
+	}
+	if !s.infra.DeletionTimestamp.IsZero() {
+		return nil // the host goes with all its machines
+	}
+	return reconcile.Wait(500*time.Millisecond, "the cluster's host, which is being started, to remove the machine")
+}

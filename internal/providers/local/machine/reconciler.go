@@ -1,0 +1,173 @@
+// Package machine reconciles LocalMachines: it hands them to their cluster's host and reports how
+// they are.
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/cluster-api/util/finalizers"
+	"sigs.k8s.io/cluster-api/util/paused"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
+	"github.com/polder-kaas/polder/internal/providers/local/kubeversion"
+	"github.com/polder-kaas/polder/internal/providers/local/launch"
+	"github.com/polder-kaas/polder/internal/providers/local/watch"
+	"github.com/polder-kaas/polder/internal/reconcile"
+)
+
+// callTimeout bounds one question to a host.
+const callTimeout = 5 * time.Second
+
+// Reconciler keeps a machine for each LocalMachine.
+type Reconciler struct {
+	Client    client.Client
+	APIReader client.Reader // for Secrets, which are not cached
+	Hosts     launch.Launcher
+	Versions  kubeversion.Range
+	Watcher   *watch.Watcher
+	Events    events.EventRecorder
+}
+
+// scope is what one run works on.
+type scope struct {
+	local                 *infrav1.LocalMachine
+	machine               *clusterv1.Machine
+	cluster               *clusterv1.Cluster
+	infra                 *infrav1.LocalCluster // nil while there is none
+	host                  *hostapi.Client
+	hostKubernetesVersion string                 // version of Kubernetes built into the host's program; empty: it does not say
+	status                *hostapi.MachineStatus // nil if the host does not know the machine
+}
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
+	ofCluster, err := util.ClusterToTypedObjectsMapper(mgr.GetClient(), &infrav1.LocalMachineList{}, mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("localmachine").
+		For(&infrav1.LocalMachine{}).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(util.MachineToInfrastructureMapFunc(infrav1.GroupVersion.WithKind("LocalMachine")))).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
+		WatchesRawSource(source.TypedChannel(r.Watcher.Machines, &handler.TypedEnqueueRequestForObject[*infrav1.LocalMachine]{})).
+		WithOptions(o).
+		Complete(r)
+}
+
+// Reconcile brings one LocalMachine a step further.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.Result, err error) {
+	s := &scope{local: &infrav1.LocalMachine{}}
+	if err := r.Client.Get(ctx, req.NamespacedName, s.local); err != nil {
+		return res, client.IgnoreNotFound(err)
+	}
+	if added, err := finalizers.EnsureFinalizer(ctx, r.Client, s.local, infrav1.MachineFinalizer); err != nil || added {
+		return res, err
+	}
+	if known, err := r.gather(ctx, s); err != nil || !known {
+		return res, err
+	}
+	if is, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, s.cluster, s.local); err != nil || is || requeue {
+		return res, err
+	}
+	before := s.local.DeepCopy()
+	defer func() {
+		summarize(s.local)
+		res, err = reconcile.RequeueOnConflict(res, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, before, s.local))))
+	}()
+	if !s.local.DeletionTimestamp.IsZero() {
+		return reconcile.Run(ctx, s, r.removeMachine)
+	}
+	return reconcile.Run(ctx, s, r.checkVersion, r.waitForPrerequisites, r.readHostStatus, r.restartOutdatedHost, r.createMachine, r.drainAPIServer, r.reportStatus)
+}
+
+// gather reads what belongs to the machine; it says no while Cluster API has not yet said whose
+// machine it is.
+func (r *Reconciler) gather(ctx context.Context, s *scope) (bool, error) {
+	deleted := !s.local.DeletionTimestamp.IsZero()
+	var err error
+	if s.machine, err = util.GetOwnerMachine(ctx, r.Client, s.local.ObjectMeta); client.IgnoreNotFound(err) != nil {
+		return false, err
+	}
+	if s.machine == nil && !deleted {
+		return false, nil
+	}
+	if s.cluster, err = util.GetClusterFromMetadata(ctx, r.Client, s.local.ObjectMeta); err != nil {
+		if deleted && (client.IgnoreNotFound(err) == nil || errors.Is(err, util.ErrNoCluster)) {
+			return true, nil
+		}
+		return false, client.IgnoreNotFound(err)
+	}
+	infra := &infrav1.LocalCluster{}
+	err = r.Client.Get(ctx, client.ObjectKey{Namespace: s.local.Namespace, Name: s.cluster.Spec.InfrastructureRef.Name}, infra)
+	if client.IgnoreNotFound(err) != nil {
+		return false, err
+	}
+	if err == nil {
+		s.infra = infra
+		s.host = hostapi.NewClient(r.Hosts.Dir(string(infra.UID)))
+	}
+	return true, nil
+}
+
+// summarize says first what is in the way: a boot waits for a process that fails, not the other
+// way round.
+func summarize(m *infrav1.LocalMachine) {
+	of := []string{infrav1.BootedCondition, infrav1.ProcessesRunningCondition}
+	if c := conditions.Get(m, infrav1.ProcessesRunningCondition); c != nil && (c.Reason == infrav1.ProcessFailingReason || c.Reason == infrav1.PoweredOffReason) {
+		slices.Reverse(of)
+	}
+	conditions.Set(m, reconcile.Summary(m.Status.Conditions, infrav1.ReadyCondition, m.Generation, of...))
+}
+
+func (s *scope) setCondition(condition string, ok bool, reason, format string, args ...any) {
+	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, ObservedGeneration: s.local.Generation}
+	if ok {
+		c.Status = metav1.ConditionTrue
+	}
+	if format != "" {
+		c.Message = fmt.Sprintf(format, args...)
+	}
+	conditions.Set(s.local, c)
+}
+
+// checkVersion refuses versions that cannot be run before anything is made.
+func (r *Reconciler) checkVersion(_ context.Context, s *scope) error {
+	if _, err := r.Versions.EmulatedVersion(s.machine.Spec.Version); err != nil {
+		s.setCondition(infrav1.BootedCondition, false, infrav1.VersionNotSupportedReason, "%s", err)
+		r.recordEvent(s, corev1.EventTypeWarning, infrav1.VersionNotSupportedReason, err.Error())
+		return reconcile.Terminal(err)
+	}
+	return nil
+}
+
+func (r *Reconciler) recordEvent(s *scope, kind, reason, note string) {
+	for _, o := range []client.Object{s.local, s.machine} {
+		r.Events.Eventf(o, nil, kind, reason, "Reconcile", "%s", truncate(note, 1000))
+	}
+}
+
+// truncate keeps the beginning, of which the last character may be cut in two.
+func truncate(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}

@@ -1,0 +1,51 @@
+package local
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/polder-kaas/polder/internal/providers/local/kubeversion"
+	"github.com/polder-kaas/polder/provider"
+	"github.com/polder-kaas/polder/provider/scsvars"
+)
+
+// Name of the provider.
+const Name = "local"
+
+// Provider is what the local provider offers to customers: clusters whose control planes are processes on one machine,
+// with simulated nodes of any size.
+type Provider struct {
+	Version    string // of the program
+	Kubernetes string // the built-in version
+}
+
+var _ provider.Provider = Provider{}
+
+// Describe says what it can do.
+func (p Provider) Describe() provider.Description {
+	return provider.Description{
+		Name: Name, Title: "Processes on this machine, with simulated nodes", Version: p.Version,
+		Capabilities: []string{"ha-control-plane", "offline", "zones"},
+		AnyShape:     true,
+		Zones:        []string{"zone-a", "zone-b", "zone-c"}, // as the shipped stack has them
+	}
+}
+
+// Validate says what cannot be made.
+func (p Provider) Validate(_ context.Context, in provider.Input) field.ErrorList {
+	errs := scsvars.Validate(p.Describe(), in)
+	versions, err := kubeversion.NewRange(p.Kubernetes)
+	if err == nil {
+		_, err = versions.EmulatedVersion(in.Release.Kubernetes)
+	}
+	if err != nil {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "stack", "kubernetesVersion"), in.Cluster.Spec.Stack.KubernetesVersion, err.Error()))
+	}
+	return errs
+}
+
+// Topology tells the class how large machines are, and who may log in.
+func (p Provider) Topology(_ context.Context, in provider.Input) (provider.Topology, error) {
+	return scsvars.Topology(p.Describe(), in)
+}

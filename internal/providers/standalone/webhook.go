@@ -1,0 +1,157 @@
+package standalone
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	ownadmission "github.com/polder-kaas/polder/internal/admission"
+	"github.com/polder-kaas/polder/internal/providers/guard"
+)
+
+const webhookPath = "/validate-workloadcluster"
+
+// certificateLifetime is longer than any process lives; a new one has a new certificate.
+const certificateLifetime = 10 * 365 * 24 * time.Hour
+
+// admissionWebhook is the provider's say in admission. It serves with a certificate of its own, made for this run, which the
+// registration vouches for. The plane knows that of the leader alone, so no other process of the provider serves.
+type admissionWebhook struct {
+	guard  *guard.Guard
+	server *server
+	url    string
+	ca     []byte
+}
+
+// newAdmissionWebhook opens the port, so that people hear at once that it is taken. One that was asked for is closed again until
+// this process leads; any other is kept, since it is written down, and nobody else knows it.
+func newAdmissionWebhook(ctx context.Context, cfg Config, g *guard.Guard) (*admissionWebhook, error) {
+	l, o, err := listen(ctx, cfg.Listen)
+	if err != nil {
+		return nil, err
+	}
+	o.WebhookMux = http.NewServeMux()
+	s := &server{Server: webhook.NewServer(o), mux: o.WebhookMux, address: cfg.Listen, listener: l}
+	h := &admissionWebhook{guard: g, server: s, url: strings.TrimRight(cfg.PublicURL, "/")}
+	if h.url == "" {
+		h.url = "https://" + l.Addr().String()
+	}
+	if _, port, err := net.SplitHostPort(cfg.Listen); err == nil && port != "0" {
+		h.close()
+		s.listener = nil
+	}
+	u, err := url.Parse(h.url)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" || net.ParseIP(u.Hostname()).IsUnspecified() {
+		h.close()
+		return nil, fmt.Errorf("%q is no URL under which the plane reaches admission; write https://HOST:PORT", h.url)
+	}
+	if s.certificate, h.ca, err = newCertificate(u.Hostname()); err != nil {
+		h.close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *admissionWebhook) close() {
+	if h.server.listener != nil {
+		_ = h.server.listener.Close() // the server has closed it, if it ever ran
+	}
+}
+
+// register serves admission; the plane asks there once the Provider object says where that is.
+func (h *admissionWebhook) register(mgr ctrl.Manager) {
+	h.server.elected = mgr.Elected()
+	checker := &ownadmission.Checker{Client: mgr.GetClient(), Providers: map[string]*guard.Guard{h.guard.Name(): h.guard}}
+	mgr.GetWebhookServer().Register(webhookPath, &admission.Webhook{Handler: checker.ValidateProvider(admission.NewDecoder(mgr.GetScheme()))})
+}
+
+// providerAdmission is where it is.
+func (h *admissionWebhook) providerAdmission() *v1alpha1.ProviderAdmission {
+	return &v1alpha1.ProviderAdmission{URL: h.url + webhookPath, CABundle: string(h.ca)}
+}
+
+// server serves once this process leads.
+type server struct {
+	webhook.Server
+	mux         *http.ServeMux
+	address     string
+	listener    net.Listener // nil: it is opened then
+	certificate tls.Certificate
+	elected     <-chan struct{}
+}
+
+// Start serves until ctx ends. Until this process leads, nobody can connect: whoever looks from outside which of several
+// processes is ready finds the one that the plane knows.
+func (s *server) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.elected:
+	}
+	l := s.listener
+	if l == nil {
+		var err error
+		if l, _, err = listen(ctx, s.address); err != nil {
+			return err
+		}
+	}
+	srv := &http.Server{Handler: s.mux, ReadHeaderTimeout: 10 * time.Second}
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() }) // whatever is open is of an API server that asks again
+	defer stop()
+	err := srv.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{s.certificate}, MinVersion: tls.VersionTLS12}))
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("serving admission: %w", err)
+}
+
+// NeedLeaderElection is not asked of the server of a manager, which starts it in every process; see Start.
+func (s *server) NeedLeaderElection() bool { return false }
+
+// StartedChecker says that it always does.
+func (s *server) StartedChecker() healthz.Checker { return healthz.Ping }
+
+// newCertificate is one for a host, signed by itself.
+func newCertificate(host string) (tls.Certificate, []byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	now := time.Now()
+	t := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "polder-provider"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateLifetime),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true, IsCA: true,
+	}
+	if ip := net.ParseIP(host); ip != nil {
+		t.IPAddresses = []net.IP{ip}
+	} else {
+		t.DNSNames = []string{host}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}

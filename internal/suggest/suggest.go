@@ -1,0 +1,67 @@
+// Package suggest finds the word that was meant.
+package suggest
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+// maxWordLength is how many letters a word may have. Names have fewer, and to compare longer ones takes long.
+const maxWordLength = 64
+
+// Closest is the word that is most like the given one, and is like enough: at most a third of its letters differ.
+func Closest(word string, among []string) (string, bool) {
+	if utf8.RuneCountInString(word) > maxWordLength {
+		return "", false
+	}
+	best, least := "", len([]rune(word))/3+1
+	for _, w := range slices.Sorted(slices.Values(among)) {
+		if d := distance(fold(word), fold(w)); d < least {
+			best, least = w, d
+		}
+	}
+	return best, best != ""
+}
+
+// Hint is a part of a sentence that names the word that was meant; "" if there is none.
+func Hint(word string, among []string) string {
+	if w, ok := Closest(word, among); ok {
+		return "; did you mean " + w + "?"
+	}
+	return ""
+}
+
+// fold makes letters small and forgets what parts words: people mix up spellings.
+func fold(s string) []rune {
+	var out []rune
+	for _, r := range s {
+		switch {
+		case r == '-' || r == '_' || r == '.':
+		case r >= 'A' && r <= 'Z':
+			out = append(out, r+'a'-'A')
+		default:
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// distance is how many letters must be put in, taken away or replaced.
+func distance(a, b []rune) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range a {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range b {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = min(diagonal, row[j], row[j+1]) + 1
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}
