@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/controller/workloadcluster"
 	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/internal/suggest"
+	"github.com/polder-kaas/polder/internal/topology"
 	"github.com/polder-kaas/polder/provider"
 )
 
@@ -66,7 +66,7 @@ func (c *Checker) Check(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (
 	}
 	q.checkZones(p)
 	rel, ok := q.chooseRelease(p)
-	if !ok || !parametersFit || old != nil && workloadcluster.HasSameProviderInput(o, old) {
+	if !ok || !parametersFit || old != nil && topology.HasSameInput(o, old) {
 		return q.errs, nil // what follows was accepted before, or is the status's to say
 	}
 	return q.errs, c.checkClass(ctx, q, p, rel)
@@ -86,7 +86,7 @@ func (c *Checker) CheckProvider(ctx context.Context, o, old *v1alpha1.WorkloadCl
 	if !ok || !o.DeletionTimestamp.IsZero() || exceedsMaxParameters(o.Spec.Parameters) { // the last is said by the plane
 		return nil, nil
 	}
-	if old != nil && workloadcluster.HasSameProviderInput(o, old) {
+	if old != nil && topology.HasSameInput(o, old) {
 		return nil, nil
 	}
 	q := &clusterReview{object: o, old: old}
@@ -101,7 +101,7 @@ func (c *Checker) CheckProvider(ctx context.Context, o, old *v1alpha1.WorkloadCl
 	if err != nil {
 		return nil, nil //nolint:nilerr // as above
 	}
-	release, err := workloadcluster.ReleaseForProvider(ctx, c.Client, rel)
+	release, err := lineage.ReleaseForProvider(ctx, c.Client, rel)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
@@ -153,7 +153,7 @@ func (q *clusterReview) checkName() {
 
 // checkParameterSize says that parameters are not too large to be looked at.
 func (q *clusterReview) checkParameterSize() bool {
-	if !exceedsMaxParameters(q.object.Spec.Parameters) || q.old != nil && workloadcluster.HasSameProviderInput(q.object, q.old) {
+	if !exceedsMaxParameters(q.object.Spec.Parameters) || q.old != nil && topology.HasSameInput(q.object, q.old) {
 		return true
 	}
 	q.addError(field.Invalid(spec.Child("parameters"), field.OmitValueType{}, fmt.Sprintf("all together they are more than %d KiB, which no stack takes; write less", maxParameters>>10)))
@@ -219,7 +219,7 @@ func (q *clusterReview) chooseRelease(p *v1alpha1.Provider) (lineage.CatalogueEn
 	if q.cluster == nil {
 		return rel, true
 	}
-	if why, _ := workloadcluster.CheckUpgrade(q.cluster.Spec.Topology.Version, rel.Object.Status.KubernetesVersion); why != "" {
+	if why, _ := lineage.CheckUpgrade(q.cluster.Spec.Topology.Version, rel.Object.Status.KubernetesVersion); why != "" {
 		if same {
 			return rel, false // the newest was taken back: the cluster stays at its own, and the object must stay editable
 		}
@@ -247,7 +247,7 @@ func stackProviderOf(p *v1alpha1.Provider) string {
 
 // checkClass checks what depends on the class of the release, and asks the provider.
 func (c *Checker) checkClass(ctx context.Context, q *clusterReview, p *v1alpha1.Provider, rel lineage.CatalogueEntry) error {
-	release, err := workloadcluster.ReleaseForProvider(ctx, c.Client, rel)
+	release, err := lineage.ReleaseForProvider(ctx, c.Client, rel)
 	if apierrors.IsNotFound(err) {
 		return nil // it will come
 	}
@@ -282,7 +282,7 @@ func (q *clusterReview) dropUnchangedMachineErrors(p *v1alpha1.Provider, errs fi
 	if q.old == nil {
 		return errs
 	}
-	return workloadcluster.DropUnchangedMachineErrors(q.object, q.old, providerParameters(p), errs)
+	return topology.DropUnchangedMachineErrors(q.object, q.old, providerParameters(p), errs)
 }
 
 // checkProviderVariable says that a parameter is set by another field. One of the provider's own it may well make a variable of.

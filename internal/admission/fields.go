@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/controller/workloadcluster"
 	"github.com/polder-kaas/polder/internal/suggest"
+	"github.com/polder-kaas/polder/internal/topology"
 	"github.com/polder-kaas/polder/internal/topology/nodelabels"
 )
 
@@ -70,7 +70,7 @@ func (q *clusterReview) checkWorkers() {
 	parts := map[string]string{}
 	for i, p := range q.object.Spec.Workers {
 		at := spec.Child("workers").Index(i)
-		for _, part := range workloadcluster.SplitByZone(p) {
+		for _, part := range topology.SplitByZone(p) {
 			if other, ok := parts[part.Name]; ok && other != p.Name {
 				q.addError(field.Invalid(at.Child("name"), p.Name, fmt.Sprintf("with its zone it is called %s, as a part of pool %s is; give it another name", part.Name, other)))
 			}

@@ -44,6 +44,11 @@ func (r CatalogueEntry) IsReady() bool {
 // Key is that of the object.
 func (r CatalogueEntry) Key() client.ObjectKey { return client.ObjectKeyFromObject(r.Object) }
 
+// ClassKey is the class of the release.
+func (r CatalogueEntry) ClassKey() client.ObjectKey {
+	return client.ObjectKey{Namespace: r.Object.Namespace, Name: r.Class()}
+}
+
 // ReadCatalogue reads the catalogue of a namespace. What is in the namespace itself comes first.
 func ReadCatalogue(ctx context.Context, c client.Reader, namespace string) (*Catalogue, error) {
 	out := &Catalogue{namespace: namespace}

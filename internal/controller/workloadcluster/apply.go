@@ -2,14 +2,9 @@ package workloadcluster
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,6 +19,7 @@ import (
 	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/apply"
 	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/internal/topology"
 )
 
 // applyCluster tells Cluster API what the spec says.
@@ -35,18 +30,18 @@ func (r *Reconciler) applyCluster(ctx context.Context, s *scope) error {
 		}
 	}
 	c, err := s.buildCluster()
-	var taken *ProviderVariableError
+	var taken *topology.ProviderVariableError
 	if errors.As(err, &taken) {
 		return s.reportProviderVariables(taken)
 	}
 	if err != nil {
 		return r.reportProviderFailure(s, err)
 	}
-	want, digest, err := toApply(c)
+	want, digest, err := topology.Encode(c)
 	if err != nil {
 		return err
 	}
-	if s.cluster == nil || s.cluster.Annotations[v1alpha1.AppliedAnnotation] != digest || !metav1.IsControlledBy(s.cluster, s.object) || !hasDesiredState(s.cluster, want) {
+	if s.cluster == nil || s.cluster.Annotations[v1alpha1.AppliedAnnotation] != digest || !metav1.IsControlledBy(s.cluster, s.object) || !topology.HasDesiredState(s.cluster, want) {
 		if err := r.serverSideApply(ctx, s, want); err != nil {
 			return s.reportApplyError(err)
 		}
@@ -61,7 +56,7 @@ func (r *Reconciler) applyCluster(ctx context.Context, s *scope) error {
 }
 
 // reportProviderVariables says which parameters the customer cannot set. Admission says so before, where it knows what the provider sets.
-func (s *scope) reportProviderVariables(e *ProviderVariableError) error {
+func (s *scope) reportProviderVariables(e *topology.ProviderVariableError) error {
 	s.stall(v1alpha1.ConditionAccepted, v1alpha1.ReasonProviderRefused, advice{
 		fmt.Sprintf("spec.parameters has %v", e), v1alpha1.Customer, "take out of spec.parameters: " + strings.Join(e.Parameters, ", "),
 	})
@@ -84,7 +79,7 @@ func (r *Reconciler) checkNoClusterUncached(ctx context.Context, s *scope) error
 
 // buildCluster is the Cluster that is wanted now.
 func (s *scope) buildCluster() (*clusterv1.Cluster, error) {
-	d := BuildInput{Cluster: s.object, Class: classKey(s.target), Release: s.contractRelease, Provider: s.description, Topology: s.answer.Topology}
+	d := topology.BuildInput{Cluster: s.object, Class: s.target.ClassKey(), Release: s.contractRelease, Provider: s.description, Topology: s.answer.Topology}
 	if s.isPreparingAddons() {
 		d.PrepareRelease = s.wanted.Key().String()
 	}
@@ -92,147 +87,19 @@ func (s *scope) buildCluster() (*clusterv1.Cluster, error) {
 		d.Cluster = s.object.DeepCopy()
 		d.Cluster.Spec.Workers, d.Cluster.Spec.Parameters = nil, nil // they may fit the other release only
 	}
-	c, err := Build(d)
+	c, err := topology.Build(d)
 	if err != nil {
 		return nil, err
 	}
 	if s.held {
-		holdTopology(c, s.cluster, s.object)
+		topology.Hold(c, s.cluster, s.object)
 	}
 	b, err := json.Marshal(s.answer)
 	if err != nil {
 		return nil, fmt.Errorf("writing down what the provider said: %w", err)
 	}
-	c.Annotations = mergeMaps(c.Annotations, map[string]string{v1alpha1.AnswerAnnotation: string(b)})
+	c.Annotations = topology.MergeMaps(c.Annotations, map[string]string{v1alpha1.AnswerAnnotation: string(b)})
 	return c, nil
-}
-
-// holdTopology keeps what would replace machines as it is, while the cluster is not at the release the spec asks for: they
-// would be replaced twice. Numbers of machines follow the spec at once, but not those of a pool that is to be in other
-// zones: machines would go from the old ones before any come to the new.
-func holdTopology(c, is *clusterv1.Cluster, o *v1alpha1.WorkloadCluster) {
-	there := map[string][]string{} // parts of pools
-	for _, m := range is.Spec.Topology.Workers.MachineDeployments {
-		pool := m.Metadata.Labels[v1alpha1.PoolLabel]
-		there[pool] = append(there[pool], m.Name)
-	}
-	replicas := map[string]*int32{}
-	for _, p := range o.Spec.Workers {
-		parts := map[string]*int32{}
-		for _, part := range SplitByZone(p) {
-			parts[part.Name] = ptr.To(part.Replicas)
-		}
-		if slices.Equal(slices.Sorted(maps.Keys(parts)), slices.Sorted(slices.Values(there[p.Name]))) {
-			maps.Copy(replicas, parts)
-		}
-	}
-	number := c.Spec.Topology.ControlPlane.Replicas
-	c.Spec.Topology = *is.Spec.Topology.DeepCopy()
-	c.Spec.Topology.ControlPlane.Replicas = number
-	for i, m := range c.Spec.Topology.Workers.MachineDeployments {
-		if n, ok := replicas[m.Name]; ok {
-			c.Spec.Topology.Workers.MachineDeployments[i].Replicas = n
-		}
-	}
-}
-
-// toApply is what is sent to the API, with its digest.
-func toApply(c *clusterv1.Cluster) (*unstructured.Unstructured, string, error) {
-	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c)
-	if err != nil {
-		return nil, "", fmt.Errorf("converting the Cluster: %w", err)
-	}
-	u := &unstructured.Unstructured{Object: m}
-	unstructured.RemoveNestedField(u.Object, "status")
-	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-	b, err := json.Marshal(u.Object)
-	if err != nil {
-		return nil, "", err
-	}
-	sum := sha256.Sum256(b)
-	digest := "sha256:" + hex.EncodeToString(sum[:])
-	a := u.GetAnnotations()
-	u.SetAnnotations(mergeMaps(a, map[string]string{v1alpha1.AppliedAnnotation: digest}))
-	return u, digest, nil
-}
-
-// hasDesiredState says that all that is wanted is there, whatever else there is.
-func hasDesiredState(is *clusterv1.Cluster, want *unstructured.Unstructured) bool {
-	have, err := runtime.DefaultUnstructuredConverter.ToUnstructured(is)
-	if err != nil {
-		return false
-	}
-	if !isSubset(want.Object["spec"], have["spec"]) {
-		return false
-	}
-	for k, v := range want.GetLabels() {
-		if is.Labels[k] != v {
-			return false
-		}
-	}
-	for k, v := range want.GetAnnotations() {
-		if is.Annotations[k] != v {
-			return false
-		}
-	}
-	return true
-}
-
-// isSubset says that a value has all of another. Entries of lists are known by their name, if they have one; other lists
-// are the same, as far as each entry is.
-func isSubset(want, have any) bool {
-	switch w := want.(type) {
-	case map[string]any:
-		h, ok := have.(map[string]any)
-		if !ok {
-			return false
-		}
-		for k, v := range w {
-			if !isSubset(v, h[k]) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		h, ok := have.([]any)
-		if !ok {
-			return false
-		}
-		if hasNames(w) && hasNames(h) {
-			return isNamedSubset(w, h)
-		}
-		if len(h) != len(w) {
-			return false
-		}
-		for i := range w {
-			if !isSubset(w[i], h[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	return reflect.DeepEqual(want, have)
-}
-
-// hasNames says that all entries of a list have a name.
-func hasNames(list []any) bool {
-	return len(list) > 0 && !slices.ContainsFunc(list, func(e any) bool {
-		m, ok := e.(map[string]any)
-		return !ok || m["name"] == nil
-	})
-}
-
-func isNamedSubset(want, have []any) bool {
-	by := map[any]any{}
-	for _, e := range have {
-		if m, ok := e.(map[string]any); ok {
-			by[m["name"]] = m
-		}
-	}
-	return !slices.ContainsFunc(want, func(e any) bool {
-		m, ok := e.(map[string]any)
-		return !ok || !isSubset(m, by[m["name"]])
-	})
 }
 
 // serverSideApply writes the Cluster, and keeps what came back: caches learn of it later.

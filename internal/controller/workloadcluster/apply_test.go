@@ -14,6 +14,7 @@ import (
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // The first apply takes over nothing that the cache does not know yet.
@@ -47,7 +48,7 @@ func TestFirstApply(t *testing.T) {
 			if c.broken {
 				r.Live = interceptor.NewClient(live, unread)
 			}
-			s.cluster, s.running, s.contractRelease = nil, nil, fullInput().Release // the cache knows of nothing
+			s.cluster, s.running, s.contractRelease = nil, nil, providerRelease() // the cache knows of nothing
 			err := r.applyCluster(t.Context(), s)
 			if !c.want(err) {
 				t.Errorf("%v", err)
@@ -74,5 +75,23 @@ func TestFirstApply(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A parameter of the customer's must not win over what the provider sets, and must not be forgotten in silence.
+func TestParametersThatTheProviderSets(t *testing.T) {
+	s := healthyScope(t)
+	s.contractRelease, s.object.Spec.Parameters = providerRelease(), map[string]provider.JSON{"certSANs": {Raw: []byte(`["theirs"]`)}}
+	s.answer.Topology.Variables = provider.Values{"certSANs": []any{"mine"}}
+	r := newReconciler(t)
+	if err := r.applyCluster(t.Context(), s); !reconcile.IsWait(err) {
+		t.Errorf("error %v", err)
+	}
+	want := advice{"spec.parameters has parameters that provider local sets by itself: certSANs", v1alpha1.Customer, "take out of spec.parameters: certSANs"}
+	if got := s.advice[v1alpha1.ConditionAccepted]; got != want || s.condition(v1alpha1.ConditionAccepted).Reason != v1alpha1.ReasonProviderRefused {
+		t.Errorf("%+v %+v", got, s.condition(v1alpha1.ConditionAccepted))
+	}
+	if r.summarize(s); s.object.Status.Phase != v1alpha1.PhaseStalled || s.object.Status.Actor != v1alpha1.Customer {
+		t.Errorf("%s %s: %s", s.object.Status.Phase, s.object.Status.Actor, s.object.Status.Message)
 	}
 }

@@ -2,7 +2,6 @@ package workloadcluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,13 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/internal/topology"
 	"github.com/polder-kaas/polder/provider"
 )
 
@@ -35,16 +33,16 @@ const (
 // one only.
 func (r *Reconciler) askProvider(ctx context.Context, s *scope) error {
 	var err error
-	if s.contractRelease, err = ReleaseForProvider(ctx, r.Client, s.target); err != nil {
+	if s.contractRelease, err = lineage.ReleaseForProvider(ctx, r.Client, s.target); err != nil {
 		return s.reportMissingClass(err)
 	}
-	was := readAnswer(s.cluster)
+	was := topology.ReadAnswer(s.cluster)
 	if s.held {
 		s.answer = was
 		s.set(v1alpha1.ConditionAccepted, "", fmt.Sprintf("%s is asked once the cluster can have its release", s.description.Name))
 		return nil
 	}
-	if s.answer, err = digestProviderInput(s.object, s.target.Key().String(), s.description); err != nil {
+	if s.answer, err = topology.DigestInput(s.object, s.target.Key().String(), s.description); err != nil {
 		return err
 	}
 	if s.answer.InputDigest == was.InputDigest {
@@ -60,16 +58,16 @@ func (r *Reconciler) askProvider(ctx context.Context, s *scope) error {
 	if i := slices.IndexFunc(errs, func(e *field.Error) bool { return e.Type == field.ErrorTypeInternal }); i >= 0 {
 		return r.reportProviderFailure(s, errs[i]) // it does not know now
 	}
-	errs, unchangedParts := splitMachineErrors(s.object, errs, func(part string) bool {
-		return was.hasPart(part) && was.PartDigests[part] == s.answer.PartDigests[part]
+	errs, unchangedParts := topology.SplitMachineErrors(s.object, errs, func(part string) bool {
+		return was.HasPart(part) && was.PartDigests[part] == s.answer.PartDigests[part]
 	})
 	if len(errs) > 0 {
 		return s.reportRefusal(errs)
 	}
-	if s.answer.Topology, err = r.Provider.Topology(ctx, clearMachineSelections(in, unchangedParts)); err != nil {
+	if s.answer.Topology, err = r.Provider.Topology(ctx, topology.ClearMachineSelections(in, unchangedParts)); err != nil {
 		return r.reportProviderFailure(s, err)
 	}
-	s.answer.keepUnchangedParts(was)
+	s.answer.KeepUnchangedParts(was)
 	s.set(v1alpha1.ConditionAccepted, "", fmt.Sprintf("%s takes what the spec says", s.description.Name))
 	return nil
 }
@@ -111,34 +109,4 @@ func (r *Reconciler) reportProviderFailure(s *scope, err error) error {
 func (r *Reconciler) providerBackoff(s *scope) time.Duration {
 	c := meta.FindStatusCondition(s.object.Status.Conditions, v1alpha1.ConditionAccepted)
 	return wait.Jitter(min(max(initialBackoff, r.Now().Sub(c.LastTransitionTime.Time)/2), maxBackoff), 0.25)
-}
-
-// ReleaseForProvider is what providers are told of a release: the class it has in the plane.
-func ReleaseForProvider(ctx context.Context, c client.Reader, rel lineage.CatalogueEntry) (provider.Release, error) {
-	out := provider.Release{Name: rel.Tag(), Kubernetes: rel.Object.Status.KubernetesVersion}
-	class := &clusterv1.ClusterClass{}
-	if err := c.Get(ctx, classKey(rel), class); err != nil {
-		return out, fmt.Errorf("reading the class of release %s: %w", rel.Tag(), err)
-	}
-	for _, v := range class.Spec.Variables {
-		schema, err := schemaToMap(v.Schema.OpenAPIV3Schema)
-		if err != nil {
-			return out, fmt.Errorf("variable %s of class %s: %w", v.Name, class.Name, err)
-		}
-		out.Variables = append(out.Variables, provider.Variable{Name: v.Name, Required: v.Required != nil && *v.Required, Schema: schema})
-	}
-	for _, w := range class.Spec.Workers.MachineDeployments {
-		out.Workers = append(out.Workers, w.Class)
-	}
-	return out, nil
-}
-
-// schemaToMap is a schema as JSON has it.
-func schemaToMap(v clusterv1.JSONSchemaProps) (map[string]any, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	var out map[string]any
-	return out, json.Unmarshal(b, &out)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/internal/topology"
 	"github.com/polder-kaas/polder/provider"
 )
 
@@ -55,7 +56,7 @@ type scope struct {
 	running         *lineage.CatalogueEntry // that the Cluster has its class of; nil: none that is known
 	held            bool                    // target is not what the spec asks for, or not yet
 	contractRelease provider.Release        // the class of target
-	answer          providerAnswer          // of the provider
+	answer          topology.Answer         // of the provider
 
 	advice       map[string]advice // by condition: who must act on it
 	requeueAfter time.Duration     // when to look again at what no watch tells of

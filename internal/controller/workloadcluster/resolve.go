@@ -102,23 +102,7 @@ func (s *scope) checkUpgrade(to lineage.CatalogueEntry) (why, reason string) {
 	if s.cluster == nil {
 		return "", ""
 	}
-	return CheckUpgrade(s.cluster.Spec.Topology.Version, to.Object.Status.KubernetesVersion)
-}
-
-// CheckUpgrade says why Kubernetes cannot go from one version to another, with the reason for a condition; "" if it can.
-func CheckUpgrade(from, to string) (why, reason string) {
-	a, err := version.ParseKubernetes(from)
-	b, err2 := version.ParseKubernetes(to)
-	if err != nil || err2 != nil {
-		return "", "" // somebody else will say so
-	}
-	switch {
-	case b.Major == a.Major && b.Minor > a.Minor+1:
-		return fmt.Sprintf("Kubernetes is raised by one minor at a time, and from %s to %s is more", a, b), v1alpha1.ReasonVersionSkips
-	case version.CompareKubernetes(b, a) < 0 && (b.HasPatch() || !a.SameMinor(b)):
-		return fmt.Sprintf("Kubernetes is never lowered, and the cluster has %s already", a), v1alpha1.ReasonVersionLower
-	}
-	return "", ""
+	return lineage.CheckUpgrade(s.cluster.Spec.Topology.Version, to.Object.Status.KubernetesVersion)
 }
 
 // chooseTarget says which release the Cluster is to have now: the wanted one, unless its add-ons are not there yet.
@@ -163,9 +147,4 @@ func (s *scope) hasPreparedAddons() bool {
 // isPreparingAddons says that the add-ons of a release are applied before its class.
 func (s *scope) isPreparingAddons() bool {
 	return s.target.Object != nil && s.wanted.Object != nil && s.target.Key() != s.wanted.Key()
-}
-
-// classKey is the class of a release.
-func classKey(rel lineage.CatalogueEntry) client.ObjectKey {
-	return client.ObjectKey{Namespace: rel.Object.Namespace, Name: rel.Class()}
 }

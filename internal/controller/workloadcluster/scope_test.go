@@ -78,10 +78,27 @@ func newEntry(t *testing.T, name, kubernetes string) lineage.CatalogueEntry {
 
 const v1, v2 = "local-scs-1-36-v1", "local-scs-1-36-v2"
 
+// bareWorkloadCluster is the least that can be asked for.
+func bareWorkloadCluster() *v1alpha1.WorkloadCluster {
+	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "demo", UID: "5c6d"}}
+	o.Spec.ControlPlane.Replicas = ptr.To[int32](1)
+	o.Spec.Network = v1alpha1.Network{PodCIDRs: []string{"10.244.0.0/16"}, ServiceCIDRs: []string{"10.96.0.0/16"}}
+	o.Spec.Workers = []v1alpha1.WorkerPool{{Name: "default"}}
+	return o
+}
+
+// providerRelease is a release with a parameter, as providers are told of it.
+func providerRelease() provider.Release {
+	return provider.Release{
+		Name: "local-scs-1-36-v3", Kubernetes: "v1.36.3", Workers: []string{"default-worker"},
+		Variables: []provider.Variable{{Name: "certSANs", Schema: map[string]any{"type": "array"}}},
+	}
+}
+
 // healthyScope is a cluster of release v1 with which all is well, and has been since eleven.
 func healthyScope(t *testing.T) *scope {
 	t.Helper()
-	s := &scope{object: bareInput().Cluster, cluster: &clusterv1.Cluster{}, addon: &csv1.ClusterAddon{}, advice: map[string]advice{}, description: simple{}.Describe()}
+	s := &scope{object: bareWorkloadCluster(), cluster: &clusterv1.Cluster{}, addon: &csv1.ClusterAddon{}, advice: map[string]advice{}, description: simple{}.Describe()}
 	s.object.Generation, s.object.Spec.Stack = 4, v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.36", Channel: v1alpha1.ChannelStable}
 	s.object.Status.FirstReadyTime = &metav1.Time{Time: noon.Add(-time.Hour)}
 	one := newEntry(t, v1, "v1.36.3")

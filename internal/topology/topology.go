@@ -1,4 +1,7 @@
-package workloadcluster
+// Package topology decides what a Cluster of Cluster API has to be for a WorkloadCluster: from its spec, the class of its
+// release and what the provider answers. Admission and the controller decide with the same functions. It reads and writes
+// nothing.
+package topology
 
 import (
 	"encoding/json"
@@ -32,10 +35,10 @@ func Build(d BuildInput) (*clusterv1.Cluster, error) {
 	o := d.Cluster
 	c := &clusterv1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster"}}
 	c.Name, c.Namespace = o.Name, o.Namespace
-	c.Labels = mergeMaps(d.Topology.Labels, map[string]string{v1alpha1.WorkloadClusterLabel: o.Name, v1alpha1.ProviderLabel: o.Spec.Provider})
+	c.Labels = MergeMaps(d.Topology.Labels, map[string]string{v1alpha1.WorkloadClusterLabel: o.Name, v1alpha1.ProviderLabel: o.Spec.Provider})
 	c.Annotations = maps.Clone(d.Topology.Annotations)
 	if d.PrepareRelease != "" {
-		c.Annotations = mergeMaps(c.Annotations, map[string]string{v1alpha1.PrepareAnnotation: d.PrepareRelease})
+		c.Annotations = MergeMaps(c.Annotations, map[string]string{v1alpha1.PrepareAnnotation: d.PrepareRelease})
 	}
 	c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(o, v1alpha1.GroupVersion.WithKind("WorkloadCluster"))}
 	if ptr.Deref(o.Spec.Paused, false) {
@@ -133,7 +136,7 @@ func machineDeploymentTopologies(d BuildInput) ([]clusterv1.MachineDeploymentTop
 		}
 		for _, part := range SplitByZone(p) {
 			m := clusterv1.MachineDeploymentTopology{Name: part.Name, Class: class, FailureDomain: part.Zone, Replicas: ptr.To(part.Replicas)}
-			m.Metadata.Labels = mergeMaps(p.Labels, map[string]string{v1alpha1.PoolLabel: p.Name})
+			m.Metadata.Labels = MergeMaps(p.Labels, map[string]string{v1alpha1.PoolLabel: p.Name})
 			for _, t := range p.Taints {
 				m.Taints = append(m.Taints, clusterv1.MachineTaint{Key: t.Key, Value: t.Value, Effect: t.Effect, Propagation: clusterv1.MachineTaintPropagationAlways})
 			}
@@ -180,8 +183,8 @@ func SplitByZone(p v1alpha1.WorkerPool) []ZonePool {
 	return out
 }
 
-// mergeMaps is both, of which the second wins.
-func mergeMaps(a, b map[string]string) map[string]string {
+// MergeMaps is both maps, of which the second wins.
+func MergeMaps(a, b map[string]string) map[string]string {
 	out := maps.Clone(a)
 	if out == nil {
 		out = map[string]string{}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/internal/topology"
 	"github.com/polder-kaas/polder/provider"
 	"github.com/polder-kaas/polder/provider/scsvars"
 )
@@ -70,7 +71,7 @@ func TestWithdrawnTypesStay(t *testing.T) {
 			r.Provider = guarded(t, oneTypeProvider{})
 			spec := &s.object.Spec
 			spec.ControlPlane.MachineSelection, spec.Workers[0].MachineSelection = ofType("gone"), ofType("gone")
-			was, err := digestProviderInput(s.object, s.target.Key().String(), s.description)
+			was, err := topology.DigestInput(s.object, s.target.Key().String(), s.description)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,31 +93,5 @@ func TestWithdrawnTypesStay(t *testing.T) {
 				t.Error(d, err)
 			}
 		})
-	}
-}
-
-func TestDropUnchangedMachineErrors(t *testing.T) {
-	at := field.NewPath("spec")
-	wrong := field.ErrorList{
-		field.Required(at.Child("controlPlane", "machineType"), ""), field.Required(at.Child("controlPlane", "machine", "disk"), ""), field.Required(at.Child("controlPlane"), ""),
-		field.Required(at.Child("workers").Index(0).Child("machine"), ""), field.Required(at.Child("workers").Index(1).Child("machineType"), ""),
-		field.Required(at.Child("workers").Index(0).Child("zones"), ""), field.Required(at.Child("workers").Index(0).Child("machineTypes"), ""), field.Required(at.Child("oidc"), ""),
-	}
-	spec := func(pool string) *v1alpha1.WorkloadCluster {
-		o := &v1alpha1.WorkloadCluster{}
-		o.Spec.Workers = []v1alpha1.WorkerPool{{Name: "a", MachineSelection: ofType("x")}, {Name: "b", MachineSelection: ofType(pool)}}
-		return o
-	}
-	var got []string
-	for _, e := range DropUnchangedMachineErrors(spec("y"), spec("x"), nil, wrong) {
-		got = append(got, e.Field)
-	}
-	if d := cmp.Diff([]string{"spec.controlPlane", "spec.workers[1].machineType", "spec.workers[0].zones", "spec.workers[0].machineTypes", "spec.oidc"}, got); d != "" {
-		t.Error(d)
-	}
-	other := spec("x")
-	other.Spec.Stack.Version = "v2"
-	if got := DropUnchangedMachineErrors(other, spec("x"), nil, wrong); len(got) != len(wrong) {
-		t.Errorf("of another release: %v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package workloadcluster
+package topology
 
 import (
 	"slices"
@@ -10,11 +10,11 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// HasSameProviderInput says that a change is none that a provider is asked about: of how many machines there are, of labels and
+// HasSameInput says that a change is none that a provider is asked about: of how many machines there are, of labels and
 // taints, of pause and protection. It must go through whatever became of the provider.
-func HasSameProviderInput(o, old *v1alpha1.WorkloadCluster) bool {
-	a, err := digestProviderInput(o, "", provider.Description{})
-	b, err2 := digestProviderInput(old, "", provider.Description{})
+func HasSameInput(o, old *v1alpha1.WorkloadCluster) bool {
+	a, err := DigestInput(o, "", provider.Description{})
+	b, err2 := DigestInput(old, "", provider.Description{})
 	return err == nil && err2 == nil && a.InputDigest == b.InputDigest && o.Spec.Provider == old.Spec.Provider && o.Spec.Stack == old.Spec.Stack
 }
 
@@ -22,17 +22,17 @@ func HasSameProviderInput(o, old *v1alpha1.WorkloadCluster) bool {
 // same way before: they are there, and stay. own are the parameters of the provider.
 func DropUnchangedMachineErrors(o, old *v1alpha1.WorkloadCluster, own map[string]map[string]any, errs field.ErrorList) field.ErrorList {
 	d := provider.Description{Parameters: own}
-	a, err := digestProviderInput(o, "", d)
-	b, err2 := digestProviderInput(old, "", d)
+	a, err := DigestInput(o, "", d)
+	b, err2 := DigestInput(old, "", d)
 	if err != nil || err2 != nil || o.Spec.Provider != old.Spec.Provider || o.Spec.Stack != old.Spec.Stack {
 		return errs
 	}
-	rest, _ := splitMachineErrors(o, errs, func(part string) bool { return a.PartDigests[part] == b.PartDigests[part] })
+	rest, _ := SplitMachineErrors(o, errs, func(part string) bool { return a.PartDigests[part] == b.PartDigests[part] })
 	return rest
 }
 
-// splitMachineErrors divides what is said against a spec into what must be said, and parts that are settled.
-func splitMachineErrors(o *v1alpha1.WorkloadCluster, errs field.ErrorList, isUnchanged func(part string) bool) (rest field.ErrorList, parts []string) {
+// SplitMachineErrors divides what is said against a spec into what must be said, and parts that are settled.
+func SplitMachineErrors(o *v1alpha1.WorkloadCluster, errs field.ErrorList, isUnchanged func(part string) bool) (rest field.ErrorList, parts []string) {
 	for _, e := range errs {
 		part := partOfField(o, e.Field)
 		if part == "" || !isUnchanged(part) {
@@ -63,9 +63,9 @@ func partOfField(o *v1alpha1.WorkloadCluster, path string) string {
 	return ""
 }
 
-// clearMachineSelections is a question that leaves the machines of some parts to the provider: it would say again that it has none
+// ClearMachineSelections is a question that leaves the machines of some parts to the provider: it would say again that it has none
 // such, and what it said once is kept.
-func clearMachineSelections(in provider.Input, parts []string) provider.Input {
+func ClearMachineSelections(in provider.Input, parts []string) provider.Input {
 	if len(parts) == 0 {
 		return in
 	}

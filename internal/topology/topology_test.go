@@ -1,4 +1,4 @@
-package workloadcluster
+package topology
 
 import (
 	"bytes"
@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/provider"
 )
 
@@ -116,7 +115,7 @@ func buildAndConvert(d BuildInput) (map[string]any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	u, digest, err := toApply(c)
+	u, digest, err := Encode(c)
 	if err != nil {
 		return nil, "", err
 	}
@@ -191,24 +190,6 @@ func TestTheProvidersOwnParameterIsItsOwn(t *testing.T) {
 	}
 	if i := slices.IndexFunc(c.Spec.Topology.Variables, func(v clusterv1.ClusterVariable) bool { return v.Name == "certSANs" }); i < 0 || string(c.Spec.Topology.Variables[i].Value.Raw) != `"made of it"` {
 		t.Errorf("%+v", c.Spec.Topology.Variables)
-	}
-}
-
-// A parameter of the customer's must not win over what the provider sets, and must not be forgotten in silence.
-func TestParametersThatTheProviderSets(t *testing.T) {
-	s := healthyScope(t)
-	s.contractRelease, s.object.Spec.Parameters = fullInput().Release, map[string]provider.JSON{"certSANs": {Raw: []byte(`["theirs"]`)}}
-	s.answer.Topology.Variables = provider.Values{"certSANs": []any{"mine"}}
-	r := newReconciler(t)
-	if err := r.applyCluster(t.Context(), s); !reconcile.IsWait(err) {
-		t.Errorf("error %v", err)
-	}
-	want := advice{"spec.parameters has parameters that provider local sets by itself: certSANs", v1alpha1.Customer, "take out of spec.parameters: certSANs"}
-	if got := s.advice[v1alpha1.ConditionAccepted]; got != want || s.condition(v1alpha1.ConditionAccepted).Reason != v1alpha1.ReasonProviderRefused {
-		t.Errorf("%+v %+v", got, s.condition(v1alpha1.ConditionAccepted))
-	}
-	if r.summarize(s); s.object.Status.Phase != v1alpha1.PhaseStalled || s.object.Status.Actor != v1alpha1.Customer {
-		t.Errorf("%s %s: %s", s.object.Status.Phase, s.object.Status.Actor, s.object.Status.Message)
 	}
 }
 

@@ -1,4 +1,4 @@
-package workloadcluster
+package topology
 
 import (
 	"crypto/sha256"
@@ -13,10 +13,10 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// providerAnswer is what a provider last said about a cluster, and what it was asked. It is kept on the Cluster: as long as the
+// Answer is what a provider last said about a cluster, and what it was asked. It is kept on the Cluster: as long as the
 // question is the same, so is the answer, whatever the provider would say today. A machine type that it sells since,
 // or does not sell any more, replaces no machines and stops no cluster.
-type providerAnswer struct {
+type Answer struct {
 	InputDigest string            `json:"question"` // digest of what the provider was asked
 	PartDigests map[string]string `json:"parts"`    // and of what was asked about machines of one sort
 	Topology    provider.Topology `json:"topology"`
@@ -25,8 +25,8 @@ type providerAnswer struct {
 // controlPlanePart is the name of the control plane among parts; pools cannot have it.
 const controlPlanePart = "/"
 
-// readAnswer reads the answer that a Cluster has; it is empty if there is none.
-func readAnswer(c *clusterv1.Cluster) (a providerAnswer) {
+// ReadAnswer reads the answer that a Cluster has; it is empty if there is none.
+func ReadAnswer(c *clusterv1.Cluster) (a Answer) {
 	if c != nil {
 		d := json.NewDecoder(strings.NewReader(c.Annotations[v1alpha1.AnswerAnnotation]))
 		d.UseNumber()    // a large one would become another, and with it machines
@@ -35,9 +35,9 @@ func readAnswer(c *clusterv1.Cluster) (a providerAnswer) {
 	return a
 }
 
-// digestProviderInput is what the answer of a provider depends on: not how many machines there are. What is said about machines
+// DigestInput is what the answer of a provider depends on: not how many machines there are. What is said about machines
 // of one sort may depend on the provider's own parameters and on who may log in, but not on parameters of the stack.
-func digestProviderInput(o *v1alpha1.WorkloadCluster, release string, d provider.Description) (providerAnswer, error) {
+func DigestInput(o *v1alpha1.WorkloadCluster, release string, d provider.Description) (Answer, error) {
 	type pool struct {
 		Name string
 		v1alpha1.MachineSelection
@@ -56,7 +56,7 @@ func digestProviderInput(o *v1alpha1.WorkloadCluster, release string, d provider
 			own[name] = v
 		}
 	}
-	a := providerAnswer{PartDigests: map[string]string{}}
+	a := Answer{PartDigests: map[string]string{}}
 	var err error
 	if a.PartDigests[controlPlanePart], err = digestOf([]any{release, asked.ControlPlane, o.Spec.OIDC, own}); err != nil {
 		return a, err
@@ -81,14 +81,14 @@ func digestOf(v any) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// hasPart says that the provider said something about machines of one sort.
-func (a providerAnswer) hasPart(part string) bool {
+// HasPart says that the provider said something about machines of one sort.
+func (a Answer) HasPart(part string) bool {
 	_, ok := a.Topology.Pools[part]
 	return ok || part == controlPlanePart && a.PartDigests[part] != ""
 }
 
-// keepUnchangedParts takes from an earlier answer what was said about machines that are asked for as before.
-func (a *providerAnswer) keepUnchangedParts(was providerAnswer) {
+// KeepUnchangedParts takes from an earlier answer what was said about machines that are asked for as before.
+func (a *Answer) KeepUnchangedParts(was Answer) {
 	if d := a.PartDigests[controlPlanePart]; d == was.PartDigests[controlPlanePart] {
 		a.Topology.ControlPlane = was.Topology.ControlPlane
 	}
