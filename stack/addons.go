@@ -4,7 +4,7 @@ import (
 	"github.com/polder-kaas/polder/stack/document"
 )
 
-// The two hooks add-ons are applied on.
+// The two runtime hooks of Cluster API that add-ons are applied on.
 const (
 	AfterControlPlaneInitialized = "AfterControlPlaneInitialized"
 	BeforeClusterUpgrade         = "BeforeClusterUpgrade"
@@ -20,7 +20,7 @@ const (
 type AddonConfig struct {
 	APIVersion          string             `json:"apiVersion"`
 	ClusterAddonVersion string             `json:"clusterAddonVersion"`
-	AddonStages         map[string][]Stage `json:"addonStages"` // by hook
+	AddonStages         map[string][]Stage `json:"addonStages"` // by runtime hook
 }
 
 // Stage is one add-on and what must be true before and after it.
@@ -46,7 +46,7 @@ type ConditionObject struct {
 	Namespace  string `json:"namespace,omitempty"`
 }
 
-// ParseAddonConfig reads clusteraddon.yaml. What it names is looked at when a stack is linted.
+// ParseAddonConfig reads clusteraddon.yaml. Whether what it names exists is checked when a stack is linted.
 func ParseAddonConfig(b []byte) (AddonConfig, error) {
 	var c AddonConfig
 	d, err := document.ParseOne(addonConfigFile, b)

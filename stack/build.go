@@ -35,6 +35,7 @@ func (s *Source) Build(v Versions, deps VendoredCharts) (*Release, error) {
 			return nil, fmt.Errorf("version %s is none that charts can have: a part of it is a number with a zero in front, or has an underscore; choose another", part)
 		}
 	}
+	// Both are built before an error is returned, so that authors see all that is wrong at once.
 	class, classErr := s.buildClass(v, deps)
 	addons, addonErr := s.buildAddons(v, deps)
 	if err := errors.Join(classErr, addonErr); err != nil {
@@ -60,7 +61,7 @@ func (s *Source) Build(v Versions, deps VendoredCharts) (*Release, error) {
 	return Load(name.Tag(), r.Files) // what cannot be loaded must not be released
 }
 
-// HasStages says which of both conventions a source is of.
+// HasStages says whether the source is of the convention with stages; the other has one chart for all add-ons.
 func (s *Source) HasStages() bool {
 	_, ok := s.Files[addonConfigFile]
 	return ok
@@ -99,6 +100,7 @@ func (s *Source) buildAddons(v Versions, deps VendoredCharts) (archive.Tree, err
 		if err != nil {
 			return nil, err
 		}
+		// Files beside the charts stay in the bundle; inside a chart, its .helmignore decides.
 		for file := range s.Files.Sub(dir) {
 			if _, ok := keep[file]; !ok {
 				delete(out, path.Join(name, file))
@@ -118,7 +120,7 @@ func addTree(to archive.Tree, dir string, t archive.Tree) {
 	}
 }
 
-// packChart is a chart as Helm packs it: in a directory of the chart's name, without what the chart
+// packChart gives a chart as Helm packs it: in a directory of the chart's name, without what the chart
 // itself says to ignore.
 func (s *Source) packChart(dir, want string, chart version.Version, v Versions, deps VendoredCharts) (archive.Tree, error) {
 	t, err := removeIgnored(dir, s.Files.Sub(dir))
@@ -147,6 +149,7 @@ func (s *Source) packChart(dir, want string, chart version.Version, v Versions, 
 	for name, b := range t {
 		out[path.Join(want, name)] = substitute(b, v)
 	}
+	// The lines that d knows are still right: setting the name moved none.
 	b = setChartField(b, d, "version", chart.String())
 	if again, err := document.ParseOne(file, b); err != nil || again.Decode(&c) != nil || c.Name != want || c.Version != chart.String() {
 		return nil, &document.Error{File: file, Line: 1, Reason: "name and version must each be a line of their own, so that a build can set them"}
@@ -157,7 +160,7 @@ func (s *Source) packChart(dir, want string, chart version.Version, v Versions, 
 }
 
 // matchesChartName says whether the name of a chart is the wanted one, or that without the version of
-// Kubernetes: a source that serves several minors cannot have it.
+// Kubernetes: a source that serves several minors cannot name one of them.
 func (s *Source) matchesChartName(name, want string) bool {
 	return name == want || name == s.ChartNameWithoutKubernetes(want)
 }
@@ -167,7 +170,8 @@ func (s *Source) ChartNameWithoutKubernetes(chart string) string {
 	return strings.Replace(chart, s.String(), s.Provider+"-"+s.Name, 1)
 }
 
-// setChartField changes one line of a Chart.yaml, or adds it: comments and order are the author's.
+// setChartField sets a field of a Chart.yaml by changing one line or adding one: comments and order stay the
+// author's.
 func setChartField(b []byte, d document.Document, key, value string) []byte {
 	line := key + ": " + value
 	lines := strings.Split(string(b), "\n")
@@ -220,7 +224,7 @@ func substitute(b []byte, v Versions) []byte {
 	return b
 }
 
-// nodeImages is the description of the node's images, wherever tools expect it.
+// nodeImages finds the description of the node images in any of the places where tools expect it.
 func (s *Source) nodeImages() ([]byte, bool) {
 	for _, file := range []string{nodeImagesFile, "node-images/config.yaml", "node-image/config.yaml"} {
 		if b, ok := s.Files[file]; ok {
@@ -230,8 +234,8 @@ func (s *Source) nodeImages() ([]byte, bool) {
 	return nil, false
 }
 
-// Draft is the release a source would make, as far as there is one: for looking at sources that are
-// not sound yet. It cannot be packed.
+// Draft gives as much as there is of the release a source would make: for linting sources that are not
+// valid yet. It cannot be packed.
 func (s *Source) Draft(v Versions, deps VendoredCharts) *Release {
 	r := &Release{
 		Name:     version.ReleaseName{ReleaseLine: s.ReleaseLine, Version: v.ClusterStack},
@@ -240,12 +244,13 @@ func (s *Source) Draft(v Versions, deps VendoredCharts) *Release {
 		Addons:   Addons{Charts: map[string]archive.Tree{}, Values: map[string][]byte{}},
 	}
 	if b, ok := r.Class[chartFile]; ok {
+		// Templates of a class take its name from the version of their chart.
 		if d, err := document.ParseOne(chartFile, b); err == nil {
 			r.Class[chartFile] = setChartField(b, d, "version", v.ClusterStack.String())
 		}
 	}
 	if b, ok := s.Files[addonConfigFile]; ok {
-		config, _ := ParseAddonConfig(substitute(b, v)) // what is wrong with it is said elsewhere
+		config, _ := ParseAddonConfig(substitute(b, v)) // the linter reports what is wrong with it
 		r.Addons.Config = &config
 	} else if b, ok := s.Files[addonValuesFile]; ok {
 		r.Addons.Values[""] = substitute(b, v)
@@ -262,6 +267,7 @@ func (s *Source) Draft(v Versions, deps VendoredCharts) *Release {
 
 func (s *Source) draftChart(dir string, v Versions, deps VendoredCharts) archive.Tree {
 	files := s.Files.Sub(dir)
+	// A .helmignore that does not parse makes Build fail; a draft keeps all files instead.
 	if kept, err := removeIgnored(dir, files); err == nil {
 		files = kept
 	}

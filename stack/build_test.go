@@ -16,7 +16,7 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// sourceFiles are the smallest source with stages.
+// sourceFiles gives the smallest source with stages, after some changes.
 func sourceFiles(change map[string]string) archive.Tree {
 	t := archive.Tree{
 		"stack.yaml":                     []byte("provider: docker\nclusterStackName: ferrol\nkubernetesVersions: [v1.35.7, v1.36.3]\n"),

@@ -20,7 +20,8 @@ type ClusterData struct {
 	InfraCluster map[string]any
 }
 
-// templateData are the names templates know the objects by. A template must find something in each.
+// templateData gives the objects by the names that templates know them by. An object that is not there is
+// empty and not nil, so that templates can ask for its fields.
 func (d ClusterData) templateData() map[string]any {
 	out := map[string]any{}
 	for name, o := range map[string]map[string]any{"Cluster": d.Cluster, "ControlPlane": d.ControlPlane, "InfraCluster": d.InfraCluster} {
@@ -47,6 +48,7 @@ func ParseClusterData(file string, b []byte) (ClusterData, error) {
 		switch {
 		case kind == "Cluster" && strings.HasPrefix(version, class.Group+"/"):
 			d.Cluster = m
+		// Providers choose the names of their kinds; only the endings are common to all.
 		case strings.HasSuffix(kind, "ControlPlane"):
 			d.ControlPlane = m
 		case strings.HasSuffix(kind, "Cluster"):
@@ -62,7 +64,7 @@ func ParseClusterData(file string, b []byte) (ClusterData, error) {
 }
 
 // ConvertTo gives the data with its Cluster in a version of Cluster API's types: templates are written for
-// one, that of their class.
+// one version, that of their class.
 func (d ClusterData) ConvertTo(version string) (ClusterData, error) {
 	have, _ := d.Cluster["apiVersion"].(string)
 	if d.Cluster == nil || have == class.Group+"/"+version {
@@ -108,8 +110,8 @@ func convertJSON(from, into any) error {
 	return nil
 }
 
-// SampleClusterData is the data of a cluster as it is in the middle of its life, with all variables at their
-// defaults: for looking at what a release renders to.
+// SampleClusterData gives the data of a cluster that is up and running, with all variables at their defaults:
+// for looking at what a release renders to.
 func (r *Release) SampleClusterData(c *Class) (ClusterData, error) {
 	const name, namespace = "sample", "default"
 	variables := c.Defaults()
@@ -148,5 +150,6 @@ func (r *Release) SampleClusterData(c *Class) (ClusterData, error) {
 		ControlPlane: map[string]any{"metadata": map[string]any{"name": name, "namespace": namespace}, "spec": map[string]any{"version": r.Metadata.Versions.Kubernetes, "replicas": int64(1)}},
 		InfraCluster: map[string]any{"metadata": map[string]any{"name": name, "namespace": namespace}, "spec": map[string]any{}},
 	}
+	// It is written in the newer types above; templates expect those of their class.
 	return d.ConvertTo(c.Version)
 }

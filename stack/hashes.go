@@ -53,7 +53,7 @@ func HashSource(t archive.Tree) Hashes {
 	return h
 }
 
-// ShortHash is the part of the hash of everything that makes a version.
+// ShortHash is the beginning of the hash of everything, as versions in mode hash have it.
 func (h Hashes) ShortHash() string {
 	n := min(shortHashLength, len(h.ClusterStack))
 	for n < len(h.ClusterStack) && !version.IsValidInChartVersion(h.ClusterStack[:n]) {
@@ -62,8 +62,8 @@ func (h Hashes) ShortHash() string {
 	return h.ClusterStack[:n]
 }
 
-// SameContent says that no part of a release would differ. Where one of both does not know the hash of its
-// class, the hash of everything decides.
+// SameContent says whether releases of both sources would be the same. Where one of both does not know the
+// hash of its class, the hash of everything decides.
 func (h Hashes) SameContent(o Hashes) bool {
 	if h.ClusterClassDir == "" || o.ClusterClassDir == "" {
 		return h.ClusterStack == o.ClusterStack
@@ -71,7 +71,7 @@ func (h Hashes) SameContent(o Hashes) bool {
 	return h.ClusterClassDir == o.ClusterClassDir && h.SameAddons(o) && h.NodeImageDir == o.NodeImageDir
 }
 
-// SameAddons says that the add-ons, their values, stages and dependencies are as they were.
+// SameAddons says whether both have the same add-ons, with their values, stages and dependencies.
 func (h Hashes) SameAddons(o Hashes) bool {
 	return h.ClusterAddonDir == o.ClusterAddonDir && h.ClusterAddonValues == o.ClusterAddonValues &&
 		h.ClusterAddonConfig == o.ClusterAddonConfig && h.Lock == o.Lock
@@ -85,7 +85,7 @@ func ParseHashes(b []byte) (h Hashes, err error) {
 	return h, nil
 }
 
-// hashDir is empty if there is no such directory.
+// hashDir hashes what lies below a directory; the hash is empty if there is no such directory.
 func hashDir(t archive.Tree, dir string) string {
 	sub := t.Sub(dir)
 	if len(sub) == 0 {
@@ -94,7 +94,7 @@ func hashDir(t archive.Tree, dir string) string {
 	return hashTree(sub)
 }
 
-// hashTree is the hash Go modules have, "h1": over a list of the files' own hashes and names.
+// hashTree computes the hash Go modules have, "h1": over a list of the files' own hashes and names.
 func hashTree(t archive.Tree) string {
 	sum := sha256.New()
 	for _, name := range t.Names() {

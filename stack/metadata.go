@@ -10,7 +10,7 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// MetadataAPIVersion is of the file metadata.yaml.
+// MetadataAPIVersion is the apiVersion of metadata.yaml.
 const MetadataAPIVersion = "metadata.clusterstack.x-k8s.io/v1alpha1"
 
 // Metadata is what metadata.yaml says about a release.
@@ -19,7 +19,7 @@ type Metadata struct {
 	Versions   Versions `json:"versions"`
 }
 
-// Versions of a release and its parts. The stack's number grows with every release, a part's only
+// Versions are those of a release and of its parts. The stack's number grows with every release, a part's only
 // when that part has changed.
 type Versions struct {
 	ClusterStack version.Version `json:"clusterStack"`
@@ -71,11 +71,11 @@ func (m Metadata) check(d document.Document) error {
 
 // KubernetesVersion is the exact version the release is made for.
 func (m Metadata) KubernetesVersion() version.Kubernetes {
-	k, _ := version.ParseKubernetes(m.Versions.Kubernetes) // check has read it
+	k, _ := version.ParseKubernetes(m.Versions.Kubernetes) // check has parsed it
 	return k
 }
 
-// Marshal writes metadata.yaml, with the part nodeImage too: its absence is an error to others.
+// Marshal writes metadata.yaml, always with the part nodeImage: other tools refuse a file without it.
 func (m Metadata) Marshal() ([]byte, error) {
 	m.APIVersion = MetadataAPIVersion
 	if m.Versions.Components.NodeImage == nil {

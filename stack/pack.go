@@ -33,7 +33,7 @@ func (r *Release) Pack() (archive.Tree, error) {
 	return out, nil
 }
 
-// fileInfo is as much of a file as rules for ignoring ask for.
+// fileInfo is as much of a file as Helm's rules for ignoring files ask for.
 type fileInfo struct {
 	name string
 	dir  bool

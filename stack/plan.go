@@ -49,6 +49,7 @@ func (s *Source) Plan(mode string, h History) (Versions, error) {
 	if h.Last != nil {
 		next.Major = h.Last.Name.Version.Major + 1
 	}
+	// Without a word the version would be a stable one, and names of objects have no capitals.
 	if _, err := version.Parse(next.String()); err != nil || mode == "" || mode != strings.ToLower(mode) {
 		return Versions{}, fmt.Errorf("mode %q is neither %s, %s nor a word of small letters for a pre-release, such as beta", mode, ModeStable, ModeHash)
 	}
@@ -56,7 +57,7 @@ func (s *Source) Plan(mode string, h History) (Versions, error) {
 	return v.withAll(next), nil
 }
 
-// CustomVersions are versions the author has chosen. The zero version of a part means that of the stack.
+// CustomVersions gives versions that the author has chosen. The zero version of a part means that of the stack.
 func (s *Source) CustomVersions(stack, addon, nodeImage version.Version) (Versions, error) {
 	if !s.Kubernetes.HasPatch() {
 		return Versions{}, fmt.Errorf("%s: kubernetesVersion must be exact to build a release, for example v%s.0", s.ConfigFile, s.Kubernetes.MinorString())
@@ -88,7 +89,7 @@ func (s *Source) planStable(v Versions, last *Release) (Versions, error) {
 		return Versions{}, err
 	}
 	current := HashSource(s.Files)
-	if previous.ClusterAddonConfig == "" { // tools that came before do not hash it; then the rest decides
+	if previous.ClusterAddonConfig == "" { // tools that came before do not hash it; then the other hashes decide
 		previous.ClusterAddonConfig = current.ClusterAddonConfig
 	}
 	if current.SameContent(previous) && last.Metadata.Versions.Kubernetes == v.Kubernetes {
@@ -99,6 +100,7 @@ func (s *Source) planStable(v Versions, last *Release) (Versions, error) {
 	if !current.SameAddons(previous) {
 		v.Components.ClusterAddon = v.Components.ClusterAddon.Next()
 	}
+	// A copy, because the pointer is that of the last release.
 	image := version.Version{Major: 1}
 	if v.Components.NodeImage != nil {
 		image = *v.Components.NodeImage
@@ -110,7 +112,7 @@ func (s *Source) planStable(v Versions, last *Release) (Versions, error) {
 	return v, nil
 }
 
-// hashes are what the release says its source was.
+// hashes reads the hashes that the release has of its source.
 func (r *Release) hashes() (Hashes, error) {
 	b, ok := r.Files[hashesFile]
 	if !ok {

@@ -84,7 +84,7 @@ func (r *Release) load() (err error) {
 	return nil
 }
 
-// checkMetadataMatchesName says where the release's name and its metadata differ.
+// checkMetadataMatchesName refuses metadata that differs from the release's name.
 func (r *Release) checkMetadataMatchesName() error {
 	var errs []error
 	if v := r.Metadata.Versions.ClusterStack; v != r.Name.Version {
@@ -121,7 +121,7 @@ func (r *Release) unpackArchive(chart string, v version.Version) (archive.Tree, 
 	return t, nil
 }
 
-// singleChart is the content of an archive that Helm packed: one directory with a chart.
+// singleChart gives the chart of an archive that Helm packed: it has one directory with the chart in it.
 func singleChart(t archive.Tree) (archive.Tree, error) {
 	for _, dir := range t.Dirs() {
 		if _, ok := t[path.Join(dir, chartFile)]; ok {
@@ -131,7 +131,7 @@ func singleChart(t archive.Tree) (archive.Tree, error) {
 	return nil, fmt.Errorf("there is no %s in its archive", chartFile)
 }
 
-// loadAddons tells the conventions apart: stages have a file of their own.
+// loadAddons reads the charts of the add-ons. Only the convention with stages has a file for them.
 func (r *Release) loadAddons(t archive.Tree) error {
 	b, staged := r.Files[addonConfigFile]
 	if !staged {
@@ -150,7 +150,7 @@ func (r *Release) loadAddons(t archive.Tree) error {
 		return err
 	}
 	r.Addons = Addons{Config: &config, Charts: map[string]archive.Tree{}, Values: map[string][]byte{}}
-	for _, dir := range t.Dirs() { // a stray file at the top is none of a chart
+	for _, dir := range t.Dirs() { // a stray file at the top belongs to no chart
 		chart := t.Sub(dir)
 		if _, ok := chart[chartFile]; !ok {
 			continue

@@ -71,7 +71,7 @@ func (r *Release) RenderClass(ctx context.Context, rd *render.Renderer, namespac
 			What: fmt.Sprintf("the ClusterClass is named %s, and clusters of this release look for %s", c.Name(), r.Name.Class()),
 			Fix:  "name it {{ .Release.Name }}-{{ .Chart.Version }}"})
 	}
-	// Cluster API looks for templates as soon as it sees the class.
+	// The class comes last: Cluster API looks for its templates as soon as it sees the class.
 	slices.SortStableFunc(objects, func(a, b render.Object) int { return cmp.Compare(applyRank(a), applyRank(b)) })
 	return &Class{Class: c, Objects: objects}, found, nil
 }
@@ -84,8 +84,8 @@ func applyRank(o render.Object) int {
 }
 
 // RenderAddons renders the add-ons of a cluster, stage by stage, in their order. A chart is rendered
-// once, so stages of both hooks share its objects: they must not be changed. The Cluster must be in the
-// version that the class is written in (ClusterData.As).
+// once, so stages of both runtime hooks share its objects: they must not be changed. The Cluster must be in
+// the version that the class is written in (ClusterData.ConvertTo).
 func (r *Release) RenderAddons(ctx context.Context, rd *render.Renderer, in AddonInput) ([]RenderedStage, finding.List, error) {
 	stages, found := r.allStages()
 	var jobs []render.Job
@@ -116,7 +116,8 @@ func (r *Release) RenderAddons(ctx context.Context, rd *render.Renderer, in Addo
 	return stages, found, nil
 }
 
-// readOutputs reads all at once: most of the time of a rendering goes into it.
+// readOutputs parses all outputs, as many in parallel as there are CPUs: most of the time of a rendering goes
+// into it.
 func (r *Release) readOutputs(out []render.Output) ([]RenderedStage, finding.List) {
 	read, found := make([]RenderedStage, len(out)), make([]finding.List, len(out))
 	var wg sync.WaitGroup
@@ -137,10 +138,11 @@ func (r *Release) readOutputs(out []render.Output) ([]RenderedStage, finding.Lis
 	return read, slices.Concat(found...)
 }
 
-// Hooks in the order they happen in.
+// runtimeHooks are those that stages are run on, in the order they happen in.
 var runtimeHooks = []string{AfterControlPlaneInitialized, BeforeClusterUpgrade}
 
-// allStages lists what is run on each hook. In the convention with one chart that is the chart.
+// allStages lists the stages of each runtime hook. In the convention with one chart, that chart is the only
+// stage of both.
 func (r *Release) allStages() ([]RenderedStage, finding.List) {
 	if r.Addons.Config == nil {
 		one := Stage{Name: "", Action: ActionApply}
@@ -161,9 +163,10 @@ func (r *Release) allStages() ([]RenderedStage, finding.List) {
 	return out, found
 }
 
-// Stages are those of a hook, in their order. In the convention with one chart that is the chart, with no
-// name.
+// Stages are those of a runtime hook, in their order. In the convention with one chart, that chart is the only
+// stage, with no name.
 func (r *Release) Stages(runtimeHook string) (out []Stage) {
+	// RenderAddons reports stages without a chart.
 	all, _ := r.allStages()
 	for _, s := range all {
 		if s.RuntimeHook == runtimeHook {
@@ -203,6 +206,7 @@ func readOutput(dir string, o render.Output) (render.ObjectSet, finding.List) {
 		found = append(found, f)
 	}
 	for _, h := range set.HelmHooks {
+		// Objects of a class are applied without any Helm hook.
 		if dir == classDir || !slices.ContainsFunc(h.Events, isAppliedHelmEvent) {
 			found = append(found, helmHookFinding(dir, h))
 		}
@@ -230,8 +234,8 @@ func (r *Release) missingValueFinding(dir string) finding.Finding {
 		What: "the template asks for a field that the cluster does not have, and writes <no value> instead", Fix: "give it a default, for example with dig"}
 }
 
-// isAppliedHelmEvent says that a hook of Helm is run here too: an add-on is installed and upgraded, and never
-// deleted with its release, rolled back or tested.
+// isAppliedHelmEvent says whether objects of a Helm hook are applied here too: an add-on is installed and
+// upgraded, and never deleted with its release, rolled back or tested.
 func isAppliedHelmEvent(event string) bool {
 	return slices.Contains([]string{"pre-install", "post-install", "pre-upgrade", "post-upgrade"}, event)
 }

@@ -171,7 +171,8 @@ func TestSampleClusterData(t *testing.T) {
 	}
 }
 
-// Charts that cannot be rendered, and objects that cannot be applied, are findings with a place.
+// Charts that cannot be rendered, and objects that cannot be applied, are findings with a file, and a line where
+// it is known.
 func TestRenderFindings(t *testing.T) {
 	chart := "apiVersion: v2\nname: x\nversion: 1.0.0\n"
 	for name, tc := range map[string]struct {

@@ -31,7 +31,7 @@ type Source struct {
 	Files               archive.Tree
 }
 
-// ForKubernetes is the source for another of its versions of Kubernetes, of which the minor counts.
+// ForKubernetes gives the source for another of its versions of Kubernetes; only the minor of k counts.
 func (s *Source) ForKubernetes(k version.Kubernetes) (*Source, error) {
 	for _, v := range s.Versions {
 		if v.SameMinor(k) {
@@ -67,7 +67,8 @@ type stackConfig struct {
 	KubernetesVersions []string `json:"kubernetesVersions"`
 }
 
-// ParseSource reads what a source directory says of itself.
+// ParseSource reads the configuration of a source directory. With an error it may still return what could be
+// read.
 func ParseSource(files archive.Tree) (*Source, error) {
 	for _, name := range configFiles {
 		if b, ok := files[name]; ok {
@@ -110,6 +111,7 @@ func (s *Source) setConfig(d document.Document, c stackConfig, prefix []string) 
 	if len(s.Versions) > 0 {
 		s.Kubernetes = slices.MaxFunc(s.Versions, version.CompareKubernetes)
 	}
+	// Each is checked beside a valid other one, so that the error has the line of the one that is wrong.
 	if (version.ReleaseLine{Provider: c.Provider, Name: "x"}).Check() != nil {
 		at("provider", fmt.Sprintf("provider %q must be of lower-case letters and digits", c.Provider))
 	}

@@ -1,5 +1,5 @@
-// Package stacks_test looks after the stacks we ship: they lint clean, and what they render to is
-// under review.
+// Package stacks_test checks the stacks we ship: they lint clean, and reviews show when what they
+// render to changes.
 package stacks_test
 
 import (
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// sources are the directories below stacks: provider, then name.
+// sources reads the stacks below this directory: provider, then name.
 func sources(t *testing.T) map[string]archive.Tree {
 	t.Helper()
 	dirs, err := filepath.Glob("*/*/stack.yaml")

@@ -59,6 +59,7 @@ func main() {
 }
 
 func generate(module, version, out string) error {
+	// A run that fails leaves what was there before.
 	tmp := out + ".new"
 	if err := errors.Join(os.RemoveAll(tmp), os.MkdirAll(tmp, 0o755)); err != nil {
 		return err
@@ -205,6 +206,7 @@ func readObjects(file string) ([]object, error) {
 		return nil, err
 	}
 	var out []object
+	// The line break in front makes a --- in the first line a separator too.
 	for _, doc := range strings.Split("\n"+string(b), "\n---\n") {
 		o := object{}
 		if err := yaml.Unmarshal([]byte(doc), &o); err != nil {

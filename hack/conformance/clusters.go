@@ -11,8 +11,8 @@ import (
 	"github.com/polder-kaas/polder/config/samples"
 )
 
-// makeClusters makes the sample local cluster, once for each name: one machine for the control plane and two workers. It
-// returns the files with access to them, by name.
+// makeClusters makes the sample local cluster, once for each name: one machine for the control plane and two
+// workers. It returns the paths of their kubeconfigs, by name.
 func (p *plane) makeClusters(ctx context.Context, out io.Writer, version string, names ...string) (map[string]string, error) {
 	class, err := sampleManifests("local/class.yaml", nil)
 	if err != nil {
@@ -33,6 +33,7 @@ func (p *plane) makeClusters(ctx context.Context, out io.Writer, version string,
 			return nil, err
 		}
 	}
+	// All clusters are made before the first is waited for, so that they start side by side.
 	files := map[string]string{}
 	for _, n := range names {
 		if _, err := p.runKubectl(ctx, nil, "wait", "--for=condition=Available", "cluster/"+n, "--timeout="+waitTimeout); err != nil {
@@ -46,7 +47,7 @@ func (p *plane) makeClusters(ctx context.Context, out io.Writer, version string,
 	return files, nil
 }
 
-// sampleManifests are the objects of a sample, after a change.
+// sampleManifests gives the YAML of the objects of a sample, after a change.
 func sampleManifests(file string, change func(map[string]any) error) ([]byte, error) {
 	objects, err := samples.Load(file)
 	if err != nil {

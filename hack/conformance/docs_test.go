@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The page for users counts the tests; it is to count right.
+// The page for users says how many tests there are; the numbers must be right.
 func TestDocumentationCountsTheTests(t *testing.T) {
 	j, err := readLists(filepath.Join("../..", listsDir))
 	if err != nil {

@@ -13,7 +13,7 @@ type result struct {
 	name    string
 	seconds float64
 	passed  bool
-	reason  string // it failed: the first line of what it said
+	reason  string // why it failed: the first line of its message
 	detail  string // all of it
 }
 
@@ -47,7 +47,7 @@ type junitMessage struct {
 	Text    string `xml:",chardata"`
 }
 
-// readJUnit reads the results of these tests from a report that has all others, too.
+// readJUnit reads the results of these tests from a report that also has all others, as skipped.
 func readJUnit(file string, tests []string) ([]result, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {

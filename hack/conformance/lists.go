@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// testLists are the tests our lists know.
+// testLists are the tests that our lists name.
 type testLists struct {
 	included []string
 	excluded map[string]string // why, by name
 }
 
-// readLists reads included.txt, a name on each line, and excluded.txt, where a line that ends with a colon says what the
-// tests below it need. Lines that begin with # are for readers.
+// readLists reads included.txt, a name on each line, and excluded.txt, where a line that ends with a colon says
+// what the tests below it need. Lines that begin with # are for readers.
 func readLists(dir string) (testLists, error) {
 	j := testLists{excluded: map[string]string{}}
 	in, err := readLines(filepath.Join(dir, "included.txt"))
@@ -60,7 +60,7 @@ func readLines(file string) ([]string, error) {
 	return out, nil
 }
 
-// findMismatches says in what the lists differ from the tests of a version, one sentence for each test.
+// findMismatches says where the lists differ from the tests of a version, one sentence for each test.
 func (j testLists) findMismatches(names []string) []string {
 	var mismatches []string
 	for _, n := range names {
@@ -90,14 +90,14 @@ func (j testLists) findMismatches(names []string) []string {
 	return mismatches
 }
 
-// labelPattern are what Kubernetes writes into the names of tests, at other places in each version.
+// labelPattern matches labels in the names of tests. Versions of Kubernetes put them at different places.
 var labelPattern = regexp.MustCompile(` ?\[(Conformance|NodeConformance|Serial|Slow|Disruptive)\]`)
 
-// nameWithoutLabels is a test's name without labels, the same in all versions.
+// nameWithoutLabels gives a test's name without labels, which is the same in all versions.
 func nameWithoutLabels(name string) string { return labelPattern.ReplaceAllString(name, "") }
 
-// chooseTests picks the tests to run. Lists that do not fit the version they are for are an error; of other versions,
-// the tests our lists do not know are named and left out.
+// chooseTests picks the tests to run. Lists that do not fit the version they are for are an error; of other
+// versions, the tests that our lists do not name are printed and left out.
 func chooseTests(out io.Writer, o options, s suite) ([]string, error) {
 	j, err := readLists(listsDir)
 	if err != nil {
@@ -121,7 +121,7 @@ func chooseTests(out io.Writer, o options, s suite) ([]string, error) {
 	return tests, nil
 }
 
-// partitionTests finds among the tests of some version those that are included, and those that are not known.
+// partitionTests finds among the tests of some version those that are included, and those that are not listed.
 func (j testLists) partitionTests(names []string) (included, unlisted []string) {
 	in, out := map[string]bool{}, map[string]bool{}
 	for _, n := range j.included {

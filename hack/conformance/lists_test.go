@@ -13,7 +13,7 @@ import (
 
 const kubernetes = "k8s.io/kubernetes"
 
-// module asks go about a module of ours.
+// module asks the go command about a module that we require.
 func module(t *testing.T, format, name string) string {
 	t.Helper()
 	c := exec.Command("go", "list", "-m", "-f", format, name)
@@ -25,7 +25,7 @@ func module(t *testing.T, format, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// The tests are to be of the Kubernetes that is tested, in all its modules.
+// The tests must be of the version of Kubernetes that is tested, in all its modules.
 func TestVersionsAreTheSame(t *testing.T) {
 	b, err := os.ReadFile("../../test/conformance/go.mod")
 	if err != nil {
@@ -50,7 +50,7 @@ func TestVersionsAreTheSame(t *testing.T) {
 	}
 }
 
-// Another Kubernetes has other tests. Each must be judged before it is ours.
+// Another version of Kubernetes has other tests. Each must be put into one of the lists.
 func TestListsAreOfAllTests(t *testing.T) {
 	dir := module(t, "{{.Dir}}", kubernetes)
 	if dir == "" {

@@ -1,6 +1,6 @@
-// Conformance runs Kubernetes' own conformance tests against fresh local clusters: those that need no real container, by
-// name, from test/conformance/testdata. It starts a plane from bin/ in an empty directory, as an ordinary user, and removes
-// everything when it is done. `make conformance` builds what it needs.
+// Conformance runs Kubernetes' own conformance tests against fresh local clusters: those that need no real
+// container, by name, from test/conformance/testdata. It starts a plane from bin/ in an empty directory, as an
+// ordinary user, and removes everything when it is done. `make conformance` builds what it needs.
 package main
 
 import (
@@ -29,13 +29,13 @@ func main() {
 	}
 }
 
-// options are what can be chosen.
+// options are the values of the flags.
 type options struct {
 	kubernetes string // version of the clusters; empty: that of the tests
 	e2e        string // program with the tests
 	defaultE2E bool   // it is the one our lists are for
 	reports    string // directory for reports and logs
-	processes  int    // that run tests beside each other, on the cluster for those that allow it
+	processes  int    // how many run tests side by side, on the cluster for tests that allow it
 	only       string // regular expression for names
 }
 
@@ -95,12 +95,13 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	return printReport(out, results, time.Since(begin))
 }
 
-// runOnFreshClusters runs the tests on clusters that are made for it.
+// runOnFreshClusters runs the tests on clusters that it makes, and removes at the end.
 func runOnFreshClusters(ctx context.Context, out io.Writer, o options, version string, tests []string) (results []result, err error) {
 	if err := os.MkdirAll(o.reports, 0o755); err != nil {
 		return nil, err
 	}
 	p, err := startPlane(ctx, out, o.e2e)
+	// Also a plane that started only in part must be removed.
 	if p != nil {
 		defer func() { err = errors.Join(err, p.remove()) }()
 	}

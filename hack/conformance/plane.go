@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// ordinaryUser is whom everything runs as when this is run by root. It needs no entry in the user database.
+	// ordinaryUser is the user that everything runs as if root runs this. It needs no entry in the user database.
 	ordinaryUser = 61234
 	stopTimeout  = time.Minute
 	waitTimeout  = "5m"
@@ -90,8 +90,8 @@ func linkOrCopy(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// command runs a program of the plane as the ordinary user, with a clean environment. It gets time to clean up when ctx
-// ends, and ends with this program in any case.
+// command runs a program of the plane as the ordinary user, with a clean environment. It gets time to clean up
+// when ctx ends, and is killed after that.
 func (p *plane) command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, filepath.Join(p.dir, "bin", program), args...)
 	c.Env = []string{"HOME=" + filepath.Join(p.dir, "home"), "PATH=/usr/bin:/bin", "TMPDIR=" + p.dir, "GOGC=400"}
@@ -106,7 +106,7 @@ func (p *plane) command(ctx context.Context, program string, args ...string) *ex
 	return c
 }
 
-// runPolder calls the command line for this plane and returns what it prints.
+// runPolder runs polder for this plane and returns what it prints.
 func (p *plane) runPolder(ctx context.Context, in io.Reader, args ...string) (string, error) {
 	c := p.command(ctx, "polder", append([]string{"--data-dir", filepath.Join(p.dir, "data")}, args...)...)
 	var out, stderr bytes.Buffer
@@ -117,7 +117,7 @@ func (p *plane) runPolder(ctx context.Context, in io.Reader, args ...string) (st
 	return out.String(), nil
 }
 
-// runKubectl talks to the plane.
+// runKubectl runs kubectl against the plane.
 func (p *plane) runKubectl(ctx context.Context, in io.Reader, args ...string) (string, error) {
 	return p.runPolder(ctx, in, append([]string{"kubectl", "--kubeconfig", filepath.Join(p.dir, "data/admin.kubeconfig")}, args...)...)
 }

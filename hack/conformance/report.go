@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// printReport prints how many tests passed in each group, and each that failed with the reason. Any failure is an error.
+// printReport prints how many tests passed in each group, and each that failed with the reason. Any failure is an
+// error.
 func printReport(out io.Writer, results []result, took time.Duration) error {
 	type count struct{ passed, failed int }
 	groups := map[string]*count{}

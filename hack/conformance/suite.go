@@ -58,8 +58,8 @@ func parseNames(list []byte) ([]string, error) {
 
 var minorPattern = regexp.MustCompile(`^v?([0-9]+\.[0-9]+)$`)
 
-// clusterVersion is the version of the clusters: what was asked for, and if that is only a minor, the patch version
-// of the tests, or its first.
+// clusterVersion gives the version of the clusters: what was asked for, and if that is only a minor, the patch
+// version of the tests, or its first.
 func clusterVersion(asked, tests string) (string, error) {
 	if asked == "" {
 		return tests, nil

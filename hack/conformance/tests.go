@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Clusters are two: tests that tolerate no others beside them have one for themselves.
+// There are two clusters: tests that tolerate no others beside them have one for themselves.
 const (
 	serialCluster   = "serial"
 	parallelCluster = "parallel"
@@ -25,8 +25,8 @@ type batch struct {
 	tests   []string
 }
 
-// planBatches distributes the tests: those that must be alone to one process on a cluster of their own, all others in turn to
-// several processes on the other cluster.
+// planBatches distributes the tests: those that must be alone to one process on a cluster of their own, all others
+// in turn to several processes on the other cluster.
 func planBatches(tests []string, processes int) []batch {
 	serial := batch{name: serialCluster, cluster: serialCluster}
 	parallel := make([]batch, processes)
@@ -84,8 +84,8 @@ func (p *plane) runTests(ctx context.Context, out io.Writer, o options, version 
 	return results, ctx.Err()
 }
 
-// runBatch runs one process with the tests, and reads its report. A test that is not in it has failed: the process ended
-// before it, and its log says why.
+// runBatch runs one process with the tests, and reads its report. A test that is not in it has failed: the process
+// ended before it, and its log says why.
 func (p *plane) runBatch(ctx context.Context, b batch, kubeconfig, reports string) []result {
 	dir := filepath.Join(p.dir, "reports", b.name)
 	log := filepath.Join(reports, b.name+".log")
@@ -118,7 +118,8 @@ func (p *plane) runProcess(ctx context.Context, b batch, dir, kubeconfig, log st
 	return c.Run()
 }
 
-// testFlags name each test in full. Nodes are simulated, so no pods have to run before and no logs of theirs are worth keeping.
+// testFlags gives flags that name each test in full. Nodes are simulated, so no pods have to run before, and no logs
+// of nodes are worth keeping.
 func testFlags(tests []string) []string {
 	out := []string{
 		"--provider=skeleton", "--minStartupPods=0", "--dump-logs-on-failure=false", "--ginkgo.no-color", "--ginkgo.timeout=2h",

@@ -15,7 +15,7 @@ const (
 	maxTableAgeDays = 120
 )
 
-// assessment is what there is to say about the tables, each in one sentence.
+// assessment is what there is to say about the versions, each in one sentence.
 type assessment struct {
 	Findings []string // something has to be upgraded
 	Notices  []string // something will have to be
@@ -39,7 +39,7 @@ func assessVersions(sections []section, table supportTable, now time.Time) asses
 	return v
 }
 
-// daysBehind is the age of the first newer patch of the same minor; 0 if there is none.
+// daysBehind gives the age of the first newer patch of the same minor; 0 if there is none.
 func (r *row) daysBehind(now time.Time) int {
 	if len(r.Newer.Patches) == 0 {
 		return 0
@@ -47,7 +47,7 @@ func (r *row) daysBehind(now time.Time) int {
 	return daysBetween(r.firstMissedPatch().Time, now)
 }
 
-// firstMissedPatch is the newer patch that was released first. There must be one.
+// firstMissedPatch gives the newer patch that was released first. There must be one.
 func (r *row) firstMissedPatch() foundVersion {
 	return slices.MinFunc(r.Newer.Patches, func(a, b foundVersion) int { return a.Time.Compare(b.Time) })
 }

@@ -55,6 +55,7 @@ func searchAll(ctx context.Context, lookup lookupFunc, sections []section) error
 		all.Go(func() {
 			n, err := s.run(ctx, rows[0].Number)
 			if err != nil {
+				// The errors of the other searches then only say that they were cancelled.
 				once.Do(func() { first = err; cancel() })
 				return
 			}
@@ -83,8 +84,8 @@ func groupRows(sections []section) map[string][]*row {
 	return groups
 }
 
-// checkNotAllRefused takes it for an error when all that was asked for was refused: a proxy that lets
-// nobody in would otherwise look like one that has nothing newer.
+// checkNotAllRefused returns an error if all that was asked for was refused: a proxy that lets nobody in
+// would otherwise look like one that has nothing newer.
 func checkNotAllRefused(sections []section) error {
 	refused := false
 	for _, s := range sections {

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write golden files anew")
 
-// repository is one with something of everything.
+// repository gives a repository with something of everything.
 func repository() fstest.MapFS {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	return fstest.MapFS{

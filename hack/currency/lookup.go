@@ -24,16 +24,16 @@ type moduleRelease struct {
 	Via      string // another module that the release is known from; empty if it was found itself
 }
 
-// lookupFunc asks for one version of a module. It must be safe for concurrent use.
+// lookupFunc looks up one version of a module. It must be safe for concurrent use.
 type lookupFunc func(ctx context.Context, path, version string) (moduleRelease, error)
 
-// goCommand asks with the go command, so that all its settings are respected.
+// goCommand looks up versions with the go command, so that all its settings are respected.
 type goCommand struct {
 	Dir     string // outside of any module
 	Timeout time.Duration
 }
 
-// goListModule is what go list prints.
+// goListModule is what go list -m -json prints.
 type goListModule struct {
 	Version string
 	Time    time.Time
@@ -44,8 +44,10 @@ type goListModule struct {
 func (g goCommand) lookup(ctx context.Context, path, version string) (moduleRelease, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.Timeout)
 	defer cancel()
+	// With -e a version that is not to be had is an answer, and no failure of the command.
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-e", "-json", path+"@"+version)
 	cmd.Dir = g.Dir
+	// A workspace must not change the answers.
 	cmd.Env = append(cmd.Environ(), "GOWORK=off")
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
@@ -84,8 +86,8 @@ func parseGoList(out []byte, version string) (moduleRelease, error) {
 	return moduleRelease{Time: a.Time, Verified: a.GoMod != ""}, nil
 }
 
-// classifyError tells by the go command's words whether a version is not to be had. A proxy that itself
-// could not reach a repository in time says so with the status of an unknown version.
+// classifyError tells by the message of the go command whether a version is not to be had. A proxy that
+// itself could not reach a repository in time says so with the status of an unknown version.
 func classifyError(text string) error {
 	text = strings.Join(strings.Fields(text), " ") // it has several lines
 	has := func(words ...string) bool {
@@ -107,7 +109,7 @@ func classifyError(text string) error {
 	return errors.New(text)
 }
 
-// limitParallel bounds how many questions are under way.
+// limitParallel bounds how many lookups are under way.
 func limitParallel(lookup lookupFunc, n int) lookupFunc {
 	slots := make(chan struct{}, n)
 	return func(ctx context.Context, path, version string) (moduleRelease, error) {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// startProxy makes the go command ask a proxy on this computer, which tells by the patch what to do.
+// startProxy makes the go command ask a proxy on this computer, whose answers depend on the patch.
 func startProxy(t *testing.T) {
 	t.Helper()
 	ended := make(chan struct{})

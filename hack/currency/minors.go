@@ -14,7 +14,7 @@ type newMinor struct {
 	InTable  bool // the day is that of the table of support, not of a tag
 }
 
-// newMinors puts together what the table of support and the proxy know of new minors.
+// newMinors joins what the table of support and the proxy know of new minors.
 func newMinors(sections []section, table supportTable, now time.Time) []newMinor {
 	var offered []versionNumber
 	minors := map[string]newMinor{}
@@ -37,7 +37,7 @@ func newMinors(sections []section, table supportTable, now time.Time) []newMinor
 	return slices.SortedFunc(maps.Values(minors), func(a, b newMinor) int { return compareMinors(a.versionNumber, b.versionNumber) })
 }
 
-// tableMinors are the minors of Kubernetes in the table that are released.
+// tableMinors gives the minors of Kubernetes in the table that are released.
 func tableMinors(table supportTable, now time.Time) []newMinor {
 	var minors []newMinor
 	for _, p := range table.Projects {

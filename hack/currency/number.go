@@ -34,15 +34,15 @@ func parseVersionNumber(version string) (versionNumber, error) {
 	return n, nil
 }
 
-// String is the spelling in go.mod.
+// String gives the spelling in go.mod.
 func (n versionNumber) String() string {
 	return fmt.Sprintf("v%d.%d.%d%s%s", n.Major, n.Minor, n.Patch, n.Pre, n.Build)
 }
 
-// minorString is the spelling without the patch, for example 1.36.
+// minorString gives the spelling without the patch, for example 1.36.
 func (n versionNumber) minorString() string { return fmt.Sprintf("%d.%d", n.Major, n.Minor) }
 
-// nextRelease is the smallest release that is newer: after a pre-release its own release.
+// nextRelease gives the smallest release that is newer: after a pre-release its own release.
 func (n versionNumber) nextRelease() versionNumber {
 	if n.Pre == "" {
 		n.Patch++
@@ -51,7 +51,7 @@ func (n versionNumber) nextRelease() versionNumber {
 	return n
 }
 
-// nextMinor is the first release of the minor after n.
+// nextMinor gives the first release of the minor after n.
 func (n versionNumber) nextMinor() versionNumber {
 	return versionNumber{Major: n.Major, Minor: n.Minor + 1, Build: n.Build}
 }

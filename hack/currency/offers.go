@@ -71,7 +71,7 @@ func readVersions(root fs.FS, name string) ([]string, error) {
 	return versions, nil
 }
 
-// lookupKubernetes asks for releases of Kubernetes. One that is not to be had itself is known from the
+// lookupKubernetes looks up releases of Kubernetes. One that is not to be had itself is known from the
 // staging module: what stacks offer is not taken from the proxy, so that it exists is enough.
 func lookupKubernetes(lookup lookupFunc) lookupFunc {
 	return func(ctx context.Context, path, version string) (moduleRelease, error) {

@@ -39,7 +39,7 @@ func readPins(root fs.FS, name string) ([]pin, error) {
 	return pins, nil
 }
 
-// toolModules are the modules that the tools of f are packages of: those with the longest path.
+// toolModules gives the modules that the tools of f are packages of: of each, the one with the longest path.
 func toolModules(f *modfile.File) []string {
 	var paths []string
 	for _, t := range f.Tool {
@@ -54,7 +54,7 @@ func toolModules(f *modfile.File) []string {
 	return paths
 }
 
-// isWithin says that path is that of parent or below it.
+// isWithin says whether path is that of parent or below it.
 func isWithin(path, parent string) bool {
 	return path == parent || strings.HasPrefix(path, parent+"/")
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// emptyCell is an empty cell.
+// emptyCell stands in cells that have nothing to show.
 const emptyCell = "-"
 
 const legend = `DAYS BEHIND counts from the first newer patch. NEXT is what the proxy says of the number after the
@@ -96,7 +96,7 @@ func describeMissing(refused bool) string {
 	return "unknown"
 }
 
-// notes are what does not fit into the columns.
+// notes gives what does not fit into the columns.
 func (r *row) notes(now time.Time) []string {
 	var notes []string
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }

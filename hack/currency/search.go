@@ -11,7 +11,7 @@ const (
 	minorGap = 2
 )
 
-// foundVersion is a version that is to be had, missing one that is not.
+// foundVersion is a version that is to be had, missingVersion one that is not.
 type foundVersion struct {
 	versionNumber
 	moduleRelease
@@ -94,7 +94,7 @@ func (s search) findMinors(ctx context.Context, n versionNumber) ([]foundVersion
 	return hits, nil
 }
 
-// lookupVersion asks for one version. Only if the answer is that it is not to be had, it is missing.
+// lookupVersion asks for one version. It is missing only if the answer is that it is not to be had.
 func (s search) lookupVersion(ctx context.Context, n versionNumber) (*foundVersion, missingVersion, error) {
 	r, err := s.Lookup(ctx, s.Path, n.String())
 	switch {

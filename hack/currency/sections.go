@@ -57,7 +57,7 @@ func readSections(c config, table supportTable) ([]section, error) {
 	return sections, nil
 }
 
-// parseVersion reads the version of a row and finds its line in the table of support.
+// parseVersion parses the version of a row and finds its minor in the table of support.
 func (r *row) parseVersion(table supportTable) (err error) {
 	if r.Directory != "" {
 		return nil
@@ -73,5 +73,5 @@ func (r *row) parseVersion(table supportTable) (err error) {
 	return nil
 }
 
-// isSearchable says that versions above this one can be named.
+// isSearchable says whether versions above this one can be named, and so looked up.
 func (r *row) isSearchable() bool { return r.Directory == "" && r.Commit.IsZero() }

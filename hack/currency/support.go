@@ -27,7 +27,7 @@ type project struct {
 	Minors  []minor  `json:"minors"`
 }
 
-// minor is one line of releases. Without an end of support, Until says what will end it.
+// minor is one minor of a project. Without an end of support, Until says what will end it.
 type minor struct {
 	Minor       string `json:"minor"`
 	Released    date   `json:"released"`
@@ -48,7 +48,7 @@ func (d *date) UnmarshalJSON(b []byte) (err error) {
 
 func (d date) String() string { return d.Format(time.DateOnly) }
 
-// isPast says that the day is over.
+// isPast says whether the day is over.
 func (d date) isPast(now time.Time) bool {
 	return !d.IsZero() && !now.Before(d.AddDate(0, 0, 1))
 }
@@ -68,7 +68,7 @@ func readSupportTable(root fs.FS) (supportTable, error) {
 	return s, nil
 }
 
-// findMinor returns the line that version n of a module is of, or nil if the table does not have it.
+// findMinor returns the minor that version n of a module is of, or nil if the table does not have it.
 func (s supportTable) findMinor(path string, n versionNumber) *minor {
 	for _, p := range s.Projects {
 		m := n
@@ -95,7 +95,7 @@ func (p project) ownsModule(path string) bool {
 	return false
 }
 
-// describeEnd is the cell of the table: a day, with a tilde if it is estimated, or what ends support.
+// describeEnd gives the cell of the report: a day, with a tilde if it is estimated, or what ends support.
 func (m *minor) describeEnd() string {
 	switch {
 	case m == nil:

@@ -19,7 +19,7 @@ import (
 	"github.com/polder-kaas/polder/stack/archive"
 )
 
-// entry is a line of a hostile archive.
+// entry is one entry of an archive that a test packs.
 type entry struct {
 	tar.Header
 	content string
@@ -201,7 +201,7 @@ func TestBombs(t *testing.T) {
 	})
 }
 
-// random never ends.
+// random is a reader without an end.
 type random struct{ x uint32 }
 
 func (r *random) Read(p []byte) (int, error) {

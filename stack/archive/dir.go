@@ -96,6 +96,7 @@ func WriteDir(dir string, t Tree) (err error) {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return err
 	}
+	// It lies beside dir, so that the rename is within one file system.
 	tmp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+"-")
 	if err != nil {
 		return err
@@ -108,6 +109,7 @@ func WriteDir(dir string, t Tree) (err error) {
 	if err := writeInto(tmp, t); err != nil {
 		return err
 	}
+	// MkdirTemp makes directories for their owner only.
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ func Read(r io.Reader, l Limits) (Tree, error) {
 	if err != nil {
 		return nil, in.errOr(entryErrorf("", "it is not a gzip-compressed archive: %v", err))
 	}
+	// A header and the padding of an entry take up to 512 bytes each.
 	out := &meteredReader{r: z, limit: l.Total + int64(l.Entries)*1024, reason: fmt.Sprintf("unpacked, the archive is larger than %s", formatBytes(l.Total))}
 	out.check = func(n int64) error {
 		if n > 1<<20 && n > l.Ratio*in.n {
@@ -109,8 +110,8 @@ func entryTypeName(typeflag byte) string {
 	return fmt.Sprintf("of the unknown type %q", typeflag)
 }
 
-// checkEnd makes sure that nothing hides behind the end of the tar archive, packed or not: padding is
-// zeros, and what is not packed is no gzip header.
+// checkEnd refuses what hides behind the end of the tar archive: within the gzip stream only zeros may follow,
+// as padding, and what follows the stream itself is no gzip header, which is an error of the reader.
 func checkEnd(r io.Reader) error {
 	buf := make([]byte, 32<<10)
 	for {
@@ -127,7 +128,7 @@ func checkEnd(r io.Reader) error {
 	}
 }
 
-// meteredReader counts what is read and stops at most.
+// meteredReader counts what is read, and stops at the limit.
 type meteredReader struct {
 	r      io.Reader
 	n      int64
@@ -154,7 +155,8 @@ func (m *meteredReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errOr is why the meter stopped, if it did: what others make of that are consequences.
+// errOr gives the reason why the reader stopped, if it did, and otherwise err: what readers above it report
+// then is only a consequence.
 func (m *meteredReader) errOr(err error) error {
 	if m.err != nil {
 		return m.err

@@ -1,5 +1,5 @@
-// Package archive is the one door through which files from outside come in: packed archives and
-// directories are read into memory within limits, and nothing that could point elsewhere is taken.
+// Package archive reads all files that come from outside: packed archives and directories are read
+// into memory within limits, and nothing that could point elsewhere is taken.
 // What it writes is the same, byte for byte, for the same content.
 package archive
 
@@ -49,7 +49,7 @@ func (t Tree) Size() (n int64) {
 	return n
 }
 
-// Limits bound what is read. Zero is none of it, not all.
+// Limits bound what is read. Zero lets nothing in; it does not mean that there is no limit.
 type Limits struct {
 	Packed  int64 // bytes that come in
 	Total   int64 // bytes of all files together
@@ -58,7 +58,7 @@ type Limits struct {
 	Ratio   int64 // unpacked to packed bytes, beyond the first megabyte
 }
 
-// DefaultLimits limits are far above every real stack.
+// DefaultLimits are far above every real stack.
 var DefaultLimits = Limits{Packed: 32 << 20, Total: 128 << 20, File: 5 << 20, Entries: 10_000, Ratio: 200}
 
 const (
@@ -112,7 +112,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// seenNames remembers what has been seen, to find entries that are one file on some systems.
+// seenNames remembers paths, to refuse entries that are one file on systems without upper and lower case.
 type seenNames struct {
 	spelling map[string]string // by lower-case path: as it was first seen
 	files    map[string]bool

@@ -12,7 +12,7 @@ import (
 var epoch = time.Unix(0, 0).UTC()
 
 // Write packs a tree as a gzip-compressed tar archive. The same tree gives the same bytes: files are
-// sorted, and have no owner and no time.
+// sorted, have no owner, and all have the same time.
 func Write(w io.Writer, t Tree) error {
 	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 	if err != nil {

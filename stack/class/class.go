@@ -95,12 +95,13 @@ type reference struct {
 	Name       string `json:"name"`
 }
 
-// refHolder has a reference in the field of either version.
+// refHolder holds a reference, in the field that either version of the types has for it.
 type refHolder struct {
 	Ref         *reference `json:"ref"`
 	TemplateRef *reference `json:"templateRef"`
 }
 
+// workerClass is a class of workers. Its references are below template in v1beta1, and not in v1beta2.
 type workerClass struct {
 	Class          string     `json:"class"`
 	Bootstrap      *refHolder `json:"bootstrap"`

@@ -73,6 +73,7 @@ func (p *Program) Eval(objects map[string]map[string]any) (met bool, missing str
 	}
 	out, _, err := p.program.Eval(vars)
 	if err != nil {
+		// CEL has no types for these errors. Waiting helps against all of them but the cost limit.
 		if field, ok := strings.CutPrefix(err.Error(), "no such key: "); ok {
 			return false, fmt.Sprintf("the field %s is not there yet", field), nil
 		}
@@ -88,7 +89,7 @@ func (p *Program) Eval(objects map[string]map[string]any) (met bool, missing str
 	return bool(b), "", nil
 }
 
-// oneLine keeps of an error of CEL what it says; it draws the place below, over several lines.
+// oneLine keeps the message of an error of CEL, without the excerpt of the expression that follows it.
 func oneLine(err error) error {
 	text := err.Error()
 	if before, _, ok := strings.Cut(text, "\n | "); ok {

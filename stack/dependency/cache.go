@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Cache keeps packed charts by their digest, in a directory. Empty means none.
+// Cache is a directory that keeps packed charts by their digest. If it is empty, nothing is kept.
 type Cache string
 
 func (c Cache) file(digest string) string {
@@ -29,11 +29,12 @@ func (c Cache) get(want string) ([]byte, bool) {
 		return nil, false
 	}
 	defer f.Close() //nolint:errcheck // read only
+	// A file that is too large has another digest once it is cut.
 	b, err := io.ReadAll(io.LimitReader(f, maxChart+1))
 	return b, err == nil && digest(b) == want
 }
 
-// put is one step, so that nobody ever sees half a chart.
+// put adds a chart in one step, by a rename, so that nobody ever sees half a chart.
 func (c Cache) put(digest string, b []byte) error {
 	if c == "" {
 		return nil

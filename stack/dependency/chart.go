@@ -24,7 +24,7 @@ var maxChart = archive.DefaultLimits.File
 
 func digest(b []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(b)) }
 
-// chart is what Chart.yaml says, and where it is if it is one of the stack.
+// chart is what Chart.yaml says, and the directory and files of a chart that is part of the stack.
 type chart struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -59,13 +59,14 @@ func checkChart(b []byte, l LockedChart) error {
 	if err != nil {
 		return fmt.Errorf("%s cannot be used: %w", what, err)
 	}
+	// A v in front is a matter of spelling: the list of a repository and Chart.yaml may differ in it.
 	if c.Name != l.Name || strings.TrimPrefix(c.Version, "v") != strings.TrimPrefix(l.Version, "v") {
 		return fmt.Errorf("%s is another chart, %.80q in version %.80q; ask who publishes it", what, c.Name, c.Version)
 	}
 	return nil
 }
 
-// readLocalChart is a chart beside the one that needs it, in the same stack.
+// readLocalChart reads a chart beside the one that needs it, in the same stack.
 func readLocalChart(files archive.Tree, dir, name, repository string) (chart, error) {
 	at := strings.TrimPrefix(repository, pathScheme)
 	shown := fetch.Sanitize(repository)
@@ -92,7 +93,7 @@ func readLocalChart(files archive.Tree, dir, name, repository string) (chart, er
 	return c, c.checkPackable(files)
 }
 
-// placeholderPattern is what a build fills in in the charts of a stack, but not in packed ones.
+// placeholderPattern matches what a build fills in in the charts of a stack, but not in packed ones.
 var placeholderPattern = regexp.MustCompile(`<< \.[A-Za-z]+Version >>`)
 
 // checkPackable says why a chart of the stack cannot be packed as it is.

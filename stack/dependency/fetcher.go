@@ -23,7 +23,7 @@ type Fetcher struct {
 	indexes  map[string]indexResult
 }
 
-// indexResult is what a Helm repository said.
+// indexResult is what a Helm repository answered.
 type indexResult struct {
 	index index
 	err   error
@@ -31,7 +31,7 @@ type indexResult struct {
 
 var errNotCached = errors.New("it is not at hand; run polder stack lock, which fetches it")
 
-// listVersions are all that there are of a chart.
+// listVersions gives all versions that there are of a chart.
 func (f *Fetcher) listVersions(ctx context.Context, files archive.Tree, dir string, n Requirement) ([]string, error) {
 	switch {
 	case n.isLocalPath():
@@ -61,7 +61,7 @@ func (f *Fetcher) listVersions(ctx context.Context, files archive.Tree, dir stri
 	return out, nil
 }
 
-// download gets the packed chart of the version in l, and says in l where it was.
+// download gets the packed chart of the version in l, and sets the URL of l if a repository lists it.
 func (f *Fetcher) download(ctx context.Context, files archive.Tree, dir string, l *LockedChart) ([]byte, error) {
 	switch {
 	case strings.HasPrefix(l.Repository, pathScheme):
@@ -74,6 +74,7 @@ func (f *Fetcher) download(ctx context.Context, files archive.Tree, dir string, 
 		return nil, errNotCached
 	case strings.HasPrefix(l.Repository, ociScheme):
 		return f.pullChart(ctx, l.Repository, l.Name, l.Version)
+	// What is locked needs no index: the chart is fetched from where it was, and its digest is checked.
 	case l.URL != "":
 		b, err := f.fetchURL(ctx, *l)
 		var status *fetch.StatusError
@@ -99,7 +100,7 @@ func (f *Fetcher) download(ctx context.Context, files archive.Tree, dir string, 
 	return b, nil
 }
 
-// fetchURL reads from where a repository has it; that may be a registry.
+// fetchURL fetches a chart from where a Helm repository has it; that may be a registry.
 func (f *Fetcher) fetchURL(ctx context.Context, l LockedChart) ([]byte, error) {
 	if strings.HasPrefix(l.URL, ociScheme) {
 		place, last := path.Split(strings.TrimPrefix(l.URL, ociScheme))
@@ -121,8 +122,8 @@ func (f *Fetcher) pullChart(ctx context.Context, place, name, version string) ([
 	return c.Fetch(ctx, name, version, maxChart)
 }
 
-// cachedIndex asks each repository once: one that does not answer must not take its time again for every
-// chart.
+// cachedIndex asks each repository for its index once: one that does not answer must not take its time again
+// for every chart.
 func (f *Fetcher) cachedIndex(ctx context.Context, repository string) (index, error) {
 	a, ok := f.indexes[repository]
 	if !ok {
@@ -151,7 +152,7 @@ func (f *Fetcher) readIndex(ctx context.Context, repository string) (index, erro
 	return i, nil
 }
 
-// findEntry is what a repository lists of a version.
+// findEntry finds the entry of a version in the index of its repository.
 func (f *Fetcher) findEntry(ctx context.Context, l LockedChart) (indexEntry, error) {
 	i, err := f.cachedIndex(ctx, l.Repository)
 	if err != nil {

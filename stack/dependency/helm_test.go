@@ -159,7 +159,7 @@ func TestHelmServerFails(t *testing.T) {
 	}
 }
 
-// A list is asked for once, also if it does not come: it could be slow each time.
+// An index is asked for once, also if it does not come: it could be slow each time.
 func TestIndexIsReadOnce(t *testing.T) {
 	both := func(r *repository) []string {
 		return []string{requirementYAML(r.url(), "1.0.0"), requirementYAML(r.url(), "2.0.0")}

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 
 const chartYAML = "cluster-addon/cni/Chart.yaml"
 
-// source is the smallest one, whose add-on cni has dependencies: each is a line of flow YAML.
+// source gives the smallest source, whose add-on cni has dependencies: each is a line of flow YAML.
 func source(t testing.TB, change map[string]string, dependencies ...string) *stack.Source {
 	t.Helper()
 	head := "apiVersion: v2\nname: cni\nversion: 1.0.0\n"
@@ -53,7 +53,7 @@ func source(t testing.TB, change map[string]string, dependencies ...string) *sta
 	return s
 }
 
-// requirementYAML is a dependency on the chart x.
+// requirementYAML is the YAML of a dependency on the chart x.
 func requirementYAML(repository, version string) string {
 	return fmt.Sprintf("{name: x, repository: %q, version: %q}", repository, version)
 }
@@ -71,7 +71,7 @@ func tgz(t testing.TB, files map[string]string) []byte {
 	return b.Bytes()
 }
 
-// packed is a chart that renders to one object of its own name.
+// packed gives a packed chart that renders to one object of its own name.
 func packed(t testing.TB, name, version string) []byte {
 	t.Helper()
 	return tgz(t, map[string]string{
@@ -82,7 +82,7 @@ func packed(t testing.TB, name, version string) []byte {
 
 func sum(b []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(b)) }
 
-// repository is one of Helm, on this machine.
+// repository is a Helm repository on this machine.
 type repository struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -91,7 +91,7 @@ type repository struct {
 	requests []string
 }
 
-// serve starts a repository whose list has these entries of the chart x.
+// serve starts a repository whose index has these entries of the chart x.
 func serve(t testing.TB, entries ...string) *repository {
 	t.Helper()
 	r := &repository{files: map[string][]byte{}, handlers: map[string]http.HandlerFunc{}}
@@ -149,7 +149,7 @@ func (r *repository) handle(path string, h http.HandlerFunc) {
 	r.handlers[path] = h
 }
 
-// asked are the paths of all requests so far; they are forgotten.
+// asked gives the paths of all requests since it was called last.
 func (r *repository) asked() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,7 +161,7 @@ func (r *repository) url() string { return r.URL + "/charts" }
 
 func (r *repository) host() string { return r.Listener.Addr().String() }
 
-// fetcher trusts hosts, and has an empty cache of its own.
+// fetcher gives a Fetcher that trusts hosts, and has an empty cache of its own.
 func fetcher(t testing.TB, hosts ...string) *dependency.Fetcher {
 	t.Helper()
 	return &dependency.Fetcher{
@@ -180,7 +180,7 @@ func lock(t testing.TB, f *dependency.Fetcher, s *stack.Source, old dependency.L
 	return l
 }
 
-// with is a source that has a lock.
+// with gives the source with a lock in it.
 func with(t testing.TB, s *stack.Source, l dependency.Lock) *stack.Source {
 	t.Helper()
 	b, err := l.Marshal()
@@ -202,7 +202,7 @@ func vendor(t testing.TB, f *dependency.Fetcher, s *stack.Source) stack.Vendored
 	return v
 }
 
-// versions are what was locked for the add-on cni.
+// versions gives what was locked for the add-on cni.
 func versions(l dependency.Lock) []string {
 	var out []string
 	for _, c := range l.Charts["cluster-addon/cni"] {

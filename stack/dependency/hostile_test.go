@@ -16,7 +16,7 @@ import (
 	"github.com/polder-kaas/polder/stack/fetch"
 )
 
-// endless never stops sending.
+// endless is a handler that never stops sending.
 func endless(w http.ResponseWriter, r *http.Request) {
 	b := bytes.Repeat([]byte("- x\n"), 16<<10)
 	for r.Context().Err() == nil {
@@ -26,7 +26,7 @@ func endless(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// slow sends the beginning of an answer, and then nothing.
+// slow is a handler that sends the beginning of an answer, and then nothing.
 func slow(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("entries:"))
 	_ = http.NewResponseController(w).Flush()
@@ -66,7 +66,7 @@ func TestServersWithoutEnd(t *testing.T) {
 	}
 }
 
-// Nobody leads to a host that is not trusted: by a redirect, a list, or the address of a repository.
+// Nothing leads to a host that is not trusted: no redirect, no index, and no address of a repository.
 func TestNoWayInside(t *testing.T) {
 	canary := withVersions(t, "1.0.0")
 	to := func(w http.ResponseWriter, r *http.Request) {

@@ -13,8 +13,8 @@ import (
 	"github.com/polder-kaas/polder/stack/fetch"
 )
 
-// Limits of the list of a Helm repository; the largest that are published have half of it. Values
-// are counted before they are read, as each takes some 200 bytes then.
+// Limits of the index of a Helm repository; the largest that are published have half of it. Values
+// are estimated before they are parsed, as each takes some 200 bytes then.
 const (
 	maxIndex  = 32 << 20
 	maxValues = 1_000_000
@@ -23,11 +23,11 @@ const (
 // index is what a Helm repository lists, by the names of charts.
 type index map[string][]indexEntry
 
-// indexEntry is one version of a chart. Where it is may be relative to the repository.
+// indexEntry is one version of a chart. Its address may be relative to the repository.
 type indexEntry struct{ version, address, digest string }
 
 // parseIndex reads index.yaml. In entries it takes no aliases: Helm writes none, and with them a
-// small list is an endless one.
+// small file could hold an endless index.
 func parseIndex(b []byte) (index, error) {
 	if !utf8.Valid(b) {
 		return nil, errors.New("it is not UTF-8")
@@ -60,7 +60,7 @@ func parseIndex(b []byte) (index, error) {
 	return out, nil
 }
 
-// findAlias is the first one below a node.
+// findAlias finds the first alias at or below a node.
 func findAlias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n
@@ -73,7 +73,7 @@ func findAlias(n *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// mapValue is of a key of an object, or nil.
+// mapValue gives the value of a key of an object, or nil.
 func mapValue(n *yaml.Node, key string) *yaml.Node {
 	if n.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -85,7 +85,7 @@ func mapValue(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// parseEntries leaves out what has no version, or nothing to fetch.
+// parseEntries reads the versions of a chart. It leaves out what has no version, or nothing to fetch.
 func parseEntries(list *yaml.Node) []indexEntry {
 	var out []indexEntry
 	for _, item := range list.Content {
@@ -104,7 +104,7 @@ func parseEntries(list *yaml.Node) []indexEntry {
 	return out
 }
 
-// resolveURL is where a repository has a chart that it lists.
+// resolveURL gives the absolute address where a repository has a chart that it lists.
 func (l indexEntry) resolveURL(repository string) (string, error) {
 	base, err := helmRepository(repository)
 	if err != nil {

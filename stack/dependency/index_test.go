@@ -12,7 +12,7 @@ import (
 	"github.com/polder-kaas/polder/stack/document"
 )
 
-// realIndex is as helm repo index writes it.
+// realIndex is an index as helm repo index writes it.
 const realIndex = `apiVersion: v1
 entries:
   cilium:
@@ -65,7 +65,7 @@ func TestParseIndex(t *testing.T) {
 	}
 }
 
-// Lists that are made to be costly cost little.
+// An index that is made to be costly costs little.
 func TestIndexBombs(t *testing.T) {
 	const size = maxIndex / 4 // more of the same takes only longer
 	fill := func(head, unit string) string { return head + strings.Repeat(unit, (size-len(head))/len(unit)) }

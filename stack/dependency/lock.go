@@ -43,8 +43,8 @@ type LockedChart struct {
 	URL        string `json:"url,omitempty"` // where a repository has it
 }
 
-// ParseLock reads stack.lock; there need not be one. What it returns is sound: names, versions and
-// digests have their form, as they become names of files.
+// ParseLock reads stack.lock; there need not be one. Names, versions and digests in what it returns are
+// valid, as they become names of files.
 func ParseLock(files archive.Tree) (Lock, error) {
 	b, ok := files[stack.LockFile]
 	if !ok {
@@ -80,7 +80,7 @@ func parseLock(b []byte) (l Lock, err error) {
 
 var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// check finds an entry that lock did not write.
+// check finds an entry that polder stack lock cannot have written.
 func (l Lock) check(d document.Document) error {
 	for _, dir := range slices.Sorted(maps.Keys(l.Charts)) {
 		for i, c := range l.Charts[dir] {
@@ -109,7 +109,7 @@ func (l Lock) Marshal() ([]byte, error) {
 	return append([]byte("# Written by polder stack lock. Commit it; do not edit it.\n"), b...), err
 }
 
-// Find is what a need was resolved to, if it was and still is what the author wants.
+// Find gives what a requirement was resolved to, if it was and still is what the author wants.
 func (l Lock) Find(dir string, n Requirement) (LockedChart, bool) {
 	i := slices.IndexFunc(l.Charts[dir], func(c LockedChart) bool {
 		return c.Name == n.Name && c.Repository == n.Repository && c.Wanted == n.Version && satisfies(n.Version, c.Version)
@@ -120,7 +120,7 @@ func (l Lock) Find(dir string, n Requirement) (LockedChart, bool) {
 	return l.Charts[dir][i], true
 }
 
-// checkNotRepublished says if a version has another content than a chart of the stack has it with.
+// checkNotRepublished refuses a version that is locked with another content for some chart of the stack.
 func (l Lock) checkNotRepublished(now LockedChart) error {
 	for _, charts := range l.Charts {
 		for _, c := range charts {
@@ -132,7 +132,8 @@ func (l Lock) checkNotRepublished(now LockedChart) error {
 	return nil
 }
 
-// changedError is the alarm: a version that is published never changes, unless somebody meddles with it.
+// changedError is for a version whose content has changed: a published version never does, unless somebody
+// tampers with it.
 func changedError(locked LockedChart, now string) error {
 	return fmt.Errorf("%s %s of %s has another content than it was locked with, %s instead of %s; ask who publishes it, and if the change is right, remove its entry from %s and run polder stack lock",
 		locked.Name, locked.Version, locked.Repository, now, locked.Digest, stack.LockFile)

@@ -17,7 +17,7 @@ import (
 	"github.com/polder-kaas/polder/stack/dependency"
 )
 
-// ociRegistry is a real one, on this machine.
+// ociRegistry is a real OCI registry on this machine.
 type ociRegistry struct {
 	*httptest.Server
 	t        testing.TB
@@ -134,7 +134,7 @@ func TestOCIRefused(t *testing.T) {
 	}
 }
 
-// A tag that was moved to another chart after it was locked is an alarm.
+// A tag that was moved to another chart after it was locked is an error.
 func TestOCIRepublished(t *testing.T) {
 	r := startRegistry(t)
 	r.push("x", "1.0.0", packed(t, "x", "1.0.0"))

@@ -16,7 +16,7 @@ import (
 	"github.com/polder-kaas/polder/stack/dependency"
 )
 
-// besides are the files of a chart x that is none of the add-ons.
+// besides gives the files of a chart x that is none of the add-ons.
 func besides(version string) map[string]string {
 	return map[string]string{
 		"shared/x/Chart.yaml":       "apiVersion: v2\nname: x\nversion: " + version + "\n",
@@ -91,7 +91,7 @@ func TestPathRefused(t *testing.T) {
 	}
 }
 
-// A chart of the stack is never the one of another day.
+// A chart of the stack is never taken from the cache: it may have changed since it was locked.
 func TestPathChanged(t *testing.T) {
 	f := &dependency.Fetcher{Cache: dependency.Cache(t.TempDir())}
 	s := source(t, besides("1.0.0"), requirementYAML("file://../../shared/x", "*"))

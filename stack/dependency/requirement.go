@@ -34,7 +34,7 @@ const (
 
 func (n Requirement) isLocalPath() bool { return strings.HasPrefix(n.Repository, pathScheme) }
 
-// chartNamePattern is Helm's, and begins with a letter or digit: charts that begin otherwise are ignored.
+// chartNamePattern is Helm's, but names begin with a letter or digit: Helm ignores charts that begin otherwise.
 var chartNamePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,249}$`)
 
 // ListRequirements lists what the chart in a directory of a source needs.
@@ -69,7 +69,7 @@ func (n Requirement) wrapError(dir string, err error) error {
 	return &document.Error{File: path.Join(dir, chartFile), Line: n.Line, Reason: fmt.Sprintf("dependency %s: %v", name, err)}
 }
 
-// check says what is wrong with a need before anybody is asked.
+// check says what is wrong with a requirement before any repository is asked.
 func (n Requirement) check(dir string) error {
 	switch {
 	case !chartNamePattern.MatchString(n.Name):
@@ -109,8 +109,8 @@ func IsVendored(files archive.Tree, dir string, n Requirement) bool {
 	return false
 }
 
-// acceptsVendored is kinder than fits: a chart that its author put there is meant, also if it is a pre-release,
-// or if nobody can say which version it is.
+// acceptsVendored accepts more than satisfies: a chart that its author put there is meant, also if it is a
+// pre-release, or if nobody can say which version it is.
 func (n Requirement) acceptsVendored(text string) bool {
 	c, err := semver.NewConstraint(n.Version)
 	v, vErr := semver.NewVersion(text)
@@ -121,7 +121,7 @@ func (n Requirement) acceptsVendored(text string) bool {
 	return c.Check(v)
 }
 
-// vendoredVersions are the versions of a chart in the directory charts of another, by their path there.
+// vendoredVersions gives the versions of a chart in the directory charts of another, by their path there.
 func vendoredVersions(files archive.Tree, dir, name string) map[string]string {
 	out := map[string]string{}
 	charts := files.Sub(path.Join(dir, "charts"))
@@ -129,6 +129,7 @@ func vendoredVersions(files archive.Tree, dir, name string) map[string]string {
 		first, rest, inDir := strings.Cut(file, "/")
 		switch {
 		case inDir && rest == chartFile:
+			// A Chart.yaml that cannot be read counts by the name of its directory: its author put it there.
 			if c, err := readChart(b); c.Name == name || err != nil && first == name {
 				out[first] = c.Version
 			}
@@ -142,8 +143,8 @@ func vendoredVersions(files archive.Tree, dir, name string) map[string]string {
 	return out
 }
 
-// checkStaleVendored finds an old version in the directory charts that no need of the chart takes: beside the
-// right one it would be taken too.
+// checkStaleVendored refuses an old version in the directory charts that no requirement of the chart accepts:
+// Helm would load it beside the right one.
 func (n Requirement) checkStaleVendored(files archive.Tree, dir string, all []Requirement) error {
 	vendored := vendoredVersions(files, dir, n.Name)
 	for _, file := range slices.Sorted(maps.Keys(vendored)) {

@@ -31,7 +31,7 @@ func TestListRequirements(t *testing.T) {
 	}
 }
 
-// What is wrong with a need is said in one sentence, and nobody is asked.
+// What is wrong with a requirement is said in one sentence, and no repository is asked.
 func TestListRequirementsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ need, name, message string }{
 		"a name of helm":         {"{name: x, repository: '@stable', version: ^1}", "x", "@stable is a name that only helm on one computer knows; write the address of the repository, https://… or oci://…"},
@@ -97,8 +97,8 @@ func TestIsVendored(t *testing.T) {
 	}
 }
 
-// What lies in charts needs no lock and no repository, and is not in the way of others. An old
-// version is: a build would take both.
+// What lies in charts needs no lock and no repository, and does not keep others from being locked. An
+// old version does: a build would take both.
 func TestVendoredByHand(t *testing.T) {
 	archive := map[string]string{"cluster-addon/cni/charts/x-1.0.0.tgz": string(packed(t, "x", "1.0.0"))}
 	s := source(t, archive, "{name: x, version: ^1}")

@@ -21,6 +21,7 @@ func (f *Fetcher) Lock(ctx context.Context, s *stack.Source, old Lock, upgrade b
 	err := forEachUnvendored(s, func(dir string, n Requirement) error {
 		l, known := old.Find(dir, n)
 		var err error
+		// A chart of the stack itself may change at any time, so it is always resolved anew.
 		if known && !upgrade && !n.isLocalPath() {
 			_, err = f.fetchLocked(ctx, s.Files, dir, l)
 		} else {
@@ -35,7 +36,7 @@ func (f *Fetcher) Lock(ctx context.Context, s *stack.Source, old Lock, upgrade b
 }
 
 // Vendor fetches what a source has locked. Everything that a chart needs must be locked, or in the
-// source. Beside an error there is what could be got.
+// source. With an error it returns what it could get.
 func (f *Fetcher) Vendor(ctx context.Context, s *stack.Source) (stack.VendoredCharts, error) {
 	lock, err := ParseLock(s.Files)
 	if err != nil {
@@ -60,7 +61,8 @@ func (f *Fetcher) Vendor(ctx context.Context, s *stack.Source) (stack.VendoredCh
 	return out, err
 }
 
-// forEachUnvendored does something for every dependency of a source that is not vendored.
+// forEachUnvendored calls do for every dependency of a source that is not vendored. It goes on after an error,
+// and joins them.
 func forEachUnvendored(s *stack.Source, do func(dir string, n Requirement) error) error {
 	var errs []error
 	for _, dir := range s.ChartDirs() {
@@ -88,8 +90,8 @@ func forEachUnvendored(s *stack.Source, do func(dir string, n Requirement) error
 	return errors.Join(errs...)
 }
 
-// resolve finds the newest version that is wanted, and its digest. Nothing of known may have the
-// same version with another one.
+// resolve finds the newest version that is wanted, and its digest. None of the known locks may have the
+// same version with another digest.
 func (f *Fetcher) resolve(ctx context.Context, files archive.Tree, dir string, n Requirement, known ...Lock) (LockedChart, error) {
 	l := LockedChart{Name: n.Name, Repository: n.Repository, Wanted: n.Version}
 	available, err := f.listVersions(ctx, files, dir, n)
@@ -118,8 +120,9 @@ func (f *Fetcher) resolve(ctx context.Context, files archive.Tree, dir string, n
 	return l, f.Cache.put(l.Digest, b)
 }
 
-// fetchLocked gets what was locked, from the cache or from where it is.
+// fetchLocked gets a locked chart from the cache or from where it is, and checks its digest.
 func (f *Fetcher) fetchLocked(ctx context.Context, files archive.Tree, dir string, l LockedChart) ([]byte, error) {
+	// What the stack itself has is not cached: the cache would hide that it has changed.
 	inStack := Requirement{Repository: l.Repository}.isLocalPath()
 	b, cached := []byte(nil), false
 	if !inStack {

@@ -89,7 +89,7 @@ func TestVendorRefuses(t *testing.T) {
 	fails(t, err, "it is not at hand; run polder stack lock, which fetches it")
 }
 
-// What cannot be had is an error; the rest is there beside it, for those who only look.
+// What cannot be had is an error; the rest is returned with it, for linting and the like.
 func TestVendorGivesTheRest(t *testing.T) {
 	r := withVersions(t, "1.0.0")
 	s := source(t, nil, requirementYAML(r.url(), "^1"))

@@ -11,7 +11,7 @@ import (
 	"github.com/polder-kaas/polder/stack/fetch"
 )
 
-// parseConstraint reads a version or a range of them; nothing is all.
+// parseConstraint reads a version or a range of them; an empty one matches all.
 func parseConstraint(wanted string) (*semver.Constraints, error) {
 	c, err := semver.NewConstraint(cmp.Or(wanted, "*"))
 	if err != nil {
@@ -27,7 +27,7 @@ func satisfies(wanted, version string) bool {
 	return err == nil && vErr == nil && c.Check(v)
 }
 
-// newestMatching is the highest version that a range takes; pre-releases only if the range names one.
+// newestMatching gives the highest version that a range matches; pre-releases only if the range names one.
 func newestMatching(n Requirement, available []string) (string, error) {
 	c, err := parseConstraint(n.Version)
 	if err != nil {
@@ -35,7 +35,7 @@ func newestMatching(n Requirement, available []string) (string, error) {
 	}
 	all := sortVersions(available)
 	exact := func(v *semver.Version) bool { return isFullVersion(v) && v.Original() == n.Version && c.Check(v) }
-	if i := slices.IndexFunc(all, exact); i >= 0 { // what comes after a plus counts only here
+	if i := slices.IndexFunc(all, exact); i >= 0 { // metadata after a plus counts only here
 		return n.Version, nil
 	}
 	for _, v := range slices.Backward(all) {
@@ -50,8 +50,8 @@ func newestMatching(n Requirement, available []string) (string, error) {
 	return "", fmt.Errorf("%s does not have %s of %s; %s", fetch.Sanitize(n.Repository), wanted, n.Name, describeLatest(all))
 }
 
-// sortVersions are all that are versions, the newest last. Of spellings of the same one the full one is last,
-// as a tag 2 may be anything, and that without a v.
+// sortVersions gives all that are versions, the newest last. Of several spellings of one version the full one
+// comes last, as a tag 2 may be anything, and among full ones that without a v.
 func sortVersions(available []string) []*semver.Version {
 	var all []*semver.Version
 	for _, text := range available {
@@ -74,13 +74,13 @@ func sortVersions(available []string) []*semver.Version {
 	return all
 }
 
-// isFullVersion says that a version has all its three numbers.
+// isFullVersion says whether a version has all its three numbers.
 func isFullVersion(v *semver.Version) bool {
 	_, err := semver.StrictNewVersion(strings.TrimPrefix(v.Original(), "v"))
 	return err == nil
 }
 
-// describeLatest helps to choose another.
+// describeLatest says what the newest version is, which helps to choose another.
 func describeLatest(all []*semver.Version) string {
 	if len(all) == 0 {
 		return "it has none at all"

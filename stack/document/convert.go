@@ -8,11 +8,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// converter turns nodes into values, and counts.
+// converter turns YAML nodes into values, and counts them.
 type converter struct {
 	file     string
 	nodes    int
-	loose    bool // keys may be there twice
+	loose    bool // as ParseLoose reads: keys may be there twice, yes and on are true
 	warnings []*Error
 }
 
@@ -29,6 +29,7 @@ func (c *converter) convert(n *yaml.Node, depth int) (any, error) {
 	}
 	switch n.Kind {
 	case yaml.AliasNode:
+		// An alias to itself ends at the limit of depth.
 		return c.convert(n.Alias, depth+1)
 	case yaml.MappingNode:
 		return c.convertMapping(n, depth)
@@ -46,7 +47,8 @@ func (c *converter) convert(n *yaml.Node, depth int) (any, error) {
 	return c.convertScalar(n)
 }
 
-// convertMapping takes keys once only. What "<<" brings in counts less than what is written here.
+// convertMapping converts an object, whose keys must not be there twice. What "<<" brings in counts less than
+// what is written here.
 func (c *converter) convertMapping(n *yaml.Node, depth int) (any, error) {
 	out, lines, merged := map[string]any{}, map[string]int{}, map[string]any{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -102,7 +104,7 @@ func (c *converter) merge(at *yaml.Node, into map[string]any, v any) error {
 	return nil
 }
 
-// convertKey is a string, as JSON demands; numbers and the like are taken by their spelling.
+// convertKey gives a string, as JSON demands; numbers and the like are taken by their spelling.
 func (c *converter) convertKey(k *yaml.Node) (string, error) {
 	for k.Kind == yaml.AliasNode {
 		k = k.Alias
@@ -119,7 +121,7 @@ var yaml11Bools = map[string]bool{
 	"n": false, "N": false, "no": false, "No": false, "NO": false, "off": false, "Off": false, "OFF": false,
 }
 
-// convertScalar resolves what is not quoted as YAML 1.2 does: yes and on are strings.
+// convertScalar resolves what is not quoted as YAML 1.2 does: yes and on are strings, unless c is loose.
 func (c *converter) convertScalar(n *yaml.Node) (any, error) {
 	switch n.ShortTag() {
 	case "!!null":
@@ -140,6 +142,7 @@ func (c *converter) convertScalar(n *yaml.Node) (any, error) {
 		if err := n.Decode(&i); err == nil {
 			return i, nil
 		}
+		// It does not fit into 64 bits, but may be a number in JSON.
 		return c.convertFloat(n)
 	case "!!float":
 		return c.convertFloat(n)

@@ -20,7 +20,7 @@ const (
 	maxDepth     = 100
 	maxNodes     = 200_000 // of all documents of a file together, aliases counted as often as they are used
 	maxDocuments = 1000
-	maxEstimate  = 2 * maxNodes // before anything is read; see Count
+	maxEstimate  = 2 * maxNodes // before anything is read; see EstimateValues
 )
 
 // Error says what is wrong, and where.
@@ -108,14 +108,14 @@ func isEmpty(root *yaml.Node) bool {
 
 var yamlLinePattern = regexp.MustCompile(`^line (\d+): `)
 
-// splitYAMLError takes off what yaml begins each of its errors with, and keeps it to one line.
+// splitYAMLError splits an error of the YAML library into its line and its reason, which is kept to one line.
 func splitYAMLError(err error) (line int, why string) {
 	s := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
 	if m := yamlLinePattern.FindStringSubmatch(s); m != nil {
 		line, _ = strconv.Atoi(m[1]) // digits
 		s = s[len(m[0]):]
 		if strings.HasPrefix(s, "did not find expected") {
-			line++ // those of the parser count from 0
+			line++ // errors of the parser count lines from 0
 		}
 	}
 	if len(s) > 300 {
@@ -180,6 +180,7 @@ func UnknownField(b []byte, like any) string {
 	if err == nil {
 		return ""
 	}
+	// encoding/json has no type for this error.
 	field, ok := strings.CutPrefix(err.Error(), "json: unknown field ")
 	if !ok {
 		return ""

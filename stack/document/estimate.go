@@ -2,9 +2,9 @@ package document
 
 import "unicode/utf8"
 
-// EstimateValues is at least half of how many values a YAML text has, without reading it: each has one of
-// these signs before or after it. A value takes some 200 bytes once it is read, so whoever reads much
-// counts first.
+// EstimateValues gives at least half of how many values a YAML text has, without parsing it: each value has
+// one of these characters before or after it. A value takes some 200 bytes once it is parsed, so whoever
+// parses much estimates first.
 func EstimateValues(b []byte) (n int) {
 	for i, c := range b {
 		switch c {

@@ -5,7 +5,8 @@ import (
 	"net/netip"
 )
 
-// forbiddenPrefixes are addresses nobody is ever connected to: there are the secrets of the machine.
+// forbiddenPrefixes are addresses that are never connected to, trusted or not: clouds serve the secrets of the
+// machine there.
 var forbiddenPrefixes = []struct {
 	prefix netip.Prefix
 	kind   string
@@ -42,8 +43,8 @@ var nonPublicPrefixes = []struct {
 	{netip.MustParsePrefix("2001::/32"), "tunnel"},       // Teredo: who is behind it cannot be said
 }
 
-// ipv4InIPv6Prefixes are prefixes of IPv6 addresses that have one of IPv4 in them, and where. Loopback and the
-// unspecified address lie in the first, and are none.
+// ipv4InIPv6Prefixes are prefixes of IPv6 addresses that contain an address of IPv4, and at which byte. Loopback
+// and the unspecified address lie in the first, and contain none.
 var ipv4InIPv6Prefixes = []struct {
 	prefix netip.Prefix
 	at     int
@@ -53,7 +54,7 @@ var ipv4InIPv6Prefixes = []struct {
 	{netip.MustParsePrefix("2002::/16"), 2},
 }
 
-// effectiveAddress is the address a packet ends at.
+// effectiveAddress gives the address a packet ends at: that of IPv4 if one of IPv6 contains it.
 func effectiveAddress(a netip.Addr) netip.Addr {
 	a = a.WithZone("").Unmap()
 	if a.Is4() || a.IsLoopback() || a.IsUnspecified() {
@@ -96,5 +97,5 @@ func policyErrorf(format string, args ...any) error {
 
 func (r *policyError) Error() string { return r.reason }
 
-// Unwrap makes every refusal an ErrRefused.
+// Unwrap makes every error of the policy an ErrRefused.
 func (r *policyError) Unwrap() error { return ErrRefused }

@@ -100,7 +100,7 @@ func TestTrustedHosts(t *testing.T) {
 	}
 }
 
-// What the environment says of proxies is not for us. It is looked at from inside, as net/http reads
+// Proxies that the environment names are not used. The test looks at the transport, as net/http reads
 // the environment only once in the life of a process.
 func TestNoProxy(t *testing.T) {
 	if New(Policy{}, Limits{}).http.Transport.(*policyTransport).next.Proxy != nil {

@@ -65,6 +65,7 @@ func Explain(host string, err error) error {
 		slow  net.Error
 	)
 	switch {
+	// The order matters: a refusal and a time-out come wrapped in errors of the network.
 	case err == nil:
 		return nil
 	case errors.As(err, &ref):
@@ -85,9 +86,10 @@ func Explain(host string, err error) error {
 	return &explainedError{host + ": " + Sanitize(err.Error()), err}
 }
 
+// urlPattern matches addresses; its groups leave out user, password, query and fragment.
 var urlPattern = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)(?:[^\s"'/]*@)?([^\s"'?#]*)[^\s"']*`)
 
-// Sanitize makes one line of a text from outside, of bounded length and without secrets of addresses.
+// Sanitize makes one line of a text from outside, of bounded length and without secrets in addresses.
 func Sanitize(s string) string {
 	const most = 300
 	s = strings.Map(func(r rune) rune {

@@ -1,5 +1,5 @@
-// Package fetch is the one way out to the network. Whom it talks to is a policy, checked at the
-// address a connection is really made to; how long, how far and how much are limits.
+// Package fetch makes all requests to the network. Which hosts it talks to is a policy, checked at the
+// address a connection is really made to; limits bound the time, the redirects and the size.
 package fetch
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Policy says whom we may talk to: everybody with a public address by https, and whom the user or
+// Policy says which hosts we may talk to: those with a public address by https, and those the user or
 // the operator named. Nobody may lead us to a host that is not allowed, by a redirect or by a name
 // that changes its address.
 type Policy struct {
@@ -23,13 +23,13 @@ type Policy struct {
 	Trusted []string
 	// PlainHTTP allows http with trusted hosts. Those that are loopback are always allowed it.
 	PlainHTTP bool
-	// Roots are who may vouch for hosts; nil are the system's.
+	// Roots are the certificate authorities for hosts; nil means the system's.
 	Roots *x509.CertPool
-	// Resolver looks up names; nil is the system's.
+	// Resolver looks up names; nil means the system's.
 	Resolver *net.Resolver
 }
 
-// Limits of one request. Zero is the default.
+// Limits bound one request. Zero means the default.
 type Limits struct {
 	Time      time.Duration // of the whole request, with redirects and the body; 60 s
 	Redirects int           // 5
@@ -49,7 +49,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// userAgent is who we say we are.
+// userAgent is what servers see us as.
 const userAgent = "polder"
 
 // Client keeps to a policy and limits. It is safe for concurrent use.
@@ -66,15 +66,15 @@ func New(p Policy, l Limits) *Client {
 		TLSHandshakeTimeout:    10 * time.Second,
 		MaxResponseHeaderBytes: l.Header,
 		DisableCompression:     true,
-		ForceAttemptHTTP2:      true,
+		ForceAttemptHTTP2:      true, // a DialContext switches it off otherwise
 		MaxIdleConnsPerHost:    4,
 		IdleConnTimeout:        15 * time.Second,
 	}
 	return &Client{http: &http.Client{Transport: g, CheckRedirect: g.checkRedirect, Timeout: l.Time}}
 }
 
-// HTTP is the client for libraries that need one. Explain makes sentences of its errors. Who reads
-// a body bounds its size.
+// HTTP gives the client for libraries that need one. Explain makes sentences of its errors. Whoever
+// reads a body must bound its size.
 func (c *Client) HTTP() *http.Client { return c.http }
 
 // Get reads what is at an address, at most so many bytes. An error is one sentence with the host,
@@ -107,6 +107,7 @@ func readBody(resp *http.Response, host string, most int64) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	if resp.ContentLength > 0 {
+		// ReadFrom wants MinRead bytes of room at the end, and would grow the buffer again without.
 		b.Grow(int(resp.ContentLength) + bytes.MinRead)
 	}
 	n, err := b.ReadFrom(io.LimitReader(resp.Body, most+1))

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// canary counts connections that should never be made. Where a machine has no IPv6 nobody can listen
-// there; that a request is refused must be true all the same.
+// canary listens, and counts connections that should never be made. Where a machine has no IPv6 nobody can
+// listen there; that a request is refused must be true all the same.
 func canary(t *testing.T, address string) (port string, reached *atomic.Int32) {
 	t.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
@@ -75,7 +75,7 @@ func names(answer func(name string) []netip.Addr) *net.Resolver {
 	}}
 }
 
-// reply is an answer of DNS to a query with one question.
+// reply makes the DNS answer to a query with one question.
 func reply(query []byte, answer func(string) []netip.Addr) []byte {
 	name, end := "", 12
 	for query[end] != 0 {

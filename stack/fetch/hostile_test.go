@@ -137,7 +137,7 @@ func TestRedirectsAreCounted(t *testing.T) {
 	}
 }
 
-// A trusted server leads nowhere inside: not to another port of its own machine either.
+// A trusted server cannot redirect to hosts that are not trusted, not even to another port of its own machine.
 func TestRedirectInside(t *testing.T) {
 	port, reached := canary(t, "127.0.0.1")
 	var to string
@@ -170,7 +170,7 @@ func TestRedirectFromHTTPS(t *testing.T) {
 	}
 }
 
-// Who another port is gets nothing that was meant for the first, on the way back neither.
+// Another port gets no credentials that were meant for the first, and neither does a redirect back.
 func TestRedirectTakesNoCredentials(t *testing.T) {
 	var first, second *httptest.Server
 	var mu sync.Mutex

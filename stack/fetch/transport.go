@@ -13,7 +13,7 @@ import (
 
 const dialTimeout = 15 * time.Second
 
-// policyTransport stands before every connection and every hop.
+// policyTransport checks every request, every redirect and every connection against the policy.
 type policyTransport struct {
 	trusted      trustedHosts
 	plainHTTP    bool
@@ -24,11 +24,11 @@ type policyTransport struct {
 
 var _ http.RoundTripper = (*policyTransport)(nil)
 
-// RoundTrip checks the scheme, also of hops that others make.
+// RoundTrip checks the scheme, also of requests that libraries make with the client.
 func (g *policyTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := g.checkScheme(req.URL); err != nil {
 		if req.Body != nil {
-			_ = req.Body.Close() // as a transport does
+			_ = req.Body.Close() // a RoundTripper must close it, also on errors
 		}
 		return nil, err
 	}
@@ -55,8 +55,8 @@ func (g *policyTransport) checkScheme(u *url.URL) error {
 	return policyErrorf("%s is asked for by %q; only https is spoken", u.Host, Sanitize(u.Scheme))
 }
 
-// dial checks each address at the moment of connecting to it: a name that has another address by
-// then does not help.
+// dial checks each address at the moment of connecting to it: changing the address of a name after a
+// check does not help.
 func (g *policyTransport) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -74,8 +74,8 @@ func (g *policyTransport) dial(ctx context.Context, network, address string) (ne
 	return d.DialContext(ctx, network, address)
 }
 
-// checkRedirect checks a hop before it is made. Whoever it leads to gets nothing that was meant for the
-// first host.
+// checkRedirect checks a redirect before it is followed. Another host than the first gets no credentials that
+// were meant for that one.
 func (g *policyTransport) checkRedirect(req *http.Request, via []*http.Request) error {
 	first, last := via[0].URL, via[len(via)-1].URL
 	switch {
@@ -86,9 +86,10 @@ func (g *policyTransport) checkRedirect(req *http.Request, via []*http.Request) 
 	case last.Scheme == "https" && req.URL.Scheme != "https":
 		return policyErrorf("%s redirects from https to %s by %q", last.Host, req.URL.Host, Sanitize(req.URL.Scheme))
 	}
-	req.Header.Del("Referer") // it would have the query of the last hop
+	req.Header.Del("Referer") // it would have the query of the last request
+	// A request that comes back to the first host gets none either: another host has chosen its address.
 	for _, hop := range append(via[1:len(via):len(via)], req) {
-		if origin(hop.URL) != origin(first) { // net/http only looks at the name, not at the port
+		if origin(hop.URL) != origin(first) { // net/http only compares names, not ports
 			req.Header.Del("Authorization")
 			req.Header.Del("Cookie")
 		}
@@ -131,7 +132,7 @@ func (t trustedHosts) has(host, port string) bool {
 	return t[host] || t[net.JoinHostPort(host, port)]
 }
 
-// normalizeHost gives a host one spelling.
+// normalizeHost gives a host one spelling, for comparing it.
 func normalizeHost(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return a.Unmap().String()
@@ -139,7 +140,7 @@ func normalizeHost(host string) string {
 	return strings.TrimSuffix(strings.ToLower(host), ".")
 }
 
-// IsLoopback says that a host is this machine, by its name.
+// IsLoopback says whether a host is this machine, by its name or address; nothing is looked up.
 func IsLoopback(host string) bool {
 	host = normalizeHost(host)
 	a, err := netip.ParseAddr(host)

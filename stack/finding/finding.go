@@ -29,7 +29,7 @@ type Finding struct {
 	Fix      string   `json:"fix,omitempty"`
 }
 
-// String is one line, as compilers write it.
+// String gives one line, as compilers write it.
 func (f Finding) String() string {
 	var b strings.Builder
 	b.WriteString(f.File)
@@ -75,7 +75,7 @@ func (l List) Errors() List {
 	return out
 }
 
-// Sorted is the list by file and line, each finding once.
+// Sorted gives the list by file and line, each finding once.
 func (l List) Sorted() List {
 	out := slices.Clone(l)
 	slices.SortStableFunc(out, func(a, b Finding) int {

@@ -12,7 +12,7 @@ import (
 	"github.com/polder-kaas/polder/stack/document"
 )
 
-// chart is what lint looks at of Chart.yaml.
+// chart is what is checked of Chart.yaml.
 type chart struct {
 	APIVersion  string `json:"apiVersion"`
 	Name        string `json:"name"`
@@ -27,7 +27,7 @@ const (
 	addonDir = "cluster-addon"
 )
 
-// checkCharts looks at every chart's own description.
+// checkCharts checks Chart.yaml of every chart.
 func (l *linter) checkCharts() {
 	for _, dir := range l.source.ChartDirs() {
 		file := chartYAML(dir)
@@ -55,7 +55,7 @@ func (l *linter) checkCharts() {
 	}
 }
 
-// isMissingStages says that there are charts of stages, and nothing that names them.
+// isMissingStages says whether there are charts of stages, but no file that lists the stages.
 func (l *linter) isMissingStages(dir string) bool {
 	if dir != addonDir || l.source.HasStages() {
 		return false
@@ -98,7 +98,7 @@ func (l *linter) checkChart(dir string, d document.Document, c chart) {
 	l.checkKubeVersion(d, c)
 }
 
-// suggestChartName knows that a source for several minors has one name only.
+// suggestChartName says what to name a chart. A source for several minors has one name only, without a minor.
 func (l *linter) suggestChartName(want string) string {
 	if len(l.source.Versions) > 1 {
 		return fmt.Sprintf("name it %s, since the stack is for several minors of Kubernetes", l.source.ChartNameWithoutKubernetes(want))
@@ -106,7 +106,7 @@ func (l *linter) suggestChartName(want string) string {
 	return fmt.Sprintf("name it %s, or %s", want, l.source.ChartNameWithoutKubernetes(want))
 }
 
-// requiredChartName is empty if a chart may have any name.
+// requiredChartName gives the name that a chart must have; it is empty if the chart may have any name.
 func (l *linter) requiredChartName(dir string) string {
 	switch {
 	case l.configInvalid:
@@ -122,7 +122,7 @@ func (l *linter) requiredChartName(dir string) string {
 func (l *linter) checkKubeVersion(d document.Document, c chart) {
 	k := l.source.Kubernetes
 	if c.KubeVersion != "" && k.HasPatch() {
-		v, _ := semver.NewVersion(k.String()) // it has the form
+		v, _ := semver.NewVersion(k.String()) // an exact version always parses
 		if r, err := semver.NewConstraint(c.KubeVersion); err != nil {
 			l.addError(d.File(), d.Line("kubeVersion"), "kubernetes-disagree", fmt.Sprintf("kubeVersion %q is no range of versions", c.KubeVersion), "write for example >=1.35.0-0")
 		} else if v != nil && !r.Check(v) {
@@ -135,7 +135,8 @@ func (l *linter) checkKubeVersion(d document.Document, c chart) {
 	}
 }
 
-// checkDependencies finds charts whose dependencies are not at hand, which cannot be rendered.
+// checkDependencies reports dependencies that are missing. It returns the directories of the charts that cannot be
+// rendered, because a dependency is not at hand.
 func (l *linter) checkDependencies() map[string]bool {
 	incomplete := map[string]bool{}
 	lock, err := dependency.ParseLock(l.files)
@@ -145,7 +146,7 @@ func (l *linter) checkDependencies() map[string]bool {
 	for _, dir := range l.source.ChartDirs() {
 		needs, err := dependency.ListRequirements(l.files, dir)
 		if err != nil {
-			continue // said by charts
+			continue // checkCharts reports it
 		}
 		for _, n := range needs {
 			if dependency.IsVendored(l.files, dir, n) {

@@ -19,7 +19,7 @@ import (
 	"github.com/polder-kaas/polder/stack/schema"
 )
 
-// classLinter looks at one class.
+// classLinter checks one class.
 type classLinter struct {
 	*linter
 	class *stack.Class
@@ -35,7 +35,7 @@ func (l *linter) checkClass(c *stack.Class) {
 	cl.checkKinds()
 }
 
-// checkFields must be those of Cluster API's types, in the class and in the templates of kubeadm.
+// checkFields checks that fields are those of Cluster API's types, in the class and in the templates of kubeadm.
 func (l *classLinter) checkFields() {
 	for _, o := range l.class.Objects {
 		var like any
@@ -53,7 +53,7 @@ func (l *classLinter) checkFields() {
 		}
 		b, err := json.Marshal(o.Value)
 		if err != nil {
-			continue // it was read from YAML
+			continue // this cannot be: it was read from YAML
 		}
 		if field := document.UnknownField(b, like); field != "" {
 			at := l.locate(field + ":")
@@ -62,7 +62,7 @@ func (l *classLinter) checkFields() {
 	}
 }
 
-// locate is where the templates of the class have a word: in that of the class itself, or in one that it
+// locate finds where the templates of the class have a word: in that of the class itself, or in one that it
 // includes.
 func (l *classLinter) locate(word string) filePosition {
 	if n := l.findLine(l.file, word); n > 0 {
@@ -92,7 +92,7 @@ func (l *classLinter) addWarningAt(at filePosition, rule, what, fix string) {
 	l.addWarning(at.file, at.line, rule, what, fix)
 }
 
-// checkRefs must be among the objects, and the objects must be referred to.
+// checkRefs checks that what the class refers to is among the objects, and that the objects are referred to.
 func (l *classLinter) checkRefs() {
 	for _, where := range []string{"infrastructure", "controlPlane"} {
 		if !slices.ContainsFunc(l.class.Refs, func(r class.Ref) bool { return r.Field == where }) {
@@ -123,7 +123,7 @@ func (l *classLinter) hasObject(r class.Ref) bool {
 	return false
 }
 
-// checkVariables must have schemas Cluster API takes, and defaults that fit.
+// checkVariables checks that variables have schemas that Cluster API accepts, and defaults that fit.
 func (l *classLinter) checkVariables() {
 	seen := map[string]bool{}
 	for _, v := range l.class.Variables {
@@ -152,6 +152,7 @@ func (l *classLinter) checkVariables() {
 // isVariableUsed says whether a patch or a template of values has the name of a variable.
 func (l *classLinter) isVariableUsed(name string) bool {
 	for _, p := range l.class.Patches {
+		// What an external patch uses cannot be known. Printing does not follow pointers, so valueFrom comes below.
 		if strings.Contains(fmt.Sprintf("%+v", p), name) || p.External != nil {
 			return true
 		}
@@ -171,7 +172,7 @@ func (l *classLinter) isVariableUsed(name string) bool {
 	return false
 }
 
-// checkKinds of objects that belong into a workload cluster do not belong into a class.
+// checkKinds finds objects that belong into a workload cluster and not into a class.
 func (l *classLinter) checkKinds() {
 	for _, o := range l.class.Objects {
 		if !isManagementKind(o) {
@@ -181,7 +182,8 @@ func (l *classLinter) checkKinds() {
 	}
 }
 
-// isManagementKind says whether an object is of the kinds a class is made of.
+// isManagementKind says whether an object is of the kinds a class is made of. The group k-orc.cloud is that of the
+// controller for resources of OpenStack.
 func isManagementKind(o render.Object) bool {
 	return strings.HasSuffix(o.Group(), class.Group) || strings.HasSuffix(o.Group(), ".k-orc.cloud")
 }

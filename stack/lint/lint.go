@@ -1,5 +1,5 @@
 // Package lint finds in the source of a stack everything that would fail later, when it is built,
-// installed or used: all of it at once, each with its place and how to mend it.
+// installed or used: all of it at once, each with file, line and how to mend it.
 package lint
 
 import (
@@ -30,10 +30,10 @@ type linter struct {
 	files         archive.Tree
 	opts          Options
 	findings      finding.List
-	configInvalid bool // what the stack says of itself cannot be used
+	configInvalid bool // the configuration of the stack cannot be used
 }
 
-// Run looks at a source. The error is about the computer, not about the stack.
+// Run lints a source. The error is about the computer, not about the stack.
 func Run(ctx context.Context, files archive.Tree, o Options) (finding.List, error) {
 	if o.Renderer == nil {
 		o.Renderer = new(render.Renderer)
@@ -50,7 +50,7 @@ func Run(ctx context.Context, files archive.Tree, o Options) (finding.List, erro
 	l.source = source
 	l.checkStages()
 	l.checkPlaceholders()
-	for _, k := range source.Versions { // what is the same for all is said once
+	for _, k := range source.Versions { // Sorted drops findings that are the same for all
 		if l.source, _ = source.ForKubernetes(k); l.source == nil {
 			continue
 		}
@@ -77,7 +77,7 @@ func (l *linter) addWarning(file string, line int, rule, what, fix string) {
 	l.add(finding.Finding{File: file, Line: line, Severity: finding.Warning, Rule: rule, What: what, Fix: fix})
 }
 
-// addDocumentError takes apart what the readers of documents found, which may be several errors.
+// addDocumentError adds a finding for each error that reading a document has found; they may be joined.
 func (l *linter) addDocumentError(rule string, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
@@ -107,7 +107,7 @@ func (l *linter) readDocument(rule, file string) (document.Document, bool) {
 	return d, true
 }
 
-// findLine is where a word is in a file, as a hint; 0 if it is not there.
+// findLine gives the first line of a file that has a word, as a hint; 0 if there is none.
 func (l *linter) findLine(file, word string) int {
 	for i, line := range strings.Split(string(l.files[file]), "\n") {
 		if strings.Contains(line, word) {
@@ -117,12 +117,12 @@ func (l *linter) findLine(file, word string) int {
 	return 0
 }
 
-// checkConfig looks at what the stack says of itself, beyond what reading it finds.
+// checkConfig checks the configuration of the stack, beyond what parsing finds.
 func (l *linter) checkConfig() {
 	s := l.source
 	d, err := document.ParseOne(s.ConfigFile, l.files[s.ConfigFile])
 	if err != nil {
-		return // said
+		return // it is reported already
 	}
 	at := func(key string) int {
 		return max(d.Line(key), d.Line("config", key)) // the older file has everything below config
@@ -139,7 +139,7 @@ func (l *linter) checkConfig() {
 	l.checkOtherConfigs()
 }
 
-// checkOtherConfigs compares what other files say about Kubernetes.
+// checkOtherConfigs checks that configuration files of older tools say the same about the stack.
 func (l *linter) checkOtherConfigs() {
 	s := l.source
 	for _, name := range []string{"csctl.yaml", "csmctl.yaml"} {
@@ -158,7 +158,7 @@ func (l *linter) checkOtherConfigs() {
 	}
 }
 
-// checkPlaceholders finds what looks like a version to fill in and is none.
+// checkPlaceholders finds placeholders for versions that a build does not know.
 func (l *linter) checkPlaceholders() {
 	for _, name := range l.files.Names() {
 		for i, line := range strings.Split(string(l.files[name]), "\n") {

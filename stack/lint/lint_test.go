@@ -67,7 +67,7 @@ func TestFaults(t *testing.T) {
 		want   string // beginning of the finding
 		also   []string
 	}{
-		// What the stack says of itself.
+		// The configuration of the stack.
 		"no configuration":                 {change: replace{config, "", "-"}, want: "stack.yaml: error: there is no stack.yaml, so this is no stack"},
 		"a provider that is none":          {change: replace{config, "provider: local", "provider: Local_1"}, want: `stack.yaml[provider: Local_1]: error: provider "Local_1" must be`},
 		"a name that is none":              {change: replace{config, "Name: test", "Name: te_st"}, want: `stack.yaml[clusterStackName: te_st]: error: stack name "te_st" must be`},
@@ -156,7 +156,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// shown is a finding with the text of its line, which tells more than a number.
+// shown gives a finding with the text of its line, which tells more than a number.
 func shown(files archive.Tree, f finding.Finding) string {
 	lines := strings.Split(string(files[f.File]), "\n")
 	if f.Line == 0 || f.Line > len(lines) {

@@ -13,10 +13,10 @@ import (
 	"github.com/polder-kaas/polder/stack/class"
 )
 
-// builtin is the variable Cluster API itself gives.
+// builtin is the variable that Cluster API itself provides.
 const builtin = "builtin"
 
-// checkPatches must name variables that are declared, templates that exist, and paths that can be.
+// checkPatches checks that patches name variables that are declared, templates that exist, and paths that can be.
 func (l *classLinter) checkPatches() {
 	seen := map[string]bool{}
 	for _, p := range l.class.Patches {
@@ -52,7 +52,7 @@ func (l *classLinter) checkSelector(at filePosition, p class.Patch, d class.Defi
 	}
 }
 
-// checkMatchResources looks whether the selector can select something at all.
+// checkMatchResources checks that the selector can select something at all.
 func (l *classLinter) checkMatchResources(at filePosition, p class.Patch, m *class.MatchResources) {
 	if m == nil {
 		return
@@ -70,7 +70,7 @@ func (l *classLinter) checkMatchResources(at filePosition, p class.Patch, m *cla
 	}
 }
 
-// locatePatch is where a patch begins. Its variable is often of the same name, and has a schema instead.
+// locatePatch finds where a patch begins. Its variable often has the same name, but is not followed by definitions.
 func (l *classLinter) locatePatch(name string) filePosition {
 	for _, file := range l.files.Names() {
 		if !strings.HasPrefix(file, classDir+"/templates/") {
@@ -91,7 +91,7 @@ func (l *classLinter) locatePatch(name string) filePosition {
 	return l.locate("name: " + name)
 }
 
-// locateAfter is the first line with a word at or after another.
+// locateAfter finds the first line with a word at or after a position, which it returns if there is none.
 func (l *classLinter) locateAfter(at filePosition, word string) filePosition {
 	lines := strings.Split(string(l.files[at.file]), "\n")
 	for i := max(at.line-1, 0); i < len(lines) && word != ""; i++ {
@@ -151,7 +151,7 @@ func (l *classLinter) addUndeclared(at filePosition, who, name string) {
 	l.addErrorAt(l.locateAfter(at, name), "patch-variable", fmt.Sprintf("%s uses the variable %s, which is not declared", who, name), "declare it in spec.variables, or correct the name")
 }
 
-// checkTemplate looks at a template of Cluster API, which knows fewer functions than Helm.
+// checkTemplate checks a template of Cluster API, which knows fewer functions than Helm.
 func (l *classLinter) checkTemplate(at filePosition, who, text string) {
 	t, err := template.New("").Funcs(sprig.HermeticTxtFuncMap()).Parse(text)
 	if err != nil {
@@ -168,7 +168,7 @@ func (l *classLinter) checkTemplate(at filePosition, who, text string) {
 	}
 }
 
-// rootFields are the first parts of all fields of the data, such as a in .a.b and in $.a.
+// rootFields gives the first parts of all fields of the data, such as a in .a.b and in $.a.
 func rootFields(n parse.Node) []string {
 	w := &fieldWalker{seen: map[string]bool{}}
 	w.walkNode(n, true)
@@ -187,7 +187,8 @@ func (w *fieldWalker) add(name string) {
 	}
 }
 
-// walkNode walks a tree; top says that the dot is the data, which it is not inside range and with.
+// walkNode walks a tree and adds the fields; top says whether the dot is the data, which it is not inside range
+// and with.
 func (w *fieldWalker) walkNode(n parse.Node, top bool) {
 	switch n := n.(type) {
 	case *parse.ListNode:

@@ -12,11 +12,12 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// checkRendered looks at what the charts give with their defaults, for a sample of a cluster.
+// checkRendered checks what the charts render to with their defaults, for a sample cluster.
 func (l *linter) checkRendered(ctx context.Context, incomplete map[string]bool) error {
 	if _, ok := l.files[chartYAML(classDir)]; !ok || incomplete[classDir] {
 		return nil
 	}
+	// checkConfig reports a version of Kubernetes that is not exact, which is the only error here.
 	v, err := l.source.CustomVersions(version.Version{Word: "lint", ID: "0"}, version.Version{}, version.Version{})
 	if err != nil {
 		return nil //nolint:nilerr // said by config: the version is not exact
@@ -29,7 +30,7 @@ func (l *linter) checkRendered(ctx context.Context, incomplete map[string]bool) 
 	l.addRenderFindings(found)
 	if c != nil {
 		l.checkClass(c)
-	} else { // what is wrong was said; add-ons are rendered all the same
+	} else { // what is wrong is reported; add-ons are rendered all the same
 		c = &stack.Class{Class: &class.Class{Version: class.V1Beta2}}
 	}
 	data, err := r.SampleClusterData(c)
@@ -39,9 +40,10 @@ func (l *linter) checkRendered(ctx context.Context, incomplete map[string]bool) 
 	return l.checkAddons(ctx, r, data, incomplete)
 }
 
-// addRenderFindings keeps findings of rendering that static checks have not said already.
+// addRenderFindings adds findings of rendering that static checks have not reported already.
 func (l *linter) addRenderFindings(found finding.List) {
 	for _, f := range found {
+		// checkStages reports it, with its line.
 		if f.Rule == "stage-chart" {
 			continue
 		}
@@ -52,7 +54,7 @@ func (l *linter) addRenderFindings(found finding.List) {
 	}
 }
 
-// guessLine finds the line of the template that a finding about its result is about: where the template
+// guessLine guesses the line of the template that a finding about its result is about: where the template
 // has one of the names in it.
 func (l *linter) guessLine(f finding.Finding) int {
 	for _, word := range strings.FieldsFunc(f.What, func(r rune) bool { return strings.ContainsRune(" ,:;\"'/", r) }) {
@@ -79,7 +81,7 @@ func (l *linter) checkAddons(ctx context.Context, r *stack.Release, data stack.C
 	return nil
 }
 
-// dropIncompleteStages takes out stages that cannot be rendered.
+// dropIncompleteStages takes out stages whose charts cannot be rendered.
 func (l *linter) dropIncompleteStages(r *stack.Release, incomplete map[string]bool) {
 	for runtimeHook, stages := range r.Addons.Config.AddonStages {
 		var keep []stack.Stage

@@ -22,7 +22,7 @@ var (
 	knownActions      = []string{stack.ActionApply, stack.ActionDelete}
 )
 
-// checkStages looks at which add-ons are run when.
+// checkStages checks clusteraddon.yaml: which add-ons are applied or deleted when.
 func (l *linter) checkStages() {
 	d, ok := l.readDocument("stages", addonConfigFile)
 	if !ok {
@@ -68,7 +68,7 @@ func (l *linter) checkStages() {
 // isDependency says whether another chart has this one as a dependency.
 func (l *linter) isDependency(dir string) bool {
 	for _, other := range l.source.ChartDirs() {
-		needs, _ := dependency.ListRequirements(l.files, other) // said by charts
+		needs, _ := dependency.ListRequirements(l.files, other) // checkCharts reports errors
 		for _, n := range needs {
 			if p, ok := strings.CutPrefix(n.Repository, "file://"); ok && path.Join(other, p) == dir {
 				return true

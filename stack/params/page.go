@@ -49,7 +49,7 @@ func writeParameters(b *strings.Builder, c *stack.Class) {
 	b.WriteString("\n")
 }
 
-// writeNestedRows are rows for the fields of objects, and of lists of objects.
+// writeNestedRows writes rows for the fields of objects, and of lists of objects.
 func writeNestedRows(b *strings.Builder, at string, s map[string]any) {
 	if items, ok := s["items"].(map[string]any); ok {
 		writeNestedRows(b, at+"[]", items)
@@ -90,7 +90,7 @@ func typeName(s map[string]any) string {
 	return t
 }
 
-// describeConstraints says in words what a value is held against.
+// describeConstraints says in words what a value is checked against.
 func describeConstraints(s map[string]any) string {
 	var out []string
 	if e, ok := s["enum"].([]any); ok {
@@ -132,6 +132,7 @@ func writeAddons(b *strings.Builder, r *stack.Release, stages []stack.RenderedSt
 	b.WriteString("## Add-ons\n\n| stage | chart | version | dependencies | objects | waits |\n|---|---|---|---|---|---|\n")
 	seen := map[string]bool{}
 	for _, s := range stages {
+		// A chart with stages on both runtime hooks needs one row only.
 		if seen[s.Stage.Name] {
 			continue
 		}
@@ -160,7 +161,7 @@ type chart struct {
 
 func parseChart(b []byte) (c chart) {
 	if d, err := document.ParseOne("Chart.yaml", b); err == nil {
-		_ = d.Decode(&c) // a chart that was rendered has a sound Chart.yaml
+		_ = d.Decode(&c) // a chart that was rendered has a valid Chart.yaml
 	}
 	return c
 }

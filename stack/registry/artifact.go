@@ -33,7 +33,7 @@ const (
 	maxManifest = 4 << 20
 )
 
-// releaseLimits are of the directory of a release: what fits into an artifact.
+// releaseLimits bound the directory of a release by what fits into an artifact.
 func releaseLimits() archive.Limits {
 	most := archive.DefaultLimits.Packed
 	return archive.Limits{Packed: most, Total: most, File: most, Entries: maxFiles, Ratio: archive.DefaultLimits.Ratio}
@@ -50,7 +50,7 @@ type artifact struct {
 func (a artifact) digest() string { return a.descriptor.Digest.String() }
 
 // packArtifact makes the artifact of a release. The same release gives the same bytes: its time is the epoch,
-// where other tools write that of publishing.
+// where other tools write the time of publishing.
 func packArtifact(r *stack.Release) (artifact, error) {
 	if len(r.Files) > maxFiles {
 		return artifact{}, fmt.Errorf("the release has %d files; at most %d are taken", len(r.Files), maxFiles)
@@ -105,8 +105,8 @@ func manifestAnnotations(r *stack.Release) (map[string]string, error) {
 	return out, nil
 }
 
-// mediaType is what the tools of today give a file. They have none for files they do not know, and
-// the library they push with makes it that of a layer; so do we.
+// mediaType is the type that the tools of today give a file. They have none for files they do not know,
+// and the library they push with makes it that of a layer; so do we.
 func mediaType(name string) string {
 	switch name {
 	case "clusteraddon.yaml":
@@ -130,10 +130,11 @@ func mediaType(name string) string {
 	return ocispec.MediaTypeImageLayer
 }
 
-// fileNamePattern is the name of a file that lies flat, and is one on every system.
+// fileNamePattern matches names of files in no directory that are valid on every system.
 var fileNamePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}$`)
 
-// fileNames are those of files so far, in lower case.
+// fileNames are the names of files so far, in lower case: names that differ only in case are one file on some
+// systems.
 type fileNames map[string]bool
 
 func (n fileNames) add(name string) error {

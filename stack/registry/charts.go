@@ -13,14 +13,14 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// chartMediaType is of the layer that is a packed Helm chart.
+// chartMediaType is the type of the layer that is a packed Helm chart.
 const chartMediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
 // Charts are Helm charts in a registry: one repository each, below a common path.
 type Charts struct {
 	host, path          string
 	o                   Options
-	credentialsWithheld bool // the user's credentials
+	credentialsWithheld bool // the user gave some, and this host does not get them
 }
 
 // OpenCharts opens oci://host/path, as charts name it for their dependencies; the path may be
@@ -31,6 +31,7 @@ func OpenCharts(repository string, o Options) (*Charts, error) {
 	if !strings.HasPrefix(repository, scheme) || strings.ContainsAny(path, ":@") {
 		return nil, fmt.Errorf("%.200q is no place of charts; write oci://host/path", repository)
 	}
+	// A reference must name a repository, so the name of some chart is added.
 	at, err := ParseReference(scheme + host + "/" + strings.TrimPrefix(path+"/chart", "/"))
 	if err != nil {
 		return nil, err
@@ -45,7 +46,7 @@ func OpenCharts(repository string, o Options) (*Charts, error) {
 }
 
 // isTrustedHost says whether a host is in a list, with its port or without. A spelling that it does not
-// know is one of another host.
+// know counts as another host.
 func isTrustedHost(list []string, host string) bool {
 	u := url.URL{Host: host}
 	names := []string{host, u.Hostname()}
@@ -71,7 +72,7 @@ func (c *Charts) explain(err error) error {
 	return err
 }
 
-// Versions are all tags of a chart. A version with a plus has an underscore there instead.
+// Versions lists all tags of a chart as versions. A tag has an underscore where a version has a plus.
 func (c *Charts) Versions(ctx context.Context, name string) ([]string, error) {
 	s, err := c.open(ctx, name)
 	if err != nil {
@@ -114,6 +115,7 @@ func (s *oci) fetchChart(ctx context.Context, tag string, most int64) ([]byte, e
 		return nil, errors.New("the manifest is no JSON of a manifest")
 	}
 	for _, l := range m.Layers {
+		// A layer with the signature may lie beside the chart.
 		if l.MediaType != chartMediaType {
 			continue
 		}

@@ -28,7 +28,7 @@ const (
 	mostChart  = 1 << 20
 )
 
-// charts opens the place above a repository, which is trusted.
+// charts opens the path above a repository, on a host that is trusted.
 func charts(t testing.TB, ref string, o stacks.Options) *stacks.Charts {
 	t.Helper()
 	place := strings.TrimSuffix(ref, "/stacks")
@@ -55,7 +55,7 @@ func chartManifest(layers ...string) string {
 	return `{"schemaVersion":2,"mediaType":"` + manifestType + `","config":{"mediaType":"` + configType + `","digest":"` + digest.FromString("{}").String() + `","size":2},"layers":[` + strings.Join(layers, ",") + `]}`
 }
 
-// pushChart writes bytes as the chart "stacks" of the place above.
+// pushChart writes bytes as the chart "stacks" of the path above.
 func pushChart(t testing.TB, ref, tag string, b []byte) digest.Digest {
 	t.Helper()
 	d := putBlob(t, ref, b)
@@ -202,8 +202,8 @@ func TestSlowCharts(t *testing.T) {
 	}
 }
 
-// The host of a chart's dependency is nobody's choice but its author's: without trust, nobody
-// connects to something inside.
+// The author of a chart chooses the host of a dependency, not the user: private addresses are connected
+// to only if the host is trusted.
 func TestUntrustedCharts(t *testing.T) {
 	var c count
 	ref := start(t, c.middleware)
@@ -221,7 +221,7 @@ func TestUntrustedCharts(t *testing.T) {
 	}
 }
 
-// What a user gave for the own registry is not for every registry that a chart names.
+// Credentials that a user gave for the own registry are not sent to every registry that a chart names.
 func TestCredentialsOfCharts(t *testing.T) {
 	var mu sync.Mutex
 	var sent []string

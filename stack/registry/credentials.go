@@ -15,7 +15,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/credentials"
 )
 
-// credential is what the options have for a registry; nothing is fine too.
+// credential gives the credentials that the options have for a registry; there need not be any.
 func (o Options) credential(ctx context.Context, host string) (auth.Credential, error) {
 	switch {
 	case o.Token != "":
@@ -45,8 +45,8 @@ func (o Options) credential(ctx context.Context, host string) (auth.Credential, 
 	return c, nil
 }
 
-// dockerCredential finds the credentials for a registry in the content of a config.json. The library
-// has a reader of its own, which finds none of Docker's registry, and any of two for one host.
+// dockerCredential finds the credentials for a registry in the content of a config.json. The library's
+// own reader does not find those of Docker's registry, and takes either of two entries for one host.
 func dockerCredential(config []byte, host string) (auth.Credential, error) {
 	var c struct {
 		Auths map[string]struct {
@@ -54,7 +54,7 @@ func dockerCredential(config []byte, host string) (auth.Credential, error) {
 			Username, Password, IdentityToken, RegistryToken string
 		}
 	}
-	if err := json.Unmarshal(config, &c); err != nil { // what it says may have parts of a secret in it
+	if err := json.Unmarshal(config, &c); err != nil { // the error may quote parts of a secret
 		return auth.EmptyCredential, errors.New("it is not of the form of a config.json")
 	}
 	want := credentials.ServerAddressFromRegistry(host)
@@ -76,7 +76,7 @@ func dockerCredential(config []byte, host string) (auth.Credential, error) {
 	return out, nil
 }
 
-// hostOf is the host of an address, with its port, as old tools write it: https://host/v1/.
+// hostOf gives the host of an address, with its port. Old tools write addresses as https://host/v1/.
 func hostOf(address string) string {
 	if _, after, ok := strings.Cut(address, "://"); ok {
 		address = after
@@ -85,7 +85,7 @@ func hostOf(address string) string {
 	return strings.ToLower(host)
 }
 
-// redact takes out of a text what only the registry may know, should that have repeated it.
+// redact takes secrets out of a text, in case the registry has repeated them.
 func redact(text string, c auth.Credential) string {
 	const short = 4 // shorter ones would take out half of the text, and are no secrets
 	basicAuth := base64.StdEncoding.EncodeToString([]byte(c.Username + ":" + c.Password))

@@ -33,7 +33,7 @@ func basicAuth(user, password string) middleware {
 	}
 }
 
-// tokens is a registry that wants a token, and gives one for the right password.
+// tokens makes a registry want a token, and give one for the right password.
 func tokens(user, password string) middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -182,7 +182,8 @@ func TestBadDockerAuths(t *testing.T) {
 	}
 }
 
-// A registry on this machine may speak https, if somebody vouches for it; without, we say what is wrong.
+// A registry on this machine may speak https, if there is a certificate authority for it; otherwise the error
+// says what is wrong.
 func TestHTTPS(t *testing.T) {
 	server := httptest.NewUnstartedServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)

@@ -14,7 +14,7 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// directory has a subdirectory per release, with the release's name.
+// directory is a store with a subdirectory for each release, of the release's name.
 type directory struct {
 	reference Reference
 	overwrite bool
@@ -48,7 +48,7 @@ func (d *directory) List(ctx context.Context, only func(version.ReleaseName) boo
 	var names, warnings []string
 	for _, e := range dirs {
 		switch {
-		case strings.HasPrefix(e.Name(), "."): // what is hidden is not for us, or is half written
+		case strings.HasPrefix(e.Name(), "."): // hidden ones are no releases, or are half written
 		case e.IsDir():
 			names = append(names, e.Name())
 		default:
@@ -111,7 +111,7 @@ func (d *directory) pull(ctx context.Context, ref Reference) (*Pulled, error) {
 	return &Pulled{Release: r, Digest: a.digest(), Manifest: a.manifest}, nil
 }
 
-// readRelease loads a release, with the artifact it would be in a registry.
+// readRelease loads a release, and packs the artifact it would be in a registry, for its digest.
 func (d *directory) readRelease(tag string) (*stack.Release, artifact, error) {
 	dir := filepath.Join(d.reference.Directory, tag)
 	info, err := os.Lstat(dir)
@@ -158,10 +158,11 @@ func (d *directory) publish(tag string, r *stack.Release) (Published, error) {
 	}
 	p := Published{Reference: d.reference.WithTag(tag)}
 	p.Reference.Digest = a.digest()
-	writeErr := archive.WriteDir(filepath.Join(d.reference.Directory, tag), r.Files) // before looking: whoever is first wins
+	writeErr := archive.WriteDir(filepath.Join(d.reference.Directory, tag), r.Files) // before reading what is there, so that whoever is first wins
 	if writeErr == nil {
 		return p, nil
 	}
+	// WriteDir also fails if the release is there: then its content decides what that means.
 	_, existing, err := d.readRelease(tag)
 	switch {
 	case errors.Is(err, ErrNotFound):

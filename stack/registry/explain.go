@@ -29,7 +29,7 @@ func (f *explainedError) Error() string { return f.text }
 // Unwrap is the cause.
 func (f *explainedError) Unwrap() error { return f.cause }
 
-// explain takes errors as they come from the library; those of this package are sentences already.
+// explain makes sentences of errors of the library; those of this package are sentences already.
 func (e explainer) explain(err error) error {
 	var answer *errcode.ErrorResponse
 	switch {
@@ -46,12 +46,12 @@ func (e explainer) explain(err error) error {
 	}
 	err = fetch.Explain("registry "+e.reference.Host, err)
 	if text := redact(err.Error(), e.credential); text != err.Error() {
-		return &explainedError{text, nil} // the cause says what was taken out
+		return &explainedError{text, nil} // the cause would show what was taken out
 	}
 	return err
 }
 
-// explainStatus is a sentence for an answer that is an error. What the server says about it is shown, as
+// explainStatus makes a sentence of an answer that is an error. What the server says about it is shown, as
 // only that may tell which quota or which rule it is.
 func (e explainer) explainStatus(answer *errcode.ErrorResponse) error {
 	cause := &fetch.StatusError{Host: e.reference.Host, Code: answer.StatusCode}

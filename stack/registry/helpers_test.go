@@ -34,7 +34,7 @@ func tgz(t testing.TB, files map[string]string) []byte {
 	return b.Bytes()
 }
 
-// files are of a release docker-ferrol-1-27 of a version, with further ones.
+// files gives the files of a release docker-ferrol-1-27 in a version, and further ones.
 func files(t testing.TB, v string, more archive.Tree) archive.Tree {
 	t.Helper()
 	f := archive.Tree{
@@ -126,7 +126,7 @@ func putManifest(t testing.TB, ref, tag, manifest string) string {
 	return digest.FromString(manifest).String()
 }
 
-// at does something instead of the registry, for requests whose method and path match.
+// at calls do instead of the registry, for requests whose method and path match.
 func at(pattern string, do func(w http.ResponseWriter, r *http.Request, next http.Handler)) middleware {
 	p := regexp.MustCompile(pattern)
 	return func(next http.Handler) http.Handler {

@@ -264,7 +264,7 @@ func TestListingIsGivenUp(t *testing.T) {
 	}
 }
 
-// A registry may send us to where its files are, but not to something inside.
+// A registry may redirect to where its files are, but not to private hosts that are not trusted.
 func TestRedirectedBlobs(t *testing.T) {
 	var reached atomic.Int32
 	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -304,7 +304,7 @@ func TestUntrustedReference(t *testing.T) {
 	publish(t, s, release(t, "v3", nil))
 }
 
-// Where tokens come from is no way inside either.
+// A server of tokens at a private address must be trusted too.
 func TestTokenServerInside(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

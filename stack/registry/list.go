@@ -18,7 +18,7 @@ const (
 	parallelReads = 4 // manifests that are read at once
 )
 
-// referrerTagPattern are tags that other tools give to what they add to an artifact, such as its signature.
+// referrerTagPattern matches tags that other tools give to what they add to an artifact, such as its signature.
 var referrerTagPattern = regexp.MustCompile(`^sha256-[0-9a-f]{64}(\.[a-z]+)?$`)
 
 // List reads the tags, and the manifest of each that is the name of a release.
@@ -32,14 +32,15 @@ func (s *oci) List(ctx context.Context, only func(version.ReleaseName) bool) (Li
 	var l Listing
 	l.Entries, l.Warnings = parseReleases(tags, "tag", only)
 	s.fillEntries(ctx, &l)
+	// A listing that was given up is an error: half of one would look whole.
 	if err := ctx.Err(); err != nil {
 		return Listing{}, fmt.Errorf("listing %s: %w", s.reference.Location(), s.explain(err))
 	}
 	return l, nil
 }
 
-// listTags reads all pages. A registry that goes on for ever, or in circles, is an error: half a list
-// would not show that there is something newer.
+// listTags reads all pages of tags. A registry that goes on for ever, or in circles, is an error: half a
+// list would not show that there is something newer.
 func (s *oci) listTags(ctx context.Context) ([]string, error) {
 	var all []string
 	var bad error
@@ -66,8 +67,8 @@ func (s *oci) listTags(ctx context.Context) ([]string, error) {
 	return all, s.explain(err)
 }
 
-// parseReleases are the names that are those of releases, sorted; what are others is a warning. A
-// release that is not spelled as we spell it could not be found by its name.
+// parseReleases gives the names that are those of releases, sorted; other names are warnings. A release
+// that is not spelled as we spell it could not be found by its name.
 func parseReleases(names []string, what string, only func(version.ReleaseName) bool) ([]Entry, []string) {
 	var entries []Entry
 	var warnings []string

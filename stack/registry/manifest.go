@@ -63,6 +63,7 @@ func Verify(want string, manifest []byte, files archive.Tree) error {
 	if err != nil {
 		return invalidReleaseError{err}
 	}
+	// No two layers have one name, so every file is found below unless there are more files than layers.
 	if len(files) > len(m.Layers) {
 		return fmt.Errorf("%w: there are %d files, and the manifest has %d", ErrDigest, len(files), len(m.Layers))
 	}
@@ -82,10 +83,10 @@ func Verify(want string, manifest []byte, files archive.Tree) error {
 // invalidReleaseError is an error about what was published: it is an ErrInvalid too.
 type invalidReleaseError struct{ error }
 
-// Unwrap is both.
+// Unwrap gives both errors.
 func (u invalidReleaseError) Unwrap() []error { return []error{u.error, ErrInvalid} }
 
-// releaseNameOf is the name of a release that came without one: the archive of its class has it, and its
+// releaseNameOf finds the name of a release that came without one: the archive of its class has it, and its
 // metadata says which archive that is.
 func releaseNameOf(files archive.Tree) (string, error) {
 	b, ok := files["metadata.yaml"]

@@ -48,7 +48,7 @@ func openOCI(ctx context.Context, at Reference, o Options) (*oci, error) {
 		return nil, err
 	}
 	trusted := o.Trusted
-	if !o.Untrusted { // with the one port that was named: its other doors were not
+	if !o.Untrusted { // only with the port that was named: its other ports were not
 		trusted = append([]string{net.JoinHostPort(host, port)}, trusted...)
 	}
 	client := *fetch.New(fetch.Policy{Trusted: trusted, PlainHTTP: plain, Roots: o.Roots}, o.Limits).HTTP()
@@ -65,6 +65,7 @@ func openOCI(ctx context.Context, at Reference, o Options) (*oci, error) {
 			Header: http.Header{"User-Agent": {"polder"}},
 			Cache:  auth.NewCache(),
 			Credential: func(_ context.Context, asking string) (auth.Credential, error) {
+				// Other hosts that the registry leads to get no credentials.
 				if asking != s.repository.Reference.Host() {
 					return auth.EmptyCredential, nil
 				}
@@ -79,7 +80,7 @@ func openOCI(ctx context.Context, at Reference, o Options) (*oci, error) {
 	return s, nil
 }
 
-// retryPolicy asks again a few times if the server says that it may be of use.
+// retryPolicy retries a few times if the server says that it may be of use.
 func retryPolicy() retry.Policy {
 	return &retry.GenericPolicy{
 		Retryable: func(resp *http.Response, err error) (bool, error) {
@@ -137,7 +138,7 @@ func (s *oci) pull(ctx context.Context, ref Reference) (*Pulled, error) {
 	return &Pulled{Release: r, Digest: digest, Manifest: b}, nil
 }
 
-// resolve is the digest a reference means.
+// resolve gives the digest that a reference means.
 func (s *oci) resolve(ctx context.Context, ref Reference) (string, error) {
 	if ref.Tag == "" {
 		if ref.Digest == "" {
@@ -156,7 +157,7 @@ func (s *oci) resolve(ctx context.Context, ref Reference) (string, error) {
 	return got, nil
 }
 
-// readManifest reads by a tag or a digest; what it returns has the digest it returns.
+// readManifest reads a manifest by a tag or a digest, and returns it with the digest it was checked to have.
 func (s *oci) readManifest(ctx context.Context, reference string) ([]byte, string, error) {
 	d, body, err := s.repository.FetchReference(ctx, reference)
 	if err != nil {

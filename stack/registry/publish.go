@@ -48,8 +48,8 @@ func (s *oci) publish(ctx context.Context, tag string, r *stack.Release) (Publis
 	return p, s.pushManifest(ctx, tag, a)
 }
 
-// isPublished says that a tag has this content, or that it has none. Another is ErrExists, unless it
-// may be overwritten.
+// isPublished says whether a tag has this content; false means that there is no such tag. Another content
+// is ErrExists, or false if it may be overwritten.
 func (s *oci) isPublished(ctx context.Context, tag, digest string) (bool, error) {
 	d, err := s.repository.Resolve(ctx, tag)
 	if err != nil {

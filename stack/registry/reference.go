@@ -51,7 +51,7 @@ func ParseReference(s string) (Reference, error) {
 	return parseDirectory(s)
 }
 
-// errCredentialsInside does not show where they are.
+// errCredentialsInside does not quote the reference, which would show them.
 var errCredentialsInside = errors.New("a reference has no user and no password in it; give them apart")
 
 // firstPart is what comes before a slash, if something comes after it.
@@ -63,7 +63,7 @@ func firstPart(s string) string {
 	return first
 }
 
-// looksLikeRegistry takes the first part of a path for a host if it is called like one.
+// looksLikeRegistry says whether the first part of a path looks like a host.
 func looksLikeRegistry(s string) bool {
 	first := firstPart(s)
 	return first == "localhost" || !strings.HasPrefix(first, ".") && strings.ContainsAny(first, ".:")
@@ -127,7 +127,7 @@ func (r *Reference) cutDigest(s string) (string, error) {
 	return rest, nil
 }
 
-// WithTag is the reference to a release of the same store.
+// WithTag gives the reference to a release of the same store, by its tag alone.
 func (r Reference) WithTag(tag string) Reference {
 	r.Tag, r.Digest = tag, ""
 	return r
@@ -156,8 +156,7 @@ func (r Reference) String() string {
 	return s
 }
 
-// checkMatches says whether a release may be published to the reference: one that names another does not
-// mean it.
+// checkMatches refuses a release if the reference names another one.
 func (r Reference) checkMatches(tag, digest string) error {
 	if r.Tag != "" && r.Tag != tag {
 		return fmt.Errorf("the reference is to %s, and the release is %s", r.Tag, tag)

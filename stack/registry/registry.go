@@ -25,16 +25,16 @@ var (
 	ErrMoved = errors.New("the tag has moved")
 	// ErrDigest is content that is not what its digest says.
 	ErrDigest = errors.New("content does not have its digest")
-	// ErrCredentials is a registry that wants others, or any.
+	// ErrCredentials is a registry that wants other credentials, or any.
 	ErrCredentials = errors.New("credentials refused")
-	// ErrInvalid is content that is no sound release: asking for it again is no use.
+	// ErrInvalid is content that is no valid release: asking for it again is no use.
 	ErrInvalid = errors.New("not a sound release")
 )
 
 // Store keeps releases. Its methods may be called concurrently.
 type Store interface {
-	// List is all releases for which only says true, sorted by line and version; nil is all. What
-	// is there and cannot be taken for a release is a warning.
+	// List gives all releases for which only says true, sorted by line and version; nil means all.
+	// What is there and cannot be taken for a release is a warning.
 	List(ctx context.Context, only func(version.ReleaseName) bool) (Listing, error)
 	// Pull reads a release. Of the reference it takes the tag and the digest: with both, the tag
 	// must have that digest, or the error is ErrMoved.
@@ -82,7 +82,7 @@ type Options struct {
 	// of a user and a password, and must have credentials for the registry.
 	DockerAuths Secret
 
-	// PlainHTTP speaks http. A registry on this machine is spoken to so anyway, unless there are Roots.
+	// PlainHTTP uses http. For a registry on this machine that is the default, unless there are Roots.
 	PlainHTTP bool
 	// Trusted are further hosts, or host:port, that may have private addresses: those the registry
 	// redirects to, or its server of tokens. The host of the reference is trusted with its port.
@@ -90,7 +90,7 @@ type Options struct {
 	// Untrusted is for references that no user wrote, but a document from elsewhere: then their host
 	// is trusted only if it is among Trusted.
 	Untrusted bool
-	Roots     *x509.CertPool // who may vouch for the registry; nil are the system's
+	Roots     *x509.CertPool // certificate authorities for the registry; nil means the system's
 
 	Overwrite bool          // lets Publish replace a release by another of its name
 	Timeout   time.Duration // of a whole listing, pull or publication; zero is 5 minutes

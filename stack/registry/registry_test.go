@@ -101,7 +101,7 @@ func TestManifestIsThatOfOthers(t *testing.T) {
 	}
 }
 
-// upstream writes a release to a registry by hand, as others do.
+// upstream writes a release to a registry by hand, as other tools do.
 func upstream(t testing.TB, ref, tag, artifactType, annotations string, f archive.Tree) string {
 	t.Helper()
 	var layers []string
@@ -176,7 +176,7 @@ func TestPublishToAnotherName(t *testing.T) {
 	}
 }
 
-// Who comes second is told, when both look at the same time and see nothing.
+// If two publish at the same time and neither sees the other, the one that was overwritten gets an error.
 func TestPublishRace(t *testing.T) {
 	var won atomic.Bool
 	const others = `{"schemaVersion":2,"layers":[]}`

@@ -2,7 +2,7 @@ package registry
 
 import "fmt"
 
-// Secret is a text that shows itself to nobody: however it is printed or marshalled, it is ***.
+// Secret is a text that is never shown: however it is printed or marshalled, it is ***.
 type Secret string
 
 const redactedText = "***"
@@ -15,8 +15,8 @@ var (
 // Format prints stars for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redactedText)) }
 
-// String is stars.
+// String gives stars.
 func (s Secret) String() string { return redactedText }
 
-// MarshalText is stars.
+// MarshalText writes stars.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(redactedText), nil }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// bcrypt takes its salt from Go's source of chance and from nowhere else. This runs in a process of
-// its own, with one goroutine, so that source can be exchanged for the moment.
+// bcrypt hashes a password. The library takes its salt from Go's source of randomness and from nowhere
+// else. This runs in a process of its own, with one goroutine, so that source can be exchanged meanwhile.
 func (c *randomSource) bcrypt(password string) (string, error) {
 	defer func(r io.Reader) { rand.Reader = r }(rand.Reader)
 	rand.Reader = c.stream("bcrypt", password)

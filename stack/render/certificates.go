@@ -26,7 +26,7 @@ type certificate struct {
 }
 
 // certificateFuncs are the functions that make keys and certificates. They answer as the template
-// library's do, from the record instead of chance and the clock.
+// library's do, but use the record instead of randomness and the clock.
 func (c *randomSource) certificateFuncs() template.FuncMap {
 	return template.FuncMap{
 		"genPrivateKey":   c.genPrivateKey,
@@ -63,6 +63,7 @@ type certificateRequest struct {
 }
 
 func (c *randomSource) issueCertificate(function string, r certificateRequest) (certificate, error) {
+	// The signer is no argument of the stream: a CA that is renewed must not change the keys of what it signs.
 	stream := c.stream(function, r.cn, r.ips, r.names, r.days)
 	key, err := parseOrGenerateKey(stream, r.key)
 	if err != nil {
@@ -78,7 +79,7 @@ func (c *randomSource) issueCertificate(function string, r certificateRequest) (
 			return certificate{}, err
 		}
 	}
-	// Without a source of chance, signatures are deterministic.
+	// Without a source of randomness, signatures are deterministic.
 	der, err := x509.CreateCertificate(nil, t, parent, key.Public(), signer)
 	if err != nil {
 		return certificate{}, fmt.Errorf("making the certificate of %q: %w", r.cn, err)
@@ -158,7 +159,7 @@ func (c *randomSource) genPrivateKey(kind string) (string, error) {
 	return marshalKey(key)
 }
 
-// buildCustomCert takes a certificate and its key, both in base64, if they are sound.
+// buildCustomCert decodes a certificate and its key, both in base64, and checks that they parse.
 func buildCustomCert(cert64, key64 string) (certificate, error) {
 	cert, certErr := base64.StdEncoding.DecodeString(cert64)
 	key, keyErr := base64.StdEncoding.DecodeString(key64)
@@ -231,7 +232,8 @@ func marshalKey(key crypto.Signer) (string, error) {
 	return string(pem.EncodeToMemory(block)), nil
 }
 
-// generateECDSAKey takes a number below the order of the curve, as FIPS 186-5 A.2.1 does, with 64 bits to spare.
+// generateECDSAKey takes a number below the order of the curve from a stream, as FIPS 186-5 A.2.1 does, with 64
+// bits to spare. Go's own generator does not promise the same key for the same stream.
 func generateECDSAKey(stream io.Reader) (*ecdsa.PrivateKey, error) {
 	curve := elliptic.P256()
 	b := make([]byte, 40)

@@ -16,13 +16,13 @@ import (
 // childName is the name under which a program runs to render, instead of its own.
 const childName = "polder-render"
 
-// mainCalled says that this program can be its own child.
+// mainCalled says whether this program can be its own child.
 var mainCalled atomic.Bool
 
 // maxStack is enough for the deepest templates; without it one could fill the memory with frames.
 const maxStack = 64 << 20
 
-// task is what the child reads.
+// task is what the child reads from its standard input.
 type task struct {
 	Input  Input
 	Limits Limits
@@ -65,6 +65,7 @@ func runTask(in io.Reader, out io.Writer) error {
 	if err := t.Input.Record.check(); err != nil {
 		return err
 	}
+	// Before the first template is parsed. The task is read already, and does not count: the parent bounds its size.
 	if err := t.Limits.enforce(); err != nil {
 		return fmt.Errorf("setting limits: %w", err)
 	}
@@ -89,7 +90,8 @@ func (o Output) size() (n int64) {
 	return n
 }
 
-// renderJobSafely turns a panic of a template function into an error: some of Helm's must functions panic.
+// renderJobSafely renders a chart, and turns a panic of a template function into an error: some of Helm's must
+// functions panic. It also bounds the size of the output.
 func renderJobSafely(j Job, caps *common.Capabilities, t task) (out Output) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -103,7 +105,7 @@ func renderJobSafely(j Job, caps *common.Capabilities, t task) (out Output) {
 	return out
 }
 
-// convertNumbers turns numbers of JSON into integers where they are, as objects of Kubernetes have them.
+// convertNumbers turns numbers of JSON into integers where they are integers, as objects of Kubernetes have them.
 func convertNumbers(v any) any {
 	switch v := v.(type) {
 	case json.Number:

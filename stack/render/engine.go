@@ -42,6 +42,7 @@ func renderChart(j Job, values map[string]any, caps *common.Capabilities, c *ran
 	if err := chartutil.ProcessDependencies(ch, values); err != nil {
 		return nil, errorf("its dependencies cannot be taken in: %v", err)
 	}
+	// Helm's validation of schemas is skipped, as it would fetch what they refer to; checkSchemas validates.
 	top, coalesceErr := util.ToRenderValuesWithSchemaValidation(ch, values, common.ReleaseOptions{
 		Name: j.ReleaseName, Namespace: j.Namespace, Revision: 1, IsInstall: true,
 	}, caps, true)
@@ -54,7 +55,7 @@ func renderChart(j Job, values map[string]any, caps *common.Capabilities, c *ran
 	return executeTemplates(ch, top, c)
 }
 
-// loadChart reads a chart that must have everything it needs.
+// loadChart reads a chart, which must have all its dependencies in it.
 func loadChart(files map[string][]byte, caps *common.Capabilities) (*chart.Chart, *Error) {
 	list := make([]*archive.BufferedFile, 0, len(files))
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -76,7 +77,7 @@ func loadChart(files map[string][]byte, caps *common.Capabilities) (*chart.Chart
 
 const chartFile = "Chart.yaml"
 
-// checkDependencies says which dependency a chart, or one of its dependencies, is without.
+// checkDependencies says which dependency of a chart, or of one of its dependencies, is missing.
 func checkDependencies(ch *chart.Chart, dir string) *Error {
 	have := map[string]bool{}
 	for _, d := range ch.Dependencies() {
@@ -95,7 +96,7 @@ func checkDependencies(ch *chart.Chart, dir string) *Error {
 	return nil
 }
 
-// executeTemplates runs the templates. Notes for people are run too, as they may refuse values, and left out.
+// executeTemplates runs the templates. NOTES.txt is run too, as it may refuse values, but is left out of the result.
 func executeTemplates(ch *chart.Chart, top common.Values, c *randomSource) ([]File, *Error) {
 	files := crdFiles(ch)
 	addEnterCalls(ch)
@@ -111,7 +112,7 @@ func executeTemplates(ch *chart.Chart, top common.Values, c *randomSource) ([]Fi
 	return files, nil
 }
 
-// crdFiles are the files of the directories crds, which are no templates.
+// crdFiles gives the files of the directories crds, which are no templates.
 func crdFiles(ch *chart.Chart) []File {
 	var files []File
 	for _, d := range ch.CRDObjects() {
@@ -121,7 +122,8 @@ func crdFiles(ch *chart.Chart) []File {
 	return files
 }
 
-// addEnterCalls lets every template say when it begins, in copies: aliases of one chart share its files.
+// addEnterCalls makes every template call enterTemplate first. It changes copies: aliases of one chart share its
+// files.
 func addEnterCalls(ch *chart.Chart) {
 	marked := make([]*common.File, 0, len(ch.Templates))
 	for _, t := range ch.Templates {
@@ -136,7 +138,7 @@ func addEnterCalls(ch *chart.Chart) {
 	}
 }
 
-// sortDependencies puts dependencies in an order: Helm has them in that of a map.
+// sortDependencies puts dependencies in a fixed order: Helm has them in that of a map.
 func sortDependencies(ch *chart.Chart) {
 	deps := slices.Clone(ch.Dependencies())
 	slices.SortStableFunc(deps, func(a, b *chart.Chart) int {
@@ -150,7 +152,7 @@ func sortDependencies(ch *chart.Chart) {
 
 func helmCapabilities(c Capabilities) (*common.Capabilities, error) {
 	caps := common.DefaultCapabilities.Copy()
-	caps.HelmVersion.GoVersion = "" // what built us is nobody's business
+	caps.HelmVersion.GoVersion = "" // rendering must not depend on what this program was built with
 	if c.KubeVersion == "" {
 		return nil, errors.New("the version of Kubernetes is missing")
 	}

@@ -22,7 +22,7 @@ func (e *Error) Error() string {
 // maxReason bounds what is shown: a reason may quote the template.
 const maxReason = 1000
 
-// errorf is an error without a place.
+// errorf makes an error without a path and line.
 func errorf(format string, args ...any) *Error {
 	return &Error{Reason: truncateReason(fmt.Sprintf(format, args...))}
 }
@@ -35,7 +35,7 @@ func truncateReason(s string) string {
 	return s
 }
 
-// documentError takes the place from an error about a YAML document.
+// documentError takes path and line from an error about a YAML document.
 func documentError(err error) *Error {
 	if d, ok := err.(*document.Error); ok { //nolint:errorlint // document's errors are never wrapped
 		return &Error{Path: d.File, Line: d.Line, Reason: truncateReason(d.Reason)}
@@ -43,14 +43,14 @@ func documentError(err error) *Error {
 	return errorf("%v", err)
 }
 
-// locationPatterns are how text/template and Helm say where something is: "(chart/templates/x.yaml:3:5): …",
+// locationPatterns match how text/template and Helm say where something is: "(chart/templates/x.yaml:3:5): …",
 // "chart/templates/x.yaml:3:5 …", "template: overwrite.yaml:3: …".
 var locationPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`\(([^():\s]+):(\d+)(?::\d+)?\):?\s*`),
 	regexp.MustCompile(`(?:^|template: )([^():\s]+):(\d+)(?::\d+)?:?\s*`),
 }
 
-// templateError finds the place in an error of a template. chart is the name all paths begin with.
+// templateError finds path and line in an error of a template. chart is the name all paths begin with.
 func templateError(err error, chart string) *Error {
 	text := err.Error()
 	for _, p := range locationPatterns {

@@ -18,11 +18,11 @@ import (
 // removedFuncs are functions that would tell a template about the computer it is rendered on.
 var removedFuncs = []string{"env", "expandenv"}
 
-// enterFunction is what each template begins with; see chance.enter.
+// enterFunction is what each template calls first; see randomSource.enterTemplate.
 const enterFunction = "polderEnterTemplate"
 
-// hermeticFuncs replaces all functions that ask chance, the clock, a cluster or the network. Helm itself
-// takes out those that read the environment.
+// hermeticFuncs gives replacements of all functions that use randomness, the clock, a cluster or the network.
+// Helm itself takes out those that read the environment.
 func hermeticFuncs(c *randomSource) template.FuncMap {
 	f := template.FuncMap{
 		enterFunction:   c.enterTemplate,
@@ -51,7 +51,7 @@ func hermeticFuncs(c *randomSource) template.FuncMap {
 	return f
 }
 
-// sortedKeys and sortedValues are in an order; the library's are in that of a map.
+// sortedKeys and sortedValues give a fixed order; the library's give that of a map.
 func sortedKeys(dicts ...map[string]any) []string {
 	var out []string
 	for _, d := range dicts {
@@ -73,7 +73,7 @@ const (
 	alpha  = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// printableASCII are all characters one can see, and the space.
+// printableASCII gives all printable characters of ASCII, with the space.
 func printableASCII() string {
 	var b strings.Builder
 	for r := byte(' '); r < 127; r++ {
@@ -82,7 +82,7 @@ func printableASCII() string {
 	return b.String()
 }
 
-// randomBelow is an evenly chosen number in [0, n).
+// randomBelow gives an evenly chosen number in [0, n): what lies above the last multiple of n is drawn again.
 func randomBelow(r io.Reader, n uint64) (uint64, error) {
 	var b [8]byte
 	for limit := (1 << 63) / n * n; ; {
@@ -95,7 +95,7 @@ func randomBelow(r io.Reader, n uint64) (uint64, error) {
 	}
 }
 
-// maxRandom bounds how much chance one call gets.
+// maxRandom bounds how many random bytes or characters one call gets.
 const maxRandom = 1 << 16
 
 func (c *randomSource) randomString(function, from string, n int) (string, error) {
@@ -152,7 +152,8 @@ func (c *randomSource) uuid() (string, error) {
 	return strings.Join([]string{s[:8], s[8:12], s[12:16], s[16:20], s[20:]}, "-"), nil
 }
 
-// encryptAES is AES-256-CBC with the vector in front, as decryptAES of the template library reads it.
+// encryptAES encrypts with AES-256-CBC and puts the vector in front, as decryptAES of the template library reads
+// it.
 func (c *randomSource) encryptAES(password, text string) (string, error) {
 	if text == "" {
 		return "", nil
@@ -173,7 +174,7 @@ func (c *randomSource) encryptAES(password, text string) (string, error) {
 	return base64.StdEncoding.EncodeToString(out), nil
 }
 
-// timeFuncs are the functions that ask the time, or the time zone of the computer: all times are UTC.
+// timeFuncs are the functions that use the clock, or the time zone of the computer: all times are UTC.
 func (c *randomSource) timeFuncs() template.FuncMap {
 	now := func() time.Time { return c.record.Time.UTC() }
 	at := func(v any) time.Time {

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write golden files anew")
 
-// A new version of a template library may bring functions that ask the computer or chance. Somebody
-// must look at each before it is let in: here is the list of all that were looked at.
+// A new version of a template library may bring functions that ask the computer or use randomness.
+// Somebody must look at each before it is let in: here is the list of all that were looked at.
 func TestEveryFunctionWasLookedAt(t *testing.T) {
 	all := sprig.TxtFuncMap()
 	maps.Copy(all, slim.TxtFuncMap())

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Limits are of one child process. Zero means the default.
+// Limits bound one child process. Zero means the default.
 type Limits struct {
 	Memory int64         // bytes beyond what the program itself takes at its start
 	CPU    time.Duration // of all charts together, in full seconds

@@ -12,7 +12,7 @@ import (
 )
 
 // enforce limits this process. The kernel counts memory that can be written, which Go takes only
-// when it needs it; what is mapped already belongs to the program.
+// when it needs it; what is mapped already belongs to the program and is added to the limit.
 func (l Limits) enforce() error {
 	used, err := writableMemory()
 	if err != nil {

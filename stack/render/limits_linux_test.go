@@ -58,7 +58,7 @@ func TestChildEnvironment(t *testing.T) {
 	}
 }
 
-// The kernel's count and the one it gives afterwards differ on busy machines.
+// The CPU time that the kernel kills by and the one it reports afterwards differ on busy machines.
 func TestUsedAllCPU(t *testing.T) {
 	l := Limits{CPU: 2 * time.Second}
 	for name, c := range map[string]struct {
@@ -79,7 +79,7 @@ func TestUsedAllCPU(t *testing.T) {
 	}
 }
 
-// The last words of a process that got no more memory, and of some that had another reason.
+// What a process writes to stderr when it gets no more memory, and what others write for other reasons.
 func TestOutOfMemory(t *testing.T) {
 	for words, want := range map[string]bool{
 		"fatal error: runtime: cannot allocate memory\n":                                                                      true,

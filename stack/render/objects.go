@@ -15,8 +15,8 @@ type Object struct {
 	Value map[string]any
 }
 
-// HelmHook is an object that Helm would apply at certain moments and at no other. It is none of the
-// objects of an add-on.
+// HelmHook is an object that Helm would apply at certain moments and at no other. It is not among the
+// Objects of an ObjectSet.
 type HelmHook struct {
 	Object
 	Events []string // for example pre-delete
@@ -33,7 +33,7 @@ type ObjectSet struct {
 	seen      map[string]string
 }
 
-// ParseObjects reads rendered files. All that is wrong with them is said at once.
+// ParseObjects reads rendered files. It reports all that is wrong with them, not only the first.
 func ParseObjects(files []File) ObjectSet {
 	s := ObjectSet{seen: map[string]string{}}
 	for _, f := range files {
@@ -54,7 +54,7 @@ func ParseObjects(files []File) ObjectSet {
 	return s
 }
 
-// resultError says that a line is one of what was rendered, not of the template.
+// resultError says that the line of an error is one of what was rendered, not of the template.
 func resultError(err error) *Error {
 	e := documentError(err)
 	return &Error{Path: e.Path, Reason: fmt.Sprintf("what it renders to, at line %d of the result: %s", e.Line, e.Reason)}
@@ -77,9 +77,9 @@ func (s *ObjectSet) add(o Object) {
 	s.Objects = append(s.Objects, o)
 }
 
-// flattenList takes lists apart.
+// flattenList gives the objects of a List, also of one in a list; any other object is returned as it is.
 func flattenList(path string, v any) []Object {
-	m, _ := v.(map[string]any) // nil is unsound
+	m, _ := v.(map[string]any) // validate refuses nil
 	o := Object{Path: path, Value: m}
 	items, ok := m["items"].([]any)
 	if !ok || o.Kind() != "List" {
@@ -105,10 +105,10 @@ func (o Object) stringField(keys ...string) string {
 	return s
 }
 
-// APIVersion of the object.
+// APIVersion is the apiVersion of the object.
 func (o Object) APIVersion() string { return o.stringField("apiVersion") }
 
-// Group of the object's kind; empty for Kubernetes' first one.
+// Group is the API group of the object's kind; empty for the core group.
 func (o Object) Group() string {
 	group, _, ok := strings.Cut(o.APIVersion(), "/")
 	if !ok {
@@ -117,13 +117,13 @@ func (o Object) Group() string {
 	return group
 }
 
-// Kind of the object.
+// Kind is the kind of the object.
 func (o Object) Kind() string { return o.stringField("kind") }
 
-// Name of the object.
+// Name is the name of the object.
 func (o Object) Name() string { return o.stringField("metadata", "name") }
 
-// Namespace of the object, if it names one.
+// Namespace is the namespace of the object, if it names one.
 func (o Object) Namespace() string { return o.stringField("metadata", "namespace") }
 
 // String is how people name it: Deployment kube-system/cilium.
@@ -138,6 +138,7 @@ func (o Object) String() string {
 	return strings.TrimSpace(kind + " " + name)
 }
 
+// key leaves out the version: an object that is rendered in two versions is still one.
 func (o Object) key() string {
 	return strings.Join([]string{o.Group(), o.Kind(), o.Namespace(), o.Name()}, "|")
 }
@@ -150,7 +151,7 @@ var (
 	namespacePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 )
 
-// validate says why no API server would take the object.
+// validate says why no API server would accept the object.
 func (o Object) validate() []string {
 	if o.Value == nil {
 		return []string{"is none: there must be an object with apiVersion and kind"}

@@ -26,7 +26,8 @@ type Renderer struct {
 
 const (
 	maxJobs = 256
-	// maxOverhead is what the output may have beyond its text: JSON makes six bytes of some.
+	// maxOverhead is how many times larger than its text the output may be: JSON makes six bytes of some
+	// characters.
 	maxOverhead = 6
 	// maxTotal is how much all charts together may render to, in outputs of the largest size.
 	maxTotal = 4
@@ -66,7 +67,7 @@ func (r *Renderer) Render(ctx context.Context, in Input) ([]Output, error) {
 	if !errors.As(err, &stopped) {
 		return nil, fmt.Errorf("rendering in a child process: %w", err)
 	}
-	// It was stopped at the first chart without an output; nobody has tried those after it.
+	// The child was stopped at the first chart without an output; those after it were not tried.
 	for n, i := range index[len(done):] {
 		out[i].Err = stopped
 		if n > 0 {
@@ -76,7 +77,7 @@ func (r *Renderer) Render(ctx context.Context, in Input) ([]Output, error) {
 	return out, nil
 }
 
-// run gives the outputs until the child ended, and why it ended early. That is an *Error if the
+// run returns the outputs until the child ended, and why it ended early. That is an *Error if the
 // templates are to blame.
 func (r *Renderer) run(caller context.Context, t task) ([]Output, error) {
 	ctx, cancel := context.WithTimeout(caller, t.Limits.Time)
@@ -100,7 +101,7 @@ func (r *Renderer) run(caller context.Context, t task) ([]Output, error) {
 	}
 	done, readErr := readOutputs(stdout, len(t.Input.Jobs), t.Limits)
 	if readErr != nil {
-		cancel() // nobody reads on
+		cancel() // the child would wait for ever until its output is read
 	}
 	err = cmd.Wait()
 	if readErr == nil && err == nil {
@@ -112,7 +113,7 @@ func (r *Renderer) run(caller context.Context, t task) ([]Output, error) {
 	return done, explainExit(ctx, cmd.ProcessState, t.Limits, childStderr.String(), errors.Join(err, readErr))
 }
 
-// command is this program under another name: without an environment, in the root directory.
+// command runs this program under another name: without its environment, in the root directory.
 func (r *Renderer) command(ctx context.Context) (*exec.Cmd, error) {
 	exe := r.Executable
 	if exe == "" {
@@ -129,7 +130,7 @@ func (r *Renderer) command(ctx context.Context) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// selfExecutable is the running program, on Linux even if its file was replaced by a newer one.
+// selfExecutable gives the path of the running program, on Linux even if its file was replaced by a newer one.
 func selfExecutable() (string, error) {
 	if runtime.GOOS == "linux" {
 		return "/proc/self/exe", nil
@@ -138,6 +139,7 @@ func selfExecutable() (string, error) {
 }
 
 func readOutputs(r io.Reader, n int, l Limits) ([]Output, error) {
+	// Names, paths and an error of each output have room in 4 KiB for each job.
 	dec := json.NewDecoder(io.LimitReader(r, maxTotal*maxOverhead*l.Output+maxJobs<<12))
 	var out []Output
 	for len(out) < n {
@@ -171,8 +173,8 @@ func explainExit(ctx context.Context, s *os.ProcessState, l Limits, stderr strin
 	return err
 }
 
-// isOutOfMemory knows the last words of Go's runtime when it gets no more. Now and then it falls over its own feet then:
-// a fault in the runtime itself, which begins with the signal, since that of a program begins with panic.
+// isOutOfMemory knows what Go's runtime writes when it gets no more memory. Sometimes the runtime itself crashes
+// then: such a fault begins with the signal, while that of a program begins with panic.
 func isOutOfMemory(stderr string) bool {
 	for _, words := range []string{"out of memory", "cannot allocate memory", "cannot map pages"} {
 		if strings.Contains(stderr, words) {
@@ -182,13 +184,13 @@ func isOutOfMemory(stderr string) bool {
 	return strings.HasPrefix(stderr, "SIGSEGV")
 }
 
-// usedAllCPU says that a process has had all its CPU time. The kernel kills it for that by a count of its own, by
-// ticks, which can be well above what it says afterwards if the machine is busy.
+// usedAllCPU says whether a process has had all its CPU time. The kernel kills it by a count of its own, in ticks,
+// which can be well above the time that it reports afterwards if the machine is busy.
 func usedAllCPU(used time.Duration, ended string, l Limits) bool {
 	return used >= l.CPU-100*time.Millisecond || ended == "signal: killed" && used >= l.CPU/2
 }
 
-// headBuffer keeps the beginning of what the child complains of, and lets it write on.
+// headBuffer keeps the beginning of what the child writes to stderr, and lets it write on.
 type headBuffer struct {
 	bytes.Buffer
 	limit int

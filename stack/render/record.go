@@ -14,13 +14,13 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common"
 )
 
-// Record is what charts of one cluster get where Helm would ask chance or the clock. Whoever keeps
+// Record is what charts of one cluster get where Helm would use randomness or the clock. Whoever keeps
 // it gets the same passwords, keys and certificates at every rendering. It is a secret.
 type Record struct {
 	Seed []byte    `json:"seed"`
 	Time time.Time `json:"time"`
-	// Renewed is from when certificates are valid, if it is later than Time. Renewing changes them,
-	// and neither keys nor passwords.
+	// Renewed is when certificates begin to be valid, if it is later than Time. Renewing changes
+	// certificates, but neither keys nor passwords.
 	Renewed time.Time `json:"renewed,omitzero"`
 }
 
@@ -47,16 +47,16 @@ func (r Record) check() error {
 	return nil
 }
 
-// randomSource gives every call of a function that asks chance its own stream. What a call gets depends
-// on the template file it comes from, the function and its arguments, and on how many such calls
-// came before: so a new template in a chart does not change the passwords of the others.
+// randomSource gives every call of a random function its own stream. What a call gets depends on the
+// template file it comes from, the function and its arguments, and on how many such calls came before:
+// so a new template in a chart does not change the passwords of the others.
 type randomSource struct {
 	record Record
 	job    string
 	file   string
 	calls  map[string]uint64
 
-	forbidden bool // nobody may ask
+	forbidden bool // random functions fail
 	expires   *time.Time
 }
 
@@ -65,7 +65,7 @@ func newRandomSource(r Record, job string) *randomSource {
 }
 
 // enterTemplate is called by every template when it begins. The file that counts is the one Helm executes,
-// not one that it includes: that has the data, and so the name, of whoever included it. The chart's
+// not one that it includes: that gets the data, and so the name, of the file that includes it. The chart's
 // own name does not count: it may have the version of Kubernetes in it, and passwords must outlive that.
 func (c *randomSource) enterTemplate(dot any) string {
 	if m, ok := dot.(map[string]any); ok {
@@ -79,12 +79,13 @@ func (c *randomSource) enterTemplate(dot any) string {
 	return ""
 }
 
-// stream is endless.
+// stream gives the endless stream of random bytes for one call of a function.
 func (c *randomSource) stream(function string, args ...any) io.Reader {
 	if c.forbidden {
 		return errorReader{fmt.Errorf("%s would give all clusters of this class the same secret; put it into an add-on", function)}
 	}
 	mac := hmac.New(sha256.New, c.record.Seed)
+	// Quotes keep the parts apart, so that no two different calls have one label.
 	label := fmt.Sprintf("%q %q %q %#v", c.job, c.file, function, args)
 	_, _ = io.WriteString(mac, label) // a hash takes everything
 	_ = binary.Write(mac, binary.BigEndian, c.calls[label])

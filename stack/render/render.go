@@ -1,7 +1,7 @@
 // Package render turns charts into objects, as Helm does, but hermetically: a template sees its
 // chart, the values, what the cluster can do, and nothing else. There is no environment, no file
-// beside the chart, no network, no clock and no cluster to look into; where Helm would ask chance or
-// the clock, a record answers, so the same input gives the same objects.
+// beside the chart, no network, no clock and no cluster to look into; where Helm would use randomness or
+// the clock, a record is used, so the same input gives the same objects.
 //
 // No template engine can be stopped from inside. So charts are rendered in a child process of the
 // running program, with limits on memory, time and output. Programs that use this package call Main
@@ -37,7 +37,7 @@ type ValuesTemplate struct {
 	Data map[string]any
 }
 
-// Capabilities are of the cluster the objects are for. Charts ask for them.
+// Capabilities are those of the cluster that the objects are for. Charts ask for them.
 type Capabilities struct {
 	KubeVersion string   // for example v1.36.3
 	APIVersions []string // groups with versions, and those with kinds; empty means those of Kubernetes itself
@@ -48,7 +48,7 @@ type Input struct {
 	Jobs         []Job
 	Capabilities Capabilities
 	Record       Record
-	// ForbidRandomness makes functions that ask chance fail: what many clusters share must have no secrets.
+	// ForbidRandomness makes random functions fail: what many clusters share must have no secrets.
 	ForbidRandomness bool
 }
 

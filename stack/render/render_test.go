@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// chartOf is a chart with the templates given by their names.
+// chartOf gives a chart with files, by their names.
 func chartOf(files map[string]string) archive.Tree {
 	t := archive.Tree{chartFile: []byte("apiVersion: v2\nname: test\nversion: 1.0.0\n")}
 	for name, text := range files {

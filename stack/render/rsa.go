@@ -53,7 +53,7 @@ func generatePrime(stream io.Reader, bits int) (*big.Int, error) {
 	return nil, errors.New("no prime was found")
 }
 
-// isDivisible finds most numbers that are none sooner than the real test.
+// isDivisible rules out most numbers that are no primes faster than the real test.
 func isDivisible(n *big.Int, by []int64) bool {
 	var rest, d big.Int
 	for _, p := range by {
@@ -64,7 +64,7 @@ func isDivisible(n *big.Int, by []int64) bool {
 	return false
 }
 
-// smallPrimes are the odd ones below a number.
+// smallPrimes gives the odd primes below a number.
 func smallPrimes(below int64) (out []int64) {
 	for n := int64(3); n < below; n += 2 {
 		if big.NewInt(n).ProbablyPrime(0) {

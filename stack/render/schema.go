@@ -15,7 +15,7 @@ import (
 
 const schemaFile = "values.schema.json"
 
-// checkSchemas holds the values of a chart and of its dependencies against their schemas.
+// checkSchemas checks the values of a chart and of its dependencies against their schemas.
 func checkSchemas(ch *chart.Chart, values any) *Error {
 	return checkSchemasBelow(ch, values, "")
 }
@@ -89,7 +89,7 @@ func checkSchema(schema []byte, values any) error {
 	return err
 }
 
-// Explain lists what is wrong with a value, each as a sentence that begins with the place in it.
+// Explain lists what is wrong with a value, each as a sentence that begins with the path of the field.
 func Explain(e *jsonschema.ValidationError) []string {
 	if len(e.Causes) == 0 {
 		where := strings.Join(e.InstanceLocation, ".")

@@ -47,7 +47,7 @@ func unpackInto(out archive.Tree, dir string, t archive.Tree, depth int, left *i
 	return nil
 }
 
-// stripTopDir is what lies in the one directory of an archive that Helm packed.
+// stripTopDir gives what lies in the one directory of an archive that Helm packed.
 func stripTopDir(t archive.Tree) archive.Tree {
 	if dirs := t.Dirs(); len(dirs) == 1 {
 		return t.Sub(dirs[0])

@@ -14,9 +14,10 @@ import (
 // maxValues bounds what a template of values may write.
 const maxValues = 1 << 20
 
-// render executes the template. If the result has the key values, and that is a string, then that is
-// the document; otherwise the result is.
+// render executes the template. If the result has the key values, and its value is a string, then that
+// string is the document; otherwise the result is.
 func (v *ValuesTemplate) render(c *randomSource) (values map[string]any, missing bool, err *Error) {
+	// This template does not call enterTemplate.
 	c.file = v.File
 	t, parseErr := template.New(v.File).Funcs(valueFuncs(c)).Parse(string(v.Text))
 	if parseErr != nil {
@@ -45,7 +46,7 @@ func parseValues(file string, b []byte) (map[string]any, error) {
 	return m, nil
 }
 
-// parseSingleMap reads the one object of a file; an empty file is an empty one.
+// parseSingleMap reads the one object of a file; an empty file gives an empty object.
 func parseSingleMap(file string, b []byte) (map[string]any, error) {
 	docs, _, err := document.ParseLoose(file, b)
 	if err != nil || len(docs) == 0 {
@@ -57,7 +58,7 @@ func parseSingleMap(file string, b []byte) (map[string]any, error) {
 	return loader.LoadValues(bytes.NewReader(b)) // with the types that the chart's own values have
 }
 
-// valueFuncs are those of the old operator, less what tells about the computer.
+// valueFuncs are the functions of the old operator, without those that tell about the computer.
 func valueFuncs(c *randomSource) template.FuncMap {
 	f := sprig.TxtFuncMap()
 	for name, fn := range hermeticFuncs(c) {

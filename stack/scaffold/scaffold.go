@@ -1,4 +1,4 @@
-// Package scaffold makes stacks to begin with: small, sound, and with a comment wherever an author
+// Package scaffold makes stacks to begin with: small, valid, and with a comment wherever an author
 // will want to go on.
 package scaffold
 
@@ -50,7 +50,7 @@ var providers = map[string]infrastructure{
 	},
 }
 
-// Providers lists those there is a scaffold for.
+// Providers lists the providers that there is a scaffold for.
 func Providers() []string { return slices.Sorted(maps.Keys(providers)) }
 
 // New makes the source of a stack for one minor of Kubernetes.

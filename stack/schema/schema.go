@@ -27,14 +27,15 @@ var knownFields = []string{
 
 const maxDepth = 30
 
-// Check says what Cluster API would refuse in the schema of a variable, and what it would take
-// without its meaning anything.
+// Check says what Cluster API would refuse in the schema of a variable, and what it would accept
+// without any effect.
 func Check(s map[string]any) (problems, ineffective []string) {
 	if len(s) == 0 {
 		return []string{"openAPIV3Schema is missing"}, nil
 	}
 	c := &checker{}
 	c.checkSchema("", s, 0)
+	// Defaults are checked by compiling the schema, for which it must be valid.
 	if len(c.problems) > 0 {
 		return c.problems, c.ineffective
 	}
@@ -126,7 +127,7 @@ func (c *checker) checkArray(at, typ string, s map[string]any, depth int) {
 	}
 }
 
-// checkRules must be CEL; which functions they may use, only Kubernetes knows.
+// checkRules checks that rules parse as CEL; which functions they may use, only Kubernetes knows.
 func (c *checker) checkRules(at string, s map[string]any) {
 	list, _ := s["x-kubernetes-validations"].([]any)
 	for _, r := range list {
@@ -151,7 +152,7 @@ func joinPath(at, name string) string {
 	return at + "." + name
 }
 
-// checkDefaults holds every default against the schema it is in.
+// checkDefaults checks every default against the schema it is in.
 func checkDefaults(at string, s map[string]any) []string {
 	var out []string
 	if d, ok := s["default"]; ok {
@@ -171,7 +172,7 @@ func checkDefaults(at string, s map[string]any) []string {
 	return out
 }
 
-// Validate holds a value against a schema of a variable.
+// Validate checks a value against the schema of a variable.
 func Validate(s map[string]any, value any) error {
 	b, err := json.Marshal(JSONSchema(s))
 	if err != nil {

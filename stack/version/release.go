@@ -15,7 +15,7 @@ type ReleaseLine struct {
 	Kubernetes Kubernetes // its patch does not count
 }
 
-// ReleaseName is one version of a line.
+// ReleaseName names one release: one version of a line.
 type ReleaseName struct {
 	ReleaseLine
 	Version Version
@@ -46,7 +46,7 @@ func ParseReleaseName(s string) (ReleaseName, error) {
 	return ReleaseName{ReleaseLine: ReleaseLine{Provider: m[1], Name: m[2], Kubernetes: Kubernetes{Major: major, Minor: minor, Patch: -1}}, Version: v}, nil
 }
 
-// Check says what keeps a line from being one.
+// Check refuses a line whose provider or name cannot be part of the name of a release.
 func (l ReleaseLine) Check() error {
 	if !namePartPattern.MatchString(l.Provider) {
 		return fmt.Errorf("provider %q must be of lower-case letters and digits", truncate(l.Provider))
@@ -65,7 +65,7 @@ func (l ReleaseLine) String() string {
 	return fmt.Sprintf("%s-%s-%d-%d", l.Provider, l.Name, l.Kubernetes.Major, l.Kubernetes.Minor)
 }
 
-// SameLine says that both are one line, whatever the patch of Kubernetes.
+// SameLine says whether both are one line, whatever the patch of Kubernetes.
 func (l ReleaseLine) SameLine(o ReleaseLine) bool {
 	return l.Provider == o.Provider && l.Name == o.Name && l.Kubernetes.SameMinor(o.Kubernetes)
 }

@@ -37,7 +37,7 @@ func Parse(s string) (Version, error) {
 	return Version{Major: major, Word: m[2], ID: m[3]}, nil
 }
 
-// truncate bounds what is looked at and shown of a string from outside; a clipped one does not parse.
+// truncate bounds what is looked at and shown of a string from outside; a truncated one does not parse.
 func truncate(s string) string {
 	if len(s) <= maxLength {
 		return s
@@ -45,7 +45,7 @@ func truncate(s string) string {
 	return strings.ToValidUTF8(s[:maxLength], "") + "…"
 }
 
-// IsStable says that the version is no pre-release.
+// IsStable says whether the version is no pre-release.
 func (v Version) IsStable() bool { return v.Word == "" }
 
 // String is the spelling with a dot, as in classes, charts and metadata.
@@ -91,12 +91,13 @@ func compareID(a, b string) int {
 	if !an || !bn {
 		return cmp.Or(compareBool(!an, !bn), strings.Compare(a, b))
 	}
+	// Numbers may be longer than any integer type; and 1 and 01 are two versions, so they need an order.
 	x, y := strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
 	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y), strings.Compare(a, b))
 }
 
 // IsValidInChartVersion says whether an ID may be part of a chart's version: semantic versions know no numbers
-// with a zero in front. About every 250th short hash of git is one.
+// with a zero in front. About every 250th short hash of git is such a number.
 func IsValidInChartVersion(id string) bool {
 	return id != "" && !strings.Contains(id, "_") && (!isNumber(id) || id == "0" || id[0] != '0')
 }
@@ -138,7 +139,7 @@ func ParseKubernetes(s string) (Kubernetes, error) {
 	return k, nil
 }
 
-// HasPatch says that the version is exact.
+// HasPatch says whether the version is exact.
 func (k Kubernetes) HasPatch() bool { return k.Patch >= 0 }
 
 // String is v1.36.3, or 1.36 if there is no patch.
@@ -152,7 +153,7 @@ func (k Kubernetes) String() string {
 // MinorString is 1.36.
 func (k Kubernetes) MinorString() string { return fmt.Sprintf("%d.%d", k.Major, k.Minor) }
 
-// SameMinor says that both are patches of one minor.
+// SameMinor says whether both are patches of one minor.
 func (k Kubernetes) SameMinor(o Kubernetes) bool { return k.Major == o.Major && k.Minor == o.Minor }
 
 // CompareKubernetes orders by numbers; a version without patch comes before its patches.
