@@ -17,8 +17,9 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// checkCELRules are those in CEL of a parameter's schema, which its value must keep. Cluster API would say so too, but only after
-// the object is stored. A schema that is no good it has refused already, so there is nothing to be said of that here.
+// checkCELRules checks a value against the CEL rules of its parameter's schema. Cluster API would report them too, but
+// only after the object is stored. It has refused schemas that are invalid already, so errors of the schema are ignored
+// here.
 func checkCELRules(ctx context.Context, at *field.Path, name string, schema map[string]any, value, old provider.JSON) field.ErrorList {
 	text, err := json.Marshal(schema)
 	if err != nil || !bytes.Contains(text, []byte("x-kubernetes-validations")) {
@@ -29,7 +30,7 @@ func checkCELRules(ctx context.Context, at *field.Path, name string, schema map[
 	if json.Unmarshal(text, &outer) != nil || apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&outer, &inner, nil) != nil {
 		return nil
 	}
-	// Rules of a value that is no object work only within one.
+	// Rules of a value that is no object are evaluated only within one.
 	s, err := structural.NewStructural(&apiextensions.JSONSchemaProps{Type: "object", Properties: map[string]apiextensions.JSONSchemaProps{name: inner}})
 	if err != nil {
 		return nil
@@ -47,6 +48,7 @@ func checkCELRules(ctx context.Context, at *field.Path, name string, schema map[
 	if v == nil {
 		return nil
 	}
+	// A value that costs too much to evaluate is an error in errs too, so the budget that is left does not matter.
 	errs, _ := v.Validate(ctx, at, s, within(value), within(old), celconfig.RuntimeCELCostBudget)
 	return errs
 }

@@ -1,5 +1,5 @@
-// Package admission looks at WorkloadClusters before they are stored: it fills in what was left out, and says
-// all that is wrong at once, each with its place, what is allowed, and what was perhaps meant.
+// Package admission checks WorkloadClusters before they are stored: it fills in fields that were left out, and reports
+// all errors at once, each with its field, what is allowed there, and what was perhaps meant.
 package admission
 
 import (
@@ -26,16 +26,16 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// Checker looks at WorkloadClusters.
+// Checker checks WorkloadClusters.
 type Checker struct {
 	Client    client.Reader           // may read from a cache
-	Providers map[string]*guard.Guard // those that can be asked here; others answer by admission of their own
+	Providers map[string]*guard.Guard // those that run in this process; others have webhooks of their own
 }
 
-// clusterReview is what is looked at.
+// clusterReview is one WorkloadCluster under review, with all that it is checked against.
 type clusterReview struct {
-	object, old *v1alpha1.WorkloadCluster // old is nil for a new one
-	cluster     *clusterv1.Cluster        // nil: there is none
+	object, old *v1alpha1.WorkloadCluster // old is nil if it is created
+	cluster     *clusterv1.Cluster        // nil if there is none
 	providers   []v1alpha1.Provider
 	catalogue   *lineage.Catalogue
 	errs        field.ErrorList
@@ -43,12 +43,13 @@ type clusterReview struct {
 
 var spec = field.NewPath("spec")
 
+// addError adds an error. Checks go on after it, so that all errors are reported at once.
 func (q *clusterReview) addError(err *field.Error) { q.errs = append(q.errs, err) }
 
-// Check says all that is wrong. The error is for what could not be found out.
+// Check returns all errors of a WorkloadCluster. The second result is for a check that could not be made.
 func (c *Checker) Check(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (field.ErrorList, error) {
 	if !o.DeletionTimestamp.IsZero() || old != nil && isSameSpec(&o.Spec, &old.Spec) {
-		return nil, nil // whatever is wrong was so before, and must not keep anybody from mending it
+		return nil, nil // errors that were there before must not keep anybody from changing metadata or deleting
 	}
 	q := &clusterReview{object: o, old: old}
 	if err := c.gather(ctx, q); err != nil {
@@ -67,23 +68,24 @@ func (c *Checker) Check(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (
 	q.checkZones(p)
 	rel, ok := q.chooseRelease(p)
 	if !ok || !parametersFit || old != nil && topology.HasSameInput(o, old) {
-		return q.errs, nil // what follows was accepted before, or is the status's to say
+		return q.errs, nil // the rest was accepted before, or is reported in the status
 	}
 	return q.errs, c.checkClass(ctx, q, p, rel)
 }
 
-// isSameSpec says that two specs are written alike. Amounts are not compared as numbers: one that was stored may be such that
-// this takes all memory there is.
+// isSameSpec reports whether two specs are written alike. Quantities are not compared as numbers: a stored one may be
+// such that this takes all memory.
 func isSameSpec(a, b *v1alpha1.WorkloadClusterSpec) bool {
 	x, err := json.Marshal(a)
 	y, err2 := json.Marshal(b)
 	return err == nil && err2 == nil && bytes.Equal(x, y)
 }
 
-// CheckProvider says what is wrong as far as only the provider can know.
+// CheckProvider returns the errors that only the provider can find.
 func (c *Checker) CheckProvider(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (field.ErrorList, error) {
 	g, ok := c.Providers[o.Spec.Provider]
-	if !ok || !o.DeletionTimestamp.IsZero() || exceedsMaxParameters(o.Spec.Parameters) { // the last is said by the plane
+	// The plane reports parameters that are too large.
+	if !ok || !o.DeletionTimestamp.IsZero() || exceedsMaxParameters(o.Spec.Parameters) {
 		return nil, nil
 	}
 	if old != nil && topology.HasSameInput(o, old) {
@@ -103,6 +105,7 @@ func (c *Checker) CheckProvider(ctx context.Context, o, old *v1alpha1.WorkloadCl
 	}
 	release, err := lineage.ReleaseForProvider(ctx, c.Client, rel)
 	if err != nil {
+		// The class is not in the cache yet; the plane's check lets that through too.
 		return nil, client.IgnoreNotFound(err)
 	}
 	in := provider.Input{Cluster: o, Release: release}
@@ -123,6 +126,7 @@ func (c *Checker) CheckProvider(ctx context.Context, o, old *v1alpha1.WorkloadCl
 	return errs, nil
 }
 
+// gather reads the providers, the catalogue and the Cluster that a review needs.
 func (c *Checker) gather(ctx context.Context, q *clusterReview) error {
 	var l v1alpha1.ProviderList
 	if err := c.Client.List(ctx, &l); err != nil {
@@ -141,7 +145,7 @@ func (c *Checker) gather(ctx context.Context, q *clusterReview) error {
 	return err
 }
 
-// checkName must be one that everything made of it can have too.
+// checkName requires a name that all objects which are named after the cluster can have too.
 func (q *clusterReview) checkName() {
 	if q.old != nil || q.object.Name == "" { // generateName is filled in later
 		return
@@ -151,7 +155,7 @@ func (q *clusterReview) checkName() {
 	}
 }
 
-// checkParameterSize says that parameters are not too large to be looked at.
+// checkParameterSize reports whether parameters are small enough to be checked.
 func (q *clusterReview) checkParameterSize() bool {
 	if !exceedsMaxParameters(q.object.Spec.Parameters) || q.old != nil && topology.HasSameInput(q.object, q.old) {
 		return true
@@ -160,7 +164,7 @@ func (q *clusterReview) checkParameterSize() bool {
 	return false
 }
 
-// checkImmutable fields are those that only a new cluster can have otherwise.
+// checkImmutable forbids changes that need a new cluster.
 func (q *clusterReview) checkImmutable() {
 	if q.old == nil {
 		return
@@ -180,7 +184,7 @@ func (q *clusterReview) checkImmutable() {
 	}
 }
 
-// findProvider is the one that is named; nil if it is not there.
+// findProvider returns the provider that the spec names; nil if it is not there.
 func (q *clusterReview) findProvider() *v1alpha1.Provider {
 	var names []string
 	for i := range q.providers {
@@ -204,7 +208,8 @@ func (q *clusterReview) findProvider() *v1alpha1.Provider {
 	return nil
 }
 
-// chooseRelease is the one the spec asks for. That it is not ready yet is no fault of the spec.
+// chooseRelease returns the release that the spec asks for, and whether it can be checked against. One that is not
+// ready yet is no error of the spec.
 func (q *clusterReview) chooseRelease(p *v1alpha1.Provider) (lineage.CatalogueEntry, bool) {
 	rel, err := q.catalogue.Choose(stackProviderOf(p), q.object.Spec.Stack)
 	var unavailable *lineage.ReleaseUnavailableError
@@ -221,8 +226,10 @@ func (q *clusterReview) chooseRelease(p *v1alpha1.Provider) (lineage.CatalogueEn
 	}
 	if why, _ := lineage.CheckUpgrade(q.cluster.Spec.Topology.Version, rel.Object.Status.KubernetesVersion); why != "" {
 		if same {
-			return rel, false // the newest was taken back: the cluster stays at its own, and the object must stay editable
+			// The newest release was withdrawn: the cluster stays at its own, and the object must stay editable.
+			return rel, false
 		}
+		// The error is at the field that was changed.
 		at, value := spec.Child("stack", "kubernetesVersion"), q.object.Spec.Stack.KubernetesVersion
 		if q.old != nil && value == q.old.Spec.Stack.KubernetesVersion {
 			at, value = spec.Child("stack", "version"), q.object.Spec.Stack.Version
@@ -233,11 +240,13 @@ func (q *clusterReview) chooseRelease(p *v1alpha1.Provider) (lineage.CatalogueEn
 	return rel, true
 }
 
+// stackField returns the value of a field of spec.stack.
 func (q *clusterReview) stackField(name string) string {
 	s := q.object.Spec.Stack
 	return map[string]string{"name": s.Name, "kubernetesVersion": s.KubernetesVersion, "channel": string(s.Channel), "version": s.Version}[name]
 }
 
+// stackProviderOf returns the provider's name in names of stacks, which may be another than its own.
 func stackProviderOf(p *v1alpha1.Provider) string {
 	if p.Status.StackProvider != "" {
 		return p.Status.StackProvider
@@ -245,17 +254,18 @@ func stackProviderOf(p *v1alpha1.Provider) string {
 	return p.Name
 }
 
-// checkClass checks what depends on the class of the release, and asks the provider.
+// checkClass checks all that depends on the class of the release, and asks the provider.
 func (c *Checker) checkClass(ctx context.Context, q *clusterReview, p *v1alpha1.Provider, rel lineage.CatalogueEntry) error {
 	release, err := lineage.ReleaseForProvider(ctx, c.Client, rel)
 	if apierrors.IsNotFound(err) {
-		return nil // it will come
+		return nil // the release is new, and its class will come
 	}
 	if err != nil {
 		return err
 	}
 	in := provider.Input{Cluster: q.object, Release: release}
 	g, ok := c.Providers[q.object.Spec.Provider]
+	// A provider outside of this process is asked by its own webhook.
 	if !ok {
 		q.checkParameters(ctx, p, release, nil)
 		return nil
@@ -266,7 +276,7 @@ func (c *Checker) checkClass(ctx context.Context, q *clusterReview, p *v1alpha1.
 	}
 	q.errs = append(q.errs, q.dropUnchangedMachineErrors(p, errs)...)
 	if len(errs) > 0 {
-		q.checkParameters(ctx, p, release, nil) // what would follow from the rest is not known
+		q.checkParameters(ctx, p, release, nil) // what the provider would set is not known
 		return nil
 	}
 	set, err := g.Topology(ctx, in)
@@ -277,7 +287,7 @@ func (c *Checker) checkClass(ctx context.Context, q *clusterReview, p *v1alpha1.
 	return nil
 }
 
-// dropUnchangedMachineErrors is what a provider says, without what it says against machines that the cluster has already.
+// dropUnchangedMachineErrors drops the provider's errors against machines that the cluster has already.
 func (q *clusterReview) dropUnchangedMachineErrors(p *v1alpha1.Provider, errs field.ErrorList) field.ErrorList {
 	if q.old == nil {
 		return errs
@@ -285,7 +295,8 @@ func (q *clusterReview) dropUnchangedMachineErrors(p *v1alpha1.Provider, errs fi
 	return topology.DropUnchangedMachineErrors(q.object, q.old, providerParameters(p), errs)
 }
 
-// checkProviderVariable says that a parameter is set by another field. One of the provider's own it may well make a variable of.
+// checkProviderVariable forbids a parameter whose variable the provider sets from another field. Of its own parameters
+// the provider may make such variables.
 func checkProviderVariable(parameter string, setBy map[string]string, own map[string]map[string]any) *field.Error {
 	by, ok := setBy[parameter]
 	if _, mine := own[parameter]; !ok || mine {
@@ -294,7 +305,7 @@ func checkProviderVariable(parameter string, setBy map[string]string, own map[st
 	return field.Forbidden(spec.Child("parameters", parameter), "it follows from "+by+"; leave out one of them")
 }
 
-// variableSources are the variables that follow from other fields, with the fields.
+// variableSources returns the variables that the provider sets, each with the field it follows from.
 func variableSources(t provider.Topology) map[string]string {
 	out := map[string]string{}
 	for name := range t.Variables {

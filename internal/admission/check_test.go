@@ -148,7 +148,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with an object, labels, finalizers and deletion go through, and nobody is asked.
+// Whatever is wrong with an object, changes of labels and finalizers and its deletion go through, and no provider is
+// asked.
 func TestWhatIsNotLookedAt(t *testing.T) {
 	w := newWorld()
 	w.failing = &v1alpha1.ProviderList{}
@@ -193,7 +194,7 @@ func TestWhatCannotBeFoundOut(t *testing.T) {
 	}
 }
 
-// Whatever became of the provider, a cluster can be scaled and paused, and be let go.
+// Even if the provider fails, a cluster can be scaled, paused and deleted.
 func TestTheProviderIsNotAskedAgain(t *testing.T) {
 	w := newWorld()
 	w.providers = guarded(stubProvider{breaks: true})
@@ -226,7 +227,7 @@ func TestTheProviderIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-// A provider in a process of its own says only what nobody else can.
+// A provider in a process of its own reports only what nobody else can find.
 func TestTheProviderAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		world  *world

@@ -8,8 +8,8 @@ import (
 	"github.com/polder-kaas/polder/internal/lineage"
 )
 
-// Default fills in what was left out and depends on what there is here: the provider, if there is only one, and the
-// newest minor of Kubernetes. What a cluster has once got so stays, also if the field is left out again.
+// Default fills in fields that were left out and depend on what is installed: the provider, if there is only one, and
+// the newest minor of Kubernetes. A cluster keeps what it got in this way, also if the field is left out again.
 func (c *Checker) Default(ctx context.Context, o, old *v1alpha1.WorkloadCluster) error {
 	if old != nil {
 		if o.Spec.Provider == "" {

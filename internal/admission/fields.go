@@ -18,7 +18,8 @@ import (
 	"github.com/polder-kaas/polder/internal/topology/nodelabels"
 )
 
-// checkNetwork must be ranges of addresses that do not overlap, each kind with one of a family.
+// checkNetwork requires ranges of addresses that do not overlap, with at most one of each IP family for pods, and for
+// services.
 func (q *clusterReview) checkNetwork() {
 	n, at := q.object.Spec.Network, spec.Child("network")
 	pods := q.checkRanges(at.Child("podCIDRs"), n.PodCIDRs)
@@ -32,6 +33,8 @@ func (q *clusterReview) checkNetwork() {
 	}
 }
 
+// checkRanges parses ranges. The result has an invalid prefix in place of each that cannot be read, so that indexes
+// stay those of the spec.
 func (q *clusterReview) checkRanges(at *field.Path, texts []string) []netip.Prefix {
 	out := make([]netip.Prefix, len(texts))
 	families := map[bool]bool{}
@@ -53,6 +56,7 @@ func (q *clusterReview) checkRanges(at *field.Path, texts []string) []netip.Pref
 	return out
 }
 
+// checkOIDC checks the form of the issuer's URL that OpenID Connect requires.
 func (q *clusterReview) checkOIDC() {
 	o := q.object.Spec.OIDC
 	if o == nil {
@@ -64,8 +68,8 @@ func (q *clusterReview) checkOIDC() {
 	}
 }
 
-// checkWorkers must have names that stay different once they are spread over zones, and labels and taints that nodes
-// can have.
+// checkWorkers requires names of pools that stay different with their zones added, and labels and taints that nodes can
+// have.
 func (q *clusterReview) checkWorkers() {
 	parts := map[string]string{}
 	for i, p := range q.object.Spec.Workers {
@@ -75,6 +79,7 @@ func (q *clusterReview) checkWorkers() {
 				q.addError(field.Invalid(at.Child("name"), p.Name, fmt.Sprintf("with its zone it is called %s, as a part of pool %s is; give it another name", part.Name, other)))
 			}
 			parts[part.Name] = p.Name
+			// Cluster API puts the name into labels, which cannot be longer.
 			if len(part.Name) > validation.DNS1123LabelMaxLength {
 				q.addError(field.Invalid(at.Child("name"), p.Name, fmt.Sprintf("with its zone it is called %s, which is longer than %d characters", part.Name, validation.DNS1123LabelMaxLength)))
 			}
@@ -84,18 +89,21 @@ func (q *clusterReview) checkWorkers() {
 	}
 }
 
+// checkLabels forbids labels that Cluster API would accept for machines and never put on nodes.
 func (q *clusterReview) checkLabels(at *field.Path, labels map[string]string) {
 	q.errs = append(q.errs, metav1validation.ValidateLabels(labels, at)...)
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		switch {
 		case key == v1alpha1.PoolLabel:
 			q.addError(field.Forbidden(at.Key(key), "it is put on all nodes, with the name of their pool"))
+		// An invalid key was reported by ValidateLabels already.
 		case !nodelabels.IsSyncedToNode(key) && len(validation.IsQualifiedName(key)) == 0:
 			q.addError(field.Forbidden(at.Key(key), "labels of this domain are not put on nodes; use one without a domain, or of a domain of your own"))
 		}
 	}
 }
 
+// checkTaints forbids, beside invalid taints, those that Kubernetes and Cluster API set and remove themselves.
 func (q *clusterReview) checkTaints(at *field.Path, taints []v1alpha1.Taint) {
 	for i, t := range taints {
 		for _, why := range validation.IsQualifiedName(t.Key) {
@@ -112,20 +120,20 @@ func (q *clusterReview) checkTaints(at *field.Path, taints []v1alpha1.Taint) {
 	}
 }
 
-// hadZone says that a pool had the zone before.
+// hadZone reports whether a pool had the zone before the change.
 func (q *clusterReview) hadZone(pool, zone string) bool {
 	return q.old != nil && slices.ContainsFunc(q.old.Spec.Workers, func(w v1alpha1.WorkerPool) bool {
 		return w.Name == pool && slices.Contains(w.Zones, zone)
 	})
 }
 
-// checkZones must be the provider's.
+// checkZones requires zones that the provider has, except for those a pool had before.
 func (q *clusterReview) checkZones(p *v1alpha1.Provider) {
 	for i, w := range q.object.Spec.Workers {
 		for j, z := range w.Zones {
 			at := spec.Child("workers").Index(i).Child("zones").Index(j)
 			switch {
-			case q.hadZone(w.Name, z): // the provider may have dropped it since
+			case q.hadZone(w.Name, z): // the provider may have withdrawn it since
 			case len(p.Status.Zones) == 0:
 				q.addError(field.Forbidden(at, fmt.Sprintf("provider %s does not let zones be chosen", p.Name)))
 			case !slices.Contains(p.Status.Zones, z):

@@ -13,13 +13,13 @@ import (
 
 type change = func(*v1alpha1.WorkloadCluster)
 
-// checkNew is what is said of a new cluster, in some order.
+// checkNew returns the errors of a new cluster, sorted.
 func checkNew(t *testing.T, w *world, changes ...change) []string {
 	t.Helper()
 	return checkChange(t, w, nil, cluster(changes...))
 }
 
-// checkChange is what is said of one that was otherwise before.
+// checkChange returns the errors of a change from old to o, sorted.
 func checkChange(t *testing.T, w *world, old, o *v1alpha1.WorkloadCluster) []string {
 	t.Helper()
 	errs, err := w.checker(t).Check(t.Context(), o, old)
@@ -28,7 +28,7 @@ func checkChange(t *testing.T, w *world, old, o *v1alpha1.WorkloadCluster) []str
 	}
 	out := errorTexts(errs)
 	for i, text := range out {
-		if strings.Contains(text, "regex used for validation") { // what follows are the words of Kubernetes
+		if strings.Contains(text, "regex used for validation") { // what follows is Kubernetes' own text
 			out[i] = text[:strings.LastIndex(text[:strings.Index(text, "must")], `": `)+1]
 		}
 	}
@@ -68,7 +68,7 @@ func TestNetwork(t *testing.T) {
 }
 
 func TestIssuer(t *testing.T) {
-	// The class lets nobody log in, which is said too and does not matter here.
+	// The class has no OIDC, which is an error too and does not matter here.
 	for url, ok := range map[string]bool{
 		"https://i.example/realm": true, "https://i": true, "http://i": false, "https://": false, "i.example": false,
 		"https://i?x=y": false, "https://i#x": false, "https://user@i": false, "https://%zz": false,

@@ -17,7 +17,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// Mutate answers the API server with what is filled in.
+// Mutate answers the API server with a patch of the fields that Default fills in.
 func (c *Checker) Mutate(ctx context.Context, req admission.Request) admission.Response {
 	o, err := decodeDefaultingFields(req.Object.Raw, req.Namespace)
 	if err != nil {
@@ -30,13 +30,14 @@ func (c *Checker) Mutate(ctx context.Context, req admission.Request) admission.R
 		}
 	}
 	if o.Spec.Stack.Name == "" {
-		return admission.Allowed("") // there may be nothing to fill in to; the API server says that it is needed
+		// spec.stack may be absent, where nothing can be added. The API server reports what is required.
+		return admission.Allowed("")
 	}
 	was := o.Spec
 	if err := c.Default(ctx, o, old); err != nil {
 		return FailureResponse(err)
 	}
-	// Only these two are touched: a newer version of the kind may have fields that are not known here.
+	// Only these two fields are patched: a newer version of the kind may have fields that are not known here.
 	var patch []jsonpatch.JsonPatchOperation
 	if o.Spec.Provider != was.Provider {
 		patch = append(patch, jsonpatch.NewOperation("add", "/spec/provider", o.Spec.Provider))
@@ -47,8 +48,8 @@ func (c *Checker) Mutate(ctx context.Context, req admission.Request) admission.R
 	return admission.Patched("", patch...)
 }
 
-// decodeDefaultingFields reads what defaults depend on, and nothing else: the API server has not looked at the object yet, and amounts
-// in it may be such that to read them takes all memory there is.
+// decodeDefaultingFields decodes only the fields that defaults depend on: the API server has not validated the object
+// yet, and a quantity in it may be such that decoding it takes all memory.
 func decodeDefaultingFields(raw []byte, namespace string) (*v1alpha1.WorkloadCluster, error) {
 	var part struct {
 		Spec struct {
@@ -65,7 +66,7 @@ func decodeDefaultingFields(raw []byte, namespace string) (*v1alpha1.WorkloadClu
 	return o, nil
 }
 
-// Validate answers the API server with what is wrong, and refuses to delete what is protected.
+// Validate answers the API server with all errors of a WorkloadCluster, and refuses the deletion of a protected one.
 func (c *Checker) Validate(decoder admission.Decoder) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
 		if req.Operation == admissionv1.Delete {
@@ -83,7 +84,7 @@ func (c *Checker) Validate(decoder admission.Decoder) admission.HandlerFunc {
 	}
 }
 
-// ValidateProvider answers with what the provider alone can know: all else is said by the plane.
+// ValidateProvider answers with errors that only the provider can find. The plane reports all others.
 func (c *Checker) ValidateProvider(decoder admission.Decoder) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
 		o, old, err := decodeRequest(decoder, req)
@@ -98,9 +99,9 @@ func (c *Checker) ValidateProvider(decoder admission.Decoder) admission.HandlerF
 	}
 }
 
-// FailureResponse says that something could not be found out. What is not there is mostly so new that the cache does not have it
-// yet, as a namespace that came in the same file: clients are told to try again, which those of Kubernetes do by
-// themselves.
+// FailureResponse is for a check that could not be made. An object that is not found is mostly so new that the cache
+// does not have it yet, such as a namespace from the same file: clients are told to try again, which those of
+// Kubernetes do by themselves.
 func FailureResponse(err error) admission.Response {
 	if !apierrors.IsNotFound(err) {
 		return admission.Errored(http.StatusInternalServerError, err)
@@ -111,7 +112,8 @@ func FailureResponse(err error) admission.Response {
 	}}}
 }
 
-// ValidationResponse is an invalid object with all its errors, as far as anybody can read them, or nothing.
+// ValidationResponse allows an object without errors, and refuses others with all their errors, up to a number that
+// people can read.
 func ValidationResponse(name string, errs field.ErrorList) admission.Response {
 	if len(errs) == 0 {
 		return admission.Allowed("")
@@ -123,12 +125,13 @@ func ValidationResponse(name string, errs field.ErrorList) admission.Response {
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }
 
+// decodeRequest decodes the objects of a request. old is nil if the object is created.
 func decodeRequest(decoder admission.Decoder, req admission.Request) (o, old *v1alpha1.WorkloadCluster, err error) {
 	o = &v1alpha1.WorkloadCluster{}
 	if err := decoder.Decode(req, o); err != nil {
 		return nil, nil, err
 	}
-	o.Namespace = req.Namespace // it may be left out of what is sent
+	o.Namespace = req.Namespace // clients may leave it out of the object
 	if req.Operation == admissionv1.Update {
 		old = &v1alpha1.WorkloadCluster{}
 		if err := decoder.DecodeRaw(req.OldObject, old); err != nil {
@@ -138,6 +141,8 @@ func decodeRequest(decoder admission.Decoder, req admission.Request) (o, old *v1
 	return o, old, nil
 }
 
+// validateDeletion refuses the deletion of a protected cluster. The object is in OldObject: requests that delete have
+// no other.
 func validateDeletion(decoder admission.Decoder, req admission.Request) admission.Response {
 	o := &v1alpha1.WorkloadCluster{}
 	if err := decoder.DecodeRaw(req.OldObject, o); err != nil {

@@ -26,7 +26,7 @@ func request(t *testing.T, operation admissionv1.Operation, o, old *v1alpha1.Wor
 			return out
 		}
 		o = o.DeepCopy()
-		o.Namespace = "" // it is only in the request
+		o.Namespace = "" // only the request has it
 		b, err := json.Marshal(o)
 		if err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func TestValidateProvider(t *testing.T) {
 	}
 }
 
-// A namespace that comes in the same file as its first cluster is no fault of anybody: who asks is told to ask again.
+// A namespace from the same file as its first cluster may not be known yet: the client is told to try again.
 func TestNamespacesThatAreNotKnownYet(t *testing.T) {
 	w, decoder := newWorld(), ctrladmission.NewDecoder(scheme(t))
 	s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.CatalogueNamespace, Name: "shared"}}
@@ -152,8 +152,8 @@ func TestNamespacesThatAreNotKnownYet(t *testing.T) {
 	}
 }
 
-// An amount that nobody can read or compare, since it would be written out digit by digit, holds nobody up: before the API
-// server has looked at it, and if it was stored once.
+// A quantity with so many digits that it cannot be decoded or compared does no harm: neither before the API server has
+// validated it, nor if it was stored once.
 func TestAmountsThatNobodyCanCount(t *testing.T) {
 	w := newWorld()
 	for _, amount := range []string{"1e2000000000", "1e-2000000000", "12345678901234567890e2000000000"} {

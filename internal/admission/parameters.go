@@ -15,10 +15,10 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// maxParameters is how much all parameters may be, in bytes of JSON. Clusters have a few hundred.
+// maxParameters is the size that all parameters together may have, in bytes of JSON. Clusters have a few hundred.
 const maxParameters = 64 << 10
 
-// exceedsMaxParameters says that there is more than anybody should look at.
+// exceedsMaxParameters reports whether parameters are too large to be checked.
 func exceedsMaxParameters(parameters map[string]provider.JSON) bool {
 	n := 0
 	for name, v := range parameters {
@@ -27,7 +27,9 @@ func exceedsMaxParameters(parameters map[string]provider.JSON) bool {
 	return n > maxParameters
 }
 
-// checkParameters must be those of the class, or of the provider, with values that fit.
+// checkParameters requires parameters of the class or of the provider, with values that fit their schemas. setBy are
+// the variables that the provider sets, with the fields they follow from. It is nil if that is not known: then no
+// parameter is missed.
 func (q *clusterReview) checkParameters(ctx context.Context, p *v1alpha1.Provider, release provider.Release, setBy map[string]string) {
 	at := spec.Child("parameters")
 	schemas := map[string]map[string]any{}
@@ -55,6 +57,7 @@ func (q *clusterReview) checkParameters(ctx context.Context, p *v1alpha1.Provide
 			continue
 		}
 		before := len(found.errs)
+		// CEL rules may rely on types and lengths, so they are checked only for values that fit the rest of the schema.
 		if found.checkValue(here, schema, value, 0); len(found.errs) == before && !found.isFull() {
 			found.add(checkCELRules(ctx, at, name, schema, q.object.Spec.Parameters[name], q.oldParameter(name))...)
 		}
@@ -69,6 +72,7 @@ func (q *clusterReview) checkParameters(ctx context.Context, p *v1alpha1.Provide
 	}
 }
 
+// oldParameter returns the value before the change, for CEL rules that compare with oldSelf.
 func (q *clusterReview) oldParameter(name string) provider.JSON {
 	if q.old == nil {
 		return provider.JSON{}
@@ -76,19 +80,19 @@ func (q *clusterReview) oldParameter(name string) provider.JSON {
 	return q.old.Spec.Parameters[name]
 }
 
-// providerParameters are those the provider itself takes.
+// providerParameters returns the schemas of the parameters that the provider itself takes.
 func providerParameters(p *v1alpha1.Provider) map[string]map[string]any {
 	if p.Status.Parameters == nil {
 		return nil
 	}
 	var out map[string]map[string]any
 	if err := json.Unmarshal(p.Status.Parameters.Raw, &out); err != nil {
-		return nil // the provider says so of itself
+		return nil // the provider reports that itself
 	}
 	return out
 }
 
-// schemaDescription is what a schema says of itself.
+// schemaDescription returns the description of a schema, as the message for a required field.
 func schemaDescription(schema map[string]any) string {
 	text, _ := schema["description"].(string)
 	if text == "" {

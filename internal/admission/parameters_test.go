@@ -27,7 +27,7 @@ func TestParameters(t *testing.T) {
 	}
 	afar := func() *world {
 		w := newWorld()
-		w.providers = nil // it runs in a process of its own
+		w.providers = nil // the provider runs in a process of its own
 		return w
 	}
 	nonsense := newWorld()
@@ -189,7 +189,7 @@ func TestValuesFitTheirSchema(t *testing.T) {
 	}
 }
 
-// However much is wrong, what is said of it can be read, and takes no memory to speak of.
+// However many errors there are, the answer stays short and takes little memory.
 func TestThereIsAnEndToErrors(t *testing.T) {
 	mirrors := func(n int) change {
 		return raw("mirrors", "["+strings.Repeat(`{"x":1},`, n)+`{"x":1}]`)
@@ -226,7 +226,7 @@ func TestThereIsAnEndToErrors(t *testing.T) {
 	}
 }
 
-// Schemas are as deep as the linter lets them be; what is deeper is not looked at.
+// Schemas are followed as deep as the linter allows. What is deeper is not checked.
 func TestDeepSchemas(t *testing.T) {
 	for depth, want := range map[int]int{32: 1, 33: 0} {
 		w := newWorld()

@@ -16,29 +16,32 @@ import (
 	"github.com/polder-kaas/polder/internal/suggest"
 )
 
-// maxDepth of schemas; the stack's linter allows no more.
+// maxDepth is how deep schemas are followed. The stack's linter allows no deeper ones.
 const maxDepth = 32
 
-// maxErrors is how many are told at once. More help nobody, and each is many times as long as what it is about.
+// maxErrors is how many errors are reported at once. More help nobody, and each is many times as long as the value it
+// is about.
 const maxErrors = 50
 
-// schemaErrors are what is wrong with values. There are at most one more than are told: then nobody looks any further.
+// schemaErrors collects the errors of values. It takes at most one more than are reported: then checks stop.
 type schemaErrors struct {
 	errs     field.ErrorList
-	patterns map[string]*regexp.Regexp // nil: nobody can read it
+	patterns map[string]*regexp.Regexp // by their text; nil if it cannot be compiled
 }
 
+// isFull reports whether there are more errors than are reported.
 func (f *schemaErrors) isFull() bool { return len(f.errs) > maxErrors }
 
+// add appends errors as far as there is room.
 func (f *schemaErrors) add(errs ...*field.Error) {
 	f.errs = append(f.errs, errs[:min(len(errs), maxErrors+1-len(f.errs))]...)
 }
 
-// compilePattern is read once, however many values there are.
+// compilePattern compiles a pattern once, however many values there are.
 func (f *schemaErrors) compilePattern(p string) *regexp.Regexp {
 	r, ok := f.patterns[p]
 	if !ok {
-		r, _ = regexp.Compile(p) // one that is none is the stack's fault, not the customer's
+		r, _ = regexp.Compile(p) // an invalid one is the stack's fault, not the customer's
 		if f.patterns == nil {
 			f.patterns = map[string]*regexp.Regexp{}
 		}
@@ -47,8 +50,8 @@ func (f *schemaErrors) compilePattern(p string) *regexp.Regexp {
 	return r
 }
 
-// checkValue finds all that is wrong with a value, as far as the common words of schemas go. What is said in CEL, or by oneOf
-// and the like, Cluster API says when it is given the cluster.
+// checkValue collects all errors of a value that the common keywords of schemas find. CEL rules are checked apart;
+// oneOf and the like Cluster API checks when it gets the Cluster.
 func (f *schemaErrors) checkValue(at *field.Path, schema map[string]any, value any, depth int) {
 	if f.isFull() || depth > maxDepth || value == nil && schema["nullable"] == true {
 		return
@@ -89,7 +92,7 @@ func (f *schemaErrors) checkValue(at *field.Path, schema map[string]any, value a
 	}
 }
 
-// checkType says that a value is of another type than the schema's.
+// checkType says what to write instead of a value that is of another type than the schema's; "" if it fits.
 func checkType(schema map[string]any, value any) string {
 	want, _ := schema["type"].(string)
 	is := ""
@@ -118,13 +121,14 @@ func checkType(schema map[string]any, value any) string {
 	return "write " + typeLabel(want)
 }
 
-// typeLabel is how people call a type.
+// typeLabel returns what people call a type.
 func typeLabel(t string) string {
 	return map[string]string{
 		"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false", "array": "a list", "object": "fields with values",
 	}[t]
 }
 
+// checkString checks a text's length and pattern. One that is too long is not matched.
 func (f *schemaErrors) checkString(schema map[string]any, v string, addf func(string, ...any)) {
 	long := checkLength(schema, "minLength", "maxLength", utf8.RuneCountInString(v), "characters", addf)
 	p, ok := schema["pattern"].(string)
@@ -136,6 +140,7 @@ func (f *schemaErrors) checkString(schema map[string]any, v string, addf func(st
 	}
 }
 
+// exampleHint returns the example of a schema as the end of a sentence.
 func exampleHint(schema map[string]any) string {
 	if e, ok := schema["example"]; ok {
 		return ", for example " + formatValue(e)
@@ -143,6 +148,7 @@ func exampleHint(schema map[string]any) string {
 	return ""
 }
 
+// checkNumber checks the limits of a number. The exclusive ones are booleans, as OpenAPI 3.0 has them.
 func checkNumber(schema map[string]any, v float64, addf func(string, ...any)) {
 	if least, ok := schema["minimum"].(float64); ok {
 		switch {
@@ -162,7 +168,7 @@ func checkNumber(schema map[string]any, v float64, addf func(string, ...any)) {
 	}
 }
 
-// checkLength says so, and returns whether there is too much: then what is in it is not looked at.
+// checkLength reports a wrong length, and returns whether there is too much: then the content is not checked.
 func checkLength(schema map[string]any, least, most string, n int, of string, addf func(string, ...any)) bool {
 	if l, ok := schema[least].(float64); ok && float64(n) < l {
 		addf("it must have at least %s %s", formatValue(l), of)
@@ -175,10 +181,11 @@ func checkLength(schema map[string]any, least, most string, n int, of string, ad
 	return true
 }
 
-// checkFields checks those of an object.
+// checkFields checks the fields of an object.
 func (f *schemaErrors) checkFields(at *field.Path, schema, v map[string]any, depth int) {
 	known, _ := schema["properties"].(map[string]any)
 	others, open := schema["additionalProperties"].(map[string]any)
+	// A schema without properties says nothing of its fields, so all are allowed.
 	open = open || schema["additionalProperties"] == true || schema["x-kubernetes-preserve-unknown-fields"] == true || len(known) == 0
 	names := slices.Sorted(maps.Keys(known))
 	for _, k := range slices.Sorted(maps.Keys(v)) {
@@ -204,6 +211,7 @@ func (f *schemaErrors) checkFields(at *field.Path, schema, v map[string]any, dep
 	}
 }
 
+// formatValues formats values for a message.
 func formatValues(values []any) []string {
 	var out []string
 	for _, v := range values {
@@ -212,6 +220,7 @@ func formatValues(values []any) []string {
 	return out
 }
 
+// formatValue formats a value for a message: texts without quotes, all others as JSON.
 func formatValue(v any) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -223,7 +232,7 @@ func formatValue(v any) string {
 	return string(b)
 }
 
-// omitLongValue is a value for a message; long ones tell nobody anything.
+// omitLongValue returns a value for a message, without those that are too long to be read there.
 func omitLongValue(v any) any {
 	if s := formatValue(v); len(s) > 100 {
 		return field.OmitValueType{}

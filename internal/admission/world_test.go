@@ -29,7 +29,7 @@ import (
 
 var errBroken = errors.New("broken")
 
-// stubProvider is one with two sizes, which can be made to break down.
+// stubProvider has two sizes and can be made to fail.
 type stubProvider struct{ breaks bool }
 
 func (stubProvider) Describe() provider.Description {
@@ -64,11 +64,11 @@ func scheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-// world is a plane with a provider, and a stack for two minors, of which the newer skips one.
+// world is a plane with a provider, and a stack for Kubernetes 1.36.
 type world struct {
 	objects   map[string]client.Object
 	providers map[string]*guard.Guard
-	failing   any // list or object that cannot be read
+	failing   any // list or object whose reading fails
 }
 
 func newWorld() *world {
@@ -95,7 +95,7 @@ func (w *world) without(keys ...string) *world {
 	return w
 }
 
-// line is a stack for a minor, with its release v1 and that one's class.
+// line adds a stack for a minor, with its release v1 and that release's class.
 func (w *world) line(minor, exact string) *world {
 	name := "local-scs-" + strings.ReplaceAll(minor, ".", "-")
 	s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
@@ -105,7 +105,7 @@ func (w *world) line(minor, exact string) *world {
 	return w.add(s, r, class(name+"-v1", nil))
 }
 
-// class has a variable for sizes, for mirrors, and a number, beside others.
+// class makes a ClusterClass with variables for sizes, for mirrors, and a number, beside others.
 func class(name string, others map[string]clusterv1.JSONSchemaProps) *clusterv1.ClusterClass {
 	c := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
 	add := func(name string, required bool, s clusterv1.JSONSchemaProps) {
@@ -146,14 +146,14 @@ func (w *world) checker(t *testing.T) *admission.Checker {
 	return &admission.Checker{Client: all, Providers: w.providers}
 }
 
-// running is the Cluster of API's, at a version of Kubernetes.
+// running makes a Cluster at a version of Kubernetes.
 func running(version string) *clusterv1.Cluster {
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "demo"}}
 	c.Spec.Topology.Version = version
 	return c
 }
 
-// cluster is one with which nothing is wrong.
+// cluster makes a WorkloadCluster without errors.
 func cluster(changes ...func(*v1alpha1.WorkloadCluster)) *v1alpha1.WorkloadCluster {
 	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "demo"}}
 	o.Spec = v1alpha1.WorkloadClusterSpec{

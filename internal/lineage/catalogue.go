@@ -17,7 +17,7 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// Catalogue is all that one namespace can use.
+// Catalogue is all stacks, with their releases, that one namespace can use.
 type Catalogue struct {
 	namespace string
 	stacks    []catalogueStack
@@ -30,26 +30,27 @@ type catalogueStack struct {
 	releases []CatalogueEntry
 }
 
-// CatalogueEntry is one that could be used.
+// CatalogueEntry is one release of a catalogue, ready or not.
 type CatalogueEntry struct {
 	version.ReleaseName
 	Object *csv1.ClusterStackRelease
 }
 
-// IsReady says that clusters can be made of it.
+// IsReady reports whether clusters can be made of the release.
 func (r CatalogueEntry) IsReady() bool {
 	return r.Object.DeletionTimestamp.IsZero() && ptr.Deref(r.Object.Status.Ready, false)
 }
 
-// Key is that of the object.
+// Key returns the key of the ClusterStackRelease.
 func (r CatalogueEntry) Key() client.ObjectKey { return client.ObjectKeyFromObject(r.Object) }
 
-// ClassKey is the class of the release.
+// ClassKey returns the key of the release's ClusterClass.
 func (r CatalogueEntry) ClassKey() client.ObjectKey {
 	return client.ObjectKey{Namespace: r.Object.Namespace, Name: r.Class()}
 }
 
-// ReadCatalogue reads the catalogue of a namespace. What is in the namespace itself comes first.
+// ReadCatalogue reads the catalogue of a namespace. Stacks of the namespace itself come before those of the shared
+// catalogue.
 func ReadCatalogue(ctx context.Context, c client.Reader, namespace string) (*Catalogue, error) {
 	out := &Catalogue{namespace: namespace}
 	for _, ns := range catalogueNamespaces(namespace) {
@@ -71,6 +72,7 @@ func ReadCatalogue(ctx context.Context, c client.Reader, namespace string) (*Cat
 	return out, nil
 }
 
+// catalogueNamespaces returns the namespaces whose stacks a namespace may use, its own first.
 func catalogueNamespaces(own string) []string {
 	if own == v1alpha1.CatalogueNamespace {
 		return []string{own}
@@ -78,11 +80,12 @@ func catalogueNamespaces(own string) []string {
 	return []string{own, v1alpha1.CatalogueNamespace}
 }
 
-// addStack takes a stack that serves the namespace.
+// addStack adds a stack, with its releases, if it serves the namespace of the catalogue.
 func (c *Catalogue) addStack(ctx context.Context, r client.Reader, s *csv1.ClusterStack, all []csv1.ClusterStackRelease) error {
 	if !s.DeletionTimestamp.IsZero() {
 		return nil
 	}
+	// ServesNamespace reads only the namespace of a release, and all releases of a stack are in its own.
 	here := &csv1.ClusterStackRelease{}
 	here.Namespace = s.Namespace
 	if s.Spec.AllowedNamespaces != nil {
@@ -104,8 +107,8 @@ func (c *Catalogue) addStack(ctx context.Context, r client.Reader, s *csv1.Clust
 	return nil
 }
 
-// findStacks are the lines of one stack, in the order of their minors; of those of one minor, the namespace's own come
-// first.
+// findStacks returns the ClusterStacks of one provider and name, sorted by their minors. Of those of one minor, the
+// namespace's own come first.
 func (c *Catalogue) findStacks(provider, name string) []catalogueStack {
 	var out []catalogueStack
 	for _, l := range c.stacks {
@@ -117,8 +120,8 @@ func (c *Catalogue) findStacks(provider, name string) []catalogueStack {
 	return out
 }
 
-// NewestMinor is the newest minor of which a stack has a release that is ready, or, if it has none, the newest that it
-// will have; "" if there is no such stack.
+// NewestMinor returns the newest minor of which a stack has a release that is ready or, if none is ready, the newest it
+// is for; "" if there is no such stack.
 func (c *Catalogue) NewestMinor(provider, name string, channel v1alpha1.Channel) string {
 	ready, newest := "", ""
 	for _, l := range c.findStacks(provider, name) {
@@ -133,6 +136,7 @@ func (c *Catalogue) NewestMinor(provider, name string, channel v1alpha1.Channel)
 	return cmp.Or(ready, newest)
 }
 
+// channelOf returns the channel of a ClusterStack. The default is stable.
 func channelOf(s *csv1.ClusterStack) v1alpha1.Channel {
 	if s.Spec.Channel == csv1.ChannelCustom {
 		return v1alpha1.ChannelCustom
@@ -157,8 +161,9 @@ func (c *Catalogue) DescribeStacks() []string {
 	return out
 }
 
+// compareMinors compares minors as MinorString writes them.
 func compareMinors(a, b string) int {
-	x, _ := version.ParseKubernetes(a) // they were written by it
+	x, _ := version.ParseKubernetes(a) // MinorString wrote it, so it can be read
 	y, _ := version.ParseKubernetes(b) // as above
 	return version.CompareKubernetes(x, y)
 }

@@ -37,7 +37,7 @@ func reader(t *testing.T, objects ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(spaces, objects...)...).Build()
 }
 
-// stack is of provider local, named scs; one of the shared catalogue serves namespace a.
+// stack makes a ClusterStack of provider local, named scs. One of the shared catalogue serves namespace a.
 func stack(namespace, minor string, changes ...func(*csv1.ClusterStack)) *csv1.ClusterStack {
 	s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "scs-" + strings.ReplaceAll(minor, ".", "-")}}
 	s.Spec = csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: minor, Channel: csv1.ChannelStable}
@@ -52,7 +52,7 @@ func stack(namespace, minor string, changes ...func(*csv1.ClusterStack)) *csv1.C
 
 func custom(s *csv1.ClusterStack) { s.Name, s.Spec.Channel = s.Name+"-custom", csv1.ChannelCustom }
 
-// release is ready and has the patch .3 of its minor.
+// release makes a release that is ready and has the patch .3 of its minor.
 func release(namespace, name string, changes ...func(*csv1.ClusterStackRelease)) *csv1.ClusterStackRelease {
 	r := &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	parts := strings.Split(strings.TrimPrefix(name, "local-scs-"), "-")

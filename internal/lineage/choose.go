@@ -13,9 +13,9 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// ReleaseUnavailableError says why there is no release for what is asked for, and who can change that.
+// ReleaseUnavailableError says why there is no release for a stack reference, and who can change that.
 type ReleaseUnavailableError struct {
-	Reason string // of v1alpha1
+	Reason string // one of v1alpha1
 	Field  string // below spec.stack
 	Text   string
 	Actor  v1alpha1.Actor
@@ -24,8 +24,8 @@ type ReleaseUnavailableError struct {
 
 func (m *ReleaseUnavailableError) Error() string { return m.Text }
 
-// Choose is the release a cluster asks for: the one that is pinned, or the newest of the channel that is
-// ready. The error is a Missing if there is none.
+// Choose returns the release that a cluster asks for: the pinned one, or the newest of the channel that is ready. If
+// there is none, the error is a *ReleaseUnavailableError.
 func (c *Catalogue) Choose(provider string, ref v1alpha1.StackReference) (CatalogueEntry, error) {
 	lines := c.findStacks(provider, ref.Name)
 	if len(lines) == 0 {
@@ -41,6 +41,8 @@ func (c *Catalogue) Choose(provider string, ref v1alpha1.StackReference) (Catalo
 	return chooseNewest(minor, ref)
 }
 
+// noStackError says that no such stack serves the namespace. If no stack does at all, only the platform operator can
+// help.
 func (c *Catalogue) noStackError(provider, name string) error {
 	m := &ReleaseUnavailableError{Reason: v1alpha1.ReasonStackMissing, Field: "name", Actor: v1alpha1.Customer}
 	m.Text = fmt.Sprintf("there is no stack %q for provider %s that serves namespace %s", name, provider, c.namespace)
@@ -55,6 +57,7 @@ func (c *Catalogue) noStackError(provider, name string) error {
 	return m
 }
 
+// noMinorError says which minors the stack has instead.
 func (c *Catalogue) noMinorError(lines []catalogueStack, ref v1alpha1.StackReference) error {
 	var have []string
 	for _, l := range lines {
@@ -69,7 +72,7 @@ func (c *Catalogue) noMinorError(lines []catalogueStack, ref v1alpha1.StackRefer
 	}
 }
 
-// choosePinned is the release with the version that is named.
+// choosePinned returns the release with the version that spec.stack.version names, of any channel.
 func choosePinned(lines []catalogueStack, ref v1alpha1.StackReference) (CatalogueEntry, error) {
 	v, err := version.Parse(ref.Version)
 	if err != nil {
@@ -96,8 +99,8 @@ func choosePinned(lines []catalogueStack, ref v1alpha1.StackReference) (Catalogu
 	}
 }
 
-// chooseNewest is the newest release of the channel that is ready. One that is not ready does not stand in the way of
-// an older one.
+// chooseNewest returns the newest release of the channel that is ready. An older release that is ready wins over a
+// newer one that is not.
 func chooseNewest(lines []catalogueStack, ref v1alpha1.StackReference) (CatalogueEntry, error) {
 	var waiting *CatalogueEntry
 	var other []string
@@ -113,6 +116,7 @@ func chooseNewest(lines []catalogueStack, ref v1alpha1.StackReference) (Catalogu
 			if r.IsReady() {
 				return r, nil
 			}
+			// Lines and releases are in order, so this is the newest of the first line: the one that the error names.
 			if waiting == nil {
 				waiting = &lines[i].releases[j]
 			}
@@ -128,6 +132,7 @@ func chooseNewest(lines []catalogueStack, ref v1alpha1.StackReference) (Catalogu
 			Next: "choose the channel that is there in spec.stack.channel",
 		}
 	}
+	// Only reached if a stack is of the channel, so the index is never -1.
 	l := lines[slices.IndexFunc(lines, func(l catalogueStack) bool { return channelOf(l.stack) == ref.Channel })]
 	m := &ReleaseUnavailableError{
 		Reason: v1alpha1.ReasonReleaseMissing, Field: "name",
@@ -137,11 +142,12 @@ func chooseNewest(lines []catalogueStack, ref v1alpha1.StackReference) (Catalogu
 	return CatalogueEntry{}, m
 }
 
+// matchesChannel reports whether a release is of a channel: custom is all that is not stable.
 func matchesChannel(c v1alpha1.Channel, r CatalogueEntry) bool {
 	return r.Version.IsStable() == (c != v1alpha1.ChannelCustom)
 }
 
-// notReady is nil for a release of which clusters can be made.
+// notReady returns nil for a release that is ready, otherwise an error with the message of its Ready condition.
 func notReady(r CatalogueEntry) error {
 	if r.IsReady() {
 		return nil
@@ -154,7 +160,8 @@ func notReady(r CatalogueEntry) error {
 	return m
 }
 
-// whoActs is nobody for what comes by itself: it has not been looked at yet, or waits for its turn.
+// whoActs returns who has to act on a Ready condition, and how. It is nobody if a release or stack becomes ready by
+// itself: it has not been reconciled yet, or waits for its turn.
 func whoActs(conditions []metav1.Condition, otherwise string) (v1alpha1.Actor, string) {
 	c := meta.FindStatusCondition(conditions, csv1.ConditionReady)
 	if c == nil || c.Status == metav1.ConditionUnknown || c.Reason == csv1.ReasonClassNotSeen || c.Reason == csv1.ReasonSourceBusy {
@@ -163,6 +170,7 @@ func whoActs(conditions []metav1.Condition, otherwise string) (v1alpha1.Actor, s
 	return v1alpha1.PlatformOperator, otherwise
 }
 
+// readyMessage returns the message of the Ready condition as the end of a sentence.
 func readyMessage(conditions []metav1.Condition) string {
 	c := meta.FindStatusCondition(conditions, csv1.ConditionReady)
 	if c == nil || c.Message == "" {

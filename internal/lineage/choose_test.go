@@ -15,7 +15,7 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// ref asks for Kubernetes 1.36 of the stable channel.
+// ref makes a stack reference that asks for Kubernetes 1.36 of the stable channel.
 func ref(changes ...func(*v1alpha1.StackReference)) v1alpha1.StackReference {
 	r := v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.36", Channel: v1alpha1.ChannelStable}
 	for _, change := range changes {
@@ -64,7 +64,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// Whoever hears that there is no release hears what there is, and what can be done about it.
+// An error says which releases there are instead, and what can be done.
 func TestChooseFindsNone(t *testing.T) {
 	one := []client.Object{stack("a", "1.35"), stack("a", "1.36"), release("a", "local-scs-1-36-v1"), release("a", "local-scs-1-36-v2"), release("a", "local-scs-1-36-v3", notReady)}
 	empty := stack("a", "1.36", func(s *csv1.ClusterStack) {
@@ -191,7 +191,7 @@ func patch(kubernetes string) func(*csv1.ClusterStackRelease) {
 	return func(r *csv1.ClusterStackRelease) { r.Status.KubernetesVersion = kubernetes }
 }
 
-// versions are those from the first down to the last.
+// versions lists updates of Kubernetes 1.36, from the newest release down to the oldest.
 func versions(from, to int) (out []string) {
 	for i := from; i >= to; i-- {
 		out = append(out, fmt.Sprintf("1.36 v%d v1.36.3", i))

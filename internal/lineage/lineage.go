@@ -1,5 +1,6 @@
-// Package lineage knows how stacks, releases and clusters belong together: which release the class of a
-// cluster is of, which clusters use a release, and whom a stack serves.
+// Package lineage knows how stacks, releases and clusters belong together: which release the class of a cluster is of,
+// which clusters use a release, and which namespaces a stack serves. The catalogue of a namespace, and the choice of a
+// release from it, are built on that.
 package lineage
 
 import (
@@ -21,10 +22,10 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// classIndex finds Clusters by their class, as namespace/name.
+// classIndex is the field index of Clusters by their class, as namespace/name.
 const classIndex = "spec.topology.classRef"
 
-// IndexClustersByClass makes Clusters findable by their class. A cache needs it once.
+// IndexClustersByClass adds the index that ClustersOfRelease needs. A cache needs it once.
 func IndexClustersByClass(ctx context.Context, indexer client.FieldIndexer) error {
 	return indexer.IndexField(ctx, &clusterv1.Cluster{}, classIndex, func(o client.Object) []string {
 		if c, ok := o.(*clusterv1.Cluster); ok {
@@ -36,7 +37,7 @@ func IndexClustersByClass(ctx context.Context, indexer client.FieldIndexer) erro
 	})
 }
 
-// ClassOfCluster is that of a cluster; one without topology has none.
+// ClassOfCluster returns the class of a Cluster. One without topology has none.
 func ClassOfCluster(c *clusterv1.Cluster) (client.ObjectKey, bool) {
 	ref := c.Spec.Topology.ClassRef
 	if ref.Name == "" {
@@ -48,7 +49,7 @@ func ClassOfCluster(c *clusterv1.Cluster) (client.ObjectKey, bool) {
 	return client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, true
 }
 
-// ReleaseOfClass is the release a class would be of, by its name.
+// ReleaseOfClass returns the release that a class is of, by its name alone. Anybody can give that name: see OwnsClass.
 func ReleaseOfClass(class client.ObjectKey) (client.ObjectKey, bool) {
 	r, err := version.ParseReleaseName(class.Name)
 	if err != nil || r.Class() != class.Name {
@@ -57,15 +58,15 @@ func ReleaseOfClass(class client.ObjectKey) (client.ObjectKey, bool) {
 	return client.ObjectKey{Namespace: class.Namespace, Name: r.Tag()}, true
 }
 
-// HasClassInInventory says that a class is one of the release's objects.
+// HasClassInInventory reports whether a class is in the inventory of a release.
 func HasClassInInventory(r *csv1.ClusterStackRelease, class client.ObjectKey) bool {
 	return r.Namespace == class.Namespace && slices.ContainsFunc(r.Status.Resources, func(o csv1.Resource) bool {
 		return o.Group == clusterv1.GroupVersion.Group && o.Kind == "ClusterClass" && o.Name == class.Name
 	})
 }
 
-// OwnsClass says that a class is the release's: one of its objects, and not one of somebody else that only has its
-// name and is listed because the release could not be applied over it.
+// OwnsClass reports whether a class is the release's: it is in its inventory, and is not an object of somebody else
+// that has the same name and is listed only because the release could not be applied over it.
 func OwnsClass(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease, class client.ObjectKey) (bool, error) {
 	if !HasClassInInventory(r, class) {
 		return false, nil
@@ -79,13 +80,14 @@ func OwnsClass(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("ClusterClass"))
 	if err := c.Get(ctx, class, m); err != nil {
+		// A 404 for a kind that is not served is no proof that the class is absent (ADR 14).
 		err = apierror.IgnoreObjectNotFound(err, "clusterclasses", class.Name)
-		return err == nil, err // nobody has it yet
+		return err == nil, err // nobody has it yet, so the release will make it
 	}
 	return metav1.IsControlledBy(m, r), nil
 }
 
-// ClustersOfRelease are those whose class is the release's, in any namespace, sorted.
+// ClustersOfRelease returns the Clusters, of all namespaces, whose class is the release's, sorted.
 func ClustersOfRelease(ctx context.Context, c client.Reader, release client.ObjectKey) ([]clusterv1.Cluster, error) {
 	name, err := version.ParseReleaseName(release.Name)
 	if err != nil {
@@ -102,10 +104,10 @@ func ClustersOfRelease(ctx context.Context, c client.Reader, release client.Obje
 	return l.Items, nil
 }
 
-// maxNames is how many names a sentence has.
+// maxNames is how many clusters a message names.
 const maxNames = 10
 
-// ClusterNames lists clusters for a sentence.
+// ClusterNames lists clusters for a message.
 func ClusterNames(clusters []clusterv1.Cluster) string {
 	var names []string
 	for i, c := range clusters {
@@ -118,8 +120,8 @@ func ClusterNames(clusters []clusterv1.Cluster) string {
 	return strings.Join(names, ", ")
 }
 
-// StackOfRelease is the ClusterStack a release belongs to: the one that owns it, or else one in the same namespace
-// that is for its line. There may be none.
+// StackOfRelease returns the ClusterStack that a release belongs to: its controller or, without one, the first in the
+// same namespace whose line and channel it is of. It is nil if there is none.
 func StackOfRelease(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease) (*csv1.ClusterStack, error) {
 	var l csv1.ClusterStackList
 	if err := c.List(ctx, &l, client.InNamespace(r.Namespace)); err != nil {
@@ -132,6 +134,7 @@ func StackOfRelease(ctx context.Context, c client.Reader, r *csv1.ClusterStackRe
 		if owner != nil && owner.UID == s.UID {
 			return s, nil
 		}
+		// The owner of a release decides. If it is gone, no other stack takes its place.
 		if found == nil && owner == nil && IsReleaseOfStack(s, r.Name) {
 			found = s
 		}
@@ -139,7 +142,8 @@ func StackOfRelease(ctx context.Context, c client.Reader, r *csv1.ClusterStackRe
 	return found, nil
 }
 
-// IsReleaseOfStack says that a release is of the line of a stack, and of its channel or one of the versions it names.
+// IsReleaseOfStack reports whether a release is of the line of a stack, and of its channel or one of the versions it
+// names.
 func IsReleaseOfStack(s *csv1.ClusterStack, release string) bool {
 	r, ok := ReleaseInLine(s, release)
 	return ok && (IsInChannel(s.Spec.Channel, r.Version) || slices.ContainsFunc(s.Spec.Versions, func(text string) bool {
@@ -148,26 +152,26 @@ func IsReleaseOfStack(s *csv1.ClusterStack, release string) bool {
 	}))
 }
 
-// ReleaseInLine says that a release is of the line of a stack. Its name must be spelled as we spell it: another
-// spelling would be the same version once more.
+// ReleaseInLine parses the name of a release and reports whether it is of the line of a stack. The name must be spelled
+// as Tag does: another spelling would be the same version twice.
 func ReleaseInLine(s *csv1.ClusterStack, release string) (version.ReleaseName, bool) {
 	r, err := version.ParseReleaseName(release)
 	return r, err == nil && r.Tag() == release && LineOfStack(s).SameLine(r.ReleaseLine)
 }
 
-// LineOfStack is what the releases of a stack have in common.
+// LineOfStack returns what all releases of a stack have in common: provider, name and minor.
 func LineOfStack(s *csv1.ClusterStack) version.ReleaseLine {
 	k, _ := version.ParseKubernetes(s.Spec.KubernetesVersion) // its form is checked by the API
 	return version.ReleaseLine{Provider: s.Spec.Provider, Name: s.Spec.Name, Kubernetes: k}
 }
 
-// IsInChannel says that a version is of a channel: custom is all that is not stable.
+// IsInChannel reports whether a version is of a channel: custom is all that is not stable.
 func IsInChannel(c csv1.Channel, v version.Version) bool {
 	return v.IsStable() == (c != csv1.ChannelCustom)
 }
 
-// ServesNamespace says whether a stack lets clusters of a namespace use its releases. The error is NotFound if that depends on the
-// namespace, and nobody knows it, or not yet.
+// ServesNamespace reports whether a stack lets clusters of a namespace use its releases. The error is NotFound if that
+// depends on the labels of the namespace, and it does not exist, or is not in the cache yet.
 func ServesNamespace(ctx context.Context, c client.Reader, s *csv1.ClusterStack, release *csv1.ClusterStackRelease, namespace string) (bool, error) {
 	if namespace == release.Namespace {
 		return true, nil
@@ -180,7 +184,7 @@ func ServesNamespace(ctx context.Context, c client.Reader, s *csv1.ClusterStack,
 		return false, fmt.Errorf("spec.allowedNamespaces of ClusterStack %s/%s: %w", s.Namespace, s.Name, err)
 	}
 	if selector.Empty() {
-		return true, nil // whatever its labels are: it may be so new that the cache does not have it
+		return true, nil // whatever its labels are: it may be too new to be in the cache
 	}
 	var ns corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
@@ -189,8 +193,8 @@ func ServesNamespace(ctx context.Context, c client.Reader, s *csv1.ClusterStack,
 	return selector.Matches(labels.Set(ns.Labels)), nil
 }
 
-// ClassChanged hears of Clusters that come or go or change their class, and not of all the rest that happens
-// to them.
+// ClassChanged passes events of Clusters that are created, are deleted or change their class, and drops all other
+// updates.
 func ClassChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, ok := e.ObjectOld.(*clusterv1.Cluster)

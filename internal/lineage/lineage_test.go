@@ -25,7 +25,7 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// indexer gives an index to a builder of clients.
+// indexer adds indexes to a builder of fake clients.
 type indexer struct{ *fake.ClientBuilder }
 
 func (i indexer) IndexField(_ context.Context, o client.Object, field string, f client.IndexerFunc) error {
@@ -46,7 +46,7 @@ func newReader(t *testing.T, objects ...client.Object) client.WithWatch {
 	return b.Build()
 }
 
-// failingReader answers nothing.
+// failingReader fails every request with errBroken.
 func failingReader(t *testing.T) client.Reader {
 	return interceptor.NewClient(newReader(t), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {

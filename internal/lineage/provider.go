@@ -11,7 +11,8 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// ReleaseForProvider is what providers are told of a release: the class it has in the plane.
+// ReleaseForProvider returns what providers are told of a release: the variables and worker classes of its ClusterClass
+// in the plane.
 func ReleaseForProvider(ctx context.Context, c client.Reader, rel CatalogueEntry) (provider.Release, error) {
 	out := provider.Release{Name: rel.Tag(), Kubernetes: rel.Object.Status.KubernetesVersion}
 	class := &clusterv1.ClusterClass{}
@@ -31,7 +32,7 @@ func ReleaseForProvider(ctx context.Context, c client.Reader, rel CatalogueEntry
 	return out, nil
 }
 
-// schemaToMap is a schema as JSON has it.
+// schemaToMap converts a schema to a map as JSON has it.
 func schemaToMap(v clusterv1.JSONSchemaProps) (map[string]any, error) {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// Updates are what a cluster at a release could be changed to: newer releases of its minor, and the newest of
-// the next one. Only what is ready counts, and nothing that would lower Kubernetes.
+// Updates returns what a cluster at a release could be changed to: newer releases of its minor, and the newest of the
+// next one. Only releases that are ready count, and none that would lower Kubernetes.
 func (c *Catalogue) Updates(provider string, ref v1alpha1.StackReference, at CatalogueEntry) []v1alpha1.Update {
 	var same, next []v1alpha1.Update
 	for _, l := range c.findStacks(provider, ref.Name) {
@@ -32,16 +32,18 @@ func (c *Catalogue) Updates(provider string, ref v1alpha1.StackReference, at Cat
 	return limitUpdates(append(same, next...))
 }
 
-// lowersKubernetes says that a release has an older Kubernetes than another.
+// lowersKubernetes reports whether the release to has an older Kubernetes than from.
 func lowersKubernetes(from, to CatalogueEntry) bool {
 	a, err := version.ParseKubernetes(from.Object.Status.KubernetesVersion)
 	b, err2 := version.ParseKubernetes(to.Object.Status.KubernetesVersion)
 	return err == nil && err2 == nil && version.CompareKubernetes(b, a) < 0
 }
 
-// maxUpdates is how many a status lists.
+// maxUpdates is how many updates a status lists.
 const maxUpdates = 16
 
+// limitUpdates drops the oldest releases of the cluster's minor. The last entry stays: it is the next minor, if there
+// is one.
 func limitUpdates(all []v1alpha1.Update) []v1alpha1.Update {
 	if len(all) > maxUpdates {
 		return append(all[:maxUpdates-1:maxUpdates-1], all[len(all)-1])

@@ -7,12 +7,13 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// CheckUpgrade says why Kubernetes cannot go from one version to another, with the reason for a condition; "" if it can.
+// CheckUpgrade says why Kubernetes cannot go from one version to another, with the reason for a condition. Both are ""
+// if it can.
 func CheckUpgrade(from, to string) (why, reason string) {
 	a, err := version.ParseKubernetes(from)
 	b, err2 := version.ParseKubernetes(to)
 	if err != nil || err2 != nil {
-		return "", "" // somebody else will say so
+		return "", "" // a version that cannot be read is reported elsewhere
 	}
 	switch {
 	case b.Major == a.Major && b.Minor > a.Minor+1:

@@ -22,7 +22,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/guard"
 )
 
-// Paths of admission.
+// Paths of the webhooks for stacks and their clusters.
 const (
 	clusterPath   = "/validate-stack-cluster"
 	releasePath   = "/validate-stack-release"
@@ -30,7 +30,7 @@ const (
 	namespacePath = "/validate-stack-namespace"
 )
 
-// registerAdmission serves admission and points the API server at it.
+// registerAdmission serves the webhooks and registers them with the API server.
 func (o *Operator) registerAdmission(ctx context.Context, mgr ctrl.Manager, providers map[string]*guard.Guard) error {
 	decoder := admission.NewDecoder(mgr.GetScheme())
 	customers := &ownadmission.Checker{Client: mgr.GetClient(), Providers: providers}
@@ -55,6 +55,7 @@ func (o *Operator) registerAdmission(ctx context.Context, mgr ctrl.Manager, prov
 	if err != nil {
 		return err
 	}
+	// Only the plane's own identity may write registrations; the operator's user may not.
 	rc := o.cfg.Client("polder-webhook-registration")
 	return errors.Join(
 		o.cfg.Webhooks.Register(ctx, rc, mutatingWebhooks(o.cfg.Webhooks.URL, ca)),
@@ -62,7 +63,7 @@ func (o *Operator) registerAdmission(ctx context.Context, mgr ctrl.Manager, prov
 	)
 }
 
-// validatingWebhooks says what the API server is to ask us about.
+// validatingWebhooks returns the registration of all webhooks that check.
 func validatingWebhooks(url string, ca []byte) *admissionv1.ValidatingWebhookConfiguration {
 	newWebhook := func(name, path, group, version, resource string, operations ...admissionv1.OperationType) admissionv1.ValidatingWebhook {
 		return admissionv1.ValidatingWebhook{
@@ -85,6 +86,8 @@ func validatingWebhooks(url string, ca []byte) *admissionv1.ValidatingWebhookCon
 		{Name: "has-class", Expression: "has(object.spec) && has(object.spec.topology) && has(object.spec.topology.classRef)"},
 		{Name: "class-or-version-changed", Expression: "oldObject == null || !has(oldObject.spec.topology) || oldObject.spec.topology.classRef != object.spec.topology.classRef || oldObject.spec.topology.version != object.spec.topology.version"},
 	}
+	// Deletion of a namespace must be refused as a whole: its objects are deleted one by one, and a refusal then comes
+	// too late.
 	namespace := newWebhook("namespace", namespacePath, "", "v1", "namespaces", admissionv1.Delete)
 	namespace.Rules[0].Scope = ptr.To(admissionv1.ClusterScope)
 	workload := newWebhook("workloadcluster", validateWorkloadPath, "", "", "")
@@ -93,7 +96,7 @@ func validatingWebhooks(url string, ca []byte) *admissionv1.ValidatingWebhookCon
 	request := newWebhook("kubeconfigrequest", validateKubeconfigPath, "", "", "")
 	request.Name = "validate.kubeconfigrequest.polder.dev"
 	request.Rules = []admissionv1.RuleWithOperations{polderRule("kubeconfigrequests", admissionv1.Create, admissionv1.Delete)}
-	// The operator deletes those whose time is over.
+	// The operator deletes expired requests.
 	request.MatchConditions = []admissionv1.MatchCondition{{Name: "not-by-the-operator", Expression: fmt.Sprintf("request.userInfo.username != %q", User)}}
 	w := &admissionv1.ValidatingWebhookConfiguration{}
 	w.Name = "polder-operator"
@@ -108,8 +111,8 @@ func validatingWebhooks(url string, ca []byte) *admissionv1.ValidatingWebhookCon
 	return w
 }
 
-// checkCluster refuses a Cluster whose class is of a release that does not serve its namespace, or that is
-// for another version of Kubernetes. Other Clusters are none of our business.
+// checkCluster refuses a Cluster whose class is of a release that does not serve its namespace, or that is for another
+// version of Kubernetes. Other Clusters are none of our business.
 func checkCluster(c client.Reader, decoder admission.Decoder) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
 		cluster := &clusterv1.Cluster{}
@@ -128,6 +131,7 @@ func checkCluster(c client.Reader, decoder admission.Decoder) admission.HandlerF
 		if err := c.Get(ctx, key, rel); client.IgnoreNotFound(err) != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
+		// A release that is not found owns no class, so it needs no case of its own.
 		owns, err := lineage.OwnsClass(ctx, c, rel, class)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
@@ -152,7 +156,7 @@ func checkCluster(c client.Reader, decoder admission.Decoder) admission.HandlerF
 	}
 }
 
-// checkRelease refuses to delete a release that clusters use.
+// checkRelease refuses the deletion of a release that clusters use.
 func checkRelease(c client.Reader) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
 		name, err := deletedName(req)
@@ -170,8 +174,8 @@ func checkRelease(c client.Reader) admission.HandlerFunc {
 	}
 }
 
-// deletedName is that of what is to be deleted. If all of a kind are, we are asked about each, and only the object itself
-// has its name.
+// deletedName returns the name of the object that is to be deleted. If all of a kind are deleted at once, the API
+// server asks about each, and only the old object has its name.
 func deletedName(req admission.Request) (string, error) {
 	if req.Name != "" {
 		return req.Name, nil
@@ -186,7 +190,7 @@ func deletedName(req admission.Request) (string, error) {
 	return o.Name, nil
 }
 
-// checkStack refuses to delete a stack with a release that clusters use.
+// checkStack refuses the deletion of a stack with a release that clusters use.
 func checkStack(c client.Reader, decoder admission.Decoder) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
 		s := &csv1.ClusterStack{}

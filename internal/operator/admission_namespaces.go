@@ -17,9 +17,9 @@ import (
 	"github.com/polder-kaas/polder/internal/lineage"
 )
 
-// checkForeignClass is for a class that is called as that of a release and is none. Somebody else's may be used. One
-// of another namespace that is not there may not: it could come later, and whoever waits for it would use
-// what does not serve them, and keep it from being deleted.
+// checkForeignClass decides on a class that has the name of a release's class and is not the release's. Somebody else's
+// may be used. One of another namespace that is not there may not: it could come later, and the cluster that waits for
+// it would use a class that does not serve it, and keep it from being deleted.
 func checkForeignClass(ctx context.Context, c client.Reader, class client.ObjectKey, namespace string) admission.Response {
 	if class.Namespace == namespace {
 		return admission.Allowed("")
@@ -36,7 +36,7 @@ func checkForeignClass(ctx context.Context, c client.Reader, class client.Object
 	return admission.Allowed("")
 }
 
-// checkNamespace refuses to delete a namespace with classes that clusters of others use: their templates
+// checkNamespace refuses the deletion of a namespace with classes that clusters of other namespaces use: the templates
 // would go at once. Clusters of the namespace itself go with it, unless one is protected.
 func checkNamespace(c client.Reader) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {

@@ -34,7 +34,7 @@ const v1, v2 = "docker-ferrol-1-27-v1", "docker-ferrol-1-27-v2"
 
 var errBroken = errors.New("broken")
 
-// indexer gives an index to a builder of clients.
+// indexer adds indexes to a builder of fake clients.
 type indexer struct{ *fake.ClientBuilder }
 
 func (i indexer) IndexField(_ context.Context, o client.Object, field string, f client.IndexerFunc) error {
@@ -60,7 +60,7 @@ func newClient(t *testing.T, objects ...client.Object) client.WithWatch {
 	return b.Build()
 }
 
-// failing answers all but what is asked for as this type of object or list.
+// failing fails reads of one type of object or list, and passes on all others.
 func failing(c client.WithWatch, at any) client.Reader {
 	same := func(o any) bool { return reflect.TypeOf(o) == reflect.TypeOf(at) }
 	return interceptor.NewClient(c, interceptor.Funcs{
@@ -94,7 +94,7 @@ func serving(label string) *csv1.ClusterStack {
 	})
 }
 
-// newRelease has its class, and is for Kubernetes v1.27.3.
+// newRelease makes a release that has its class, and is for Kubernetes v1.27.3.
 func newRelease(name, owner string) *csv1.ClusterStackRelease {
 	r := &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: name}}
 	r.OwnerReferences = []metav1.OwnerReference{{APIVersion: csv1.GroupVersion.String(), Kind: "ClusterStack", Name: owner, UID: types.UID(owner), Controller: ptr.To(true)}}
@@ -119,7 +119,7 @@ func namespaces() []client.Object {
 	}
 }
 
-// request asks about an object, which is the old and the new one.
+// request makes a request about an object, which is both the old and the new one.
 func request(t *testing.T, namespace, name string, o client.Object) admission.Request {
 	t.Helper()
 	raw, err := json.Marshal(o)
@@ -131,7 +131,7 @@ func request(t *testing.T, namespace, name string, o client.Object) admission.Re
 	}}
 }
 
-// checkResponse compares a response with what is wanted: allowed if there is no code.
+// checkResponse compares a response with the wanted one: allowed if code is 0.
 func checkResponse(t *testing.T, got admission.Response, code int32, message string) {
 	t.Helper()
 	wantAllowed := code == 0
@@ -226,7 +226,7 @@ func TestCheckRelease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkResponse(t, checkRelease(c.reader)(t.Context(), request(t, c.namespace, c.name, newRelease(c.name, "ferrol"))), c.code, c.message)
-			// All of a kind are deleted.
+			// All of a kind are deleted at once.
 			checkResponse(t, checkRelease(c.reader)(t.Context(), request(t, c.namespace, "", newRelease(c.name, "ferrol"))), c.code, c.message)
 		})
 	}
@@ -330,7 +330,7 @@ func TestValidatingWebhooks(t *testing.T) {
 	}
 }
 
-// Of all that is written to Clusters, only what changes class or version is asked about.
+// Of all writes to Clusters, only those that change class or version are asked about.
 func TestMatchConditions(t *testing.T) {
 	env, err := cel.NewEnv(cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType))
 	if err != nil {
@@ -374,7 +374,7 @@ func TestMatchConditions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := true
-			for i, p := range programs { // the API server asks all; one that fails counts only if none is false
+			for i, p := range programs { // the API server evaluates all; an error counts only if none is false
 				out, _, err := p.Eval(map[string]any{"object": c.object, "oldObject": c.old})
 				if err != nil {
 					if got {

@@ -17,11 +17,12 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// ProviderTimeout is how long one call to a provider may take. Admission waits for it, too.
+// ProviderTimeout is how long one call to a provider may take. Admission waits for it, so it is shorter than the
+// time-out of webhooks.
 const ProviderTimeout = 5 * time.Second
 
-// GuardProviders makes providers safe to be called, by their names. One that cannot say who it is is left out, and the error says
-// why; the others do not depend on it.
+// GuardProviders wraps providers so that they are safe to call, by their names. A provider that cannot describe itself
+// is left out, with an error that says why; the others do not depend on it.
 func GuardProviders(ctx context.Context, providers []provider.Provider) (map[string]*guard.Guard, error) {
 	out := map[string]*guard.Guard{}
 	var errs []error
@@ -36,9 +37,8 @@ func GuardProviders(ctx context.Context, providers []provider.Provider) (map[str
 	return out, errors.Join(errs...)
 }
 
-// SetupProvider registers with a manager what one provider needs: the controller of the WorkloadClusters that name
-// it, and the keeper of its Provider object. Several providers can do so side by side, here or in processes of
-// their own.
+// SetupProvider registers with a manager what one provider needs: the controller of the WorkloadClusters that name it,
+// and the heartbeat of its Provider object. Several providers can be set up side by side, in one process or in several.
 func SetupProvider(mgr ctrl.Manager, live client.Client, k heartbeat.Publisher, concurrency int) error {
 	if err := SetupController(mgr, live, k.Provider, concurrency); err != nil {
 		return err
@@ -47,7 +47,7 @@ func SetupProvider(mgr ctrl.Manager, live client.Client, k heartbeat.Publisher, 
 	return mgr.Add(&k)
 }
 
-// SetupController registers the controller alone.
+// SetupController registers the controller of a provider's WorkloadClusters alone.
 func SetupController(mgr ctrl.Manager, live client.Client, g *guard.Guard, concurrency int) error {
 	r := &workloadcluster.Reconciler{
 		Client: mgr.GetClient(), Live: live, Provider: g, Events: mgr.GetEventRecorder("polder-provider-" + g.Name()), Now: time.Now,
@@ -55,7 +55,7 @@ func SetupController(mgr ctrl.Manager, live client.Client, g *guard.Guard, concu
 	return r.SetupWithManager(mgr, controllerOptions(concurrency))
 }
 
-// Paths of admission of what customers ask for.
+// Paths of the webhooks for WorkloadClusters and KubeconfigRequests.
 const (
 	defaultWorkloadPath    = "/default-workloadcluster"
 	validateWorkloadPath   = "/validate-workloadcluster"
@@ -63,7 +63,7 @@ const (
 	validateKubeconfigPath = "/validate-kubeconfigrequest"
 )
 
-// mutatingWebhooks says what the API server is to let us fill in.
+// mutatingWebhooks returns the registration of all webhooks that set defaults.
 func mutatingWebhooks(url string, ca []byte) *admissionv1.MutatingWebhookConfiguration {
 	newWebhook := func(name, path string, rule admissionv1.RuleWithOperations) admissionv1.MutatingWebhook {
 		return admissionv1.MutatingWebhook{
@@ -87,7 +87,7 @@ func mutatingWebhooks(url string, ca []byte) *admissionv1.MutatingWebhookConfigu
 	return w
 }
 
-// polderRule is for one of our own kinds.
+// polderRule returns a webhook rule for one of our own kinds.
 func polderRule(resource string, operations ...admissionv1.OperationType) admissionv1.RuleWithOperations {
 	return admissionv1.RuleWithOperations{
 		Operations: operations,

@@ -14,7 +14,7 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// What is filled in must be there before anything is checked: nobody may get around either.
+// Defaults must be set before anything is checked, and no request may get around either.
 func TestMutatingWebhooks(t *testing.T) {
 	type asked struct {
 		URL, Group, Version, Resource string
@@ -41,7 +41,7 @@ func TestMutatingWebhooks(t *testing.T) {
 	}
 }
 
-// Whatever is filled in is checked, too; all that is registered has a path of its own.
+// Every operation that sets defaults is checked, too, and each webhook has a path of its own.
 func TestWhatIsFilledInIsChecked(t *testing.T) {
 	paths, checked := map[string]bool{}, map[string][]admissionv1.OperationType{}
 	for _, h := range validatingWebhooks("", nil).Webhooks {
@@ -61,7 +61,8 @@ func TestWhatIsFilledInIsChecked(t *testing.T) {
 	}
 }
 
-// Admission waits ten seconds: a provider that hangs must be given up before that, so that people hear why.
+// Webhooks time out after ten seconds: a call to a provider that hangs must end before that, so that people are told
+// why.
 func TestProvidersAreGivenUpBeforeAdmissionIs(t *testing.T) {
 	for _, h := range validatingWebhooks("", nil).Webhooks {
 		if float64(*h.TimeoutSeconds) <= ProviderTimeout.Seconds() {
@@ -78,7 +79,7 @@ func (named) Topology(context.Context, provider.Input) (provider.Topology, error
 	return provider.Topology{}, nil
 }
 
-// panickingProvider cannot say who it is.
+// panickingProvider cannot describe itself.
 type panickingProvider struct{ named }
 
 func (panickingProvider) Describe() provider.Description { panic("oh") }

@@ -14,26 +14,26 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// objectsReady counts objects. Its labels have few values, however many objects there are: kinds, and the
-// states and reasons of their condition Ready.
+// objectsReady counts objects. Its labels have few values, however many objects there are: kinds, and the states and
+// reasons of their Ready condition.
 var objectsReady = prometheus.NewDesc("polder_stack_objects", "Objects of cluster stacks, by how ready they are.", []string{"kind", "ready", "reason"}, nil)
 
-// workloadClusters counts what customers have. Providers and phases are few.
+// workloadClusters counts WorkloadClusters. Providers and phases are few.
 var workloadClusters = prometheus.NewDesc("polder_workload_clusters", "WorkloadClusters, by their provider and phase.", []string{"provider", "phase"}, nil)
 
-// collectTimeout bounds a look into the cache.
+// collectTimeout bounds the reads from the cache.
 const collectTimeout = 5 * time.Second
 
-// metricsCollector counts what is in the cache when somebody asks.
+// metricsCollector counts the objects in the cache whenever metrics are scraped.
 type metricsCollector struct{ cache client.Reader }
 
-// Describe names the figures.
+// Describe sends the descriptions of all metrics.
 func (metricsCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- objectsReady
 	ch <- workloadClusters
 }
 
-// Collect reads them.
+// Collect sends the values of all metrics.
 func (f metricsCollector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout) //nolint:forbidigo // Prometheus gives none
 	defer cancel()
@@ -52,7 +52,7 @@ func (f metricsCollector) Collect(ch chan<- prometheus.Metric) {
 	var clusters v1alpha1.WorkloadClusterList
 	for _, l := range []client.ObjectList{&stacks, &releases, &addons, &clusters} {
 		if err := f.cache.List(ctx, l); err != nil {
-			return // the cache has ended, and the process with it
+			return // the cache has stopped, and the process with it
 		}
 	}
 	for i := range stacks.Items {

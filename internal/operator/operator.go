@@ -1,5 +1,5 @@
-// Package operator runs the controllers of cluster stacks, ClusterStack, ClusterStackRelease and ClusterAddon, and
-// those of what customers ask for, with their admission.
+// Package operator runs the controllers of cluster stacks (ClusterStack, ClusterStackRelease and ClusterAddon), those
+// of WorkloadClusters and KubeconfigRequests, and their admission.
 package operator
 
 import (
@@ -35,50 +35,50 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// User is whom the operator acts as in the plane.
+// User is the user that the operator acts as in the plane.
 const User = "polder:operator"
 
-// Config is what the operator works with.
+// Config configures the operator.
 type Config struct {
-	Client      func(userAgent string) *rest.Config // all rights; usable once Run is called
-	DataDir     string                              // of the plane
+	Client      func(userAgent string) *rest.Config // with all rights; usable once Run is called
+	DataDir     string                              // data directory of the plane
 	Releases    Releases
-	Providers   []provider.Provider // that run in this process
+	Providers   []provider.Provider // providers that run in this process
 	Webhooks    Webhooks
-	Metrics     prometheus.Registerer // for figures of our own
+	Metrics     prometheus.Registerer // where the operator's own metrics are registered
 	Concurrency int
 }
 
-// Releases says where releases come from and what they may bring.
+// Releases says where releases come from and what they may contain.
 type Releases struct {
 	Default     *releases.ConfiguredSource // for ClusterStacks without a source; may be nil
 	Directories map[string]string          // by the names ClusterStacks use
 	Trusted     []string                   // registries with private addresses that ClusterStacks may name
-	Kinds       []apply.KindPattern        // that releases may bring into the plane
+	Kinds       []apply.KindPattern        // kinds that releases may bring into the plane
 }
 
-// Webhooks is how admission is served and reached.
+// Webhooks says how admission is served and reached.
 type Webhooks struct {
 	Server   webhook.Server
 	URL      string                                                   // base of the URLs they are registered under
 	CA       func() ([]byte, error)                                   // authority of the server's certificate
-	Register func(context.Context, *rest.Config, client.Object) error // writes the registration
+	Register func(context.Context, *rest.Config, client.Object) error // writes a webhook configuration
 }
 
 // Times that nobody has wanted to change so far.
 const (
-	sourceInterval   = 5 * time.Minute  // at sources, unless a ClusterStack says otherwise
+	sourceInterval   = 5 * time.Minute  // between reads of a source, unless a ClusterStack says otherwise
 	classInterval    = 30 * time.Minute // between corrections of classes; changes are seen at once
 	addonInterval    = 10 * time.Minute // between corrections in workload clusters
 	stageTimeout     = 10 * time.Minute
 	stagePoll        = 2 * time.Second
-	pruneInterval    = 10 * time.Minute // between removals of releases on disk that nobody has
+	pruneInterval    = 10 * time.Minute // between removals of unused releases from disk
 	maxRenderings    = 2                // at the same time
 	initialBackoff   = 10 * time.Millisecond
 	maxBackoff       = time.Minute
 	presenceRetry    = 200 * time.Millisecond
-	presenceTries    = 25              // tries, before somebody is told
-	reconcileTimeout = 6 * time.Minute // of one reconciliation: longer than any of its parts may take
+	presenceTries    = 25              // tries before an error is logged
+	reconcileTimeout = 6 * time.Minute // for one reconciliation: longer than any of its parts may take
 )
 
 // Operator is the component of the plane.
@@ -88,9 +88,10 @@ type Operator struct {
 	runtimeHookReader func() (client.Reader, error)
 }
 
-// New prepares the component.
+// New makes the component.
 func New(cfg Config) *Operator {
 	o := &Operator{cfg: cfg, ready: make(chan struct{})}
+	// The runtime hook reads live: from a stale ClusterAddon it could let an upgrade start too early.
 	o.runtimeHookReader = sync.OnceValues(func() (client.Reader, error) { return o.liveClient("polder-operator-hooks") })
 	return o
 }
@@ -107,6 +108,7 @@ func (o *Operator) Run(ctx context.Context) error {
 	if err == nil {
 		err = Setup(ctx, mgr, Settings{Releases: o.cfg.Releases, Dir: filepath.Join(o.cfg.DataDir, "releases"), Concurrency: o.cfg.Concurrency})
 	}
+	// A provider that fails must not keep the plane from starting: clusters of the other providers depend on it.
 	providers, guardErr := GuardProviders(ctx, o.cfg.Providers)
 	if guardErr != nil {
 		ctrl.LoggerFrom(ctx).Error(guardErr, "The plane goes on without a provider; nobody acts on its clusters until polderd is started again")
@@ -121,6 +123,7 @@ func (o *Operator) Run(ctx context.Context) error {
 		return fmt.Errorf("setting up the stack operator: %w", err)
 	}
 	go func() {
+		// Not before the caches are filled: admission would refuse objects for what it does not know yet.
 		if mgr.GetCache().WaitForCacheSync(ctx) && o.publishProviders(ctx, providers) {
 			close(o.ready)
 		}
@@ -133,7 +136,7 @@ func (o *Operator) Run(ctx context.Context) error {
 	return mgr.Start(ctx)
 }
 
-// setupProviders sets up what serves them.
+// setupProviders sets up the controllers, webhooks and heartbeats of providers.
 func (o *Operator) setupProviders(mgr ctrl.Manager, providers map[string]*guard.Guard) error {
 	live, err := o.liveClient("polder-operator-customers")
 	if err != nil {
@@ -150,7 +153,8 @@ func (o *Operator) setupProviders(mgr ctrl.Manager, providers map[string]*guard.
 	return mgr.Add(&workloadcluster.MissingProviderMonitor{Client: mgr.GetClient(), Live: live, Events: mgr.GetEventRecorder("polder-operator"), Now: time.Now})
 }
 
-// publishProviders writes down which providers there are: whoever finds the plane ready may ask for a cluster at once.
+// publishProviders writes the Provider objects before the plane is ready: whoever finds it ready may create a cluster
+// at once, and admission would refuse it for an unknown provider.
 func (o *Operator) publishProviders(ctx context.Context, providers map[string]*guard.Guard) bool {
 	live, err := o.liveClient("polder-operator-presence")
 	if err != nil {
@@ -172,7 +176,7 @@ func (o *Operator) publishProviders(ctx context.Context, providers map[string]*g
 	return true
 }
 
-// HoldUpgrade answers Cluster API's hook BeforeClusterUpgrade.
+// HoldUpgrade answers the runtime hook BeforeClusterUpgrade of Cluster API.
 func (o *Operator) HoldUpgrade(ctx context.Context, request *runtimehooksv1.BeforeClusterUpgradeRequest, response *runtimehooksv1.BeforeClusterUpgradeResponse) error {
 	c, err := o.runtimeHookReader()
 	if err != nil {
@@ -181,6 +185,7 @@ func (o *Operator) HoldUpgrade(ctx context.Context, request *runtimehooksv1.Befo
 	return clusteraddon.HoldUpgrade(ctx, c, request, response)
 }
 
+// newScheme returns a scheme with all kinds that the operator reads and writes.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, csv1.AddToScheme, v1alpha1.AddToScheme, admissionv1.AddToScheme} {
@@ -191,6 +196,8 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
+// impersonatedConfig returns a client configuration with the rights of User, which are fewer than those of
+// Config.Client.
 func (o *Operator) impersonatedConfig(agent string) *rest.Config {
 	rc := o.cfg.Client(agent)
 	rc.Impersonate = rest.ImpersonationConfig{UserName: User}
@@ -198,7 +205,7 @@ func (o *Operator) impersonatedConfig(agent string) *rest.Config {
 	return rc
 }
 
-// liveClient is a client without a cache.
+// liveClient returns a client without a cache.
 func (o *Operator) liveClient(agent string) (client.Client, error) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -207,11 +214,14 @@ func (o *Operator) liveClient(agent string) (client.Client, error) {
 	return client.New(o.impersonatedConfig(agent), client.Options{Scheme: scheme})
 }
 
+// newManager makes the manager of all controllers here. The plane serves its metrics and its health.
 func (o *Operator) newManager() (ctrl.Manager, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}
+	// Managed fields take memory, and no controller here reads them from the cache. Names of controllers are checked
+	// for the whole process, which may run a manager again.
 	return ctrl.NewManager(o.impersonatedConfig("polder-operator"), ctrl.Options{
 		Scheme:                 scheme,
 		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},

@@ -20,8 +20,8 @@ import (
 	"github.com/polder-kaas/polder/internal/apierror"
 )
 
-// setupProviderWebhooks gives providers that run in processes of their own their say in admission. They must not register it
-// themselves: whoever may do that may listen to everything that is written in the plane.
+// setupProviderWebhooks registers the admission webhooks of providers that run in processes of their own. They must not
+// register them themselves: whoever may do that may listen to everything that is written in the plane.
 func (o *Operator) setupProviderWebhooks(mgr ctrl.Manager) error {
 	registrations, err := client.New(o.cfg.Client("polder-webhook-registration"), client.Options{Scheme: mgr.GetScheme()})
 	if err != nil {
@@ -38,7 +38,7 @@ func (o *Operator) setupProviderWebhooks(mgr ctrl.Manager) error {
 				return ctrl.Result{}, client.IgnoreNotFound(err)
 			}
 			if !p.DeletionTimestamp.IsZero() {
-				return ctrl.Result{}, nil // it goes with it
+				return ctrl.Result{}, nil // its registration is garbage-collected with it
 			}
 			if p.Status.Admission == nil {
 				return ctrl.Result{}, deleteProviderWebhook(ctx, registrations, p)
@@ -47,28 +47,30 @@ func (o *Operator) setupProviderWebhooks(mgr ctrl.Manager) error {
 		}))
 }
 
-// deleteProviderWebhook removes the registration of a provider that runs in our own process now: where it was nobody answers, and
-// nothing of its clusters could be changed. What is not a registration of ours is left alone.
+// deleteProviderWebhook deletes the registration of a provider that runs in the plane's process now: nobody answers at
+// the old URL, and its clusters could not be changed. A registration that is not ours is left alone.
 func deleteProviderWebhook(ctx context.Context, c client.Client, p *v1alpha1.Provider) error {
 	w := &admissionv1.ValidatingWebhookConfiguration{}
 	const resource = "validatingwebhookconfigurations"
 	if err := c.Get(ctx, client.ObjectKey{Name: providerWebhookName(p)}, w); err != nil {
 		return apierror.IgnoreObjectNotFound(err, resource, providerWebhookName(p))
 	}
+	// The UID may be that of an earlier Provider of the same name, so the name decides.
 	if !slices.ContainsFunc(w.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == "Provider" && r.Name == p.Name }) {
 		return nil
 	}
 	return apierror.IgnoreObjectNotFound(c.Delete(ctx, w, client.Preconditions{UID: &w.UID}), resource, w.Name)
 }
 
-// providerWebhookName is the name of the registration.
+// providerWebhookName returns the name of a provider's registration.
 func providerWebhookName(p *v1alpha1.Provider) string { return "polder-provider-" + p.Name }
 
-// providerWebhook is the registration. It goes with its Provider.
+// providerWebhook returns the registration of a provider's webhook. It is owned by its Provider.
 func providerWebhook(p *v1alpha1.Provider) *admissionv1.ValidatingWebhookConfiguration {
 	w := &admissionv1.ValidatingWebhookConfiguration{}
 	w.Name = providerWebhookName(p)
 	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Provider", Name: p.Name, UID: p.UID}}
+	// Deletion is not asked about: without the provider, nobody could delete its clusters.
 	w.Webhooks = []admissionv1.ValidatingWebhook{{
 		Name:         p.Name + ".provider.polder.dev",
 		ClientConfig: admissionv1.WebhookClientConfig{URL: ptr.To(p.Status.Admission.URL), CABundle: []byte(p.Status.Admission.CABundle)},
@@ -86,15 +88,16 @@ func providerWebhook(p *v1alpha1.Provider) *admissionv1.ValidatingWebhookConfigu
 	return w
 }
 
-// admissionEndpointChanged hears of providers that are reached elsewhere than before.
+// admissionEndpointChanged passes updates of Providers whose webhook changed. Heartbeats, which are most updates, are
+// dropped.
 func admissionEndpointChanged(e event.UpdateEvent) bool {
 	a, ok := e.ObjectOld.(*v1alpha1.Provider)
 	b, ok2 := e.ObjectNew.(*v1alpha1.Provider)
 	return ok && ok2 && !equality.Semantic.DeepEqual(a.Status.Admission, b.Status.Admission)
 }
 
-// specFieldsChanged is an expression that is true if one of these fields of the spec has changed. Others, such as protection from
-// deletion, must be possible while the provider is away.
+// specFieldsChanged returns an expression that is true if one of these fields of the spec has changed. Others, such as
+// protection from deletion, must be possible while the provider is away.
 func specFieldsChanged(fields ...string) string {
 	var out []string
 	for _, f := range fields {

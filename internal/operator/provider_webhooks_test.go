@@ -38,7 +38,7 @@ func TestProviderWebhook(t *testing.T) {
 	}
 }
 
-// A provider that has moved into the plane's process is not asked where it was.
+// A provider that has moved into the plane's process is no longer asked at its old URL.
 func TestDeleteProviderWebhook(t *testing.T) {
 	moved := &v1alpha1.Provider{}
 	moved.Name, moved.UID = "my-cloud", "uid"
@@ -78,7 +78,7 @@ func TestDeleteProviderWebhook(t *testing.T) {
 	}
 }
 
-// A provider that is away holds up only what would change what it has to do.
+// A provider that is away blocks only changes that concern it.
 func TestProviderWebhookMatchConditions(t *testing.T) {
 	env, err := cel.NewEnv(cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType))
 	if err != nil {

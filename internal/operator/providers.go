@@ -14,16 +14,17 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// serviceAccountPrefix is how the names of the users begin that providers in processes of their own act as; the rest is the
-// name of the provider.
+// serviceAccountPrefix is the prefix of the users that providers in processes of their own act as. The rest is the name
+// of the provider.
 const serviceAccountPrefix = "system:serviceaccount:" + v1alpha1.ProvidersNamespace + ":"
 
-// LeasePrefix is how the name of the lease begins by which one of several processes of a provider is chosen; the rest is
-// the name of the provider.
+// LeasePrefix is the prefix of the lease by which processes of one provider elect their leader. The rest is the name of
+// the provider.
 const LeasePrefix = "polder-provider-"
 
-// ProviderObjects are what providers in processes of their own need: a namespace for their service accounts, whose rights
-// are those of ProviderRole, and leases there. A policy keeps each to what names it: rights by role cannot say that.
+// ProviderObjects returns what providers in processes of their own need: a namespace for their service accounts, which
+// have the rights of ProviderRole, and leases there. A policy keeps each to objects that name it: roles cannot say
+// that.
 func ProviderObjects() []client.Object {
 	group := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:" + v1alpha1.ProvidersNamespace}
 	in := metav1.ObjectMeta{Name: ProviderRole, Namespace: v1alpha1.ProvidersNamespace}
@@ -36,7 +37,8 @@ func ProviderObjects() []client.Object {
 		},
 		&rbacv1.Role{ObjectMeta: in, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
-			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}, // of the lease
+			// For events of leader election.
+			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 		}},
 		&rbacv1.RoleBinding{ObjectMeta: in, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: ProviderRole}, Subjects: []rbacv1.Subject{group}},
 		providerPolicy(),
@@ -47,6 +49,8 @@ func ProviderObjects() []client.Object {
 	}
 }
 
+// providerPolicy returns the policy that keeps each provider to its own objects. Both the old and the new object must
+// be its own, so that it can neither take over nor hand over one.
 func providerPolicy() *admissionv1.ValidatingAdmissionPolicy {
 	rule := func(group, version string, resources ...string) admissionv1.NamedRuleWithOperations {
 		r := admissionv1.NamedRuleWithOperations{}
@@ -77,7 +81,8 @@ func providerPolicy() *admissionv1.ValidatingAdmissionPolicy {
 			only("workloadclusters", "(has(o.spec.provider) ? o.spec.provider : '')", "a provider acts on WorkloadClusters that name it, and on no others"),
 			only("providers", "o.metadata.name", "a provider describes itself, and no others"),
 			only("clusters", "(has(o.metadata.labels) && '"+v1alpha1.ProviderLabel+"' in o.metadata.labels ? o.metadata.labels['"+v1alpha1.ProviderLabel+"'] : '')", "a provider acts on Clusters of its own, and on no others"),
-			// Whoever holds the lease of another keeps it from acting. What a provider has elsewhere is not ours to say.
+			// Whoever holds the lease of another provider keeps it from acting. Leases of other namespaces are not ours
+			// to restrict.
 			{
 				Expression: fmt.Sprintf("request.resource.resource != 'leases' || request.namespace != %q || [object, oldObject].all(o, o == null || o.metadata.name == %q + variables.provider)", v1alpha1.ProvidersNamespace, LeasePrefix),
 				Message:    "a provider holds the lease that is called after it, and no others",

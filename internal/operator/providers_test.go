@@ -10,7 +10,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// celOf evaluates expressions as the API server does.
+// celOf returns a function that evaluates expressions as the API server does.
 func celOf(t *testing.T) func(expression string, with map[string]any) any {
 	t.Helper()
 	env, err := cel.NewEnv(cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType), cel.Variable("request", cel.DynType), cel.Variable("variables", cel.DynType), ext.Strings())
@@ -35,7 +35,8 @@ func celOf(t *testing.T) func(expression string, with map[string]any) any {
 	}
 }
 
-// allowedByPolicy is what the policy says to a request of user; it is the first message of those that refuse it.
+// allowedByPolicy returns the message of the first validation that refuses a request of user; "" if the policy allows
+// it.
 func allowedByPolicy(t *testing.T, user, resource, namespace string, object, old any) string {
 	t.Helper()
 	eval, p := celOf(t), providerPolicy().Spec
@@ -64,7 +65,7 @@ func allowedByPolicy(t *testing.T, user, resource, namespace string, object, old
 	return ""
 }
 
-// A provider acts on what names it, whatever its role lets it write.
+// A provider acts only on objects that name it, whatever its role lets it write.
 func TestProvidersAreKeptToTheirOwn(t *testing.T) {
 	const acme, space = "system:serviceaccount:polder-providers:acme", v1alpha1.ProvidersNamespace
 	named := func(name string) any { return map[string]any{"metadata": map[string]any{"name": name}} }

@@ -10,11 +10,11 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// AggregateLabel on a ClusterRole, with the value "true", gives its rights to the operator: for kinds of
-// other providers that releases bring into the plane.
+// AggregateLabel on a ClusterRole, with the value "true", gives its rights to the operator: for kinds of other
+// providers that releases bring into the plane.
 const AggregateLabel = "polder.dev/aggregate-to-operator"
 
-// Roles are the operator's rights: its own kinds, what releases bring into the plane, what it must read,
+// Roles returns the operator's rights: its own kinds, the kinds that releases bring into the plane, what it must read,
 // and nothing else.
 func Roles() []client.Object {
 	const extra = User + ":extra"
@@ -45,7 +45,8 @@ func Roles() []client.Object {
 				rule("controlplane.cluster.x-k8s.io", []string{"get"}, "kubeadmcontrolplanes"),
 				rule("infrastructure.cluster.x-k8s.io", write, "localclustertemplates", "localmachinetemplates"),
 				rule("infrastructure.cluster.x-k8s.io", []string{"get"}, "localclusters"),
-				rule("apiextensions.k8s.io", []string{"get", "list"}, "customresourcedefinitions"), // whether an object went with its kind
+				// To tell whether an object went with its kind.
+				rule("apiextensions.k8s.io", []string{"get", "list"}, "customresourcedefinitions"),
 				rule("", read, "namespaces"),
 				rule("", []string{"get", "create", "update"}, "secrets"),
 				rule("events.k8s.io", []string{"create", "patch", "update"}, "events"),
@@ -60,6 +61,7 @@ func Roles() []client.Object {
 	}
 }
 
+// binding binds a ClusterRole to the operator's user.
 func binding(role string) client.Object {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role},

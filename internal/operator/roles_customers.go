@@ -13,9 +13,9 @@ import (
 // ProviderRole is the role of providers that run in processes of their own; see ProviderObjects.
 const ProviderRole = "polder:provider"
 
-// CustomerRoles are for people. polder:customer is for those who must not read Secrets, among which are the keys of
-// clusters' authorities; Kubernetes' own roles for namespaces, of which edit and admin read them, have our kinds too.
-// And there is the role of providers.
+// CustomerRoles returns the roles for people, and that of providers. polder:customer is for those who must not read
+// Secrets, among which are the keys of clusters' authorities. Kubernetes' own roles for namespaces, of which edit and
+// admin read Secrets, get our kinds by aggregation.
 func CustomerRoles() []client.Object {
 	own := v1alpha1.GroupVersion.Group
 	read, write := []string{"get", "list", "watch"}, []string{"create", "update", "patch", "delete", "deletecollection"}
@@ -32,7 +32,9 @@ func CustomerRoles() []client.Object {
 	return []client.Object{
 		role("polder:view", "view",
 			rule(own, read, "workloadclusters", "kubeconfigrequests"),
-			rule(own, []string{"create", "delete"}, "kubeconfigrequests"), // what it gives depends on the rights to the cluster; admission lets nobody delete those of others
+			// What a request gives depends on the rights to the cluster, and admission lets nobody delete those of
+			// others.
+			rule(own, []string{"create", "delete"}, "kubeconfigrequests"),
 			rule(csv1.GroupVersion.Group, read, "clusterstacks", "clusterstackreleases", "clusteraddons"),
 			rule(clusterv1.GroupVersion.Group, read, "clusters", "machines", "machinedeployments"),
 		),
@@ -46,7 +48,7 @@ func CustomerRoles() []client.Object {
 		role("polder:edit", "edit",
 			rule(own, write, "workloadclusters", "kubeconfigrequests"),
 		),
-		// Who is there, and what the shared catalogue has, everybody may know.
+		// Everybody may know which providers there are, and what the shared catalogue has.
 		role("polder:catalogue", "",
 			rule(own, read, "providers"),
 		),
@@ -69,7 +71,7 @@ func CustomerRoles() []client.Object {
 	}
 }
 
-// CatalogueRoles let everybody read the stacks of the shared catalogue. They are of a namespace that must be there.
+// CatalogueRoles lets everybody read the stacks of the shared catalogue. Its namespace must exist.
 func CatalogueRoles() []client.Object {
 	const name = "polder:catalogue"
 	return []client.Object{

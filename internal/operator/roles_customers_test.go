@@ -13,7 +13,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// rights of rules are verbs by group/resource.
+// rights returns the verbs of rules by group/resource.
 func rights(t *testing.T, rules []rbacv1.PolicyRule) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
@@ -41,8 +41,8 @@ func roles(t *testing.T, objects []client.Object) map[string]*rbacv1.ClusterRole
 
 var reading = []string{"get", "list", "watch"}
 
-// Whoever may see a namespace sees its clusters; whoever may change it changes them. Nothing is added to roles that
-// have more, and nothing that is the operator's to write.
+// Whoever may view a namespace sees its clusters, and whoever may edit it changes them. Roles with more rights get
+// nothing on top, and nobody may write what is the operator's.
 func TestRolesOfCustomers(t *testing.T) {
 	all := roles(t, CustomerRoles())
 	writing := []string{"create", "update", "patch", "delete", "deletecollection"}
@@ -81,13 +81,13 @@ func TestRolesOfCustomers(t *testing.T) {
 	}
 }
 
-// A provider of its own process writes what is its own, and cannot make itself more than it is.
+// A provider in a process of its own writes only its own objects, and cannot extend its rights.
 func TestRoleOfProviders(t *testing.T) {
 	role := roles(t, CustomerRoles())[ProviderRole]
 	if role == nil || len(role.Labels) > 0 {
 		t.Fatalf("%+v", role)
 	}
-	want := map[string][]string{ // all that is more than reading
+	want := map[string][]string{ // all verbs beyond reading
 		"polder.dev/workloadclusters": {"patch"}, "polder.dev/workloadclusters/status": {"patch"},
 		"polder.dev/providers": {"create", "patch"}, "polder.dev/providers/status": {"patch"},
 		"cluster.x-k8s.io/clusters": {"create", "patch", "delete"},
@@ -108,7 +108,7 @@ func TestRoleOfProviders(t *testing.T) {
 	}
 }
 
-// What everybody may do is to read; the role of providers is bound to nobody.
+// Everybody may only read, and the role of providers is bound to nobody here.
 func TestWhoIsBound(t *testing.T) {
 	everybody := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"}}
 	bound := 0

@@ -11,7 +11,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// The operator has what it needs and nothing that would give it the rest.
+// The operator has the rights it needs, and none that would give it others.
 func TestRoles(t *testing.T) {
 	granted := map[string][]string{} // verbs by group/resource
 	roles, bound := map[string]bool{}, map[string]bool{}
@@ -42,7 +42,7 @@ func TestRoles(t *testing.T) {
 		t.Errorf("%v, %v", roles, bound)
 	}
 	for resource, verbs := range map[string][]string{
-		"/secrets":                  {"get", "create", "update"}, // of which it knows the names
+		"/secrets":                  {"get", "create", "update"}, // it knows their names, so it lists none
 		"/namespaces":               {"get", "list", "watch"},
 		"cluster.x-k8s.io/clusters": {"create", "patch", "delete", "get", "list", "watch"},
 

@@ -26,18 +26,18 @@ import (
 	"github.com/polder-kaas/polder/internal/workload"
 )
 
-// Settings are what the controllers work with.
+// Settings configures the controllers.
 type Settings struct {
 	Releases    Releases
 	Dir         string // where releases are kept on disk
 	Concurrency int
 	Renderer    string // the program that renders charts; empty: the running one
-	// WrapWorkload is put around the transport to workload clusters; nil: nothing is.
+	// WrapWorkload wraps the transport to workload clusters, unless it is nil.
 	WrapWorkload transport.WrapperFunc
 }
 
-// Setup registers the controllers that need no provider with a manager. What they must not read from its cache they read
-// with a client of their own, with the same rights.
+// Setup registers the controllers that need no provider with a manager. What they must not read from its cache they
+// read with a live client that has the same rights.
 func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 	live, err := newLiveClient(mgr)
 	if err != nil {
@@ -68,7 +68,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 		},
 		&kubeconfigrequest.Reconciler{
 			Client: mgr.GetClient(), Live: live, Workload: clusters, Clock: clock.RealClock{}, Events: events,
-			// Anybody can make any number of requests for a cluster that does not answer, so few of them wait.
+			// Anybody can make any number of requests for a cluster that does not answer, so few of them may wait.
 			Limiter: &fairness.Limiter{PerNamespace: max(1, s.Concurrency/3), MaxWaiting: max(1, s.Concurrency/3)},
 		},
 	} {
@@ -79,8 +79,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 	return mgr.Add(pruneLibrary(mgr.GetClient(), library))
 }
 
-// controllerOptions are those of one controller. What fails is tried again within a minute at the latest: it is mostly
-// mended by others, of whom no watch tells.
+// controllerOptions returns the options of one controller. The backoff after failures is at most a minute: their causes
+// are mostly mended elsewhere, where no watch reports it.
 func controllerOptions(concurrency int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: concurrency,
@@ -97,6 +97,7 @@ func pruneLibrary(c client.Reader, library *releases.Library) manager.Runnable {
 		for {
 			var l csv1.ClusterStackReleaseList
 			err := c.List(ctx, &l)
+			// An error of the list removes nothing: with an empty list, all releases would go.
 			if err == nil {
 				used := map[string]bool{}
 				for _, r := range l.Items {
@@ -116,8 +117,8 @@ func pruneLibrary(c client.Reader, library *releases.Library) manager.Runnable {
 	})
 }
 
-// newLiveClient is a client past the manager's cache. It can forget what it knows of kinds, so that one that went, or lost
-// a version, is told from one that is not served at the moment.
+// newLiveClient returns a client without a cache. Its mapper can forget what it knows of kinds, so that a kind that was
+// removed, or lost a version, is told from one that is not served at the moment.
 func newLiveClient(mgr ctrl.Manager) (client.Client, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(mgr.GetConfig())
 	if err != nil {

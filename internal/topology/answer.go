@@ -13,31 +13,35 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// Answer is what a provider last said about a cluster, and what it was asked. It is kept on the Cluster: as long as the
-// question is the same, so is the answer, whatever the provider would say today. A machine type that it sells since,
-// or does not sell any more, replaces no machines and stops no cluster.
+// Answer is the last answer of a provider about a cluster, with digests of the input it was given. It is kept on the
+// Cluster: as long as the input is the same, so is the answer, whatever the provider would say today. A machine type
+// that it sells since, or does not sell any more, replaces no machines and stops no cluster.
 type Answer struct {
-	InputDigest string            `json:"question"` // digest of what the provider was asked
-	PartDigests map[string]string `json:"parts"`    // and of what was asked about machines of one sort
+	InputDigest string            `json:"question"` // digest of all that the provider was given
+	PartDigests map[string]string `json:"parts"`    // digest of the input for each part
 	Topology    provider.Topology `json:"topology"`
 }
 
-// controlPlanePart is the name of the control plane among parts; pools cannot have it.
+// controlPlanePart is the key of the control plane in PartDigests, beside the names of pools. No pool can have this
+// name.
 const controlPlanePart = "/"
 
-// ReadAnswer reads the answer that a Cluster has; it is empty if there is none.
+// ReadAnswer reads the answer that is kept on a Cluster. It is empty if there is none.
 func ReadAnswer(c *clusterv1.Cluster) (a Answer) {
 	if c != nil {
 		d := json.NewDecoder(strings.NewReader(c.Annotations[v1alpha1.AnswerAnnotation]))
-		d.UseNumber()    // a large one would become another, and with it machines
-		_ = d.Decode(&a) // whoever spoiled it has the provider asked anew
+		d.UseNumber()    // a large number would lose digits as a float64, and the change would replace machines
+		_ = d.Decode(&a) // with an annotation that cannot be read the provider is asked again
 	}
 	return a
 }
 
-// DigestInput is what the answer of a provider depends on: not how many machines there are. What is said about machines
-// of one sort may depend on the provider's own parameters and on who may log in, but not on parameters of the stack.
+// DigestInput returns an Answer that has only the digests of the input: of all that the provider's answer depends on,
+// which the number of machines is not. The answer for one part may depend on the provider's own parameters and on
+// spec.oidc, but not on parameters of the stack.
 func DigestInput(o *v1alpha1.WorkloadCluster, release string, d provider.Description) (Answer, error) {
+	// The digests are kept on Clusters. Another name or order of these fields would change them, and an update of
+	// Polder would have providers asked again about machines that run.
 	type pool struct {
 		Name string
 		v1alpha1.MachineSelection
@@ -72,6 +76,7 @@ func DigestInput(o *v1alpha1.WorkloadCluster, release string, d provider.Descrip
 	return a, err
 }
 
+// digestOf returns a digest of v as JSON, where maps are sorted by key.
 func digestOf(v any) (string, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -81,13 +86,13 @@ func digestOf(v any) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// HasPart says that the provider said something about machines of one sort.
+// HasPart reports whether the answer has machines for a part: a pool or the control plane.
 func (a Answer) HasPart(part string) bool {
 	_, ok := a.Topology.Pools[part]
 	return ok || part == controlPlanePart && a.PartDigests[part] != ""
 }
 
-// KeepUnchangedParts takes from an earlier answer what was said about machines that are asked for as before.
+// KeepUnchangedParts takes over from an earlier answer the machines of all parts whose input is the same.
 func (a *Answer) KeepUnchangedParts(was Answer) {
 	if d := a.PartDigests[controlPlanePart]; d == was.PartDigests[controlPlanePart] {
 		a.Topology.ControlPlane = was.Topology.ControlPlane

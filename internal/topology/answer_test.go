@@ -12,7 +12,7 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// What replaces no machine is not asked about again, and all else is.
+// A change that replaces no machines does not ask the provider again, and every other change does.
 func TestDigestProviderInput(t *testing.T) {
 	description := fullInput().Provider
 	base, err := DigestInput(fullInput().Cluster, "ns/r-v1", description)
@@ -24,7 +24,7 @@ func TestDigestProviderInput(t *testing.T) {
 		change  func(*v1alpha1.WorkloadCluster)
 		release string
 		asked   bool
-		parts   []string // that are asked about anew
+		parts   []string // whose digest changes
 	}{
 		"nothing":              {func(*v1alpha1.WorkloadCluster) {}, "ns/r-v1", false, nil},
 		"more control planes":  {func(o *v1alpha1.WorkloadCluster) { o.Spec.ControlPlane.Replicas = ptr.To[int32](5) }, "ns/r-v1", false, nil},
@@ -72,7 +72,7 @@ func TestDigestProviderInput(t *testing.T) {
 	}
 }
 
-// A cluster whose first parameter is of the stack is as one that has none of the provider's.
+// The first parameter of a stack leaves the digests of parts as they are: it is none of the provider's.
 func TestFirstParameter(t *testing.T) {
 	before, err := DigestInput(bareInput().Cluster, "ns/r-v1", bareInput().Provider)
 	if err != nil {
@@ -89,7 +89,7 @@ func TestFirstParameter(t *testing.T) {
 	}
 }
 
-// What a provider says today of machines that were asked for before does not count.
+// What a provider says today about machines whose input is the same does not count.
 func TestKeepUnchangedParts(t *testing.T) {
 	m := func(flavor string) provider.Machines {
 		return provider.Machines{Variables: provider.Values{"flavor": flavor}}
@@ -114,7 +114,8 @@ func TestKeepUnchangedParts(t *testing.T) {
 	}
 }
 
-// It survives on the Cluster, byte by byte: else every run would write it anew.
+// An answer is the same, byte by byte, after it was read from the Cluster. Otherwise every reconcile would write it
+// again.
 func TestReadAnswer(t *testing.T) {
 	d := fullInput()
 	a, err := DigestInput(d.Cluster, "ns/r-v1", d.Provider)

@@ -15,13 +15,15 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// Encode turns a Cluster into what is applied, and gives its digest, which it carries in an annotation.
+// Encode turns a Cluster into the object that is applied and returns its digest, which the object carries in an
+// annotation.
 func Encode(c *clusterv1.Cluster) (*unstructured.Unstructured, string, error) {
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c)
 	if err != nil {
 		return nil, "", fmt.Errorf("converting the Cluster: %w", err)
 	}
 	u := &unstructured.Unstructured{Object: m}
+	// What server-side apply sends it owns: neither status nor a zero creation time are ours.
 	unstructured.RemoveNestedField(u.Object, "status")
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
 	b, err := json.Marshal(u.Object)
@@ -35,7 +37,8 @@ func Encode(c *clusterv1.Cluster) (*unstructured.Unstructured, string, error) {
 	return u, digest, nil
 }
 
-// HasDesiredState says that all that is wanted is there, whatever else there is.
+// HasDesiredState reports whether a Cluster has all that is wanted, whatever else it has: defaults, and fields of
+// others.
 func HasDesiredState(is *clusterv1.Cluster, want *unstructured.Unstructured) bool {
 	have, err := runtime.DefaultUnstructuredConverter.ToUnstructured(is)
 	if err != nil {
@@ -57,8 +60,8 @@ func HasDesiredState(is *clusterv1.Cluster, want *unstructured.Unstructured) boo
 	return true
 }
 
-// isSubset says that a value has all of another. Entries of lists are known by their name, if they have one; other lists
-// are the same, as far as each entry is.
+// isSubset reports whether a value has all of another. Entries of lists are matched by name if all have one. Other
+// lists must have the same length, and each entry all of the one at its place.
 func isSubset(want, have any) bool {
 	switch w := want.(type) {
 	case map[string]any:
@@ -93,7 +96,7 @@ func isSubset(want, have any) bool {
 	return reflect.DeepEqual(want, have)
 }
 
-// hasNames says that all entries of a list have a name.
+// hasNames reports whether a list has entries, and all of them have a name.
 func hasNames(list []any) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(e any) bool {
 		m, ok := e.(map[string]any)
@@ -101,6 +104,7 @@ func hasNames(list []any) bool {
 	})
 }
 
+// isNamedSubset reports whether each wanted entry is in a list, found by its name, with all it has.
 func isNamedSubset(want, have []any) bool {
 	by := map[any]any{}
 	for _, e := range have {

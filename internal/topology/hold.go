@@ -10,11 +10,11 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// Hold keeps what would replace machines as it is, while the cluster is not at the release the spec asks for: they
-// would be replaced twice. Numbers of machines follow the spec at once, but not those of a pool that is to be in other
-// zones: machines would go from the old ones before any come to the new.
+// Hold keeps all fields of the topology that would replace machines as they are, while the cluster is not yet at the
+// release of its spec: machines would be replaced twice. Numbers of machines follow the spec at once, except for a pool
+// that is to be in other zones: machines would go from the old zones before any come to the new ones.
 func Hold(c, is *clusterv1.Cluster, o *v1alpha1.WorkloadCluster) {
-	there := map[string][]string{} // parts of pools
+	there := map[string][]string{} // names of the MachineDeployments of each pool
 	for _, m := range is.Spec.Topology.Workers.MachineDeployments {
 		pool := m.Metadata.Labels[v1alpha1.PoolLabel]
 		there[pool] = append(there[pool], m.Name)

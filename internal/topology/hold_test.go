@@ -10,14 +10,14 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// poolTopology is a part of a pool, as Cluster API was told.
+// poolTopology makes the MachineDeployment topology of a pool, or of one zone of it.
 func poolTopology(pool, name string, n int32) clusterv1.MachineDeploymentTopology {
 	m := clusterv1.MachineDeploymentTopology{Name: name, Class: "w", Replicas: ptr.To(n)}
 	m.Metadata.Labels = map[string]string{v1alpha1.PoolLabel: pool}
 	return m
 }
 
-// While a cluster is held at its release, nothing that replaces machines is changed; numbers are.
+// While a cluster is held at its release, nothing that replaces machines changes. Numbers do.
 func TestHold(t *testing.T) {
 	is, want := &clusterv1.Cluster{}, &clusterv1.Cluster{}
 	pool := func(name string, n int32) clusterv1.MachineDeploymentTopology { return poolTopology(name, name, n) }

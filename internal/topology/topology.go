@@ -1,6 +1,6 @@
-// Package topology decides what a Cluster of Cluster API has to be for a WorkloadCluster: from its spec, the class of its
-// release and what the provider answers. Admission and the controller decide with the same functions. It reads and writes
-// nothing.
+// Package topology decides what the Cluster (of Cluster API) of a WorkloadCluster has to be: from its spec, the class
+// of its release and the provider's answer. Admission and the controller decide with the same functions. It reads and
+// writes nothing.
 package topology
 
 import (
@@ -19,18 +19,18 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// BuildInput is all a Cluster is made of.
+// BuildInput is all that a Cluster is built from.
 type BuildInput struct {
 	Cluster        *v1alpha1.WorkloadCluster
 	Class          client.ObjectKey
 	Release        provider.Release
 	Provider       provider.Description
-	Topology       provider.Topology // what the provider adds
-	PrepareRelease string            // release whose add-ons are applied before its class
+	Topology       provider.Topology // the provider's answer
+	PrepareRelease string            // release whose add-ons are applied before the cluster gets its class; "" if none
 }
 
-// Build makes the Cluster. The same description gives the same bytes, whatever version of Polder builds it:
-// anything else would replace machines.
+// Build makes the Cluster. The same input gives the same bytes, whatever version of Polder builds it: anything else
+// would replace machines.
 func Build(d BuildInput) (*clusterv1.Cluster, error) {
 	o := d.Cluster
 	c := &clusterv1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster"}}
@@ -67,8 +67,8 @@ func Build(d BuildInput) (*clusterv1.Cluster, error) {
 	return c, err
 }
 
-// ProviderVariableError says that the customer has parameters of which the provider has the say. Which of them is meant nobody
-// knows, and the provider's may be what keeps customers apart.
+// ProviderVariableError says that the customer sets variables which the provider sets too. Nobody knows which value is
+// meant, and the provider's may be what keeps customers apart.
 type ProviderVariableError struct {
 	Provider   string
 	Parameters []string
@@ -78,8 +78,9 @@ func (e *ProviderVariableError) Error() string {
 	return fmt.Sprintf("parameters that provider %s sets by itself: %s", e.Provider, strings.Join(e.Parameters, ", "))
 }
 
-// clusterVariables are those of the class, each with the customer's value, the provider's, or the class's default.
-// Defaults are written too: Cluster API would write them, once, and a later release's would never come.
+// clusterVariables returns the variables of the class, each with the customer's value, the provider's, or the class's
+// default. Defaults are written too: Cluster API would write those of the first release and keep them, so a later
+// release's would never take effect.
 func clusterVariables(d BuildInput) ([]clusterv1.ClusterVariable, error) {
 	values := provider.Values{}
 	for _, v := range d.Release.Variables {
@@ -91,7 +92,7 @@ func clusterVariables(d BuildInput) ([]clusterv1.ClusterVariable, error) {
 	var taken []string
 	for _, name := range slices.Sorted(maps.Keys(d.Cluster.Spec.Parameters)) {
 		if _, own := d.Provider.Parameters[name]; own || !d.Release.Has(name) {
-			continue // it is the provider's, or of another release
+			continue // the provider makes a variable of it, or only another release has it
 		}
 		if _, ok := d.Topology.Variables[name]; ok {
 			taken = append(taken, name)
@@ -108,7 +109,7 @@ func clusterVariables(d BuildInput) ([]clusterv1.ClusterVariable, error) {
 	return toClusterVariables(values)
 }
 
-// toClusterVariables are in the order of their names.
+// toClusterVariables converts values into variables, sorted by name.
 func toClusterVariables(values provider.Values) ([]clusterv1.ClusterVariable, error) {
 	var out []clusterv1.ClusterVariable
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -121,7 +122,8 @@ func toClusterVariables(values provider.Values) ([]clusterv1.ClusterVariable, er
 	return out, nil
 }
 
-// machineDeploymentTopologies are the worker pools, in their order; one with zones is as many as it has zones.
+// machineDeploymentTopologies returns the topologies of the worker pools, in their order. A pool with zones has one for
+// each zone.
 func machineDeploymentTopologies(d BuildInput) ([]clusterv1.MachineDeploymentTopology, error) {
 	var out []clusterv1.MachineDeploymentTopology
 	for _, p := range d.Cluster.Spec.Workers {
@@ -137,6 +139,7 @@ func machineDeploymentTopologies(d BuildInput) ([]clusterv1.MachineDeploymentTop
 		for _, part := range SplitByZone(p) {
 			m := clusterv1.MachineDeploymentTopology{Name: part.Name, Class: class, FailureDomain: part.Zone, Replicas: ptr.To(part.Replicas)}
 			m.Metadata.Labels = MergeMaps(p.Labels, map[string]string{v1alpha1.PoolLabel: p.Name})
+			// Propagated always: otherwise Cluster API sets taints only when a node is new.
 			for _, t := range p.Taints {
 				m.Taints = append(m.Taints, clusterv1.MachineTaint{Key: t.Key, Value: t.Value, Effect: t.Effect, Propagation: clusterv1.MachineTaintPropagationAlways})
 			}
@@ -147,6 +150,7 @@ func machineDeploymentTopologies(d BuildInput) ([]clusterv1.MachineDeploymentTop
 	return out, nil
 }
 
+// workerClass returns the class of workers that the provider names; without a name, the first of the release.
 func workerClass(r provider.Release, name string) (string, error) {
 	switch {
 	case name != "" && !slices.Contains(r.Workers, name):
@@ -159,13 +163,13 @@ func workerClass(r provider.Release, name string) (string, error) {
 	return r.Workers[0], nil
 }
 
-// ZonePool is a pool, or what of it is in one zone.
+// ZonePool is a pool without zones, or the part of a pool that is in one zone.
 type ZonePool struct {
 	Name, Zone string
 	Replicas   int32
 }
 
-// SplitByZone divides a pool evenly among its zones; what cannot be divided goes to the first ones.
+// SplitByZone divides a pool evenly among its zones. The first zones get the remainder.
 func SplitByZone(p v1alpha1.WorkerPool) []ZonePool {
 	n := ptr.Deref(p.Replicas, 1)
 	if len(p.Zones) == 0 {
@@ -183,7 +187,7 @@ func SplitByZone(p v1alpha1.WorkerPool) []ZonePool {
 	return out
 }
 
-// MergeMaps is both maps, of which the second wins.
+// MergeMaps returns a new map with the entries of both. Where both have a key, b wins.
 func MergeMaps(a, b map[string]string) map[string]string {
 	out := maps.Clone(a)
 	if out == nil {

@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "write golden files anew")
 
-// fullInput is a description with everything in it.
+// fullInput is an input with everything in it.
 func fullInput() BuildInput {
 	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "demo", UID: "5c6d"}}
 	o.Spec = v1alpha1.WorkloadClusterSpec{
@@ -69,7 +69,7 @@ func fullInput() BuildInput {
 	}
 }
 
-// bareInput is the least.
+// bareInput is the smallest input.
 func bareInput() BuildInput {
 	d := fullInput()
 	d.Cluster.Spec = v1alpha1.WorkloadClusterSpec{ControlPlane: v1alpha1.ControlPlane{Replicas: ptr.To[int32](1)}, Network: d.Cluster.Spec.Network, Workers: []v1alpha1.WorkerPool{{Name: "default"}}}
@@ -77,8 +77,8 @@ func bareInput() BuildInput {
 	return d
 }
 
-// What a Cluster is made of must never change by itself: an upgrade of Polder would replace machines. Whoever has to
-// renew this file must say in the commit what that does to clusters that run.
+// What Build makes must never change by itself: an update of Polder would replace machines. Whoever has to renew this
+// file must say in the commit what that does to running clusters.
 func TestBuildGolden(t *testing.T) {
 	var out bytes.Buffer
 	for _, c := range []struct {
@@ -110,6 +110,7 @@ func TestBuildGolden(t *testing.T) {
 	}
 }
 
+// buildAndConvert builds a Cluster and returns what is applied and its digest.
 func buildAndConvert(d BuildInput) (map[string]any, string, error) {
 	c, err := Build(d)
 	if err != nil {
@@ -180,7 +181,8 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-// What is the provider's own parameter is for it to make a variable of, of the same name or another.
+// A parameter of the provider's own becomes no variable by itself: the provider makes one of it, of the same name or
+// another.
 func TestTheProvidersOwnParameterIsItsOwn(t *testing.T) {
 	d := fullInput()
 	d.Provider.Parameters["certSANs"], d.Topology.Variables["certSANs"] = map[string]any{}, "made of it"

@@ -10,20 +10,22 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// HasSameInput says that a change is none that a provider is asked about: of how many machines there are, of labels and
-// taints, of pause and protection. It must go through whatever became of the provider.
+// HasSameInput reports whether a change leaves alone all that a provider is asked about: it is only of numbers of
+// machines, labels and taints, pause or protection. Such a change must go through even if the provider is away.
 func HasSameInput(o, old *v1alpha1.WorkloadCluster) bool {
 	a, err := DigestInput(o, "", provider.Description{})
 	b, err2 := DigestInput(old, "", provider.Description{})
 	return err == nil && err2 == nil && a.InputDigest == b.InputDigest && o.Spec.Provider == old.Spec.Provider && o.Spec.Stack == old.Spec.Stack
 }
 
-// DropUnchangedMachineErrors is what a provider says against a change, without what it says against machines that were asked for in the
-// same way before: they are there, and stay. own are the parameters of the provider.
+// DropUnchangedMachineErrors returns the provider's errors against a change, without those against machines that were
+// asked for in the same way before: they are there, and stay. own are the parameters of the provider.
 func DropUnchangedMachineErrors(o, old *v1alpha1.WorkloadCluster, own map[string]map[string]any, errs field.ErrorList) field.ErrorList {
 	d := provider.Description{Parameters: own}
 	a, err := DigestInput(o, "", d)
 	b, err2 := DigestInput(old, "", d)
+	// The digests are without a release, so the stack is compared here: with another one all machines are asked for
+	// anew.
 	if err != nil || err2 != nil || o.Spec.Provider != old.Spec.Provider || o.Spec.Stack != old.Spec.Stack {
 		return errs
 	}
@@ -31,7 +33,8 @@ func DropUnchangedMachineErrors(o, old *v1alpha1.WorkloadCluster, own map[string
 	return rest
 }
 
-// SplitMachineErrors divides what is said against a spec into what must be said, and parts that are settled.
+// SplitMachineErrors divides errors against a spec into those that must be reported, and the parts whose errors are
+// dropped because their machines are unchanged.
 func SplitMachineErrors(o *v1alpha1.WorkloadCluster, errs field.ErrorList, isUnchanged func(part string) bool) (rest field.ErrorList, parts []string) {
 	for _, e := range errs {
 		part := partOfField(o, e.Field)
@@ -44,7 +47,7 @@ func SplitMachineErrors(o *v1alpha1.WorkloadCluster, errs field.ErrorList, isUnc
 	return rest, parts
 }
 
-// partOfField are the machines whose selection a field belongs to; "" if it does not.
+// partOfField returns the part whose machine selection a field belongs to; "" if it belongs to none.
 func partOfField(o *v1alpha1.WorkloadCluster, path string) string {
 	spec := field.NewPath("spec")
 	is := func(at *field.Path) bool {
@@ -63,12 +66,13 @@ func partOfField(o *v1alpha1.WorkloadCluster, path string) string {
 	return ""
 }
 
-// ClearMachineSelections is a question that leaves the machines of some parts to the provider: it would say again that it has none
-// such, and what it said once is kept.
+// ClearMachineSelections returns an input without the machine selections of some parts: the provider would refuse them
+// again, and its earlier answer for them is kept.
 func ClearMachineSelections(in provider.Input, parts []string) provider.Input {
 	if len(parts) == 0 {
 		return in
 	}
+	// The WorkloadCluster is shared with the caller, and may come from the cache.
 	in.Cluster = in.Cluster.DeepCopy()
 	if slices.Contains(parts, controlPlanePart) {
 		in.Cluster.Spec.ControlPlane.MachineSelection = v1alpha1.MachineSelection{}

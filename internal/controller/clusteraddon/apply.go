@@ -10,8 +10,8 @@ import (
 	"github.com/polder-kaas/polder/stack"
 )
 
-// newApplier applies in the workload cluster. A release may bring anything there, but what belongs to
-// others or to kubeadm.
+// newApplier returns an applier for the workload cluster. A release may bring anything there, except objects that
+// belong to others or to kubeadm.
 func (s *scope) newApplier() *apply.Applier {
 	return &apply.Applier{
 		Client:    s.workload.Client,
@@ -22,7 +22,7 @@ func (s *scope) newApplier() *apply.Applier {
 	}
 }
 
-// applyStage applies the objects of a stage. They are written into the status before.
+// applyStage applies the objects of a stage. They are in the inventory before that.
 func (r *Reconciler) applyStage(ctx context.Context, s *scope, st stack.RenderedStage) error {
 	a := s.newApplier()
 	set, err := a.Prepare(ctx, rendering.ToUnstructured(st.Objects))
@@ -41,7 +41,8 @@ func (r *Reconciler) applyStage(ctx context.Context, s *scope, st stack.Rendered
 	return apply.JoinErrors(results)
 }
 
-// recordIntent writes into the status what is about to be applied.
+// recordIntent writes what is about to be applied into the inventory, so that nothing of ours is ever in a cluster
+// unlisted (ADR 9).
 func (r *Reconciler) recordIntent(ctx context.Context, s *scope, set *apply.Set) error {
 	intent, _ := apply.PlanInventory(s.addon.Status.Resources, set)
 	if n := len(intent); n > csv1.MaxAddonResources {
@@ -51,7 +52,7 @@ func (r *Reconciler) recordIntent(ctx context.Context, s *scope, set *apply.Set)
 	return r.writeChanges(ctx, s)
 }
 
-// mayAddKinds says that the cluster may know a kind now that it did not know before.
+// mayAddKinds reports whether a result may have added a kind to the cluster.
 func mayAddKinds(r apply.Result) bool {
 	return r.Err == nil && r.Ref.Kind == "CustomResourceDefinition" && r.Change != apply.Unchanged && r.Change != apply.Unknown
 }
@@ -66,8 +67,8 @@ func (r *Reconciler) deleteStage(ctx context.Context, s *scope, st stack.Rendere
 	return r.prune(ctx, s, refs)
 }
 
-// prune deletes objects and takes them out of the inventory. Namespaces and definitions of kinds are only
-// taken out: with them, the customer's objects there or of these kinds would go.
+// prune deletes objects and takes them out of the inventory. Namespaces and definitions of kinds are only taken out:
+// with them, the customer's objects there or of these kinds would go.
 func (r *Reconciler) prune(ctx context.Context, s *scope, refs []apply.Ref) error {
 	results := s.newApplier().Prune(ctx, slices.DeleteFunc(slices.Clone(refs), mayHoldUserObjects))
 	for _, ref := range refs {
@@ -77,12 +78,14 @@ func (r *Reconciler) prune(ctx context.Context, s *scope, refs []apply.Ref) erro
 	}
 	s.addon.Status.Resources = apply.RecordResults(s.addon.Status.Resources, nil, results)
 	err := apply.JoinErrors(results)
+	// Objects with finalizers need time to go, which is no failure.
 	if err != nil && apply.IsPending(results) {
 		return &notReadyError{err.Error()}
 	}
 	return err
 }
 
+// mayHoldUserObjects reports whether the deletion of an object would delete objects of customers too.
 func mayHoldUserObjects(r apply.Ref) bool {
 	return r.Group == "apiextensions.k8s.io" && r.Kind == "CustomResourceDefinition" || r.Group == "" && r.Kind == "Namespace"
 }

@@ -23,16 +23,18 @@ import (
 	"github.com/polder-kaas/polder/stack/render"
 )
 
-// connectCluster waits for the control plane and has access to it. The condition of the Cluster is followed,
-// not Cluster API's hook, which is called only once.
+// connectCluster waits for the control plane and connects to it. It follows the Cluster's status and not the runtime
+// hook AfterControlPlaneInitialized, which Cluster API calls only once.
 func (r *Reconciler) connectCluster(ctx context.Context, s *scope) error {
 	if !ptr.Deref(s.cluster.Status.Initialization.ControlPlaneInitialized, false) {
 		s.setCondition(csv1.ConditionClusterReady, csv1.ReasonNotInitialized, "the control plane is not initialized yet")
-		return reconcile.Wait(0, "the control plane") // a watch tells of changes
+		return reconcile.Wait(0, "the control plane") // the watch of Clusters reports it
 	}
+	// From here on the run talks to the workload cluster, which may be slow: one namespace must not take all workers.
 	done, err := r.Limiter.Acquire(ctx, s.cluster.Namespace)
 	if errors.Is(err, fairness.ErrBusy) {
-		return reconcile.Wait(wait.Jitter(retryDelay, 1), "%v", err) // nothing is known to be otherwise than it was
+		// Nothing new is known of the cluster, so its conditions stay.
+		return reconcile.Wait(wait.Jitter(retryDelay, 1), "%v", err)
 	}
 	if err != nil {
 		return err
@@ -47,14 +49,15 @@ func (r *Reconciler) connectCluster(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// recordKey is where the Secret of a cluster's add-ons keeps its record.
+// recordKey is the key of the record in the Secret of a cluster's add-ons.
 const recordKey = "record"
 
-// ensureRecord is what charts of this cluster get instead of chance. It is made once, before anything is
-// rendered, and is a secret, since passwords and keys come from it.
+// ensureRecord returns what charts of this cluster get in place of randomness and time. It is created once, before
+// anything is rendered, and is in a Secret, since passwords and keys are derived from it.
 func (r *Reconciler) ensureRecord(ctx context.Context, s *scope) (render.Record, error) {
 	secret := &corev1.Secret{}
 	key := client.ObjectKeyFromObject(s.addon)
+	// A read from a cache that is behind would take a record for missing.
 	err := r.Live.Get(ctx, key, secret)
 	if apierror.IsObjectNotFound(err, "secrets", key.Name) {
 		return r.createRecord(ctx, s)
@@ -69,7 +72,7 @@ func (r *Reconciler) ensureRecord(ctx context.Context, s *scope) (render.Record,
 	return rec, nil
 }
 
-// needsCertificateRenewal says that two thirds of the life of a certificate are over.
+// needsCertificateRenewal reports whether two thirds of the life of a certificate are over.
 func needsCertificateRenewal(rec render.Record, all []stack.RenderedStage, now time.Time) bool {
 	begin := rec.Time
 	if rec.Renewed.After(begin) {
@@ -83,7 +86,7 @@ func needsCertificateRenewal(rec render.Record, all []stack.RenderedStage, now t
 	return false
 }
 
-// renewCertificates makes all certificates of the cluster's charts begin anew; keys and passwords stay.
+// renewCertificates issues all certificates of the cluster's charts again. Keys and passwords stay.
 func (r *Reconciler) renewCertificates(ctx context.Context, s *scope, rec render.Record) (render.Record, error) {
 	secret := &corev1.Secret{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.addon), secret); err != nil {
@@ -94,10 +97,12 @@ func (r *Reconciler) renewCertificates(ctx context.Context, s *scope, rec render
 	if err != nil {
 		return rec, err
 	}
+	// The update carries the version that was read: a record that was restored in between is not overwritten.
 	secret.Data[recordKey] = b
 	return rec, r.Live.Update(ctx, secret)
 }
 
+// createRecord creates the record. If another run was faster, the create fails and the next run reads that record.
 func (r *Reconciler) createRecord(ctx context.Context, s *scope) (render.Record, error) {
 	rec, err := render.NewRecord(rand.Reader, time.Now())
 	if err != nil {

@@ -14,10 +14,11 @@ import (
 	"github.com/polder-kaas/polder/stack/condition"
 )
 
-// invalidConditionError is an expression that can never be true.
+// invalidConditionError says that an expression can never be true.
 type invalidConditionError struct{ error }
 
-// waitForCondition is nil if a condition is true. A missing object is not there yet.
+// waitForCondition returns nil if a condition is true, and a notReadyError if it is not. A missing object only means
+// that it is not there yet.
 func (r *Reconciler) waitForCondition(ctx context.Context, s *scope, c *stack.Condition) error {
 	if c == nil {
 		return nil
@@ -50,6 +51,7 @@ func (r *Reconciler) waitForCondition(ctx context.Context, s *scope, c *stack.Co
 	return nil
 }
 
+// readConditionObject reads an object that a condition names. A kind or an object that is missing is a notReadyError.
 func readConditionObject(ctx context.Context, c client.Client, o stack.ConditionObject) (*unstructured.Unstructured, error) {
 	gv, err := schema.ParseGroupVersion(o.APIVersion)
 	if err != nil {

@@ -23,15 +23,15 @@ import (
 	"github.com/polder-kaas/polder/stack/render"
 )
 
-// Annotations of Helm on objects that it applies at certain moments only, and ours.
+// Annotations of Helm hooks, and ours.
 const (
 	helmHookWeightAnnotation       = "helm.sh/hook-weight"
 	helmHookDeletePolicyAnnotation = "helm.sh/hook-delete-policy"
 	helmHookSucceeded              = "hook-succeeded"
-	helmHookRunAnnotation          = "clusterstack.x-k8s.io/hook-run" // for which run of which release it was made
+	helmHookRunAnnotation          = "clusterstack.x-k8s.io/hook-run" // see helmHookRunID
 )
 
-// helmHookPoint is when hooks of Helm are run: before or after the objects of their chart.
+// helmHookPoint is when Helm hooks are run: before or after the objects of their chart.
 type helmHookPoint struct{ install, upgrade string }
 
 var (
@@ -39,7 +39,7 @@ var (
 	afterObjects  = helmHookPoint{"post-install", "post-upgrade"}
 )
 
-// helmEvent is Helm's name for a moment of a stage's run.
+// helmEvent returns Helm's name for the point: a stage either installs or upgrades its chart.
 func (m helmHookPoint) helmEvent(ss *csv1.StageStatus) string {
 	if ptr.Deref(ss.Install, false) {
 		return m.install
@@ -47,7 +47,8 @@ func (m helmHookPoint) helmEvent(ss *csv1.StageStatus) string {
 	return m.upgrade
 }
 
-// detectInstall finds out, before a stage acts for the first time, whether its chart is new in the cluster.
+// detectInstall finds out, before a stage acts for the first time, whether its chart is new in the cluster. It is kept
+// in the stage's status, since the answer changes once objects are applied.
 func (r *Reconciler) detectInstall(ctx context.Context, s *scope, i int, ss *csv1.StageStatus) error {
 	st, err := r.renderedStage(ctx, s, i)
 	if err != nil {
@@ -61,7 +62,7 @@ func (r *Reconciler) detectInstall(ctx context.Context, s *scope, i int, ss *csv
 	return nil
 }
 
-// helmHooksFor are the hooks of a stage for an event, in their order.
+// helmHooksFor returns the Helm hooks of a stage for an event, in the order of their weights and names.
 func helmHooksFor(st stack.RenderedStage, event string) []render.HelmHook {
 	var out []render.HelmHook
 	for _, h := range st.HelmHooks {
@@ -75,17 +76,19 @@ func helmHooksFor(st stack.RenderedStage, event string) []render.HelmHook {
 	return out
 }
 
+// weightOf returns the weight of a Helm hook.
 func weightOf(h render.HelmHook) int {
-	n, _ := strconv.Atoi(annotationOf(h, helmHookWeightAnnotation)) // none is zero, as with Helm
+	n, _ := strconv.Atoi(annotationOf(h, helmHookWeightAnnotation)) // without a valid weight it is zero, as with Helm
 	return n
 }
 
+// annotationOf returns an annotation of a Helm hook; "" if it has none.
 func annotationOf(h render.HelmHook, key string) string {
 	v, _, _ := unstructured.NestedString(h.Value, "metadata", "annotations", key)
 	return v
 }
 
-// runHelmHooks runs the hooks of a stage one after the other, each once for a run, and waits for each to end.
+// runHelmHooks runs the Helm hooks of a stage one after the other, each once for a run, and waits for each to end.
 func (r *Reconciler) runHelmHooks(ctx context.Context, s *scope, st stack.RenderedStage, ss *csv1.StageStatus, m helmHookPoint) error {
 	event := m.helmEvent(ss)
 	for _, h := range helmHooksFor(st, event) {
@@ -104,8 +107,8 @@ func (r *Reconciler) runHelmHooks(ctx context.Context, s *scope, st stack.Render
 	return nil
 }
 
-// helmHookRunID names one run of a hook, so that what was made for it is not made again, and what was made for
-// another release, or with other values, is.
+// helmHookRunID returns an ID for one run of a Helm hook. An object that was made for this run is not made again, and
+// one that was made for another release, or with other values, is.
 func helmHookRunID(s *scope, st stack.RenderedStage, event string, h render.HelmHook) (string, error) {
 	content, err := json.Marshal(h.Value)
 	if err != nil {
@@ -115,6 +118,7 @@ func helmHookRunID(s *scope, st stack.RenderedStage, event string, h render.Helm
 	return hex.EncodeToString(sum[:8]), nil
 }
 
+// runHelmHook creates the object of a Helm hook, unless it was created for this run, and waits for its end.
 func (r *Reconciler) runHelmHook(ctx context.Context, s *scope, h render.HelmHook, run string) error {
 	a := s.newApplier()
 	u := (&unstructured.Unstructured{Object: h.Value}).DeepCopy()
@@ -140,6 +144,7 @@ func (r *Reconciler) runHelmHook(ctx context.Context, s *scope, h render.HelmHoo
 		if err := r.recordIntent(ctx, s, set); err != nil {
 			return err
 		}
+		// None is trusted to be ours, so it is read once more: somebody else may have made it since.
 		results := a.Apply(ctx, set, func(apply.Ref) bool { return false })
 		s.addon.Status.Resources = apply.RecordResults(s.addon.Status.Resources, results, nil)
 		if err := apply.JoinErrors(results); err != nil {
@@ -156,12 +161,12 @@ func (r *Reconciler) runHelmHook(ctx context.Context, s *scope, h render.HelmHoo
 	return nil
 }
 
-// needsRetry says that a hook has failed, and long enough ago: what it needs may be there by now.
+// needsRetry reports whether a Helm hook has failed, and long enough ago: what it needs may be there by now.
 func (r *Reconciler) needsRetry(live *unstructured.Unstructured) bool {
 	return hasFailed(live) && time.Since(live.GetCreationTimestamp().Time) > r.Interval
 }
 
-// hasFailed says that a Job or a Pod has come to an end that is no good one.
+// hasFailed reports whether a Job or a Pod has ended without success.
 func hasFailed(live *unstructured.Unstructured) bool {
 	if phase, _, _ := unstructured.NestedString(live.Object, "status", "phase"); live.GetKind() == "Pod" && phase == "Failed" {
 		return true
@@ -173,7 +178,7 @@ func hasFailed(live *unstructured.Unstructured) bool {
 	})
 }
 
-// isCompleted says whether a hook has done its work: a pod must have come to its end, anything else be healthy.
+// isCompleted reports whether a Helm hook has done its work: a Pod must have succeeded, anything else must be healthy.
 func isCompleted(live *unstructured.Unstructured) (ok bool, message string) {
 	if live.GetKind() == "Pod" && live.GroupVersionKind().Group == "" {
 		phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
@@ -182,14 +187,14 @@ func isCompleted(live *unstructured.Unstructured) (ok bool, message string) {
 	return apply.Health(live)
 }
 
-// readObject is an object as it is in the cluster; nil if it is not.
+// readObject reads an object of the workload cluster; nil if it is not there.
 func (s *scope) readObject(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
 	u, err := s.newApplier().Get(ctx, ref)
 	return u, stripAPIStatus(err)
 }
 
-// stripAPIStatus is an error of the workload cluster as a text: what it means in the plane, a conflict above all, it
-// does not mean here.
+// stripAPIStatus turns an error of the workload cluster into a plain text. Its API status must not be taken for the
+// plane's: above all, a conflict there is no reason to requeue at once.
 func stripAPIStatus(err error) error {
 	if err == nil {
 		return nil
@@ -197,8 +202,8 @@ func stripAPIStatus(err error) error {
 	return errors.New(err.Error())
 }
 
-// deleteSucceededHelmHooks deletes hooks that Helm would delete after their success. Only now nobody asks any more whether
-// they were run.
+// deleteSucceededHelmHooks deletes the objects of Helm hooks that Helm would delete after their success. It waits until
+// the stage is done: before, their objects show that the hooks were run.
 func (r *Reconciler) deleteSucceededHelmHooks(ctx context.Context, s *scope, i int, ss *csv1.StageStatus) error {
 	st, err := r.renderedStage(ctx, s, i)
 	if err != nil || st.Stage.Action == stack.ActionDelete {
@@ -215,7 +220,8 @@ func (r *Reconciler) deleteSucceededHelmHooks(ctx context.Context, s *scope, i i
 	if len(done) == 0 {
 		return nil
 	}
-	if err := r.writeChanges(ctx, s); err != nil { // that the stage is done
+	// First write that the stage is done: if we die in between, the hooks would be run again.
+	if err := r.writeChanges(ctx, s); err != nil {
 		return err
 	}
 	refs, err := s.newApplier().Refs(rendering.ToUnstructured(done))
@@ -223,5 +229,5 @@ func (r *Reconciler) deleteSucceededHelmHooks(ctx context.Context, s *scope, i i
 		return err
 	}
 	s.addon.Status.Resources = apply.RecordResults(s.addon.Status.Resources, nil, s.newApplier().Prune(ctx, refs))
-	return nil // what is still there is pruned with the rest
+	return nil // objects that are still there are pruned with the rest
 }

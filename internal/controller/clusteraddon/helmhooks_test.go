@@ -52,7 +52,7 @@ func TestHelmEvent(t *testing.T) {
 	}
 }
 
-// Two runs that differ in anything have different names, and one run always the same.
+// Two runs that differ in anything have different IDs, and one run always has the same.
 func TestHelmHookRunID(t *testing.T) {
 	st := stack.RenderedStage{Stage: stage("cni", "apply")}
 	of := func(change func(*scope)) string {
@@ -89,7 +89,7 @@ func mustRunID(t *testing.T, s *scope, st stack.RenderedStage, event, hook strin
 	return run
 }
 
-// Only Jobs and Pods can fail for good, and what has failed is run again after a while.
+// Only Jobs and Pods can fail for good, and a failed hook is run again after a while.
 func TestFailedHelmHooks(t *testing.T) {
 	made := func(kind string, age time.Duration, status map[string]any) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"kind": kind, "status": status}}

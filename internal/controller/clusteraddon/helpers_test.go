@@ -25,7 +25,7 @@ const line = "docker-ferrol-1-27-"
 
 var errBroken = errors.New("broken")
 
-// indexer gives an index to a builder of clients.
+// indexer adds indexes to a builder of fake clients.
 type indexer struct{ *fake.ClientBuilder }
 
 func (i indexer) IndexField(_ context.Context, o client.Object, field string, f client.IndexerFunc) error {
@@ -46,12 +46,12 @@ func newClient(t *testing.T, objects ...client.Object) client.WithWatch {
 	return b.Build()
 }
 
-// alone is a reconciler that asks nobody.
+// alone returns a reconciler without clients.
 func alone() *Reconciler {
 	return &Reconciler{Events: events.NewFakeRecorder(16), Interval: time.Hour, Timeout: time.Minute, Poll: time.Second}
 }
 
-// told are the events so far.
+// told returns the events recorded so far.
 func told(r *Reconciler) (out []string) {
 	for {
 		select {
@@ -63,14 +63,14 @@ func told(r *Reconciler) (out []string) {
 	}
 }
 
-// newCluster is a/demo, of the class of a version of namespace s.
+// newCluster makes Cluster a/demo, with the class of a version in namespace s.
 func newCluster(version string) *clusterv1.Cluster {
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "demo", UID: "cluster", Generation: 1}}
 	c.Spec.Topology.ClassRef = clusterv1.ClusterClassRef{Namespace: "s", Name: line + version}
 	return c
 }
 
-// newRelease is ready, and has its class.
+// newRelease makes a release that is ready and has its class.
 func newRelease(version string) *csv1.ClusterStackRelease {
 	r := &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: line + version, UID: "release"}}
 	r.Status.Digest = "sha256:" + version
@@ -89,7 +89,7 @@ func newScope(status csv1.ClusterAddonStatus) *scope {
 
 func stage(name, action string) stack.Stage { return stack.Stage{Name: name, Action: action} }
 
-// withStages is a release with stages. With none at all it has one chart.
+// withStages makes a release with stages. With none at all it has one chart.
 func withStages(create, upgrade []stack.Stage) *stack.Release {
 	r := &stack.Release{Addons: stack.Addons{Charts: map[string]archive.Tree{"": {}}}}
 	if create == nil && upgrade == nil {
@@ -114,7 +114,7 @@ func helmHook(name, weight string, events ...string) render.HelmHook {
 	return h
 }
 
-// cond is a condition without what other tests look at.
+// cond is a condition without the fields that other tests check.
 type cond struct{ Status, Reason, Message string }
 
 func conditionOf(o *csv1.ClusterAddon, name string) cond {

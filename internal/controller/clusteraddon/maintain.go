@@ -20,31 +20,32 @@ import (
 	"github.com/polder-kaas/polder/stack/render"
 )
 
-// lastApply is when all objects of a cluster were last applied, and what was not healthy since. Only work is
-// spared by it: of what is not remembered, everything is looked at again.
+// lastApply is when all objects of a cluster were last applied, and which were not healthy since. It only spares work:
+// if it is lost, everything is applied and checked again.
 type lastApply struct {
 	uid            types.UID // of the ClusterAddon
 	generation     int64     // of the Cluster
 	digest         string    // of the release
-	partial        bool      // only stages that were begun
+	partial        bool      // only stages that were begun were applied
 	nextApply      time.Time
 	unhealthy      []unhealthyObject
-	unhealthySince time.Time // when something was first found not healthy
+	unhealthySince time.Time // when an object was first found not healthy
 }
 
+// unhealthyObject is an object that is not healthy, and why.
 type unhealthyObject struct {
 	ref     apply.Ref
 	message string
 }
 
-// recordApply is for objects that were just applied; they are again after a while.
+// recordApply remembers that objects were just applied. They are applied again after the interval.
 func (r *Reconciler) recordApply(s *scope, c lastApply, interval time.Duration) lastApply {
 	c.uid, c.generation, c.digest, c.nextApply = s.addon.UID, s.cluster.Generation, s.addon.Status.TargetDigest, time.Now().Add(interval)
 	r.storeLastApply(s, c)
 	return c
 }
 
-// storeLastApply puts down a check as it is.
+// storeLastApply remembers c as it is.
 func (r *Reconciler) storeLastApply(s *scope, c lastApply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,7 +55,7 @@ func (r *Reconciler) storeLastApply(s *scope, c lastApply) {
 	r.lastApplies[client.ObjectKeyFromObject(s.cluster)] = c
 }
 
-// loadLastApply is what was remembered; ok says that it still holds.
+// loadLastApply returns what is remembered. ok reports whether it still holds.
 func (r *Reconciler) loadLastApply(s *scope) (c lastApply, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,6 +63,7 @@ func (r *Reconciler) loadLastApply(s *scope) (c lastApply, ok bool) {
 	return c, c.uid == s.addon.UID && c.generation == s.cluster.Generation && c.digest == s.addon.Status.TargetDigest && time.Now().Before(c.nextApply)
 }
 
+// forgetLastApply forgets a cluster, so that all its objects are applied again.
 func (r *Reconciler) forgetLastApply(key client.ObjectKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +71,7 @@ func (r *Reconciler) forgetLastApply(key client.ObjectKey) {
 }
 
 // completeRelease deletes what the stages have left over: objects of the inventory that the release does not have.
-// Then the add-ons of the release are applied.
+// After that, the cluster is at the release.
 func (r *Reconciler) completeRelease(ctx context.Context, s *scope) error {
 	st := &s.addon.Status
 	if st.Release == st.Target {
@@ -79,12 +81,14 @@ func (r *Reconciler) completeRelease(ctx context.Context, s *scope) error {
 		return r.explainAfterStages(s, err)
 	}
 	was := st.Release
+	// Only now: with st.Release set, the upgrade is let go on, and the next release runs the stages for upgrades.
 	st.Release = st.Target
 	s.setCondition(csv1.ConditionApplied, "", fmt.Sprintf("all stages of %s are done", s.release.Name))
 	r.Events.Eventf(s.addon, s.cluster, "Normal", "StagesDone", "Reconcile", "all stages of %s are done%s", st.Release, describePrevious(was))
 	return nil
 }
 
+// describePrevious returns the release before as the end of a sentence.
 func describePrevious(release string) string {
 	if release == "" {
 		return ""
@@ -92,11 +96,11 @@ func describePrevious(release string) string {
 	return ", which follows " + release
 }
 
-// explainAfterStages says what goes wrong after all stages are done.
+// explainAfterStages says in the status what goes wrong after all stages are done.
 func (r *Reconciler) explainAfterStages(s *scope, err error) error {
 	var notReady *notReadyError
 	switch {
-	case reconcile.IsWait(err): // it was explained where more is known of it
+	case reconcile.IsWait(err): // the condition was set where more is known of it
 		return err
 	case errors.As(err, &notReady):
 		s.setCondition(csv1.ConditionApplied, csv1.ReasonStageWaiting, "after all stages: "+err.Error())
@@ -119,12 +123,12 @@ func (r *Reconciler) pruneStale(ctx context.Context, s *scope) error {
 	return r.prune(ctx, s, apply.StaleRefs(s.addon.Status.Resources, want))
 }
 
-// expectedObjects are all objects that may be in the cluster: those of all stages that apply something, on either
-// hook, and their Helm hooks, but not those that a stage of this hook has deleted.
+// expectedObjects returns all objects that may be in the cluster: those of all stages that apply something, of either
+// runtime hook, and their Helm hooks, but not those that a stage of this runtime hook has deleted.
 func expectedObjects(all []stack.RenderedStage, hook string) (out []render.Object) {
 	deleted := map[string]bool{}
 	for _, st := range stagesOfRuntimeHook(all, hook) {
-		deleted[st.Stage.Name] = st.Stage.Action == stack.ActionDelete // the last one counts
+		deleted[st.Stage.Name] = st.Stage.Action == stack.ActionDelete // the last stage of a name counts
 	}
 	for _, st := range all {
 		if st.Stage.Action == stack.ActionDelete || deleted[st.Stage.Name] {
@@ -138,12 +142,13 @@ func expectedObjects(all []stack.RenderedStage, hook string) (out []render.Objec
 	return out
 }
 
-// maintainObjects applies everything again from time to time, or when the cluster's values have changed, and looks
-// after what is not healthy.
+// maintainObjects applies everything again from time to time, or when the cluster's values have changed, and checks
+// objects that are not healthy.
 func (r *Reconciler) maintainObjects(ctx context.Context, s *scope) error {
 	c, ok := r.loadLastApply(s)
 	since := c.unhealthySince
 	var err error
+	// A partial apply, from before the stages were done, leaves out the rest.
 	if !ok || c.partial {
 		c, err = r.reapplyAll(ctx, s)
 	} else {
@@ -152,6 +157,7 @@ func (r *Reconciler) maintainObjects(ctx context.Context, s *scope) error {
 	if err != nil {
 		return r.explainAfterStages(s, err)
 	}
+	// The WorkloadCluster is not ready before its add-ons are those of this generation.
 	s.addon.Status.ClusterGeneration = s.cluster.Generation
 	c.unhealthySince = firstUnhealthyTime(since, c.unhealthy)
 	r.storeLastApply(s, c)
@@ -164,7 +170,7 @@ func (r *Reconciler) maintainObjects(ctx context.Context, s *scope) error {
 	return reconcile.Wait(wait.Jitter(time.Until(c.nextApply), 0.1), "the next correction")
 }
 
-// firstUnhealthyTime is when something was first found not healthy.
+// firstUnhealthyTime returns when an object was first found not healthy.
 func firstUnhealthyTime(since time.Time, is []unhealthyObject) time.Time {
 	switch {
 	case len(is) == 0:
@@ -175,19 +181,20 @@ func firstUnhealthyTime(since time.Time, is []unhealthyObject) time.Time {
 	return since
 }
 
-// healthPollInterval is how soon to look again at what is not healthy: the longer it is not, the later.
+// healthPollInterval returns how soon unhealthy objects are checked again: the longer they are so, the later.
 func (r *Reconciler) healthPollInterval(c lastApply) time.Duration {
 	return max(r.Poll, min(time.Since(c.unhealthySince)/10, time.Minute))
 }
 
-// reapplyAll applies all objects again, in the order of their stages, without their conditions.
+// reapplyAll applies all objects again, in the order of their stages, without waiting for conditions.
 func (r *Reconciler) reapplyAll(ctx context.Context, s *scope) (lastApply, error) {
 	var c lastApply
 	all, err := r.renderAddons(ctx, s)
 	if err != nil {
 		return c, err
 	}
-	if len(s.results) < countObjects(stagesOfRuntimeHook(all, s.runtimeHook())) { // else all of it was applied just now
+	// Otherwise this run has just applied all of them.
+	if len(s.results) < countObjects(stagesOfRuntimeHook(all, s.runtimeHook())) {
 		s.results = nil
 		for _, st := range stagesOfRuntimeHook(all, s.runtimeHook()) {
 			if st.Stage.Action == stack.ActionApply {
@@ -198,6 +205,7 @@ func (r *Reconciler) reapplyAll(ctx context.Context, s *scope) (lastApply, error
 			}
 		}
 	}
+	// Only now: what replaces the stale objects is there.
 	if err := r.pruneStale(ctx, s); err != nil {
 		return c, err
 	}
@@ -216,8 +224,8 @@ func (r *Reconciler) reapplyAll(ctx context.Context, s *scope) (lastApply, error
 	return r.recordApply(s, c, r.Interval), nil
 }
 
-// checkUnappliedObjects looks at what is in the cluster and was not applied now: Jobs, which are done once, and objects of
-// stages that only new clusters go through. What of them should be there and is not, is not healthy.
+// checkUnappliedObjects checks objects that are in the cluster and were not applied now: Jobs, which run once, and
+// objects of stages that only new clusters go through. One of the latter that is missing is not healthy.
 func (s *scope) checkUnappliedObjects(ctx context.Context, all []stack.RenderedStage, applied map[apply.Key]bool) (is []unhealthyObject, err error) {
 	refs, err := s.newApplier().Refs(rendering.ToUnstructured(permanentObjects(all)))
 	if err != nil {
@@ -247,7 +255,7 @@ func (s *scope) checkUnappliedObjects(ctx context.Context, all []stack.RenderedS
 	return is, nil
 }
 
-// permanentObjects are objects that stay once they are applied.
+// permanentObjects returns the objects that stay once they are applied.
 func permanentObjects(all []stack.RenderedStage) (out []render.Object) {
 	for _, st := range all {
 		if st.Stage.Action == stack.ActionApply {
@@ -257,15 +265,16 @@ func permanentObjects(all []stack.RenderedStage) (out []render.Object) {
 	return out
 }
 
+// withoutJobs returns all objects except Jobs.
 func withoutJobs(objects []render.Object) []render.Object {
 	return slices.DeleteFunc(slices.Clone(objects), isJob)
 }
 
-// isJob is for what was done once and would be done again if it were applied after it cleaned up behind
-// itself.
+// isJob reports whether an object is a Job: one that has run and has removed itself would run again if it were applied
+// again.
 func isJob(o render.Object) bool { return o.Group() == "batch" && o.Kind() == "Job" }
 
-// countObjects is how many are applied by stages.
+// countObjects returns how many objects stages apply.
 func countObjects(stages []stack.RenderedStage) (n int) {
 	for _, st := range stages {
 		if st.Stage.Action == stack.ActionApply {
@@ -275,7 +284,7 @@ func countObjects(stages []stack.RenderedStage) (n int) {
 	return n
 }
 
-// recheckHealth looks again at what was not healthy.
+// recheckHealth checks again the objects that were not healthy.
 func recheckHealth(ctx context.Context, s *scope, was []unhealthyObject) (is []unhealthyObject, err error) {
 	for _, a := range was {
 		u, err := s.readObject(ctx, a.ref)
@@ -291,9 +300,10 @@ func recheckHealth(ctx context.Context, s *scope, was []unhealthyObject) (is []u
 	return is, nil
 }
 
-// maxNamedObjects is how many objects a sentence names.
+// maxNamedObjects is how many objects a message names.
 const maxNamedObjects = 3
 
+// describeUnhealthy lists unhealthy objects for a condition message.
 func describeUnhealthy(all []unhealthyObject) string {
 	var out []string
 	for i, a := range all {

@@ -22,7 +22,7 @@ import (
 	"github.com/polder-kaas/polder/stack/render"
 )
 
-// inCluster is an object of kind ConfigMap or Job.
+// inCluster makes an object of kind ConfigMap or Job.
 func inCluster(kind, name string, conditions ...map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": "x", "name": name}}}
 	if kind == "Job" {
@@ -41,7 +41,7 @@ func listed(u *unstructured.Unstructured) csv1.Resource {
 	return csv1.Resource{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName(), Status: csv1.ResourceSynced}
 }
 
-// withCluster is a scope with a workload cluster that knows these two kinds.
+// withCluster makes a scope with a workload cluster that knows these two kinds.
 func withCluster(objects ...client.Object) *scope {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, gvk := range []schema.GroupVersionKind{{Version: "v1", Kind: "ConfigMap"}, {Group: "batch", Version: "v1", Kind: "Job"}} {
@@ -52,13 +52,13 @@ func withCluster(objects ...client.Object) *scope {
 	return s
 }
 
-// Jobs, and what only stages for new clusters bring, are not applied again. They are looked at all the same.
+// Jobs, and objects of stages for new clusters only, are not applied again. Their health is checked all the same.
 func TestCheckUnappliedObjects(t *testing.T) {
 	failed := map[string]any{"type": "Failed", "status": "True", "message": "it gave up"}
 	complete := map[string]any{"type": "Complete", "status": "True"}
 	applied, there, gone := inCluster("ConfigMap", "applied"), inCluster("ConfigMap", "there"), inCluster("ConfigMap", "gone")
 	bad, good, cleared := inCluster("Job", "bad", failed), inCluster("Job", "good", complete), inCluster("Job", "cleared")
-	hook := inCluster("ConfigMap", "hook") // which has cleaned up behind itself, and is of no stage
+	hook := inCluster("ConfigMap", "hook") // it has removed itself, and is of no stage
 	rendered := func(objects ...*unstructured.Unstructured) (out []render.Object) {
 		for _, o := range objects {
 			out = append(out, render.Object{Value: o.DeepCopy().Object})
@@ -88,7 +88,7 @@ func TestCheckUnappliedObjects(t *testing.T) {
 	}
 }
 
-// What cannot be listed is refused before anything of it is applied.
+// An inventory that would be too long is refused before anything is applied.
 func TestRecordIntentTooMuch(t *testing.T) {
 	s := withCluster()
 	for i := range csv1.MaxAddonResources {

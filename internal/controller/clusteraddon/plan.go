@@ -11,13 +11,14 @@ import (
 	"github.com/polder-kaas/polder/stack"
 )
 
-// planStages decides which stages are to be run. A cluster that has no add-ons yet gets those for new
-// clusters; one whose class is another than that whose stages were run, those for upgrades. Whatever was
-// begun for another release is given up: only what the Cluster asks for now counts.
+// planStages decides which stages are to be run. A cluster that has no add-ons yet gets the stages for new clusters.
+// One at another release gets those for upgrades. Whatever was begun for another release is given up: only what the
+// Cluster asks for now counts.
 func (r *Reconciler) planStages(_ context.Context, s *scope) error {
 	s.setCondition(csv1.ConditionClusterReady, "", "the cluster takes add-ons")
 	st := &s.addon.Status
 	target := targetOf(s.release)
+	// The number of stages is compared too: runStages needs one entry for each, whatever was done to the status.
 	if st.Target == target && st.TargetDigest == s.release.Status.Digest && len(st.Stages) == len(s.stages()) {
 		return nil
 	}
@@ -35,9 +36,10 @@ func (r *Reconciler) planStages(_ context.Context, s *scope) error {
 	return nil
 }
 
+// targetOf returns the name of a release as status.target has it.
 func targetOf(r *csv1.ClusterStackRelease) string { return r.Namespace + "/" + r.Name }
 
-// stageName is that of a stage; the one add-on of an old release has none.
+// stageName returns the name of a stage. The one add-on of an old release has none.
 func stageName(s stack.Stage) string {
 	if s.Name == "" {
 		return "cluster-addon"
@@ -45,7 +47,7 @@ func stageName(s stack.Stage) string {
 	return s.Name
 }
 
-// runtimeHook is the one whose stages are run. A release that says nothing of upgrades has the same stages for
+// runtimeHook returns the runtime hook whose stages are run. A release without stages for upgrades has the same for
 // both: its add-ons would never change otherwise.
 func (s *scope) runtimeHook() string {
 	if s.addon.Status.Hook == stack.BeforeClusterUpgrade && len(s.content.Stages(stack.BeforeClusterUpgrade)) == 0 {
@@ -54,9 +56,11 @@ func (s *scope) runtimeHook() string {
 	return s.addon.Status.Hook
 }
 
+// stages returns the stages of the release that are run.
 func (s *scope) stages() []stack.Stage { return s.content.Stages(s.runtimeHook()) }
 
-// setStagePhase puts a stage into another phase.
+// setStagePhase puts a stage into another phase. The phase's time is kept while it stays, since time-outs count from
+// it.
 func setStagePhase(ss *csv1.StageStatus, phase csv1.StagePhase) {
 	if ss.Phase != phase {
 		ss.Phase, ss.Message = phase, ""

@@ -18,7 +18,7 @@ const (
 	upgrade = stack.BeforeClusterUpgrade
 )
 
-// at is the status of a cluster on its way from a release to another, with a stage for each phase.
+// at makes the status of a cluster that goes from a release to another, with a stage for each phase.
 func at(release, target, digest, hook string, phases ...csv1.StagePhase) csv1.ClusterAddonStatus {
 	st := csv1.ClusterAddonStatus{Target: "s/" + line + target, TargetDigest: "sha256:" + digest, Hook: hook}
 	if release != "" {
@@ -41,7 +41,7 @@ func TestPlanStages(t *testing.T) {
 		have    csv1.ClusterAddonStatus
 		loaded  *stack.Release
 		want    csv1.ClusterAddonStatus
-		planned bool // anew
+		planned bool // whether stages are planned again
 	}{
 		"a new cluster":                             {csv1.ClusterAddonStatus{}, withStages(two, one), at("", "v1", "v1", create, pending, pending), true},
 		"a new cluster of an old release":           {csv1.ClusterAddonStatus{}, withStages(nil, nil), single, true},
@@ -106,12 +106,12 @@ func TestSetStagePhase(t *testing.T) {
 		time.Sleep(time.Hour + 300*time.Millisecond)
 		setStagePhase(&ss, csv1.StageApplying)
 		if ss.Phase != csv1.StageApplying || ss.Message != "" || ss.Since == nil || time.Since(ss.Since.Time) != 300*time.Millisecond {
-			t.Errorf("%+v", ss) // a time in a status has no fractions
+			t.Errorf("%+v", ss) // times in a status have no fractions
 		}
 	})
 }
 
-// rendered is what stages render to: each has an object and a hook with its name.
+// rendered makes rendered stages: each has an object and a Helm hook with its name.
 func rendered(hook string, stages ...stack.Stage) (out []stack.RenderedStage) {
 	for _, st := range stages {
 		out = append(out, stack.RenderedStage{RuntimeHook: hook, Stage: st, Objects: []render.Object{object(st.Name + "-of-" + hook)}, HelmHooks: []render.HelmHook{helmHook(st.Name+"-hook-of-"+hook, "", "pre-install")}})
@@ -119,7 +119,7 @@ func rendered(hook string, stages ...stack.Stage) (out []stack.RenderedStage) {
 	return out
 }
 
-// What is not wanted is deleted, so nothing that any stage has applied may be missing here.
+// What is not expected is deleted, so nothing that any stage has applied may be missing here.
 func TestExpectedObjects(t *testing.T) {
 	apply, del := func(n string) stack.Stage { return stage(n, "apply") }, func(n string) stack.Stage { return stage(n, "delete") }
 	for name, c := range map[string]struct {

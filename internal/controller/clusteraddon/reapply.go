@@ -8,15 +8,15 @@ import (
 	"github.com/polder-kaas/polder/stack"
 )
 
-// reappliesPerInterval is how many times what waiting stages have applied is applied again in an interval.
+// reappliesPerInterval is how many times in an interval the objects of begun stages are applied again.
 const reappliesPerInterval = 10
 
-// reapplyBegunStages applies again what stages have applied while a later one, or one of them, waits: what it waits
-// for may depend on values that were corrected since, or on an object that somebody has deleted.
+// reapplyBegunStages applies the objects of begun stages again while a stage waits: what it waits for may depend on
+// values that were corrected since, or on an object that somebody has deleted.
 func (r *Reconciler) reapplyBegunStages(ctx context.Context, s *scope) error {
 	st := &s.addon.Status
 	if allDone(st.Stages) {
-		return nil // kept does so
+		return nil // maintainObjects applies them again
 	}
 	begun := begunStages(s.stages(), st.Stages)
 	if _, ok := r.loadLastApply(s); ok || len(begun) == 0 {
@@ -44,11 +44,13 @@ func (r *Reconciler) reapplyBegunStages(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// allDone reports whether all stages are done.
 func allDone(stages []csv1.StageStatus) bool {
 	return !slices.ContainsFunc(stages, func(s csv1.StageStatus) bool { return s.Phase != csv1.StageDone })
 }
 
-// begunStages are those that have applied something which no later one of the same name has deleted.
+// begunStages returns the stages that have applied objects which no later stage of the same name has deleted, by their
+// index.
 func begunStages(defs []stack.Stage, is []csv1.StageStatus) map[int]bool {
 	begun, last := map[int]bool{}, map[string]int{}
 	for i, def := range defs {

@@ -41,7 +41,7 @@ func TestBegunStages(t *testing.T) {
 	}
 }
 
-// A cluster that was given its old class again runs stages of the release it is said to be at: they wait too.
+// A cluster that was given its old class again runs stages of the release that its status has: they wait too.
 func TestReapplyBegunStagesOnTheWayBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		phase csv1.StagePhase
@@ -68,7 +68,7 @@ func TestReapplyBegunStagesOnTheWayBack(t *testing.T) {
 	}
 }
 
-// What was applied is known as long as nothing has changed that it depends on.
+// The last apply is valid as long as nothing that it depends on has changed.
 func TestLoadLastApply(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*scope)
@@ -99,7 +99,7 @@ func TestLoadLastApply(t *testing.T) {
 	}
 }
 
-// What is not healthy is looked at less and less often.
+// Unhealthy objects are checked less and less often.
 func TestHealthPollInterval(t *testing.T) {
 	r := alone()
 	for _, c := range []struct{ age, least, most time.Duration }{

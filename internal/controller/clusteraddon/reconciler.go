@@ -1,8 +1,8 @@
-// Package clusteraddon reconciles ClusterAddons: it brings the add-ons of a release into the clusters that are
-// made of it, stage by stage, and keeps them there.
+// Package clusteraddon reconciles ClusterAddons: it brings the add-ons of a release into the clusters that are made of
+// it, stage by stage, and keeps them there.
 //
-// There is one ClusterAddon for each Cluster whose class is of a release. All it decides by is in its
-// status and in the world: what the Cluster asks for, what was applied, what the workload cluster says.
+// There is one ClusterAddon for each Cluster whose class is of a release. All decisions are made from its status and
+// from what is observed: what the Cluster asks for, what was applied, what the workload cluster answers.
 package clusteraddon
 
 import (
@@ -33,25 +33,25 @@ import (
 	"github.com/polder-kaas/polder/stack"
 )
 
-// runTimeout is how long one run may take. What is not done by then is done by the next: a cluster that answers
-// slowly must not keep a worker from others.
+// runTimeout is how long one run may take. What is not done by then is done by the next: a cluster that answers slowly
+// must not keep a worker from others.
 const runTimeout = 3 * time.Minute
 
-// fieldOwner owns what add-ons are made of.
+// fieldOwner owns the fields of all objects of add-ons.
 const fieldOwner = client.FieldOwner("polder-addon")
 
-// Reconciler of ClusterAddons. All fields are needed.
+// Reconciler reconciles ClusterAddons. All fields are needed.
 type Reconciler struct {
 	Client   client.Client // reads from a cache
-	Live     client.Client // reads from the API
+	Live     client.Client // reads from the API server
 	Releases *releases.Library
 	Renderer *rendering.Pool
 	Workload *workload.Clusters
 	Events   events.EventRecorder
-	Interval time.Duration     // between corrections of what was changed by hand
+	Interval time.Duration     // between corrections of manual changes
 	Timeout  time.Duration     // after which a stage that waits is reported as stuck
-	Poll     time.Duration     // between looks at what a stage waits for
-	Limiter  *fairness.Limiter // to talk to workload clusters
+	Poll     time.Duration     // between checks of what a stage waits for
+	Limiter  *fairness.Limiter // for access to workload clusters
 
 	mu          sync.Mutex
 	lastApplies map[client.ObjectKey]lastApply
@@ -62,17 +62,17 @@ type scope struct {
 	cluster     *clusterv1.Cluster
 	addon       *csv1.ClusterAddon
 	lastWritten *csv1.ClusterAddon // as it was last written
-	initial     *csv1.ClusterAddon // as it was when the run began, if it was written since
+	initial     *csv1.ClusterAddon // as it was when the run began; set by the first write
 	release     *csv1.ClusterStackRelease
 	preparing   bool // the release is not yet that of the cluster's class
 	content     *stack.Release
 	workload    *workload.Cluster
-	rendered    []stack.RenderedStage // of both hooks; see render
+	rendered    []stack.RenderedStage // of both runtime hooks; see renderAddons
 	results     []apply.Result        // of what was applied in this run
-	freeSlot    func()                // gives back the turn of the namespace, if there is one
+	freeSlot    func()                // gives back the slot of the namespace, if there is one
 }
 
-// Reconcile brings the add-ons of one Cluster, by whose name it is called, closer to what is wanted.
+// Reconcile brings the add-ons of the Cluster that req names closer to what is wanted.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	c := &clusterv1.Cluster{}
 	if err := r.Client.Get(ctx, req.NamespacedName, c); err != nil {
@@ -84,9 +84,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s := &scope{cluster: c}
 	s.freeSlot = func() {}
+	// Called late: connectCluster replaces it.
 	defer func() { s.freeSlot() }()
 	limited, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
+	// Begun stages are applied again before others are run: a corrected value may be what they wait for.
 	result, err := reconcile.Run(limited, s, r.findRelease, r.ensureAddon, r.checkNamespaceAllowed, r.loadContent, r.connectCluster, r.planStages, r.reapplyBegunStages, r.runStages, r.completeRelease, r.maintainObjects)
 	if s.addon == nil {
 		return reconcile.RequeueOnConflict(result, err)
@@ -95,10 +97,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if result.RequeueAfter == 0 && err == nil && meta.IsStatusConditionTrue(s.addon.Status.Conditions, csv1.ConditionReady) {
 		result.RequeueAfter = wait.Jitter(r.Interval, 0.2)
 	}
+	// With ctx, which has no deadline yet: what was done must be written, also if the time of the run is up.
 	return reconcile.RequeueOnConflict(result, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(r.writeChanges(ctx, s))))
 }
 
-// writeChanges stores what has changed since it was last written.
+// writeChanges writes what has changed since the last write.
 func (r *Reconciler) writeChanges(ctx context.Context, s *scope) error {
 	s.setReadyCondition()
 	if err := reconcile.Write(ctx, r.Client, s.lastWritten, s.addon); err != nil {
@@ -111,7 +114,7 @@ func (r *Reconciler) writeChanges(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// setReadyCondition makes of all conditions the one that people wait for. It is never written without the others.
+// setReadyCondition summarises all conditions in Ready. It is never written without the others.
 func (s *scope) setReadyCondition() metav1.Condition {
 	o := s.addon
 	c := reconcile.Summary(o.Status.Conditions, csv1.ConditionReady, o.Generation, csv1.ConditionClusterReady, csv1.ConditionApplied, csv1.ConditionHealthy)
@@ -120,14 +123,15 @@ func (s *scope) setReadyCondition() metav1.Condition {
 	return c
 }
 
-// summarize is for the end of a run: it says aloud what has changed.
+// summarize ends a run: it records events for what has changed.
 func (r *Reconciler) summarize(s *scope) {
 	c, o := s.setReadyCondition(), s.addon
 	old := meta.FindStatusCondition(cmp.Or(s.initial, s.lastWritten).Status.Conditions, csv1.ConditionReady)
 	if old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
 		return
 	}
-	// Events that differ in their text alone are one, with the text of the first; those of two releases are two.
+	// Events that differ in their note alone are counted as one, with the note of the first. With the release as
+	// related object, those of two releases are two.
 	var related runtime.Object = s.cluster
 	if s.release != nil {
 		related = s.release
@@ -144,13 +148,13 @@ func (r *Reconciler) summarize(s *scope) {
 	}
 }
 
-// warningReasons are the reasons somebody should hear of.
+// warningReasons are the reasons for which a Warning is recorded.
 var warningReasons = map[string]bool{
 	csv1.ReasonNotAllowed: true, csv1.ReasonInvalid: true, csv1.ReasonRefused: true, csv1.ReasonApplyFailed: true,
 	csv1.ReasonStageTimedOut: true, csv1.ReasonConditionInvalid: true, csv1.ReasonUnreachable: true,
 }
 
-// setCondition makes a condition false, for a reason; an empty reason makes it true.
+// setCondition makes a condition false, for a reason. An empty reason makes it true.
 func (s *scope) setCondition(condition, reason, message string) {
 	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.TruncateMessage(message), ObservedGeneration: s.addon.Generation}
 	if reason == "" {

@@ -23,14 +23,14 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// retryDelay is when to look again at what other controllers are about to do.
+// retryDelay is how long to wait for what other controllers are about to do.
 const retryDelay = 2 * time.Second
 
-// endRun ends a run in good order: there is nothing to do.
+// endRun ends a run without an error: there is nothing to do.
 func endRun() error { return reconcile.Wait(0, "nothing") }
 
-// findRelease finds the release that the cluster's class is of, or the one that it is to be of once its add-ons are
-// applied. Other clusters are left alone.
+// findRelease finds the release of the cluster's class, or the one it is to be at once its add-ons are applied. Other
+// clusters are left alone.
 func (r *Reconciler) findRelease(ctx context.Context, s *scope) error {
 	rel, err := preparedRelease(ctx, r.Client, s.cluster)
 	if err != nil {
@@ -43,7 +43,7 @@ func (r *Reconciler) findRelease(ctx context.Context, s *scope) error {
 	return err
 }
 
-// preparedRelease is the release whose add-ons the cluster is to have before its class; nil if there is none.
+// preparedRelease returns the release whose add-ons the cluster is to have before its class; nil if there is none.
 func preparedRelease(ctx context.Context, c client.Reader, cluster *clusterv1.Cluster) (*csv1.ClusterStackRelease, error) {
 	namespace, name, ok := strings.Cut(cluster.Annotations[v1alpha1.PrepareAnnotation], "/")
 	if !ok {
@@ -51,12 +51,12 @@ func preparedRelease(ctx context.Context, c client.Reader, cluster *clusterv1.Cl
 	}
 	parsed, err := version.ParseReleaseName(name)
 	if err != nil {
-		return nil, nil // it is none of ours
+		return nil, nil // the name is of no release
 	}
 	return releaseOfClass(ctx, c, client.ObjectKey{Namespace: namespace, Name: parsed.Class()})
 }
 
-// releaseOfCluster is the release of a cluster; nil if it is of none.
+// releaseOfCluster returns the release of a cluster's class; nil if there is none.
 func releaseOfCluster(ctx context.Context, c client.Reader, cluster *clusterv1.Cluster) (*csv1.ClusterStackRelease, error) {
 	class, ok := lineage.ClassOfCluster(cluster)
 	if !ok {
@@ -65,7 +65,7 @@ func releaseOfCluster(ctx context.Context, c client.Reader, cluster *clusterv1.C
 	return releaseOfClass(ctx, c, class)
 }
 
-// releaseOfClass is the release that has made a class; nil if none has.
+// releaseOfClass returns the release that owns a class; nil if none does.
 func releaseOfClass(ctx context.Context, c client.Reader, class client.ObjectKey) (*csv1.ClusterStackRelease, error) {
 	key, ok := lineage.ReleaseOfClass(class)
 	if !ok {
@@ -81,7 +81,7 @@ func releaseOfClass(ctx context.Context, c client.Reader, class client.ObjectKey
 	return rel, nil
 }
 
-// ensureAddon has the object of the cluster's add-ons, and its owner.
+// ensureAddon creates the cluster's ClusterAddon, or restores its owner reference and cluster reference.
 func (r *Reconciler) ensureAddon(ctx context.Context, s *scope) error {
 	o := &csv1.ClusterAddon{}
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.cluster.Namespace, Name: csv1.AddonPrefix + s.cluster.Name}, o)
@@ -100,7 +100,8 @@ func (r *Reconciler) ensureAddon(ctx context.Context, s *scope) error {
 	}
 	s.addon, s.lastWritten = o, o.DeepCopy()
 	o.Status.Conditions = reconcile.DropInvalidConditions(o.Status.Conditions)
-	controllerutil.RemoveFinalizer(o, csv1.AddonFinalizer) // of the operator that came before
+	// The operator that came before set it, and nothing else would remove it.
+	controllerutil.RemoveFinalizer(o, csv1.AddonFinalizer)
 	if !o.DeletionTimestamp.IsZero() || !s.cluster.DeletionTimestamp.IsZero() {
 		return endRun() // add-ons go with their cluster
 	}
@@ -117,16 +118,18 @@ func (r *Reconciler) ensureAddon(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// newClusterRef returns a reference to the cluster for the spec.
 func newClusterRef(c *clusterv1.Cluster) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Namespace: c.Namespace, Name: c.Name}
 }
 
-// refersTo says that a reference is one to the cluster, in a version that Cluster API has.
+// refersTo reports whether a reference is to the cluster, in a version that Cluster API has.
 func refersTo(ref *corev1.ObjectReference, c *clusterv1.Cluster) bool {
 	return ref != nil && ref.Kind == "Cluster" && ref.Name == c.Name && (ref.Namespace == "" || ref.Namespace == c.Namespace) &&
 		(ref.APIVersion == clusterv1.GroupVersion.String() || ref.APIVersion == clusterv1.GroupVersion.Group+"/v1beta1")
 }
 
+// isOwnedBy reports whether the cluster is among the owners, by its UID.
 func isOwnedBy(o *csv1.ClusterAddon, c *clusterv1.Cluster) bool {
 	for _, ref := range o.OwnerReferences {
 		if ref.UID == c.UID {
@@ -136,11 +139,12 @@ func isOwnedBy(o *csv1.ClusterAddon, c *clusterv1.Cluster) bool {
 	return false
 }
 
+// ownerReferenceTo returns a controller reference to the cluster.
 func ownerReferenceTo(c *clusterv1.Cluster) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: c.Name, UID: c.UID, Controller: ptr.To(true)}
 }
 
-// checkNamespaceAllowed asks whether the stack lets the cluster's namespace use its releases.
+// checkNamespaceAllowed checks that the cluster is not paused, and that the stack lets its namespace use its releases.
 func (r *Reconciler) checkNamespaceAllowed(ctx context.Context, s *scope) error {
 	if annotations.IsPaused(s.cluster, s.addon) {
 		s.setCondition(csv1.ConditionClusterReady, clusterv1.PausedReason, "the cluster is paused, so its add-ons are left as they are")
@@ -161,8 +165,8 @@ func (r *Reconciler) checkNamespaceAllowed(ctx context.Context, s *scope) error 
 	return nil
 }
 
-// loadContent has the content of the release. To fetch it is its own controller's work, unless what is
-// on disk is damaged.
+// loadContent loads the content of the release. Fetching it is the work of the release's controller, unless what is on
+// disk is damaged.
 func (r *Reconciler) loadContent(ctx context.Context, s *scope) error {
 	if s.release.Status.Digest == "" {
 		s.setCondition(csv1.ConditionClusterReady, csv1.ReasonReleaseNotReady, fmt.Sprintf("release %s/%s is not ready", s.release.Namespace, s.release.Name))

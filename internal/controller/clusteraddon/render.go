@@ -27,6 +27,7 @@ func (r *Reconciler) renderAddons(ctx context.Context, s *scope) ([]stack.Render
 	if s.rendered != nil {
 		return s.rendered, nil
 	}
+	// The record comes first: rendering without it would make other passwords every time.
 	rec, err := r.ensureRecord(ctx, s)
 	if err != nil {
 		s.setCondition(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
@@ -48,6 +49,7 @@ func (r *Reconciler) renderAddons(ctx context.Context, s *scope) ([]stack.Render
 	}
 	in := stack.AddonInput{Cluster: data, APIVersions: apis, Record: rec}
 	all, err := r.Renderer.RenderAddons(ctx, s.content, in)
+	// When a certificate expires is known only after rendering, so a renewal renders twice.
 	if err == nil && needsCertificateRenewal(rec, all, time.Now()) {
 		if in.Record, err = r.renewCertificates(ctx, s, rec); err != nil {
 			return nil, err
@@ -61,7 +63,8 @@ func (r *Reconciler) renderAddons(ctx context.Context, s *scope) ([]stack.Render
 	return all, nil
 }
 
-// explainRenderError says what is wrong with a release; it can be mended by another one only, or by other values.
+// explainRenderError says in the status what is wrong with a release. Only another release can mend it, or other
+// values.
 func (r *Reconciler) explainRenderError(s *scope, err error) error {
 	var found finding.List
 	if !errors.As(err, &found) {
@@ -72,7 +75,7 @@ func (r *Reconciler) explainRenderError(s *scope, err error) error {
 	return reconcile.Wait(r.Interval, "%v", err)
 }
 
-// clusterData is what templates of values see, in the version their class is written in.
+// clusterData returns what templates of values see, in the version their class is written in.
 func (r *Reconciler) clusterData(ctx context.Context, s *scope, c *class.Class) (stack.ClusterData, error) {
 	cluster, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.cluster)
 	if err != nil {
@@ -97,7 +100,7 @@ func (r *Reconciler) clusterData(ctx context.Context, s *scope, c *class.Class) 
 	return d.ConvertTo(c.Version)
 }
 
-// setPreparedClass gives the cluster the class and version it will have once its add-ons are applied.
+// setPreparedClass sets the class and version that the cluster will have once its add-ons are applied.
 func setPreparedClass(cluster map[string]any, r *csv1.ClusterStackRelease) error {
 	name, err := version.ParseReleaseName(r.Name)
 	if err != nil {
@@ -110,7 +113,7 @@ func setPreparedClass(cluster map[string]any, r *csv1.ClusterStackRelease) error
 	return unstructured.SetNestedField(cluster, r.Status.KubernetesVersion, "spec", "topology", "version")
 }
 
-// addVariableDefaults adds the variables that the cluster does not set, with what the class has for them.
+// addVariableDefaults adds the variables that the cluster does not set, with the defaults of the class.
 func addVariableDefaults(cluster map[string]any, defaults []any) error {
 	have, _, err := unstructured.NestedSlice(cluster, "spec", "topology", "variables")
 	if err != nil {
@@ -134,7 +137,7 @@ func addVariableDefaults(cluster map[string]any, defaults []any) error {
 	return unstructured.SetNestedSlice(cluster, have, "spec", "topology", "variables")
 }
 
-// normalizeJSON is a value as objects of Kubernetes have it in memory.
+// normalizeJSON returns a value as JSON decodes it: unstructured objects can hold no other types.
 func normalizeJSON(v map[string]any) (map[string]any, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -144,7 +147,7 @@ func normalizeJSON(v map[string]any) (map[string]any, error) {
 	return out, json.Unmarshal(b, &out)
 }
 
-// readReferenced reads an object that the Cluster refers to: in a version, if its group has that one.
+// readReferenced reads an object that the Cluster refers to, in the preferred version if its group has it.
 func (r *Reconciler) readReferenced(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference, preferred string) (map[string]any, error) {
 	if ref.Name == "" {
 		return nil, nil

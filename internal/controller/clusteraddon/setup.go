@@ -23,7 +23,7 @@ import (
 	"github.com/polder-kaas/polder/internal/lineage"
 )
 
-// SetupWithManager registers the reconciler. The manager's cache must have usage.Index.
+// SetupWithManager registers the reconciler. The manager's cache must have the index of lineage.IndexClustersByClass.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("clusteraddon").
@@ -36,7 +36,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Complete(r)
 }
 
-// clusterChanged lets through what decides about add-ons, and not the many changes of a Cluster's status.
+// clusterChanged passes changes that decide about add-ons, and not the many changes of a Cluster's status.
 func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, ok := e.ObjectOld.(*clusterv1.Cluster)
@@ -53,7 +53,7 @@ func clusterChanged() predicate.Predicate {
 	}}
 }
 
-// addonChanged hears of what others did to our objects: their status is ours alone.
+// addonChanged passes what others did to our objects. Their status only we write, so changes of it are dropped.
 func addonChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -69,6 +69,7 @@ func addonChanged() predicate.Predicate {
 	}
 }
 
+// clusterOfAddon maps a ClusterAddon to its Cluster, which has the name without the prefix.
 func clusterOfAddon(_ context.Context, o client.Object) []reconcile.Request {
 	name, ok := strings.CutPrefix(o.GetName(), csv1.AddonPrefix)
 	if !ok {
@@ -77,8 +78,7 @@ func clusterOfAddon(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// releaseChanged hears of a release that has come, is ready or not any more, or has another content or other
-// objects.
+// releaseChanged passes a release that is created, becomes ready or not ready, or has another content or other objects.
 func releaseChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, ok := e.ObjectOld.(*csv1.ClusterStackRelease)
@@ -87,7 +87,7 @@ func releaseChanged() predicate.Predicate {
 	}}
 }
 
-// onlyUpdates is for objects whose coming and going is heard of otherwise.
+// onlyUpdates is for objects whose creation and deletion are noticed by other watches.
 func onlyUpdates(p predicate.Predicate) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -96,11 +96,11 @@ func onlyUpdates(p predicate.Predicate) predicate.Predicate {
 	}
 }
 
-// clustersOfStack are the clusters of a stack, which may serve others now.
+// clustersOfStack maps a stack, which may serve other namespaces now, to the clusters of its releases.
 func (r *Reconciler) clustersOfStack(ctx context.Context, o client.Object) (out []reconcile.Request) {
 	var l csv1.ClusterStackReleaseList
 	if err := r.Client.List(ctx, &l, client.InNamespace(o.GetNamespace())); err != nil {
-		return nil // it comes back by itself
+		return nil // the clusters are reconciled again after the interval anyway
 	}
 	for i := range l.Items {
 		if metav1.IsControlledBy(&l.Items[i], o) {
@@ -110,11 +110,11 @@ func (r *Reconciler) clustersOfStack(ctx context.Context, o client.Object) (out 
 	return out
 }
 
-// clustersOfNamespace are the clusters of a namespace, which may be served by others now.
+// clustersOfNamespace maps a namespace, which other stacks may serve now, to its clusters.
 func (r *Reconciler) clustersOfNamespace(ctx context.Context, o client.Object) (out []reconcile.Request) {
 	var l clusterv1.ClusterList
 	if err := r.Client.List(ctx, &l, client.InNamespace(o.GetName())); err != nil {
-		return nil // it comes back by itself
+		return nil // as above
 	}
 	for i := range l.Items {
 		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&l.Items[i])})
@@ -122,11 +122,11 @@ func (r *Reconciler) clustersOfNamespace(ctx context.Context, o client.Object) (
 	return out
 }
 
-// clustersOfRelease are the clusters of a release.
+// clustersOfRelease maps a release to its clusters.
 func (r *Reconciler) clustersOfRelease(ctx context.Context, o client.Object) []reconcile.Request {
 	clusters, err := lineage.ClustersOfRelease(ctx, r.Client, client.ObjectKeyFromObject(o))
 	if err != nil {
-		return nil // it comes back by itself
+		return nil // as above
 	}
 	var out []reconcile.Request
 	for _, c := range clusters {

@@ -144,7 +144,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Whom a stack serves depends on the stack and on the namespace of a cluster.
+// Whether a stack serves a cluster depends on the stack and on the labels of the cluster's namespace.
 func TestRequestsOfThoseWhoAreServed(t *testing.T) {
 	other := newCluster("v2")
 	other.Namespace = "b"
@@ -218,7 +218,7 @@ func TestAddVariableDefaults(t *testing.T) {
 	}
 }
 
-// TestEnsureAddon looks at what becomes of the ClusterAddon of a cluster.
+// A cluster of a release has a ClusterAddon with the right references, and no other cluster gets one.
 func TestEnsureAddon(t *testing.T) {
 	mine := func(change func(*csv1.ClusterAddon)) *csv1.ClusterAddon {
 		o := newAddon(csv1.ClusterAddonStatus{})
@@ -234,7 +234,7 @@ func TestEnsureAddon(t *testing.T) {
 		have    *csv1.ClusterAddon
 		cluster *clusterv1.Cluster // v1 if nil
 		alone   bool               // the cluster is of no release
-		want    *csv1.ClusterAddon // nil: there is none
+		want    *csv1.ClusterAddon // nil if there is none
 		done    bool
 	}{
 		"it is made":                           {want: mine(nil)},

@@ -46,6 +46,7 @@ func (r *Reconciler) runStage(ctx context.Context, s *scope, i int, def stack.St
 			return err
 		}
 		setStagePhase(ss, csv1.StageWaitPost)
+		// The next runs need not apply it again while the stage waits.
 		r.recordApply(s, lastApply{partial: true}, r.Interval/reappliesPerInterval)
 	}
 	if err := r.waitForCondition(ctx, s, def.WaitForPostCondition); err != nil {
@@ -55,12 +56,12 @@ func (r *Reconciler) runStage(ctx context.Context, s *scope, i int, def stack.St
 	return r.deleteSucceededHelmHooks(ctx, s, i, ss)
 }
 
-// notReadyError is what a stage waits for. It is no failure, unless it takes too long.
+// notReadyError says what a stage waits for. It is no failure, unless it takes too long.
 type notReadyError struct{ message string }
 
 func (n *notReadyError) Error() string { return n.message }
 
-// explainStageError says in the status which stage is how far and why, and decides when to look again.
+// explainStageError says in the status how far a stage is and why, and decides when to look again.
 func (r *Reconciler) explainStageError(s *scope, ss *csv1.StageStatus, err error) error {
 	var notReady *notReadyError
 	var invalid *invalidConditionError
@@ -72,7 +73,7 @@ func (r *Reconciler) explainStageError(s *scope, ss *csv1.StageStatus, err error
 	case errors.As(err, &notReady):
 		ss.Message = reconcile.TruncateMessage(err.Error())
 		return r.reportStageWaiting(s, ss)
-	case reconcile.IsWait(err): // it was explained where more is known of it
+	case reconcile.IsWait(err): // the condition was set where more is known of it
 		return err
 	default:
 		ss.Message = reconcile.TruncateMessage(err.Error())
@@ -81,7 +82,7 @@ func (r *Reconciler) explainStageError(s *scope, ss *csv1.StageStatus, err error
 	}
 }
 
-// failureReason is the reason for an error of applying.
+// failureReason returns the condition reason for an error of applying.
 func failureReason(err error) string {
 	if errors.Is(err, apply.ErrRefused) {
 		return csv1.ReasonRefused
@@ -89,15 +90,17 @@ func failureReason(err error) string {
 	return csv1.ReasonApplyFailed
 }
 
-// fastPollPeriod is how long a stage looks more often.
+// fastPollPeriod is how long a stage that begins to wait polls more often.
 const fastPollPeriod = 10 * time.Second
 
+// reportStageWaiting says what a stage waits for, and polls less often once its time is up. A time-out changes nothing
+// else.
 func (r *Reconciler) reportStageWaiting(s *scope, ss *csv1.StageStatus) error {
 	reason, text, poll := csv1.ReasonStageWaiting, "", r.Poll
 	if ss.Since != nil {
 		switch took := time.Since(ss.Since.Time); {
 		case took < fastPollPeriod:
-			poll = r.Poll / 4 // most of what is waited for comes soon
+			poll = r.Poll / 4 // most conditions are met soon
 		case took > r.Timeout:
 			reason, text, poll = csv1.ReasonStageTimedOut, fmt.Sprintf(", for longer than %s", r.Timeout), 5*r.Poll
 		}
@@ -106,7 +109,7 @@ func (r *Reconciler) reportStageWaiting(s *scope, ss *csv1.StageStatus) error {
 	return reconcile.Wait(poll, "stage %s", ss.Name)
 }
 
-// applyOrDeleteStage applies or deletes what the stage is about.
+// applyOrDeleteStage applies or deletes the objects of a stage, with its Helm hooks.
 func (r *Reconciler) applyOrDeleteStage(ctx context.Context, s *scope, i int, def stack.Stage, ss *csv1.StageStatus) error {
 	rendered, err := r.renderedStage(ctx, s, i)
 	if err != nil {
@@ -124,7 +127,7 @@ func (r *Reconciler) applyOrDeleteStage(ctx context.Context, s *scope, i int, de
 	return r.runHelmHooks(ctx, s, rendered, ss, afterObjects)
 }
 
-// renderedStage is what a stage renders to.
+// renderedStage returns what a stage renders to.
 func (r *Reconciler) renderedStage(ctx context.Context, s *scope, i int) (stack.RenderedStage, error) {
 	all, err := r.renderAddons(ctx, s)
 	if err != nil {
@@ -137,6 +140,7 @@ func (r *Reconciler) renderedStage(ctx context.Context, s *scope, i int) (stack.
 	return of[i], nil
 }
 
+// stagesOfRuntimeHook returns the rendered stages of one runtime hook.
 func stagesOfRuntimeHook(all []stack.RenderedStage, hook string) (out []stack.RenderedStage) {
 	for _, st := range all {
 		if st.RuntimeHook == hook {

@@ -17,7 +17,7 @@ import (
 	"github.com/polder-kaas/polder/stack/finding"
 )
 
-// requeue is when something is tried again that ended with an error: 0 with back-off.
+// requeue returns after what time a run that ended with an error is tried again: 0 with backoff.
 func requeue(t *testing.T, err error) time.Duration {
 	t.Helper()
 	result, again := reconcile.Run(t.Context(), 0, func(context.Context, int) error { return err })
@@ -111,12 +111,12 @@ func TestExplainRenderError(t *testing.T) {
 	}
 }
 
-// A stage that waits for too long says so, and is looked at less often; it still waits.
+// A stage that waits for too long says so, and polls less often. It still waits.
 func TestReportStageWaiting(t *testing.T) {
 	const soon = "stage cni (waitingForPreCondition) waits: the node"
 	const late = "stage cni (waitingForPreCondition) waits, for longer than 1m0s: the node"
 	for name, c := range map[string]struct {
-		waited time.Duration // negative: nobody knows
+		waited time.Duration // negative if it is not known
 		want   cond
 		after  time.Duration
 	}{

@@ -16,9 +16,9 @@ import (
 // retryAfterSeconds is how soon Cluster API asks again whether an upgrade may begin.
 const retryAfterSeconds = 5
 
-// HoldUpgrade answers Cluster API's hook BeforeClusterUpgrade: an upgrade of Kubernetes is held back while
-// the add-ons for it are not applied. It decides nothing and remembers nothing; it only reads what the
-// reconciler has written. Whoever has no add-ons of ours is not held.
+// HoldUpgrade answers the runtime hook BeforeClusterUpgrade of Cluster API: an upgrade of Kubernetes is held while the
+// add-ons for it are not applied. It decides nothing and remembers nothing; it only reads what the reconciler has
+// written. A cluster without add-ons of ours is not held.
 func HoldUpgrade(ctx context.Context, c client.Reader, request *runtimehooksv1.BeforeClusterUpgradeRequest, response *runtimehooksv1.BeforeClusterUpgradeResponse) error {
 	why, err := reasonToHold(ctx, c, request)
 	if err != nil {
@@ -32,6 +32,7 @@ func HoldUpgrade(ctx context.Context, c client.Reader, request *runtimehooksv1.B
 	return nil
 }
 
+// reasonToHold says what an upgrade waits for; "" if it may begin.
 func reasonToHold(ctx context.Context, c client.Reader, request *runtimehooksv1.BeforeClusterUpgradeRequest) (why string, err error) {
 	rel, err := releaseOfCluster(ctx, c, &request.Cluster)
 	if err != nil || rel == nil {
@@ -45,6 +46,7 @@ func reasonToHold(ctx context.Context, c client.Reader, request *runtimehooksv1.
 	if err != nil {
 		return "", err
 	}
+	// All must be of the new release: its stages may be planned anew at any time, for other content.
 	target := targetOf(rel)
 	if o.Status.Release == target && o.Status.Target == target && o.Status.TargetDigest == rel.Status.Digest && allDone(o.Status.Stages) {
 		return "", nil
@@ -63,6 +65,7 @@ func reasonToHold(ctx context.Context, c client.Reader, request *runtimehooksv1.
 	return "the add-ons of " + rel.Name + ", which are being applied", nil
 }
 
+// describeBlocker returns the message of a condition that blocks an upgrade.
 func describeBlocker(rel *csv1.ClusterStackRelease, c *metav1.Condition) string {
 	return "the add-ons of " + rel.Name + ": " + c.Message
 }

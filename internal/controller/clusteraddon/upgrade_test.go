@@ -32,7 +32,7 @@ func TestHoldUpgrade(t *testing.T) {
 		cluster *clusterv1.Cluster // of v1 if nil
 		release *csv1.ClusterStackRelease
 		addon   *csv1.ClusterAddon
-		want    string // empty: it is not held
+		want    string // empty if the upgrade is not held
 	}{
 		"a cluster without a class":                {cluster: &clusterv1.Cluster{}, release: newRelease("v1")},
 		"a cluster of another class":               {cluster: newCluster("x"), release: newRelease("v1")},
@@ -94,7 +94,7 @@ func TestHoldUpgrade(t *testing.T) {
 	}
 }
 
-// If we cannot know, Cluster API must hear of it: no answer is as good as either.
+// If the answer cannot be found out, Cluster API must get an error: neither answer is safe.
 func TestHoldUpgradeWithoutAnAnswer(t *testing.T) {
 	for name, failing := range map[string]client.Object{"of the release": &csv1.ClusterStackRelease{}, "of the add-ons": &csv1.ClusterAddon{}} {
 		t.Run(name, func(t *testing.T) {

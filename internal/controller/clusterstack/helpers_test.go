@@ -28,7 +28,7 @@ import (
 
 const line = "docker-ferrol-1-27-"
 
-// indexer gives an index to a builder of clients.
+// indexer adds indexes to a builder of fake clients.
 type indexer struct{ *fake.ClientBuilder }
 
 func (i indexer) IndexField(_ context.Context, o client.Object, field string, f client.IndexerFunc) error {
@@ -49,12 +49,12 @@ func newClient(t *testing.T, objects ...client.Object) client.WithWatch {
 	return b.Build()
 }
 
-// newBareReconciler is a reconciler that asks nobody, with room for many events.
+// newBareReconciler returns a reconciler without clients, with room for many events.
 func newBareReconciler() *Reconciler {
 	return &Reconciler{Events: events.NewFakeRecorder(64), Interval: 10 * time.Minute}
 }
 
-// newReconciler has a source at a path, which need not be there.
+// newReconciler returns a reconciler with a source at a path, which need not exist.
 func newReconciler(t *testing.T, path string, objects ...client.Object) *Reconciler {
 	t.Helper()
 	c := newClient(t, objects...)
@@ -67,7 +67,7 @@ func newReconciler(t *testing.T, path string, objects ...client.Object) *Reconci
 	return r
 }
 
-// drainEvents are the events so far.
+// drainEvents returns the events recorded so far.
 func (r *Reconciler) drainEvents() []string {
 	var out []string
 	for {
@@ -102,7 +102,7 @@ func newRelease(v string, changes ...func(*csv1.ClusterStackRelease)) *csv1.Clus
 	return r
 }
 
-// markReady makes a release one of which clusters can be made.
+// markReady makes a release ready.
 func markReady(r *csv1.ClusterStackRelease) {
 	r.Status.Ready, r.Status.KubernetesVersion = ptr.To(true), "v1.27.3"
 	condition(csv1.ConditionDownloaded, metav1.ConditionTrue, "")(r)
@@ -121,7 +121,7 @@ func condition(name string, status metav1.ConditionStatus, message string) func(
 	}
 }
 
-// newSourceState is a look at a source with these versions.
+// newSourceState makes the state of a source that has these versions.
 func newSourceState(t *testing.T, versions ...string) sourceState {
 	t.Helper()
 	l := sourceState{answered: true, location: "directory here"}
@@ -135,7 +135,7 @@ func newSourceState(t *testing.T, versions ...string) sourceState {
 	return l
 }
 
-// publish writes a release into a directory, and returns its digest.
+// publish writes a release into a directory.
 func publish(t *testing.T, dir, name string) {
 	t.Helper()
 	id, err := version.ParseReleaseName(name)

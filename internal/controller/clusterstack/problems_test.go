@@ -14,8 +14,8 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 )
 
-// What is wrong with a stack is said as long as it is, whatever its releases do meanwhile; all else goes on:
-// the status says what can be used, and the source is looked at again.
+// A problem of a stack is reported as long as it exists, whatever its releases do meanwhile. All else goes on: the
+// status says what can be used, and the source is checked again.
 func TestReconcileWithProblems(t *testing.T) {
 	foreign := newRelease("v3", markReady, func(r *csv1.ClusterStackRelease) {
 		r.OwnerReferences[0].UID, r.OwnerReferences[0].Name = "other", "sines"

@@ -1,5 +1,5 @@
-// Package clusterstack reconciles ClusterStacks: it looks at their sources and keeps the releases that
-// are wanted or used.
+// Package clusterstack reconciles ClusterStacks: it checks their sources and keeps the releases that are wanted or in
+// use.
 package clusterstack
 
 import (
@@ -29,12 +29,12 @@ import (
 	"github.com/polder-kaas/polder/internal/releases"
 )
 
-// Reconciler of ClusterStacks. All fields are needed.
+// Reconciler reconciles ClusterStacks. All fields are needed.
 type Reconciler struct {
-	Client   client.Client // reads from a cache, with usage.Index
+	Client   client.Client // reads from a cache that has the index of lineage.IndexClustersByClass
 	Releases *releases.Library
 	Events   events.EventRecorder
-	Interval time.Duration // between looks at a source, if a stack does not say
+	Interval time.Duration // between checks of a source, unless a stack says otherwise
 
 	mu      sync.Mutex
 	sources map[types.NamespacedName]sourceState
@@ -44,11 +44,11 @@ type Reconciler struct {
 type scope struct {
 	object        *csv1.ClusterStack
 	before        *csv1.ClusterStack
-	source        sourceState                // the last one at the source
+	source        sourceState                // what is known of the source
 	releases      []csv1.ClusterStackRelease // of this stack
-	inUse         map[string]bool            // releases with clusters
-	problems      []string                   // what people must mend before all releases can be there
-	problemReason string                     // of the first of them
+	inUse         map[string]bool            // names of releases with clusters
+	problems      []string                   // what people must mend before all releases can be synced
+	problemReason string                     // of the first problem
 }
 
 // Reconcile brings the releases of one stack closer to what is wanted.
@@ -61,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !o.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // its releases go by themselves, as soon as nobody uses them
+		return ctrl.Result{}, nil // its releases are garbage-collected, as soon as no cluster uses them
 	}
 	s := &scope{object: o, before: o.DeepCopy()}
 	o.Status.Conditions = reconcile.DropInvalidConditions(o.Status.Conditions)
@@ -70,16 +70,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := reconcile.JoinWriteError(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, s.before, o))); err != nil {
 		return reconcile.RequeueOnConflict(ctrl.Result{}, err)
 	}
+	// Even without a watch event: the source has none, so it is polled.
 	return ctrl.Result{RequeueAfter: max(time.Until(s.source.nextCheck), time.Second)}, nil
 }
 
+// forget drops what is known of a stack's source.
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.sources, key)
 }
 
-// gatherReleases finds the releases of the stack, and which of them have clusters.
+// gatherReleases finds the releases of the stack, and which of them clusters use.
 func (r *Reconciler) gatherReleases(ctx context.Context, s *scope) error {
 	var l csv1.ClusterStackReleaseList
 	if err := r.Client.List(ctx, &l, client.InNamespace(s.object.Namespace)); err != nil {
@@ -100,8 +102,8 @@ func (r *Reconciler) gatherReleases(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// belongsToStack says that a release is of the stack: by its owner or, if that was taken away, by its name. Whatever
-// its owner is, what is not called as releases of the stack are is none of them.
+// belongsToStack reports whether a release is the stack's: by its controller or, if that was removed, by its name.
+// Whatever its controller is, a release of another line is not.
 func belongsToStack(s *csv1.ClusterStack, r *csv1.ClusterStackRelease) bool {
 	if owner := metav1.GetControllerOf(r); owner != nil {
 		_, ok := lineage.ReleaseInLine(s, r.Name)
@@ -110,7 +112,7 @@ func belongsToStack(s *csv1.ClusterStack, r *csv1.ClusterStackRelease) bool {
 	return lineage.IsReleaseOfStack(s, r.Name)
 }
 
-// SetupWithManager registers the reconciler. The manager's cache must have usage.Index.
+// SetupWithManager registers the reconciler. The manager's cache must have the index of lineage.IndexClustersByClass.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("clusterstack").
@@ -121,15 +123,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Complete(r)
 }
 
+// statusLost passes stacks that have lost their status.
 func statusLost() predicate.Predicate {
 	return reconcile.StatusLostPredicate(func(o *csv1.ClusterStack) []metav1.Condition { return o.Status.Conditions })
 }
 
-// requestsForRelease are the stacks a release belongs to, or would if its owner had not been taken away.
+// requestsForRelease maps a release to the stacks it belongs to, or would belong to if its owner reference had not been
+// removed.
 func (r *Reconciler) requestsForRelease(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	var l csv1.ClusterStackList
 	if err := r.Client.List(ctx, &l, client.InNamespace(o.GetNamespace())); err != nil {
-		return nil // it comes back by itself
+		return nil // all stacks are reconciled again after their interval anyway
 	}
 	var out []ctrlreconcile.Request
 	for _, s := range l.Items {
@@ -140,7 +144,7 @@ func (r *Reconciler) requestsForRelease(ctx context.Context, o client.Object) []
 	return out
 }
 
-// requestsForCluster is the stack of the cluster's class, of which a release may not be needed any more.
+// requestsForCluster maps a cluster to the stack of its class: a release may not be in use any more.
 func (r *Reconciler) requestsForCluster(ctx context.Context, o client.Object) []ctrlreconcile.Request {
 	c, ok := o.(*clusterv1.Cluster)
 	if !ok {
@@ -159,6 +163,7 @@ func (r *Reconciler) requestsForCluster(ctx context.Context, o client.Object) []
 	return r.requestsForRelease(ctx, rel)
 }
 
+// set makes a condition false, for a reason. An empty reason makes it true.
 func (s *scope) set(condition, reason, message string) {
 	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.TruncateMessage(message), ObservedGeneration: s.object.Generation}
 	if reason == "" {
@@ -167,7 +172,7 @@ func (s *scope) set(condition, reason, message string) {
 	meta.SetStatusCondition(&s.object.Status.Conditions, c)
 }
 
-// addProblem notes what only people can mend, after what was noted before. It is no reason to leave the rest undone.
+// addProblem adds what only people can mend to ReleasesSynced. It is no reason to leave the rest undone.
 func (s *scope) addProblem(reason, message string) {
 	if len(s.problems) == 0 {
 		s.problemReason = reason

@@ -17,9 +17,10 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
+// mapKeys returns the keys of a set.
 func mapKeys(m map[string]bool) iter.Seq[string] { return maps.Keys(m) }
 
-// publishStatus writes into the status which releases there are and what can be used.
+// publishStatus writes into the status which releases there are and which can be used.
 func (r *Reconciler) publishStatus(_ context.Context, s *scope) error {
 	slices.SortFunc(s.releases, func(a, b csv1.ClusterStackRelease) int { return version.Compare(versionOf(&a), versionOf(&b)) })
 	st := &s.object.Status
@@ -43,7 +44,7 @@ func (r *Reconciler) publishStatus(_ context.Context, s *scope) error {
 		s.set(csv1.ConditionReleaseAvailable, csv1.ReasonNoRelease, "no release can be used yet")
 	}
 	switch {
-	case len(s.problems) > 0: // is said already, and weighs more than what passes by itself
+	case len(s.problems) > 0: // they are in the condition already, and matter more than what passes by itself
 	case len(waiting) > 0:
 		s.set(csv1.ConditionReleasesSynced, csv1.ReasonReleasesNotReady, strings.Join(waiting, "; "))
 	case len(s.releases) == 0 && s.source.err != nil:
@@ -56,6 +57,8 @@ func (r *Reconciler) publishStatus(_ context.Context, s *scope) error {
 	return nil
 }
 
+// summarizeRelease returns the summary of a release for the status. A tag that was moved at the source is reported and
+// not followed (ADR 9).
 func (r *Reconciler) summarizeRelease(s *scope, rel *csv1.ClusterStackRelease) csv1.ReleaseSummary {
 	sum := csv1.ReleaseSummary{Name: versionOf(rel).String(), Ready: ptr.To(isReady(rel)), Phase: ptr.To(phase(rel))}
 	c := meta.FindStatusCondition(rel.Status.Conditions, csv1.ConditionReady)
@@ -77,14 +80,14 @@ func (r *Reconciler) summarizeRelease(s *scope, rel *csv1.ClusterStackRelease) c
 	return sum
 }
 
-// isReported says that the status has this entry already.
+// isReported reports whether the status has this message already, so that its event is recorded once.
 func isReported(o *csv1.ClusterStack, sum csv1.ReleaseSummary) bool {
 	return slices.ContainsFunc(o.Status.Summary, func(x csv1.ReleaseSummary) bool {
 		return x.Name == sum.Name && ptr.Deref(x.Message, "") == *sum.Message
 	})
 }
 
-// phase is how far a release is, in the words of the operator that came before.
+// phase returns how far a release is, in the words of the operator that came before.
 func phase(r *csv1.ClusterStackRelease) string {
 	switch {
 	case isReady(r):
@@ -98,13 +101,14 @@ func phase(r *csv1.ClusterStackRelease) string {
 	}
 }
 
+// versionOf returns the version of a release of the stack.
 func versionOf(r *csv1.ClusterStackRelease) version.Version {
-	name, _ := version.ParseReleaseName(r.Name) // what belongs to a stack has such a name
+	name, _ := version.ParseReleaseName(r.Name) // releases of a stack have valid names
 	return name.Version
 }
 
-// summarize makes of all conditions the one that people wait for. A source that does not answer is
-// said there too, but what is served is ready all the same.
+// summarize summarises all conditions in Ready, and records an event if that changes. A source that does not answer is
+// reported there too, but the stack stays ready.
 func (r *Reconciler) summarize(s *scope) {
 	o := s.object
 	if o.Spec.ProviderRef != nil {

@@ -36,7 +36,7 @@ func TestPhase(t *testing.T) {
 	}
 }
 
-// cond is a condition without what other tests look at.
+// cond is a condition without the fields that other tests check.
 type cond struct{ Status, Reason, Message string }
 
 func conditionsOf(o *csv1.ClusterStack) map[string]cond {
@@ -214,7 +214,7 @@ func TestProviderRefIsSaidToBeIgnored(t *testing.T) {
 	}
 }
 
-// TestRequests looks at whose reconciliation an object asks for.
+// Releases and clusters are mapped to their stacks.
 func TestRequests(t *testing.T) {
 	custom := newStack(func(o *csv1.ClusterStack) { o.Name, o.UID, o.Spec.Channel = "custom", "custom", csv1.ChannelCustom })
 	elsewhere := newStack(func(o *csv1.ClusterStack) { o.Namespace, o.UID = "b", "elsewhere" })

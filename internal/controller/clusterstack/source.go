@@ -23,35 +23,36 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// Times between looks at a source that does not answer, and of one look, however slowly it answers.
+// Backoff of a source that does not answer, and the time-out of one check, however slowly it answers.
 const (
 	initialBackoff = 5 * time.Second
 	maxBackoff     = 5 * time.Minute
 	listTimeout    = time.Minute
 )
 
-// sourceState is what was seen at a source. It is only remembered in memory: after a restart the source is
-// looked at again, and until then nothing is given up.
+// sourceState is what was seen at a source. It is kept in memory only: after a restart the source is checked again, and
+// until then nothing is deleted.
 type sourceState struct {
 	uid        types.UID
 	generation int64  // of the stack
-	request    string // the annotation that asked for it
+	request    string // the annotation that asked for the check
 	nextCheck  time.Time
 
-	failures   int // looks in a row
+	failures   int // failed checks in a row
 	err        error
 	reason     string
 	answered   bool // the source has answered at least once
 	entries    []registry.Entry
-	rejected   []string // what is called as releases of the stack and is none
-	otherLines []string // lines that the source has instead, some of them
+	rejected   []string // artifacts named like releases of the stack that are invalid
+	otherLines []string // some of the other lines that the source has
 	location   string
 }
 
-// checkSource looks at the source if it is time to, or if somebody asks for it. That a source cannot be
-// reached is no error: what is there is served further.
+// checkSource checks the source if it is time to, or if somebody asks for it. A source that cannot be reached is no
+// error: existing releases are served further.
 func (r *Reconciler) checkSource(ctx context.Context, s *scope) error {
 	key := client.ObjectKeyFromObject(s.object)
+	// Not locked while the source is listed: that may take long, and one object is reconciled by one worker at a time.
 	r.mu.Lock()
 	last := r.sources[key]
 	r.mu.Unlock()
@@ -60,10 +61,11 @@ func (r *Reconciler) checkSource(ctx context.Context, s *scope) error {
 	}
 	request := s.object.Annotations[csv1.RequestedAtAnnotation]
 	if last.request != request {
-		last.failures = 0 // somebody is at it, and need not wait for long
+		last.failures = 0 // somebody is working on it, and need not wait for long
 	}
 	if last.generation != s.object.Generation || last.request != request || !time.Now().Before(last.nextCheck) {
 		next := r.listSource(ctx, s.object, last)
+		// The check ended because we stop, which says nothing about the source.
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -86,9 +88,11 @@ func (r *Reconciler) checkSource(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// keepPreviousSource goes on with what was seen before: it was not the source's turn.
+// keepPreviousSource goes on with what was seen before: others of the namespace were being read. It is not remembered,
+// so that the check is still due.
 func (r *Reconciler) keepPreviousSource(s *scope, last, next sourceState) error {
 	s.source = last
+	// What was seen for another generation may be of another source.
 	if last.generation != s.object.Generation {
 		s.source = next
 	}
@@ -99,6 +103,7 @@ func (r *Reconciler) keepPreviousSource(s *scope, last, next sourceState) error 
 	return nil
 }
 
+// remember keeps what was seen at a source.
 func (r *Reconciler) remember(key types.NamespacedName, l sourceState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,6 +140,7 @@ func (r *Reconciler) listSource(ctx context.Context, o *csv1.ClusterStack, last 
 	if err != nil {
 		last.failures++
 		last.err, last.reason = err, reasonOf(err)
+		// Never later than a source that answers is checked. The shift is bounded, since it would overflow.
 		backoff := min(initialBackoff<<min(last.failures-1, 10), maxBackoff, interval)
 		last.nextCheck = time.Now().Add(wait.Jitter(backoff, 0.2))
 		return last
@@ -152,6 +158,7 @@ func (r *Reconciler) listSource(ctx context.Context, o *csv1.ClusterStack, last 
 	return last
 }
 
+// reasonOf returns the condition reason for an error of a source.
 func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, releases.ErrNoSource):
@@ -163,7 +170,7 @@ func reasonOf(err error) string {
 	}
 }
 
-// findEntry is what the source has under a name.
+// findEntry returns what the source has under a name.
 func (l sourceState) findEntry(release string) (registry.Entry, bool) {
 	for _, e := range l.entries {
 		if e.Release.Tag() == release {
@@ -173,7 +180,7 @@ func (l sourceState) findEntry(release string) (registry.Entry, bool) {
 	return registry.Entry{}, false
 }
 
-// sourceFailure is what a stack that serves what it has says of its source.
+// sourceFailure returns the condition of a source that failed; nil if it did not.
 func sourceFailure(o *csv1.ClusterStack) *metav1.Condition {
 	if c := meta.FindStatusCondition(o.Status.Conditions, csv1.ConditionSourceAvailable); c != nil && c.Reason != csv1.ReasonAvailable {
 		return c

@@ -16,8 +16,7 @@ import (
 	"github.com/polder-kaas/polder/internal/releases"
 )
 
-// A source whose turn it is not is tried again soon: it has not failed, and what was asked for is not
-// done yet.
+// A source that was not read because others were is tried again soon: it has not failed, and the check is still due.
 func TestCheckSourceWaitsForItsTurn(t *testing.T) {
 	var asked atomic.Int32
 	open := make(chan struct{})

@@ -24,7 +24,7 @@ import (
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
-// A source that is a file does not answer, like one that is not reachable.
+// brokenSource returns a source that is a file: it fails, like one that cannot be reached.
 func brokenSource(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "releases")
@@ -34,7 +34,7 @@ func brokenSource(t *testing.T) string {
 	return path
 }
 
-// repairSource makes a source of what was broken, with some releases.
+// repairSource makes a broken source a directory with some releases.
 func repairSource(t *testing.T, path string, names ...string) {
 	t.Helper()
 	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
@@ -55,7 +55,7 @@ func (r *Reconciler) checkSourceOf(t *testing.T, o *csv1.ClusterStack) sourceSta
 	return s.source
 }
 
-// checkNextTime says whether a time is so far away, with up to a fifth more.
+// checkNextTime checks that a time is so far away, or up to a fifth more.
 func checkNextTime(t *testing.T, next time.Time, want time.Duration) {
 	t.Helper()
 	if got := time.Until(next); got < want || got > want+want/5 {
@@ -110,7 +110,7 @@ func TestListAnAnsweringSource(t *testing.T) {
 	}
 }
 
-// It is tried again ever more rarely, but at least as often as a source that answers is looked at.
+// A failed source is tried again ever more rarely, but at least as often as one that answers.
 func TestListASourceThatDoesNotAnswer(t *testing.T) {
 	s, m := time.Second, time.Minute
 	for name, c := range map[string]struct {
@@ -153,7 +153,7 @@ func TestListASourceThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// What a source has shown is kept when it answers no more; of another source nothing is known.
+// What a source has listed is kept when it does not answer any more. Of another source nothing is known.
 func TestCheckSourceKeepsWhatWasListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "releases")
@@ -212,7 +212,7 @@ func TestCheckSourceIsRequested(t *testing.T) {
 		if got.failures != 1 || got.request != "now" || ptr.Deref(o.Status.LastHandledReconcileAt, "") != "now" {
 			t.Errorf("%+v, handled %v", got, o.Status.LastHandledReconcileAt)
 		}
-		checkNextTime(t, got.nextCheck, initialBackoff) // somebody is at it
+		checkNextTime(t, got.nextCheck, initialBackoff) // somebody is working on it
 		repairSource(t, path, line+"v1")
 		if again := r.checkSourceOf(t, o); !again.nextCheck.Equal(got.nextCheck) || again.answered {
 			t.Errorf("a request is answered twice: %+v", again)
@@ -229,7 +229,7 @@ func TestCheckSourceIsRequested(t *testing.T) {
 	})
 }
 
-// A look that our own end has cut short says nothing about the source.
+// A check that was cancelled because we stop says nothing about the source.
 func TestCheckSourceThatIsCutShort(t *testing.T) {
 	r, s := newReconciler(t, brokenSource(t)), newScope(newStack())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -256,7 +256,7 @@ func TestReasonOfAListing(t *testing.T) {
 	}
 }
 
-// A stack is looked at again when its source is.
+// A stack is reconciled again when its source is due.
 func TestReconcileComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

@@ -18,7 +18,7 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// wantedReleases are the names of the releases that should be there, and what is wrong with versions that are none.
+// wantedReleases returns the names of the releases that should be there, and the errors of versions that are invalid.
 func wantedReleases(s *scope) (want map[string]bool, bad []string) {
 	want = map[string]bool{}
 	for _, v := range s.object.Spec.Versions {
@@ -35,7 +35,7 @@ func wantedReleases(s *scope) (want map[string]bool, bad []string) {
 	return want, bad
 }
 
-// newestAtSource is the release with the highest version at the source.
+// newestAtSource returns the release with the highest version at the source.
 func newestAtSource(l sourceState) (latest version.ReleaseName, ok bool) {
 	for i, e := range l.entries {
 		if i == 0 || version.Compare(e.Release.Version, latest.Version) > 0 {
@@ -45,7 +45,7 @@ func newestAtSource(l sourceState) (latest version.ReleaseName, ok bool) {
 	return latest, ok
 }
 
-// newestReady is the release with the highest version of which clusters can be made.
+// newestReady returns the release with the highest version of which clusters can be made.
 func newestReady(have []csv1.ClusterStackRelease) (latest *csv1.ClusterStackRelease) {
 	var best version.Version
 	for i := range have {
@@ -60,13 +60,14 @@ func newestReady(have []csv1.ClusterStackRelease) (latest *csv1.ClusterStackRele
 	return latest
 }
 
+// isReady reports whether clusters can be made of a release.
 func isReady(r *csv1.ClusterStackRelease) bool {
 	return r.DeletionTimestamp.IsZero() && ptr.Deref(r.Status.Ready, false)
 }
 
-// syncReleases makes releases that are wanted, and deletes those that are neither wanted, nor used, nor the
-// newest that works. As long as the source has never answered or is empty, or a version is none, nothing is
-// deleted: it may be what was meant.
+// syncReleases creates releases that are wanted, and deletes those that are neither wanted, nor in use, nor the newest
+// that is ready. As long as the source has never answered or is empty, or a version is invalid, nothing is deleted: it
+// may be what was meant.
 func (r *Reconciler) syncReleases(ctx context.Context, s *scope) error {
 	want, bad := wantedReleases(s)
 	if len(bad) > 0 {
@@ -82,6 +83,7 @@ func (r *Reconciler) syncReleases(ctx context.Context, s *scope) error {
 	for i := range s.releases {
 		rel := &s.releases[i]
 		have[rel.Name] = true
+		// The newest that is ready stays in any case, so that new clusters can always be made.
 		keep := want[rel.Name] || s.inUse[rel.Name] || (latest != nil && rel.Name == latest.Name) || !canDelete
 		if err := r.deleteOrAdopt(ctx, s, rel, keep); err != nil {
 			return err
@@ -97,8 +99,8 @@ func (r *Reconciler) syncReleases(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// isSourceEmptied says that the source has nothing any more of what it must have had: rather a disk is not mounted than
-// everything withdrawn.
+// isSourceEmptied reports whether the source has nothing any more that it must have had: it is more likely that a disk
+// is not mounted than that everything was withdrawn.
 func (s *scope) isSourceEmptied() bool {
 	return s.source.answered && s.source.err == nil && len(s.source.entries) == 0 &&
 		slices.ContainsFunc(s.releases, func(r csv1.ClusterStackRelease) bool {
@@ -106,14 +108,14 @@ func (s *scope) isSourceEmptied() bool {
 		})
 }
 
-// deleteOrAdopt deletes a release that is not needed, and puts its owner back if somebody took it away.
+// deleteOrAdopt deletes a release that is not needed, and restores the owner reference of one that is.
 func (r *Reconciler) deleteOrAdopt(ctx context.Context, s *scope, rel *csv1.ClusterStackRelease, keep bool) error {
 	if !rel.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	if !keep {
 		err := r.Client.Delete(ctx, rel, client.Preconditions{UID: &rel.UID})
-		if apierrors.IsForbidden(err) { // somebody has begun to use it
+		if apierrors.IsForbidden(err) { // admission knows of a cluster that uses it since
 			return nil
 		}
 		return apierror.IgnoreNotFound(err)
@@ -126,6 +128,7 @@ func (r *Reconciler) deleteOrAdopt(ctx context.Context, s *scope, rel *csv1.Clus
 	return reconcile.Write(ctx, r.Client, before, rel)
 }
 
+// createRelease creates a release that is wanted.
 func (r *Reconciler) createRelease(ctx context.Context, s *scope, name string) error {
 	rel := &csv1.ClusterStackRelease{}
 	rel.Namespace, rel.Name = s.object.Namespace, name
@@ -134,7 +137,7 @@ func (r *Reconciler) createRelease(ctx context.Context, s *scope, name string) e
 	if apierrors.IsAlreadyExists(err) {
 		return r.checkReleaseOwner(ctx, s, name)
 	}
-	if apierrors.IsInvalid(err) { // what sources have may be called as no object can be
+	if apierrors.IsInvalid(err) { // tags at a source may be no valid names of objects
 		s.addProblem(csv1.ReasonNameInvalid, fmt.Sprintf("release %s cannot be made: %v", name, err))
 		return nil
 	}
@@ -146,7 +149,8 @@ func (r *Reconciler) createRelease(ctx context.Context, s *scope, name string) e
 	return nil
 }
 
-// checkReleaseOwner looks at a release that is there and not ours. The cache may just not know that it is.
+// checkReleaseOwner reports a release that exists and belongs to another stack. If the cache only does not have ours
+// yet, nothing is wrong.
 func (r *Reconciler) checkReleaseOwner(ctx context.Context, s *scope, name string) error {
 	rel := &csv1.ClusterStackRelease{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.object.Namespace, Name: name}, rel); err != nil {
@@ -158,6 +162,7 @@ func (r *Reconciler) checkReleaseOwner(ctx context.Context, s *scope, name strin
 	return nil
 }
 
+// ownerReference returns a controller reference to the stack.
 func ownerReference(o *csv1.ClusterStack) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: csv1.GroupVersion.String(), Kind: "ClusterStack", Name: o.Name, UID: o.UID, Controller: ptr.To(true)}
 }

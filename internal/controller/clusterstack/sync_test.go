@@ -34,7 +34,7 @@ func TestWantedReleases(t *testing.T) {
 		stack *csv1.ClusterStack
 		at    []string
 		want  []string
-		bad   []string // each in its own sentence
+		bad   []string // one message for each
 	}{
 		"the newest, if nothing is said":      {newStack(), []string{"v1", "v2"}, []string{line + "v2"}, nil},
 		"the newest, if it is asked for":      {newStack(subscribe(ptr.To(true))), []string{"v1", "v2"}, []string{line + "v2"}, nil},
@@ -120,14 +120,14 @@ func toValues(have []*csv1.ClusterStackRelease) (out []csv1.ClusterStackRelease)
 	return out
 }
 
-// newClusterOfClass is a cluster of a class, in a namespace that is not the stack's.
+// newClusterOfClass makes a cluster with a class, in a namespace that is not the stack's.
 func newClusterOfClass(class string) *clusterv1.Cluster {
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "demo"}}
 	c.Spec.Topology.ClassRef = clusterv1.ClusterClassRef{Namespace: "a", Name: class}
 	return c
 }
 
-// TestSyncReleases looks at which releases are there in the end: those with a star have the stack as their owner.
+// A star marks releases that the stack owns in the end.
 func TestSyncReleases(t *testing.T) {
 	otherOwner := func(r *csv1.ClusterStackRelease) {
 		r.OwnerReferences[0].UID, r.OwnerReferences[0].Name = "other", "sines"
@@ -262,14 +262,15 @@ func TestSyncReleases(t *testing.T) {
 			if d := cmp.Diff(c.events, r.drainEvents()); d != "" {
 				t.Error(d)
 			}
+			// No release that exists is created.
 			if asked != len(c.events) && !strings.Contains(strings.Join(c.says, " "), "belongs to") {
-				t.Errorf("%d releases were to be made, want %d", asked, len(c.events)) // nothing is asked for that is there
+				t.Errorf("%d releases were to be made, want %d", asked, len(c.events))
 			}
 		})
 	}
 }
 
-// releasesIn are the versions that are there, with a star if the stack owns them.
+// releasesIn returns the versions that exist, with a star if the stack owns them.
 func releasesIn(t *testing.T, c client.Client, s *csv1.ClusterStack) (out []string) {
 	t.Helper()
 	var l csv1.ClusterStackReleaseList
@@ -296,11 +297,11 @@ func reasonIn(o *csv1.ClusterStack, name string) string {
 	return ""
 }
 
-// What the cache does not know yet is no fault: nothing is said, and it is looked at again.
+// A release that the cache does not have yet is no problem: nothing is reported, and it is looked at again.
 func TestSyncReleasesWithAnOldCache(t *testing.T) {
 	r := newReconciler(t, t.TempDir(), newRelease("v1", markReady))
 	s := newScope(newStack())
-	s.source = newSourceState(t, "v1") // and s.have is empty
+	s.source = newSourceState(t, "v1") // and s.releases is empty
 	if err := r.syncReleases(t.Context(), s); err != nil || len(s.object.Status.Conditions) != 0 {
 		t.Errorf("%v, %v", err, s.object.Status.Conditions)
 	}

@@ -23,7 +23,7 @@ import (
 
 const digest = "sha256:one"
 
-// appliedRelease is a release with two objects that were applied.
+// appliedRelease makes a release with two objects that were applied.
 func appliedRelease() *csv1.ClusterStackRelease {
 	o := newRelease()
 	o.Status.Digest = digest
@@ -35,7 +35,7 @@ func appliedRelease() *csv1.ClusterStackRelease {
 	return o
 }
 
-// newLiveObject is one of its objects, as the API server has it.
+// newLiveObject makes one of its objects, as the API server has it.
 func newLiveObject(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "a", Name: name, UID: types.UID("uid-" + name), Generation: 3,
@@ -57,7 +57,7 @@ func (c fakeCache) Get(_ context.Context, key client.ObjectKey, o client.Object,
 	}
 	into, ok := o.(*metav1.PartialObjectMetadata)
 	if !ok {
-		return errBroken // whole objects are not in the cache
+		return errBroken // the cache has only metadata
 	}
 	found.ObjectMeta.DeepCopyInto(&into.ObjectMeta)
 	return nil
@@ -67,7 +67,7 @@ func (fakeCache) List(context.Context, client.ObjectList, ...client.ListOption) 
 	return errBroken
 }
 
-// applySet is what was applied for it.
+// applySet makes the set that was applied for it.
 func applySet(t *testing.T) *apply.Set {
 	t.Helper()
 	mapper := meta.NewDefaultRESTMapper(nil)
@@ -88,7 +88,7 @@ func applySet(t *testing.T) *apply.Set {
 	return set
 }
 
-// Only what nobody has touched is not applied again.
+// Objects are applied again unless nobody has modified them.
 func TestIsUnchanged(t *testing.T) {
 	labels := func(kv ...string) map[string]string {
 		out := map[string]string{}
@@ -100,7 +100,7 @@ func TestIsUnchanged(t *testing.T) {
 	set := applySet(t)
 	for name, c := range map[string]struct {
 		release func(*csv1.ClusterStackRelease)
-		object  func(*corev1.ConfigMap) *corev1.ConfigMap // nil: it is gone
+		object  func(*corev1.ConfigMap) *corev1.ConfigMap // nil if it is gone
 		want    bool
 	}{
 		"nothing": {want: true},

@@ -16,8 +16,10 @@ import (
 	"github.com/polder-kaas/polder/stack/finding"
 )
 
-// applyClass has the class and its templates in the plane as the release has them, and nothing else of it.
+// applyClass applies the class and its templates in the plane as the release has them, and deletes objects that it does
+// not have any more.
 func (r *Reconciler) applyClass(ctx context.Context, s *scope) error {
+	// After a restart only the inventory knows which kinds to watch.
 	if err := r.watches.watchKinds(inventoryRefs(s.object.Status.Resources)); err != nil {
 		return err
 	}
@@ -39,15 +41,17 @@ func (r *Reconciler) applyClass(ctx context.Context, s *scope) error {
 		return r.reportPrepareError(s, apply.Refusef("the class has %d objects, and a release can list %d; put fewer into it", n, csv1.MaxReleaseResources))
 	}
 	s.object.Status.Resources = intent
-	if err := r.write(ctx, s); err != nil { // what is applied must be known before
+	// The inventory must list objects before they are applied (ADR 9).
+	if err := r.write(ctx, s); err != nil {
 		return err
 	}
+	// Before they are applied, so that no change after that is missed.
 	if err := r.watches.watchKinds(set.Refs()); err != nil {
 		return err
 	}
 	results := a.Apply(ctx, set, apply.TrustSynced(intent))
 	var pruned []apply.Result
-	if apply.JoinErrors(results) == nil { // else what replaces them is not there yet
+	if apply.JoinErrors(results) == nil { // otherwise what replaces them is not there yet
 		pruned = a.Prune(ctx, stale)
 	}
 	s.object.Status.Resources = apply.RecordResults(s.object.Status.Resources, results, pruned)
@@ -64,6 +68,7 @@ func (r *Reconciler) applyClass(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// inventoryRefs returns the objects of an inventory.
 func inventoryRefs(resources []csv1.Resource) []apply.Ref {
 	out := make([]apply.Ref, len(resources))
 	for i, r := range resources {
@@ -72,12 +77,13 @@ func inventoryRefs(resources []csv1.Resource) []apply.Ref {
 	return out
 }
 
+// setApplied makes Applied true, for n objects.
 func (s *scope) setApplied(n int) {
 	s.set(csv1.ConditionApplied, "", fmt.Sprintf("%d objects are as the release has them", n))
 }
 
-// reportRenderError says why nothing could be rendered. What is wrong with the release itself stays so: to render it
-// again and again would only take the time of others.
+// reportRenderError says in the status why rendering failed. An invalid release stays so: rendering it again and again
+// would only take time from others.
 func (r *Reconciler) reportRenderError(s *scope, err error) error {
 	var found finding.List
 	if !errors.As(err, &found) {
@@ -88,6 +94,8 @@ func (r *Reconciler) reportRenderError(s *scope, err error) error {
 	return reconcile.Wait(r.Interval, "%v", err)
 }
 
+// reportPrepareError says in the status why objects cannot be applied. Objects that are refused are not tried again
+// until the release changes.
 func (r *Reconciler) reportPrepareError(s *scope, err error) error {
 	if errors.Is(err, apply.ErrRefused) {
 		s.set(csv1.ConditionApplied, csv1.ReasonRefused, err.Error())
@@ -97,7 +105,7 @@ func (r *Reconciler) reportPrepareError(s *scope, err error) error {
 	return err
 }
 
-// newApplier applies in the namespace of a release only, and only kinds that belong there.
+// newApplier returns an applier for the namespace of a release only, and only for the kinds that releases may bring.
 func (r *Reconciler) newApplier(o *csv1.ClusterStackRelease) *apply.Applier {
 	return &apply.Applier{
 		Client:    r.Live,

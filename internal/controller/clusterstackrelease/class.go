@@ -19,10 +19,10 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// pendingRetry is when to look again at what is under way and has no watch.
+// pendingRetry is how soon objects are checked again that are being deleted and have no watch.
 const pendingRetry = 2 * time.Second
 
-// waitForClass waits until Cluster API has looked at the class and found nothing wrong with it.
+// waitForClass waits until Cluster API has reconciled the class and found nothing wrong with it.
 func (r *Reconciler) waitForClass(ctx context.Context, s *scope) error {
 	c := &clusterv1.ClusterClass{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.object.Namespace, Name: s.name.Class()}, c); err != nil {
@@ -32,6 +32,7 @@ func (r *Reconciler) waitForClass(ctx context.Context, s *scope) error {
 	for _, t := range []string{clusterv1.ClusterClassVariablesReadyCondition, clusterv1.ClusterClassRefVersionsUpToDateCondition} {
 		cond := meta.FindStatusCondition(c.Status.Conditions, t)
 		switch {
+		// A condition of an older generation says nothing about the class as it is now.
 		case cond == nil, cond.ObservedGeneration != c.Generation:
 			s.set(csv1.ConditionClassReady, csv1.ReasonClassNotSeen, "Cluster API has not looked at the class yet")
 		case cond.Status != metav1.ConditionTrue:
@@ -39,13 +40,13 @@ func (r *Reconciler) waitForClass(ctx context.Context, s *scope) error {
 		default:
 			continue
 		}
-		return reconcile.Wait(0, "class %s", c.Name) // a watch tells of changes
+		return reconcile.Wait(0, "class %s", c.Name) // the watch of its kind reports it
 	}
 	s.set(csv1.ConditionClassReady, "", "clusters can be made of class "+c.Name)
 	return nil
 }
 
-// checkNotInUse waits for the last cluster of a release that is to be deleted.
+// checkNotInUse waits for the last cluster of a release that is being deleted.
 func (r *Reconciler) checkNotInUse(ctx context.Context, s *scope) error {
 	users, err := lineage.ClustersOfRelease(ctx, r.Client, client.ObjectKeyFromObject(s.object))
 	if err != nil {
@@ -53,12 +54,12 @@ func (r *Reconciler) checkNotInUse(ctx context.Context, s *scope) error {
 	}
 	if len(users) > 0 {
 		s.set(csv1.ConditionApplied, csv1.ReasonInUse, fmt.Sprintf("the release is to be deleted and is used by %s; give them another class, or delete them", lineage.ClusterNames(users)))
-		return reconcile.Wait(0, "clusters") // a watch tells of changes
+		return reconcile.Wait(0, "clusters") // the watch of Clusters reports it
 	}
 	return nil
 }
 
-// pruneObjects deletes all objects of the release, then lets it go.
+// pruneObjects deletes all objects of the release, then removes its finalizer.
 func (r *Reconciler) pruneObjects(ctx context.Context, s *scope) error {
 	results := r.newApplier(s.object).Prune(ctx, inventoryRefs(s.object.Status.Resources))
 	ignoreNeverApplied(s.object.Status.Resources, results)
@@ -74,8 +75,8 @@ func (r *Reconciler) pruneObjects(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// ignoreNeverApplied takes for gone what was never applied and may not even be looked at: whoever lacks the right to
-// read it has lacked the right to make it.
+// ignoreNeverApplied treats objects as deleted that were never applied and may not be read: whoever lacks the right to
+// read them has lacked the right to create them.
 func ignoreNeverApplied(inventory []csv1.Resource, results []apply.Result) {
 	never := map[apply.Key]bool{}
 	for _, r := range inventory {

@@ -16,16 +16,17 @@ import (
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
-// fetchRetry is how soon something is tried that only people can mend, and that no watch tells of.
+// fetchRetry is how soon a fetch is tried again that only people can mend, and that no watch reports.
 const fetchRetry = time.Minute
 
-// busyRetry is how soon a source is tried again that could not be read, because others were.
+// busyRetry is how soon a source is tried again that was not read because others were.
 const busyRetry = 5 * time.Second
 
-// fetchContent has the content of the release.
+// fetchContent loads the content of the release, from disk or from its source.
 func (r *Reconciler) fetchContent(ctx context.Context, s *scope) error {
 	loaded, digest, err := r.Releases.Content(ctx, r.Client, s.object)
 	if errors.Is(err, fairness.ErrBusy) {
+		// Being busy is no news about a release whose content was there before.
 		if meta.FindStatusCondition(s.object.Status.Conditions, csv1.ConditionDownloaded) == nil {
 			s.set(csv1.ConditionDownloaded, csv1.ReasonSourceBusy, err.Error())
 		}
@@ -45,7 +46,7 @@ func (r *Reconciler) fetchContent(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// reasonOf names why a release could not be fetched.
+// reasonOf returns the condition reason for a release that could not be fetched.
 func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, releases.ErrNoSource):

@@ -1,5 +1,5 @@
-// Package clusterstackrelease reconciles ClusterStackReleases: it fetches a release, applies its class and
-// templates in the plane, and takes them away again when nobody uses them.
+// Package clusterstackrelease reconciles ClusterStackReleases: it fetches a release, applies its class and templates in
+// the plane, and deletes them again when the release is deleted and no cluster uses it.
 package clusterstackrelease
 
 import (
@@ -28,18 +28,18 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// fieldOwner owns what a release brings into the plane.
+// fieldOwner owns the fields of objects that a release brings into the plane.
 const fieldOwner = client.FieldOwner("polder-release")
 
-// Reconciler of ClusterStackReleases. All fields are needed.
+// Reconciler reconciles ClusterStackReleases. All fields are needed.
 type Reconciler struct {
-	Client   client.Client     // reads from a cache, with usage.Index
-	Live     client.Client     // reads from the API
+	Client   client.Client     // reads from a cache that has the index of lineage.IndexClustersByClass
+	Live     client.Client     // reads from the API server
 	Releases *releases.Library // where releases come from
 	Renderer Renderer
-	Kinds    []apply.KindPattern // that a release may bring into the plane
+	Kinds    []apply.KindPattern // kinds that a release may bring into the plane
 	Events   events.EventRecorder
-	Interval time.Duration // after which objects are applied again, though nothing seems to have changed
+	Interval time.Duration // after which objects are applied again, even if nothing seems to have changed
 
 	watches      watches
 	appliedCache appliedCache
@@ -54,7 +54,7 @@ type Renderer interface {
 type scope struct {
 	object  *csv1.ClusterStackRelease
 	before  *csv1.ClusterStackRelease // as it was last written
-	initial *csv1.ClusterStackRelease // as it was when the run began, if it was written since
+	initial *csv1.ClusterStackRelease // as it was when the run began; set by the first write
 	name    version.ReleaseName
 	loaded  *stack.Release
 }
@@ -72,6 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	o.Status.Conditions = reconcile.DropInvalidConditions(o.Status.Conditions)
 	phases := []reconcile.Phase[*scope]{r.checkName, r.ensureFinalizer, r.fetchContent, r.applyClass, r.waitForClass}
 	if !o.DeletionTimestamp.IsZero() {
+		// Without checkName: an object with an invalid name must go, too.
 		phases = []reconcile.Phase[*scope]{r.checkNotInUse, r.pruneObjects}
 	}
 	result, err := reconcile.Run(ctx, s, phases...)
@@ -86,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return reconcile.RequeueOnConflict(result, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(r.write(ctx, s))))
 }
 
-// checkName refuses what cannot be the name of a release.
+// checkName refuses an object whose name cannot be that of a release.
 func (r *Reconciler) checkName(_ context.Context, s *scope) error {
 	name, err := version.ParseReleaseName(s.object.Name)
 	if err == nil && name.Tag() != s.object.Name {
@@ -100,7 +101,7 @@ func (r *Reconciler) checkName(_ context.Context, s *scope) error {
 	return nil
 }
 
-// ensureFinalizer sees to it that the object stays until what it made is gone.
+// ensureFinalizer keeps the object until its objects are deleted. It is written before anything is applied.
 func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) error {
 	if !controllerutil.AddFinalizer(s.object, csv1.ReleaseFinalizer) {
 		return nil
@@ -108,7 +109,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) error {
 	return r.write(ctx, s)
 }
 
-// write stores what has changed since it was last written.
+// write writes what has changed since the last write.
 func (r *Reconciler) write(ctx context.Context, s *scope) error {
 	s.updateReadyCondition()
 	if err := reconcile.Write(ctx, r.Client, s.before, s.object); err != nil {
@@ -121,13 +122,13 @@ func (r *Reconciler) write(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// writeMetadata is for an object that is gone by this.
+// writeMetadata writes the removal of the finalizer alone: after it, there is no object whose status could be written.
 func (r *Reconciler) writeMetadata(ctx context.Context, s *scope) error {
 	s.object.Status = *s.before.Status.DeepCopy()
 	return r.write(ctx, s)
 }
 
-// updateReadyCondition makes of all conditions the one that people wait for. It is never written without the others.
+// updateReadyCondition summarises all conditions in Ready. It is never written without the others.
 func (s *scope) updateReadyCondition() metav1.Condition {
 	o := s.object
 	if o.Spec.ProviderRef != nil {
@@ -150,7 +151,7 @@ func (s *scope) updateReadyCondition() metav1.Condition {
 	return ready
 }
 
-// summarize is for the end of a run: it says aloud what has changed.
+// summarize ends a run: it records events for what has changed.
 func (r *Reconciler) summarize(s *scope) {
 	ready, o := s.updateReadyCondition(), s.object
 	begin := cmp.Or(s.initial, s.before)
@@ -165,14 +166,14 @@ func (r *Reconciler) summarize(s *scope) {
 	}
 }
 
-// warningReasons are the reasons somebody should hear of.
+// warningReasons are the reasons for which a Warning is recorded.
 var warningReasons = map[string]bool{
 	csv1.ReasonNameInvalid: true, csv1.ReasonNotFound: true, csv1.ReasonDigestChanged: true, csv1.ReasonInvalid: true,
 	csv1.ReasonRefused: true, csv1.ReasonApplyFailed: true, csv1.ReasonInUse: true, csv1.ReasonSourceUnreachable: true,
 	csv1.ReasonSourceInvalid: true, csv1.ReasonSourceMissing: true,
 }
 
-// set makes a condition false, for a reason; an empty reason makes it true.
+// set makes a condition false, for a reason. An empty reason makes it true.
 func (s *scope) set(condition, reason, message string) {
 	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.TruncateMessage(message), ObservedGeneration: s.object.Generation}
 	if reason == "" {

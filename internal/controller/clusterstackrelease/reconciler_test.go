@@ -40,7 +40,7 @@ func newRelease() *csv1.ClusterStackRelease {
 
 func newScope(o *csv1.ClusterStackRelease) *scope { return &scope{object: o, before: o.DeepCopy()} }
 
-// cond is a condition without what other tests look at.
+// cond is a condition without the fields that other tests check.
 type cond struct{ Status, Reason, Message string }
 
 func conditionOf(o *csv1.ClusterStackRelease, name string) cond {
@@ -54,7 +54,7 @@ func conditionOf(o *csv1.ClusterStackRelease, name string) cond {
 	return cond{string(c.Status), c.Reason, c.Message}
 }
 
-// drainEvents are the events so far.
+// drainEvents returns the events recorded so far.
 func drainEvents(r *Reconciler) (out []string) {
 	for {
 		select {
@@ -66,7 +66,7 @@ func drainEvents(r *Reconciler) (out []string) {
 	}
 }
 
-// indexer gives an index to a builder of clients.
+// indexer adds indexes to a builder of fake clients.
 type indexer struct{ *fake.ClientBuilder }
 
 func (i indexer) IndexField(_ context.Context, o client.Object, field string, f client.IndexerFunc) error {
@@ -74,7 +74,7 @@ func (i indexer) IndexField(_ context.Context, o client.Object, field string, f 
 	return nil
 }
 
-// newBareReconciler is a reconciler that asks nobody.
+// newBareReconciler returns a reconciler without clients.
 func newBareReconciler() *Reconciler {
 	return &Reconciler{Events: events.NewFakeRecorder(16), Interval: time.Hour}
 }
@@ -231,7 +231,7 @@ func TestProviderRefIsSaidToBeIgnored(t *testing.T) {
 	}
 }
 
-// What went wrong decides when it is tried again: at once, after a while, or not before something changes.
+// The kind of error decides when it is tried again: at once, after a while, or not before something changes.
 func TestWhatGoesWrong(t *testing.T) {
 	found := finding.List{{File: "x", Severity: finding.Error, Rule: "y", What: "z"}}
 	refusal := &apply.RefusedError{Reasons: []error{errBroken}}
@@ -280,7 +280,7 @@ func TestCheckNotInUse(t *testing.T) {
 	}
 }
 
-// What could never be made need not be deleted, even if nobody may look whether it is there.
+// An object that could never be created need not be deleted, even if it may not be read.
 func TestIgnoreNeverApplied(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "images"}, "x", nil)
 	for name, c := range map[string]struct {
@@ -366,7 +366,7 @@ func TestPredicates(t *testing.T) {
 	}
 }
 
-// TestRequests looks at which releases another object asks to be looked at.
+// Clusters and stacks are mapped to their releases.
 func TestRequests(t *testing.T) {
 	s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "ferrol", UID: "stack"}}
 	s.Spec = csv1.ClusterStackSpec{Provider: "docker", Name: "ferrol", KubernetesVersion: "1.27", Channel: csv1.ChannelStable}

@@ -23,7 +23,7 @@ import (
 	polderreconcile "github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// SetupWithManager registers the reconciler. The manager's cache must have usage.Index.
+// SetupWithManager registers the reconciler. The manager's cache must have the index of lineage.IndexClustersByClass.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterstackrelease").
@@ -39,23 +39,25 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	return nil
 }
 
+// statusLost passes releases that have lost their status.
 func statusLost() predicate.Predicate {
 	return polderreconcile.StatusLostPredicate(func(o *csv1.ClusterStackRelease) []metav1.Condition { return o.Status.Conditions })
 }
 
-// finalizerMissing hears of a finalizer that somebody took away.
+// finalizerMissing passes releases whose finalizer was removed.
 func finalizerMissing() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return len(o.GetFinalizers()) == 0 })
 }
 
-// reconcileRequested hears of somebody who wants a stack's source to be looked at now: a release may be waiting for it.
+// reconcileRequested passes stacks for which somebody asks to have the source checked now: a release may be waiting for
+// it.
 func reconcileRequested() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetAnnotations()[csv1.RequestedAtAnnotation] != e.ObjectNew.GetAnnotations()[csv1.RequestedAtAnnotation]
 	}}
 }
 
-// requestForCluster is the release of a cluster: it may be waiting for the cluster to let it go.
+// requestForCluster maps a cluster to the release of its class, whose deletion may be waiting for the cluster.
 func requestForCluster(_ context.Context, o client.Object) []reconcile.Request {
 	c, ok := o.(*clusterv1.Cluster)
 	if !ok {
@@ -72,7 +74,7 @@ func requestForCluster(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// requestsForStack are the releases of a stack whose source may have changed.
+// requestsForStack maps a stack, whose source may have changed, to its releases.
 func (r *Reconciler) requestsForStack(ctx context.Context, o client.Object) []reconcile.Request {
 	s, ok := o.(*csv1.ClusterStack)
 	if !ok {
@@ -80,7 +82,7 @@ func (r *Reconciler) requestsForStack(ctx context.Context, o client.Object) []re
 	}
 	var l csv1.ClusterStackReleaseList
 	if err := r.Client.List(ctx, &l, client.InNamespace(s.Namespace)); err != nil {
-		return nil // it comes back by itself
+		return nil // all releases are reconciled again after the interval anyway
 	}
 	var out []reconcile.Request
 	for _, rel := range l.Items {
@@ -91,7 +93,7 @@ func (r *Reconciler) requestsForStack(ctx context.Context, o client.Object) []re
 	return out
 }
 
-// watches looks at the kinds that releases have brought, of which no list is known beforehand.
+// watches starts watches for the kinds that releases bring. They are not known beforehand.
 type watches struct {
 	mgr        ctrl.Manager
 	controller controller.Controller
@@ -100,7 +102,7 @@ type watches struct {
 	watched map[schema.GroupVersionKind]bool
 }
 
-// watchKinds watches the kinds of objects for changes to those that a release owns.
+// watchKinds watches the kinds of objects for changes of those that a release owns.
 func (w *watches) watchKinds(refs []apply.Ref) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,17 +16,17 @@ import (
 	"github.com/polder-kaas/polder/internal/apierror"
 )
 
-// maxListedClusters is how many clusters people are told of who name one that is not there.
+// maxListedClusters is how many clusters are listed for somebody who names one that does not exist.
 const maxListedClusters = 10
 
-// MutatingHandler writes into a new request who asks, whatever is written there. It is for a mutating webhook, and is
-// nothing without Check, since others may change what it wrote.
+// MutatingHandler writes the user who asks into a new request, whatever is written there. It is for a mutating webhook,
+// and is worth nothing without ValidatingHandler, since other webhooks may change what it wrote.
 func MutatingHandler(decoder admission.Decoder) admission.HandlerFunc {
 	return func(_ context.Context, req admission.Request) admission.Response {
 		if req.Operation != admissionv1.Create {
 			return admission.Allowed("")
 		}
-		// Not as our own type: a field that this version does not know must stay.
+		// Unstructured, since a field that this version does not know must stay.
 		u := &unstructured.Unstructured{}
 		if err := decoder.Decode(req, u); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
@@ -42,9 +42,9 @@ func MutatingHandler(decoder admission.Decoder) admission.HandlerFunc {
 	}
 }
 
-// ValidatingHandler refuses a new request that is wrong in itself, of somebody who may not have what it asks for, or for
-// a cluster that is not there; and to delete that of another. It is for a validating webhook. The reader must
-// not be a cache: who makes a cluster and then asks for access would be told that there is none.
+// ValidatingHandler refuses a new request that is invalid, of a user who may not have the role, or for a cluster that
+// does not exist. It refuses to delete a request of somebody else. It is for a validating webhook. The reader must not
+// be a cache: whoever creates a cluster and asks for access at once would be told that there is none.
 func ValidatingHandler(live client.Reader, reviews Reviewer, decoder admission.Decoder) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
 		if req.Operation == admissionv1.Delete {
@@ -64,6 +64,7 @@ func ValidatingHandler(live client.Reader, reviews Reviewer, decoder admission.D
 		if w := validateRequest(o); w != nil {
 			return admission.Denied(w.message)
 		}
+		// The role is checked first: who may not see a cluster is not told whether it exists.
 		return denyOnFirstReason(ctx,
 			func(ctx context.Context) (string, error) { return checkRoleAllowed(ctx, reviews, req, o) },
 			func(ctx context.Context) (string, error) { return checkNamedClusterExists(ctx, live, reviews, req, o) },
@@ -71,7 +72,7 @@ func ValidatingHandler(live client.Reader, reviews Reviewer, decoder admission.D
 	}
 }
 
-// denyOnFirstReason denies for the first reason there is.
+// denyOnFirstReason denies a request for the first reason that a check returns.
 func denyOnFirstReason(ctx context.Context, checks ...func(context.Context) (string, error)) admission.Response {
 	for _, check := range checks {
 		reason, err := check(ctx)
@@ -85,9 +86,9 @@ func denyOnFirstReason(ctx context.Context, checks ...func(context.Context) (str
 	return admission.Allowed("")
 }
 
-// checkDeletionAllowed denies to delete a request of somebody else: everybody who may see clusters may make and delete requests. Who
-// may delete the cluster may delete requests for it; among those are Kubernetes' own controllers. One that cannot be
-// read is nobody's.
+// checkDeletionAllowed refuses to delete a request of somebody else: everybody who may see clusters may create and
+// delete requests. Who may delete the cluster may delete requests for it; among those are Kubernetes' own controllers.
+// A request that cannot be decoded is nobody's.
 func checkDeletionAllowed(ctx context.Context, reviews Reviewer, req admission.Request, decoder admission.Decoder) (string, error) {
 	o := &v1alpha1.KubeconfigRequest{}
 	if err := decoder.DecodeRaw(req.OldObject, o); err != nil {
@@ -104,7 +105,7 @@ func checkDeletionAllowed(ctx context.Context, reviews Reviewer, req admission.R
 		o.Spec.Username, req.UserInfo.Username, v1alpha1.GroupVersion.Group, o.Spec.ClusterName, req.Namespace), nil
 }
 
-// checkNamedClusterExists denies what names no cluster. Who may list clusters is told which there are.
+// checkNamedClusterExists refuses a request that names no cluster. Who may list clusters is told which there are.
 func checkNamedClusterExists(ctx context.Context, live client.Reader, reviews Reviewer, req admission.Request, o *v1alpha1.KubeconfigRequest) (string, error) {
 	key := client.ObjectKey{Namespace: o.Namespace, Name: o.Spec.ClusterName}
 	err := live.Get(ctx, key, &v1alpha1.WorkloadCluster{})
@@ -123,7 +124,7 @@ func checkNamedClusterExists(ctx context.Context, live client.Reader, reviews Re
 	return reason + "; " + describeClusters(l.Items), nil
 }
 
-// describeClusters is a list of clusters that people can read.
+// describeClusters lists clusters for a message.
 func describeClusters(clusters []v1alpha1.WorkloadCluster) string {
 	if len(clusters) == 0 {
 		return "there are none at all yet"

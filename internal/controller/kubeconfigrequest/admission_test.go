@@ -25,7 +25,7 @@ import (
 // judge answers reviews: it allows verbs, and keeps what it was asked.
 type judge struct {
 	allows map[string]bool
-	denies bool // in spite of what it allows
+	denies bool // even if the verb is allowed
 	fails  error
 	asked  []authorizationv1.SubjectAccessReviewSpec
 }
@@ -94,7 +94,7 @@ func TestValidatingHandler(t *testing.T) {
 	for title, c := range map[string]struct {
 		change func(*v1alpha1.KubeconfigRequest)
 		judge  judge
-		want   string // of the refusal; empty: it is allowed
+		want   string // of the refusal; empty if it is allowed
 	}{
 		"an admin":                                 {func(*v1alpha1.KubeconfigRequest) {}, judge{allows: map[string]bool{"update": true}}, ""},
 		"a viewer":                                 {viewer, judge{allows: map[string]bool{"get": true}}, ""},
@@ -131,7 +131,7 @@ func TestValidatingHandlerReviewsTheRequester(t *testing.T) {
 	j := &judge{allows: map[string]bool{"update": true}}
 	live := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(newWorkloadCluster()).Build()
 	o := newRequest()
-	o.Namespace = "another" // the API server would not let it through, and it is not looked at
+	o.Namespace = "another" // the API server would refuse it, and it is not read
 	if got := ValidatingHandler(live, j, admission.NewDecoder(scheme(t)))(t.Context(), asking(t, o, admissionv1.Create)); !got.Allowed {
 		t.Fatal(got.Result.Message)
 	}
@@ -162,7 +162,7 @@ func TestValidatingHandlerOfDeletion(t *testing.T) {
 	for title, c := range map[string]struct {
 		old   any
 		judge judge
-		want  string // of the refusal; empty: it is allowed
+		want  string // of the refusal; empty if it is allowed
 	}{
 		"one's own":                  {newRequest(), judge{}, ""},
 		"another's":                  {newRequest(bobs), judge{allows: map[string]bool{"get": true, "update": true}}, `the request is that of "bob", and goes when its time is over; to delete it now, alice@example.org needs the right to delete workloadclusters.polder.dev named "prod" in namespace team`},
@@ -174,7 +174,8 @@ func TestValidatingHandlerOfDeletion(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			req := asking(t, c.old, admissionv1.Delete)
-			req.OldObject, req.Object, req.Name = req.Object, runtime.RawExtension{}, "" // as if a whole collection were deleted
+			// As when a whole collection is deleted.
+			req.OldObject, req.Object, req.Name = req.Object, runtime.RawExtension{}, ""
 			got := ValidatingHandler(fake.NewClientBuilder().WithScheme(scheme(t)).Build(), &c.judge, admission.NewDecoder(scheme(t)))(t.Context(), req)
 			if got.Allowed != (c.want == "") || !strings.Contains(got.Result.Message, c.want) {
 				t.Errorf("allowed %v: %v", got.Allowed, got.Result)

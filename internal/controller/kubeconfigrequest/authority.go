@@ -15,17 +15,17 @@ import (
 // maxAuthorityBytes is how many bytes of certificates an authority may have: all of them are put into a status.
 const maxAuthorityBytes = 64 << 10
 
-// authority signs certificates that a cluster's API believes.
+// authority signs certificates that a cluster's API server trusts.
 type authority struct {
 	bundle      []byte            // its certificates, in PEM form
-	certificate *x509.Certificate // that belongs to the key
+	certificate *x509.Certificate // the one that belongs to the key
 	key         crypto.Signer
 }
 
 // Format keeps the key out of whatever prints an authority.
 func (*authority) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "***") }
 
-// parseAuthority reads a certificate and its key, both in PEM form. Errors quote nothing of either.
+// parseAuthority parses a certificate and its key, both in PEM form. Errors quote nothing of either.
 func parseAuthority(certificate, key []byte) (*authority, error) {
 	if len(certificate) > maxAuthorityBytes || len(key) > maxAuthorityBytes {
 		return nil, fmt.Errorf("it has more than %d bytes in tls.crt or tls.key", maxAuthorityBytes)
@@ -50,13 +50,13 @@ func parseAuthority(certificate, key []byte) (*authority, error) {
 		if a.certificate == nil {
 			a.certificate = c
 		}
-		// Written anew, since PEM may have text around its blocks.
+		// Encoded anew, since PEM may have text around its blocks.
 		a.bundle = append(a.bundle, encodeCertificate(c)...)
 	}
 	return a, nil
 }
 
-// checkCanSign says why the authority cannot sign anything now.
+// checkCanSign returns an error if the authority cannot sign anything now.
 func (a *authority) checkCanSign(now time.Time) error {
 	c := a.certificate
 	switch {
@@ -70,7 +70,7 @@ func (a *authority) checkCanSign(now time.Time) error {
 	return nil
 }
 
-// isInBundle says that the authority's certificate is one of those in a bundle in PEM form.
+// isInBundle reports whether the authority's certificate is in a bundle in PEM form.
 func (a *authority) isInBundle(bundle []byte) bool {
 	for len(bundle) > 0 {
 		var block *pem.Block
@@ -86,9 +86,10 @@ func (a *authority) isInBundle(bundle []byte) bool {
 
 const certificatePEMType = "CERTIFICATE"
 
+// encodeCertificate returns a certificate in PEM form.
 func encodeCertificate(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: certificatePEMType, Bytes: c.Raw})
 }
 
-// formatTime is how people are told of times.
+// formatTime formats a time for messages.
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -14,16 +14,16 @@ import (
 	"github.com/polder-kaas/polder/internal/workload"
 )
 
-// Suffixes of the Secrets in which Cluster API keeps what belongs to a cluster.
+// Suffixes of the Secrets that Cluster API keeps for a cluster.
 const (
 	authoritySuffix  = "-ca"
 	kubeconfigSuffix = "-kubeconfig"
 )
 
-// kubeconfigKey is where both Cluster API and we keep a kubeconfig in a Secret.
+// kubeconfigKey is the key of a kubeconfig in Secrets, both in Cluster API's and in ours.
 const kubeconfigKey = "value"
 
-// loadAuthority has the cluster's authority, as it is now.
+// loadAuthority reads the cluster's authority as it is now, and prepares the credentials.
 func (r *Reconciler) loadAuthority(ctx context.Context, s *scope) error {
 	if err := r.checkCacheCurrent(ctx, s.request); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (r *Reconciler) loadAuthority(ctx context.Context, s *scope) error {
 }
 
 // checkCacheCurrent makes sure that the cache is not behind: the request may have been answered already, and a second
-// certificate would be made to be thrown away.
+// certificate would be signed for nothing.
 func (r *Reconciler) checkCacheCurrent(ctx context.Context, o *v1alpha1.KubeconfigRequest) error {
 	live := &v1alpha1.KubeconfigRequest{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(o), live)
@@ -61,7 +61,8 @@ func (r *Reconciler) checkCacheCurrent(ctx context.Context, o *v1alpha1.Kubeconf
 	return nil
 }
 
-// readSecret reads a Secret; nil: there is none.
+// readSecret reads a Secret; nil if there is none. It is read live: the operator may not list Secrets, which a cache
+// would have to.
 func (r *Reconciler) readSecret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	s := &corev1.Secret{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, s)
@@ -74,8 +75,8 @@ func (r *Reconciler) readSecret(ctx context.Context, namespace, name string) (*c
 	return s, nil
 }
 
-// authorityFromSecrets makes an authority of what Cluster API keeps of a cluster, or says why there is none that the
-// cluster believes. What it says quotes nothing of it.
+// authorityFromSecrets makes an authority from Cluster API's Secrets of a cluster, or says why there is none that the
+// cluster trusts. The message quotes nothing of them.
 func authorityFromSecrets(cluster string, ca, own *corev1.Secret, now time.Time) (*authority, *obstacle) {
 	block := func(format string, args ...any) (*authority, *obstacle) {
 		return nil, newObstacle(v1alpha1.ReasonClusterNotReady, pollDelay, format, args...)
@@ -94,6 +95,7 @@ func authorityFromSecrets(cluster string, ca, own *corev1.Secret, now time.Time)
 	if err != nil {
 		return block("Secret %s cannot be used: %v", own.Name, err)
 	}
+	// Cluster API's own kubeconfig shows which authority the cluster has. It would refuse a certificate of another.
 	if !a.isInBundle(cfg.CAData) {
 		return block("Secret %s does not trust the authority in Secret %s; one of them was replaced, and must be restored", own.Name, ca.Name)
 	}

@@ -22,8 +22,8 @@ func TestAuthorityFromSecrets(t *testing.T) {
 	pair := func(change func(*x509.Certificate)) [2][]byte { c, k := newPair(t, change); return [2][]byte{c, k} }
 	for title, c := range map[string]struct {
 		pair  [2][]byte // of the authority
-		trust []byte    // by the kubeconfig; nil: the same
-		want  string    // of the obstacle; empty: there is none
+		trust []byte    // of the kubeconfig; nil: the same
+		want  string    // of the obstacle; empty if there is none
 	}{
 		"as Cluster API makes it":     {pair: [2][]byte{crt, key}},
 		"one of many":                 {pair: [2][]byte{crt, key}, trust: append(bytes.Clone(otherCrt), crt...)},
@@ -78,7 +78,8 @@ func TestAuthorityNeedsBothSecrets(t *testing.T) {
 	}
 }
 
-// leaks says that a text has a part of a private key, as it is in PEM form, be that encoded once or twice more.
+// leaks reports whether a text has a part of a private key, as it is in PEM form, even if that is encoded once or twice
+// more.
 func leaks(text string, key []byte) bool {
 	block, _ := pem.Decode(key)
 	var k any

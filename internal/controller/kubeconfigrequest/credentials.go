@@ -15,21 +15,21 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// backdate makes certificates valid on machines whose clock is a little behind ours.
+// backdate makes certificates valid on machines whose clocks are a little behind ours.
 const backdate = 5 * time.Minute
 
-// credentialSpec is what a certificate is made of, and a kubeconfig with it.
+// credentialSpec is what a certificate, and a kubeconfig with it, are made from.
 type credentialSpec struct {
-	cluster   string // its name
-	endpoint  string // URL of its API
+	cluster   string // name of the cluster
+	endpoint  string // URL of its API server
 	role      v1alpha1.Role
-	username  string // who asked
+	username  string // the user who asked
 	lifetime  time.Duration
 	now       time.Time
 	authority *authority
 }
 
-// groupForRole is the one a role stands for in workload clusters; empty: there is no such role.
+// groupForRole returns the group that a role stands for in workload clusters; "" if there is no such role.
 func groupForRole(role v1alpha1.Role) string {
 	switch role {
 	case v1alpha1.RoleAdmin:
@@ -40,22 +40,22 @@ func groupForRole(role v1alpha1.Role) string {
 	return ""
 }
 
-// subject is who the certificate says its holder is. With the prefix nobody can become one of those that
-// Kubernetes knows itself.
+// subject returns the user and group of the certificate. With the prefix, no certificate can name a user that
+// Kubernetes itself knows.
 func (o *credentialSpec) subject() pkix.Name {
 	return pkix.Name{CommonName: UserPrefix + o.username, Organization: []string{groupForRole(o.role)}}
 }
 
-// notAfter is when the certificate ends: never later than that of the authority.
+// notAfter returns when the certificate expires: never later than that of the authority.
 func (o *credentialSpec) notAfter() time.Time {
-	end := o.now.Add(o.lifetime).Truncate(time.Second) // certificates have no fractions
+	end := o.now.Add(o.lifetime).Truncate(time.Second) // certificates have no fractions of seconds
 	if end.After(o.authority.certificate.NotAfter) {
 		return o.authority.certificate.NotAfter
 	}
 	return end
 }
 
-// signCertificate makes a certificate for a key.
+// signCertificate signs a certificate for a key.
 func (o *credentialSpec) signCertificate(key crypto.PublicKey) (*x509.Certificate, error) {
 	serial, err := newSerial()
 	if err != nil {
@@ -68,7 +68,7 @@ func (o *credentialSpec) signCertificate(key crypto.PublicKey) (*x509.Certificat
 		NotAfter:              o.notAfter(),
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		BasicConstraintsValid: true, // and no authority
+		BasicConstraintsValid: true, // and IsCA is false
 	}
 	der, err := x509.CreateCertificate(rand.Reader, t, o.authority.certificate, key, o.authority.key)
 	if err != nil {
@@ -77,7 +77,7 @@ func (o *credentialSpec) signCertificate(key crypto.PublicKey) (*x509.Certificat
 	return x509.ParseCertificate(der)
 }
 
-// newSerial is a random number of 128 bits that is not zero.
+// newSerial returns a random number of 128 bits that is not zero.
 func newSerial() (*big.Int, error) {
 	most := new(big.Int).Lsh(big.NewInt(1), 128)
 	n, err := rand.Int(rand.Reader, most.Sub(most, big.NewInt(1)))
@@ -87,8 +87,8 @@ func newSerial() (*big.Int, error) {
 	return n.Add(n, big.NewInt(1)), nil
 }
 
-// matches says that a certificate is one that certify has made for this request, and is still valid. Who may
-// sign in the workload cluster itself has the same authority, so all of it is looked at.
+// matches reports whether a certificate is one that signCertificate made for this request, and is still valid. Whoever
+// may sign in the workload cluster itself has the same authority, so everything is compared.
 func (o *credentialSpec) matches(c *x509.Certificate) bool {
 	subject, err := asn1.Marshal(o.subject().ToRDNSequence())
 	return err == nil && bytes.Equal(c.RawSubject, subject) &&

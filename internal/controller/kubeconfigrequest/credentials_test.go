@@ -98,7 +98,7 @@ func TestSerialsAreRandomAndLong(t *testing.T) {
 	}
 }
 
-// sign makes any certificate, as somebody could who has the authority.
+// sign signs any certificate, as somebody could who has the authority.
 func sign(t *testing.T, o *credentialSpec, a *authority, change func(*x509.Certificate)) *x509.Certificate {
 	t.Helper()
 	key, _ := newKey(t)

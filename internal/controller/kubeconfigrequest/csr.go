@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Limits of what people send. The largest RSA key is one that is checked in no time.
+// Limits of what people send. Signatures of the largest RSA key are still checked quickly.
 const (
 	maxCSRBytes = 16 << 10 // bytes
 	minRSA      = 2048     // bits
@@ -25,9 +25,9 @@ const (
 	csrPEMType  = "CERTIFICATE REQUEST"
 )
 
-// parseCSRPublicKey reads the key for which a certificate is asked, from a signing request in PEM form that proves
-// that the asker has the private one. Nothing else of it is used: who somebody is, and what they may do, is
-// not theirs to say. Errors quote nothing of it.
+// parseCSRPublicKey returns the key for which a certificate is requested, from a signing request in PEM form that
+// proves that the user has the private key. Nothing else of it is used: who somebody is, and what they may do, is not
+// theirs to say. Errors quote nothing of it.
 func parseCSRPublicKey(csrPEM string) (crypto.PublicKey, error) {
 	if len(csrPEM) > maxCSRBytes {
 		return nil, fmt.Errorf("it has %d bytes, and may have %d", len(csrPEM), maxCSRBytes)
@@ -55,7 +55,7 @@ func parseCSRPublicKey(csrPEM string) (crypto.PublicKey, error) {
 	return csr.PublicKey, nil
 }
 
-// checkKey refuses keys that are weak, or too much work.
+// checkKey refuses keys that are weak, or too much work to check.
 func checkKey(key crypto.PublicKey) error {
 	switch k := key.(type) {
 	case *rsa.PublicKey:

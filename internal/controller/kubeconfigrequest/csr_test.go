@@ -36,7 +36,7 @@ func rsaKey(t *testing.T, bits int) crypto.Signer {
 	return k
 }
 
-// greedy asks for all it should not get.
+// greedy requests everything that must not be granted.
 func greedy(r *x509.CertificateRequest) {
 	r.Subject = pkix.Name{CommonName: "system:admin", Organization: []string{"system:masters"}}
 	r.DNSNames = []string{"kubernetes.default"}
@@ -97,7 +97,7 @@ func TestParseCSRPublicKeyRefuses(t *testing.T) {
 		"changed subject":     {armour(csrPEMType, stolen, nil), "signature"},
 		"too large":           {good + strings.Repeat("\n", maxCSRBytes), "may have 16384"},
 		"weak RSA":            {newCSR(t, rsaKey(t, 1024), nil), "1024 bits"},
-		"weak RSA, forged":    {armour(csrPEMType, weak, nil), "1024 bits"}, // the signature is looked at last
+		"weak RSA, forged":    {armour(csrPEMType, weak, nil), "1024 bits"}, // the signature is checked last
 		"weak curve":          {newCSR(t, ecKey(t, elliptic.P224()), nil), "curve"},
 	} {
 		t.Run(title, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestParseCSRPublicKeyRefuses(t *testing.T) {
 	}
 }
 
-// TestHugeKeysAreNotChecked has no signature: it would be what takes long.
+// checkKey needs no signature: checking one with such a key is what takes long.
 func TestHugeKeysAreNotChecked(t *testing.T) {
 	n := bytes.Repeat([]byte{0xff}, maxRSA/8+1)
 	k := &rsa.PublicKey{E: 65537}
@@ -122,7 +122,7 @@ func TestHugeKeysAreNotChecked(t *testing.T) {
 	}
 }
 
-// FuzzParseCSRPublicKey finds that whatever is taken is small, proven, and strong.
+// Every accepted key is small enough, proven, and strong.
 func FuzzParseCSRPublicKey(f *testing.F) {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -116,7 +116,7 @@ func TestMissingClusterStalls(t *testing.T) {
 	w.expectNotReady(v1alpha1.ReasonClusterMissing, v1alpha1.ConditionStalled, "there is no WorkloadCluster nowhere in namespace team")
 }
 
-// TestCacheThatIsBehind is of a run with a request as it was before it was answered.
+// The reconciler gets a request as it was before it was answered.
 func TestCacheThatIsBehind(t *testing.T) {
 	w := newWorld(t, newRequest())
 	old := w.request()
@@ -175,7 +175,7 @@ func TestSecretThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestBrokenReads is of a plane that does not answer: nothing is concluded from that.
+// If the plane does not answer, nothing is concluded from that.
 func TestBrokenReads(t *testing.T) {
 	broken := errors.New("broken")
 	for title, at := range map[string]client.Object{"WorkloadCluster": newWorkloadCluster(), "Cluster": newCluster(), "Secret": &corev1.Secret{}} {

@@ -18,13 +18,13 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile/fairness"
 )
 
-// fieldOwner owns what says in workload clusters what our groups may do.
+// fieldOwner owns the fields of the roles and bindings in workload clusters.
 const fieldOwner = client.FieldOwner("polder-access")
 
-// grantTimeout is how long a cluster has to take all of it: one that is slow must not keep a worker from others.
+// grantTimeout is how long a cluster may take for all of them: one that is slow must not keep a worker from others.
 const grantTimeout = 30 * time.Second
 
-// grantRoles makes sure that the workload cluster knows what our groups may do, before anybody is in one.
+// grantRoles applies the roles of our groups in the workload cluster, before anybody gets into such a group.
 func (r *Reconciler) grantRoles(ctx context.Context, s *scope) error {
 	done, err := r.Limiter.Acquire(ctx, s.cluster.Namespace)
 	if errors.Is(err, fairness.ErrBusy) {
@@ -43,7 +43,7 @@ func (r *Reconciler) grantRoles(ctx context.Context, s *scope) error {
 	return s.stopIfBlocked(obstacleFromApplyError(s.cluster.Name, applyRoles(limited, w.Client)))
 }
 
-// waitForSlot waits for a turn. A request that had its turn keeps being told what came of it.
+// waitForSlot waits for a slot of the namespace. A request that had one before keeps the message about what came of it.
 func (s *scope) waitForSlot(err error) error {
 	after := wait.Jitter(slotRetryDelay, 1)
 	ready := meta.FindStatusCondition(s.request.Status.Conditions, v1alpha1.ConditionReady)
@@ -53,9 +53,10 @@ func (s *scope) waitForSlot(err error) error {
 	return s.stopIfBlocked(newObstacle(v1alpha1.ReasonProgressing, after, "cluster %s is not asked yet: %v", s.cluster.Name, err))
 }
 
-// applyRoles applies all of it; what is as it should be is not written.
+// applyRoles applies all roles and bindings. The API server writes none that is as it should be.
 func applyRoles(ctx context.Context, workloadClient client.Client) error {
 	for _, u := range roleObjects() {
+		// With force: whatever others have done to these objects, our groups must have exactly these rights.
 		if err := workloadClient.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner, client.ForceOwnership); err != nil {
 			return fmt.Errorf("applying %s %s: %w", u.GetKind(), u.GetName(), err)
 		}
@@ -63,12 +64,12 @@ func applyRoles(ctx context.Context, workloadClient client.Client) error {
 	return nil
 }
 
-// obstacleFromApplyError says why it was not taken.
+// obstacleFromApplyError says why roles could not be applied; nil without an error.
 func obstacleFromApplyError(cluster string, err error) *obstacle {
 	switch {
 	case err == nil:
 		return nil
-	case apierrors.IsInvalid(err): // the role of a binding cannot be changed
+	case apierrors.IsInvalid(err): // roleRef of a binding is immutable
 		return newObstacle(v1alpha1.ReasonApplyFailed, pollDelay, "cluster %s has a role or binding of ours that was changed; delete it there, and it is made anew: %v", cluster, err)
 	case apierrors.IsForbidden(err), apierrors.IsConflict(err), apierrors.IsBadRequest(err):
 		return newObstacle(v1alpha1.ReasonApplyFailed, pollDelay, "cluster %s does not take the roles of those who get access; it is tried again: %v", cluster, err)
@@ -76,12 +77,13 @@ func obstacleFromApplyError(cluster string, err error) *obstacle {
 	return newUnreachableObstacle(cluster, err)
 }
 
+// newUnreachableObstacle says that a cluster cannot be reached.
 func newUnreachableObstacle(cluster string, err error) *obstacle {
 	return newObstacle(v1alpha1.ReasonUnreachable, pollDelay, "cluster %s cannot be reached, and is tried again every %s: %v", cluster, pollDelay, err)
 }
 
-// roleObjects are the objects: admins may do everything; viewers see what the role view of Kubernetes has, and
-// what it lacks since it is of no namespace.
+// roleObjects returns the roles and bindings: admins may do everything; viewers may read what Kubernetes' role view
+// has, and what it lacks because it is cluster-scoped.
 func roleObjects() []*unstructured.Unstructured {
 	const more = GroupViewer + ":cluster-scoped"
 	read := func(group string, resources ...any) any {
@@ -101,6 +103,7 @@ func roleObjects() []*unstructured.Unstructured {
 	}
 }
 
+// newClusterRoleBinding binds a ClusterRole to a group.
 func newClusterRoleBinding(name, role, group string) *unstructured.Unstructured {
 	u := newRBACObject("ClusterRoleBinding", name)
 	u.Object["roleRef"] = map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": role}
@@ -108,6 +111,7 @@ func newClusterRoleBinding(name, role, group string) *unstructured.Unstructured 
 	return u
 }
 
+// newRBACObject returns an object of RBAC without content.
 func newRBACObject(kind, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind))

@@ -23,7 +23,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// TestRoleObjects reads the objects as the workload cluster does.
+// The objects are decoded as the workload cluster does it.
 func TestRoleObjects(t *testing.T) {
 	bindings, rules := map[string]string{}, map[string]bool{}
 	for _, u := range roleObjects() {
@@ -67,7 +67,7 @@ func TestRoleObjects(t *testing.T) {
 	}
 }
 
-// applying is a workload cluster that keeps the names of what is applied to it.
+// applying returns a client of a workload cluster that records the names of applied objects.
 func applying(names *[]string, err error) client.Client {
 	return interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Apply: func(_ context.Context, _ client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
@@ -121,7 +121,7 @@ func TestObstacleFromApplyError(t *testing.T) {
 	}
 }
 
-// One namespace with any number of requests for a cluster that does not answer takes few workers, for long.
+// One namespace with any number of requests for a cluster that does not answer keeps few workers busy.
 func TestRequestsOfOneNamespaceTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, newRequest())

@@ -31,7 +31,7 @@ const (
 	requester = "alice@example.org"
 )
 
-// at is the time of all tests; it has a fraction, as real times have.
+// at is the time of all tests. It has a fraction, as real times have.
 var at = time.Date(2030, 1, 2, 3, 4, 5, 678, time.UTC)
 
 func scheme(t *testing.T) *runtime.Scheme {
@@ -57,7 +57,7 @@ func newKey(t *testing.T) (*ecdsa.PrivateKey, []byte) {
 	return k, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
 }
 
-// newPair makes an authority's certificate and key in PEM form; change may make it a bad one.
+// newPair makes an authority's certificate and key in PEM form. change may make it invalid.
 func newPair(t *testing.T, change func(*x509.Certificate)) (certificate, key []byte) {
 	t.Helper()
 	k, key := newKey(t)
@@ -93,7 +93,7 @@ func newCredentialSpec(t *testing.T) *credentialSpec {
 	}
 }
 
-// newCSR makes a signing request for a key; change may make it ask for more.
+// newCSR makes a signing request for a key. change may make it ask for more.
 func newCSR(t *testing.T, key crypto.Signer, change func(*x509.CertificateRequest)) string {
 	t.Helper()
 	r := &x509.CertificateRequest{}
@@ -135,7 +135,7 @@ func newCluster(change ...func(*clusterv1.Cluster)) *clusterv1.Cluster {
 	return c
 }
 
-// newSecrets are those of Cluster API: the authority, and a kubeconfig that trusts it.
+// newSecrets makes the Secrets of Cluster API: the authority, and a kubeconfig that trusts it.
 func newSecrets(t *testing.T, certificate, key []byte) (ca, own *corev1.Secret) {
 	t.Helper()
 	c := clientcmdapi.NewConfig()
@@ -153,7 +153,7 @@ func newSecrets(t *testing.T, certificate, key []byte) (ca, own *corev1.Secret) 
 	return secret(authoritySuffix, map[string][]byte{"tls.crt": certificate, "tls.key": key}), secret(kubeconfigSuffix, map[string][]byte{"value": file})
 }
 
-// note is an event as it was said.
+// note is a recorded event.
 type note struct{ About, Related, Type, Reason, Text string }
 
 // recorder keeps events.

@@ -14,8 +14,8 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// issueCredentials makes the answer. It is said aloud before it is in the status: an event may tell of an answer that
-// nobody got, but nobody gets one of which no event tells.
+// issueCredentials issues the credentials. The event is recorded before the status is written: an event may report
+// credentials that nobody got, but nobody gets any that no event reports.
 func (r *Reconciler) issueCredentials(ctx context.Context, s *scope) error {
 	issue := r.issueKubeconfigSecret
 	if s.request.Spec.CertificateRequest != "" {
@@ -37,8 +37,8 @@ func (r *Reconciler) issueCredentials(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// issueCertificate makes a certificate for a key that only the asker has. If this run ends before the status is
-// written, nobody has seen it.
+// issueCertificate signs a certificate for a key that only the user has. If this run ends before the status is written,
+// nobody has seen it.
 func (r *Reconciler) issueCertificate(_ context.Context, s *scope) (*x509.Certificate, error) {
 	key, err := parseCSRPublicKey(s.request.Spec.CertificateRequest)
 	if err != nil {
@@ -47,8 +47,8 @@ func (r *Reconciler) issueCertificate(_ context.Context, s *scope) (*x509.Certif
 	return s.credentials.signCertificate(key)
 }
 
-// issueKubeconfigSecret makes a kubeconfig in a Secret of the request. If a run ended after that was written, it is there,
-// and is the answer.
+// issueKubeconfigSecret writes a kubeconfig into a Secret of the request. If an earlier run ended after that and before
+// the status was written, the Secret is there and is used.
 func (r *Reconciler) issueKubeconfigSecret(ctx context.Context, s *scope) (*x509.Certificate, error) {
 	name := secretName(s.request)
 	existing, err := r.readSecret(ctx, s.request.Namespace, name)
@@ -69,15 +69,16 @@ func (r *Reconciler) issueKubeconfigSecret(ctx context.Context, s *scope) (*x509
 	}
 	err = r.writeSecret(ctx, s.request, existing, file)
 	switch {
+	// Another run has just created it. The next one reads it, and whom it belongs to.
 	case apierrors.IsAlreadyExists(err):
 		return nil, reconcile.Wait(cacheLagDelay, "a look at who made it")
-	case apierrors.IsInvalid(err): // somebody made it immutable, or of a type that cannot have this
+	case apierrors.IsInvalid(err): // somebody made it immutable, or of a type that cannot have this key
 		return nil, s.stopIfBlocked(newObstacle(v1alpha1.ReasonNotOurs, pollDelay, "Secret %s was changed so that it cannot be written; delete it, and it is made anew", name))
 	}
 	return c, err
 }
 
-// writeSecret writes the Secret: a new one, or over one of ours that is of no use.
+// writeSecret writes the Secret: a new one, or over one of ours that cannot be used.
 func (r *Reconciler) writeSecret(ctx context.Context, o *v1alpha1.KubeconfigRequest, existing *corev1.Secret, file []byte) error {
 	data := map[string][]byte{kubeconfigKey: file}
 	if existing != nil {
@@ -89,7 +90,7 @@ func (r *Reconciler) writeSecret(ctx context.Context, o *v1alpha1.KubeconfigRequ
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: secretName(o), OwnerReferences: []metav1.OwnerReference{ownerReferenceTo(o)}},
-		Type:       corev1.SecretTypeOpaque, // Cluster API's own type is for what it makes, and moves
+		Type:       corev1.SecretTypeOpaque, // Cluster API moves Secrets of its own type with their clusters
 		Data:       data,
 	}
 	if err := r.Live.Create(ctx, secret); err != nil {
@@ -98,6 +99,7 @@ func (r *Reconciler) writeSecret(ctx context.Context, o *v1alpha1.KubeconfigRequ
 	return nil
 }
 
+// ownerReferenceTo returns a controller reference to the request.
 func ownerReferenceTo(o *v1alpha1.KubeconfigRequest) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "KubeconfigRequest", Name: o.Name, UID: o.UID, Controller: ptr.To(true)}
 }

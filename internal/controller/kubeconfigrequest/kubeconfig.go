@@ -15,10 +15,10 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// maxKubeconfig is how many bytes of a Secret are looked at.
+// maxKubeconfig is how many bytes of a Secret are parsed.
 const maxKubeconfig = 256 << 10
 
-// kubeconfigUser is the name by which a kubeconfig knows its user.
+// kubeconfigUser returns the name of the user in the kubeconfig.
 func (o *credentialSpec) kubeconfigUser() string { return "polder-" + string(o.role) }
 
 // newKubeconfig makes a key, a certificate for it, and a kubeconfig with both.
@@ -39,7 +39,7 @@ func (o *credentialSpec) newKubeconfig() ([]byte, *x509.Certificate, error) {
 	return file, c, err
 }
 
-// encodeKubeconfig is the whole file. It is the same whenever it is made of the same.
+// encodeKubeconfig returns the whole file. The same input gives the same bytes, which reusableCertificate relies on.
 func (o *credentialSpec) encodeKubeconfig(certificate, key []byte) ([]byte, error) {
 	c := clientcmdapi.NewConfig()
 	c.Clusters[o.cluster] = &clientcmdapi.Cluster{Server: o.endpoint, CertificateAuthorityData: o.authority.bundle}
@@ -53,9 +53,9 @@ func (o *credentialSpec) encodeKubeconfig(certificate, key []byte) ([]byte, erro
 	return file, nil
 }
 
-// reusableCertificate is the certificate in a kubeconfig that was made for this request before, if it is still one
-// that would be made now; else nil. A file with anything else in it, which would be told to whoever uses
-// it, is of no use either.
+// reusableCertificate returns the certificate in a kubeconfig that was made for this request before, if it would be
+// made the same way now; otherwise nil. A file with anything else in it is not used: whoever uses it would be given
+// that too.
 func (o *credentialSpec) reusableCertificate(file []byte) *x509.Certificate {
 	if len(file) == 0 || len(file) > maxKubeconfig {
 		return nil

@@ -22,7 +22,7 @@ func TestNewKubeconfigIsComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The strictest reader there is here.
+	// The strictest parser that we have.
 	cfg, err := workload.RESTConfigFromKubeconfig(file)
 	if err != nil {
 		t.Fatal(err)

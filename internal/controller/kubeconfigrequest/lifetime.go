@@ -13,15 +13,15 @@ import (
 	"github.com/polder-kaas/polder/internal/apierror"
 )
 
-// answerTimeout is how long a request waits for an answer. Nobody should get access days after they asked.
+// answerTimeout is how long a request waits for its credentials. Nobody should get access days after they asked.
 const answerTimeout = time.Hour
 
-// isAnswered says that there is an answer. It is written as a whole, and never changed.
+// isAnswered reports whether credentials were issued. They are written as a whole, and never changed.
 func isAnswered(o *v1alpha1.KubeconfigRequest) bool {
 	return o.Status.ExpirationTime != nil && (o.Status.Certificate != "" || o.Status.SecretName != "")
 }
 
-// deletionTime is when the request is deleted: when its answer is worth nothing any more, or nobody waits for one.
+// deletionTime returns when the request is deleted: when its credentials expire, or nobody waits for them any more.
 func deletionTime(o *v1alpha1.KubeconfigRequest) time.Time {
 	if isAnswered(o) {
 		return o.Status.ExpirationTime.Time
@@ -29,8 +29,9 @@ func deletionTime(o *v1alpha1.KubeconfigRequest) time.Time {
 	return o.CreationTimestamp.Add(answerTimeout)
 }
 
-// requeueDelay is when to look again: after what was asked for, 0 being never, but not later than at the end. The
-// answer may have come in this run, and its end can be past if it was there for long.
+// requeueDelay returns when to look again: after the delay that was asked for (0 is never), but not later than at
+// deletionTime. The credentials may have been issued in this run, and may have expired already if their Secret was made
+// long ago.
 func requeueDelay(asked, left time.Duration) time.Duration {
 	if asked == 0 {
 		asked = left

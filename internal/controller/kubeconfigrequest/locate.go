@@ -16,20 +16,20 @@ import (
 // maxEndpoint is how long a URL in a status may be.
 const maxEndpoint = 512
 
-// clusterState is what the plane knows of the cluster of a request.
+// clusterState is what the plane has of the cluster of a request.
 type clusterState struct {
 	request         *v1alpha1.KubeconfigRequest
-	workloadCluster *v1alpha1.WorkloadCluster // nil: there is none
-	cluster         *clusterv1.Cluster        // nil: there is none
+	workloadCluster *v1alpha1.WorkloadCluster // nil if there is none
+	cluster         *clusterv1.Cluster        // nil if there is none
 }
 
-// locateChecks lists, in order, why there is nobody to give access to; the first is the one people see.
+// locateChecks lists, in order, the checks before access can be given. Only the first obstacle is reported.
 var locateChecks = []func(clusterState) *obstacle{
-	func(v clusterState) *obstacle { return validateRequest(v.request) }, // for good
-	checkWorkloadClusterExists,   // or on its way out
+	func(v clusterState) *obstacle { return validateRequest(v.request) }, // stays until the request is made again
+	checkWorkloadClusterExists,   // or it is being deleted
 	checkClusterExists,           // Cluster API was not told of it yet
-	checkClusterOwner,            // of the same name, and not the customer's
-	checkControlPlaneInitialized, // it will be, and a watch tells
+	checkClusterOwner,            // it may have the same name and not be the customer's
+	checkControlPlaneInitialized, // it will be, and a watch reports it
 	checkEndpoint,                // as above
 }
 
@@ -48,6 +48,7 @@ func (r *Reconciler) locateCluster(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// readClusterState reads the WorkloadCluster and the Cluster that a request names.
 func (r *Reconciler) readClusterState(ctx context.Context, o *v1alpha1.KubeconfigRequest) (clusterState, error) {
 	v := clusterState{request: o, workloadCluster: &v1alpha1.WorkloadCluster{}, cluster: &clusterv1.Cluster{}}
 	key := client.ObjectKey{Namespace: o.Namespace, Name: o.Spec.ClusterName}
@@ -64,6 +65,7 @@ func (r *Reconciler) readClusterState(ctx context.Context, o *v1alpha1.Kubeconfi
 	return v, nil
 }
 
+// checkWorkloadClusterExists blocks if the WorkloadCluster is missing or being deleted.
 func checkWorkloadClusterExists(v clusterState) *obstacle {
 	name := v.request.Spec.ClusterName
 	switch {
@@ -75,6 +77,7 @@ func checkWorkloadClusterExists(v clusterState) *obstacle {
 	return nil
 }
 
+// checkClusterExists blocks if the Cluster was not created yet.
 func checkClusterExists(v clusterState) *obstacle {
 	if v.cluster == nil {
 		return newObstacle(v1alpha1.ReasonClusterNotReady, resyncDelay, "the Cluster of WorkloadCluster %s is not made yet; its conditions say what it waits for", v.workloadCluster.Name)
@@ -82,6 +85,7 @@ func checkClusterExists(v clusterState) *obstacle {
 	return nil
 }
 
+// checkClusterOwner blocks if the Cluster is not the WorkloadCluster's, or is being deleted.
 func checkClusterOwner(v clusterState) *obstacle {
 	switch {
 	case !metav1.IsControlledBy(v.cluster, v.workloadCluster):
@@ -92,6 +96,7 @@ func checkClusterOwner(v clusterState) *obstacle {
 	return nil
 }
 
+// checkControlPlaneInitialized blocks until the control plane is initialized.
 func checkControlPlaneInitialized(v clusterState) *obstacle {
 	if !isControlPlaneInitialized(v.cluster) {
 		return newObstacle(v1alpha1.ReasonClusterNotReady, resyncDelay, "the control plane of cluster %s is not initialized yet; the request is answered once it is", v.cluster.Name)
@@ -99,6 +104,7 @@ func checkControlPlaneInitialized(v clusterState) *obstacle {
 	return nil
 }
 
+// checkEndpoint blocks until the Cluster has an endpoint that can be used.
 func checkEndpoint(v clusterState) *obstacle {
 	if endpointOf(v.cluster) == "" {
 		return newObstacle(v1alpha1.ReasonClusterNotReady, resyncDelay, "cluster %s has no usable controlPlaneEndpoint yet; the request is answered once it has", v.cluster.Name)
@@ -106,7 +112,8 @@ func checkEndpoint(v clusterState) *obstacle {
 	return nil
 }
 
-// endpointOf is the URL of the cluster's API; empty: there is none, or it would lead elsewhere.
+// endpointOf returns the URL of the cluster's API server; "" if there is none, or if its host would make a URL that
+// leads elsewhere.
 func endpointOf(c *clusterv1.Cluster) string {
 	e := c.Spec.ControlPlaneEndpoint
 	if !e.IsValid() {

@@ -17,21 +17,22 @@ const (
 	maxSecretName = 253 // bytes in the name of a Secret
 )
 
-// secretSuffix makes the name of a Secret of that of its request. Cluster API calls its own <cluster>-kubeconfig.
+// secretSuffix makes the name of a Secret from that of its request. Cluster API calls its own <cluster>-kubeconfig.
 const secretSuffix = "-access"
 
-// obstacle is why a request has no answer.
+// obstacle is why a request has no credentials.
 type obstacle struct {
 	reason       string
-	message      string        // says what is the matter and what to do
-	requeueAfter time.Duration // until it is looked at again; 0: it will not change
+	message      string        // says what is wrong and what to do
+	requeueAfter time.Duration // until it is checked again; 0 if it will not change
 }
 
+// newObstacle returns an obstacle with a formatted message.
 func newObstacle(reason string, after time.Duration, format string, args ...any) *obstacle {
 	return &obstacle{reason: reason, message: fmt.Sprintf(format, args...), requeueAfter: after}
 }
 
-// stopIfBlocked ends a run at an obstacle, if there is one.
+// stopIfBlocked ends a run at an obstacle, if there is one, and reports it in the status.
 func (s *scope) stopIfBlocked(o *obstacle) error {
 	if o == nil {
 		return nil
@@ -40,11 +41,12 @@ func (s *scope) stopIfBlocked(o *obstacle) error {
 	return reconcile.Wait(o.requeueAfter, "%s", o.message)
 }
 
+// newInvalidObstacle says that the request itself is wrong. It is not tried again, since its spec cannot change.
 func newInvalidObstacle(format string, args ...any) *obstacle {
 	return newObstacle(v1alpha1.ReasonRequestInvalid, 0, format, args...)
 }
 
-// validateRequest finds what is wrong with a request, whatever the world is like. Admission refuses it for the same.
+// validateRequest checks a request alone, without its cluster. Admission refuses it for the same reasons.
 func validateRequest(o *v1alpha1.KubeconfigRequest) *obstacle {
 	spec := o.Spec
 	switch {
@@ -70,7 +72,7 @@ func validateRequest(o *v1alpha1.KubeconfigRequest) *obstacle {
 	return nil
 }
 
-// hasControlCharacter finds what would change the line in a log or on a screen.
+// hasControlCharacter reports whether a text would break the line in a log or on a screen.
 func hasControlCharacter(s string) bool {
 	for _, c := range s {
 		if unicode.IsControl(c) || c == unicode.ReplacementChar {
@@ -80,4 +82,5 @@ func hasControlCharacter(s string) bool {
 	return false
 }
 
+// secretName returns the name of the Secret of a request.
 func secretName(o client.Object) string { return o.GetName() + secretSuffix }

@@ -13,7 +13,7 @@ func TestValidateRequest(t *testing.T) {
 	long := strings.Repeat("a", 247)
 	for title, c := range map[string]struct {
 		change func(*v1alpha1.KubeconfigRequest)
-		want   string // empty: nothing is wrong
+		want   string // empty if nothing is wrong
 	}{
 		"for a Secret":               {func(*v1alpha1.KubeconfigRequest) {}, ""},
 		"for a key":                  {func(o *v1alpha1.KubeconfigRequest) { o.Spec.CertificateRequest = csr }, ""},

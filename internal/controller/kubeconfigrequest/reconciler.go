@@ -1,9 +1,9 @@
-// Package kubeconfigrequest reconciles KubeconfigRequests: it gives who asks a client certificate of a workload cluster
-// that is valid for some hours, and takes the request away when that time is over.
+// Package kubeconfigrequest reconciles KubeconfigRequests: it issues a client certificate of a workload cluster, valid
+// for some hours, to the user who asks, and deletes the request when that time is over.
 //
-// A request is answered once. What decides about it is in the request and in the world: the cluster it
-// names, the cluster's authority, and the Secret with an answer that was not told of yet. The keys of
-// authorities are read when they are needed, and are in no status, error, event or log.
+// A request is answered once. All decisions are made from the request and from what is observed: the cluster it names,
+// the cluster's authority, and a Secret with credentials that are not in the status yet. The keys of authorities are
+// read when they are needed, and are in no status, error, event or log.
 package kubeconfigrequest
 
 import (
@@ -23,32 +23,32 @@ import (
 	"github.com/polder-kaas/polder/internal/workload"
 )
 
-// Names that workload clusters know those by who got access.
+// Names of users and groups that got access, as workload clusters know them.
 const (
-	UserPrefix  = "polder:"       // before the name of who asked
+	UserPrefix  = "polder:"       // before the name of the user who asked
 	GroupAdmin  = "polder:admin"  // may do everything
-	GroupViewer = "polder:viewer" // may read what is no secret
+	GroupViewer = "polder:viewer" // may read all but Secrets
 )
 
-// When what is not there yet is looked at again.
+// When to look again at what is not there yet.
 const (
-	resyncDelay    = 5 * time.Minute        // if a watch tells of it as well
-	pollDelay      = 15 * time.Second       // if none does
-	slotRetryDelay = 5 * time.Second        // if it is not its turn; twice as long at most
-	cacheLagDelay  = 100 * time.Millisecond // the cache, at most
+	resyncDelay    = 5 * time.Minute        // if a watch reports it as well
+	pollDelay      = 15 * time.Second       // if no watch does
+	slotRetryDelay = 5 * time.Second        // if there is no slot; twice as long at most
+	cacheLagDelay  = 100 * time.Millisecond // for the cache to catch up
 )
 
-// Reconciler of KubeconfigRequests. All fields are needed.
+// Reconciler reconciles KubeconfigRequests. All fields are needed.
 type Reconciler struct {
 	Client   client.Client // reads from a cache
-	Live     client.Client // reads from the API; Secrets are read and written with it alone
+	Live     client.Client // reads from the API server; Secrets are read and written with it alone
 	Workload Workload
-	Limiter  *fairness.Limiter // to talk to workload clusters
+	Limiter  *fairness.Limiter // for access to workload clusters
 	Clock    clock.PassiveClock
 	Events   events.EventRecorder
 }
 
-// Workload gives access to workload clusters.
+// Workload connects to workload clusters.
 type Workload interface {
 	Get(ctx context.Context, cluster client.ObjectKey) (*workload.Cluster, error)
 }
@@ -60,12 +60,12 @@ type scope struct {
 	request         *v1alpha1.KubeconfigRequest
 	before          *v1alpha1.KubeconfigRequest // as it was read
 	now             time.Time
-	workloadCluster *v1alpha1.WorkloadCluster // that the request names
+	workloadCluster *v1alpha1.WorkloadCluster // the one that the request names
 	cluster         *clusterv1.Cluster
-	credentials     *credentialSpec // what is to be made
+	credentials     *credentialSpec // what is to be issued
 }
 
-// Reconcile brings one request closer to its answer, or to its end.
+// Reconcile brings one request closer to its credentials, or to its deletion.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := &v1alpha1.KubeconfigRequest{}
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil || !o.DeletionTimestamp.IsZero() {
@@ -78,6 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	o.Status.Conditions = reconcile.DropInvalidConditions(o.Status.Conditions)
 	var phases []reconcile.Phase[*scope]
 	if !isAnswered(o) {
+		// Roles before credentials, so that whoever gets a certificate can use it at once.
 		phases = []reconcile.Phase[*scope]{r.locateCluster, r.loadAuthority, r.grantRoles, r.issueCredentials}
 	}
 	result, err := reconcile.Run(ctx, s, phases...)

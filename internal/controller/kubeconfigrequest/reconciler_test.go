@@ -99,7 +99,7 @@ func TestAnsweredOnce(t *testing.T) {
 	w.run()
 	first, writes, said := w.request(), w.writes, len(w.events.notes)
 	w.clock.SetTime(at.Add(30 * time.Minute))
-	w.must(w.Live.Delete(t.Context(), w.secret("mine-access"))) // by hand: nobody gets another
+	w.must(w.Live.Delete(t.Context(), w.secret("mine-access"))) // by hand: no new one is issued
 	w.must(w.Client.Delete(t.Context(), newCluster()))
 	writes += 2
 	if got := w.run(); got != 30*time.Minute-678*time.Nanosecond {
@@ -126,7 +126,7 @@ func TestLostConditionsComeBack(t *testing.T) {
 	}
 }
 
-// TestDeathBetweenSecretAndStatus is of a process that ends after the one is written, before the other is.
+// A process ends after the Secret is written, before the status is.
 func TestDeathBetweenSecretAndStatus(t *testing.T) {
 	w := newWorld(t, newRequest())
 	w.failStatus = errors.New("the process is gone")

@@ -11,13 +11,13 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// Reviewer creates SubjectAccessReviews; any client does.
+// Reviewer creates SubjectAccessReviews. Any client does.
 type Reviewer interface {
 	Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error
 }
 
-// requiredVerb is what somebody must be allowed to do with a WorkloadCluster to get a role in its cluster: who may
-// change it can do anything to it, and who may see it may see into it.
+// requiredVerb returns what a user must be allowed to do with a WorkloadCluster to get a role in its cluster: who may
+// change it can do anything to it, and who may see it may look into it.
 func requiredVerb(role v1alpha1.Role) string {
 	if role == v1alpha1.RoleViewer {
 		return "get"
@@ -25,7 +25,7 @@ func requiredVerb(role v1alpha1.Role) string {
 	return "update"
 }
 
-// checkRoleAllowed denies what the asker may not have.
+// checkRoleAllowed refuses a role that the user may not have.
 func checkRoleAllowed(ctx context.Context, reviews Reviewer, req admission.Request, o *v1alpha1.KubeconfigRequest) (string, error) {
 	v := requiredVerb(o.Spec.Role)
 	may, err := reviewAccess(ctx, reviews, req, v, o.Spec.ClusterName)
@@ -36,8 +36,8 @@ func checkRoleAllowed(ctx context.Context, reviews Reviewer, req admission.Reque
 		req.UserInfo.Username, o.Spec.Role, o.Spec.ClusterName, v, v1alpha1.GroupVersion.Group, req.Namespace), nil
 }
 
-// reviewAccess asks the plane whether the asker may do something with a WorkloadCluster of the namespace; an empty
-// name is all of them.
+// reviewAccess asks the plane whether the user may do something with a WorkloadCluster of the namespace. An empty name
+// means all of them.
 func reviewAccess(ctx context.Context, reviews Reviewer, req admission.Request, verb, name string) (bool, error) {
 	extra := map[string]authorizationv1.ExtraValue{}
 	for k, v := range req.UserInfo.Extra {

@@ -31,11 +31,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Complete(r)
 }
 
+// statusLost passes requests that have lost their status.
 func statusLost() predicate.Predicate {
 	return polderreconcile.StatusLostPredicate(func(o *v1alpha1.KubeconfigRequest) []metav1.Condition { return o.Status.Conditions })
 }
 
-// onlyCreated hears of WorkloadClusters that have come. Whatever becomes of them shows in their Clusters.
+// onlyCreated passes WorkloadClusters that are created. Whatever becomes of them shows in their Clusters.
 func onlyCreated() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc:  func(event.UpdateEvent) bool { return false },
@@ -44,7 +45,7 @@ func onlyCreated() predicate.Predicate {
 	}
 }
 
-// clusterChanged lets through what a request may wait for, and not the many changes of a Cluster's status.
+// clusterChanged passes changes that a request may wait for, and not the many changes of a Cluster's status.
 func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -59,11 +60,12 @@ func clusterChanged() predicate.Predicate {
 	}
 }
 
+// isControlPlaneInitialized reports whether the control plane of a Cluster has been initialized.
 func isControlPlaneInitialized(c *clusterv1.Cluster) bool {
 	return ptr.Deref(c.Status.Initialization.ControlPlaneInitialized, false)
 }
 
-// controllerUID is who controls the Cluster.
+// controllerUID returns the UID of the Cluster's controller reference; "" if it has none.
 func controllerUID(c *clusterv1.Cluster) types.UID {
 	if ref := metav1.GetControllerOf(c); ref != nil {
 		return ref.UID
@@ -71,11 +73,11 @@ func controllerUID(c *clusterv1.Cluster) types.UID {
 	return ""
 }
 
-// requestsForCluster are the requests without an answer for the cluster of this name.
+// requestsForCluster maps a cluster to the requests for it that have no credentials yet.
 func (r *Reconciler) requestsForCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
 	var l v1alpha1.KubeconfigRequestList
 	if err := r.Client.List(ctx, &l, client.InNamespace(cluster.GetNamespace())); err != nil {
-		return nil // they are looked at again anyway
+		return nil // they are reconciled again anyway
 	}
 	var out []reconcile.Request
 	for i := range l.Items {

@@ -12,10 +12,10 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// stalledReasons are the reasons that last until somebody acts; with all others something is under way.
+// stalledReasons are the reasons that last until somebody acts. With all others something is under way.
 var stalledReasons = map[string]bool{v1alpha1.ReasonRequestInvalid: true, v1alpha1.ReasonClusterMissing: true, v1alpha1.ReasonNotOurs: true}
 
-// setNotReady says why there is no answer.
+// setNotReady sets Ready to false with an obstacle, and either Reconciling or Stalled, as kstatus expects it.
 func (s *scope) setNotReady(o *obstacle) {
 	is, not := v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled
 	if stalledReasons[o.reason] {
@@ -26,7 +26,7 @@ func (s *scope) setNotReady(o *obstacle) {
 	meta.RemoveStatusCondition(&s.request.Status.Conditions, not)
 }
 
-// summarize says that there is an answer, if there is one.
+// summarize sets Ready to true if credentials were issued.
 func (s *scope) summarize() {
 	o := s.request
 	if !isAnswered(o) {
@@ -42,14 +42,15 @@ func (s *scope) summarize() {
 	meta.RemoveStatusCondition(&o.Status.Conditions, v1alpha1.ConditionStalled)
 }
 
+// setCondition sets one condition of the request.
 func (s *scope) setCondition(condition string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&s.request.Status.Conditions, metav1.Condition{
 		Type: condition, Status: status, Reason: reason, Message: reconcile.TruncateMessage(message), ObservedGeneration: s.request.Generation,
 	})
 }
 
-// recordIssuedEvents says to whoever looks at the request or at the cluster who got access. The sum is what the
-// cluster's own audit log calls the certificate by.
+// recordIssuedEvents records on the request and on the cluster who got access. The checksum is how the cluster's own
+// audit log names the certificate.
 func (r *Reconciler) recordIssuedEvents(s *scope, c *x509.Certificate) {
 	note := fmt.Sprintf("a certificate for %s as %s of cluster %s, valid until %s, was signed for request %s: X509SHA256=%x",
 		c.Subject.CommonName, s.credentials.role, s.credentials.cluster, formatTime(c.NotAfter), s.request.Name, sha256.Sum256(c.Raw))

@@ -21,8 +21,8 @@ import (
 	"github.com/polder-kaas/polder/internal/workload"
 )
 
-// world is a plane with a cluster that is ready, and a request. It is a fake one: what is tested with it is
-// what the reconciler decides to do, not what an API server makes of it.
+// world is a plane with a cluster that is ready, and a request. It is fake: tests with it are about what the reconciler
+// decides to do, not about what an API server makes of it.
 type world struct {
 	*Reconciler
 	t        *testing.T
@@ -38,10 +38,10 @@ type world struct {
 	failStatus  error // of writing a status
 	failSecret  error // of writing a Secret
 	unreachable error
-	refuses     error // of the workload cluster
+	refuses     error // error of applying in the workload cluster
 }
 
-// Get gives access to the workload cluster.
+// Get returns a client of the workload cluster.
 func (w *world) Get(_ context.Context, key client.ObjectKey) (*workload.Cluster, error) {
 	if w.unreachable != nil || key.String() != "team/prod" {
 		return nil, w.unreachable
@@ -61,7 +61,7 @@ func newWorld(t *testing.T, o *v1alpha1.KubeconfigRequest, more ...client.Object
 	return w
 }
 
-// interceptors counts what is done to the plane, and lets some of it fail.
+// interceptors counts requests to the plane, and lets some of them fail.
 func (w *world) interceptors() interceptor.Funcs {
 	secret := func(o client.Object) error {
 		w.writes++
@@ -116,7 +116,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// run reconciles the request once, and says when it is to be looked at again.
+// run reconciles the request once, and returns when it is to be reconciled again.
 func (w *world) run() time.Duration {
 	w.t.Helper()
 	result, err := w.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: space, Name: "mine"}})
@@ -130,7 +130,7 @@ func (w *world) runErr() error {
 	return err
 }
 
-// request is as it is now; nil: it is gone.
+// request returns the request as it is now; nil if it is gone.
 func (w *world) request() *v1alpha1.KubeconfigRequest {
 	w.t.Helper()
 	o := &v1alpha1.KubeconfigRequest{}
@@ -142,7 +142,7 @@ func (w *world) request() *v1alpha1.KubeconfigRequest {
 	return o
 }
 
-// secret is one as it is now; nil: there is none.
+// secret returns a Secret as it is now; nil if there is none.
 func (w *world) secret(name string) *corev1.Secret {
 	w.t.Helper()
 	s, err := w.Reconciler.readSecret(w.t.Context(), space, name)
@@ -157,7 +157,7 @@ func ready(o *v1alpha1.KubeconfigRequest) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// expectNotReady checks that there is no answer, why, and how kstatus is told.
+// expectNotReady checks that there are no credentials, why, and what kstatus makes of it.
 func (w *world) expectNotReady(reason, with, want string) {
 	w.t.Helper()
 	o := w.request()

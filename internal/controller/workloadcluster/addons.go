@@ -12,8 +12,8 @@ import (
 
 const stageDone = csv1.StageDone
 
-// observeAddons says how the add-ons are. They count as ready if they are those of the release, were applied for what
-// the Cluster says now, and are healthy.
+// observeAddons reports how the add-ons are. They are ready if they are those of the release, were applied for the
+// Cluster as it is now, and are healthy.
 func (s *scope) observeAddons() {
 	if s.addon == nil {
 		s.set(v1alpha1.ConditionAddons, v1alpha1.ReasonNotThereYet, "the add-ons are not there yet")
@@ -26,6 +26,7 @@ func (s *scope) observeAddons() {
 		why = ": " + ready.Message
 	}
 	switch {
+	// Without a resolved release in this run, wanted and target say nothing.
 	case s.catalogue != nil && s.wanted.Object != nil && s.isPreparingAddons():
 		text := fmt.Sprintf("the add-ons of release %s are applied before its class%s", s.wanted.Tag(), why)
 		if ready != nil && stuckReasons[ready.Reason] {
@@ -56,7 +57,7 @@ var stuckReasons = map[string]bool{
 	csv1.ReasonConditionInvalid: true, csv1.ReasonNotFromRelease: true,
 }
 
-// addonsHint is how to look closer at add-ons.
+// addonsHint says how to look closer at add-ons.
 func (s *scope) addonsHint() string {
 	return fmt.Sprintf("see what they wait for: kubectl describe clusteraddon -n %s %s", s.object.Namespace, csv1.AddonPrefix+s.object.Name)
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/polder-kaas/polder/internal/topology"
 )
 
-// applyCluster tells Cluster API what the spec says.
+// applyCluster applies the Cluster that the spec asks for, unless it is there already.
 func (r *Reconciler) applyCluster(ctx context.Context, s *scope) error {
 	if s.cluster == nil {
 		if err := r.checkNoClusterUncached(ctx, s); err != nil {
@@ -41,6 +41,7 @@ func (r *Reconciler) applyCluster(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
+	// The digest alone would not notice what others changed, nor the comparison that a field is no longer wanted.
 	if s.cluster == nil || s.cluster.Annotations[v1alpha1.AppliedAnnotation] != digest || !metav1.IsControlledBy(s.cluster, s.object) || !topology.HasDesiredState(s.cluster, want) {
 		if err := r.serverSideApply(ctx, s, want); err != nil {
 			return s.reportApplyError(err)
@@ -55,7 +56,8 @@ func (r *Reconciler) applyCluster(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// reportProviderVariables says which parameters the customer cannot set. Admission says so before, where it knows what the provider sets.
+// reportProviderVariables says which parameters the customer cannot set. Admission refuses them, where it knows what
+// the provider sets.
 func (s *scope) reportProviderVariables(e *topology.ProviderVariableError) error {
 	s.stall(v1alpha1.ConditionAccepted, v1alpha1.ReasonProviderRefused, advice{
 		fmt.Sprintf("spec.parameters has %v", e), v1alpha1.Customer, "take out of spec.parameters: " + strings.Join(e.Parameters, ", "),
@@ -63,8 +65,8 @@ func (s *scope) reportProviderVariables(e *topology.ProviderVariableError) error
 	return reconcile.Wait(providerRetry, "%v", e) // what the provider sets may change
 }
 
-// checkNoClusterUncached makes sure that there is no Cluster of this name that the cache does not know yet: the first apply would take
-// over one of somebody else. One of our own has a say in what is applied, so all is looked at again.
+// checkNoClusterUncached makes sure that there is no Cluster of this name that the cache does not have yet: the first
+// apply would take over one of somebody else. One of our own has a part in what is applied, so the run is made again.
 func (r *Reconciler) checkNoClusterUncached(ctx context.Context, s *scope) error {
 	c := &clusterv1.Cluster{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.object), c); err != nil {
@@ -77,7 +79,7 @@ func (r *Reconciler) checkNoClusterUncached(ctx context.Context, s *scope) error
 	return apierrors.NewConflict(schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: "clusters"}, c.Name, errors.New("the cache does not know it yet"))
 }
 
-// buildCluster is the Cluster that is wanted now.
+// buildCluster returns the Cluster that is wanted now.
 func (s *scope) buildCluster() (*clusterv1.Cluster, error) {
 	d := topology.BuildInput{Cluster: s.object, Class: s.target.ClassKey(), Release: s.contractRelease, Provider: s.description, Topology: s.answer.Topology}
 	if s.isPreparingAddons() {
@@ -102,13 +104,13 @@ func (s *scope) buildCluster() (*clusterv1.Cluster, error) {
 	return c, nil
 }
 
-// serverSideApply writes the Cluster, and keeps what came back: caches learn of it later.
+// serverSideApply writes the Cluster, and keeps the result: the cache gets it later.
 func (r *Reconciler) serverSideApply(ctx context.Context, s *scope, want *unstructured.Unstructured) error {
 	if s.cluster != nil {
-		// What is applied is for this very object: one that was deleted and made anew since is not ours yet.
+		// It is for this very object: one that was deleted and created again since is not ours yet.
 		want.SetUID(s.cluster.UID)
 	} else {
-		want.SetResourceVersion(apply.NoResourceVersion) // somebody else may make one of this name at this moment
+		want.SetResourceVersion(apply.NoResourceVersion) // somebody else may create one of this name at this moment
 	}
 	if s.held {
 		want.SetResourceVersion(s.cluster.ResourceVersion) // much of it was copied from there
@@ -124,8 +126,9 @@ func (r *Reconciler) serverSideApply(ctx context.Context, s *scope, want *unstru
 	return nil
 }
 
-// reportApplyError says why Cluster API did not take it.
+// reportApplyError says in the status why the Cluster could not be applied.
 func (s *scope) reportApplyError(err error) error {
+	// Cluster API refuses a change of version while another upgrade is under way. That passes by itself.
 	if apierrors.IsInvalid(err) && s.cluster != nil && !isTopologyReconciled(s.cluster) && s.cluster.Spec.Topology.Version != s.contractRelease.Kubernetes {
 		s.set(v1alpha1.ConditionApplied, v1alpha1.ReasonProgressing, fmt.Sprintf("another upgrade has to be done first: %v", err))
 		return reconcile.Wait(providerRetry, "%v", err)

@@ -17,13 +17,13 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// The first apply takes over nothing that the cache does not know yet.
+// The first apply takes over no Cluster that the cache does not have yet.
 func TestFirstApply(t *testing.T) {
 	unread := interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return errBroken
 	}}
 	for name, c := range map[string]struct {
-		change func(*clusterv1.Cluster) // nil: there is none
+		change func(*clusterv1.Cluster) // nil if there is none
 		broken bool                     // it cannot be read
 		reason string                   // why it waits
 		want   func(error) bool
@@ -48,7 +48,7 @@ func TestFirstApply(t *testing.T) {
 			if c.broken {
 				r.Live = interceptor.NewClient(live, unread)
 			}
-			s.cluster, s.running, s.contractRelease = nil, nil, providerRelease() // the cache knows of nothing
+			s.cluster, s.running, s.contractRelease = nil, nil, providerRelease() // the cache has nothing
 			err := r.applyCluster(t.Context(), s)
 			if !c.want(err) {
 				t.Errorf("%v", err)
@@ -78,7 +78,7 @@ func TestFirstApply(t *testing.T) {
 	}
 }
 
-// A parameter of the customer's must not win over what the provider sets, and must not be forgotten in silence.
+// A parameter of the customer's must not win over what the provider sets, and must not be dropped in silence.
 func TestParametersThatTheProviderSets(t *testing.T) {
 	s := healthyScope(t)
 	s.contractRelease, s.object.Spec.Parameters = providerRelease(), map[string]provider.JSON{"certSANs": {Raw: []byte(`["theirs"]`)}}

@@ -20,17 +20,17 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// Times: a provider that broke down, or does not answer, is asked again soon at first, then less often; one that refuses
-// may have changed its mind after a while.
+// Backoff for a provider that failed or does not answer: short at first, then longer. One that refuses may accept after
+// a while.
 const (
 	initialBackoff = time.Second
 	maxBackoff     = 8 * time.Second
 	providerRetry  = 30 * time.Second
 )
 
-// askProvider asks the provider whether it takes the spec, and what the class must be told, unless it has said so
-// before. A cluster that is held at its release keeps what was said of that: what the spec says may fit the other
-// one only.
+// askProvider asks the provider whether it accepts the spec, and what to set in the class, unless it has answered the
+// same before. A cluster that is held at its release keeps the answer for that release: the spec may fit the other one
+// only.
 func (r *Reconciler) askProvider(ctx context.Context, s *scope) error {
 	var err error
 	if s.contractRelease, err = lineage.ReleaseForProvider(ctx, r.Client, s.target); err != nil {
@@ -46,7 +46,8 @@ func (r *Reconciler) askProvider(ctx context.Context, s *scope) error {
 		return err
 	}
 	if s.answer.InputDigest == was.InputDigest {
-		s.answer.Topology = was.Topology // what it was asked about parts is the same, however an older Polder wrote that down
+		// The whole input is the same. Digests of parts that an older Polder wrote may differ, and are replaced.
+		s.answer.Topology = was.Topology
 		s.set(v1alpha1.ConditionAccepted, "", fmt.Sprintf("%s takes what the spec says", s.description.Name))
 		return nil
 	}
@@ -56,8 +57,9 @@ func (r *Reconciler) askProvider(ctx context.Context, s *scope) error {
 		return r.reportProviderFailure(s, err)
 	}
 	if i := slices.IndexFunc(errs, func(e *field.Error) bool { return e.Type == field.ErrorTypeInternal }); i >= 0 {
-		return r.reportProviderFailure(s, errs[i]) // it does not know now
+		return r.reportProviderFailure(s, errs[i]) // it cannot tell at the moment
 	}
+	// Errors against machines that run and are unchanged are dropped: a withdrawn machine type must not stop a cluster.
 	errs, unchangedParts := topology.SplitMachineErrors(s.object, errs, func(part string) bool {
 		return was.HasPart(part) && was.PartDigests[part] == s.answer.PartDigests[part]
 	})
@@ -81,15 +83,16 @@ func (s *scope) reportMissingClass(err error) error {
 	return reconcile.Wait(providerRetry, "%v", err)
 }
 
+// reportRefusal says why the provider refuses the spec.
 func (s *scope) reportRefusal(errs field.ErrorList) error {
 	text := errs.ToAggregate().Error()
 	s.stall(v1alpha1.ConditionAccepted, v1alpha1.ReasonProviderRefused, advice{
 		fmt.Sprintf("provider %s does not take the spec: %s", s.description.Name, text), v1alpha1.Customer, "correct the spec",
 	})
-	return reconcile.Wait(providerRetry, "%s", text) // what the provider has may change
+	return reconcile.Wait(providerRetry, "%s", text) // what the provider offers may change
 }
 
-// reportProviderFailure says what became of a call to the provider. What runs goes on.
+// reportProviderFailure says how a call to the provider failed. What runs goes on.
 func (r *Reconciler) reportProviderFailure(s *scope, err error) error {
 	reason := v1alpha1.ReasonProviderFailed
 	switch {
@@ -105,7 +108,8 @@ func (r *Reconciler) reportProviderFailure(s *scope, err error) error {
 	return reconcile.Wait(r.providerBackoff(s), "%v", err)
 }
 
-// providerBackoff is when to ask again: half as long as it has failed so far, within limits, and not all clusters at once.
+// providerBackoff returns when to ask again: after half the time for which it has failed, within limits, and with
+// jitter, so that not all clusters ask at once.
 func (r *Reconciler) providerBackoff(s *scope) time.Duration {
 	c := meta.FindStatusCondition(s.object.Status.Conditions, v1alpha1.ConditionAccepted)
 	return wait.Jitter(min(max(initialBackoff, r.Now().Sub(c.LastTransitionTime.Time)/2), maxBackoff), 0.25)

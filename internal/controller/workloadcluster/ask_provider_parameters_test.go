@@ -14,7 +14,7 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// parameterProvider is a provider that makes a variable of machines of a parameter of its own. What it sells changes by itself.
+// parameterProvider makes a variable of machines from a parameter of its own. What it offers changes by itself.
 type parameterProvider struct {
 	simple
 	sells *string
@@ -39,7 +39,7 @@ func TestParametersOfTheProviderReachMachines(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change       func(*v1alpha1.WorkloadCluster)
-		older        bool // what was asked about machines was written down by a Polder that did so otherwise
+		older        bool // the digests of parts were written by an older Polder
 		disk, flavor string
 	}{
 		"nothing changes":                      {set("diskType", `"hdd"`), false, `"hdd"`, "old"},

@@ -18,7 +18,7 @@ import (
 	"github.com/polder-kaas/polder/provider/scsvars"
 )
 
-// oneTypeProvider is a provider that has machines of one type.
+// oneTypeProvider offers machines of one type.
 type oneTypeProvider struct{}
 
 func (oneTypeProvider) Describe() provider.Description {

@@ -20,7 +20,7 @@ func TestBlockedByUpgrade(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		wanted            string
-		young             bool // the control plane was never there
+		young             bool // the control plane was never initialized
 		machines, workers []clusterv1.StatusVersion
 		want              bool
 	}{

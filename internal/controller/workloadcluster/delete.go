@@ -20,7 +20,7 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// refusedRetry is when something that was refused is tried again, though nothing seems to have changed.
+// refusedRetry is how soon a refused write is tried again, even if nothing seems to have changed.
 const refusedRetry = time.Minute
 
 // unpause lets Cluster API go on: it deletes nothing of a Cluster that is paused.
@@ -32,8 +32,8 @@ func (r *Reconciler) unpause(ctx context.Context, c *clusterv1.Cluster) error {
 	return apierror.IgnoreNotFound(r.Client.Patch(ctx, c.DeepCopy(), patch, fieldOwner))
 }
 
-// waitForDeletion waits until a Cluster is gone that somebody else deletes. Nothing is deleted while it is paused, so it is not
-// kept paused longer than the spec says.
+// waitForDeletion waits for the end of a Cluster that somebody else deletes. Nothing is deleted while it is paused, so
+// it is not kept paused longer than the spec says.
 func (r *Reconciler) waitForDeletion(ctx context.Context, s *scope) error {
 	a := advice{
 		"somebody is deleting the Cluster of this WorkloadCluster; it is made anew, and empty, once it is gone", v1alpha1.PlatformOperator,
@@ -51,15 +51,16 @@ func (r *Reconciler) waitForDeletion(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	return reconcile.Wait(0, "the deletion of the Cluster") // a watch tells when it is gone
+	return reconcile.Wait(0, "the deletion of the Cluster") // the watch of Clusters reports it
 }
 
-// unpauseIfOwn takes back that we have paused a Cluster, as applying it would. If somebody else has paused it too, it stays so.
+// unpauseIfOwn takes back our own pause of a Cluster, as applying it would. If somebody else has paused it too, it
+// stays paused.
 func (r *Reconciler) unpauseIfOwn(ctx context.Context, c *clusterv1.Cluster) error {
 	if !ptr.Deref(c.Spec.Paused, false) {
 		return nil
 	}
-	live := &clusterv1.Cluster{} // caches do not know who owns what
+	live := &clusterv1.Cluster{} // the cache has no managed fields
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(c), live); err != nil {
 		return apierror.IgnoreObjectNotFound(err, "clusters", c.Name)
 	}
@@ -69,7 +70,7 @@ func (r *Reconciler) unpauseIfOwn(ctx context.Context, c *clusterv1.Cluster) err
 	return r.unpause(ctx, live)
 }
 
-// pauseFieldManagers are those who have paused a Cluster.
+// pauseFieldManagers returns the field managers that have paused a Cluster.
 func pauseFieldManagers(c *clusterv1.Cluster) (out []string) {
 	for _, f := range c.ManagedFields {
 		var owned struct {
@@ -84,10 +85,11 @@ func pauseFieldManagers(c *clusterv1.Cluster) (out []string) {
 	return out
 }
 
-// deleteCluster deletes the Cluster, waits until it is gone, and lets the object go. A Cluster of somebody else stays.
+// deleteCluster deletes the Cluster, waits until it is gone, and removes the finalizer. A Cluster of somebody else
+// stays.
 func (r *Reconciler) deleteCluster(ctx context.Context, s *scope) error {
 	if s.cluster == nil {
-		// The cache may not know yet what this object has made: nothing may be left behind.
+		// The cache may not have a Cluster that we created a moment ago: none may be left behind.
 		s.cluster = &clusterv1.Cluster{}
 		err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.object), s.cluster)
 		if apierror.IgnoreObjectNotFound(err, "clusters", s.object.Name) != nil {
@@ -107,6 +109,7 @@ func (r *Reconciler) deleteCluster(ctx context.Context, s *scope) error {
 	if s.cluster.DeletionTimestamp.IsZero() {
 		uid := s.cluster.UID
 		err := r.Client.Delete(ctx, s.cluster, client.Preconditions{UID: &uid})
+		// A conflict means that a Cluster of another UID has this name by now. The watch reports it.
 		if apierror.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 			s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonApplyFailed, advice{fmt.Sprintf("the cluster cannot be deleted: %v", err), v1alpha1.PlatformOperator, "see the log of the plane; it is tried again by itself"})
 			return err
@@ -117,5 +120,5 @@ func (r *Reconciler) deleteCluster(ctx context.Context, s *scope) error {
 		text += ": " + c.Message
 	}
 	s.set(v1alpha1.ConditionApplied, v1alpha1.ReasonDeleting, text)
-	return reconcile.Wait(0, "the deletion of the Cluster") // a watch tells when it is gone
+	return reconcile.Wait(0, "the deletion of the Cluster") // the watch of Clusters reports it
 }

@@ -19,7 +19,7 @@ func fieldsManagedBy(manager, fields string) metav1.ManagedFieldsEntry {
 	}
 }
 
-// pausedBy says who has paused a Cluster.
+// pausedBy pauses a Cluster as these field managers.
 func pausedBy(managers ...string) func(*clusterv1.Cluster) {
 	return func(c *clusterv1.Cluster) {
 		c.Spec.Paused = ptr.To(true)
@@ -29,7 +29,8 @@ func pausedBy(managers ...string) func(*clusterv1.Cluster) {
 	}
 }
 
-// Somebody deletes the Cluster. People hear of it whether or not it is paused, and our own pause does not outlive the spec's.
+// If somebody deletes the Cluster, that is reported whether or not it is paused, and our own pause does not outlive the
+// spec's.
 func TestSomebodyDeletesTheCluster(t *testing.T) {
 	const us = string(fieldOwner)
 	others := func(c *clusterv1.Cluster) {
@@ -38,8 +39,8 @@ func TestSomebodyDeletesTheCluster(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(*clusterv1.Cluster)
-		spec   bool // that it is paused
-		paused bool // the Cluster, afterwards
+		spec   bool // spec.paused of the WorkloadCluster
+		paused bool // spec.paused of the Cluster, afterwards
 		actor  v1alpha1.Actor
 	}{
 		"it runs":                        {func(*clusterv1.Cluster) {}, false, false, v1alpha1.PlatformOperator},

@@ -13,7 +13,7 @@ import (
 )
 
 // A run that ends early knows nothing of what comes after it, and may know nothing of what comes before: the first runs
-// of a cluster, or after its spec was edited. What it does know is told, and who must act.
+// of a cluster, or after its spec was edited. What it does know is reported, and who must act.
 func TestARunThatEndsEarlyIsReported(t *testing.T) {
 	nothing := func(s *scope) { s.object.Status = v1alpha1.WorkloadClusterStatus{} }
 	edited := func(s *scope) { s.object.Generation++ }

@@ -8,7 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// conditionDetail is what Cluster API says of the Cluster in a condition that is not true, in words for customers.
+// conditionDetail returns the message of a condition of the Cluster that is not true, in words for customers.
 func conditionDetail(c *clusterv1.Cluster, condition string) string {
 	t := meta.FindStatusCondition(c.Status.Conditions, condition)
 	if t == nil || t.Status == metav1.ConditionTrue {
@@ -20,9 +20,9 @@ func conditionDetail(c *clusterv1.Cluster, condition string) string {
 	return ""
 }
 
-// summarizeMessage makes one clause of a message of Cluster API. Those are lists: of objects, and below each of its conditions
-// that are not true. The first object that somebody can make sense of is enough; machines that are not there yet say
-// of themselves that fields are missing, which helps nobody.
+// summarizeMessage makes one clause of a message of Cluster API. Those are lists: of objects, and below each its
+// conditions that are not true. The first object that somebody can make sense of is enough; machines that are not there
+// yet only report that fields are missing, which helps nobody.
 func summarizeMessage(message string) string {
 	object := ""
 	for _, line := range strings.Split(message, "\n") {
@@ -47,7 +47,7 @@ func summarizeMessage(message string) string {
 	return ""
 }
 
-// isInformative says that a text is for people.
+// isInformative reports whether a text is worth showing to people.
 func isInformative(text string) bool {
 	for _, silent := range []string{"status.initialization.", "spec.providerID", "Waiting for Cluster", "Waiting for a Node", "Control plane not yet initialized", "Waiting for cluster topology"} {
 		if strings.Contains(text, silent) {
@@ -57,6 +57,7 @@ func isInformative(text string) bool {
 	return text != ""
 }
 
+// prefixWithObject puts the name of an object before a text about it.
 func prefixWithObject(object, text string) string {
 	if object == "" {
 		return text

@@ -18,21 +18,22 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// MissingProviderMonitor says on WorkloadClusters that nobody acts on them: their provider is not there, or has not been seen for
-// long. Nobody else could. It also deletes those that are to be deleted, since that needs no provider.
+// MissingProviderMonitor reports on WorkloadClusters that nobody acts on them: their provider is not installed, or has
+// sent no heartbeat for long. Nobody else could. It also deletes the clusters of such WorkloadClusters if they are
+// being deleted, since that needs no provider.
 type MissingProviderMonitor struct {
 	Client client.Client // reads from a cache
-	Live   client.Reader // reads from the API
+	Live   client.Reader // reads from the API server
 	Events events.EventRecorder
 	Now    func() time.Time
 
 	heartbeats map[string]observedHeartbeat // by provider
 }
 
-// observedHeartbeat is what a provider last said of when it was there, and when that was new here. Its clock may differ from
-// ours, so only that what it says changes counts, as with leases. A plane that has just started waits as long as ever
-// before it calls anybody absent: what was said of that before is still on the clusters, and to call one absent that is
-// there would set two against each other who write the same status.
+// observedHeartbeat is the last heartbeat of a provider, and when it was new here. Its clock may differ from ours, so
+// only changes of what it says count, as with leases. A plane that has just started waits for the whole time-out before
+// it calls a provider absent: what was reported before is still on the clusters, and if the provider were there, two
+// would write the same status against each other.
 type observedHeartbeat struct {
 	lastSeenTime metav1.Time
 	observedAt   time.Time
@@ -44,7 +45,7 @@ const (
 	heartbeatTimeout        = 3 * heartbeat.RenewInterval
 )
 
-// Start looks from time to time until ctx ends.
+// Start checks from time to time until ctx ends.
 func (u *MissingProviderMonitor) Start(ctx context.Context) error {
 	t := time.NewTicker(missingProviderInterval)
 	defer t.Stop()
@@ -60,7 +61,7 @@ func (u *MissingProviderMonitor) Start(ctx context.Context) error {
 	}
 }
 
-// Once looks at all WorkloadClusters.
+// Once checks all WorkloadClusters.
 func (u *MissingProviderMonitor) Once(ctx context.Context) error {
 	var providers v1alpha1.ProviderList
 	var clusters v1alpha1.WorkloadClusterList
@@ -78,17 +79,18 @@ func (u *MissingProviderMonitor) Once(ctx context.Context) error {
 		if why == "" {
 			continue
 		}
-		errs = append(errs, apierror.IgnoreNotFound(u.reportMissing(ctx, o, why))) // one that cannot be told keeps nobody else from it
+		// An error for one cluster must not keep the others from being reported.
+		errs = append(errs, apierror.IgnoreNotFound(u.reportMissing(ctx, o, why)))
 	}
 	return errors.Join(errs...)
 }
 
-// recordHeartbeats remembers what providers say. Those that are gone are forgotten.
+// recordHeartbeats remembers the heartbeats of providers. Providers that are gone are forgotten.
 func (u *MissingProviderMonitor) recordHeartbeats(providers []v1alpha1.Provider) {
 	seen := map[string]observedHeartbeat{}
 	for i := range providers {
 		p := &providers[i]
-		lastSeen := p.CreationTimestamp // it has come, and said nothing yet
+		lastSeen := p.CreationTimestamp // it was created, and has sent none yet
 		if p.Status.LastSeenTime != nil {
 			lastSeen = *p.Status.LastSeenTime
 		}
@@ -113,6 +115,7 @@ func (u *MissingProviderMonitor) absenceReason(name string) string {
 	return ""
 }
 
+// reportMissing reports on a cluster that its provider is missing, or deletes it.
 func (u *MissingProviderMonitor) reportMissing(ctx context.Context, o *v1alpha1.WorkloadCluster, why string) error {
 	if !o.DeletionTimestamp.IsZero() {
 		return u.deleteCluster(ctx, o)
@@ -129,7 +132,7 @@ func (u *MissingProviderMonitor) reportMissing(ctx context.Context, o *v1alpha1.
 	return reconcile.Write(ctx, u.Client, before, o)
 }
 
-// deleteCluster does what the provider's controller would, and says so.
+// deleteCluster does what the provider's controller would, and reports it.
 func (u *MissingProviderMonitor) deleteCluster(ctx context.Context, o *v1alpha1.WorkloadCluster) error {
 	r := &Reconciler{Client: u.Client, Live: u.Live, Events: u.Events, Now: u.Now}
 	s := &scope{object: o, before: o.DeepCopy(), advice: map[string]advice{}}

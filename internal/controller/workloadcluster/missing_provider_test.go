@@ -27,7 +27,7 @@ func newWorkloadCluster(provider, name string) *v1alpha1.WorkloadCluster {
 	return o
 }
 
-// never is how long ago it was when it never was.
+// never stands for a heartbeat that was never sent.
 const never = -time.Second
 
 func newProvider(name string, made, last time.Duration) *v1alpha1.Provider {
@@ -42,8 +42,8 @@ func TestMissingProviderMonitor(t *testing.T) {
 	const since = "provider p has not been seen since 2026-01-02 11:59:00 UTC, so nobody acts on this cluster"
 	for name, c := range map[string]struct {
 		provider *v1alpha1.Provider
-		passed   time.Duration // since the plane has first looked
-		said     time.Duration // when, since then, the provider last said that it is there; 0: never
+		passed   time.Duration // since the monitor began
+		said     time.Duration // when, since then, the last heartbeat was sent; 0: never
 		want     string
 	}{
 		"its provider is there":                          {newProvider("p", 24*time.Hour, time.Minute), time.Minute, 0, ""},
@@ -76,7 +76,7 @@ func TestMissingProviderMonitor(t *testing.T) {
 			}
 			once(0)
 			if c.said > 0 {
-				writes = 0 // that it was away before then does not matter
+				writes = 0 // the report from before that does not matter
 				c.provider.Status.LastSeenTime.Time = c.provider.Status.LastSeenTime.Add(c.said)
 				if err := all.Status().Update(t.Context(), c.provider); err != nil {
 					t.Fatal(err)
@@ -112,7 +112,7 @@ func TestMissingProviderMonitor(t *testing.T) {
 	}
 }
 
-// One cluster that cannot be told keeps nobody else from hearing of it.
+// An error for one cluster does not keep the others from being reported.
 func TestMissingProviderMonitorGoesOn(t *testing.T) {
 	gone := apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("workloadclusters").GroupResource(), "a")
 	for name, c := range map[string]struct{ err, want error }{"a failure": {errBroken, errBroken}, "it has just gone": {gone, nil}} {
@@ -137,7 +137,7 @@ func TestMissingProviderMonitorGoesOn(t *testing.T) {
 	}
 }
 
-// A cluster that is deleted while nobody acts for its provider does not look ready while its machines go.
+// A cluster that is deleted while its provider is missing does not look ready while its machines go.
 func TestMissingProviderMonitorDeletes(t *testing.T) {
 	for name, c := range map[string]struct {
 		fails error

@@ -17,10 +17,10 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// maxStages is how many a status lists.
+// maxStages is how many stages a status lists.
 const maxStages = 64
 
-// observe looks at what Cluster API and the add-ons' controller say, and puts it into the status.
+// observe reads what Cluster API and the add-ons' controller report, and puts it into the status.
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if s.cluster == nil || !s.ownsCluster() {
 		for _, t := range []string{v1alpha1.ConditionControlPlane, v1alpha1.ConditionReachable, v1alpha1.ConditionWorkers, v1alpha1.ConditionAddons} {
@@ -36,6 +36,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if err := r.countPools(ctx, s); err != nil {
 		return err
 	}
+	// The live reads of verify are only worth it if nothing else is pending.
 	if s.looksReady() {
 		return r.verify(ctx, s)
 	}
@@ -56,7 +57,7 @@ func (s *scope) fillStatus() {
 	w := ptr.Deref(c.Status.Workers, clusterv1.WorkersStatus{})
 	st.Workers = newCounts(s.wantedWorkers(), w.ReadyReplicas, w.UpToDateReplicas)
 	st.Versions.Kubernetes, st.Versions.Workers = "", ""
-	if isControlPlaneInitialized(c) { // before, nothing runs
+	if isControlPlaneInitialized(c) { // nothing runs before
 		st.Versions.Kubernetes, st.Versions.Workers = lowestVersion(cp.Versions), lowestVersion(w.Versions)
 	}
 	st.Addons = nil
@@ -71,6 +72,7 @@ func (s *scope) fillStatus() {
 	}
 }
 
+// wantedWorkers returns how many workers the spec asks for.
 func (s *scope) wantedWorkers() (n int32) {
 	for _, p := range s.object.Spec.Workers {
 		n += ptr.Deref(p.Replicas, 1)
@@ -78,11 +80,13 @@ func (s *scope) wantedWorkers() (n int32) {
 	return n
 }
 
+// newCounts returns counts with a zero for what is not reported.
 func newCounts(desired int32, ready, updated *int32) v1alpha1.Counts {
 	return v1alpha1.Counts{Desired: ptr.To(desired), Ready: ptr.To(ptr.Deref(ready, 0)), Updated: ptr.To(ptr.Deref(updated, 0))}
 }
 
-// lowestVersion is what all machines run at least. Control planes that do not count them say no numbers.
+// lowestVersion returns the lowest version that machines run. Control planes that do not count machines report none, so
+// then all versions count.
 func lowestVersion(all []clusterv1.StatusVersion) string {
 	var found []version.Kubernetes
 	counted := slices.ContainsFunc(all, func(v clusterv1.StatusVersion) bool { return v.Replicas > 0 })
@@ -97,24 +101,26 @@ func lowestVersion(all []clusterv1.StatusVersion) string {
 	return slices.MinFunc(found, version.CompareKubernetes).String()
 }
 
-// isTopologyReconciled says that Cluster API has taken in all that the Cluster says.
+// isTopologyReconciled reports whether Cluster API has acted on the Cluster as it is now.
 func isTopologyReconciled(c *clusterv1.Cluster) bool {
 	t := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
 	return t != nil && t.Status == metav1.ConditionTrue && t.ObservedGeneration == c.Generation
 }
 
+// isControlPlaneInitialized reports whether the control plane has ever been up.
 func isControlPlaneInitialized(c *clusterv1.Cluster) bool {
 	return ptr.Deref(c.Status.Initialization.ControlPlaneInitialized, false)
 }
 
-// hasUncountedControlPlane says that the control plane is of a kind that has no number of machines: Cluster API's contract does not ask
-// for one. How many it is to have then means nothing.
+// hasUncountedControlPlane reports whether the control plane is of a kind that counts no machines: Cluster API's
+// contract does not require it. The number that the spec asks for means nothing then.
 func hasUncountedControlPlane(c *clusterv1.Cluster) bool {
 	cp := ptr.Deref(c.Status.ControlPlane, clusterv1.ClusterControlPlaneStatus{})
 	return isControlPlaneInitialized(c) && meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition) != nil &&
 		cp.DesiredReplicas == nil && cp.Replicas == nil && cp.ReadyReplicas == nil && cp.AvailableReplicas == nil && cp.UpToDateReplicas == nil
 }
 
+// observeControlPlane reports how the control plane is.
 func (s *scope) observeControlPlane() {
 	c, want := s.cluster, ptr.Deref(s.object.Spec.ControlPlane.Replicas, 1)
 	cp := ptr.Deref(c.Status.ControlPlane, clusterv1.ClusterControlPlaneStatus{})
@@ -135,6 +141,7 @@ func (s *scope) observeControlPlane() {
 	}
 }
 
+// observeWorkers reports how the worker pools are.
 func (s *scope) observeWorkers() {
 	c, want := s.cluster, s.wantedWorkers()
 	w := ptr.Deref(c.Status.Workers, clusterv1.WorkersStatus{})
@@ -149,15 +156,18 @@ func (s *scope) observeWorkers() {
 	}
 }
 
-// replicaCounts counts those of one sort, as Cluster API does.
+// replicaCounts are the machines of the control plane or of all pools, as Cluster API counts them.
 type replicaCounts struct{ desired, existing, ready, available, upToDate *int32 }
 
+// hasMissing reports whether machines are missing, not ready, or too many.
 func (m replicaCounts) hasMissing(want int32) bool {
 	return ptr.Deref(m.desired, 0) != want || ptr.Deref(m.existing, 0) != want || ptr.Deref(m.ready, 0) != want || ptr.Deref(m.available, 0) != want
 }
 
+// hasOutdated reports whether machines are not up to date.
 func (m replicaCounts) hasOutdated(want int32) bool { return ptr.Deref(m.upToDate, 0) != want }
 
+// readyText says how many machines are ready, and how many will be deleted.
 func (m replicaCounts) readyText(of string, want int32) string {
 	ready, there := min(ptr.Deref(m.ready, 0), ptr.Deref(m.available, 0)), ptr.Deref(m.existing, 0)
 	if there > want {
@@ -166,7 +176,7 @@ func (m replicaCounts) readyText(of string, want int32) string {
 	return fmt.Sprintf("%d of %d machines of %s are ready", ready, want, of)
 }
 
-// observeReachability says whether the cluster's API answers.
+// observeReachability reports whether the cluster's API server answers.
 func (s *scope) observeReachability() {
 	t := meta.FindStatusCondition(s.cluster.Status.Conditions, clusterv1.ClusterRemoteConnectionProbeCondition)
 	switch {
@@ -179,7 +189,7 @@ func (s *scope) observeReachability() {
 	}
 }
 
-// countPools counts the machines of each pool.
+// countPools counts the machines of each pool. A pool with zones has several MachineDeployments.
 func (r *Reconciler) countPools(ctx context.Context, s *scope) error {
 	var l clusterv1.MachineDeploymentList
 	if err := r.Client.List(ctx, &l, client.InNamespace(s.object.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.object.Name}); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// observed is a condition after a look at a world; its reason is "" if it is true.
+// observed is a condition after observe. Its reason is "" if it is true.
 type observed struct{ Reason, Message string }
 
 func (s *scope) observed(condition string) observed {
@@ -29,7 +29,7 @@ func scaleToThree(s *scope) {
 	s.cluster.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{DesiredReplicas: n, Replicas: n, ReadyReplicas: n, AvailableReplicas: n, UpToDateReplicas: n}
 }
 
-// uncountControlPlane is a control plane of a kind that has no number of machines.
+// uncountControlPlane makes the control plane one of a kind that counts no machines.
 func uncountControlPlane(s *scope, available metav1.ConditionStatus) {
 	s.cluster.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{Versions: []clusterv1.StatusVersion{{Version: "v1.36.3"}}}
 	s.setClusterCondition(clusterv1.ClusterControlPlaneAvailableCondition, available, "it rains")

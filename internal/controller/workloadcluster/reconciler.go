@@ -1,6 +1,6 @@
-// Package workloadcluster reconciles WorkloadClusters: it finds the release one asks for, asks its provider
-// what the class must be told, and applies one Cluster of Cluster API, which does the rest. Then it says in
-// one sentence how that goes, and who must act.
+// Package workloadcluster reconciles WorkloadClusters: it finds the release that one asks for, asks its provider what
+// to set in the class, and applies one Cluster (of Cluster API), which does the rest. Then it reports in one sentence
+// how that goes, and who must act.
 //
 // There is one reconciler for each provider, and it acts only on objects that name it.
 package workloadcluster
@@ -30,13 +30,13 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// fieldOwner owns what a WorkloadCluster makes of its Cluster.
+// fieldOwner owns the fields of a Cluster that its WorkloadCluster decides.
 const fieldOwner = client.FieldOwner("polder-workloadcluster")
 
-// Reconciler of the WorkloadClusters of one provider. All fields are needed.
+// Reconciler reconciles the WorkloadClusters of one provider. All fields are needed.
 type Reconciler struct {
 	Client   client.Client // reads from a cache
-	Live     client.Reader // reads from the API
+	Live     client.Reader // reads from the API server
 	Provider *guard.Guard
 	Events   events.EventRecorder
 	Now      func() time.Time
@@ -46,40 +46,42 @@ type Reconciler struct {
 type scope struct {
 	object  *v1alpha1.WorkloadCluster
 	before  *v1alpha1.WorkloadCluster // as it was last written
-	cluster *clusterv1.Cluster        // nil: there is none
-	addon   *csv1.ClusterAddon        // nil: there is none
+	cluster *clusterv1.Cluster        // nil if there is none
+	addon   *csv1.ClusterAddon        // nil if there is none
 
 	description     provider.Description
 	catalogue       *lineage.Catalogue
-	wanted          lineage.CatalogueEntry  // that the spec asks for
-	target          lineage.CatalogueEntry  // that the Cluster is to have now
-	running         *lineage.CatalogueEntry // that the Cluster has its class of; nil: none that is known
+	wanted          lineage.CatalogueEntry  // the release that the spec asks for
+	target          lineage.CatalogueEntry  // the release that the Cluster is to have now
+	running         *lineage.CatalogueEntry // the release of the Cluster's class; nil if it is not known
 	held            bool                    // target is not what the spec asks for, or not yet
-	contractRelease provider.Release        // the class of target
-	answer          topology.Answer         // of the provider
+	contractRelease provider.Release        // the class of target, as providers see it
+	answer          topology.Answer         // of the provider, new or kept
 
 	advice       map[string]advice // by condition: who must act on it
-	requeueAfter time.Duration     // when to look again at what no watch tells of
+	requeueAfter time.Duration     // when to look again at what no watch reports
 }
 
-// Reconcile brings one cluster closer to what is wanted, and says how far it is.
+// Reconcile brings one cluster closer to what is wanted, and reports how far it is.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := &v1alpha1.WorkloadCluster{}
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if o.Spec.Provider != r.Provider.Name() {
-		return ctrl.Result{}, nil // it is another's
+		return ctrl.Result{}, nil // it belongs to another provider
 	}
 	s := &scope{object: o, before: o.DeepCopy(), advice: map[string]advice{}}
 	if err := r.gather(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
+	// Nothing is created before the finalizer is there, and no provider is asked about a Cluster that is not ours.
 	phases := []reconcile.Phase[*scope]{r.ensureFinalizer, r.checkOwner, r.resolveRelease, r.askProvider, r.applyCluster}
 	if !o.DeletionTimestamp.IsZero() {
 		phases = []reconcile.Phase[*scope]{r.deleteCluster}
 	}
 	result, err := reconcile.Run(ctx, s, phases...)
+	// After a conflict the run is made again at once, from newer objects.
 	if !apierrors.IsConflict(err) && o.DeletionTimestamp.IsZero() {
 		if observeErr := r.observe(ctx, s); observeErr != nil {
 			s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotVerified, fmt.Sprintf("it could not be looked at closer: %v", observeErr))
@@ -93,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return reconcile.RequeueOnConflict(result, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(r.write(ctx, s))))
 }
 
-// gather reads what there is.
+// gather reads the Cluster and the ClusterAddon.
 func (r *Reconciler) gather(ctx context.Context, s *scope) error {
 	s.cluster, s.addon = &clusterv1.Cluster{}, &csv1.ClusterAddon{}
 	key := client.ObjectKeyFromObject(s.object)
@@ -112,7 +114,7 @@ func (r *Reconciler) gather(ctx context.Context, s *scope) error {
 	return err
 }
 
-// ensureFinalizer sees to it that the object stays until its cluster is gone.
+// ensureFinalizer keeps the object until its Cluster is gone. It is written before a Cluster is created.
 func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) error {
 	if !controllerutil.AddFinalizer(s.object, v1alpha1.WorkloadClusterFinalizer) {
 		return nil
@@ -120,7 +122,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) error {
 	return r.write(ctx, s)
 }
 
-// checkOwner refuses to touch a Cluster that somebody else has made.
+// checkOwner refuses to touch a Cluster that somebody else has created, and waits for one that is being deleted.
 func (r *Reconciler) checkOwner(ctx context.Context, s *scope) error {
 	if s.cluster == nil {
 		s.resetStatus()
@@ -136,7 +138,7 @@ func (r *Reconciler) checkOwner(ctx context.Context, s *scope) error {
 		"there is a Cluster of this name already, which this WorkloadCluster did not make", v1alpha1.Customer,
 		"give the WorkloadCluster another name, or delete the Cluster",
 	})
-	return reconcile.Wait(0, "a Cluster of another") // a watch tells when it goes
+	return reconcile.Wait(0, "a Cluster of another") // the watch of Clusters reports when it goes
 }
 
 // resetStatus drops what is known of a Cluster that is gone: the next one begins anew.
@@ -146,8 +148,8 @@ func (s *scope) resetStatus() {
 	st.ControlPlane, st.Workers = v1alpha1.Counts{}, v1alpha1.Counts{}
 }
 
-// ownsCluster says that the Cluster is this object's. One that nobody owns, and that has our marks, has lost its owner
-// and gets it back.
+// ownsCluster reports whether the Cluster is this object's. One without a controller that has our label and annotation
+// has lost its owner reference and gets it back.
 func (s *scope) ownsCluster() bool {
 	if metav1.IsControlledBy(s.cluster, s.object) {
 		return true
@@ -155,6 +157,7 @@ func (s *scope) ownsCluster() bool {
 	return metav1.GetControllerOf(s.cluster) == nil && s.cluster.Labels[v1alpha1.WorkloadClusterLabel] == s.object.Name && s.cluster.Annotations[v1alpha1.AppliedAnnotation] != ""
 }
 
+// write writes what has changed since the last write.
 func (r *Reconciler) write(ctx context.Context, s *scope) error {
 	if err := reconcile.Write(ctx, r.Client, s.before, s.object); err != nil {
 		return err
@@ -163,7 +166,7 @@ func (r *Reconciler) write(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// minNonZero is the shorter of two times, of which 0 is none.
+// minNonZero returns the shorter of two delays, of which 0 is none.
 func minNonZero(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return cmp.Or(a, b)
@@ -171,7 +174,7 @@ func minNonZero(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// set makes a condition false, for a reason; an empty reason makes it true. Nobody has to act on it.
+// set makes a condition false, for a reason. An empty reason makes it true. Nobody has to act on it.
 func (s *scope) set(condition, reason, message string) {
 	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.TruncateMessage(message), ObservedGeneration: s.object.Generation}
 	if reason == "" {
@@ -180,7 +183,7 @@ func (s *scope) set(condition, reason, message string) {
 	meta.SetStatusCondition(&s.object.Status.Conditions, c)
 }
 
-// advice is a sentence and who must act on it.
+// advice is a message, who must act on it, and how.
 type advice struct {
 	text  string
 	actor v1alpha1.Actor

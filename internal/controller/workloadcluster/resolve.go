@@ -16,8 +16,8 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// resolveRelease finds the release the spec asks for, and the one the Cluster is to have now: a cluster goes to a new
-// release only after that one's add-ons are applied.
+// resolveRelease finds the release that the spec asks for, and the one that the Cluster is to have now: a cluster goes
+// to a new release only after that release's add-ons are applied.
 func (r *Reconciler) resolveRelease(ctx context.Context, s *scope) error {
 	var err error
 	s.description = r.Provider.LastDescription()
@@ -46,18 +46,19 @@ func (r *Reconciler) resolveRelease(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// reportUnresolved says why the spec's release cannot be had. A cluster that runs stays at its own, and the rest of
-// the spec is followed as far as that goes.
+// reportUnresolved says why the release of the spec is not available. A cluster that runs stays at its own, and the
+// rest of the spec is followed as far as that goes.
 func (s *scope) reportUnresolved(reason string, a advice) error {
 	s.stall(v1alpha1.ConditionResolved, reason, a)
 	if s.running == nil {
-		return reconcile.Wait(0, "%s", a.text) // a watch tells of stacks and releases
+		return reconcile.Wait(0, "%s", a.text) // watches of stacks and releases report a change
 	}
 	s.wanted, s.target, s.held = *s.running, *s.running, true
 	return nil
 }
 
-// runningRelease is the one the Cluster has its class of, whether or not it would serve a new cluster.
+// runningRelease returns the release of the Cluster's class, whether or not it would serve a new cluster; nil if there
+// is none.
 func (r *Reconciler) runningRelease(ctx context.Context, c *clusterv1.Cluster) (*lineage.CatalogueEntry, error) {
 	if c == nil {
 		return nil, nil
@@ -81,9 +82,9 @@ func (r *Reconciler) runningRelease(ctx context.Context, c *clusterv1.Cluster) (
 	return &lineage.CatalogueEntry{ReleaseName: name, Object: o}, nil
 }
 
-// keepRunning stays at a release that is newer than the newest of the channel: one that was taken back is not left by
-// itself, since the way back may be none. Nor is one that another namespace offers as well, nor one whose successor has
-// an older Kubernetes: that is no fault of the customer's, and a later one may have a newer.
+// keepRunning stays at the running release if it is newer than the newest of the channel: if the newest was withdrawn,
+// going back may be impossible. Nor is it left for the same release of another namespace, nor for one with an older
+// Kubernetes: that is no fault of the customer's, and a later release may have a newer one.
 func (s *scope) keepRunning(wanted lineage.CatalogueEntry) lineage.CatalogueEntry {
 	if s.running == nil || s.object.Spec.Stack.Version != "" || !s.running.SameLine(wanted.ReleaseLine) || s.running.Version.IsStable() != wanted.Version.IsStable() {
 		return wanted
@@ -105,7 +106,8 @@ func (s *scope) checkUpgrade(to lineage.CatalogueEntry) (why, reason string) {
 	return lineage.CheckUpgrade(s.cluster.Spec.Topology.Version, to.Object.Status.KubernetesVersion)
 }
 
-// chooseTarget says which release the Cluster is to have now: the wanted one, unless its add-ons are not there yet.
+// chooseTarget decides which release the Cluster is to have now: the wanted one, unless its add-ons are not applied
+// yet.
 func (s *scope) chooseTarget() {
 	s.target = s.wanted
 	if s.running == nil || s.running.Key() == s.wanted.Key() {
@@ -122,29 +124,30 @@ func (s *scope) chooseTarget() {
 	s.target, s.held = *s.running, true
 }
 
-// isBlockedByUpgrade says that an upgrade of Kubernetes is under way, and the wanted release would be another one: Cluster API takes
-// none before the first is done, and the add-ons of two must not be mixed.
+// isBlockedByUpgrade reports whether an upgrade of Kubernetes is under way, and the wanted release would be another
+// one: Cluster API accepts none before the first is done, and the add-ons of two releases must not be mixed.
 func (s *scope) isBlockedByUpgrade() bool {
 	at := s.cluster.Spec.Topology.Version
 	if s.wanted.Object.Status.KubernetesVersion == at || !isControlPlaneInitialized(s.cluster) {
 		return false
 	}
 	cp, w := ptr.Deref(s.cluster.Status.ControlPlane, clusterv1.ClusterControlPlaneStatus{}), ptr.Deref(s.cluster.Status.Workers, clusterv1.WorkersStatus{})
+	// Versions that are not reported hold nothing up.
 	runs := func(lowest string) bool { return lowest == "" || lowest == at }
 	return !runs(lowestVersion(cp.Versions)) || !runs(lowestVersion(w.Versions))
 }
 
-// hasAddons says that the cluster has add-ons of a release. One that never came so far has none to wait for: the
+// hasAddons reports whether the cluster has add-ons of a release. One that never got so far has none to wait for: the
 // new release may be what it needs.
 func (s *scope) hasAddons() bool { return s.addon != nil && s.addon.Status.Release != "" }
 
-// hasPreparedAddons says that all add-ons of the wanted release are applied.
+// hasPreparedAddons reports whether all add-ons of the wanted release are applied.
 func (s *scope) hasPreparedAddons() bool {
 	st, target := s.addon.Status, s.wanted.Key().String()
 	return st.Release == target && st.Target == target && st.TargetDigest == s.wanted.Object.Status.Digest
 }
 
-// isPreparingAddons says that the add-ons of a release are applied before its class.
+// isPreparingAddons reports whether the add-ons of the wanted release are applied before its class.
 func (s *scope) isPreparingAddons() bool {
 	return s.target.Object != nil && s.wanted.Object != nil && s.target.Key() != s.wanted.Key()
 }

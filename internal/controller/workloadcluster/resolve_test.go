@@ -16,12 +16,12 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// A release that was taken back is not left by itself: the way back may be none.
+// A release that was withdrawn is not left by itself: going back may be impossible.
 func TestKeepRunning(t *testing.T) {
 	for name, c := range map[string]struct {
 		running, wanted, pin string
 		want                 string
-		kubernetes           string // of the wanted one; "": the same
+		kubernetes           string // of the wanted release; "" if it is the same
 	}{
 		"nothing runs":                         {"", v1, "", v1, ""},
 		"a newer one":                          {v1, v2, "", v2, ""},
@@ -109,7 +109,7 @@ func TestReportUnresolved(t *testing.T) {
 	}
 }
 
-// stackWithReleases is a stack with two releases, of which the second is for a newer patch.
+// stackWithReleases makes a stack with two releases, of which the second has a newer patch of Kubernetes.
 func stackWithReleases(t *testing.T) []client.Object {
 	t.Helper()
 	s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "scs"}}

@@ -30,7 +30,7 @@ var (
 	noon      = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 )
 
-// simple is a provider that takes everything and adds nothing.
+// simple is a provider that accepts everything and adds nothing.
 type simple struct{}
 
 func (simple) Describe() provider.Description                           { return provider.Description{Name: "local"} }
@@ -48,7 +48,7 @@ func clients(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
 	return fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).WithStatusSubresource(&v1alpha1.WorkloadCluster{})
 }
 
-// newReconciler is a reconciler at noon.
+// newReconciler makes a reconciler whose time is noon.
 func newReconciler(t *testing.T, objects ...client.Object) *Reconciler {
 	t.Helper()
 	c := clients(t, objects...).Build()
@@ -64,7 +64,7 @@ func guarded(t *testing.T, p provider.Provider) *guard.Guard {
 	return g
 }
 
-// newEntry is a release of the catalogue, ready, of a digest of its own.
+// newEntry makes an entry of the catalogue that is ready and has a digest of its own.
 func newEntry(t *testing.T, name, kubernetes string) lineage.CatalogueEntry {
 	t.Helper()
 	r, err := version.ParseReleaseName(name)
@@ -78,7 +78,7 @@ func newEntry(t *testing.T, name, kubernetes string) lineage.CatalogueEntry {
 
 const v1, v2 = "local-scs-1-36-v1", "local-scs-1-36-v2"
 
-// bareWorkloadCluster is the least that can be asked for.
+// bareWorkloadCluster makes the smallest WorkloadCluster.
 func bareWorkloadCluster() *v1alpha1.WorkloadCluster {
 	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "demo", UID: "5c6d"}}
 	o.Spec.ControlPlane.Replicas = ptr.To[int32](1)
@@ -87,7 +87,7 @@ func bareWorkloadCluster() *v1alpha1.WorkloadCluster {
 	return o
 }
 
-// providerRelease is a release with a parameter, as providers are told of it.
+// providerRelease makes a release with a parameter, as providers see it.
 func providerRelease() provider.Release {
 	return provider.Release{
 		Name: "local-scs-1-36-v3", Kubernetes: "v1.36.3", Workers: []string{"default-worker"},
@@ -95,7 +95,7 @@ func providerRelease() provider.Release {
 	}
 }
 
-// healthyScope is a cluster of release v1 with which all is well, and has been since eleven.
+// healthyScope makes a cluster of release v1 that is ready, and has been since eleven.
 func healthyScope(t *testing.T) *scope {
 	t.Helper()
 	s := &scope{object: bareWorkloadCluster(), cluster: &clusterv1.Cluster{}, addon: &csv1.ClusterAddon{}, advice: map[string]advice{}, description: simple{}.Describe()}
@@ -129,7 +129,7 @@ func healthyScope(t *testing.T) *scope {
 	return s
 }
 
-// failAddons why they are not ready.
+// failAddons makes the add-ons not ready, for a reason.
 func (s *scope) failAddons(reason, message string) {
 	s.addon.Status.Ready = ptr.To(false)
 	s.addon.Status.Conditions[0] = metav1.Condition{Type: csv1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message}

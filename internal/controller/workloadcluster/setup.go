@@ -42,8 +42,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Complete(r)
 }
 
-// stackReadyChanged hears of stacks that have another reason why they are ready, or not: who must act depends on it. Their
-// status is written after each look at their source, and messages and times in it are nothing to wake all clusters for.
+// stackReadyChanged passes stacks whose Ready condition has another status or reason: who must act depends on it. Their
+// status is written after each check of their source, and messages and times in it are no reason to reconcile all
+// clusters.
 func stackReadyChanged() predicate.Predicate {
 	of := func(o client.Object) (metav1.ConditionStatus, string) {
 		s, ok := o.(*csv1.ClusterStack)
@@ -63,7 +64,8 @@ func stackReadyChanged() predicate.Predicate {
 	}}
 }
 
-// markedProviderMissing hears of objects of which somebody says that nobody acts on them.
+// markedProviderMissing passes objects that are reported to have no provider. We are the provider, so that is to be
+// corrected.
 func markedProviderMissing() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
 		w, ok := o.(*v1alpha1.WorkloadCluster)
@@ -75,13 +77,14 @@ func markedProviderMissing() predicate.Predicate {
 	})
 }
 
+// finalizerMissing passes objects whose finalizer was removed.
 func finalizerMissing() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return len(o.GetFinalizers()) == 0
 	})
 }
 
-// requestByName is for objects that are called as their WorkloadCluster, after a prefix.
+// requestByName maps objects to the WorkloadCluster that has their name without a prefix.
 func requestByName(prefix string) handler.MapFunc {
 	return func(_ context.Context, o client.Object) []reconcile.Request {
 		name, ok := strings.CutPrefix(o.GetName(), prefix)
@@ -92,7 +95,7 @@ func requestByName(prefix string) handler.MapFunc {
 	}
 }
 
-// requestByClusterLabel is for objects of a cluster.
+// requestByClusterLabel maps objects of a cluster to its WorkloadCluster, by Cluster API's label.
 func requestByClusterLabel(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[clusterv1.ClusterNameLabel]
 	if name == "" {
@@ -101,23 +104,25 @@ func requestByClusterLabel(_ context.Context, o client.Object) []reconcile.Reque
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// requestsForStack are those that could use a stack or its releases.
+// requestsForStack maps a stack or a release to the WorkloadClusters that could use it.
 func (r *Reconciler) requestsForStack(ctx context.Context, o client.Object) []reconcile.Request {
 	namespace := o.GetNamespace()
 	if namespace == v1alpha1.CatalogueNamespace {
-		namespace = "" // all of them
+		namespace = "" // all namespaces
 	}
 	return r.listRequests(ctx, namespace)
 }
 
+// requestsForNamespace maps a namespace, which other stacks may serve now, to its WorkloadClusters.
 func (r *Reconciler) requestsForNamespace(ctx context.Context, o client.Object) []reconcile.Request {
 	return r.listRequests(ctx, o.GetName())
 }
 
+// listRequests returns requests for all WorkloadClusters of this provider in a namespace.
 func (r *Reconciler) listRequests(ctx context.Context, namespace string) (out []reconcile.Request) {
 	var l v1alpha1.WorkloadClusterList
 	if err := r.Client.List(ctx, &l, client.InNamespace(namespace)); err != nil {
-		return nil // it comes back by itself
+		return nil // the cache fails only while it starts or stops
 	}
 	for i := range l.Items {
 		if l.Items[i].Spec.Provider == r.Provider.Name() {

@@ -12,7 +12,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// Clusters hear of a stack that has become another one's to mend, and not of each look at its source.
+// Clusters are reconciled when another has to act on a stack, and not after each check of its source.
 func TestStackReadyChanged(t *testing.T) {
 	of := func(status metav1.ConditionStatus, reason, message string, at time.Duration) client.Object {
 		s := &csv1.ClusterStack{}

@@ -15,13 +15,13 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// Patience: how long something may take until somebody should look.
+// How long something may take until the platform operator is called.
 const (
-	progressTimeout = 15 * time.Minute // what is being made, or changed
-	degradedTimeout = 5 * time.Minute  // what worked, and does not
+	progressTimeout = 15 * time.Minute // for what is being created or changed
+	degradedTimeout = 5 * time.Minute  // for what worked, and does not
 )
 
-// summarize makes of all conditions what people read, and says aloud what has changed.
+// summarize makes of all conditions what people read, and records an event if the phase changes.
 func (r *Reconciler) summarize(s *scope) {
 	o := s.object
 	st := &o.Status
@@ -35,6 +35,7 @@ func (r *Reconciler) summarize(s *scope) {
 	switch {
 	case !o.DeletionTimestamp.IsZero():
 		ready = s.deletingCondition(ready, &a)
+	// A pause counts once the Cluster has it. Before, and while the Cluster is deleted, other conditions matter more.
 	case ptr.Deref(o.Spec.Paused, false) && s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false) && s.cluster.DeletionTimestamp.IsZero():
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonPaused, "the cluster is paused: nothing is changed, repaired or updated"
 		a = advice{ready.Message, v1alpha1.Customer, "take spec.paused away to go on"}
@@ -45,6 +46,7 @@ func (r *Reconciler) summarize(s *scope) {
 			st.FirstReadyTime = &metav1.Time{Time: r.Now().Truncate(time.Second)}
 		}
 	}
+	// Before escalateOverdue, whose limit depends on the phase.
 	st.Phase = s.phase(ready, a)
 	if a.actor == v1alpha1.Nobody && ready.Status != metav1.ConditionTrue {
 		r.escalateOverdue(s, &a, first)
@@ -56,12 +58,13 @@ func (r *Reconciler) summarize(s *scope) {
 	r.recordPhaseEvent(s)
 }
 
-// currentConditions are the conditions that are about the spec as it is now: a run that ended early has left others as they were.
+// currentConditions returns the conditions that are about the current generation: a run that ended early has left
+// others as they were.
 func currentConditions(o *v1alpha1.WorkloadCluster) []metav1.Condition {
 	return slices.DeleteFunc(slices.Clone(o.Status.Conditions), func(c metav1.Condition) bool { return c.ObservedGeneration != o.Generation })
 }
 
-// readyCondition is the condition that sums up all others: the first that is not true speaks for them.
+// readyCondition returns the condition that sums up all others: the first that is not true decides.
 func (s *scope) readyCondition(first string) metav1.Condition {
 	of := readyConditions
 	if first != "" {
@@ -70,8 +73,8 @@ func (s *scope) readyCondition(first string) metav1.Condition {
 	return reconcile.Summary(currentConditions(s.object), v1alpha1.ConditionReady, s.object.Generation, of...)
 }
 
-// firstFalse is the condition people hear of first; "" if all are true. A run ends with the phase that stalls: what that
-// found comes before what earlier phases did not look at, or wait for.
+// firstFalse returns the condition that is reported first; "" if all are true. A run ends with the phase that stalls:
+// its condition comes before those that earlier phases did not check, or wait for.
 func (s *scope) firstFalse() string {
 	for _, t := range phaseConditions {
 		if _, ok := s.advice[t]; ok {
@@ -87,6 +90,7 @@ func (s *scope) firstFalse() string {
 	return ""
 }
 
+// deletingCondition returns the Ready condition of a cluster that is being deleted, and sets its advice.
 func (s *scope) deletingCondition(ready metav1.Condition, a *advice) metav1.Condition {
 	ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonDeleting, "the cluster is being deleted"
 	if c := meta.FindStatusCondition(s.object.Status.Conditions, v1alpha1.ConditionApplied); c != nil && c.Status == metav1.ConditionFalse {
@@ -100,7 +104,7 @@ func (s *scope) deletingCondition(ready metav1.Condition, a *advice) metav1.Cond
 	return ready
 }
 
-// phase is where the cluster is, in one word.
+// phase returns where the cluster is, in one word.
 func (s *scope) phase(ready metav1.Condition, a advice) v1alpha1.Phase {
 	switch {
 	case !s.object.DeletionTimestamp.IsZero():
@@ -121,10 +125,10 @@ func (s *scope) phase(ready metav1.Condition, a advice) v1alpha1.Phase {
 	return v1alpha1.PhaseDegraded
 }
 
-// isChanging says that the cluster is on its way to what the spec says: what is not ready may be due to that.
+// isChanging reports whether the cluster is on its way to what the spec says: what is not ready may be due to that.
 func (s *scope) isChanging() bool {
 	if meta.IsStatusConditionFalse(s.object.Status.Conditions, v1alpha1.ConditionResolved) {
-		return true // the release it is to have is not ready yet
+		return true // the release that it is to have is not ready yet
 	}
 	for _, t := range []string{v1alpha1.ConditionControlPlane, v1alpha1.ConditionWorkers, v1alpha1.ConditionAddons} {
 		if c := meta.FindStatusCondition(s.object.Status.Conditions, t); c != nil && (c.Reason == v1alpha1.ReasonMachinesOutOfDate || c.Reason == v1alpha1.ReasonAddonsFirst || c.Reason == v1alpha1.ReasonProgressing) {
@@ -138,11 +142,13 @@ func (s *scope) isChanging() bool {
 		s.addon != nil && s.addon.Status.Release != s.addon.Status.Target
 }
 
+// replicasDiffer reports whether Cluster API still creates, deletes or replaces machines.
 func replicasDiffer(desired, there, upToDate *int32) bool {
 	return desired != nil && (there == nil || *there != *desired || upToDate == nil || *upToDate != *desired)
 }
 
-// escalateOverdue calls for the platform operator if something takes too long, and looks again when it will have.
+// escalateOverdue calls for the platform operator if something takes too long. Before that, it requeues for the time
+// when it will.
 func (r *Reconciler) escalateOverdue(s *scope, a *advice, first string) {
 	since := s.waitingSince(first)
 	if since == nil {
@@ -161,8 +167,9 @@ func (r *Reconciler) escalateOverdue(s *scope, a *advice, first string) {
 	a.next = fmt.Sprintf("it takes longer than it should; see what it waits for: polder describe %s -n %s", s.object.Name, s.object.Namespace)
 }
 
-// waitingSince is when what is waited for began; nil if nobody knows: the condition is still that of an earlier spec. What was
-// false before anybody could begin with it begins with the last thing that was in its way.
+// waitingSince returns since when a condition is waited for; nil if that is not known, because the condition is of an
+// earlier generation. A condition that was false before anything could be done about it counts from the time when the
+// last obstacle was gone.
 func (s *scope) waitingSince(first string) *metav1.Time {
 	if d := s.object.DeletionTimestamp; d != nil {
 		return d // whatever was wrong before does not matter any more
@@ -191,6 +198,7 @@ func (s *scope) waitingSince(first string) *metav1.Time {
 	return &at
 }
 
+// later returns the later of two times.
 func later(a, b metav1.Time) metav1.Time {
 	if a.Before(&b) {
 		return b
@@ -216,7 +224,7 @@ func (s *scope) describeUndo() string {
 	return ""
 }
 
-// setKstatusConditions has two more conditions, which are there only if they are true.
+// setKstatusConditions sets the two conditions that kstatus knows. They are there only if they are true.
 func setKstatusConditions(o *v1alpha1.WorkloadCluster) {
 	st := &o.Status
 	set := func(t string, is bool) {
@@ -230,7 +238,7 @@ func setKstatusConditions(o *v1alpha1.WorkloadCluster) {
 	set(v1alpha1.ConditionReconciling, st.Phase == v1alpha1.PhasePending || st.Phase == v1alpha1.PhaseCreating || st.Phase == v1alpha1.PhaseUpdating || st.Phase == v1alpha1.PhaseDegraded || st.Phase == v1alpha1.PhaseDeleting)
 }
 
-// recordPhaseEvent makes an event of every change of phase.
+// recordPhaseEvent records an event for every change of phase.
 func (r *Reconciler) recordPhaseEvent(s *scope) {
 	was, is := s.before.Status.Phase, s.object.Status.Phase
 	if was == is {

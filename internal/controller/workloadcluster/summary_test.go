@@ -16,7 +16,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// statusTexts is what people read of a cluster.
+// statusTexts is what people read in the status of a cluster.
 type statusTexts struct {
 	Phase   v1alpha1.Phase
 	Actor   v1alpha1.Actor
@@ -25,7 +25,7 @@ type statusTexts struct {
 	Undo    string
 }
 
-// observeAndSummarize looks at a world and sums it up, as Reconcile does after its phases.
+// observeAndSummarize runs observe and summarize, as Reconcile does after its phases.
 func observeAndSummarize(t *testing.T, s *scope) statusTexts {
 	t.Helper()
 	r := newReconciler(t)
@@ -285,7 +285,7 @@ func TestNeverReadyWithoutAllConditions(t *testing.T) {
 	}
 }
 
-// Whoever waits is looked at again when its patience is at an end, and not before.
+// A cluster that waits is reconciled again when its time is up, and not before.
 func TestEscalateOverdue(t *testing.T) {
 	for name, c := range map[string]struct {
 		ago, recall time.Duration
@@ -309,7 +309,7 @@ func TestEscalateOverdue(t *testing.T) {
 	}
 }
 
-// Nobody is called for what could not have begun earlier, however long it is not there.
+// The operator is not called for what could not have begun earlier, however long it is missing.
 func TestWaitingSince(t *testing.T) {
 	ago := func(d time.Duration) metav1.Time { return metav1.Time{Time: noon.Add(-d)} }
 	became := func(condition string, d time.Duration) func(*scope) {
@@ -324,7 +324,7 @@ func TestWaitingSince(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(*scope)
-		want   time.Duration // until it is looked at again; 0: it takes too long
+		want   time.Duration // until it is reconciled again; 0 if it takes too long
 	}{
 		"nothing was in its way":                  {func(*scope) {}, 0},
 		"its stack has come":                      {became(v1alpha1.ConditionResolved, time.Minute), 14*time.Minute + time.Second},
@@ -390,7 +390,7 @@ func TestFirstReadyTimeIsTheFirst(t *testing.T) {
 	}
 }
 
-// Two conditions that tools such as kubectl wait look at are there only if they are true.
+// The two conditions that tools such as kubectl wait for are there only if they are true.
 func TestSetKstatusConditions(t *testing.T) {
 	for phase, want := range map[v1alpha1.Phase]string{
 		v1alpha1.PhaseReady: "", v1alpha1.PhasePaused: "", v1alpha1.PhaseStalled: "Stalled", v1alpha1.PhasePending: "Reconciling", v1alpha1.PhaseCreating: "Reconciling",

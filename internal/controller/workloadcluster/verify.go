@@ -17,22 +17,23 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// verifyRetry is when to look again at what was not as it looked.
+// verifyRetry is how soon to look again at a rollout that is not done.
 const verifyRetry = time.Second
 
-// readyConditions are the conditions Ready is made of, in the order in which people hear of them.
+// readyConditions are the conditions that Ready sums up, in the order in which they are reported.
 var readyConditions = []string{
 	v1alpha1.ConditionResolved, v1alpha1.ConditionAccepted, v1alpha1.ConditionApplied,
 	v1alpha1.ConditionControlPlane, v1alpha1.ConditionReachable, v1alpha1.ConditionWorkers, v1alpha1.ConditionAddons,
 }
 
-// phaseConditions are those that phases set, one after another; the others say what was seen.
+// phaseConditions are those that the phases set, one after another. The others are observed.
 var phaseConditions = []string{v1alpha1.ConditionResolved, v1alpha1.ConditionAccepted, v1alpha1.ConditionApplied}
 
+// looksReady reports whether all conditions are true.
 func (s *scope) looksReady() bool { return s.firstFalse() == "" }
 
-// verify looks closer at what seems ready: the Cluster counts what the control plane and the pools said last,
-// which may be of the time before they were changed. It reads past all caches, so it is right.
+// verify makes sure that a cluster that looks ready is so: the Cluster counts what the control plane and the pools
+// reported last, which may be from before they were changed. It reads past all caches, so it is right.
 func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 	pending, err := r.checkControlPlaneRollout(ctx, s)
 	if err != nil {
@@ -72,7 +73,7 @@ func checkPoolRollout(m *clusterv1.MachineDeployment) string {
 	return ""
 }
 
-// isRollingOut says that machines are being replaced, or that nobody has looked yet whether they must be.
+// isRollingOut reports whether machines are being replaced, or whether that is not known for this generation yet.
 func isRollingOut(conditions []metav1.Condition, generation int64) bool {
 	c := meta.FindStatusCondition(conditions, clusterv1.RollingOutCondition)
 	return c != nil && (c.Status != metav1.ConditionFalse || c.ObservedGeneration != generation)
@@ -100,7 +101,8 @@ func (r *Reconciler) checkControlPlaneRollout(ctx context.Context, s *scope) (st
 	return cp.checkRollout(u.GetGeneration()), nil
 }
 
-// observeControlPlane is what Cluster API's contract has of control planes. Those that do not count leave it out.
+// controlPlane has the fields of control planes in Cluster API's contract. Kinds that do not count machines leave the
+// numbers out.
 type controlPlane struct {
 	Spec struct {
 		Replicas *int32 `json:"replicas"`
@@ -114,6 +116,7 @@ type controlPlane struct {
 	} `json:"status"`
 }
 
+// checkRollout says what is not done yet; "" if all is.
 func (c controlPlane) checkRollout(generation int64) string {
 	st := c.Status
 	if st.ObservedGeneration != 0 && st.ObservedGeneration != generation {

@@ -50,7 +50,7 @@ func TestCheckPoolRollout(t *testing.T) {
 	}
 }
 
-// outdatedControlPlane is a control plane that counts one machine too few.
+// outdatedControlPlane makes a control plane that reports one machine too few.
 func outdatedControlPlane(name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"spec":   map[string]any{"replicas": int64(1)},
@@ -64,11 +64,11 @@ func outdatedControlPlane(name string) *unstructured.Unstructured {
 	return u
 }
 
-// What looks ready is looked at past all caches before it is called so.
+// What looks ready is read past all caches before Ready is true.
 func TestVerify(t *testing.T) {
 	for name, c := range map[string]struct {
 		live  []client.Object
-		plane bool // the Cluster has a control plane of its own
+		plane bool // the Cluster has a control plane object
 		fails string
 		ready bool
 	}{
@@ -83,7 +83,7 @@ func TestVerify(t *testing.T) {
 			group := schema.GroupVersion{Group: "controlplane.cluster.x-k8s.io", Version: "v1beta2"}
 			mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{group})
 			mapper.Add(group.WithKind("KubeadmControlPlane"), meta.RESTScopeNamespace)
-			r := newReconciler(t) // its cache knows of nothing
+			r := newReconciler(t) // its cache has nothing
 			r.Client, r.Live = clients(t).WithRESTMapper(mapper).Build(), clients(t, c.live...).Build()
 			if c.plane {
 				s.cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.cluster.x-k8s.io", Kind: "KubeadmControlPlane", Name: "cp"}

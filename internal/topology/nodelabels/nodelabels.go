@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// additionalSyncPatterns are labels beside those that Cluster API puts on nodes by itself: all without a domain, and those of
-// domains that are neither Kubernetes' nor Cluster API's. Such expressions cannot say "not", so of the names
-// before .io those that begin with k and x are left out.
+// additionalSyncPatterns match labels beside those that Cluster API puts on nodes by itself: all without a domain, and
+// those of domains that are neither Kubernetes' nor Cluster API's. Such expressions cannot say "not", so of domains
+// that end in .io those whose last name before it begins with k or x are left out.
 var additionalSyncPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9_.]*$`),
 	regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+([a-z0-9]|[-a-z0-9]{3,}|[a-hj-z0-9][a-z0-9]|i[a-np-z0-9])/[^/]+$`),
 	regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*[a-jl-wyz0-9][-a-z0-9]*\.io/[^/]+$`),
 }
 
-// AdditionalSyncMachineLabels is for Cluster API.
+// AdditionalSyncMachineLabels returns the patterns for Cluster API's option of this name.
 func AdditionalSyncMachineLabels() []*regexp.Regexp { return additionalSyncPatterns }
 
-// IsSyncedToNode says that a label of a machine gets to its node.
+// IsSyncedToNode reports whether a label of a machine gets to its node.
 func IsSyncedToNode(key string) bool {
 	for _, r := range additionalSyncPatterns {
 		if r.MatchString(key) {

@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/labels"
 )
 
-// What we promise is what Cluster API does.
+// IsSyncedToNode says the same as Cluster API does.
 func TestIsSyncedToNode(t *testing.T) {
 	for key, want := range map[string]bool{
 		"team":                                   true,
