@@ -17,7 +17,7 @@ type Shape struct {
 	CPUs, MemoryMiB, DiskGB int
 }
 
-// Limits of shapes, so that numbers stay numbers.
+// Limits of shapes, so that sizes fit into numbers.
 const (
 	maxMemoryMiB = 64 << 20
 	maxDiskGB    = 1 << 20
@@ -41,9 +41,9 @@ func ShapeOf(m v1alpha1.MachineShape) (Shape, error) {
 	return s, nil
 }
 
-// unitsOf are as many as are needed. The quantity is compared before it is made a number: one that is too large for
-// that, and one that has parts of bytes such as 1.3Gi, are none. One with an exponent is not even compared: 1e2000000000
-// would be written out for it, digit by digit.
+// unitsOf converts a quantity to units, rounded up. It is compared with the limit before it is made an integer, which
+// one that is too large cannot be, nor one with parts of bytes such as 1.3Gi. One with an exponent is not even
+// compared: 1e2000000000 would be written out for it, digit by digit.
 func unitsOf(q resource.Quantity, unit, most int64) (int, error) {
 	if q.Sign() < 0 {
 		return 0, fmt.Errorf("%s is less than nothing", q.String())
@@ -57,7 +57,7 @@ func unitsOf(q resource.Quantity, unit, most int64) (int, error) {
 	return int((q.Value() + unit - 1) / unit), nil
 }
 
-// IsPortable says that what is asked for means the same at every provider.
+// IsPortable says that a selection means the same at every provider.
 func IsPortable(m v1alpha1.MachineSelection) bool {
 	return m.Machine != nil || m.MachineType == "" || strings.HasPrefix(m.MachineType, machinetype.Prefix)
 }
@@ -112,14 +112,14 @@ func (d Description) requestedShape(m v1alpha1.MachineSelection) (Shape, error) 
 	return Shape{CPUs: t.CPUs, MemoryMiB: t.MemoryMiB, DiskGB: t.DiskGB}, nil
 }
 
-// hasSharedCPUs says that a type is known to share CPUs which a name that is asked for has of its own.
+// hasSharedCPUs says that a type is known to share its CPUs more than the portable name that is asked for allows.
 func hasSharedCPUs(t v1alpha1.MachineType, asked string) bool {
 	have, err := machinetype.Parse(t.Portable)
 	want, err2 := machinetype.Parse(asked)
 	return err == nil && err2 == nil && slices.Index(cpuShareOrder, have.CPU) < slices.Index(cpuShareOrder, want.CPU)
 }
 
-// cpuShareOrder are the sorts of CPUs, those that are shared most first.
+// cpuShareOrder lists the sorts of CPUs, those that are shared most first.
 var cpuShareOrder = []machinetype.CPU{machinetype.LowShare, machinetype.Virtual, machinetype.Thread, machinetype.Core}
 
 func (s Shape) String() string {
@@ -136,12 +136,12 @@ func hasCapacity(t v1alpha1.MachineType, s Shape) bool {
 	return int(t.CPU) >= s.CPUs && int(t.MemoryMiB) >= s.MemoryMiB && (t.DiskGB == 0 || int(t.DiskGB) >= s.DiskGB)
 }
 
-// compareSize orders types so that the same one is always chosen.
+// compareSize orders types by size and then by name, so that the same one is always chosen.
 func compareSize(a, b v1alpha1.MachineType) int {
 	return cmp.Or(cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB), cmp.Compare(a.DiskGB, b.DiskGB), strings.Compare(a.Name, b.Name))
 }
 
-// portableName is the portable name of a shape. Memory of names is in halves of a GiB.
+// portableName is the portable name of a shape. Memory in names is in halves of a GiB.
 func portableName(m v1alpha1.MachineSelection, s Shape) string {
 	if m.MachineType != "" {
 		return m.MachineType
@@ -153,7 +153,7 @@ func portableName(m v1alpha1.MachineSelection, s Shape) string {
 	return t.String()
 }
 
-// maxListedTypes is how many names a sentence has.
+// maxListedTypes is how many machine types an error message names.
 const maxListedTypes = 10
 
 func (d Description) describeChoices() string {

@@ -81,7 +81,7 @@ func TestPortable(t *testing.T) {
 	}
 }
 
-// types are in no order, so that one must be found.
+// types are in no order: that of a cloud's list must not matter.
 func types() []v1alpha1.MachineType {
 	return []v1alpha1.MachineType{
 		{Name: "huge", Portable: "SCS-16V-64", CPU: 16, MemoryMiB: 65536, DiskGB: 100},

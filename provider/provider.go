@@ -1,9 +1,9 @@
 // Package provider is for writing providers: code that knows one infrastructure on which Polder makes clusters.
 //
 // A provider is a few functions: it says what it can do, what is wrong with a cluster that somebody asks for, and what
-// the class of its stack must be told. Package providermain makes a program of it, package providertest checks that it
-// keeps the contract, and docs/provider-author walks through writing one. This package imports nothing of Polder but the
-// API and names of machine types.
+// variables the class of its stack gets. Package providermain makes a program of it, package providertest checks that
+// it keeps the contract, and docs/provider-author walks through writing one. This package imports nothing of Polder but
+// the API and names of machine types.
 package provider
 
 import (
@@ -31,7 +31,7 @@ type Provider interface {
 	// is what only the provider knows.
 	Validate(ctx context.Context, in Input) field.ErrorList
 
-	// Topology is what the class of the release must be told. It depends on the input alone. The answer is kept
+	// Topology is what the class of the release gets. It depends on the input alone. The answer is kept
 	// with the cluster, and asked for again only when something it depends on has changed: another answer
 	// replaces machines.
 	//
@@ -65,7 +65,7 @@ type Description struct {
 	// StackProvider is the first part of the names of releases it can use; empty: Name is.
 	StackProvider string
 
-	Capabilities []string // short words of what it can do beside the least
+	Capabilities []string // short words for what it can do beyond the least
 	MachineTypes []v1alpha1.MachineType
 	AnyShape     bool     // it makes machines of any shape, so that every portable name works
 	Zones        []string // that pools can name; none: zones cannot be named
@@ -75,7 +75,7 @@ type Description struct {
 	Parameters map[string]map[string]any
 }
 
-// StackProviderName is the first part of the names of releases.
+// StackProviderName is the first part of the names of releases the provider can use.
 func (d Description) StackProviderName() string {
 	if d.StackProvider != "" {
 		return d.StackProvider
@@ -97,7 +97,7 @@ type Release struct {
 	Workers    []string // names of the classes of workers, in the order of the class
 }
 
-// Variable is one that the class has.
+// Variable is one variable of the class.
 type Variable struct {
 	Name     string
 	Required bool
@@ -110,7 +110,7 @@ func (r Release) Has(name string) bool {
 	return ok
 }
 
-// Variable is the one of this name.
+// Variable returns the variable of this name.
 func (r Release) Variable(name string) (Variable, bool) {
 	for _, v := range r.Variables {
 		if v.Name == name {
@@ -133,7 +133,7 @@ type Topology struct {
 // Values are those of variables, by name. They must be such that JSON can express them.
 type Values map[string]any
 
-// Machines is how machines of one sort are made.
+// Machines says how machines of one sort are made.
 type Machines struct {
 	Class     string // of workers; empty: the only one the class has, or the first
 	Variables Values // for these machines only

@@ -13,7 +13,7 @@ import (
 // tick is the kernel's unit of CPU time in /proc.
 const tick = 10 * time.Millisecond
 
-// cpuOf is the CPU time the host and all its processes have used so far.
+// cpuOf is the CPU time that the host and all its processes have used so far.
 func cpuOf(s hostapi.Status) time.Duration {
 	total := cpu(s.PID)
 	for _, m := range s.Machines {

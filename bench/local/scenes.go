@@ -70,7 +70,7 @@ func (b *bench) idle(ctx context.Context, name string) error {
 	return nil
 }
 
-// large is one cluster with three control planes and many nodes; it is upgraded.
+// large makes one cluster with three control planes, upgrades it, and gives it many nodes.
 func (b *bench) large(ctx context.Context, nodes int) error {
 	took, err := b.create(ctx, "large", oldVersion, 3, 2)
 	if err != nil {

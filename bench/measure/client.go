@@ -18,7 +18,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// WaitTimeout is for anything that is waited for.
+// WaitTimeout is the longest wait for anything.
 const WaitTimeout = 10 * time.Minute
 
 func connect(kubeconfig string) (*rest.Config, client.WithWatch, error) {
@@ -31,7 +31,7 @@ func connect(kubeconfig string) (*rest.Config, client.WithWatch, error) {
 	return cfg, c, err
 }
 
-// NewClient is a client without a brake.
+// NewClient makes a client without a rate limit.
 func NewClient(cfg *rest.Config) (client.WithWatch, error) {
 	cfg.QPS = -1
 	s := runtime.NewScheme()
@@ -43,8 +43,8 @@ func NewClient(cfg *rest.Config) (client.WithWatch, error) {
 	return client.NewWithWatch(cfg, client.Options{Scheme: s})
 }
 
-// Await watches the objects of a kind in a namespace until one is as wanted. Watching tells of it at once
-// and asks the plane for nothing meanwhile.
+// Await watches the objects of a kind in a namespace until one is as wanted. A watch reports it at once and sends the
+// plane no requests meanwhile.
 func Await[T client.Object](ctx context.Context, c client.WithWatch, list client.ObjectList, namespace string, wanted func(T) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, WaitTimeout)
 	defer cancel()

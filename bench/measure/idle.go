@@ -6,27 +6,28 @@ import (
 	"time"
 )
 
-// The plane is at rest when it has had no requests for some time. It is asked often, so that the end is
-// known well enough. What asking costs, and the plane at rest itself, is known from the time of rest and
-// taken off.
+// The plane is idle when it has had no requests for some time. It is polled often, so that the end is
+// known well enough. What polling costs, and the idle plane itself, is known from the idle period and
+// subtracted.
 const (
 	idlePeriod      = 5 * time.Second
 	pollInterval    = 250 * time.Millisecond
 	cpuSettlePeriod = time.Second // after the last request; CPU time until then still counts
 )
 
-// Effort is what something took until the plane was at rest.
+// Effort is what something took until the plane was idle.
 type Effort struct {
 	Clock    time.Duration // up to the last request
 	CPU      CPU
 	Requests Requests
 }
 
-// MeasureUntilIdle waits for rest and says what has happened since begin, when cpu and requests were as before.
+// MeasureUntilIdle waits until the plane is idle and returns what has happened since begin, when CPU time and requests
+// were as before.
 func (p *Plane) MeasureUntilIdle(ctx context.Context, begin time.Time, before Effort) (Effort, error) {
 	e := Effort{Requests: before.Requests}
 	var used CPU
-	looks, busy := 0, 0 // all of them, and those up to the lull
+	looks, busy := 0, 0 // all polls, and those until CPU time had settled
 	last := time.Now()
 	for time.Since(last) < idlePeriod {
 		now, err := p.Snapshot(ctx)
@@ -46,6 +47,7 @@ func (p *Plane) MeasureUntilIdle(ctx context.Context, begin time.Time, before Ef
 		}
 	}
 	e.Clock = last.Sub(begin)
+	// What a poll costs, with the idle plane: known from those after the last request.
 	rest := used.Minus(e.CPU).Own / time.Duration(max(1, looks-busy))
 	e.CPU = e.CPU.Minus(before.CPU)
 	e.CPU.Own = max(0, e.CPU.Own-time.Duration(busy)*rest)
@@ -53,7 +55,7 @@ func (p *Plane) MeasureUntilIdle(ctx context.Context, begin time.Time, before Ef
 	return e, nil
 }
 
-// Snapshot is where the plane is.
+// Snapshot returns the CPU time and the requests of the plane so far.
 func (p *Plane) Snapshot(ctx context.Context) (e Effort, err error) {
 	if e.Requests, err = p.Requests(ctx); err != nil {
 		return e, err

@@ -39,7 +39,7 @@ type Plane struct {
 	Client client.WithWatch
 }
 
-// NewPlane prepares one; Start starts it.
+// NewPlane prepares a plane; Start starts it.
 func NewPlane(flags ...string) (*Plane, error) {
 	dir, err := os.MkdirTemp("", "polder-bench-")
 	return &Plane{dir: dir, flags: flags, listen: "127.0.0.1:0"}, err
@@ -104,7 +104,7 @@ func (p *Plane) awaitReady(ctx context.Context) error {
 	}
 }
 
-// Stop ends polderd in order, or by force if it takes too long. Clusters keep running.
+// Stop ends polderd gracefully, or kills it if that takes too long. Clusters keep running.
 func (p *Plane) Stop() error {
 	if p.cmd == nil {
 		return nil
@@ -120,7 +120,7 @@ func (p *Plane) Stop() error {
 	}
 }
 
-// Close ends everything and removes it. If something went wrong, it says what polderd said last.
+// Close ends everything and removes it. If something went wrong, it prints the last lines of polderd's log.
 func (p *Plane) Close(cause error) error {
 	errs := []error{p.Stop(), p.stopHosts()}
 	if log, err := os.ReadFile(p.logFile()); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {

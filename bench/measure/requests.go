@@ -64,7 +64,7 @@ func (p *Plane) GetPath(ctx context.Context, path string) ([]byte, error) {
 	return d.RESTClient().Get().RequestURI(path).DoRaw(ctx)
 }
 
-// Minus is the difference.
+// Minus is the difference, without those that are zero.
 func (r Requests) Minus(d Requests) Requests {
 	out := maps.Clone(r)
 	for k, n := range d {
@@ -74,7 +74,7 @@ func (r Requests) Minus(d Requests) Requests {
 	return out
 }
 
-// Filter are those of use.
+// Filter keeps the requests for which keep is true.
 func (r Requests) Filter(keep func(Request) bool) Requests {
 	out := maps.Clone(r)
 	maps.DeleteFunc(out, func(k Request, _ int) bool { return !keep(k) })
@@ -89,7 +89,7 @@ func (r Request) IsStackRelated() bool {
 	return r.Group == csv1.GroupVersion.Group || strings.HasPrefix(r.Resource, "clusterclasses") || strings.Contains(r.Resource, "templates")
 }
 
-// Total is how many.
+// Total is the number of all requests.
 func (r Requests) Total() (n int) {
 	for _, m := range r {
 		n += m
@@ -110,7 +110,7 @@ func (r Requests) Verbs() string {
 	return JoinFew(out)
 }
 
-// List is the long form.
+// List is the long form: how many of each verb and resource.
 func (r Requests) List() (out []string) {
 	for k, n := range r {
 		out = append(out, fmt.Sprintf("%d × %s %s", n, k.Verb, k.Resource))

@@ -20,13 +20,13 @@ type CPU struct{ Own, Children time.Duration }
 // Minus is the difference.
 func (c CPU) Minus(d CPU) CPU { return CPU{c.Own - d.Own, c.Children - d.Children} }
 
-// Sum is both.
+// Sum is that of the process and of its children.
 func (c CPU) Sum() time.Duration { return c.Own + c.Children }
 
-// FormatChildren is the part of it that children used.
+// FormatChildren formats the part that children used.
 func (c CPU) FormatChildren() string { return "rendering " + FormatSeconds(c.Children) }
 
-// CPU is what polderd has used.
+// CPU is the CPU time that polderd has used so far.
 func (p *Plane) CPU() (CPU, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
 	if err != nil {
@@ -48,7 +48,7 @@ func (p *Plane) CPU() (CPU, error) {
 	return CPU{Own: ticks[0] + ticks[1], Children: ticks[2] + ticks[3]}, errors.Join(errs...)
 }
 
-// Memory is the resident set of polderd in MiB now, and the largest since forgetPeak.
+// Memory is the resident set of polderd in MiB now, and the largest since ResetPeakMemory.
 func (p *Plane) Memory() (now, peak int, err error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *Plane) Memory() (now, peak int, err error) {
 	return now, peak, nil
 }
 
-// ResetPeakMemory makes the kernel begin anew with the largest resident set.
+// ResetPeakMemory makes the kernel record the largest resident set anew.
 func (p *Plane) ResetPeakMemory() error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.PID()), []byte("5"), 0)
 }

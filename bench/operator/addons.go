@@ -108,7 +108,7 @@ func (l *large) create(ctx context.Context, class, kube string) error {
 	return err
 }
 
-// way is how the add-ons of a class came about.
+// way is how the add-ons of a class became ready.
 type way struct {
 	begun   time.Time // first seen
 	early   []string  // what was said to be ready before it was
@@ -171,7 +171,7 @@ func (l *large) change(ctx context.Context, what, class string) error {
 	return nil
 }
 
-// touched says which objects were written. One of the shipped stack always is: it tells of which release
+// touched adds to the table which objects were written. One of the shipped stack always is: it says of which release
 // the add-ons are.
 func (l *large) touched(is map[string]string) {
 	changed := differing(l.was, is)

@@ -16,7 +16,7 @@ func (b *bench) namespace(ctx context.Context, name string) error {
 	return b.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
-// missing is the version of what is not there.
+// missing stands for the version of an object that is not there.
 const missing = "missing"
 
 // versions are the resourceVersions of objects, by kind and name.
@@ -43,7 +43,7 @@ func versions(ctx context.Context, c client.Reader, objects []csv1.Resource) (ma
 
 func nameOf(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
 
-// differing are the objects that are new, gone or changed.
+// differing names the objects that are new, gone or changed.
 func differing(before, after map[string]string) (names []string) {
 	for n, v := range after {
 		if before[n] != v {

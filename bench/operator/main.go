@@ -85,7 +85,7 @@ func run(ctx context.Context, cfg config) (err error) {
 	defer func() { err = errors.Join(p.Close(err), err) }()
 	b := &bench{config: cfg, Plane: p, published: releases}
 	defer func() { err = errors.Join(err, b.Print(os.Stdout)) }() // what there is, if one fails
-	// The clusters of the last one would disturb the others.
+	// The last one makes clusters, which would disturb the others.
 	for _, scene := range []func(context.Context) error{b.empty, b.fresh, b.atOnce, b.unchanged, b.addons} {
 		if err := scene(ctx); err != nil {
 			return err

@@ -84,7 +84,7 @@ func (b *bench) classGone(ctx context.Context, key client.ObjectKey) error {
 	}
 }
 
-// atOnce has one stack ask for many releases.
+// atOnce makes one stack that asks for many releases.
 func (b *bench) atOnce(ctx context.Context) error {
 	if err := b.ResetPeakMemory(); err != nil {
 		return err

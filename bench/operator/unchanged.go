@@ -13,7 +13,7 @@ import (
 	"github.com/polder-kaas/polder/bench/measure"
 )
 
-// empty is what a restart costs without any release: it is part of all others.
+// empty measures what a restart costs without any release: it is part of all others.
 func (b *bench) empty(ctx context.Context) error {
 	measure.Logf("starting polderd on an empty directory, and again")
 	if err := b.Start(ctx); err != nil {
@@ -30,7 +30,7 @@ func (b *bench) empty(ctx context.Context) error {
 	return nil
 }
 
-// restart ends polderd and starts it again, until it is at rest.
+// restart ends polderd and starts it again, until it is idle.
 func (b *bench) restart(ctx context.Context) (measure.Effort, error) {
 	if err := b.Stop(); err != nil {
 		return measure.Effort{}, err
@@ -51,7 +51,7 @@ func (b *bench) cost(what string, e measure.Effort) {
 	b.Add("  requests of the whole plane", strconv.Itoa(e.Requests.Total()), e.Requests.Verbs())
 }
 
-// unchanged has many releases, restarts polderd, and asks for all of them to be looked at again.
+// unchanged makes many releases, restarts polderd, and requests a reconciliation of all of them.
 func (b *bench) unchanged(ctx context.Context) error {
 	var stacks csv1.ClusterStackList
 	for first := b.together + 1; first <= b.releases; first += perStack {
@@ -99,7 +99,7 @@ func (b *bench) afterRestart(ctx context.Context) error {
 	return err
 }
 
-// afterRequest puts the annotation on all stacks that asks for a look at their sources and releases.
+// afterRequest puts the annotation on all stacks that requests a look at their sources and releases.
 func (b *bench) afterRequest(ctx context.Context, stacks []csv1.ClusterStack) error {
 	objects, err := b.state(ctx)
 	if err != nil {
@@ -127,18 +127,18 @@ func (b *bench) afterRequest(ctx context.Context, stacks []csv1.ClusterStack) er
 	noted := measure.Request{Verb: "PATCH", Group: csv1.GroupVersion.Group, Resource: "clusterstacks/status"}
 	b.Add("  stacks that note the request in their status", strconv.Itoa(writes[noted]), "")
 	delete(writes, noted)
-	b.AddExpectNone("  writing measure.Requests beside", writes.Total(), writes.List())
+	b.AddExpectNone("  writing requests beside", writes.Total(), writes.List())
 	b.changed(objects, after)
 	return err
 }
 
-// changed is what is another than before, though nothing should be.
+// changed adds to the table what differs from before, though nothing should.
 func (b *bench) changed(before, after map[string]string) {
 	found := differing(before, after)
 	b.AddExpectNone(fmt.Sprintf("  changed of %d releases, classes and templates", len(after)), len(found), found)
 }
 
-// state is all releases and their objects, with their versions.
+// state returns the resource versions of all releases and their objects.
 func (b *bench) state(ctx context.Context) (map[string]string, error) {
 	var l csv1.ClusterStackReleaseList
 	if err := b.Client.List(ctx, &l); err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// result is what one side came to. What was not measured is zero.
+// result has the figures of one side. What was not measured is zero.
 type result struct {
 	ready       effort  // from the first exec, on an empty plane
 	readyLoaded effort  // the same, started with all clusters there
@@ -49,7 +49,7 @@ func measure(ctx context.Context, cfg config) (figs figures, err error) {
 	return figs, nil
 }
 
-// medianReady makes r's effort to be ready the median of cfg.starts starts, of which it has one.
+// medianReady makes r.ready the median of cfg.starts starts, of which r has the first.
 func medianReady(cfg config, r *result, start func() (effort, error)) error {
 	clock, cpu := []time.Duration{r.ready.clock}, []time.Duration{r.ready.cpu}
 	for range cfg.starts - 1 {

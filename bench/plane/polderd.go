@@ -51,7 +51,7 @@ func measurePolderd(ctx context.Context, cfg config) (fresh, restarted result, e
 	return fresh, restarted, err
 }
 
-// withPolderd does something with a new directory and cleans up.
+// withPolderd runs do with a new directory and cleans up.
 func withPolderd(cfg config, do func(polderd) error) (err error) {
 	ps, err := newProcesses(cfg)
 	if err != nil {
@@ -87,7 +87,7 @@ func (p polderd) restartLoaded(ctx context.Context) (r result, err error) {
 	return r, err
 }
 
-// restartEmpty adds to r what a restart without clusters comes to.
+// restartEmpty measures a restart without clusters, and adds the figures to r.
 func (p polderd) restartEmpty(ctx context.Context, r *result) error {
 	if _, _, err := p.run(ctx, "on a directory that will be used again"); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (p polderd) restartEmpty(ctx context.Context, r *result) error {
 	})
 }
 
-// run starts polderd and waits until it says that it is ready and is.
+// run starts polderd and waits until it says that it is ready, and Cluster API works.
 func (p polderd) run(ctx context.Context, why string) (effort, access, error) {
 	if err := warm(p.cfg.program("polderd")); err != nil {
 		return effort{}, access{}, err
@@ -150,7 +150,7 @@ func (p polderd) serve(ctx context.Context) (kubeconfig string, err error) {
 	return kubeconfig, err
 }
 
-// sample measures and, if asked to, writes a heap profile of the same moment.
+// sample measures and, if profiles are wanted, writes a heap profile of the same moment.
 func (p polderd) sample(ctx context.Context, a access, name string) (sample, error) {
 	p.progress.Printf("polderd: measuring, %s", name)
 	s, err := settled(ctx, p.cfg, p.processes)

@@ -16,8 +16,8 @@ import (
 // stopTimeout is how long a process may take to end after SIGTERM.
 const stopTimeout = 20 * time.Second
 
-// Intervals of asking are the error of the times in the table: short for one answer, longer
-// where asking itself is work for the side that is asked.
+// Poll intervals are the error of the times in the table: short for one answer, longer
+// where polling itself is work for the side that is polled.
 const (
 	soon   = 20 * time.Millisecond
 	seldom = 250 * time.Millisecond
@@ -88,8 +88,8 @@ func (p *processes) pids() []int {
 	return out
 }
 
-// await asks until the answer is nil. It gives up when a process has ended or time is up, and
-// then says what the last answer was.
+// await calls ask until it returns nil. It gives up when a process has ended or time is up, and then returns the last
+// error too.
 func (p *processes) await(ctx context.Context, what string, every time.Duration, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
@@ -107,7 +107,7 @@ func (p *processes) await(ctx context.Context, what string, every time.Duration,
 	}
 }
 
-// ended reports the first process that has ended by itself, with what it said last.
+// ended reports the first process that has ended by itself, with the last lines of its log.
 func (p *processes) ended() error {
 	for _, r := range p.all {
 		select {

@@ -20,8 +20,8 @@ import (
 // namespace is where everything the benchmark makes is kept.
 const namespace = corev1.NamespaceDefault
 
-// access is an administrator's way into one side. The client asks for nothing but what it is
-// told to, so that no discovery hides in the times.
+// access is an administrator's access to one side. The client sends only the requests it is told to, so that no
+// discovery hides in the times.
 type access struct {
 	config *rest.Config
 	client dynamic.Interface
@@ -72,7 +72,7 @@ func (a access) lists(ctx context.Context) error {
 
 const probeName = "bench-probe"
 
-// ready says whether a side is: it admits machines and works on clusters.
+// ready says whether a side is ready: it admits machines and reconciles clusters.
 func (a access) ready(ctx context.Context) error {
 	if err := a.admits(ctx); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (a access) ready(ctx context.Context) error {
 	return a.works(ctx)
 }
 
-// works says whether a new cluster is taken up: Cluster API's controller has put its finalizer on it.
+// works says whether a new cluster is reconciled: Cluster API's controller has put its finalizer on it.
 func (a access) works(ctx context.Context) error {
 	c := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": clusterv1.GroupVersion.String(),
@@ -99,13 +99,13 @@ func (a access) works(ctx context.Context) error {
 	return err
 }
 
-// forget deletes what works has made.
+// forget deletes the cluster that works has made.
 func (a access) forget(ctx context.Context) error {
 	return a.client.Resource(clusters).Namespace(namespace).Delete(ctx, probeName, metav1.DeleteOptions{})
 }
 
 // admits says whether admission works: a machine that is created as a dry run
-// comes back with the label that only Cluster API's webhook adds, so that store, API server,
+// comes back with the label that only Cluster API's webhook adds, so that etcd, API server,
 // the CRD and the manager behind the webhook all work.
 func (a access) admits(ctx context.Context) error {
 	m := &unstructured.Unstructured{Object: map[string]any{

@@ -36,7 +36,7 @@ func (s *separate) install(ctx context.Context, a access) error {
 	return errors.Join(errs...)
 }
 
-// untilReady runs a component that only waits once it is ready.
+// untilReady runs the installer, which only waits once it is ready, until then.
 func untilReady(ctx context.Context, i *install.Installer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -78,7 +78,7 @@ func owner(name, ofBootstrap, ofControlPlane string) string {
 	return managerPrefix + "core"
 }
 
-// registerWebhooks points the separate API server at the managers.
+// registerWebhooks registers the managers' webhooks with the separate API server.
 func (s *separate) registerWebhooks(ctx context.Context, a access) error {
 	scheme := runtime.NewScheme()
 	if err := admissionv1.AddToScheme(scheme); err != nil {

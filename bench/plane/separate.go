@@ -43,7 +43,7 @@ func measureSeparate(ctx context.Context, cfg config) (r result, err error) {
 	return r, err
 }
 
-// withSeparate does something with new directories and cleans up.
+// withSeparate runs do with new directories and cleans up.
 func withSeparate(cfg config, do func(*separate) error) (err error) {
 	ps, err := newProcesses(cfg)
 	if err != nil {
@@ -75,8 +75,8 @@ func (s *separate) measure(ctx context.Context) (r result, err error) {
 	return r, err
 }
 
-// newSeparate does what polderd does before its first component: its time is not counted,
-// which again is in favour of this side.
+// newSeparate does what polderd does before its first component starts: its time is not counted, which again is in
+// favour of this side.
 func newSeparate(cfg config, ps *processes) (*separate, error) {
 	s := &separate{cfg: cfg, processes: ps}
 	var err error
@@ -93,7 +93,7 @@ func newSeparate(cfg config, ps *processes) (*separate, error) {
 	return s, s.writeUsers()
 }
 
-// run starts everything and waits until admission answers.
+// run starts everything and waits until Cluster API works.
 func (s *separate) run(ctx context.Context) (effort, access, error) {
 	a, err := newAccess(s.kubeconfig(admin))
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *separate) run(ctx context.Context) (effort, access, error) {
 	return e, a, errors.Join(err, a.forget(ctx))
 }
 
-// startAll goes in the order in which the parts need each other.
+// startAll starts the parts in the order in which they need each other.
 func (s *separate) startAll(ctx context.Context, a access) error {
 	if err := s.launch(etcd, apiServer); err != nil {
 		return err

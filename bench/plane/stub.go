@@ -32,8 +32,8 @@ var (
 	stubMachines   = schema.GroupVersionResource{Group: stubGroup, Version: "v1beta1", Resource: "stubmachines"}
 )
 
-// buildClusters makes n stub clusters and plays their infrastructure until all their machines
-// exist; it returns what that took. The class is there before the time starts.
+// buildClusters makes n stub clusters and plays their infrastructure until all their machines exist; it returns what
+// that took. The class is there before the time starts.
 func buildClusters(ctx context.Context, p *processes, a access, n int) (effort, error) {
 	if err := installClass(ctx, p, a); err != nil {
 		return effort{}, err
@@ -68,8 +68,8 @@ func buildClusters(ctx context.Context, p *processes, a access, n int) (effort, 
 	return p.effortSince(begin, before.cpu)
 }
 
-// installClass waits until Cluster API has read the class: clusters made earlier would wait
-// for its next look.
+// installClass installs the class and waits until Cluster API has read it: clusters made earlier would wait for its
+// next reconciliation.
 func installClass(ctx context.Context, p *processes, a access) error {
 	for _, file := range []string{"stub/crds.yaml", "stub/class.yaml"} {
 		all, err := samples.Load(file)
@@ -129,8 +129,8 @@ func (a access) create(ctx context.Context, u *unstructured.Unstructured) error 
 	return nil
 }
 
-// provision is the infrastructure provider: whatever is asked for is there at once. Nothing
-// listens at the clusters' endpoint, so Cluster API tries to connect and is refused.
+// provision plays the infrastructure provider: whatever is asked for is there at once. Nothing listens at the clusters'
+// endpoint, so Cluster API tries to connect and is refused.
 func (a access) provision(ctx context.Context) error {
 	endpoint := func(string) any {
 		return map[string]any{"controlPlaneEndpoint": map[string]any{"host": "127.0.0.1", "port": 1}}

@@ -16,8 +16,7 @@ type row struct {
 	aim                        aim
 }
 
-// aim is what the fresh polderd is to come to: a share of the separate processes, or a number.
-// The zero value aims at nothing.
+// aim is what the fresh polderd should reach: a share of the separate processes, or a number. The zero value is no aim.
 type aim struct {
 	ratio  float64
 	atMost float64
@@ -46,7 +45,7 @@ func (f figures) row(measure string, of func(result) float64, unit string, a aim
 	return row{measure: measure, separate: of(f.separate), fresh: of(f.fresh), restarted: of(f.restarted), unit: unit, aim: a}
 }
 
-// effort are two rows; the aim is for the clock.
+// effort makes two rows; the aim is for the clock.
 func (f figures) effort(measure string, of func(result) effort, a aim) []row {
 	return []row{
 		f.row(measure, func(r result) float64 { return of(r).clock.Seconds() }, "s", a),
@@ -54,7 +53,7 @@ func (f figures) effort(measure string, of func(result) effort, a aim) []row {
 	}
 }
 
-// memory are the rows about memory; the aim is for RSS, the largest and the best known.
+// memory makes the rows about memory; the aim is for RSS, the largest and the best known.
 func (f figures) memory(with string, of func(result) sample, a aim) []row {
 	return []row{
 		f.row("RSS"+with, func(r result) float64 { return megabytes(of(r).rss) }, "MB", a),

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// sample is how a side was over a window of time, all its processes together. Memory is in
-// bytes and the median over the window, unless said otherwise.
+// sample is the usage of a side over a window of time, all its processes together. Memory is in bytes and the median
+// over the window, unless said otherwise.
 type sample struct {
 	rss, anonymous int64
 	proportional   int64   // PSS at the end of the window: shared pages counted once
@@ -21,13 +21,13 @@ type sample struct {
 	cpu            float64 // per cent of one core
 }
 
-// usage is one look at a set of processes.
+// usage is that of a set of processes at one moment.
 type usage struct {
 	rss, anonymous, peak int64
 	cpu                  time.Duration
 }
 
-// settled lets the processes come to rest, then looks at them every second for the window.
+// settled lets the processes come to rest, then reads their usage every second for the window.
 func settled(ctx context.Context, cfg config, p *processes) (s sample, err error) {
 	defer func() {
 		if err != nil {
@@ -63,7 +63,7 @@ func settled(ctx context.Context, cfg config, p *processes) (s sample, err error
 // The second hardly depends on what else the machine does.
 type effort struct{ clock, cpu time.Duration }
 
-// effortSince ends what began at begin, when the processes had used before.
+// effortSince returns the effort since begin, when the processes had used the CPU time before.
 func (p *processes) effortSince(begin time.Time, before time.Duration) (effort, error) {
 	clock := time.Since(begin)
 	u, err := look(p.pids())

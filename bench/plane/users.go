@@ -57,7 +57,7 @@ func kubeconfig(server string, ca []byte, token string) clientcmdapi.Config {
 	return *c
 }
 
-// roles are those of one manager.
+// roles are the roles of one manager, and their binding.
 func (s *separate) roles(manager string) []client.Object {
 	role := s.manifests.Roles[strings.TrimPrefix(manager, managerPrefix)]
 	return []client.Object{&role, &rbacv1.ClusterRoleBinding{

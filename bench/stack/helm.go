@@ -80,7 +80,7 @@ func besideHelm(ctx context.Context, rounds int) error {
 	return warm(ctx)
 }
 
-// helmTime asks the program in the directory helm.
+// helmTime runs the program in the directory helm and returns what it prints.
 func helmTime(ctx context.Context, rounds int, chart archive.Tree) (time.Duration, error) {
 	dir, err := os.MkdirTemp("", "polder-bench-")
 	if err != nil {
@@ -117,7 +117,7 @@ func oursOnce(ctx context.Context, files archive.Tree) error {
 	return nil
 }
 
-// warm says what of that is starting the child: rendering nothing at all.
+// warm prints how much of that is starting the child: it renders an empty chart.
 func warm(ctx context.Context) error {
 	empty := archive.Tree{"Chart.yaml": []byte("apiVersion: v2\nname: empty\nversion: 0.1.0\n")}
 	start, err := median(ctx, 9, empty, func(ctx context.Context, files archive.Tree) error {

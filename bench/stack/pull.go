@@ -21,8 +21,8 @@ import (
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
-// pulls measures the memory of polder while it pulls a small release and one of nearly 32 MiB, the
-// most that is taken.
+// pulls measures the memory of polder while it pulls a small release and one of nearly 32 MiB, the most that is
+// accepted.
 func pulls(ctx context.Context, shipped archive.Tree) error {
 	server := httptest.NewServer(ociregistry.New(ociregistry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
@@ -60,8 +60,8 @@ func pulls(ctx context.Context, shipped archive.Tree) error {
 	return nil
 }
 
-// watch gives the largest resident set of a process, in KiB, when it has ended. What wait tells has
-// the set of the parent in it.
+// watch returns the largest resident set of a process, in KiB, when it has ended. What wait4 returns has the set of the
+// parent in it.
 func watch(pid int) <-chan int {
 	out := make(chan int, 1)
 	go func() {
@@ -82,7 +82,7 @@ func watch(pid int) <-chan int {
 	return out
 }
 
-// padded is the shipped stack with so many MiB of noise in an add-on, which no packer makes smaller.
+// padded is the shipped stack with so many MiB of random bytes in an add-on, which cannot be compressed.
 func padded(shipped archive.Tree, mib int) (*stack.Release, error) {
 	files := archive.Tree{}
 	for name, b := range shipped {

@@ -36,7 +36,7 @@ const (
 // customer is the namespace of a cluster.
 func customer(i int) string { return fmt.Sprintf("customer-%d", i/perCustomer) }
 
-// crowd makes many clusters at once on the provider in memory, whose controllers run in this process, and looks at what
+// crowd makes many clusters at once on the provider in memory, whose controllers run in this process, and measures what
 // that costs the plane.
 func (b *bench) crowd(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -104,7 +104,7 @@ func (b *bench) provider(ctx context.Context) (<-chan error, error) {
 	})
 }
 
-// atOnce makes them all.
+// atOnce makes all clusters at once, and waits until they are ready.
 func (b *bench) atOnce(ctx context.Context) error {
 	before, err := b.Snapshot(ctx)
 	if err != nil {
@@ -186,9 +186,9 @@ func (b *bench) awaitCrowd(ctx context.Context) error {
 	return nil
 }
 
-// quiet looks at what polderd does when nothing is left to do.
+// quiet measures what polderd does when nothing is left to do.
 func (b *bench) quiet(ctx context.Context) error {
-	if _, err := b.MeasureUntilIdle(ctx, time.Now(), measure.Effort{}); err != nil { // until it is at rest
+	if _, err := b.MeasureUntilIdle(ctx, time.Now(), measure.Effort{}); err != nil { // until it is idle
 		return err
 	}
 	before, err := b.Snapshot(ctx)
@@ -217,7 +217,7 @@ func (b *bench) get(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := b.MeasureUntilIdle(ctx, time.Now(), measure.Effort{}); err != nil { // until it is at rest
+	if _, err := b.MeasureUntilIdle(ctx, time.Now(), measure.Effort{}); err != nil { // until it is idle
 		return err
 	}
 	bin, err := filepath.Abs("bin/polder")

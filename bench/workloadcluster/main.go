@@ -1,5 +1,5 @@
-// Command workloadcluster measures what a WorkloadCluster costs: beside a bare Cluster of the same shape, two hundred of
-// them on a provider in memory, and the list of five hundred.
+// Command workloadcluster measures what a WorkloadCluster costs: beside a bare Cluster of the same shape, two hundred
+// of them on a provider in memory, and the list of five hundred.
 //
 //	workloadcluster [-rounds N] [-many N] [-list N] [-profile FILE]
 //

@@ -18,7 +18,7 @@ import (
 	"github.com/polder-kaas/polder/bench/measure"
 )
 
-// What both are made of.
+// What both clusters of a pair are made of.
 const (
 	class   = "local-scs-1-37-v1"
 	version = "v1.37.1"
@@ -68,7 +68,7 @@ func (b *bench) pairs(ctx context.Context) error {
 	return nil
 }
 
-// times of one cluster, since it was created.
+// times are those of one cluster, since it was created.
 type times struct{ there, ready, all time.Duration }
 
 // added is what a WorkloadCluster takes longer than its own Cluster.
@@ -101,7 +101,7 @@ func (b *bench) one(ctx context.Context, o client.Object) (times, error) {
 	}
 }
 
-// allReady is the same for both: machines, add-ons; and what says so itself must say so.
+// allReady waits for the same in both: machines and add-ons; a WorkloadCluster must also say that it is ready itself.
 func (b *bench) allReady(ctx context.Context, o client.Object, begin time.Time) (t times, err error) {
 	if err := measure.Await(ctx, b.Client, &clusterv1.ClusterList{}, pairsNS, func(c *clusterv1.Cluster) bool { return c.Name == o.GetName() }); err != nil {
 		return t, err

@@ -1,6 +1,6 @@
-// Package apply puts sets of objects into a cluster by server-side apply, and takes them out again.
-// It knows which objects are its own, in which order they go, and what is not allowed. It keeps
-// nothing: the inventory is in the status of whoever uses it, written before anything is applied.
+// Package apply applies sets of objects to a cluster by server-side apply, and prunes them. It knows which
+// objects are its own, in which order they are applied, and what is not allowed. It keeps no state: the inventory
+// is in the status of whoever uses it, written before anything is applied.
 package apply
 
 import (
@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// defaultParallel keeps a small API server busy; more only wait in its queues.
+// defaultParallel keeps a small API server busy; more requests would only wait in its queues.
 const defaultParallel = 8
 
 // Applier applies objects to one cluster. It can be used by many goroutines at once. Requests end
@@ -22,24 +22,24 @@ type Applier struct {
 	Client    client.Client           // of the cluster; uncached
 	Owner     client.FieldOwner       // the only field owner we use
 	Namespace string                  // of namespaced objects that name none
-	Labels    map[string]string       // for every object, beside the one that says that it is ours
+	Labels    map[string]string       // for every object, beside the ownership label
 	OwnerRefs []metav1.OwnerReference // for every object in Namespace; optional
 	Rules     []Rule                  // what may be applied
 	Parallel  int                     // how many requests at once; 0 means 8
 }
 
-// Change is what happened to an object.
+// Change says what an apply did to an object.
 type Change string
 
-// Changes. An object that somebody else changed between our look and our apply is Updated, too.
+// An object that somebody else changed between our read and our apply counts as Updated, too.
 const (
-	Unknown   Change = ""          // it was trusted, so nobody knows what it was before
-	Created   Change = "created"   // it was not there
+	Unknown   Change = ""          // it was trusted and not read, so nobody knows what it was before
+	Created   Change = "created"   // it did not exist
 	Updated   Change = "updated"   // it was different
 	Unchanged Change = "unchanged" // it was as it should be; nothing was written
 )
 
-// Result is what became of one object.
+// Result is the outcome for one object.
 type Result struct {
 	Ref    Ref
 	Err    error                      // says which object, what is wrong, and what to do
@@ -47,10 +47,10 @@ type Result struct {
 	Object *unstructured.Unstructured // as the server has it now; nil on error
 }
 
-// Apply applies a set in its order and returns one result for each object. Objects that trusted says
-// yes to are known to be ours; all others are looked at first, and refused if they are somebody
-// else's. If one fails, the others are applied nevertheless, unless it is a namespace or a
-// definition: then nothing that comes after those is begun. A nil trusted trusts none.
+// Apply applies a set in its order and returns one result for each object. Objects that trusted says yes to are
+// known to be ours; all others are read first, and refused if they are somebody else's. If one fails, the others
+// are applied nevertheless, unless it is a namespace or a definition: then nothing of a later rank is started. A
+// nil trusted trusts none.
 func (a *Applier) Apply(ctx context.Context, set *Set, trusted func(Ref) bool) []Result {
 	var results []Result
 	var failed *Result
@@ -69,6 +69,7 @@ func (a *Applier) Apply(ctx context.Context, set *Set, trusted func(Ref) bool) [
 	return results
 }
 
+// notStarted gives each object of a group a pending result, since the object it depends on has failed.
 func notStarted(group []item, because Ref) []Result {
 	var out []Result
 	for _, it := range group {
@@ -89,6 +90,7 @@ func firstFailed(results []Result) *Result {
 func (a *Applier) applyGroup(ctx context.Context, set *Set, group []item, trusted func(Ref) bool) []Result {
 	known := make([]bool, len(group))
 	for i, it := range group {
+		// Asked here and not in the goroutines: trusted need not be safe for concurrent use.
 		known[i] = trusted != nil && trusted(it.ref)
 	}
 	out := make([]Result, len(group))
@@ -98,7 +100,7 @@ func (a *Applier) applyGroup(ctx context.Context, set *Set, group []item, truste
 	return out
 }
 
-// runParallel calls f for 0 to n-1, some of them at the same time, and waits for all.
+// runParallel calls f for 0 to n-1, at most Parallel of them at the same time, and waits for all.
 func (a *Applier) runParallel(n int, f func(i int)) {
 	parallel := a.Parallel
 	if parallel <= 0 {

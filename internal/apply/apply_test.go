@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// mapped is a client that knows kinds and nothing else. What an API server does is tested on one, in
+// mapped is a client that knows kinds and nothing else. How an API server behaves is tested with a real one, in
 // test/operator.
 type mapped struct {
 	client.Client
@@ -68,7 +68,7 @@ func parse(t *testing.T, texts ...string) []*unstructured.Unstructured {
 	return out
 }
 
-// named is an object with nothing but a name.
+// named returns an object with nothing but a name.
 func named(apiVersion, kind, name string) string {
 	return fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: %q}}", apiVersion, kind, name)
 }

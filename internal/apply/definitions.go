@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// establishTimeout is how long a definition may take. It takes less than a second on an API server that
-// is not overloaded, and some more if there are several.
+// establishTimeout is how long the definitions of a group may take to be established. One takes less than a
+// second on an API server that is not overloaded, several some more.
 const establishTimeout = 30 * time.Second
 
-// waitForDefinitions waits until the kinds of all definitions of a group can be used. A definition that
-// does not get there has failed.
+// waitForDefinitions waits until the kinds of all definitions of a group can be used. The result of a definition
+// that does not get there becomes an error.
 func (a *Applier) waitForDefinitions(ctx context.Context, group []item, results []Result) {
 	ctx, cancel := context.WithTimeout(ctx, establishTimeout)
 	defer cancel()
@@ -31,6 +31,7 @@ func (a *Applier) waitForDefinitions(ctx context.Context, group []item, results 
 	})
 }
 
+// waitForDefinition waits until a definition is established and its kinds are discovered.
 func (a *Applier) waitForDefinition(ctx context.Context, r *Result) error {
 	var why error
 	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -39,6 +40,7 @@ func (a *Applier) waitForDefinition(ctx context.Context, r *Result) error {
 			return false, err
 		}
 		if ok {
+			// Established is not enough: discovery hears of a kind later than the definition's status.
 			why = a.checkDiscovered(r.Object)
 			return why == nil, nil
 		}
@@ -60,7 +62,7 @@ func (a *Applier) waitForDefinition(ctx context.Context, r *Result) error {
 	return pendingError(fmt.Sprintf("%s cannot be used yet: %v", r.Ref, why))
 }
 
-// isEstablished says whether an API server serves a definition; the error is why it never will.
+// isEstablished says whether an API server serves a definition; the error says why it never will.
 func isEstablished(crd *unstructured.Unstructured) (bool, error) {
 	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
 	ok := false
@@ -76,7 +78,7 @@ func isEstablished(crd *unstructured.Unstructured) (bool, error) {
 	return ok, nil
 }
 
-// checkDiscovered says what is missing until clients find the kind.
+// checkDiscovered returns an error as long as discovery lacks a version of the definition's kind.
 func (a *Applier) checkDiscovered(crd *unstructured.Unstructured) error {
 	for _, gvk := range servedKinds(crd) {
 		if _, err := a.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {

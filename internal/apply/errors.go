@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// ErrPending is what errors are that need time and nothing else: an object is on its way out, or has
-// to wait for another.
+// ErrPending is matched by errors that need time and nothing else: an object is being deleted, or has to wait for
+// another.
 var ErrPending = errors.New("not yet")
 
-// ErrRefused is what errors are that stay until the objects, the rules or the cluster change.
+// ErrRefused is matched by errors that stay until the objects, the rules or the cluster change.
 var ErrRefused = errors.New("refused")
 
 type pendingError string
@@ -25,8 +25,8 @@ func deletingError(ref Ref) error {
 	return pendingError(ref.String() + " is being deleted; it can be applied once it is gone")
 }
 
-// notServedError is what errors are that leave open whether an object exists: the API server does not know its
-// kind, or not yet, or somebody else answered in its place.
+// notServedError leaves open whether an object exists: the API server does not know its kind, or not yet, or
+// somebody else answered in its place.
 type notServedError struct {
 	ref Ref
 	err error
@@ -38,7 +38,7 @@ func (e *notServedError) Error() string {
 
 func (e *notServedError) Unwrap() error { return e.err }
 
-// asNotServed makes a notServedError of an answer that is one.
+// asNotServed turns an answer that does not speak of the object itself into a notServedError.
 func asNotServed(ref Ref, err error) error {
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && !isNamespaceMissing(err) {
 		return &notServedError{ref, err}
@@ -56,21 +56,21 @@ type refusal string
 func (r refusal) Error() string        { return string(r) }
 func (r refusal) Is(target error) bool { return target == ErrRefused }
 
-// Refusef is an ErrRefused in somebody's own words.
+// Refusef returns an ErrRefused with a formatted text.
 func Refusef(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// RefusedError has all that keeps a set from being applied. It is an ErrRefused.
+// RefusedError has all reasons why a set cannot be applied. It is an ErrRefused.
 type RefusedError struct{ Reasons []error }
 
 func (e *RefusedError) Error() string { return formatErrors(e.Reasons) }
 
-// Is tells that it is an ErrRefused.
+// Is says that the error is an ErrRefused.
 func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 
 // maxShownErrors is how many errors are spelled out; nobody reads more at once.
 const maxShownErrors = 10
 
-// formatErrors says errors in one line.
+// formatErrors writes errors in one line.
 func formatErrors(all []error) string {
 	var text []string
 	for _, err := range all[:min(maxShownErrors, len(all))] {

@@ -19,10 +19,10 @@ type explainedError struct {
 func (e *explainedError) Error() string { return e.text }
 func (e *explainedError) Unwrap() error { return e.err }
 
-// explainError says which object an error is about and, where that is known, what to do.
+// explainError adds to an error which object it is about and, where that is known, what to do.
 func explainError(doing string, ref Ref, err error) error {
 	if errors.Is(err, ErrPending) || errors.Is(err, ErrRefused) || isNotServed(err) {
-		return err // it says so itself
+		return err // its text has both already
 	}
 	immutable, others := causeFields(err)
 	switch {
@@ -58,7 +58,8 @@ func causeFields(err error) (immutable, others []string) {
 	return immutable, others
 }
 
-// isImmutableMessage knows the words in which API servers and webhooks say it: no error has a type for it.
+// isImmutableMessage knows the words in which API servers and webhooks say that a field cannot be changed: no
+// error has a type for it.
 func isImmutableMessage(message string) bool {
 	return slices.ContainsFunc([]string{"immutable", "updates to ", "cannot change ", "may not change"}, func(words string) bool {
 		return strings.Contains(message, words)
@@ -70,11 +71,11 @@ func isNamespaceMissing(err error) bool {
 	return apierrors.IsNotFound(err) && errors.As(err, &s) && s.Status().Details != nil && s.Status().Details.Kind == "namespaces"
 }
 
-// mayQuoteContent says whether an error may repeat parts of the object it is about.
+// mayQuoteContent says whether the text of an error may repeat parts of the object it is about.
 func mayQuoteContent(err error) bool {
 	var s apierrors.APIStatus
 	if !errors.As(err, &s) {
-		return false // it never came to the API server
+		return false // not an answer of the API server
 	}
 	switch s.Status().Reason {
 	case metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest, metav1.StatusReasonInternalError, metav1.StatusReasonUnknown:
@@ -83,7 +84,7 @@ func mayQuoteContent(err error) bool {
 	return false
 }
 
-// redactedMessage is such an error of a Secret without the words of the API server.
+// redactedMessage describes an error about a Secret without the words of the API server.
 func redactedMessage(doing string, ref Ref, err error, fields []string) string {
 	reason := apierrors.ReasonForError(err)
 	if reason == metav1.StatusReasonUnknown {

@@ -15,7 +15,7 @@ import (
 	"github.com/polder-kaas/polder/internal/apierror"
 )
 
-// Get reads an object of an inventory; nil means that there is none, or that it went with its kind.
+// Get reads an object of an inventory; nil means that it does not exist, or that it went with its kind.
 func (a *Applier) Get(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	if _, found, err := a.find(ctx, ref, u); err != nil || !found {
@@ -24,10 +24,10 @@ func (a *Applier) Get(ctx context.Context, ref Ref) (*unstructured.Unstructured,
 	return u, nil
 }
 
-// find reads an object of an inventory where it is now: the kind may have gone since, or lost a version.
+// find reads an object of an inventory where it is now: its kind may be gone since, or may have lost a version.
 func (a *Applier) find(ctx context.Context, ref Ref, into client.Object) (at Ref, found bool, err error) {
 	at, found, err = a.findOnce(ctx, ref, into)
-	if isNotServed(err) { // by what is remembered of the kind
+	if isNotServed(err) { // by what the mapper remembers of the kind
 		meta.MaybeResetRESTMapper(a.Client.RESTMapper())
 		at, found, err = a.findOnce(ctx, ref, into)
 	}
@@ -45,8 +45,8 @@ func (a *Applier) findOnce(ctx context.Context, ref Ref, into client.Object) (at
 	return at, found, err
 }
 
-// resolveRef says where an object of an inventory is: its kind may have lost that version, and whoever wrote it may
-// not have known the scope.
+// resolveRef completes the Ref of an inventory with a version that is served and the right namespace: the kind
+// may have lost the version, and whoever wrote the inventory may not have known the scope.
 func (a *Applier) resolveRef(ref Ref) (Ref, error) {
 	mapper, kind := a.Client.RESTMapper(), schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
 	m, err := mapper.RESTMapping(kind, ref.Version)
@@ -66,11 +66,12 @@ func (a *Applier) resolveRef(ref Ref) (Ref, error) {
 	return ref, nil
 }
 
-// maxDefinitions is how many definitions of a group are looked at: a cluster may claim to have any number.
+// maxDefinitions is how many definitions of a group are read: a cluster may claim to have any number.
 const maxDefinitions = 200
 
-// checkNoDefinition is nil if an object of a kind that the cluster does not list is gone with its kind. An API
-// server that has just started lists kinds before it has read all definitions; these are asked for themselves.
+// checkNoDefinition returns nil if no definition brings the kind of an object, so that the object is gone with
+// its kind. An API server that has just started lists kinds before it has read all definitions; so the
+// definitions themselves are read.
 func (a *Applier) checkNoDefinition(ctx context.Context, ref Ref) error {
 	kind := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 	l := &metav1.PartialObjectMetadataList{}

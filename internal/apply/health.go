@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Health says whether a live object does what it is for, or else what it waits for. It goes by the
-// rules of kstatus, but a Job must be complete, and a Pod must not have failed. A kind without known
-// conditions is healthy as soon as it is there.
+// Health says whether a live object does what it is for, or else what it waits for. It follows the rules of
+// kstatus, but a Job must be complete, and a Pod must not have failed. An object of a kind without known
+// conditions is healthy as soon as it exists.
 func Health(o *unstructured.Unstructured) (ok bool, message string) {
 	defer func() {
 		// kstatus trusts that objects are as their kind says; those of workload clusters need not be.
@@ -29,7 +29,7 @@ func Health(o *unstructured.Unstructured) (ok bool, message string) {
 	return true, ""
 }
 
-// correctStatus knows what kstatus takes for current although it is not done, or went wrong.
+// correctStatus corrects what kstatus takes for current although it is not complete, or has failed.
 func correctStatus(o *unstructured.Unstructured, was status.Status) status.Status {
 	if was != status.CurrentStatus {
 		return was

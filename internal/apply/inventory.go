@@ -8,10 +8,10 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 )
 
-// maxError is how many characters of an error an inventory can hold.
+// maxError is how many characters of an error an entry of an inventory can hold.
 const maxError = 1024
 
-// InventoryRef names an object of an inventory.
+// InventoryRef returns the Ref of an inventory entry.
 func InventoryRef(r csv1.Resource) Ref {
 	return Ref{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
@@ -20,11 +20,12 @@ func newResource(r Ref, s csv1.ResourceStatus) csv1.Resource {
 	return csv1.Resource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Status: s}
 }
 
-// PlanInventory is what the inventory must say before a set is applied: all it has and all that will come,
-// which is not synced yet. What the set does not have is stale, and stays listed until it is gone.
+// PlanInventory returns what the inventory must say before a set is applied: all it has, and all that will come
+// as not synced. What the set does not have is stale, and stays listed until it is deleted.
 func PlanInventory(have []csv1.Resource, set *Set) (intent []csv1.Resource, stale []Ref) {
 	listed := map[Key]bool{}
 	for _, h := range have {
+		// Entries that name one object in two ways become one.
 		ref, ok := set.matchRef(InventoryRef(h))
 		if !ok {
 			ref = InventoryRef(h)
@@ -49,7 +50,7 @@ func PlanInventory(have []csv1.Resource, set *Set) (intent []csv1.Resource, stal
 	return intent, stale
 }
 
-// TrustSynced is for Apply: it trusts what the inventory has as synced.
+// TrustSynced returns a function for Apply that trusts what the inventory has as synced.
 func TrustSynced(inventory []csv1.Resource) func(Ref) bool {
 	synced := map[Key]bool{}
 	for _, r := range inventory {
@@ -58,7 +59,7 @@ func TrustSynced(inventory []csv1.Resource) func(Ref) bool {
 	return func(r Ref) bool { return synced[r.Key()] }
 }
 
-// HasAny says that the inventory has one of the objects.
+// HasAny says whether the inventory has one of the objects.
 func HasAny(inventory []csv1.Resource, refs []Ref) bool {
 	listed := map[Key]bool{}
 	for _, r := range inventory {
@@ -67,8 +68,9 @@ func HasAny(inventory []csv1.Resource, refs []Ref) bool {
 	return slices.ContainsFunc(refs, func(r Ref) bool { return listed[r.Key()] })
 }
 
-// RecordResults is the inventory after Apply and Prune. What was pruned without error is dropped; what has
-// no result stays as it is. The same world gives the same inventory.
+// RecordResults returns the inventory after Apply and Prune. What was pruned without error is dropped; what has
+// no result stays as it is. The same results give the same inventory, so that an unchanged status is not written
+// again.
 func RecordResults(inventory []csv1.Resource, applied, pruned []Result) []csv1.Resource {
 	results, gone := map[Key]Result{}, map[Key]bool{}
 	for _, r := range pruned {
@@ -97,9 +99,8 @@ func RecordResults(inventory []csv1.Resource, applied, pruned []Result) []csv1.R
 	return out
 }
 
-// StaleRefs lists what the inventory has beside the objects that are wanted. An inventory of the
-// operator that came before may lack namespaces, or have some too many: rather too little is stale
-// than too much.
+// StaleRefs lists what the inventory has beside the objects that are wanted. An inventory of the operator that
+// came before may lack namespaces, or have some too many: if in doubt, an entry is not stale.
 func StaleRefs(inventory []csv1.Resource, wanted []Ref) (stale []Ref) {
 	exact, anywhere := map[Key]bool{}, map[Key]bool{}
 	for _, w := range wanted {
@@ -125,7 +126,7 @@ func sortInventory(inventory []csv1.Resource) {
 	})
 }
 
-// truncateError makes an error fit for an inventory.
+// truncateError makes an error one line of at most maxError characters.
 func truncateError(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
 	if utf8.RuneCountInString(s) <= maxError {

@@ -12,7 +12,7 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 )
 
-// entry is an object of an inventory: Kind namespace/name, or Kind name.
+// entry returns an inventory entry of a name like Kind namespace/name, or Kind name.
 func entry(name string, status csv1.ResourceStatus, problem string) csv1.Resource {
 	kind, rest, _ := strings.Cut(name, " ")
 	r := csv1.Resource{Version: "v1", Kind: kind, Name: rest, Status: status, Error: problem}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// KindPattern stands for kinds. Each of its parts may begin or end with a star.
+// KindPattern matches kinds. Its group and its kind may each begin or end with a star.
 type KindPattern struct{ Group, Kind string }
 
 var (
@@ -16,7 +16,7 @@ var (
 	kindPattern  = regexp.MustCompile(`^(\*|\*?[A-Za-z0-9]+|[A-Za-z0-9]+\*)$`)
 )
 
-// ParseKindPattern reads group/Kind, or Kind for those of Kubernetes' first group.
+// ParseKindPattern reads group/Kind, or Kind for kinds of Kubernetes' core group.
 func ParseKindPattern(s string) (KindPattern, error) {
 	group, kind, ok := strings.Cut(s, "/")
 	if !ok {
@@ -28,7 +28,7 @@ func ParseKindPattern(s string) (KindPattern, error) {
 	return KindPattern{Group: group, Kind: kind}, nil
 }
 
-// String is what ParseKindPattern reads.
+// String returns the pattern in the form that ParseKindPattern reads.
 func (p KindPattern) String() string {
 	if p.Group == "" {
 		return p.Kind
@@ -50,7 +50,7 @@ func matchesPattern(pattern, s string) bool {
 	return s == pattern
 }
 
-// DefaultKinds are those that a class is made of.
+// DefaultKinds are the kinds that a class is made of.
 func DefaultKinds() []KindPattern {
 	return []KindPattern{
 		{"cluster.x-k8s.io", "ClusterClass"},
@@ -61,7 +61,7 @@ func DefaultKinds() []KindPattern {
 	}
 }
 
-// OnlyKinds allows some kinds and no others.
+// OnlyKinds allows kinds that match one of the patterns, and no others.
 func OnlyKinds(allowed []KindPattern) Rule {
 	var names []string
 	for _, p := range allowed {

@@ -16,7 +16,8 @@ import (
 // serverSetFields are fields of metadata that an API server sets; generated manifests often have some.
 var serverSetFields = []string{"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion", "selfLink", "uid"}
 
-// sanitizeObject is a copy of an object that has a name, of types that can be copied.
+// sanitizeObject returns a copy of an object that has a name and a kind, without the fields that servers set. The
+// copy goes through JSON, since DeepCopy panics on types that JSON does not have, such as int.
 func sanitizeObject(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if o == nil || len(o.Object) == 0 {
 		return nil, fmt.Errorf("it is empty")
@@ -42,13 +43,15 @@ func sanitizeObject(o *unstructured.Unstructured) (*unstructured.Unstructured, e
 	return u, nil
 }
 
+// describe names an object in an error, as far as it has a name.
 func describe(u *unstructured.Unstructured) string {
 	return cmp.Or(strings.TrimSpace(RefOf(u).String()), "it")
 }
 
-// normalizeContent checks and straightens what an API server would not take, or not as it is meant.
+// normalizeContent refuses or corrects content that an API server would refuse or take for something else.
 func normalizeContent(ref Ref, u *unstructured.Unstructured) error {
 	for _, field := range []string{"labels", "annotations"} {
+		// A field that is null is no map of strings either, but means the same as none.
 		if _, _, err := unstructured.NestedStringMap(u.Object, "metadata", field); err != nil && u.Object["metadata"].(map[string]any)[field] != nil {
 			return fmt.Errorf("has %s that are not all strings; quote them in the chart", field)
 		}
@@ -59,9 +62,9 @@ func normalizeContent(ref Ref, u *unstructured.Unstructured) error {
 	return nil
 }
 
-// normalizeSecret puts stringData into data. The API server does that too, but then nobody owns the keys: one
-// that is left out later would stay for ever. Values are checked here, since the words of the API
-// server would repeat them.
+// normalizeSecret moves stringData into data. The API server does that too, but then nobody owns the keys: one
+// that is left out later would stay for ever. Values are checked here, since the API server's message would
+// repeat them.
 func normalizeSecret(u *unstructured.Unstructured) error {
 	data, err := stringMap(u, "data")
 	if err != nil {
@@ -83,7 +86,7 @@ func normalizeSecret(u *unstructured.Unstructured) error {
 	return unstructured.SetNestedStringMap(u.Object, data, "data")
 }
 
-// stringMap is a field whose values are all strings.
+// stringMap reads a field of u whose values must all be strings.
 func stringMap(u *unstructured.Unstructured, field string) (map[string]string, error) {
 	out := map[string]string{}
 	if u.Object[field] == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/polder-kaas/polder/internal/apierror"
 )
 
-// readMetadata reads the metadata of an object; nil means that the API server says that there is none. If it says nothing
-// of the object, the error is a notServedError.
+// readMetadata reads the metadata of an object; nil means that the API server says that it does not exist. If the
+// answer says nothing about the object, the error is a notServedError.
 func (a *Applier) readMetadata(ctx context.Context, ref Ref) (*metav1.PartialObjectMetadata, error) {
 	m := &metav1.PartialObjectMetadata{}
 	if found, err := a.readObject(ctx, ref, m); err != nil || !found {
@@ -34,7 +34,7 @@ func (a *Applier) readObject(ctx context.Context, ref Ref, into client.Object) (
 	return err == nil, asNotServed(ref, err)
 }
 
-// isAbsent says that the answer to a request for an object is that there is none.
+// isAbsent says whether an error means that the API server knows that the object does not exist.
 func (a *Applier) isAbsent(ref Ref, err error) bool {
 	if !apierrors.IsNotFound(err) {
 		return false
@@ -43,7 +43,8 @@ func (a *Applier) isAbsent(ref Ref, err error) bool {
 	return unknown == nil && apierror.IsObjectNotFound(err, m.Resource.Resource, ref.Name)
 }
 
-// readOwnedMetadata looks at an object that is to be applied. It must not be there, or be ours and stay.
+// readOwnedMetadata reads the metadata of an object that is to be applied. The object must not exist, or must be
+// ours and not being deleted.
 func (a *Applier) readOwnedMetadata(ctx context.Context, ref Ref) (*metav1.PartialObjectMetadata, error) {
 	live, err := a.readMetadata(ctx, ref)
 	switch {
@@ -59,13 +60,13 @@ func (a *Applier) readOwnedMetadata(ctx context.Context, ref Ref) (*metav1.Parti
 	return live, nil
 }
 
-// isOwned says whether an object may be deleted by us.
+// isOwned says whether an object is ours, so that we may delete it.
 func (a *Applier) isOwned(live *metav1.PartialObjectMetadata) bool {
 	return live.Labels[csv1.OwnedLabel] == csv1.OwnedValue && a.otherOwnerName(live) == ""
 }
 
-// otherOwnerName names the owner of an object that has one of the same kind as we are, but not us. An
-// owner of our name is us, also if it has been made anew since.
+// otherOwnerName names an owner of the object that is of our kind, but not us. An owner of our name is us, also
+// if it has been created anew since.
 func (a *Applier) otherOwnerName(live *metav1.PartialObjectMetadata) string {
 	other := ""
 	for _, o := range live.OwnerReferences {

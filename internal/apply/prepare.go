@@ -11,9 +11,10 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 )
 
-// Prepare makes a set of objects, which stay as they are. It completes namespaces, labels and owner
-// references, checks all rules, and writes nothing. What is wrong with the objects is said at once,
-// as a RefusedError. If only kinds are missing in the cluster, it is an error of meta.IsNoMatchError.
+// Prepare makes a set of objects, which it does not change. It completes namespaces, labels and owner references,
+// checks all rules, and writes nothing to the cluster. All that is wrong with the objects is reported at once, as
+// a RefusedError. If only kinds are missing in the cluster, the error is one that meta.IsNoMatchError is true
+// for.
 func (a *Applier) Prepare(ctx context.Context, objects []*unstructured.Unstructured) (*Set, error) {
 	p := a.newPreparation(objects)
 	for i, o := range objects {
@@ -33,7 +34,7 @@ func (a *Applier) Prepare(ctx context.Context, objects []*unstructured.Unstructu
 	return p.set, p.set.sortAndDigest()
 }
 
-// Refs names objects as Prepare would. Whether they are allowed is not asked, and kinds may be
+// Refs names objects as Prepare would. It does not check whether they are allowed, and their kinds may be
 // missing.
 func (a *Applier) Refs(objects []*unstructured.Unstructured) ([]Ref, error) {
 	p := a.newPreparation(objects)
@@ -69,19 +70,21 @@ func (a *Applier) newPreparation(objects []*unstructured.Unstructured) *preparat
 	}
 }
 
+// preparation collects a set and what is wrong with its objects, one object after the other.
 type preparation struct {
 	*Applier
 	set       *Set
 	scopes    scopes
 	refused   []error
-	positions map[Key]int
+	positions map[Key]int // numbers of the objects so far, counted from 1
 }
 
 func (p *preparation) refuse(format string, args ...any) {
 	p.refused = append(p.refused, refusal(fmt.Sprintf(format, args...)))
 }
 
-// addObject takes the object with a number. Its error is of the cluster, not of the object.
+// addObject checks the object with a number and adds it to the set. What is wrong with the object is collected;
+// an error is returned only if the cluster cannot be asked.
 func (p *preparation) addObject(number int, o *unstructured.Unstructured) error {
 	u, err := sanitizeObject(o)
 	if err != nil {
@@ -116,7 +119,7 @@ func (p *preparation) addObject(number int, o *unstructured.Unstructured) error 
 	return nil
 }
 
-// setNamespace gives u the namespace it is in.
+// setNamespace gives u the namespace that it is applied in.
 func (p *preparation) setNamespace(u *unstructured.Unstructured, where scope) error {
 	switch {
 	case where == clusterScoped:
@@ -129,7 +132,7 @@ func (p *preparation) setNamespace(u *unstructured.Unstructured, where scope) er
 	return nil
 }
 
-// setOwnerMetadata adds what tells that u is ours.
+// setOwnerMetadata adds the labels and owner references that mark u as ours.
 func (p *preparation) setOwnerMetadata(u *unstructured.Unstructured) {
 	labels := u.GetLabels()
 	if labels == nil {
@@ -138,7 +141,8 @@ func (p *preparation) setOwnerMetadata(u *unstructured.Unstructured) {
 	maps.Copy(labels, p.Labels)
 	labels[csv1.OwnedLabel] = csv1.OwnedValue
 	u.SetLabels(labels)
-	// An owner must be in the same namespace; elsewhere its object would be collected as an orphan.
+	// An owner must be in the same namespace; elsewhere the garbage collector would delete the object as an
+	// orphan.
 	if len(p.OwnerRefs) > 0 && u.GetNamespace() == p.Namespace {
 		u.SetOwnerReferences(append(u.GetOwnerReferences(), p.OwnerRefs...))
 	}

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Prune deletes objects in the opposite order of Apply and returns one result for each. Those without
-// error are gone, or are none of ours any more and stay; those with an error are still there. Objects
-// of a lower rank are not begun before all of a higher rank are gone: templates stay as long as their
-// class does, and a controller as long as its objects.
+// Prune deletes objects in the opposite order of Apply and returns one result for each. Those without an error
+// are gone, or are not ours any more and stay; those with an error still exist. Objects of a lower rank are not
+// deleted before all of a higher rank are gone: templates stay as long as their class does, and a controller as
+// long as its objects.
 func (a *Applier) Prune(ctx context.Context, refs []Ref) []Result {
 	refs = slices.Clone(refs)
 	slices.SortFunc(refs, func(x, y Ref) int {
@@ -37,7 +37,7 @@ func (a *Applier) Prune(ctx context.Context, refs []Ref) []Result {
 	return results
 }
 
-// pruneOne deletes an object, unless there is one that has to go first.
+// pruneOne deletes an object, unless another one has to go first.
 func (a *Applier) pruneOne(ctx context.Context, ref Ref, first *Result) error {
 	if first != nil {
 		return pendingError(fmt.Sprintf("%s stays until %s is gone", ref, first.Ref))
@@ -48,7 +48,7 @@ func (a *Applier) pruneOne(ctx context.Context, ref Ref, first *Result) error {
 	return nil
 }
 
-// deleteIfOwned makes sure that an object is gone or not ours; it is pending as long as it is on its way out.
+// deleteIfOwned deletes an object if it is ours. The error is pending as long as the object is being deleted.
 func (a *Applier) deleteIfOwned(ctx context.Context, ref Ref) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (a *Applier) deleteIfOwned(ctx context.Context, ref Ref) error {
 	return a.deleteObject(ctx, at, live)
 }
 
-// deleteObject deletes the very object that was looked at.
+// deleteObject deletes the very object that was read.
 func (a *Applier) deleteObject(ctx context.Context, ref Ref, live *metav1.PartialObjectMetadata) error {
 	err := a.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	switch {
@@ -82,6 +82,7 @@ func (a *Applier) deleteObject(ctx context.Context, ref Ref, live *metav1.Partia
 	case len(live.Finalizers) > 0:
 		return deletionPendingError(ref, live)
 	}
+	// The object may still exist: the API server deletes some gracefully, and a finalizer may be new.
 	now, err := a.readMetadata(ctx, ref)
 	if now != nil && now.UID == live.UID {
 		return deletionPendingError(ref, now)
@@ -96,7 +97,7 @@ func deletionPendingError(ref Ref, live *metav1.PartialObjectMetadata) error {
 	return pendingError(ref.String() + " is being deleted")
 }
 
-// Helm's annotation for objects that outlive their release.
+// Annotation of Helm for objects that outlive their release.
 const (
 	keepAnnotation = "helm.sh/resource-policy"
 	keepValue      = "keep"

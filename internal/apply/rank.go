@@ -7,15 +7,15 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 type rank int
 
 const (
-	rankNamespacesAndDefinitions rank = iota // others are impossible without them
-	rankAccountsAndRoles                     // what settings refer to and must find: a token without its account is deleted
-	rankConfiguration                        // what workloads find when they start
+	rankNamespacesAndDefinitions rank = iota // nothing else can be created without them
+	rankAccountsAndRoles                     // must exist before configuration refers to it: a token without its account is deleted
+	rankConfiguration                        // what workloads read when they start
 	rankWorkloads                            // what runs
-	rankCustomResources                      // what workloads act on; it goes before they do, since they let go of it
-	rankWebhooksAndClasses                   // what stands before everybody's requests, or is made of other objects of the set
+	rankCustomResources                      // what workloads act on; deleted before them, since they remove its finalizers
+	rankWebhooksAndClasses                   // what intercepts everybody's requests, or refers to other objects of the set
 )
 
-// rankOfKind has the kinds that do not go with their group.
+// rankOfKind has the kinds whose rank differs from that of their group.
 var rankOfKind = map[schema.GroupKind]rank{
 	{Kind: "Namespace"}: rankNamespacesAndDefinitions,
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: rankNamespacesAndDefinitions,
@@ -27,7 +27,7 @@ var rankOfKind = map[schema.GroupKind]rank{
 	{Group: "cluster.x-k8s.io", Kind: "ClusterClass"}: rankWebhooksAndClasses,
 }
 
-// rankOfGroup has Kubernetes' own groups. All others are customs.
+// rankOfGroup has Kubernetes' own groups. All others have custom resources.
 var rankOfGroup = map[string]rank{
 	"":                             rankConfiguration,
 	"autoscaling":                  rankConfiguration,

@@ -14,23 +14,23 @@ type Ref struct{ Group, Version, Kind, Namespace, Name string }
 // Key is all of a Ref but the version: an object is the same in all versions of its kind.
 type Key struct{ Group, Kind, Namespace, Name string }
 
-// RefOf names u, as it names itself.
+// RefOf returns the Ref of u, with the namespace that u itself names.
 func RefOf(u *unstructured.Unstructured) Ref {
 	gvk := u.GroupVersionKind()
 	return Ref{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// Key of the object.
+// Key returns the key of the object.
 func (r Ref) Key() Key {
 	return Key{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// GroupVersionKind of the object.
+// GroupVersionKind returns the kind of the object, with its version.
 func (r Ref) GroupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 }
 
-// String is how people name it: Deployment kube-system/cilium.
+// String names the object as people do: Deployment kube-system/cilium.
 func (r Ref) String() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name
@@ -38,7 +38,7 @@ func (r Ref) String() string {
 	return r.Kind + " " + r.Namespace + "/" + r.Name
 }
 
-// kubectlCommand is a command that does something to the object.
+// kubectlCommand is a kubectl command that applies a verb to the object.
 func (r Ref) kubectlCommand(verb string) string {
 	words := []string{"kubectl", verb}
 	if r.Namespace != "" {

@@ -6,12 +6,13 @@ import (
 	"slices"
 )
 
-// IsPending says that all that failed needs only time.
+// IsPending says whether all results that failed need only time.
 func IsPending(results []Result) bool {
 	return !slices.ContainsFunc(results, func(r Result) bool { return r.Err != nil && !errors.Is(r.Err, ErrPending) })
 }
 
-// JoinErrors is an error with all errors of results, or nil. It is pending, or refused, if all are.
+// JoinErrors joins the errors of all results, or returns nil. The joined error is pending, or refused, if all of
+// them are.
 func JoinErrors(results []Result) error {
 	var failed failures
 	for _, r := range results {
@@ -22,9 +23,10 @@ func JoinErrors(results []Result) error {
 	return failed.sortedOrNil()
 }
 
+// failures is a list of errors that is one kind of error only if all of them are.
 type failures []error
 
-// sortedOrNil puts first what needs more than time.
+// sortedOrNil sorts errors that need more than time to the front, where they are not cut off.
 func (f failures) sortedOrNil() error {
 	if len(f) == 0 {
 		return nil

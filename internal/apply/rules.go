@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Rule has an objection to an object, or none. The error is a sentence that names the object and the
-// rule. It sees the object in its namespace, before labels and owners are added.
+// Rule checks one object and returns an error if it is not allowed. The error is a sentence that names the object
+// and the rule. The rule sees the object in its namespace, before labels and owner references are added.
 type Rule func(Ref, *unstructured.Unstructured) error
 
-// OnlyNamespace allows objects of one namespace, and none without.
+// OnlyNamespace allows objects of one namespace, and no cluster-scoped ones.
 func OnlyNamespace(namespace string) Rule {
 	return func(r Ref, _ *unstructured.Unstructured) error {
 		switch r.Namespace {
@@ -24,8 +24,8 @@ func OnlyNamespace(namespace string) Rule {
 	}
 }
 
-// NoOwnerReferences allows no object that says whose it is, what it waits for when it is deleted, or
-// who wrote it: with those a chart could tie its objects to what belongs to others.
+// NoOwnerReferences allows no object with owner references, finalizers or managed fields: with those a chart
+// could tie its objects to what belongs to others.
 func NoOwnerReferences() Rule {
 	return func(r Ref, u *unstructured.Unstructured) error {
 		for _, field := range []string{"ownerReferences", "finalizers", "managedFields"} {
@@ -39,7 +39,7 @@ func NoOwnerReferences() Rule {
 	}
 }
 
-// NoKubeadmObjects allows nothing of what kubeadm keeps in a cluster, and no nodes: add-ons that bring those
+// NoKubeadmObjects allows no objects that kubeadm keeps in a cluster, and no nodes: add-ons that bring those
 // would cut off machines, or let strangers join.
 func NoKubeadmObjects() Rule {
 	return func(r Ref, u *unstructured.Unstructured) error {

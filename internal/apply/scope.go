@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// scope is where objects of a kind are.
+// scope says whether objects of a kind are namespaced.
 type scope int
 
 const (
@@ -16,16 +16,16 @@ const (
 	clusterScoped
 )
 
-// scopes finds out the scope of kinds, and which are missing.
+// scopes looks up the scope of kinds, and collects those that are missing.
 type scopes struct {
 	mapper       meta.RESTMapper
 	defined      map[schema.GroupVersionKind]scope // by definitions of the same set
-	known        map[schema.GroupVersionKind]scope
+	known        map[schema.GroupVersionKind]scope // already looked up
 	missingKinds []error
 }
 
-// scopeOfObject is the scope of an object. A kind that is missing counts as namespaced, so that rules can have
-// their say too.
+// scopeOfObject returns the scope of an object. A kind that is missing counts as namespaced, so that the rules
+// are checked for it, too.
 func (s *scopes) scopeOfObject(ref Ref) (scope, error) {
 	gvk := ref.GroupVersionKind()
 	if known, ok := s.known[gvk]; ok {
@@ -43,7 +43,7 @@ func (s *scopes) scopeOfObject(ref Ref) (scope, error) {
 	return found, nil
 }
 
-// resolveScope asks the cluster first: what it serves already is not changed by a definition.
+// resolveScope asks the cluster first: what it serves already is not changed by a definition of the set.
 func (s *scopes) resolveScope(gvk schema.GroupVersionKind) (scope, error) {
 	m, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err == nil {
@@ -81,7 +81,7 @@ func isDefinition(r Ref) bool {
 	return r.Group == "apiextensions.k8s.io" && r.Kind == "CustomResourceDefinition"
 }
 
-// servedKinds are the versions of a kind that its definition serves.
+// servedKinds are the kinds, one for each version, that a definition serves.
 func servedKinds(crd *unstructured.Unstructured) []schema.GroupVersionKind {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")

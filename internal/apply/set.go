@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Set is what Prepare made of objects: they are complete, allowed, and in order. It does not change.
+// Set is a list of objects that Prepare has completed, checked and sorted. It does not change.
 type Set struct {
 	items     []item
 	digest    string
-	namespace string // of objects that named none
+	namespace string // for objects that name none
 	kinds     map[schema.GroupVersionKind]bool
 	index     map[Key]int
 }
@@ -36,7 +36,7 @@ func (s *Set) Refs() []Ref {
 	return out
 }
 
-// Object is one of the set as it is applied, or nil. It must not be changed.
+// Object returns an object of the set as it is applied, or nil. It must not be changed.
 func (s *Set) Object(r Ref) *unstructured.Unstructured {
 	if i, ok := s.index[r.Key()]; ok {
 		return s.items[i].object
@@ -44,13 +44,14 @@ func (s *Set) Object(r Ref) *unstructured.Unstructured {
 	return nil
 }
 
-// Digest is sha256:… of all objects as they are applied. The order they came in does not matter.
+// Digest is the SHA-256 digest of all objects as they are applied, as sha256:…. The order they came in does not
+// matter.
 func (s *Set) Digest() string { return s.digest }
 
 // definesKindOf says whether a definition of the set brings the kind of an object.
 func (s *Set) definesKindOf(r Ref) bool { return s.kinds[r.GroupVersionKind()] }
 
-// rankGroups are the objects that can be applied at the same time.
+// rankGroups splits the objects by rank, lowest first. Those of one group can be applied at the same time.
 func (s *Set) rankGroups() [][]item {
 	var out [][]item
 	for i, it := range s.items {
@@ -62,8 +63,8 @@ func (s *Set) rankGroups() [][]item {
 	return out
 }
 
-// matchRef finds an object of an inventory that may not name the namespace as we do: the operator that
-// came before listed what charts said, not where the object is.
+// matchRef finds the object of the set that an inventory entry stands for. The entry may not name the namespace
+// as we do: the operator that came before listed what charts said, not where the object is.
 func (s *Set) matchRef(r Ref) (Ref, bool) {
 	k := r.Key()
 	i, ok := s.index[k]
@@ -71,7 +72,7 @@ func (s *Set) matchRef(r Ref) (Ref, bool) {
 		if k.Namespace == "" {
 			k.Namespace = s.namespace
 		} else {
-			k.Namespace = "" // of a kind that has none
+			k.Namespace = "" // for a cluster-scoped kind
 		}
 		i, ok = s.index[k]
 	}
@@ -81,7 +82,7 @@ func (s *Set) matchRef(r Ref) (Ref, bool) {
 	return s.items[i].ref, true
 }
 
-// sortAndDigest sorts the objects and takes their digest.
+// sortAndDigest sorts the objects and computes their digest.
 func (s *Set) sortAndDigest() error {
 	slices.SortFunc(s.items, func(a, b item) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), compareKeys(a.ref.Key(), b.ref.Key()))

@@ -18,10 +18,10 @@ import (
 	"github.com/polder-kaas/polder/internal/program/logging"
 )
 
-// Command is polderd with its subcommands.
+// Command returns polderd with its subcommands.
 func Command() *cobra.Command {
-	// Kubernetes' programs, which polderd can be as well, register flags for the whole process, and
-	// cobra would add them to ours.
+	// Kubernetes' programs, which polderd can run as well, register flags for the whole process, and cobra would
+	// add them to ours.
 	pflag.CommandLine = pflag.NewFlagSet("polderd", pflag.ContinueOnError)
 	root := &cobra.Command{Use: "polderd", Short: "The Polder management plane in one process"}
 	cmdline.Prepare(root)
@@ -79,7 +79,7 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
-// newNotifier tells systemd, if it asked to be told, how far the service is.
+// newNotifier returns a function that tells systemd, if it asked to be told, how far the service is.
 func newNotifier(socket string) func(string) {
 	if socket == "" {
 		return nil

@@ -11,24 +11,24 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
-// DefaultListen is where the API is served unless somebody says otherwise.
+// DefaultListen is where the API is served by default.
 const DefaultListen = "127.0.0.1:7443"
 
-// DefaultConcurrency keeps a small plane small; hundreds of clusters want more.
+// DefaultConcurrency keeps a small plane small; hundreds of clusters need more.
 const DefaultConcurrency = 10
 
 // Config is what an operator can choose about a plane.
 type Config struct {
 	DataDir             string        // needed
-	Listen              string        // host:port; empty: DefaultListen; port 0: any free one
+	Listen              string        // host:port; empty means DefaultListen, port 0 any free one
 	TLSNames            []string      // further names and addresses the API is reached under
-	CertificateLifetime time.Duration // of all but the authorities; 0: a year
-	Concurrency         int           // objects of one kind worked on at the same time; 0: DefaultConcurrency
+	CertificateLifetime time.Duration // of all but the authorities; 0 means a year
+	Concurrency         int           // objects of one kind worked on at the same time; 0 means DefaultConcurrency
 	WatchCache          bool          // of custom resources: recent history in memory, for many watching clients
 	Profiling           bool          // serve /debug/pprof to those RBAC allows it
 	Stacks              Stacks        // where cluster stacks come from
 	Log                 *slog.Logger  // needed
-	Notify              func(string)  // told "READY=1" and "STOPPING=1", as systemd wants it; nil: nobody is
+	Notify              func(string)  // called with "READY=1" and "STOPPING=1", as systemd wants it; optional
 }
 
 // minCertificateLifetime leaves time to notice a new certificate before the old one ends.

@@ -13,12 +13,12 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
 )
 
-// excludeComponents lets tests of a controller run it themselves: the components that the file "without" in
-// the data directory names, with white space between, are not run.
+// excludeComponents replaces the components that the file "without" in the data directory names, with white space
+// between: tests of a controller run it themselves.
 func excludeComponents(dir string, stages []supervisor.Stage) []supervisor.Stage {
 	b, err := os.ReadFile(filepath.Join(dir, "without"))
 	if err != nil {
-		return stages // all are wanted
+		return stages // no file: none is excluded
 	}
 	names := strings.Fields(string(b))
 	out := make([]supervisor.Stage, len(stages))
@@ -38,8 +38,8 @@ func excludeComponents(dir string, stages []supervisor.Stage) []supervisor.Stage
 	return out
 }
 
-// excludedComponent stands for a component that is left out: it is ready at once and does nothing, or fails
-// at once.
+// excludedComponent stands in for a component that is excluded: it is ready at once and does nothing, or fails at
+// once.
 type excludedComponent struct {
 	name  string
 	err   error

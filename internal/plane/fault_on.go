@@ -37,12 +37,13 @@ func injectFaults(dir string, stages []supervisor.Stage) []supervisor.Stage {
 	return out
 }
 
+// faultyComponent is a component that fails when a test asks for it.
 type faultyComponent struct {
 	supervisor.Component
 	file string
 }
 
-// requestedFault reads which fault is wanted of this component.
+// requestedFault reads which fault this component is to have.
 func (f *faultyComponent) requestedFault() string {
 	b, err := os.ReadFile(f.file)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package plane is the whole management plane in one process: store, API server, Kubernetes'
-// own controllers and Cluster API, put together and run under one supervisor. It is also the
-// only owner of what a process has just one of: loggers, feature gates, memory limits.
+// Package plane is the whole management plane in one process: store, API server, Kubernetes' own controllers and
+// Cluster API, put together and run under one supervisor. It is also the only owner of what a process has just
+// one of: loggers, feature gates, memory limits.
 package plane
 
 import (
@@ -28,8 +28,7 @@ import (
 	"github.com/polder-kaas/polder/internal/program/memory"
 )
 
-// memoryBurst is the garbage that may gather: making a cluster takes less time with Later
-// than with Start.
+// memoryBurst is how much garbage may gather: making a cluster takes less time with Later than with Start.
 var memoryBurst = memory.Burst{Start: 32 << 20, Later: 160 << 20}
 
 // Plane is one run of the management plane.
@@ -39,7 +38,7 @@ type Plane struct {
 	listener  net.Listener
 	manifests manifests.Index
 	reporter  *statusReporter
-	metrics   *prometheus.Registry // our own figures
+	metrics   *prometheus.Registry // our own metrics
 	exitOnce  sync.Once
 }
 
@@ -88,6 +87,7 @@ func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 	s := supervisor.New(supervisor.Config{Log: p.cfg.Log, OnChange: p.onStatusChange}, injectFaults(p.dir.Path(), stages)...)
 	checks.set(s.Check)
 	p.metrics.MustRegister(componentMetrics{s.Status})
+	// At the signal, not after the stop: the status file and systemd must say that it stops while it does.
 	stopWatching := context.AfterFunc(ctx, p.reportStopping)
 	defer stopWatching()
 	err = s.Run(ctx, func() {
@@ -97,7 +97,7 @@ func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 	return p.reporter.recordExit(withExitCode(err))
 }
 
-// withExitCode tells a failed component from a stop that took too long.
+// withExitCode gives a failed component and a stop that took too long their exit codes.
 func withExitCode(err error) error {
 	var ce *supervisor.ComponentError
 	switch {
@@ -109,8 +109,8 @@ func withExitCode(err error) error {
 	return err
 }
 
-// onStatusChange keeps the status file up to date, and libraries quiet once a component has failed:
-// what the others then say are consequences.
+// onStatusChange keeps the status file up to date, and silences libraries once a component has failed: what the
+// others log then are consequences.
 func (p *Plane) onStatusChange(cs []supervisor.Status) {
 	p.reporter.setComponents(cs)
 	if slices.ContainsFunc(cs, func(c supervisor.Status) bool { return c.State == supervisor.Failed }) {
@@ -131,8 +131,8 @@ func (p *Plane) reportStopping() {
 	p.cfg.Notify("STOPPING=1")
 }
 
-// handleFatal is called instead of klog's os.Exit. A hook of the API server that is asked to stop while
-// it starts takes that for a failure; then the stop is in order, only shorter.
+// handleFatal is called instead of klog's os.Exit. A post-start hook of the API server that is asked to stop
+// while it starts takes that for a failure; then the stop is in order, only shorter.
 func (p *Plane) handleFatal(ctx context.Context, message string) {
 	if ctx.Err() == nil || !strings.Contains(message, context.Canceled.Error()) {
 		p.exitWithReason(message)
@@ -140,13 +140,13 @@ func (p *Plane) handleFatal(ctx context.Context, message string) {
 	p.exitOnce.Do(func() {
 		p.cfg.Log.Info("stopped while starting", "reason", message)
 		_ = p.reporter.recordExit(nil)
-		os.Exit(exit.OK) //nolint:forbidigo // as in die
+		os.Exit(exit.OK) //nolint:forbidigo // as in exitWithReason
 	})
 }
 
-// exitWithReason is what becomes of the os.Exit calls hidden in libraries: the reason is kept where people
-// look for it, and the process ends with the code of a failed component. The store needs no
-// goodbye: what it acknowledged is on disk.
+// exitWithReason replaces the os.Exit calls hidden in libraries: the reason is kept where people look for it, and
+// the process ends with the code of a failed component. The store need not be closed: what it acknowledged is on
+// disk.
 func (p *Plane) exitWithReason(message string) {
 	p.exitOnce.Do(func() {
 		err := exit.With(exit.ComponentFailed, errors.New(message))
@@ -168,7 +168,7 @@ func (p *Plane) serverURL() string {
 	return "https://" + a.String()
 }
 
-// listen opens the port before anything is started, so that a taken one is known at once.
+// listen opens the port before anything is started, so that a taken one is reported at once.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)

@@ -38,7 +38,7 @@ func (r *statusReporter) setComponents(cs []supervisor.Status) {
 	r.update(func(s *status.Status) { s.Components = cs })
 }
 
-// setPhase moves on to p. A plane that is stopping never becomes ready again.
+// setPhase sets the phase. A plane that is stopping never becomes ready again.
 func (r *statusReporter) setPhase(p status.Phase) {
 	r.update(func(s *status.Status) {
 		if s.Phase == status.Stopping {
@@ -52,7 +52,7 @@ func (r *statusReporter) setPhase(p status.Phase) {
 	})
 }
 
-// recordExit records how the run ended and hands the error on.
+// recordExit records how the run ended and returns the error.
 func (r *statusReporter) recordExit(err error) error {
 	r.update(func(s *status.Status) {
 		s.Phase, s.Reason = status.Stopped, ""

@@ -24,8 +24,8 @@ func ownRoles() []client.Object {
 	}
 }
 
-// discoveryRoles lets the plane's own controllers find out what is served. Everybody may by a built-in
-// role, but that comes a second after the controllers.
+// discoveryRoles let the plane's own controllers use discovery. A built-in role lets everybody do so, but it is
+// installed a second after the controllers start.
 func discoveryRoles(users []string) []client.Object {
 	const name = "polder:discovery"
 	subjects := make([]rbacv1.Subject, len(users))

@@ -28,17 +28,17 @@ import (
 
 // Stacks is what an operator can choose about cluster stacks.
 type Stacks struct {
-	Source            string   // oci://… or a directory, for ClusterStacks that name none; empty: there is none
-	SourceCA          string   // file with who may vouch for it; empty: the system's
-	DockerConfig      string   // file with credentials for it; empty: none
+	Source            string   // oci://… or a directory, for ClusterStacks that name none; empty if there is none
+	SourceCA          string   // file with the authorities of its certificate; empty means the system's
+	DockerConfig      string   // file with credentials for it; empty means none
 	Directories       []string // NAME=DIR that ClusterStacks may name
 	TrustedRegistries []string // HOST[:PORT] of registries with private addresses that ClusterStacks may name
 	AllowedKinds      []string // GROUP/KIND that releases may bring into the plane, beside the usual ones
-	OmitShipped       bool     // the plane does not offer the stacks that are in the binary
+	OmitShipped       bool     // do not offer the stacks that are in the binary
 }
 
-// prepareShippedStacks writes the releases of the stacks in the binary to disk, and tells the operator where they are. The
-// objects offer them to all namespaces.
+// prepareShippedStacks writes the releases of the stacks in the binary to disk, and adds their directory to the
+// operator's sources. The objects it returns offer them to all namespaces.
 func (p *Plane) prepareShippedStacks(ctx context.Context, sources operator.Releases) ([]client.Object, error) {
 	if p.cfg.Stacks.OmitShipped {
 		return nil, nil
@@ -55,7 +55,7 @@ func (p *Plane) prepareShippedStacks(ctx context.Context, sources operator.Relea
 	return slices.Concat(shipped.Objects(releases), operator.CatalogueRoles()), nil
 }
 
-// releaseSources reads the choices. All that is wrong is said at once.
+// releaseSources parses the settings. All that is wrong is reported at once.
 func (s Stacks) releaseSources() (operator.Releases, error) {
 	out := operator.Releases{Trusted: s.TrustedRegistries, Kinds: apply.DefaultKinds(), Directories: map[string]string{}}
 	var errs []error
@@ -87,7 +87,7 @@ func (s Stacks) releaseSources() (operator.Releases, error) {
 	return out, errors.Join(errs...)
 }
 
-// defaultSource is the default source.
+// defaultSource parses the source for ClusterStacks that name none.
 func (s Stacks) defaultSource() (*releases.ConfiguredSource, error) {
 	p := &releases.ConfiguredSource{Reference: s.Source, Options: registry.Options{DockerConfig: s.DockerConfig}}
 	ref, err := registry.ParseReference(s.Source)
@@ -115,7 +115,8 @@ func (s Stacks) defaultSource() (*releases.ConfiguredSource, error) {
 	return p, nil
 }
 
-// newHoldUpgradeHandler lets the operator hold back upgrades of Kubernetes while add-ons are applied.
+// newHoldUpgradeHandler returns a handler by which the operator holds back upgrades of Kubernetes while add-ons
+// are applied.
 func newHoldUpgradeHandler(o *operator.Operator) runtimehooks.Handler {
 	return runtimehooks.Handler{
 		Name: "hold-upgrade.polder",
@@ -131,7 +132,7 @@ func newHoldUpgradeHandler(o *operator.Operator) runtimehooks.Handler {
 	}
 }
 
-// registerWebhook writes a registration of admission.
+// registerWebhook applies a webhook configuration.
 func registerWebhook(ctx context.Context, cfg *rest.Config, o client.Object) error {
 	scheme := runtime.NewScheme()
 	if err := admissionv1.AddToScheme(scheme); err != nil {

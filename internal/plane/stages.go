@@ -29,8 +29,8 @@ import (
 // webhookURL is where webhooks are registered; only the API server's own dialer knows the host.
 const webhookURL = "https://" + pki.WebhookHost
 
-// buildStages puts the components together, in the order they start. Later stages stop first, so
-// that controllers end before the API they use, and the store ends last.
+// buildStages puts the components together, in the order they start. Later stages stop first, so that controllers
+// end before the API they use, and the store ends last.
 func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredChecks, *apiserver.APIServer, error) {
 	storeDir := p.dir.Path("etcd")
 	certs, err := p.newPKI(etcd.Exists(storeDir))
@@ -95,9 +95,10 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 	return []supervisor.Stage{{certs}, {store, webhookServer}, {api}, {objects}, {api.BootstrapRoles(), controllers, clusterAPI, localProvider, stacks}}, checks, api, nil
 }
 
-// componentNames are the lines of /readyz, in the order components start.
+// componentNames are the checks of /readyz, in the order components start.
 var componentNames = []string{"certificates", "etcd", "webhooks", "apiserver", "crds", "roles", "kube-controllers", "cluster-api", "provider-local", "operator"}
 
+// newPKI prepares the certificates, for all names that the API may be reached under.
 func (p *Plane) newPKI(storeExists bool) (*pki.PKI, error) {
 	names := p.cfg.TLSNames
 	if a, ok := p.listener.Addr().(*net.TCPAddr); ok && !a.IP.IsUnspecified() {
@@ -121,8 +122,8 @@ func (p *Plane) newPKI(storeExists bool) (*pki.PKI, error) {
 	return certs, nil
 }
 
-// deferredChecks break a circle: the API server shows the supervisor's checks, but is itself
-// one of the components the supervisor is made with.
+// deferredChecks break a circle: the API server shows the supervisor's checks, but is itself one of the
+// components the supervisor is made with.
 type deferredChecks struct {
 	mu    sync.Mutex
 	check func(ctx context.Context, name string) error

@@ -1,5 +1,5 @@
-// Package reconcile is what all our reconcilers have in common: phases that run in order, three
-// kinds of errors, and a summary of conditions.
+// Package reconcile has what all our reconcilers have in common: phases that run in order, three kinds of errors,
+// and a summary of conditions.
 package reconcile
 
 import (
@@ -13,12 +13,11 @@ import (
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Phase is one part of reconciling an object. It looks at the world and acts; it may run again at
-// any time. Its error is one of three kinds: made by Wait, made by Terminal, or any other, which
-// is retried with back-off.
+// Phase is one part of reconciling an object. It reads the actual state and acts; it may run again at any time.
+// Its error is one of three kinds: made by Wait, made by Terminal, or any other, which is retried with backoff.
 type Phase[S any] func(ctx context.Context, scope S) error
 
-// Run runs phases in order up to the first error and says what the controller is to do.
+// Run runs phases in order up to the first error and returns what the controller is to do.
 func Run[S any](ctx context.Context, scope S, phases ...Phase[S]) (ctrl.Result, error) {
 	for _, p := range phases {
 		err := p(ctx, scope)
@@ -33,6 +32,7 @@ func Run[S any](ctx context.Context, scope S, phases ...Phase[S]) (ctrl.Result, 
 	return ctrl.Result{}, nil
 }
 
+// waitError ends a reconciliation without a failure.
 type waitError struct {
 	requeueAfter time.Duration
 	reason       string
@@ -40,23 +40,23 @@ type waitError struct {
 
 func (w *waitError) Error() string { return "waiting: " + w.reason }
 
-// Wait ends reconciling in good order: something is not there yet. If after is 0, a watch will
-// tell when it is.
+// Wait ends a reconciliation without a failure: something is not there yet. If after is 0, there is no requeue; a
+// watch triggers the next reconciliation.
 func Wait(after time.Duration, format string, args ...any) error {
 	return &waitError{requeueAfter: after, reason: fmt.Sprintf(format, args...)}
 }
 
-// IsWait says that an error was made by Wait.
+// IsWait says whether an error was made by Wait.
 func IsWait(err error) bool {
 	var w *waitError
 	return errors.As(err, &w)
 }
 
-// Terminal is for what cannot succeed until an input changes; it is not retried.
+// Terminal marks an error that stays until an input changes; it is not retried.
 func Terminal(err error) error { return ctrlreconcile.TerminalError(err) }
 
-// JoinWriteError is what a run returns whose phases ended with err and whose status was written with the
-// error write. What was not written is tried again, also if the phases ended for good.
+// JoinWriteError joins the error of the phases with that of writing the status. A write that failed is retried,
+// also if the phases ended with a terminal error.
 func JoinWriteError(err, write error) error {
 	if write != nil && errors.Is(err, ctrlreconcile.TerminalError(nil)) {
 		return write
@@ -64,8 +64,8 @@ func JoinWriteError(err, write error) error {
 	return errors.Join(err, write)
 }
 
-// Summary is a condition that is true if all of the named conditions are; else it is the first
-// that is not, with its reason and message. A condition that is missing is unknown.
+// Summary returns a condition that is true if all of the named conditions are; else it has the status, reason and
+// message of the first that is not. A condition that is missing counts as unknown.
 func Summary(conditions []metav1.Condition, into string, generation int64, of ...string) metav1.Condition {
 	out := metav1.Condition{Type: into, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: generation}
 	for _, t := range of {

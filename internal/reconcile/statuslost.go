@@ -6,7 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// StatusLostPredicate hears of objects that have lost their status, by hand or by a restore: they must get it back.
+// StatusLostPredicate matches objects that have lost their status, by hand or by a restore: they must get it
+// back. An object without any condition counts as such.
 func StatusLostPredicate[T client.Object](conditions func(T) []metav1.Condition) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
 		t, ok := o.(T)

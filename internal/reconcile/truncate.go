@@ -2,10 +2,10 @@ package reconcile
 
 import "strings"
 
-// maxMessageBytes is how long a message in a status may be. Nobody reads more.
+// maxMessageBytes is how long a condition message may be. Nobody reads more.
 const maxMessageBytes = 1024
 
-// TruncateMessage makes of a message one line that fits into a status.
+// TruncateMessage makes a text one line that is short enough for a condition message.
 func TruncateMessage(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) <= maxMessageBytes {

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Write stores what a reconciliation has changed: metadata and spec in one request, then the status
-// in another, and nothing if nothing changed. Lists, conditions too, are replaced as a whole, so what
-// is written must have been made from the newest version: if before is older, the answer is a
-// conflict, and nothing is lost. After it, after has the version that was written.
+// Write stores what a reconciliation has changed: metadata and spec in one request, then the status in another,
+// and nothing if nothing changed. Lists, conditions too, are replaced as a whole, so what is written must have
+// been made from the newest version: if before is older, the answer is a conflict, and nothing is lost.
+// Afterwards, after has the resource version that was written.
 func Write(ctx context.Context, c client.Client, before, after client.Object) error {
 	data, err := client.MergeFrom(before).Data(after)
 	if err != nil {
@@ -35,6 +35,7 @@ func Write(ctx context.Context, c client.Client, before, after client.Object) er
 		}
 		version = answer.GetResourceVersion()
 	}
+	// The patch above has removed the last finalizer, and with it the object: there is no status to write.
 	if hasStatus && !hasNoFinalizersLeft(after) {
 		answer := deepCopyOf(after)
 		if err := c.Status().Patch(ctx, answer, newMergePatch(map[string]json.RawMessage{"status": status}, version)); err != nil {
@@ -46,8 +47,8 @@ func Write(ctx context.Context, c client.Client, before, after client.Object) er
 	return nil
 }
 
-// RequeueOnConflict makes of a conflict what it is: no failure, but a reason to look again at once, at what is
-// newer than what the cache had.
+// RequeueOnConflict turns a conflict into a requeue: it is no failure, but a reason to reconcile again soon, with
+// a newer version than the cache had.
 func RequeueOnConflict(result ctrl.Result, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
@@ -55,17 +56,19 @@ func RequeueOnConflict(result ctrl.Result, err error) (ctrl.Result, error) {
 	return result, err
 }
 
-// conflictDelay lets the cache catch up.
+// conflictDelay gives the cache time to catch up.
 const conflictDelay = 50 * time.Millisecond
 
-// hasNoFinalizersLeft says that nobody holds a deleted object any more, so that it is gone once that is written.
+// hasNoFinalizersLeft says whether an object is being deleted and has no finalizers, so that it is gone once that
+// is written.
 func hasNoFinalizersLeft(o client.Object) bool {
 	return !o.GetDeletionTimestamp().IsZero() && len(o.GetFinalizers()) == 0
 }
 
-// deepCopyOf keeps the answer of the API server from replacing what the caller holds.
+// deepCopyOf copies an object, so that the answer of the API server does not replace what the caller holds.
 func deepCopyOf(o client.Object) client.Object { return o.DeepCopyObject().(client.Object) } //nolint:forcetypeassert // a copy is of the same type
 
+// newMergePatch makes a merge patch that the API server refuses if the object has another version by now.
 func newMergePatch(changed map[string]json.RawMessage, version string) client.Patch {
 	var metadata map[string]json.RawMessage
 	_ = json.Unmarshal(changed["metadata"], &metadata) // it was made of an object

@@ -16,7 +16,7 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// TestWrite looks at which requests are made; that they do what they should is for tests with an API.
+// TestWrite checks which requests are made; that they do what they should is for tests with an API server.
 func TestWrite(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*corev1.Node)

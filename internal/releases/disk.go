@@ -15,8 +15,8 @@ import (
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
-// What lies in the directory: a subdirectory for each release, called after its digest, with the
-// manifest that has the digest and, below another, the files that the manifest describes.
+// The directory has a subdirectory for each release, named after its digest. In it are the manifest that has the
+// digest and, in a directory of their own, the files that the manifest describes.
 const (
 	manifestFile     = "manifest.json"
 	filesDir         = "files"
@@ -24,20 +24,20 @@ const (
 	releaseDirPrefix = "sha256-"
 )
 
-// How long what nobody uses is kept: somebody may be about to. If the disk is nearly full, it is only as long
-// as it takes from getting a release to its digest in a status.
+// How long releases that nobody uses are kept, since somebody may be about to use one. If the disk is nearly
+// full, it is only as long as it takes from getting a release to writing its digest into a status.
 const (
 	gracePeriod         = time.Hour
 	fullDiskGracePeriod = 10 * time.Minute
 )
 
-// disk keeps releases. What it gives was checked against its digest just then.
+// disk keeps releases. Each read checks a release against its digest.
 type disk struct {
 	dir       string
-	statSpace func(dir string) (diskSpace, bool) // of its filesystem, if it is known
+	statSpace func(dir string) (diskSpace, bool) // space of the filesystem, if it is known
 	unused    unusedDigests
-	writeMu   sync.Mutex   // who writes a release holds it, and takes mu after it
-	mu        sync.RWMutex // who moves releases in or out holds it alone
+	writeMu   sync.Mutex   // held while a release is written; taken before mu
+	mu        sync.RWMutex // held for writing while releases are moved in or out
 }
 
 func newDisk(dir string) *disk { return &disk{dir: dir, statSpace: statDiskSpace} }
@@ -48,6 +48,7 @@ func (d *disk) releaseDir(digest string) string {
 
 // get reads a release, and removes it if it is damaged.
 func (d *disk) get(digest string) (archive.Tree, error) {
+	// Before the read, so that freeSpace does not remove the release meanwhile.
 	d.unused.markUsed(digest)
 	d.mu.RLock()
 	files, err := d.readVerified(digest)
@@ -66,6 +67,7 @@ func (d *disk) get(digest string) (archive.Tree, error) {
 	return nil, fmt.Errorf("%w: it was damaged: %v", ErrMissing, err) //nolint:errorlint // this is not about what the source has
 }
 
+// readVerified reads a release and checks it against its digest.
 func (d *disk) readVerified(digest string) (archive.Tree, error) {
 	all, err := archive.ReadDir(d.releaseDir(digest), archiveLimits(), nil)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,25 +86,25 @@ func (d *disk) readVerified(digest string) (archive.Tree, error) {
 	return files, nil
 }
 
-// archiveLimits are those of a release, with room for its manifest.
+// archiveLimits are the limits of a release, with room for its manifest.
 func archiveLimits() archive.Limits {
 	const manifest, entries = 4 << 20, 64 + 2
 	most := archive.DefaultLimits.Packed // as registries have them
 	return archive.Limits{Total: most + manifest, File: most, Entries: entries}
 }
 
-// isDamaged says that another look would find the same; too many open files, for one, will pass.
+// isDamaged says whether another read would fail in the same way; too many open files, for one, will pass.
 func isDamaged(err error) bool {
 	var e syscall.Errno
 	passes := errors.As(err, &e) && e.Temporary()
 	return err != nil && !passes && !errors.Is(err, ErrMissing)
 }
 
-// touch makes a release one that was just pulled.
+// touch marks a release as pulled just now.
 func (d *disk) touch(digest string) {
 	now := time.Now()
 	if info, err := os.Stat(d.releaseDir(digest)); err == nil && now.Sub(info.ModTime()) > fullDiskGracePeriod/2 {
 		_ = os.Chtimes(d.releaseDir(digest), now, now) // if it is gone, it is pulled again
 	}
-	d.unused.markUsed(digest) // after it is young again; see offer
+	d.unused.markUsed(digest) // after its time is new; see markUnusedIfOld
 }

@@ -18,7 +18,7 @@ import (
 	stacks "github.com/polder-kaas/polder/stack/registry"
 )
 
-// edit changes a file of a release on disk.
+// edit returns a function that changes a file of a release on disk.
 func edit(file string, by func([]byte) []byte) func(dir string) error {
 	return func(dir string) error {
 		path := filepath.Join(dir, file)

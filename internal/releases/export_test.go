@@ -5,5 +5,5 @@ func (l *Library) SetFreeSpace(bytes uint64) {
 	l.disk.statSpace = func(string) (diskSpace, bool) { return diskSpace{free: bytes, total: 100 << 30}, true }
 }
 
-// SetBytesPerHour makes the share of a namespace another.
+// SetBytesPerHour sets the quota of each namespace.
 func (l *Library) SetBytesPerHour(bytes int64) { l.downloadQuota.bytesPerHour = bytes }

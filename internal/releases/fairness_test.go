@@ -53,7 +53,7 @@ func TestSlowDownloadsOfOneNamespace(t *testing.T) {
 
 func every(version.ReleaseName) bool { return true }
 
-// So it is with sources that are slow to say what they have. The plane's own are nobody's.
+// The same holds for sources that are slow to list. The plane's own belong to no namespace.
 func TestSlowListsOfOneNamespace(t *testing.T) {
 	open, waiting := make(chan struct{}), atomic.Int32{}
 	reg := start(t, false, nil)

@@ -40,7 +40,7 @@ func tgz(t testing.TB, files map[string]string) []byte {
 	return b.Bytes()
 }
 
-// release is docker-ferrol-1-27 in a version, with further files.
+// release builds a release of docker-ferrol-1-27 in a version, with further files.
 func release(t testing.TB, v string, more archive.Tree) *stack.Release {
 	t.Helper()
 	f := archive.Tree{
@@ -71,7 +71,7 @@ type site struct {
 	host, ref string
 	server    *httptest.Server
 	requests  atomic.Int32
-	manifests atomic.Int32 // that were sent
+	manifests atomic.Int32 // how many were sent
 	in        atomic.Pointer[middleware]
 }
 
@@ -105,10 +105,10 @@ func start(t testing.TB, secure bool, in middleware) *site {
 	return s
 }
 
-// between puts something between the registry and who asks it.
+// between puts a middleware in front of the registry.
 func (s *site) between(in middleware) { s.in.Store(&in) }
 
-// publish writes a release, whatever is there, and returns its digest.
+// publish writes a release, over one that exists, and returns its digest.
 func publish(t testing.TB, ref string, o stacks.Options, r *stack.Release) string {
 	t.Helper()
 	o.Overwrite = true
@@ -123,8 +123,8 @@ func publish(t testing.TB, ref string, o stacks.Options, r *stack.Release) strin
 	return p.Reference.Digest
 }
 
-// library makes one over a directory of its own, if the config has none. Its ClusterStacks may use
-// these Secrets, which are in namespace ns.
+// library makes a Library with a directory of its own, if the config has none. Its ClusterStacks may use these
+// Secrets, which are in namespace ns.
 func library(t testing.TB, c releases.Config, secrets ...client.Object) *releases.Library {
 	t.Helper()
 	if c.Dir == "" {
@@ -148,14 +148,14 @@ func secret(data map[string]string) *corev1.Secret {
 	return s
 }
 
-// clusterStack has a source; with a Secret, it names access.
+// clusterStack makes a ClusterStack with a source.
 func clusterStack(source *csv1.Source) *csv1.ClusterStack {
 	return &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cs"}, Spec: csv1.ClusterStackSpec{Source: source}}
 }
 
 func oci(ref string) *csv1.ClusterStack { return clusterStack(&csv1.Source{OCI: ref}) }
 
-// ociOf is a source of another namespace.
+// ociOf makes a ClusterStack of another namespace.
 func ociOf(namespace, ref string) *csv1.ClusterStack {
 	cs := oci(ref)
 	cs.Namespace = namespace
@@ -175,7 +175,7 @@ func source(t testing.TB, l *releases.Library, cs *csv1.ClusterStack) *releases.
 	return s
 }
 
-// entries are the names in a directory, hidden ones too.
+// entries lists the names in a directory, hidden ones too.
 func entries(t testing.TB, dir string) []string {
 	t.Helper()
 	found, err := os.ReadDir(dir)

@@ -11,7 +11,7 @@ import (
 	stacks "github.com/polder-kaas/polder/stack/registry"
 )
 
-// With a disk that is nearly full nothing is downloaded; what is there is served.
+// With a disk that is nearly full nothing is downloaded; releases on disk are served.
 func TestPullWithAFullDisk(t *testing.T) {
 	reg, dir := start(t, false, nil), filepath.Join(t.TempDir(), "cache")
 	digest := publish(t, reg.ref, stacks.Options{}, release(t, "v1", nil))
@@ -43,7 +43,7 @@ func TestPullWithAFullDisk(t *testing.T) {
 	}
 }
 
-// A namespace that has downloaded its share waits; others, the plane's own sources, and what is there do not.
+// A namespace that has used up its quota waits; others, the plane's own sources, and releases on disk do not.
 func TestShareOfOneNamespace(t *testing.T) {
 	reg := start(t, false, nil)
 	digests := map[string]string{}

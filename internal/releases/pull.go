@@ -10,7 +10,7 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// Get gives a release from disk: ErrMissing if it is not there, or is damaged. What is damaged is
+// Get reads a release from disk: the error is ErrMissing if it is not there, or is damaged. What is damaged is
 // removed, so that Pull fetches it again.
 func (l *Library) Get(ctx context.Context, name version.ReleaseName, digest string) (*stack.Release, error) {
 	if err := ctx.Err(); err != nil {
@@ -30,15 +30,15 @@ func (l *Library) Get(ctx context.Context, name version.ReleaseName, digest stri
 	return r, nil
 }
 
-// Pull gives a release and its digest: from disk if the digest is known and it is there, else from
-// the source, and then it is on disk too. Without a digest the source decides. With one, a source that has
-// another content under the name by now is asked for the digest alone; if it does not have that any more,
-// the error is registry.ErrMoved.
+// Pull returns a release and its digest: from disk if the digest is known and it is there, else from the source,
+// and then it is on disk too. Without a digest the source decides. With one, a source that has another content
+// under the name by now is asked for the digest alone; if it does not have that any more, the error is
+// registry.ErrMoved.
 //
-// Callers that want the same at the same time share one download, and only a few are made at once;
-// who waits for that does so until its context ends. A namespace may make fewer still: who is one too many
-// for it waits a moment, and then the error is turns.ErrBusy. After an error nothing is left behind. What a
-// namespace downloads in an hour is bounded, and nothing is downloaded if the disk is nearly full.
+// Callers that want the same at the same time share one download, and only a few are made at once; whoever waits
+// for that does so until its context ends. A namespace may make fewer still: a caller that is one too many for it
+// waits a moment, and then gets fairness.ErrBusy. After an error nothing is left behind. What a namespace
+// downloads in an hour is bounded, and nothing is downloaded if the disk is nearly full.
 func (l *Library) Pull(ctx context.Context, s *Source, name version.ReleaseName, digest string) (*stack.Release, string, error) {
 	if digest != "" {
 		if err := checkDigest(digest); err != nil {
@@ -68,6 +68,8 @@ func (l *Library) pull(ctx context.Context, s *Source, name version.ReleaseName,
 	if err := l.checkCanPull(s); err != nil {
 		return pullResult{}, fmt.Errorf("pulling %s: %w", name, err)
 	}
+	// First the limit of the namespace, then the slot: who waits for its own namespace holds no slot of the
+	// others.
 	done, err := l.pullLimiter.Acquire(ctx, s.namespace)
 	if err != nil {
 		return pullResult{}, fmt.Errorf("pulling %s: %w", name, err)
@@ -93,7 +95,7 @@ func (l *Library) pull(ctx context.Context, s *Source, name version.ReleaseName,
 	return pullResult{p.Release, p.Digest}, nil
 }
 
-// checkCanPull finds out before a download that it would be in vain.
+// checkCanPull refuses a download that could not be kept, before it is made.
 func (l *Library) checkCanPull(s *Source) error {
 	if err := l.downloadQuota.check(s.namespace); err != nil {
 		return err
@@ -101,8 +103,8 @@ func (l *Library) checkCanPull(s *Source) error {
 	return l.disk.checkSpace()
 }
 
-// pullByDigest asks for a content whose name means another by now, or nothing: registries forget a tag before
-// they forget what it meant. If that is gone too, the answer is what was said of the name.
+// pullByDigest pulls a content whose tag means another one by now, or nothing: registries forget a tag before
+// they forget its content. If that is gone too, the error is the one that the tag gave.
 func (s *Source) pullByDigest(ctx context.Context, name version.ReleaseName, digest string, said error) (*registry.Pulled, error) {
 	p, err := s.store.Pull(ctx, registry.Reference{Digest: digest})
 	if err != nil || p.Release.Name.Tag() != name.Tag() {

@@ -52,7 +52,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// Nobody else on the machine reads what a tenant's registry gave away for credentials.
+// No other user of the machine can read releases that needed a tenant's credentials.
 func TestModes(t *testing.T) {
 	reg, dir := start(t, false, nil), filepath.Join(t.TempDir(), "cache")
 	digest := publish(t, reg.ref, stacks.Options{}, release(t, "v3", nil))
@@ -140,7 +140,7 @@ func TestForeignArtifact(t *testing.T) {
 	}
 }
 
-// What is no release is an error that says so, and is not kept.
+// What is no release gives an error that says so, and is not kept.
 func TestUnsoundRelease(t *testing.T) {
 	from, dir := t.TempDir(), t.TempDir()
 	publish(t, from, stacks.Options{}, release(t, "v3", nil))
@@ -267,7 +267,7 @@ func TestCutTransfer(t *testing.T) {
 	}
 }
 
-// If the disk does not take it, nothing is left of it, and the next try is a new one.
+// If a release cannot be written to disk, nothing is left of it, and the next try is a new one.
 func TestDiskRefuses(t *testing.T) {
 	from, dir := t.TempDir(), filepath.Join(t.TempDir(), "cache")
 	digest := publish(t, from, stacks.Options{}, release(t, "v3", nil))

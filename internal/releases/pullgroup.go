@@ -9,34 +9,34 @@ import (
 	"github.com/polder-kaas/polder/stack"
 )
 
-// pullGroup lets those that want the same wait for the one of them who gets it.
+// pullGroup makes one pull for all callers that want the same at the same time.
 type pullGroup struct {
 	mu       sync.Mutex
 	inFlight map[pullKey]*sharedPull
 }
 
-// pullKey is what is wanted. Who has other credentials wants something else: what they may see, and
+// pullKey is what a caller wants. A caller with other credentials wants something else: what they may see, and
 // what fails for them, is not for others.
 type pullKey struct {
 	source      fingerprint
 	tag, digest string
 }
 
-// pullResult is what was got.
+// pullResult is a release that was pulled.
 type pullResult struct {
 	release *stack.Release
 	digest  string
 }
 
-// sharedPull is written by who gets it, before done is closed.
+// sharedPull is a pull that one caller, the leader, makes for all. The leader writes it before done is closed.
 type sharedPull struct {
 	done   chan struct{}
 	result pullResult
 	err    error
-	retry  bool // who was to get it went away, or may not: somebody else has to
+	retry  bool // the leader gave up, or may not pull: another caller has to
 }
 
-// do gets what is wanted, or waits for somebody who does until ctx ends.
+// do pulls what is wanted, or waits until ctx ends for another caller who does.
 func (f *pullGroup) do(ctx context.Context, key pullKey, get func() (pullResult, error)) (pullResult, error) {
 	for {
 		w, mine := f.join(key)
@@ -54,6 +54,7 @@ func (f *pullGroup) do(ctx context.Context, key pullKey, get func() (pullResult,
 	}
 }
 
+// join returns the pull of a key that is under way, or a new one that the caller has to make.
 func (f *pullGroup) join(key pullKey) (w *sharedPull, mine bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,11 +64,13 @@ func (f *pullGroup) join(key pullKey) (w *sharedPull, mine bool) {
 	if f.inFlight == nil {
 		f.inFlight = map[pullKey]*sharedPull{}
 	}
+	// retry stays true if the leader panics.
 	w = &sharedPull{done: make(chan struct{}), retry: true}
 	f.inFlight[key] = w
 	return w, true
 }
 
+// runAsLeader makes the pull for all who wait for it.
 func (f *pullGroup) runAsLeader(ctx context.Context, key pullKey, w *sharedPull, get func() (pullResult, error)) (pullResult, error) {
 	defer func() { // after a panic too
 		f.mu.Lock()

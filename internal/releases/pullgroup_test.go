@@ -9,13 +9,13 @@ import (
 	"testing/synctest"
 )
 
-// caller is one of many that want the same.
+// caller is the outcome for one of many callers that want the same.
 type caller struct {
 	got pullResult
 	err error
 }
 
-// callers starts so many, and returns what they have when all is over.
+// callers starts so many callers, and returns a function that waits for their outcomes.
 func callers(ctx context.Context, n int, f *pullGroup, key pullKey, get func() (pullResult, error)) func() []caller {
 	out := make([]caller, n)
 	var all sync.WaitGroup
@@ -54,7 +54,7 @@ func TestPullGroup(t *testing.T) {
 	}
 }
 
-// Who is called off while it gets it for others leaves it to one of them.
+// A leader that is cancelled leaves the pull to one of those who wait for it.
 func TestFlightLeaderLeaves(t *testing.T) {
 	for what, leave := range map[string]func(context.CancelFunc){"cancelled": func(c context.CancelFunc) { c() }, "panics": func(context.CancelFunc) { panic("here") }} {
 		t.Run(what, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestFlightLeaderLeaves(t *testing.T) {
 	}
 }
 
-// That the namespace of one has had its share is not the fault of those who wait for it.
+// That the namespace of one has used up its quota is no error for those who wait for it.
 func TestFlightLeaderMayNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f pullGroup
@@ -110,7 +110,7 @@ func TestFlightLeaderMayNot(t *testing.T) {
 	})
 }
 
-// Who waits does so only as long as it wants.
+// Whoever waits does so only until its context ends.
 func TestFlightWaiterLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f pullGroup

@@ -6,34 +6,36 @@ import (
 	"time"
 )
 
-// maxBytesPerHour is how much one namespace may download, in bytes on disk. What it gives up again stays there for an
-// hour or two, so this bounds how much it can pile up by that.
+// maxBytesPerHour is how much one namespace may download, in bytes on disk. A release that it no longer uses
+// stays on disk for an hour or two, so this bounds how much it can pile up that way.
 const maxBytesPerHour = 1 << 30
 
-// errQuotaExceeded is a namespace that has had its share. It says nothing to others that wait for the same download.
+// errQuotaExceeded says that a namespace has used up its quota. It says nothing to others that wait for the same
+// download.
 var errQuotaExceeded = fmt.Errorf("this namespace has downloaded %d GiB of releases within an hour, which is all it may; it goes on by itself, sooner with fewer stacks and versions", maxBytesPerHour>>30)
 
-// namespaceQuota counts what namespaces download. What was counted fades evenly within an hour, so that there is one
-// number for each of them, however many downloads they make.
+// namespaceQuota counts what namespaces download. What was counted fades evenly within an hour, so that there is
+// one number for each namespace, however many downloads it makes.
 type namespaceQuota struct {
 	bytesPerHour int64
 	mu           sync.Mutex
 	byNamespace  map[string]decayingUsage
 }
 
-// decayingUsage is what was left at a time.
+// decayingUsage is how many bytes counted at a time.
 type decayingUsage struct {
 	bytes int64
 	at    time.Time
 }
 
+// bytesAt returns how many bytes still count at time t; most is how many fade in an hour.
 func (c decayingUsage) bytesAt(most int64, t time.Time) int64 {
 	faded := float64(most) * t.Sub(c.at).Hours()
 	return c.bytes - int64(min(faded, float64(c.bytes)))
 }
 
-// check is errQuotaExceeded if the namespace has had its share. Downloads that are under way are not counted yet; they
-// are few.
+// check returns errQuotaExceeded if the namespace has used up its quota. Downloads that are under way are not
+// counted yet; they are few.
 func (h *namespaceQuota) check(namespace string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

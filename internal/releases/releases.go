@@ -1,6 +1,5 @@
-// Package releases is where the operator gets releases of stacks from: out of the source of a
-// ClusterStack, checked by their digests, and kept on disk. What is damaged there is found out and
-// fetched again.
+// Package releases gets releases of stacks for the operator: from the source of a ClusterStack, checked by their
+// digests, and kept on disk. What is damaged there is detected and fetched again.
 package releases
 
 import (
@@ -18,52 +17,52 @@ import (
 
 // Errors that callers tell apart, besides those of package registry and fetch.ErrRefused.
 var (
-	// ErrMissing is a release that is not on disk, or was damaged there and is removed now.
+	// ErrMissing means that a release is not on disk, or was damaged there and has been removed.
 	ErrMissing = errors.New("the release is not on disk")
-	// ErrNoSource is a ClusterStack without a source on a plane without a default.
+	// ErrNoSource means that a ClusterStack names no source, and the plane has no default.
 	ErrNoSource = errors.New("there is no source")
-	// ErrInvalidSource is a source, or a Secret of one, that cannot be used until somebody changes it.
+	// ErrInvalidSource means that a source, or its Secret, cannot be used until somebody changes it.
 	ErrInvalidSource = errors.New("the source cannot be used")
 )
 
-// maxPerNamespace is how many sources one namespace may have listed, and how many downloads made, at once.
+// maxPerNamespace is how many sources are listed, and how many downloads are made, at once for one namespace.
 const maxPerNamespace = 2
 
-// Config of a library.
+// Config configures a Library.
 type Config struct {
-	Dir     string            // for releases, of this process alone; it is made if need be
-	Default *ConfiguredSource // for ClusterStacks that name no source; nil: there is none
-	// Directories are places for releases on this machine, by the name that ClusterStacks use.
+	Dir     string            // for releases, of this process alone; created if need be
+	Default *ConfiguredSource // for ClusterStacks that name no source; nil if there is none
+	// Directories are directories with releases on this machine, by the name that ClusterStacks use.
 	Directories map[string]string
-	// Trusted are hosts, or host:port, of registries that ClusterStacks may name although they have
-	// private addresses. One on this machine is spoken to by plain http, unless its Secret has a ca.crt.
+	// Trusted are hosts, or host:port, of registries that ClusterStacks may name although they have private
+	// addresses. One on this machine is spoken to by plain HTTP, unless its Secret has a ca.crt.
 	Trusted []string
-	Secrets client.Reader // is asked for one by its name; it should have no cache
+	Secrets client.Reader // reads single Secrets by name; it should have no cache
 }
 
-// ConfiguredSource is a source that the plane's operator named, and is trusted for that.
+// ConfiguredSource is a source that the plane's operator named, and that is trusted for that reason.
 type ConfiguredSource struct {
 	Reference string // oci://host/repository, or the path of a directory
 	Options   registry.Options
 }
 
-// maxDownloads is how many are made at once: each may take some hundred megabytes of memory.
+// maxDownloads is how many downloads are made at once: each may take some hundred megabytes of memory.
 const maxDownloads = 4
 
-// Library has releases. Its methods may be called concurrently. The releases it returns may be
-// shared with other callers, so nobody may change them.
+// Library gives releases from sources and from disk. Its methods may be called concurrently. The releases it
+// returns may be shared with other callers, so nobody may change them.
 type Library struct {
 	config         Config
 	disk           *disk
 	singleFlight   pullGroup
-	listLimiter    fairness.Limiter // to list a source
-	pullLimiter    fairness.Limiter // to download
-	downloadSlots  chan struct{}    // one for each download
-	downloadQuota  namespaceQuota   // what namespaces have downloaded
-	fingerprintKey []byte           // for fingerprints of sources
+	listLimiter    fairness.Limiter // for lists of sources
+	pullLimiter    fairness.Limiter // for downloads
+	downloadSlots  chan struct{}    // bounds the downloads of all namespaces together
+	downloadQuota  namespaceQuota   // what namespaces have downloaded in the last hour
+	fingerprintKey []byte           // for fingerprints of sources; it is new in each process
 }
 
-// New makes a library. Nothing is connected to yet.
+// New makes a library. It connects to nothing.
 func New(c Config) (*Library, error) {
 	if c.Dir == "" {
 		return nil, errors.New("releases have no directory to be kept in; name one")
@@ -93,7 +92,7 @@ func New(c Config) (*Library, error) {
 	return l, err
 }
 
-// parseStore reads a reference to all releases of a place.
+// parseStore reads a reference to all releases of a repository or directory.
 func parseStore(ref string) (registry.Reference, error) {
 	r, err := registry.ParseReference(ref)
 	if err != nil {
@@ -107,7 +106,7 @@ func parseStore(ref string) (registry.Reference, error) {
 
 var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// checkDigest keeps what becomes the name of a directory from being anything else.
+// checkDigest refuses what is no digest: it becomes the name of a directory.
 func checkDigest(digest string) error {
 	if !digestPattern.MatchString(digest) {
 		return fmt.Errorf("%.80q is no digest: it is sha256: and 64 digits of 0-9 and a-f", digest)

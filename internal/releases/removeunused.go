@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// RemoveUnused removes from disk all releases but those with these digests and those that were pulled within
-// the last hour, and what a crash left behind. It leaves alone what is not of this package. Those of the last
-// hour go too, as soon as the disk is nearly full, unless somebody gets them before.
+// RemoveUnused removes from disk all releases but those with these digests and those that were pulled within the
+// last hour, and what a crash left behind. It leaves alone what is not of this package. Those of the last hour go
+// too, as soon as the disk is nearly full, unless somebody gets them before.
 func (l *Library) RemoveUnused(digests map[string]bool) error {
 	entries, err := os.ReadDir(l.disk.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -37,7 +37,7 @@ func (l *Library) RemoveUnused(digests map[string]bool) error {
 	return nil
 }
 
-// removeOld removes what is older than the grace.
+// removeOld removes a release or a temporary directory that is older than the grace period.
 func (d *disk) removeOld(name string, grace time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -52,8 +52,8 @@ func (d *disk) removeOld(name string, grace time.Duration) error {
 	return os.RemoveAll(path)
 }
 
-// markUnusedIfOld makes a release a spare one, if it was not just pulled. It is marked before its age is known: who
-// touches it meanwhile takes it back.
+// markUnusedIfOld marks a release as unused, if it was not pulled just now. It is marked before its age is read:
+// whoever touches it meanwhile marks it as used again.
 func (d *disk) markUnusedIfOld(digest string) {
 	d.unused.markUnused(digest)
 	if info, err := os.Stat(d.releaseDir(digest)); err != nil || time.Since(info.ModTime()) < fullDiskGracePeriod {

@@ -35,8 +35,8 @@ func (l *Library) readSecret(ctx context.Context, namespace, name string) (*core
 	return &s, nil
 }
 
-// optionsFromSecret are what a Secret has for a registry. The error goes on where a sentence that begins with
-// the Secret's name ends, and has nothing of its content.
+// optionsFromSecret reads the options for a registry from a Secret. The error continues a sentence that begins
+// with the Secret's name, and has nothing of its content.
 func optionsFromSecret(s *corev1.Secret) (o registry.Options, err error) {
 	value := func(key string) string {
 		return strings.TrimRight(string(s.Data[key]), "\r\n") // as echo and editors leave them

@@ -17,27 +17,28 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// Source is a place with releases, opened with its credentials.
+// Source is a store of releases, opened with its credentials.
 type Source struct {
 	store       registry.Store
 	reference   registry.Reference
 	displayName string
 	fingerprint fingerprint
-	namespace   string // the namespace that named it; none for the plane's own
+	namespace   string // the namespace that named it; empty for the plane's own
 	listLimiter *fairness.Limiter
 }
 
-// fingerprint is the same for sources that are opened with the same words, secrets included; it
-// shows nothing of them.
+// fingerprint is the same for sources that are opened with the same words, secrets included, and reveals nothing
+// of them.
 type fingerprint [sha256.Size]byte
 
-// String is for people, without secrets.
+// String names the source for people, without secrets.
 func (s *Source) String() string { return s.displayName }
 
-// GoString is String.
+// GoString is String, so that %#v prints no credentials.
 func (s *Source) GoString() string { return s.displayName }
 
-// List is as that of a registry.Store. If its namespace reads too many sources, the error is turns.ErrBusy.
+// List lists releases as a registry.Store does. If the namespace lists too many sources at once, the error is
+// fairness.ErrBusy.
 func (s *Source) List(ctx context.Context, only func(version.ReleaseName) bool) (registry.Listing, error) {
 	done, err := s.listLimiter.Acquire(ctx, s.namespace)
 	if err != nil {
@@ -48,8 +49,8 @@ func (s *Source) List(ctx context.Context, only func(version.ReleaseName) bool) 
 	return l, s.sanitizeError(err)
 }
 
-// sanitizeError is an error as tenants may read it: without the path of a directory, and with whom to ask if an address
-// is not allowed.
+// sanitizeError returns an error as tenants may read it: without the path of a directory, and with whom to ask if
+// an address is not allowed.
 func (s *Source) sanitizeError(err error) error {
 	if s.namespace != "" && errors.Is(err, fetch.ErrRefused) {
 		return &sourceError{fmt.Sprintf("%v; if it is meant, the plane's operator can trust it with --stack-trust", err), err}
@@ -61,8 +62,8 @@ func (s *Source) sanitizeError(err error) error {
 	return &sourceError{strings.ReplaceAll(err.Error(), path, s.displayName), err}
 }
 
-// Source opens the source of a ClusterStack, or the default. It reads its Secret and connects to
-// nothing else. The error is ErrNoSource, ErrInvalidSource, or one that may pass.
+// Source opens the source of a ClusterStack, or the default. It reads its Secret and connects to nothing else.
+// The error is ErrNoSource, ErrInvalidSource, or one that may pass.
 func (l *Library) Source(ctx context.Context, cs *csv1.ClusterStack) (*Source, error) {
 	source := cs.Spec.Source
 	switch {
@@ -104,7 +105,8 @@ func (l *Library) openDirectory(ctx context.Context, source *csv1.Source) (*Sour
 	return s, nil
 }
 
-// openOCI opens what a tenant wrote: it leads nowhere inside, unless the operator allows it.
+// openOCI opens a repository that a tenant named: it does not connect to private addresses, unless the operator
+// trusts them.
 func (l *Library) openOCI(ctx context.Context, namespace string, source *csv1.Source) (*Source, error) {
 	at, err := parseStore(source.OCI)
 	if err == nil && at.Host == "" { // a path of this machine is not the tenant's to name
@@ -124,13 +126,14 @@ func (l *Library) openOCI(ctx context.Context, namespace string, source *csv1.So
 		if o, err = optionsFromSecret(secret); err != nil {
 			return nil, invalidSourceErrorf("spec.source.secretRef: Secret %q %v", name, err)
 		}
+		// In the fingerprint too: who has other credentials must not share a download.
 		for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
 			words = append(words, key, string(secret.Data[key]))
 		}
 	}
 	o.Untrusted, o.Trusted = true, l.config.Trusted
 	s, err := l.openStore(ctx, source.OCI, o, words...)
-	if err != nil { // the reference was read already, so it is the content of the Secret
+	if err != nil { // the reference was parsed already, so the content of the Secret is wrong
 		return nil, invalidSourceErrorf("spec.source.secretRef: Secret %q: %v", name, err)
 	}
 	s.namespace = namespace
@@ -144,12 +147,13 @@ func (l *Library) openStore(ctx context.Context, ref string, o registry.Options,
 	}
 	h := hmac.New(sha256.New, l.fingerprintKey)
 	for _, w := range words {
+		// With its length, so that other words cannot be joined to the same text.
 		fmt.Fprintf(h, "%d:%s", len(w), w)
 	}
 	return &Source{store: store, reference: at, displayName: at.Location(), fingerprint: fingerprint(h.Sum(nil)), listLimiter: &l.listLimiter}, nil
 }
 
-// sourceError is a sentence for people, with what callers tell it by.
+// sourceError is a sentence for people, with the error that callers tell it apart by.
 type sourceError struct {
 	text string
 	kind error
@@ -157,7 +161,7 @@ type sourceError struct {
 
 func (r *sourceError) Error() string { return r.text }
 
-// Unwrap is the kind.
+// Unwrap returns the kind.
 func (r *sourceError) Unwrap() error { return r.kind }
 
 func invalidSourceErrorf(format string, args ...any) error {

@@ -30,7 +30,7 @@ func docker(host, user, password string) string {
 	return fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, host, base64.StdEncoding.EncodeToString([]byte(user+":"+password)))
 }
 
-// basic is a registry for one user.
+// basic makes the registry one for a single user.
 func basic(user, password string) middleware {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if u, p, _ := r.BasicAuth(); u != user || p != password {
@@ -42,7 +42,7 @@ func basic(user, password string) middleware {
 	}
 }
 
-// bearer is a registry that takes one token, and gives none away.
+// bearer makes the registry one that takes a single token, and gives none away.
 func bearer(token string) middleware {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		switch {
@@ -112,7 +112,7 @@ func TestDefaultCredentials(t *testing.T) {
 	}
 }
 
-// strangerCA is the certificate of somebody who vouches for nobody here.
+// strangerCA is the certificate of an authority that has signed nothing here.
 func strangerCA(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -152,7 +152,7 @@ func TestCustomCA(t *testing.T) {
 	}
 }
 
-// A tenant leads us nowhere inside, unless the operator allows it.
+// A tenant's source is not opened at a private address, unless the operator trusts it.
 func TestPrivateAddresses(t *testing.T) {
 	reg := start(t, false, nil)
 	publish(t, reg.ref, stacks.Options{}, release(t, "v3", nil))

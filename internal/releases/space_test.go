@@ -34,7 +34,7 @@ func TestStatDiskSpace(t *testing.T) {
 	}
 }
 
-// What is written takes no more than was thought.
+// A release takes no more space than bytesOnDisk says.
 func TestBytesOnDisk(t *testing.T) {
 	d, p := newDisk(t.TempDir()), pulled("a")
 	if err := d.put(p); err != nil {
@@ -92,7 +92,7 @@ func TestPutLeavesSpace(t *testing.T) {
 	}
 }
 
-// What is there already is taken, however full the disk is.
+// A release that is on disk already is no error, however full the disk is.
 func TestPutAgainOnAFullDisk(t *testing.T) {
 	d, p := newDisk(t.TempDir()), pulled("a")
 	if err := d.put(p); err != nil {
@@ -104,7 +104,7 @@ func TestPutAgainOnAFullDisk(t *testing.T) {
 	}
 }
 
-// holds makes a disk one on which only so many releases fit.
+// holds limits a disk to the space of so many releases.
 func (d *disk) holds(t *testing.T, most int) {
 	t.Helper()
 	const total = 1000 * gib

@@ -15,7 +15,7 @@ import (
 	stacks "github.com/polder-kaas/polder/stack/registry"
 )
 
-// eventually waits for something that has to happen.
+// eventually waits until something has happened.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	limit := time.After(10 * time.Second)
@@ -28,7 +28,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// gate holds back files until it is opened, and counts who waits for one.
+// gate holds back files until it is opened, and counts the requests that wait.
 type gate struct {
 	open    chan struct{}
 	waiting atomic.Int32
@@ -50,7 +50,7 @@ func (g *gate) middleware(w http.ResponseWriter, r *http.Request, next http.Hand
 	next.ServeHTTP(w, r)
 }
 
-// Many that want the same at once make one transfer; who is late finds it on disk.
+// Many callers that want the same at once make one download; later ones find it on disk.
 func TestOneTransfer(t *testing.T) {
 	g := &gate{open: make(chan struct{})}
 	reg := start(t, false, nil)
@@ -76,7 +76,7 @@ func TestOneTransfer(t *testing.T) {
 	}
 }
 
-// Who goes away while it fetches for others does not take them along.
+// A caller that goes away while it downloads for others does not make theirs fail.
 func TestLeaderLeaves(t *testing.T) {
 	g := &gate{open: make(chan struct{})}
 	reg := start(t, false, nil)
@@ -114,7 +114,7 @@ func TestLeaderLeaves(t *testing.T) {
 	}
 }
 
-// There are at most four downloads at once. Who waits for a turn does so only as long as it wants.
+// There are at most four downloads at once. Whoever waits for a slot does so only until its context ends.
 func TestFewDownloads(t *testing.T) {
 	g := &gate{open: make(chan struct{})}
 	reg := start(t, false, nil)
@@ -145,7 +145,7 @@ func TestFewDownloads(t *testing.T) {
 	}
 }
 
-// What others are allowed to see, or fail at, is not for who has other credentials.
+// Callers with other credentials share neither the releases nor the errors of others.
 func TestOthersCredentials(t *testing.T) {
 	g := &gate{open: make(chan struct{})}
 	reg := start(t, false, nil)

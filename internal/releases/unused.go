@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// unusedDigests are digests that nobody had when Keep was last called, and nobody has asked for since. Who has got
-// one of the others may have written that into a status, of which only the next Keep knows.
+// unusedDigests are digests that nobody had when RemoveUnused was last called, and nobody has asked for since.
+// Whoever has got another one may have written it into a status, which only the next RemoveUnused knows of.
 type unusedDigests struct {
 	mu  sync.Mutex
 	all map[string]bool
@@ -27,7 +27,7 @@ func (s *unusedDigests) markUnused(digest string) {
 	s.all[digest] = true
 }
 
-// markUsed makes a release one that somebody has.
+// markUsed takes a release out, since somebody has it.
 func (s *unusedDigests) markUsed(digest string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,8 +46,9 @@ func (s *unusedDigests) digests() []string {
 	return slices.Sorted(maps.Keys(s.all))
 }
 
-// freeSpace removes what nobody has, though it is young, and what a crash left behind. Its caller holds
-// writing, so nothing half written is of use. What cannot be removed is told by the next Keep.
+// freeSpace removes releases that nobody has, though they are young, and what a crash left behind. Its caller
+// holds writeMu, so nobody is writing the temporary directories it finds. Errors are ignored: the next
+// RemoveUnused meets them again and returns them.
 func (d *disk) freeSpace() {
 	for _, digest := range d.unused.digests() {
 		d.removeIfUnused(digest)

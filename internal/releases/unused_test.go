@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// older makes something on disk so old.
+// older makes a file older than it is.
 func older(t *testing.T, path string, by time.Duration) {
 	t.Helper()
 	at := time.Now().Add(-by)
@@ -16,7 +16,7 @@ func older(t *testing.T, path string, by time.Duration) {
 	}
 }
 
-// A disk with room for one has one, when another comes. What nobody has makes room for it.
+// A disk with room for one release holds one when another comes. If nobody uses the first, it makes room.
 func TestMakeRoom(t *testing.T) {
 	there, comes := pulled("a"), pulled("b")
 	nobody, somebody := map[string]bool{}, map[string]bool{there.Digest: true}
@@ -108,7 +108,7 @@ func TestMakeRoomOfLeftovers(t *testing.T) {
 	}
 }
 
-// Who reads it while it is about to be removed has it.
+// A release that is read while it is about to be removed stays.
 func TestUnusedReadMeanwhile(t *testing.T) {
 	d, p := newDisk(t.TempDir()), pulled("a")
 	if err := d.put(p); err != nil {
@@ -124,7 +124,7 @@ func TestUnusedReadMeanwhile(t *testing.T) {
 	}
 }
 
-// What is written is nobody's to remove, though Keep has seen something damaged in its place just before.
+// A release that was just written stays, though RemoveUnused has seen a damaged one in its place before.
 func TestUnusedWrittenMeanwhile(t *testing.T) {
 	d, p := newDisk(t.TempDir()), pulled("a")
 	d.unused.reset()

@@ -9,7 +9,7 @@ import (
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
-// put writes a release, wholly or not at all, so that it survives a crash. It does not fill the disk.
+// put writes a release to disk, wholly or not at all, so that it survives a crash. It does not fill the disk.
 func (d *disk) put(p *registry.Pulled) (err error) {
 	if _, err := d.get(p.Digest); err == nil {
 		d.touch(p.Digest)
@@ -37,7 +37,7 @@ func (d *disk) put(p *registry.Pulled) (err error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := os.RemoveAll(d.releaseDir(p.Digest)); err != nil { // another's, who was faster: it has the same content
+	if err := os.RemoveAll(d.releaseDir(p.Digest)); err != nil { // somebody else's, who was faster, with the same content
 		return err
 	}
 	if err := os.Rename(tmp, d.releaseDir(p.Digest)); err != nil {
@@ -47,6 +47,8 @@ func (d *disk) put(p *registry.Pulled) (err error) {
 	return syncDir(d.dir)
 }
 
+// writeRelease writes a manifest and its files into a directory, and makes them durable. The files stay below the
+// directory whatever their names are, since they are opened in an os.Root.
 func writeRelease(dir string, manifest []byte, files archive.Tree) error {
 	inner := filepath.Join(dir, filesDir)
 	if err := os.Mkdir(inner, 0o700); err != nil {
@@ -56,7 +58,7 @@ func writeRelease(dir string, manifest []byte, files archive.Tree) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close() //nolint:errcheck // files are closed by fill
+	defer root.Close() //nolint:errcheck // files are closed by writeAndSync
 	for _, name := range files.Names() {
 		f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err := writeAndSync(f, err, files[name]); err != nil {
@@ -67,7 +69,8 @@ func writeRelease(dir string, manifest []byte, files archive.Tree) error {
 	return errors.Join(writeAndSync(f, err, manifest), syncDir(inner), syncDir(dir))
 }
 
-// writeAndSync writes a file that was opened, if it was.
+// writeAndSync writes a file and closes it. It takes the error of the open, too, and returns that if there is
+// one.
 func writeAndSync(f *os.File, err error, b []byte) error {
 	if err != nil {
 		return err
@@ -76,7 +79,7 @@ func writeAndSync(f *os.File, err error, b []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// syncDir makes durable which entries a directory has.
+// syncDir makes the list of a directory's entries durable; syncing the files alone does not do that.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -15,15 +15,14 @@ import (
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
-// pulled is something to put on disk, with one file.
+// pulled is a release to put on disk, with one file.
 func pulled(name string) *registry.Pulled {
 	manifest := `{"schemaVersion":2,"artifactType":"application/vnd.scs.cluster-stacks.v1","layers":[{"digest":"` + digest.FromString("x").String() +
 		`","size":1,"annotations":{"org.opencontainers.image.title":"` + name + `"}}]}`
 	return &registry.Pulled{Release: &stack.Release{Files: archive.Tree{name: []byte("x")}}, Digest: digest.FromString(manifest).String(), Manifest: []byte(manifest)}
 }
 
-// meanwhile starts something that reads the disk and then wants it alone, and does another thing
-// in between.
+// meanwhile starts something that reads the disk and then wants its lock alone, and calls then in between.
 func meanwhile(t *testing.T, d *disk, start func() error, then func()) error {
 	t.Helper()
 	d.mu.RLock()

@@ -1,4 +1,4 @@
-// Package suggest finds the word that was meant.
+// Package suggest finds the word that was probably meant.
 package suggest
 
 import (
@@ -6,10 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxWordLength is how many letters a word may have. Names have fewer, and to compare longer ones takes long.
+// maxWordLength is how many letters a word may have. Names have fewer, and comparing longer ones takes long.
 const maxWordLength = 64
 
-// Closest is the word that is most like the given one, and is like enough: at most a third of its letters differ.
+// Closest returns the word that is most like the given one, if it is like enough: at most a third of its letters
+// differ.
 func Closest(word string, among []string) (string, bool) {
 	if utf8.RuneCountInString(word) > maxWordLength {
 		return "", false
@@ -23,7 +24,7 @@ func Closest(word string, among []string) (string, bool) {
 	return best, best != ""
 }
 
-// Hint is a part of a sentence that names the word that was meant; "" if there is none.
+// Hint returns the end of a sentence that names the word that was meant; "" if there is none.
 func Hint(word string, among []string) string {
 	if w, ok := Closest(word, among); ok {
 		return "; did you mean " + w + "?"
@@ -31,7 +32,7 @@ func Hint(word string, among []string) string {
 	return ""
 }
 
-// fold makes letters small and forgets what parts words: people mix up spellings.
+// fold turns letters into lower case and drops separators: people mix up spellings.
 func fold(s string) []rune {
 	var out []rune
 	for _, r := range s {
@@ -46,13 +47,14 @@ func fold(s string) []rune {
 	return out
 }
 
-// distance is how many letters must be put in, taken away or replaced.
+// distance is how many letters must be inserted, deleted or replaced (Levenshtein).
 func distance(a, b []rune) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range a {
+		// Only one row of the matrix is kept; diagonal is the value that row[j] had before this letter.
 		diagonal := row[0]
 		row[0] = i + 1
 		for j := range b {

@@ -13,20 +13,20 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What a cluster may serve, and how it is asked for it.
+// Limits of what a cluster may serve, and how it is asked for it.
 const (
 	maxGroupVersions   = 1_000
 	maxKinds           = 20_000      // with those of subresources
 	maxNameBytes       = 256         // bytes of the name of a group, a version, a kind or a resource
 	parallelRequests   = 4           // requests at a time
 	maxDiscoveryRounds = 2           // the second one if a group was stale in the first
-	discoveryTimeout   = time.Minute // of all of it
+	discoveryTimeout   = time.Minute // for all rounds together
 )
 
-// APIVersions are what the cluster serves, as charts ask for it: groups with versions, and these with
-// kinds, sorted. Groups that the cluster itself calls stale are left out, since whoever serves them may be away
-// for good. Any other gap is an error: charts would leave out objects, which would then be pruned. So is a
-// cluster that serves more than anybody needs.
+// APIVersions returns what the cluster serves, as charts ask for it: groups with versions, and these with kinds,
+// sorted. Groups that the cluster itself calls stale are left out, since whoever serves them may be away for
+// good. Any other gap is an error: charts would leave out objects, which would then be pruned. So is a cluster
+// that serves more than anybody needs.
 func (c *Cluster) APIVersions(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
@@ -44,7 +44,7 @@ func (c *Cluster) APIVersions(ctx context.Context) ([]string, error) {
 	return slices.Compact(s.apiVersions), nil
 }
 
-// resourcesOf asks for what a group-version has.
+// resourcesOf requests the resources of a group-version.
 func resourcesOf(ctx context.Context, c rest.Interface, gv schema.GroupVersion) ([]metav1.APIResource, error) {
 	path := "/apis/" + gv.String()
 	if gv.Group == "" {
@@ -55,8 +55,8 @@ func resourcesOf(ctx context.Context, c rest.Interface, gv schema.GroupVersion) 
 	return l.APIResources, err
 }
 
-// getDiscovery reads the answer of a path, which must be of one of the kinds: a page, or another program's JSON, would
-// seem to say that the cluster serves nothing.
+// getDiscovery reads the response of a path, which must be of one of the kinds: a page, or another program's
+// JSON, would seem to say that the cluster serves nothing.
 func getDiscovery(ctx context.Context, c rest.Interface, path, accept string, into any, kinds ...string) error {
 	body, err := c.Get().AbsPath(path).SetHeader("Accept", accept).Do(ctx).Raw()
 	if err != nil {

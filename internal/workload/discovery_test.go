@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// paths is what an API server answers, by path; the rest is not found. Of what every API server has, /api has no
-// versions, and a group of groups has no kinds.
+// paths has what an API server answers, by path; the rest is not found. By default /api has no versions, and
+// group-versions whose group begins with g have no kinds.
 type paths map[string]any
 
 func (p paths) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +40,7 @@ func (p paths) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(named(answer))
 }
 
-// named is an answer that says what it is, as API servers do.
+// named sets the kind of a response, as API servers do.
 func named(answer any) any {
 	switch a := answer.(type) {
 	case metav1.APIVersions:
@@ -62,7 +62,7 @@ func named(answer any) any {
 	return answer
 }
 
-// groups are many, each with one version.
+// groups returns n groups, each with one version.
 func groups(n int) metav1.APIGroupList {
 	var l metav1.APIGroupList
 	for i := range n {
@@ -71,7 +71,7 @@ func groups(n int) metav1.APIGroupList {
 	return l
 }
 
-// resources are many, each of another kind.
+// resources returns n resources, each of another kind.
 func resources(n int) metav1.APIResourceList {
 	var l metav1.APIResourceList
 	for i := range n {
@@ -80,7 +80,7 @@ func resources(n int) metav1.APIResourceList {
 	return l
 }
 
-// aggregated is a group with versions and kinds, all at once.
+// aggregated returns a group with versions and kinds in one.
 func aggregated(name string, versions, kinds int) apidiscovery.APIGroupDiscovery {
 	g := apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for i := range versions {
@@ -130,7 +130,7 @@ func TestAPIVersionsHaveLimits(t *testing.T) {
 	long := strings.Repeat("a", 257)
 	for name, tc := range map[string]struct {
 		served paths
-		want   string // error; none: all is taken
+		want   string // error; empty if all is accepted
 		names  int
 	}{
 		"many groups":             {paths{"/apis": groups(1_000)}, "", 1_000},
@@ -167,7 +167,7 @@ func TestAPIVersionsHaveLimits(t *testing.T) {
 	}
 }
 
-// TestFewRequestsAtATime holds the first requests for groups, so that too many would meet.
+// TestFewRequestsAtATime holds the first requests for groups, so that more than are allowed would be seen.
 func TestFewRequestsAtATime(t *testing.T) {
 	const parallel = 4
 	var now, most, asked atomic.Int64

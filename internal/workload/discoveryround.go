@@ -12,21 +12,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// discoveryRound is one round of asking a cluster what it serves. The methods of client-go for it take no context,
-// and start as many requests at once as the server claims to have group-versions.
+// discoveryRound asks a cluster once for all it serves. The methods of client-go for it take no context, and
+// start as many requests at once as the server claims to have group-versions.
 type discoveryRound struct {
 	api      rest.Interface
-	unlisted []schema.GroupVersion // that are to be asked for their kinds
+	unlisted []schema.GroupVersion // group-versions whose kinds have to be requested one by one
 
-	mu          sync.Mutex // of all below
+	mu          sync.Mutex // guards all below
 	apiVersions []string
 	groups      int
 	kinds       int
 	stale       bool // a group was left out
 }
 
-// rootResponse is what /api and /apis answer: kinds of all groups at once, which is asked for first, or a list of
-// versions or groups.
+// rootResponse is the answer of /api and /apis: kinds of all groups at once, if the server can do that, or else a
+// list of versions or groups.
 type rootResponse struct {
 	Items    []apidiscovery.APIGroupDiscovery `json:"items"`
 	Versions []string                         `json:"versions"`
@@ -47,7 +47,7 @@ func (s *discoveryRound) run(ctx context.Context) error {
 	return s.discoverUnlisted(ctx)
 }
 
-// addRoot takes the kinds of an answer, and notes what is to be asked for because it has none.
+// addRoot adds the kinds of a response, and notes the group-versions that came without kinds.
 func (s *discoveryRound) addRoot(r rootResponse) error {
 	for _, g := range r.Items {
 		for _, v := range g.Versions {
@@ -71,7 +71,7 @@ func (s *discoveryRound) addRoot(r rootResponse) error {
 	return checkLimit(maxGroupVersions, s.groups+len(s.unlisted), "group-versions")
 }
 
-// discoverUnlisted asks for the kinds of each group-version that came without.
+// discoverUnlisted requests the kinds of each group-version that came without.
 func (s *discoveryRound) discoverUnlisted(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -90,7 +90,7 @@ func (s *discoveryRound) discoverUnlisted(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// discoverGroupVersion asks for the kinds of a group-version.
+// discoverGroupVersion requests the kinds of a group-version.
 func (s *discoveryRound) discoverGroupVersion(ctx context.Context, gv schema.GroupVersion) error {
 	if err := checkNameLengths(gv.Group, gv.Version); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (s *discoveryRound) addGroupVersion(gv schema.GroupVersion, kinds []string)
 	if err := checkLimit(maxKinds, s.kinds, "kinds"); err != nil {
 		return err
 	}
-	// Before they are put together: a long group with many kinds would become very much.
+	// Before they are joined: a long group name with many kinds would take much memory.
 	if err := checkNameLengths(append(kinds, gv.Group, gv.Version)...); err != nil {
 		return err
 	}

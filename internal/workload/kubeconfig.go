@@ -1,5 +1,5 @@
-// Package workload is how controllers reach workload clusters: by the kubeconfig that Cluster API keeps
-// in a Secret, of which only what cannot do harm here is used.
+// Package workload gives controllers access to workload clusters: by the kubeconfig that Cluster API keeps in a
+// Secret, of which only what can do no harm here is used.
 package workload
 
 import (
@@ -13,14 +13,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// timeout of one request to a workload cluster.
+// timeout is that of one request to a workload cluster.
 const timeout = 15 * time.Second
 
-// maxKubeconfig is how large a kubeconfig may be.
+// maxKubeconfig is how many bytes a kubeconfig may have.
 const maxKubeconfig = 256 << 10
 
-// RESTConfigFromKubeconfig makes of a kubeconfig what is needed to reach its cluster. A kubeconfig can do more than that:
-// run programs, read files, send its bearer's credentials through a proxy. Whoever may write the Secret
+// RESTConfigFromKubeconfig makes a client configuration from a kubeconfig. A kubeconfig can do more than name a
+// cluster: run programs, read files, send its bearer's credentials through a proxy. Whoever may write the Secret
 // must not be able to make us do so; such a kubeconfig is refused.
 func RESTConfigFromKubeconfig(kubeconfig []byte) (*rest.Config, error) {
 	if len(kubeconfig) > maxKubeconfig {
@@ -49,7 +49,7 @@ func RESTConfigFromKubeconfig(kubeconfig []byte) (*rest.Config, error) {
 			CertData: user.ClientCertificateData, KeyData: user.ClientKeyData,
 		},
 		Timeout: timeout,
-		QPS:     -1, // few at a time, and the cluster protects itself
+		QPS:     -1, // no limit: we make few requests at a time, and the cluster protects itself
 	}, nil
 }
 

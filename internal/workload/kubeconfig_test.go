@@ -20,7 +20,7 @@ const (
 	password = "the-password"
 )
 
-// good is a kubeconfig as Cluster API makes it.
+// good returns a kubeconfig as Cluster API makes it.
 func good() *api.Config {
 	c := api.NewConfig()
 	c.Clusters["demo"] = &api.Cluster{Server: "https://192.0.2.7:6443", CertificateAuthorityData: []byte("the-authority")}

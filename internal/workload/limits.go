@@ -6,16 +6,16 @@ import (
 	"net/http"
 )
 
-// What a cluster may answer to one request. Its API server may be anybody's, and what it sends is held in
-// memory: as bytes, and then as values, each of which takes more than the three bytes it can be sent in.
+// Limits of the response to one request. The API server of a cluster may be anybody's, and what it sends is held
+// in memory: as bytes, and then as values, each of which takes more than the three bytes it can be sent in.
 const (
 	maxResponseBytes      = 32 << 20 // bytes
 	maxOtherResponseBytes = 2 << 20  // bytes of an error, and of what is not a JSON object
 	maxValues             = 500_000  // in objects and lists of JSON
 )
 
-// limitedTransport is a transport that takes no more of an answer than that, follows no redirect, which would send
-// our credentials elsewhere, and unpacks nothing.
+// limitedTransport is a transport that reads no more of a response than that, follows no redirect, which would
+// send our credentials elsewhere, and decompresses nothing.
 type limitedTransport struct{ next http.RoundTripper }
 
 func limitTransport(next http.RoundTripper) http.RoundTripper { return limitedTransport{next} }
@@ -37,7 +37,7 @@ func (l limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// refusalReason says why an answer is not read at all; it quotes nothing of it.
+// refusalReason says why a response is not read at all; it quotes nothing of it.
 func refusalReason(resp *http.Response) string {
 	encoding := resp.Header.Get("Content-Encoding")
 	switch {
@@ -79,7 +79,7 @@ func (a *limitedBody) Read(p []byte) (int, error) {
 	return 0, a.err
 }
 
-// valueCounter counts the values in a text of JSON while it passes by.
+// valueCounter counts the values in a JSON text, piece by piece, without decoding it.
 type valueCounter struct {
 	n               int
 	quoted, escaped bool

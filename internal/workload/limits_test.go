@@ -18,7 +18,7 @@ import (
 
 const mebi = 1 << 20
 
-// cluster is one whose API server is what a test says.
+// cluster returns a Cluster whose API server is the handler.
 func cluster(t *testing.T, serve http.HandlerFunc) *workload.Cluster {
 	t.Helper()
 	s := httptest.NewUnstartedServer(serve)
@@ -33,7 +33,7 @@ func cluster(t *testing.T, serve http.HandlerFunc) *workload.Cluster {
 	return got
 }
 
-// answers calls a cluster in each way there is, and wants the same error of all.
+// answers makes each kind of request to a cluster, and expects the same error of all.
 func answers(t *testing.T, c *workload.Cluster, want string) {
 	t.Helper()
 	pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod"}}
@@ -50,7 +50,7 @@ func answers(t *testing.T, c *workload.Cluster, want string) {
 	}
 }
 
-// endless repeats a text until nobody reads it; it gives up far above all limits.
+// endless writes a text repeatedly until nobody reads it; it gives up far above all limits.
 func endless(w io.Writer, first, text string) (written int) {
 	_, _ = io.WriteString(w, first)
 	for block := []byte(strings.Repeat(text, 1+32<<10/len(text))); written < 256*mebi; {
@@ -67,7 +67,7 @@ func TestAnswersWithoutEnd(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status            int
 		first, then, want string
-		most              int // bytes that are taken, and those under way
+		most              int // bytes that are read, and those under way
 	}{
 		"a string":            {200, `{"a":"`, "0", "answered with more than 32 MiB", 48 * mebi},
 		"a string of escapes": {200, `{"a":"`, `\"[,`, "answered with more than 32 MiB", 48 * mebi},

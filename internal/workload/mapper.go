@@ -15,13 +15,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// maxVersions is how many versions of a group are asked for a kind.
+// maxVersions is how many versions of a group are searched for a kind.
 const maxVersions = 20
 
-// mapper finds the resource of a kind. That of controller-runtime would keep all that a cluster says it
-// serves, and ask for as many versions of a group as it claims, one by one, however long that takes.
+// mapper finds the resource of a kind. The mapper of controller-runtime would keep all that a cluster says it
+// serves, and request as many versions of a group as it claims, one by one, however long that takes.
 type mapper struct {
-	meta.RESTMapper // of nothing: only kinds are asked for here
+	meta.RESTMapper // an empty one, for the other methods: only mappings of kinds are needed here
 	api             rest.Interface
 
 	mu    sync.Mutex
@@ -30,20 +30,20 @@ type mapper struct {
 
 var _ meta.ResettableRESTMapper = (*mapper)(nil)
 
-// NewRESTMapper finds the resources of kinds. A kind is unknown to it only if the cluster lists what it serves,
-// and the kind is not among that. What it has found it keeps until Reset is called.
+// NewRESTMapper returns a mapper that finds the resources of kinds. A kind is unknown to it only if the cluster
+// lists what it serves, and the kind is not among that. What it has found it keeps until Reset is called.
 func NewRESTMapper(api rest.Interface) meta.ResettableRESTMapper {
 	return &mapper{RESTMapper: meta.NewDefaultRESTMapper(nil), api: api, cache: map[schema.GroupVersion]map[string]*meta.RESTMapping{}}
 }
 
-// Reset forgets what was found: a kind may have gone, or lost a version.
+// Reset empties the cache: a kind may be gone, or may have lost a version.
 func (m *mapper) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.cache)
 }
 
-// RESTMappings is RESTMapping: one is enough.
+// RESTMappings returns what RESTMapping does: one mapping is enough.
 func (m *mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
 	found, err := m.RESTMapping(gk, versions...)
 	if err != nil {
@@ -52,8 +52,8 @@ func (m *mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.
 	return []*meta.RESTMapping{found}, nil
 }
 
-// RESTMapping finds a kind in the first of the versions that has it; if there are none, of all versions of
-// the group, with the one that the cluster prefers before others.
+// RESTMapping finds a kind in the first of the versions that has it; without versions, it searches all versions
+// of the group, first the one that the cluster prefers.
 func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout) //nolint:forbidigo // the interface has no context
 	defer cancel()
@@ -76,7 +76,7 @@ func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RES
 	return nil, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
 }
 
-// versionsOfGroup are those of a group; none: the cluster has no such group.
+// versionsOfGroup returns the versions of a group; none if the cluster has no such group.
 func (m *mapper) versionsOfGroup(ctx context.Context, group string) ([]string, error) {
 	if group == "" {
 		return []string{"v1"}, nil
@@ -99,7 +99,7 @@ func (m *mapper) versionsOfGroup(ctx context.Context, group string) ([]string, e
 	return out, checkNameLengths(out...)
 }
 
-// findMapping finds a kind; nil: there is none.
+// findMapping finds the mapping of a kind; nil if there is none.
 func (m *mapper) findMapping(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	gv := gvk.GroupVersion()
 	m.mu.Lock()
@@ -108,6 +108,7 @@ func (m *mapper) findMapping(ctx context.Context, gvk schema.GroupVersionKind) (
 	if found != nil {
 		return found, nil
 	}
+	// Absence is not cached: the definition of the kind may come later.
 	resources, err := resourcesOf(ctx, m.api, gv)
 	if err != nil {
 		return nil, m.confirmNoVersion(ctx, gv, err)
@@ -122,7 +123,7 @@ func (m *mapper) findMapping(ctx context.Context, gvk schema.GroupVersionKind) (
 	return kinds[gvk.Kind], nil
 }
 
-// mappingsByKind are those of the kinds of a group-version.
+// mappingsByKind returns the mappings of the kinds of a group-version.
 func mappingsByKind(gv schema.GroupVersion, resources []metav1.APIResource) (map[string]*meta.RESTMapping, error) {
 	if err := checkLimit(maxKinds, len(resources), "kinds"); err != nil {
 		return nil, err
@@ -144,8 +145,8 @@ func mappingsByKind(gv schema.GroupVersion, resources []metav1.APIResource) (map
 	return out, nil
 }
 
-// confirmNoGroup is nil if failed is a 404 and the cluster's list of groups does not have the group: a 404 alone
-// may be anybody's page.
+// confirmNoGroup returns nil if failed is a 404 and the cluster's list of groups does not have the group: a 404
+// alone may be a page of any server.
 func (m *mapper) confirmNoGroup(ctx context.Context, group string, failed error) error {
 	if !apierrors.IsNotFound(failed) {
 		return failed
@@ -160,7 +161,7 @@ func (m *mapper) confirmNoGroup(ctx context.Context, group string, failed error)
 	return nil
 }
 
-// confirmNoVersion is the same for a version of a group.
+// confirmNoVersion does the same for a version of a group.
 func (m *mapper) confirmNoVersion(ctx context.Context, gv schema.GroupVersion, failed error) error {
 	if !apierrors.IsNotFound(failed) {
 		return failed

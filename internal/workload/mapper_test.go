@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// versions is a group with many versions, of which the last is preferred.
+// versions returns a group with many versions, of which the last is preferred.
 func versions(names ...string) metav1.APIGroup {
 	var g metav1.APIGroup
 	for _, n := range names {
@@ -98,8 +98,8 @@ func told(m *meta.RESTMapping, err error) string {
 	return m.Resource.GroupVersion().String() + "/" + m.Resource.Resource + " " + string(m.Scope.Name())
 }
 
-// TestKindsAreKept looks at a definition that comes later: what is there is not asked for again, and what
-// is not, is.
+// TestKindsAreKept has a definition that comes later: a kind that was found is not requested again, and one that
+// was not found is.
 func TestKindsAreKept(t *testing.T) {
 	var requests atomic.Int64
 	var later atomic.Bool

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Cluster is access to a workload cluster.
+// Cluster gives access to a workload cluster.
 type Cluster struct {
 	Client client.Client // not cached
 	api    rest.Interface
@@ -23,9 +23,8 @@ type Cluster struct {
 // Clusters gives access to workload clusters.
 type Clusters struct {
 	Secrets   client.Reader // not cached: Secrets are read by name
-	UserAgent string        // how we call ourselves there
-	// WrapTransport is put around the transport to each cluster, which is limited in what it takes from there; nil:
-	// nothing is.
+	UserAgent string        // of our requests to the clusters
+	// WrapTransport wraps the transport to each cluster, which limits responses; nil means that nothing does.
 	WrapTransport transport.WrapperFunc
 
 	mu    sync.Mutex
@@ -33,7 +32,7 @@ type Clusters struct {
 }
 
 type cachedCluster struct {
-	kubeconfigSum [sha256.Size]byte // of the kubeconfig
+	kubeconfigSum [sha256.Size]byte // of the kubeconfig the client was made from
 	cluster       *Cluster
 }
 
@@ -56,7 +55,7 @@ func (c *Clusters) Get(ctx context.Context, cluster client.ObjectKey) (*Cluster,
 	}
 	cfg.UserAgent, cfg.WrapTransport = c.UserAgent, transport.Wrappers(limitTransport, c.WrapTransport)
 	cfg.DisableCompression = true                     // few bytes could become many
-	cfg.WarningHandlerWithContext = rest.NoWarnings{} // our log is not theirs to write
+	cfg.WarningHandlerWithContext = rest.NoWarnings{} // a cluster must not write to our log
 	made, err := connect(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("secret %s of cluster %s: %w", name, cluster, err)
@@ -77,7 +76,7 @@ func connect(cfg *rest.Config) (*Cluster, error) {
 	return &Cluster{Client: c, api: d.RESTClient()}, err
 }
 
-// Forget drops what is known of a cluster that is gone.
+// Forget drops the client of a cluster that is gone.
 func (c *Clusters) Forget(cluster client.ObjectKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 
 var demo = client.ObjectKey{Namespace: "a", Name: "demo"}
 
-// served is an API server that knows two groups.
+// served starts an API server that has two groups.
 func served(t *testing.T, agent string) *httptest.Server {
 	t.Helper()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -56,7 +56,7 @@ func group(name, version string) metav1.APIGroup {
 	return metav1.APIGroup{Name: name, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}
 }
 
-// kubeconfig is one for a server.
+// kubeconfig returns a kubeconfig for a server.
 func kubeconfig(t *testing.T, s *httptest.Server, token string) []byte {
 	t.Helper()
 	c := good()
@@ -141,7 +141,7 @@ func TestClustersThatCannotBeReached(t *testing.T) {
 				b = b.WithObjects(tc.secret)
 			}
 			c := &workload.Clusters{Secrets: b.Build()}
-			for range 2 { // nothing of it is remembered
+			for range 2 { // nothing of it is cached
 				got, err := c.Get(t.Context(), demo)
 				if got != nil || err == nil || !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), key) {
 					t.Errorf("%v, %v; want %s", got, err, tc.want)

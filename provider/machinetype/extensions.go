@@ -15,14 +15,15 @@ type Extensions struct {
 	InfiniBand bool
 }
 
-// Each form, in the order in which they follow each other.
+// Forms of extensions; setExtension has their order.
 var (
 	processorPattern = regexp.MustCompile(`^[izar][0-9]*h{0,3}$`)
 	gpuPattern       = regexp.MustCompile(`^[Gg][NAI](0\.[0-9]+|[0-9]+|[a-z])?(-[1-9][0-9]*h*)?$`)
 	hypervisors      = []string{"kvm", "xen", "vmw", "hyv", "bms"}
 )
 
-// parseExtensions reads extensions, which are parted by underscores and must be in order.
+// parseExtensions reads extensions, which are separated by underscores and must be in order. It returns what is wrong,
+// or "".
 func (e *Extensions) parseExtensions(s string) (why string) {
 	last := 0
 	for part := range strings.SplitSeq(s, "_") {

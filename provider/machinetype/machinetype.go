@@ -11,7 +11,7 @@ import (
 // Prefix is how portable names begin; whatever begins otherwise is a provider's own.
 const Prefix = "SCS-"
 
-// CPU is what a machine's CPUs are.
+// CPU says whether a machine's CPUs are its own or shared.
 type CPU byte
 
 // CPUs, from the best to the worst.
@@ -22,7 +22,7 @@ const (
 	LowShare CPU = 'L' // shared by more
 )
 
-// Disk is what a disk is.
+// Disk is the sort of a disk.
 type Disk byte
 
 // Disks.
@@ -142,7 +142,7 @@ func (t *Type) readDisk(s string) (why string) {
 	return ""
 }
 
-// splitDigits parts digits from what follows them.
+// splitDigits separates leading digits from the rest.
 func splitDigits(s string) (digits, rest string) {
 	i := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 	if i < 0 {
@@ -151,7 +151,8 @@ func splitDigits(s string) (digits, rest string) {
 	return s[:i], s[i:]
 }
 
-// parseNumber is a plain one, without signs and without leading zeros, that no machine will outgrow.
+// parseNumber reads a plain number, without signs and leading zeros, of at most six digits: no machine will outgrow
+// that.
 func parseNumber(s string) (int, bool) {
 	if s == "" || len(s) > 6 || len(s) > 1 && s[0] == '0' {
 		return 0, false

@@ -60,7 +60,7 @@ func Command(p provider.Provider) *cobra.Command {
 		if cfg.Plane, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig(); err != nil {
 			return exit.Errorf(exit.Usage, "the plane's kubeconfig cannot be used: %w; name one with --kubeconfig", err)
 		}
-		cfg.Plane.QPS = -1 // the plane has brakes of its own
+		cfg.Plane.QPS = -1 // no limit in the client: the plane limits requests itself
 		cfg.Plane.UserAgent = "polder-provider-" + d.Name
 		return standalone.Run(c.Context(), p, cfg)
 	}

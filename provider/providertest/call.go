@@ -10,13 +10,13 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// callResult is what became of a call.
+// callResult is what a call returned, or how it failed to.
 type callResult struct {
 	description      provider.Description // of Describe
 	topology         provider.Topology    // of Topology
 	err              error                // of Topology
 	validationErrors field.ErrorList      // of Validate
-	problem          string               // it did not come back as it should
+	problem          string               // why there is no answer: it panicked, or did not come back in time
 }
 
 // topology calls Topology.
@@ -29,7 +29,7 @@ func (s *suite) validate(ctx context.Context, in provider.Input) callResult {
 	return callGuarded(s.timeout, "Validate", func(a *callResult) { a.validationErrors = s.provider.Validate(ctx, in) })
 }
 
-// describe calls Describe. The second answer says what is wrong, if anything is.
+// describe calls Describe. The second result says what is wrong, if anything is.
 func (s *suite) describe() (provider.Description, string) {
 	a := callGuarded(s.timeout, "Describe", func(a *callResult) { a.description = s.provider.Describe() })
 	return a.description, a.problem
@@ -37,6 +37,7 @@ func (s *suite) describe() (provider.Description, string) {
 
 // callGuarded runs a call on a goroutine of its own: one that panics or hangs must not end the test.
 func callGuarded(timeout time.Duration, name string, f func(*callResult)) callResult {
+	// Buffered, so that a call that comes back too late does not leave its goroutine behind.
 	done := make(chan callResult, 1)
 	go func() {
 		var a callResult
@@ -58,7 +59,7 @@ func callGuarded(timeout time.Duration, name string, f func(*callResult)) callRe
 	}
 }
 
-// checkCallsReturn says that every call comes to an end by itself.
+// checkCallsReturn requires that every call comes back by itself, without a panic.
 func checkCallsReturn(ctx context.Context, s *suite) []finding {
 	var out []finding
 	if _, problem := s.describe(); problem != "" {

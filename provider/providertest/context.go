@@ -11,8 +11,8 @@ import (
 // contextGracePeriod is how long a call may go on after its context has ended.
 const contextGracePeriod = time.Second
 
-// checkContexts says that calls whose context has ended, or ends, come back soon: with an error and nothing else, or, since
-// what takes no time need not be given up, with the whole answer.
+// checkContexts requires that calls whose context has ended, or ends, come back soon: with an error and nothing else,
+// or, since what takes no time need not be given up, with the whole answer.
 func checkContexts(ctx context.Context, s *suite) []finding {
 	hurried := *s
 	hurried.timeout = min(s.timeout, contextGracePeriod)
@@ -44,7 +44,8 @@ func checkContexts(ctx context.Context, s *suite) []finding {
 	})
 }
 
-// describePartial says what is neither an error nor the whole answer; "" if it is one of them.
+// describePartial says what is wrong with an answer that is neither an error nor the usual one; "" if it is one of
+// them.
 func describePartial(a, usual callResult) string {
 	switch {
 	case a.problem != "":

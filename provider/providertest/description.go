@@ -17,7 +17,7 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// checkDescription says what is wrong with a description.
+// checkDescription finds what is wrong with a description.
 func checkDescription(_ context.Context, s *suite) []finding {
 	d, problem := s.describe()
 	if problem != "" {
@@ -64,7 +64,7 @@ func checkMachineTypes(d provider.Description) []finding {
 	return out
 }
 
-// checkPortableName says where the portable name of a machine type and its size differ.
+// checkPortableName finds where the portable name of a machine type and its size differ.
 func checkPortableName(t v1alpha1.MachineType) []finding {
 	p, err := machinetype.Parse(t.Portable)
 	switch {
@@ -96,7 +96,8 @@ func checkParameters(d provider.Description) []finding {
 // repetitions is how often, and by how many at once, a provider is asked the same.
 const repetitions = 5
 
-// checkDescriptionStable says that the description is the same for everybody, and nobody's to change.
+// checkDescriptionStable requires that the description is the same for everybody, and that changing an answer does not
+// change the next.
 func checkDescriptionStable(_ context.Context, s *suite) []finding {
 	first, problem := s.describe()
 	if problem != "" {
@@ -104,7 +105,7 @@ func checkDescriptionStable(_ context.Context, s *suite) []finding {
 	}
 	before, err := json.Marshal(first)
 	if err != nil {
-		return nil // said by describe
+		return nil // reported by checkDescription
 	}
 	all := make([]provider.Description, repetitions)
 	var wg sync.WaitGroup
@@ -124,7 +125,7 @@ func checkDescriptionStable(_ context.Context, s *suite) []finding {
 	return nil
 }
 
-// mutateDescription changes all of a description that others could share.
+// mutateDescription changes everything in a description that others could share.
 func mutateDescription(d provider.Description) {
 	for _, list := range [][]string{d.Capabilities, d.Zones} {
 		for i := range list {
@@ -139,7 +140,7 @@ func mutateDescription(d provider.Description) {
 	}
 }
 
-// equalsJSON says that a value is written as these bytes.
+// equalsJSON says that a value is these bytes as JSON.
 func equalsJSON(v any, as []byte) bool {
 	b, err := json.Marshal(v)
 	return err == nil && string(b) == string(as)

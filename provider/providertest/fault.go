@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Call is one that a fault happens to.
+// Call is a call that a fault happens to.
 type Call struct {
 	context.Context        // of the call
 	Method          string // Validate or Topology
@@ -18,7 +18,7 @@ type Call struct {
 	released <-chan struct{}
 }
 
-// Fault is what becomes of a call. Without an error, the answer is the provider's if Do was called, and empty if not.
+// Fault decides what a call does. Without an error, the answer is the provider's if Do was called, and empty if not.
 type Fault func(Call) error
 
 // Errors as clouds have them.
@@ -28,13 +28,13 @@ var (
 	ErrReplyLost = errors.New("the connection was lost before the answer came")
 )
 
-// noFault is no fault.
+// noFault lets the call go through to the provider.
 func noFault(c Call) error {
 	c.Do()
 	return nil
 }
 
-// Panic breaks the call down.
+// Panic makes the call panic.
 func Panic(text string) Fault {
 	return func(Call) error {
 		panic(text) //nolint:forbidigo // it is the fault that is asked for
@@ -89,7 +89,7 @@ func Slow(d time.Duration) Fault {
 	}
 }
 
-// UseMemory takes memory, all of which it writes to, while it does what was asked for.
+// UseMemory allocates memory and writes to all its pages, while it does what was asked for.
 func UseMemory(bytes int) Fault {
 	return func(c Call) error {
 		const page = 4096

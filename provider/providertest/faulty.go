@@ -10,11 +10,11 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// Faulty is a provider around another that goes wrong when it is told to: in its next calls (Next), in all calls for
-// a cluster (For), or because its credentials were revoked (Revoke). It may be used by many goroutines.
+// Faulty is a provider around another that goes wrong when it is told to: in its next calls (QueueFaults), in all calls
+// for a cluster (SetClusterFault), or because its credentials were revoked (Revoke). It may be used by many goroutines.
 //
-// A fault that is an error is one of Topology and of Health. Validate cannot say that it does not know: it answers
-// as the provider does, unless the fault is that it does not come back.
+// A fault that is an error is one of Topology and of Health. Validate cannot say that it does not know: it answers as
+// the provider does, unless the fault is that it does not come back.
 type Faulty struct {
 	provider.Provider
 
@@ -24,7 +24,7 @@ type Faulty struct {
 	revoked       bool
 	calls         map[string]int // by method, and by cluster
 	reached       map[string]int // likewise: those that reached the provider
-	released      chan struct{}  // closes when nothing is to hang any more
+	released      chan struct{}  // closes when no call is to hang any more
 }
 
 var (
@@ -32,7 +32,7 @@ var (
 	_ provider.Health   = (*Faulty)(nil)
 )
 
-// NewFaulty makes a provider that does as another until it is told otherwise.
+// NewFaulty makes a provider that behaves like another until a fault is set.
 func NewFaulty(p provider.Provider) *Faulty {
 	return &Faulty{Provider: p, clusterFaults: map[string]Fault{}, calls: map[string]int{}, reached: map[string]int{}, released: make(chan struct{})}
 }
@@ -40,14 +40,14 @@ func NewFaulty(p provider.Provider) *Faulty {
 // ErrRevoked is what a provider says whose credentials were revoked.
 var ErrRevoked = errors.New("401: the credentials were revoked")
 
-// QueueFaults says what becomes of the next calls of Validate and Topology, one after the other; nil is nothing.
+// QueueFaults sets the faults of the next calls of Validate and Topology, one after the other; nil is none.
 func (f *Faulty) QueueFaults(faults ...Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.queued = append(f.queued, faults...)
 }
 
-// SetClusterFault says what becomes of all calls for clusters of a name, until it is told otherwise; nil is nothing.
+// SetClusterFault sets the fault of all calls for clusters of a name, until another is set; nil is none.
 func (f *Faulty) SetClusterFault(cluster string, fault Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,7 +66,7 @@ func (f *Faulty) setRevoked(revoked bool) {
 	f.revoked = revoked
 }
 
-// Release lets all calls go that hang for good, and lets none hang so any more. Tests call it at their end.
+// Release ends all calls that hang for good, and lets none hang so any more. Tests call it at their end.
 func (f *Faulty) Release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +77,7 @@ func (f *Faulty) Release() {
 	}
 }
 
-// Calls is how often a method was called, or any for a cluster of this name.
+// Calls is how often a method was called, or any method for a cluster of this name.
 func (f *Faulty) Calls(of string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,13 +91,13 @@ func (f *Faulty) Reached(of string) int {
 	return f.reached[of]
 }
 
-// Validate does as the provider, or what it was told to.
+// Validate calls the provider's, or has the fault that was set.
 func (f *Faulty) Validate(ctx context.Context, in provider.Input) (out field.ErrorList) {
-	_ = f.call(ctx, "Validate", in, func() { out = f.Provider.Validate(ctx, in) }) // it has no way to say so
+	_ = f.call(ctx, "Validate", in, func() { out = f.Provider.Validate(ctx, in) }) // the error is dropped: Validate cannot return one
 	return out
 }
 
-// Topology does as the provider, or what it was told to.
+// Topology calls the provider's, or has the fault that was set.
 func (f *Faulty) Topology(ctx context.Context, in provider.Input) (out provider.Topology, err error) {
 	if wrong := f.call(ctx, "Topology", in, func() { out, err = f.Provider.Topology(ctx, in) }); wrong != nil {
 		return provider.Topology{}, wrong
@@ -119,7 +119,7 @@ func (f *Faulty) Health(ctx context.Context) error {
 	return nil
 }
 
-// call lets a call happen, or the fault that it was told.
+// call makes a call, or the fault that was set for it.
 func (f *Faulty) call(ctx context.Context, method string, in provider.Input, do func()) error {
 	fault := f.nextFault(method, in.Cluster.Name)
 	if fault == nil {
@@ -134,7 +134,7 @@ func (f *Faulty) call(ctx context.Context, method string, in provider.Input, do 
 	}})
 }
 
-// nextFault is that of the next call.
+// nextFault counts a call and returns its fault; nil is none.
 func (f *Faulty) nextFault(method, cluster string) Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()

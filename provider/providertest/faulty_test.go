@@ -16,7 +16,7 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// inputFor is an input for a cluster of a name.
+// inputFor is an input for a cluster of the given name.
 func inputFor(name string) provider.Input {
 	in := testInputs(goodProvider{}.base(), SampleReleases()[0])[2].input()
 	in.Cluster.Name = name

@@ -2,7 +2,8 @@
 //
 //   - Run, the suite that every provider must pass. It needs no plane, and belongs into the provider's unit tests.
 //   - Faulty, a provider around another that panics, hangs, fails or lies when it is told to.
-//   - Instant, a whole provider in memory, for tests of what becomes of many clusters in a real plane.
+//
+// A whole provider in memory, for tests of many clusters in a real plane, is in test/instant.
 package providertest
 
 import (
@@ -16,15 +17,15 @@ import (
 
 // Options of the suite. The zero value tries a provider with the samples of this package.
 type Options struct {
-	// Releases that the provider is tried with; none: Samples.
+	// Releases that the provider is tried with; none: SampleReleases.
 	Releases []provider.Release
-	// Secrets are texts that the provider knows and must tell nobody, such as its token.
+	// Secrets are texts that the provider knows and must not disclose, such as its token.
 	Secrets []string
 	// Timeout is how long a call may take; 0: five seconds, as in a plane.
 	Timeout time.Duration
 }
 
-// Run says, rule by rule, what of the contract a provider does not keep.
+// Run reports, rule by rule, where a provider does not keep the contract.
 func Run(t *testing.T, p provider.Provider, o Options) {
 	t.Helper()
 	s := newSuite(p, o)
@@ -36,13 +37,13 @@ func Run(t *testing.T, p provider.Provider, o Options) {
 	}
 }
 
-// reporter is what of a test is needed to say what is wrong.
+// reporter is what of a test is needed to report findings.
 type reporter interface {
 	Helper()
 	Errorf(format string, args ...any)
 }
 
-// maxReported is how many findings of a rule are told one by one: many cases fail for the same reason.
+// maxReported is how many findings of a rule are reported one by one: many cases fail for the same reason.
 const maxReported = 5
 
 func report(t reporter, found []finding) {
@@ -76,7 +77,7 @@ type rule struct {
 	check func(context.Context, *suite) []finding
 }
 
-// rules in the order people should mend what is wrong: what comes first may be the reason for what follows.
+// rules are in the order people should fix what is wrong: what comes first may be the reason for what follows.
 var rules = []rule{
 	{"calls come back", checkCallsReturn},                  // no panic, no hanging, whatever is asked for
 	{"description is sound", checkDescription},             // names, machine types, zones, parameters
@@ -107,7 +108,7 @@ func newSuite(p provider.Provider, o Options) *suite {
 	if len(releases) == 0 {
 		releases = SampleReleases()
 	}
-	d, _ := s.describe() // what is wrong with it is said by the first rule
+	d, _ := s.describe() // what is wrong with it is reported by the first rule
 	for _, r := range releases {
 		s.cases = append(s.cases, testInputs(d, r)...)
 	}
@@ -117,7 +118,7 @@ func newSuite(p provider.Provider, o Options) *suite {
 // maxFindings is after how many findings of a rule no more cases are tried: each may be a call that hangs.
 const maxFindings = 3 * maxReported
 
-// forEachCase tries all cases, and puts their names to what is found.
+// forEachCase runs check on all cases, and puts their names to the findings.
 func (s *suite) forEachCase(check func(testInput) []finding) []finding {
 	var out []finding
 	for _, c := range s.cases {

@@ -11,7 +11,7 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// checkInputUnchanged says that a provider leaves its input as it is.
+// checkInputUnchanged requires that a provider leaves its input as it is.
 func checkInputUnchanged(ctx context.Context, s *suite) []finding {
 	return s.forEachCase(func(c testInput) []finding {
 		var out []finding
@@ -21,7 +21,7 @@ func checkInputUnchanged(ctx context.Context, s *suite) []finding {
 		}{{"Validate", s.validate}, {"Topology", s.topology}} {
 			in := c.input()
 			if call.f(ctx, in).problem != "" {
-				continue // said by checkCallsReturn; and it may still be at it
+				continue // reported by checkCallsReturn; and the call may still be changing its input
 			}
 			if diff := cmp.Diff(c.input(), in); diff != "" {
 				out = append(out, newFinding("%s changes what it was given (-before +after):\n%s", call.name, diff))
@@ -31,7 +31,7 @@ func checkInputUnchanged(ctx context.Context, s *suite) []finding {
 	})
 }
 
-// checkPurity says that Topology depends on its input alone.
+// checkPurity requires that Topology depends on its input alone.
 func checkPurity(ctx context.Context, s *suite) []finding {
 	firsts := make([]callResult, len(s.cases))
 	var out []finding
@@ -49,7 +49,7 @@ func checkPurity(ctx context.Context, s *suite) []finding {
 	return out
 }
 
-// describeImpurity says when Topology gives another answer to the same input; "" if it does not.
+// describeImpurity says when Topology gives another answer to the same input; "" if it never does.
 func (s *suite) describeImpurity(ctx context.Context, c testInput, first callResult) string {
 	for range repetitions {
 		if !sameAnswer(first, s.topology(ctx, c.input())) {
@@ -83,7 +83,7 @@ func sameAnswer(a, b callResult) bool {
 	}
 	x, err := json.Marshal(a.topology)
 	if err != nil {
-		return true // said by fits
+		return true // reported by checkTopology
 	}
 	return equalsJSON(b.topology, x)
 }

@@ -4,8 +4,8 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// SampleReleases are releases of all generations of cluster stacks: with one variable for the size of all machines, with
-// one for each sort of them, with old spelling, and with none at all.
+// SampleReleases are releases of all generations of cluster stacks: with one variable for the size of all machines,
+// with one for each sort of them, with the old spelling, and with none at all.
 func SampleReleases() []provider.Release {
 	workers := []string{"default-worker"}
 	return []provider.Release{

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// checkSecrets says that no secret is in anything the provider says. What is found quotes none of it.
+// checkSecrets requires that no secret is in anything the provider returns. Findings quote none of it.
 func checkSecrets(ctx context.Context, s *suite) []finding {
 	if len(s.secrets) == 0 {
 		return nil

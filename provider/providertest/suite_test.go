@@ -19,7 +19,7 @@ import (
 	"github.com/polder-kaas/polder/test/instant"
 )
 
-// recorder is a test that only writes down what it is told.
+// recorder is a test that only records its errors.
 type recorder struct{ messages []string }
 
 func (r *recorder) Helper() {}
@@ -67,7 +67,7 @@ func (g goodProvider) Topology(ctx context.Context, in provider.Input) (provider
 	return g.topology(ctx, in, t, err)
 }
 
-// runSuite runs the whole suite and returns what it says, by rule.
+// runSuite runs the whole suite and returns what it reports, by rule.
 func runSuite(t *testing.T, p provider.Provider, o Options) map[string][]string {
 	t.Helper()
 	if o.Timeout == 0 {
@@ -274,7 +274,7 @@ func answerByHistory() func(provider.Input, *provider.Topology) {
 	}
 }
 
-// answerByMap answers by the first label that comes.
+// answerByMap answers by the first label of a map, whose order is random.
 func answerByMap(in provider.Input, t *provider.Topology) {
 	for _, p := range in.Cluster.Spec.Workers {
 		for k := range p.Labels {

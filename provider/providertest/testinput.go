@@ -14,7 +14,7 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// testInput is one input.
+// testInput is one input that a provider is tried with.
 type testInput struct {
 	name            string
 	cluster         *v1alpha1.WorkloadCluster
@@ -59,7 +59,7 @@ func cloneRelease(r provider.Release) provider.Release {
 	return r
 }
 
-// testInputs are the inputs for one release, from the plainest to the strangest that admission lets pass.
+// testInputs are the inputs for one release, from the plainest to the strangest that admission accepts.
 func testInputs(d provider.Description, r provider.Release) []testInput {
 	var out []testInput
 	add := func(name string, sized bool, change func(*v1alpha1.WorkloadClusterSpec)) {
@@ -89,7 +89,8 @@ func testInputs(d provider.Description, r provider.Release) []testInput {
 	return out
 }
 
-// machineTypeNames are names of machine types to ask for: portable ones, one of the provider's own, and one that nobody has.
+// machineTypeNames are names of machine types to ask for: portable ones, one of the provider's own, and one that nobody
+// has.
 func machineTypeNames(d provider.Description) []string {
 	out := []string{"SCS-2V-4", "SCS-4V-8", "nobody-has-this"}
 	if len(d.MachineTypes) > 0 {

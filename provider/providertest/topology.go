@@ -13,7 +13,7 @@ import (
 	"github.com/polder-kaas/polder/stack/schema"
 )
 
-// checkTopology says that a topology is one the release's class understands.
+// checkTopology requires a topology that the release's class understands.
 func checkTopology(ctx context.Context, s *suite) []finding {
 	return s.forEachCase(func(c testInput) []finding {
 		a := s.topology(ctx, c.input())
@@ -26,7 +26,7 @@ func checkTopology(ctx context.Context, s *suite) []finding {
 	})
 }
 
-// checkPools must be those of the cluster, of classes that there are.
+// checkPools requires pools that the cluster has, of classes that the release has.
 func checkPools(c testInput, t provider.Topology) []finding {
 	var out []finding
 	known := map[string]bool{}
@@ -49,7 +49,8 @@ func checkPools(c testInput, t provider.Topology) []finding {
 	return out
 }
 
-// checkValues must be of variables that there are, and such that they can be sent to Cluster API and be taken by it.
+// checkValues requires values of variables that the release has, such that they can be sent to Cluster API and are
+// accepted by it.
 func checkValues(r provider.Release, of string, all provider.Values) []finding {
 	var out []finding
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -70,7 +71,7 @@ func checkValues(r provider.Release, of string, all provider.Values) []finding {
 	return out
 }
 
-// jsonRoundTrip is a value as it comes out at the other end.
+// jsonRoundTrip is a value as it comes out at the other end: numbers, for example, as JSON has them.
 func jsonRoundTrip(v any) (any, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -86,7 +87,7 @@ func jsonRoundTrip(v any) (any, error) {
 	return out, nil
 }
 
-// checkLabelsAndAnnotations must be labels and annotations that an object can have.
+// checkLabelsAndAnnotations requires labels and annotations that an object can have.
 func checkLabelsAndAnnotations(t provider.Topology) []finding {
 	var out []finding
 	for _, k := range slices.Sorted(maps.Keys(t.Labels)) {

@@ -9,7 +9,8 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// checkValidation says that Validate accepts what Topology can do, and nothing else, and names the field that is wrong.
+// checkValidation requires that Validate accepts only what Topology can do, and that its errors name the field and say
+// what is wrong.
 func checkValidation(ctx context.Context, s *suite) []finding {
 	return s.forEachCase(func(c testInput) []finding {
 		v, t := s.validate(ctx, c.input()), s.topology(ctx, c.input())
@@ -32,8 +33,8 @@ func checkValidation(ctx context.Context, s *suite) []finding {
 	})
 }
 
-// checkMachineTypeErrors says that a machine type is taken, or refused with a sentence that helps: it names what there is, or the
-// release that has no variable for it.
+// checkMachineTypeErrors requires that a machine type is accepted, or refused with a sentence that helps: it names what
+// there is, or the release that has no variable for it.
 func checkMachineTypeErrors(ctx context.Context, s *suite) []finding {
 	d, problem := s.describe()
 	if problem != "" {

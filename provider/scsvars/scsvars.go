@@ -1,4 +1,4 @@
-// Package scsvars tells classes of cluster stacks of what machines are made and who may log in, by the
+// Package scsvars says to classes of cluster stacks how machines are made and who may log in, by the
 // variables such stacks have for it, whatever generation they are of: one variable for all machines, which
 // control plane and pools override, or one for each of them, in either spelling.
 package scsvars
@@ -53,7 +53,7 @@ func buildTopology(d provider.Description, in provider.Input) (provider.Topology
 	return t, errs
 }
 
-// machineVariables are the values for machines of one sort.
+// machineVariables returns the values for machines of one sort.
 func machineVariables(d provider.Description, r provider.Release, at *field.Path, m v1alpha1.MachineSelection, types, disks []string) (provider.Values, field.ErrorList) {
 	name, err := d.ChooseMachineType(m)
 	switch {
@@ -74,6 +74,8 @@ func machineVariables(d provider.Description, r provider.Release, at *field.Path
 	}
 	values := provider.Values{v: name}
 	wanted, own := requestedDiskGB(m), machineTypeDiskGB(d, name)
+	// A type of that name has the disk already; for a shape the type is only the smallest that fits, so the disk is
+	// set.
 	if wanted == 0 || m.Machine == nil && own >= wanted {
 		return values, nil
 	}
@@ -94,7 +96,7 @@ func machineVariables(d provider.Description, r provider.Release, at *field.Path
 // requestedDiskGB is the disk that is asked for, by a shape or a portable name, in GB; 0 is none.
 func requestedDiskGB(m v1alpha1.MachineSelection) int {
 	if m.Machine != nil {
-		s, _ := provider.ShapeOf(*m.Machine) // it was read by Choose
+		s, _ := provider.ShapeOf(*m.Machine) // ChooseMachineType has read it before
 		return s.DiskGB
 	}
 	t, err := machinetype.Parse(m.MachineType)
@@ -104,7 +106,8 @@ func requestedDiskGB(m v1alpha1.MachineSelection) int {
 	return t.DiskGB
 }
 
-// machineTypeDiskGB is that of a machine type, in GB. A provider that makes any shape makes the disk too, as the name says.
+// machineTypeDiskGB is the disk of a machine type, in GB. A provider that makes any shape makes the disk too, as the
+// name says.
 func machineTypeDiskGB(d provider.Description, name string) int {
 	for _, t := range d.MachineTypes {
 		if t.Name == name {
@@ -114,7 +117,7 @@ func machineTypeDiskGB(d provider.Description, name string) int {
 	return math.MaxInt
 }
 
-// firstVariable is the first of the variables that the class has.
+// firstVariable is the first of these variables that the class has.
 func firstVariable(r provider.Release, names []string) (string, bool) {
 	for _, n := range names {
 		if r.Has(n) {

@@ -19,7 +19,7 @@ func description() provider.Description {
 	}}
 }
 
-// sampleCluster is for a large control plane, a small pool, and one that the provider chooses.
+// sampleCluster has a large control plane, a small pool, and one whose machines the provider chooses.
 func sampleCluster() *v1alpha1.WorkloadCluster {
 	o := &v1alpha1.WorkloadCluster{}
 	o.Spec.ControlPlane.MachineType = "SCS-4V-8"

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A file that is embedded and is no prerequisite could be changed, and make build would say that nothing is to be done.
+// A file that is embedded and no prerequisite could be changed, and make build would say that there is nothing to do.
 func TestProgramsDependOnTheFilesTheyEmbed(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {

@@ -150,7 +150,8 @@ func startExample(t *testing.T, p *testenv.Plane, kubeconfig string) (stop func(
 	return stop
 }
 
-// providerAccount makes a service account for a provider, as the documentation says, and a kubeconfig with a token of it.
+// providerAccount makes a service account for a provider, as the documentation says, and a kubeconfig with a token of
+// it.
 func providerAccount(t *testing.T, p *testenv.Plane, name string) string {
 	t.Helper()
 	c := p.Client(t)
@@ -176,7 +177,7 @@ func providerAccount(t *testing.T, p *testenv.Plane, name string) string {
 	return file
 }
 
-// keepsToItself looks whether a provider can do anything to what is not its own.
+// keepsToItself checks that a provider can do nothing to what is not its own.
 func keepsToItself(t *testing.T, kubeconfig, ns string) {
 	t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -231,7 +232,7 @@ func workersOf(t *testing.T, c client.Client, ns, name string) int32 {
 	return *o.Spec.Topology.Workers.MachineDeployments[0].Replicas
 }
 
-// TestInterrupted is Ctrl-C while a cluster is being made: it goes on, and people are told how to come back.
+// TestInterrupted is Ctrl-C while a cluster is being made: it goes on, and the command says how to wait for it again.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	p := shared.Get(t)

@@ -47,7 +47,7 @@ type cli struct {
 	ns string
 }
 
-// answer is what became of a command.
+// answer is the output and the exit code of a command.
 type answer struct {
 	out, err string
 	code     int
@@ -86,7 +86,7 @@ func (c *cli) does(stdin string, args ...string) string {
 	return a.out
 }
 
-// fails runs a command that must end with a code and say words.
+// fails runs a command that must end with this code and print these words.
 func (c *cli) fails(code int, words string, stdin string, args ...string) answer {
 	c.t.Helper()
 	a := c.run(stdin, args...)

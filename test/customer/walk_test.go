@@ -158,7 +158,7 @@ func (w *walk) get() *v1alpha1.WorkloadCluster {
 	return o
 }
 
-// isReady looks whether what says that it is ready is so.
+// isReady checks that a cluster which says that it is ready is so.
 func (w *walk) isReady(release, kubernetes string) {
 	w.t.Helper()
 	o := w.get()
@@ -192,7 +192,7 @@ func (w *walk) isReady(release, kubernetes string) {
 	}
 }
 
-// nodesAre looks whether what the file says of machines is on nodes.
+// nodesAre checks that nodes have what the file says of machines.
 func (w *walk) nodesAre() {
 	w.t.Helper()
 	var l corev1.NodeList
@@ -212,7 +212,7 @@ func (w *walk) nodesAre() {
 	}
 }
 
-// access looks at what both roles may do.
+// access checks what both roles may do.
 func (w *walk) access() {
 	w.t.Helper()
 	as := func(role string) client.Client {
@@ -250,7 +250,7 @@ func (w *walk) access() {
 	}
 }
 
-// parameterIsThere looks whether the parameter has come to where it counts.
+// parameterIsThere checks that the parameter has an effect in the cluster.
 func (w *walk) parameterIsThere() {
 	w.t.Helper()
 	workload := testenv.NewClient(w.t, testenv.WorkloadConfig(w.t, w.mgmt, w.ns, "walk"))
@@ -287,8 +287,8 @@ func gate(files archive.Tree) {
 `)
 }
 
-// releaseWithGate publishes a release whose add-ons do not get done: the cluster follows the channel by itself, and its
-// class stays until they are.
+// releaseWithGate publishes a release whose add-ons do not become ready: the cluster follows the channel by itself, and
+// keeps its class until they are.
 func (w *walk) releaseWithGate() {
 	w.t.Helper()
 	w.publish("v12", gate)
@@ -355,7 +355,7 @@ func (w *walk) release() {
 	w.does("", "wait", "walk", "--timeout", "1m")
 }
 
-// exported looks whether what is exported can be made elsewhere.
+// exported checks that a cluster which was exported can be made elsewhere.
 func (w *walk) exported() {
 	w.t.Helper()
 	out := w.does("", "export", "walk")

@@ -13,7 +13,7 @@ import (
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
-// load sets writers to work and waits for a random number of acknowledged writes.
+// load starts writers and waits for a random number of acknowledged writes.
 func load(t *testing.T, p *testenv.Plane, ns string, rnd *rand.Rand) *history.Writers {
 	t.Helper()
 	w, err := history.Start(t.Context(), p.RESTConfig(t), ns, fmt.Sprintf("w%d", time.Now().UnixNano()), 8)
@@ -61,7 +61,7 @@ func TestKills(t *testing.T) {
 	t.Logf("%d kills, %d acknowledged writes, none lost", len(took), acked)
 }
 
-// TestStops ends a plane by SIGTERM under write load: in order, within 10 s, nothing lost.
+// TestStops ends a plane by SIGTERM under write load: gracefully, within 10 s, nothing lost.
 func TestStops(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -1,4 +1,4 @@
-// Package history writes to a plane while it is being hurt, remembers what was acknowledged,
+// Package history writes to a plane while faults are injected, records what was acknowledged,
 // and checks afterwards that nothing of it is lost.
 //
 // Each writer owns one object and counts it up, so the history of an object is a sequence of

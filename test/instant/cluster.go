@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// clusterReconciler gives each cluster an address, where its API answers.
+// clusterReconciler gives each cluster an address at which its API answers.
 type clusterReconciler struct{ reconcilerBase }
 
 // Reconcile fulfils the contract of an infrastructure cluster.
@@ -50,9 +50,9 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	return ctrl.Result{}, r.patchIfChanged(ctx, before, s.object)
 }
 
-// ensureServing lets the cluster's API answer, and keeps in Secrets how it is reached. Cluster API would have the control
-// plane do so; but it looks for them once a cluster has its infrastructure, and if they are not there, not again for
-// a while. Once a cluster answers, nothing is looked at again.
+// ensureServing makes the cluster's API answer, and writes Secrets that say how it is reached. Cluster API would have
+// the control plane do so; but it looks for them once a cluster has its infrastructure, and if they are not there, not
+// again for a while. Once a cluster answers, nothing is looked at again.
 func (r *clusterReconciler) ensureServing(ctx context.Context, s *scope, at netip.AddrPort) error {
 	name := client.ObjectKeyFromObject(s.object)
 	if r.world.IsServing(name) {
@@ -68,7 +68,7 @@ func (r *clusterReconciler) ensureServing(ctx context.Context, s *scope, at neti
 	return r.world.Serve(name, ca)
 }
 
-// assignedAddress is the one that the cluster has been given before.
+// assignedAddress is the address that the cluster was given before; zero if it has none.
 func (s *scope) assignedAddress() (netip.Addr, error) {
 	host, _, err := unstructured.NestedString(s.object.Object, "spec", "controlPlaneEndpoint", "host")
 	if err != nil || host == "" {
@@ -77,7 +77,7 @@ func (s *scope) assignedAddress() (netip.Addr, error) {
 	return netip.ParseAddr(host)
 }
 
-// patchIfChanged writes what has changed of an object.
+// patchIfChanged patches an object if it has changed.
 func (b reconcilerBase) patchIfChanged(ctx context.Context, before, o *unstructured.Unstructured) error {
 	patch := client.MergeFrom(before)
 	if data, err := patch.Data(o); err != nil || string(data) == "{}" {

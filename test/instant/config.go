@@ -7,7 +7,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// configReconciler says where the bootstrap data of machines is.
+// configReconciler sets which Secret has the bootstrap data of machines.
 type configReconciler struct{ reconcilerBase }
 
 // Reconcile fulfils the contract of bootstrap data. The Secret is the same for all machines of a cluster; it

@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// controlPlaneReconciler says that control planes are up. They have no machines, and as many replicas as anybody likes.
+// controlPlaneReconciler reports control planes as up. They have no machines, and as many replicas as their spec says.
 type controlPlaneReconciler struct{ reconcilerBase }
 
 // Reconcile fulfils the contract of a control plane.
 func (r *controlPlaneReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s, _, err := r.gather(ctx, controlPlaneKind, req.NamespacedName)
 	if s == nil || !s.cluster.Spec.ControlPlaneEndpoint.IsValid() {
-		return ctrl.Result{}, err // a watch tells of the endpoint; where there is one, the API answers
+		return ctrl.Result{}, err // the watch of Clusters brings it back once there is an endpoint, and then the API answers
 	}
 	before := s.object.DeepCopy()
 	if err := s.setStatus(); err != nil {
@@ -30,7 +30,7 @@ func (r *controlPlaneReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	return ctrl.Result{}, client.IgnoreNotFound(r.client.Status().Patch(ctx, s.object, patch))
 }
 
-// setStatus says that all is as the spec has it.
+// setStatus sets the status of a control plane that is just as its spec says.
 func (s *scope) setStatus() error {
 	spec, _, _ := unstructured.NestedMap(s.object.Object, "spec") // of another form it is empty
 	version, _ := spec["version"].(string)
@@ -53,7 +53,7 @@ func (s *scope) setStatus() error {
 	return s.setField(status, "status")
 }
 
-// conditions are those that Cluster API looks at. They have been so since they were first written.
+// conditions are those that Cluster API looks at. Their last transition is when they were first written.
 func (s *scope) conditions(was []any) []any {
 	since := time.Now().UTC().Format(time.RFC3339)
 	if len(was) > 0 {

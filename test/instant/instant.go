@@ -2,8 +2,8 @@
 // so that thousands of them can be made in a test. Its control planes are a few entries in a map, its machines are
 // Nodes in them, and everything that Cluster API asks of a provider is done at once.
 //
-// It has kinds of its own, for the infrastructure, the control plane and the bootstrap data of clusters, which it
-// fulfils Cluster API's contract v1beta2 with; a stack whose class is made of them; and the roles that let Cluster
+// It has kinds of its own, for the infrastructure, the control plane and the bootstrap data of clusters, with which it
+// fulfils Cluster API's contract v1beta2; a stack whose class is made of them; and the roles that let Cluster
 // API and the stack operator use those.
 package instant
 
@@ -24,7 +24,7 @@ import (
 // Name of the provider.
 const Name = "instant"
 
-// Provider is the instant one. New makes it. It may be used by many goroutines.
+// Provider is the instant provider. New makes it. It may be used by many goroutines.
 type Provider struct {
 	// Port is the one that all clusters' APIs are at; 0 is any. With a port of one's own, clusters outlive the
 	// process: the next one serves them again, with their nodes and without what else was stored in them.
@@ -58,7 +58,7 @@ func (p *Provider) Validate(ctx context.Context, in provider.Input) field.ErrorL
 	return scsvars.Validate(p.Describe(), in)
 }
 
-// Topology tells the class how large machines are.
+// Topology sets the variables for the size of machines.
 func (p *Provider) Topology(ctx context.Context, in provider.Input) (provider.Topology, error) {
 	if err := ctx.Err(); err != nil {
 		return provider.Topology{}, err
@@ -66,7 +66,7 @@ func (p *Provider) Topology(ctx context.Context, in provider.Input) (provider.To
 	return scsvars.Topology(p.Describe(), in)
 }
 
-// ClusterCount is how many of a namespace there are.
+// ClusterCount is how many clusters there are in a namespace.
 func (p *Provider) ClusterCount(namespace string) int { return p.world.ClusterCount(namespace) }
 
 // SetupWithManager registers the provider's controllers, and the APIs of its clusters, which are served until the
@@ -104,10 +104,10 @@ type apiRunnable struct{ *Provider }
 // Start serves until ctx ends.
 func (s apiRunnable) Start(ctx context.Context) error { return s.world.Run(ctx, s.Port) }
 
-// NeedLeaderElection says no: controllers wait for it.
+// NeedLeaderElection says no, so that the manager starts it before the controllers, which wait for its listener.
 func (s apiRunnable) NeedLeaderElection() bool { return false }
 
-// reconcilerBase is what all controllers have.
+// reconcilerBase is what all reconcilers share.
 type reconcilerBase struct {
 	client    client.Client // reads from a cache
 	apiReader client.Reader // reads from the API: Secrets are not cached

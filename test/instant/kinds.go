@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Group and version of the provider's kinds.
+// groupVersion is that of the provider's kinds.
 var groupVersion = schema.GroupVersion{Group: "instant.polder.dev", Version: "v1alpha1"}
 
 // kind is one of the provider's kinds; each has a template beside it.
@@ -32,7 +32,7 @@ func (k kind) plural() string { return strings.ToLower(string(k)) + "s" }
 
 func (k kind) gvk() schema.GroupVersionKind { return groupVersion.WithKind(string(k)) }
 
-// newObject is an empty one.
+// newObject returns an empty object of the kind.
 func (k kind) newObject() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(k.gvk())

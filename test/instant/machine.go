@@ -70,7 +70,7 @@ func (b reconcilerBase) ownerMachine(ctx context.Context, o *unstructured.Unstru
 	return m, nil
 }
 
-// newNode is what the cluster knows of the machine. It has the name of the object, by which it is found again.
+// newNode is the node of the machine. It has the name of the object, by which it is found again.
 func (s *scope) newNode(m *clusterv1.Machine) world.Node {
 	name := s.object.GetName()
 	return world.Node{
@@ -79,7 +79,7 @@ func (s *scope) newNode(m *clusterv1.Machine) world.Node {
 	}
 }
 
-// nodeAddress is one of a network that leads nowhere; that two nodes may have the same does no harm.
+// nodeAddress is one of a network that nobody routes; that two nodes may have the same does no harm.
 func nodeAddress(name string) string {
 	n := sha256.Sum256([]byte(name))
 	return netip.AddrFrom4([4]byte{198, 18 + n[0]&1, n[1], n[2]}).String()

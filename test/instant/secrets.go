@@ -18,13 +18,13 @@ import (
 	"github.com/polder-kaas/polder/test/instant/world"
 )
 
-// bootstrapSuffix is that of the Secret with the bootstrap data of all machines of a cluster: they need none.
+// bootstrapSuffix is that of the Secret with the bootstrap data of all machines of a cluster; none of them needs any.
 const bootstrapSuffix = "-bootstrap"
 
 // valueKey is where Cluster API's Secrets have what they are for.
 const valueKey = "value"
 
-// ensureAuthority is the cluster's, which is made once and kept in a Secret.
+// ensureAuthority returns the cluster's CA, which is made once and kept in a Secret.
 func (r *clusterReconciler) ensureAuthority(ctx context.Context, s *scope) (*world.Authority, error) {
 	have := &corev1.Secret{}
 	err := r.apiReader.Get(ctx, types.NamespacedName{Namespace: s.cluster.Namespace, Name: s.cluster.Name + "-ca"}, have)
@@ -41,7 +41,7 @@ func (r *clusterReconciler) ensureAuthority(ctx context.Context, s *scope) (*wor
 	return ca, r.client.Create(ctx, s.newSecret("-ca", map[string][]byte{corev1.TLSCertKey: ca.Certificate, corev1.TLSPrivateKeyKey: ca.Key}))
 }
 
-// ensureKubeconfig is written once.
+// ensureKubeconfig writes the cluster's kubeconfig into a Secret, once.
 func (r *clusterReconciler) ensureKubeconfig(ctx context.Context, s *scope, ca *world.Authority, at netip.AddrPort) error {
 	have := s.newSecret("-kubeconfig", nil)
 	if err := r.apiReader.Get(ctx, client.ObjectKeyFromObject(have), have); !apierrors.IsNotFound(err) {
@@ -64,12 +64,12 @@ func (r *clusterReconciler) ensureKubeconfig(ctx context.Context, s *scope, ca *
 	return client.IgnoreAlreadyExists(r.client.Create(ctx, s.newSecret("-kubeconfig", map[string][]byte{valueKey: file})))
 }
 
-// ensureBootstrapData has the data of all machines.
+// ensureBootstrapData writes the Secret with the bootstrap data of all machines, once.
 func (r *clusterReconciler) ensureBootstrapData(ctx context.Context, s *scope) error {
 	return client.IgnoreAlreadyExists(r.client.Create(ctx, s.newSecret(bootstrapSuffix, map[string][]byte{valueKey: []byte("#cloud-config\n")})))
 }
 
-// newSecret is one of the cluster's, which goes with its infrastructure.
+// newSecret is a Secret of the cluster; its owner reference lets it go with the infrastructure.
 func (s *scope) newSecret(suffix string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{

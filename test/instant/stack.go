@@ -23,7 +23,7 @@ const StackName = "bare"
 //go:embed all:stack
 var sources embed.FS
 
-// SourceFiles has the files of the provider's stack. It is for two minors of Kubernetes.
+// SourceFiles returns the files of the provider's stack. It is for two minors of Kubernetes.
 func (p *Provider) SourceFiles() (archive.Tree, error) {
 	out := archive.Tree{}
 	err := fs.WalkDir(sources, "stack", func(name string, d fs.DirEntry, err error) error {
@@ -73,7 +73,7 @@ func buildRelease(s *stack.Source, k version.Kubernetes) (*stack.Release, error)
 	return one.Build(versions, nil)
 }
 
-// WriteReleases puts the releases into a directory, which polderd is told of with --stack-directory.
+// WriteReleases writes the releases into a directory, which polderd gets with --stack-directory.
 func (p *Provider) WriteReleases(ctx context.Context, dir string) error {
 	all, err := p.Releases()
 	if err != nil {
@@ -82,7 +82,7 @@ func (p *Provider) WriteReleases(ctx context.Context, dir string) error {
 	return shipped.Write(ctx, dir, all)
 }
 
-// ClusterStacks are ClusterStacks for a namespace, one for each minor of Kubernetes, which serve all namespaces. Their
+// ClusterStacks returns a ClusterStack for each minor of Kubernetes, in a namespace, that serves all namespaces. Their
 // releases are in the directory that polderd knows by a name.
 func (p *Provider) ClusterStacks(namespace, directory string) ([]client.Object, error) {
 	all, err := p.Releases()

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// setupController makes a controller of a kind.
+// setupController registers the controller of a kind.
 func (k kind) setupController(mgr ctrl.Manager, o controller.Options, r reconcile.Reconciler) error {
 	return ctrl.NewControllerManagedBy(mgr).Named(strings.ToLower(string(k))).
 		For(k.newObject(), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
@@ -27,7 +27,8 @@ func (k kind) setupController(mgr ctrl.Manager, o controller.Options, r reconcil
 		Complete(r)
 }
 
-// endpointOrPauseChanged lets those changes of a Cluster pass that somebody waits for: it has its endpoint, or goes on after a pause.
+// endpointOrPauseChanged passes the changes of a Cluster that somebody waits for: it has its endpoint, or is paused or
+// goes on.
 func endpointOrPauseChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, // its parts come later, or are seen as they are
@@ -40,7 +41,7 @@ func endpointOrPauseChanged() predicate.Predicate {
 	}
 }
 
-// requestsForCluster are the objects of a kind that belong to a Cluster.
+// requestsForCluster maps a Cluster to requests for its objects of a kind.
 func (k kind) requestsForCluster(c client.Reader) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		l := &unstructured.UnstructuredList{}
@@ -63,7 +64,7 @@ type scope struct {
 	clusterKey types.NamespacedName // the cluster in the world
 }
 
-// gather reads an object and its Cluster. It is nil if there is nothing to do: the object is gone or going, is
+// gather reads an object and its Cluster. The scope is nil if there is nothing to do: the object is gone or going, is
 // nobody's yet, or its Cluster is paused.
 func (b reconcilerBase) gather(ctx context.Context, k kind, name types.NamespacedName) (s *scope, gone bool, err error) {
 	s = &scope{object: k.newObject(), cluster: &clusterv1.Cluster{}}
@@ -75,7 +76,7 @@ func (b reconcilerBase) gather(ctx context.Context, k kind, name types.Namespace
 		return nil, false, nil
 	}
 	if err := b.client.Get(ctx, types.NamespacedName{Namespace: name.Namespace, Name: owner}, s.cluster); err != nil {
-		return nil, false, err // the cache may be behind: it is looked at again
+		return nil, false, err // the cache may be behind: an error brings it back
 	}
 	_, held := s.object.GetAnnotations()[clusterv1.PausedAnnotation]
 	if held || ptr.Deref(s.cluster.Spec.Paused, false) {
@@ -85,7 +86,7 @@ func (b reconcilerBase) gather(ctx context.Context, k kind, name types.Namespace
 	return s, false, nil
 }
 
-// setField sets a field of an object, of which the parents are objects.
+// setField sets a field of the object, and makes its parents if need be.
 func (s *scope) setField(value any, path ...string) error {
 	return unstructured.SetNestedField(s.object.Object, value, path...)
 }

@@ -86,6 +86,7 @@ func TestConfigurationIsWhatRuns(t *testing.T) {
 	isDeletedBeside(t, strict, plain)
 }
 
+// separate checks that neither objects nor credentials of one cluster are good in the other.
 func separate(t *testing.T, a, b *cluster) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "only-here-"}}
 	ns, err := a.workload(t).CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{})
@@ -180,7 +181,7 @@ func TestBadInputIsExplained(t *testing.T) {
 	}
 }
 
-// explained says nil if the Machine's condition and an event of it have the words.
+// explained returns nil if the Machine's condition and an event about it have the words.
 func (c *cluster) explained(t *testing.T, words []string) error {
 	var machines clusterv1.MachineList
 	if err := c.mgmt.List(t.Context(), &machines, client.InNamespace(c.namespace)); err != nil || len(machines.Items) == 0 {

@@ -136,7 +136,7 @@ func TestFaultUpgradeTwiceThenReboot(t *testing.T) {
 	isDeleted(t, c)
 }
 
-// A full disk ends the plane and a cluster's store with their reason, and a start is refused; once there
+// A full disk ends the plane and a cluster's etcd with their reason, and a start is refused; once there
 // is space again, everything goes on from where it was.
 func TestFaultDiskFull(t *testing.T) {
 	p := testenv.NewPlane(t, testenv.NewTree(t, false))

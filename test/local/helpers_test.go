@@ -50,7 +50,7 @@ func process(t *testing.T, s hostapi.Status, name string) (hostapi.MachineStatus
 	return hostapi.MachineStatus{}, hostapi.ProcessStatus{}
 }
 
-// members asks a machine's store for its members, with the machine's own certificates.
+// members asks a machine's etcd for its members, with the machine's own certificates.
 func members(t *testing.T, m hostapi.MachineStatus) []string {
 	t.Helper()
 	pki := filepath.Join(m.Dir, "root/etc/kubernetes/pki/etcd")

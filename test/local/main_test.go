@@ -1,5 +1,5 @@
 // Package local tests local clusters on real processes, as an ordinary user: the built polderd
-// makes them, Cluster API's own controllers drive them, and their API servers, stores and
+// makes them, Cluster API's own controllers drive them, and their API servers, etcd and
 // controllers are the ones of Kubernetes.
 package local
 

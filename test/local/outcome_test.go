@@ -14,7 +14,7 @@ import (
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
-// Pods say by annotation how they fare, and the cluster's own controllers act on it.
+// Pods declare by annotation how their containers end, and the cluster's own controllers act on it.
 func TestOutcomesThatPodsDeclare(t *testing.T) {
 	c := create(t, testenv.StartPlane(t), "outcome", newVersion, options{})
 	c.awaitAvailable(t, createTimeout)

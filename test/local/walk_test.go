@@ -31,7 +31,7 @@ const (
 	newVersion = "v1.37.1"
 )
 
-// TestWalk is the life of one cluster. Each step stands on the one before.
+// TestWalk takes one cluster through its whole life. Each step stands on the one before.
 func TestWalk(t *testing.T) {
 	p := testenv.StartPlane(t)
 	c := create(t, p, "walk", oldVersion, options{})
@@ -178,7 +178,7 @@ func growsToThree(t *testing.T, c *cluster) {
 
 func isUpgraded(t *testing.T, c *cluster) { upgrade(t, c, newVersion) }
 
-// upgrade asks all the time, over one connection and over new ones, while machines are replaced.
+// upgrade sends requests all the time, over one connection and over new ones, while machines are replaced.
 func upgrade(t *testing.T, c *cluster, version string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -342,7 +342,7 @@ func isDeleted(t *testing.T, c *cluster) {
 	nothingLeft(t, c)
 }
 
-// nothingLeft looks for processes, files and objects.
+// nothingLeft checks that no processes, files and objects are left.
 func nothingLeft(t *testing.T, c *cluster) {
 	t.Helper()
 	testenv.Eventually(t, soon, func() error {

@@ -127,7 +127,8 @@ func (w *walk) objectsAreThere(t *testing.T) {
 	}
 }
 
-// hooksWereRun goes by the versions of objects that nobody has changed since: they grow.
+// hooksWereRun checks in which order Helm hooks were applied, by the resource versions of objects that nobody has
+// changed since: they grow.
 func (w *walk) hooksWereRun(t *testing.T) {
 	var order []string
 	made := map[string]int{}
@@ -215,7 +216,7 @@ func (w *walk) workloadDriftIsCorrected(t *testing.T) {
 	w.addonsAre(t, "v1")
 }
 
-// release publishes a version with more objects, and gives the cluster its class.
+// upgradeTo publishes a version with more objects, and gives the cluster its class.
 func (w *walk) upgradeTo(t *testing.T, v, usable, more string) {
 	t.Helper()
 	w.publish(t, "1.36", v, addonCharts(t, more))
@@ -309,7 +310,7 @@ func (w *walk) releaseIsRepaired(t *testing.T) {
 	w.has(t, true, mapNamed("things", "same"), first, second, after, mapNamed("default", "theirs"), widgetNamed("late"))
 	// What left the release is gone, also if something of another kind has its name, and what a stage deletes.
 	w.has(t, false, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "things", Name: "same"}}, mapNamed("things", "valid"), mapNamed("kube-public", "gone"))
-	for _, c := range []*corev1.ConfigMap{first, second, after} { // only one of them is a hook of upgrades
+	for _, c := range []*corev1.ConfigMap{first, second, after} { // only one of them is a Helm hook of upgrades
 		if ran := was[c.Name] != any(c.UID); ran != (c.Name == "a-second") {
 			t.Errorf("hook %s was run again: %t", c.Name, ran)
 		}
@@ -324,7 +325,7 @@ func (w *walk) releaseIsRepaired(t *testing.T) {
 	w.has(t, false, mapNamed("default", "brief"), mapNamed("default", "never"))
 }
 
-// events are what has happened to an object, as far as it is known by now.
+// events returns what has happened to an object, as far as it is known by now.
 func events(w watch.Interface, name string) (out []watch.EventType) {
 	for {
 		select {
@@ -378,7 +379,7 @@ func (w *walk) kubeconfigRunsAProgram(t *testing.T) {
 	w.addonsAre(t, "v6")
 }
 
-// kubeconfigs are that of the cluster, and one that runs a program.
+// kubeconfigs are the cluster's own, and one that runs a program.
 func (w *walk) kubeconfigs(t *testing.T, canary string) (good, evil []byte) {
 	t.Helper()
 	s := &corev1.Secret{}

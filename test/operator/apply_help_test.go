@@ -101,7 +101,7 @@ func (g *ground) apply(text string) (map[string]string, []apply.Result) {
 	return g.told(results), results
 }
 
-// told is what results say, by object, without the namespace of the test.
+// told returns the error or the change of each result, by object, without the namespace of the test.
 func (g *ground) told(results []apply.Result) map[string]string {
 	g.t.Helper()
 	out := map[string]string{}
@@ -120,7 +120,7 @@ func (g *ground) told(results []apply.Result) map[string]string {
 	return out
 }
 
-// mustApply applies documents, all of which are in order.
+// mustApply applies documents, of which none may fail.
 func (g *ground) mustApply(text string) []apply.Result {
 	g.t.Helper()
 	_, results := g.apply(text)
@@ -149,7 +149,7 @@ func ours(o client.Object) client.Object {
 	return o
 }
 
-// data is that of a config map; nil if there is none.
+// data is the data of a ConfigMap; nil if there is none.
 func (g *ground) data(name string) map[string]string {
 	g.t.Helper()
 	var c corev1.ConfigMap
@@ -168,7 +168,7 @@ func (g *ground) exists(o client.Object) bool {
 	return err == nil
 }
 
-// patch is a merge patch by somebody else.
+// patch sends a merge patch as somebody else.
 func (g *ground) patch(o client.Object, patch string) {
 	g.t.Helper()
 	if o.GetNamespace() == "" {
@@ -190,7 +190,7 @@ func versions(results []apply.Result) map[string]string {
 	return out
 }
 
-// meddling is a client in whose way something happens.
+// meddling is a client that lets something happen before or after its requests.
 type meddling struct {
 	client.Client
 	beforeApply  func(name string) error

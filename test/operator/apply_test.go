@@ -30,7 +30,7 @@ func TestApplyBringsADefinitionAndItsObjects(t *testing.T) {
 	}
 	second := strings.ReplaceAll(widgets, "  versions:\n", "  versions:\n"+secondVersion)
 	got, _ = g.apply(second + "\n---\n" + strings.ReplaceAll(widget, "GROUP/v1", "GROUP/v2"))
-	want["CustomResourceDefinition widgets."+g.group()], want["Widget x"] = "updated", "updated" // it has another version to remember
+	want["CustomResourceDefinition widgets."+g.group()], want["Widget x"] = "updated", "updated" // another version is recorded in it
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -295,7 +295,7 @@ func TestApplyWritesNothingTheSecondTime(t *testing.T) {
 	}
 }
 
-// The API server forgets who brought a key of stringData, so that it would stay for ever.
+// The API server does not record who owns a key of stringData, so that it would stay for ever.
 func TestApplyOwnsWhatSecretsHaveAsText(t *testing.T) {
 	g := newGround(t)
 	for _, want := range []map[string][]byte{
@@ -370,7 +370,7 @@ func TestApplyWaitsForDeletion(t *testing.T) {
 	}
 }
 
-// What happens between our look and our apply must not make us take what is not ours.
+// What happens between our read and our apply must not make us take what is not ours.
 func TestApplyTakesNothingThatChangesHands(t *testing.T) {
 	const text = `{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: ours}}`
 	for name, there := range map[string]bool{"one is made": false, "ours is replaced": true, "ours is deleted": true} {

@@ -141,7 +141,7 @@ func (w *walk) columns(t *testing.T) {
 	}
 }
 
-// Metrics tell how many objects are in which state, without naming any of them, and forget those that are
+// Metrics say how many objects are in which state, without naming any of them, and drop those that are
 // gone. Not parallel, since it counts.
 func TestStackMetrics(t *testing.T) {
 	w := newWalk(t)

@@ -17,7 +17,7 @@ import (
 	stackregistry "github.com/polder-kaas/polder/stack/registry"
 )
 
-// doors is a server whose repositories behave each as its test wants.
+// doors is a server of registries whose repositories each behave as its test wants.
 type doors struct {
 	mu       sync.Mutex
 	handlers map[string]http.Handler // by the name of the repository
@@ -48,7 +48,7 @@ func (d *doors) set(repository string, h http.Handler) {
 // newRegistry is a real registry, without a server.
 func newRegistry() http.Handler { return registry.New(registry.Logger(log.New(io.Discard, "", 0))) }
 
-// at is the reference of a repository behind a door.
+// at is the reference of a repository on one of these servers.
 func at(s *httptest.Server, repository string) string { return "oci://" + hostOf(s) + "/" + repository }
 
 // publishAt publishes releases with options, for example over others of their names.
@@ -80,7 +80,7 @@ func withLogin(user, password string, next http.Handler) http.Handler {
 	})
 }
 
-// inPages lists tags in pages of a few, as large registries do whatever they are asked for.
+// inPages lists tags in pages of a few, as large registries do whatever page size is asked for.
 func inPages(most int, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/tags/list") {

@@ -87,7 +87,7 @@ func TestEvilClassIsRefused(t *testing.T) {
 	}
 }
 
-// nothingIsApplied looks for all that the class could have brought.
+// nothingIsApplied checks that nothing the class could have brought is there.
 func (w *walk) nothingIsApplied(t *testing.T) {
 	t.Helper()
 	for _, l := range []client.ObjectList{
@@ -158,7 +158,7 @@ func TestEvilTemplateIsStopped(t *testing.T) {
 	})
 }
 
-// renderings are the children of the plane that render.
+// renderings counts the children of the plane that render charts.
 func renderings(t *testing.T) (n int) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -176,8 +176,8 @@ func renderings(t *testing.T) (n int) {
 	return n
 }
 
-// A registry that leads astray is given up, and says so; nobody is connected to who was not named by the
-// plane's operator.
+// A registry that redirects elsewhere is given up, and the status says so; nobody is connected to who was not named by
+// the plane's operator.
 func TestEvilRegistryIsGivenUp(t *testing.T) {
 	t.Parallel()
 	canary := newCanary(t)

@@ -22,7 +22,7 @@ import (
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
-// patience is above the longest time that a source is listened to.
+// patience is above the longest time that a slow source is waited for.
 const patience = 90 * time.Second
 
 // slowly answers a byte now and then, until nobody listens any more.
@@ -181,7 +181,7 @@ func TestFaultKilledBetweenStages(t *testing.T) {
 	p.Kill()
 	p.Start(t, flags...)
 	p.AwaitReady(t)
-	waits() // nothing of the hook was in memory
+	waits() // nothing of the runtime hook was in memory
 	if err := w.nodesHave(t, "v1.36."); err != nil {
 		t.Errorf("the upgrade was not held: %v", err)
 	}

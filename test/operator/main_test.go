@@ -18,14 +18,14 @@ var shared = testenv.NewShared()
 // published is where stacks are published for it.
 var published *stackenv.Registry
 
-// Doors lead to registries that behave as a test wants: by http, and by https.
+// Servers of registries that behave as a test wants: by http, and by https.
 var (
 	behind = &doors{}
 	door   *httptest.Server
 	safe   *httptest.Server
 )
 
-// directory is one that the plane calls "releases".
+// directory has releases; the plane knows it as "releases".
 var directory string
 
 func TestMain(m *testing.M) {

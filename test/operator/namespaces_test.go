@@ -75,7 +75,7 @@ func TestStackServesOtherNamespaces(t *testing.T) {
 		t.Errorf("a cluster of a class that is not there yet: %v", err)
 	}
 
-	// Who is not served any more hears of it at once.
+	// Clusters that are not served any more say so at once.
 	run := `{"spec":{"paused":false}}`
 	if err := w.mgmt.Patch(t.Context(), of(tenant), client.RawPatch(client.Merge.Type(), []byte(run))); err != nil {
 		t.Fatal(err)

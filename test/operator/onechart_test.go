@@ -74,8 +74,8 @@ func TestOneChart(t *testing.T) {
 	w.has(t, false, mapNamed("default", "goes"))
 }
 
-// isHeldBy waits until an upgrade is held for a reason that the ClusterAddon and the Cluster say, and looks
-// that no node has another version.
+// isHeldBy waits until an upgrade is held for a reason that the ClusterAddon and the Cluster say, and checks that no
+// node has another version.
 func (w *walk) isHeldBy(t *testing.T, release, reason, why string) {
 	t.Helper()
 	w.says(t, &csv1.ClusterAddon{}, addonName, csv1.ConditionReady, metav1.ConditionFalse, reason, why)

@@ -76,7 +76,7 @@ func inBursts() func(*http.Request) http.HandlerFunc {
 	}
 }
 
-// kubeconfigThrough is that of the cluster, with the balancer's address.
+// kubeconfigThrough is the cluster's kubeconfig, with the balancer's address.
 func (w *walk) kubeconfigThrough(t *testing.T, b *balancer) []byte {
 	t.Helper()
 	good, _ := w.kubeconfigs(t, "")
@@ -94,7 +94,7 @@ func (w *walk) kubeconfigThrough(t *testing.T, b *balancer) []byte {
 	return out
 }
 
-// refuses says whether the add-ons of a version are not applied for a reason.
+// refuses returns nil if the add-ons of a version are not applied for this reason.
 func (w *walk) refuses(t *testing.T, v, words string) error {
 	a, err := w.addon(t.Context())
 	if err != nil {
@@ -130,7 +130,7 @@ func (w *walk) isUntouched(t *testing.T, theirs *corev1.ConfigMap) {
 	}
 }
 
-// nothingIsForgotten compares what is ours in the cluster with the inventory.
+// nothingIsForgotten checks that all objects of ours in the cluster are in the inventory.
 func (w *walk) nothingIsForgotten(t *testing.T) {
 	t.Helper()
 	a, err := w.addon(t.Context())

@@ -128,7 +128,7 @@ func (b *balancer) at(seed uint64, probability float64) {
 	})
 }
 
-// certificate is that of the balancer, which stands for the authority of the API server.
+// certificate is the balancer's own, which stands for the API server's CA.
 func (b *balancer) certificate() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.Certificate().Raw})
 }
@@ -138,7 +138,7 @@ func (b *balancer) config() *rest.Config {
 	return &rest.Config{Host: b.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: b.certificate()}}
 }
 
-// once answers the nth request that fits with a page, and no other.
+// once answers the nth request of this method and path with a page, and no other.
 func once(method, path string, n int, page http.HandlerFunc) func(*http.Request) http.HandlerFunc {
 	return func(r *http.Request) http.HandlerFunc {
 		if r.Method != method || !strings.Contains(r.URL.Path, path) {
@@ -151,7 +151,7 @@ func once(method, path string, n int, page http.HandlerFunc) func(*http.Request)
 	}
 }
 
-// newLive is a client as the operator has it: past caches, with a mapper that can be reset.
+// newLive makes a client as the operator has it: past caches, with a REST mapper that can be reset.
 func newLive(t *testing.T, cfg *rest.Config) client.Client {
 	t.Helper()
 	d, err := discovery.NewDiscoveryClientForConfig(cfg)

@@ -17,7 +17,7 @@ import (
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
-// through is a ground whose applier goes through a balancer; what the test itself does, goes straight.
+// through makes a ground whose applier goes through a balancer; what the test itself does, goes straight.
 func through(t *testing.T) (*ground, *apply.Applier, *balancer) {
 	t.Helper()
 	g := newGround(t)
@@ -59,7 +59,7 @@ func (g *ground) isTheirs(u *unstructured.Unstructured) {
 	}
 }
 
-// A page in place of the answer to our look does not make an object ours that is somebody else's: neither if its kind
+// A page in place of the answer to our read does not make an object ours that is somebody else's: neither if its kind
 // is one of long ago, nor if the same set brings its definition.
 func TestApplyTakesNoPageForAMissingObject(t *testing.T) {
 	for name, page := range pages {
@@ -259,10 +259,11 @@ func TestApplyAndPruneThroughPages(t *testing.T) {
 	}
 }
 
-// Somebody else makes an object between our look and our apply, with fields that do not contradict ours.
+// Somebody else makes an object between our read and our apply, with fields that do not contradict ours.
 func TestApplyMergesIntoNothingOfOthers(t *testing.T) { raceCreate(t, 60) }
 
-// raceCreate lets somebody else create an object while we apply it: from the beginning of it, or once we have looked.
+// raceCreate lets somebody else create an object while we apply it: from the beginning, or once we have read that it is
+// absent.
 func raceCreate(t *testing.T, rounds int) {
 	g := newGround(t)
 	straight := g.Client
@@ -304,7 +305,7 @@ func raceCreate(t *testing.T, rounds int) {
 // A definition gains a version while there is an object of somebody else.
 func TestApplyOfADefinitionThatGainsAVersion(t *testing.T) { gainVersions(t, 10) }
 
-// gainVersions says how often the new version was discovered before it was served.
+// gainVersions logs how often the new version was discovered before it was served.
 func gainVersions(t *testing.T, rounds int) {
 	two := strings.ReplaceAll(widgets, "  versions:\n", "  versions:\n"+secondVersion)
 	late := 0

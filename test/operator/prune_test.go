@@ -68,7 +68,7 @@ func TestPruneNeverDeletesANamespaceOfKubernetes(t *testing.T) {
 	}
 }
 
-// An object that takes the place of ours between our look and our delete stays.
+// An object that takes the place of ours between our read and our delete stays.
 func TestPruneDeletesByUID(t *testing.T) {
 	g := newGround(t)
 	g.create(ours(configMap("x", nil)))
@@ -176,8 +176,8 @@ func TestPruneGoesBackwardsAndWaits(t *testing.T) {
 	}
 }
 
-// The version that an inventory has may not be served any more, and the operator that came before
-// did not tell namespaces.
+// The version that an inventory has may not be served any more, and the operator that came before did not record
+// namespaces.
 func TestPruneFindsWhatOldInventoriesMean(t *testing.T) {
 	g := newGround(t)
 	g.mustApply(widgets + "\n---\n" + widget + `

@@ -108,7 +108,7 @@ func TestDefaultSource(t *testing.T) {
 	}
 }
 
-// tellsNobody looks for secrets where everybody can read.
+// tellsNobody checks that secrets are not where everybody can read.
 func (w *walk) tellsNobody(t *testing.T, secrets ...string) {
 	t.Helper()
 	text := shared.Get(t).Log()
@@ -146,7 +146,7 @@ func TestSourceWithItsOwnAuthority(t *testing.T) {
 	w.becomesReady(t, "stack", "v1")
 }
 
-// stranger is an authority that vouches for nobody here.
+// stranger is the certificate of a CA that has signed nothing here.
 func stranger(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -17,7 +17,7 @@ import (
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
-// releases are the names of all of a namespace.
+// releases returns the names of all releases of the namespace.
 func (w *walk) releases(t *testing.T) string {
 	t.Helper()
 	var l csv1.ClusterStackReleaseList

@@ -45,7 +45,7 @@ func TestWalk(t *testing.T) {
 	w.driftIsCorrected(t)
 	w.inUseIsProtected(t, "old", "local-scs-1-36-v1")
 
-	// Another release for the same Kubernetes: found by itself, and its stages are run without a hook.
+	// Another release for the same Kubernetes: found by itself, and its stages are run without a runtime hook.
 	w.publish(t, "1.36", "v2", func(files archive.Tree) { delete(files, "cluster-addon/storage/templates/storageclass.yaml") })
 	w.ask(t, "old")
 	w.becomesReady(t, "old", "v1,v2")
@@ -76,7 +76,7 @@ func TestWalk(t *testing.T) {
 	w.everythingGoes(t)
 }
 
-// walk is one cluster's way.
+// walk is one cluster with its stacks, in a namespace of its own.
 type walk struct {
 	mgmt       client.Client
 	ns         string
@@ -214,7 +214,7 @@ func (w *walk) addon(ctx context.Context) (*csv1.ClusterAddon, error) {
 	return a, w.mgmt.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: csv1.AddonPrefix + w.cluster.Name}, a)
 }
 
-// driftIsCorrected looks at objects in the plane, where changes are seen at once.
+// driftIsCorrected changes objects in the plane, where changes are seen at once, and waits until they are as before.
 func (w *walk) driftIsCorrected(t *testing.T) {
 	t.Helper()
 	class := &clusterv1.ClusterClass{}
@@ -244,7 +244,7 @@ func (w *walk) driftIsCorrected(t *testing.T) {
 	})
 }
 
-// inUseIsProtected tries to delete what the cluster uses.
+// inUseIsProtected checks that what the cluster uses cannot be deleted.
 func (w *walk) inUseIsProtected(t *testing.T, name, release string) {
 	t.Helper()
 	for _, o := range []client.Object{
@@ -279,7 +279,7 @@ func (w *walk) releaseGoes(t *testing.T, name string) {
 	})
 }
 
-// isHeld waits until an upgrade is held and everybody can see why, and looks that nothing has begun.
+// isHeld waits until an upgrade is held and everybody can see why, and checks that nothing has begun.
 func (w *walk) isHeld(t *testing.T, release, why string) {
 	t.Helper()
 	testenv.Eventually(t, soon, func() error {

@@ -89,8 +89,8 @@ func secretToken(t *testing.T, c client.Client, ns, name string) string {
 	return string(s.Data[corev1.ServiceAccountTokenKey])
 }
 
-// TestUnauthenticated asks for every path the API knows, without credentials and with wrong
-// ones: only three may answer.
+// TestUnauthenticated requests every path the API knows, without credentials and with wrong ones: only three may
+// answer.
 func TestUnauthenticated(t *testing.T) {
 	p := shared.Get(t)
 	base := p.Status(t).Address

@@ -100,7 +100,7 @@ func configMap(ns, key string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "a-"}, Data: map[string]string{key: "1"}}
 }
 
-// mustBeRefused is nil once a ConfigMap with the key is refused with the given words.
+// mustBeRefused returns nil once a ConfigMap with the key is refused with the given words.
 func mustBeRefused(t *testing.T, c client.Client, ns, key, words string) error {
 	t.Helper()
 	err := c.Create(t.Context(), configMap(ns, key), client.DryRunAll)

@@ -34,7 +34,7 @@ func grantReading(t *testing.T, c client.Client, ns string) {
 	}
 }
 
-// callers ask a plane without end, each for what it may read.
+// callers send requests to a plane without end, each for what it may read.
 type callers struct {
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -43,7 +43,7 @@ type callers struct {
 	answers map[string]map[int]int // of each caller, by code
 }
 
-// startCallers has an administrator and a service account ask. The plane may be down.
+// startCallers lets an administrator and a service account send requests. The plane may be down.
 func startCallers(t *testing.T, admin *rest.Config, token, ns string) *callers {
 	t.Helper()
 	account := rest.AnonymousClientConfig(admin)
@@ -80,7 +80,7 @@ func (a *callers) ask(ctx context.Context, name string, h *http.Client, url stri
 	}
 }
 
-// verify checks that nobody was told that they are unknown, or have no rights, and that all are answered by now.
+// verify checks that nobody was answered 401 or 403, and that all are answered by now.
 func (a *callers) verify(t *testing.T) {
 	t.Helper()
 	testenv.Eventually(t, wait, func() error {

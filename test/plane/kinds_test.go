@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// TestKinds lists every kind the plane must serve, in every version, from the store.
+// TestKinds lists every kind the plane must serve, in every version, from etcd.
 func TestKinds(t *testing.T) {
 	cfg := shared.Get(t).RESTConfig(t)
 	client, err := dynamic.NewForConfig(cfg)

@@ -139,7 +139,7 @@ func TestUnknownFlags(t *testing.T) {
 	}
 }
 
-// TestLife follows one plane through its life: a quiet start, a stop in order under load, a start
+// TestLife follows one plane through its life: a start without load, a graceful stop under load, a start
 // on the same data, five kills under load, and a start without the key its Secrets need.
 func TestLife(t *testing.T) {
 	p := testenv.StartPlane(t)
@@ -210,7 +210,7 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// stoppedInOrder checks that controllers ended before the API they use, and the store last.
+// stoppedInOrder checks that controllers ended before the API they use, and etcd last.
 func stoppedInOrder(t *testing.T, s status.Status) {
 	t.Helper()
 	if s.Phase != status.Stopped {

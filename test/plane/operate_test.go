@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// get asks as the administrator.
+// get reads a path of the API as the administrator.
 func get(t *testing.T, path string) string {
 	t.Helper()
 	return shared.Get(t).GetPath(t, path)

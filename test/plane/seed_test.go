@@ -14,8 +14,8 @@ import (
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
-// Definitions are seeded into an empty store; they must be what the API server itself makes of
-// them. So all are deleted, and the next start has to bring them through the API.
+// Definitions are seeded into an empty etcd; they must be what the API server itself makes of them. So all are deleted,
+// and the next start has to bring them through the API.
 func TestSeededDefinitionsAreAsTheAPIMakesThem(t *testing.T) {
 	p := testenv.StartPlane(t)
 	c := p.Client(t)
@@ -29,7 +29,7 @@ func TestSeededDefinitionsAreAsTheAPIMakesThem(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// One that is not ours, so that the store is not empty and nothing is seeded again.
+	// One that is not ours, so that etcd is not empty and nothing is seeded again.
 	testenv.InstallStubCRDs(t, c)
 	p.Signal(t, syscall.SIGTERM, wait)
 	p.Start(t)

@@ -132,7 +132,7 @@ func TestDataDirectoryIsClosed(t *testing.T) {
 	}
 }
 
-// TestSecretsAreEncrypted searches the store's files for what was written: the bytes of a
+// TestSecretsAreEncrypted searches etcd's files for what was written: the bytes of a
 // ConfigMap must be there, or the search would show nothing, and those of a Secret must not.
 func TestSecretsAreEncrypted(t *testing.T) {
 	p := shared.Get(t)

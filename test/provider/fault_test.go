@@ -16,7 +16,7 @@ import (
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
-// stalled is a cluster for which the platform operator must act, for a reason and with words that help.
+// stalled checks that the platform operator must act on a cluster, for this reason and with these words.
 func stalled(reason, words string) func(*v1alpha1.WorkloadCluster) error {
 	return func(o *v1alpha1.WorkloadCluster) error {
 		st := o.Status

@@ -26,7 +26,7 @@ import (
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
-// Times: soon is when something must have happened, on a machine that is slow at times; a call to a provider may
+// soon is when something must have happened, on a machine that is slow at times; a call to a provider may
 // take callTimeout.
 const (
 	soon        = 5 * time.Minute

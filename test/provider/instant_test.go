@@ -83,7 +83,7 @@ func TestRuleOfTheClass(t *testing.T) {
 	}
 }
 
-// parameters looks whether the customer's parameter has come through the class.
+// parameters checks that the customer's parameter has come through the class.
 func (g *ground) parameters(c *clusterv1.Cluster) {
 	g.Helper()
 	u := &unstructured.Unstructured{}
@@ -97,7 +97,7 @@ func (g *ground) parameters(c *clusterv1.Cluster) {
 	}
 }
 
-// nodes are those of a workload cluster, by provider ID, seen the way controllers see them.
+// nodes returns those of a workload cluster, by provider ID, as controllers see them.
 func (g *ground) nodes(c *clusterv1.Cluster) map[string]corev1.Node {
 	g.Helper()
 	w, err := (&workload.Clusters{Secrets: g.mgmt, UserAgent: "test"}).Get(g.Context(), client.ObjectKeyFromObject(c))

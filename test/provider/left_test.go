@@ -27,7 +27,7 @@ func kinds() []schema.GroupVersionKind {
 	return append(out, corev1.SchemeGroupVersion.WithKind("Secret"), csv1.GroupVersion.WithKind("ClusterAddon"))
 }
 
-// names are those of all objects of a kind.
+// names returns the names of all objects of a kind.
 func (g *ground) names(k schema.GroupVersionKind) ([]string, error) {
 	l := &unstructured.UnstructuredList{}
 	l.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
@@ -57,8 +57,8 @@ func (g *ground) awaitNothing() {
 	})
 }
 
-// madeOnce looks whether more Machines than these were ever made: one that was made twice may be gone already. It knows
-// from events, of which some are lost when there are many.
+// madeOnce checks that no more Machines than these were ever made: one that was made twice may be gone already. It
+// counts events, of which some are lost when there are many.
 func (g *ground) madeOnce(want int) {
 	g.Helper()
 	if n := g.made(); n > want {
@@ -66,7 +66,7 @@ func (g *ground) madeOnce(want int) {
 	}
 }
 
-// made is how many Machines were made, as events tell.
+// made is how many Machines were made, by their events.
 func (g *ground) made() int {
 	g.Helper()
 	var l corev1.EventList

@@ -15,7 +15,7 @@ import (
 // directory is the name under which the plane knows the releases.
 const directory = "instant"
 
-// All tests have one plane, and one provider at work in it, which fails for clusters it is told to fail for.
+// All tests have one plane, and one provider at work in it, for which tests set faults.
 var (
 	shared          = testenv.NewShared()
 	instantProvider = instant.New()

@@ -52,7 +52,7 @@ func TestManyClusters(t *testing.T) {
 	g.awaitNothing()
 }
 
-// countAll looks whether there is each cluster and each machine once.
+// countAll checks that each cluster and each machine is there once.
 func (g *ground) countAll(want map[string]int32) {
 	g.Helper()
 	clusters, err := g.names(clusterv1.GroupVersion.WithKind("Cluster"))

@@ -14,7 +14,8 @@ import (
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
-// Somebody deletes the Cluster below a WorkloadCluster: that is said, with who must act, and then it is made anew.
+// Somebody deletes the Cluster below a WorkloadCluster: the status says so, with who must act, and then it is made
+// anew.
 func TestClusterDeletedByHand(t *testing.T) {
 	t.Parallel()
 	const hold = "test.polder.dev/hold"

@@ -37,7 +37,7 @@ import (
 	ownworkload "github.com/polder-kaas/polder/internal/workload"
 )
 
-// Requests for access. The plane itself plays the workload cluster, and an authority of the test that of the cluster.
+// Requests for access. The plane itself plays the workload cluster, and a CA of the test that of the cluster.
 func TestKubeconfigRequest(t *testing.T) {
 	t.Parallel()
 	g := newGrantor(t)
@@ -66,7 +66,7 @@ func TestKubeconfigRequest(t *testing.T) {
 	})
 }
 
-// grantor has the authorities of clusters.
+// grantor has the CAs of clusters.
 type grantor struct {
 	certificates, keys map[string][]byte
 	kubeconfig         []byte
@@ -122,7 +122,7 @@ func newAuthority(t *testing.T, name string) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: b})
 }
 
-// given is a cluster that seems to run, and a request.
+// given makes a cluster that seems to run, and a request.
 func (g *grantor) given(ctx context.Context, c client.Client, ns string) error {
 	o := &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"}}
 	o.Spec.Provider, o.Spec.Stack = "nobody", v1alpha1.StackReference{Name: "none"}
@@ -151,7 +151,7 @@ func (g *grantor) given(ctx context.Context, c client.Client, ns string) error {
 	return errors.Join(c.Status().Patch(ctx, cluster, client.MergeFrom(before)), c.Create(ctx, r))
 }
 
-// authority makes another one the cluster's.
+// authority gives the cluster another CA.
 func (g *grantor) authority(name string) reconciletest.Action {
 	return func(ctx context.Context, c client.Client, ns string) error {
 		data := map[string]any{corev1.TLSCertKey: g.certificates[name], corev1.TLSPrivateKeyKey: g.keys[name]}
@@ -168,7 +168,7 @@ func (g *grantor) gone(ctx context.Context, c client.Client, ns string) error {
 	return nil
 }
 
-// normalizeRequest leaves out when the certificate ends: the message says it too.
+// normalizeRequest leaves out when the certificate expires, also in messages.
 func normalizeRequest(u *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(u.Object, "status", "expirationTime")
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")

@@ -58,7 +58,7 @@ func TestLocalCluster(t *testing.T) {
 	})
 }
 
-// signal is sent to the host.
+// signal sends a signal to the host.
 func (h *hosts) signal(s syscall.Signal) reconciletest.Action {
 	return func(_ context.Context, _ client.Client, namespace string) error {
 		pid, err := filelock.Holder(h.dir(namespace).LockFile())
@@ -75,7 +75,7 @@ const patience = time.Minute
 // clusterName is that of the Cluster and of its LocalCluster.
 const clusterName = "one"
 
-// deleteCluster leaves to Cluster API what it has made its own.
+// deleteCluster deletes the Cluster and the LocalCluster; one with an owner reference is left to Cluster API.
 func deleteCluster(ctx context.Context, c client.Client, namespace string) error {
 	return errors.Join(
 		deleteUnowned(ctx, c, namespace, clusterName, &clusterv1.Cluster{}),

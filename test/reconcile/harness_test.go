@@ -57,7 +57,7 @@ func TestHarnessFinds(t *testing.T) {
 	}
 }
 
-// toySubject is tested with one fault, or none.
+// toySubject is the toy as the harness tests it, with one fault or none.
 func toySubject(f fault) reconciletest.Subject {
 	port := func(p int32) reconciletest.Action {
 		return change(func(o *infrav1.LocalCluster) { o.Spec.ControlPlaneEndpoint.Port = p })

@@ -54,7 +54,7 @@ func reference(kind, name string) clusterv1.ContractVersionedObjectReference {
 	return clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: kind, Name: name}
 }
 
-// gone finds what is left of a namespace's cluster.
+// gone returns an error that names what is left of a namespace's cluster.
 func (h *hosts) gone(ctx context.Context, c client.Client, namespace string) error {
 	for _, l := range []client.ObjectList{&clusterv1.ClusterList{}, &clusterv1.MachineList{}} {
 		if err := c.List(ctx, l, client.InNamespace(namespace)); err != nil {
@@ -77,7 +77,7 @@ func (h *hosts) gone(ctx context.Context, c client.Client, namespace string) err
 	return err
 }
 
-// withoutAddresses drops what is chosen for each cluster anew.
+// withoutAddresses drops addresses, which are chosen anew for each cluster.
 func withoutAddresses(o *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(o.Object, "spec", "controlPlaneEndpoint", "host")
 	if o.GetKind() == "LocalCluster" {
@@ -95,7 +95,7 @@ func withoutAddresses(o *unstructured.Unstructured) {
 	}
 }
 
-// patched changes an object of the kind f is for.
+// patched changes an object of the kind that f is for.
 func patched[T any, O interface {
 	*T
 	client.Object
@@ -111,7 +111,7 @@ func patched[T any, O interface {
 	}
 }
 
-// message asks whether a condition says something.
+// message checks that a condition's message contains a text.
 func message[T interface {
 	client.Object
 	conditions.Getter

@@ -56,7 +56,7 @@ func runHost(dir string) error {
 	return host.Run(context.Background(), host.Config{Dir: hostapi.Dir(dir), Binary: self, Versions: versions, Log: slog.New(slog.DiscardHandler)})
 }
 
-// boot leaves the files that a host expects of one; the bootstrap data are the node's credentials.
+// boot leaves the files that a host expects of a boot; the bootstrap data are the node's credentials.
 func boot(path string) error {
 	dir := hostapi.MachineDir(path)
 	b, err := os.ReadFile(dir.SpecFile())
@@ -76,12 +76,12 @@ func boot(path string) error {
 	)
 }
 
-// put writes a file at once, since the host reads it at any time.
+// put writes a file atomically, since the host may read it at any time.
 func put(file string, b []byte) error {
 	return errors.Join(os.WriteFile(file+".tmp", b, 0o600), os.Rename(file+".tmp", file))
 }
 
-// workload imitates what workers need of the API servers of workload clusters: it keeps nodes.
+// workload imitates what workers need of the API servers of workload clusters: it stores nodes.
 type workload struct {
 	url string
 
@@ -98,13 +98,13 @@ func imitateWorkload(t *testing.T) *workload {
 	return w
 }
 
-// userData are a kubeconfig; each namespace has a cluster of its own.
+// userData is a kubeconfig; each namespace has a cluster of its own.
 func (w *workload) userData(namespace string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"c",
 "clusters":[{"name":"c","cluster":{"server":"%s/%s"}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"c"}}],"users":[{"name":"c","user":{}}]}`, w.url, namespace)
 }
 
-// ServeHTTP knows how to read and make nodes.
+// ServeHTTP reads and creates nodes.
 func (w *workload) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,7 +128,7 @@ func (w *workload) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	_, _ = out.Write(b)
 }
 
-// decodeNode reads what may be in any of Kubernetes' forms, and gives it back as JSON.
+// decodeNode reads a node in any of Kubernetes' encodings, and returns it as JSON.
 func decodeNode(r io.Reader) (name string, b []byte, err error) {
 	if b, err = io.ReadAll(r); err != nil {
 		return "", nil, err

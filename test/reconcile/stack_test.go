@@ -42,7 +42,7 @@ func setupOperator(t *testing.T, source string) func(context.Context, ctrl.Manag
 	}
 }
 
-// classKinds are those of a release in the plane.
+// classKinds are the kinds of a release's objects in the plane.
 func classKinds() []client.Object {
 	return []client.Object{
 		&clusterv1.ClusterClass{}, &controlplanev1.KubeadmControlPlaneTemplate{}, &bootstrapv1.KubeadmConfigTemplate{},

@@ -20,7 +20,7 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 )
 
-// minimalPoll is how soon something settled may be looked at again: a source, by default.
+// minimalPoll is how soon something settled may be requeued: the interval of a source, by default.
 const minimalPoll = 4 * time.Minute
 
 // evilKubeconfig would run a program on whoever uses it.
@@ -32,7 +32,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1", certificate-author
 users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: "true"}}}]
 `
 
-// ownKubeconfig is access to the plane itself, as Cluster API would write it down.
+// ownKubeconfig is access to the plane itself, as Cluster API would store it.
 func ownKubeconfig(t *testing.T) []byte {
 	t.Helper()
 	cfg := shared.Get(t).RESTConfig(t)
@@ -80,7 +80,7 @@ func deleteTiny(ctx context.Context, c client.Client, ns string) error {
 	return nil
 }
 
-// goneTiny waits for the Cluster, then takes away what a real one takes with it.
+// goneTiny waits for the Cluster to be gone, then removes what would have gone with a real one.
 func goneTiny(ctx context.Context, c client.Client, ns string) error {
 	var clusters clusterv1.ClusterList
 	if err := c.List(ctx, &clusters, client.InNamespace(ns)); err != nil || len(clusters.Items) > 0 {
@@ -117,7 +117,7 @@ func settledAddons(ctx context.Context, c client.Client, ns string) error {
 			return err
 		}
 	}
-	// Cluster API writes to the Cluster too, and for each of that the add-ons are looked at.
+	// Cluster API writes to the Cluster too, and each write reconciles the add-ons.
 	cluster := &clusterv1.Cluster{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: ns, Name: "tiny"}, cluster); err != nil {
 		return err

@@ -98,7 +98,7 @@ func (r *toy) setReady(o *infrav1.LocalCluster, status metav1.ConditionStatus, r
 	meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{Type: "Ready", Status: status, Reason: reason, ObservedGeneration: o.Generation})
 }
 
-// keep makes what is wanted and says so.
+// keep makes the children, or reports why not.
 func (r *toy) keep(ctx context.Context, o *infrav1.LocalCluster) error {
 	if o.Spec.ControlPlaneEndpoint.Port == badPort || r.fault == doesNotRecover && r.remembers("bad") {
 		r.remember("bad")
@@ -123,7 +123,7 @@ func (r *toy) keep(ctx context.Context, o *infrav1.LocalCluster) error {
 	return nil
 }
 
-// children are not owned, so nobody else removes them.
+// children have no owner references, so nobody else removes them.
 func (r *toy) children(o *infrav1.LocalCluster) (all []*corev1.ConfigMap) {
 	for _, x := range []string{"-a", "-b"} {
 		all = append(all, &corev1.ConfigMap{
@@ -147,7 +147,7 @@ func (r *toy) keepChild(ctx context.Context, o *infrav1.LocalCluster, want *core
 		return err
 	}
 	if err != nil {
-		// An API server that has begun to delete an object without finalizers ends it, also if one is added meanwhile.
+		// An API server that has begun to delete an object without finalizers goes on, also if one is added meanwhile.
 		// Nobody else would remove what is made then.
 		if err := r.live.Get(ctx, client.ObjectKeyFromObject(o), &infrav1.LocalCluster{}); err != nil {
 			return err
@@ -183,7 +183,7 @@ func (r *toy) finish(ctx context.Context, before, o *infrav1.LocalCluster) (res 
 	return res, polder.Write(ctx, r.client, before, o)
 }
 
-// remove waits while somebody holds the object.
+// remove deletes the children, unless somebody holds the object.
 func (r *toy) remove(ctx context.Context, o *infrav1.LocalCluster) error {
 	if o.Annotations["hold"] != "" {
 		if r.fault != doesNotSayWhatIsInTheWay {

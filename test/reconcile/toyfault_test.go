@@ -67,8 +67,8 @@ func (r *toy) wantsFinalizer(*infrav1.LocalCluster) bool {
 	return true
 }
 
-// onEdges takes notice only when it sees the content of a child change. It needs to see that of both:
-// a resync between the two writes to one child lets it see that one's.
+// onEdges reacts only when it sees the content of a child change. It needs to see that of both: a resync between the
+// two writes to one child lets it see that one's.
 func (r *toy) onEdges() handler.EventHandler {
 	return handler.Funcs{
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
@@ -95,7 +95,7 @@ func (r *toy) makeInTwoSteps(ctx context.Context, want *corev1.ConfigMap) error 
 	return r.client.Patch(ctx, want, client.MergeFrom(before))
 }
 
-// makeAndRecord takes another name if one is taken, and notes afterwards that it has made a child.
+// makeAndRecord takes another name if one is taken, and records afterwards that it has made a child.
 func (r *toy) makeAndRecord(ctx context.Context, o *infrav1.LocalCluster, want *corev1.ConfigMap) error {
 	note := "made" + want.Name
 	if o.Annotations[note] != "" {

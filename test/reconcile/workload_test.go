@@ -104,7 +104,7 @@ func givenWorkload(ctx context.Context, c client.Client, ns string) error {
 	return c.Create(ctx, o)
 }
 
-// settledWorkload waits until Cluster API has made all it can of the Cluster, and that is told.
+// settledWorkload waits until Cluster API has made all it can of the Cluster, and the status says so.
 func settledWorkload(ctx context.Context, c client.Client, ns string) error {
 	o, made := &v1alpha1.WorkloadCluster{}, &clusterv1.Cluster{}
 	key := client.ObjectKey{Namespace: ns, Name: "demo"}
@@ -119,8 +119,8 @@ func settledWorkload(ctx context.Context, c client.Client, ns string) error {
 	if applied == nil || applied.Status != metav1.ConditionTrue || applied.ObservedGeneration != o.Generation || o.Status.Phase != v1alpha1.PhaseCreating {
 		return fmt.Errorf("%s: %+v", o.Status.Phase, o.Status.Conditions)
 	}
-	// Cluster API makes pools together with the control plane. If something interrupts it in between, it waits with them until
-	// the control plane is there, which here it never will be; it calls that an upgrade.
+	// Cluster API makes pools together with the control plane. If something interrupts it in between, it waits with
+	// them until the control plane is there, which here it never will be; it calls that an upgrade.
 	topology := meta.FindStatusCondition(made.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
 	allMade := len(pools.Items) == 2 || topology != nil && topology.Reason == clusterv1.ClusterTopologyReconciledClusterUpgradingReason
 	if made.Spec.ControlPlaneRef.Name == "" || len(made.Spec.Topology.Workers.MachineDeployments) != 2 || !allMade || len(o.Status.Pools) != 1 {
@@ -129,7 +129,7 @@ func settledWorkload(ctx context.Context, c client.Client, ns string) error {
 	return nil
 }
 
-// normalizeWorkload leaves what is ours: what Cluster API adds to a Cluster, and how far it is, differ.
+// normalizeWorkload keeps what is ours: what Cluster API adds to a Cluster, and how far it is, differ.
 func normalizeWorkload(u *unstructured.Unstructured) {
 	switch u.GetKind() {
 	case "Cluster":

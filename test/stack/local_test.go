@@ -41,7 +41,7 @@ func TestLocalSCS(t *testing.T) {
 	applyAddons(t, workload, c, old, class)
 }
 
-// makeCluster makes a cluster of a release and looks whether it is as it should be.
+// makeCluster makes a cluster of a release and checks that it is as it should be.
 func makeCluster(t *testing.T, mgmt client.Client, ns string, r *stack.Release) (*clusterv1.Cluster, client.Client) {
 	t.Helper()
 	c := newCluster(ns, r)
@@ -78,7 +78,7 @@ func newCluster(ns string, r *stack.Release) *clusterv1.Cluster {
 	return c
 }
 
-// refusesBadParameters shows that Cluster API holds parameters against the schemas we ship.
+// refusesBadParameters checks that Cluster API validates parameters against the schemas we ship.
 func refusesBadParameters(t *testing.T, mgmt client.Client, ns string, r *stack.Release) {
 	t.Helper()
 	for name, json := range map[string]string{"flavor": `"large"`, "podSecurityStandard": `"none"`, "certSANs": `[""]`, "oidcConfig": `{"issuerURL":"http://x"}`, "registryMirrors": `[{"urlMirror":"x"}]`, "unknown": `1`} {
@@ -114,7 +114,7 @@ func available(c *clusterv1.Cluster) error {
 	return nil
 }
 
-// isHardened looks at what scs-0215 and scs-0217 ask for, from outside.
+// isHardened checks what scs-0215 and scs-0217 ask for, from outside.
 func isHardened(t *testing.T, cfg *rest.Config, workload client.Client) {
 	t.Helper()
 	anonymous := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}

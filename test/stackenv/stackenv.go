@@ -18,7 +18,7 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// Registry is a real one on this machine.
+// Registry is a real registry on this machine.
 type Registry struct {
 	server *httptest.Server
 }
@@ -51,7 +51,7 @@ func Publish(t testing.TB, where string, releases ...*stack.Release) {
 	}
 }
 
-// ReadSource is a stack of ours, for example local/scs, as far as its files go.
+// ReadSource reads the files of a stack of ours, for example local/scs.
 func ReadSource(t testing.TB, dir string) archive.Tree {
 	t.Helper()
 	files, err := archive.ReadDir(filepath.Join(moduleRoot(t), "stacks", filepath.FromSlash(dir)), archive.DefaultLimits, nil)
@@ -61,7 +61,7 @@ func ReadSource(t testing.TB, dir string) archive.Tree {
 	return files
 }
 
-// moduleRoot is the directory of the module, above the one tests run in.
+// moduleRoot is the directory of the module, above the one that tests run in.
 func moduleRoot(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

@@ -78,7 +78,7 @@ func (p *Plane) CreateNamespace(t testing.TB) string {
 	return ns.Name
 }
 
-// GetPath is what the API server says at a path, to the administrator.
+// GetPath reads a path of the API server as the administrator.
 func (p *Plane) GetPath(t testing.TB, path string) string {
 	t.Helper()
 	cfg := p.RESTConfig(t)

@@ -78,7 +78,7 @@ func (p *Plane) launcher() launch.Launcher {
 	return launch.Launcher{HostsDir: hostapi.HostsDir(p.Data)}
 }
 
-// HostStatus asks the host of a local cluster how it is.
+// HostStatus returns the status of a local cluster's host, and a client for the host.
 func (p *Plane) HostStatus(ctx context.Context, namespace, name string) (hostapi.Status, *hostapi.Client, error) {
 	all, err := p.launcher().Clusters()
 	if err != nil {

@@ -79,6 +79,7 @@ func (p *Plane) start(flags ...string) error {
 		return err
 	}
 	p.done = make(chan struct{})
+	// Both are passed on, since a later start replaces them in p.
 	go func(cmd *exec.Cmd, done chan struct{}) {
 		defer close(done)
 		_ = cmd.Wait() // the exit code is in ProcessState
@@ -86,7 +87,7 @@ func (p *Plane) start(flags ...string) error {
 	return nil
 }
 
-// AwaitReady waits until polderd says that it is ready, and how long that took.
+// AwaitReady waits until polderd says that it is ready.
 func (p *Plane) AwaitReady(t testing.TB) {
 	t.Helper()
 	if err := p.awaitReady(); err != nil {
@@ -165,14 +166,14 @@ type Buffer struct {
 	b  bytes.Buffer
 }
 
-// Write adds to it.
+// Write appends to the buffer.
 func (l *Buffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
 }
 
-// String is all of it.
+// String is everything written so far.
 func (l *Buffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,8 +185,8 @@ func tail(s string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// ExcludeComponents says before the start which components are not to run; the tree's polderd must be the one
-// that can be made to fail.
+// ExcludeComponents chooses, before the start, components that are not to run; the tree's polderd must be the one with
+// faults.
 func (p *Plane) ExcludeComponents(t testing.TB, components ...string) {
 	t.Helper()
 	if err := p.writeExcluded(components); err != nil {
@@ -193,7 +194,7 @@ func (p *Plane) ExcludeComponents(t testing.TB, components ...string) {
 	}
 }
 
-// writeExcluded says before the start which components are not to run; polderd-fault heeds it.
+// writeExcluded writes the file in which only polderd-fault looks up which components are not to run.
 func (p *Plane) writeExcluded(components []string) error {
 	if len(components) == 0 {
 		return nil

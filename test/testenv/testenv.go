@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// unprivilegedUID is whom binaries run as when the tests themselves run as root. It needs no
-// entry in the user database.
+// unprivilegedUID is the user binaries run as when the tests themselves run as root. It needs no entry in the user
+// database.
 const unprivilegedUID = 61234
 
 // Tree is where a test keeps its programs and data. It belongs to the user the programs run
@@ -69,7 +69,7 @@ func chown(path string) error {
 	return os.Chown(path, unprivilegedUID, unprivilegedUID)
 }
 
-// installProgram puts a built program where the ordinary user can reach it, wherever the checkout is.
+// installProgram puts a built program where the unprivileged user can reach it, wherever the checkout is.
 func installProgram(name, to string) error {
 	wd, err := os.Getwd()
 	if err != nil {
@@ -109,8 +109,8 @@ func moduleRoot(dir string) string {
 	return dir
 }
 
-// Command runs a program of the tree as the ordinary user, with a clean environment. It is
-// ended with the test, if it has not ended by itself.
+// Command is a program of the tree, to be run as the unprivileged user with a clean environment. It is killed with the
+// test process, if it has not ended by itself.
 func (tree Tree) Command(program string, args ...string) *exec.Cmd {
 	c := exec.Command(filepath.Join(tree.Bin, program), args...)
 	c.Env = []string{"HOME=" + tree.Home, "PATH=/usr/bin:/bin", "GOGC=400"} // memory is not what tests are about: collecting less saves a fifth of their time
@@ -127,8 +127,7 @@ func unprivilegedAttr() *syscall.SysProcAttr {
 	return a
 }
 
-// Eventually asks until the answer is nil, and fails the test with the last answer if that
-// does not happen in time.
+// Eventually calls ask until it returns nil, and fails the test with the last error if that does not happen in time.
 func Eventually(t testing.TB, timeout time.Duration, ask func() error) {
 	t.Helper()
 	deadline := time.Now().Add(timeout)

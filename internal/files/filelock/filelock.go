@@ -1,5 +1,5 @@
-// Package filelock is a lock that belongs to an open file: it ends with the process however that
-// ends, so nobody has to clean up after a crash. The file names the process that holds it.
+// Package filelock has a lock that belongs to an open file: it ends with the process however that ends, so nobody
+// has to clean up after a crash. The file names the process that holds it.
 package filelock
 
 import (
@@ -25,8 +25,8 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s is locked by process %d", e.Path, e.PID)
 }
 
-// Acquire takes the lock at once or fails, with a *HeldError if somebody else has it. The lock is
-// let go of by closing the file.
+// Acquire takes the lock at once or fails, with a *HeldError if somebody else has it. Closing the file releases
+// the lock.
 func Acquire(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -45,8 +45,8 @@ func Acquire(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Holder is the process that holds the lock, or 0 if none does. It only asks: it never takes the
-// lock, not even for a moment, so it cannot get in the way of a start.
+// Holder returns the process that holds the lock, or 0 if none does. It only asks: it never takes the lock, not
+// even for a moment, so it cannot make a start fail.
 func Holder(path string) (int, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

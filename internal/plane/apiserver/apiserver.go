@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Check is one line of /readyz beyond the API server's own.
+// Check is a check of /readyz beyond the API server's own.
 type Check struct {
 	Name  string
 	Check func(ctx context.Context) error
@@ -33,10 +33,10 @@ type Config struct {
 	ClientCA         string // file
 	SAKey            string // file: signs and verifies service-account tokens
 	EncryptionConfig string // file
-	AuthConfig       string // path of a file this package writes
+	AuthConfig       string // path of a file that this package writes
 	WebhookHost      string // host:port whose webhooks are dialled by DialWebhook
 	DialWebhook      func(ctx context.Context) (net.Conn, error)
-	Checks           []Check                 // further lines of /readyz
+	Checks           []Check                 // further checks of /readyz
 	Handlers         map[string]http.Handler // further paths, behind authentication and authorisation
 	WatchCache       bool                    // of custom resources; see plane.Config
 	Profiling        bool                    // serve /debug/pprof to those RBAC allows it
@@ -55,14 +55,14 @@ type APIServer struct {
 	informers informers.SharedInformerFactory
 }
 
-// configResult is the outcome of what needs no store.
+// configResult is the outcome of the configuration, which needs no store.
 type configResult struct {
 	configs configs
 	err     error
 }
 
-// New makes the component and, in the background, its configuration, while the store starts: a key
-// is made for it, which takes a few tenths of a second. What goes wrong, Run says.
+// New makes the component and, in the background, its configuration, while the store starts: a key is made for
+// it, which takes a few tenths of a second. Run returns what goes wrong.
 func New(ctx context.Context, cfg Config) *APIServer {
 	a := &APIServer{cfg: cfg, ready: make(chan struct{}), openAPIRequested: make(chan struct{}), configured: make(chan configResult, 1)}
 	go func() {
@@ -75,20 +75,20 @@ func New(ctx context.Context, cfg Config) *APIServer {
 // Name is the component's name.
 func (a *APIServer) Name() string { return "apiserver" }
 
-// Ready closes when requests are served. The built-in roles may come later; see Roles.
+// Ready closes when requests are served. The built-in roles may come later; see BootstrapRoles.
 func (a *APIServer) Ready() <-chan struct{} { return a.ready }
 
-// Client is a client configuration with all rights for a part of this process, which names
-// itself so that logs and metrics can tell who asks. It must not be used before Ready.
+// Client returns a client configuration with all rights for a part of this process, which names itself so that
+// logs and metrics can tell who asks. It must not be used before Ready.
 func (a *APIServer) Client(userAgent string) *rest.Config {
 	c := rest.CopyConfig(a.loopback)
 	c.UserAgent = userAgent
-	c.QPS = -1 // in process; priority and fairness in the API server is the limit
+	c.QPS = -1 // in process; the API server's priority and fairness is the limit
 	return c
 }
 
-// Informers are shared with the API server's own admission and authorisation. They must not
-// be used before Ready.
+// Informers returns the informers of the API server's own admission and authorisation. They must not be used
+// before Ready.
 func (a *APIServer) Informers() informers.SharedInformerFactory { return a.informers }
 
 // Run serves until ctx ends.
@@ -119,8 +119,7 @@ func (a *APIServer) Run(ctx context.Context) error {
 	return nil
 }
 
-// awaitReady asks the server's own readiness, less the lines that stand for components which
-// start after it.
+// awaitReady waits for the server's own readiness, without the checks of components which start after it.
 func (a *APIServer) awaitReady(ctx context.Context) error {
 	excludedChecks := []string{rolesCheck}
 	for _, c := range a.cfg.Checks {
@@ -129,7 +128,7 @@ func (a *APIServer) awaitReady(ctx context.Context) error {
 	return a.waitForPath(ctx, "/readyz", excludedChecks...)
 }
 
-// waitForPath asks a path until it answers that all is well.
+// waitForPath requests a path until it answers with status 200.
 func (a *APIServer) waitForPath(ctx context.Context, path string, excludedChecks ...string) error {
 	client, err := kubernetes.NewForConfig(a.loopback)
 	if err != nil {

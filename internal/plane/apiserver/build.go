@@ -32,14 +32,14 @@ const serverName = "polder"
 // would wait five seconds for the others before it is established.
 const apiServers = 1
 
-// configs of the three servers in the chain: ours, custom resources, aggregation.
+// configs are those of the three servers in the chain: built-in kinds, custom resources, aggregation.
 type configs struct {
 	plane      *controlplaneapiserver.Config
 	extensions *apiextensionsapiserver.Config
 	aggregator *aggregatorapiserver.Config
 }
 
-// servers are the ends of the chain.
+// servers are the first and the last server of the chain.
 type servers struct {
 	aggregator *aggregatorapiserver.APIAggregator
 	extensions *apiextensionsapiserver.CustomResourceDefinitions
@@ -123,17 +123,18 @@ func (a *APIServer) configure(ctx context.Context) (configs, error) {
 	}
 	// There are no Services here to aggregate from, only our own groups.
 	aggregator.ExtraConfig.DisableRemoteAvailableConditionController = true
-	holdUntilAuthSynced(&aggregator.GenericConfig.Config, plane.VersionedInformers) // it is in front
+	holdUntilAuthSynced(&aggregator.GenericConfig.Config, plane.VersionedInformers) // the aggregator is in front
 	return configs{plane: plane, extensions: extensions, aggregator: aggregator}, nil
 }
 
-// selectiveWatchCache is how custom resources are stored if only some have a cache: those that customers list. There can be
+// selectiveWatchCache gives a watch cache to some custom resources only: those that customers list. There can be
 // hundreds of them, and without it each list would read and decode them all.
 type selectiveWatchCache struct{ cached, uncached registry.RESTOptionsGetter }
 
+// cachedResource is the kind that customers list (docs/adr/0005).
 var cachedResource = schema.GroupResource{Group: "polder.dev", Resource: "workloadclusters"}
 
-// GetRESTOptions chooses.
+// GetRESTOptions implements registry.RESTOptionsGetter.
 func (f *selectiveWatchCache) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (registry.RESTOptions, error) {
 	if resource == cachedResource {
 		return f.cached.GetRESTOptions(resource, example)

@@ -27,10 +27,10 @@ import (
 	"github.com/polder-kaas/polder/internal/files/atomicfile"
 )
 
-// Issuer is in every service-account token. Changing it ends all of them.
+// Issuer is in every service-account token. Changing it makes all of them invalid.
 const Issuer = "https://polder.internal"
 
-// admissionPlugins are those of Kubernetes that make sense without pods and nodes.
+// admissionPlugins are the plugins of Kubernetes that make sense without pods and nodes.
 func admissionPlugins() sets.Set[string] {
 	return sets.New(
 		lifecycle.PluginName,
@@ -100,7 +100,7 @@ func (c Config) newOptions() *options.Options {
 	o.Admission.GenericAdmission.DefaultOffPlugins = sets.New(kubeoptions.AllOrderedPlugins...).Difference(admissionPlugins())
 
 	o.Features.EnableProfiling = c.Profiling
-	// An open watch would otherwise hold the stop back for a minute.
+	// An open watch would otherwise delay the stop by a minute.
 	o.GenericServerRunOptions.ShutdownWatchTerminationGracePeriod = 2 * time.Second
 	return o
 }

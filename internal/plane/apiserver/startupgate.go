@@ -14,12 +14,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// authSyncTimeout is how long a request waits at most until it is known who may do what. That takes a second or two.
+// authSyncTimeout is how long a request waits at most until roles and accounts are read. That takes a second or
+// two.
 const authSyncTimeout = 15 * time.Second
 
-// holdUntilAuthSynced keeps requests waiting that come before roles, bindings and service accounts are read. To those an API
-// server says that it does not know who asks, or that they have no rights, which clients take for final: every start
-// would end somebody's controllers. Requests of this process need none of that, and reading it needs them.
+// holdUntilAuthSynced makes requests wait that come before roles, bindings and service accounts are read. The API
+// server would answer them that it does not know the user, or that the user has no rights, which clients take for
+// final: every start would end somebody's controllers. Requests of this process need none of that, and reading it
+// needs them.
 func holdUntilAuthSynced(c *genericapiserver.Config, f informers.SharedInformerFactory) {
 	rbac, core := f.Rbac().V1(), f.Core().V1()
 	h := &startupGate{token: c.LoopbackClientConfig.BearerToken, synced: []cache.InformerSynced{
@@ -33,9 +35,9 @@ func holdUntilAuthSynced(c *genericapiserver.Config, f informers.SharedInformerF
 	}
 }
 
-// startupGate is the gate before a server.
+// startupGate holds requests until the informers of authentication and authorisation are synced.
 type startupGate struct {
-	token  string // of requests of this process
+	token  string // the bearer token of this process's own requests
 	synced []cache.InformerSynced
 	open   atomic.Bool
 }
@@ -51,12 +53,12 @@ func (h *startupGate) wrapHandler(next http.Handler) http.Handler {
 	})
 }
 
-// isLoopback says that a request is of this process. Who asks is checked again behind the gate.
+// isLoopback says whether a request is of this process. The token is authenticated again behind the gate.
 func (h *startupGate) isLoopback(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+h.token)) == 1
 }
 
-// waitForSync waits until all is known, and is false if that takes too long.
+// waitForSync waits until all informers are synced, and returns false if that takes too long.
 func (h *startupGate) waitForSync(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, authSyncTimeout)
 	defer cancel()
@@ -67,7 +69,7 @@ func (h *startupGate) waitForSync(ctx context.Context) bool {
 	return true
 }
 
-// isHealthPath says that a request is one of those that anybody may make.
+// isHealthPath says whether a path is one of those that anonymous requests may use.
 func isHealthPath(path string) bool {
 	return slices.ContainsFunc([]string{"/livez", "/readyz", "/version"}, func(p string) bool {
 		return path == p || strings.HasPrefix(path, p+"/")

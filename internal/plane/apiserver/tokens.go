@@ -11,7 +11,7 @@ import (
 	"k8s.io/kubernetes/pkg/serviceaccount"
 )
 
-// boundObjectGetter looks up what service-account tokens can be bound to. In this plane these are
+// boundObjectGetter looks up the objects that service-account tokens can be bound to. In this plane these are
 // service accounts and secrets; a token bound to a pod or a node is bound to nothing.
 type boundObjectGetter struct {
 	secrets         corelisters.SecretLister

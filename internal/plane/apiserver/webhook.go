@@ -12,8 +12,8 @@ import (
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 )
 
-// newWebhookResolver sends calls for our own webhooks down our own dialer, so that they need no
-// port others could call; all other webhooks are dialled as in any API server.
+// newWebhookResolver connects to our own webhooks by our own dialer, so that they need no port others could call;
+// all other webhooks are dialled as in any API server.
 func (a *APIServer) newWebhookResolver(generic *genericapiserver.Config) webhook.AuthenticationInfoResolverWrapper {
 	standard := webhook.NewDefaultAuthenticationInfoResolverWrapper(controlplaneapiserver.CreateProxyTransport(), generic.EgressSelector, generic.LoopbackClientConfig, generic.TracerProvider)
 	own := &rest.Config{Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return a.cfg.DialWebhook(ctx) }}
@@ -31,8 +31,8 @@ func (a *APIServer) newWebhookResolver(generic *genericapiserver.Config) webhook
 	}
 }
 
-// webhookInitializer gives admission plugins our resolver. It runs after the standard
-// initializers and so has the last word.
+// webhookInitializer gives admission plugins our resolver. It runs after the standard initializers, so that its
+// resolver is the one that stays.
 type webhookInitializer struct {
 	wrapper webhook.AuthenticationInfoResolverWrapper
 }

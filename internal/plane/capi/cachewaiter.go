@@ -21,23 +21,24 @@ import (
 )
 
 const (
-	// cacheWaitTimeout is how long a request waits for its echo. Then it is answered all the same: what it wrote is written.
+	// cacheWaitTimeout is how long a request waits for the caches. Then it is answered all the same: what it
+	// wrote is written.
 	cacheWaitTimeout = 10 * time.Second
-	// A cache is looked at soon at first, since its watch is in the same process, and then less often.
+	// A cache is checked soon at first, since its watch is in the same process, and then less often.
 	minCachePoll, maxCachePoll = time.Millisecond, 20 * time.Millisecond
 )
 
-// cacheWaiter answer a request that writes only after the caches of its manager have seen what it wrote. Cluster API's
-// controllers need that: one that does not see the Machine it has just made makes another, and takes what belongs to
-// the first for an orphan and deletes it. They have a guard of their own, but it cannot be had without their limit of one
-// look a second at each object (docs/adr/0013).
+// cacheWaiter delays the answer of a request that writes until the caches of its manager have what it wrote.
+// Cluster API's controllers need that: one that does not see the Machine it has just made makes another, and
+// takes what belongs to the first for an orphan and deletes it. They have a guard of their own, but it cannot be
+// had without their limit of one reconcile a second for each object (docs/adr/0013).
 type cacheWaiter struct {
 	scheme    *runtime.Scheme
 	mu        sync.Mutex
 	informers map[schema.GroupVersionKind][]trackedInformer
 }
 
-// trackedInformer is the part of an informer that counts here.
+// trackedInformer is the part of an informer that is needed here.
 type trackedInformer interface {
 	GetStore() toolscache.Store
 	IsStopped() bool
@@ -47,7 +48,7 @@ func newCacheWaiter(scheme *runtime.Scheme) *cacheWaiter {
 	return &cacheWaiter{scheme: scheme, informers: map[schema.GroupVersionKind][]trackedInformer{}}
 }
 
-// trackInformers lets e know of all caches that are made with these options.
+// trackInformers makes e know all informers that are created with these options.
 func (e *cacheWaiter) trackInformers(o ctrlcache.Options) ctrlcache.Options {
 	informer := toolscache.NewSharedIndexInformer
 	if o.NewInformer != nil {
@@ -77,7 +78,7 @@ func (e *cacheWaiter) wrapTransport(next http.RoundTripper) http.RoundTripper {
 			return res, err
 		}
 		body, err := io.ReadAll(res.Body)
-		_ = res.Body.Close() // it was read, or is of no use
+		_ = res.Body.Close() // the body was read, or reading failed
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +91,7 @@ func (e *cacheWaiter) wrapTransport(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// waitForCaches waits until all caches of a kind have a version.
+// waitForCaches waits until all caches of a kind have reached a resource version.
 func (e *cacheWaiter) waitForCaches(ctx context.Context, gvk schema.GroupVersionKind, version string) {
 	timeout := time.NewTimer(cacheWaitTimeout)
 	defer timeout.Stop()
@@ -106,12 +107,15 @@ func (e *cacheWaiter) waitForCaches(ctx context.Context, gvk schema.GroupVersion
 	}
 }
 
+// hasReachedVersion says whether all running caches of a kind have reached a resource version. A kind that nobody
+// caches has.
 func (e *cacheWaiter) hasReachedVersion(gvk schema.GroupVersionKind, version string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	// An informer that has stopped gets nothing more; waiting for it would take the whole timeout.
 	e.informers[gvk] = slices.DeleteFunc(e.informers[gvk], trackedInformer.IsStopped)
 	return !slices.ContainsFunc(e.informers[gvk], func(l trackedInformer) bool {
 		c, err := resourceversion.CompareResourceVersion(l.GetStore().LastStoreSyncResourceVersion(), version)
-		return err != nil || c < 0 // one that has seen nothing at all has none to compare
+		return err != nil || c < 0 // a cache that has not synced yet has no version to compare
 	})
 }

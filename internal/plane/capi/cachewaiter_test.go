@@ -18,10 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// watchDelay is how long the server of these tests lets a watch wait for what was written.
+// watchDelay is how late the server of these tests sends the events of a watch.
 const watchDelay = 200 * time.Millisecond
 
-// newDelayedServer has one ConfigMap once it was written, and tells whoever watches late. It does not tell of Secrets at all.
+// newDelayedServer starts a server that has one ConfigMap once it was written, and sends its watch event late. It
+// sends no events of Secrets at all.
 func newDelayedServer(t *testing.T) *rest.Config {
 	t.Helper()
 	written := make(chan struct{}, 2)
@@ -61,7 +62,7 @@ func newDelayedServer(t *testing.T) *rest.Config {
 		w.(http.Flusher).Flush()
 		select {
 		case <-written:
-			time.Sleep(watchDelay) // it is what is tested
+			time.Sleep(watchDelay) // the lateness that is tested
 			answer(w, map[string]any{"type": "ADDED", "object": made("ConfigMap", "10")})
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
@@ -76,7 +77,7 @@ func newDelayedServer(t *testing.T) *rest.Config {
 	return &rest.Config{Host: s.URL}
 }
 
-// startCacheWaiter is a client whose writes are answered after their echo, and the cache that hears it.
+// startCacheWaiter returns a client whose writes wait for the cache, and that cache.
 func startCacheWaiter(t *testing.T) (client.Client, client.Reader) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -116,7 +117,7 @@ func TestCacheWaiter(t *testing.T) {
 	}
 }
 
-// What no cache holds, or was only tried, has no echo to wait for.
+// Writes of kinds that no cache holds, and dry runs, wait for nothing.
 func TestCacheWaiterSkipsUncached(t *testing.T) {
 	t.Parallel()
 	c, _ := startCacheWaiter(t)
@@ -137,7 +138,7 @@ func TestCacheWaiterSkipsUncached(t *testing.T) {
 	}
 }
 
-// fakeInformer is an informer that hears nothing.
+// fakeInformer is an informer that gets no events.
 type fakeInformer struct {
 	stopped bool
 	toolscache.Store
@@ -146,7 +147,7 @@ type fakeInformer struct {
 func (d *fakeInformer) GetStore() toolscache.Store { return d.Store }
 func (d *fakeInformer) IsStopped() bool            { return d.stopped }
 
-// A cache that has stopped hears nothing any more, and nobody waits for it.
+// A cache that has stopped gets no events any more, and nobody waits for it.
 func TestStoppedCache(t *testing.T) {
 	e, gvk := newCacheWaiter(runtime.NewScheme()), corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	d := &fakeInformer{Store: toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)}

@@ -24,7 +24,7 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/runtimehooks"
 )
 
-// syncPeriod is how often everything is looked at again even if nothing happened.
+// syncPeriod is how often everything is reconciled again even if nothing happened.
 const syncPeriod = 10 * time.Minute
 
 // Webhooks is how the managers' webhooks are served and reached.
@@ -39,7 +39,7 @@ type Config struct {
 	Client       func(userAgent string) *rest.Config // all rights; usable once Run is called
 	Webhooks     Webhooks
 	Manifests    manifests.Index
-	RuntimeHooks []runtimehooks.Handler // Go handlers for the hooks of the Runtime SDK
+	RuntimeHooks []runtimehooks.Handler // Go handlers for the runtime hooks of Cluster API
 	Concurrency  int                    // objects of one kind worked on at the same time
 }
 
@@ -71,14 +71,14 @@ func SetFeatureGates() error {
 		string(feature.MachinePool):     true,
 		// Taints of worker pools are of no use without it.
 		string(feature.MachineTaintPropagation): true,
-		// It would look at an object at most once a second, and a local cluster would take twice as long. Its other half,
-		// to wait until the caches have seen what was written, echoes do.
+		// It would reconcile an object at most once a second, and a local cluster would take twice as long. Its
+		// other half, to wait until the caches have what was written, is done by cacheWaiter.
 		string(feature.ReconcilerRateLimiting): false,
 	})
 }
 
-// Run builds the managers, then registers their webhooks, then starts them: a manager must not
-// write before the webhooks of the others can answer.
+// Run builds the managers, then registers their webhooks, then starts them: a manager must not write before the
+// webhooks of the others can answer.
 func (c *ClusterAPI) Run(ctx context.Context) error {
 	managers, err := c.build(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *ClusterAPI) Run(ctx context.Context) error {
 	var all []error
 	for range managers {
 		all = append(all, <-ended)
-		stop() // one has ended: by failure, or because ctx did
+		stop() // one has ended: by an error, or because ctx did
 	}
 	return errors.Join(all...)
 }
@@ -113,7 +113,7 @@ func (c *ClusterAPI) awaitReady(ctx context.Context, managers []*manager) {
 	}
 }
 
-// Healthy asks admission a question that only Cluster API's own webhook can answer.
+// Healthy sends admission a request that only Cluster API's own webhook can answer.
 func (c *ClusterAPI) Healthy(ctx context.Context) error { return c.probe.check(ctx) }
 
 func (c *ClusterAPI) build(ctx context.Context) ([]*manager, error) {
@@ -122,6 +122,7 @@ func (c *ClusterAPI) build(ctx context.Context) ([]*manager, error) {
 		return nil, err
 	}
 	registry := conversion.NewRegistry()
+	// One conversion webhook serves all kinds, so its scheme has those of all managers.
 	union, err := newScheme(coreParts(), bootstrapParts(), controlPlaneParts())
 	if err != nil {
 		return nil, err

@@ -18,9 +18,8 @@ import (
 // contractVersions are the versions of the provider contract this Cluster API understands, best first.
 var contractVersions = []string{"v1beta2", "v1beta1"}
 
-// apiVersionGetter answers, for conversions from references without a version, which version
-// of a provider's kind to name: the newest one that its CRD's labels offer for the best
-// contract.
+// apiVersionGetter returns a function that says, for conversions from references without a version, which version
+// of a provider's kind to use: the newest one that its CRD's labels offer for the best contract.
 func apiVersionGetter(c client.Reader) func(context.Context, schema.GroupKind) (string, error) {
 	return func(ctx context.Context, gk schema.GroupKind) (string, error) {
 		crd := &metav1.PartialObjectMetadata{}

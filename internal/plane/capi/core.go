@@ -87,7 +87,7 @@ func setupCore(ctx context.Context, m *manager) error {
 	return setupCoreWebhooks(m, clusters)
 }
 
-// newSecretMetadataCache knows the names of all Secrets and nothing else of them, for
+// newSecretMetadataCache returns a cache with the metadata of all Secrets and nothing else of them, for
 // controllers that must notice changes of Secrets which belong to no cluster.
 func newSecretMetadataCache(m *manager) (ctrlcache.Cache, error) {
 	c, err := ctrlcache.New(m.GetConfig(), ctrlcache.Options{

@@ -26,18 +26,18 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/runtimehooks"
 )
 
-// Limits towards workload clusters, the defaults of Cluster API's own programs.
+// Limits of requests to workload clusters, the defaults of Cluster API's own programs.
 const (
 	workloadQPS   = 20
 	workloadBurst = 30
-	// workloadRetry is how soon a workload cluster that could not be reached is tried again.
+	// workloadRetry is how soon the connection to a workload cluster that could not be reached is tried again.
 	workloadRetry = 2 * time.Second
 )
 
-// managerKind is what distinguishes one of the three managers.
+// managerKind has what distinguishes one of the three managers.
 type managerKind struct {
 	name   string // key of its role in the manifests
-	agent  string // as Cluster API's own program calls itself
+	agent  string // the user agent of Cluster API's own program
 	scheme func() schemeParts
 	cache  func(*runtime.Scheme, string, string, time.Duration) ctrlcache.Options
 	client func() client.Options
@@ -45,8 +45,7 @@ type managerKind struct {
 	setup  func(context.Context, *manager) error
 }
 
-// remoteAccess is how a manager reaches workload clusters: with which Secrets, and what it
-// remembers of them.
+// remoteAccess is how a manager reaches workload clusters: with which Secrets, and what it caches of them.
 type remoteAccess struct {
 	secrets func(ctrl.Manager) (client.Client, error)
 	cache   func() clustercache.CacheOptions
@@ -81,7 +80,7 @@ func (c *ClusterAPI) newManager(kind managerKind, converters conversion.Registry
 	}
 	waiter := newCacheWaiter(scheme)
 	clientConfig := c.clientConfigFor(kind)
-	clientConfig.Wrap(waiter.wrapTransport) // outside the bound: who waits for an echo holds nobody up
+	clientConfig.Wrap(waiter.wrapTransport) // outside the write limiter: a wait for caches holds no slot
 	m, err := ctrl.NewManager(clientConfig, ctrl.Options{
 		Scheme:                 scheme,
 		Cache:                  waiter.trackInformers(kind.cache(scheme, kind.agent, "", syncPeriod)),
@@ -101,7 +100,7 @@ func (c *ClusterAPI) newManager(kind managerKind, converters conversion.Registry
 	return &manager{Manager: m, kind: kind, server: c.cfg.Webhooks.Server, converters: converters, runtimeHooks: c.cfg.RuntimeHooks, concurrency: c.cfg.Concurrency}, nil
 }
 
-// clientConfigFor is the client configuration of one manager: its own user, with its own role.
+// clientConfigFor returns the client configuration of one manager: its own user, with its own role.
 func (c *ClusterAPI) clientConfigFor(kind managerKind) *rest.Config {
 	rc := c.cfg.Client(remote.DefaultClusterAPIUserAgent(kind.agent))
 	rc.Impersonate = rest.ImpersonationConfig{UserName: userName(kind.name)}
@@ -111,21 +110,21 @@ func (c *ClusterAPI) clientConfigFor(kind managerKind) *rest.Config {
 	return rc
 }
 
-// Users are whom the managers act as.
+// Users are the users that the managers act as.
 func Users() []string {
 	return []string{userName(core.name), userName(bootstrap.name), userName(controlPlane.name)}
 }
 
-// userName is whom a manager acts as.
+// userName is the user that a manager acts as.
 func userName(managerName string) string { return "polder:cluster-api:" + managerName }
 
-// controllerOptions are those of every controller.
+// controllerOptions are the options of every controller.
 func (m *manager) controllerOptions() controller.Options {
 	return controller.Options{MaxConcurrentReconciles: m.concurrency}
 }
 
-// setupClusterCache connects to workload clusters on behalf of one manager; secrets reads the
-// Secrets that belong to them.
+// setupClusterCache connects to workload clusters on behalf of one manager; secrets reads the Secrets that belong
+// to them.
 func (m *manager) setupClusterCache(ctx context.Context) (secrets client.Client, clusters clustercache.ClusterCache, err error) {
 	r := m.kind.remote
 	if secrets, err = r.secrets(m); err != nil {
@@ -134,20 +133,22 @@ func (m *manager) setupClusterCache(ctx context.Context) (secrets client.Client,
 	clusters, err = clustercache.SetupWithManager(ctx, m, clustercache.Options{
 		SecretClient: secrets, Cache: r.cache(), Client: r.client(m.kind.agent, workloadQPS, workloadBurst),
 	}, m.controllerOptions())
-	// A new cluster's API comes up within seconds; the default is to look again after half a minute.
+	// A new cluster's API comes up within seconds; by default the next try is after half a minute. The interface
+	// of ClusterCache lacks this method.
 	if c, ok := clusters.(interface{ SetConnectionCreationRetryInterval(time.Duration) }); ok {
 		c.SetConnectionCreationRetryInterval(workloadRetry)
 	}
 	return secrets, clusters, err
 }
 
-// setupMigrator moves stored objects to the newest version after an upgrade of Cluster API.
+// setupMigrator sets up the controller that moves stored objects to the newest version after an upgrade of
+// Cluster API.
 func (m *manager) setupMigrator(ctx context.Context, kinds map[client.Object]crdmigrator.ByObjectConfig) error {
 	r := &crdmigrator.CRDMigrator{Client: m.GetClient(), APIReader: m.GetAPIReader(), Config: kinds}
 	return r.SetupWithManager(ctx, m, controller.Options{MaxConcurrentReconciles: 1})
 }
 
-// webhookSetup is what all of Cluster API's webhooks have in common.
+// webhookSetup is implemented by all of Cluster API's webhooks.
 type webhookSetup interface {
 	SetupWebhookWithManager(mgr ctrl.Manager) error
 }

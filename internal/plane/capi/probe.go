@@ -15,11 +15,11 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// probeInterval is how long an answer counts, so that frequent readiness probes cost nothing.
+// probeInterval is how long a result is kept, so that frequent readiness probes cost nothing.
 const probeInterval = 3 * time.Second
 
-// admissionProbe proves the way from the API server through the webhook server to Cluster
-// API's own code: the dry run of a Machine must come back with the label that only that code adds.
+// admissionProbe checks the way from the API server through the webhook server to Cluster API's own code: the dry
+// run of a Machine must return with the label that only that code adds.
 type admissionProbe struct {
 	machines dynamic.ResourceInterface
 	now      func() time.Time
@@ -39,14 +39,14 @@ func newAdmissionProbe(cfg *rest.Config) (*admissionProbe, error) {
 	return &admissionProbe{machines: machines, now: time.Now}, nil
 }
 
-// waitUntilPassing asks until the answer is right or ctx ends.
+// waitUntilPassing probes until the result is right or ctx ends.
 func (p *admissionProbe) waitUntilPassing(ctx context.Context) error {
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		return p.dryRunMachine(ctx) == nil, nil
 	})
 }
 
-// check answers from memory if the last answer is fresh enough.
+// check returns the last result if it is fresh enough, and probes otherwise.
 func (p *admissionProbe) check(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
 )
 
-// aggregateLabel is Cluster API's way for providers to give its core manager rights on
-// kinds outside the usual groups.
+// aggregateLabel is the label by which providers give Cluster API's core manager rights on kinds outside the
+// usual groups.
 const aggregateLabel = "cluster.x-k8s.io/aggregate-to-manager"
 
 // Roles are the rights of the three managers: Cluster API's published roles, bound to the

@@ -8,7 +8,7 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
 )
 
-// TestRoles looks at the rights Cluster API publishes: none of its managers may do everything.
+// TestRoles checks the rights that Cluster API publishes: none of its managers may do everything.
 func TestRoles(t *testing.T) {
 	m, err := manifests.Load()
 	if err != nil {

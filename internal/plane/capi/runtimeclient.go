@@ -10,11 +10,11 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/runtimehooks"
 )
 
-// tolerantRuntimeClient keeps one unreachable or wrong extension from ending the whole plane. Cluster
-// API asks every extension at its start and gives up after a minute if one does not answer; here
-// that would take everybody's API down. Instead the start goes on with the handlers the extension
-// had when it last answered, whose failure policy then says what its absence means, and the
-// reconciler of ExtensionConfigs reports and retries as it does at any other time.
+// tolerantRuntimeClient keeps one unreachable or wrong extension from ending the whole plane. Cluster API calls
+// every extension at its start and gives up after a minute if one does not answer; here that would take
+// everybody's API down. Instead the start goes on with the handlers the extension had when it last answered,
+// whose failure policy then says what its absence means, and the reconciler of ExtensionConfigs reports and
+// retries as it does at any other time.
 type tolerantRuntimeClient struct{ *runtimehooks.Client }
 
 var _ runtimeclient.Client = tolerantRuntimeClient{}
@@ -32,7 +32,7 @@ func newRuntimeClient(m *manager) (tolerantRuntimeClient, error) {
 	return tolerantRuntimeClient{c}, nil
 }
 
-// Discover forgives a failure only during the start.
+// Discover ignores an error only during the start.
 func (p tolerantRuntimeClient) Discover(ctx context.Context, config *runtimev1.ExtensionConfig) (*runtimev1.ExtensionConfig, error) {
 	found, err := p.Client.Discover(ctx, config)
 	if err == nil || p.IsReady() {
@@ -42,12 +42,13 @@ func (p tolerantRuntimeClient) Discover(ctx context.Context, config *runtimev1.E
 	return config.DeepCopy(), nil
 }
 
-// WarmUp leaves out what cannot be registered, so that the rest can be.
+// WarmUp leaves out ExtensionConfigs that cannot be registered, so that the rest can be.
 func (p tolerantRuntimeClient) WarmUp(list *runtimev1.ExtensionConfigList) error {
 	err := p.Client.WarmUp(list)
 	if err == nil || p.IsReady() {
 		return err
 	}
+	// Register works only after a WarmUp, so the client is warmed up without any.
 	if err := p.Client.WarmUp(&runtimev1.ExtensionConfigList{}); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 )
 
-// schemeParts are what one manager knows, as in Cluster API's own programs.
+// schemeParts are the kinds that one manager knows, as in Cluster API's own programs.
 type schemeParts []func(*runtime.Scheme) error
 
 func coreParts() schemeParts {

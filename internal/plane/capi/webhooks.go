@@ -11,14 +11,14 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/install"
 )
 
-// conversionPath is where objects of all kinds are converted between versions.
+// conversionPath is the path of the conversion webhook, which is for all kinds.
 const conversionPath = "/convert"
 
-// ConversionURL is what CRDs are to be pointed at; base is Webhooks.URL.
+// ConversionURL is the URL of the conversion webhook for CRDs; base is Webhooks.URL.
 func ConversionURL(base string) string { return base + conversionPath }
 
-// registerWebhooks points the API server at the webhooks in this process. What an earlier
-// run registered is brought up to date, since authority and paths may have changed.
+// registerWebhooks points the API server at the webhooks in this process. What an earlier run registered is
+// brought up to date, since authority and paths may have changed.
 func (c *ClusterAPI) registerWebhooks(ctx context.Context) error {
 	ca, err := c.cfg.Webhooks.CA()
 	if err != nil {

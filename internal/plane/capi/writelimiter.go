@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// writesPerCore is how many requests that write all managers together have under way, for each core.
+	// writesPerCore is how many requests that write all managers together may have under way, for each core.
 	writesPerCore = 2
-	// writeWaitTimeout is how long a request waits for its turn. Then it goes all the same: those before it may wait for a
-	// webhook of somebody else that does not answer, and that must not hold up everybody.
+	// writeWaitTimeout is how long a request waits for a slot. Then it is sent all the same: those before it may
+	// wait for somebody else's webhook that does not answer, and that must not hold up everybody.
 	writeWaitTimeout = 3 * time.Second
 )
 
-// writeLimiter bounds how much Cluster API writes at the same time. Its controllers work on many objects at once, and each waits
-// for the API server, which is in this process: what is asked at once beyond what the cores can do makes nothing faster.
-// It only delays the watches, so that the controllers act on what has long changed, meet conflicts, and start again. With
-// twenty clusters at once two requests of three failed like that.
+// writeLimiter bounds how much Cluster API writes at the same time (docs/adr/0012). Its controllers work on many
+// objects at once, and each waits for the API server, which is in this process: requests beyond what the cores
+// can do make nothing faster. They only delay the watches, so that the controllers act on what has long changed,
+// meet conflicts, and start again. With twenty clusters at once two requests of three failed like that.
 //
 // Requests that read have no bound: webhooks read while a request that writes waits for them.
 type writeLimiter chan struct{}

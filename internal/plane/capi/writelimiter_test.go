@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// counter counts requests under way until they are let go.
+// counter counts requests under way until they are released.
 type counter struct {
 	under   chan struct{} // one for each request under way
 	release chan struct{}
@@ -22,7 +22,8 @@ func (c *counter) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK}, nil
 }
 
-// Not more than the bound write at once, the others wait for their turn, though not for ever, and who only reads does not wait.
+// Not more requests than the limit write at once. The others wait for a slot, though not for ever, and requests
+// that read do not wait.
 func TestWriteLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		below := &counter{under: make(chan struct{}, 10), release: make(chan struct{})}

@@ -26,8 +26,8 @@ type Dir struct {
 	lock *os.File
 }
 
-// Open creates the directory if need be, checks that it is this user's alone, and takes hold
-// of it. Nothing is written to a directory that cannot be used. Close lets go of it.
+// Open creates the directory if need be, checks that it is this user's alone, and takes its lock. Nothing is
+// written to a directory that cannot be used. Close releases the lock.
 func Open(path string, now Marker) (*Dir, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -43,21 +43,22 @@ func Open(path string, now Marker) (*Dir, error) {
 	if d.lock, err = acquireLock(abs); err != nil {
 		return nil, err
 	}
+	// Only with the lock: the process that holds it may be of another version, and writes its own marker.
 	if err := checkAndWriteMarker(abs, now); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
-// Path is the absolute path of something in the directory.
+// Path returns the absolute path of something in the directory.
 func (d *Dir) Path(elem ...string) string {
 	return filepath.Join(append([]string{d.path}, elem...)...)
 }
 
-// Close lets go of the directory. The kernel does the same when the process ends in any way.
+// Close releases the lock. The kernel does the same when the process ends in any way.
 func (d *Dir) Close() error { return d.lock.Close() }
 
-// Prepare makes the directory, or checks that the one which is there can be used.
+// Prepare creates the directory, or checks that the existing one can be used.
 func Prepare(path string) error {
 	err := createOrCheck(path)
 	if err == nil {

@@ -64,7 +64,7 @@ func TestOneHolder(t *testing.T) {
 func TestMarker(t *testing.T) {
 	tests := map[string]struct {
 		old  Marker
-		want string // of the refusal; empty: none
+		want string // text of the error; empty if there is none
 	}{
 		"same version":               {now, ""},
 		"older version":              {Marker{Format: 1, Polder: "v0.1.0", Kubernetes: "v1.35.0", Etcd: "v3.5.0"}, ""},

@@ -12,7 +12,7 @@ import (
 
 const lockName = "polderd.lock"
 
-// acquireLock takes the lock and says what to do if somebody else has it.
+// acquireLock takes the lock. Its error says what to do if another process has it.
 func acquireLock(dir string) (*os.File, error) {
 	f, err := filelock.Acquire(filepath.Join(dir, lockName))
 	var held *filelock.HeldError
@@ -29,7 +29,7 @@ func acquireLock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Holder is the process that holds the directory, or 0 if none does.
+// Holder returns the process that holds the directory, or 0 if none does.
 func Holder(path string) (int, error) {
 	pid, err := filelock.Holder(filepath.Join(path, lockName))
 	if err != nil {

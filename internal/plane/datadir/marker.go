@@ -19,7 +19,7 @@ const markerName = "version.json"
 // polderd could no longer read, or would damage, what a newer one wrote.
 const Format = 1
 
-// Marker says who wrote a data directory last.
+// Marker says which versions wrote a data directory last.
 type Marker struct {
 	Format     int    `json:"format"`
 	Polder     string `json:"polder"`

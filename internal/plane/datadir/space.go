@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// minFreeBytes is the free space below which a start would only fail later, and with other words.
+// minFreeBytes is the free space below which a start would only fail later, and with an error that is less clear.
 const minFreeBytes = 16 << 20
 
-// CheckSpace says in one sentence that the disk is full, if it is.
+// CheckSpace returns an error in one sentence if the disk is full.
 func CheckSpace(path string) error {
 	var s unix.Statfs_t
 	if unix.Statfs(path, &s) != nil || s.Blocks == 0 {
-		return nil // not known; writing will tell
+		return nil // unknown; writing will fail if there is too little
 	}
 	return checkFreeBytes(path, s.Bavail*uint64(s.Bsize)) //nolint:gosec // its type and sign differ between systems; it is never negative
 }

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Names of the sockets. datadir knows the longest socket name.
+// Names of the sockets. The limit of datadir for the length of its path counts on the longest socket name.
 const (
 	clientSocket = "etcd.sock"
 	peerSocket   = "etcd-peer.sock"

@@ -1,5 +1,5 @@
-// Package install puts the objects into the plane that it needs before anybody can use it:
-// custom resource definitions, roles, webhook registrations.
+// Package install creates the objects in the plane that it needs before anybody can use it: custom resource
+// definitions, roles, webhook registrations.
 package install
 
 import (
@@ -13,18 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// fieldOwner owns what polderd itself puts into the plane.
+// fieldOwner owns the fields that polderd itself applies.
 const fieldOwner = client.FieldOwner("polderd")
 
-// NewClient is a client for Apply. cfg may be set to protobuf or not.
+// NewClient returns a client for Apply. cfg may be set to protobuf or not.
 func NewClient(cfg *rest.Config, scheme *runtime.Scheme) (client.Client, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.ContentType = "" // apply speaks JSON and YAML only
 	return client.New(cfg, client.Options{Scheme: scheme})
 }
 
-// Apply makes the objects as given, by server-side apply: what others added to them stays, and
-// objects that are right already are not written.
+// Apply applies the objects by server-side apply: what others added to them stays, and objects that are right
+// already are not written.
 func Apply(ctx context.Context, c client.Client, objs ...client.Object) error {
 	for _, o := range objs {
 		u, err := toUnstructured(o, c.Scheme())

@@ -22,7 +22,7 @@ import (
 	"github.com/polder-kaas/polder/internal/apierror"
 )
 
-// nudgeAnnotation records the version at which a stuck definition was nudged.
+// nudgeAnnotation records the resource version at which a stuck definition was nudged.
 const nudgeAnnotation = "polder.dev/nudged-at"
 
 // maxParallelWrites is how many definitions are written at the same time.
@@ -57,12 +57,12 @@ func (i *Installer) installCRDs(ctx context.Context) error {
 	return i.awaitServed(ctx, all)
 }
 
-// deletionTimeout is how long a start waits for definitions that are being deleted. They go as soon as
-// the API server has emptied them, unless an object in them waits for its controller.
+// deletionTimeout is how long a start waits for definitions that are being deleted. They go as soon as the API
+// server has deleted their objects, unless an object waits for its controller.
 const deletionTimeout = 10 * time.Second
 
-// listAfterDeletions lists the definitions once none of ours is on its way out: a deletion that the last
-// shutdown cut short would take the definition away after it was found in order.
+// listAfterDeletions lists the definitions once none of ours is being deleted: a deletion that the last shutdown
+// cut short would take the definition away after it was found in order.
 func listAfterDeletions(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, all []desiredCRD) (have []apiextensionsv1.CustomResourceDefinition, err error) {
 	ours := map[string]bool{}
 	for _, w := range all {
@@ -77,13 +77,13 @@ func listAfterDeletions(ctx context.Context, c apiextensionsclient.CustomResourc
 		return !terminating, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		return have, nil // held by a finalizer: only a running plane can let it go
+		return have, nil // held by a finalizer: only a running plane can remove it
 	}
 	return have, err
 }
 
-// findMissingAndStuck finds the definitions that are missing or out of date, and those, ours or not, that
-// an API server accepted but did not live to establish.
+// findMissingAndStuck finds the definitions that are missing or out of date, and those, ours or not, that an API
+// server accepted but did not live to establish.
 func findMissingAndStuck(want []desiredCRD, have []apiextensionsv1.CustomResourceDefinition) (missing []desiredCRD, stuck []apiextensionsv1.CustomResourceDefinition) {
 	digests := map[string]string{}
 	for _, crd := range have {
@@ -101,6 +101,8 @@ func findMissingAndStuck(want []desiredCRD, have []apiextensionsv1.CustomResourc
 }
 
 func listCRDs(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface) ([]apiextensionsv1.CustomResourceDefinition, error) {
+	// From the API server's watch cache, which definitions have: the large schemas need not be read from the
+	// store.
 	l, err := c.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil, fmt.Errorf("listing: %w", err)
@@ -114,9 +116,8 @@ func hasCondition(crd *apiextensionsv1.CustomResourceDefinition, t apiextensions
 	})
 }
 
-// nudge changes a definition that is stuck. The API server establishes a definition when it
-// changes, not when it first sees one, so after a crash between the two it would wait for
-// minutes.
+// nudge changes a definition that is stuck. The API server establishes a definition when it changes, not when it
+// first sees one, so after a crash between the two it would wait for minutes.
 func nudge(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, crd apiextensionsv1.CustomResourceDefinition) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, nudgeAnnotation, crd.ResourceVersion)
 	_, err := c.Patch(ctx, crd.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: string(fieldOwner)})
@@ -172,8 +173,8 @@ func createOrUpdate(ctx context.Context, c apiextensionsclient.CustomResourceDef
 	})
 }
 
-// awaitServed waits until every kind can be listed. That is what matters, and it is cheaper
-// than reading the large definitions again and again for their conditions.
+// awaitServed waits until every kind can be listed. That is what matters, and it is cheaper than reading the
+// large definitions again and again for their conditions.
 func (i *Installer) awaitServed(ctx context.Context, all []desiredCRD) error {
 	client, err := metadata.NewForConfig(metadata.ConfigFor(i.cfg.Client("polder-install")))
 	if err != nil {
@@ -192,8 +193,8 @@ func (i *Installer) awaitServed(ctx context.Context, all []desiredCRD) error {
 	return i.awaitDiscovered(ctx, all)
 }
 
-// awaitDiscovered waits until the API server also says that it serves them, which it learns a
-// little later; who asks before is told that there is no such kind.
+// awaitDiscovered waits until the API server's discovery lists them too, which is a little later; a client that
+// asks before is told that there is no such kind.
 func (i *Installer) awaitDiscovered(ctx context.Context, all []desiredCRD) error {
 	client, err := discovery.NewDiscoveryClientForConfig(i.cfg.Client("polder-install"))
 	if err != nil {

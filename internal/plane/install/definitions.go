@@ -15,8 +15,8 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
 )
 
-// digestAnnotation records from what a definition was made, so that a restart need not even
-// decode the large schemas it already installed.
+// digestAnnotation records what a definition was made from, so that a restart need not even decode the large
+// schemas it already installed.
 const digestAnnotation = "polder.dev/manifest-digest"
 
 // Definitions are the custom resource definitions of the plane.
@@ -27,7 +27,7 @@ type Definitions struct {
 	PolderCRDs     []*apiextensionsv1.CustomResourceDefinition
 }
 
-// desiredCRD is one definition; load makes it, with all that goes into it.
+// desiredCRD is one definition as it should be. load decodes it, which is done only if it must be written.
 type desiredCRD struct {
 	resource schema.GroupVersionResource
 	digest   string
@@ -36,7 +36,7 @@ type desiredCRD struct {
 
 func (w desiredCRD) name() string { return w.resource.GroupResource().String() }
 
-// definition is w as it is written.
+// definition returns the definition as it is written.
 func (w desiredCRD) definition() (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd, err := w.load()
 	if err != nil {
@@ -113,13 +113,14 @@ func digest(parts ...[]byte) string {
 	sum := sha256.New()
 	for _, part := range parts {
 		sum.Write(part)
+		// Separates the parts, so that their boundaries count.
 		sum.Write([]byte{0})
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// markMigrated is for a kind that has no objects yet: there is nothing to migrate. Saying so saves
-// Cluster API's migrator a look at each large definition, a second of the first start.
+// markMigrated marks a new kind as migrated: it has no objects yet. That saves Cluster API's migrator a look at
+// each large definition, a second of the first start.
 func markMigrated(crd *apiextensionsv1.CustomResourceDefinition) {
 	metav1.SetMetaDataAnnotation(&crd.ObjectMeta, clusterv1.CRDMigrationObservedGenerationAnnotation, "1")
 }

@@ -35,10 +35,10 @@ func New(cfg Config) *Installer { return &Installer{cfg: cfg, ready: make(chan s
 // Name is the component's name.
 func (i *Installer) Name() string { return "crds" }
 
-// Ready closes when all definitions are established and all roles are there.
+// Ready closes when all definitions are established and all roles and objects exist.
 func (i *Installer) Ready() <-chan struct{} { return i.ready }
 
-// Run installs and waits for ctx to end.
+// Run installs everything and waits for ctx to end.
 func (i *Installer) Run(ctx context.Context) error {
 	if err := i.installRoles(ctx); err != nil {
 		return fmt.Errorf("installing roles: %w", err)
@@ -74,7 +74,7 @@ func (i *Installer) installObjects(ctx context.Context) error {
 	return nil
 }
 
-// installObject installs one. What people may change is made once, and then theirs.
+// installObject installs one object. Objects that people may change are only created, and then theirs.
 func (i *Installer) installObject(ctx context.Context, c client.Client, o client.Object) error {
 	switch o.(type) {
 	case *corev1.Namespace, *csv1.ClusterStack:

@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// crdPrefix is where the API server keeps definitions.
+// crdPrefix is the prefix of the keys under which the API server stores definitions.
 const crdPrefix = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 
-// Seed writes the definitions, already established, into a store that has none. The API server
-// then starts as it would on any other day; asked to accept and establish them one by one, it
-// would take as long again (docs/adr/0006). A store with definitions is left to the API.
+// Seed writes the definitions, already established, into a store that has none. The API server then starts as
+// with definitions of an earlier run; asked to accept and establish them one by one, it would take as long again
+// (docs/adr/0006). A store with definitions is left to the API.
 func (d Definitions) Seed(ctx context.Context, store clientv3.KV) error {
 	have, err := store.Get(ctx, crdPrefix, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly())
 	if err != nil || have.Count > 0 {
@@ -51,11 +51,11 @@ func (d Definitions) Seed(ctx context.Context, store clientv3.KV) error {
 	return nil
 }
 
-// establishedAge is how long ago seeded definitions were established: to the first objects of a kind that
-// is younger, the API server is silent for two seconds, for the sake of others that may not know it yet.
+// establishedAge is how long ago seeded definitions were established: the API server delays the creation of
+// objects of a younger kind by two seconds, for the sake of other API servers that may not know the kind yet.
 const establishedAge = 2 * time.Second
 
-// establish makes of a manifest what the API server makes of it when nothing speaks against it.
+// establish sets what the API server sets in a definition when nothing is wrong with it.
 func establish(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) {
 	crd.TypeMeta = metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"}
 	crd.UID, crd.Generation, crd.CreationTimestamp = uuid.NewUUID(), 1, now

@@ -50,8 +50,8 @@ func newNamespaceController(ctx context.Context, s *dependencies) ([]runFunc, er
 	return []runFunc{func(ctx context.Context) { c.Run(ctx, namespaceWorkers) }}, nil
 }
 
-// newServiceAccountControllers makes the default account of each namespace and fills token Secrets. The
-// cleaner of old tokens is left out: it asks for pods.
+// newServiceAccountControllers returns the controllers that create the default account of each namespace and fill
+// token Secrets. The cleaner of old tokens is left out: it needs pods.
 func newServiceAccountControllers(ctx context.Context, s *dependencies) ([]runFunc, error) {
 	client, err := s.client("service-accounts")
 	if err != nil {
@@ -94,8 +94,8 @@ func newClusterRoleAggregation(_ context.Context, s *dependencies) ([]runFunc, e
 	return []runFunc{func(ctx context.Context) { c.Run(ctx, otherWorkers) }}, nil
 }
 
-// newQuotaController counts objects. The evaluators for pods, volumes and devices are left out: they want
-// informers for kinds that this API does not have.
+// newQuotaController returns the controller that counts objects. The evaluators for pods, volumes and devices are
+// left out: they need informers for kinds that this API does not have.
 func newQuotaController(ctx context.Context, s *dependencies) ([]runFunc, error) {
 	client, err := s.client("resource-quota")
 	if err != nil {

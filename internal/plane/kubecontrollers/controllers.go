@@ -25,7 +25,7 @@ import (
 // discoveryInterval is how soon garbage collection and quota notice a new kind.
 const discoveryInterval = 5 * time.Second
 
-// resyncPeriod is how often informers repeat what they know.
+// resyncPeriod is how often informers deliver all objects again.
 const resyncPeriod = 12 * time.Hour
 
 // Config says what the controllers run on. All fields are needed.
@@ -33,10 +33,10 @@ type Config struct {
 	Client    func(userAgent string) *rest.Config
 	Informers func() informers.SharedInformerFactory
 	SAKey     string                 // file with the key that signs service-account tokens
-	RootCA    func() ([]byte, error) // what service-account token Secrets tell their users to trust
+	RootCA    func() ([]byte, error) // authority that token Secrets tell their users to trust
 }
 
-// Controllers is all of them as one component of the plane.
+// Controllers are all of them as one component of the plane.
 type Controllers struct {
 	cfg   Config
 	ready chan struct{}
@@ -48,13 +48,13 @@ func New(cfg Config) *Controllers { return &Controllers{cfg: cfg, ready: make(ch
 // Name is the component's name.
 func (c *Controllers) Name() string { return "kube-controllers" }
 
-// Ready closes when all controllers run and know what is there.
+// Ready closes when all controllers run and their caches are synced.
 func (c *Controllers) Ready() <-chan struct{} { return c.ready }
 
 // runFunc is one loop of a controller; it returns when its context ends.
 type runFunc func(ctx context.Context)
 
-// dependencies is what the controllers have in common.
+// dependencies are what the controllers have in common.
 type dependencies struct {
 	cfg      Config
 	typed    informers.SharedInformerFactory
@@ -82,6 +82,7 @@ func (c *Controllers) Run(ctx context.Context) error {
 		wait.UntilWithContext(ctx, func(context.Context) { s.mapper.Reset() }, discoveryInterval)
 	})
 
+	// Informers are started only now: the constructors have registered the kinds they need.
 	s.typed.Start(ctx.Done())
 	s.objects.Start(ctx.Done())
 	close(s.started)

@@ -10,8 +10,8 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
-// Down asks the plane to stop and waits until it has let go of its data. ran is false if
-// there was nothing to stop, which is no error.
+// Down asks the plane to stop and waits until it has released its data directory. ran is false if there was
+// nothing to stop, which is no error.
 func (p *Plane) Down(ctx context.Context, timeout time.Duration) (ran bool, err error) {
 	pid, err := datadir.Holder(p.dir)
 	if err != nil || pid == 0 {
@@ -25,6 +25,7 @@ func (p *Plane) Down(ctx context.Context, timeout time.Duration) (ran bool, err 
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	// The lock is watched, not the process: it is released last, and another process may get the same number.
 	err = poll(ctx, func() (bool, error) {
 		now, err := datadir.Holder(p.dir)
 		return now != pid, err

@@ -14,7 +14,7 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/status"
 )
 
-// pollInterval is how often files are looked at while waiting.
+// pollInterval is how often files are read while waiting.
 const pollInterval = 50 * time.Millisecond
 
 // Plane is the plane of one data directory, running or not.
@@ -22,7 +22,7 @@ type Plane struct {
 	dir string
 }
 
-// New names the plane in dir.
+// New returns the plane in dir, which need not exist.
 func New(dir string) (*Plane, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -48,13 +48,13 @@ type Report struct {
 	Memory  Memory        `json:"memory"`
 }
 
-// Memory of a process in bytes.
+// Memory is that of a process, in bytes.
 type Memory struct {
 	Resident  uint64 `json:"resident"`
 	Anonymous uint64 `json:"anonymous"`
 }
 
-// Inspect reads what there is to know now.
+// Inspect reads what can be known now.
 func (p *Plane) Inspect() (Report, error) {
 	var r Report
 	pid, err := datadir.Holder(p.dir)
@@ -66,7 +66,7 @@ func (p *Plane) Inspect() (Report, error) {
 	}
 	r.Running = pid != 0
 	if r.Running && r.Status.PID != pid {
-		// It has taken the directory and not yet written about itself; what is there is of an earlier run.
+		// It has the lock and has not written its status yet; the file is of an earlier run.
 		r.Status, r.HasRun = status.Status{PID: pid, Phase: status.Starting}, true
 	}
 	if r.Running {
@@ -75,12 +75,12 @@ func (p *Plane) Inspect() (Report, error) {
 	return r, nil
 }
 
-// Crashed says that the last run ended without being able to say so: killed, or the machine went down.
+// Crashed says whether the last run ended without recording it: killed, or the machine went down.
 func (r Report) Crashed() bool {
 	return !r.Running && r.HasRun && r.Status.Phase != status.Stopped && r.Status.Phase != status.Failed
 }
 
-// memoryOf is zero where the system does not tell.
+// memoryOf reads the memory of a process; it is zero where the system does not tell.
 func memoryOf(pid int) Memory {
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	if err != nil {
@@ -106,7 +106,7 @@ func memoryOf(pid int) Memory {
 	return m
 }
 
-// poll looks again and again until done, an error, or the end of ctx.
+// poll calls look repeatedly until it is done, returns an error, or ctx ends.
 func poll(ctx context.Context, look func() (done bool, err error)) error {
 	t := time.NewTicker(pollInterval)
 	defer t.Stop()

@@ -44,7 +44,7 @@ func TestInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// An earlier run's words must not be taken for the new one's.
+	// The exit message of an earlier run must not be taken for that of the new one.
 	if err := status.Write(dir, status.Status{PID: 1, Phase: status.Ready}); err != nil {
 		t.Fatal(err)
 	}

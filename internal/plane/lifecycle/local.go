@@ -14,21 +14,22 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/launch"
 )
 
-// hostTimeout bounds one question to a host.
+// hostTimeout bounds one request to a host.
 const hostTimeout = 3 * time.Second
 
-// LocalCluster is a local cluster as its host tells or, where no host answers, as its files do.
+// LocalCluster is the status of a local cluster as its host reports it or, where no host answers, as its files
+// have it.
 type LocalCluster struct {
 	Status    hostapi.Status // without an answer only Cluster and Machines, and these without processes
 	Dir       hostapi.Dir
-	Running   bool  // a process keeps the cluster
-	HostError error // why the host gave no answer; nil: it did
+	Running   bool  // a host process holds the lock of the cluster
+	HostError error // why the host gave no answer; nil if it did
 }
 
 func (p *Plane) launcher() launch.Launcher { return launch.Launcher{HostsDir: hostapi.HostsDir(p.dir)} }
 
-// LocalClusters asks the hosts of all local clusters at the same time. It needs no running
-// polderd. The clusters are ordered by namespace and name; a host that does not answer is no error.
+// LocalClusters asks the hosts of all local clusters at the same time. It needs no running polderd. The clusters
+// are ordered by namespace and name; a host that does not answer is no error.
 func (p *Plane) LocalClusters(ctx context.Context) ([]LocalCluster, error) {
 	known, err := p.listClusters()
 	if err != nil {
@@ -43,7 +44,7 @@ func (p *Plane) LocalClusters(ctx context.Context) ([]LocalCluster, error) {
 	return all, nil
 }
 
-// RunningClusters lists the local clusters that a process keeps, whether or not it answers.
+// RunningClusters lists the local clusters that have a host process, whether or not it answers.
 func (p *Plane) RunningClusters() ([]hostapi.Cluster, error) {
 	known, err := p.listClusters()
 	if err != nil {
@@ -73,7 +74,7 @@ func (p *Plane) listClusters() ([]hostapi.Cluster, error) {
 	return known, nil
 }
 
-// inspectHost takes the files' word where the host gives none.
+// inspectHost asks a host, and reads its files where it does not answer.
 func (p *Plane) inspectHost(ctx context.Context, c hostapi.Cluster) LocalCluster {
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()

@@ -11,18 +11,18 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
-// machinesOnDisk is what a host's files tell about its machines. What cannot be read is a problem
-// of that machine alone.
+// machinesOnDisk reads what a host's files say about its machines. What cannot be read is a problem of that
+// machine alone.
 func machinesOnDisk(dir hostapi.Dir) []hostapi.MachineStatus {
 	entries, err := os.ReadDir(dir.MachinesDir())
 	if err != nil {
-		return nil // the cluster is just being made or removed
+		return nil // the cluster is just being created or removed
 	}
 	var all []hostapi.MachineStatus
 	for _, e := range entries {
 		m, err := machineOnDisk(dir.MachineDir(e.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // as the host does: it was being made or removed
+			continue // as the host does: it was being created or removed
 		}
 		if err != nil {
 			m.Name, m.Problem = e.Name(), err.Error()

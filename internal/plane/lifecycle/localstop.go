@@ -12,9 +12,9 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
-// StopClusters ends the hosts of these local clusters in order: all at the same time, each within
-// limit. A running polderd would start them again, so stop it first. stopped are those that have
-// ended, also if there is an error about others.
+// StopClusters stops the hosts of these local clusters: all at the same time, each within limit. A running
+// polderd would start them again, so stop it first. stopped are those that have ended, also if there is an error
+// about others.
 func (p *Plane) StopClusters(ctx context.Context, clusters []hostapi.Cluster, limit time.Duration) (stopped []hostapi.Cluster, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -14,14 +14,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// checkPrefix is what polderd's own lines of /readyz begin with.
+// checkPrefix begins the names of polderd's own checks of /readyz.
 const checkPrefix = "polder-"
 
 // maxReadyz bounds what is read of an answer that has a few dozen lines.
 const maxReadyz = 64 << 10
 
-// FailingComponents asks the running API which components serve at this moment. The map holds those that
-// do not; an error means that the API gave no answer.
+// FailingComponents asks the running API which components do not serve at this moment. An error means that the
+// API gave no answer.
 func (p *Plane) FailingComponents(ctx context.Context) (failing map[string]bool, err error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig())
 	if err != nil {

@@ -18,22 +18,22 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
-// maxLogSize is the size beyond which the log of earlier runs is set aside at a start.
+// maxLogSize is the size beyond which the log of earlier runs is renamed at a start.
 const maxLogSize = 10 << 20
 
 // UpOptions say how to start a plane.
 type UpOptions struct {
 	Binary  string   // path of polderd
-	Listen  string   // empty: as last time, or polderd's default
-	Stacks  string   // default source of cluster stacks; empty: as last time, or none
+	Listen  string   // empty means as last time, or polderd's default
+	Stacks  string   // default source of cluster stacks; empty means as last time, or none
 	Args    []string // further flags for polderd
 	Timeout time.Duration
-	// Progress is told each status that differs from the one before; nil: nobody is.
+	// Progress is called with each status that differs from the one before; optional.
 	Progress func(Report)
 }
 
-// Up starts the plane, or joins one that is starting, and returns when it is ready. If one is
-// ready already, started is false.
+// Up starts the plane, or waits for one that is starting, and returns when it is ready. If one is ready already,
+// started is false.
 func (p *Plane) Up(ctx context.Context, o UpOptions) (r Report, started bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
@@ -50,7 +50,7 @@ func (p *Plane) Up(ctx context.Context, o UpOptions) (r Report, started bool, er
 	return r, child != nil, err
 }
 
-// awaitEndOfStop looks at the plane once it is no longer about to stop.
+// awaitEndOfStop waits until the plane is not stopping, and returns its report.
 func (p *Plane) awaitEndOfStop(ctx context.Context) (r Report, err error) {
 	err = poll(ctx, func() (bool, error) {
 		var err error
@@ -60,11 +60,12 @@ func (p *Plane) awaitEndOfStop(ctx context.Context) (r Report, err error) {
 	return r, err
 }
 
-// awaitReady follows the plane until it is ready, whoever started it. child is nil if we did not.
+// awaitReady waits until the plane is ready, whoever started it. child is nil if we did not.
 func (p *Plane) awaitReady(ctx context.Context, child *childProcess, progress func(Report)) (Report, error) {
 	var r Report
 	var shown string
 	err := poll(ctx, func() (bool, error) {
+		// Before Inspect: if the child ended because another polderd has the lock, Inspect must see that one.
 		ended, exitErr := child.exitResult()
 		var err error
 		if r, err = p.Inspect(); err != nil {
@@ -78,7 +79,7 @@ func (p *Plane) awaitReady(ctx context.Context, child *childProcess, progress fu
 		if child == nil && !r.Running {
 			return false, exit.Errorf(exit.Failure, "polderd ended while it was waited for; see %s", p.LogFile())
 		}
-		// While none runs, what is there to read is of an earlier run.
+		// While none runs, the status file is of an earlier run.
 		if now := fmt.Sprint(r.Status.Components); progress != nil && r.Running && now != shown {
 			progress(r)
 			shown = now
@@ -149,7 +150,7 @@ func (p *Plane) startProcess(o UpOptions, last Report) (*childProcess, error) {
 	return c, nil
 }
 
-// exitCodeOf maps a death by signal to a plain failure.
+// exitCodeOf maps an end by signal to a plain failure.
 func exitCodeOf(code int) int {
 	if code <= 0 {
 		return exit.Failure
@@ -191,7 +192,7 @@ func (p *Plane) exitMessage(offset int64) string {
 	return words
 }
 
-// FindPolderd is the polderd that lies beside the running program.
+// FindPolderd finds the polderd beside the running program.
 func FindPolderd() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

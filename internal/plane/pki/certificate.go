@@ -28,7 +28,7 @@ type keyPair struct {
 	key  crypto.Signer
 }
 
-// leafSpec says what a certificate below an authority is for.
+// leafSpec describes a certificate that an authority signs.
 type leafSpec struct {
 	file    string // in the pki directory: certificate and key in one file, so that both change at once
 	subject pkix.Name
@@ -57,7 +57,7 @@ func selfSign(name string, key crypto.Signer, now time.Time, life time.Duration)
 	return sign(t, t, key.Public(), key)
 }
 
-// issue makes a certificate of the kind l describes, signed by ca. It never outlives ca.
+// issue makes the certificate that l describes, signed by ca. It never outlives ca.
 func issue(l leafSpec, key crypto.Signer, ca keyPair, now time.Time, life time.Duration) (*x509.Certificate, error) {
 	end := now.Add(life)
 	if end.After(ca.cert.NotAfter) {
@@ -94,14 +94,14 @@ func needsRenewal(c *x509.Certificate, now time.Time) bool {
 	return !now.Before(renewAt(c)) || now.Before(c.NotBefore)
 }
 
-// renewAt counts from when the certificate was made, not from its backdated beginning: a short
-// life would otherwise be due at once.
+// renewAt counts from when the certificate was made, not from its backdated beginning: one with a short life
+// would otherwise be due at once.
 func renewAt(c *x509.Certificate) time.Time {
 	life := c.NotAfter.Sub(c.NotBefore) - backdate
 	return c.NotAfter.Add(-life / 3)
 }
 
-// matches says whether a certificate still is what l asks for.
+// matches says whether a certificate is still what l describes, signed by ca.
 func (l leafSpec) matches(c *x509.Certificate, ca *x509.Certificate) bool {
 	return c.CheckSignatureFrom(ca) == nil &&
 		c.Subject.String() == l.subject.String() &&

@@ -17,8 +17,8 @@ const (
 	encryptionFile     = "encryption.yaml"
 )
 
-// ServiceAccountKeyFile is the file with the key that signs service-account tokens. It is never
-// replaced: that would end every token at once.
+// ServiceAccountKeyFile is the file with the key that signs service-account tokens. It is never replaced: that
+// would make every token invalid at once.
 func (p *PKI) ServiceAccountKeyFile() string { return p.Path(serviceAccountFile) }
 
 // EncryptionConfigFile is the file that tells the API server how to encrypt Secrets at rest. It
@@ -32,8 +32,8 @@ func (p *PKI) loadOrMakeKeys() error {
 	)
 }
 
-// writeOnce writes a file that must never change. Where there is data but no such file, a new key
-// would make that data unreadable for good, so it refuses.
+// writeOnce writes a file that must never change. Where there is data but no such file, a new key would make that
+// data unreadable for good, so that is an error.
 func (p *PKI) writeOnce(path string, content func() ([]byte, error)) error {
 	if info, err := os.Stat(path); err == nil {
 		if info.Size() == 0 {

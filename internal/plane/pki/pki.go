@@ -28,15 +28,15 @@ const WebhookHost = "webhooks.polder.internal"
 // Config says which certificates to make. Zero values are documented at each field.
 type Config struct {
 	Dir         string            // where everything is kept
-	StoreExists bool              // there is data already, so keys it depends on must be there too
+	StoreExists bool              // there is data already, so the keys it depends on must exist too
 	Server      string            // URL of the API, for the kubeconfig
 	Kubeconfig  string            // path of the admin kubeconfig
 	Names       []string          // further names and addresses the API is reached under
-	CALife      time.Duration     // 0: ten years
-	LeafLife    time.Duration     // 0: one year
-	Clock       clock.WithTicker  // nil: the real one
-	Interval    time.Duration     // how often to look for what is due; 0: an hour, or less for short lives
-	OnRenew     func(file string) // nil: nobody is told
+	CALife      time.Duration     // 0 means ten years
+	LeafLife    time.Duration     // 0 means one year
+	Clock       clock.WithTicker  // nil means the real one
+	Interval    time.Duration     // how often renewals are checked for; 0 means an hour, or less for short lives
+	OnRenew     func(file string) // called with each file that was made or renewed; optional
 }
 
 // PKI holds the plane's certificates. Safe for concurrent use once made.
@@ -47,7 +47,7 @@ type PKI struct {
 	ready   chan struct{}
 }
 
-// Names of the files others are pointed at.
+// Names of the files in the pki directory.
 const (
 	serverCAFile     = "server-ca.pem"
 	clientCAFile     = "client-ca.pem"
@@ -129,6 +129,7 @@ func (p *PKI) servingNames() (names []string, ips []net.IP) {
 }
 
 // ensureAuthority loads an authority, makes it if there is none, and renews it, with its key kept, if it is due.
+// The file trust gets the certificate without the key.
 func (p *PKI) ensureAuthority(file, trust, name string) (keyPair, error) {
 	path := p.Path(file)
 	ca, ok, err := loadKeyPair(path)
@@ -175,6 +176,7 @@ func (p *PKI) ensureLeaf(l leafSpec, ca keyPair) (keyPair, error) {
 	return c, nil
 }
 
+// writeIfChanged writes a file unless it has the content already, since ensure runs again and again.
 func writeIfChanged(path string, data []byte) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == string(data) {
 		return nil
@@ -191,7 +193,7 @@ func (p *PKI) APIServerFile() string { return p.Path(apiserverFile) }
 // ClientCAFile is the file with the authority whose client certificates may log in.
 func (p *PKI) ClientCAFile() string { return p.Path(clientCACertFile) }
 
-// ServerCA is the certificate that clients of the plane should trust.
+// ServerCA returns the certificate that clients of the plane should trust.
 func (p *PKI) ServerCA() ([]byte, error) {
 	b, err := os.ReadFile(p.Path(serverCACertFile))
 	if err != nil {
@@ -200,7 +202,7 @@ func (p *PKI) ServerCA() ([]byte, error) {
 	return b, nil
 }
 
-// WebhookCertificate is the present certificate of the webhook server; it fits tls.Config.GetCertificate.
+// WebhookCertificate returns the present certificate of the webhook server, for tls.Config.GetCertificate.
 func (p *PKI) WebhookCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return p.webhook.Load(), nil
 }

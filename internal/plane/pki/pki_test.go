@@ -244,7 +244,7 @@ func TestNewNamesMakeANewCertificate(t *testing.T) {
 	}
 }
 
-// TestKeysAreNeverReplaced: without the old keys all tokens would end and all Secrets would be lost.
+// TestKeysAreNeverReplaced: without the old keys all tokens would be invalid and all Secrets would be lost.
 func TestKeysAreNeverReplaced(t *testing.T) {
 	for _, file := range []string{serviceAccountFile, encryptionFile} {
 		t.Run(file, func(t *testing.T) {

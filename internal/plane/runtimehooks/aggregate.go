@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CallAllExtensions calls the handlers GetAllExtensions names, one after the other, and sums
-// their answers up in response: success, the shortest time to retry after, and all messages.
-// It stops at the first error and then leaves response alone. Without handlers it succeeds.
+// CallAllExtensions calls the handlers GetAllExtensions names, one after the other, and sums their answers up in
+// response: success, the shortest time to retry after, and all messages. It stops at the first error and then
+// does not change response. Without handlers it succeeds.
 func (c *Client) CallAllExtensions(
 	ctx context.Context,
 	hook runtimecatalog.Hook,
@@ -43,7 +43,7 @@ func (c *Client) CallAllExtensions(
 	return nil
 }
 
-// aggregateResponses sums up successes.
+// aggregateResponses sums up responses that are all a success.
 func aggregateResponses(response runtimehooksv1.ResponseObject, answers []runtimehooksv1.ResponseObject) {
 	var messages []string
 	var retry int32
@@ -68,7 +68,7 @@ func retryAfter(response runtimehooksv1.ResponseObject) int32 {
 	return 0
 }
 
-// minRetryAfter returns the lesser of two waits, where 0 means not to wait at all.
+// minRetryAfter returns the lesser of two waits, where 0 means that none is asked for.
 func minRetryAfter(a, b int32) int32 {
 	if a == 0 {
 		return b

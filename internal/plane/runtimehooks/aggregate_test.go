@@ -69,7 +69,7 @@ func TestCallAllExtensions(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := warmClient(t)
-			var began []string // written by one handler after the other, or the race detector speaks up
+			var began []string // written by one handler after the other, else the race detector reports it
 			for _, r := range tt.replies {
 				handle(t, c, newReplyHandler(r, &began))
 			}

@@ -8,8 +8,8 @@ import (
 	runtimeclient "sigs.k8s.io/cluster-api/exp/runtime/client"
 )
 
-// readCache answers a call from the cache its caller brought along, if there is one and it has
-// the answer. The key is computed from the request as the handler would see it.
+// readCache answers a call from the cache its caller passed along, if there is one and it has the answer. The key
+// is computed from the request as the handler would see it.
 func (one call) readCache(r *registration) (key string, found bool, err error) {
 	if !one.options.WithCaching {
 		return "", false, nil

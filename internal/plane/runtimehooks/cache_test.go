@@ -23,7 +23,7 @@ func newCache(t *testing.T) cache.Cache[runtimeclient.CallExtensionCacheEntry] {
 	return cache.New[runtimeclient.CallExtensionCacheEntry](t.Context(), time.Hour)
 }
 
-// variables is a handler that counts its calls.
+// variables returns a handler that counts its calls.
 func variables(calls *int, err error) Handler {
 	return Handler{
 		Name: "variables.polder",

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// call is what a caller asks for.
+// call is one call of a handler.
 type call struct {
-	hook      runtimecatalog.GroupVersionHook // in the version the caller speaks
+	hook      runtimecatalog.GroupVersionHook // in the version the caller uses
 	forObject client.Object
 	name      string
 	request   runtimehooksv1.RequestObject
@@ -24,9 +24,9 @@ type call struct {
 	options   runtimeclient.CallExtensionOptions
 }
 
-// CallExtension calls the handler with the given name and makes response what it answered,
-// also when that is a failure. The package comment says which errors failure policy Ignore
-// covers; response is then an empty success, which is not cached.
+// CallExtension calls the handler with the given name and sets response to its answer, also when that is a
+// failure. The package comment says which errors failure policy Ignore covers; response is then an empty success,
+// which is not cached.
 func (c *Client) CallExtension(
 	ctx context.Context,
 	hook runtimecatalog.Hook,
@@ -102,7 +102,7 @@ func (c *Client) findRegistration(ctx context.Context, one call) (*registration,
 	return r, nil
 }
 
-// withSettings copies a request and adds the settings it does not have itself.
+// withSettings copies a request and adds the settings of the ExtensionConfig that it does not have itself.
 func withSettings(request runtimehooksv1.RequestObject, settings map[string]string) runtimehooksv1.RequestObject {
 	merged := map[string]string{}
 	maps.Copy(merged, settings)

@@ -9,7 +9,7 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// ignorableError is an error of a handler or of the way to it: what failure policy Ignore covers.
+// ignorableError is an error of a handler or of the way to it, which failure policy Ignore covers.
 type ignorableError struct{ error }
 
 func (f ignorableError) Unwrap() error { return f.error }

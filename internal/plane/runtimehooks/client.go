@@ -52,8 +52,8 @@ func (c *Client) WarmUp(list *runtimev1.ExtensionConfigList) error {
 // IsReady reports whether WarmUp has succeeded.
 func (c *Client) IsReady() bool { return c.registry.isReady() }
 
-// Register replaces the handlers of an ExtensionConfig by those in its status. If it fails
-// the handlers registered before stay, so that no gate opens by mistake.
+// Register replaces the handlers of an ExtensionConfig by those in its status. If it fails the handlers
+// registered before stay, so that no upgrade is let through by mistake.
 func (c *Client) Register(config *runtimev1.ExtensionConfig) error {
 	if config == nil {
 		return errors.New("registering an ExtensionConfig: it is nil")
@@ -68,8 +68,8 @@ func (c *Client) Register(config *runtimev1.ExtensionConfig) error {
 	return nil
 }
 
-// Unregister forgets the handlers of an ExtensionConfig; only its name is looked at.
-// Unregistering one that is unknown is no error.
+// Unregister removes the handlers of an ExtensionConfig; only its name is used. Unregistering one that is unknown
+// is no error.
 func (c *Client) Unregister(config *runtimev1.ExtensionConfig) error {
 	if config == nil {
 		return errors.New("unregistering an ExtensionConfig: it is nil")

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Config says what a Client works with.
+// Config configures a Client.
 type Config struct {
 	// Reader looks up the labels of Namespaces for namespaceSelectors, as partial object
 	// metadata. Required.
@@ -23,9 +23,8 @@ type Config struct {
 	// plain TCP. It is given 10 s.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// ClientCertificate answers extension servers that ask who is calling. It is consulted
-	// for each new connection, so a renewed certificate needs no restart. Nil means that
-	// the plane stays anonymous.
+	// ClientCertificate is for extension servers that ask for a client certificate. It is called for each new
+	// connection, so a renewed certificate needs no restart. Nil means that the plane stays anonymous.
 	ClientCertificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 }
 
@@ -37,7 +36,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// complete fills in what may be left out.
+// complete fills in defaults.
 func (c Config) complete() (Config, error) {
 	if c.Catalog == nil {
 		catalog, err := NewCatalog()

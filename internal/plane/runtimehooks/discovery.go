@@ -43,7 +43,7 @@ func (c *Client) discover(ctx context.Context, config *runtimev1.ExtensionConfig
 	if err != nil {
 		return nil, fmt.Errorf("reading its handlers: %w", err)
 	}
-	// Register would refuse them too, but only what Discover says gets into the status.
+	// Register would refuse them too, but only an error of Discover gets into the status.
 	registrations, err := c.registrations(config)
 	if err != nil {
 		return nil, err
@@ -73,8 +73,8 @@ func (c *Client) requestDiscovery(ctx context.Context, config runtimev1.ClientCo
 	return response, server.post(ctx, server.url(hook, "", defaultTimeout), request, response)
 }
 
-// parseHandlers translates and checks what a server says it can do. It reports everything that
-// is wrong, or returns handlers that are all fit to be registered.
+// parseHandlers translates and checks the handlers a server lists. It reports everything that is wrong, or
+// returns handlers that can all be registered.
 func parseHandlers(catalog *runtimecatalog.Catalog, extension string, response *runtimehooksv1.DiscoveryResponse) ([]runtimev1.ExtensionHandler, error) {
 	handlers := []runtimev1.ExtensionHandler{}
 	var errs []error

@@ -165,7 +165,7 @@ func TestDiscoveredHandlersCanBeCalled(t *testing.T) {
 	}
 }
 
-// FuzzDiscoveryResponse checks that whatever a server says is refused or fit to register.
+// FuzzDiscoveryResponse checks that whatever a server answers is refused or can be registered.
 func FuzzDiscoveryResponse(f *testing.F) {
 	f.Add([]byte(`{"status":"Success","handlers":[{"name":"gate","requestHook":{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","hook":"BeforeClusterUpgrade"}}]}`))
 	f.Add([]byte(`{"handlers":[{"name":"a"},{"name":"a","timeoutSeconds":31,"failurePolicy":"Maybe","requestHook":{"apiVersion":"a/b/c"}}]}`))

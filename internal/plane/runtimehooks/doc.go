@@ -19,7 +19,7 @@
 //     30 s at most) the caller gets an error, even when the handler ignores its context.
 //   - Callers and handlers share no memory. Handlers get copies, callers get a response of
 //     their own, and a cache keeps copies.
-//   - Failure policy Ignore turns a fault of the handler, or of the way to it, into an empty
+//   - Failure policy Ignore turns an error of the handler, or of the way to it, into an empty
 //     success: an unreachable server, a timeout, a status other than 200, a body that is not
 //     a response, an error or panic of a Go handler. It never covers a response that says
 //     Failure or has an unknown status, nor mistakes on our side of the call: an unknown

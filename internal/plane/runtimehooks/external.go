@@ -43,8 +43,7 @@ func (e externalTarget) call(
 	return e.server.post(ctx, e.server.url(r.hook, e.handler, r.timeout), request, response)
 }
 
-// post sends a request and reads the response to it. All errors but those of our own making
-// are faults.
+// post sends a request and reads the response to it. All errors but those of our own making are ignorableErrors.
 func (s *server) post(ctx context.Context, to *url.URL, request, response runtime.Object) error {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -72,7 +71,7 @@ func (s *server) post(ctx context.Context, to *url.URL, request, response runtim
 func readResponse(got *http.Response, response runtime.Object) error {
 	if got.StatusCode != http.StatusOK {
 		var quote bytes.Buffer
-		// What could be read is quoted; the status alone says enough.
+		// What could be read is quoted; if nothing could, the status alone says enough.
 		_, _ = quote.ReadFrom(io.LimitReader(got.Body, maxQuote))
 		return fmt.Errorf("got status %d, want 200: %q", got.StatusCode, quote.String())
 	}

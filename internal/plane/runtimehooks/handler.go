@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// HandlerFunc answers a hook. Request and response have the types of the hook it was
-// registered for; all objects are its own. It returns nil and leaves the status empty or
-// says Success, or returns an error, which failure policy Ignore covers, or says Failure,
-// which it does not. It should return when ctx ends: nobody waits for it any longer.
+// HandlerFunc handles a hook. Request and response have the types of the hook it was registered for; all objects
+// are its own. It returns nil and leaves the status empty or sets Success, or returns an error, which failure
+// policy Ignore covers, or sets Failure, which it does not. It should return when ctx ends: nobody waits for it
+// any longer.
 type HandlerFunc func(ctx context.Context, forObject client.Object, request runtimehooksv1.RequestObject, response runtimehooksv1.ResponseObject) error
 
 // Handler is a hook handler in this process.
@@ -83,7 +83,7 @@ func (c *Client) validate(h Handler) (runtimecatalog.GroupVersionHook, error) {
 	if err != nil {
 		return none, err
 	}
-	// Discovery is a hook too, but one that nobody calls by handler.
+	// Discovery is a hook too, but one that has no handlers.
 	if _, err := newRequest(c.config.Catalog, hook); err != nil {
 		return none, err
 	}
@@ -91,7 +91,7 @@ func (c *Client) validate(h Handler) (runtimecatalog.GroupVersionHook, error) {
 	return hook, err
 }
 
-// validateName keeps to the form Cluster API takes apart again when an ExtensionConfig changes.
+// validateName keeps to the form that Cluster API takes apart again when an ExtensionConfig changes.
 func validateName(name string) error {
 	parts := strings.Split(name, ".")
 	if len(parts) != 2 {

@@ -74,7 +74,7 @@ func handle(t *testing.T, c *Client, handlers ...Handler) {
 	}
 }
 
-// onUpgrade is a handler for BeforeClusterUpgrade with typed objects.
+// onUpgrade returns a handler for BeforeClusterUpgrade with typed objects.
 func onUpgrade(name string, f func(ctx context.Context, request *runtimehooksv1.BeforeClusterUpgradeRequest, response *runtimehooksv1.BeforeClusterUpgradeResponse) error) Handler {
 	return Handler{
 		Name: name,
@@ -89,7 +89,7 @@ func succeedingHandler(context.Context, client.Object, runtimehooksv1.RequestObj
 	return nil
 }
 
-// extensionConfig registers handlers for BeforeClusterUpgrade in all namespaces.
+// extensionConfig returns an ExtensionConfig with handlers for BeforeClusterUpgrade in all namespaces.
 func extensionConfig(name, url string, handlers ...string) *runtimev1.ExtensionConfig {
 	config := &runtimev1.ExtensionConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "7"},
@@ -126,7 +126,7 @@ func startExtensionServer(t *testing.T, routes map[string]http.HandlerFunc) *run
 	return withServerCA(srv, extensionConfig("ext", srv.URL, "gate.ext"))
 }
 
-// startGateServer is served with only a handler "gate".
+// startGateServer is startExtensionServer with only a handler "gate".
 func startGateServer(t *testing.T, f http.HandlerFunc) *runtimev1.ExtensionConfig {
 	t.Helper()
 	return startExtensionServer(t, map[string]http.HandlerFunc{upgradePath + "gate": f})

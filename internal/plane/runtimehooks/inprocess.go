@@ -58,7 +58,7 @@ func (p *inProcessTarget) call(
 	return copyResponse(response, response.DeepCopyObject().(runtimehooksv1.ResponseObject))
 }
 
-// runRecovered reports how f ended, whichever way it did, and frees its slot.
+// runRecovered runs f and reports how it ended, also by a panic or runtime.Goexit, and frees its slot.
 func (p *inProcessTarget) runRecovered(ctx context.Context, done chan<- error, f func() error) {
 	err := errors.New("it ended its goroutine instead of returning")
 	defer func() {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// lookupTimeout bounds the look at a Namespace, which a cache usually answers at once.
+// lookupTimeout bounds the read of a Namespace, which a cache usually answers at once.
 const lookupTimeout = 10 * time.Second
 
 // matchesNamespace reports whether selector matches the namespace of forObject. An empty selector

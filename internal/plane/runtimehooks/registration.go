@@ -34,23 +34,21 @@ type registration struct {
 	target          target
 }
 
-// target is where a registration leads: a Go function or an extension server. It returns
-// soon after ctx ends, fills response on success, and returns as fault what failure policy
-// Ignore covers. Request and response are in the version of the registration and belong to
-// this call; after an error nobody looks at them.
+// target is what a registration calls: a Go function or an extension server. It returns soon after ctx ends,
+// fills response on success, and returns as ignorableError what failure policy Ignore covers. Request and
+// response are in the version of the registration and belong to this call; after an error nobody reads them.
 type target interface {
 	call(ctx context.Context, r *registration, forObject client.Object,
 		request runtimehooksv1.RequestObject, response runtimehooksv1.ResponseObject) error
 }
 
-// ownerOf differs from goOwner even for an ExtensionConfig without a name.
+// ownerOf names an ExtensionConfig as an owner. It differs from goOwner even for one without a name.
 func ownerOf(config *runtimev1.ExtensionConfig) string {
 	return fmt.Sprintf("ExtensionConfig %q", config.Name)
 }
 
-// registrations reads the handlers in the status of an ExtensionConfig: all of them, or an
-// error. A clientConfig that cannot be used shows when a handler is called, as Discover is
-// the one to report it.
+// registrations reads the handlers in the status of an ExtensionConfig: all of them, or an error. A clientConfig
+// that cannot be used is an error when a handler is called, as Discover is the one to report it.
 func (c *Client) registrations(config *runtimev1.ExtensionConfig) ([]*registration, error) {
 	config = config.DeepCopy()
 	selector, err := metav1.LabelSelectorAsSelector(config.Spec.NamespaceSelector)
@@ -105,7 +103,7 @@ func (c *Client) allRegistrations(configs []runtimev1.ExtensionConfig) ([]*regis
 	return all, nil
 }
 
-// timeoutOf bounds what a status says, whoever wrote it.
+// timeoutOf bounds the timeout in a status, whoever wrote it.
 func timeoutOf(seconds int32) time.Duration {
 	if seconds <= 0 {
 		return defaultTimeout

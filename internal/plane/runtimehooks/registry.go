@@ -13,7 +13,7 @@ import (
 // ErrNotReady is returned by everything that needs WarmUp before it.
 var ErrNotReady = errors.New("extension handlers are not warmed up yet")
 
-// registry holds all handlers by name. Each change is made whole or not at all.
+// registry holds all handlers by name. Each change is made as a whole or not at all.
 type registry struct {
 	mu    sync.RWMutex
 	ready bool
@@ -60,7 +60,7 @@ func (r *registry) replace(owner string, registrations []*registration) error {
 	return nil
 }
 
-// add puts a registration under a name nobody uses, ready or not.
+// add adds a registration under a name nobody uses, ready or not.
 func (r *registry) add(one *registration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +71,7 @@ func (r *registry) add(one *registration) error {
 	return nil
 }
 
-// checkReplace reports what replace would refuse.
+// checkReplace returns the error that replace would return for a name that is taken.
 func (r *registry) checkReplace(registrations []*registration) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -108,8 +108,8 @@ func (r *registry) get(name string) (*registration, error) {
 	return item, nil
 }
 
-// checkNameConflicts expects mu to be held. Registrations of one change may clash among themselves too:
-// two ExtensionConfigs can claim one name in their status.
+// checkNameConflicts refuses names that another owner has. It expects mu to be held. Registrations of one change
+// may clash among themselves too: two ExtensionConfigs can claim one name in their status.
 func (r *registry) checkNameConflicts(registrations []*registration) error {
 	owners := map[string]string{}
 	for _, one := range registrations {
@@ -125,7 +125,7 @@ func (r *registry) checkNameConflicts(registrations []*registration) error {
 	return nil
 }
 
-// put expects mu to be held and the names to be vacant.
+// put expects mu to be held and the names to be free of conflicts.
 func (r *registry) put(registrations []*registration) {
 	for _, one := range registrations {
 		r.items[one.name] = one

@@ -30,8 +30,8 @@ const (
 	maxHeader = 64 << 10
 )
 
-// server is one extension server: the address of an ExtensionConfig and how to trust it.
-// It is safe for concurrent use.
+// server is one extension server: the address of an ExtensionConfig and how to trust it. It is safe for
+// concurrent use.
 type server struct {
 	base *url.URL
 	http *http.Client
@@ -72,7 +72,7 @@ func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, e
 	return c.config.Dial(ctx, network, address)
 }
 
-// baseURL is what the paths of hooks are appended to.
+// baseURL returns what the paths of hooks are appended to.
 func baseURL(config runtimev1.ClientConfig) (*url.URL, error) {
 	if config.Service.IsDefined() {
 		return nil, errors.New("this plane has no Services: set url to where the extension server can be reached, and leave out service")
@@ -94,7 +94,7 @@ func baseURL(config runtimev1.ClientConfig) (*url.URL, error) {
 	return base, nil
 }
 
-// url is where a handler answers; discovery is a hook without handlers.
+// url returns the address of a handler; discovery is a hook without handlers.
 func (s *server) url(hook runtimecatalog.GroupVersionHook, handler string, timeout time.Duration) *url.URL {
 	u := s.base.JoinPath(runtimecatalog.GVHToPath(hook, handler))
 	u.RawQuery = url.Values{"timeout": {timeout.String()}}.Encode()

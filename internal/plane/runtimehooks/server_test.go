@@ -15,8 +15,8 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 )
 
-// hangUntilDone answers nothing until its client goes away, which a server notices only once the
-// body of the request is read.
+// hangUntilDone does not answer until its client goes away, which a server notices only once the body of the
+// request is read.
 func hangUntilDone(_ http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
@@ -55,7 +55,7 @@ func (p *pipeListener) Close() error {
 
 func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443} }
 
-// newPipedClient is served for synctest, with a client that is connected to the server.
+// newPipedClient starts an extension server for synctest, and returns a client that is connected to it.
 func newPipedClient(t *testing.T, f http.HandlerFunc) (*Client, *runtimev1.ExtensionConfig) {
 	t.Helper()
 	listener := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -147,7 +147,7 @@ func TestServerIsAuthenticated(t *testing.T) {
 	}
 }
 
-// dialOnly leads all addresses but one to srv.
+// dialOnly connects all addresses but one to srv.
 func dialOnly(srv *httptest.Server) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if address == "refused.example.com:443" {

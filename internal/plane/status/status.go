@@ -1,5 +1,5 @@
-// Package status is what a running polderd tells other processes about itself: a small file
-// in the data directory, rewritten at each change of state, readable when the API is not.
+// Package status has what a running polderd tells other processes about itself: a small file in the data
+// directory, rewritten at each change of state, readable when the API is not.
 package status
 
 import (
@@ -17,7 +17,7 @@ import (
 
 const fileName = "status.json"
 
-// Phase is where the plane as a whole is in its life.
+// Phase is the state of the plane as a whole.
 type Phase string
 
 // The phases of a plane.
@@ -29,7 +29,7 @@ const (
 	Failed   Phase = "failed"
 )
 
-// Status describes one run of polderd. After the process has ended it tells how.
+// Status describes one run of polderd. After the process has ended it says how.
 type Status struct {
 	PID        int                 `json:"pid"`
 	Phase      Phase               `json:"phase"`

@@ -18,8 +18,8 @@ type Component interface {
 	Ready() <-chan struct{}
 }
 
-// HealthChecker is an ability of components that can tell, after they became ready,
-// whether they still serve. Healthy must return soon after ctx ends.
+// HealthChecker is implemented by components that can tell, after they became ready, whether they still serve.
+// Healthy must return soon after ctx ends.
 type HealthChecker interface {
 	Healthy(ctx context.Context) error
 }

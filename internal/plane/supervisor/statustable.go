@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// healthTimeout bounds one question to a component about its health.
+// healthTimeout bounds one health check of a component.
 const healthTimeout = 3 * time.Second
 
 // statusTable holds what is known about each component. Safe for concurrent use.
@@ -40,7 +40,7 @@ func (b *statusTable) set(name string, to State, message string) {
 	b.setLocked(name, to, message)
 }
 
-// compareAndSet moves name to another state if it is in the expected one.
+// compareAndSet moves a component to another state if it is in the expected one.
 func (b *statusTable) compareAndSet(name string, from, to State) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +51,7 @@ func (b *statusTable) compareAndSet(name string, from, to State) bool {
 	return true
 }
 
-// setLocked needs b.mu, which also keeps calls of changed in order.
+// setLocked needs b.mu, which also keeps calls of onChange in order.
 func (b *statusTable) setLocked(name string, to State, message string) {
 	b.status[name] = Status{Name: name, State: to, Since: b.clock.Now(), Message: message}
 	if b.onChange != nil {
@@ -74,8 +74,8 @@ func (s *Supervisor) Status() []Status {
 	return s.statuses.listLocked()
 }
 
-// Check says why the named component does not serve now; nil means it does. It asks
-// components that can tell, so it is meant for readiness probes.
+// Check says why the named component does not serve now; nil means it does. It calls the health check of
+// components that have one, so it is meant for readiness probes.
 func (s *Supervisor) Check(ctx context.Context, name string) error {
 	s.statuses.mu.Lock()
 	st, known := s.statuses.status[name]
@@ -95,7 +95,7 @@ func (s *Supervisor) Check(ctx context.Context, name string) error {
 	return checkHealth(ctx, h)
 }
 
-// checkHealth bounds the question itself: a component that hangs is not healthy.
+// checkHealth bounds the check itself: a component that hangs is not healthy.
 func checkHealth(ctx context.Context, h HealthChecker) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()

@@ -18,7 +18,7 @@ type Stage []Component
 // Config says how a Supervisor behaves. The zero value is usable but for Log.
 type Config struct {
 	Log   *slog.Logger
-	Clock clock.Clock // nil: the real one
+	Clock clock.Clock // nil means the real one
 
 	// StartTimeout bounds how long one component may take to become ready. 0: two minutes.
 	StartTimeout time.Duration
@@ -40,11 +40,11 @@ type Supervisor struct {
 	cfg      Config
 	stages   []Stage
 	statuses *statusTable
-	failures chan *ComponentError // capacity: one for each component, so that no runner ever blocks
+	failures chan *ComponentError // with room for one of each component, so that no runner ever blocks
 	running  map[string]*runningComponent
 }
 
-// runningComponent is one started component.
+// runningComponent is a component that was started.
 type runningComponent struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -62,7 +62,7 @@ func (e *ComponentError) Unwrap() error { return e.Err }
 // ErrStopTimeout marks a stop that left components behind.
 var ErrStopTimeout = errors.New("stopping took too long")
 
-// errUnexpectedExit is what a component is blamed for that ends without being asked to.
+// errUnexpectedExit is the error of a component that ends without being asked to.
 var errUnexpectedExit = errors.New("ended without being asked to")
 
 // New prepares a supervisor; nothing runs before Run.
@@ -131,8 +131,8 @@ func (s *Supervisor) start(ctx context.Context) error {
 	return nil
 }
 
-// launch runs c in a goroutine of its own, whose context outlives ctx: components end when
-// it is their turn, not when the signal arrives.
+// launch runs c in a goroutine of its own, whose context outlives ctx: components are stopped in the order of
+// their stages, not when the signal arrives.
 func (s *Supervisor) launch(ctx context.Context, c Component) {
 	cctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r := &runningComponent{cancel: cancel, done: make(chan struct{})}
@@ -181,14 +181,14 @@ func (s *Supervisor) awaitReady(ctx context.Context, c Component, begin time.Tim
 		s.statuses.set(c.Name(), Failed, err.Error())
 		return &ComponentError{Component: c.Name(), Err: err}
 	}
-	// A component may have failed after it became ready; its failure must not be painted over.
+	// A component may have failed after it became ready; its failure must not be overwritten.
 	if s.statuses.compareAndSet(c.Name(), Starting, Ready) {
 		s.cfg.Log.Info("component ready", "component", c.Name(), "after", s.cfg.Clock.Since(begin).Round(time.Millisecond).String())
 	}
 	return nil
 }
 
-// stop ends the stages in reverse order.
+// stop stops the stages in reverse order.
 func (s *Supervisor) stop() error {
 	deadline := s.cfg.Clock.Now().Add(s.cfg.StopTimeout)
 	var stuck []error
@@ -207,6 +207,7 @@ func (s *Supervisor) stopStage(stage Stage, deadline time.Time) []error {
 		if r == nil {
 			continue // never started
 		}
+		// A component that has failed or stopped keeps that state.
 		if !s.statuses.compareAndSet(c.Name(), Ready, Stopping) {
 			s.statuses.compareAndSet(c.Name(), Starting, Stopping)
 		}

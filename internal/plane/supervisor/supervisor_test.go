@@ -26,7 +26,7 @@ type fakeComponent struct {
 	health error
 }
 
-// callLog notes what happens, in order.
+// callLog records what happens, in order.
 type callLog struct {
 	mu    sync.Mutex
 	lines []string
@@ -184,8 +184,8 @@ func TestNotReadyInTime(t *testing.T) {
 	})
 }
 
-// TestStuckComponent shows that one that does not stop is named, does not keep the store from
-// stopping, and does not hold the process back for more than its time.
+// TestStuckComponent checks that a component that does not stop is named, does not keep the store from stopping,
+// and does not delay the end of the process by more than its time.
 func TestStuckComponent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &fixture{}
@@ -240,7 +240,7 @@ func TestCheck(t *testing.T) {
 	})
 }
 
-// hangingComponent does not answer questions about its health.
+// hangingComponent does not return from its health check.
 type hangingComponent struct {
 	*fakeComponent
 	release chan struct{}

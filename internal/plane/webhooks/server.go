@@ -95,8 +95,8 @@ func (s *Server) Healthy(ctx context.Context) error {
 	return c.Close()
 }
 
-// ForManager is the server as a controller manager wants it: webhooks can be registered, but
-// starting and stopping stay with the supervisor.
+// ForManager returns the server as a controller manager needs it: webhooks can be registered, but starting and
+// stopping stay with the supervisor.
 func (s *Server) ForManager() webhook.Server { return managerServer{s} }
 
 type managerServer struct{ s *Server }

@@ -1,5 +1,5 @@
-// Package cmdline is what Polder's programs have in common on the command line: bad input gets
-// one sentence that says what to do, and the exit code for bad input.
+// Package cmdline has what Polder's programs have in common on the command line: bad input gets one sentence that
+// says what to do, and the exit code for bad input.
 package cmdline
 
 import (
@@ -35,7 +35,7 @@ func NoArgs(c *cobra.Command, args []string) error {
 	return exit.Errorf(exit.Usage, "%s has no command %q%s; see: %s --help", c.Name(), args[0], hint, c.Name())
 }
 
-// Args takes between low and high arguments; names says what they are, for the message.
+// Args accepts between low and high arguments; names says what they are, for the message.
 func Args(low, high int, names string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) >= low && len(args) <= high {

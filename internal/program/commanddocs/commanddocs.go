@@ -13,7 +13,7 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
-// Command is a hidden command that prints the page of the program it is added to.
+// Command returns a hidden command that prints the page of the program it is added to.
 func Command() *cobra.Command {
 	return &cobra.Command{
 		Use:    "reference",
@@ -58,7 +58,7 @@ func writeSection(b *strings.Builder, c *cobra.Command) {
 	}
 }
 
-// flagUsages is the list of flags, without the home directory of whoever generates it.
+// flagUsages returns the list of flags, without the home directory of whoever generates it.
 func flagUsages(c *cobra.Command) string {
 	s := c.NonInheritedFlags().FlagUsages()
 	if home, err := os.UserHomeDir(); err == nil {

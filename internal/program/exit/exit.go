@@ -7,7 +7,8 @@ import (
 	"fmt"
 )
 
-// Codes shared by polder and polderd. 30 to 39 belong to the management plane. Interrupted is what shells say too.
+// Codes shared by polder and polderd. 30 to 39 belong to the management plane. Interrupted is what shells use,
+// too.
 const (
 	OK              = 0
 	Failure         = 1
@@ -24,7 +25,7 @@ const (
 	Interrupted     = 130
 )
 
-// Meaning is one line of the table people read.
+// Meaning is one row of the table of exit codes.
 type Meaning struct {
 	Code int
 	Text string
@@ -71,7 +72,7 @@ func Errorf(code int, format string, args ...any) error {
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Code is the exit code err asks for: OK for nil, Failure where nothing else was said.
+// Code returns the exit code of err: OK for nil, Failure if it has none.
 func Code(err error) int {
 	if err == nil {
 		return OK

@@ -26,12 +26,13 @@ func Install(root *slog.Logger, onFatal func(message string)) {
 	ctrl.SetLogger(logr.FromSlogHandler(NewLibraryHandler(root, "cluster-api")))
 }
 
-// NewEtcdLogger is a logger of the kind etcd wants. etcd ends the process through it where it cannot go
+// NewEtcdLogger returns a logger of the type that etcd needs. etcd ends the process through it where it cannot go
 // on (a disk that fails to sync, say); onFatal is called with the reason and must not return.
 func NewEtcdLogger(root *slog.Logger, onFatal func(message string)) *zap.Logger {
 	return zap.New(&zapCore{h: NewLibraryHandler(root, "etcd")}, zap.WithFatalHook(fatalHook(onFatal)))
 }
 
+// fatalHook is called by zap instead of os.Exit. Its OnWrite does not return, as zap demands.
 type fatalHook func(message string)
 
 func (f fatalHook) OnWrite(e *zapcore.CheckedEntry, fs []zapcore.Field) {
@@ -45,6 +46,7 @@ func (f fatalHook) OnWrite(e *zapcore.CheckedEntry, fs []zapcore.Field) {
 	f(e.Message)
 }
 
+// setKlogVerbosity sets klog's own verbosity, since klog does not ask the handler for its level.
 func setKlogVerbosity(root *slog.Logger) {
 	v := "0"
 	switch ctx := context.Background(); { //nolint:forbidigo // only asks the handler for its level
@@ -58,10 +60,10 @@ func setKlogVerbosity(root *slog.Logger) {
 	_ = fs.Set("v", v) // cannot fail: the flag exists and v is a number
 }
 
-// libraryHandler lets a library's warnings and errors pass, and the rest only if root logs debug.
+// libraryHandler passes a library's warnings and errors, and the rest only if root logs debug.
 type libraryHandler struct{ slog.Handler }
 
-// NewLibraryHandler is root's handler for what the named library says.
+// NewLibraryHandler returns root's handler for what the named library logs.
 func NewLibraryHandler(root *slog.Logger, name string) slog.Handler {
 	return libraryHandler{root.Handler().WithAttrs([]slog.Attr{slog.String("from", name)})}
 }
@@ -88,8 +90,8 @@ func (l libraryHandler) WithGroup(n string) slog.Handler {
 	return libraryHandler{l.Handler.WithGroup(n)}
 }
 
-// klogText receives what is logged through klog's old, unstructured calls as formatted text,
-// the only way to learn their severity.
+// klogText receives what is logged through klog's old, unstructured calls as formatted text, the only way to
+// learn their severity.
 type klogText struct {
 	log   *slog.Logger
 	fatal string

@@ -20,7 +20,7 @@ import (
 // Trace lies below slog's debug level and lets everything through.
 const Trace = slog.Level(-10)
 
-// Levels and Formats are the values the flags accept.
+// The values that the flags accept.
 var (
 	levels = map[string]slog.Level{"error": slog.LevelError, "warn": slog.LevelWarn, "info": slog.LevelInfo, "debug": slog.LevelDebug, "trace": Trace}
 
@@ -54,8 +54,8 @@ func New(o Options) (*slog.Logger, error) {
 	return slog.New(newHandler(o.Out, level, text)), nil
 }
 
-// SilenceLibraries makes libraries as quiet as they can be: from now on only debug shows what they
-// say. It is for the stop, when parts that end one after the other complain of each other.
+// SilenceLibraries hides what libraries log from now on, unless the level is debug. It is for the stop, when
+// components that end one after the other complain about each other.
 func SilenceLibraries(root *slog.Logger) {
 	if r, ok := root.Handler().(rootHandler); ok {
 		r.librariesSilenced.Store(true)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// noise lists what libraries report at warning or error level though nothing is wrong in a
-// plane like ours. Each line says why it may be dropped; at debug nothing of it is missing.
+// noise lists what libraries report at warning or error level though nothing is wrong in a plane like ours. Each
+// line says why it may be dropped; at debug nothing of it is missing.
 var noise = []string{
 	"Unable to authenticate the request",               // Kubernetes; whoever asked has been told, and it is counted
 	"rejected by webhook",                              // Kubernetes; whoever asked has been told
@@ -24,7 +24,7 @@ var noise = []string{
 	"Connect failed",                                   // Cluster API, every few seconds for each cluster that does not answer; the Cluster's condition RemoteConnectionProbe says it
 }
 
-// noisyErrors are errors that are only consequences, by what they contain, in this order.
+// noisyErrors are errors that are only consequences of others, each by texts that it contains in this order.
 var noisyErrors = [][]string{
 	{"connection to the workload cluster is down"},               // as above
 	{"error syncing item &garbagecollector.node", `" not found`}, // Kubernetes; whatever it wanted to delete is gone already

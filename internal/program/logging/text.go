@@ -17,6 +17,7 @@ type textHandler struct {
 	level slog.Level
 }
 
+// textSink is shared by all handlers made from one: a line is put together in buf, so one at a time.
 type textSink struct {
 	mu  sync.Mutex
 	out io.Writer

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// zapCore hands what is logged through zap to a slog handler.
+// zapCore passes what is logged through zap to a slog handler.
 type zapCore struct{ h slog.Handler }
 
 var _ zapcore.Core = (*zapCore)(nil)

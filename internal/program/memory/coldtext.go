@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropColdText takes the pages of the program file out of this process's memory. The start uses
-// code that is not needed again for a long time; what is needed comes back from the page
-// cache, a few pages at a time, when it is next used. Only read-only mappings of the file are
-// touched: nothing in them can be lost.
+// dropColdText unmaps the pages of the program file from this process's memory. The start uses code that is not
+// needed again for a long time; what is needed comes back from the page cache, a few pages at a time, when it is
+// next used. Only read-only mappings of the file are dropped: nothing in them can be lost.
 func dropColdText() {
 	exe, err := os.Executable()
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package memory lets a process use more of it while there is much to do, and hands it back
-// afterwards. Go's collector has one setting for both: what is right at rest takes a third of the
-// CPU time of a burst.
+// Package memory lets a process use more memory while there is much to do, and hands it back afterwards. Go's
+// garbage collector has one setting for both: what is right at rest takes a third of the CPU time of a burst.
 package memory
 
 import (
@@ -16,20 +15,20 @@ const (
 	maxPercent   = 1000 // GOGC of a process that has just started
 	interval     = 500 * time.Millisecond
 	busyBytes    = 8 << 20         // allocated in an interval: there is much to do
-	idleAfter    = 5 * time.Second // with less than that it is over
+	idleAfter    = 5 * time.Second // with less than that for so long, the burst is over
 	trimInterval = 5 * time.Minute
 )
 
-// trimTimes are when memory is handed back to the system after a burst, the start being one. API
-// servers remember every change for a minute or two, so some of it can be let go of only then.
+// trimTimes are when memory is handed back to the system after a burst, the start being one. API servers remember
+// every change for a minute or two, so some of it can be freed only then.
 var trimTimes = []time.Duration{0, 20 * time.Second, 90 * time.Second, 180 * time.Second}
 
-// Burst is how many bytes of garbage may gather before the collector runs while there is much to do.
-// Less at the start keeps what stays for good closer together, so that more can be handed back.
+// Burst is how many bytes of garbage may gather before the collector runs while there is much to do. Less at the
+// start keeps the objects that stay closer together, so that more can be handed back.
 type Burst struct{ Start, Later uint64 }
 
-// TuneGC runs until ctx ends, from the start of the process on. It does nothing if GOGC or GOMEMLIMIT
-// are set: then somebody has chosen.
+// TuneGC sets GOGC and hands memory back, from the start of the process until ctx ends. It does nothing if GOGC
+// or GOMEMLIMIT are set: then somebody has chosen.
 func TuneGC(ctx context.Context, burst Burst) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" { //nolint:forbidigo // the Go runtime's own variables
 		return
@@ -56,7 +55,7 @@ func TuneGC(ctx context.Context, burst Burst) {
 	}
 }
 
-// sample is what is looked at in each interval.
+// sample is what is measured in each interval.
 type sample struct {
 	allocated uint64 // since the process started
 	live      uint64 // after the last collection
@@ -68,19 +67,19 @@ func readSample() sample {
 	return sample{allocated: s[0].Value.Uint64(), live: s[1].Value.Uint64()}
 }
 
-// gcTuner decides how hard the collector works.
+// gcTuner decides how hard the garbage collector works.
 type gcTuner struct {
-	burst     Burst // Start counts, and becomes Later once the start is over
+	burst     Burst // Start is used, and becomes Later once the start is over
 	percent   int   // GOGC
 	allocated uint64
 	idle      time.Duration // for how long there has been little to do
 	trims     int           // since the last burst
-	nextTrim  time.Duration // of rest, when to trim again
+	nextTrim  time.Duration // how long idle has to be for the next trim
 }
 
 func newGCTuner(burst Burst) *gcTuner { return &gcTuner{burst: burst, percent: maxPercent} }
 
-// step takes in what happened in one interval and says whether to hand memory back.
+// step takes the sample of one interval and says whether to hand memory back.
 func (k *gcTuner) step(s sample) (trim bool) {
 	busy := s.allocated-k.allocated >= busyBytes
 	k.allocated = s.allocated
@@ -107,7 +106,7 @@ func (k *gcTuner) step(s sample) (trim bool) {
 	return true
 }
 
-// burstPercent is GOGC such that burst bytes may gather, and never less than at rest.
+// burstPercent is the GOGC with which as many bytes may gather as the burst allows, and never less than at rest.
 func (k *gcTuner) burstPercent(live uint64) int {
 	if live == 0 {
 		return maxPercent

@@ -7,7 +7,7 @@ import (
 
 const mib = 1 << 20
 
-// run steps through a time with an allocation rate, and counts how often memory is handed back.
+// run steps through some time with an allocation rate, and counts how often memory is handed back.
 func (k *gcTuner) run(d time.Duration, perSecond, live uint64) (trims int) {
 	for range d / interval {
 		if k.step(sample{allocated: k.allocated + perSecond*uint64(interval)/uint64(time.Second), live: live}) {

@@ -10,7 +10,7 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// copyInput is an input of which nothing is shared: a provider that changes what it is given, perhaps long after its
+// copyInput returns a deep copy of an input: a provider that changes what it is given, perhaps long after its
 // caller has gone on, changes nothing else.
 func copyInput(in provider.Input) provider.Input {
 	in.Cluster = in.Cluster.DeepCopy()
@@ -22,8 +22,8 @@ func copyInput(in provider.Input) provider.Input {
 	return in
 }
 
-// copyTopology is an answer of which nothing is shared: a provider may give the same maps to all who ask, and callers add to
-// what they got. It has what JSON has; numbers stay as they are written.
+// copyTopology returns a deep copy of an answer: a provider may give the same maps to all callers, and callers
+// add to what they got. The copy has what JSON can express; numbers stay as they are written.
 func copyTopology(t provider.Topology, err error) (out provider.Topology, _ error) {
 	if err != nil {
 		return out, err
@@ -40,7 +40,8 @@ func copyTopology(t provider.Topology, err error) (out provider.Topology, _ erro
 	return out, nil
 }
 
-// copyDescription is a description of which nothing is shared. Parameters that JSON cannot express stay, for somebody to say so.
+// copyDescription returns a deep copy of a description. Parameters that JSON cannot express stay, and are
+// reported when the description is published.
 func copyDescription(d provider.Description) provider.Description {
 	d.Capabilities, d.MachineTypes, d.Zones = slices.Clone(d.Capabilities), slices.Clone(d.MachineTypes), slices.Clone(d.Zones)
 	b, err := json.Marshal(d.Parameters)
@@ -56,7 +57,7 @@ func copyDescription(d provider.Description) provider.Description {
 	return d
 }
 
-// copyJSON is a copy of what JSON can express.
+// copyJSON returns a deep copy of a value that JSON can express.
 func copyJSON(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -1,5 +1,5 @@
-// Package guard calls providers, so that one that panics, or does not come to an end, harms its own clusters
-// only: the caller gets an error, and goes on.
+// Package guard calls providers, so that one that panics, or does not return, harms its own clusters only: the
+// caller gets an error, and goes on.
 package guard
 
 import (
@@ -22,13 +22,13 @@ var (
 	ErrTimedOut = errors.New("the provider does not answer")
 )
 
-// Guard is a provider whose calls always end. The zero value is not usable; see New.
+// Guard wraps a provider so that its calls always return. The zero value is not usable; see New.
 type Guard struct {
 	provider provider.Provider
 	name     string
 	timeout  time.Duration
 
-	// Slots of calls for clusters, and of those for the provider itself, which must not wait for them.
+	// Slots of calls for clusters, and of calls about the provider itself, which must not wait for those.
 	clusterSlots, describeSlots, healthSlots chan struct{}
 
 	mu              sync.Mutex
@@ -36,18 +36,19 @@ type Guard struct {
 	lastDescription provider.Description
 }
 
-// maxClusterCalls is how many calls for clusters may be under way. Calls that hang keep their slot, so that a provider that hangs
-// for good cannot take ever more memory.
+// maxClusterCalls is how many calls for clusters may be under way. Calls that hang keep their slot, so that a
+// provider that hangs for good cannot take ever more memory.
 const maxClusterCalls = 256
 
-// maxCallsPerCluster is how many of them may be for one cluster. One that hangs for good must not take the slots of others: thirty such
-// clusters leave room. But it must be possible to ask again, since nobody can end a call that hangs.
+// maxCallsPerCluster is how many of them may be for one cluster. One for which the provider hangs for good must
+// not take the slots of others: thirty such clusters leave room. But it must be possible to call again, since
+// nobody can end a call that hangs.
 const maxCallsPerCluster = 8
 
-// maxProviderCalls is how many calls to Describe may be under way, and to Health.
+// maxProviderCalls is how many calls to Describe may be under way, and as many to Health.
 const maxProviderCalls = 3
 
-// New guards a provider. A call may take as long as timeout. It is an error if the provider cannot say who it is.
+// New guards a provider. A call may take as long as timeout. It fails if the provider cannot describe itself.
 func New(ctx context.Context, p provider.Provider, timeout time.Duration) (*Guard, error) {
 	g := &Guard{
 		provider: p, timeout: timeout, running: map[string]int{},
@@ -61,10 +62,10 @@ func New(ctx context.Context, p provider.Provider, timeout time.Duration) (*Guar
 	return g, nil
 }
 
-// Name is the provider's.
+// Name returns the provider's name.
 func (g *Guard) Name() string { return g.name }
 
-// Describe asks the provider what it says of itself.
+// Describe asks the provider for its description.
 func (g *Guard) Describe(ctx context.Context) (provider.Description, error) {
 	d, err := call(ctx, g, g.describeSlots, "Describe", "", func(context.Context) (provider.Description, error) {
 		return copyDescription(g.provider.Describe()), nil
@@ -78,21 +79,21 @@ func (g *Guard) Describe(ctx context.Context) (provider.Description, error) {
 	return d, nil
 }
 
-// LastDescription is what the provider last said of itself. It is not asked, so that a provider that does not answer stops no
-// cluster of which nothing is asked. It is shared, and must not be changed.
+// LastDescription returns the last description of the provider without calling it, so that a provider that does
+// not answer stops no cluster that needs no call. It is shared, and must not be changed.
 func (g *Guard) LastDescription() provider.Description {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.lastDescription
 }
 
-// Validate asks what is wrong with a cluster.
+// Validate asks the provider what is wrong with a cluster.
 func (g *Guard) Validate(ctx context.Context, in provider.Input) (field.ErrorList, error) {
 	in = copyInput(in)
 	return call(ctx, g, g.clusterSlots, "Validate", clusterKey(in), func(ctx context.Context) (field.ErrorList, error) { return g.provider.Validate(ctx, in), nil })
 }
 
-// Topology asks what the class must be told.
+// Topology asks the provider what the class must be told.
 func (g *Guard) Topology(ctx context.Context, in provider.Input) (provider.Topology, error) {
 	in = copyInput(in)
 	return call(ctx, g, g.clusterSlots, "Topology", clusterKey(in), func(ctx context.Context) (provider.Topology, error) {
@@ -100,7 +101,7 @@ func (g *Guard) Topology(ctx context.Context, in provider.Input) (provider.Topol
 	})
 }
 
-// Health asks whether the infrastructure can be used; nil if the provider cannot say.
+// Health asks the provider whether the infrastructure can be used; nil if it has no such check.
 func (g *Guard) Health(ctx context.Context) error {
 	h, ok := g.provider.(provider.Health)
 	if !ok {
@@ -110,10 +111,11 @@ func (g *Guard) Health(ctx context.Context) error {
 	return err
 }
 
-// clusterKey is whom a call is for.
+// clusterKey names the cluster that a call is for.
 func clusterKey(in provider.Input) string { return in.Cluster.Namespace + "/" + in.Cluster.Name }
 
-// beginCall counts a call for a cluster; it is false if there are too many. Calls for none are not counted.
+// beginCall counts a call for a cluster; it returns false if there are too many. Calls without a cluster have no
+// limit here.
 func (g *Guard) beginCall(cluster string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -132,7 +134,8 @@ func (g *Guard) endCall(cluster string) {
 	}
 }
 
-// call runs f on a goroutine of its own and waits for it as long as a call may take.
+// call runs f in a goroutine of its own and waits for it as long as a call may take. The goroutine of a call that
+// hangs stays, with its slot: Go cannot end it.
 func call[T any](parent context.Context, g *Guard, slots chan struct{}, what, cluster string, f func(context.Context) (T, error)) (out T, err error) {
 	if !g.beginCall(cluster) {
 		return out, fmt.Errorf("%w: %d calls for this cluster have not come to an end", ErrTimedOut, maxCallsPerCluster)
@@ -157,7 +160,9 @@ func call[T any](parent context.Context, g *Guard, slots chan struct{}, what, cl
 		defer g.endCall(cluster)
 		defer func() { <-slots }()
 		defer cancel()
-		a := answer{err: fmt.Errorf("%w: %s ended without an answer", ErrPanicked, what)} // runtime.Goexit does that
+		a := answer{err: fmt.Errorf("%w: %s ended without an answer", ErrPanicked, what)} // after runtime.Goexit
+		// Deferred calls run in reverse: first recover sets the error, then the answer is sent, then the slot is
+		// freed.
 		defer func() { answers <- a }()
 		defer func() {
 			if p := recover(); p != nil {
@@ -173,10 +178,10 @@ func call[T any](parent context.Context, g *Guard, slots chan struct{}, what, cl
 	case <-ctx.Done():
 	}
 	select {
-	case a := <-answers: // it ended at the same moment
+	case a := <-answers: // it returned at the same moment
 		return a.value, a.err
 	default:
-		if err := parent.Err(); err != nil { // whoever asked does not wait any more, which is no fault of the provider
+		if err := parent.Err(); err != nil { // the caller does not wait any more, which is no fault of the provider
 			return out, fmt.Errorf("%s: %w", what, err)
 		}
 		return out, fmt.Errorf("%w: %s did not end within %s", ErrTimedOut, what, g.timeout)

@@ -44,7 +44,7 @@ func (p stubProvider) Topology(ctx context.Context, in provider.Input) (provider
 	return p.does(ctx, in)
 }
 
-// healthy can say how it is.
+// healthy is a stubProvider with a health check.
 type healthy struct {
 	stubProvider
 	how func() error
@@ -52,11 +52,11 @@ type healthy struct {
 
 func (h healthy) Health(context.Context) error { return h.how() }
 
-// talker says of itself what a test says.
+// talker is a provider whose description a test chooses.
 type talker struct {
 	healthy
 	says  provider.Description
-	wrong func() // comes before that
+	wrong func() // called before Describe returns
 }
 
 func (p *talker) Describe() provider.Description {
@@ -122,7 +122,7 @@ func TestEveryCallIsGuarded(t *testing.T) {
 	}
 }
 
-// guarded is a guard of a provider that can say who it is.
+// guarded returns a guard of a provider that can describe itself.
 func guarded(t *testing.T, p provider.Provider) *guard.Guard {
 	t.Helper()
 	g, err := guard.New(t.Context(), p, timeout)
@@ -132,7 +132,8 @@ func guarded(t *testing.T, p provider.Provider) *guard.Guard {
 	return g
 }
 
-// hung is a guarded provider that hangs, whatever its context says, for clusters named so, until it is let go.
+// hung returns a guarded provider that hangs for clusters of the name hangs, whatever its context says, until the
+// test ends.
 func hung(t *testing.T) *guard.Guard {
 	t.Helper()
 	release := make(chan struct{})
@@ -147,7 +148,7 @@ func hung(t *testing.T) *guard.Guard {
 
 func hangs() provider.Input { return hangsIn("") }
 
-// hangsIn is another cluster that hangs.
+// hangsIn returns the input of another cluster that hangs.
 func hangsIn(namespace string) provider.Input {
 	in := input()
 	in.Cluster.Namespace, in.Cluster.Name = namespace, "hangs"
@@ -232,7 +233,7 @@ func TestManyThatHangLeaveRoom(t *testing.T) {
 	})
 }
 
-// What the provider says of itself does not wait for its clusters, nor one of its answers for the other.
+// Describe and Health wait neither for calls for clusters nor for each other.
 func TestTheProviderItselfIsAskedApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -279,7 +280,7 @@ func TestTheProviderItselfIsAskedApart(t *testing.T) {
 	})
 }
 
-// One that cannot say who it is does not end the process that asks.
+// A provider that cannot describe itself does not end the process that calls it.
 func TestNobodyKnowsWhoItIs(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
@@ -410,7 +411,7 @@ func TestWhatAProviderAnswersIsACopy(t *testing.T) {
 	}
 }
 
-// badly cannot be written as JSON.
+// badly is a value that cannot be written as JSON.
 type badly struct{}
 
 func (badly) MarshalJSON() ([]byte, error) { panic("oh") }

@@ -1,4 +1,4 @@
-// Package heartbeat keeps the Provider object of a provider that runs here: what it says of itself, and whether its
+// Package heartbeat publishes the Provider object of a provider that runs here: its description, and whether its
 // infrastructure can be used.
 package heartbeat
 
@@ -23,24 +23,25 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// pollInterval is how often a provider is asked how it is.
+// pollInterval is how often a provider is asked for its description and its health.
 const pollInterval = 30 * time.Second
 
-// RenewInterval is how often it is written down that the provider is there. Whoever was not seen for several times as
-// long does not run.
+// RenewInterval is how often the heartbeat of a provider is written. A provider that was not seen for several
+// times as long counts as not running.
 const RenewInterval = 5 * time.Minute
 
-// Publisher keeps the object of one provider. All fields are needed.
+// Publisher publishes the object of one provider. All fields but Admission are needed.
 type Publisher struct {
 	Client   client.Client // reads from the API: one object needs no cache
 	Provider *guard.Guard
 	Now      func() time.Time
 
-	// Admission is where the provider has its say in admission; nil: it runs in the plane's own process.
+	// Admission is where the plane reaches the provider's admission webhook; nil if it runs in the plane's own
+	// process.
 	Admission *v1alpha1.ProviderAdmission
 }
 
-// Start keeps it until ctx ends.
+// Start publishes the object until ctx ends.
 func (k *Publisher) Start(ctx context.Context) error {
 	log := ctrl.LoggerFrom(ctx).WithValues("provider", k.Provider.Name())
 	t := time.NewTicker(pollInterval)
@@ -57,7 +58,7 @@ func (k *Publisher) Start(ctx context.Context) error {
 	}
 }
 
-// PublishOnce asks and writes; nothing is written if nothing has changed.
+// PublishOnce asks the provider and writes its object; nothing is written if nothing has changed.
 func (k *Publisher) PublishOnce(ctx context.Context) error {
 	o := &v1alpha1.Provider{}
 	o.Name = k.Provider.Name()
@@ -82,14 +83,15 @@ func (k *Publisher) PublishOnce(ctx context.Context) error {
 	if !apierrors.IsInvalid(err) {
 		return err
 	}
-	// What it says of itself is not taken. That it is there, where, and what is wrong, must be known all the same.
+	// The API server refuses the description. That the provider runs, where, and what is wrong, must be known all
+	// the same.
 	o = before.DeepCopy()
 	k.setStatus(o, fmt.Errorf("what the provider says of itself is not taken: %w", err))
 	return reconcile.Write(ctx, k.Client, before, o)
 }
 
-// setStatus says that the provider is there, where it is reached, and how it is. A time that is far from ours is that of a
-// process with another clock, and is renewed, too.
+// setStatus sets the heartbeat, where the provider is reached, and its Ready condition. A time that is far from
+// ours is that of a process with another clock, and is renewed, too.
 func (k *Publisher) setStatus(o *v1alpha1.Provider, err error) {
 	o.Status.Admission = k.Admission
 	setReadyCondition(o, err)
@@ -98,7 +100,7 @@ func (k *Publisher) setStatus(o *v1alpha1.Provider, err error) {
 	}
 }
 
-// setDescription is a description as the object has it.
+// setDescription writes a description into the status.
 func setDescription(st *v1alpha1.ProviderStatus, d provider.Description) error {
 	st.Title, st.Version, st.StackProvider = d.Title, d.Version, d.StackProviderName()
 	st.Capabilities, st.MachineTypes, st.AnyShape, st.Zones = d.Capabilities, d.MachineTypes, d.AnyShape, d.Zones

@@ -26,7 +26,7 @@ import (
 
 var errBroken = errors.New("broken")
 
-// stubProvider says what a test wants it to say of itself.
+// stubProvider is a provider whose description and health a test chooses.
 type stubProvider struct {
 	describe func() provider.Description
 	health   func(context.Context) error
@@ -46,7 +46,7 @@ func description() provider.Description {
 	}
 }
 
-// fixture is a keeper at work: its provider, its clock, and all that it writes.
+// fixture is a publisher with its provider, its clock, and a count of its writes.
 type fixture struct {
 	*heartbeat.Publisher
 	provider *stubProvider
@@ -85,7 +85,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	return d
 }
 
-// publishOnce lets the keeper look, and says what it wrote.
+// publishOnce lets the publisher run once, and returns the object and how many writes were made.
 func (d *fixture) publishOnce(t *testing.T) (o *v1alpha1.Provider, writes int) {
 	t.Helper()
 	d.writes = 0
@@ -217,7 +217,7 @@ func TestAProviderThatIsNotWell(t *testing.T) {
 	})
 }
 
-// A provider that says of itself what the API does not take is there all the same, and is told what is wrong.
+// A provider whose description is refused by the API is published all the same, with what is wrong.
 func TestWhatIsNotTaken(t *testing.T) {
 	d := newFixture(t)
 	d.Admission = &v1alpha1.ProviderAdmission{URL: "https://p", CABundle: "old"}
@@ -237,7 +237,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 		return x
 	}
 	d.now = d.now.Add(time.Hour)
-	for _, want := range []int{2, 0} { // the desk's own client counts it, too
+	for _, want := range []int{2, 0} { // the fixture's own client counts it, too
 		o, writes := d.publishOnce(t)
 		ready := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionReady)
 		if writes != want || ready.Status != metav1.ConditionFalse || ready.Reason != v1alpha1.ReasonProviderFailed ||
@@ -287,7 +287,7 @@ func TestWhatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// The keeper asks twice a minute until it is stopped, whatever goes wrong in between.
+// The publisher asks twice a minute until it is stopped, whatever goes wrong in between.
 func TestStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFixture(t)

@@ -33,7 +33,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/watch"
 )
 
-// User is whom the provider acts as in the plane.
+// User is the identity with which the provider acts in the plane.
 const User = "polder:provider:local"
 
 // Config is what the provider works with. All fields are needed.
@@ -68,6 +68,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err := m.setupControllers(ctx, mgr); err != nil {
 		return fmt.Errorf("setting up the local provider: %w", err)
 	}
+	// In a goroutine, because the cache is filled only once Start runs.
 	go func() {
 		if mgr.GetCache().WaitForCacheSync(ctx) {
 			close(m.ready)
@@ -130,6 +131,7 @@ func Roles() []client.Object {
 				{APIGroups: []string{infrav1.GroupVersion.Group}, Resources: []string{"localclusters", "localmachines"}, Verbs: write},
 				{APIGroups: []string{infrav1.GroupVersion.Group}, Resources: []string{"localclusters/status", "localmachines/status"}, Verbs: write},
 				{APIGroups: []string{clusterv1.GroupVersion.Group}, Resources: []string{"clusters", "machines"}, Verbs: read},
+				// Only get: bootstrap data are read one by one, and no Secret is cached.
 				{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
 				{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
 			},

@@ -22,7 +22,7 @@ type Provider struct {
 
 var _ provider.Provider = Provider{}
 
-// Describe says what it can do.
+// Describe says what the provider offers.
 func (p Provider) Describe() provider.Description {
 	return provider.Description{
 		Name: Name, Title: "Processes on this machine, with simulated nodes", Version: p.Version,
@@ -32,7 +32,7 @@ func (p Provider) Describe() provider.Description {
 	}
 }
 
-// Validate says what cannot be made.
+// Validate says what cannot be made: besides what scsvars refuses, versions that cannot be emulated.
 func (p Provider) Validate(_ context.Context, in provider.Input) field.ErrorList {
 	errs := scsvars.Validate(p.Describe(), in)
 	versions, err := kubeversion.NewRange(p.Kubernetes)
@@ -45,7 +45,7 @@ func (p Provider) Validate(_ context.Context, in provider.Input) field.ErrorList
 	return errs
 }
 
-// Topology tells the class how large machines are, and who may log in.
+// Topology sets the variables for the size of machines, and for who may log in.
 func (p Provider) Topology(_ context.Context, in provider.Input) (provider.Topology, error) {
 	return scsvars.Topology(p.Describe(), in)
 }

@@ -1,5 +1,5 @@
-// Package standalone is the program of a provider that runs in a process of its own, beside a plane: the controller of the
-// WorkloadClusters that name it, its Provider object, and its say in admission.
+// Package standalone runs a provider in a process of its own, beside a plane: the controller of the
+// WorkloadClusters that name it, its Provider object, and its admission webhook.
 package standalone
 
 import (
@@ -27,14 +27,14 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// Config is what can be chosen.
+// Config is what the operator of the provider can choose.
 type Config struct {
 	Plane       *rest.Config
 	Concurrency int    // clusters worked on at the same time
 	Listen      string // ADDRESS:PORT for admission; port 0 takes any free one
-	PublicURL   string // URL under which the plane reaches it; empty: Listen is reached
-	Metrics     string // ADDRESS:PORT of metrics; 0: none are served
-	Namespace   string // of the lease by which one of several processes is chosen; empty: there is only one
+	PublicURL   string // URL under which the plane reaches it; empty means the address of Listen
+	Metrics     string // ADDRESS:PORT of metrics; 0 means that none are served
+	Namespace   string // of the lease for leader election among several processes; empty means that there is only one
 }
 
 // Run serves until ctx ends.
@@ -66,6 +66,7 @@ func Run(ctx context.Context, p provider.Provider, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("setting up provider %s: %w", g.Name(), err)
 	}
+	// The manager's client reads from a cache, which may be stale; this one reads from the API server.
 	live, err := client.New(cfg.Plane, client.Options{Scheme: scheme})
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func Run(ctx context.Context, p provider.Provider, cfg Config) error {
 	return mgr.Start(ctx)
 }
 
-// newScheme knows our kinds, those of Cluster API, and the provider's own.
+// newScheme returns a scheme with our kinds, those of Cluster API, and the provider's own.
 func newScheme(p provider.Provider) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	adds := []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, csv1.AddToScheme, v1alpha1.AddToScheme}

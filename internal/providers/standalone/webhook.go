@@ -29,11 +29,12 @@ import (
 
 const webhookPath = "/validate-workloadcluster"
 
-// certificateLifetime is longer than any process lives; a new one has a new certificate.
+// certificateLifetime is longer than any process runs; each process makes a new certificate.
 const certificateLifetime = 10 * 365 * 24 * time.Hour
 
-// admissionWebhook is the provider's say in admission. It serves with a certificate of its own, made for this run, which the
-// registration vouches for. The plane knows that of the leader alone, so no other process of the provider serves.
+// admissionWebhook is the provider's admission webhook. It serves with a self-signed certificate, made for this
+// run, which is in the Provider object. The plane knows that of the leader alone, so no other process of the
+// provider serves.
 type admissionWebhook struct {
 	guard  *guard.Guard
 	server *server
@@ -41,8 +42,9 @@ type admissionWebhook struct {
 	ca     []byte
 }
 
-// newAdmissionWebhook opens the port, so that people hear at once that it is taken. One that was asked for is closed again until
-// this process leads; any other is kept, since it is written down, and nobody else knows it.
+// newAdmissionWebhook opens the port, so that a port that is taken is reported at once. A port that was asked for
+// is closed again until this process leads; any other is kept open, since it is written into the Provider object,
+// and nobody else can ask for it.
 func newAdmissionWebhook(ctx context.Context, cfg Config, g *guard.Guard) (*admissionWebhook, error) {
 	l, o, err := listen(ctx, cfg.Listen)
 	if err != nil {
@@ -76,30 +78,30 @@ func (h *admissionWebhook) close() {
 	}
 }
 
-// register serves admission; the plane asks there once the Provider object says where that is.
+// register adds the handler; the plane calls it once the Provider object says where it is.
 func (h *admissionWebhook) register(mgr ctrl.Manager) {
 	h.server.elected = mgr.Elected()
 	checker := &ownadmission.Checker{Client: mgr.GetClient(), Providers: map[string]*guard.Guard{h.guard.Name(): h.guard}}
 	mgr.GetWebhookServer().Register(webhookPath, &admission.Webhook{Handler: checker.ValidateProvider(admission.NewDecoder(mgr.GetScheme()))})
 }
 
-// providerAdmission is where it is.
+// providerAdmission is what the Provider object says about the webhook.
 func (h *admissionWebhook) providerAdmission() *v1alpha1.ProviderAdmission {
 	return &v1alpha1.ProviderAdmission{URL: h.url + webhookPath, CABundle: string(h.ca)}
 }
 
-// server serves once this process leads.
+// server is a webhook server that serves once this process leads.
 type server struct {
 	webhook.Server
 	mux         *http.ServeMux
 	address     string
-	listener    net.Listener // nil: it is opened then
+	listener    net.Listener // nil if it is to be opened then
 	certificate tls.Certificate
 	elected     <-chan struct{}
 }
 
-// Start serves until ctx ends. Until this process leads, nobody can connect: whoever looks from outside which of several
-// processes is ready finds the one that the plane knows.
+// Start serves until ctx ends. Until this process leads, nobody can connect: whoever checks from outside which of
+// several processes is ready finds the one that the plane knows.
 func (s *server) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -114,7 +116,7 @@ func (s *server) Start(ctx context.Context) error {
 		}
 	}
 	srv := &http.Server{Handler: s.mux, ReadHeaderTimeout: 10 * time.Second}
-	stop := context.AfterFunc(ctx, func() { _ = srv.Close() }) // whatever is open is of an API server that asks again
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() }) // open connections are those of an API server, which retries
 	defer stop()
 	err := srv.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{s.certificate}, MinVersion: tls.VersionTLS12}))
 	if ctx.Err() != nil {
@@ -123,13 +125,14 @@ func (s *server) Start(ctx context.Context) error {
 	return fmt.Errorf("serving admission: %w", err)
 }
 
-// NeedLeaderElection is not asked of the server of a manager, which starts it in every process; see Start.
+// NeedLeaderElection is not asked of a manager's webhook server, which is started in every process; so Start
+// waits.
 func (s *server) NeedLeaderElection() bool { return false }
 
-// StartedChecker says that it always does.
+// StartedChecker always reports that the server has started, since it may wait for its election.
 func (s *server) StartedChecker() healthz.Checker { return healthz.Ping }
 
-// newCertificate is one for a host, signed by itself.
+// newCertificate makes a self-signed certificate for a host.
 func newCertificate(host string) (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -165,7 +165,7 @@ func (m manager) GetClient() client.Client         { return m.client }
 func (m manager) GetWebhookServer() webhook.Server { return m.webhook.server }
 func (m manager) GetScheme() *apiruntime.Scheme    { return m.client.Scheme() }
 
-// serves is a hook that has been registered with a manager, and how it is elected.
+// serves returns a webhook that has been registered with a manager, and a function that elects its process.
 func serves(t *testing.T, cfg Config) (h *admissionWebhook, elect func()) {
 	t.Helper()
 	h, err := newAdmissionWebhook(t.Context(), cfg, guarded(t))
@@ -182,7 +182,7 @@ func serves(t *testing.T, cfg Config) (h *admissionWebhook, elect func()) {
 	return h, func() { close(elected) }
 }
 
-// free is an address that nobody listens on.
+// free returns an address that nobody listens on.
 func free(t *testing.T) string {
 	t.Helper()
 	l, _, err := listen(t.Context(), "127.0.0.1:0")
@@ -200,7 +200,7 @@ func TestWhereAdmissionIs(t *testing.T) {
 	}
 }
 
-// What is told is what is served: with the certificate that is vouched for, and under that path.
+// The published URL and certificate are those that are served.
 func TestServe(t *testing.T) {
 	for name, address := range map[string]string{"any port": "127.0.0.1:0", "a port of one's choice": free(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// ask asks until somebody listens.
+// ask sends requests until somebody listens.
 func ask(t *testing.T, plane *http.Client, at string) (answer *http.Response, err error) {
 	t.Helper()
 	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); runtime.Gosched() {

@@ -1,4 +1,4 @@
-// Package fairness keeps one namespace, with as many slow things as it likes, from holding everything up.
+// Package fairness keeps one namespace, with however many slow operations, from holding up all others.
 package fairness
 
 import (
@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// ErrBusy is somebody whose turn it was not: others of the same namespace are slow.
+// ErrBusy says that a namespace has no free slot: its other operations are slow.
 var ErrBusy = errors.New("others of the namespace are under way")
 
-// maxWait is how long somebody waits for its turn. Whoever waits holds a worker that other namespaces need.
+// maxWait is how long Acquire waits for a slot. Whoever waits holds a worker that other namespaces need.
 const maxWait = time.Second
 
-// Limiter has some turns for each namespace. Its method may be called concurrently.
+// Limiter limits how many operations of each namespace run at once. Its methods may be called concurrently.
 type Limiter struct {
-	PerNamespace int // for each namespace
-	MaxWaiting   int // how many of a namespace may wait for one; 0: as many as come
+	PerNamespace int // slots of each namespace
+	MaxWaiting   int // how many of a namespace may wait for a slot; 0 means any number
 
 	mu          sync.Mutex
 	byNamespace map[string]*namespaceSlots
 }
 
-// namespaceSlots is that of one namespace, as long as anybody of it is here.
+// namespaceSlots are the slots of one namespace. They are kept as long as somebody uses them.
 type namespaceSlots struct {
 	slots chan struct{}
-	users int // those that have one, or wait for it
+	users int // those that have a slot, or wait for one
 }
 
-// Acquire waits for a turn of the namespace, but not for long. Whoever has it must call done. What belongs to no
-// namespace needs none.
+// Acquire waits for a slot of the namespace, but not for long. Whoever has one must call done. The empty
+// namespace has no limit.
 func (t *Limiter) Acquire(ctx context.Context, namespace string) (done func(), err error) {
 	if namespace == "" {
 		return func() {}, nil
@@ -47,6 +47,7 @@ func (t *Limiter) Acquire(ctx context.Context, namespace string) (done func(), e
 		return func() { <-mine.slots; t.leave(namespace) }, nil
 	case <-ctx.Done():
 		t.leave(namespace)
+		// Only the caller cancels; a deadline may be ours, which means busy.
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, ctx.Err()
 		}
@@ -58,7 +59,7 @@ func (t *Limiter) busyError() error {
 	return fmt.Errorf("%w: at most %d at once, and this one's turn comes", ErrBusy, t.PerNamespace)
 }
 
-// enter is nil if too many of the namespace wait.
+// enter counts a user of the namespace, or returns nil if too many of it wait.
 func (t *Limiter) enter(namespace string) *namespaceSlots {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,6 +78,7 @@ func (t *Limiter) enter(namespace string) *namespaceSlots {
 	return mine
 }
 
+// leave uncounts a user, and forgets the namespace with its last one, so that the map does not grow for ever.
 func (t *Limiter) leave(namespace string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

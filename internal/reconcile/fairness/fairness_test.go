@@ -25,7 +25,7 @@ func TestLimiter(t *testing.T) {
 		}
 		take("b")()
 		for range 5 {
-			take("") // needs none, and gives none back
+			take("") // needs no slot, and releases none
 		}
 		gone, leave := context.WithCancel(t.Context())
 		leave()
@@ -50,7 +50,7 @@ func TestLimiter(t *testing.T) {
 	})
 }
 
-// However many of a namespace come, few of them wait.
+// However many callers of a namespace come, at most MaxWaiting of them wait.
 func TestFewWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := &Limiter{PerNamespace: 1, MaxWaiting: 1}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// ExpectReason asks whether the object of this kind and name has the condition with the reason, seen at the
+// ExpectReason checks that the object of this kind and name has the condition with the reason, observed at the
 // object's present generation.
 func ExpectReason(kind client.Object, name, condition, reason string) Action {
 	return func(ctx context.Context, c client.Client, namespace string) error {
@@ -31,9 +31,9 @@ func ExpectReason(kind client.Object, name, condition, reason string) Action {
 	}
 }
 
-// conditionOf is nil if there is none.
+// conditionOf returns a condition of the object, or nil.
 func conditionOf(o *unstructured.Unstructured, condition string) map[string]any {
-	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions") // what is none is not there
+	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions") // conditions of another type count as none
 	for _, c := range all {
 		if m, ok := c.(map[string]any); ok && m["type"] == condition {
 			return m
@@ -42,6 +42,7 @@ func conditionOf(o *unstructured.Unstructured, condition string) map[string]any 
 	return nil
 }
 
+// expectReady checks that all objects of a kind are Ready at their present generation.
 func expectReady(kind client.Object) Action {
 	return func(ctx context.Context, c client.Client, namespace string) error {
 		all, err := listObjects(ctx, c, kind, namespace)
@@ -72,7 +73,7 @@ func deleteAll(kind client.Object) Action {
 	}
 }
 
-// listObjects reads the objects of a kind as they are.
+// listObjects reads the objects of a kind, unstructured, so that no field is lost.
 func listObjects(ctx context.Context, c client.Client, kind client.Object, namespace string) ([]unstructured.Unstructured, error) {
 	gvk, err := apiutil.GVKForObject(kind, c.Scheme())
 	if err != nil {

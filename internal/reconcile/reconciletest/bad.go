@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// reportTimeout is how soon people are told what is wrong, once the subject has come so far: it should be
+// reportTimeout is how soon the subject has to report what is wrong, beside the time of settling. It should be
 // five seconds, on a machine that has nothing else to do.
 const reportTimeout = 10 * time.Second
 
-// repairOnceReported repairs in any case, so that nothing stays broken outside of the API server.
+// repairOnceReported waits until a fault is reported, and repairs it. It repairs in any case, so that nothing
+// stays broken outside of the API server.
 func (l *scenario) repairOnceReported(ctx context.Context, s Fault) error {
 	limit := cmp.Or(s.ReportTimeout, reportTimeout+maxReconcileFactor*l.h.baseline.settleTime)
 	err := l.waitUntil(ctx, limit, func(ctx context.Context) error { return l.runAction(ctx, s.CheckReported) })

@@ -9,10 +9,10 @@ import (
 // A crash may make a subject reconcile more often, but not without bound.
 const (
 	maxReconcileFactor = 2
-	maxExtraPolls      = 100 // for what polls while it waits
+	maxExtraPolls      = 100 // for subjects that poll while they wait
 )
 
-// processStartTime is what the start of one may take on a busy machine.
+// processStartTime is what the start of a process may take on a busy machine.
 const processStartTime = time.Second
 
 func crashCases(h *harness) []testCase {
@@ -29,7 +29,7 @@ func crashCases(h *harness) []testCase {
 	return append(h.sample(points, 3), testCase{"after every write", h.crashLoop})
 }
 
-// crash lives a life whose first process dies at one write.
+// crash runs a scenario whose first process crashes at one write.
 func (h *harness) crash(ctx context.Context, at int, after bool) (string, error) {
 	p := faultPlan{interrupt: func(n int, m interruptPoint) bool { return n == at && (m != beforeWrite) == after }}
 	l, err := h.runScenario(ctx, h.subject.Timeout, p, faultPlan{})
@@ -45,7 +45,7 @@ func (h *harness) crash(ctx context.Context, at int, after bool) (string, error)
 	return "died at " + l.processes()[0].transport.listWrites()[at-1], nil
 }
 
-// crashLoop lives a life whose every process dies after the first write that succeeds.
+// crashLoop runs a scenario whose every process crashes after the first write that succeeds.
 func (h *harness) crashLoop(ctx context.Context) (string, error) {
 	p := faultPlan{interrupt: func(_ int, m interruptPoint) bool { return m == afterWrite }}
 	l, err := h.runScenario(ctx, h.subject.Timeout+time.Duration(len(h.baseline.writes))*processStartTime, p, p)
@@ -58,7 +58,7 @@ func (h *harness) crashLoop(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d processes died", l.crashCount()), nil
 }
 
-// runScenario creates, settles within a limit, deletes.
+// runScenario creates the inputs, waits until all is settled, and deletes everything.
 func (h *harness) runScenario(ctx context.Context, limit time.Duration, first, later faultPlan) (*scenario, error) {
 	l, err := h.startScenario(ctx, first)
 	if err != nil {
@@ -68,11 +68,11 @@ func (h *harness) runScenario(ctx context.Context, limit time.Duration, first, l
 	return l, l.finish(ctx, l.waitUntilSettled(ctx, limit))
 }
 
-// crashCount counts the processes that died.
+// crashCount counts the processes that have crashed.
 func (l *scenario) crashCount() int {
 	n := len(l.crashed)
 	if l.process.transport.hasCrashed() {
-		n++ // of its very last write
+		n++ // at its last write, so no other was started
 	}
 	return n
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// randomDeletes is how often it is tried at any moment, not only at writes.
+// randomDeletes is how many deletions are tested at a random time, not at a write.
 const randomDeletes = 20
 
 func deletedCases(h *harness) []testCase {
@@ -28,7 +28,7 @@ func deletedCases(h *harness) []testCase {
 	return append(out, h.sample(moments, 1)...)
 }
 
-// deleteAfterWrite deletes everything when the subject has made n writes and knows of n-1.
+// deleteAfterWrite deletes everything when the subject has made n writes and has the answers to n-1.
 func (h *harness) deleteAfterWrite(ctx context.Context, n int) error {
 	l, err := h.newScenario(ctx)
 	if err != nil {
@@ -54,6 +54,7 @@ func (h *harness) deleteAfterWrite(ctx context.Context, n int) error {
 			deleted <- err
 			return nil
 		default:
+			// This run may make fewer than n writes; then it is deleted once it is settled.
 			return l.runAction(ctx, h.subject.CheckSettled)
 		}
 	})
@@ -75,7 +76,7 @@ func (h *harness) deleteAfterDelay(ctx context.Context, d time.Duration) error {
 	return l.finish(ctx, sleep(ctx, d))
 }
 
-// deleteBlocked deletes everything while something is in the way.
+// deleteBlocked deletes everything while a fault blocks it.
 func (h *harness) deleteBlocked(ctx context.Context, s Fault) error {
 	l, err := h.startScenario(ctx, faultPlan{})
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// errCrashed is what a dead process's requests end with once nobody is interested any more.
+// errCrashed is the error of a crashed process's requests once they are released.
 var errCrashed = errors.New("the process is dead")
 
-// interruptPoint is when a process is interrupted at a write.
+// interruptPoint says when a process is interrupted at a write.
 type interruptPoint int
 
 const (
@@ -20,28 +20,28 @@ const (
 	afterRefusal                // by the API server, for instance because of a conflict
 )
 
-// faultPlan is what goes wrong in one process; the zero plan is that nothing does.
+// faultPlan says what goes wrong in one process; with the zero plan, nothing does.
 type faultPlan struct {
-	// interrupt is called before and after each write, which are numbered from 1, and says whether
-	// the process dies now.
+	// interrupt is called before and after each write, which are numbered from 1, and returns whether the process
+	// crashes now.
 	interrupt func(n int, at interruptPoint) bool
-	// loseEvery is k if each k-th event of a watch is lost.
+	// loseEvery is k if each k-th event of a watch is lost; 0 if none is.
 	loseEvery int
-	// manualReconcile is set if controllers are not run but called.
+	// manualReconcile is set if controllers are not run but called by hand.
 	manualReconcile bool
 }
 
-// faultTransport is between one process and the world. It counts what the process writes, and cuts it off when
-// it dies: requests of the dead are not answered, so nothing goes on after them, not even what the
-// process would do on an error.
+// faultTransport is the transport of one process. It counts what the process writes, and cuts it off when it
+// crashes: requests of a crashed process get no answer, so nothing goes on after them, not even what the process
+// would do on an error.
 type faultTransport struct {
 	plan     faultPlan
-	kill     func()          // ends whatever of the process can be ended
-	released <-chan struct{} // closed when the dead may go
+	kill     func()          // cancels the context of the process
+	released <-chan struct{} // closed when requests of a crashed process may end
 
 	mu      sync.Mutex
 	writes  []string
-	crashed chan struct{} // closed at the death
+	crashed chan struct{} // closed at the crash
 }
 
 func newFaultTransport(p faultPlan, kill func(), released <-chan struct{}) *faultTransport {
@@ -55,7 +55,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// wrap is for rest.Config.
+// wrap is a transport wrapper for rest.Config.
 func (w *faultTransport) wrap(base http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		switch {
@@ -113,6 +113,7 @@ func (w *faultTransport) hasCrashed() bool {
 	}
 }
 
+// crash cuts the process off, and holds its request until it is released.
 func (w *faultTransport) crash() (*http.Response, error) {
 	w.mu.Lock()
 	if !w.hasCrashed() {
@@ -124,8 +125,8 @@ func (w *faultTransport) crash() (*http.Response, error) {
 	return nil, errCrashed
 }
 
-// isWrite says whether a request changes something. Events and leases are not what a reconciler is
-// about, and reviews only ask.
+// isWrite says whether a request changes something that a reconciler is about: events and leases are not, and
+// reviews only ask.
 func isWrite(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
@@ -149,7 +150,7 @@ func isWatch(r *http.Request) bool {
 	return r.Method == http.MethodGet && (w == "true" || w == "1")
 }
 
-// describeRequest says what is written, without the names that differ from run to run.
+// describeRequest returns method and path of a request, without the namespace, which differs from run to run.
 func describeRequest(r *http.Request) string {
 	path := r.URL.Path
 	if _, after, ok := strings.Cut(path, "/namespaces/"); ok {

@@ -43,7 +43,7 @@ func TestDescribeRequest(t *testing.T) {
 	}
 }
 
-// The dead say nothing more, hear nothing more, and end when they are let go.
+// A crashed process sends nothing more, gets no answers, and its requests end when they are released.
 func TestCrash(t *testing.T) {
 	for name, at := range map[string]interruptPoint{"before": beforeWrite, "after": afterWrite} {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestCrash(t *testing.T) {
 				t.Fatal(err)
 			}
 			ended := make(chan error, 1)
-			for _, method := range []string{http.MethodPost, http.MethodGet} { // one dies, the other is dead
+			for _, method := range []string{http.MethodPost, http.MethodGet} { // one crashes, the other comes after the crash
 				go func() { _, err := rt.RoundTrip(httptest.NewRequest(method, "/a", nil)); ended <- err }()
 				<-w.crashed
 			}

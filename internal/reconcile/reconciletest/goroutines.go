@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// reconcilerStacks are the stacks of goroutines that are in a reconciler or in the manager: what a process is at that
-// does not end.
+// reconcilerStacks returns the stacks of goroutines that are in a reconciler or in the manager: they show why a
+// process does not end.
 func reconcilerStacks() string {
 	b := make([]byte, 4<<20)
 	b = b[:runtime.Stack(b, true)]

@@ -16,7 +16,7 @@ func (s stuck) Reconcile(context.Context, reconcile.Request) (reconcile.Result, 
 	return reconcile.Result{}, nil
 }
 
-// Who hangs is named with the place where.
+// The stack of a reconciler that hangs is found.
 func TestWorkers(t *testing.T) {
 	s := stuck{make(chan struct{}), make(chan struct{})}
 	defer close(s.out)

@@ -24,27 +24,28 @@ type harness struct {
 	api           API
 	subject       Subject
 	client        client.Client
-	allCases      bool // all cases, not a sample
-	fullDurations bool // the times the catalogue of faults asks for
+	allCases      bool // run all cases, not a sample
+	fullDurations bool // storm and quiet last as long as they should, not only seconds
 	random        *rand.Rand
 	baseline      baseline
 }
 
-// baseline is how it goes when nothing goes wrong.
+// baseline is what the subject does when nothing goes wrong.
 type baseline struct {
-	writes             []string // of the whole life
-	writesUntilSettled int      // how many of them until all was settled
+	writes             []string // of the whole scenario
+	writesUntilSettled int      // how many of them were made until all was settled
 	reconciles         int
 	state              state
 	settleTime         time.Duration
 }
 
-// disableGlobalLog keeps controller-runtime from asking for a logger: what counts is kept for each process.
+// disableGlobalLog keeps controller-runtime from complaining that no logger is set: each process has a log of its
+// own.
 var disableGlobalLog = sync.OnceFunc(func() { ctrl.SetLogger(logr.Discard()) })
 
 func newHarness(api API, s Subject, full bool, seed uint64) (*harness, error) {
 	if s.Setup == nil || s.CreateInputs == nil || len(s.Kinds) == 0 {
-		return nil, errors.New("a subject needs Setup, Given and Kinds")
+		return nil, errors.New("a subject needs Setup, CreateInputs and Kinds")
 	}
 	disableGlobalLog()
 	c, err := client.New(api.Config, client.Options{Scheme: api.Scheme})
@@ -56,7 +57,7 @@ func newHarness(api API, s Subject, full bool, seed uint64) (*harness, error) {
 	}, nil
 }
 
-// mapper is shared: what kinds there are is not the subject's knowledge.
+// mapper returns one mapper for all processes: discovery is not part of what is tested.
 func (h *harness) mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return h.client.RESTMapper(), nil
 }
@@ -67,7 +68,7 @@ func (h *harness) isOwn(o client.Object) bool {
 	return err == nil && gvk == o.GetObjectKind().GroupVersionKind()
 }
 
-// newNamespace makes a namespace for one life.
+// newNamespace creates a namespace for one scenario.
 func (h *harness) newNamespace(ctx context.Context) (string, error) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "reconciletest-"}}
 	if err := h.client.Create(ctx, ns); err != nil {
@@ -76,7 +77,7 @@ func (h *harness) newNamespace(ctx context.Context) (string, error) {
 	return ns.Name, nil
 }
 
-// recordBaseline lives a whole life in which nothing goes wrong.
+// recordBaseline runs a whole scenario in which nothing goes wrong.
 func (h *harness) recordBaseline(ctx context.Context) error {
 	l, err := h.startScenario(ctx, faultPlan{})
 	if err != nil {
@@ -100,7 +101,7 @@ func (h *harness) recordBaseline(ctx context.Context) error {
 	return errors.Join(err, l.close())
 }
 
-// recordState keeps the state as the one to end in.
+// recordState keeps the state as the one in which all other scenarios have to end.
 func (l *scenario) recordState(ctx context.Context) error {
 	s, err := l.h.snapshot(ctx, l.namespace)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// resyncPeriod is how soon what was lost is found out about.
+// resyncPeriod is how soon lost events are made up for.
 const resyncPeriod = time.Second
 
-// watchWithLoss watches like the request says, but each k-th event is lost. As a list would show it, the
-// last state of an object about which an event was lost becomes known with the next resync: an object
-// that came and went meanwhile is never seen.
+// watchWithLoss makes a watch request of which each k-th event is lost. The last state of an object about which
+// an event was lost becomes known with the next resync, as a list would show it: an object that was created and
+// deleted meanwhile is never seen.
 func watchWithLoss(base http.RoundTripper, r *http.Request, k int) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Accept", jsonOnly(r.Header.Get("Accept")))
@@ -26,13 +26,14 @@ func watchWithLoss(base http.RoundTripper, r *http.Request, k int) (*http.Respon
 	}
 	out, in := io.Pipe()
 	l := &lossyWatch{k: k, from: res.Body, to: in, lost: map[string]watchEvent{}}
-	// What is there already comes first where lists are streamed, and is no news.
+	// With streamed lists, existing objects come first; they are the list, and no events.
 	l.initialListDone = r.URL.Query().Get("sendInitialEvents") != "true"
-	go func() { _ = in.CloseWithError(l.run()) }() // closing always succeeds
+	go func() { _ = in.CloseWithError(l.run()) }() // it always returns nil
 	res.Body = &body{PipeReader: out, from: res.Body}
 	return res, nil
 }
 
+// jsonOnly removes media types that read cannot decode.
 func jsonOnly(accept string) string {
 	var keep []string
 	for _, a := range strings.Split(accept, ",") {
@@ -43,14 +44,14 @@ func jsonOnly(accept string) string {
 	return strings.Join(keep, ",")
 }
 
-// body ends both halves.
+// body is the response body of a lossy watch. Closing it closes the original one, too.
 type body struct {
 	*io.PipeReader
 	from io.Closer
 }
 
 func (b *body) Close() error {
-	_ = b.PipeReader.Close() // it always succeeds
+	_ = b.PipeReader.Close() // it always returns nil
 	return b.from.Close()
 }
 
@@ -59,21 +60,22 @@ type watchEvent struct {
 	raw             json.RawMessage
 	eventType       watch.EventType
 	key             string
-	unseen          bool // nobody knows that there is such an object
-	endsInitialList bool // it ends the list of what was there already
+	unseen          bool // the process does not know that the object exists
+	endsInitialList bool // a bookmark that ends the initial list
 }
 
+// lossyWatch forwards the events of one watch, and loses each k-th.
 type lossyWatch struct {
 	k               int
 	from            io.Reader
 	to              io.Writer
 	initialListDone bool
 	seen            int
-	order           []string              // of lost
+	order           []string              // of the keys of lost
 	lost            map[string]watchEvent // the last event of each object about which one was lost
 }
 
-// run passes events on until the watch ends, and says why it does.
+// run forwards events until the watch ends, and returns why it has ended.
 func (l *lossyWatch) run() error {
 	frames, ended := make(chan watchEvent), make(chan error, 1)
 	done := make(chan struct{})
@@ -122,7 +124,7 @@ func (l *lossyWatch) read(frames chan<- watchEvent, done <-chan struct{}, ended 
 	}
 }
 
-// handle loses the event or passes it on.
+// handle loses or forwards an event.
 func (l *lossyWatch) handle(f watchEvent) error {
 	l.initialListDone = l.initialListDone || f.endsInitialList
 	if !l.initialListDone || f.eventType == watch.Bookmark || f.eventType == watch.Error {
@@ -131,7 +133,7 @@ func (l *lossyWatch) handle(f watchEvent) error {
 	l.seen++
 	before, was := l.lost[f.key]
 	if l.seen%l.k != 0 {
-		delete(l.lost, f.key) // it is known again
+		delete(l.lost, f.key) // a newer event makes up for the lost one
 		return l.forward(f)
 	}
 	f.unseen = f.eventType == watch.Added
@@ -144,7 +146,7 @@ func (l *lossyWatch) handle(f watchEvent) error {
 	return nil
 }
 
-// flush passes on what has become of the objects about which events were lost.
+// flush forwards the last lost event of each object.
 func (l *lossyWatch) flush() error {
 	for _, key := range l.order {
 		f, ok := l.lost[key]

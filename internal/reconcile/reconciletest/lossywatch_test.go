@@ -14,7 +14,7 @@ func newWatchEvent(kind watch.EventType, name string, version int) watchEvent {
 	return watchEvent{raw: fmt.Appendf(nil, `{"say":"%s %s %d"}`, kind, name, version), eventType: kind, key: "/" + name}
 }
 
-// forwardedEvents is what was passed on.
+// forwardedEvents returns the events that were forwarded.
 func forwardedEvents(t *testing.T, b *bytes.Buffer) string {
 	t.Helper()
 	var out []string
@@ -75,7 +75,7 @@ func TestLossyWatch(t *testing.T) {
 	}
 }
 
-// What is there already is not lost where lists are streamed.
+// Objects of the initial list are not lost where lists are streamed.
 func TestLossyWatchAfterTheList(t *testing.T) {
 	var out bytes.Buffer
 	l := &lossyWatch{k: 1, to: &out, lost: map[string]watchEvent{}}

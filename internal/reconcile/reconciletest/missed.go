@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// maxLossInterval is the rarest loss that is tried: every twentieth event.
+// maxLossInterval is the rarest loss that is tested: every twentieth event.
 const maxLossInterval = 20
 
 func missedCases(h *harness) []testCase {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// isNoopApply says whether a request is a server-side apply of what is there already. Such a request changes
-// nothing and is how a process finds out that nothing is to be done, so it is no write.
+// isNoopApply says whether a request is a server-side apply that would change nothing. That is how a process
+// finds out that there is nothing to do, so it does not count as a write.
 func isNoopApply(base http.RoundTripper, r *http.Request) bool {
 	if r.Method != http.MethodPatch || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") || r.Body == nil {
 		return false
@@ -33,7 +33,7 @@ func isNoopApply(base http.RoundTripper, r *http.Request) bool {
 	return have != nil && reflect.DeepEqual(have, would)
 }
 
-// fetchObject is the object a request is answered with; nil if it is not.
+// fetchObject returns the object in the response to a request, or nil.
 func fetchObject(base http.RoundTripper, r *http.Request) map[string]any {
 	res, err := base.RoundTrip(r)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// stopTimeout is how long a process may take to end in order.
+// stopTimeout is how long a process may take to stop.
 const stopTimeout = 20 * time.Second
 
 // process is the subject with all it keeps in memory, as its program would run it.
@@ -25,7 +25,7 @@ type process struct {
 	log         *processLog
 	controllers []controller.Controller
 	cancel      context.CancelFunc
-	ended       chan error // gets why the manager ended
+	ended       chan error // receives the error that the manager ended with
 }
 
 // startProcess runs the subject on the objects of a namespace.
@@ -52,7 +52,7 @@ func (h *harness) startProcess(ctx context.Context, namespace string, p faultPla
 func (h *harness) configFor(w *faultTransport) *rest.Config {
 	cfg := rest.CopyConfig(h.api.Config)
 	cfg.UserAgent = "reconciletest-subject"
-	cfg.ContentType = "application/json" // which can be read on the way
+	cfg.ContentType = "application/json" // which isNoopApply and watchWithLoss can read
 	if h.subject.User != "" {
 		cfg.Impersonate = rest.ImpersonationConfig{UserName: h.subject.User}
 	}
@@ -73,7 +73,7 @@ func (h *harness) managerOptions(namespace string, p faultPlan, log *processLog)
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress:  "0",
 		Controller:              config.Controller{SkipNameValidation: ptr.To(true)},
-		GracefulShutdownTimeout: ptr.To[time.Duration](-1), // no limit: the dead end when they are let go
+		GracefulShutdownTimeout: ptr.To[time.Duration](-1), // no limit: those of a crashed process end when they are released
 	}
 	if p.loseEvery > 0 {
 		o.Cache.SyncPeriod = ptr.To(resyncPeriod)
@@ -81,13 +81,14 @@ func (h *harness) managerOptions(namespace string, p faultPlan, log *processLog)
 	return o
 }
 
-// stop ends the process in order. It may be called again.
+// stop stops the manager and waits for its end. It may be called again.
 func (p *process) stop() error {
 	p.cancel()
 	t := time.NewTimer(stopTimeout)
 	defer t.Stop()
 	select {
 	case err := <-p.ended:
+		// Put back, so that stop can be called again.
 		p.ended <- err
 		return err
 	case <-t.C:
@@ -95,14 +96,14 @@ func (p *process) stop() error {
 	}
 }
 
-// recordingManager knows which controllers it has; it does not run them if they are called by hand.
+// recordingManager records which controllers are added to it; it does not run them if they are called by hand.
 type recordingManager struct {
 	ctrl.Manager
 	manualReconcile bool
 	controllers     []controller.Controller
 }
 
-// Add is part of ctrl.Manager.
+// Add implements ctrl.Manager.
 func (m *recordingManager) Add(r manager.Runnable) error {
 	if c, ok := r.(controller.Controller); ok {
 		m.controllers = append(m.controllers, c)

@@ -15,10 +15,10 @@ type processLog struct {
 	reconciles int
 }
 
-// reconcileMessage is what controller-runtime says, to those who want to know it all, before each reconcile.
+// reconcileMessage is what controller-runtime logs, at its highest verbosity, before each reconcile.
 const reconcileMessage = "Reconciling"
 
-// maxErrors is how many.
+// maxErrors is how many errors are kept.
 const maxErrors = 5
 
 func (l *processLog) logger() logr.Logger { return logr.New(&logSink{log: l}) }
@@ -29,7 +29,7 @@ func (l *processLog) reconcileCount() int {
 	return l.reconciles
 }
 
-// String is for the end of an error's text.
+// String is appended to the text of an error.
 func (l *processLog) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +39,8 @@ func (l *processLog) String() string {
 	return "\nlast errors logged:\n\t" + strings.Join(l.last, "\n\t")
 }
 
-// logSink is part of logr.
+// logSink implements logr.LogSink. It is enabled at all levels, since reconciles are counted by a message of a
+// high one.
 type logSink struct{ log *processLog }
 
 var _ logr.LogSink = (*logSink)(nil)

@@ -10,11 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-const repeatedReconciles = 20 // is how often everything is reconciled once more
+const repeatedReconciles = 20 // how often everything is reconciled again
 
 func quietCases(h *harness) []testCase { return []testCase{{"settled", h.expectQuiet}} }
 
-// expectQuiet waits while nothing is to happen, and then reconciles everything again.
+// expectQuiet checks that a settled subject does nothing, and writes nothing if everything is reconciled again.
 func (h *harness) expectQuiet(ctx context.Context) (string, error) {
 	l, err := h.startScenario(ctx, faultPlan{})
 	if err != nil {
@@ -52,8 +52,7 @@ func (l *scenario) expectNoActivity(ctx context.Context) error {
 	return nil
 }
 
-// reconcileManually lets a process take over whose controllers are called by hand, again and again with all
-// that is there.
+// reconcileManually replaces the process by one whose controllers are called by hand, repeatedly for each object.
 func (l *scenario) reconcileManually(ctx context.Context) error {
 	s, err := l.h.snapshot(ctx, l.namespace)
 	if err != nil {
@@ -84,7 +83,7 @@ func (l *scenario) reconcileManually(ctx context.Context) error {
 	return l.start(ctx, faultPlan{})
 }
 
-// reconcileOnce gives a request to all controllers. Those whose kind has no such object do nothing.
+// reconcileOnce passes a request to all controllers. Those whose kind has no such object do nothing.
 func (h *harness) reconcileOnce(ctx context.Context, p *process, r reconcile.Request) error {
 	for _, c := range p.controllers {
 		res, err := c.Reconcile(ctx, r)

@@ -15,14 +15,14 @@ var (
 	seed = flag.Uint64("reconcile.seed", 0, "choose the sample of this seed; 0 takes any")
 )
 
-// check is one kind of fault, and each of its cases one place where it happens.
+// check is one kind of fault. Each of its cases is one point at which it happens.
 type check struct {
 	name  string
 	cases func(h *harness) []testCase
 }
 
-// testCase says with an error what the subject does wrong, or what there is to say if it does nothing
-// wrong.
+// testCase is one case of a check. Its error says what the subject does wrong; its note is logged if there is
+// none.
 type testCase struct {
 	name string
 	run  func(ctx context.Context) (note string, err error)
@@ -38,7 +38,7 @@ var checks = []check{
 	{"deleted", deletedCases},
 }
 
-// Run tests the subject in all ways. Its cases run in parallel, each in a namespace of its own.
+// Run tests the subject in all ways. The cases run in parallel, each in a namespace of its own.
 func Run(t *testing.T, api API, s Subject) {
 	t.Helper()
 	n := *seed
@@ -86,7 +86,7 @@ func runCases(t *testing.T, cases []testCase) {
 	}
 }
 
-// Baseline is the check that a subject works when nothing goes wrong.
+// Baseline names the check that a subject works when nothing goes wrong.
 const Baseline = "baseline"
 
 // Finding is something a subject does wrong.
@@ -97,7 +97,7 @@ type Finding struct {
 
 func (f Finding) String() string { return fmt.Sprintf("%s, %s: %v", f.Check, f.Case, f.Err) }
 
-// RunChecks runs some of the checks, all cases of each up to the first that fails, but not for long, and
+// RunChecks runs some of the checks, all cases of each up to the first that fails, with short durations, and
 // returns what failed. It is for testing the checks themselves.
 func RunChecks(ctx context.Context, api API, s Subject, names ...string) ([]Finding, error) {
 	h, err := newHarness(api, s, true, 1)

@@ -11,24 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Times of waiting.
+// Times of polling.
 const (
 	pollInterval = 50 * time.Millisecond
-	stablePeriod = time.Second // without a write, to be called stable
+	stablePeriod = time.Second // without a write, to count as stable
 )
 
 // scenario is one run of the subject on objects of its own, through as many processes as it needs.
 type scenario struct {
 	h         *harness
 	namespace string
-	inputs    snapshot  // what Given made
-	nextPlan  faultPlan // of the process after the present one
+	inputs    snapshot  // what CreateInputs has created
+	nextPlan  faultPlan // of the processes after the first
 	process   *process
 	crashed   []*process
-	released  chan struct{}
+	released  chan struct{} // closed when requests of crashed processes may end
 }
 
-// startScenario makes the inputs and starts a process.
+// startScenario creates the inputs and starts a process.
 func (h *harness) startScenario(ctx context.Context, p faultPlan) (*scenario, error) {
 	l, err := h.newScenario(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func (h *harness) startScenario(ctx context.Context, p faultPlan) (*scenario, er
 	return l, l.start(ctx, p)
 }
 
-// newScenario makes the inputs.
+// newScenario creates a namespace and the inputs in it.
 func (h *harness) newScenario(ctx context.Context) (*scenario, error) {
 	ns, err := h.newNamespace(ctx)
 	if err != nil {
@@ -59,12 +59,12 @@ func (l *scenario) start(ctx context.Context, p faultPlan) error {
 	return err
 }
 
-// runAction does something of the subject in the life's namespace.
+// runAction runs an action of the subject in the scenario's namespace.
 func (l *scenario) runAction(ctx context.Context, a Action) error {
 	return a(ctx, l.h.client, l.namespace)
 }
 
-// waitUntil asks until the answer is nil. A process that dies meanwhile is followed by another.
+// waitUntil calls ask until it returns nil. If the process crashes meanwhile, another one is started.
 func (l *scenario) waitUntil(ctx context.Context, limit time.Duration, ask func(context.Context) error) error {
 	deadline := time.Now().Add(limit)
 	tick := time.NewTicker(pollInterval)
@@ -84,6 +84,7 @@ func (l *scenario) waitUntil(ctx context.Context, limit time.Duration, ask func(
 				return err
 			}
 		case err := <-l.process.ended:
+			// Put back: stop reads it, too.
 			l.process.ended <- err
 			if !l.process.transport.hasCrashed() {
 				return fmt.Errorf("the manager ended: %w", err)
@@ -114,7 +115,7 @@ func (l *scenario) checkSettled(ctx context.Context) error {
 	return nil
 }
 
-// reconciles counts those of all its processes.
+// reconciles counts the reconciles of all processes.
 func (l *scenario) reconciles() (n int) {
 	for _, p := range l.processes() {
 		n += p.log.reconcileCount()
@@ -122,7 +123,7 @@ func (l *scenario) reconciles() (n int) {
 	return n
 }
 
-// processes are all there were.
+// processes returns all processes so far.
 func (l *scenario) processes() []*process {
 	if l.process == nil || slices.Contains(l.crashed, l.process) {
 		return l.crashed
@@ -130,7 +131,7 @@ func (l *scenario) processes() []*process {
 	return append(slices.Clone(l.crashed), l.process)
 }
 
-// checkStable says whether all is settled and nothing is written any more.
+// checkStable returns nil if all is settled and nothing is written any more.
 func (l *scenario) checkStable(ctx context.Context) error {
 	if err := l.runAction(ctx, l.h.subject.CheckSettled); err != nil {
 		return fmt.Errorf("not settled: %w", err)
@@ -145,7 +146,7 @@ func (l *scenario) checkStable(ctx context.Context) error {
 	return nil
 }
 
-// sleep lets time pass in which nothing is to happen.
+// sleep waits, unless the context ends before.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -157,7 +158,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// delete deletes and waits until nothing is left.
+// delete deletes everything and waits until nothing is left.
 func (l *scenario) delete(ctx context.Context) error {
 	if err := l.runAction(ctx, l.h.subject.Delete); err != nil {
 		return fmt.Errorf("deleting: %w", err)
@@ -181,13 +182,14 @@ func (l *scenario) checkDeleted(ctx context.Context) error {
 	return nil
 }
 
-// canRemain is true of inputs that are not the subject's own, if no finalizer holds them.
+// canRemain says whether an object is an input that is not of the subject's own kind, and that nothing of the
+// subject holds.
 func (l *scenario) canRemain(key string, o *unstructured.Unstructured) bool {
 	given, ok := l.inputs[key]
 	return ok && !l.h.isOwn(o) && o.GetDeletionTimestamp() == nil && slices.Equal(o.GetFinalizers(), given.GetFinalizers())
 }
 
-// finish ends a life that went well so far with everything deleted, and any other at once.
+// finish ends a scenario: one that went well so far by deleting everything, any other at once.
 func (l *scenario) finish(ctx context.Context, err error) error {
 	if err == nil {
 		err = l.delete(ctx)
@@ -195,7 +197,7 @@ func (l *scenario) finish(ctx context.Context, err error) error {
 	return errors.Join(err, l.close())
 }
 
-// close ends what runs, and lets the dead go.
+// close stops all processes, and releases the requests of those that have crashed.
 func (l *scenario) close() error {
 	close(l.released)
 	var errs []error

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// harnessPrefix is of labels and annotations of the harness.
+// harnessPrefix begins the names of labels and annotations that the harness sets.
 const harnessPrefix = "reconciletest.polder.dev/"
 
-// snapshot is the objects of a subject's kinds in a namespace, by kind and name.
+// snapshot has the objects of a subject's kinds in a namespace, by kind and name.
 type snapshot map[string]unstructured.Unstructured
 
 func (h *harness) snapshot(ctx context.Context, namespace string) (snapshot, error) {
@@ -34,7 +34,7 @@ func (h *harness) snapshot(ctx context.Context, namespace string) (snapshot, err
 	return out, nil
 }
 
-// isProvidedByPlane recognises what is in every namespace.
+// isProvidedByPlane says whether the plane creates such an object in every namespace.
 func isProvidedByPlane(o *unstructured.Unstructured) bool {
 	switch o.GetKind() + "/" + o.GetName() {
 	case "ConfigMap/kube-root-ca.crt", "ServiceAccount/default":
@@ -43,7 +43,7 @@ func isProvidedByPlane(o *unstructured.Unstructured) bool {
 	return false
 }
 
-// keys are in order, so that failures are the same each time.
+// keys returns the keys in order, so that failures are the same each time.
 func (s snapshot) keys() (keys []string) {
 	for k := range s {
 		keys = append(keys, k)
@@ -65,7 +65,7 @@ func (h *harness) normalizedState(s snapshot, namespace string) state {
 	return out
 }
 
-// diff says what b has that a has not (+), and the other way round (-).
+// diff shows what b has that a has not (+), and the other way round (-).
 func diff(a, b state) string { return cmp.Diff(map[string]any(a), map[string]any(b)) }
 
 func normalize(o *unstructured.Unstructured, namespace string) any {
@@ -76,6 +76,7 @@ func normalize(o *unstructured.Unstructured, namespace string) any {
 	return (&normalizer{namespace: namespace, generation: generation}).value("", o.Object)
 }
 
+// normalizer replaces values that differ from run to run by fixed words.
 type normalizer struct {
 	namespace  string
 	generation int64
@@ -120,7 +121,7 @@ func (n *normalizer) object(m map[string]any) map[string]any {
 	return out
 }
 
-// list puts in order what has none.
+// list sorts lists whose order means nothing.
 func (n *normalizer) list(l []any) any {
 	out := make([]any, 0, len(l))
 	for _, v := range l {
@@ -132,7 +133,7 @@ func (n *normalizer) list(l []any) any {
 	return out
 }
 
-// sortKey is not empty for conditions, references and the like.
+// sortKey returns what conditions, owner references and the like are sorted by; it is empty for others.
 func sortKey(v any) string {
 	m, ok := v.(map[string]any)
 	if !ok {

@@ -17,8 +17,8 @@ const stormInterval = 50 * time.Millisecond
 
 func stormCases(h *harness) []testCase { return []testCase{{"labels and annotations", h.storm}} }
 
-// storm writes to all objects while they are created and settle, and then looks whether all of it is
-// still there: not before they have settled, or a reconciler that is slow has not taken it away yet.
+// storm writes to all objects while they are created and settle, and then checks that all of it is still there:
+// not before they have settled, since a slow reconciler might not have removed it yet.
 func (h *harness) storm(ctx context.Context) (string, error) {
 	l, err := h.startScenario(ctx, faultPlan{})
 	if err != nil {
@@ -34,7 +34,7 @@ func (h *harness) storm(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d writes to each object", n), l.finish(ctx, err)
 }
 
-// writeRepeatedly keeps writing, and returns the last value written to each object.
+// writeRepeatedly writes to all objects for some time, and returns the last value written to each object.
 func (l *scenario) writeRepeatedly(ctx context.Context) (n int, lastWritten map[types.UID]string, err error) {
 	d := 3 * time.Second
 	if l.h.fullDurations {
@@ -82,7 +82,7 @@ func (l *scenario) writeAll(ctx context.Context, value string, lastWritten map[t
 	return nil
 }
 
-// patch changes an object as it is read here, whatever has become of it, unless it is another by now.
+// patch changes an object by a merge patch, whatever version the object has by now.
 func (h *harness) patch(ctx context.Context, o *unstructured.Unstructured, change map[string]any) error {
 	b, err := json.Marshal(change)
 	if err != nil {

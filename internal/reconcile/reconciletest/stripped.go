@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// manualChange is one thing somebody does by hand to an object. It says whether there was anything to do.
+// manualChange is something that somebody does by hand to an object. It returns whether there was anything to do.
 type manualChange struct {
 	name  string
 	apply func(l *scenario, ctx context.Context, key string, o *unstructured.Unstructured) (bool, error)
@@ -40,7 +40,7 @@ func (h *harness) applyManualChanges(ctx context.Context) (string, error) {
 	return fmt.Sprintf("taken away and restored: %q", done), l.finish(ctx, err)
 }
 
-// stripAll takes one thing after the other away and waits each time until it is back.
+// stripAll makes one change after the other and waits each time until the subject has undone it.
 func (l *scenario) stripAll(ctx context.Context) (done []string, err error) {
 	s, err := l.h.snapshot(ctx, l.namespace)
 	if err != nil {
@@ -103,8 +103,8 @@ func (l *scenario) stripFinalizers(ctx context.Context, key string, o *unstructu
 	return true, l.h.patch(ctx, o, map[string]any{"metadata": map[string]any{"finalizers": given.GetFinalizers()}})
 }
 
-// stripStatus is what happens to objects that are moved or restored: what is in a status must not be
-// needed to write it.
+// stripStatus removes the status, as happens to objects that are moved or restored: what is in a status must not
+// be needed to write it.
 func (l *scenario) stripStatus(ctx context.Context, _ string, o *unstructured.Unstructured) (bool, error) {
 	if _, ok := o.Object["status"]; !ok || !l.h.isOwn(o) {
 		return false, nil
@@ -113,7 +113,7 @@ func (l *scenario) stripStatus(ctx context.Context, _ string, o *unstructured.Un
 	return true, err
 }
 
-// edit changes the first string in what the subject made that the API server lets be changed.
+// edit changes the first string in an object of the subject that the API server allows to be changed.
 func (l *scenario) edit(ctx context.Context, key string, o *unstructured.Unstructured) (bool, error) {
 	if _, ok := l.inputs[key]; ok {
 		return false, nil // the inputs are the user's to change
@@ -132,7 +132,7 @@ func (l *scenario) edit(ctx context.Context, key string, o *unstructured.Unstruc
 	return false, nil
 }
 
-// stringEdits are merge patches that change one string each.
+// stringEdits returns merge patches that change or remove one string each.
 func stringEdits(v any) (all []any) {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -149,7 +149,7 @@ func stringEdits(v any) (all []any) {
 	return all
 }
 
-// remove deletes what the subject made.
+// remove deletes an object that the subject has created.
 func (l *scenario) remove(ctx context.Context, key string, o *unstructured.Unstructured) (bool, error) {
 	if _, ok := l.inputs[key]; ok {
 		return false, nil

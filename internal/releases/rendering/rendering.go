@@ -14,7 +14,7 @@ import (
 	"github.com/polder-kaas/polder/stack/render"
 )
 
-// Pool renders at most so many releases at the same time. It may be used by many goroutines.
+// Pool renders a limited number of releases at the same time. It may be used by many goroutines.
 type Pool struct {
 	renderer render.Renderer
 	slots    chan struct{}
@@ -23,16 +23,16 @@ type Pool struct {
 	cache []cachedClass
 }
 
-// cachedClass is what add-ons must know of the class of a release.
+// cachedClass is the class of a release, by the digest of the release.
 type cachedClass struct {
 	digest string
 	class  *class.Class
 }
 
-// maxCachedClasses is how many classes are remembered.
+// maxCachedClasses is how many classes are cached. The oldest is dropped first.
 const maxCachedClasses = 32
 
-// New makes a pool. An empty program is the running one.
+// New makes a pool that renders at most so many releases at once. An empty program means the running one.
 func New(most int, program string) *Pool {
 	return &Pool{renderer: render.Renderer{Executable: program}, slots: make(chan struct{}, most)}
 }
@@ -72,7 +72,7 @@ func (p *Pool) renderClass(ctx context.Context, r *stack.Release, namespace stri
 	return c, nil
 }
 
-// Class is that of a release with a digest. Once rendered, it is remembered.
+// Class returns the class of the release with a digest. Once rendered, it is cached.
 func (p *Pool) Class(ctx context.Context, r *stack.Release, digest string) (*class.Class, error) {
 	if c := p.findCached(digest); c != nil {
 		return c, nil
@@ -97,7 +97,7 @@ func (p *Pool) findCachedLocked(digest string) *class.Class {
 	return nil
 }
 
-// storeCached remembers a class, unless somebody else has rendered it meanwhile; then it is theirs.
+// storeCached caches a class, unless somebody else has rendered it meanwhile; then it returns theirs.
 func (p *Pool) storeCached(digest string, c *class.Class) *class.Class {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +111,7 @@ func (p *Pool) storeCached(digest string, c *class.Class) *class.Class {
 	return c
 }
 
-// RenderAddons renders the add-ons of a cluster. Its errors are as those of RenderClass.
+// RenderAddons renders the add-ons of a cluster. Its errors are like those of RenderClass.
 func (p *Pool) RenderAddons(ctx context.Context, r *stack.Release, in stack.AddonInput) ([]stack.RenderedStage, error) {
 	leave, err := p.acquireSlot(ctx)
 	if err != nil {
@@ -125,7 +125,7 @@ func (p *Pool) RenderAddons(ctx context.Context, r *stack.Release, in stack.Addo
 	return stages, found.Err()
 }
 
-// ToUnstructured turns rendered objects into what is applied.
+// ToUnstructured converts rendered objects to the type that is applied.
 func ToUnstructured(objects []render.Object) []*unstructured.Unstructured {
 	out := make([]*unstructured.Unstructured, len(objects))
 	for i, o := range objects {

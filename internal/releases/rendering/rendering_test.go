@@ -32,7 +32,7 @@ spec: {variables: []}
 
 const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
 
-// release has a class and one add-on.
+// release builds a release with a class and one add-on.
 func release(t *testing.T, class, addon string) *stack.Release {
 	t.Helper()
 	chart := func(name, template string) []byte {

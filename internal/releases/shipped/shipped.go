@@ -1,5 +1,5 @@
-// Package shipped makes releases of the stacks that are in the binary, so that a plane has something to offer from
-// its first moment, without a network.
+// Package shipped builds releases of the stacks that are in the binary, so that a plane has something to offer
+// from its first moment, without a network.
 package shipped
 
 import (
@@ -33,7 +33,7 @@ type entry struct {
 	Hash    string `json:"hash"`
 }
 
-// BuildReleases are made of the sources below a file system.
+// BuildReleases builds a release of each stack in from for each of its versions of Kubernetes.
 func BuildReleases(from fs.FS) ([]*stack.Release, error) {
 	entries, err := readVersions(from)
 	if err != nil {
@@ -101,7 +101,7 @@ func readSource(from fs.FS, e entry) (*stack.Source, error) {
 	return stack.ParseSource(files)
 }
 
-// Write puts releases into a directory; those that are there stay as they are.
+// Write publishes releases to a directory; those that exist there stay as they are, since clusters may use them.
 func Write(ctx context.Context, dir string, releases []*stack.Release) error {
 	store, ref, err := registry.Open(ctx, dir, registry.Options{})
 	if err != nil {
@@ -120,7 +120,7 @@ func Write(ctx context.Context, dir string, releases []*stack.Release) error {
 	return nil
 }
 
-// Objects are a namespace with a ClusterStack for each line, which serve all namespaces.
+// Objects returns a namespace with a ClusterStack for each release line, which all namespaces may use.
 func Objects(releases []*stack.Release) []client.Object {
 	out := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.CatalogueNamespace}}}
 	for _, r := range releases {

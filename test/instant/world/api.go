@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// request is what is asked of one resource.
+// request is a request for one resource.
 type request struct {
 	*http.Request
 	kind
@@ -23,7 +23,7 @@ type request struct {
 	fields fields.Selector
 }
 
-// ServeHTTP is the API of one cluster.
+// ServeHTTP serves the API of one cluster.
 func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
@@ -94,7 +94,7 @@ func (s *store) serveResource(w http.ResponseWriter, q request) {
 	}
 }
 
-// writeError answers with an error.
+// writeError answers with the status of an error.
 func writeError(w http.ResponseWriter, q request, err error) {
 	text := fmt.Sprintf("%s %q: %v", q.id.resource, q.name, err)
 	switch {

@@ -223,7 +223,7 @@ func TestCacheFollowsNodes(t *testing.T) {
 		t.Errorf("the cache has %d nodes, not %d", len(l.Items), want)
 	}
 	sees(1)
-	for i := range 3 * maxRecentEvents { // more than is remembered
+	for i := range 3 * maxRecentEvents { // more than is kept
 		if err := f.AddNode(key("a"), node(fmt.Sprint("n", i))); err != nil {
 			t.Fatal(err)
 		}

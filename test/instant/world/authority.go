@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// certificateLifetime of all certificates: longer than any test.
+// certificateLifetime is that of all certificates: longer than any test.
 const certificateLifetime = 30 * 24 * time.Hour
 
-// Authority vouches for the API of one cluster and for its users.
+// Authority is the CA of one cluster, for its API and for its users.
 type Authority struct {
 	Certificate, Key []byte // in PEM form
 
@@ -28,7 +28,7 @@ type Authority struct {
 	key         crypto.Signer
 }
 
-// NewAuthority makes one for a cluster.
+// NewAuthority makes the CA of a cluster.
 func NewAuthority(name string) (*Authority, error) {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
@@ -41,7 +41,7 @@ func NewAuthority(name string) (*Authority, error) {
 	return ReadAuthority(certificate, key)
 }
 
-// ReadAuthority reads one that was made before.
+// ReadAuthority reads a CA that was made before.
 func ReadAuthority(certificate, key []byte) (*Authority, error) {
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
@@ -54,7 +54,7 @@ func ReadAuthority(certificate, key []byte) (*Authority, error) {
 	return &Authority{Certificate: certificate, Key: key, certificate: pair.Leaf, key: signer}, nil
 }
 
-// IssueClientCertificate is a certificate for a user, and its key.
+// IssueClientCertificate issues a certificate for a user, with its key.
 func (a *Authority) IssueClientCertificate(user string, groups ...string) (certificate, key []byte, err error) {
 	return sign(&x509.Certificate{
 		Subject: pkix.Name{CommonName: user, Organization: groups}, KeyUsage: x509.KeyUsageDigitalSignature,
@@ -62,7 +62,7 @@ func (a *Authority) IssueClientCertificate(user string, groups ...string) (certi
 	}, a)
 }
 
-// serverTLSConfig is how the cluster at an address shows itself, and whom it believes.
+// serverTLSConfig has the certificate of the cluster at an address, and whose client certificates it accepts.
 func (a *Authority) serverTLSConfig(address netip.Addr) (*tls.Config, error) {
 	certificate, key, err := sign(&x509.Certificate{
 		Subject: pkix.Name{CommonName: "kube-apiserver"}, KeyUsage: x509.KeyUsageDigitalSignature,
@@ -83,7 +83,7 @@ func (a *Authority) serverTLSConfig(address netip.Addr) (*tls.Config, error) {
 	}, nil
 }
 
-// sign makes a key and a certificate for it, by an authority or by itself.
+// sign makes a key and a certificate for it, signed by a CA or by itself.
 func sign(template *x509.Certificate, by *Authority) (certificate, key []byte, err error) {
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kind is one that clusters serve.
+// kind is one kind that clusters serve.
 type kind struct {
 	schema.GroupVersionKind
 	resource   string
@@ -42,7 +42,7 @@ func plural(kind string) string {
 	return name + "s"
 }
 
-// findKind is the kind of a resource.
+// findKind finds the kind of a resource.
 func findKind(group, version, resource string) (kind, bool) {
 	for _, k := range kinds {
 		if k.Group == group && k.Version == version && k.resource == resource {
@@ -54,7 +54,7 @@ func findKind(group, version, resource string) (kind, bool) {
 
 var verbs = metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"}
 
-// serveDiscovery answers what there is, in the form that every client understands.
+// serveDiscovery answers with what clusters serve, in the form that every client understands.
 func serveDiscovery(w http.ResponseWriter, path []string) {
 	switch {
 	case len(path) == 1 && path[0] == "api":
@@ -79,7 +79,7 @@ func serveDiscovery(w http.ResponseWriter, path []string) {
 	}
 }
 
-// apiGroups are those beside the first one, each with one version.
+// apiGroups are those beside the core group, each with one version.
 func apiGroups() []metav1.APIGroup {
 	var out []metav1.APIGroup
 	for _, k := range kinds {
@@ -92,7 +92,7 @@ func apiGroups() []metav1.APIGroup {
 	return out
 }
 
-// serveResources are those of a group and version.
+// serveResources answers with the resources of a group and version.
 func serveResources(w http.ResponseWriter, gv schema.GroupVersion) {
 	l := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
 	for _, k := range kinds {

@@ -16,7 +16,7 @@ type Node struct {
 	Capacity                        corev1.ResourceList
 }
 
-// AddNode brings a node into a cluster, where it is ready at once. One that is there stays as it is.
+// AddNode adds a node to a cluster, where it is ready at once. One that is there stays as it is.
 func (w *World) AddNode(cluster types.NamespacedName, n Node) error {
 	w.mu.Lock()
 	s := w.getOrCreateCluster(cluster).store
@@ -35,7 +35,7 @@ func (w *World) AddNode(cluster types.NamespacedName, n Node) error {
 	return err
 }
 
-// RemoveNode takes the node of a machine out of its cluster, whichever that is.
+// RemoveNode removes the node of a machine from its cluster, whichever that is.
 func (w *World) RemoveNode(machine types.NamespacedName) {
 	w.mu.Lock()
 	home, ok := w.nodeClusters[machine]
@@ -45,7 +45,7 @@ func (w *World) RemoveNode(machine types.NamespacedName) {
 	if !ok || c == nil {
 		return
 	}
-	// It is an error that it is not there: then Cluster API was faster.
+	// The error is ignored: if the node is not there, Cluster API was faster.
 	_, _ = c.store.change(nodeID(machine.Name), func(map[string]any) (map[string]any, error) { return nil, nil })
 }
 

@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// maxWatchDuration is how long a watch lasts that does not say so.
+// maxWatchDuration is how long a watch lasts at most, and if it does not say how long.
 const maxWatchDuration = 10 * time.Minute
 
-// matchesSelectors says that an object is among those the selectors of a request want.
+// matchesSelectors says that an object matches the selectors of a request.
 func (q request) matchesSelectors(b []byte) bool {
 	if q.labels.Empty() && q.fields.Empty() {
 		return true
@@ -30,7 +30,7 @@ func (q request) matchesSelectors(b []byte) bool {
 	return q.labels.Matches(labels.Set(u.GetLabels())) && q.fields.Matches(objectFields{u.Object})
 }
 
-// objectFields lets every text of an object be selected by, at its path.
+// objectFields gives field selectors every string of an object, by its path.
 type objectFields struct{ object map[string]any }
 
 var _ fields.Fields = objectFields{}
@@ -61,8 +61,9 @@ func (s *store) serveList(w http.ResponseWriter, q request) {
 	writeBody(w, http.StatusOK, b.Bytes())
 }
 
-// serveWatch tells of changes until somebody has enough of it.
+// serveWatch streams changes until the client leaves, its time is over, or the cluster is gone.
 func (s *store) serveWatch(w http.ResponseWriter, q request) {
+	// Before the objects are read, so that no change is missed in between.
 	changed, stop := s.subscribe()
 	defer stop()
 	query := q.URL.Query()
@@ -116,7 +117,7 @@ func watchDuration(seconds string) time.Duration {
 	return min(maxWatchDuration, time.Duration(n)*time.Second)
 }
 
-// watchResponse is a watch as its client sees it.
+// watchResponse writes a watch to its client.
 type watchResponse struct {
 	http.ResponseWriter
 	q             request
@@ -138,7 +139,7 @@ func (t *watchResponse) writeEvent(kind string, object []byte) {
 	}
 }
 
-// writeBookmark says that all there was has been told.
+// writeBookmark marks the end of the initial events.
 func (t *watchResponse) writeBookmark(version uint64) {
 	if t.err == nil {
 		_, t.err = fmt.Fprintf(t, `{"type":"BOOKMARK","object":{"apiVersion":%q,"kind":%q,"metadata":{"resourceVersion":"%d","annotations":{%q:"true"}}}}`+"\n",

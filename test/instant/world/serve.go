@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Times of connections. Watches last longer, and end by themselves.
+// Timeouts of connections. Watches last longer, and end by themselves.
 const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
@@ -40,7 +40,7 @@ func (w *World) Run(ctx context.Context, port int) error {
 	return nil
 }
 
-// tlsConfigFor shows the certificate of the cluster that somebody has connected to, and asks for theirs.
+// tlsConfigFor returns the TLS configuration of the cluster that a client has connected to, by the address.
 func (w *World) tlsConfigFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	c := w.clusterAt(hello.Conn.LocalAddr())
 	if c == nil {

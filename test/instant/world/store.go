@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// maxRecentEvents is how many changes a watch may be behind.
+// maxRecentEvents is how many changes a watch may be behind before it must begin anew.
 const maxRecentEvents = 32
 
-// id is what an object is called. No two kinds have the same resource.
+// id is the key of an object. No two kinds have the same resource.
 type id struct{ resource, namespace, name string }
 
 // isInResource says that an object is of a resource and a namespace, "" being all of them.
@@ -34,7 +34,7 @@ type event struct {
 	object    []byte
 }
 
-// store has the objects of one cluster, as JSON: most are read more often than they are looked into.
+// store has the objects of one cluster, as JSON: most are served more often than they are looked into.
 type store struct {
 	mu       sync.Mutex
 	version  uint64
@@ -57,14 +57,14 @@ var (
 	errConflict      = errors.New("the object has changed since")
 )
 
-// get is an object as it is; nil: there is none.
+// get returns an object; nil: there is none.
 func (s *store) get(i id) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.objects[i]
 }
 
-// list is all objects of a resource, in the order of their names, and the version of the store.
+// list returns all objects of a resource, in the order of their names, and the version of the store.
 func (s *store) list(resource, namespace string) (objects [][]byte, version uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,8 @@ func (s *store) list(resource, namespace string) (objects [][]byte, version uint
 	return objects, s.version
 }
 
-// change makes another object of one, nil being none; both ways. What stays the same is not written.
+// change replaces an object by what f makes of it; nil stands for no object, before and after. What stays the same is
+// not written.
 func (s *store) change(i id, f func(old map[string]any) (map[string]any, error)) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +121,7 @@ func (s *store) change(i id, f func(old map[string]any) (map[string]any, error))
 	return b, nil
 }
 
-// setServerFields fills in what the server knows better.
+// setServerFields sets the metadata that only the server may set.
 func setServerFields(made, old map[string]any, i id) {
 	u, was := unstructured.Unstructured{Object: made}, unstructured.Unstructured{Object: old}
 	u.SetName(i.name)
@@ -136,7 +137,7 @@ func setServerFields(made, old map[string]any, i id) {
 	u.SetResourceVersion(was.GetResourceVersion())
 }
 
-// recordEvent writes an event down and tells all watches of it. The lock must be held.
+// recordEvent carries out the change of an event, keeps the event and wakes all watches. The lock must be held.
 func (s *store) recordEvent(e event) {
 	s.version++
 	e.version = s.version
@@ -152,7 +153,7 @@ func (s *store) recordEvent(e event) {
 	for w := range s.watchers {
 		select {
 		case w <- struct{}{}:
-		default: // it was told, and has not looked yet
+		default: // a signal is waiting already
 		}
 	}
 }
@@ -172,7 +173,7 @@ func (s *store) eventsSince(version uint64, resource, namespace string) (events 
 	return events, s.version, true
 }
 
-// subscribe tells of changes until stop is called.
+// subscribe returns a channel that signals changes until stop is called.
 func (s *store) subscribe() (changed <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	s.mu.Lock()

@@ -2,7 +2,7 @@
 // listener. Each cluster has a loopback address of its own, by which the listener tells them apart, so that an
 // endpoint of a host and a port is all that is needed to reach one.
 //
-// It is for tests. Whoever has a certificate of a cluster's authority may do everything there, and what is stored
+// It is for tests. Whoever has a certificate of a cluster's CA may do everything there, and what is stored
 // is gone with the process.
 package world
 
@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// World is all clusters. It may be used by many goroutines.
+// World has all clusters. It may be used by many goroutines.
 type World struct {
 	listening chan struct{} // closes once the port is known
 	port      int32
@@ -29,7 +29,7 @@ type World struct {
 	nextAddress  netip.Addr
 }
 
-// cluster is one of them.
+// cluster is one workload cluster.
 type cluster struct {
 	address   netip.Addr // zero: it has none yet
 	tlsConfig *tls.Config
@@ -48,8 +48,8 @@ func New() *World {
 	}
 }
 
-// Endpoint is where a cluster is, or will be once Serve was called for it. One that had an address before, which
-// a process before this one gave it, keeps it; the zero address asks for a new one. It waits for the listener.
+// Endpoint is where a cluster is, or will be once Serve was called for it. The address that a process before this one
+// gave it is kept; the zero address asks for a new one. It waits for the listener.
 func (w *World) Endpoint(ctx context.Context, name types.NamespacedName, previous netip.Addr) (netip.AddrPort, error) {
 	select {
 	case <-w.listening:
@@ -67,7 +67,7 @@ func (w *World) Endpoint(ctx context.Context, name types.NamespacedName, previou
 	return netip.AddrPortFrom(c.address, uint16(w.port)), nil //nolint:gosec // it is a port
 }
 
-// assignAddress gives a cluster an address.
+// assignAddress gives a cluster the address, or the next free one.
 func (w *World) assignAddress(c *cluster, address netip.Addr) error {
 	switch {
 	case !address.IsValid():
@@ -84,7 +84,7 @@ func (w *World) assignAddress(c *cluster, address netip.Addr) error {
 	return nil
 }
 
-// getOrCreateCluster finds one, or makes it. The lock must be held.
+// getOrCreateCluster returns the cluster of a name, and makes it if need be. The lock must be held.
 func (w *World) getOrCreateCluster(name types.NamespacedName) *cluster {
 	c := w.clusters[name]
 	if c == nil {
@@ -102,7 +102,7 @@ func (w *World) IsServing(name types.NamespacedName) bool {
 	return c != nil && c.tlsConfig != nil
 }
 
-// Serve lets a cluster answer, with certificates of its authority. It must have been asked for its Endpoint before.
+// Serve makes a cluster answer, with certificates of its CA. It must have been asked for its Endpoint before.
 func (w *World) Serve(name types.NamespacedName, ca *Authority) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,7 +144,7 @@ func (w *World) ClusterCount(namespace string) int {
 	return n
 }
 
-// clusterAt is the cluster that somebody has connected to; nil: none that answers.
+// clusterAt is the cluster that a client has connected to; nil: none that answers.
 func (w *World) clusterAt(local net.Addr) *cluster {
 	tcp, ok := local.(*net.TCPAddr)
 	if !ok {

@@ -43,7 +43,7 @@ func key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "test", Name: name}
 }
 
-// make makes one that answers, and says how its administrator reaches it.
+// make makes a cluster that answers, and returns how its administrator reaches it.
 func (f fixture) make(name string) (*rest.Config, *Authority) {
 	f.Helper()
 	at, err := f.Endpoint(f.Context(), key(name), netip.Addr{})
@@ -60,7 +60,7 @@ func (f fixture) make(name string) (*rest.Config, *Authority) {
 	return f.access(at, ca, ca), ca
 }
 
-// access is that of a user whom one authority vouches for, to a cluster that another does.
+// access is the configuration of a user with a certificate of one CA, for a cluster of another.
 func (f fixture) access(at netip.AddrPort, cluster, user *Authority) *rest.Config {
 	f.Helper()
 	certificate, key, err := user.IssueClientCertificate("admin", "system:masters")

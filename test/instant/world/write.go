@@ -21,7 +21,7 @@ const maxBody = 3 << 20
 
 var errUnsupportedMediaType = errors.New("only JSON is understood, and patches that are merged or applied")
 
-// write changes an object.
+// write carries out a request that changes an object.
 func (s *store) write(q request) ([]byte, int, error) {
 	if q.Method == http.MethodDelete {
 		b, err := s.change(q.id, func(map[string]any) (map[string]any, error) { return nil, nil })
@@ -66,7 +66,7 @@ func (s *store) create(q request, form string, body []byte) ([]byte, error) {
 	})
 }
 
-// decodeObject reads a whole one.
+// decodeObject reads a whole object.
 func decodeObject(q request, form string, body []byte) (map[string]any, error) {
 	if form != "application/json" && form != "" {
 		return nil, errUnsupportedMediaType
@@ -79,7 +79,7 @@ func decodeObject(q request, form string, body []byte) (map[string]any, error) {
 	return out, nil
 }
 
-// checkPreconditions says that nothing has changed since whoever sends an object read it.
+// checkPreconditions refuses an object that has changed since its sender read it.
 func checkPreconditions(old, sent map[string]any) error {
 	if old == nil {
 		return errNotFound
@@ -94,7 +94,7 @@ func checkPreconditions(old, sent map[string]any) error {
 	return nil
 }
 
-// applyPatch merges. What is applied is merged too, and made if it is not there: nobody owns fields here.
+// applyPatch merges a patch. Server-side apply merges too, and creates what is not there: nobody owns fields here.
 func applyPatch(q request, form string, old map[string]any, body []byte) (map[string]any, error) {
 	var sent map[string]any
 	if err := yaml.Unmarshal(body, &sent); err != nil || sent == nil {
@@ -118,7 +118,7 @@ func applyPatch(q request, form string, old map[string]any, body []byte) (map[st
 	return nil, errUnsupportedMediaType
 }
 
-// mergePatch is one value over another, as RFC 7386 has it.
+// mergePatch merges one value over another, as RFC 7386 has it.
 func mergePatch(into, sent any) any {
 	to, ok := into.(map[string]any)
 	from, fits := sent.(map[string]any)

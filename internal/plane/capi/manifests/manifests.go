@@ -43,13 +43,13 @@ type CRD struct {
 	SHA256  string `json:"sha256"`
 }
 
-// Resource is what c defines.
+// Resource is the resource that c defines, in its stored version.
 func (c CRD) Resource() schema.GroupVersionResource {
 	plural, group, _ := strings.Cut(c.Name, ".")
 	return schema.GroupVersionResource{Group: group, Version: c.Version, Resource: plural}
 }
 
-// Load reads the index. A binary that was built without manifests says so.
+// Load reads the index. It fails in a binary that was built without manifests.
 func Load() (Index, error) { return load(files) }
 
 func load(fsys fs.FS) (Index, error) {
@@ -67,7 +67,7 @@ func load(fsys fs.FS) (Index, error) {
 	return i, nil
 }
 
-// Definition is the whole of c.
+// Definition reads the whole definition.
 func (c CRD) Definition() (*apiextensionsv1.CustomResourceDefinition, error) {
 	b, err := files.ReadFile(path.Join(dir, c.Name+".json"))
 	if err != nil {

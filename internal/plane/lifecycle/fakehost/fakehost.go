@@ -1,5 +1,5 @@
-// Package fakehost keeps local clusters for tests of the polder command: it holds a host's lock
-// and answers on its socket like a host, but runs nothing.
+// Package fakehost has hosts of local clusters for tests of the polder command: they hold a host's lock and
+// answer on its socket like a host, but run nothing.
 package fakehost
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/launch"
 )
 
-// Host keeps one cluster until it is told to stop, or the test ends.
+// Host is the host of one cluster until it is told to stop, or the test ends.
 type Host struct {
 	Dir hostapi.Dir
 
@@ -27,7 +27,7 @@ type Host struct {
 	server      http.Server
 }
 
-// Prepare makes the files of a cluster that nobody keeps.
+// Prepare creates the files of a cluster without a host.
 func Prepare(t testing.TB, dataDir string, c hostapi.Cluster) hostapi.Dir {
 	t.Helper()
 	l := launch.Launcher{HostsDir: hostapi.HostsDir(dataDir)}
@@ -37,7 +37,7 @@ func Prepare(t testing.TB, dataDir string, c hostapi.Cluster) hostapi.Dir {
 	return l.Dir(c.UID)
 }
 
-// StartUnresponsive makes the files of a cluster and holds its lock, as a host does that does not answer.
+// StartUnresponsive creates the files of a cluster and holds its lock, like a host that does not answer.
 func StartUnresponsive(t testing.TB, dataDir string, c hostapi.Cluster) *Host {
 	t.Helper()
 	h := &Host{Dir: Prepare(t, dataDir, c), status: hostapi.Status{Cluster: c}}
@@ -49,7 +49,7 @@ func StartUnresponsive(t testing.TB, dataDir string, c hostapi.Cluster) *Host {
 	return h
 }
 
-// Start keeps a cluster and tells the given status.
+// Start runs a host that reports the given status.
 func Start(t testing.TB, dataDir string, s hostapi.Status) *Host {
 	t.Helper()
 	h := StartUnresponsive(t, dataDir, s.Cluster)
@@ -77,7 +77,7 @@ func (h *Host) IgnoreStop() {
 }
 
 func (h *Host) shutdown() {
-	_ = h.server.Close() // twice is once
+	_ = h.server.Close() // a second call does nothing
 	_ = h.lock.Close()
 }
 
@@ -86,7 +86,7 @@ func (h *Host) handler() http.Handler {
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		_ = json.NewEncoder(w).Encode(h.status) // the client is gone
+		_ = json.NewEncoder(w).Encode(h.status) // an error means that the client is gone
 	})
 	mux.HandleFunc("POST /machines/{name}/power", func(w http.ResponseWriter, r *http.Request) {
 		h.mu.Lock()
@@ -103,7 +103,7 @@ func (h *Host) handler() http.Handler {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if !h.ignoresStop {
-			go h.shutdown() // it waits for this answer
+			go h.shutdown() // in the background: the client waits for this answer
 		}
 	})
 	return mux

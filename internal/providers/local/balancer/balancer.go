@@ -18,7 +18,7 @@ type Config struct {
 	DialTimeout time.Duration
 	// MaxConnections counts waiting connections too; more are closed at once. 0: 4096.
 	MaxConnections int
-	// Log hears of changes of the ready set and of trouble. nil: nobody does.
+	// Log gets changes of the ready set and errors. nil: nothing is logged.
 	Log *slog.Logger
 }
 
@@ -31,14 +31,14 @@ type Balancer struct {
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// State is a snapshot for people.
+// State is a snapshot of the backends and of the connections that wait for one.
 type State struct {
 	Ready    []BackendState // in the order of SetReady
 	Draining []BackendState
 	Waiting  int // connections for which there is no backend that answers
 }
 
-// BackendState is one ready backend and how many connections it has, those being dialled included.
+// BackendState is one backend and how many connections it has, those being dialled included.
 type BackendState struct {
 	Address     string
 	Connections int
@@ -68,8 +68,8 @@ func orDefault[T comparable](v, def T) T {
 // for a whole one. Waiting connections try the new set at once, even if it equals the old one.
 func (b *Balancer) SetReady(addresses ...string) { b.SetBackends(addresses, nil) }
 
-// SetBackends is SetReady with backends that are about to end: those that were ready keep the
-// connections they have, so that requests can finish, and get no new ones.
+// SetBackends is SetReady with backends that are about to end: those that were ready keep the connections they have, so
+// that requests can finish, and get no new ones. A draining address that was no backend before is ignored.
 func (b *Balancer) SetBackends(ready, draining []string) {
 	added, removed, cut := b.pool.setBackends(ready, draining)
 	if len(added)+len(removed) > 0 {

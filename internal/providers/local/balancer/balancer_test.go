@@ -241,13 +241,13 @@ func TestServeLeavesNothingBehind(t *testing.T) {
 	processtest.Eventually(t, "no goroutine is left", func() bool { return !slices.ContainsFunc(goroutineStacks(), isBalancerStack) })
 }
 
-// goroutineStacks are the stacks of all goroutines.
+// goroutineStacks returns the stacks of all goroutines.
 func goroutineStacks() []string {
 	buf := make([]byte, 1<<20)
 	return strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
 }
 
-// isBalancerStack tells goroutines of the balancer from those of the test.
+// isBalancerStack says whether a goroutine is the balancer's.
 func isBalancerStack(stack string) bool {
 	return strings.Contains(stack, "/balancer.(*Balancer)") || strings.Contains(stack, "/balancer.relay")
 }

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// The pauses before ready backends that did not answer are tried again, doubled each time. One
+// The delays before ready backends that did not answer are tried again, doubled each time. One
 // may come back, after a restart for instance, before anybody noticed that it was away.
 const (
 	initialRetryDelay = 100 * time.Millisecond
 	maxRetryDelay     = time.Second
 )
 
-// backendConn is a claim whose backend has answered.
+// backendConn is a claim whose backend has answered, with the connection to it.
 type backendConn struct {
 	claim  *claim
 	server net.Conn
@@ -31,14 +31,15 @@ func (b *Balancer) serveConnection(ctx context.Context, client net.Conn) {
 	relay(ctx, client, l.server)
 }
 
-// connect finds a backend, waiting for one if need be. The context it returns ends when the
-// backend leaves the ready set; the link is the caller's to close and to release. The link is nil
-// if Hold or ctx is over.
+// connect finds a backend, waiting for one if need be. The context it returns ends when the backend leaves the ready
+// set; the connection is the caller's to close and its claim the caller's to release. It is nil if BackendTimeout or
+// ctx is over.
 func (b *Balancer) connect(ctx context.Context) (context.Context, *backendConn) {
 	waitCtx, stop := context.WithTimeout(ctx, b.cfg.BackendTimeout)
 	defer stop()
 	deadline, _ := waitCtx.Deadline()
 	for pause := initialRetryDelay; ; pause = min(2*pause, maxRetryDelay) {
+		// Not waitCtx: the connection outlives the time that may be spent on finding a backend.
 		connCtx, l, changed := b.dialAny(ctx, deadline)
 		if l != nil {
 			return connCtx, l
@@ -86,7 +87,7 @@ func (b *Balancer) dialOne(connCtx context.Context, address string, deadline tim
 	return server, nil
 }
 
-// waitForRetry returns true when it is worth while to try again, false when hold is over.
+// waitForRetry returns true when it is worth while to try again, false when waitCtx is over.
 func (b *Balancer) waitForRetry(waitCtx context.Context, changed <-chan struct{}, pause time.Duration) bool {
 	b.pool.addWaiting(1)
 	defer b.pool.addWaiting(-1)

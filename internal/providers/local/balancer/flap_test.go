@@ -31,7 +31,7 @@ func TestRemovalDuringDial(t *testing.T) {
 			return plain(ctx, network, address)
 		}
 		close(dialling)
-		return <-answered, nil // deaf to ctx, as a dial is in its last moment
+		return <-answered, nil // ignores ctx, as a dial does in its last moment
 	}
 	at := serve(t, b)
 	b.SetReady(removed)

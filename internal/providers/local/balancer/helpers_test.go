@@ -48,8 +48,8 @@ func start(t *testing.T, b *Balancer, l net.Listener) (stop func()) {
 	return stop
 }
 
-// startBackend is an API server as a balancer sees it. It runs handle for each connection and closes
-// the connection afterwards.
+// startBackend starts an API server as a balancer sees it and returns its address. It runs handle for each connection
+// and closes the connection afterwards.
 func startBackend(t *testing.T, handle func(*net.TCPConn)) string {
 	t.Helper()
 	l := listen(t)
@@ -72,7 +72,7 @@ func startBackend(t *testing.T, handle func(*net.TCPConn)) string {
 	return l.Addr().String()
 }
 
-// startEchoBackend is a server that says its own address on a line and then sends back what it gets.
+// startEchoBackend starts a backend that says its own address on a line and then sends back what it gets.
 func startEchoBackend(t *testing.T) string {
 	return startBackend(t, func(c *net.TCPConn) {
 		io.WriteString(c, c.LocalAddr().String()+"\n")
@@ -113,7 +113,7 @@ func tryDial(address string) (client, error) {
 	return client{c.(*net.TCPConn), bufio.NewReader(c)}, nil
 }
 
-// readLine reads a line, which from a new connection to an echo is the address of the backend.
+// readLine reads a line, which from a new connection to an echo backend is the backend's address.
 func (c client) readLine(t *testing.T) string {
 	t.Helper()
 	s, err := c.r.ReadString('\n')

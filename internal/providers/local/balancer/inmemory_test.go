@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// fakeListener is a listener in memory, for tests that own the clock. It first returns its errors.
+// fakeListener is a listener in memory, for tests with a fake clock. Accept first returns its errors.
 type fakeListener struct {
 	errs   []error
 	conns  chan net.Conn
@@ -42,15 +42,15 @@ func (h *fakeListener) Accept() (net.Conn, error) {
 func (h *fakeListener) Close() error   { close(h.closed); return nil }
 func (h *fakeListener) Addr() net.Addr { return &net.UnixAddr{Name: "hall", Net: "unix"} }
 
-// connectClient connects a client.
+// connectClient gives one end of a pipe to Accept and returns the other, the client's.
 func (h *fakeListener) connectClient() net.Conn {
 	ours, theirs := net.Pipe()
 	h.conns <- theirs
 	return ours
 }
 
-// fakeBackends is where the backends a, b, c, ... live. They say their name and then nothing until they
-// are closed. Those in down refuse; those in silent do not even do that.
+// fakeBackends are the backends a, b, c, ... Each says its name and then nothing until it is closed. Those in down
+// refuse connections; those in silent never answer.
 type fakeBackends struct {
 	mu           sync.Mutex
 	down, silent string
@@ -86,7 +86,7 @@ func (w *fakeBackends) dial(ctx context.Context, _, name string) (net.Conn, erro
 	return ours, nil
 }
 
-// readFirst reads what the client is told first, "" if it is closed, and how long that took.
+// readFirst returns what the client reads first, "" if it is closed, and how long that took.
 func readFirst(c net.Conn) (string, time.Duration) {
 	begin := time.Now()
 	buf := make([]byte, 16)

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// pool is the ready set and who uses it.
+// pool is the set of backends and the claims on them.
 type pool struct {
 	mu       sync.Mutex
 	ready    []*backend
 	draining []*backend    // keep what they have and get nothing new
 	next     int           // where the search for the least busy begins, so that ties rotate
-	changed  chan struct{} // closed and renewed by each replace
+	changed  chan struct{} // closed and renewed by each setBackends
 	waiting  int
 }
 
@@ -23,8 +23,8 @@ type backend struct {
 	claims  map[*claim]struct{}
 }
 
-// claim is the hold of one connection on a backend, from before the dial to the end. As it is
-// known to the pool before there is anything to cut, no dial can slip past a removal.
+// claim is the use of a backend by one connection, from before the dial to the end. As it is known to the pool before
+// there is anything to cut, no dial can slip past a removal.
 type claim struct {
 	backend *backend
 	cancel  context.CancelFunc
@@ -32,8 +32,8 @@ type claim struct {
 
 func newPool() *pool { return &pool{changed: make(chan struct{})} }
 
-// claimBackend takes the least busy backend that is not among tried; cut will be called, once or more,
-// when that backend leaves the set. If there is none, changed closes when the set is replaced.
+// claimBackend takes the least busy backend that is not among tried; cancel will be called, once or more, when that
+// backend leaves the set. If there is none, changed closes when the set is replaced.
 func (p *pool) claimBackend(tried map[*backend]bool, cancel context.CancelFunc) (c *claim, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +64,7 @@ func (p *pool) release(c *claim) {
 	c.cancel()
 }
 
-// setBackends makes addresses the ready set and cuts the claims on what is in neither set any more.
+// setBackends replaces both sets and cuts the claims on backends that are in neither any more.
 func (p *pool) setBackends(ready, draining []string) (added, removed []string, cut int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,6 +84,7 @@ func (p *pool) setBackends(ready, draining []string) (added, removed []string, c
 		}
 		p.ready = append(p.ready, known[a])
 	}
+	// An address that is not known has no connections that could be kept.
 	for _, a := range removeDuplicates(draining) {
 		if b := known[a]; b != nil && !slices.Contains(p.ready, b) {
 			p.draining = append(p.draining, b)
@@ -101,6 +102,7 @@ func (p *pool) setBackends(ready, draining []string) (added, removed []string, c
 			cut++
 		}
 	}
+	// Closed even if nothing changed: those who wait try again at once, as SetReady promises.
 	close(p.changed)
 	p.changed = make(chan struct{})
 	return added, removed, cut
@@ -115,7 +117,7 @@ func removeDuplicates(all []string) (out []string) {
 	return out
 }
 
-// addWaiting counts one who waits more (1) or less (-1).
+// addWaiting adds n to the number of connections that wait for a backend.
 func (p *pool) addWaiting(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 )
 
-// bufferSize is what each direction of a connection costs in memory, busy or silent.
+// bufferSize is what each direction of a connection costs in memory, busy or idle.
 const bufferSize = 8 << 10
 
-// errNoHalfClose ends a relay to a connection that cannot be told of an end of data.
+// errNoHalfClose ends a relay to a connection whose write side cannot be closed alone.
 var errNoHalfClose = errors.New("connection cannot be closed in one direction")
 
 // relay copies in both directions until both have ended, one has failed, or ctx ends, and
@@ -37,13 +37,14 @@ func relay(ctx context.Context, client, server net.Conn) {
 	wg.Go(func() { direction(server, client) })
 	direction(client, server)
 	wg.Wait()
+	// The function has begun to run: both resets must be over before the connections are closed for good.
 	if !stop() {
 		<-aborted
 	}
 	_, _ = client.Close(), server.Close()
 }
 
-// copyStream copies until from ends and then tells to, which may go on sending.
+// copyStream copies until from ends and then closes the write side of to, which may go on sending.
 func copyStream(to, from net.Conn) error {
 	// The bare Reader and Writer keep io from using splice(2), which would hold two file
 	// descriptors for each direction even of a silent connection.

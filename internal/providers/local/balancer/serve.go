@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The pauses after an accept that has failed for want of resources, doubled each time in a row.
+// The delays after an accept that has failed for want of resources, doubled each time in a row.
 const (
 	initialAcceptDelay = 5 * time.Millisecond
 	maxAcceptDelay     = time.Second
@@ -23,6 +23,7 @@ const (
 func (b *Balancer) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
+	// Deferred calls run in reverse: cancel ends the goroutines that Wait waits for.
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() {
@@ -66,8 +67,8 @@ func (b *Balancer) admit(ctx context.Context, conn net.Conn, wg *sync.WaitGroup)
 	})
 }
 
-// isTemporary tells errors that pass when others close what they have open, or that concern only
-// the one connection that was about to be accepted.
+// isTemporary says whether an error passes when others close what they have open, or concerns only the one connection
+// that was about to be accepted.
 func isTemporary(err error) bool {
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR} {
 		if errors.Is(err, e) {

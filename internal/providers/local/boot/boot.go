@@ -3,7 +3,7 @@
 //
 // It runs in a process of its own, for kubeadm prints to stdout, keeps its settings in global
 // variables and cannot be cancelled. The process may be killed at any moment: every step can be
-// done again, and what is finished is remembered and skipped.
+// done again, and what is finished is recorded and skipped.
 package boot
 
 import (
@@ -28,8 +28,8 @@ const (
 	joinFile = "/run/kubeadm/kubeadm-join-config.yaml"
 )
 
-// step is one thing to do. A step that is not kept is cheap and done again at each attempt,
-// because later steps need what it finds out.
+// step is one thing to do. A step without runOnce is cheap and done again at each attempt, because later steps need
+// what it finds out.
 type step struct {
 	name    string
 	runOnce bool
@@ -71,6 +71,7 @@ func loadMachine(dir hostapi.MachineDir) (*machine, error) {
 	m := &machine{dir: dir}
 	for file, into := range map[string]any{dir.SpecFile(): &m.MachineSpec, dir.BootFile(): &m.status} {
 		b, err := os.ReadFile(file)
+		// Before the first attempt there is no boot status.
 		if errors.Is(err, os.ErrNotExist) && file == dir.BootFile() {
 			continue
 		}
@@ -106,7 +107,8 @@ func (m *machine) planSteps() ([]step, error) {
 	return nil, fmt.Errorf("reading bootstrap data: there is neither %s nor %s in them; only kubeadm can be followed here", initFile, joinFile)
 }
 
-// recordIgnoredUserData notes what a machine that is only processes cannot do.
+// recordIgnoredUserData records what a machine that is only processes cannot do: commands other than kubeadm's, and
+// modules that are not supported.
 func (m *machine) recordIgnoredUserData() {
 	m.status.Commands = nil
 	for _, c := range m.data.Commands {
@@ -128,7 +130,7 @@ func (m *machine) recordNote(format string, args ...any) {
 	m.status.Notes = appendUnique(m.status.Notes, fmt.Sprintf(format, args...))
 }
 
-// appendUnique adds what an earlier attempt has not found out already.
+// appendUnique appends text unless an earlier attempt has recorded it already.
 func appendUnique(all []string, text string) []string {
 	if slices.Contains(all, text) {
 		return all
@@ -145,6 +147,8 @@ func (m *machine) runSteps(ctx context.Context, steps []step) error {
 		if done[s.name] && s.runOnce {
 			continue
 		}
+		// Saved before the step, so that the status names the step at work. That it is done is saved only afterwards: a
+		// process that is killed in between does it again.
 		m.status.Step = s.name
 		if err := m.saveStatus(); err != nil {
 			return err

@@ -30,7 +30,7 @@ func write(t *testing.T, file string, v any) {
 	}
 }
 
-// newMachineDir is a machine as its host leaves it for the boot.
+// newMachineDir writes a machine as its host leaves it for the boot.
 func newMachineDir(t *testing.T, data string) hostapi.MachineDir {
 	t.Helper()
 	m := newMachine(t)

@@ -15,8 +15,9 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
-// placeholderAddress stands for the machine's address while kubeadm loads its configuration: it takes
-// a loopback address for none and looks for a global one. It is replaced right after.
+// placeholderAddress, of a range for documentation, stands for the machine's address while kubeadm loads its
+// configuration: kubeadm does not accept a loopback address and would look for a global one. It is replaced right
+// after.
 const placeholderAddress = "192.0.2.1"
 
 // maxDocuments bounds a kubeadm configuration.
@@ -103,8 +104,9 @@ func getOrCreateObject(o object, key string) object {
 	return c
 }
 
-// writeNodeRegistration leaves for the host how the node is to be registered.
+// writeNodeRegistration writes down for the host how the node is to be registered.
 func (m *machine) writeNodeRegistration(r kubeadmapi.NodeRegistrationOptions) error {
+	// The host registers the node, and the Machine is found by it.
 	if r.Name != m.Node {
 		return fmt.Errorf("nodeRegistration.name is %q; a node here has its Machine's name, %q", r.Name, m.Node)
 	}
@@ -129,7 +131,7 @@ func (m *machine) writeNodeRegistration(r kubeadmapi.NodeRegistrationOptions) er
 	return errors.Join(append(errs, writeJSON(m.dir.NodeFile(), n))...)
 }
 
-// splitList is what stands between commas; of nothing there is none.
+// splitList returns what stands between commas; an empty string has no items.
 func splitList(s string) []string {
 	if s == "" {
 		return nil

@@ -22,7 +22,7 @@ func newMachine(t *testing.T) *machine {
 	}
 }
 
-// documents reads what prepare returns.
+// documents reads what prepareConfig returns.
 func documents(t *testing.T, b []byte) (all []object) {
 	t.Helper()
 	for _, d := range strings.Split("\n"+string(b), "\n---\n") {

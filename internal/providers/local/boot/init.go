@@ -35,7 +35,7 @@ type kubeadmState struct {
 	config  *kubeadmapi.InitConfiguration // as the stack wrote it; manifests and uploads are made from it
 	join    *kubeadmapi.JoinConfiguration // of a joining machine
 	patches string                        // folder of kubeadm's patches, or empty
-	client  kubernetes.Interface          // of an administrator, once the API answers
+	client  kubernetes.Interface          // with the rights of admin.conf; made when it is first needed
 }
 
 // configWithHostPaths is the configuration with paths below the machine's root, for what is written there.
@@ -67,10 +67,12 @@ func (m *machine) planInit(b []byte) ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
+	// true: there is no container runtime that could be detected.
 	cfg, err := configutil.BytesToInitConfiguration(b, true)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeadm configuration: %w", err)
 	}
+	// kubeadm's phases take their timeouts from a global variable.
 	kubeadmapi.SetActiveTimeouts(cfg.Timeouts)
 	cfg.LocalAPIEndpoint.AdvertiseAddress = m.address.String()
 	m.kubeadm.config = cfg
@@ -151,13 +153,13 @@ func writeManifests(_ context.Context, m *machine) error {
 		constants.KubeAPIServer, constants.KubeControllerManager, constants.KubeScheduler)
 }
 
-// grantAdminRights is how admin.conf comes by its rights: super-admin.conf, which needs none, grants them.
+// grantAdminRights gives admin.conf its rights, with super-admin.conf, which needs none to be granted.
 func grantAdminRights(_ context.Context, m *machine) error {
 	_, err := kubeconfig.EnsureAdminClusterRoleBinding(m.kubernetesDir(), &m.kubeadm.config.LocalAPIEndpoint, nil)
 	return err
 }
 
-// adminClient is a client with the rights of admin.conf, talking to the machine's own API server.
+// adminClient is a client with the rights of admin.conf, which kubeadm points to the cluster's endpoint.
 func (m *machine) adminClient() (kubernetes.Interface, error) {
 	if m.kubeadm.client != nil {
 		return m.kubeadm.client, nil

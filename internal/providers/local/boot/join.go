@@ -73,6 +73,7 @@ func discoverCluster(ctx context.Context, m *machine) error {
 	if err := kubeconfigutil.WriteToDisk(file, kc); err != nil {
 		return err
 	}
+	// A worker needs no more than the CA: only control planes need the cluster's configuration.
 	if join.ControlPlane == nil {
 		return m.writeCACertificate(kubeconfigutil.GetClusterFromKubeConfig(kc))
 	}
@@ -80,6 +81,7 @@ func discoverCluster(ctx context.Context, m *machine) error {
 	if err != nil {
 		return err
 	}
+	// Without node registration and endpoint: those are this machine's own, from its configuration.
 	cfg, err := configutil.FetchInitConfigurationFromCluster(c, nil, "discovery", false, false, true, false)
 	if err != nil {
 		return err
@@ -90,7 +92,7 @@ func discoverCluster(ctx context.Context, m *machine) error {
 	return nil
 }
 
-// writeCACertificate stores the cluster's authority where a kubelet looks for it.
+// writeCACertificate stores the cluster's CA certificate where a kubelet looks for it.
 func (m *machine) writeCACertificate(_ string, cluster *clientcmdapi.Cluster, err error) error {
 	if err != nil {
 		return err
@@ -110,8 +112,8 @@ func bootstrapKubelet(ctx context.Context, m *machine) error {
 		m.dir.RootFS("/var/lib/kubelet/pki"), types.NodeName(m.Node))
 }
 
-// writeJoinKubeconfigs makes the kubelet's as well: the authority's key is on this machine, so there
-// is no need to ask for a certificate.
+// writeJoinKubeconfigs writes the kubelet's kubeconfig as well: the CA's key is on this machine, so there is no need to
+// ask for a certificate.
 func writeJoinKubeconfigs(_ context.Context, m *machine) error {
 	if err := kubeconfig.CreateJoinControlPlaneKubeConfigFiles(m.kubernetesDir(), m.configWithHostPaths()); err != nil {
 		return err
@@ -119,6 +121,7 @@ func writeJoinKubeconfigs(_ context.Context, m *machine) error {
 	return kubeconfig.CreateKubeConfigFile(constants.KubeletKubeConfigFileName, m.kubernetesDir(), m.configWithHostPaths())
 }
 
+// checkEtcd refuses to join an etcd cluster that is not healthy.
 func checkEtcd(_ context.Context, m *machine) error {
 	c, err := m.adminClient()
 	if err != nil || m.kubeadm.config.Etcd.External != nil {
@@ -127,8 +130,7 @@ func checkEtcd(_ context.Context, m *machine) error {
 	return etcd.CheckLocalEtcdClusterStatus(c, m.configWithHostPaths().CertificatesDir)
 }
 
-// joinEtcd adds a member and writes its manifest; the host starts it while this waits for it to
-// catch up.
+// joinEtcd adds a member and writes its manifest; the host starts it while this waits for it to catch up.
 func joinEtcd(_ context.Context, m *machine) error {
 	c, err := m.adminClient()
 	cfg := m.kubeadm.config

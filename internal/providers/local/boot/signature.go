@@ -14,7 +14,7 @@ import (
 	kubeadmapi "k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm"
 )
 
-// maxClusterInfo bounds what is read of somebody who is not known yet.
+// maxClusterInfo bounds what is read from a server that is not trusted yet.
 const maxClusterInfo = 1 << 20
 
 // waitForSignature waits until the cluster's public information is signed with the token, which
@@ -26,7 +26,7 @@ func waitForSignature(ctx context.Context, t *kubeadmapi.BootstrapTokenDiscovery
 		return
 	}
 	id, _, _ := strings.Cut(t.Token, ".")
-	// The authority is what is being asked for, so it cannot be checked yet.
+	// The CA is what is being asked for, so the server cannot be verified yet.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // see above
 	defer transport.CloseIdleConnections()
 	c := &http.Client{Transport: transport, Timeout: 5 * time.Second}

@@ -54,6 +54,7 @@ func markControlPlane(ctx context.Context, m *machine) error {
 	}
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, nodeTimeout, true, func(ctx context.Context) (bool, error) {
 		_, err := c.CoreV1().Nodes().Get(ctx, m.Node, metav1.GetOptions{})
+		// Rights do not come by waiting.
 		if apierrors.IsForbidden(err) {
 			return false, err
 		}

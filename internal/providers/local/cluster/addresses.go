@@ -26,8 +26,8 @@ const (
 	defaultPort = 6443
 )
 
-// allocateAddresses gives the cluster a block of loopback addresses, once. It is remembered with the
-// host's files, not in the object, so it cannot be lost in between.
+// allocateAddresses gives the cluster a block of loopback addresses, once. The block is recorded with the host's files
+// before it appears in the object, so that it cannot be lost in between.
 func (r *Reconciler) allocateAddresses(ctx context.Context, s *scope) error {
 	uid := string(s.local.UID)
 	c, err := r.findRecordedCluster(uid)
@@ -50,7 +50,7 @@ func (r *Reconciler) allocateAddresses(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// allocateBlock chooses a block and remembers it, one cluster at a time, so that no two choose the same.
+// allocateBlock chooses a block and records it, one cluster at a time, so that no two choose the same.
 func (r *Reconciler) allocateBlock(ctx context.Context, s *scope) (*hostapi.Cluster, error) {
 	r.allocationLock.Lock()
 	defer r.allocationLock.Unlock()
@@ -77,8 +77,8 @@ func (r *Reconciler) findRecordedCluster(uid string) (*hostapi.Cluster, error) {
 	return nil, err
 }
 
-// chooseBlock looks for a free block, beginning at a place that depends on the cluster: so two planes
-// on one computer, who do not know of each other, rarely even try the same.
+// chooseBlock looks for a free block, beginning at a place that depends on the cluster: so two planes on one computer,
+// which do not know of each other, rarely even try the same.
 func (r *Reconciler) chooseBlock(ctx context.Context, local *infrav1.LocalCluster) (*hostapi.Cluster, error) {
 	all, err := r.Hosts.Clusters()
 	if err != nil {
@@ -125,7 +125,7 @@ func candidateBlocks(seed string) func(yield func(netip.Prefix) bool) {
 	}
 }
 
-// checkListenable says whether the endpoint can be opened.
+// checkListenable opens the endpoint and closes it again: another program may have the port.
 func checkListenable(ctx context.Context, endpoint netip.AddrPort) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", endpoint.String())

@@ -135,7 +135,7 @@ func listen(t *testing.T, at netip.AddrPort) {
 func TestAllocateAddresses(t *testing.T) {
 	r := newReconciler(t)
 	s := newScope("u")
-	for range 2 { // the second time it is remembered
+	for range 2 { // the second time it is recorded
 		if err := r.allocateAddresses(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestAllocateAddressesConcurrently(t *testing.T) {
 	}
 }
 
-// uidsWithSameFirstBlock begin their search at the same place.
+// uidsWithSameFirstBlock returns two UIDs whose search begins at the same block.
 func uidsWithSameFirstBlock(t *testing.T) []string {
 	t.Helper()
 	begins := map[netip.Prefix]string{}

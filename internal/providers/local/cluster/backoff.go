@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Times between the starts of a host that does not stay.
+// Delays between the starts of a host that does not stay.
 const (
 	initialDelay = time.Second
 	maxDelay     = 30 * time.Second
@@ -13,7 +13,7 @@ const (
 	stableAfter = 30 * time.Second
 )
 
-// hostBackoff paces the starts of hosts that end again and again.
+// hostBackoff delays the starts of hosts that end again and again.
 type hostBackoff struct {
 	mu       sync.Mutex
 	attempts map[string]*startAttempt
@@ -25,8 +25,8 @@ type startAttempt struct {
 	exited bool // the host that was started last
 }
 
-// delay is how long to wait before the host may be started, and whether the one that was started
-// last has ended; 0 counts as a start.
+// delay returns how long to wait before the host may be started. 0 means now, and counts as a start. exited says that
+// the host that was started last has ended.
 func (r *hostBackoff) delay(uid string, now time.Time) (delay time.Duration, exited bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +40,7 @@ func (r *hostBackoff) delay(uid string, now time.Time) (delay time.Duration, exi
 	}
 	if d := t.next.Sub(now); d > 0 {
 		if !t.exited {
-			d = min(d, startPollInterval) // it is only starting still
+			d = min(d, startPollInterval) // it may only be starting still: look again soon
 		}
 		return d, t.exited
 	}
@@ -48,7 +48,7 @@ func (r *hostBackoff) delay(uid string, now time.Time) (delay time.Duration, exi
 	return 0, false
 }
 
-// recordExit is told when a host that was started has ended.
+// recordExit records that the host that was started last has ended.
 func (r *hostBackoff) recordExit(uid string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,7 +57,7 @@ func (r *hostBackoff) recordExit(uid string) {
 	}
 }
 
-// forget is for a host that stays, or that is not wanted any more.
+// forget drops the backoff of a host that stays, or that is not wanted any more.
 func (r *hostBackoff) forget(uid string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

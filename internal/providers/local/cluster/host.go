@@ -16,7 +16,7 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// checkPlatform says clearly where local clusters cannot be run at all.
+// checkPlatform refuses systems where local clusters cannot be run at all.
 func checkPlatform(_ context.Context, s *scope) error {
 	if runtime.GOOS == "linux" {
 		return nil
@@ -26,7 +26,7 @@ func checkPlatform(_ context.Context, s *scope) error {
 	return reconcile.Terminal(err)
 }
 
-// ensureHost starts the cluster's host if it does not run, and waits until it answers.
+// ensureHost starts the cluster's host if it does not run, and requeues until it answers.
 func (r *Reconciler) ensureHost(ctx context.Context, s *scope) error {
 	uid := string(s.local.UID)
 	status, err := r.getHostStatus(ctx, uid)
@@ -48,13 +48,13 @@ func (r *Reconciler) ensureHost(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// startHost starts the host, but not too soon after the last time, and waits for it.
+// startHost starts the host once its backoff is over, and requeues until it answers.
 func (r *Reconciler) startHost(s *scope, uid string) error {
 	running, err := r.Hosts.IsRunning(uid)
 	if err != nil {
 		return err
 	}
-	if running { // it is not yet so far that it answers, or it is ending
+	if running { // it does not answer yet, or it is ending
 		s.setHostStarting()
 		return reconcile.Wait(startPollInterval, "the host to answer")
 	}
@@ -73,14 +73,14 @@ func (r *Reconciler) startHost(s *scope, uid string) error {
 	return reconcile.Wait(startPollInterval, "the host to answer")
 }
 
-// setHostStarting says so, unless it is known why the host did not stay before.
+// setHostStarting reports that the host is starting, but keeps the message that says why it did not stay before.
 func (s *scope) setHostStarting() {
 	if c := hostRunningCondition(s.local); c == nil || c.Reason != infrav1.HostFailedReason {
 		s.setHostRunning(metav1.ConditionFalse, infrav1.HostStartingReason, "the cluster's host is starting")
 	}
 }
 
-// startPollInterval is how soon a host that was just started is asked again.
+// startPollInterval is the requeue interval while a host starts.
 const startPollInterval = 100 * time.Millisecond
 
 func hostRunningCondition(c *infrav1.LocalCluster) *metav1.Condition {
@@ -98,7 +98,7 @@ func (r *Reconciler) getHostStatus(ctx context.Context, uid string) (hostapi.Sta
 	return hostapi.NewClient(r.Hosts.Dir(uid)).Status(ctx)
 }
 
-// markProvisioned tells Cluster API to go on.
+// markProvisioned sets what Cluster API waits for, and the failure domains machines may be in.
 func markProvisioned(_ context.Context, s *scope) error {
 	s.local.Status.Initialization.Provisioned = ptr.To(true)
 	s.local.Status.FailureDomains = nil

@@ -113,7 +113,7 @@ func TestHostThatEndsAtOnce(t *testing.T) {
 		t.Errorf("%s: %s", reason(s), message(s))
 	}
 	r.hostBackoff.mu.Lock()
-	r.hostBackoff.attempts["u"].next = time.Now() // another start does not make one forget why
+	r.hostBackoff.attempts["u"].next = time.Now() // another start does not drop the reason
 	r.hostBackoff.mu.Unlock()
 	if err := r.ensureHost(t.Context(), s); err == nil || reason(s) != infrav1.HostFailedReason {
 		t.Errorf("error %v, %s: %s", err, reason(s), message(s))

@@ -33,10 +33,10 @@ type Reconciler struct {
 	Hosts          launch.Launcher
 	Watcher        *watch.Watcher
 	hostBackoff    hostBackoff
-	allocationLock sync.Mutex // of addresses
+	allocationLock sync.Mutex // held while a block of addresses is chosen and recorded
 }
 
-// scope is what one run works on.
+// scope is what one reconciliation works on.
 type scope struct {
 	local *infrav1.LocalCluster
 	owner *clusterv1.Cluster
@@ -62,15 +62,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 	if added, err := finalizers.EnsureFinalizer(ctx, r.Client, s.local, infrav1.ClusterFinalizer); err != nil || added {
 		return res, err
 	}
+	// An owner that is gone is no error here: the LocalCluster must still be deleted.
 	if s.owner, err = util.GetOwnerCluster(ctx, r.Client, s.local.ObjectMeta); client.IgnoreNotFound(err) != nil {
 		return res, err
 	}
 	if s.owner == nil && s.local.DeletionTimestamp.IsZero() {
-		return res, nil // Cluster API will set the owner, a watch tells; or the owner is gone
+		return res, nil // Cluster API will set the owner, and its write is an event of this object; or the owner is gone
 	}
 	if is, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, s.owner, s.local); err != nil || is || requeue {
 		return res, err
 	}
+	// The status is written however the phases end: a failure is a condition too.
 	before := s.local.DeepCopy()
 	defer func() {
 		summarize(s.local)
@@ -96,6 +98,7 @@ func (s *scope) setHostRunning(status metav1.ConditionStatus, reason, message st
 func (r *Reconciler) removeHost(ctx context.Context, s *scope) error {
 	s.setHostRunning(metav1.ConditionFalse, infrav1.HostDeletingReason, "")
 	uid := string(s.local.UID)
+	// First, so that the end of the host is not taken for a change to act on.
 	r.Watcher.UnwatchHost(uid)
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
@@ -108,5 +111,5 @@ func (r *Reconciler) removeHost(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// removeTimeout is short, because what is in the way is only said when it is over; then it is tried again.
+// removeTimeout is short, because the condition says what is in the way only when it is over; then it is tried again.
 const removeTimeout = 5 * time.Second

@@ -28,8 +28,8 @@ import (
 // Program runs until ctx ends or its work is done, and returns an exit code.
 type Program func(ctx context.Context) int
 
-// ProgramFor is the program that argv[0] names, or nil if it is polderd itself. Those of others read
-// their arguments from os.Args and handle signals themselves, as the originals do.
+// ProgramFor is the program that argv[0] names, or nil if it is polderd itself. Those of etcd and Kubernetes read their
+// arguments from os.Args and handle signals themselves, as the originals do.
 func ProgramFor(argv []string) Program {
 	return map[string]Program{
 		"etcd":                    withMemoryBudget(func() int { etcdmain.Main(argv); return 0 }),
@@ -44,7 +44,7 @@ func ProgramFor(argv []string) Program {
 // memoryBurst is the garbage that may gather in a static pod while it has much to do, as at its start.
 var memoryBurst = memory.Burst{Start: 48 << 20, Later: 48 << 20}
 
-// withMemoryBudget is for static pods: they are many on one computer.
+// withMemoryBudget tunes the garbage collector of a static pod: there are many on one computer.
 func withMemoryBudget(run func() int) Program {
 	return func(ctx context.Context) int {
 		go memory.TuneGC(ctx, memoryBurst)
@@ -79,7 +79,7 @@ func runHost(ctx context.Context, dir string) error {
 	return host.Run(ctx, host.Config{Dir: hostapi.Dir(dir), Binary: selfExecutable, Versions: versions, Log: log})
 }
 
-// selfExecutable is the program of the process that asks for it, also if its file was replaced since. The path of the file
-// would lead a host of the last release, whose arguments fit that one, to processes of the next: a machine of the older
-// minor would become one of the newer, and its etcd raise its data for good.
+// selfExecutable is the program of the process that asks for it, also if its file was replaced since. The path of the
+// file would lead a host of the last release, whose arguments fit that one, to processes of the next: a machine of the
+// older minor would become one of the newer, and its etcd would raise its data for good.
 const selfExecutable = "/proc/self/exe"

@@ -11,10 +11,10 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
-// firstMachineIndex is the place of the first machine in the block; before it is the endpoint.
+// firstMachineIndex is the place of the first machine in the block; the endpoint is before it.
 const firstMachineIndex = 11
 
-// assignAddress is the machine's: the one it has, or a free one of the cluster's block.
+// assignAddress returns the address the machine has or, for a new one, records a free one of the cluster's block.
 func (h *Host) assignAddress(dir hostapi.MachineDir) (netip.Addr, error) {
 	old, err := h.readAddress(dir)
 	if !errors.Is(err, os.ErrNotExist) {
@@ -31,7 +31,7 @@ func (h *Host) assignAddress(dir hostapi.MachineDir) (netip.Addr, error) {
 	return a, atomicfile.Write(dir.AddressFile(), []byte(a.String()+"\n"), 0o600)
 }
 
-// readAddress is the one the machine has.
+// readAddress returns the address that is recorded for the machine.
 func (h *Host) readAddress(dir hostapi.MachineDir) (netip.Addr, error) {
 	b, err := os.ReadFile(dir.AddressFile())
 	if err != nil {

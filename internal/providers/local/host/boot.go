@@ -43,9 +43,9 @@ func (m *machine) runBoot(ctx context.Context) {
 	m.watchBoot(ctx, ended, release)
 }
 
-// acquireBootSlot waits while too many workers boot. A worker has its slot for the first attempt only, so
-// that one that cannot succeed is in nobody's way; a control plane needs none, because the
-// workers that have them may be waiting for it.
+// acquireBootSlot waits while too many workers boot. A worker has its slot for the first attempt only, so that one that
+// cannot succeed is in nobody's way; a control plane needs none, because the workers that have them may be waiting for
+// it.
 func (m *machine) acquireBootSlot(ctx context.Context) (release func()) {
 	if m.spec.ControlPlane {
 		return func() {}
@@ -58,7 +58,7 @@ func (m *machine) acquireBootSlot(ctx context.Context) (release func()) {
 	}
 }
 
-// watchBoot passes on the boot's progress until it is done. attempted is called when an attempt ended.
+// watchBoot notifies of the boot's progress until it is done. releaseSlot is called when an attempt has ended.
 func (m *machine) watchBoot(ctx context.Context, ended <-chan struct{}, releaseSlot func()) {
 	tick := time.NewTicker(bootPollInterval)
 	defer tick.Stop()

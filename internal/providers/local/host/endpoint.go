@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// serveEndpoint keeps the cluster's endpoint open; that the address is taken may pass.
+// serveEndpoint keeps the cluster's endpoint open. It tries again if it cannot: an address that is in use may become
+// free.
 func (h *Host) serveEndpoint(ctx context.Context) {
 	for ctx.Err() == nil {
 		var lc net.ListenConfig

@@ -25,7 +25,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/process"
 )
 
-// parallelBoots is how many machines boot at the same time.
+// parallelBoots is how many workers boot at the same time.
 const parallelBoots = 4
 
 // Config says what a host works with. All fields are needed.
@@ -43,24 +43,25 @@ type Host struct {
 	started      time.Time
 	forker       *process.Forker
 	balancer     *balancer.Balancer
-	bootSlots    chan struct{} // slots
-	changeSignal chan struct{} // something happened
+	bootSlots    chan struct{} // one for each worker that is booting
+	changeSignal chan struct{} // wakes publishChanges; one signal is enough for many changes
 	quit         context.CancelFunc
 	addressLock  sync.Mutex // held while an address is chosen for a machine, until the machine is known
 
 	mu              sync.Mutex
-	machineUnlocked *sync.Cond      // signals that busy has become less
+	machineUnlocked *sync.Cond      // signals that a machine has left lockedMachines
 	lockedMachines  map[string]bool // machines that are being changed
 	machines        map[string]*machine
 	problem         string
 	revision        int64
 	revisionChanged chan struct{} // closed at the next change
-	stopAtOnce      bool          // end at once, not in order
+	stopAtOnce      bool          // kill everything instead of stopping it gracefully
 	stopping        bool          // no machine is started any more
 }
 
-// Run keeps the cluster of cfg.Dir until ctx ends or it is told to stop.
+// Run keeps the cluster of cfg.Dir until ctx ends or a request stops it.
 func Run(ctx context.Context, cfg Config) error {
+	// The lock comes before the cluster file is read: whoever removes that file first can be sure that this host ends.
 	lock, err := filelock.Acquire(cfg.Dir.LockFile())
 	if err != nil {
 		return err
@@ -90,7 +91,7 @@ func newHost(cfg Config) *Host {
 		machines: map[string]*machine{}, lockedMachines: map[string]bool{}, revisionChanged: make(chan struct{}),
 	}
 	h.machineUnlocked = sync.NewCond(&h.mu)
-	h.revision = h.started.UnixMilli() // so that none is met twice, not even after a restart
+	h.revision = h.started.UnixMilli() // so that no revision is used twice, not even after a restart
 	return h
 }
 

@@ -23,14 +23,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// certificateLife is that of certificates made here. They are made anew with each start of the
-// host, and of a client long before they end.
+// certificateLife is the lifetime of certificates made here. None is rotated; all are made anew when the host starts.
 const certificateLife = 365 * 24 * time.Hour
 
-// errNoCA means that no machine has the cluster's authority yet.
+// errNoCA means that no machine has the cluster's CA yet.
 var errNoCA = errors.New("no machine has the cluster's authority yet")
 
-// certificateAuthority is the cluster's own, which every control-plane machine has on its disk.
+// certificateAuthority is the cluster's own CA, which every control-plane machine has on its disk.
 type certificateAuthority struct {
 	pem  []byte
 	cert *x509.Certificate
@@ -95,7 +94,7 @@ func (a *certificateAuthority) sign(template *x509.Certificate) (cert, key []byt
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key, nil
 }
 
-// servingCertificate is for a kubelet's port.
+// servingCertificate makes a certificate for a kubelet's port.
 func (h *Host) servingCertificate(names []string, address netip.Addr) (cert, key []byte, err error) {
 	a, err := h.findCA()
 	if err != nil {
@@ -107,7 +106,8 @@ func (h *Host) servingCertificate(names []string, address netip.Addr) (cert, key
 	})
 }
 
-// adminConfig reaches the cluster through its endpoint with the rights of its administrators.
+// adminConfig reaches the cluster through its endpoint with the rights of its administrators. Its rate limit is high,
+// because one client simulates all nodes and pods of the cluster.
 func (h *Host) adminConfig() (*rest.Config, error) {
 	a, err := h.findCA()
 	if err != nil {
@@ -126,9 +126,8 @@ func (h *Host) adminConfig() (*rest.Config, error) {
 	}, nil
 }
 
-// removeMirrorPods deletes what a machine that is gone has left in the cluster: no kubelet will,
-// and kubeadm would take them for members of the store. It is best effort: with the last machine
-// there is no cluster any more.
+// removeMirrorPods deletes the mirror pods that a removed machine has left in the cluster: no kubelet will, and kubeadm
+// would take them for members of etcd. It is best effort: with the last machine there is no cluster any more.
 func (h *Host) removeMirrorPods(ctx context.Context, node string) {
 	cfg, err := h.adminConfig()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
-// newCA makes a certificate and its key, as PEM.
+// newCA makes a CA certificate and its key, as PEM.
 func newCA(t *testing.T) (cert, key []byte) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -41,7 +41,7 @@ func newCA(t *testing.T) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key
 }
 
-// hostWith does not run; it has the named machines, of which those with a "c" are control planes.
+// hostWith makes a host that does not run; it has the named machines, of which those with a "c" are control planes.
 func hostWith(t *testing.T, f *fixture, names ...string) *Host {
 	t.Helper()
 	h := newHost(f.cfg)
@@ -161,7 +161,7 @@ func leaf(t *testing.T, cert, key []byte) *x509.Certificate {
 	return pair.Leaf
 }
 
-// With the last API server there is nobody to tell; that must not take long, nor go wrong.
+// With the last API server there is nowhere to delete pods; that must not take long, nor fail.
 func TestRemoveMirrorPodsWithoutACluster(t *testing.T) {
 	f := newFixture(t)
 	h := hostWith(t, f, "c")

@@ -9,8 +9,8 @@ import (
 	"github.com/polder-kaas/polder/internal/files/atomicfile"
 )
 
-// removeMachine ends the machine and leaves nothing of it behind. The machine is forgotten first by its
-// name on disk, so that a host that is ended meanwhile does not start it again.
+// removeMachine ends the machine and leaves nothing of it behind. The spec file goes first, so that a host that is
+// ended meanwhile does not start the machine again.
 func (h *Host) removeMachine(ctx context.Context, name string) error {
 	defer h.lockMachine(name)()
 	m := h.getMachine(name)
@@ -67,8 +67,10 @@ func (h *Host) setPower(ctx context.Context, name string, on bool) error {
 		if err := atomicfile.Write(m.dir.OffFile(), nil, 0o600); err != nil {
 			return err
 		}
+		// Before the kill: the API server that is told may be the machine's own.
 		m.kubelet.RemoveRunningLabel(ctx)
 		m.kill()
 	}
+	// A machine that was killed cannot be started again: another takes its place, on or off.
 	return h.createMachine(m.spec)
 }

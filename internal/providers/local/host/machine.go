@@ -16,7 +16,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/process"
 )
 
-// machine is one machine that is switched on, or off.
+// machine is one machine of the host, switched on or off.
 type machine struct {
 	host             *Host
 	spec             hostapi.MachineSpec
@@ -51,7 +51,8 @@ func (h *Host) ensureMachine(spec hostapi.MachineSpec) error {
 	}
 }
 
-// createMachine makes a machine from what is on disk, or makes that first, in place of the one there was.
+// createMachine makes the machine from what is on disk, which it writes first for a new one, and puts it in place of
+// the one of that name.
 func (h *Host) createMachine(spec hostapi.MachineSpec) error {
 	emulate, err := h.cfg.Versions.EmulatedVersion(spec.Version)
 	if err != nil {
@@ -67,7 +68,8 @@ func (h *Host) createMachine(spec hostapi.MachineSpec) error {
 	return h.registerMachine(h.newMachine(spec, address, emulate))
 }
 
-// addFailedMachine remembers a machine that is there but cannot be started.
+// addFailedMachine adds a machine that is there but cannot be started, so that its status says why and it can be
+// deleted.
 func (h *Host) addFailedMachine(spec hostapi.MachineSpec, cause error) {
 	h.cfg.Log.Warn("a machine cannot be started", "machine", spec.Name, "error", cause)
 	address, _ := h.readAddress(h.cfg.Dir.MachineDir(spec.Name)) // it may be what is broken
@@ -88,8 +90,8 @@ func (h *Host) newMachine(spec hostapi.MachineSpec, address netip.Addr, emulate 
 	return m
 }
 
-// registerMachine makes the machine one of the host's and starts it, in one step: a host that is ending
-// stops all it has, and takes no more.
+// registerMachine adds the machine and starts it under one lock: a host that is stopping stops all machines it has, and
+// takes no more.
 func (h *Host) registerMachine(m *machine) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -105,7 +107,8 @@ func (h *Host) registerMachine(m *machine) error {
 	return nil
 }
 
-// prepareMachineDir writes what a later host must know; the file that names the machine comes last.
+// prepareMachineDir writes what a later host must know; the spec file comes last, because a directory without it counts
+// as half made.
 func (h *Host) prepareMachineDir(dir hostapi.MachineDir, spec hostapi.MachineSpec) (netip.Addr, error) {
 	for _, d := range []string{string(dir), dir.RootFS(), dir.LogDir()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
@@ -131,13 +134,13 @@ func (m *machine) start() {
 	m.wg.Go(func() { m.runBoot(m.ctx) })
 }
 
-// stop ends what runs in order and waits.
+// stop ends what runs on the machine gracefully and waits.
 func (m *machine) stop() {
 	m.cancel()
 	m.wg.Wait()
 }
 
-// kill ends what runs at once.
+// kill ends what runs on the machine at once and waits.
 func (m *machine) kill() {
 	m.kubelet.Kill()
 	m.stop()

@@ -11,8 +11,8 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
-// loadMachines starts the machines that were there. One that cannot be started is in nobody's way: it is
-// shown with the reason, and can be removed.
+// loadMachines starts the machines that were there. One that cannot be started is in nobody's way: it is shown with the
+// reason, and can be removed.
 func (h *Host) loadMachines() error {
 	entries, err := os.ReadDir(h.cfg.Dir.MachinesDir())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -43,7 +43,7 @@ func (h *Host) loadMachines() error {
 	return nil
 }
 
-// lockMachine waits until nobody else changes the machine; done must be called.
+// lockMachine waits until nobody else changes the machine; the function it returns must be called.
 func (h *Host) lockMachine(name string) (unlock func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +59,7 @@ func (h *Host) lockMachine(name string) (unlock func()) {
 	}
 }
 
-// listMachines is ordered by name.
+// listMachines returns the machines, ordered by name.
 func (h *Host) listMachines() []*machine {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,9 +77,10 @@ func (h *Host) getMachine(name string) *machine {
 	return h.machines[name]
 }
 
-// stopMachines ends all machines: at once, or each in order.
+// stopMachines ends all machines: at once, or each gracefully.
 func (h *Host) stopMachines() {
 	h.mu.Lock()
+	// From here on registerMachine refuses, so none is missing in the list below.
 	h.stopping = true
 	atOnce := h.stopAtOnce
 	h.mu.Unlock()

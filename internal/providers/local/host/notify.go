@@ -2,8 +2,8 @@ package host
 
 import "context"
 
-// notifyChange says that something happened. It only leaves a note, because whoever calls it may hold
-// locks that are needed to look at what happened.
+// notifyChange wakes publishChanges. It never blocks, because whoever calls it may hold locks that are needed to look
+// at what changed.
 func (h *Host) notifyChange() {
 	select {
 	case h.changeSignal <- struct{}{}:
@@ -11,7 +11,7 @@ func (h *Host) notifyChange() {
 	}
 }
 
-// publishChanges wakes all who watch after each change, and tells the balancer who serves.
+// publishChanges sets the balancer's backends and wakes all who watch, after each change.
 func (h *Host) publishChanges(ctx context.Context) {
 	for {
 		select {

@@ -126,11 +126,11 @@ type fixture struct {
 	*hostapi.Client
 	dir   hostapi.Dir
 	cfg   Config
-	stop  func() // without order
+	stop  func() // cancels the context of Run
 	ended chan error
 }
 
-// newFixture has a directory whose path a pattern would not find.
+// newFixture makes a host's directory; its path has characters that a glob pattern would not match.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	d := processtest.ShortDir(t, "h[1]")
@@ -185,7 +185,7 @@ func machineOf(name, data string) hostapi.MachineSpec {
 
 func controlPlane(m hostapi.MachineSpec) hostapi.MachineSpec { m.ControlPlane = true; return m }
 
-// writeAPIServerManifest puts the manifest of one on a machine's disk.
+// writeAPIServerManifest puts the manifest of an API server on a machine's disk.
 func (f *fixture) writeAPIServerManifest(t *testing.T, machine string, port int, args ...string) {
 	t.Helper()
 	args = append([]string{"kube-apiserver", fmt.Sprintf("--secure-port=%d", port)}, args...)
@@ -230,7 +230,7 @@ func (f *fixture) waitForExit(t *testing.T) error {
 	}
 }
 
-// status is that of one machine.
+// machineStatus is the status of one machine.
 func (f *fixture) machineStatus(t *testing.T, name string) hostapi.MachineStatus {
 	t.Helper()
 	s, err := f.Status(t.Context())

@@ -17,7 +17,7 @@ import (
 // maxRequest bounds what is read from a client; bootstrap data are at most a megabyte.
 const maxRequest = 8 << 20
 
-// shutdownTimeout is how long those get who are being answered when the host ends.
+// shutdownTimeout is how long requests under way may take when the host ends.
 const shutdownTimeout = 5 * time.Second
 
 // listenUnix opens a socket that only this user can open; a left-over one is replaced, since the
@@ -76,7 +76,7 @@ func (h *Host) handler() http.Handler {
 	return mux
 }
 
-// errorHandler makes a handler of f; an error is a sentence for people.
+// errorHandler makes a handler of f; an error is answered with its text, a sentence for people.
 func errorHandler(f func(*http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := f(r); err != nil {
@@ -104,7 +104,7 @@ func (h *Host) getStatus(w http.ResponseWriter, r *http.Request) {
 		h.waitForChange(r.Context(), since)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(h.status()) // the client is gone
+	_ = json.NewEncoder(w).Encode(h.status()) // an error means that the client is gone
 }
 
 // waitForChange returns when something happened since the revision, or after a while.

@@ -7,11 +7,11 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/simulate"
 )
 
-// podCIDR are for pods on nodes that were given none.
+// podCIDR is for pods on nodes that have no pod CIDR of their own.
 const podCIDR = "10.244.0.1/16"
 
-// runSimulation starts the simulation of nodes and pods once the cluster answers. It then looks after
-// itself; only its first look at the cluster must succeed.
+// runSimulation starts the simulation of nodes and pods once the cluster answers. From then on it recovers by itself;
+// only its start must succeed.
 func (h *Host) runSimulation(ctx context.Context) {
 	lastLogged := ""
 	for ctx.Err() == nil {

@@ -34,7 +34,7 @@ type Client struct {
 	http *http.Client
 }
 
-// NewClient is for the host in dir; it connects with each request.
+// NewClient is for the host in dir; it connects with each request, since another host may answer by then.
 func NewClient(dir Dir) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", dir.Socket())
@@ -42,10 +42,10 @@ func NewClient(dir Dir) *Client {
 	return &Client{http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
 
-// Status answers at once.
+// Status returns the status at once.
 func (c *Client) Status(ctx context.Context) (Status, error) { return c.status(ctx, "") }
 
-// Watch answers when something has changed since the given revision, or after half a minute.
+// Watch returns the status when something has changed since the given revision, or after WatchTimeout.
 func (c *Client) Watch(ctx context.Context, since int64) (Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, WatchTimeout+watchGracePeriod)
 	defer cancel()
@@ -58,12 +58,12 @@ func (c *Client) status(ctx context.Context, query string) (Status, error) {
 	return s, err
 }
 
-// PutMachine makes the machine, or changes what may change of it: nothing but what its node looks like.
+// PutMachine makes the machine; one that is there with the same UID is left as it is.
 func (c *Client) PutMachine(ctx context.Context, m MachineSpec) error {
 	return c.do(ctx, http.MethodPut, "/machines/"+url.PathEscape(m.Name), m, nil)
 }
 
-// DrainMachine takes the machine's API server out of service in order, because the machine will go.
+// DrainMachine takes the machine's API server out of service gracefully, because the machine will go.
 func (c *Client) DrainMachine(ctx context.Context, machine string) error {
 	return c.do(ctx, http.MethodPost, "/machines/"+url.PathEscape(machine)+"/drain", nil, nil)
 }
@@ -78,7 +78,7 @@ func (c *Client) DeleteMachine(ctx context.Context, machine string) error {
 	return c.do(ctx, http.MethodDelete, "/machines/"+url.PathEscape(machine), nil, nil)
 }
 
-// Stop ends the host: in order, or at once with all that runs in it.
+// Stop ends the host: gracefully, or at once with all that runs in it.
 func (c *Client) Stop(ctx context.Context, atOnce bool) error {
 	return c.do(ctx, http.MethodPost, "/stop?now="+strconv.FormatBool(atOnce), nil, nil)
 }
@@ -114,7 +114,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	return nil
 }
 
-// wrapNotRunning recognises that there is no host, or that it ended before it answered.
+// wrapNotRunning marks errors that mean that there is no host, or that it ended before it answered.
 func wrapNotRunning(err error) error {
 	for _, gone := range []error{syscall.ENOENT, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF} {
 		if errors.Is(err, gone) {

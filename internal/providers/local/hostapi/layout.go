@@ -18,7 +18,7 @@ func (d Dir) LockFile() string { return filepath.Join(string(d), "lock") }
 // Socket is where the host answers.
 func (d Dir) Socket() string { return filepath.Join(string(d), "host.sock") }
 
-// LogFile is what the host says.
+// LogFile is the host's log.
 func (d Dir) LogFile() string { return filepath.Join(string(d), "host.log") }
 
 // MachinesDir is the folder of all machines.
@@ -32,16 +32,16 @@ func (d Dir) MachineDir(name string) MachineDir {
 // MachineDir is the directory of one machine.
 type MachineDir string
 
-// SpecFile is what the machine is.
+// SpecFile holds the MachineSpec.
 func (d MachineDir) SpecFile() string { return filepath.Join(string(d), "machine.json") }
 
 // AddressFile holds the machine's address; it is chosen once.
 func (d MachineDir) AddressFile() string { return filepath.Join(string(d), "address") }
 
-// BootFile is how far the boot is.
+// BootFile holds the BootStatus; the boot writes it.
 func (d MachineDir) BootFile() string { return filepath.Join(string(d), "boot.json") }
 
-// NodeFile is how the machine's node is to be registered; the boot writes it.
+// NodeFile holds the NodeRegistration; the boot writes it.
 func (d MachineDir) NodeFile() string { return filepath.Join(string(d), "node.json") }
 
 // OffFile is there while the machine is powered off.

@@ -40,7 +40,7 @@ type MachineSpec struct {
 	UserData     []byte              `json:"userData"`
 }
 
-// Status is how a host and its machines are.
+// Status is the state of a host and its machines.
 type Status struct {
 	Revision int64   `json:"revision"` // grows with every change
 	Cluster  Cluster `json:"cluster"`
@@ -55,7 +55,7 @@ type Status struct {
 	Machines   []MachineStatus `json:"machines"`
 }
 
-// MachineStatus is how one machine is.
+// MachineStatus is the state of one machine.
 type MachineStatus struct {
 	Name         string          `json:"name"`
 	Node         string          `json:"node"`
@@ -67,7 +67,7 @@ type MachineStatus struct {
 	Off          bool            `json:"off,omitempty"`
 	Boot         BootStatus      `json:"boot"`
 	Processes    []ProcessStatus `json:"processes,omitempty"`
-	Registered   bool            `json:"registered"` // its node is in the cluster, and its mirror pods are true
+	Registered   bool            `json:"registered"` // its node is in the cluster, and its mirror pods show its processes
 	Problem      string          `json:"problem,omitempty"`
 }
 

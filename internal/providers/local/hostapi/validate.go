@@ -10,7 +10,7 @@ import (
 // loopback is where all local clusters live.
 var loopback = netip.MustParsePrefix("127.0.0.0/8")
 
-// maxPrefixLength has room for the endpoint and some machines.
+// maxPrefixLength is that of the smallest block with room for the endpoint and some machines.
 const maxPrefixLength = 26
 
 // nameFormat is that of Kubernetes object names; it also keeps names fit for paths.

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// backoff paces attempts: the first comes soon, later ones every few seconds.
+// backoff delays attempts: the second comes soon, later ones every few seconds.
 type backoff struct{ delay time.Duration }
 
 func newBackoff() *backoff { return &backoff{delay: 200 * time.Millisecond} }
 
-// wait says whether to go on.
+// wait waits out the next delay; it returns false when ctx has ended.
 func (r *backoff) wait(ctx context.Context) bool {
 	t := time.NewTimer(r.delay)
 	defer t.Stop()

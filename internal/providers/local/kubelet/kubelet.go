@@ -15,7 +15,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/process"
 )
 
-// Config is one machine. All fields but Identity are needed.
+// Config is one machine. All fields but ServingCertificate are needed.
 type Config struct {
 	Machine         hostapi.MachineSpec
 	Dir             hostapi.MachineDir
@@ -23,19 +23,19 @@ type Config struct {
 	EmulatedVersion string // minor of Kubernetes to emulate, or empty
 	Binary          string // of polderd, which is every program a static pod may be
 	Forker          *process.Forker
-	// ServingCertificate finds a certificate for the kubelet's port, signed by the cluster's authority; nil or
-	// an error: a self-signed one is used, as by a kubelet without certificate of its own.
+	// ServingCertificate makes a certificate for the kubelet's port, signed by the cluster's CA; nil or an error: a
+	// self-signed one is used, as by a kubelet without certificate of its own.
 	ServingCertificate func(names []string, address netip.Addr) (cert, key []byte, err error)
 	OnChange           func() // called after every change of Status; must not block
 	Log                *slog.Logger
 }
 
-// Kubelet is one machine's. Its methods may be called at any time.
+// Kubelet is that of one machine. Its methods may be called at any time.
 type Kubelet struct {
 	cfg           Config
 	pods          *staticPods
 	node          atomic.Pointer[nodeState]
-	mirrorTrigger chan struct{} // something the mirror pods show has changed
+	mirrorTrigger chan struct{} // something that the mirror pods show has changed
 
 	mu       sync.Mutex
 	problems map[string]string // by part
@@ -49,8 +49,8 @@ func New(cfg Config) *Kubelet {
 	return k
 }
 
-// Run serves until ctx ends, then stops the static pods in order: schedulers and controllers
-// before the API server, the store last.
+// Run serves until ctx ends, then stops the static pods in order: schedulers and controllers before the API server,
+// etcd last.
 func (k *Kubelet) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	if k.cfg.Machine.ControlPlane {
@@ -100,8 +100,8 @@ func (k *Kubelet) setProblem(part string, err error) {
 // Kill ends all processes at once, as if the plug were pulled. Run must be ended as well.
 func (k *Kubelet) Kill() { k.pods.kill() }
 
-// Drain takes the API server out of service in order: it ends the requests it has and tells its
-// clients to go elsewhere. The other processes run on.
+// Drain takes the API server out of service gracefully: it ends the requests it has and tells its clients to go
+// elsewhere. The other processes run on.
 func (k *Kubelet) Drain() { k.pods.drain() }
 
 // IsServing says that the machine's API server may get requests.
@@ -115,7 +115,7 @@ func (k *Kubelet) Endpoint() netip.AddrPort {
 // NotHonored lists static pods that cannot be run here, and why.
 func (k *Kubelet) NotHonored() []string { return k.pods.rejectionMessages() }
 
-// Status is how the machine's processes are.
+// Status returns the state of the machine's processes, whether the cluster shows them, and what is wrong first of all.
 func (k *Kubelet) Status() (processes []hostapi.ProcessStatus, registered bool, problem string) {
 	k.mu.Lock()
 	for _, p := range []string{"static pods", "kubelet endpoint", "node"} {

@@ -103,7 +103,7 @@ func (o logOptions) copyLog(ctx context.Context, w io.Writer, file string) error
 	}
 }
 
-// reopenIfRotated is the new file once the log was rotated and the old one is read to its end.
+// reopenIfRotated returns the new file once the log was rotated and the old one is read to its end.
 func reopenIfRotated(f *os.File, file string) (*os.File, error) {
 	now, err := os.Stat(file)
 	if err != nil {

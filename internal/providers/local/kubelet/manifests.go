@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifest is one static pod as it was written.
+// manifest is one static pod as it was written to disk.
 type manifest struct {
 	file string
 	raw  []byte
@@ -24,8 +24,7 @@ var errEmptyManifest = errors.New("the manifest is empty")
 
 func (p *staticPods) manifestDir() string { return p.cfg.Dir.RootFS("/etc/kubernetes/manifests") }
 
-// readManifests returns the manifests by the names of their pods, and by their own names the files that
-// are none, and why.
+// readManifests returns the valid manifests by the names of their pods, and by file name why others are invalid.
 func (p *staticPods) readManifests() (valid map[string]manifest, invalid map[string]error, err error) {
 	entries, err := os.ReadDir(p.manifestDir())
 	if err != nil {

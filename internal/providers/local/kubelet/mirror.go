@@ -28,7 +28,7 @@ type mirror struct {
 	store   cache.Store // mirror pods of the node, by namespace and name
 }
 
-// syncUntilDone keeps the mirror pods like the processes until ctx ends. A worker has none.
+// syncUntilDone keeps the mirror pods in step with the processes until ctx ends. A worker has no mirror pods.
 func (m *mirror) syncUntilDone(ctx context.Context) error {
 	if !m.kubelet.cfg.Machine.ControlPlane {
 		m.setSynced(true)
@@ -66,7 +66,7 @@ func (m *mirror) syncUntilDone(ctx context.Context) error {
 	}
 }
 
-// startInformer follows the pods of the node, so that a mirror pod that somebody deletes comes back.
+// startInformer watches the pods of the node, so that a mirror pod that somebody deletes comes back.
 func (m *mirror) startInformer(ctx context.Context) (stop func(), err error) {
 	only := informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", m.node.Name).String()
@@ -98,7 +98,7 @@ func (m *mirror) setSynced(ok bool) {
 	}
 }
 
-// sync writes what differs.
+// sync writes the mirror pods that differ and deletes those whose static pod is gone.
 func (m *mirror) sync(ctx context.Context) error {
 	want := map[string]*staticPod{}
 	var errs []error
@@ -125,11 +125,13 @@ func (m *mirror) syncPod(ctx context.Context, name string, p *staticPod) error {
 	if o, ok, _ := m.store.GetByKey(metav1.NamespaceSystem + "/" + name); ok {
 		have = o.(*corev1.Pod)
 		if have.DeletionTimestamp != nil || have.Annotations[corev1.MirrorPodAnnotationKey] != hash {
+			// Always an error: the next sync must come soon, and makes the pod once the informer has seen the deletion.
 			return errors.Join(m.deletePod(ctx, have), fmt.Errorf("mirror pod %s is made anew", name))
 		}
 	}
 	if have == nil {
 		made, err := m.client.CoreV1().Pods(metav1.NamespaceSystem).Create(ctx, m.newMirrorPod(name, hash, p), metav1.CreateOptions{})
+		// The informer may not have seen yet what an earlier sync made.
 		if apierrors.IsAlreadyExists(err) {
 			made, err = m.client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
 		}

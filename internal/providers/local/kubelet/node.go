@@ -29,7 +29,7 @@ const RunningLabel = "local.polder.dev/running"
 // Port is where a kubelet answers.
 const Port = 10250
 
-// Times of talking to the cluster.
+// Timeout and interval of requests to the cluster.
 const (
 	callTimeout = 5 * time.Second
 	// mirrorResyncInterval is how often the node and the mirror pods are compared even if nothing happened.
@@ -38,11 +38,11 @@ const (
 
 // nodeState is what is known about the machine's node.
 type nodeState struct {
-	synced bool // the node is registered and the mirror pods are as the processes are
+	synced bool // the node is registered and the mirror pods show the processes
 }
 
-// syncNode registers the node once the boot has left its credentials, and keeps the mirror pods
-// like the processes.
+// syncNode registers the node once the boot has left its credentials, and keeps the mirror pods in step with the
+// processes.
 func (k *Kubelet) syncNode(ctx context.Context) error {
 	client, err := k.newNodeClient()
 	if errors.Is(err, os.ErrNotExist) {
@@ -60,7 +60,8 @@ func (k *Kubelet) syncNode(ctx context.Context) error {
 	return m.syncUntilDone(ctx)
 }
 
-// waitForCredentials returns when there are some; that there are none yet is no problem.
+// waitForCredentials waits until the boot has left credentials and then goes on with syncNode. That there are none yet
+// is no problem of the machine.
 func (k *Kubelet) waitForCredentials(ctx context.Context) error {
 	there := func() bool { _, err := k.newNodeClient(); return !errors.Is(err, os.ErrNotExist) }
 	for !pollUntil(ctx, time.Hour, there) && ctx.Err() == nil {
@@ -72,7 +73,7 @@ func (k *Kubelet) waitForCredentials(ctx context.Context) error {
 	return k.syncNode(ctx)
 }
 
-// newNodeClient acts as the node, with the rights of a node.
+// newNodeClient makes a client that acts as the node, with the rights of a node.
 func (k *Kubelet) newNodeClient() (kubernetes.Interface, error) {
 	file := k.cfg.Dir.RootFS("/etc/kubernetes/kubelet.conf")
 	if _, err := os.Stat(file); err != nil {
@@ -97,6 +98,7 @@ func (k *Kubelet) registerNode(ctx context.Context, c kubernetes.Interface) (*co
 	defer cancel()
 	nodes := c.CoreV1().Nodes()
 	have, err := nodes.Get(ctx, want.Name, metav1.GetOptions{})
+	// A 404 that is not about this node does not mean that there is none (ADR 14).
 	if apierror.IsObjectNotFound(err, "nodes", want.Name) {
 		return nodes.Create(ctx, want, metav1.CreateOptions{})
 	}
@@ -125,8 +127,8 @@ func runningLabelPatch(on bool) []byte {
 	return fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, RunningLabel, value)
 }
 
-// RemoveRunningLabel tells the simulation to let the node die. It is best effort: a cluster whose only
-// control plane was switched off cannot be told.
+// RemoveRunningLabel makes the simulation stop the node's heartbeats. It is best effort: a cluster whose only control
+// plane was switched off cannot be told.
 func (k *Kubelet) RemoveRunningLabel(ctx context.Context) {
 	c, err := k.newNodeClient()
 	if err != nil {
@@ -175,8 +177,8 @@ func (k *Kubelet) desiredNode() (*corev1.Node, error) {
 	}, nil
 }
 
-// mergeTaints are those of the kubeadm configuration, then the machine's own; one given twice would be
-// refused by the API server.
+// mergeTaints returns the taints of the kubeadm configuration, then the machine's own; one given twice would be refused
+// by the API server.
 func mergeTaints(all ...[]corev1.Taint) (out []corev1.Taint) {
 	for _, t := range slices.Concat(all...) {
 		if !slices.ContainsFunc(out, func(o corev1.Taint) bool { return o.MatchTaint(&t) }) {
@@ -186,7 +188,7 @@ func mergeTaints(all ...[]corev1.Taint) (out []corev1.Taint) {
 	return out
 }
 
-// capacityWithDefaults fills in what was not chosen.
+// capacityWithDefaults fills in the resources that were not chosen.
 func capacityWithDefaults(chosen corev1.ResourceList) corev1.ResourceList {
 	all := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),

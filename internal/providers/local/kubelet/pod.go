@@ -13,7 +13,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/rewrite"
 )
 
-// baseEnvironment of all processes.
+// baseEnvironment is that of all processes.
 var baseEnvironment = []string{"PATH=/usr/bin:/bin"}
 
 // staticPod is one static pod, running as a process.
@@ -59,8 +59,8 @@ func newStaticPod(cfg Config, m manifest, changed func()) (*staticPod, error) {
 
 func (p *staticPod) name() string { return p.manifest.pod.Name }
 
-// start runs the process as soon as may says so: a controller without API server would only
-// end and be restarted with growing delay.
+// start runs the process as soon as canStart says so: a controller without API server would only end and be restarted
+// with growing delay.
 func (p *staticPod) start(canStart func() bool) {
 	p.ctx, p.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // it ends with stop or kill, not with a caller
 	p.wg.Go(func() {
@@ -68,6 +68,7 @@ func (p *staticPod) start(canStart func() bool) {
 			return
 		}
 		p.mu.Lock()
+		// Under the lock that kill takes to find the process: nothing is started behind its back.
 		if p.ctx.Err() != nil {
 			p.mu.Unlock()
 			return
@@ -81,7 +82,7 @@ func (p *staticPod) start(canStart func() bool) {
 // maxStartDelay is how long a controller waits for its API server before it tries without.
 const maxStartDelay = 30 * time.Second
 
-// pollUntil polls; it says false when ctx ended.
+// pollUntil polls until ok or limit is reached; it returns false only when ctx has ended.
 func pollUntil(ctx context.Context, limit time.Duration, ok func() bool) bool {
 	deadline := time.Now().Add(limit)
 	t := time.NewTicker(50 * time.Millisecond)
@@ -96,8 +97,8 @@ func pollUntil(ctx context.Context, limit time.Duration, ok func() bool) bool {
 	return ctx.Err() == nil
 }
 
-// onProcessChange is called when the process started or ended. One that ended is not ready, and
-// one that cannot be asked is ready as long as it runs.
+// onProcessChange is called when the process started or ended. One that ended is not ready, and one without a probe is
+// ready as long as it runs.
 func (p *staticPod) onProcessChange(s process.State) {
 	if s.PID == 0 || p.probe.url == "" {
 		p.setReady(s.PID != 0)
@@ -105,7 +106,7 @@ func (p *staticPod) onProcessChange(s process.State) {
 	p.onChange()
 }
 
-// markReady makes the process ready, unless it has ended since it was asked.
+// markReady makes the process ready, unless it has ended since it was probed.
 func (p *staticPod) markReady() {
 	p.mu.Lock()
 	fresh := !p.ready && p.ctx.Err() == nil && p.proc.State().PID != 0

@@ -9,7 +9,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
-// isServing says that the API server is ready and its store runs.
+// isServing says that the API server is ready and its etcd, if it is on this machine, runs.
 func (p *staticPods) isServing() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -25,7 +25,7 @@ func (p *staticPods) isServing() bool {
 	return r != nil && r.isReady()
 }
 
-// list is ordered by name.
+// list returns the running pods, ordered by name.
 func (p *staticPods) list() []*staticPod {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +59,7 @@ func (p *staticPods) isDraining() bool {
 	return p.drained && !p.killed && r != nil && r.isRunning()
 }
 
-// defaultAPIServerPort is an API server's if its arguments name none.
+// defaultAPIServerPort is that of an API server whose arguments name none.
 const defaultAPIServerPort = 6443
 
 // apiServerPort is where the API server listens.

@@ -20,12 +20,12 @@ const (
 	apiServer = "kube-apiserver"
 )
 
-// stopOrder is the order in which processes end: clients first, the store last.
+// stopOrder is the order in which processes end: clients first, etcd last.
 var stopOrder = [][]string{{"kube-scheduler", "kube-controller-manager"}, {apiServer}, {etcd}}
 
 const (
 	stopGracePeriod = 8 * time.Second
-	// manifestResyncInterval is how often the manifests are read even if nothing was heard of a change.
+	// manifestResyncInterval is how often the manifests are read even without an event of a change.
 	manifestResyncInterval = 30 * time.Second
 )
 
@@ -33,7 +33,7 @@ const (
 type staticPods struct {
 	cfg           Config
 	onChange      func()
-	reportProblem func(error) // the problem there is, or nil
+	reportProblem func(error) // what is wrong now, or nil
 
 	mu       sync.Mutex
 	running  map[string]*staticPod
@@ -47,7 +47,7 @@ func newStaticPods(cfg Config, changed func(), report func(error)) *staticPods {
 	return &staticPods{cfg: cfg, onChange: changed, reportProblem: report, running: map[string]*staticPod{}, rejected: map[string]string{}}
 }
 
-// run follows the manifests until ctx ends.
+// run keeps the processes in step with the manifests until ctx ends.
 func (p *staticPods) run(ctx context.Context) error {
 	if err := os.MkdirAll(p.manifestDir(), 0o700); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (p *staticPods) sync() error {
 	return nil
 }
 
-// recordRejected notes which files are no manifests, and forgets those that are gone or whole again.
+// recordRejected records which files are no valid manifests, and drops those that are gone or whole again.
 func (p *staticPods) recordRejected(valid map[string]manifest, invalid map[string]error) {
 	p.mu.Lock()
 	before := p.rejected
@@ -130,6 +130,7 @@ func (p *staticPods) recordRejected(valid map[string]manifest, invalid map[strin
 	}
 }
 
+// takeRemoved takes the pods whose manifest is gone out of those that run. A file that cannot be read is not gone.
 func (p *staticPods) takeRemoved(valid map[string]manifest, invalid map[string]error) (gone []*staticPod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,7 +143,7 @@ func (p *staticPods) takeRemoved(valid map[string]manifest, invalid map[string]e
 	return gone
 }
 
-// start runs a manifest, or notes why it cannot be run: others are not to suffer from it.
+// start runs a manifest, or records why it cannot be run: the others must not suffer from it.
 func (p *staticPods) start(m manifest) {
 	defer p.onChange()
 	name := m.pod.Name
@@ -162,9 +163,10 @@ func (p *staticPods) start(m manifest) {
 	r.start(func() bool { return p.isServing() || name == etcd || name == apiServer })
 }
 
-// stop ends everything in order.
+// stop ends everything in stopOrder, what is not named there last.
 func (p *staticPods) stop() {
 	all := p.denyStarts()
+	// nil stands for all others; what has stopped already is done at once.
 	for _, names := range append(stopOrder, nil) {
 		var wg sync.WaitGroup
 		for _, r := range all {
@@ -176,7 +178,7 @@ func (p *staticPods) stop() {
 	}
 }
 
-// allowStarts lets pods be started, again if an earlier run ended.
+// allowStarts allows pods to be started, again if an earlier run ended. It returns false after kill.
 func (p *staticPods) allowStarts() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,7 +198,7 @@ func (p *staticPods) kill() {
 	wg.Wait()
 }
 
-// denyStarts lets nothing start any more.
+// denyStarts lets nothing start any more, and returns what runs.
 func (p *staticPods) denyStarts() []*staticPod {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,6 +212,7 @@ func (p *staticPods) denyStarts() []*staticPod {
 
 func (p *staticPods) drain() {
 	p.mu.Lock()
+	// Before the stop, so that the balancer sends nothing new while requests end.
 	p.drained = true
 	r := p.running[apiServer]
 	p.mu.Unlock()

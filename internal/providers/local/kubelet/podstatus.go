@@ -8,9 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// podStatus is what the process behind a mirror pod looks like in the cluster.
+// podStatus is the pod status that the cluster shows for the process behind a mirror pod.
 func podStatus(have *corev1.Pod, p *staticPod, address string) corev1.PodStatus {
 	s, ready := p.state(), p.isReady()
+	// Whole seconds, as the API server stores them: otherwise no status would ever equal what was written.
 	started := metav1.NewTime(s.StartedAt.Truncate(time.Second))
 	c := corev1.ContainerStatus{
 		Name: p.manifest.pod.Spec.Containers[0].Name, Image: p.manifest.pod.Spec.Containers[0].Image, ImageID: "polder://built-in",
@@ -49,7 +50,7 @@ func podStatus(have *corev1.Pod, p *staticPod, address string) corev1.PodStatus 
 	return out
 }
 
-// newCondition keeps the time of the last change.
+// newCondition makes a condition that keeps the time of its last transition.
 func newCondition(have *corev1.Pod, t corev1.PodConditionType, ok bool) corev1.PodCondition {
 	c := corev1.PodCondition{Type: t, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(time.Now().Truncate(time.Second)), ObservedGeneration: have.Generation}
 	if ok {

@@ -51,7 +51,7 @@ func TestNewProbe(t *testing.T) {
 	}
 }
 
-// formatStatus is what of a pod's status says how it is.
+// formatStatus prints phase, container state, readiness and restarts of a pod.
 func formatStatus(s corev1.PodStatus) string {
 	c := s.ContainerStatuses[0]
 	what := string(s.Phase)

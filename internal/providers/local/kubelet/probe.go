@@ -14,21 +14,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// How often a process is asked, and how long an answer may take.
+// How often a process is probed, and how long an answer may take.
 const (
 	probeIntervalNotReady = 100 * time.Millisecond // until it is ready
 	probeIntervalReady    = 2 * time.Second        // afterwards
 	probeTimeout          = 5 * time.Second
-	// probeFailureThreshold in a row make a ready process not ready; an ended one is at once.
+	// probeFailureThreshold is how many failures in a row make a process not ready; one that ended is not at once.
 	probeFailureThreshold = 2
 	// maxProbeResponse is how much of an answer is read, though nobody looks at it.
 	maxProbeResponse = 64 << 10
 )
 
-// probe is the question whether a process is ready; without URL there is none to ask.
+// probe asks a process whether it is ready; without URL there is nothing to ask.
 type probe struct{ url string }
 
-// newProbe takes the best of the container's probes and asks it at the machine's own address.
+// newProbe takes the container's readiness probe, or else its startup or liveness probe, and asks at the machine's own
+// address.
 func newProbe(pod *corev1.Pod, address netip.Addr) probe {
 	c := pod.Spec.Containers[0]
 	for _, p := range []*corev1.Probe{c.ReadinessProbe, c.StartupProbe, c.LivenessProbe} {

@@ -102,13 +102,13 @@ func killLeftovers() (left []string) {
 	return left
 }
 
-// testAddress is one that no other run of tests uses.
+// testAddress is an address that no other run of tests uses.
 func testAddress() netip.Addr {
 	pid := os.Getpid()
 	return netip.AddrFrom4([4]byte{127, 91, byte(pid >> 8), byte(1 + pid%250)})
 }
 
-// freePort is one at address that nobody listens on.
+// freePort is a port of testAddress that nobody listens on.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", netip.AddrPortFrom(testAddress(), 0).String())
@@ -119,7 +119,7 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// newKubelet is of a control-plane machine whose files are in a new directory.
+// newKubelet makes the kubelet of a control-plane machine whose files are in a new directory.
 func newKubelet(t *testing.T) *Kubelet {
 	t.Helper()
 	exe, err := os.Executable()
@@ -187,7 +187,7 @@ func syncPods(t *testing.T, k *Kubelet) {
 	}
 }
 
-// processStatus is that of one process; its PID is 0 if there is none.
+// processStatus is the status of one process; its PID is 0 if there is none.
 func processStatus(k *Kubelet, name string) hostapi.ProcessStatus {
 	all, _, _ := k.Status()
 	for _, p := range all {

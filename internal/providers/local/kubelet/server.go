@@ -27,7 +27,7 @@ const (
 	portForwardCreationTimeout = 30 * time.Second
 )
 
-// serve is the kubelet's port. Nobody gets in but an API server of the cluster.
+// serve answers on the kubelet's port until ctx ends. Nobody gets in but an API server of the cluster.
 func (k *Kubelet) serve(ctx context.Context) error {
 	pool, err := k.waitForCA(ctx)
 	if err != nil || ctx.Err() != nil {
@@ -61,7 +61,7 @@ func (k *Kubelet) serve(ctx context.Context) error {
 	return nil
 }
 
-// waitForCA waits for the cluster's authority, which the boot brings.
+// waitForCA waits for the cluster's CA certificate, which the boot brings.
 func (k *Kubelet) waitForCA(ctx context.Context) (*x509.CertPool, error) {
 	file := k.cfg.Dir.RootFS("/etc/kubernetes/pki/ca.crt")
 	var b []byte
@@ -92,7 +92,7 @@ func (k *Kubelet) servingCertificate() (tls.Certificate, error) {
 	return tls.X509KeyPair(cert, key)
 }
 
-// requireAPIServer refuses other holders of the cluster's certificates, a node's for example.
+// requireAPIServer refuses other holders of certificates of the cluster's CA, a node for example.
 func requireAPIServer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name := r.TLS.PeerCertificates[0].Subject.CommonName; name != apiServerClientName {

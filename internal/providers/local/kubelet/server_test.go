@@ -71,7 +71,7 @@ func (a *testCA) signClient(t *testing.T, name string, usage x509.ExtKeyUsage) [
 	return []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
 }
 
-// startServing is a kubelet's port, for a machine that has its authority.
+// startServing starts the kubelet's port, and then gives the machine its CA certificate.
 func startServing(t *testing.T, k *Kubelet, a *testCA) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

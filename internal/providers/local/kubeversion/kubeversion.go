@@ -14,11 +14,11 @@ const maxEmulatedMinors = 3
 // Range is what one build can run.
 type Range struct {
 	BuiltIn     *version.Version
-	OldestMinor uint // minor
-	NewestMinor uint // minor, the built-in one
+	OldestMinor uint // the oldest that can be emulated
+	NewestMinor uint // the built-in one
 }
 
-// NewRange is the range of a build with this version of Kubernetes.
+// NewRange is what a build with this version of Kubernetes can run.
 func NewRange(builtIn string) (Range, error) {
 	v, err := version.ParseSemantic(builtIn)
 	if err != nil {

@@ -23,11 +23,11 @@ const HostProgram = "polder-local-host"
 
 // Launcher keeps hosts in one folder.
 type Launcher struct {
-	HostsDir string // see hostapi.Root
+	HostsDir string // see hostapi.HostsDir
 	Binary   string // of polderd
 }
 
-// dirName is short, because the path of a socket must be, and the same for the same cluster.
+// dirName is the same for the same cluster, and short, because the path of a socket must be.
 func dirName(uid string) string {
 	name := strings.ReplaceAll(uid, "-", "")
 	return name[:min(12, len(name))]
@@ -38,7 +38,7 @@ func (l Launcher) Dir(uid string) hostapi.Dir {
 	return hostapi.Dir(filepath.Join(l.HostsDir, dirName(uid)))
 }
 
-// Clusters lists what hosts there are, running or not.
+// Clusters lists the clusters that have a host's directory, whether the host runs or not.
 func (l Launcher) Clusters() ([]hostapi.Cluster, error) {
 	dirs, err := os.ReadDir(l.HostsDir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -56,6 +56,7 @@ func (l Launcher) Clusters() ([]hostapi.Cluster, error) {
 			err = json.Unmarshal(b, &c)
 		}
 		if err != nil {
+			// Not skipped: another cluster could get its block of addresses.
 			return nil, fmt.Errorf("reading %s: %w", f, err)
 		}
 		all = append(all, c)
@@ -76,14 +77,14 @@ func (l Launcher) PrepareDir(c hostapi.Cluster) error {
 	return atomicfile.Write(dir.ClusterFile(), b, 0o600)
 }
 
-// IsRunning says whether the host runs.
+// IsRunning says whether the host runs, by its lock.
 func (l Launcher) IsRunning(uid string) (bool, error) {
 	pid, err := filelock.Holder(l.Dir(uid).LockFile())
 	return pid != 0, err
 }
 
-// Start starts the host if it does not run. The host does not end with this process. ended is
-// called if it ends before that.
+// Start starts the host if it does not run. The host does not end with this process. onExit is called if it ends before
+// this process does.
 func (l Launcher) Start(uid string, onExit func()) error {
 	if running, err := l.IsRunning(uid); err != nil || running {
 		return err
@@ -97,6 +98,7 @@ func (l Launcher) Start(uid string, onExit func()) error {
 	c := &exec.Cmd{
 		Path: l.Binary, Args: []string{HostProgram, string(dir)}, Dir: string(dir), Env: []string{"PATH=/usr/bin:/bin"},
 		Stdout: log, Stderr: log,
+		// A session of its own: signals for polderd's terminal or group must not reach it.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if err := c.Start(); err != nil {
@@ -125,7 +127,7 @@ func (l Launcher) Remove(ctx context.Context, uid string) error {
 	return os.RemoveAll(string(dir))
 }
 
-// Stop ends the host, at once or in order, and returns when it has ended.
+// Stop ends the host, at once or gracefully, and returns when it has ended.
 func (l Launcher) Stop(ctx context.Context, uid string, atOnce bool) error {
 	dir := l.Dir(uid)
 	for {
@@ -133,6 +135,7 @@ func (l Launcher) Stop(ctx context.Context, uid string, atOnce bool) error {
 		if err != nil || pid == 0 {
 			return err
 		}
+		// Asked in each round: a host that has just started has its lock before it answers.
 		if err := hostapi.NewClient(dir).Stop(ctx, atOnce); err != nil && !errors.Is(err, hostapi.ErrNotRunning) {
 			return fmt.Errorf("asking the cluster's host, process %d, to end: %w", pid, err)
 		}

@@ -26,7 +26,7 @@ func newCluster(uid string) hostapi.Cluster {
 	return hostapi.Cluster{Namespace: "ns", Name: "c", UID: uid, Addresses: netip.MustParsePrefix("127.1.0.0/20"), Port: 6443}
 }
 
-// newLauncher keeps hosts in a folder whose path has all that a pattern would take for its own.
+// newLauncher keeps hosts in a folder whose path has the special characters of glob patterns.
 func newLauncher(t *testing.T) Launcher {
 	t.Helper()
 	d := processtest.ShortDir(t, "l[1]*?")
@@ -37,7 +37,7 @@ func newLauncher(t *testing.T) Launcher {
 	return Launcher{HostsDir: filepath.Join(d, "local"), Binary: exe}
 }
 
-// newPreparedLauncher has a cluster whose host behaves as mode says.
+// newPreparedLauncher has a cluster whose fake host behaves as mode says.
 func newPreparedLauncher(t *testing.T, mode string) Launcher {
 	t.Helper()
 	l := newLauncher(t)

@@ -20,7 +20,7 @@ func openLog(path string) (*os.File, error) {
 // maxLogTail is how much of the end of a log is looked at for last words.
 const maxLogTail = 4 << 10
 
-// LogTail are the last lines of the host's log.
+// LogTail returns the last three lines of the host's log in one.
 func (l Launcher) LogTail(uid string) string {
 	f, err := os.Open(l.Dir(uid).LogFile())
 	if err != nil {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runFakeHost is what a launcher may meet; the file "mode" in the directory says what exactly.
+// runFakeHost is a host as a launcher may meet it; the file "mode" in the directory says how it behaves.
 func runFakeHost(dir hostapi.Dir) int {
 	mode, _ := os.ReadFile(filepath.Join(string(dir), "mode"))
 	fmt.Println("first")

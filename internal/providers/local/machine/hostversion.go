@@ -12,11 +12,12 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// stopTimeout is how long a host may take to end in order, with all that runs in it.
+// stopTimeout is how long a host may take to end gracefully, with all that runs in it.
 const stopTimeout = time.Minute
 
-// restartOutdatedHost ends a host whose program is that of an older polderd and cannot run the version of a new machine. It is
-// started again as ours. A host whose program can is left alone, however old: its cluster is not disturbed for nothing.
+// restartOutdatedHost ends a host whose program is that of an older polderd and cannot run the version of a new
+// machine. The reconciler of LocalClusters starts it again, as ours. A host whose program can is left alone, however
+// old: its cluster is not disturbed for nothing.
 func (r *Reconciler) restartOutdatedHost(ctx context.Context, s *scope) error {
 	if s.status != nil || r.canHostRun(s.hostKubernetesVersion, s.machine.Spec.Version) {
 		return nil
@@ -32,8 +33,8 @@ func (r *Reconciler) restartOutdatedHost(ctx context.Context, s *scope) error {
 	return reconcile.Wait(500*time.Millisecond, "the cluster's host")
 }
 
-// canHostRun says whether a host with a version of Kubernetes can run a machine of another. We can, or it would have been
-// refused before.
+// canHostRun says whether a host with one version of Kubernetes can run a machine of another. Ours can, or checkVersion
+// would have refused it.
 func (r *Reconciler) canHostRun(host, machine string) bool {
 	if host != "" {
 		versions, err := kubeversion.NewRange(host)
@@ -43,6 +44,7 @@ func (r *Reconciler) canHostRun(host, machine string) bool {
 		_, err = versions.EmulatedVersion(machine)
 		return err == nil
 	}
+	// A host that does not say its version is older than ours (see hostapi.Status): it cannot run our newest minor.
 	v, err := version.ParseSemantic(machine)
 	return err != nil || v.Minor() < r.Versions.NewestMinor
 }

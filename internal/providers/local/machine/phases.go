@@ -37,7 +37,7 @@ func (r *Reconciler) waitForPrerequisites(_ context.Context, s *scope) error {
 	return nil
 }
 
-// missingBootstrapDataMessage says for whom the machine waits: workers get their data when there is an API.
+// missingBootstrapDataMessage says what the machine waits for: workers get their data when there is an API.
 func (r *Reconciler) missingBootstrapDataMessage(s *scope) string {
 	if !util.IsControlPlaneMachine(s.machine) && !ptr.Deref(s.cluster.Status.Initialization.ControlPlaneInitialized, false) {
 		return "waiting for the control plane to be initialised"
@@ -45,7 +45,7 @@ func (r *Reconciler) missingBootstrapDataMessage(s *scope) string {
 	return "waiting for bootstrap data"
 }
 
-// readHostStatus asks the host whether it knows the machine.
+// readHostStatus asks the host for its version and for the machine, which it may not know yet.
 func (r *Reconciler) readHostStatus(ctx context.Context, s *scope) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -62,7 +62,7 @@ func (r *Reconciler) readHostStatus(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// reportHostError says why the host did not do what it was asked to.
+// reportHostError sets a condition that says why the host did not do what it was asked to.
 func (s *scope) reportHostError(err error) error {
 	switch {
 	case errors.Is(err, hostapi.ErrNotRunning):
@@ -76,8 +76,8 @@ func (s *scope) reportHostError(err error) error {
 	return err
 }
 
-// createMachine gives a machine to the host that does not know it yet. Its provider ID depends on nothing but
-// names, so it is the same however often this is tried.
+// createMachine gives the machine to its host, unless the host knows it. The provider ID depends on nothing but names,
+// so it is the same however often this is tried.
 func (r *Reconciler) createMachine(ctx context.Context, s *scope) error {
 	id := fmt.Sprintf("local://%s/%s/%s", s.local.Namespace, s.cluster.Name, s.local.Name)
 	if s.status == nil {
@@ -120,8 +120,8 @@ func (r *Reconciler) machineSpec(ctx context.Context, s *scope, providerID strin
 	}, nil
 }
 
-// drainAPIServer takes the API server of a machine that will go out of service, while its store is still
-// a member: after that, requests to it would fail.
+// drainAPIServer takes the API server of a machine that will go out of service, while its etcd is still a member: after
+// that, requests to it would fail.
 func (r *Reconciler) drainAPIServer(ctx context.Context, s *scope) error {
 	if s.machine.DeletionTimestamp.IsZero() || !util.IsControlPlaneMachine(s.machine) {
 		return nil
@@ -131,11 +131,11 @@ func (r *Reconciler) drainAPIServer(ctx context.Context, s *scope) error {
 	return s.host.DrainMachine(ctx, s.local.Name)
 }
 
-// bootGracePeriod is how long a boot may take before people are told where it is. Most take a third of it, and
-// every sentence about one makes Cluster API write five objects.
+// bootGracePeriod is how long a boot may take before conditions say where it is. Most take a third of it, and
+// every changed condition message makes Cluster API write five objects.
 const bootGracePeriod = 15 * time.Second
 
-// reportStatus says how the machine is.
+// reportStatus sets status and conditions from what the host says of the machine.
 func (r *Reconciler) reportStatus(_ context.Context, s *scope) error {
 	if s.status == nil {
 		return errors.New("the cluster's host does not know the machine")
@@ -159,7 +159,7 @@ func (r *Reconciler) reportStatus(_ context.Context, s *scope) error {
 	return nil
 }
 
-// isHealthy says that nothing has gone wrong so far.
+// isHealthy says that nothing has gone wrong so far: no process has ended, and the boot has no problem.
 func isHealthy(m hostapi.MachineStatus) bool {
 	return !m.Off && m.Boot.Problem == "" && !slices.ContainsFunc(m.Processes, func(p hostapi.ProcessStatus) bool { return p.LastExit != "" })
 }
@@ -253,6 +253,7 @@ func (r *Reconciler) removeFromHost(ctx context.Context, s *scope) error {
 	if !errors.Is(err, hostapi.ErrNotRunning) {
 		return err
 	}
+	// The host cannot be asked; but without a directory there is nothing that it would start again.
 	if _, statErr := os.Stat(string(r.Hosts.Dir(string(s.infra.UID)).MachineDir(s.local.Name))); errors.Is(statErr, os.ErrNotExist) {
 		return nil
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/processtest"
 )
 
-// fakeHost answers every request with code and status, and remembers what was asked.
+// fakeHost answers every request with code and status, and records the requests.
 type fakeHost struct {
 	dir      hostapi.Dir
 	requests []string

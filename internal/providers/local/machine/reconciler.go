@@ -33,7 +33,7 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
-// callTimeout bounds one question to a host.
+// callTimeout bounds one request to a host.
 const callTimeout = 5 * time.Second
 
 // Reconciler keeps a machine for each LocalMachine.
@@ -46,14 +46,14 @@ type Reconciler struct {
 	Events    events.EventRecorder
 }
 
-// scope is what one run works on.
+// scope is what one reconciliation works on.
 type scope struct {
 	local                 *infrav1.LocalMachine
 	machine               *clusterv1.Machine
 	cluster               *clusterv1.Cluster
 	infra                 *infrav1.LocalCluster // nil while there is none
 	host                  *hostapi.Client
-	hostKubernetesVersion string                 // version of Kubernetes built into the host's program; empty: it does not say
+	hostKubernetesVersion string                 // built into the host's program; empty: it does not say
 	status                *hostapi.MachineStatus // nil if the host does not know the machine
 }
 
@@ -87,6 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 	if is, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, s.cluster, s.local); err != nil || is || requeue {
 		return res, err
 	}
+	// The status is written however the phases end: a failure is a condition too.
 	before := s.local.DeepCopy()
 	defer func() {
 		summarize(s.local)
@@ -95,11 +96,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.
 	if !s.local.DeletionTimestamp.IsZero() {
 		return reconcile.Run(ctx, s, r.removeMachine)
 	}
+	// A version that cannot be run is refused first: waiting would not help. The host's status comes before what
+	// depends on whether the host knows the machine.
 	return reconcile.Run(ctx, s, r.checkVersion, r.waitForPrerequisites, r.readHostStatus, r.restartOutdatedHost, r.createMachine, r.drainAPIServer, r.reportStatus)
 }
 
-// gather reads what belongs to the machine; it says no while Cluster API has not yet said whose
-// machine it is.
+// gather reads what belongs to the machine; it returns false while Cluster API has not yet said whose machine it is.
 func (r *Reconciler) gather(ctx context.Context, s *scope) (bool, error) {
 	deleted := !s.local.DeletionTimestamp.IsZero()
 	var err error
@@ -110,6 +112,7 @@ func (r *Reconciler) gather(ctx context.Context, s *scope) (bool, error) {
 		return false, nil
 	}
 	if s.cluster, err = util.GetClusterFromMetadata(ctx, r.Client, s.local.ObjectMeta); err != nil {
+		// Without a Cluster there is no host to ask, and the finalizer must not stay for ever.
 		if deleted && (client.IgnoreNotFound(err) == nil || errors.Is(err, util.ErrNoCluster)) {
 			return true, nil
 		}
@@ -127,8 +130,7 @@ func (r *Reconciler) gather(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// summarize says first what is in the way: a boot waits for a process that fails, not the other
-// way round.
+// summarize puts first what is in the way: a boot waits for a process that fails, not the other way round.
 func summarize(m *infrav1.LocalMachine) {
 	of := []string{infrav1.BootedCondition, infrav1.ProcessesRunningCondition}
 	if c := conditions.Get(m, infrav1.ProcessesRunningCondition); c != nil && (c.Reason == infrav1.ProcessFailingReason || c.Reason == infrav1.PoweredOffReason) {
@@ -164,7 +166,7 @@ func (r *Reconciler) recordEvent(s *scope, kind, reason, note string) {
 	}
 }
 
-// truncate keeps the beginning, of which the last character may be cut in two.
+// truncate keeps the beginning of s; a character that is cut in two is left out.
 func truncate(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -15,7 +15,7 @@ import (
 // is surely this group's as long as the leader has not been reaped: signals are sent only until then.
 type group int
 
-// groupPollInterval is how often a dying group is looked at; the kernel tells nobody but its parent.
+// groupPollInterval is how often a dying group is checked; the kernel notifies nobody but its parent.
 const groupPollInterval = 5 * time.Millisecond
 
 // The errors of kill are ignored: a group whose leader is not reaped exists, and one that
@@ -23,7 +23,7 @@ const groupPollInterval = 5 * time.Millisecond
 func (g group) terminate() { _ = unix.Kill(-int(g), unix.SIGTERM) }
 func (g group) kill()      { _ = unix.Kill(-int(g), unix.SIGKILL) }
 
-// leaderExited returns a channel that closes when the leader has ended. It is not reaped by that.
+// leaderExited returns a channel that closes when the leader has ended. That does not reap the leader.
 func (g group) leaderExited() <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {
@@ -51,8 +51,8 @@ func (g group) waitUntilGone(limit time.Duration) {
 	}
 }
 
-// exists counts zombies too, but reaps first those that fell to us: orphans do if we are PID 1
-// of a container.
+// exists says whether the group has members, zombies included. It first reaps those that fell to us: orphans do if we
+// are PID 1 of a container.
 func (g group) exists() bool {
 	for {
 		pid, err := unix.Wait4(-int(g), nil, unix.WNOHANG, nil)
@@ -63,8 +63,8 @@ func (g group) exists() bool {
 	return !errors.Is(unix.Kill(-int(g), 0), unix.ESRCH)
 }
 
-// hasRunningMember says whether a member is more than a zombie, which some inits leave for seconds. A
-// zombie of our own is more: exists reaps it.
+// hasRunningMember says whether a member is more than a zombie, which some inits leave for seconds. A zombie of our own
+// counts as more: exists reaps it.
 func (g group) hasRunningMember() bool {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil || len(stats) == 0 {

@@ -61,7 +61,7 @@ func (r *rotator) write(b []byte) (lost int) {
 	return 0
 }
 
-// lengthForCurrentFile is how much of b belongs into the file at hand; the rest goes into the next one.
+// lengthForCurrentFile is how much of b belongs into the current file; the rest goes into the next one.
 func (r *rotator) lengthForCurrentFile(b []byte) int {
 	room := r.MaxBytes - r.size
 	if int64(len(b)) <= room {

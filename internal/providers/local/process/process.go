@@ -45,7 +45,7 @@ type Process struct {
 	onChange func(State)
 	log      *sink
 
-	requestStop, requestKill     func()        // close asked and forced; idempotent
+	requestStop, requestKill     func()        // close stopRequested and killRequested; idempotent
 	stopRequested, killRequested chan struct{} // the program is to end; it is to end at once
 	done                         chan struct{}
 
@@ -55,7 +55,7 @@ type Process struct {
 
 // Start runs spec until Stop or Kill, restarting it with back-off: 0.5 s doubling to 10 s,
 // reset after it has run for 30 s. A program that cannot be started is retried in the same way.
-// changed (may be nil) is called after every change of state but those of DroppedBytes, never
+// onChange (may be nil) is called after every change of state but those of DroppedBytes, never
 // concurrently with itself and not after Done; it must not block or call back.
 func Start(f *Forker, spec Spec, onChange func(State)) *Process {
 	return start(f, spec, onChange, defaultTiming)
@@ -93,7 +93,7 @@ func (p *Process) Stop(grace time.Duration) {
 
 // Kill is Stop with SIGKILL at once.
 func (p *Process) Kill() {
-	p.requestKill() // before ask: whoever sees the question knows its urgency
+	p.requestKill() // before requestStop: whoever sees the stop request must see that it is to be at once
 	p.requestStop()
 	<-p.done
 }
@@ -101,7 +101,7 @@ func (p *Process) Kill() {
 // Done is closed when, after Stop or Kill, nothing runs any more.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// State says how the process is now.
+// State returns the state of the process.
 func (p *Process) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +110,7 @@ func (p *Process) State() State {
 	return s
 }
 
-// update is called by run alone, and so changed is not called concurrently.
+// update is called by run alone, so onChange is not called concurrently.
 func (p *Process) update(change func(*State)) {
 	p.mu.Lock()
 	change(&p.state)

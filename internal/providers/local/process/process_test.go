@@ -30,7 +30,7 @@ const (
 	never     = time.Hour        // no test waits for it
 )
 
-// stateRecorder notes the states a process goes through.
+// stateRecorder records the states a process goes through.
 type stateRecorder struct {
 	states     []State    // to be read after the end
 	busy       sync.Mutex // held during a call
@@ -46,7 +46,7 @@ func (d *stateRecorder) record(s State) {
 	d.states = append(d.states, s)
 }
 
-// startForTest starts spec and sees to it that it is gone after the test.
+// startForTest starts spec and makes sure that it is gone after the test.
 func startForTest(t *testing.T, spec Spec, tm timing) (*Process, *stateRecorder) {
 	t.Helper()
 	f := NewForker()
@@ -69,7 +69,7 @@ func TestRestartsWithBackoff(t *testing.T) {
 	p.Kill()
 	var waits []time.Duration
 	for i, s := range d.states {
-		// Each start and each end is told once, and they alternate.
+		// Each start and each end is reported once, and they alternate.
 		if want := i / 2; s.Restarts != want && s.LastExit != nil {
 			t.Errorf("change %d: %d restarts, want %d", i, s.Restarts, want)
 		}

@@ -9,15 +9,15 @@ import (
 // readSize is how much is read at once: half of what a pipe holds.
 const readSize = 32 << 10
 
-// pump carries the output of one run from its pipe to the log.
+// pump copies the output of one run from its pipe to the log.
 type pump struct {
 	pipe *os.File
 	log  *sink
-	tail tail // of the goroutine until done closes
+	tail tail // belongs to copyOutput until done closes
 	done chan struct{}
 }
 
-// newPump starts to carry; finish must be called.
+// newPump starts to copy; finish must be called.
 func newPump(pipe *os.File, log *sink) *pump {
 	p := &pump{pipe: pipe, log: log, done: make(chan struct{})}
 	go p.copyOutput()
@@ -44,8 +44,8 @@ func (p *pump) copyOutput() {
 	}
 }
 
-// finish carries what is still in the pipe and returns the last lines. Somebody who left the
-// group may hold the pipe open for ever; limit is for him, and his output is lost after it.
+// finish copies what is still in the pipe and returns the last lines. A process that left the group may hold the pipe
+// open for ever; limit is for that, and its output is lost after it.
 func (p *pump) finish(limit time.Duration) *tail {
 	if err := p.pipe.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		_ = p.pipe.Close() // ends the reading, too

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// run is the life of a Process: the program again and again, until it is asked to end.
+// run starts the program again and again, until it is asked to end.
 func (p *Process) run() {
 	defer close(p.done)
 	defer p.log.close(p.timing.cleanupTimeout)
@@ -69,7 +69,7 @@ func (p *Process) fork() (child *os.Process, output *os.File, err error) {
 	return child, r, nil
 }
 
-// waitForExit passes on what is asked for until the leader of the group has ended.
+// waitForExit passes requests to stop and to kill on to the group until its leader has ended.
 func (p *Process) waitForExit(g group) {
 	leader := g.leaderExited()
 	stopRequested, killRequested := p.stopRequested, p.killRequested
@@ -79,7 +79,7 @@ func (p *Process) waitForExit(g group) {
 			return
 		case <-killRequested:
 			g.kill()
-			stopRequested, killRequested = nil, nil
+			stopRequested, killRequested = nil, nil // a nil channel is never ready: each signal is sent once
 		case <-stopRequested:
 			stopRequested = nil
 			if !isClosed(p.killRequested) {

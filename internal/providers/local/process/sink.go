@@ -9,17 +9,17 @@ import (
 // maxQueuedChunks is how many chunks may wait for the disk: 2 MiB if they are full.
 const maxQueuedChunks = 64
 
-// sink takes output for a log file and never holds up the giver for long: what the disk
-// does not take in time is dropped and counted.
+// sink takes output for a log file and never blocks its caller for long: what the disk does not take in time is dropped
+// and counted.
 type sink struct {
 	chunks  chan []byte
 	timeout time.Duration
-	stalled bool // of the caller of offer; patience was in vain, and nothing was taken since
+	stalled bool // used by enqueue alone: a chunk was not taken within timeout, and none was since
 	dropped atomic.Int64
 	done    chan struct{}
 }
 
-// newSink starts to write; close must be called.
+// newSink starts the writer; close must be called.
 func newSink(file LogFile, timeout time.Duration) *sink {
 	s := &sink{chunks: make(chan []byte, maxQueuedChunks), timeout: timeout, done: make(chan struct{})}
 	go s.write(newRotator(file))
@@ -43,6 +43,7 @@ func (s *sink) enqueue(b []byte) {
 		return
 	default:
 	}
+	// Only the first chunk of a stall waits: each may cost the program a whole timeout.
 	if s.stalled || !s.enqueueWithin(s.timeout, c) {
 		s.stalled = true
 		s.dropped.Add(int64(len(c)))

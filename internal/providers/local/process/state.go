@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// State says how a process is at one moment.
+// State is that of a process at one moment.
 type State struct {
 	PID          int       // 0 while not running
-	StartedAt    time.Time // of the run that is, or was the last
+	StartedAt    time.Time // start of the current run, or of the last
 	Restarts     int       // starts after the first, including those that did not succeed
 	LastExit     *Exit     // nil until it has ended once; not to be changed
 	NextStart    time.Time // while backing off
@@ -27,7 +27,7 @@ type Exit struct {
 	Output []string  // the last lines it printed but for blank ones, at most 20 of at most 500 bytes; or why it did not start
 }
 
-// unknownExitCode stands for an exit code that nobody knows.
+// unknownExitCode stands for an exit code that is not known.
 const unknownExitCode = 255
 
 // String is one sentence without its subject and full stop: "exited with code 1 at …: last line".

@@ -55,7 +55,7 @@ func TestStopTakesGrandchildren(t *testing.T) {
 	spec := testSpec(t.TempDir(), "family")
 	p, _ := startForTest(t, spec, fastTiming)
 	pid := readyPID(t, spec.Log)
-	p.Stop(longGrace) // the grandchild is deaf, but the child is not
+	p.Stop(longGrace) // the grandchild ignores SIGTERM, but the child does not
 	if processtest.IsAlive(pid) {
 		t.Error("the grandchild still runs")
 	}

@@ -11,7 +11,7 @@ const (
 	tailWidth = 500
 )
 
-// tail remembers the last lines of a stream: the beginnings of those that are too long, and
+// tail keeps the last lines of a stream: the beginnings of those that are too long, and
 // none that are blank. The zero value is ready for use.
 type tail struct {
 	lines   []string

@@ -33,7 +33,7 @@ type Result struct {
 	Rewrites []hostapi.Rewrite
 }
 
-// sharedDirs folders hold nothing of a machine's own.
+// sharedDirs hold nothing of a machine's own; processes use those of the computer.
 var sharedDirs = map[string]bool{
 	"/etc/ssl/certs": true, "/etc/ca-certificates": true, "/usr/share/ca-certificates": true,
 	"/usr/local/share/ca-certificates": true, "/etc/pki": true, "/etc/pki/ca-trust": true, "/etc/pki/tls/certs": true,
@@ -47,7 +47,7 @@ var addressFlags = map[string]bool{
 	"--advertise-client-urls": true, "--initial-advertise-peer-urls": true, "--initial-cluster": true,
 }
 
-// supportedPrograms that polderd can be.
+// supportedPrograms are those that polderd can be.
 var supportedPrograms = map[string]bool{"etcd": true, "kube-apiserver": true, "kube-controller-manager": true, "kube-scheduler": true}
 
 // Pod rewrites the only container of pod.
@@ -81,7 +81,8 @@ func Pod(pod *corev1.Pod, m Machine) (Result, error) {
 // mount is a folder of the container and where it is on the machine.
 type mount struct{ containerPath, hostPath string }
 
-// hostPathMounts are ordered so that the longest path, which hides the others, comes first.
+// hostPathMounts returns the mounts of host paths, ordered so that the longest path, which hides the others, comes
+// first.
 func hostPathMounts(pod *corev1.Pod, c corev1.Container) []mount {
 	host := map[string]string{}
 	for _, v := range pod.Spec.Volumes {
@@ -106,7 +107,7 @@ type rewriter struct {
 	result  Result
 }
 
-// Reasons people see.
+// Reasons shown to people.
 const (
 	reasonAddress   = "the machine shares its network with others; this is its own address"
 	reasonPath      = "the machine's files are below a directory of their own"
@@ -150,7 +151,7 @@ func (w *rewriter) addRewritten(from, to, why string) {
 	w.result.Rewrites = append(w.result.Rewrites, hostapi.Rewrite{From: from, To: to, Why: why})
 }
 
-// addRequiredFlags are arguments the process needs because it is not alone.
+// addRequiredFlags adds the flags the process needs because it is not alone on its computer.
 func (w *rewriter) addRequiredFlags() {
 	if w.program == "etcd" {
 		return

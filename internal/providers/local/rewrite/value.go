@@ -8,7 +8,7 @@ import (
 // separators stand between the parts of a flag's value: lists, URLs with paths, key=value pairs.
 const separators = ",;= "
 
-// rewritePaths replaces every path of the container in a value by the machine's.
+// rewritePaths replaces every path of the container in a value by the path on the machine.
 func (w *rewriter) rewritePaths(value string) string {
 	return eachPart(value, func(part string) string {
 		prefix := ""
@@ -48,7 +48,7 @@ func (w *rewriter) rewriteAddresses(value string) string {
 	})
 }
 
-// eachPart applies f to what stands between separators.
+// eachPart applies f to each part between separators.
 func eachPart(value string, f func(string) string) string {
 	var out strings.Builder
 	start := 0

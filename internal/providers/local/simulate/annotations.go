@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Annotations with which a pod says how its simulated containers fare.
+// Annotations with which a pod declares what happens to its simulated containers.
 const (
 	// ExitCodeAnnotation ends the pod's containers with a code: "1" all of them, "web=1,proxy=0" those of these names.
 	ExitCodeAnnotation = "local.polder.dev/exit-code"
@@ -24,7 +24,7 @@ type exitCodes struct {
 	named map[string]int32
 }
 
-// parseExitCodes reads a pod's annotations. The error is for whoever wrote them.
+// parseExitCodes reads a pod's annotations. Its error is shown to whoever wrote them, as the pod's status.
 func parseExitCodes(pod *corev1.Pod) (exitCodes, error) {
 	out := exitCodes{named: map[string]int32{}}
 	if v, ok := pod.Annotations[RunSecondsAnnotation]; ok {

@@ -8,7 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// podConditions are those a kubelet keeps, with the time of their last change. Conditions of others are not among them.
+// podConditions returns the conditions a kubelet keeps, with the time of their last transition. Conditions of others
+// are not among them.
 func podConditions(pod *corev1.Pod, st corev1.PodStatus, now metav1.Time) []corev1.PodCondition {
 	initialized := corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
 	if names := incompleteInitContainers(pod, st.InitContainerStatuses); len(names) > 0 {
@@ -29,6 +30,7 @@ func podConditions(pod *corev1.Pod, st corev1.PodStatus, now metav1.Time) []core
 	containers := ready
 	containers.Type = corev1.ContainersReady
 	out := []corev1.PodCondition{initialized, ready, containers}
+	// A gate that no controller has answered for would keep the pod from ever being ready.
 	for _, g := range pod.Spec.ReadinessGates {
 		if findCondition(pod, g.ConditionType) == nil { // nobody else answers for it
 			out = append(out, corev1.PodCondition{Type: g.ConditionType, Status: corev1.ConditionTrue})
@@ -63,7 +65,7 @@ func incompleteInitContainers(pod *corev1.Pod, statuses []corev1.ContainerStatus
 	return names
 }
 
-// unreadyContainers names the containers that do not run: ordinary ones, and those beside them.
+// unreadyContainers names the containers that do not run: ordinary ones, and sidecars.
 func unreadyContainers(pod *corev1.Pod, st corev1.PodStatus) []string {
 	var names []string
 	for i, s := range st.InitContainerStatuses {

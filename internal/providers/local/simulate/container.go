@@ -16,7 +16,7 @@ const (
 	createContainerConfigError = "CreateContainerConfigError"
 )
 
-// nextContainerStatus is the state after a container's, once that is due; the same, if nothing follows.
+// nextContainerStatus returns the status that follows a container's own, once it is due; the same, if nothing follows.
 func nextContainerStatus(s corev1.ContainerStatus, o outcome, policy corev1.RestartPolicy, now metav1.Time) corev1.ContainerStatus {
 	switch t := s.State.Terminated; {
 	case s.State.Running != nil && o.exits:
@@ -37,7 +37,8 @@ func shouldRestart(policy corev1.RestartPolicy, code int32) bool {
 	return policy == corev1.RestartPolicyAlways || policy == corev1.RestartPolicyOnFailure && code != 0
 }
 
-// missingImageStatus is the state of a container whose image does not exist: first it is looked for, then waited for.
+// missingImageStatus returns the status of a container whose image does not exist: first the pull fails, then it waits
+// in back-off.
 func missingImageStatus(s corev1.ContainerStatus, due bool) corev1.ContainerStatus {
 	backOff := fmt.Sprintf("Back-off pulling image %q", s.Image)
 	switch {

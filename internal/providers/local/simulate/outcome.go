@@ -11,14 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// outcome is how a container goes on once it runs.
+// outcome is whether a container exits once it runs, and with which code.
 type outcome struct {
 	exits    bool
 	exitCode int32
 }
 
-// outcomeOf is how a container of a pod goes on: as the pod declares, as its command says, and else as containers of its
-// kind do: those of Jobs and before others succeed, all others run on.
+// outcomeOf returns the outcome of a container: what the pod declares, else what its command says, else what is usual
+// for its kind: init containers and containers of Jobs succeed, all others run on.
 func outcomeOf(pod *corev1.Pod, c *corev1.Container, declared exitCodes, isInit bool) outcome {
 	if code, ok := declared.named[c.Name]; ok {
 		return outcome{exits: true, exitCode: code}
@@ -80,7 +80,7 @@ func outcomeOfScript(pod *corev1.Pod, script string) (outcome, bool) {
 	return exitOutcome(m[3])
 }
 
-// exitOutcome is the end with a code; one that is too large is not guessed at.
+// exitOutcome is an exit with a code; one that is too large is not guessed at.
 func exitOutcome(number string) (outcome, bool) {
 	code, err := parseExitCode(number)
 	if err != nil {

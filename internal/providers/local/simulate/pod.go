@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// podStep is one look at a pod: what it is like, and whether what it waits for is due.
+// podStep computes the next status of a pod: from its status now, and from whether what it waits for is due.
 type podStep struct {
 	pod             *corev1.Pod
 	declared        exitCodes
@@ -14,7 +14,7 @@ type podStep struct {
 	now             metav1.Time
 }
 
-// nextStatus is what follows the pod's own status: its containers, and all that can be said of them together.
+// nextStatus returns the status that follows the pod's own: its containers, its phase and its conditions.
 func (s *podStep) nextStatus() corev1.PodStatus {
 	s.declared, s.annotationError = parseExitCodes(s.pod)
 	out := corev1.PodStatus{StartTime: s.pod.Status.StartTime}
@@ -34,7 +34,7 @@ func (s *podStep) nextStatus() corev1.PodStatus {
 	return out
 }
 
-// initContainerStatuses go one after another; those that others run beside only have to be started.
+// initContainerStatuses go one after another; a sidecar only has to be started before the next.
 func (s *podStep) initContainerStatuses() []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
 	blocked := false
@@ -67,7 +67,7 @@ func (s *podStep) initContainerStatuses() []corev1.ContainerStatus {
 	return out
 }
 
-// containerStatus is an ordinary container of the pod.
+// containerStatus is the next status of an ordinary container.
 func (s *podStep) containerStatus(c *corev1.Container, initialized bool) corev1.ContainerStatus {
 	st := currentStatus(c, s.pod.Status.ContainerStatuses)
 	switch {
@@ -87,7 +87,7 @@ func (s *podStep) containerStatus(c *corev1.Container, initialized bool) corev1.
 	return st
 }
 
-// endSidecars ends what ran beside the containers of a pod that has ended.
+// endSidecars ends the sidecars of a pod that has ended.
 func (s *podStep) endSidecars(statuses []corev1.ContainerStatus) {
 	for i, st := range statuses {
 		if st.State.Running != nil {
@@ -123,7 +123,7 @@ func (s *podStep) podPhase(st corev1.PodStatus, initialized bool) corev1.PodPhas
 	return phase
 }
 
-// currentStatus is what is known of a container, with the image it is to have now.
+// currentStatus is the status a container has, with the image it is to have now.
 func currentStatus(c *corev1.Container, statuses []corev1.ContainerStatus) corev1.ContainerStatus {
 	for _, s := range statuses {
 		if s.Name == c.Name {
@@ -134,7 +134,7 @@ func currentStatus(c *corev1.Container, statuses []corev1.ContainerStatus) corev
 	return corev1.ContainerStatus{Name: c.Name, Image: c.Image}
 }
 
-// isSidecar says whether an init container runs beside the others.
+// isSidecar says whether an init container goes on running beside the others.
 func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
@@ -144,7 +144,7 @@ func isInitContainerDone(c *corev1.Container, s corev1.ContainerStatus) bool {
 	return hasSucceeded(s) || isSidecar(c) && s.State.Running != nil
 }
 
-// initRestartPolicy is the policy for init containers: those of pods that always restart do so only after a failure.
+// initRestartPolicy is the policy for init containers: with the policy Always they restart only after a failure.
 func initRestartPolicy(pod *corev1.Pod) corev1.RestartPolicy {
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
 		return corev1.RestartPolicyOnFailure

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/gotpl"
 )
 
-// templateFunctions are what the stages call; kwok brings the addresses. They get a pod as templates see it, and return JSON.
+// templateFunctions are those the stages call, beside kwok's own for addresses. They get a pod as templates see it, and
+// return JSON.
 func templateFunctions(clk clock.PassiveClock) gotpl.FuncMap {
 	return gotpl.FuncMap{
 		"PodStatus": func(object any, due bool, hostIPs, podIPs any) (string, error) {
@@ -45,8 +46,8 @@ func encodeJSON(object any) (string, error) {
 	return string(b), err
 }
 
-// statusPatch is the strategic merge patch from a pod's status to the next. What a condition no longer says is taken away
-// by name, since conditions are merged.
+// statusPatch is the strategic merge patch from a pod's status to the next. Reason and message that a condition no
+// longer has are set to null, since conditions are merged.
 func statusPatch(pod *corev1.Pod, st corev1.PodStatus, hostIPs, podIPs []string) (string, error) {
 	conditions := make([]map[string]any, 0, len(st.Conditions))
 	for _, c := range st.Conditions {
@@ -58,6 +59,7 @@ func statusPatch(pod *corev1.Pod, st corev1.PodStatus, hostIPs, podIPs []string)
 	if len(st.InitContainerStatuses) > 0 {
 		patch["initContainerStatuses"] = st.InitContainerStatuses
 	}
+	// Addresses are given once: a pod keeps them for its life.
 	if len(hostIPs) > 0 && pod.Status.HostIP == "" {
 		patch["hostIP"], patch["hostIPs"] = hostIPs[0], ipList(hostIPs)
 	}
@@ -88,7 +90,8 @@ func ipList(ips []string) []map[string]any {
 	return out
 }
 
-// imagePullEvent tells whoever looks at the pod that an image was not found. Its name is the pod's own, so that it is told once.
+// imagePullEvent is the event of a pod whose image was not found. Its name is made of the pod's, so that there is one
+// only.
 func imagePullEvent(pod *corev1.Pod, now metav1.Time) *corev1.Event {
 	message := "Failed to pull an image"
 	for _, s := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {

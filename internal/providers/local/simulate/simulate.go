@@ -39,7 +39,7 @@ type Config struct {
 //go:embed stages/*.yaml
 var podStages embed.FS
 
-// leaseSeconds is the life of a node's lease, a kubelet's default.
+// leaseSeconds is the duration of a node's lease, a kubelet's default.
 const leaseSeconds = 40
 
 // Start runs the simulation until ctx ends.
@@ -64,6 +64,8 @@ func Start(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("reading what the cluster serves: %w", err)
 	}
+	// Only nodes of machines that are switched on are managed: the others must miss their heartbeats and become not
+	// ready.
 	c, err := controllers.NewController(controllers.Config{
 		Clock:                        clock.RealClock{},
 		TypedClient:                  typed,
@@ -107,7 +109,7 @@ func readStages() ([]string, error) {
 	return out, nil
 }
 
-// parseStages are all that there are, by the kind they are for.
+// parseStages reads stages, by the kind they are for.
 func parseStages(documents ...string) (map[internalversion.StageResourceRef][]*internalversion.Stage, error) {
 	out := map[internalversion.StageResourceRef][]*internalversion.Stage{}
 	for _, d := range documents {

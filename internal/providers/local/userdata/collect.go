@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// collectModules turns the modules of a document into data. The order of the modules in the document
-// means nothing: cloud-init runs bootcmd, writes files, and then runs runcmd.
+// collectModules turns the modules of a document into data. The order of the modules in the document means nothing:
+// cloud-init runs bootcmd, writes files, and then runs runcmd.
 func collectModules(modules []pair) (Data, error) {
 	var d Data
 	var run []Command
@@ -88,7 +88,7 @@ func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// shorten is s as it can stand in a message: printable, and not a page of it.
+// shorten returns s as it can stand in a message: printable, and not a page of it.
 func shorten(s string) string {
 	const most = 80
 	if len(s) > most {

@@ -99,7 +99,7 @@ func scalarText(n *node) (string, error) {
 
 func isNull(n *node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// isEmpty is true for a value that asks for nothing.
+// isEmpty says whether a value asks for nothing.
 func isEmpty(n *node) bool {
 	switch n.Kind {
 	case yaml.MappingNode, yaml.SequenceNode:

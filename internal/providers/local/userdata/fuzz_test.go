@@ -8,7 +8,7 @@ import (
 )
 
 // FuzzParse checks what Parse promises of whatever it accepts: it is within the limits, its
-// commands are lines, and Write can write it, twice, so that File tells what is on disk.
+// commands are lines, and Write can write it, twice, and FileContent returns what is on disk.
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{"init.yaml", "join.yaml"} {
 		f.Add(readTestdata(f, name))

@@ -38,7 +38,7 @@ func cleanPath(p string) (string, error) {
 	return clean, nil
 }
 
-// pathTree remembers whether a path is a file or a directory: it cannot be both.
+// pathTree records whether a path is a file or a directory: it cannot be both.
 type pathTree map[string]bool // path: is a directory
 
 func (t pathTree) add(file string) error {

@@ -18,8 +18,8 @@ var (
 	rawEnd         = regexp.MustCompile(`\{%([-+]?)\s*endraw\s*([-+]?)%\}(?:\r?\n)?`) // cloud-init sets trim_blocks: the line's end goes too
 )
 
-// safeValue are the values that mean themselves wherever they are put: they cannot end a quote,
-// begin a key or a comment, or start a line, in YAML or in a shell.
+// safeValue matches values that mean themselves wherever they are put: they cannot end a quote, begin a key or a
+// comment, or start a line, in YAML or in a shell.
 var safeValue = regexp.MustCompile(`^:{0,2}[A-Za-z0-9]([A-Za-z0-9._:/-]*[A-Za-z0-9])?$`)
 
 // renderTemplate replaces the tags of a template. The header stays, it is a comment.
@@ -94,7 +94,7 @@ func lookupVariable(expr string, vars map[string]string) (string, error) {
 }
 
 // templateVariables lists what a template can look up. The names under v1, and without a prefix, are
-// those cloud-init gives every machine; under ds.meta_data is what the infrastructure tells.
+// those cloud-init gives every machine; under ds.meta_data is the infrastructure's.
 func (m Metadata) templateVariables() map[string]string {
 	vars := map[string]string{
 		"ds.meta_data.hostname":    m.Hostname,

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// parseTemplate is the content of a file whose content in the template is s.
+// parseTemplate returns the content of a file whose content in the template is s.
 func parseTemplate(s string, m Metadata) (string, error) {
 	d, err := Parse([]byte("## template: jinja\n"+documentWithFile("path: /a", "content: |", "  "+s)), m)
 	if err != nil {

@@ -44,7 +44,7 @@ type Command struct {
 	Line   string // one printable line: as written, or as a quoted Go string if it has several
 }
 
-// Metadata is what templates may ask for. A field that is empty cannot be asked for.
+// Metadata is what templates may look up about the machine. An empty field cannot be looked up.
 type Metadata struct {
 	Hostname   string
 	InstanceID string
@@ -53,7 +53,7 @@ type Metadata struct {
 	ProviderID string
 }
 
-// Parse reads the user data of machine m. It accepts one cloud-config document, rendered first
+// Parse reads the user data of the machine with metadata m. It accepts one cloud-config document, rendered first
 // if it says that it is a template, and refuses everything else with one sentence that names
 // the line (of the rendered document) and, for a file, its index and path. Whatever Parse
 // accepts, Write can write below an empty directory.

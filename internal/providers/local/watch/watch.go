@@ -1,4 +1,4 @@
-// Package watch follows the hosts of local clusters and tells controllers what changed.
+// Package watch watches the hosts of local clusters and sends controllers events for what changed.
 package watch
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
-// retryInterval is the pause after a host did not answer.
+// retryInterval is the delay after a host did not answer.
 const retryInterval = 500 * time.Millisecond
 
-// Watcher follows hosts. It is a Runnable of a controller manager, which starts it together with
-// the controllers that ask it to follow: what is asked for before it is started begins then.
+// Watcher watches hosts. It is a Runnable of a controller manager, which starts it together with the controllers that
+// ask it to watch: what they ask for before it is started begins then.
 type Watcher struct {
-	// Clusters and Machines get an event for each object about which there is news.
+	// Clusters and Machines get an event for each object that may have to be reconciled.
 	Clusters chan event.TypedGenericEvent[*infrav1.LocalCluster]
 	Machines chan event.TypedGenericEvent[*infrav1.LocalMachine]
 
@@ -32,7 +32,7 @@ type Watcher struct {
 	wg    sync.WaitGroup
 }
 
-// hostWatch is one host and how to end following it.
+// hostWatch is one host that is watched, and how to end that.
 type hostWatch struct {
 	key    metav1.ObjectMeta
 	host   *hostapi.Client
@@ -48,7 +48,7 @@ func New() *Watcher {
 	}
 }
 
-// Start keeps following until ctx ends.
+// Start watches until ctx ends.
 func (w *Watcher) Start(ctx context.Context) error {
 	w.mu.Lock()
 	w.ctx = ctx
@@ -64,7 +64,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// WatchHost begins to follow the host of a cluster, unless it does already.
+// WatchHost begins to watch the host of a cluster, unless it is watched already.
 func (w *Watcher) WatchHost(c *infrav1.LocalCluster, dir hostapi.Dir) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,7 +77,7 @@ func (w *Watcher) WatchHost(c *infrav1.LocalCluster, dir hostapi.Dir) {
 	w.startWatch(f)
 }
 
-// startWatch is called with the lock held.
+// startWatch begins to watch, if the watcher was started. The lock must be held.
 func (w *Watcher) startWatch(f *hostWatch) {
 	if w.ctx == nil {
 		return
@@ -87,7 +87,7 @@ func (w *Watcher) startWatch(f *hostWatch) {
 	w.wg.Go(func() { w.watchLoop(ctx, f.key, f.host) })
 }
 
-// UnwatchHost ends following a host.
+// UnwatchHost ends watching a host.
 func (w *Watcher) UnwatchHost(uid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,6 +106,8 @@ func (w *Watcher) watchLoop(ctx context.Context, key metav1.ObjectMeta, host *ho
 			if answered {
 				w.notifyChanges(ctx, key, last, hostapi.Status{Problem: err.Error()})
 			}
+			// A new host is asked since revision 0, so that it answers at once; that the old one is gone was notified
+			// above.
 			answered, last = false, hostapi.Status{}
 			sleep(ctx, retryInterval)
 			continue
@@ -124,7 +126,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// notifyChanges sends events for what differs.
+// notifyChanges sends events for the cluster and the machines that differ.
 func (w *Watcher) notifyChanges(ctx context.Context, key metav1.ObjectMeta, old, now hostapi.Status) {
 	if old.PID != now.PID || old.Problem != now.Problem {
 		sendEvent(ctx, w.Clusters, &infrav1.LocalCluster{ObjectMeta: key})
@@ -156,7 +158,7 @@ func changedMachines(old, now []hostapi.MachineStatus) (names []string) {
 	return append(names, slices.Sorted(maps.Keys(before))...)
 }
 
-// withoutVolatileFields drops what changes all the time, and how the same moment is written.
+// withoutVolatileFields drops memory figures, which change all the time, and time zones, which do not matter.
 func withoutVolatileFields(m hostapi.MachineStatus) hostapi.MachineStatus {
 	m.Processes = slices.Clone(m.Processes)
 	for i := range m.Processes {

@@ -21,7 +21,7 @@ import (
 
 var localCluster = &infrav1.LocalCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "lc", UID: "u", Labels: map[string]string{"a": "b"}}}
 
-// fakeHost answers as a host does, with what it is told.
+// fakeHost answers watches as a host does, with the responses it is given.
 type fakeHost struct {
 	dir       hostapi.Dir
 	server    *http.Server
@@ -76,7 +76,7 @@ func receive[T any](t *testing.T, what string, c <-chan T) (v T) {
 	return v
 }
 
-// collectEvents collects events until those of want machines and the cluster's, if any, have come.
+// collectEvents collects n events, of the cluster or of machines.
 func collectEvents(t *testing.T, w *Watcher, n int) (all []string) {
 	t.Helper()
 	for range n {
@@ -159,7 +159,7 @@ func TestStartEndsWithNobodyListening(t *testing.T) {
 	w.WatchHost(localCluster, h.dir)
 	receive(t, "a question", h.requests)
 	h.responses <- hostapi.Status{PID: 1, Machines: []hostapi.MachineStatus{{Name: "a"}}}
-	cancel() // while it tries to tell
+	cancel() // while it tries to send an event
 	done := make(chan struct{})
 	go func() { defer close(done); wg.Wait() }()
 	receive(t, "the watcher to end", done)
