@@ -50,7 +50,7 @@ func TestClusterConnectPrecedence(t *testing.T) {
 			if tt.plugin {
 				g.program = pluginName
 			}
-			c := newCommand(polderName)
+			c, _ := newRoot(polderName)
 			g.flags = c.PersistentFlags()
 			if err := g.flags.Parse(tt.args); err != nil {
 				t.Fatal(err)
@@ -61,6 +61,14 @@ func TestClusterConnectPrecedence(t *testing.T) {
 				t.Errorf("%s (local: %t), want %s", got, local, tt.want)
 			}
 		})
+	}
+}
+
+func TestKubectlHintOfAnotherPlane(t *testing.T) {
+	root, g := newRoot(polderName)
+	_ = root.PersistentFlags().Set("kubeconfig", "other")
+	if got := (&access{globals: g}).kubectlHint(); got != "kubectl --kubeconfig other" {
+		t.Errorf("for another plane people are told to call %s", got)
 	}
 }
 

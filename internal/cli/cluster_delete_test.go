@@ -20,11 +20,10 @@ import (
 // deleteOnTerminal runs delete on a terminal where somebody types.
 func (f *fakePlane) deleteOnTerminal(ctx context.Context, in io.Reader, args ...string) (stdout, stderr string, code int) {
 	f.Helper()
-	c := Command()
-	g := &globals{program: polderName, dataDir: f.dir, flags: c.PersistentFlags()}
+	root, g := newRoot(polderName)
 	d := newDeleteCommandAsking(g, func(io.Reader) bool { return true })
 	d.SilenceErrors, d.SilenceUsage = true, true
-	if err := g.flags.Set("data-dir", f.dir); err != nil {
+	if err := root.PersistentFlags().Set("data-dir", f.dir); err != nil {
 		f.Fatal(err)
 	}
 	var out, errs bytes.Buffer
@@ -107,10 +106,5 @@ func TestClusterDeleteRefused(t *testing.T) {
 	want := `deleting cluster "demo": the plane refuses it: the cluster is protected; if you mean it, lift the protection with: polder kubectl patch workloadcluster demo -n default --type merge -p '{"spec":{"deletionProtection":false}}'`
 	if errs != want || code != exit.Usage {
 		t.Errorf("it ends with %d: %s", code, errs)
-	}
-	g := &globals{flags: Command().PersistentFlags()}
-	_ = g.flags.Set("kubeconfig", "other")
-	if got := (&access{globals: g}).kubectlHint(); got != "kubectl --kubeconfig other" {
-		t.Errorf("for another plane people are told to call %s", got)
 	}
 }

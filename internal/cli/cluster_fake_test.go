@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -40,9 +41,15 @@ type fakePlane struct {
 	after    func(method, at string, o map[string]any) // with the lock held
 }
 
+func clusterRoot() *cobra.Command {
+	root, g := newRoot(polderName)
+	root.AddCommand(newClusterCommands(g)...)
+	return root
+}
+
 func newFakePlane(t *testing.T, objects ...any) *fakePlane {
 	t.Helper()
-	f := &fakePlane{polder: polder{t, t.TempDir()}, objects: map[string]map[string]any{}, bodies: map[string]map[string]any{}, refuse: map[string]metav1.Status{}, pages: map[string]bool{}, events: map[string][]map[string]any{}}
+	f := &fakePlane{polder: newPolder(t, clusterRoot), objects: map[string]map[string]any{}, bodies: map[string]map[string]any{}, refuse: map[string]metav1.Status{}, pages: map[string]bool{}, events: map[string][]map[string]any{}}
 	for _, o := range objects {
 		f.add(o)
 	}
@@ -242,7 +249,7 @@ func refusal(code int32, reason metav1.StatusReason, name, message string, cause
 func (f *fakePlane) runWithInput(input string, args ...string) (stdout, stderr string, code int) {
 	f.Helper()
 	var out, errs bytes.Buffer
-	c := Command()
+	c := f.command()
 	c.SetArgs(append([]string{"--data-dir", f.dir}, args...))
 	c.SetIn(strings.NewReader(input))
 	c.SetOut(&out)

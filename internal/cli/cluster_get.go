@@ -61,9 +61,9 @@ func newGetCommand(g *globals) *cobra.Command {
 // than that takes a third of the time; else all there is is printed, also what this polder does not know.
 func (q *getOptions) run(c *cobra.Command, a *access) error {
 	if q.out.isHumanReadable() {
-		return listAndPrint(c, q, a, a.listClusters, q.printTable)
+		return listAndPrint(c, q, a, listClusters, q.printTable)
 	}
-	return listAndPrint(c, q, a, a.listUnstructured, q.printObjects)
+	return listAndPrint(c, q, a, listUnstructured, q.printObjects)
 }
 
 // objectPointer is what lists are of.
@@ -72,10 +72,10 @@ type objectPointer[T any] interface {
 	metav1.Object
 }
 
-func listAndPrint[T any, P objectPointer[T]](c *cobra.Command, q *getOptions, a *access, list func(context.Context, metav1.ListOptions) ([]T, error), print func(io.Writer, []T) error) error {
+func listAndPrint[T any, P objectPointer[T]](c *cobra.Command, q *getOptions, a *access, list func(context.Context, *access, metav1.ListOptions) ([]T, error), print func(io.Writer, []T) error) error {
 	ctx, cancel := context.WithTimeout(c.Context(), requestTimeout)
 	defer cancel()
-	all, err := list(ctx, q.clusterSource(a).options())
+	all, err := list(ctx, a, q.clusterSource(a).options())
 	if err != nil {
 		return a.explain("listing clusters", err)
 	}

@@ -52,7 +52,7 @@ func (r *kubeconfigOptions) requestKubeconfig(c *cobra.Command, a *access) (*iss
 		_ = requests.Delete(ctx, made.GetName(), metav1.DeleteOptions{})
 	}()
 	w := &signatureWaiter{}
-	f := &follower{source: planeSource{requests, made.GetName()}, observer: w, knownKeys: map[string]bool{objectKey(made): true}}
+	f := &follower{source: planeSource{objects: requests, name: made.GetName()}, observer: w, knownKeys: map[string]bool{objectKey(made): true}}
 	err = f.run(ctx)
 	switch {
 	case w.err != nil:

@@ -33,7 +33,7 @@ func (a *access) clusterClient() dynamic.ResourceInterface {
 }
 
 // listUnstructured reads clusters with all they have. Without a limit, an API server answers in one piece.
-func (a *access) listUnstructured(ctx context.Context, o metav1.ListOptions) ([]unstructured.Unstructured, error) {
+func listUnstructured(ctx context.Context, a *access, o metav1.ListOptions) ([]unstructured.Unstructured, error) {
 	l, err := a.clusterClient().List(ctx, o)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (a *access) listUnstructured(ctx context.Context, o metav1.ListOptions) ([]
 }
 
 // listClusters reads what this polder knows of clusters.
-func (a *access) listClusters(ctx context.Context, o metav1.ListOptions) ([]v1alpha1.WorkloadCluster, error) {
+func listClusters(ctx context.Context, a *access, o metav1.ListOptions) ([]v1alpha1.WorkloadCluster, error) {
 	r := a.restClient.Get().Resource(clusterResource.Resource).NamespaceIfScoped(a.namespace, a.namespace != "")
 	if o.FieldSelector != "" {
 		r.Param("fieldSelector", o.FieldSelector)

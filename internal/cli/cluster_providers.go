@@ -20,7 +20,7 @@ func newProvidersCommand(g *globals) *cobra.Command {
 		Use:               "providers [NAME]",
 		Short:             "Show where clusters can be made, and of which machines",
 		Args:              cmdline.Args(0, 1, "at most the name of a provider"),
-		ValidArgsFunction: g.completeProviders,
+		ValidArgsFunction: completeProviders(g),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := g.connect(c)
 			if err != nil {
@@ -88,18 +88,20 @@ func readyMessage(conditions []metav1.Condition) string {
 	return ""
 }
 
-func (g *globals) completeProviders(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	a, err := g.connect(c)
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+func completeProviders(g *globals) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		a, err := g.connect(c)
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		all, err := a.listProviders(c)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		var choices []cobra.Completion
+		for _, p := range all {
+			choices = append(choices, cobra.CompletionWithDesc(p.Name, p.Status.Title))
+		}
+		return choices, cobra.ShellCompDirectiveNoFileComp
 	}
-	all, err := a.listProviders(c)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var choices []cobra.Completion
-	for _, p := range all {
-		choices = append(choices, cobra.CompletionWithDesc(p.Name, p.Status.Title))
-	}
-	return choices, cobra.ShellCompDirectiveNoFileComp
 }

@@ -86,7 +86,7 @@ func (w *waitOptions) run(c *cobra.Command, a *access, name string, to goal, onO
 		out = c.OutOrStdout()
 	}
 	v := &waitLoop{name: name, goal: to, out: out, begin: time.Now(), hint: a.hint}
-	err := v.wait(c.Context(), planeSource{a.clusterClient(), name}, a.namespace, w.timeout)
+	err := v.wait(c.Context(), planeSource{objects: a.clusterClient(), name: name}, a.namespace, w.timeout)
 	if errors.Is(err, errNoCluster) {
 		return a.clusterNotFound(name)
 	}

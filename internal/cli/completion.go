@@ -33,38 +33,42 @@ func (g *globals) completeMachines(fits func(machineReport) bool) cobra.Completi
 func anyMachine(machineReport) bool { return true }
 
 // completeProcesses completes a machine and then one of its logs.
-func (g *globals) completeProcesses(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) != 1 {
-		return g.completeMachines(anyMachine)(c, args, typed)
+func completeProcesses(g *globals) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) != 1 {
+			return g.completeMachines(anyMachine)(c, args, typed)
+		}
+		all, err := g.readMachines(c.Context())
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		m, err := all.find(g, args[0])
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return m.logNames(), cobra.ShellCompDirectiveNoFileComp
 	}
-	all, err := g.readMachines(c.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	m, err := all.find(g, args[0])
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return m.logNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeLocalClusters completes with NAME where that is enough, with NAMESPACE/NAME elsewhere.
-func (g *globals) completeLocalClusters(c *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	all, err := g.listLocalClusters(c.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	count := map[string]int{}
-	for _, l := range all {
-		count[l.Status.Cluster.Name]++
-	}
-	var choices []cobra.Completion
-	for _, l := range all {
-		name := l.Status.Cluster.Name
-		if count[name] > 1 || strings.Contains(typed, "/") {
-			name = qualifiedName(l)
+func completeLocalClusters(g *globals) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		all, err := g.listLocalClusters(c.Context())
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
 		}
-		choices = append(choices, name)
+		count := map[string]int{}
+		for _, l := range all {
+			count[l.Status.Cluster.Name]++
+		}
+		var choices []cobra.Completion
+		for _, l := range all {
+			name := l.Status.Cluster.Name
+			if count[name] > 1 || strings.Contains(typed, "/") {
+				name = qualifiedName(l)
+			}
+			choices = append(choices, name)
+		}
+		return choices, cobra.ShellCompDirectiveNoFileComp
 	}
-	return choices, cobra.ShellCompDirectiveNoFileComp
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func TestDown(t *testing.T) {
-	p := polder{t, t.TempDir()}
+	p := newPolder(t, planeRoot)
 	p.expect(exit.OK, "Nothing to stop: no polderd runs on DIR.\n", "", "down")
 	p.expect(exit.OK, "Nothing to stop: no polderd runs on DIR.\n", "", "down", "--clusters")
 
@@ -33,7 +33,7 @@ func TestPrintStopped(t *testing.T) {
 
 // A flag that a command would not follow must not seem to be followed.
 func TestKubeconfigIsRefused(t *testing.T) {
-	p := polder{t, t.TempDir()}
+	p := newPolder(t, Command)
 	for _, flag := range []string{"--kubeconfig", "--context"} {
 		for command, args := range map[string][]string{"polder down": {"down"}, "polder stack status": {"stack", "status"}, "polder machine list": {"machine", "list"}, "polder kubectl": {"kubectl", "get", "pods"}} {
 			want := flag + " is for the commands on clusters; " + command + " works on the plane of a directory, which you can name with --data-dir"

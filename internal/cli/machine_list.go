@@ -44,7 +44,7 @@ are simulated: no process runs for them.`,
 	}
 	out.addFlags(c)
 	c.Flags().StringVar(&cluster, "cluster", "", "only machines of the cluster `[NAMESPACE/]NAME`")
-	_ = c.RegisterFlagCompletionFunc("cluster", g.completeLocalClusters) // the flag exists
+	_ = c.RegisterFlagCompletionFunc("cluster", completeLocalClusters(g)) // the flag exists
 	return c
 }
 

@@ -33,7 +33,7 @@ func newMachineLogsCommand(g *globals) *cobra.Command {
 kept, or the last lines. PROCESS is boot or a static pod; without it, boot is shown while the machine
 boots, and then kube-apiserver.`,
 		Args:              machineArgs(1),
-		ValidArgsFunction: g.completeProcesses,
+		ValidArgsFunction: completeProcesses(g),
 		RunE: func(c *cobra.Command, args []string) error {
 			if t.lines < allLines {
 				return exit.Errorf(exit.Usage, "--tail %d is no number of lines; see: %s --help", t.lines, c.CommandPath())

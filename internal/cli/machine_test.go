@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"github.com/polder-kaas/polder/internal/plane/lifecycle/fakehost"
 	"github.com/polder-kaas/polder/internal/program/exit"
@@ -18,13 +19,20 @@ import (
 // polder runs a command on a data directory.
 type polder struct {
 	*testing.T
-	dir string
+	dir     string
+	command func() *cobra.Command
+}
+
+// newPolder has a data directory of its own; command makes the root that it runs.
+func newPolder(t *testing.T, command func() *cobra.Command) polder {
+	t.Helper()
+	return polder{T: t, dir: t.TempDir(), command: command}
 }
 
 func (p polder) run(args ...string) (stdout, stderr string, code int) {
 	p.Helper()
 	var out, errs bytes.Buffer
-	c := Command()
+	c := p.command()
 	c.SetArgs(append([]string{"--data-dir", p.dir}, args...))
 	c.SetOut(&out)
 	c.SetErr(&errs)
@@ -43,8 +51,14 @@ func (p polder) expect(code int, stdout, stderr string, args ...string) {
 	}
 }
 
+func machineRoot() *cobra.Command {
+	root, g := newRoot(polderName)
+	root.AddCommand(newMachineCommand(g))
+	return root
+}
+
 func TestMachineCommandsWithoutMachines(t *testing.T) {
-	p := polder{t, t.TempDir()}
+	p := newPolder(t, machineRoot)
 	p.expect(exit.OK, "", "There are no machines of local clusters in DIR.\n", "machine", "list")
 	p.expect(exit.OK, "[]\n", "", "machine", "list", "-o", "json")
 	p.expect(exit.Usage, "", `there is no machine "x", and no other in DIR`, "machine", "describe", "x")
@@ -54,7 +68,7 @@ func TestMachineCommandsWithoutMachines(t *testing.T) {
 }
 
 func TestMachineCommandsWithBadInput(t *testing.T) {
-	p := polder{t, t.TempDir()}
+	p := newPolder(t, machineRoot)
 	p.expect(exit.Usage, "", `polder machine has no command "lst"; did you mean list?; see: polder machine --help`, "machine", "lst")
 	p.expect(exit.Usage, "", `polder machine has no command "frobnicate"; see: polder machine --help`, "machine", "frobnicate")
 	p.expect(exit.Usage, "", `polder machine off needs the name of a machine; polder machine list shows all`, "machine", "off")
@@ -64,7 +78,7 @@ func TestMachineCommandsWithBadInput(t *testing.T) {
 }
 
 func TestMachineStructure(t *testing.T) {
-	p := polder{t, t.TempDir()}
+	p := newPolder(t, machineRoot)
 	fakehost.Start(t, p.dir, demo())
 	out, _, code := p.run("machine", "list", "-o", "json")
 	var got []struct {
@@ -84,7 +98,7 @@ func TestMachineStructure(t *testing.T) {
 }
 
 func TestPower(t *testing.T) {
-	p := polder{t, t.TempDir()}
+	p := newPolder(t, machineRoot)
 	fakehost.Start(t, p.dir, demo())
 	p.expect(exit.OK, "Machine demo-cp is on already.\n", "", "machine", "on", "demo-cp")
 	p.expect(exit.OK, "Pulled the plug of machine demo-cp; switch it on again with: polder machine on demo-cp --data-dir DIR\n", "", "machine", "off", "demo-cp")
@@ -94,7 +108,7 @@ func TestPower(t *testing.T) {
 }
 
 func TestPowerWithoutHost(t *testing.T) {
-	p := polder{t, t.TempDir()}
+	p := newPolder(t, machineRoot)
 	dir := fakehost.Prepare(t, p.dir, demo().Cluster)
 	p.write(dir.MachineDir("m").SpecFile(), `{"name":"m"}`)
 	p.expect(exit.Failure, "", "machine m cannot be switched, because its cluster's host must do that: it does not run; the plane starts it, once that runs itself (polder up); its log is "+dir.LogFile(), "machine", "off", "m")
@@ -111,7 +125,7 @@ func (p polder) write(file, text string) {
 }
 
 func TestLogs(t *testing.T) {
-	p := polder{t, t.TempDir()}
+	p := newPolder(t, machineRoot)
 	s := demo()
 	for i := range s.Machines {
 		s.Machines[i].Dir = filepath.Join(p.dir, s.Machines[i].Name)
@@ -133,7 +147,7 @@ func TestLogs(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
-	p := polder{t, t.TempDir()}
+	p := newPolder(t, machineRoot)
 	fakehost.Start(t, p.dir, demo())
 	p.expectCompletions(map[string][]string{
 		"demo-cp\tcontrol-plane, running\ndemo-new\tcontrol-plane, booting (wait-control-plane)\n": {"off", ""},

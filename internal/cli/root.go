@@ -44,13 +44,26 @@ func (g *globals) hint(command string) string {
 // Command is polder with all its subcommands.
 func Command() *cobra.Command { return newCommand(polderName) }
 
-func newCommand(program string) *cobra.Command {
+// newRoot is polder without its subcommands, and the flags that all of them have.
+func newRoot(program string) (*cobra.Command, *globals) {
 	g := &globals{program: program}
 	root := &cobra.Command{
-		Use:         polderName,
-		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: program},
-		Short:       "Kubernetes clusters as a service",
-		Long: `polder gets you Kubernetes clusters. It also runs the management plane that makes them, on this machine.
+		Use:              polderName,
+		Annotations:      map[string]string{cobra.CommandDisplayNameAnnotation: program},
+		Short:            "Kubernetes clusters as a service",
+		TraverseChildren: true, // so that flags of polder may stand before "kubectl"
+	}
+	cmdline.Prepare(root)
+	root.PersistentFlags().StringVar(&g.dataDir, "data-dir", datadir.Default(), "`directory` of the plane")
+	root.PersistentFlags().StringVar(&g.kubeconfigFile, "kubeconfig", "", "`file` with access to a plane, for the commands on clusters (default: $KUBECONFIG, else that of the data directory, else ~/.kube/config)")
+	root.PersistentFlags().StringVar(&g.contextName, "context", "", "`name` of a context in that file (default: its current one)")
+	g.flags = root.PersistentFlags()
+	return root, g
+}
+
+func newCommand(program string) *cobra.Command {
+	root, g := newRoot(program)
+	root.Long = `polder gets you Kubernetes clusters. It also runs the management plane that makes them, on this machine.
 
   polder create       asks for a cluster; polder apply -f does so again and again
   polder get          lists clusters
@@ -67,14 +80,7 @@ func newCommand(program string) *cobra.Command {
   polder status       says how it is
   polder kubectl      talks to it, as any kubectl does
   polder machine      shows the machines of local clusters
-  polder down         stops it; all data stays`,
-		TraverseChildren: true, // so that flags of polder may stand before "kubectl"
-	}
-	cmdline.Prepare(root)
-	root.PersistentFlags().StringVar(&g.dataDir, "data-dir", datadir.Default(), "`directory` of the plane")
-	root.PersistentFlags().StringVar(&g.kubeconfigFile, "kubeconfig", "", "`file` with access to a plane, for the commands on clusters (default: $KUBECONFIG, else that of the data directory, else ~/.kube/config)")
-	root.PersistentFlags().StringVar(&g.contextName, "context", "", "`name` of a context in that file (default: its current one)")
-	g.flags = root.PersistentFlags()
+  polder down         stops it; all data stays`
 	here := []*cobra.Command{newUpCommand(g), newStatusCommand(g), newDownCommand(g), newKubectlCommand(g), newMachineCommand(g), newStackCommand(g)}
 	for _, c := range here {
 		c.PersistentPreRunE = g.refuseKubeconfig

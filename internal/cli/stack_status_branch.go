@@ -19,7 +19,7 @@ func (s stackReport) toBranch(now time.Time) branch {
 		}
 	}
 	line := fmt.Sprintf("%s/%s (%s %s %s, %s)", s.Namespace, s.Name, s.Provider, s.Stack, s.Kubernetes, s.Channel)
-	return branch{line, string(s.State), s.withNotes(text), releaseBranches(s.Releases, false, now)}
+	return branch{name: line, state: string(s.State), message: s.withNotes(text), children: releaseBranches(s.Releases, false, now)}
 }
 
 // releaseBranches name namespaces where these are not that of the stack above.

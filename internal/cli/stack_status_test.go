@@ -10,9 +10,18 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
+
+func stackStatusRoot() *cobra.Command {
+	root, g := newRoot(polderName)
+	stack := &cobra.Command{Use: "stack"}
+	stack.AddCommand(newStackStatusCommand(g))
+	root.AddCommand(stack)
+	return root
+}
 
 // serveStackObjects answers lists of a world, each object in a part of its own, as an API server does that is
 // asked for parts. Without a world, it knows none of the kinds.
@@ -59,7 +68,7 @@ func (p polder) kubeconfig(server, namespace string) {
 }
 
 func TestStackStatusCommand(t *testing.T) {
-	p := polder{t, t.TempDir()}
+	p := newPolder(t, stackStatusRoot)
 	w := manyStacks()
 	p.serveStackObjects(&w)
 	p.expect(exit.NotReady, `NAMESPACE/STACK                        STATE     MESSAGE
@@ -87,7 +96,7 @@ Next:
 }
 
 func TestStackStatusReady(t *testing.T) {
-	p := polder{t, t.TempDir()}
+	p := newPolder(t, stackStatusRoot)
 	w := manyStacks()
 	w.stacks, w.releases, w.clusters = w.stacks[2:], w.releases[1:2], w.clusters[1:2] // default/dev of default/scs
 	p.serveStackObjects(&w)
@@ -158,7 +167,7 @@ EOF
 `
 
 func TestStackStatusWithoutStacks(t *testing.T) {
-	p := polder{t, t.TempDir()}
+	p := newPolder(t, stackStatusRoot)
 	say := func(where, namespace string) string {
 		return strings.NewReplacer("WHERE", where, "NAMESPACE", namespace).Replace(firstStack)
 	}
@@ -175,7 +184,7 @@ func TestStackStatusWithoutStacks(t *testing.T) {
 }
 
 func TestStackStatusWithoutPlane(t *testing.T) {
-	p := polder{t, t.TempDir()}
+	p := newPolder(t, stackStatusRoot)
 	p.expect(exit.Failure, "", "there is no plane in DIR yet; start one with: polder up --data-dir DIR", "stack", "status")
 	p.serveStackObjects(nil)
 	p.expect(exit.Failure, "", "the plane in DIR has no clusterstacks.clusterstack.x-k8s.io: its polderd is older than this polder; start the one beside it with: polder down --data-dir DIR, then polder up --data-dir DIR", "stack", "status")
@@ -188,7 +197,7 @@ func TestStackStatusWithoutPlane(t *testing.T) {
 }
 
 func TestStackStatusWithBadInput(t *testing.T) {
-	p := polder{t, t.TempDir()}
+	p := newPolder(t, stackStatusRoot)
 	p.expect(exit.Usage, "", "--namespace and --all-namespaces contradict each other; give one of them", "stack", "status", "-A", "-n", "x")
 	p.expect(exit.Usage, "", "polder stack status takes at most the name of a ClusterStack, but got 2 arguments; see: polder stack status --help", "stack", "status", "a", "b")
 	for _, bad := range []string{"", "/", "a/", "/a", "a/b/c"} {
@@ -199,7 +208,7 @@ func TestStackStatusWithBadInput(t *testing.T) {
 }
 
 func TestStackStatusCompletion(t *testing.T) {
-	p := polder{t, t.TempDir()}
+	p := newPolder(t, stackStatusRoot)
 	w := manyStacks()
 	p.serveStackObjects(&w)
 	for typed, want := range map[string][]string{"": {"scs", "try"}, "other/": {"other/scs"}} {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	ociregistry "github.com/google/go-containerregistry/pkg/registry"
+	"github.com/spf13/cobra"
 
 	"github.com/polder-kaas/polder/internal/program/exit"
 	"github.com/polder-kaas/polder/stack/render"
@@ -23,11 +24,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+func stackRoot() *cobra.Command {
+	root, g := newRoot(polderName)
+	root.AddCommand(newStackCommand(g))
+	return root
+}
+
 // execute runs a command and gives what it printed and how it ended.
 func execute(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, complaints bytes.Buffer
-	c := Command()
+	c := stackRoot()
 	c.SetArgs(args)
 	c.SetIn(strings.NewReader(""))
 	c.SetOut(&out)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"github.com/polder-kaas/polder/internal/plane/lifecycle"
 	"github.com/polder-kaas/polder/internal/plane/lifecycle/fakehost"
@@ -18,6 +19,12 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
+
+func planeRoot() *cobra.Command {
+	root, g := newRoot(polderName)
+	root.AddCommand(newDownCommand(g), newStatusCommand(g))
+	return root
+}
 
 func TestStatusTable(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -54,7 +61,7 @@ cluster-api   failed   3s      its check fails now
 }
 
 func TestStatusOfClustersWithoutPlane(t *testing.T) {
-	p := polder{t, t.TempDir()}
+	p := newPolder(t, planeRoot)
 	p.expect(exit.NotReady, "Plane:   There is no plane here yet; polder up makes one.\nData:    DIR\n", "", "status")
 	fakehost.Start(t, p.dir, demo())
 	out, _, code := p.run("status", "-o", "json")
