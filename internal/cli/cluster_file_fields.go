@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/polder-kaas/polder/internal/suggest"
 )
 
 // describeNodeKind is what a part of a file is, in a word.
@@ -41,7 +43,7 @@ func jsonFieldsOf(t reflect.Type) map[string]reflect.Type {
 func suggestField(name string, known map[string]reflect.Type) string {
 	var similar []string
 	for k := range known {
-		if strings.EqualFold(k, name) || editDistance(strings.ToLower(name), strings.ToLower(k)) <= 2 {
+		if strings.EqualFold(k, name) || suggest.Distance(strings.ToLower(name), strings.ToLower(k)) <= 2 {
 			similar = append(similar, k)
 		}
 	}

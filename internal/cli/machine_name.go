@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/polder-kaas/polder/internal/program/exit"
+	"github.com/polder-kaas/polder/internal/suggest"
 )
-
-// maxSuggestions is how many names a sentence suggests.
-const maxSuggestions = 5
 
 // find is the machine called [NAMESPACE/]NAME, where NAME may also be its node's.
 func (all machineReports) find(g *globals, name string) (machineReport, error) {
@@ -38,7 +35,7 @@ func (all machineReports) notFoundError(g *globals, name string) error {
 	switch {
 	case len(all) == 0:
 		return exit.Errorf(exit.Usage, "there is no machine %q, and no other in %s", name, g.dataDir)
-	case len(similar) > 0 && len(similar) <= maxSuggestions:
+	case len(similar) > 0 && len(similar) <= suggest.Max:
 		return exit.Errorf(exit.Usage, "there is no machine %q; did you mean %s?", name, joinOr(similar))
 	}
 	return exit.Errorf(exit.Usage, "there is no machine %q; see them all with: %s", name, g.hint("machine list"))
@@ -49,7 +46,7 @@ func (all machineReports) similarNames(name string) []string {
 	own := name[strings.LastIndex(name, "/")+1:]
 	var similar []string
 	for i, shortest := range all.shortestNames() {
-		if own != "" && strings.Contains(all[i].Name, own) || editDistance(own, all[i].Name) <= 3 {
+		if own != "" && strings.Contains(all[i].Name, own) || suggest.Distance(own, all[i].Name) <= 3 {
 			similar = append(similar, shortest)
 		}
 	}
@@ -86,24 +83,4 @@ func joinOr(choices []string) string {
 		return strings.Join(choices, "")
 	}
 	return strings.Join(choices[:last], ", ") + " or " + choices[last]
-}
-
-// editDistance is how many bytes must be added, dropped or changed to make b of a.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		next := []int{i + 1}
-		for j := range len(b) {
-			change := row[j]
-			if a[i] != b[j] {
-				change++
-			}
-			next = append(next, slices.Min([]int{change, row[j+1] + 1, next[j] + 1}))
-		}
-		row = next
-	}
-	return row[len(b)]
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/polder-kaas/polder/internal/program/cmdline"
 	"github.com/polder-kaas/polder/internal/program/exit"
+	"github.com/polder-kaas/polder/internal/suggest"
 )
 
 func newStackStatusCommand(g *globals) *cobra.Command {
@@ -80,7 +81,7 @@ func (w stackObjects) notFoundError(s stackSelection) error {
 	switch n := len(names); {
 	case n == 0:
 		return exit.Errorf(exit.Usage, "there is no ClusterStack %q in %s, and no other", s.Name, s.describeNamespace())
-	case n > maxSuggestions:
+	case n > suggest.Max:
 		return exit.Errorf(exit.Usage, "there is no ClusterStack %q in %s; leave out the name to see all %d", s.Name, s.describeNamespace(), n)
 	}
 	return exit.Errorf(exit.Usage, "there is no ClusterStack %q in %s; choose from: %s", s.Name, s.describeNamespace(), strings.Join(names, ", "))

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/suggest"
 )
 
 // Who must act.
@@ -111,8 +112,8 @@ func joinClusterNames(clusters []releaseClusterReport) string {
 	for _, c := range clusters {
 		names = append(names, c.Namespace+"/"+c.Name)
 	}
-	if more := len(names) - maxSuggestions; more > 0 {
-		names = append(names[:maxSuggestions], fmt.Sprintf("and %d more", more))
+	if more := len(names) - suggest.Max; more > 0 {
+		names = append(names[:suggest.Max], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(names, ", ")
 }

@@ -3,10 +3,14 @@ package suggest
 
 import (
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
-// maxWordLength is how many letters a word may have. Names have fewer, and comparing longer ones takes long.
+// Max is how many names a sentence suggests. Where there are more, it says how to see them all.
+const Max = 5
+
+// maxWordLength is how many letters a word may have. Names have fewer, and to compare longer ones takes long.
 const maxWordLength = 64
 
 // Closest returns the word that is most like the given one, if it is like enough: at most a third of its letters
@@ -17,7 +21,7 @@ func Closest(word string, among []string) (string, bool) {
 	}
 	best, least := "", len([]rune(word))/3+1
 	for _, w := range slices.Sorted(slices.Values(among)) {
-		if d := distance(fold(word), fold(w)); d < least {
+		if d := Distance(fold(word), fold(w)); d < least {
 			best, least = w, d
 		}
 	}
@@ -33,22 +37,22 @@ func Hint(word string, among []string) string {
 }
 
 // fold turns letters into lower case and drops separators: people mix up spellings.
-func fold(s string) []rune {
-	var out []rune
-	for _, r := range s {
+func fold(s string) string {
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '-' || r == '_' || r == '.':
+			return -1
 		case r >= 'A' && r <= 'Z':
-			out = append(out, r+'a'-'A')
-		default:
-			out = append(out, r)
+			return r + 'a' - 'A'
 		}
-	}
-	return out
+		return r
+	}, s)
 }
 
-// distance is how many letters must be inserted, deleted or replaced (Levenshtein).
-func distance(a, b []rune) int {
+// Distance is how many letters must be inserted, deleted or replaced to make one word of the other (Levenshtein). Upper and
+// lower case differ.
+func Distance(from, to string) int {
+	a, b := []rune(from), []rune(to)
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
