@@ -48,10 +48,10 @@ have set stays, unless the file says otherwise and --force is given.`,
 			if err != nil {
 				return err
 			}
-			if err := a.resolveNamespace(c, cluster); err != nil {
+			if err := resolveNamespace(a, c, cluster); err != nil {
 				return err
 			}
-			outcome, err := a.applyCluster(c.Context(), cluster, force)
+			outcome, err := applyCluster(c.Context(), a, cluster, force)
 			if err != nil {
 				return err
 			}
@@ -69,16 +69,16 @@ have set stays, unless the file says otherwise and --force is given.`,
 }
 
 // applyCluster says what it did: created, configured or unchanged.
-func (a *access) applyCluster(ctx context.Context, cluster *v1alpha1.WorkloadCluster, force bool) (outcome string, err error) {
+func applyCluster(ctx context.Context, a *access, cluster *v1alpha1.WorkloadCluster, force bool) (outcome string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	doing := fmt.Sprintf("applying cluster %q", cluster.Name)
-	old, err := a.clusterClient().Get(ctx, cluster.Name, metav1.GetOptions{})
+	old, err := clusterClient(a).Get(ctx, cluster.Name, metav1.GetOptions{})
 	if apierror.IgnoreObjectNotFound(err, clusterResource.Resource, cluster.Name) != nil {
 		return "", a.explain(doing, err)
 	}
 	if err == nil {
-		if err := a.adoptManagedFields(ctx, old); err != nil {
+		if err := adoptManagedFields(ctx, a, old); err != nil {
 			return "", a.explain(doing, err)
 		}
 	}
@@ -90,7 +90,7 @@ func (a *access) applyCluster(ctx context.Context, cluster *v1alpha1.WorkloadClu
 	if err != nil {
 		return "", err
 	}
-	made, err := a.clusterClient().Patch(ctx, cluster.Name, types.ApplyPatchType, b, metav1.PatchOptions{FieldManager: fieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict})
+	made, err := clusterClient(a).Patch(ctx, cluster.Name, types.ApplyPatchType, b, metav1.PatchOptions{FieldManager: fieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict})
 	switch {
 	case apierrors.IsConflict(err):
 		return "", exit.Errorf(exit.Failure, "%s: others have set %s; leave that out of the file, or change it with --force", doing, describeConflicts(err))
@@ -106,18 +106,18 @@ func (a *access) applyCluster(ctx context.Context, cluster *v1alpha1.WorkloadClu
 
 // adoptManagedFields makes what polder create, scale and upgrade have written belong to apply too: else what is no longer in the
 // file would stay for ever, because somebody still seems to want it.
-func (a *access) adoptManagedFields(ctx context.Context, u *unstructured.Unstructured) error {
+func adoptManagedFields(ctx context.Context, a *access, u *unstructured.Unstructured) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the status of a cluster changes all the time
 		patch, err := csaupgrade.UpgradeManagedFieldsPatch(u, sets.New(fieldManager), fieldManager)
 		if err != nil || patch == nil {
 			return err
 		}
-		changed, err := a.clusterClient().Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{})
+		changed, err := clusterClient(a).Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{})
 		if err == nil {
 			u.SetResourceVersion(changed.GetResourceVersion())
 			return nil
 		}
-		if newest, read := a.clusterClient().Get(ctx, u.GetName(), metav1.GetOptions{}); read == nil {
+		if newest, read := clusterClient(a).Get(ctx, u.GetName(), metav1.GetOptions{}); read == nil {
 			newest.DeepCopyInto(u)
 		}
 		return err

@@ -18,15 +18,15 @@ const maxPatchAttempts = 5
 
 // patchSpec writes into the spec of a cluster what how says; an empty patch of it writes nothing. Whoever changed the
 // spec in between wins, and this fails; a change of the status alone does no harm.
-func (a *access) patchSpec(ctx context.Context, name string, buildPatch func(c *v1alpha1.WorkloadCluster, u *unstructured.Unstructured) (spec map[string]any, err error)) (changed bool, err error) {
+func patchSpec(ctx context.Context, a *access, name string, buildPatch func(c *v1alpha1.WorkloadCluster, u *unstructured.Unstructured) (spec map[string]any, err error)) (changed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	doing := fmt.Sprintf("changing cluster %q", name)
 	generation := int64(-1)
 	for attempt := 1; ; attempt++ {
-		u, err := a.clusterClient().Get(ctx, name, metav1.GetOptions{})
+		u, err := clusterClient(a).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return false, a.explainClusterError(doing, name, err)
+			return false, explainClusterError(a, doing, name, err)
 		}
 		if generation >= 0 && u.GetGeneration() != generation {
 			return false, fmt.Errorf("%s: somebody else changed it at the same time; look at it and try again", doing)
@@ -44,10 +44,10 @@ func (a *access) patchSpec(ctx context.Context, name string, buildPatch func(c *
 		if err != nil {
 			return false, err
 		}
-		_, err = a.clusterClient().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict})
+		_, err = clusterClient(a).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict})
 		if apierrors.IsConflict(err) && attempt < maxPatchAttempts {
 			continue
 		}
-		return err == nil, a.explainClusterError(doing, name, err)
+		return err == nil, explainClusterError(a, doing, name, err)
 	}
 }

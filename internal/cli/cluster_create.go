@@ -68,7 +68,7 @@ func (n *createOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.resolveNamespace(c, cluster); err != nil {
+	if err := resolveNamespace(a, c, cluster); err != nil {
 		return err
 	}
 	if moved {
@@ -79,7 +79,7 @@ func (n *createOptions) run(c *cobra.Command, args []string) error {
 	if n.dryRun == "client" {
 		return n.printDryRun(c.OutOrStdout(), cluster)
 	}
-	made, err := a.createCluster(c.Context(), cluster, n.dryRun == "server")
+	made, err := createCluster(c.Context(), a, cluster, n.dryRun == "server")
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (n *createOptions) buildCluster(c *cobra.Command, args []string) (*v1alpha1
 	return cluster, nil
 }
 
-func (a *access) createCluster(ctx context.Context, cluster *v1alpha1.WorkloadCluster, dryRun bool) (*unstructured.Unstructured, error) {
+func createCluster(ctx context.Context, a *access, cluster *v1alpha1.WorkloadCluster, dryRun bool) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	u, err := toUnstructured(cluster)
@@ -127,7 +127,7 @@ func (a *access) createCluster(ctx context.Context, cluster *v1alpha1.WorkloadCl
 	if dryRun {
 		o.DryRun = []string{metav1.DryRunAll}
 	}
-	made, err := a.clusterClient().Create(ctx, u, o)
+	made, err := clusterClient(a).Create(ctx, u, o)
 	if apierrors.IsAlreadyExists(err) {
 		return nil, exit.Errorf(exit.Failure, "there is a cluster %q in namespace %s already; change it with: %s, or choose another name", cluster.Name, a.namespace, a.hint("apply -f FILE"))
 	}

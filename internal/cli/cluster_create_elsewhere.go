@@ -12,7 +12,7 @@ import (
 )
 
 // resolveNamespace finds the namespace of a cluster: that of its file, of -n, or of the kubeconfig.
-func (a *access) resolveNamespace(c *cobra.Command, cluster *v1alpha1.WorkloadCluster) error {
+func resolveNamespace(a *access, c *cobra.Command, cluster *v1alpha1.WorkloadCluster) error {
 	if given := c.Flag("namespace").Value.String(); given != "" && cluster.Namespace != "" && given != cluster.Namespace {
 		return exit.Errorf(exit.Usage, "the file says namespace %s, and -n says %s; leave out one of them", cluster.Namespace, given)
 	}
@@ -23,7 +23,7 @@ func (a *access) resolveNamespace(c *cobra.Command, cluster *v1alpha1.WorkloadCl
 
 // moveToProvider makes the cluster one of the provider that is named, and says what that means.
 func (n *createOptions) moveToProvider(c *cobra.Command, a *access, cluster *v1alpha1.WorkloadCluster) error {
-	to, err := a.getProvider(c.Context(), n.flags.provider)
+	to, err := getProvider(c.Context(), a, n.flags.provider)
 	if apierror.IsObjectNotFound(err, providerResource.Resource, n.flags.provider) {
 		return exit.Errorf(exit.Usage, "there is no provider %q; see which there are with: %s", n.flags.provider, a.hint("providers"))
 	}
@@ -32,12 +32,12 @@ func (n *createOptions) moveToProvider(c *cobra.Command, a *access, cluster *v1a
 	}
 	var from *v1alpha1.Provider
 	if cluster.Spec.Provider != "" {
-		if from, err = a.getProvider(c.Context(), cluster.Spec.Provider); err != nil {
+		if from, err = getProvider(c.Context(), a, cluster.Spec.Provider); err != nil {
 			from = nil // the file may be from another plane
 		}
 	}
 	m := moveCluster(cluster, from, to)
-	if stacks, problems := a.listStacks(c.Context(), a.namespace, v1alpha1.CatalogueNamespace); len(problems) == 0 { // who may not read them is told nothing of them
+	if stacks, problems := listStacks(c.Context(), a, a.namespace, v1alpha1.CatalogueNamespace); len(problems) == 0 { // who may not read them is told nothing of them
 		m.reviewStack(cluster, to, stacks)
 	}
 	m.print(c.ErrOrStderr(), cluster.Name)

@@ -42,7 +42,7 @@ func newDeleteCommandAsking(g *globals, isTerminal func(io.Reader) bool) *cobra.
 		Short: "Delete clusters, with all that is in them",
 		Long: `delete asks for each cluster, by having its name typed, and deletes all of it: machines, volumes and what runs
 there. Where there is nobody to ask, --yes is needed. A cluster with deletionProtection is not deleted.`,
-		ValidArgsFunction: g.completeClusterNames(0),
+		ValidArgsFunction: completeClusterNames(g, 0),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exit.Errorf(exit.Usage, "%s takes the names of clusters, but got none; see: %s --help", c.CommandPath(), c.CommandPath())
@@ -67,7 +67,7 @@ func (d *deleteOptions) run(c *cobra.Command, a *access, names []string) error {
 	}
 	var all []*v1alpha1.WorkloadCluster
 	for _, name := range names {
-		cluster, err := a.getCluster(c.Context(), name)
+		cluster, err := getCluster(c.Context(), a, name)
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (d *deleteOptions) run(c *cobra.Command, a *access, names []string) error {
 		}
 	}
 	for _, cluster := range all {
-		if err := a.deleteCluster(c.Context(), cluster); err != nil {
+		if err := deleteCluster(c.Context(), a, cluster); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintf(c.OutOrStdout(), "workloadcluster/%s is being deleted\n", cluster.Name); err != nil {
@@ -139,10 +139,10 @@ func machineCount(c *v1alpha1.WorkloadCluster) string {
 }
 
 // deleteCluster deletes this very cluster, and no other that has got its name meanwhile.
-func (a *access) deleteCluster(ctx context.Context, c *v1alpha1.WorkloadCluster) error {
+func deleteCluster(ctx context.Context, a *access, c *v1alpha1.WorkloadCluster) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err := a.clusterClient().Delete(ctx, c.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(c.UID))})
+	err := clusterClient(a).Delete(ctx, c.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(c.UID))})
 	if apierror.IgnoreObjectNotFound(err, clusterResource.Resource, c.Name) == nil {
 		return nil
 	}

@@ -27,18 +27,18 @@ func newDescribeCommand(g *globals) *cobra.Command {
 the machines, add-ons and conditions of a cluster.
 It exits with 0 if the cluster is ready and with %d if it is not.`, exit.NotReady),
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
-		ValidArgsFunction: g.completeClusterNames(1),
+		ValidArgsFunction: completeClusterNames(g, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := g.connect(c)
 			if err != nil {
 				return err
 			}
-			cluster, err := a.getCluster(c.Context(), args[0])
+			cluster, err := getCluster(c.Context(), a, args[0])
 			if err != nil {
 				return err
 			}
 			d := description{cluster: cluster, hint: a.hint, now: time.Now()}
-			if d.machines, d.noMachinesReason, err = a.listMachines(c.Context(), cluster.Name); err != nil {
+			if d.machines, d.noMachinesReason, err = listMachines(c.Context(), a, cluster.Name); err != nil {
 				return err
 			}
 			if err := d.print(c.OutOrStdout()); err != nil {
@@ -55,7 +55,7 @@ It exits with 0 if the cluster is ready and with %d if it is not.`, exit.NotRead
 }
 
 // listMachines are those that Cluster API made. Who may not see them is told so, and no more than that.
-func (a *access) listMachines(ctx context.Context, name string) (all []clusterv1.Machine, noMachinesReason string, err error) {
+func listMachines(ctx context.Context, a *access, name string) (all []clusterv1.Machine, noMachinesReason string, err error) {
 	all, err = listObjects[clusterv1.Machine](ctx, a, clusterv1.GroupVersion.WithResource("machines"), a.namespace, metav1.ListOptions{LabelSelector: clusterv1.ClusterNameLabel + "=" + name})
 	switch {
 	case apierrors.IsForbidden(err):

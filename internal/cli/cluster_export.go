@@ -25,19 +25,19 @@ knows. Names of machine types that are the provider's own become portable ones, 
 is lost is told beside the file. --exact keeps all of the spec, for polder apply on the same cluster, which would
 otherwise lose that too.`,
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
-		ValidArgsFunction: g.completeClusterNames(1),
+		ValidArgsFunction: completeClusterNames(g, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := g.connect(c)
 			if err != nil {
 				return err
 			}
-			cluster, err := a.getCluster(c.Context(), args[0])
+			cluster, err := getCluster(c.Context(), a, args[0])
 			if err != nil {
 				return err
 			}
 			clearForExport(cluster)
 			if !exact {
-				told := makePortable(cluster, a.knownProvider(c.Context(), cluster.Spec.Provider))
+				told := makePortable(cluster, knownProvider(c.Context(), a, cluster.Spec.Provider))
 				for _, lost := range told {
 					fmt.Fprintln(c.ErrOrStderr(), "warning:", sanitize(lost))
 				}
@@ -59,11 +59,11 @@ otherwise lose that too.`,
 }
 
 // knownProvider is nil if nobody can say anything about it.
-func (a *access) knownProvider(ctx context.Context, name string) *v1alpha1.Provider {
+func knownProvider(ctx context.Context, a *access, name string) *v1alpha1.Provider {
 	if name == "" {
 		return nil
 	}
-	p, err := a.getProvider(ctx, name)
+	p, err := getProvider(ctx, a, name)
 	if err != nil {
 		return nil
 	}

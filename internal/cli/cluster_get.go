@@ -31,7 +31,7 @@ func newGetCommand(g *globals) *cobra.Command {
 		Use:               "get [NAME...]",
 		Aliases:           []string{"list", "ls"},
 		Short:             "List clusters",
-		ValidArgsFunction: g.completeClusterNames(0),
+		ValidArgsFunction: completeClusterNames(g, 0),
 		RunE: func(c *cobra.Command, args []string) error {
 			q.names = args
 			if q.allNamespaces && (c.Flags().Changed("namespace") || len(args) > 0) {
@@ -90,16 +90,16 @@ func listAndPrint[T any, P objectPointer[T]](c *cobra.Command, q *getOptions, a 
 		if len(all) > 0 {
 			err = print(c.OutOrStdout(), all)
 		}
-		return cmp.Or(err, a.clusterNotFound(name))
+		return cmp.Or(err, clusterNotFound(a, name))
 	}
 	if len(all) == 0 && q.out.isHumanReadable() {
-		_, err := fmt.Fprintln(c.ErrOrStderr(), a.describeNoClusters())
+		_, err := fmt.Fprintln(c.ErrOrStderr(), describeNoClusters(a))
 		return err
 	}
 	return print(c.OutOrStdout(), all)
 }
 
-func (a *access) describeNoClusters() string {
+func describeNoClusters(a *access) string {
 	if a.namespace == "" {
 		return "There are no clusters. Make one with: " + a.globals.program + " create NAME --stack STACK"
 	}
@@ -108,7 +108,7 @@ func (a *access) describeNoClusters() string {
 
 // clusterSource asks for one by its name, and for several by looking at all.
 func (q *getOptions) clusterSource(a *access) planeSource {
-	s := planeSource{objects: a.clusterClient()}
+	s := planeSource{objects: clusterClient(a)}
 	if len(q.names) == 1 {
 		s.name = q.names[0]
 	}

@@ -15,7 +15,7 @@ import (
 
 // watchAndPrint prints all there are, and then what changes.
 func (q *getOptions) watchAndPrint(c *cobra.Command, a *access) error {
-	v := &clusterWatchPrinter{getOptions: q, out: c.OutOrStdout(), table: clusterTable{wide: q.out.format == formatWide, namespaces: q.allNamespaces}, printedVersions: map[string]string{}, clusterNotFound: func(name string) error { return a.clusterNotFound(name) }}
+	v := &clusterWatchPrinter{getOptions: q, out: c.OutOrStdout(), table: clusterTable{wide: q.out.format == formatWide, namespaces: q.allNamespaces}, printedVersions: map[string]string{}, clusterNotFound: func(name string) error { return clusterNotFound(a, name) }}
 	f := &follower{source: q.clusterSource(a), observer: v, knownKeys: map[string]bool{}}
 	if !q.allNamespaces {
 		for _, name := range q.names { // one that is not there is gone at the first look

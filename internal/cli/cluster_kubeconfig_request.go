@@ -43,7 +43,7 @@ func (r *kubeconfigOptions) requestKubeconfig(c *cobra.Command, a *access) (*iss
 	doing := fmt.Sprintf("asking for access to cluster %q", r.cluster)
 	made, err := requests.Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
-		return nil, a.preferClusterNotFound(c.Context(), r.cluster, a.explain(doing, err))
+		return nil, preferClusterNotFound(c.Context(), a, r.cluster, a.explain(doing, err))
 	}
 	defer func() {
 		// Whatever happens, nobody needs the request any more; the plane deletes what is left.

@@ -28,13 +28,13 @@ var (
 )
 
 // clusterClient are those of the namespace.
-func (a *access) clusterClient() dynamic.ResourceInterface {
+func clusterClient(a *access) dynamic.ResourceInterface {
 	return a.client.Resource(clusterResource).Namespace(a.namespace)
 }
 
 // listUnstructured reads clusters with all they have. Without a limit, an API server answers in one piece.
 func listUnstructured(ctx context.Context, a *access, o metav1.ListOptions) ([]unstructured.Unstructured, error) {
-	l, err := a.clusterClient().List(ctx, o)
+	l, err := clusterClient(a).List(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -60,38 +60,38 @@ func listClusters(ctx context.Context, a *access, o metav1.ListOptions) ([]v1alp
 }
 
 // getCluster reads one. A name that nobody has is a sentence that helps.
-func (a *access) getCluster(ctx context.Context, name string) (*v1alpha1.WorkloadCluster, error) {
+func getCluster(ctx context.Context, a *access, name string) (*v1alpha1.WorkloadCluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	u, err := a.clusterClient().Get(ctx, name, metav1.GetOptions{})
+	u, err := clusterClient(a).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, a.explainClusterError(fmt.Sprintf("reading cluster %q", name), name, err)
+		return nil, explainClusterError(a, fmt.Sprintf("reading cluster %q", name), name, err)
 	}
 	return fromUnstructured[v1alpha1.WorkloadCluster](u)
 }
 
 // explainClusterError also knows that the cluster may not be there.
-func (a *access) explainClusterError(doing, name string, err error) error {
+func explainClusterError(a *access, doing, name string, err error) error {
 	if apierror.IsObjectNotFound(err, clusterResource.Resource, name) {
-		return a.clusterNotFound(name)
+		return clusterNotFound(a, name)
 	}
 	return a.explain(doing, err)
 }
 
 // preferClusterNotFound says that a cluster is not there, if that is why something failed.
-func (a *access) preferClusterNotFound(ctx context.Context, name string, failed error) error {
-	if _, err := a.getCluster(ctx, name); exit.Code(err) == exit.Usage {
+func preferClusterNotFound(ctx context.Context, a *access, name string, failed error) error {
+	if _, err := getCluster(ctx, a, name); exit.Code(err) == exit.Usage {
 		return err
 	}
 	return failed
 }
 
-func (a *access) clusterNotFound(name string) error {
+func clusterNotFound(a *access, name string) error {
 	return exit.Errorf(exit.Usage, "there is no cluster %q in namespace %s; see which there are with: %s", name, a.namespace, a.hint("get"))
 }
 
 // getProvider reads what a provider says of itself.
-func (a *access) getProvider(ctx context.Context, name string) (*v1alpha1.Provider, error) {
+func getProvider(ctx context.Context, a *access, name string) (*v1alpha1.Provider, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	u, err := a.client.Resource(providerResource).Get(ctx, name, metav1.GetOptions{})

@@ -90,7 +90,7 @@ func addNamespaceFlag(c *cobra.Command) {
 }
 
 // completeClusterNames completes names of clusters, each once.
-func (g *globals) completeClusterNames(most int) cobra.CompletionFunc {
+func completeClusterNames(g *globals, most int) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if most > 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -99,7 +99,7 @@ func (g *globals) completeClusterNames(most int) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		l, err := a.clusterClient().List(c.Context(), metav1.ListOptions{})
+		l, err := clusterClient(a).List(c.Context(), metav1.ListOptions{})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

@@ -26,7 +26,7 @@ func newProvidersCommand(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := a.listProviders(c)
+			all, err := listProviders(a, c)
 			if err != nil {
 				return err
 			}
@@ -40,7 +40,7 @@ func newProvidersCommand(g *globals) *cobra.Command {
 	return c
 }
 
-func (a *access) listProviders(c *cobra.Command) ([]v1alpha1.Provider, error) {
+func listProviders(a *access, c *cobra.Command) ([]v1alpha1.Provider, error) {
 	all, err := listObjects[v1alpha1.Provider](c.Context(), a, providerResource, "", metav1.ListOptions{})
 	slices.SortFunc(all, func(x, y v1alpha1.Provider) int { return strings.Compare(x.Name, y.Name) })
 	return all, a.explain("listing providers", err)
@@ -94,7 +94,7 @@ func completeProviders(g *globals) cobra.CompletionFunc {
 		if err != nil || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		all, err := a.listProviders(c)
+		all, err := listProviders(a, c)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

@@ -36,7 +36,7 @@ func newScaleCommand(g *globals) *cobra.Command {
   polder scale demo --pool a=5 --pool b=0 --wait
   polder scale demo --control-planes 3`,
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
-		ValidArgsFunction: g.completeClusterNames(1),
+		ValidArgsFunction: completeClusterNames(g, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			s.isFlagSet = c.Flags().Changed
 			if err := s.check(); err != nil {
@@ -46,7 +46,7 @@ func newScaleCommand(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			changed, err := a.patchSpec(c.Context(), args[0], s.buildPatch)
+			changed, err := patchSpec(c.Context(), a, args[0], s.buildPatch)
 			if err != nil {
 				return err
 			}

@@ -39,7 +39,7 @@ what polder create takes as --stack and --kubernetes. What is behind one that is
 			if everywhere {
 				namespaces = []string{""}
 			}
-			all, problems := a.listStacks(c.Context(), namespaces...)
+			all, problems := listStacks(c.Context(), a, namespaces...)
 			if len(all) == 0 && len(problems) > 0 {
 				return problems[0]
 			}
@@ -56,7 +56,7 @@ what polder create takes as --stack and --kubernetes. What is behind one that is
 }
 
 // listStacks are those of some namespaces, in order. What cannot be read of one does not keep the others back.
-func (a *access) listStacks(ctx context.Context, namespaces ...string) (all []csv1.ClusterStack, problems []error) {
+func listStacks(ctx context.Context, a *access, namespaces ...string) (all []csv1.ClusterStack, problems []error) {
 	for _, ns := range slices.Compact(namespaces) {
 		l, err := listObjects[csv1.ClusterStack](ctx, a, csv1.GroupVersion.WithResource("clusterstacks"), ns, metav1.ListOptions{})
 		if err != nil {

@@ -35,7 +35,7 @@ minor at a time, and never lowered. A cluster without a version of its own follo
   polder upgrade demo --version v4        stays at v4 of the stack; --version newest follows the newest again
   polder upgrade demo --to-latest         takes the next minor, or else the newest release`,
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
-		ValidArgsFunction: g.completeClusterNames(1),
+		ValidArgsFunction: completeClusterNames(g, 1),
 		RunE:              func(c *cobra.Command, args []string) error { return q.run(c, g, args[0]) },
 	}
 	addNamespaceFlag(c)
@@ -59,13 +59,13 @@ func (q *upgradeOptions) run(c *cobra.Command, g *globals, name string) error {
 		return err
 	}
 	if !q.latest && q.kubernetes == "" && q.version == "" {
-		cluster, err := a.getCluster(c.Context(), name)
+		cluster, err := getCluster(c.Context(), a, name)
 		if err != nil {
 			return err
 		}
 		return printUpdates(c.OutOrStdout(), cluster, a.hint)
 	}
-	changed, err := a.patchSpec(c.Context(), name, q.buildPatch)
+	changed, err := patchSpec(c.Context(), a, name, q.buildPatch)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func newWaitCommand(g *globals) *cobra.Command {
 		Long: fmt.Sprintf(`wait tells, with a line for each change, how far a cluster is, until it is ready, or what --for says.
 It exits with %d if that does not happen in time, and with %d if it will not happen until somebody acts.`, exit.Timeout, exit.Failure),
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
-		ValidArgsFunction: g.completeClusterNames(1),
+		ValidArgsFunction: completeClusterNames(g, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			to, err := parseGoal(want)
 			if err != nil {
@@ -86,9 +86,9 @@ func (w *waitOptions) run(c *cobra.Command, a *access, name string, to goal, onO
 		out = c.OutOrStdout()
 	}
 	v := &waitLoop{name: name, goal: to, out: out, begin: time.Now(), hint: a.hint}
-	err := v.wait(c.Context(), planeSource{objects: a.clusterClient(), name: name}, a.namespace, w.timeout)
+	err := v.wait(c.Context(), planeSource{objects: clusterClient(a), name: name}, a.namespace, w.timeout)
 	if errors.Is(err, errNoCluster) {
-		return a.clusterNotFound(name)
+		return clusterNotFound(a, name)
 	}
 	if v.apiFailed {
 		return a.explain(fmt.Sprintf("waiting for cluster %q", name), err)

@@ -7,12 +7,12 @@ import (
 )
 
 // completeMachines completes the names of machines to which fits says yes.
-func (g *globals) completeMachines(fits func(machineReport) bool) cobra.CompletionFunc {
+func completeMachines(g *globals, fits func(machineReport) bool) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		all, err := g.readMachines(c.Context())
+		all, err := readMachines(c.Context(), g)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
@@ -36,9 +36,9 @@ func anyMachine(machineReport) bool { return true }
 func completeProcesses(g *globals) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) != 1 {
-			return g.completeMachines(anyMachine)(c, args, typed)
+			return completeMachines(g, anyMachine)(c, args, typed)
 		}
-		all, err := g.readMachines(c.Context())
+		all, err := readMachines(c.Context(), g)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
@@ -53,7 +53,7 @@ func completeProcesses(g *globals) cobra.CompletionFunc {
 // completeLocalClusters completes with NAME where that is enough, with NAMESPACE/NAME elsewhere.
 func completeLocalClusters(g *globals) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		all, err := g.listLocalClusters(c.Context())
+		all, err := listLocalClusters(c.Context(), g)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

@@ -46,7 +46,7 @@ then they are stopped too, also if polderd did not run. polder up starts everyth
 				fmt.Fprintf(c.ErrOrStderr(), "Stopping %s …\n", describeClusterCount(len(running)))
 				return stopClusters(c.Context(), c.OutOrStdout(), p, running)
 			}
-			return g.printRunning(c.OutOrStdout(), len(running))
+			return printRunning(g, c.OutOrStdout(), len(running))
 		},
 	}
 	c.Flags().DurationVar(&timeout, "timeout", 15*time.Second, "how long to wait for polderd")
@@ -67,7 +67,7 @@ func printStopped(w io.Writer, dir string, ran, more bool) error {
 	return err
 }
 
-func (g *globals) printRunning(w io.Writer, n int) error {
+func printRunning(g *globals, w io.Writer, n int) error {
 	text := "%s keep running; stop them too with: %s\n"
 	if n == 1 {
 		text = "%s keeps running; stop it too with: %s\n"

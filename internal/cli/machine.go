@@ -64,12 +64,12 @@ type machineReport struct {
 type machineReports []machineReport
 
 // readMachines asks all hosts.
-func (g *globals) readMachines(ctx context.Context) (machineReports, error) {
-	clusters, err := g.listLocalClusters(ctx)
+func readMachines(ctx context.Context, g *globals) (machineReports, error) {
+	clusters, err := listLocalClusters(ctx, g)
 	if err != nil {
 		return nil, err
 	}
-	return clusters.reportMachines(time.Now()), nil
+	return reportMachines(clusters, time.Now()), nil
 }
 
 func (m machineReport) role() string {

@@ -13,7 +13,7 @@ import (
 // listLocalClusters are all local clusters of a data directory, ordered by namespace and name.
 type localClusters []lifecycle.LocalCluster
 
-func (g *globals) listLocalClusters(ctx context.Context) (localClusters, error) {
+func listLocalClusters(ctx context.Context, g *globals) (localClusters, error) {
 	p, err := g.plane()
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func qualifiedName(l lifecycle.LocalCluster) string {
 	return l.Status.Cluster.Namespace + "/" + l.Status.Cluster.Name
 }
 
-func (all localClusters) reportMachines(now time.Time) machineReports {
+func reportMachines(all localClusters, now time.Time) machineReports {
 	these := machineReports{}
 	for _, l := range all {
 		for _, m := range l.Status.Machines {

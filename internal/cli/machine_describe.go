@@ -22,9 +22,9 @@ func newMachineDescribeCommand(g *globals) *cobra.Command {
 the processes run that its static pods ask for: with which arguments, and which of these differ from the
 static pod's and why. NAME is a machine, or NAMESPACE/NAME where several have the same name.`,
 		Args:              machineArgs(0),
-		ValidArgsFunction: g.completeMachines(anyMachine),
+		ValidArgsFunction: completeMachines(g, anyMachine),
 		RunE: func(c *cobra.Command, args []string) error {
-			all, err := g.readMachines(c.Context())
+			all, err := readMachines(c.Context(), g)
 			if err != nil {
 				return err
 			}
@@ -71,7 +71,7 @@ func (m machineReport) printSummary(w io.Writer, now time.Time) {
 	fmt.Fprintf(t, "Address:\t%s\n", cmp.Or(m.Address, "-"))
 	fmt.Fprintf(t, "Directory:\t%s\n", m.Dir)
 	fmt.Fprintf(t, "Node:\t%s\n", m.describeNode())
-	fmt.Fprintf(t, "Host:\t%s\n", m.Host.describe(now))
+	fmt.Fprintf(t, "Host:\t%s\n", describeHost(m.Host, now))
 	_ = t.Flush() // a buffer takes everything
 }
 
@@ -86,7 +86,7 @@ func (m machineReport) describeNode() string {
 	return m.Node + ", not registered"
 }
 
-func (h hostReport) describe(now time.Time) string {
+func describeHost(h hostReport, now time.Time) string {
 	if h.PID == 0 {
 		return h.Problem
 	}

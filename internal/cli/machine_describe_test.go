@@ -108,7 +108,7 @@ func TestDescribe(t *testing.T) {
 	s := demo()
 	s.Problem, s.Machines = "the endpoint is taken", []hostapi.MachineStatus{failingMachine()}
 	var b bytes.Buffer
-	if err := (localClusters{{Status: s, Running: true}}).reportMachines(now)[0].printDescription(&b, now); err != nil {
+	if err := reportMachines(localClusters{{Status: s, Running: true}}, now)[0].printDescription(&b, now); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(failingMachineText, b.String()); diff != "" {
@@ -140,7 +140,7 @@ func TestDescribeLines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tt.cluster.Status.Machines = []hostapi.MachineStatus{tt.machine}
 			var b bytes.Buffer
-			if err := (localClusters{tt.cluster}).reportMachines(now)[0].printDescription(&b, now); err != nil {
+			if err := reportMachines(localClusters{tt.cluster}, now)[0].printDescription(&b, now); err != nil {
 				t.Fatal(err)
 			}
 			for _, w := range tt.want {

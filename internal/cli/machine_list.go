@@ -24,14 +24,14 @@ runs and does not answer. MEMORY is what the processes have for themselves alone
 are simulated: no process runs for them.`,
 		Args: cmdline.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			clusters, err := g.listLocalClusters(c.Context())
+			clusters, err := listLocalClusters(c.Context(), g)
 			if err == nil && cluster != "" {
 				clusters, err = clusters.selectByName(cluster)
 			}
 			if err != nil {
 				return err
 			}
-			all := clusters.reportMachines(time.Now())
+			all := reportMachines(clusters, time.Now())
 			if out.isStructured() {
 				return out.print(c.OutOrStdout(), all)
 			}

@@ -37,7 +37,7 @@ func TestMachineTable(t *testing.T) {
 		Cluster:  hostapi.Cluster{Namespace: "two", Name: "other"},
 		Machines: []hostapi.MachineStatus{{Name: "w", Version: "v1.35.0", Address: "127.2.0.11"}, {Name: "x"}},
 	}
-	these := localClusters{{Status: demo(), Running: true}, {Status: silent, HostError: hostapi.ErrNotRunning}}.reportMachines(now)
+	these := reportMachines(localClusters{{Status: demo(), Running: true}, {Status: silent, HostError: hostapi.ErrNotRunning}}, now)
 	var b bytes.Buffer
 	if err := these.printTable(&b); err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ boots, and then kube-apiserver.`,
 			if t.lines < allLines {
 				return exit.Errorf(exit.Usage, "--tail %d is no number of lines; see: %s --help", t.lines, c.CommandPath())
 			}
-			these, err := g.readMachines(c.Context())
+			these, err := readMachines(c.Context(), g)
 			if err != nil {
 				return err
 			}

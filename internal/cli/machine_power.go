@@ -21,9 +21,9 @@ func newMachineOffCommand(g *globals) *cobra.Command {
 		Long: `off ends all processes of a machine at once, as if its plug were pulled. Its files stay, and it stays
 off, also when its cluster's host starts again, until polder machine on.`,
 		Args:              machineArgs(0),
-		ValidArgsFunction: g.completeMachines(func(m machineReport) bool { return !m.Off }),
+		ValidArgsFunction: completeMachines(g, func(m machineReport) bool { return !m.Off }),
 		RunE: func(c *cobra.Command, args []string) error {
-			changed, err := g.setPower(c.Context(), args[0], false)
+			changed, err := setPower(c.Context(), g, args[0], false)
 			switch {
 			case err != nil:
 				return err
@@ -42,9 +42,9 @@ func newMachineOnCommand(g *globals) *cobra.Command {
 		Use:               "on NAME",
 		Short:             "Switch a machine on again; it starts with the files it has",
 		Args:              machineArgs(0),
-		ValidArgsFunction: g.completeMachines(func(m machineReport) bool { return m.Off }),
+		ValidArgsFunction: completeMachines(g, func(m machineReport) bool { return m.Off }),
 		RunE: func(c *cobra.Command, args []string) error {
-			changed, err := g.setPower(c.Context(), args[0], true)
+			changed, err := setPower(c.Context(), g, args[0], true)
 			switch {
 			case err != nil:
 				return err
@@ -59,8 +59,8 @@ func newMachineOnCommand(g *globals) *cobra.Command {
 }
 
 // setPower switches the machine; changed is false if it was as wanted.
-func (g *globals) setPower(ctx context.Context, name string, on bool) (changed bool, err error) {
-	all, err := g.readMachines(ctx)
+func setPower(ctx context.Context, g *globals, name string, on bool) (changed bool, err error) {
+	all, err := readMachines(ctx, g)
 	if err != nil {
 		return false, err
 	}

@@ -149,7 +149,7 @@ func TestLogs(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	p := newPolder(t, machineRoot)
 	fakehost.Start(t, p.dir, demo())
-	p.expectCompletions(map[string][]string{
+	expectCompletions(p, map[string][]string{
 		"demo-cp\tcontrol-plane, running\ndemo-new\tcontrol-plane, booting (wait-control-plane)\n": {"off", ""},
 		"demo-off\tworker, off\n":         {"on", ""},
 		"default/demo-off\tworker, off\n": {"on", "default/"},
@@ -161,13 +161,13 @@ func TestCompletion(t *testing.T) {
 	twin := demo()
 	twin.Cluster.Namespace, twin.Cluster.UID = "two", "twin"
 	fakehost.Start(t, p.dir, twin)
-	p.expectCompletions(map[string][]string{
+	expectCompletions(p, map[string][]string{
 		"default/demo-off\tworker, off\ntwo/demo-off\tworker, off\n": {"on", ""},
 		"default/demo\ntwo/demo\n":                                   {"list", "--cluster", ""},
 	})
 }
 
-func (p polder) expectCompletions(wanted map[string][]string) {
+func expectCompletions(p polder, wanted map[string][]string) {
 	p.Helper()
 	for want, args := range wanted {
 		out, _, _ := p.run(append([]string{"__complete", "--data-dir", p.dir, "machine"}, args...)...)

@@ -24,12 +24,12 @@ namespace, and the stages of add-ons of those clusters that are not ready. Below
 problem what to do and who must do it. NAME is a ClusterStack, or NAMESPACE/NAME.
 It exits with 0 if all it shows is ready and with %d if something is not, or if there is no ClusterStack.`, exit.NotReady),
 		Args:              cmdline.Args(0, 1, "at most the name of a ClusterStack"),
-		ValidArgsFunction: g.completeStacks(&s),
+		ValidArgsFunction: completeStacks(g, &s),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := s.parseArgs(args); err != nil {
 				return err
 			}
-			p, err := g.newPlaneReader()
+			p, err := newPlaneReader(g)
 			if err != nil {
 				return err
 			}

@@ -32,7 +32,7 @@ type planeReader struct {
 }
 
 // newPlaneReader is one for the plane of the data directory, as its administrator.
-func (g *globals) newPlaneReader() (*planeReader, error) {
+func newPlaneReader(g *globals) (*planeReader, error) {
 	p, err := g.plane()
 	if err != nil {
 		return nil, err

@@ -60,12 +60,12 @@ func (s stackSelection) describeNamespace() string {
 }
 
 // completeStacks completes the names of ClusterStacks, with NAMESPACE/ where that was typed.
-func (g *globals) completeStacks(s *stackSelection) cobra.CompletionFunc {
+func completeStacks(g *globals, s *stackSelection) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		p, err := g.newPlaneReader()
+		p, err := newPlaneReader(g)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

@@ -25,7 +25,7 @@ func stackStatusRoot() *cobra.Command {
 
 // serveStackObjects answers lists of a world, each object in a part of its own, as an API server does that is
 // asked for parts. Without a world, it knows none of the kinds.
-func (p polder) serveStackObjects(w *stackObjects) (server string) {
+func serveStackObjects(p polder, w *stackObjects) (server string) {
 	p.Helper()
 	lists := map[string]any{}
 	if w != nil {
@@ -70,7 +70,7 @@ func (p polder) kubeconfig(server, namespace string) {
 func TestStackStatusCommand(t *testing.T) {
 	p := newPolder(t, stackStatusRoot)
 	w := manyStacks()
-	p.serveStackObjects(&w)
+	serveStackObjects(p, &w)
 	p.expect(exit.NotReady, `NAMESPACE/STACK                        STATE     MESSAGE
 default/try (local scs 1.36, custom)   Waiting   1 of 1 releases is not ready
 └─ local-scs-1-36-v0-sha-abc1234       Failed    ConfigMap x is not allowed
@@ -91,7 +91,7 @@ Next:
 	for i := range 9 {
 		w.stacks = append(w.stacks, aStack("more", fmt.Sprint(i)))
 	}
-	p.serveStackObjects(&w)
+	serveStackObjects(p, &w)
 	p.expect(exit.Usage, "", `there is no ClusterStack "x" in any namespace; leave out the name to see all 12`, "stack", "status", "x", "-A")
 }
 
@@ -99,7 +99,7 @@ func TestStackStatusReady(t *testing.T) {
 	p := newPolder(t, stackStatusRoot)
 	w := manyStacks()
 	w.stacks, w.releases, w.clusters = w.stacks[2:], w.releases[1:2], w.clusters[1:2] // default/dev of default/scs
-	p.serveStackObjects(&w)
+	serveStackObjects(p, &w)
 	p.expect(exit.OK, `NAMESPACE/STACK                        STATE   MESSAGE
 default/scs (local scs 1.36, stable)   Ready   latest local-scs-1-36-v10 (v1.36.3)
 └─ local-scs-1-36-v2                   Ready   v1.36.3, used by 1 cluster
@@ -171,14 +171,14 @@ func TestStackStatusWithoutStacks(t *testing.T) {
 	say := func(where, namespace string) string {
 		return strings.NewReplacer("WHERE", where, "NAMESPACE", namespace).Replace(firstStack)
 	}
-	p.serveStackObjects(&stackObjects{})
+	serveStackObjects(p, &stackObjects{})
 	p.expect(exit.NotReady, "", say("namespace default", "default"), "stack", "status")
 	p.expect(exit.NotReady, "", say("any namespace", "default"), "stack", "status", "-A")
 	if out, _, code := p.run("stack", "status", "-o", "json"); code != exit.NotReady || !strings.Contains(out, `"stacks": [],`) || !strings.Contains(out, `"ready": false,`) {
 		t.Errorf("-o json ends with %d:\n%s", code, out)
 	}
 	w := manyStacks()
-	p.kubeconfig(p.serveStackObjects(&w), "of-the-kubeconfig")
+	p.kubeconfig(serveStackObjects(p, &w), "of-the-kubeconfig")
 	p.expect(exit.NotReady, "", say("namespace of-the-kubeconfig (3 elsewhere; see: polder stack status -A --data-dir DIR)", "of-the-kubeconfig"), "stack", "status")
 	p.expect(exit.NotReady, "", say("namespace x (3 elsewhere; see: polder stack status -A --data-dir DIR)", "x"), "stack", "status", "-n", "x")
 }
@@ -186,7 +186,7 @@ func TestStackStatusWithoutStacks(t *testing.T) {
 func TestStackStatusWithoutPlane(t *testing.T) {
 	p := newPolder(t, stackStatusRoot)
 	p.expect(exit.Failure, "", "there is no plane in DIR yet; start one with: polder up --data-dir DIR", "stack", "status")
-	p.serveStackObjects(nil)
+	serveStackObjects(p, nil)
 	p.expect(exit.Failure, "", "the plane in DIR has no clusterstacks.clusterstack.x-k8s.io: its polderd is older than this polder; start the one beside it with: polder down --data-dir DIR, then polder up --data-dir DIR", "stack", "status")
 	p.kubeconfig("http://127.0.0.1:1", "")
 	p.expect(exit.Failure, "", "the plane in DIR does not answer: dial tcp 127.0.0.1:1: connect: connection refused; see: polder status --data-dir DIR", "stack", "status")
@@ -210,7 +210,7 @@ func TestStackStatusWithBadInput(t *testing.T) {
 func TestStackStatusCompletion(t *testing.T) {
 	p := newPolder(t, stackStatusRoot)
 	w := manyStacks()
-	p.serveStackObjects(&w)
+	serveStackObjects(p, &w)
 	for typed, want := range map[string][]string{"": {"scs", "try"}, "other/": {"other/scs"}} {
 		out, _, _ := p.run("__complete", "stack", "status", typed)
 		var got []string

@@ -38,7 +38,7 @@ func waitForShippedStacks(c *cobra.Command, g *globals, p *lifecycle.Plane, begi
 	told := map[string]bool{}
 	var missing []csv1.ClusterStack
 	err = wait.PollUntilContextTimeout(c.Context(), 100*time.Millisecond, shippedStacksTimeout, true, func(ctx context.Context) (bool, error) {
-		all, problems := a.listStacks(ctx, v1alpha1.CatalogueNamespace)
+		all, problems := listStacks(ctx, a, v1alpha1.CatalogueNamespace)
 		if len(problems) > 0 {
 			return false, problems[0]
 		}
