@@ -24,7 +24,7 @@ heavy       := github.com/polder-kaas/polder/(cmd/polderd|internal/daemon|intern
 light        = $(shell go list ./... | grep -Ev '$(heavy)' | grep -Ev '/(test/fault|bench)')
 
 # Tests without the race detector: boot, which links kubeadm, and those that render charts in a child, whose memory and time are limited.
-renders     := %/polder/stack %/stack/render %/stack/lint %/stack/dependency %/polder/stacks %/internal/cli %/releases/rendering %/test/instant
+renders     := %/polder/stack %/stack/render %/stack/lint %/stack/dependency %/polder/stacks %/internal/cli/stackauthor %/releases/rendering %/test/instant
 
 .PHONY: help
 help: ## List the targets

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/polder-kaas/polder/internal/cli"
+	"github.com/polder-kaas/polder/internal/cli/output"
 	"github.com/polder-kaas/polder/internal/program/exit"
 	"github.com/polder-kaas/polder/stack/render"
 )
@@ -20,7 +21,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	err := cli.CommandAs(os.Args).ExecuteContext(ctx)
-	if m := cli.Message(err); m != "" {
+	if m := output.Message(err); m != "" {
 		fmt.Fprintln(os.Stderr, "polder:", m)
 	}
 	os.Exit(exit.Code(err))

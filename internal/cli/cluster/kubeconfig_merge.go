@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/polder-kaas/polder/internal/cli/connect"
+	"github.com/polder-kaas/polder/internal/files/atomicfile"
+	"github.com/polder-kaas/polder/internal/program/exit"
+)
+
+// mergeIntoFile adds a context to one of the files that make up a kubeconfig, whose other entries stay. It takes the lock
+// that kubectl takes too.
+func mergeIntoFile(file string, rules *clientcmd.ClientConfigLoadingRules, k *clientcmdapi.Config, force bool) (err error) {
+	unlock, err := lockKubeconfig(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+
+	file = resolveLink(file)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	b, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if !isKubeconfig(b) {
+		return exit.Errorf(exit.Usage, "%s is no kubeconfig, so nothing is merged into it; set $KUBECONFIG to another file, or use --output-file", file)
+	}
+	into, err := clientcmd.Load(b)
+	if err != nil {
+		return fmt.Errorf("%s cannot be read as a kubeconfig: %w", file, err)
+	}
+	whole, err := rules.Load()
+	if err != nil {
+		return fmt.Errorf("%s cannot be read as a kubeconfig: %w", connect.KubeconfigPaths(rules), err)
+	}
+	if err := mergeContext(into, whole, k, force); err != nil {
+		return err
+	}
+	text, err := clientcmd.Write(*into)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(file, text, 0o600)
+}
+
+// lockKubeconfig locks a file under the name that kubectl does, whether or not that is a link.
+func lockKubeconfig(file string) (unlock func() error, err error) {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return nil, err
+	}
+	lock := file + ".lock"
+	l, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0)
+	if errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("another program changes %s; try again, or remove %s if there is none", file, lock)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return errors.Join(l.Close(), os.Remove(lock)) }, nil
+}
+
+// resolveLink is the file that a link leads to, whether or not it is there, so that the link stays one.
+func resolveLink(file string) string {
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		return target
+	}
+	target, err := os.Readlink(file)
+	switch {
+	case err != nil:
+		return file
+	case filepath.IsAbs(target):
+		return target
+	}
+	return filepath.Join(filepath.Dir(file), target)
+}
+
+// mergeContext puts the one context of k into a kubeconfig, which is all of whole or one of its files. What belongs to another
+// cluster is neither replaced nor hidden unless it is forced.
+func mergeContext(into, whole, k *clientcmdapi.Config, force bool) error {
+	name := k.CurrentContext
+	context := k.Contexts[name]
+	server := k.Clusters[context.Cluster].Server
+	old := whole.Contexts[name]
+	if old != nil && !force {
+		if c := whole.Clusters[old.Cluster]; c == nil || c.Server != server {
+			return exit.Errorf(exit.Failure, "your kubeconfig has a context %q for another cluster; rename that with: kubectl config rename-context %s NEW, or replace it with --force", name, name)
+		}
+	}
+	if c := whole.Clusters[context.Cluster]; c != nil && c.Server != server && !force {
+		return exit.Errorf(exit.Failure, "your kubeconfig has a cluster %q at another address, which other contexts may use; replace it with --force", context.Cluster)
+	}
+	if old != nil {
+		context.Namespace, context.Extensions = old.Namespace, old.Extensions // what people set themselves
+	}
+	maps.Copy(into.Clusters, k.Clusters)
+	maps.Copy(into.AuthInfos, k.AuthInfos)
+	into.Contexts[name] = context
+	if whole.CurrentContext == "" {
+		into.CurrentContext = name
+	}
+	return nil
+}

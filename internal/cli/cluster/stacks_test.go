@@ -1,0 +1,67 @@
+package cluster
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/polder-kaas/polder/internal/program/exit"
+)
+
+func stackIn(namespace, name, minor, rest string) string {
+	return "{apiVersion: clusterstack.x-k8s.io/v1alpha1, kind: ClusterStack, metadata: {name: " + name + ", namespace: " + namespace + "}, spec: {provider: local, name: scs, kubernetesVersion: '" + minor + "'}" + rest + "}"
+}
+
+func TestClusterStacks(t *testing.T) {
+	f := newFakePlane(t)
+	f.expectOutput(exit.OK, "", "There is no stack for namespace default. Whoever runs the plane adds one; how, says: polder stack status\n", "stacks")
+	f.add(stackIn("default", "b", "1.10", ""))
+	f.add(stackIn("polder-catalogue", "c", "1.9", ", status: {latestRelease: 'local-scs-1-9-v10 | v1.9.3', conditions: [{type: Ready, status: 'True'}]}"))
+	f.add(stackIn("other", "d", "1.36", ""))
+	f.expectOutput(exit.OK, `PROVIDER   STACK   KUBERNETES   CHANNEL   NEWEST         READY     NAMESPACE
+local      scs     1.9          stable    v10 (v1.9.3)   True      polder-catalogue
+local      scs     1.10         stable    -              Unknown   default
+`, "", "stacks")
+	if out, _, code := f.runWithInput("", "stacks", "-A"); code != exit.OK || strings.Count(out, "\n") != 4 {
+		t.Errorf("-A ends with %d: %s", code, out)
+	}
+	f.expectOutput(exit.OK, "clusterstack/c\nclusterstack/d\n", "", "stacks", "-n", "other", "-o", "name")
+	f.expectOutput(exit.Usage, "", "--namespace and --all-namespaces contradict each other; give one of them", "stacks", "-A", "-n", "x")
+	f.refuse["GET "+stackPath] = refusal(http.StatusForbidden, metav1.StatusReasonForbidden, "", `User "anna" cannot list resource "clusterstacks" in API group "clusterstack.x-k8s.io" in the namespace "default"`)
+	f.expectOutput(exit.OK, "clusterstack/c\n", "warning: listing stacks: anna may not list clusterstacks in namespace default; ask the plane's operator for the right, or choose another namespace with -n\n", "stacks", "-o", "name")
+	delete(f.objects, strings.Replace(stackPath, "default", "polder-catalogue", 1)+"/c")
+	f.expectOutput(exit.Failure, "", "listing stacks: anna may not list clusterstacks in namespace default; ask the plane's operator for the right, or choose another namespace with -n", "stacks")
+}
+
+func TestClusterProviders(t *testing.T) {
+	f := newFakePlane(t)
+	f.expectOutput(exit.OK, "", "There are no providers yet, so no cluster can be made; the plane's operator installs them.\n", "providers")
+	f.expectOutput(exit.Usage, "", `there is no provider "x", and no other`, "providers", "x")
+	f.add(twoProviders)
+	f.add("{apiVersion: polder.dev/v1alpha1, kind: Provider, metadata: {name: any}, status: {title: All shapes, version: v1, anyShape: true, capabilities: [a, b], conditions: [{type: Ready, status: 'False', message: 'no\nroom'}]}}")
+	f.expectOutput(exit.OK, `NAME   READY     TITLE        VERSION   CAPABILITIES   MACHINE-TYPES   MESSAGE
+any    False     All shapes   v1        a,b            any             no room
+here   Unknown   -            -         -              3               -
+`, "", "providers")
+	f.expectOutput(exit.OK, `Provider here: 
+Ready: Unknown
+Zones: a, b
+
+MACHINE-TYPE   PORTABLE   CPU   MEMORY    DISK
+m1.small       SCS-1V-2   1     2 GiB     -
+m1.odd         -          3     5 GiB     20 GB
+m1.huge        -          64    512 GiB   -
+`, "", "providers", "here")
+	f.expectOutput(exit.OK, `Provider any: All shapes, v1
+Ready: False: no room
+Capabilities: a, b
+Machines: any shape, so every portable name such as SCS-2V-4 works
+`, "", "providers", "any")
+	f.expectOutput(exit.Usage, "", `there is no provider "x"; choose from: any, here`, "providers", "x")
+	f.expectOutput(exit.OK, "provider/any\nprovider/here\n", "", "providers", "-o", "name")
+	if out, _, _ := f.runWithInput("", "__complete", "providers", ""); out != "any\tAll shapes\nhere\n:4\n" {
+		t.Errorf("it completes to %q", out)
+	}
+}

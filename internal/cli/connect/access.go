@@ -1,0 +1,173 @@
+package connect
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/cli/output"
+	"github.com/polder-kaas/polder/internal/program/exit"
+)
+
+// AdminKubeconfig is the file in a data directory with which its administrator reaches the plane.
+const AdminKubeconfig = "admin.kubeconfig"
+
+// RequestTimeout is how long the plane may take for one request, or for all parts of one list.
+const RequestTimeout = 30 * time.Second
+
+// Access is a plane as a customer sees it: an API, and a namespace that is meant. Globals.Connect makes one for a command.
+type Access struct {
+	Client           dynamic.Interface
+	RESTClient       rest.Interface // for WorkloadClusters only
+	Namespace        string
+	defaultNamespace string // the namespace that is meant where none is named
+	Address          string
+	Local            bool // it is that of the data directory
+	Globals          *Globals
+}
+
+// Connect makes access to the plane that the flags, the environment and the files of this user mean, and to the namespace that the
+// flag --namespace of c says, if c has it. It sends nothing, so a plane that does not answer is no error yet.
+func (g *Globals) Connect(c *cobra.Command) (*Access, error) {
+	rules, local := g.kubeconfigRules(clientcmd.NewDefaultClientConfigLoadingRules())
+	config, namespace, err := g.loadConfig(rules, local)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1 // a few requests need no brake
+	config.WarningHandler = warningPrinter{c.ErrOrStderr()}
+	a := &Access{Namespace: namespace, defaultNamespace: namespace, Address: config.Host, Local: local, Globals: g}
+	if f := c.Flag("namespace"); f != nil && f.Value.String() != "" {
+		a.Namespace = f.Value.String()
+	}
+	config.DisableCompression = local // to the same machine it only takes time
+	if a.Client, err = dynamic.NewForConfig(config); err == nil {
+		polderConfig := dynamic.ConfigFor(config)
+		polderConfig.APIPath, polderConfig.GroupVersion = "/apis", &v1alpha1.GroupVersion
+		a.RESTClient, err = rest.RESTClientFor(polderConfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be used: %w", KubeconfigPaths(rules), err)
+	}
+	return a, nil
+}
+
+// kubeconfigRules says which files have access to the plane; usual are those that kubectl takes. local says that it is the
+// plane of the data directory.
+func (g *Globals) kubeconfigRules(kubectlRules *clientcmd.ClientConfigLoadingRules) (rules *clientcmd.ClientConfigLoadingRules, local bool) {
+	singleFile := func(file string) *clientcmd.ClientConfigLoadingRules {
+		return &clientcmd.ClientConfigLoadingRules{Precedence: []string{file}}
+	}
+	fromEnvironment := kubectlRules.WarnIfAllMissing // which is how the rules say that $KUBECONFIG is set
+	kubectlRules.WarnIfAllMissing = false            // we say it ourselves
+	adminFile := filepath.Join(g.DataDir, AdminKubeconfig)
+	switch {
+	case g.kubeconfigFile != "":
+		return singleFile(g.kubeconfigFile), false
+	case g.isFlagSet("data-dir"):
+		return singleFile(adminFile), true
+	case g.Program == PluginName || fromEnvironment || g.DataDir == "":
+		return kubectlRules, false
+	}
+	if _, err := os.Stat(adminFile); err == nil {
+		return singleFile(adminFile), true
+	}
+	return kubectlRules, false
+}
+
+func (g *Globals) isFlagSet(flag string) bool {
+	return g.flags != nil && g.flags.Lookup(flag).Changed
+}
+
+func (g *Globals) loadConfig(rules *clientcmd.ClientConfigLoadingRules, local bool) (*rest.Config, string, error) {
+	if g.kubeconfigFile != "" {
+		if _, err := os.Stat(g.kubeconfigFile); errors.Is(err, os.ErrNotExist) {
+			return nil, "", exit.Errorf(exit.Usage, "there is no file %s; name a kubeconfig with --kubeconfig", g.kubeconfigFile)
+		}
+	}
+	file, err := rules.Load()
+	if err != nil {
+		return nil, "", fmt.Errorf("%s cannot be read as a kubeconfig: %w", KubeconfigPaths(rules), err)
+	}
+	switch {
+	case len(file.Contexts) == 0 && len(file.Clusters) == 0 && local:
+		return nil, "", exit.Errorf(exit.Failure, "there is no plane in %s yet; start one with: %s", g.DataDir, g.Hint("up"))
+	case len(file.Contexts) == 0 && len(file.Clusters) == 0:
+		return nil, "", exit.Errorf(exit.Failure, "no plane is known here: start one on this machine with: polder up, or name the kubeconfig of another with --kubeconfig or $KUBECONFIG")
+	case g.contextName != "" && file.Contexts[g.contextName] == nil:
+		return nil, "", exit.Errorf(exit.Usage, "%s has no context %q; choose from: %s", KubeconfigPaths(rules), g.contextName, strings.Join(ContextNames(file), ", "))
+	}
+	loaded := clientcmd.NewDefaultClientConfig(*file, &clientcmd.ConfigOverrides{CurrentContext: g.contextName})
+	config, err := loaded.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("%s cannot be used: %w", KubeconfigPaths(rules), err)
+	}
+	namespace, _, err := loaded.Namespace()
+	return config, namespace, err
+}
+
+// KubeconfigPaths are the files that rules name, for a sentence; they need not exist.
+func KubeconfigPaths(rules *clientcmd.ClientConfigLoadingRules) string {
+	return strings.Join(rules.Precedence, ", ")
+}
+
+// ContextNames are those of a kubeconfig, in order.
+func ContextNames(c *clientcmdapi.Config) []string {
+	var names []string
+	for name := range c.Contexts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Hint is a command on clusters for people to copy, with the flags that make it mean the same plane and namespace.
+func (a *Access) Hint(command string) string {
+	text := a.Globals.Program + " " + command
+	if a.Namespace != a.defaultNamespace {
+		text += " -n " + a.Namespace
+	}
+	return a.appendGivenFlags(text, "context", "kubeconfig", "data-dir")
+}
+
+// KubectlHint is how people call kubectl on the same plane; its arguments may follow.
+func (a *Access) KubectlHint() string {
+	if a.Local {
+		return a.Globals.KubectlHint()
+	}
+	return a.appendGivenFlags("kubectl", "context", "kubeconfig")
+}
+
+// appendGivenFlags adds those that were given to a command.
+func (a *Access) appendGivenFlags(command string, names ...string) string {
+	for _, name := range names {
+		if a.Globals.isFlagSet(name) {
+			command += " --" + name + " " + a.Globals.flags.Lookup(name).Value.String()
+		}
+	}
+	return command
+}
+
+// warningPrinter prints those of the plane, for example of fields that are not needed any more.
+type warningPrinter struct{ w io.Writer }
+
+var _ rest.WarningHandler = warningPrinter{}
+
+// HandleWarningHeader takes only the code that means a warning for people.
+func (p warningPrinter) HandleWarningHeader(code int, _, text string) {
+	if code == 299 && text != "" {
+		fmt.Fprintln(p.w, "warning:", output.Sanitize(text))
+	}
+}

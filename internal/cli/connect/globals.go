@@ -1,0 +1,86 @@
+// Package connect knows which plane a command means, reaches it, and says in clear words why it does not answer.
+package connect
+
+import (
+	"cmp"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/polder-kaas/polder/internal/plane/datadir"
+	"github.com/polder-kaas/polder/internal/plane/lifecycle"
+	"github.com/polder-kaas/polder/internal/program/cmdline"
+	"github.com/polder-kaas/polder/internal/program/exit"
+)
+
+// Names that people call the program by: its own, and the one it has as a plugin of kubectl.
+const (
+	PolderName = "polder"
+	PluginName = "kubectl polder"
+)
+
+// Globals are the flags that every command has. NewRoot makes them; they are filled in once the command line is read.
+type Globals struct {
+	DataDir string // that of the plane; empty if none is named and the user has no home
+	// The commands on clusters can also talk to a plane elsewhere.
+	kubeconfigFile string
+	contextName    string
+
+	Program string         // how people call it; empty is polder
+	flags   *pflag.FlagSet // which say what was given
+}
+
+// Plane is the one of the data directory, seen from outside: it need not run, nor have run. Without a directory, it is an error that
+// says what to do.
+func (g *Globals) Plane() (*lifecycle.Plane, error) {
+	if g.DataDir == "" {
+		return nil, exit.Errorf(exit.Usage, "this user has no home directory; name a directory for the plane with --data-dir")
+	}
+	return lifecycle.New(g.DataDir)
+}
+
+// Hint is a command of polder for people to copy. It names the data directory if that is not the default.
+func (g *Globals) Hint(command string) string {
+	text := cmp.Or(g.Program, PolderName) + " " + command
+	if g.DataDir == datadir.Default() {
+		return text
+	}
+	return text + " --data-dir " + g.DataDir
+}
+
+// KubectlHint is how people call kubectl on the plane of the same data directory; arguments of kubectl may follow.
+func (g *Globals) KubectlHint() string {
+	if g.Hint("kubectl") == "polder kubectl" {
+		return "polder kubectl"
+	}
+	return "polder --data-dir " + g.DataDir + " kubectl" // what follows kubectl is kubectl's own
+}
+
+// RefuseKubeconfig keeps commands that know a plane by its directory from looking at one while another is meant: it is what they run
+// before all else, and an error if --kubeconfig or --context is given.
+func (g *Globals) RefuseKubeconfig(c *cobra.Command, _ []string) error {
+	for _, name := range []string{"kubeconfig", "context"} {
+		if g.flags.Changed(name) {
+			return exit.Errorf(exit.Usage, "--%s is for the commands on clusters; %s works on the plane of a directory, which you can name with --data-dir", name, c.CommandPath())
+		}
+	}
+	return nil
+}
+
+// NewRoot is polder without its subcommands, and the flags that all of them have. program is how people call it, PolderName or
+// PluginName: help and hints say it.
+func NewRoot(program string) (*cobra.Command, *Globals) {
+	g := &Globals{Program: program}
+	root := &cobra.Command{
+		Use:              PolderName,
+		Annotations:      map[string]string{cobra.CommandDisplayNameAnnotation: program},
+		Short:            "Kubernetes clusters as a service",
+		TraverseChildren: true, // so that flags of polder may stand before "kubectl"
+	}
+	cmdline.Prepare(root)
+	root.PersistentFlags().StringVar(&g.DataDir, "data-dir", datadir.Default(), "`directory` of the plane")
+	root.PersistentFlags().StringVar(&g.kubeconfigFile, "kubeconfig", "", "`file` with access to a plane, for the commands on clusters (default: $KUBECONFIG, else that of the data directory, else ~/.kube/config)")
+	root.PersistentFlags().StringVar(&g.contextName, "context", "", "`name` of a context in that file (default: its current one)")
+	g.flags = root.PersistentFlags()
+	return root, g
+}

@@ -1,0 +1,151 @@
+package stackauthor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/polder-kaas/polder/internal/cli/output"
+	"github.com/polder-kaas/polder/internal/program/cmdline"
+	"github.com/polder-kaas/polder/internal/program/exit"
+	"github.com/polder-kaas/polder/stack"
+	"github.com/polder-kaas/polder/stack/finding"
+	"github.com/polder-kaas/polder/stack/render"
+)
+
+// renderOptions are the flags of render.
+type renderOptions struct {
+	releaseFlags
+	values      string
+	runtimeHook string
+	onlyPart    string
+	namespace   string
+}
+
+func newStackRenderCommand() *cobra.Command {
+	var r renderOptions
+	c := &cobra.Command{
+		Use:   "render DIR|REF",
+		Short: "Show the objects a stack renders to",
+		Long: `render shows the objects of the class and, stage by stage, those of the add-ons. It takes the source of a
+stack, the directory of a release, or a published release (oci://host/repository:tag).
+
+Add-ons are rendered for a cluster: a sample with all defaults or, with --values, for the Cluster in that
+file; the file may have the cluster's control plane and infrastructure too, as further documents. Where a
+chart asks chance or the clock, the answer is always the same here, so these are no passwords to use.
+
+The exit code is 0 only if everything rendered and is sound. What is wrong goes to standard error.`,
+		Example: `  polder stack render . --only class | polder kubectl apply -f -
+  polder stack render oci://registry.example.org/stacks:openstack-scs-1-36-v3 --only network`,
+		Args: cmdline.Args(1, 1, "a directory or a reference"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return r.run(c.Context(), c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr(), args[0])
+		},
+	}
+	r.addFlags(c)
+	c.Flags().StringVar(&r.values, "values", "", "`file` with the Cluster to render for")
+	c.Flags().StringVar(&r.runtimeHook, "hook", stack.AfterControlPlaneInitialized, "show the stages of this `hook`")
+	c.Flags().StringVar(&r.onlyPart, "only", "", "show only the `part`: class, addons, or the name of a stage")
+	c.Flags().StringVar(&r.namespace, "namespace", "default", "`namespace` that charts of the class see; objects have it only if the chart says so")
+	return c
+}
+
+func (r *renderOptions) run(ctx context.Context, stdin io.Reader, out, complaints io.Writer, arg string) error {
+	if r.runtimeHook != stack.AfterControlPlaneInitialized && r.runtimeHook != stack.BeforeClusterUpgrade {
+		return exit.Errorf(exit.Usage, "hook %q is not known; use %s or %s", r.runtimeHook, stack.AfterControlPlaneInitialized, stack.BeforeClusterUpgrade)
+	}
+	release, err := r.loadRelease(ctx, stdin, arg)
+	if err != nil {
+		return err
+	}
+	class, stages, found, err := renderAll(ctx, release, r.namespace, r.values)
+	if err != nil {
+		return err
+	}
+	for _, f := range found.Sorted() {
+		fmt.Fprintln(complaints, f)
+	}
+	shown, err := r.printParts(out, class, stages)
+	if err != nil {
+		return err
+	}
+	if found.Err() != nil {
+		return output.ErrSilent
+	}
+	if !shown {
+		return exit.Errorf(exit.Usage, "%s has no part %q; use class, addons, or the name of a stage", release.Name, r.onlyPart)
+	}
+	return nil
+}
+
+// renderAll renders the class, then the add-ons for a cluster of it.
+func renderAll(ctx context.Context, r *stack.Release, namespace, values string) (*stack.Class, []stack.RenderedStage, finding.List, error) {
+	rd := new(render.Renderer)
+	class, found, err := r.RenderClass(ctx, rd, namespace)
+	if err != nil || class == nil {
+		return nil, nil, found, err
+	}
+	data, err := readClusterData(r, class, values)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	stages, more, err := r.RenderAddons(ctx, rd, stack.AddonInput{Cluster: data, Record: render.FixedRecord()})
+	return class, stages, append(found, more...), err
+}
+
+func readClusterData(r *stack.Release, class *stack.Class, file string) (stack.ClusterData, error) {
+	if file == "" {
+		return r.SampleClusterData(class)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return stack.ClusterData{}, exit.With(exit.Usage, err)
+	}
+	d, err := stack.ParseClusterData(file, b)
+	if err != nil {
+		return d, exit.With(exit.Usage, err)
+	}
+	return d.ConvertTo(class.Version)
+}
+
+// printParts writes what was asked for, and says whether there was any of it.
+func (r *renderOptions) printParts(w io.Writer, class *stack.Class, stages []stack.RenderedStage) (bool, error) {
+	shown := false
+	if class != nil && (r.onlyPart == "" || r.onlyPart == "class") {
+		shown = true
+		if err := printObjects(w, "class", class.Objects); err != nil {
+			return shown, err
+		}
+	}
+	for _, s := range stages {
+		name := s.Stage.Name
+		if name == "" {
+			name = "cluster-addon"
+		}
+		if s.RuntimeHook != r.runtimeHook || r.onlyPart != "" && r.onlyPart != "addons" && r.onlyPart != name {
+			continue
+		}
+		shown = true
+		if err := printObjects(w, fmt.Sprintf("%s, stage %s, %s", s.RuntimeHook, name, s.Stage.Action), s.Objects); err != nil {
+			return shown, err
+		}
+	}
+	return shown, nil
+}
+
+func printObjects(w io.Writer, title string, objects []render.Object) error {
+	for _, o := range objects {
+		b, err := yaml.Marshal(o.Value)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "---\n# %s: %s\n%s", title, o.Path, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
