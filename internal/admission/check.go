@@ -103,7 +103,7 @@ func (c *Checker) CheckProvider(ctx context.Context, o, old *v1alpha1.WorkloadCl
 	if err != nil {
 		return nil, nil //nolint:nilerr // as above
 	}
-	release, err := lineage.ReleaseForProvider(ctx, c.Client, rel)
+	release, err := topology.ReleaseForProvider(ctx, c.Client, rel)
 	if err != nil {
 		// The class is not in the cache yet; the plane's check lets that through too.
 		return nil, client.IgnoreNotFound(err)
@@ -256,7 +256,7 @@ func stackProviderOf(p *v1alpha1.Provider) string {
 
 // checkClass checks all that depends on the class of the release, and asks the provider.
 func (c *Checker) checkClass(ctx context.Context, q *clusterReview, p *v1alpha1.Provider, rel lineage.CatalogueEntry) error {
-	release, err := lineage.ReleaseForProvider(ctx, c.Client, rel)
+	release, err := topology.ReleaseForProvider(ctx, c.Client, rel)
 	if apierrors.IsNotFound(err) {
 		return nil // the release is new, and its class will come
 	}

@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apierror"
@@ -191,14 +189,4 @@ func ServesNamespace(ctx context.Context, c client.Reader, s *csv1.ClusterStack,
 		return false, err
 	}
 	return selector.Matches(labels.Set(ns.Labels)), nil
-}
-
-// ClassChanged passes events of Clusters that are created, are deleted or change their class, and drops all other
-// updates.
-func ClassChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		a, ok := e.ObjectOld.(*clusterv1.Cluster)
-		b, ok2 := e.ObjectNew.(*clusterv1.Cluster)
-		return ok && ok2 && a.Spec.Topology.ClassRef != b.Spec.Topology.ClassRef
-	}}
 }

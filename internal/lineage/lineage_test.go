@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/lineage"
@@ -355,31 +354,5 @@ func TestServesNamespace(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
-	}
-}
-
-func TestClassChanged(t *testing.T) {
-	of := func(namespace, class, version string) *clusterv1.Cluster {
-		c := &clusterv1.Cluster{}
-		c.Spec.Topology.ClassRef, c.Spec.Topology.Version = clusterv1.ClusterClassRef{Namespace: namespace, Name: class}, version
-		return c
-	}
-	p := lineage.ClassChanged()
-	for name, c := range map[string]struct {
-		old, now client.Object
-		want     bool
-	}{
-		"nothing":           {of("a", "k", "v1"), of("a", "k", "v1"), false},
-		"another version":   {of("a", "k", "v1"), of("a", "k", "v2"), false},
-		"another class":     {of("a", "k", "v1"), of("a", "l", "v1"), true},
-		"another namespace": {of("a", "k", "v1"), of("", "k", "v1"), true},
-		"no cluster":        {&corev1.Node{}, of("a", "k", "v1"), false},
-	} {
-		if got := p.Update(event.UpdateEvent{ObjectOld: c.old, ObjectNew: c.now}); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-	if !p.Create(event.CreateEvent{Object: of("a", "k", "v1")}) || !p.Delete(event.DeleteEvent{Object: of("a", "k", "v1")}) {
-		t.Error("it is not heard of clusters that come and go")
 	}
 }

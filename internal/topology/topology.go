@@ -1,6 +1,6 @@
 // Package topology decides what the Cluster (of Cluster API) of a WorkloadCluster has to be: from its spec, the class
-// of its release and the provider's answer. Admission and the controller decide with the same functions. It reads and
-// writes nothing.
+// of its release and the provider's answer. Admission and the controller decide with the same functions. It writes
+// nothing, and reads nothing but the class of a release.
 package topology
 
 import (

@@ -123,6 +123,15 @@ type ClusterAddonStatus struct {
 	// +optional
 	Ready *bool `json:"ready,omitempty"`
 
+	// actor is who must act.
+	// +optional
+	Actor Actor `json:"actor,omitempty"`
+
+	// nextStep is what the actor is to do.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	NextStep string `json:"nextStep,omitempty"`
+
 	// conditions: Ready, ClusterReady, HelmChartApplied, Healthy.
 	// +optional
 	// +listType=map
@@ -143,6 +152,7 @@ type ClusterAddonStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Next step",type=string,priority=1,JSONPath=`.status.nextStep`
 type ClusterAddon struct {
 	metav1.TypeMeta `json:",inline"`
 

@@ -175,6 +175,15 @@ type ClusterStackStatus struct {
 	// +kubebuilder:validation:MaxLength=256
 	LastHandledReconcileAt *string `json:"lastHandledReconcileAt,omitempty"`
 
+	// actor is who must act.
+	// +optional
+	Actor Actor `json:"actor,omitempty"`
+
+	// nextStep is what the actor is to do.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	NextStep string `json:"nextStep,omitempty"`
+
 	// conditions: Ready, AssetsClientAPIAvailable, ClusterStackReleasesSynced,
 	// ClusterStackReleaseAvailable and, if there is a providerRef, ProviderRefIgnored.
 	// +optional
@@ -199,6 +208,7 @@ type ClusterStackStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Next step",type=string,priority=1,JSONPath=`.status.nextStep`
 type ClusterStack struct {
 	metav1.TypeMeta `json:",inline"`
 

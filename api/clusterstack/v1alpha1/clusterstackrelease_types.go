@@ -94,6 +94,15 @@ type ClusterStackReleaseStatus struct {
 	// +optional
 	Ready *bool `json:"ready,omitempty"`
 
+	// actor is who must act.
+	// +optional
+	Actor Actor `json:"actor,omitempty"`
+
+	// nextStep is what the actor is to do.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	NextStep string `json:"nextStep,omitempty"`
+
 	// conditions: Ready, ClusterStackReleaseDownloaded, HelmChartApplied, ClassReady and, if there is
 	// a providerRef, ProviderRefIgnored.
 	// +optional
@@ -113,6 +122,7 @@ type ClusterStackReleaseStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Next step",type=string,priority=1,JSONPath=`.status.nextStep`
 type ClusterStackRelease struct {
 	metav1.TypeMeta `json:",inline"`
 

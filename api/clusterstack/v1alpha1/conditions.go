@@ -73,6 +73,18 @@ const (
 	ReasonNotHealthy       = "NotHealthy"
 )
 
+// Actor is who must act.
+// +kubebuilder:validation:Enum=Customer;PlatformOperator;StackAuthor;Nobody
+type Actor string
+
+// Actors.
+const (
+	Customer         Actor = "Customer"
+	PlatformOperator Actor = "PlatformOperator"
+	StackAuthor      Actor = "StackAuthor"
+	Nobody           Actor = "Nobody"
+)
+
 // How many objects a status can list, as its schema says.
 const (
 	MaxReleaseResources = 512

@@ -2,8 +2,6 @@ package stackstatus
 
 import (
 	"cmp"
-	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/lineage/advice"
 	"github.com/polder-kaas/polder/stack/version"
 )
 
@@ -57,29 +56,31 @@ func (v *reportBuilder) reportStack(c *csv1.ClusterStack, releases []releaseRepo
 	if c.Status.LatestRelease != nil {
 		r.LatestRelease = *c.Status.LatestRelease
 	}
-	s := adviceTarget{kind: "ClusterStack", namespace: c.Namespace, name: c.Name, stack: c}
-	s.object = fmt.Sprintf("clusterstack -n %s %s", c.Namespace, c.Name)
+	about := advice.Object{Kind: "ClusterStack", Meta: &c.ObjectMeta, Stack: c, Conditions: c.Status.Conditions}
 	for _, l := range releases {
-		s.clusters = append(s.clusters, l.Clusters...)
+		for _, user := range l.Clusters {
+			about.Clusters = append(about.Clusters, user.Namespace+"/"+user.Name)
+		}
 	}
-	r.health = v.evaluateHealth(s, &c.ObjectMeta, c.Status.Conditions)
+	r.health = v.evaluateHealth(about, c.Status.Actor, c.Status.NextStep)
 	return r
 }
 
 func (v *reportBuilder) reportRelease(l *csv1.ClusterStackRelease, of *csv1.ClusterStack) releaseReport {
 	r := releaseReport{Namespace: l.Namespace, Name: l.Name, Kubernetes: l.Status.KubernetesVersion, Digest: l.Status.Digest, Clusters: []releaseClusterReport{}}
-	s := adviceTarget{kind: "ClusterStackRelease", namespace: l.Namespace, name: l.Name, stack: of, class: l.Name}
-	s.object = fmt.Sprintf("clusterstackrelease -n %s %s", l.Namespace, l.Name)
+	about := advice.Object{Kind: "ClusterStackRelease", Meta: &l.ObjectMeta, Class: l.Name, Stack: of, Conditions: l.Status.Conditions}
 	for _, class := range classesOf(l) {
-		s.class = class.Name
+		about.Class = class.Name
 		for _, c := range v.classClusters[class] {
 			v.hasRelease[c] = true
 			r.Clusters = append(r.Clusters, v.reportCluster(c, l, of))
 		}
 	}
 	sortClusterReports(r.Clusters)
-	s.clusters = r.Clusters
-	r.health = v.evaluateHealth(s, &l.ObjectMeta, l.Status.Conditions)
+	for _, c := range r.Clusters {
+		about.Clusters = append(about.Clusters, c.Namespace+"/"+c.Name)
+	}
+	r.health = v.evaluateHealth(about, l.Status.Actor, l.Status.NextStep)
 	if r.State == readinessReady && of != nil {
 		r.Notes = append(r.Notes, summaryNotes(of, l.Name)...)
 	}
@@ -116,9 +117,8 @@ func (v *reportBuilder) reportCluster(c *clusterv1.Cluster, l *csv1.ClusterStack
 		r.health = health{State: readinessWaiting, Message: "it has no ClusterAddon yet"}
 		return r
 	}
-	s := adviceTarget{kind: "Cluster", namespace: c.Namespace, name: c.Name, stack: of, stage: currentStage(r.Stages)}
-	s.object = fmt.Sprintf("clusteraddon -n %s %s", addon.Namespace, addon.Name)
-	r.health = v.evaluateHealth(s, &addon.ObjectMeta, addon.Status.Conditions)
+	about := advice.Object{Kind: "ClusterAddon", Meta: &addon.ObjectMeta, Cluster: c.Name, Stage: advice.CurrentStage(r.Stages), Stack: of, Conditions: addon.Status.Conditions}
+	r.health = v.evaluateHealth(about, addon.Status.Actor, addon.Status.NextStep)
 	if failed := topologyFailure(c); r.State == readinessReady && failed != nil {
 		r.health = health{State: readinessFailed, Reason: failed.Reason, Message: "they are ready, but Cluster API cannot work on the cluster: " + failed.Message}
 	}
@@ -161,23 +161,22 @@ func topologyFailure(c *clusterv1.Cluster) *metav1.Condition {
 func (v *reportBuilder) reportMissingClass(c *clusterv1.Cluster, class string) releaseClusterReport {
 	r := releaseClusterReport{Namespace: c.Namespace, Name: c.Name, Kubernetes: c.Spec.Topology.Version, Stages: []csv1.StageStatus{}}
 	r.health = health{State: readinessFailed, Reason: csv1.ReasonNotFromRelease, Message: "no release has its class " + class}
-	r.steps = append(r.steps, adviceTarget{kind: "Cluster", namespace: c.Namespace, name: c.Name}.nextStepFor(r.Reason, v.kubectl))
+	about := advice.Object{Kind: "Cluster", Meta: &c.ObjectMeta}
+	actor, action := advice.ForReason(about, r.Reason)
+	r.steps = append(r.steps, newNextStep(about, r.Reason, actor, action, v.kubectl))
 	return r
 }
 
-func (v *reportBuilder) evaluateHealth(s adviceTarget, o *metav1.ObjectMeta, conditions []metav1.Condition) health {
-	h, reasons := evaluateConditions(o, conditions)
-	for _, reason := range reasons {
-		h.steps = append(h.steps, s.nextStepFor(reason, v.kubectl))
+// evaluateHealth says how an object is, with what its status says is to be done about it.
+func (v *reportBuilder) evaluateHealth(about advice.Object, actor csv1.Actor, action string) health {
+	h, reason := evaluateConditions(about.Meta, about.Conditions), advice.Reason(about)
+	if actor == "" { // a plane of before there was advice in status
+		actor, action = advice.For(about)
+	}
+	// What is to be done about a release, or about the source of a stack, is listed with that.
+	listed := advice.IsOfRelease(reason) || advice.IsOfSource(reason) && about.Kind != "ClusterStack" && about.Stack != nil
+	if reason != "" && action != "" && !listed {
+		h.steps = append(h.steps, newNextStep(about, reason, actor, action, v.kubectl))
 	}
 	return h
-}
-
-// currentStage is the first that is not done.
-func currentStage(stages []csv1.StageStatus) string {
-	i := slices.IndexFunc(stages, func(s csv1.StageStatus) bool { return s.Phase != csv1.StageDone })
-	if i < 0 {
-		return ""
-	}
-	return stages[i].Name
 }

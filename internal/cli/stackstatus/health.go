@@ -2,12 +2,12 @@ package stackstatus
 
 import (
 	"cmp"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/lineage/advice"
 )
 
 // readiness is how an object is, in one word.
@@ -32,28 +32,24 @@ type health struct {
 
 // evaluateConditions reads conditions. Ready has the first of all that is wrong; what is wrong after that is
 // often only its consequence. But the source of what is served may be gone without Ready being false.
-// The reasons are those for which there is advice.
-func evaluateConditions(o *metav1.ObjectMeta, conditions []metav1.Condition) (h health, reasons []string) {
+func evaluateConditions(o *metav1.ObjectMeta, conditions []metav1.Condition) health {
+	h := healthOfReady(o, meta.FindStatusCondition(conditions, csv1.ConditionReady))
 	leaving := !o.DeletionTimestamp.IsZero()
-	h = healthOfReady(o, meta.FindStatusCondition(conditions, csv1.ConditionReady))
-	if h.State != readinessReady {
-		reasons = addAdvisedReason(reasons, h.Reason, leaving)
-	}
 	if leaving {
 		if h.State == readinessReady {
 			h = health{Message: "it is being deleted"}
 		}
 		h.State = readinessDeleting
 	}
-	if c := currentCondition(o, conditions, csv1.ConditionSourceAvailable); c != nil && c.Status != metav1.ConditionTrue {
-		if more := addAdvisedReason(reasons, c.Reason, leaving); len(more) > len(reasons) {
-			reasons, h.Notes = more, append(h.Notes, cmp.Or(c.Message, c.Reason))
+	if c := currentCondition(o, conditions, csv1.ConditionSourceAvailable); c != nil && c.Status != metav1.ConditionTrue && !leaving {
+		if said := h.State != readinessReady && h.Reason == c.Reason; advice.Has(c.Reason) && !said {
+			h.Notes = append(h.Notes, cmp.Or(c.Message, c.Reason))
 		}
 	}
 	if c := currentCondition(o, conditions, csv1.ConditionProviderRefIgnored); c != nil && c.Status == metav1.ConditionTrue {
 		h.Notes = append(h.Notes, cmp.Or(c.Message, "spec.providerRef is not acted on"))
 	}
-	return h, reasons
+	return h
 }
 
 // currentCondition is a condition, unless it is of an earlier generation of the object.
@@ -75,17 +71,8 @@ func healthOfReady(o *metav1.ObjectMeta, ready *metav1.Condition) health {
 		return health{State: readinessReady, Reason: ready.Reason, Message: ready.Message}
 	}
 	h := health{State: readinessWaiting, Reason: ready.Reason, Message: cmp.Or(ready.Message, ready.Reason)}
-	if adviceByReason[ready.Reason].failed {
+	if advice.IsFailure(ready.Reason) {
 		h.State = readinessFailed
 	}
 	return h
-}
-
-// addAdvisedReason adds a reason if there is advice for it. Of what is being deleted, only matters that it is
-// still used.
-func addAdvisedReason(reasons []string, reason string, leaving bool) []string {
-	if _, ok := adviceByReason[reason]; !ok || slices.Contains(reasons, reason) || leaving && reason != csv1.ReasonInUse {
-		return reasons
-	}
-	return append(reasons, reason)
 }

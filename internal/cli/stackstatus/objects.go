@@ -10,11 +10,12 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/stack/version"
 )
 
 // stackOf is the ClusterStack of a release: the one that owns it or, if none does, one in its namespace
-// for its line and channel. There may be none.
+// for its line. There may be none.
 func (w stackObjects) stackOf(r *csv1.ClusterStackRelease) *csv1.ClusterStack {
 	owned := false
 	for _, o := range r.OwnerReferences {
@@ -33,18 +34,11 @@ func (w stackObjects) stackOf(r *csv1.ClusterStackRelease) *csv1.ClusterStack {
 		return nil
 	}
 	for _, s := range w.sortedStacks() {
-		if s.Namespace == r.Namespace && isReleaseOfStack(s, r.Name) {
+		if s.Namespace == r.Namespace && lineage.IsReleaseOfStack(s, r.Name) {
 			return s
 		}
 	}
 	return nil
-}
-
-// isReleaseOfStack says that a release is of the line and channel of a stack.
-func isReleaseOfStack(s *csv1.ClusterStack, release string) bool {
-	r, err := version.ParseReleaseName(release)
-	return err == nil && r.Provider == s.Spec.Provider && r.Name == s.Spec.Name && r.Kubernetes.MinorString() == s.Spec.KubernetesVersion &&
-		r.Version.IsStable() == (s.Spec.Channel != csv1.ChannelCustom)
 }
 
 // classesOf are the classes of a release; before any is listed, the one its name tells.

@@ -73,7 +73,7 @@ default/try (local scs 1.36, custom)   Waiting   1 of 1 releases is not ready
 └─ local-scs-1-36-v0-sha-abc1234       Failed    ConfigMap x is not allowed
 
 Next:
-- ClusterStackRelease default/local-scs-1-36-v0-sha-abc1234: remove the object from the stack and publish a new version, or allow its kind with polderd's --stack-kinds (stack author or platform operator)
+- ClusterStackRelease default/local-scs-1-36-v0-sha-abc1234: remove the object from the stack and publish a new version, or allow its kind with polderd's --stack-kinds (stack author)
 `, "", "stack", "status", "try")
 	out, _, code := p.Execute("stack", "status", "-A")
 	if rows := strings.Count(out, "\n"); code != exit.NotReady || rows != strings.Count(manyStacksText, "\n") || !strings.Contains(out, "with: polder --data-dir "+p.Dir+" kubectl edit cluster -n team-a old") {

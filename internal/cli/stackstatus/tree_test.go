@@ -116,7 +116,7 @@ clusters without release
 
 Next:
 - Cluster team-a/prod: see in the cluster why stage metrics still waits with: K get secret -n team-a prod-kubeconfig -o 'jsonpath={.data.value}' | base64 -d >prod.kubeconfig; kubectl --kubeconfig prod.kubeconfig get pods,events -A (customer)
-- ClusterStackRelease default/local-scs-1-36-v0-sha-abc1234: remove the object from the stack and publish a new version, or allow its kind with polderd's --stack-kinds (stack author or platform operator)
+- ClusterStackRelease default/local-scs-1-36-v0-sha-abc1234: remove the object from the stack and publish a new version, or allow its kind with polderd's --stack-kinds (stack author)
 - ClusterStack other/scs: name a source in spec.source, or start polderd with --stack-source (platform operator)
 - Cluster team-a/old: change spec.topology.classRef to the class of a release with: K edit cluster -n team-a old (customer)
 `

@@ -25,6 +25,7 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/internal/lineage/advice"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/reconcile/fairness"
 	"github.com/polder-kaas/polder/internal/releases"
@@ -64,7 +65,8 @@ type scope struct {
 	lastWritten *csv1.ClusterAddon // as it was last written
 	initial     *csv1.ClusterAddon // as it was when the run began; set by the first write
 	release     *csv1.ClusterStackRelease
-	preparing   bool // the release is not yet that of the cluster's class
+	stack       *csv1.ClusterStack // of the release; may be nil
+	preparing   bool               // the release is not yet that of the cluster's class
 	content     *stack.Release
 	workload    *workload.Cluster
 	rendered    []stack.RenderedStage // of both runtime hooks; see renderAddons
@@ -120,6 +122,11 @@ func (s *scope) setReadyCondition() metav1.Condition {
 	c := reconcile.Summary(o.Status.Conditions, csv1.ConditionReady, o.Generation, csv1.ConditionClusterReady, csv1.ConditionApplied, csv1.ConditionHealthy)
 	meta.SetStatusCondition(&o.Status.Conditions, c)
 	o.Status.Ready = ptr.To(c.Status == metav1.ConditionTrue)
+	about := advice.Object{Kind: "ClusterAddon", Meta: &o.ObjectMeta, Cluster: s.cluster.Name, Stage: advice.CurrentStage(o.Status.Stages), Stack: s.stack, Conditions: o.Status.Conditions}
+	if s.release != nil {
+		about.Releases = []csv1.ClusterStackRelease{*s.release}
+	}
+	o.Status.Actor, o.Status.NextStep = advice.For(about)
 	return c
 }
 

@@ -154,6 +154,7 @@ func (r *Reconciler) checkNamespaceAllowed(ctx context.Context, s *scope) error 
 	if err != nil {
 		return err
 	}
+	s.stack = of
 	ok, err := lineage.ServesNamespace(ctx, r.Client, of, s.release, s.cluster.Namespace)
 	if err != nil {
 		return err

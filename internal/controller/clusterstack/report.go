@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/lineage/advice"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/stack/version"
 )
@@ -127,6 +128,9 @@ func (r *Reconciler) summarize(s *scope) {
 	}
 	old := meta.FindStatusCondition(s.before.Status.Conditions, csv1.ConditionReady)
 	meta.SetStatusCondition(&o.Status.Conditions, c)
+	o.Status.Actor, o.Status.NextStep = advice.For(advice.Object{
+		Kind: "ClusterStack", Meta: &o.ObjectMeta, Stack: o, Conditions: o.Status.Conditions, Releases: s.releases,
+	})
 	if old == nil || old.Status != c.Status || old.Reason != c.Reason {
 		kind, said := "Normal", c.Message
 		if c.Reason != csv1.ReasonReady && c.Reason != csv1.ReasonReleasesNotReady {

@@ -53,6 +53,9 @@ func (r *Reconciler) checkNotInUse(ctx context.Context, s *scope) error {
 		return err
 	}
 	if len(users) > 0 {
+		for _, c := range users {
+			s.users = append(s.users, c.Namespace+"/"+c.Name)
+		}
 		s.set(csv1.ConditionApplied, csv1.ReasonInUse, fmt.Sprintf("the release is to be deleted and is used by %s; give them another class, or delete them", lineage.ClusterNames(users)))
 		return reconcile.Wait(0, "clusters") // the watch of Clusters reports it
 	}

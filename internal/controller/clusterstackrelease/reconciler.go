@@ -21,6 +21,8 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/internal/lineage"
+	"github.com/polder-kaas/polder/internal/lineage/advice"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/releases"
 	"github.com/polder-kaas/polder/stack"
@@ -57,6 +59,8 @@ type scope struct {
 	initial *csv1.ClusterStackRelease // as it was when the run began; set by the first write
 	name    version.ReleaseName
 	loaded  *stack.Release
+	stack   *csv1.ClusterStack // it belongs to; may be nil
+	users   []string           // clusters that keep it from being deleted
 }
 
 // Reconcile brings one release closer to what is wanted.
@@ -69,6 +73,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{object: o, before: o.DeepCopy()}
+	var err error
+	if s.stack, err = lineage.StackOfRelease(ctx, r.Client, o); err != nil {
+		return ctrl.Result{}, err
+	}
 	o.Status.Conditions = reconcile.DropInvalidConditions(o.Status.Conditions)
 	phases := []reconcile.Phase[*scope]{r.checkName, r.ensureFinalizer, r.fetchContent, r.applyClass, r.waitForClass}
 	if !o.DeletionTimestamp.IsZero() {
@@ -148,7 +156,19 @@ func (s *scope) updateReadyCondition() metav1.Condition {
 	}
 	meta.SetStatusCondition(&o.Status.Conditions, ready)
 	o.Status.Ready = ptr.To(ready.Status == metav1.ConditionTrue)
+	o.Status.Actor, o.Status.NextStep = advice.For(advice.Object{
+		Kind: "ClusterStackRelease", Meta: &o.ObjectMeta, Class: s.className(), Stack: s.stack, Clusters: s.users, Conditions: o.Status.Conditions,
+	})
 	return ready
+}
+
+// className is the name of the class that the release has, or would have.
+func (s *scope) className() string {
+	name, err := version.ParseReleaseName(s.object.Name)
+	if err != nil {
+		return s.object.Name
+	}
+	return name.Class()
 }
 
 // summarize ends a run: it records events for what has changed.

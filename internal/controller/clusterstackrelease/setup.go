@@ -28,7 +28,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterstackrelease").
 		For(&csv1.ClusterStackRelease{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, finalizerMissing(), statusLost()))).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(requestForCluster), builder.WithPredicates(lineage.ClassChanged())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(requestForCluster), builder.WithPredicates(polderreconcile.ClassChangedPredicate())).
 		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.requestsForStack), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, reconcileRequested()))).
 		WithOptions(o).
 		Build(r)

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/topology"
@@ -33,7 +32,7 @@ const (
 // only.
 func (r *Reconciler) askProvider(ctx context.Context, s *scope) error {
 	var err error
-	if s.contractRelease, err = lineage.ReleaseForProvider(ctx, r.Client, s.target); err != nil {
+	if s.contractRelease, err = topology.ReleaseForProvider(ctx, r.Client, s.target); err != nil {
 		return s.reportMissingClass(err)
 	}
 	was := topology.ReadAnswer(s.cluster)

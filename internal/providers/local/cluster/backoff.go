@@ -25,9 +25,9 @@ type startAttempt struct {
 	exited bool // the host that was started last
 }
 
-// delay returns how long to wait before the host may be started. 0 means now, and counts as a start. exited says that
+// reserveStart returns how long to wait before the host may be started. 0 means now, and counts as a start. exited says that
 // the host that was started last has ended.
-func (r *hostBackoff) delay(uid string, now time.Time) (delay time.Duration, exited bool) {
+func (r *hostBackoff) reserveStart(uid string, now time.Time) (delay time.Duration, exited bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.attempts == nil {

@@ -58,7 +58,7 @@ func (r *Reconciler) startHost(s *scope, uid string) error {
 		s.setHostStarting()
 		return reconcile.Wait(startPollInterval, "the host to answer")
 	}
-	delay, exited := r.hostBackoff.delay(uid, time.Now())
+	delay, exited := r.hostBackoff.reserveStart(uid, time.Now())
 	if exited {
 		s.setHostRunning(metav1.ConditionFalse, infrav1.HostFailedReason, "the cluster's host ended: "+r.Hosts.LogTail(uid))
 	}

@@ -118,7 +118,7 @@ func TestHostThatEndsAtOnce(t *testing.T) {
 	if err := r.ensureHost(t.Context(), s); err == nil || reason(s) != infrav1.HostFailedReason {
 		t.Errorf("error %v, %s: %s", err, reason(s), message(s))
 	}
-	processtest.Eventually(t, "it ended", func() bool { _, ended := r.hostBackoff.delay("u", time.Now()); return ended })
+	processtest.Eventually(t, "it ended", func() bool { _, ended := r.hostBackoff.reserveStart("u", time.Now()); return ended })
 }
 
 // A host that is ending, or loads its machines, holds the lock but does not answer.
@@ -141,7 +141,7 @@ func TestBackoffIsResetByAStableHost(t *testing.T) {
 	}{"just started": {0, 1}, "for long": {time.Minute, 0}} {
 		t.Run(name, func(t *testing.T) {
 			r, s, dir := fixture(t)
-			r.hostBackoff.delay("u", time.Now())
+			r.hostBackoff.reserveStart("u", time.Now())
 			serveStatus(t, dir, http.StatusOK, hostapi.Status{PID: 1, StartedAt: time.Now().Add(-c.up)})
 			if err := r.ensureHost(t.Context(), s); err != nil || len(r.hostBackoff.attempts) != c.want {
 				t.Errorf("error %v, %d are remembered, want %d", err, len(r.hostBackoff.attempts), c.want)
@@ -153,7 +153,7 @@ func TestBackoffIsResetByAStableHost(t *testing.T) {
 func TestRemoveHost(t *testing.T) {
 	r, s, dir := fixture(t)
 	s.local.Finalizers = []string{infrav1.ClusterFinalizer, "another"}
-	r.hostBackoff.delay("u", time.Now())
+	r.hostBackoff.reserveStart("u", time.Now())
 	r.Watcher.WatchHost(s.local, dir)
 	if err := r.removeHost(t.Context(), s); err != nil {
 		t.Fatal(err)

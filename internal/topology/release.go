@@ -1,9 +1,11 @@
-package lineage
+package topology
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+
+	"github.com/polder-kaas/polder/internal/lineage"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,7 +15,7 @@ import (
 
 // ReleaseForProvider returns what providers are told of a release: the variables and worker classes of its ClusterClass
 // in the plane.
-func ReleaseForProvider(ctx context.Context, c client.Reader, rel CatalogueEntry) (provider.Release, error) {
+func ReleaseForProvider(ctx context.Context, c client.Reader, rel lineage.CatalogueEntry) (provider.Release, error) {
 	out := provider.Release{Name: rel.Tag(), Kubernetes: rel.Object.Status.KubernetesVersion}
 	class := &clusterv1.ClusterClass{}
 	if err := c.Get(ctx, rel.ClassKey(), class); err != nil {
