@@ -86,7 +86,7 @@ func (panickingProvider) Describe() provider.Description { panic("oh") }
 
 func TestGuardProviders(t *testing.T) {
 	got, err := GuardProviders(t.Context(), []provider.Provider{named("a"), panickingProvider{}, named("b")})
-	if !errors.Is(err, guard.ErrPanicked) || err.Error() != "asking a provider (operator.speechless) who it is: the provider's code broke down: Describe: oh" {
+	if !errors.Is(err, guard.ErrPanicked) || err.Error() != "asking a provider (operator.panickingProvider) who it is: the provider's code broke down: Describe: oh" {
 		t.Error(err)
 	}
 	if len(got) != 2 || got["a"].Name() != "a" || got["b"].Name() != "b" {

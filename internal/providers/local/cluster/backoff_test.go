@@ -40,11 +40,11 @@ func TestHostBackoff(t *testing.T) {
 				case "forget":
 					r.forget("u")
 				}
-				if got, ended := r.delay("u", begin.Add(s.at)); got != s.want || ended != s.ended {
+				if got, ended := r.reserveStart("u", begin.Add(s.at)); got != s.want || ended != s.ended {
 					t.Errorf("step %d: %s, %t; want %s, %t", i, got, ended, s.want, s.ended)
 				}
 			}
-			if got, _ := r.delay("another", begin); got != 0 {
+			if got, _ := r.reserveStart("another", begin); got != 0 {
 				t.Error("another has to wait")
 			}
 		})
