@@ -107,11 +107,11 @@ func TestFaultDeadMachineIsReplaced(t *testing.T) {
 // restarts.
 func TestFaultUpgradeTwiceThenReboot(t *testing.T) {
 	p := testenv.StartPlane(t)
-	c := create(t, p, "old", "v1.34.2", options{cluster: func(o *clusterv1.Cluster) {
+	c := create(t, p, "old", olderVersion, options{cluster: func(o *clusterv1.Cluster) {
 		o.Spec.Topology.ControlPlane.Replicas = ptr.To[int32](3)
 	}})
 	c.awaitAvailable(t, faultTimeout)
-	c.awaitControlPlane(t, faultTimeout, 3, "v1.34.2")
+	c.awaitControlPlane(t, faultTimeout, 3, olderVersion)
 	for _, v := range []string{oldVersion, newVersion} {
 		begin := time.Now()
 		upgrade(t, c, v)

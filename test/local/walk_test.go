@@ -27,8 +27,9 @@ import (
 )
 
 const (
-	oldVersion = "v1.36.6"
-	newVersion = "v1.37.1"
+	olderVersion = "v1.35.10"
+	oldVersion   = "v1.36.6"
+	newVersion   = "v1.37.1"
 )
 
 // TestWalk takes one cluster through its whole life. Each step stands on the one before.

@@ -145,7 +145,7 @@ func (w *world) request() *v1alpha1.KubeconfigRequest {
 // secret returns a Secret as it is now; nil if there is none.
 func (w *world) secret(name string) *corev1.Secret {
 	w.t.Helper()
-	s, err := w.Reconciler.readSecret(w.t.Context(), space, name)
+	s, err := w.readSecret(w.t.Context(), space, name)
 	w.must(err)
 	return s
 }

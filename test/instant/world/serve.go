@@ -24,7 +24,7 @@ func (w *World) Run(ctx context.Context, port int) error {
 	if err != nil {
 		return fmt.Errorf("listening for the clients of instant clusters: %w", err)
 	}
-	w.port = int32(l.Addr().(*net.TCPAddr).Port) //nolint:gosec // it is a port
+	w.port = int32(l.Addr().(*net.TCPAddr).Port)
 	close(w.listening)
 	server := &http.Server{
 		Handler: w, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,

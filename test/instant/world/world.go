@@ -64,7 +64,7 @@ func (w *World) Endpoint(ctx context.Context, name types.NamespacedName, previou
 			return netip.AddrPort{}, err
 		}
 	}
-	return netip.AddrPortFrom(c.address, uint16(w.port)), nil //nolint:gosec // it is a port
+	return netip.AddrPortFrom(c.address, uint16(w.port)), nil
 }
 
 // assignAddress gives a cluster the address, or the next free one.
