@@ -8,7 +8,7 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/polder-kaas/polder/internal/exit"
+	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
 func main() {
