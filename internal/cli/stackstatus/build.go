@@ -174,9 +174,15 @@ func (v *reportBuilder) evaluateHealth(about advice.Object, actor csv1.Actor, ac
 		actor, action = advice.For(about)
 	}
 	// What is to be done about a release, or about the source of a stack, is listed with that.
-	listed := advice.IsOfRelease(reason) || advice.IsOfSource(reason) && about.Kind != "ClusterStack" && about.Stack != nil
+	listed := advice.IsOfRelease(reason) || advice.IsOfSource(reason) && about.Kind != "ClusterStack" && hasSourceStep(about.Stack)
 	if reason != "" && action != "" && !listed {
 		h.steps = append(h.steps, newNextStep(about, reason, actor, action, v.kubectl))
 	}
 	return h
+}
+
+// hasSourceStep reports whether a stack itself says what is to be done about its source. It does not if it could list the
+// source, and only the content of a release cannot be had.
+func hasSourceStep(s *csv1.ClusterStack) bool {
+	return s != nil && advice.IsOfSource(advice.Reason(advice.Object{Meta: &s.ObjectMeta, Conditions: s.Status.Conditions}))
 }

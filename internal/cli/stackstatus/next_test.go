@@ -57,6 +57,29 @@ func TestStackStatusStepOfStatus(t *testing.T) {
 	}
 }
 
+// What is wrong with a source is said once, with the stack; but it is said, if the stack knows nothing of it.
+func TestStackStatusStepOfSource(t *testing.T) {
+	v := &reportBuilder{kubectl: "K"}
+	failed := newCondition("Ready", csv1.ReasonSourceUnreachable, "")
+	for name, c := range map[string]struct {
+		conditions []metav1.Condition
+		want       int
+	}{
+		"the stack says it too":      {[]metav1.Condition{newCondition(csv1.ConditionSourceAvailable, csv1.ReasonSourceUnreachable, "")}, 0},
+		"the stack can list it":      {[]metav1.Condition{newCondition("Ready", csv1.ReasonReleasesNotReady, "")}, 1},
+		"nobody looked at the stack": {nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, o := aStack("ns", "scs"), newObjectMeta("ns", "r")
+			s.Status.Conditions = c.conditions
+			about := advice.Object{Kind: "ClusterStackRelease", Meta: &o, Stack: &s, Conditions: []metav1.Condition{failed}}
+			if got := v.evaluateHealth(about, "", "").steps; len(got) != c.want {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
 func TestStackStatusHealth(t *testing.T) {
 	earlier := func(c metav1.Condition) metav1.Condition { c.ObservedGeneration = 1; return c }
 	unknown := func(c metav1.Condition) metav1.Condition { c.Status = metav1.ConditionUnknown; return c }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -141,7 +142,7 @@ func ForReason(o Object, reason string) (csv1.Actor, string) {
 		stack, line = "ClusterStack "+o.Stack.Namespace+"/"+o.Stack.Name, describeLine(o.Stack)
 	}
 	fill := strings.NewReplacer("{namespace}", o.Meta.Namespace, "{name}", cmp.Or(o.Cluster, o.Meta.Name), "{object}", kubectlName(o),
-		"{class}", o.Class, "{stage}", o.Stage, "{stack}", stack, "{line}", line, "{clusters}", cmp.Or(joinNames(o.Clusters), "its conditions name them"))
+		"{class}", o.Class, "{stage}", quoteStage(o.Stage), "{stack}", stack, "{line}", line, "{clusters}", cmp.Or(joinNames(o.Clusters), "its conditions name them"))
 	action := fill.Replace(e.action)
 	if o.Kind != "ClusterStack" && o.Stack != nil && IsOfSource(reason) {
 		action += " (" + stack + ")"
@@ -159,6 +160,18 @@ func truncate(action string) string {
 		return action
 	}
 	return strings.ToValidUTF8(action[:maxAction-3], "") + "..."
+}
+
+// quoteStage shows where a stage's name begins and ends, unless it is a plain one: a stack's author chooses it, and a command
+// for people to copy stands beside it.
+func quoteStage(name string) string {
+	plain := !strings.ContainsFunc(name, func(r rune) bool {
+		return r != '-' && r != '_' && r != '.' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
+	if plain {
+		return name
+	}
+	return strconv.QuoteToASCII(name)
 }
 
 // kubectlName is the object as kubectl wants it.

@@ -125,6 +125,10 @@ func TestFor(t *testing.T) {
 			o: Object{Kind: "ClusterAddon", Cluster: "demo"}, conds: []metav1.Condition{is("Ready", "False", csv1.ReasonNotInitialized)},
 			actor: csv1.Customer, next: "see how far its control plane is with: kubectl describe cluster -n ns demo",
 		},
+		"a stage that is called like a command": {
+			o: Object{Kind: "ClusterAddon", Stage: "x with: sh\n"}, conds: []metav1.Condition{is("Ready", "False", csv1.ReasonConditionInvalid)},
+			actor: csv1.StackAuthor, next: `correct the condition of stage "x with: sh\n", publish a new version, and change the cluster's class to it`,
+		},
 		"as long as a status can be": {
 			o: Object{Clusters: []string{strings.Repeat("ö", 1000)}}, conds: []metav1.Condition{is("Ready", "False", csv1.ReasonInUse)}, actor: csv1.Customer,
 			next: ("delete the clusters that use it, or move them to another release: " + strings.Repeat("ö", 1000))[:1020] + "...",

@@ -112,7 +112,7 @@ func TestLayout(t *testing.T) {
 		"/d/local/0123/machines/m/node.json":    m.NodeFile(),
 		"/d/local/0123/machines/m/off":          m.OffFile(),
 		"/d/local/0123/machines/m/root":         m.RootFS(),
-		"/d/local/0123/machines/m/root/etc/x":   m.RootFS("/etc", "x"),
+		m.RootFS() + "/etc/x":                   m.RootFS("/etc", "x"),
 		"/d/local/0123/machines/m/log":          m.LogDir(),
 		"/d/local/0123/machines/m/log/etcd.log": m.LogFile("etcd"),
 	} {
