@@ -127,7 +127,7 @@ func (p polderd) run(ctx context.Context, why string) (effort, access, error) {
 		return effort{}, a, err
 	}
 	e, err := p.effortSince(begin, 0)
-	return e, a, errors.Join(err, a.forget(ctx))
+	return e, a, errors.Join(err, p.deleteProbe(ctx, a))
 }
 
 func (p polderd) serve(ctx context.Context) (kubeconfig string, err error) {

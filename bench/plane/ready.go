@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,9 +100,20 @@ func (a access) works(ctx context.Context) error {
 	return err
 }
 
-// forget deletes the cluster that works has made.
-func (a access) forget(ctx context.Context) error {
-	return a.client.Resource(clusters).Namespace(namespace).Delete(ctx, probeName, metav1.DeleteOptions{})
+// deleteProbe deletes the cluster that works has made. It ends when the cluster is gone: one that is still being
+// deleted when polderd stops would be there, with its finalizer, at the next start, and look like one taken up.
+func (p *processes) deleteProbe(ctx context.Context, a access) error {
+	of := a.client.Resource(clusters).Namespace(namespace)
+	if err := of.Delete(ctx, probeName, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	return p.await(ctx, "the end of the probe", soon, func(ctx context.Context) error {
+		_, err := of.Get(ctx, probeName, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return cmp.Or(err, errors.New("it is still there"))
+	})
 }
 
 // admits says whether admission works: a machine that is created as a dry run

@@ -108,7 +108,7 @@ func (s *separate) run(ctx context.Context) (effort, access, error) {
 		return effort{}, a, err
 	}
 	e, err := s.effortSince(begin, 0)
-	return e, a, errors.Join(err, a.forget(ctx))
+	return e, a, errors.Join(err, s.deleteProbe(ctx, a))
 }
 
 // startAll starts the parts in the order in which they need each other.
