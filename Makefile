@@ -73,6 +73,14 @@ bin/golangci-lint: hack/tools/go.mod
 	@echo 'Compiling the linter; this takes minutes the first time.'
 	@cd hack/tools && go build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
+# In a module of its own: it wants other versions of what the linter is made of.
+.PHONY: vulncheck
+vulncheck: bin/govulncheck $(manifests)/index.json ## Look for known vulnerabilities in what is imported
+	@hack/vulncheck/run
+
+bin/govulncheck: hack/vulncheck/go.mod
+	@cd hack/vulncheck && go build -o ../../$@ golang.org/x/vuln/cmd/govulncheck
+
 bin/controller-gen: hack/tools/go.mod
 	@cd hack/tools && go build -o ../../$@ sigs.k8s.io/controller-tools/cmd/controller-gen
 
