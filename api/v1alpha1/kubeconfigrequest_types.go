@@ -74,7 +74,7 @@ type KubeconfigRequestStatus struct {
 	// +optional
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 
-	// conditions: Ready.
+	// conditions of the object: Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -59,7 +59,7 @@ type ProviderStatus struct {
 	// +optional
 	LastSeenTime *metav1.Time `json:"lastSeenTime,omitempty"`
 
-	// conditions: Ready.
+	// conditions of the object: Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -100,7 +100,7 @@ type WorkloadClusterStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Undo string `json:"undo,omitempty"`
 
-	// conditions: Ready, and what it is made of; Reconciling and Stalled as kstatus has them.
+	// conditions of the object: Ready, and what it is made of; Reconciling and Stalled as kstatus has them.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

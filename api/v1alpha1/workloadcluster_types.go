@@ -100,7 +100,7 @@ type MachineShape struct {
 	// +kubebuilder:validation:Maximum=1024
 	CPU int32 `json:"cpu,omitempty"`
 
-	// memory, for example 4Gi.
+	// memory of the machine, for example 4Gi.
 	// +required
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^[0-9]{1,24}(\.[0-9]{1,9})?([KMGTPE]i|[numkMGTPE])?$`

@@ -132,7 +132,7 @@ type ClusterAddonStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	NextStep string `json:"nextStep,omitempty"`
 
-	// conditions: Ready, ClusterReady, HelmChartApplied, Healthy.
+	// conditions of the object: Ready, ClusterReady, HelmChartApplied, Healthy.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -184,7 +184,7 @@ type ClusterStackStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	NextStep string `json:"nextStep,omitempty"`
 
-	// conditions: Ready, AssetsClientAPIAvailable, ClusterStackReleasesSynced,
+	// conditions of the object: Ready, AssetsClientAPIAvailable, ClusterStackReleasesSynced,
 	// ClusterStackReleaseAvailable and, if there is a providerRef, ProviderRefIgnored.
 	// +optional
 	// +listType=map

@@ -103,7 +103,7 @@ type ClusterStackReleaseStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	NextStep string `json:"nextStep,omitempty"`
 
-	// conditions: Ready, ClusterStackReleaseDownloaded, HelmChartApplied, ClassReady and, if there is
+	// conditions of the object: Ready, ClusterStackReleaseDownloaded, HelmChartApplied, ClassReady and, if there is
 	// a providerRef, ProviderRefIgnored.
 	// +optional
 	// +listType=map

@@ -37,7 +37,7 @@ type FailureDomain struct {
 // LocalClusterStatus is what was observed.
 // +kubebuilder:validation:MinProperties=1
 type LocalClusterStatus struct {
-	// conditions: Ready, HostRunning, Paused.
+	// conditions of the object: Ready, HostRunning, Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

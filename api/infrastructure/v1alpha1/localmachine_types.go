@@ -21,6 +21,7 @@ type LocalMachineSpec struct {
 
 	// nodeLabels are put on the node when it registers, as a kubelet's --node-labels.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=64
 	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
 
 	// nodeTaints are put on the node when it registers, beside those of the kubeadm configuration.
@@ -33,7 +34,7 @@ type LocalMachineSpec struct {
 // LocalMachineStatus is what was observed.
 // +kubebuilder:validation:MinProperties=1
 type LocalMachineStatus struct {
-	// conditions: Ready, Booted, ProcessesRunning, ConfigurationHonored, Paused.
+	// conditions of the object: Ready, Booted, ProcessesRunning, ConfigurationHonored, Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
