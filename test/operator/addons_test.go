@@ -38,6 +38,7 @@ func TestAddons(t *testing.T) {
 	w.becomesReady(t, "stack", "v1")
 	w.makeCluster(t, "1.36", "v1")
 	w.addonsAre(t, "v1")
+	w.advises(t, &csv1.ClusterAddon{}, addonName, csv1.Nobody)
 	w.workload = testenv.NewClient(t, testenv.WorkloadConfig(t, w.mgmt, w.ns, w.cluster.Name))
 	// The steps are not parallel, and each begins where the one before it ends.
 	for _, step := range []struct {
@@ -273,6 +274,7 @@ func (w *walk) objectIsSomebodyElses(t *testing.T) {
 	}
 	w.upgradeTo(t, "v3", "v2,v3", twin+theirObject)
 	w.fails(t, "v3", csv1.ReasonRefused, "stage base", "ConfigMap default/theirs belongs to somebody else (field managers somebody)", "kubectl label")
+	w.advises(t, &csv1.ClusterAddon{}, addonName, csv1.StackAuthor, "do what the message says", "publish a new version")
 	if err := w.inCluster(t, theirs); err != nil || theirs.Data["whose"] != "theirs" {
 		t.Errorf("it is theirs no longer: %v, %v", theirs.Data, err)
 	}

@@ -74,6 +74,7 @@ func TestEvilClassIsRefused(t *testing.T) {
 			w.says(t, rel, "local-scs-1-36-v1", csv1.ConditionApplied, metav1.ConditionFalse, csv1.ReasonRefused, words...)
 			w.says(t, rel, "local-scs-1-36-v1", csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonRefused, words...)
 			w.eventOf(t, "ClusterStackRelease", rel.Name, "Warning", csv1.ReasonRefused, words[0])
+			w.advises(t, rel, rel.Name, csv1.StackAuthor, "remove the object from the stack and publish a new version")
 			if len(rel.Status.Resources) > 0 {
 				t.Errorf("something is said to be applied: %v", rel.Status.Resources)
 			}

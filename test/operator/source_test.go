@@ -174,13 +174,17 @@ func TestSourceIsMissing(t *testing.T) {
 	stackenv.Publish(t, directory, stackenv.BuildShipped(t, "local/scs", "1.36", "v1"))
 	w.stack(t, "stack", "1.36", func(s *csv1.ClusterStack) { s.Spec.Source = nil })
 	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceMissing, "spec.source is missing", "name a repository (oci) or a directory")
+	w.advises(t, &csv1.ClusterStack{}, "stack", csv1.PlatformOperator, "name a source in spec.source")
 	w.sourceOf(t, "stack", &csv1.Source{Directory: "unknown"})
 	c := w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceInvalid, `there is no directory "unknown" on this plane; there are releases`)
 	if strings.Contains(c.Message, directory) {
 		t.Errorf("it tells where the directory is: %s", c.Message)
 	}
+	w.advises(t, &csv1.ClusterStack{}, "stack", csv1.PlatformOperator, "correct spec.source")
 	w.sourceOf(t, "stack", &csv1.Source{Directory: "releases"})
 	w.becomesReady(t, "stack", "v1")
+	w.advises(t, &csv1.ClusterStack{}, "stack", csv1.Nobody)
+	w.advises(t, &csv1.ClusterStackRelease{}, "local-scs-1-36-v1", csv1.Nobody)
 	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionTrue, csv1.ReasonAvailable, "directory releases has 1 release")
 }
 
@@ -251,6 +255,9 @@ func TestReleaseIsPublishedLater(t *testing.T) {
 	rel := &csv1.ClusterStackRelease{}
 	w.says(t, rel, "local-scs-1-36-v2", csv1.ConditionDownloaded, metav1.ConditionFalse, csv1.ReasonNotFound, "local-scs-1-36-v2")
 	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonReleasesNotReady, "local-scs-1-36-v2: ")
+	const again = "publish it again, or take its version out of spec.versions of ClusterStack "
+	w.advises(t, rel, "local-scs-1-36-v2", csv1.StackAuthor, again+w.ns+"/stack")
+	w.advises(t, &csv1.ClusterStack{}, "stack", csv1.StackAuthor, "release "+w.ns+"/local-scs-1-36-v2: "+again)
 	if rel.Status.Ready == nil || *rel.Status.Ready {
 		t.Errorf("a release that is not there is ready: %v", rel.Status)
 	}

@@ -58,6 +58,38 @@ func conditionsOf(o client.Object) []metav1.Condition {
 	return nil
 }
 
+// advises waits until the status of an object says who must act, and what to do next in these words.
+func (w *walk) advises(t *testing.T, o client.Object, name string, actor csv1.Actor, words ...string) {
+	t.Helper()
+	testenv.Eventually(t, soon, func() error {
+		if err := w.get(t, name, o); err != nil {
+			return err
+		}
+		is, next := adviceOf(o)
+		if is != actor || (len(words) == 0) != (next == "") {
+			return fmt.Errorf("%T %s: %q must act, not %q: %q; %+v", o, name, is, actor, next, conditionsOf(o))
+		}
+		for _, word := range words {
+			if !strings.Contains(next, word) {
+				return fmt.Errorf("%T %s: the next step does not say %q: %s", o, name, word, next)
+			}
+		}
+		return nil
+	})
+}
+
+func adviceOf(o client.Object) (csv1.Actor, string) {
+	switch o := o.(type) {
+	case *csv1.ClusterStack:
+		return o.Status.Actor, o.Status.NextStep
+	case *csv1.ClusterStackRelease:
+		return o.Status.Actor, o.Status.NextStep
+	case *csv1.ClusterAddon:
+		return o.Status.Actor, o.Status.NextStep
+	}
+	return "", ""
+}
+
 // sourceOf gives a stack another source.
 func (w *walk) sourceOf(t *testing.T, name string, s *csv1.Source) {
 	t.Helper()
