@@ -6,6 +6,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,14 +44,15 @@ func SetupProvider(mgr ctrl.Manager, live client.Client, k heartbeat.Publisher, 
 	if err := SetupController(mgr, live, k.Provider, concurrency); err != nil {
 		return err
 	}
-	k.Client, k.Now = live, time.Now
+	k.Client, k.Clock = live, clock.RealClock{}
 	return mgr.Add(&k)
 }
 
 // SetupController registers the controller of a provider's WorkloadClusters alone.
 func SetupController(mgr ctrl.Manager, live client.Client, g *guard.Guard, concurrency int) error {
 	r := &workloadcluster.Reconciler{
-		Client: mgr.GetClient(), Live: live, Provider: g, Events: mgr.GetEventRecorder("polder-provider-" + g.Name()), Now: time.Now,
+		Client: mgr.GetClient(), Live: live, Provider: g, Clock: clock.RealClock{},
+		Events: mgr.GetEventRecorder("polder-provider-" + g.Name()),
 	}
 	return r.SetupWithManager(mgr, controllerOptions(concurrency))
 }

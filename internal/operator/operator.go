@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
@@ -150,7 +151,9 @@ func (o *Operator) setupProviders(mgr ctrl.Manager, providers map[string]*guard.
 	if err := o.setupProviderWebhooks(mgr); err != nil {
 		return err
 	}
-	return mgr.Add(&workloadcluster.MissingProviderMonitor{Client: mgr.GetClient(), Live: live, Events: mgr.GetEventRecorder("polder-operator"), Now: time.Now})
+	return mgr.Add(&workloadcluster.MissingProviderMonitor{
+		Client: mgr.GetClient(), Live: live, Clock: clock.RealClock{}, Events: mgr.GetEventRecorder("polder-operator"),
+	})
 }
 
 // publishProviders writes the Provider objects before the plane is ready: whoever finds it ready may create a cluster
@@ -161,7 +164,7 @@ func (o *Operator) publishProviders(ctx context.Context, providers map[string]*g
 		return false
 	}
 	for _, g := range providers {
-		k := &heartbeat.Publisher{Client: live, Provider: g, Now: time.Now}
+		k := &heartbeat.Publisher{Client: live, Provider: g, Clock: clock.RealClock{}}
 		for tries, err := 1, k.PublishOnce(ctx); err != nil; tries, err = tries+1, k.PublishOnce(ctx) {
 			if tries == presenceTries {
 				ctrl.LoggerFrom(ctx).Error(err, "The plane is not ready before its provider is known", "provider", g.Name())

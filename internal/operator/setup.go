@@ -58,12 +58,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 	for _, r := range []interface {
 		SetupWithManager(ctrl.Manager, controller.Options) error
 	}{
-		&clusterstack.Reconciler{Client: mgr.GetClient(), Releases: library, Events: events, Interval: sourceInterval},
-		&clusterstackrelease.Reconciler{Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool, Kinds: s.Releases.Kinds, Events: events, Interval: classInterval},
+		&clusterstack.Reconciler{
+			Client: mgr.GetClient(), Releases: library, Events: events, Clock: clock.RealClock{}, Interval: sourceInterval,
+		},
+		&clusterstackrelease.Reconciler{
+			Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool, Kinds: s.Releases.Kinds,
+			Events: events, Clock: clock.RealClock{}, Interval: classInterval,
+		},
 		&clusteraddon.Reconciler{
-			Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool,
-			Workload: clusters,
-			Events:   events, Interval: addonInterval, Timeout: stageTimeout, Poll: stagePoll,
+			Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool, Workload: clusters,
+			Events: events, Clock: clock.RealClock{}, Interval: addonInterval, Timeout: stageTimeout, Poll: stagePoll,
 			Limiter: &fairness.Limiter{PerNamespace: max(1, s.Concurrency/2)},
 		},
 		&kubeconfigrequest.Reconciler{

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
@@ -19,16 +21,17 @@ const DefaultConcurrency = 10
 
 // Config is what an operator can choose about a plane.
 type Config struct {
-	DataDir             string        // needed
-	Listen              string        // host:port; empty means DefaultListen, port 0 any free one
-	TLSNames            []string      // further names and addresses the API is reached under
-	CertificateLifetime time.Duration // of all but the authorities; 0 means a year
-	Concurrency         int           // objects of one kind worked on at the same time; 0 means DefaultConcurrency
-	WatchCache          bool          // of custom resources: recent history in memory, for many watching clients
-	Profiling           bool          // serve /debug/pprof to those RBAC allows it
-	Stacks              Stacks        // where cluster stacks come from
-	Log                 *slog.Logger  // needed
-	Notify              func(string)  // called with "READY=1" and "STOPPING=1", as systemd wants it; optional
+	DataDir             string           // needed
+	Listen              string           // host:port; empty means DefaultListen, port 0 any free one
+	TLSNames            []string         // further names and addresses the API is reached under
+	CertificateLifetime time.Duration    // of all but the authorities; 0 means a year
+	Concurrency         int              // objects of one kind worked on at the same time; 0 means DefaultConcurrency
+	WatchCache          bool             // of custom resources: recent history in memory, for many watching clients
+	Profiling           bool             // serve /debug/pprof to those RBAC allows it
+	Stacks              Stacks           // where cluster stacks come from
+	Clock               clock.WithTicker // nil means the real one
+	Log                 *slog.Logger     // needed
+	Notify              func(string)     // called with "READY=1" and "STOPPING=1", as systemd wants it; optional
 }
 
 // minCertificateLifetime leaves time to notice a new certificate before the old one ends.
@@ -41,6 +44,9 @@ func (c Config) Complete() (Config, error) {
 	}
 	if c.Concurrency == 0 {
 		c.Concurrency = DefaultConcurrency
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
 	}
 	if c.Notify == nil {
 		c.Notify = func(string) {}

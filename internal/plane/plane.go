@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -67,8 +66,9 @@ func Run(ctx context.Context, cfg Config) (err error) {
 }
 
 func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
-	p.reporter = newStatusReporter(p.dir.Path(), p.cfg.Log, status.Status{
-		PID: os.Getpid(), Phase: status.Starting, StartedAt: time.Now(), Address: p.serverURL(), Kubeconfig: p.kubeconfigPath(), Stacks: p.cfg.Stacks.Source, Versions: v,
+	p.reporter = newStatusReporter(p.dir.Path(), p.cfg.Clock, p.cfg.Log, status.Status{
+		PID: os.Getpid(), Phase: status.Starting, StartedAt: p.cfg.Clock.Now(), Address: p.serverURL(),
+		Kubeconfig: p.kubeconfigPath(), Stacks: p.cfg.Stacks.Source, Versions: v,
 	})
 	var keeper sync.WaitGroup
 	mctx, stopMemory := context.WithCancel(ctx)
@@ -84,7 +84,7 @@ func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 		return p.reporter.recordExit(err)
 	}
 	p.cfg.Log.Info("starting", "version", v.Version, "kubernetes", v.Kubernetes, "clusterAPI", v.ClusterAPI, "dataDir", p.dir.Path(), "address", p.serverURL())
-	s := supervisor.New(supervisor.Config{Log: p.cfg.Log, OnChange: p.onStatusChange}, injectFaults(p.dir.Path(), stages)...)
+	s := supervisor.New(supervisor.Config{Clock: p.cfg.Clock, Log: p.cfg.Log, OnChange: p.onStatusChange}, injectFaults(p.dir.Path(), stages)...)
 	checks.set(s.Check)
 	p.metrics.MustRegister(componentMetrics{s.Status})
 	// At the signal, not after the stop: the status file and systemd must say that it stops while it does.

@@ -3,7 +3,8 @@ package plane
 import (
 	"log/slog"
 	"sync"
-	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/polder-kaas/polder/internal/plane/status"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
@@ -12,15 +13,16 @@ import (
 // statusReporter keeps the status file up to date. A status that cannot be written (a full disk) is
 // worth a warning, not an outage.
 type statusReporter struct {
-	dir string
-	log *slog.Logger
+	dir   string
+	clock clock.PassiveClock
+	log   *slog.Logger
 
 	mu sync.Mutex
 	s  status.Status
 }
 
-func newStatusReporter(dir string, log *slog.Logger, s status.Status) *statusReporter {
-	r := &statusReporter{dir: dir, log: log, s: s}
+func newStatusReporter(dir string, c clock.PassiveClock, log *slog.Logger, s status.Status) *statusReporter {
+	r := &statusReporter{dir: dir, clock: c, log: log, s: s}
 	r.update(func(*status.Status) {})
 	return r
 }
@@ -46,7 +48,7 @@ func (r *statusReporter) setPhase(p status.Phase) {
 		}
 		s.Phase = p
 		if p == status.Ready {
-			now := time.Now()
+			now := r.clock.Now()
 			s.ReadyAt = &now
 		}
 	})

@@ -41,7 +41,10 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	definitions := install.Definitions{ClusterAPICRDs: p.manifests.CRDs, ConversionURL: capi.ConversionURL(webhookURL), ConversionCA: certs.ServerCA, PolderCRDs: own}
+	definitions := install.Definitions{
+		ClusterAPICRDs: p.manifests.CRDs, ConversionURL: capi.ConversionURL(webhookURL), ConversionCA: certs.ServerCA,
+		PolderCRDs: own, Clock: p.cfg.Clock,
+	}
 	store := etcd.New(etcd.Config{Dir: storeDir, SocketDir: p.dir.Path(), Log: logging.NewEtcdLogger(p.cfg.Log, p.exitWithReason), Seed: definitions.Seed})
 	webhookServer := webhooks.New(webhooks.Config{
 		Socket:      p.dir.Path("webhooks.sock"),
@@ -90,6 +93,7 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 		Manifests:    p.manifests,
 		RuntimeHooks: []planehooks.Handler{newHoldUpgradeHandler(stacks)},
 		Concurrency:  p.cfg.Concurrency,
+		Clock:        p.cfg.Clock,
 	})
 	localProvider := local.New(local.Config{Client: api.Client, DataDir: p.dir.Path(), Kubernetes: buildinfo.Get().Kubernetes, Concurrency: p.cfg.Concurrency})
 	return []supervisor.Stage{{certs}, {store, webhookServer}, {api}, {objects}, {api.BootstrapRoles(), controllers, clusterAPI, localProvider, stacks}}, checks, api, nil
@@ -114,6 +118,7 @@ func (p *Plane) newPKI(storeExists bool) (*pki.PKI, error) {
 		Kubeconfig:  p.kubeconfigPath(),
 		Names:       names,
 		LeafLife:    p.cfg.CertificateLifetime,
+		Clock:       p.cfg.Clock,
 		OnRenew:     func(file string) { p.cfg.Log.Debug("certificate made", "file", file) },
 	})
 	if err != nil {

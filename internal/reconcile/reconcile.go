@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/polder-kaas/polder/internal/apierror"
 )
 
 // Phase is one part of reconciling an object. It reads the actual state and acts; it may run again at any time.
@@ -55,38 +57,28 @@ func IsWait(err error) bool {
 // Terminal marks an error that stays until an input changes; it is not retried.
 func Terminal(err error) error { return ctrlreconcile.TerminalError(err) }
 
-// JoinWriteError joins the error of the phases with that of writing the status. A write that failed is retried,
+// Finish ends a run with the result and the error of its phases, and the error of writing what they changed. An object
+// that is gone needs no status. A conflict is no failure, but a reason to run again soon, with a newer version than the
+// cache had.
+func Finish(result ctrl.Result, err, write error) (ctrl.Result, error) {
+	err = joinWriteError(err, apierror.IgnoreNotFound(write))
+	switch {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	case err != nil:
+		return ctrl.Result{}, err
+	}
+	return result, nil
+}
+
+// conflictDelay gives the cache time to catch up.
+const conflictDelay = 50 * time.Millisecond
+
+// joinWriteError joins the error of the phases with that of writing the status. A write that failed is retried,
 // also if the phases ended with a terminal error.
-func JoinWriteError(err, write error) error {
+func joinWriteError(err, write error) error {
 	if write != nil && errors.Is(err, ctrlreconcile.TerminalError(nil)) {
 		return write
 	}
 	return errors.Join(err, write)
-}
-
-// Summary returns a condition that is true if all of the named conditions are; else it has the status, reason and
-// message of the first that is not. A condition that is missing counts as unknown.
-func Summary(conditions []metav1.Condition, into string, generation int64, of ...string) metav1.Condition {
-	out := metav1.Condition{Type: into, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: generation}
-	for _, t := range of {
-		c := findCondition(conditions, t)
-		if c == nil {
-			out.Status, out.Reason, out.Message = metav1.ConditionUnknown, "NotYetKnown", t+" is not known yet"
-			return out
-		}
-		if c.Status != metav1.ConditionTrue {
-			out.Status, out.Reason, out.Message = c.Status, c.Reason, c.Message
-			return out
-		}
-	}
-	return out
-}
-
-func findCondition(conditions []metav1.Condition, t string) *metav1.Condition {
-	for i := range conditions {
-		if conditions[i].Type == t {
-			return &conditions[i]
-		}
-	}
-	return nil
 }

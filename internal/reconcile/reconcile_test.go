@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,21 +82,26 @@ func TestIsWait(t *testing.T) {
 	}
 }
 
-func TestRequeueOnConflict(t *testing.T) {
+func TestFinish(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n", errBroken)
-	given := ctrl.Result{RequeueAfter: time.Hour}
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, "n")
+	given, soon := ctrl.Result{RequeueAfter: time.Hour}, ctrl.Result{RequeueAfter: 50 * time.Millisecond}
 	for name, c := range map[string]struct {
-		err, wantErr error
-		want         ctrl.Result
+		err, write, wantErr error
+		want                ctrl.Result
 	}{
-		"all is well":                      {nil, nil, given},
-		"a failure stays one":              {errBroken, errBroken, given},
-		"a conflict is tried again soon":   {conflict, nil, ctrl.Result{RequeueAfter: 50 * time.Millisecond}},
-		"a conflict that was wrapped, too": {fmt.Errorf("x: %w", conflict), nil, ctrl.Result{RequeueAfter: 50 * time.Millisecond}},
-		"a conflict beside another, too":   {errors.Join(errBroken, conflict), nil, ctrl.Result{RequeueAfter: 50 * time.Millisecond}},
+		"all is well":                      {nil, nil, nil, given},
+		"a failure has no other result":    {errBroken, nil, errBroken, ctrl.Result{}},
+		"a write that failed":              {nil, errBroken, errBroken, ctrl.Result{}},
+		"a conflict is tried again soon":   {nil, conflict, nil, soon},
+		"a conflict of a phase, too":       {fmt.Errorf("x: %w", conflict), nil, nil, soon},
+		"a conflict beside another, too":   {errBroken, conflict, nil, soon},
+		"an object that is gone":           {nil, gone, nil, given},
+		"a failure, and the object gone":   {errBroken, gone, errBroken, ctrl.Result{}},
+		"something else that is not there": {gone, nil, gone, ctrl.Result{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := RequeueOnConflict(given, c.err)
+			got, err := Finish(given, c.err, c.write)
 			if got != c.want || !errors.Is(err, c.wantErr) || (err == nil) != (c.wantErr == nil) {
 				t.Errorf("%+v, %v; want %+v, %v", got, err, c.want, c.wantErr)
 			}
@@ -129,16 +133,6 @@ func TestStatusLostPredicate(t *testing.T) {
 	}
 }
 
-func TestDropInvalidConditions(t *testing.T) {
-	have := []metav1.Condition{{Type: "A", Reason: "R"}, {Type: "B"}, {Type: "C", Reason: "R"}}
-	if d := cmp.Diff([]metav1.Condition{{Type: "A", Reason: "R"}, {Type: "C", Reason: "R"}}, DropInvalidConditions(have)); d != "" {
-		t.Error(d)
-	}
-	if got := DropInvalidConditions(nil); got != nil {
-		t.Errorf("%v", got)
-	}
-}
-
 func TestJoinWriteError(t *testing.T) {
 	errWrite := errors.New("conflict")
 	for name, c := range map[string]struct {
@@ -155,7 +149,7 @@ func TestJoinWriteError(t *testing.T) {
 		"for good, but not written":   {err: Terminal(errBroken), write: errWrite, want: []error{errWrite}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := JoinWriteError(c.err, c.write)
+			err := joinWriteError(c.err, c.write)
 			if (err == nil) != c.wantNothing || errors.Is(err, ctrlreconcile.TerminalError(nil)) != c.terminal {
 				t.Errorf("error %v, terminal: want %t", err, c.terminal)
 			}
@@ -163,32 +157,6 @@ func TestJoinWriteError(t *testing.T) {
 				if !errors.Is(err, w) {
 					t.Errorf("error %v, want %v", err, w)
 				}
-			}
-		})
-	}
-}
-
-func TestSummary(t *testing.T) {
-	is := func(name string, status metav1.ConditionStatus) metav1.Condition {
-		return metav1.Condition{Type: name, Status: status, Reason: name + "Reason", Message: name + " message", ObservedGeneration: 1}
-	}
-	for name, c := range map[string]struct {
-		have []metav1.Condition
-		want metav1.Condition
-	}{
-		"all are true":       {[]metav1.Condition{is("B", "True"), is("A", "True")}, metav1.Condition{Status: "True", Reason: "Ready"}},
-		"others do not care": {[]metav1.Condition{is("A", "True"), is("B", "True"), is("C", "False")}, metav1.Condition{Status: "True", Reason: "Ready"}},
-		"one is false":       {[]metav1.Condition{is("A", "True"), is("B", "False")}, metav1.Condition{Status: "False", Reason: "BReason", Message: "B message"}},
-		"the first that is asked for counts": {
-			[]metav1.Condition{is("B", "False"), is("A", "Unknown")}, metav1.Condition{Status: "Unknown", Reason: "AReason", Message: "A message"},
-		},
-		"one is missing": {[]metav1.Condition{is("A", "True")}, metav1.Condition{Status: "Unknown", Reason: "NotYetKnown", Message: "B is not known yet"}},
-		"none is known":  {nil, metav1.Condition{Status: "Unknown", Reason: "NotYetKnown", Message: "A is not known yet"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c.want.Type, c.want.ObservedGeneration = "Ready", 7
-			if d := cmp.Diff(c.want, Summary(c.have, "Ready", 7, "A", "B")); d != "" {
-				t.Error(d)
 			}
 		})
 	}

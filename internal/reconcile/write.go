@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -47,18 +44,6 @@ func Write(ctx context.Context, c client.Client, before, after client.Object) er
 	return nil
 }
 
-// RequeueOnConflict turns a conflict into a requeue: it is no failure, but a reason to reconcile again soon, with
-// a newer version than the cache had.
-func RequeueOnConflict(result ctrl.Result, err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
-	}
-	return result, err
-}
-
-// conflictDelay gives the cache time to catch up.
-const conflictDelay = 50 * time.Millisecond
-
 // hasNoFinalizersLeft says whether an object is being deleted and has no finalizers, so that it is gone once that
 // is written.
 func hasNoFinalizersLeft(o client.Object) bool {
@@ -66,7 +51,9 @@ func hasNoFinalizersLeft(o client.Object) bool {
 }
 
 // deepCopyOf copies an object, so that the answer of the API server does not replace what the caller holds.
-func deepCopyOf(o client.Object) client.Object { return o.DeepCopyObject().(client.Object) } //nolint:forcetypeassert // a copy is of the same type
+func deepCopyOf[T client.Object](o T) T {
+	return o.DeepCopyObject().(T) //nolint:forcetypeassert // a copy is of the same type
+}
 
 // newMergePatch makes a merge patch that the API server refuses if the object has another version by now.
 func newMergePatch(changed map[string]json.RawMessage, version string) client.Patch {

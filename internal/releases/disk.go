@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/polder-kaas/polder/stack/archive"
 	"github.com/polder-kaas/polder/stack/registry"
 )
@@ -35,12 +37,15 @@ const (
 type disk struct {
 	dir       string
 	statSpace func(dir string) (diskSpace, bool) // space of the filesystem, if it is known
+	clock     clock.PassiveClock
 	unused    unusedDigests
 	writeMu   sync.Mutex   // held while a release is written; taken before mu
 	mu        sync.RWMutex // held for writing while releases are moved in or out
 }
 
-func newDisk(dir string) *disk { return &disk{dir: dir, statSpace: statDiskSpace} }
+func newDisk(dir string) *disk {
+	return &disk{dir: dir, statSpace: statDiskSpace, clock: clock.RealClock{}}
+}
 
 func (d *disk) releaseDir(digest string) string {
 	return filepath.Join(d.dir, releaseDirPrefix+strings.TrimPrefix(digest, "sha256:"))
@@ -102,7 +107,7 @@ func isDamaged(err error) bool {
 
 // touch marks a release as pulled just now.
 func (d *disk) touch(digest string) {
-	now := time.Now()
+	now := d.clock.Now()
 	if info, err := os.Stat(d.releaseDir(digest)); err == nil && now.Sub(info.ModTime()) > fullDiskGracePeriod/2 {
 		_ = os.Chtimes(d.releaseDir(digest), now, now) // if it is gone, it is pulled again
 	}

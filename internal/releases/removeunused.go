@@ -46,7 +46,7 @@ func (d *disk) removeOld(name string, grace time.Duration) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil || time.Since(info.ModTime()) < grace {
+	if err != nil || d.clock.Since(info.ModTime()) < grace {
 		return err
 	}
 	return os.RemoveAll(path)
@@ -56,7 +56,7 @@ func (d *disk) removeOld(name string, grace time.Duration) error {
 // whoever touches it meanwhile marks it as used again.
 func (d *disk) markUnusedIfOld(digest string) {
 	d.unused.markUnused(digest)
-	if info, err := os.Stat(d.releaseDir(digest)); err != nil || time.Since(info.ModTime()) < fullDiskGracePeriod {
+	if info, err := os.Stat(d.releaseDir(digest)); err != nil || d.clock.Since(info.ModTime()) < fullDiskGracePeriod {
 		d.unused.markUsed(digest)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,7 +33,7 @@ func TestLocalCluster(t *testing.T) {
 	reconciletest.Run(t, api(t), reconciletest.Subject{
 		Setup: func(ctx context.Context, mgr ctrl.Manager) error {
 			w := watch.New()
-			r := &cluster.Reconciler{Client: mgr.GetClient(), Hosts: h.Launcher, Watcher: w}
+			r := &cluster.Reconciler{Client: mgr.GetClient(), Hosts: h.Launcher, Watcher: w, Clock: clock.RealClock{}}
 			return errors.Join(mgr.Add(w), r.SetupWithManager(ctx, mgr, controller.Options{}))
 		},
 		Kinds:        []client.Object{kind},

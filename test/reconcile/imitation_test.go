@@ -18,6 +18,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 
 	"github.com/polder-kaas/polder/internal/providers/local/host"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
@@ -53,7 +54,10 @@ func runHost(dir string) error {
 	if err != nil {
 		return err
 	}
-	return host.Run(context.Background(), host.Config{Dir: hostapi.Dir(dir), Binary: self, Versions: versions, Log: slog.New(slog.DiscardHandler)})
+	cfg := host.Config{
+		Dir: hostapi.Dir(dir), Binary: self, Versions: versions, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler),
+	}
+	return host.Run(context.Background(), cfg)
 }
 
 // boot leaves the files that a host expects of a boot; the bootstrap data are the node's credentials.

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -51,10 +52,10 @@ func TestLocalMachine(t *testing.T) {
 	reconciletest.Run(t, api(t), reconciletest.Subject{
 		Setup: func(ctx context.Context, mgr ctrl.Manager) error {
 			w := watch.New()
-			c := &cluster.Reconciler{Client: mgr.GetClient(), Hosts: h.Launcher, Watcher: w}
+			c := &cluster.Reconciler{Client: mgr.GetClient(), Hosts: h.Launcher, Watcher: w, Clock: clock.RealClock{}}
 			m := &machine.Reconciler{
 				Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Hosts: h.Launcher, Versions: versions, Watcher: w,
-				Events: mgr.GetEventRecorder("test"),
+				Events: mgr.GetEventRecorder("test"), Clock: clock.RealClock{},
 			}
 			return errors.Join(mgr.Add(w), c.SetupWithManager(ctx, mgr, controller.Options{}), m.SetupWithManager(mgr, controller.Options{}))
 		},

@@ -68,8 +68,7 @@ func (r *toy) Reconcile(ctx context.Context, req reconcile.Request) (res reconci
 	}
 	before := o.DeepCopy()
 	if !o.DeletionTimestamp.IsZero() {
-		err := r.remove(ctx, o)
-		return res, polder.JoinWriteError(err, client.IgnoreNotFound(polder.Write(ctx, r.client, before, o)))
+		return polder.Finish(res, r.remove(ctx, o), polder.Write(ctx, r.client, before, o))
 	}
 	if r.wantsFinalizer(o) && controllerutil.AddFinalizer(o, toyFinalizer) {
 		r.remember("finalizer")

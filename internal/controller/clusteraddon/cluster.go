@@ -27,7 +27,7 @@ import (
 // hook AfterControlPlaneInitialized, which Cluster API calls only once.
 func (r *Reconciler) connectCluster(ctx context.Context, s *scope) error {
 	if !ptr.Deref(s.cluster.Status.Initialization.ControlPlaneInitialized, false) {
-		s.setCondition(csv1.ConditionClusterReady, csv1.ReasonNotInitialized, "the control plane is not initialized yet")
+		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonNotInitialized, "the control plane is not initialized yet")
 		return reconcile.Wait(0, "the control plane") // the watch of Clusters reports it
 	}
 	// From here on the run talks to the workload cluster, which may be slow: one namespace must not take all workers.
@@ -42,7 +42,7 @@ func (r *Reconciler) connectCluster(ctx context.Context, s *scope) error {
 	s.freeSlot = done
 	w, err := r.Workload.Get(ctx, client.ObjectKeyFromObject(s.cluster))
 	if err != nil {
-		s.setCondition(csv1.ConditionClusterReady, csv1.ReasonUnreachable, err.Error())
+		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonUnreachable, err.Error())
 		return err
 	}
 	s.workload = w
@@ -92,7 +92,7 @@ func (r *Reconciler) renewCertificates(ctx context.Context, s *scope, rec render
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.addon), secret); err != nil {
 		return rec, err
 	}
-	rec.Renewed = time.Now().UTC().Truncate(time.Second)
+	rec.Renewed = r.Clock.Now().UTC().Truncate(time.Second)
 	b, err := json.Marshal(rec)
 	if err != nil {
 		return rec, err
@@ -104,7 +104,7 @@ func (r *Reconciler) renewCertificates(ctx context.Context, s *scope, rec render
 
 // createRecord creates the record. If another run was faster, the create fails and the next run reads that record.
 func (r *Reconciler) createRecord(ctx context.Context, s *scope) (render.Record, error) {
-	rec, err := render.NewRecord(rand.Reader, time.Now())
+	rec, err := render.NewRecord(rand.Reader, r.Clock.Now())
 	if err != nil {
 		return rec, err
 	}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -163,7 +162,7 @@ func (r *Reconciler) runHelmHook(ctx context.Context, s *scope, h render.HelmHoo
 
 // needsRetry reports whether a Helm hook has failed, and long enough ago: what it needs may be there by now.
 func (r *Reconciler) needsRetry(live *unstructured.Unstructured) bool {
-	return hasFailed(live) && time.Since(live.GetCreationTimestamp().Time) > r.Interval
+	return hasFailed(live) && r.Clock.Since(live.GetCreationTimestamp().Time) > r.Interval
 }
 
 // hasFailed reports whether a Job or a Pod has ended without success.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -48,7 +49,7 @@ func newClient(t *testing.T, objects ...client.Object) client.WithWatch {
 
 // alone returns a reconciler without clients.
 func alone() *Reconciler {
-	return &Reconciler{Events: events.NewFakeRecorder(16), Interval: time.Hour, Timeout: time.Minute, Poll: time.Second}
+	return &Reconciler{Events: events.NewFakeRecorder(16), Clock: clock.RealClock{}, Interval: time.Hour, Timeout: time.Minute, Poll: time.Second}
 }
 
 // told returns the events recorded so far.
@@ -84,7 +85,9 @@ func newAddon(status csv1.ClusterAddonStatus) *csv1.ClusterAddon {
 
 func newScope(status csv1.ClusterAddonStatus) *scope {
 	o := newAddon(status)
-	return &scope{cluster: newCluster("v1"), addon: o, lastWritten: o.DeepCopy(), release: newRelease("v1"), content: withStages(nil, nil)}
+	s := &scope{cluster: newCluster("v1"), release: newRelease("v1"), content: withStages(nil, nil)}
+	s.setAddon(o)
+	return s
 }
 
 func stage(name, action string) stack.Stage { return stack.Stage{Name: name, Action: action} }

@@ -40,34 +40,17 @@ type unhealthyObject struct {
 
 // recordApply remembers that objects were just applied. They are applied again after the interval.
 func (r *Reconciler) recordApply(s *scope, c lastApply, interval time.Duration) lastApply {
-	c.uid, c.generation, c.digest, c.nextApply = s.addon.UID, s.cluster.Generation, s.addon.Status.TargetDigest, time.Now().Add(interval)
-	r.storeLastApply(s, c)
+	c.uid, c.generation, c.digest = s.addon.UID, s.cluster.Generation, s.addon.Status.TargetDigest
+	c.nextApply = r.Clock.Now().Add(interval)
+	r.lastApplies.Store(client.ObjectKeyFromObject(s.cluster), c)
 	return c
-}
-
-// storeLastApply remembers c as it is.
-func (r *Reconciler) storeLastApply(s *scope, c lastApply) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.lastApplies == nil {
-		r.lastApplies = map[client.ObjectKey]lastApply{}
-	}
-	r.lastApplies[client.ObjectKeyFromObject(s.cluster)] = c
 }
 
 // loadLastApply returns what is remembered. ok reports whether it still holds.
 func (r *Reconciler) loadLastApply(s *scope) (c lastApply, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c = r.lastApplies[client.ObjectKeyFromObject(s.cluster)]
-	return c, c.uid == s.addon.UID && c.generation == s.cluster.Generation && c.digest == s.addon.Status.TargetDigest && time.Now().Before(c.nextApply)
-}
-
-// forgetLastApply forgets a cluster, so that all its objects are applied again.
-func (r *Reconciler) forgetLastApply(key client.ObjectKey) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.lastApplies, key)
+	c, _ = r.lastApplies.Load(client.ObjectKeyFromObject(s.cluster))
+	same := c.uid == s.addon.UID && c.generation == s.cluster.Generation && c.digest == s.addon.Status.TargetDigest
+	return c, same && r.Clock.Now().Before(c.nextApply)
 }
 
 // completeRelease deletes what the stages have left over: objects of the inventory that the release does not have.
@@ -83,7 +66,7 @@ func (r *Reconciler) completeRelease(ctx context.Context, s *scope) error {
 	was := st.Release
 	// Only now: with st.Release set, the upgrade is let go on, and the next release runs the stages for upgrades.
 	st.Release = st.Target
-	s.setCondition(csv1.ConditionApplied, "", fmt.Sprintf("all stages of %s are done", s.release.Name))
+	s.conditions.SetTrue(csv1.ConditionApplied, fmt.Sprintf("all stages of %s are done", s.release.Name))
 	r.Events.Eventf(s.addon, s.cluster, "Normal", "StagesDone", "Reconcile", "all stages of %s are done%s", st.Release, describePrevious(was))
 	return nil
 }
@@ -103,10 +86,10 @@ func (r *Reconciler) explainAfterStages(s *scope, err error) error {
 	case reconcile.IsWait(err): // the condition was set where more is known of it
 		return err
 	case errors.As(err, &notReady):
-		s.setCondition(csv1.ConditionApplied, csv1.ReasonStageWaiting, "after all stages: "+err.Error())
+		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonStageWaiting, "after all stages: "+err.Error())
 		return reconcile.Wait(r.Poll, "%v", err)
 	}
-	s.setCondition(csv1.ConditionApplied, failureReason(err), err.Error())
+	s.conditions.SetFalse(csv1.ConditionApplied, failureReason(err), err.Error())
 	return err
 }
 
@@ -159,31 +142,31 @@ func (r *Reconciler) maintainObjects(ctx context.Context, s *scope) error {
 	}
 	// The WorkloadCluster is not ready before its add-ons are those of this generation.
 	s.addon.Status.ClusterGeneration = s.cluster.Generation
-	c.unhealthySince = firstUnhealthyTime(since, c.unhealthy)
-	r.storeLastApply(s, c)
-	s.setCondition(csv1.ConditionApplied, "", fmt.Sprintf("all stages of %s are done", s.release.Name))
+	c.unhealthySince = firstUnhealthyTime(since, r.Clock.Now(), c.unhealthy)
+	r.lastApplies.Store(client.ObjectKeyFromObject(s.cluster), c)
+	s.conditions.SetTrue(csv1.ConditionApplied, fmt.Sprintf("all stages of %s are done", s.release.Name))
 	if len(c.unhealthy) > 0 {
-		s.setCondition(csv1.ConditionHealthy, csv1.ReasonNotHealthy, describeUnhealthy(c.unhealthy))
+		s.conditions.SetFalse(csv1.ConditionHealthy, csv1.ReasonNotHealthy, describeUnhealthy(c.unhealthy))
 		return reconcile.Wait(r.healthPollInterval(c), "health")
 	}
-	s.setCondition(csv1.ConditionHealthy, "", "all objects are healthy")
-	return reconcile.Wait(wait.Jitter(time.Until(c.nextApply), 0.1), "the next correction")
+	s.conditions.SetTrue(csv1.ConditionHealthy, "all objects are healthy")
+	return reconcile.Wait(wait.Jitter(c.nextApply.Sub(r.Clock.Now()), 0.1), "the next correction")
 }
 
 // firstUnhealthyTime returns when an object was first found not healthy.
-func firstUnhealthyTime(since time.Time, is []unhealthyObject) time.Time {
+func firstUnhealthyTime(since, now time.Time, is []unhealthyObject) time.Time {
 	switch {
 	case len(is) == 0:
 		return time.Time{}
 	case since.IsZero():
-		return time.Now()
+		return now
 	}
 	return since
 }
 
 // healthPollInterval returns how soon unhealthy objects are checked again: the longer they are so, the later.
 func (r *Reconciler) healthPollInterval(c lastApply) time.Duration {
-	return max(r.Poll, min(time.Since(c.unhealthySince)/10, time.Minute))
+	return max(r.Poll, min(r.Clock.Since(c.unhealthySince)/10, time.Minute))
 }
 
 // reapplyAll applies all objects again, in the order of their stages, without waiting for conditions.

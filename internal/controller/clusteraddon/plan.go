@@ -15,7 +15,7 @@ import (
 // One at another release gets those for upgrades. Whatever was begun for another release is given up: only what the
 // Cluster asks for now counts.
 func (r *Reconciler) planStages(_ context.Context, s *scope) error {
-	s.setCondition(csv1.ConditionClusterReady, "", "the cluster takes add-ons")
+	s.conditions.SetTrue(csv1.ConditionClusterReady, "the cluster takes add-ons")
 	st := &s.addon.Status
 	target := targetOf(s.release)
 	// The number of stages is compared too: runStages needs one entry for each, whatever was done to the status.
@@ -31,8 +31,8 @@ func (r *Reconciler) planStages(_ context.Context, s *scope) error {
 	for _, def := range s.stages() {
 		st.Stages = append(st.Stages, csv1.StageStatus{Name: stageName(def), Action: def.Action, Phase: csv1.StagePending})
 	}
-	r.forgetLastApply(client.ObjectKeyFromObject(s.cluster))
-	s.setCondition(csv1.ConditionApplied, csv1.ReasonStagesRunning, "the add-ons of "+s.release.Name+" are being applied")
+	r.lastApplies.Forget(client.ObjectKeyFromObject(s.cluster))
+	s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonStagesRunning, "the add-ons of "+s.release.Name+" are being applied")
 	return nil
 }
 
@@ -61,9 +61,9 @@ func (s *scope) stages() []stack.Stage { return s.content.Stages(s.runtimeHook()
 
 // setStagePhase puts a stage into another phase. The phase's time is kept while it stays, since time-outs count from
 // it.
-func setStagePhase(ss *csv1.StageStatus, phase csv1.StagePhase) {
+func (r *Reconciler) setStagePhase(ss *csv1.StageStatus, phase csv1.StagePhase) {
 	if ss.Phase != phase {
 		ss.Phase, ss.Message = phase, ""
-		ss.Since = &metav1.Time{Time: time.Now().Truncate(time.Second)}
+		ss.Since = &metav1.Time{Time: r.Clock.Now().Truncate(time.Second)}
 	}
 }

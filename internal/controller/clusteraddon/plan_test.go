@@ -71,7 +71,7 @@ func TestPlanStages(t *testing.T) {
 			r, s := alone(), newScope(*c.have.DeepCopy())
 			s.content = c.loaded
 			key := client.ObjectKeyFromObject(s.cluster)
-			r.lastApplies = map[client.ObjectKey]lastApply{key: {}}
+			r.lastApplies.Store(key, lastApply{})
 			if err := r.planStages(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestPlanStages(t *testing.T) {
 			if d := cmp.Diff(want, conditionOf(s.addon, csv1.ConditionApplied)); d != "" {
 				t.Error(d)
 			}
-			if _, remembered := r.lastApplies[key]; remembered == c.planned {
+			if _, remembered := r.lastApplies.Load(key); remembered == c.planned {
 				t.Errorf("remembered: %t", remembered)
 			}
 			s.addon.Status.Conditions = nil
@@ -99,12 +99,12 @@ func TestPlanStages(t *testing.T) {
 func TestSetStagePhase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ss := csv1.StageStatus{Phase: csv1.StageWaitPre, Message: "it waits"}
-		setStagePhase(&ss, csv1.StageWaitPre)
+		alone().setStagePhase(&ss, csv1.StageWaitPre)
 		if ss.Message == "" || ss.Since != nil {
 			t.Errorf("it was in this phase: %+v", ss)
 		}
 		time.Sleep(time.Hour + 300*time.Millisecond)
-		setStagePhase(&ss, csv1.StageApplying)
+		alone().setStagePhase(&ss, csv1.StageApplying)
 		if ss.Phase != csv1.StageApplying || ss.Message != "" || ss.Since == nil || time.Since(ss.Since.Time) != 300*time.Millisecond {
 			t.Errorf("%+v", ss) // times in a status have no fractions
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/stack"
 )
 
@@ -57,7 +58,7 @@ func TestReapplyBegunStagesOnTheWayBack(t *testing.T) {
 			s.content = withStages([]stack.Stage{stage("a", "apply")}, []stack.Stage{stage("a", "apply")})
 			s.rendered = []stack.RenderedStage{{RuntimeHook: upgrade, Stage: stage("a", "apply")}}
 			s.setReadyCondition()
-			s.lastWritten = s.addon.DeepCopy() // so that there is nothing to write
+			s.tracked = reconcile.Track(s.addon) // so that there is nothing to write
 			if err := r.reapplyBegunStages(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
@@ -113,9 +114,10 @@ func TestHealthPollInterval(t *testing.T) {
 		}
 	}
 	ails := []unhealthyObject{{message: "x"}}
-	before := time.Now()
-	first := firstUnhealthyTime(time.Time{}, ails)
-	if first.Before(before) || firstUnhealthyTime(first, ails) != first || !firstUnhealthyTime(first, nil).IsZero() {
+	now := time.Now()
+	first := firstUnhealthyTime(time.Time{}, now, ails)
+	later := now.Add(time.Minute)
+	if first != now || firstUnhealthyTime(first, later, ails) != first || !firstUnhealthyTime(first, later, nil).IsZero() {
 		t.Error("the time of the first ailment is not kept")
 	}
 }

@@ -6,9 +6,7 @@
 package clusteraddon
 
 import (
-	"cmp"
 	"context"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
-	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/apply"
 	"github.com/polder-kaas/polder/internal/lineage/advice"
 	"github.com/polder-kaas/polder/internal/reconcile"
@@ -49,29 +47,35 @@ type Reconciler struct {
 	Renderer *rendering.Pool
 	Workload *workload.Clusters
 	Events   events.EventRecorder
+	Clock    clock.PassiveClock
 	Interval time.Duration     // between corrections of manual changes
 	Timeout  time.Duration     // after which a stage that waits is reported as stuck
 	Poll     time.Duration     // between checks of what a stage waits for
 	Limiter  *fairness.Limiter // for access to workload clusters
 
-	mu          sync.Mutex
-	lastApplies map[client.ObjectKey]lastApply
+	lastApplies reconcile.Memory[client.ObjectKey, lastApply]
 }
 
 // scope is what one run works on.
 type scope struct {
-	cluster     *clusterv1.Cluster
-	addon       *csv1.ClusterAddon
-	lastWritten *csv1.ClusterAddon // as it was last written
-	initial     *csv1.ClusterAddon // as it was when the run began; set by the first write
-	release     *csv1.ClusterStackRelease
-	stack       *csv1.ClusterStack // of the release; may be nil
-	preparing   bool               // the release is not yet that of the cluster's class
-	content     *stack.Release
-	workload    *workload.Cluster
-	rendered    []stack.RenderedStage // of both runtime hooks; see renderAddons
-	results     []apply.Result        // of what was applied in this run
-	freeSlot    func()                // gives back the slot of the namespace, if there is one
+	cluster    *clusterv1.Cluster
+	addon      *csv1.ClusterAddon // nil until there is one; see setAddon
+	tracked    *reconcile.Tracked[*csv1.ClusterAddon]
+	conditions reconcile.Conditions
+	release    *csv1.ClusterStackRelease
+	stack      *csv1.ClusterStack // of the release; may be nil
+	preparing  bool               // the release is not yet that of the cluster's class
+	content    *stack.Release
+	workload   *workload.Cluster
+	rendered   []stack.RenderedStage // of both runtime hooks; see renderAddons
+	results    []apply.Result        // of what was applied in this run
+	freeSlot   func()                // gives back the slot of the namespace, if there is one
+}
+
+// setAddon makes a ClusterAddon that was just read or created the one that the run works on.
+func (s *scope) setAddon(o *csv1.ClusterAddon) {
+	s.addon, s.tracked = o, reconcile.Track(o)
+	s.conditions = reconcile.NewConditions(o, &o.Status.Conditions, csv1.ReasonReady)
 }
 
 // Reconcile brings the add-ons of the Cluster that req names closer to what is wanted.
@@ -80,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, c); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.Workload.Forget(req.NamespacedName) // its ClusterAddon is gone by now, or soon
-			r.forgetLastApply(req.NamespacedName)
+			r.lastApplies.Forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -93,34 +97,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	// Begun stages are applied again before others are run: a corrected value may be what they wait for.
 	result, err := reconcile.Run(limited, s, r.findRelease, r.ensureAddon, r.checkNamespaceAllowed, r.loadContent, r.connectCluster, r.planStages, r.reapplyBegunStages, r.runStages, r.completeRelease, r.maintainObjects)
 	if s.addon == nil {
-		return reconcile.RequeueOnConflict(result, err)
+		return reconcile.Finish(result, err, nil)
 	}
 	r.summarize(s)
 	if result.RequeueAfter == 0 && err == nil && meta.IsStatusConditionTrue(s.addon.Status.Conditions, csv1.ConditionReady) {
 		result.RequeueAfter = wait.Jitter(r.Interval, 0.2)
 	}
 	// With ctx, which has no deadline yet: what was done must be written, also if the time of the run is up.
-	return reconcile.RequeueOnConflict(result, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(r.writeChanges(ctx, s))))
+	return reconcile.Finish(result, err, r.writeChanges(ctx, s))
 }
 
 // writeChanges writes what has changed since the last write.
 func (r *Reconciler) writeChanges(ctx context.Context, s *scope) error {
 	s.setReadyCondition()
-	if err := reconcile.Write(ctx, r.Client, s.lastWritten, s.addon); err != nil {
-		return err
-	}
-	if s.initial == nil {
-		s.initial = s.lastWritten
-	}
-	s.lastWritten = s.addon.DeepCopy()
-	return nil
+	return s.tracked.Write(ctx, r.Client)
 }
 
 // setReadyCondition summarises all conditions in Ready. It is never written without the others.
 func (s *scope) setReadyCondition() metav1.Condition {
 	o := s.addon
-	c := reconcile.Summary(o.Status.Conditions, csv1.ConditionReady, o.Generation, csv1.ConditionClusterReady, csv1.ConditionApplied, csv1.ConditionHealthy)
-	meta.SetStatusCondition(&o.Status.Conditions, c)
+	c := s.conditions.Summarize(csv1.ConditionReady, csv1.ConditionClusterReady, csv1.ConditionApplied, csv1.ConditionHealthy)
+	s.conditions.Set(c)
 	o.Status.Ready = ptr.To(c.Status == metav1.ConditionTrue)
 	about := advice.Object{Kind: "ClusterAddon", Meta: &o.ObjectMeta, Cluster: s.cluster.Name, Stage: advice.CurrentStage(o.Status.Stages), Stack: s.stack, Conditions: o.Status.Conditions}
 	if s.release != nil {
@@ -133,7 +130,7 @@ func (s *scope) setReadyCondition() metav1.Condition {
 // summarize ends a run: it records events for what has changed.
 func (r *Reconciler) summarize(s *scope) {
 	c, o := s.setReadyCondition(), s.addon
-	old := meta.FindStatusCondition(cmp.Or(s.initial, s.lastWritten).Status.Conditions, csv1.ConditionReady)
+	old := meta.FindStatusCondition(s.tracked.Initial().Status.Conditions, csv1.ConditionReady)
 	if old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
 		return
 	}
@@ -159,13 +156,4 @@ func (r *Reconciler) summarize(s *scope) {
 var warningReasons = map[string]bool{
 	csv1.ReasonNotAllowed: true, csv1.ReasonInvalid: true, csv1.ReasonRefused: true, csv1.ReasonApplyFailed: true,
 	csv1.ReasonStageTimedOut: true, csv1.ReasonConditionInvalid: true, csv1.ReasonUnreachable: true,
-}
-
-// setCondition makes a condition false, for a reason. An empty reason makes it true.
-func (s *scope) setCondition(condition, reason, message string) {
-	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.TruncateMessage(message), ObservedGeneration: s.addon.Generation}
-	if reason == "" {
-		c.Status, c.Reason = metav1.ConditionTrue, csv1.ReasonReady
-	}
-	meta.SetStatusCondition(&s.addon.Status.Conditions, c)
 }

@@ -98,8 +98,7 @@ func (r *Reconciler) ensureAddon(ctx context.Context, s *scope) error {
 	case err != nil:
 		return err
 	}
-	s.addon, s.lastWritten = o, o.DeepCopy()
-	o.Status.Conditions = reconcile.DropInvalidConditions(o.Status.Conditions)
+	s.setAddon(o)
 	// The operator that came before set it, and nothing else would remove it.
 	controllerutil.RemoveFinalizer(o, csv1.AddonFinalizer)
 	if !o.DeletionTimestamp.IsZero() || !s.cluster.DeletionTimestamp.IsZero() {
@@ -112,7 +111,7 @@ func (r *Reconciler) ensureAddon(ctx context.Context, s *scope) error {
 		o.Spec.ClusterRef = newClusterRef(s.cluster)
 	}
 	if s.release == nil {
-		s.setCondition(csv1.ConditionClusterReady, csv1.ReasonNotFromRelease, "the cluster's class is of no release here; what was applied is left as it is")
+		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonNotFromRelease, "the cluster's class is of no release here; what was applied is left as it is")
 		return endRun()
 	}
 	return nil
@@ -147,7 +146,7 @@ func ownerReferenceTo(c *clusterv1.Cluster) metav1.OwnerReference {
 // checkNamespaceAllowed checks that the cluster is not paused, and that the stack lets its namespace use its releases.
 func (r *Reconciler) checkNamespaceAllowed(ctx context.Context, s *scope) error {
 	if annotations.IsPaused(s.cluster, s.addon) {
-		s.setCondition(csv1.ConditionClusterReady, clusterv1.PausedReason, "the cluster is paused, so its add-ons are left as they are")
+		s.conditions.SetFalse(csv1.ConditionClusterReady, clusterv1.PausedReason, "the cluster is paused, so its add-ons are left as they are")
 		return endRun()
 	}
 	of, err := lineage.StackOfRelease(ctx, r.Client, s.release)
@@ -160,7 +159,7 @@ func (r *Reconciler) checkNamespaceAllowed(ctx context.Context, s *scope) error 
 		return err
 	}
 	if !ok {
-		s.setCondition(csv1.ConditionClusterReady, csv1.ReasonNotAllowed, fmt.Sprintf("release %s/%s does not serve clusters of namespace %s; its ClusterStack must allow it in spec.allowedNamespaces", s.release.Namespace, s.release.Name, s.cluster.Namespace))
+		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonNotAllowed, fmt.Sprintf("release %s/%s does not serve clusters of namespace %s; its ClusterStack must allow it in spec.allowedNamespaces", s.release.Namespace, s.release.Name, s.cluster.Namespace))
 		return reconcile.Wait(time.Minute, "permission")
 	}
 	return nil
@@ -170,12 +169,12 @@ func (r *Reconciler) checkNamespaceAllowed(ctx context.Context, s *scope) error 
 // disk is damaged.
 func (r *Reconciler) loadContent(ctx context.Context, s *scope) error {
 	if s.release.Status.Digest == "" {
-		s.setCondition(csv1.ConditionClusterReady, csv1.ReasonReleaseNotReady, fmt.Sprintf("release %s/%s is not ready", s.release.Namespace, s.release.Name))
+		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonReleaseNotReady, fmt.Sprintf("release %s/%s is not ready", s.release.Namespace, s.release.Name))
 		return reconcile.Wait(retryDelay, "release %s", s.release.Name)
 	}
 	var err error
 	if s.content, _, err = r.Releases.Content(ctx, r.Client, s.release); err != nil {
-		s.setCondition(csv1.ConditionClusterReady, csv1.ReasonReleaseNotReady, fmt.Sprintf("release %s/%s: %v", s.release.Namespace, s.release.Name, err))
+		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonReleaseNotReady, fmt.Sprintf("release %s/%s: %v", s.release.Namespace, s.release.Name, err))
 	}
 	return err
 }

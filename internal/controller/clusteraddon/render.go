@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,7 +29,7 @@ func (r *Reconciler) renderAddons(ctx context.Context, s *scope) ([]stack.Render
 	// The record comes first: rendering without it would make other passwords every time.
 	rec, err := r.ensureRecord(ctx, s)
 	if err != nil {
-		s.setCondition(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
+		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
 		return nil, err
 	}
 	c, err := r.Renderer.Class(ctx, s.content, s.release.Status.Digest)
@@ -39,18 +38,18 @@ func (r *Reconciler) renderAddons(ctx context.Context, s *scope) ([]stack.Render
 	}
 	data, err := r.clusterData(ctx, s, c)
 	if err != nil {
-		s.setCondition(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
+		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
 		return nil, err
 	}
 	apis, err := s.workload.APIVersions(ctx)
 	if err != nil {
-		s.setCondition(csv1.ConditionClusterReady, csv1.ReasonUnreachable, err.Error())
+		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonUnreachable, err.Error())
 		return nil, err
 	}
 	in := stack.AddonInput{Cluster: data, APIVersions: apis, Record: rec}
 	all, err := r.Renderer.RenderAddons(ctx, s.content, in)
 	// When a certificate expires is known only after rendering, so a renewal renders twice.
-	if err == nil && needsCertificateRenewal(rec, all, time.Now()) {
+	if err == nil && needsCertificateRenewal(rec, all, r.Clock.Now()) {
 		if in.Record, err = r.renewCertificates(ctx, s, rec); err != nil {
 			return nil, err
 		}
@@ -68,10 +67,10 @@ func (r *Reconciler) renderAddons(ctx context.Context, s *scope) ([]stack.Render
 func (r *Reconciler) explainRenderError(s *scope, err error) error {
 	var found finding.List
 	if !errors.As(err, &found) {
-		s.setCondition(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
+		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
 		return err
 	}
-	s.setCondition(csv1.ConditionApplied, csv1.ReasonInvalid, err.Error())
+	s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonInvalid, err.Error())
 	return reconcile.Wait(r.Interval, "%v", err)
 }
 

@@ -29,7 +29,7 @@ func (r *Reconciler) runStages(ctx context.Context, s *scope) error {
 // runStage takes one stage through its phases.
 func (r *Reconciler) runStage(ctx context.Context, s *scope, i int, def stack.Stage, ss *csv1.StageStatus) error {
 	if ss.Phase == csv1.StagePending || ss.Phase == "" {
-		setStagePhase(ss, csv1.StageWaitPre)
+		r.setStagePhase(ss, csv1.StageWaitPre)
 	}
 	if ss.Phase == csv1.StageWaitPre {
 		if err := r.waitForCondition(ctx, s, def.WaitForPreCondition); err != nil {
@@ -38,21 +38,21 @@ func (r *Reconciler) runStage(ctx context.Context, s *scope, i int, def stack.St
 		if err := r.detectInstall(ctx, s, i, ss); err != nil {
 			return err
 		}
-		setStagePhase(ss, csv1.StageApplying)
-		s.setCondition(csv1.ConditionApplied, csv1.ReasonStagesRunning, fmt.Sprintf("stage %s of %s is being applied", ss.Name, s.release.Name))
+		r.setStagePhase(ss, csv1.StageApplying)
+		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonStagesRunning, fmt.Sprintf("stage %s of %s is being applied", ss.Name, s.release.Name))
 	}
 	if ss.Phase == csv1.StageApplying {
 		if err := r.applyOrDeleteStage(ctx, s, i, def, ss); err != nil {
 			return err
 		}
-		setStagePhase(ss, csv1.StageWaitPost)
+		r.setStagePhase(ss, csv1.StageWaitPost)
 		// The next runs need not apply it again while the stage waits.
 		r.recordApply(s, lastApply{partial: true}, r.Interval/reappliesPerInterval)
 	}
 	if err := r.waitForCondition(ctx, s, def.WaitForPostCondition); err != nil {
 		return err
 	}
-	setStagePhase(ss, csv1.StageDone)
+	r.setStagePhase(ss, csv1.StageDone)
 	return r.deleteSucceededHelmHooks(ctx, s, i, ss)
 }
 
@@ -68,7 +68,7 @@ func (r *Reconciler) explainStageError(s *scope, ss *csv1.StageStatus, err error
 	switch {
 	case errors.As(err, &invalid):
 		ss.Message = reconcile.TruncateMessage(err.Error())
-		s.setCondition(csv1.ConditionApplied, csv1.ReasonConditionInvalid, fmt.Sprintf("stage %s: %v; publish a corrected release and give the cluster its class", ss.Name, err))
+		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonConditionInvalid, fmt.Sprintf("stage %s: %v; publish a corrected release and give the cluster its class", ss.Name, err))
 		return reconcile.Wait(r.Interval, "%v", err)
 	case errors.As(err, &notReady):
 		ss.Message = reconcile.TruncateMessage(err.Error())
@@ -77,7 +77,7 @@ func (r *Reconciler) explainStageError(s *scope, ss *csv1.StageStatus, err error
 		return err
 	default:
 		ss.Message = reconcile.TruncateMessage(err.Error())
-		s.setCondition(csv1.ConditionApplied, failureReason(err), fmt.Sprintf("stage %s: %v", ss.Name, err))
+		s.conditions.SetFalse(csv1.ConditionApplied, failureReason(err), fmt.Sprintf("stage %s: %v", ss.Name, err))
 		return err
 	}
 }
@@ -98,14 +98,14 @@ const fastPollPeriod = 10 * time.Second
 func (r *Reconciler) reportStageWaiting(s *scope, ss *csv1.StageStatus) error {
 	reason, text, poll := csv1.ReasonStageWaiting, "", r.Poll
 	if ss.Since != nil {
-		switch took := time.Since(ss.Since.Time); {
+		switch took := r.Clock.Since(ss.Since.Time); {
 		case took < fastPollPeriod:
 			poll = r.Poll / 4 // most conditions are met soon
 		case took > r.Timeout:
 			reason, text, poll = csv1.ReasonStageTimedOut, fmt.Sprintf(", for longer than %s", r.Timeout), 5*r.Poll
 		}
 	}
-	s.setCondition(csv1.ConditionApplied, reason, fmt.Sprintf("stage %s (%s) waits%s: %s", ss.Name, ss.Phase, text, ss.Message))
+	s.conditions.SetFalse(csv1.ConditionApplied, reason, fmt.Sprintf("stage %s (%s) waits%s: %s", ss.Name, ss.Phase, text, ss.Message))
 	return reconcile.Wait(poll, "stage %s", ss.Name)
 }
 

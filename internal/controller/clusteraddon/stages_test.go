@@ -237,7 +237,7 @@ func TestSummarize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := alone(), newScope(at("v1", "v1", "v1", create))
-			s.addon.Status.Conditions, s.lastWritten.Status.Conditions = c.have, c.before
+			s.addon.Status.Conditions, s.tracked.Initial().Status.Conditions = c.have, c.before
 			r.summarize(s)
 			if d := cmp.Diff(c.want, conditionOf(s.addon, csv1.ConditionReady)); d != "" {
 				t.Error(d)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,7 +52,7 @@ func newClient(t *testing.T, objects ...client.Object) client.WithWatch {
 
 // newBareReconciler returns a reconciler without clients, with room for many events.
 func newBareReconciler() *Reconciler {
-	return &Reconciler{Events: events.NewFakeRecorder(64), Interval: 10 * time.Minute}
+	return &Reconciler{Events: events.NewFakeRecorder(64), Clock: clock.RealClock{}, Interval: 10 * time.Minute}
 }
 
 // newReconciler returns a reconciler with a source at a path, which need not exist.
@@ -90,8 +91,6 @@ func newStack(changes ...func(*csv1.ClusterStack)) *csv1.ClusterStack {
 	}
 	return o
 }
-
-func newScope(o *csv1.ClusterStack) *scope { return &scope{object: o, before: o.DeepCopy()} }
 
 func newRelease(v string, changes ...func(*csv1.ClusterStackRelease)) *csv1.ClusterStackRelease {
 	r := &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: line + v, UID: "uid"}}

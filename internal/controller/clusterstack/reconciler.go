@@ -5,14 +5,13 @@ package clusterstack
 import (
 	"context"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -23,7 +22,6 @@ import (
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
-	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/releases"
@@ -34,16 +32,17 @@ type Reconciler struct {
 	Client   client.Client // reads from a cache that has the index of lineage.IndexClustersByClass
 	Releases *releases.Library
 	Events   events.EventRecorder
+	Clock    clock.PassiveClock
 	Interval time.Duration // between checks of a source, unless a stack says otherwise
 
-	mu      sync.Mutex
-	sources map[types.NamespacedName]sourceState
+	sources reconcile.Memory[types.NamespacedName, sourceState]
 }
 
 // scope is what one run works on.
 type scope struct {
 	object        *csv1.ClusterStack
-	before        *csv1.ClusterStack
+	tracked       *reconcile.Tracked[*csv1.ClusterStack]
+	conditions    reconcile.Conditions
 	source        sourceState                // what is known of the source
 	releases      []csv1.ClusterStackRelease // of this stack
 	inUse         map[string]bool            // names of releases with clusters
@@ -51,34 +50,32 @@ type scope struct {
 	problemReason string                     // of the first problem
 }
 
+// newScope returns the scope of a stack that was just read.
+func newScope(o *csv1.ClusterStack) *scope {
+	return &scope{
+		object: o, tracked: reconcile.Track(o),
+		conditions: reconcile.NewConditions(o, &o.Status.Conditions, csv1.ReasonAvailable),
+	}
+}
+
 // Reconcile brings the releases of one stack closer to what is wanted.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := &csv1.ClusterStack{}
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.forget(req.NamespacedName)
+			r.sources.Forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !o.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // its releases are garbage-collected, as soon as no cluster uses them
 	}
-	s := &scope{object: o, before: o.DeepCopy()}
-	o.Status.Conditions = reconcile.DropInvalidConditions(o.Status.Conditions)
+	s := newScope(o)
 	_, err := reconcile.Run(ctx, s, r.checkSource, r.gatherReleases, r.syncReleases, r.publishStatus)
 	r.summarize(s)
-	if err := reconcile.JoinWriteError(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, s.before, o))); err != nil {
-		return reconcile.RequeueOnConflict(ctrl.Result{}, err)
-	}
 	// Even without a watch event: the source has none, so it is polled.
-	return ctrl.Result{RequeueAfter: max(time.Until(s.source.nextCheck), time.Second)}, nil
-}
-
-// forget drops what is known of a stack's source.
-func (r *Reconciler) forget(key types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.sources, key)
+	result := ctrl.Result{RequeueAfter: max(s.source.nextCheck.Sub(r.Clock.Now()), time.Second)}
+	return reconcile.Finish(result, err, s.tracked.Write(ctx, r.Client))
 }
 
 // gatherReleases finds the releases of the stack, and which of them clusters use.
@@ -163,20 +160,11 @@ func (r *Reconciler) requestsForCluster(ctx context.Context, o client.Object) []
 	return r.requestsForRelease(ctx, rel)
 }
 
-// set makes a condition false, for a reason. An empty reason makes it true.
-func (s *scope) set(condition, reason, message string) {
-	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.TruncateMessage(message), ObservedGeneration: s.object.Generation}
-	if reason == "" {
-		c.Status, c.Reason = metav1.ConditionTrue, csv1.ReasonAvailable
-	}
-	meta.SetStatusCondition(&s.object.Status.Conditions, c)
-}
-
 // addProblem adds what only people can mend to ReleasesSynced. It is no reason to leave the rest undone.
 func (s *scope) addProblem(reason, message string) {
 	if len(s.problems) == 0 {
 		s.problemReason = reason
 	}
 	s.problems = append(s.problems, message)
-	s.set(csv1.ConditionReleasesSynced, s.problemReason, strings.Join(s.problems, "; "))
+	s.conditions.SetFalse(csv1.ConditionReleasesSynced, s.problemReason, strings.Join(s.problems, "; "))
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/lineage/advice"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/stack/version"
@@ -40,20 +41,20 @@ func (r *Reconciler) publishStatus(_ context.Context, s *scope) error {
 	if latest := newestReady(s.releases); latest != nil {
 		st.LatestRelease = ptr.To(latest.Name + " | " + latest.Status.KubernetesVersion)
 		st.UsableVersions = ptr.To(strings.Join(usable, ","))
-		s.set(csv1.ConditionReleaseAvailable, "", pluralize(len(usable), "release")+" can be used")
+		s.conditions.SetTrue(csv1.ConditionReleaseAvailable, pluralize(len(usable), "release")+" can be used")
 	} else {
-		s.set(csv1.ConditionReleaseAvailable, csv1.ReasonNoRelease, "no release can be used yet")
+		s.conditions.SetFalse(csv1.ConditionReleaseAvailable, csv1.ReasonNoRelease, "no release can be used yet")
 	}
 	switch {
 	case len(s.problems) > 0: // they are in the condition already, and matter more than what passes by itself
 	case len(waiting) > 0:
-		s.set(csv1.ConditionReleasesSynced, csv1.ReasonReleasesNotReady, strings.Join(waiting, "; "))
+		s.conditions.SetFalse(csv1.ConditionReleasesSynced, csv1.ReasonReleasesNotReady, strings.Join(waiting, "; "))
 	case len(s.releases) == 0 && s.source.err != nil:
-		s.set(csv1.ConditionReleasesSynced, s.source.reason, s.source.err.Error())
+		s.conditions.SetFalse(csv1.ConditionReleasesSynced, s.source.reason, s.source.err.Error())
 	case len(s.releases) == 0:
-		s.set(csv1.ConditionReleasesSynced, csv1.ReasonNoRelease, s.source.describeNoReleases(s.object)+"; publish one, or correct the ClusterStack")
+		s.conditions.SetFalse(csv1.ConditionReleasesSynced, csv1.ReasonNoRelease, s.source.describeNoReleases(s.object)+"; publish one, or correct the ClusterStack")
 	default:
-		s.set(csv1.ConditionReleasesSynced, "", "all releases are ready")
+		s.conditions.SetTrue(csv1.ConditionReleasesSynced, "all releases are ready")
 	}
 	return nil
 }
@@ -74,7 +75,7 @@ func (r *Reconciler) summarizeRelease(s *scope, rel *csv1.ClusterStackRelease) c
 			m = reconcile.TruncateMessage(*sum.Message + "; " + m)
 		}
 		sum.Message = &m
-		if !isReported(s.before, sum) {
+		if !isReported(s.tracked.Initial(), sum) {
 			r.Events.Eventf(s.object, rel, "Warning", csv1.ReasonDigestChanged, "Reconcile", "%s: %s", rel.Name, m)
 		}
 	}
@@ -113,21 +114,18 @@ func versionOf(r *csv1.ClusterStackRelease) version.Version {
 func (r *Reconciler) summarize(s *scope) {
 	o := s.object
 	if o.Spec.ProviderRef != nil {
-		meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{
-			Type: csv1.ConditionProviderRefIgnored, Status: metav1.ConditionTrue, Reason: csv1.ReasonNotActedOn, ObservedGeneration: o.Generation,
-			Message: "spec.providerRef is accepted and not acted on: releases need no object of a provider here",
-		})
+		s.conditions.Set(lineage.ProviderRefIgnored())
 	} else {
-		meta.RemoveStatusCondition(&o.Status.Conditions, csv1.ConditionProviderRefIgnored)
+		s.conditions.Remove(csv1.ConditionProviderRefIgnored)
 	}
-	c := reconcile.Summary(o.Status.Conditions, csv1.ConditionReady, o.Generation, csv1.ConditionReleasesSynced, csv1.ConditionReleaseAvailable)
+	c := s.conditions.Summarize(csv1.ConditionReady, csv1.ConditionReleasesSynced, csv1.ConditionReleaseAvailable)
 	if c.Status == metav1.ConditionTrue {
 		if failure := sourceFailure(o); failure != nil {
 			c.Reason, c.Message = failure.Reason, reconcile.TruncateMessage("what is there is served, but "+failure.Message)
 		}
 	}
-	old := meta.FindStatusCondition(s.before.Status.Conditions, csv1.ConditionReady)
-	meta.SetStatusCondition(&o.Status.Conditions, c)
+	old := meta.FindStatusCondition(s.tracked.Initial().Status.Conditions, csv1.ConditionReady)
+	s.conditions.Set(c)
 	o.Status.Actor, o.Status.NextStep = advice.For(advice.Object{
 		Kind: "ClusterStack", Meta: &o.ObjectMeta, Stack: o, Conditions: o.Status.Conditions, Releases: s.releases,
 	})

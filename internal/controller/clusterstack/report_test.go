@@ -186,7 +186,7 @@ func TestSummarize(t *testing.T) {
 			r := newBareReconciler()
 			s := newScope(newStack())
 			s.object.Status = csv1.ClusterStackStatus{Conditions: c.have, UsableVersions: ptr.To("v1,v2")}
-			s.before.Status.Conditions = c.before
+			s.tracked.Initial().Status.Conditions = c.before
 			s.source.reason = csv1.ReasonSourceUnreachable
 			r.summarize(s)
 			if d := cmp.Diff(c.want, conditionsOf(s.object)[csv1.ConditionReady]); d != "" {

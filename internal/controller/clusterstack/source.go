@@ -53,9 +53,7 @@ type sourceState struct {
 func (r *Reconciler) checkSource(ctx context.Context, s *scope) error {
 	key := client.ObjectKeyFromObject(s.object)
 	// Not locked while the source is listed: that may take long, and one object is reconciled by one worker at a time.
-	r.mu.Lock()
-	last := r.sources[key]
-	r.mu.Unlock()
+	last, _ := r.sources.Load(key)
 	if last.uid != s.object.UID {
 		last = sourceState{uid: s.object.UID}
 	}
@@ -63,7 +61,7 @@ func (r *Reconciler) checkSource(ctx context.Context, s *scope) error {
 	if last.request != request {
 		last.failures = 0 // somebody is working on it, and need not wait for long
 	}
-	if last.generation != s.object.Generation || last.request != request || !time.Now().Before(last.nextCheck) {
+	if last.generation != s.object.Generation || last.request != request || !r.Clock.Now().Before(last.nextCheck) {
 		next := r.listSource(ctx, s.object, last)
 		// The check ended because we stop, which says nothing about the source.
 		if ctx.Err() != nil {
@@ -74,16 +72,16 @@ func (r *Reconciler) checkSource(ctx context.Context, s *scope) error {
 		}
 		next.generation, next.request = s.object.Generation, request
 		last = next
-		r.remember(key, last)
+		r.sources.Store(key, last)
 	}
 	s.source = last
 	if request != "" {
 		s.object.Status.LastHandledReconcileAt = &request
 	}
 	if last.err != nil {
-		s.set(csv1.ConditionSourceAvailable, last.reason, last.err.Error())
+		s.conditions.SetFalse(csv1.ConditionSourceAvailable, last.reason, last.err.Error())
 	} else {
-		s.set(csv1.ConditionSourceAvailable, "", last.describeReleases(s.object))
+		s.conditions.SetTrue(csv1.ConditionSourceAvailable, last.describeReleases(s.object))
 	}
 	return nil
 }
@@ -96,21 +94,11 @@ func (r *Reconciler) keepPreviousSource(s *scope, last, next sourceState) error 
 	if last.generation != s.object.Generation {
 		s.source = next
 	}
-	s.source.nextCheck = time.Now().Add(wait.Jitter(initialBackoff, 0.2))
+	s.source.nextCheck = r.Clock.Now().Add(wait.Jitter(initialBackoff, 0.2))
 	if c := meta.FindStatusCondition(s.object.Status.Conditions, csv1.ConditionSourceAvailable); c == nil || c.ObservedGeneration != s.object.Generation {
-		s.set(csv1.ConditionSourceAvailable, csv1.ReasonSourceBusy, next.err.Error())
+		s.conditions.SetFalse(csv1.ConditionSourceAvailable, csv1.ReasonSourceBusy, next.err.Error())
 	}
 	return nil
-}
-
-// remember keeps what was seen at a source.
-func (r *Reconciler) remember(key types.NamespacedName, l sourceState) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.sources == nil {
-		r.sources = map[types.NamespacedName]sourceState{}
-	}
-	r.sources[key] = l
 }
 
 // listSource lists the releases of the stack's line and channel.
@@ -142,7 +130,7 @@ func (r *Reconciler) listSource(ctx context.Context, o *csv1.ClusterStack, last 
 		last.err, last.reason = err, reasonOf(err)
 		// Never later than a source that answers is checked. The shift is bounded, since it would overflow.
 		backoff := min(initialBackoff<<min(last.failures-1, 10), maxBackoff, interval)
-		last.nextCheck = time.Now().Add(wait.Jitter(backoff, 0.2))
+		last.nextCheck = r.Clock.Now().Add(wait.Jitter(backoff, 0.2))
 		return last
 	}
 	last.rejected = nil
@@ -154,7 +142,7 @@ func (r *Reconciler) listSource(ctx context.Context, o *csv1.ClusterStack, last 
 	}
 	last.failures, last.err, last.reason = 0, nil, ""
 	last.answered, last.entries = true, list.Entries
-	last.nextCheck = time.Now().Add(wait.Jitter(interval, 0.2))
+	last.nextCheck = r.Clock.Now().Add(wait.Jitter(interval, 0.2))
 	return last
 }
 

@@ -189,8 +189,8 @@ func TestCheckSourceOfAnotherStackWithTheName(t *testing.T) {
 		if got := r.checkSourceOf(t, o); !got.answered || got.uid != "another" {
 			t.Errorf("what was seen for the one that is gone is believed: %+v", got)
 		}
-		r.forget(client.ObjectKeyFromObject(o))
-		if len(r.sources) != 0 {
+		r.sources.Forget(client.ObjectKeyFromObject(o))
+		if _, known := r.sources.Load(client.ObjectKeyFromObject(o)); known {
 			t.Error("it is not forgotten")
 		}
 	})
@@ -237,8 +237,8 @@ func TestCheckSourceThatIsCutShort(t *testing.T) {
 	if err := r.checkSource(ctx, s); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	if len(r.sources) != 0 || len(s.object.Status.Conditions) != 0 {
-		t.Errorf("it is remembered: %v, %v", r.sources, s.object.Status.Conditions)
+	if last, known := r.sources.Load(client.ObjectKeyFromObject(s.object)); known || len(s.object.Status.Conditions) != 0 {
+		t.Errorf("it is remembered: %v, %v", last, s.object.Status.Conditions)
 	}
 }
 
@@ -278,8 +278,9 @@ func TestReconcileComesBack(t *testing.T) {
 		if err := r.Client.Delete(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := r.Reconcile(t.Context(), req); err != nil || got != (ctrl.Result{}) || len(r.sources) != 0 {
-			t.Errorf("a stack that is gone: %v, %v, %v", got, err, r.sources)
+		got, err = r.Reconcile(t.Context(), req)
+		if _, known := r.sources.Load(req.NamespacedName); err != nil || got != (ctrl.Result{}) || known {
+			t.Errorf("a stack that is gone: %v, %v, known: %t", got, err, known)
 		}
 	})
 }

@@ -75,7 +75,7 @@ func (r *Reconciler) syncReleases(ctx context.Context, s *scope) error {
 	}
 	emptied := s.isSourceEmptied()
 	if emptied {
-		s.set(csv1.ConditionSourceAvailable, csv1.ReasonNoRelease, s.source.describeNoReleases(s.object)+", though it had; what is there is kept")
+		s.conditions.SetFalse(csv1.ConditionSourceAvailable, csv1.ReasonNoRelease, s.source.describeNoReleases(s.object)+", though it had; what is there is kept")
 	}
 	canDelete := s.source.answered && len(bad) == 0 && !emptied
 	latest := newestReady(s.releases)

@@ -3,7 +3,6 @@ package clusterstackrelease
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,13 +12,13 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apply"
+	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
 // appliedCache spares work. What this process has applied it knows in full. Of what a process before it has applied,
 // the status says enough to leave unmodified objects alone.
 type appliedCache struct {
-	mu      sync.Mutex
-	entries map[types.NamespacedName]cacheEntry
+	reconcile.Memory[types.NamespacedName, cacheEntry]
 }
 
 // cacheEntry is what is known of a release.
@@ -34,45 +33,29 @@ type objectMetadata struct{ labels, annotations map[string]string }
 
 // isDue reports whether it is time to apply a release again. For one that is not known the interval begins now: after a
 // restart, not all are applied at once.
-func (m *appliedCache) isDue(o *csv1.ClusterStackRelease, interval time.Duration) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	key := client.ObjectKeyFromObject(o)
-	r, ok := m.entries[key]
-	if !ok {
-		m.put(key, cacheEntry{reapplyAt: nextReapply(interval)})
-	}
-	return ok && time.Now().After(r.reapplyAt)
+func (m *appliedCache) isDue(o *csv1.ClusterStackRelease, now time.Time, interval time.Duration) bool {
+	e := m.Update(client.ObjectKeyFromObject(o), func(e cacheEntry, known bool) cacheEntry {
+		if !known {
+			e.reapplyAt = nextReapply(now, interval)
+		}
+		return e
+	})
+	return now.After(e.reapplyAt)
 }
 
 // remember records a release that was just applied.
-func (m *appliedCache) remember(o *csv1.ClusterStackRelease, set *apply.Set, interval time.Duration) {
-	r := cacheEntry{reapplyAt: nextReapply(interval), metadata: map[apply.Key]objectMetadata{}}
+func (m *appliedCache) remember(o *csv1.ClusterStackRelease, set *apply.Set, now time.Time, interval time.Duration) {
+	e := cacheEntry{reapplyAt: nextReapply(now, interval), metadata: map[apply.Key]objectMetadata{}}
 	for _, ref := range set.Refs() {
 		u := set.Object(ref)
-		r.metadata[ref.Key()] = objectMetadata{u.GetLabels(), u.GetAnnotations()}
+		e.metadata[ref.Key()] = objectMetadata{u.GetLabels(), u.GetAnnotations()}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.put(client.ObjectKeyFromObject(o), r)
+	m.Store(client.ObjectKeyFromObject(o), e)
 }
 
 // nextReapply returns when to apply again, with jitter, so that releases do not all come at once.
-func nextReapply(interval time.Duration) time.Time { return time.Now().Add(wait.Jitter(interval, 0.2)) }
-
-// put stores an entry. The caller holds the lock.
-func (m *appliedCache) put(key types.NamespacedName, r cacheEntry) {
-	if m.entries == nil {
-		m.entries = map[types.NamespacedName]cacheEntry{}
-	}
-	m.entries[key] = r
-}
-
-// forget drops what is known of a release.
-func (m *appliedCache) forget(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.entries, key)
+func nextReapply(now time.Time, interval time.Duration) time.Time {
+	return now.Add(wait.Jitter(interval, 0.2))
 }
 
 // cacheReadTimeout is how long a kind may take to get into the cache. One that cannot be read would take for ever.
@@ -81,9 +64,7 @@ const cacheReadTimeout = 10 * time.Second
 // isUnchanged reports whether all objects are as they were when they were last applied, so that nothing has to be
 // rendered and applied again.
 func (m *appliedCache) isUnchanged(ctx context.Context, cache client.Reader, o *csv1.ClusterStackRelease) bool {
-	m.mu.Lock()
-	metadata := m.entries[client.ObjectKeyFromObject(o)].metadata
-	m.mu.Unlock()
+	e, _ := m.Load(client.ObjectKeyFromObject(o))
 	ctx, cancel := context.WithTimeout(ctx, cacheReadTimeout)
 	defer cancel()
 	for _, r := range o.Status.Resources {
@@ -93,8 +74,8 @@ func (m *appliedCache) isUnchanged(ctx context.Context, cache client.Reader, o *
 		if r.Status != csv1.ResourceSynced || r.UID == "" || cache.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, live) != nil {
 			return false
 		}
-		d, known := metadata[ref.Key()]
-		if (metadata != nil && !known) || !isUnmodified(r, live, o.UID) || !hasEntries(live.Labels, d.labels) || !hasEntries(live.Annotations, d.annotations) {
+		d, known := e.metadata[ref.Key()]
+		if (e.metadata != nil && !known) || !isUnmodified(r, live, o.UID) || !hasEntries(live.Labels, d.labels) || !hasEntries(live.Annotations, d.annotations) {
 			return false
 		}
 	}

@@ -23,7 +23,8 @@ func (r *Reconciler) applyClass(ctx context.Context, s *scope) error {
 	if err := r.watches.watchKinds(inventoryRefs(s.object.Status.Resources)); err != nil {
 		return err
 	}
-	if s.object.Status.Digest == s.before.Status.Digest && !r.appliedCache.isDue(s.object, r.Interval) && r.appliedCache.isUnchanged(ctx, r.Client, s.object) {
+	sameDigest := s.object.Status.Digest == s.tracked.Stored().Status.Digest
+	if sameDigest && !r.applied.isDue(s.object, r.Clock.Now(), r.Interval) && r.applied.isUnchanged(ctx, r.Client, s.object) {
 		s.setApplied(len(s.object.Status.Resources))
 		return nil
 	}
@@ -57,14 +58,14 @@ func (r *Reconciler) applyClass(ctx context.Context, s *scope) error {
 	s.object.Status.Resources = apply.RecordResults(s.object.Status.Resources, results, pruned)
 	recordGenerations(s.object.Status.Resources, results)
 	if err := apply.JoinErrors(append(slices.Clone(results), pruned...)); err != nil {
-		s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
+		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
 		if apply.IsPending(results) && apply.IsPending(pruned) {
 			return reconcile.Wait(pendingRetry, "%v", err)
 		}
 		return err
 	}
 	s.setApplied(len(results))
-	r.appliedCache.remember(s.object, set, r.Interval)
+	r.applied.remember(s.object, set, r.Clock.Now(), r.Interval)
 	return nil
 }
 
@@ -79,7 +80,7 @@ func inventoryRefs(resources []csv1.Resource) []apply.Ref {
 
 // setApplied makes Applied true, for n objects.
 func (s *scope) setApplied(n int) {
-	s.set(csv1.ConditionApplied, "", fmt.Sprintf("%d objects are as the release has them", n))
+	s.conditions.SetTrue(csv1.ConditionApplied, fmt.Sprintf("%d objects are as the release has them", n))
 }
 
 // reportRenderError says in the status why rendering failed. An invalid release stays so: rendering it again and again
@@ -87,10 +88,10 @@ func (s *scope) setApplied(n int) {
 func (r *Reconciler) reportRenderError(s *scope, err error) error {
 	var found finding.List
 	if !errors.As(err, &found) {
-		s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
+		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
 		return err
 	}
-	s.set(csv1.ConditionApplied, csv1.ReasonInvalid, err.Error())
+	s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonInvalid, err.Error())
 	return reconcile.Wait(r.Interval, "%v", err)
 }
 
@@ -98,10 +99,10 @@ func (r *Reconciler) reportRenderError(s *scope, err error) error {
 // until the release changes.
 func (r *Reconciler) reportPrepareError(s *scope, err error) error {
 	if errors.Is(err, apply.ErrRefused) {
-		s.set(csv1.ConditionApplied, csv1.ReasonRefused, err.Error())
+		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonRefused, err.Error())
 		return reconcile.Terminal(err)
 	}
-	s.set(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
+	s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
 	return err
 }
 

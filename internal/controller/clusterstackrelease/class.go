@@ -26,7 +26,7 @@ const pendingRetry = 2 * time.Second
 func (r *Reconciler) waitForClass(ctx context.Context, s *scope) error {
 	c := &clusterv1.ClusterClass{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.object.Namespace, Name: s.name.Class()}, c); err != nil {
-		s.set(csv1.ConditionClassReady, csv1.ReasonClassNotReady, err.Error())
+		s.conditions.SetFalse(csv1.ConditionClassReady, csv1.ReasonClassNotReady, err.Error())
 		return err
 	}
 	for _, t := range []string{clusterv1.ClusterClassVariablesReadyCondition, clusterv1.ClusterClassRefVersionsUpToDateCondition} {
@@ -34,15 +34,15 @@ func (r *Reconciler) waitForClass(ctx context.Context, s *scope) error {
 		switch {
 		// A condition of an older generation says nothing about the class as it is now.
 		case cond == nil, cond.ObservedGeneration != c.Generation:
-			s.set(csv1.ConditionClassReady, csv1.ReasonClassNotSeen, "Cluster API has not looked at the class yet")
+			s.conditions.SetFalse(csv1.ConditionClassReady, csv1.ReasonClassNotSeen, "Cluster API has not looked at the class yet")
 		case cond.Status != metav1.ConditionTrue:
-			s.set(csv1.ConditionClassReady, csv1.ReasonClassNotReady, fmt.Sprintf("Cluster API does not take the class: %s is %s: %s", t, cond.Status, cond.Message))
+			s.conditions.SetFalse(csv1.ConditionClassReady, csv1.ReasonClassNotReady, fmt.Sprintf("Cluster API does not take the class: %s is %s: %s", t, cond.Status, cond.Message))
 		default:
 			continue
 		}
 		return reconcile.Wait(0, "class %s", c.Name) // the watch of its kind reports it
 	}
-	s.set(csv1.ConditionClassReady, "", "clusters can be made of class "+c.Name)
+	s.conditions.SetTrue(csv1.ConditionClassReady, "clusters can be made of class "+c.Name)
 	return nil
 }
 
@@ -56,7 +56,7 @@ func (r *Reconciler) checkNotInUse(ctx context.Context, s *scope) error {
 		for _, c := range users {
 			s.users = append(s.users, c.Namespace+"/"+c.Name)
 		}
-		s.set(csv1.ConditionApplied, csv1.ReasonInUse, fmt.Sprintf("the release is to be deleted and is used by %s; give them another class, or delete them", lineage.ClusterNames(users)))
+		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonInUse, fmt.Sprintf("the release is to be deleted and is used by %s; give them another class, or delete them", lineage.ClusterNames(users)))
 		return reconcile.Wait(0, "clusters") // the watch of Clusters reports it
 	}
 	return nil
@@ -68,7 +68,7 @@ func (r *Reconciler) pruneObjects(ctx context.Context, s *scope) error {
 	ignoreNeverApplied(s.object.Status.Resources, results)
 	s.object.Status.Resources = apply.RecordResults(s.object.Status.Resources, nil, results)
 	if err := apply.JoinErrors(results); err != nil {
-		s.set(csv1.ConditionApplied, csv1.ReasonDeleting, err.Error())
+		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonDeleting, err.Error())
 		if apply.IsPending(results) {
 			return reconcile.Wait(pendingRetry, "%v", err)
 		}

@@ -28,13 +28,13 @@ func (r *Reconciler) fetchContent(ctx context.Context, s *scope) error {
 	if errors.Is(err, fairness.ErrBusy) {
 		// Being busy is no news about a release whose content was there before.
 		if meta.FindStatusCondition(s.object.Status.Conditions, csv1.ConditionDownloaded) == nil {
-			s.set(csv1.ConditionDownloaded, csv1.ReasonSourceBusy, err.Error())
+			s.conditions.SetFalse(csv1.ConditionDownloaded, csv1.ReasonSourceBusy, err.Error())
 		}
 		return reconcile.Wait(wait.Jitter(busyRetry, 0.2), "%v", err)
 	}
 	if err != nil {
 		reason := reasonOf(err)
-		s.set(csv1.ConditionDownloaded, reason, err.Error())
+		s.conditions.SetFalse(csv1.ConditionDownloaded, reason, err.Error())
 		if reason == csv1.ReasonSourceUnreachable {
 			return err
 		}
@@ -42,7 +42,7 @@ func (r *Reconciler) fetchContent(ctx context.Context, s *scope) error {
 	}
 	s.loaded = loaded
 	s.object.Status.Digest, s.object.Status.KubernetesVersion = digest, loaded.Metadata.Versions.Kubernetes
-	s.set(csv1.ConditionDownloaded, "", "its content has the digest "+digest)
+	s.conditions.SetTrue(csv1.ConditionDownloaded, "its content has the digest "+digest)
 	return nil
 }
 

@@ -3,7 +3,6 @@
 package clusterstackrelease
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -13,13 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
-	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/apply"
 	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/lineage/advice"
@@ -41,10 +40,11 @@ type Reconciler struct {
 	Renderer Renderer
 	Kinds    []apply.KindPattern // kinds that a release may bring into the plane
 	Events   events.EventRecorder
+	Clock    clock.PassiveClock
 	Interval time.Duration // after which objects are applied again, even if nothing seems to have changed
 
-	watches      watches
-	appliedCache appliedCache
+	watches watches
+	applied appliedCache
 }
 
 // Renderer renders the class of a release.
@@ -54,13 +54,21 @@ type Renderer interface {
 
 // scope is what one run works on.
 type scope struct {
-	object  *csv1.ClusterStackRelease
-	before  *csv1.ClusterStackRelease // as it was last written
-	initial *csv1.ClusterStackRelease // as it was when the run began; set by the first write
-	name    version.ReleaseName
-	loaded  *stack.Release
-	stack   *csv1.ClusterStack // it belongs to; may be nil
-	users   []string           // clusters that keep it from being deleted
+	object     *csv1.ClusterStackRelease
+	tracked    *reconcile.Tracked[*csv1.ClusterStackRelease]
+	conditions reconcile.Conditions
+	name       version.ReleaseName
+	loaded     *stack.Release
+	stack      *csv1.ClusterStack // it belongs to; may be nil
+	users      []string           // clusters that keep it from being deleted
+}
+
+// newScope returns the scope of a release that was just read.
+func newScope(o *csv1.ClusterStackRelease) *scope {
+	return &scope{
+		object: o, tracked: reconcile.Track(o),
+		conditions: reconcile.NewConditions(o, &o.Status.Conditions, csv1.ReasonReady),
+	}
 }
 
 // Reconcile brings one release closer to what is wanted.
@@ -68,16 +76,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	o := &csv1.ClusterStackRelease{}
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.appliedCache.forget(req.NamespacedName)
+			r.applied.Forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	s := &scope{object: o, before: o.DeepCopy()}
+	s := newScope(o)
 	var err error
 	if s.stack, err = lineage.StackOfRelease(ctx, r.Client, o); err != nil {
 		return ctrl.Result{}, err
 	}
-	o.Status.Conditions = reconcile.DropInvalidConditions(o.Status.Conditions)
 	phases := []reconcile.Phase[*scope]{r.checkName, r.ensureFinalizer, r.fetchContent, r.applyClass, r.waitForClass}
 	if !o.DeletionTimestamp.IsZero() {
 		// Without checkName: an object with an invalid name must go, too.
@@ -86,13 +93,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	result, err := reconcile.Run(ctx, s, phases...)
 	r.summarize(s)
 	if gone := !o.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(o, csv1.ReleaseFinalizer); gone {
-		r.appliedCache.forget(req.NamespacedName)
-		return reconcile.RequeueOnConflict(ctrl.Result{}, apierror.IgnoreNotFound(r.writeMetadata(ctx, s)))
+		r.applied.Forget(req.NamespacedName)
+		return reconcile.Finish(ctrl.Result{}, nil, r.writeMetadata(ctx, s))
 	}
 	if result.RequeueAfter == 0 && err == nil && o.DeletionTimestamp.IsZero() {
 		result.RequeueAfter = wait.Jitter(r.Interval, 0.2)
 	}
-	return reconcile.RequeueOnConflict(result, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(r.write(ctx, s))))
+	return reconcile.Finish(result, err, r.write(ctx, s))
 }
 
 // checkName refuses an object whose name cannot be that of a release.
@@ -102,7 +109,7 @@ func (r *Reconciler) checkName(_ context.Context, s *scope) error {
 		err = fmt.Errorf("%s is not how a release is spelled here; call it %s", s.object.Name, name.Tag())
 	}
 	if err != nil {
-		s.set(csv1.ConditionDownloaded, csv1.ReasonNameInvalid, err.Error())
+		s.conditions.SetFalse(csv1.ConditionDownloaded, csv1.ReasonNameInvalid, err.Error())
 		return reconcile.Terminal(err)
 	}
 	s.name = name
@@ -120,19 +127,12 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) error {
 // write writes what has changed since the last write.
 func (r *Reconciler) write(ctx context.Context, s *scope) error {
 	s.updateReadyCondition()
-	if err := reconcile.Write(ctx, r.Client, s.before, s.object); err != nil {
-		return err
-	}
-	if s.initial == nil {
-		s.initial = s.before
-	}
-	s.before = s.object.DeepCopy()
-	return nil
+	return s.tracked.Write(ctx, r.Client)
 }
 
 // writeMetadata writes the removal of the finalizer alone: after it, there is no object whose status could be written.
 func (r *Reconciler) writeMetadata(ctx context.Context, s *scope) error {
-	s.object.Status = *s.before.Status.DeepCopy()
+	s.object.Status = *s.tracked.Stored().Status.DeepCopy()
 	return r.write(ctx, s)
 }
 
@@ -140,21 +140,18 @@ func (r *Reconciler) writeMetadata(ctx context.Context, s *scope) error {
 func (s *scope) updateReadyCondition() metav1.Condition {
 	o := s.object
 	if o.Spec.ProviderRef != nil {
-		meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{
-			Type: csv1.ConditionProviderRefIgnored, Status: metav1.ConditionTrue, Reason: csv1.ReasonNotActedOn, ObservedGeneration: o.Generation,
-			Message: "spec.providerRef is accepted and not acted on: releases need no object of a provider here",
-		})
+		s.conditions.Set(lineage.ProviderRefIgnored())
 	} else {
-		meta.RemoveStatusCondition(&o.Status.Conditions, csv1.ConditionProviderRefIgnored)
+		s.conditions.Remove(csv1.ConditionProviderRefIgnored)
 	}
-	ready := reconcile.Summary(o.Status.Conditions, csv1.ConditionReady, o.Generation, csv1.ConditionDownloaded, csv1.ConditionApplied, csv1.ConditionClassReady)
+	ready := s.conditions.Summarize(csv1.ConditionReady, csv1.ConditionDownloaded, csv1.ConditionApplied, csv1.ConditionClassReady)
 	if !o.DeletionTimestamp.IsZero() {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, csv1.ReasonDeleting, "the class and its templates are being removed"
-		if c := meta.FindStatusCondition(o.Status.Conditions, csv1.ConditionApplied); c != nil && c.Reason == csv1.ReasonInUse {
+		if c := s.conditions.Get(csv1.ConditionApplied); c != nil && c.Reason == csv1.ReasonInUse {
 			ready.Reason, ready.Message = c.Reason, c.Message
 		}
 	}
-	meta.SetStatusCondition(&o.Status.Conditions, ready)
+	s.conditions.Set(ready)
 	o.Status.Ready = ptr.To(ready.Status == metav1.ConditionTrue)
 	o.Status.Actor, o.Status.NextStep = advice.For(advice.Object{
 		Kind: "ClusterStackRelease", Meta: &o.ObjectMeta, Class: s.className(), Stack: s.stack, Clusters: s.users, Conditions: o.Status.Conditions,
@@ -174,9 +171,9 @@ func (s *scope) className() string {
 // summarize ends a run: it records events for what has changed.
 func (r *Reconciler) summarize(s *scope) {
 	ready, o := s.updateReadyCondition(), s.object
-	begin := cmp.Or(s.initial, s.before)
-	was := meta.IsStatusConditionTrue(begin.Status.Conditions, csv1.ConditionReady)
-	old := meta.FindStatusCondition(begin.Status.Conditions, csv1.ConditionReady)
+	begin := s.tracked.Initial().Status.Conditions
+	was := meta.IsStatusConditionTrue(begin, csv1.ConditionReady)
+	old := meta.FindStatusCondition(begin, csv1.ConditionReady)
 	is := ready.Status == metav1.ConditionTrue
 	switch {
 	case is && !was:
@@ -191,13 +188,4 @@ var warningReasons = map[string]bool{
 	csv1.ReasonNameInvalid: true, csv1.ReasonNotFound: true, csv1.ReasonDigestChanged: true, csv1.ReasonInvalid: true,
 	csv1.ReasonRefused: true, csv1.ReasonApplyFailed: true, csv1.ReasonInUse: true, csv1.ReasonSourceUnreachable: true,
 	csv1.ReasonSourceInvalid: true, csv1.ReasonSourceMissing: true,
-}
-
-// set makes a condition false, for a reason. An empty reason makes it true.
-func (s *scope) set(condition, reason, message string) {
-	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.TruncateMessage(message), ObservedGeneration: s.object.Generation}
-	if reason == "" {
-		c.Status, c.Reason = metav1.ConditionTrue, csv1.ReasonReady
-	}
-	meta.SetStatusCondition(&s.object.Status.Conditions, c)
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,8 +38,6 @@ import (
 func newRelease() *csv1.ClusterStackRelease {
 	return &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "docker-ferrol-1-27-v1", UID: "release", Generation: 1}}
 }
-
-func newScope(o *csv1.ClusterStackRelease) *scope { return &scope{object: o, before: o.DeepCopy()} }
 
 // cond is a condition without the fields that other tests check.
 type cond struct{ Status, Reason, Message string }
@@ -76,7 +75,7 @@ func (i indexer) IndexField(_ context.Context, o client.Object, field string, f 
 
 // newBareReconciler returns a reconciler without clients.
 func newBareReconciler() *Reconciler {
-	return &Reconciler{Events: events.NewFakeRecorder(16), Interval: time.Hour}
+	return &Reconciler{Events: events.NewFakeRecorder(16), Clock: clock.RealClock{}, Interval: time.Hour}
 }
 
 func newReconciler(t *testing.T, objects ...client.Object) *Reconciler {
@@ -201,7 +200,7 @@ func TestSummarize(t *testing.T) {
 				o.DeletionTimestamp = ptr.To(metav1.Now())
 			}
 			s := newScope(o)
-			s.before.Status.Conditions = c.before
+			s.tracked.Initial().Status.Conditions = c.before
 			r.summarize(s)
 			if d := cmp.Diff(c.want, conditionOf(o, csv1.ConditionReady)); d != "" {
 				t.Error(d)

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/reconcile/fairness"
 	"github.com/polder-kaas/polder/internal/workload"
@@ -58,11 +57,17 @@ var _ Workload = (*workload.Clusters)(nil)
 // scope is what one run works on.
 type scope struct {
 	request         *v1alpha1.KubeconfigRequest
-	before          *v1alpha1.KubeconfigRequest // as it was read
+	conditions      reconcile.Conditions
 	now             time.Time
 	workloadCluster *v1alpha1.WorkloadCluster // the one that the request names
 	cluster         *clusterv1.Cluster
 	credentials     *credentialSpec // what is to be issued
+}
+
+// newScope returns the scope of a request that was just read.
+func newScope(o *v1alpha1.KubeconfigRequest, now time.Time) *scope {
+	conditions := reconcile.NewConditions(o, &o.Status.Conditions, v1alpha1.ReasonIssued)
+	return &scope{request: o, conditions: conditions, now: now}
 }
 
 // Reconcile brings one request closer to its credentials, or to its deletion.
@@ -71,11 +76,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil || !o.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	s := &scope{request: o, before: o.DeepCopy(), now: r.Clock.Now()}
+	tracked, s := reconcile.Track(o), newScope(o, r.Clock.Now())
 	if !s.now.Before(deletionTime(o)) {
-		return reconcile.RequeueOnConflict(ctrl.Result{}, r.deleteRequest(ctx, o))
+		return reconcile.Finish(ctrl.Result{}, r.deleteRequest(ctx, o), nil)
 	}
-	o.Status.Conditions = reconcile.DropInvalidConditions(o.Status.Conditions)
 	var phases []reconcile.Phase[*scope]
 	if !isAnswered(o) {
 		// Roles before credentials, so that whoever gets a certificate can use it at once.
@@ -86,5 +90,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err == nil {
 		result.RequeueAfter = requeueDelay(result.RequeueAfter, deletionTime(o).Sub(s.now))
 	}
-	return reconcile.RequeueOnConflict(result, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, s.before, o))))
+	return reconcile.Finish(result, err, tracked.Write(ctx, r.Client))
 }

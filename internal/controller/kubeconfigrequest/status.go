@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
@@ -21,9 +20,10 @@ func (s *scope) setNotReady(o *obstacle) {
 	if stalledReasons[o.reason] {
 		is, not = not, is
 	}
-	s.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, o.reason, o.message)
-	s.setCondition(is, metav1.ConditionTrue, o.reason, o.message)
-	meta.RemoveStatusCondition(&s.request.Status.Conditions, not)
+	message := reconcile.TruncateMessage(o.message)
+	s.conditions.SetFalse(v1alpha1.ConditionReady, o.reason, message)
+	s.conditions.Set(metav1.Condition{Type: is, Status: metav1.ConditionTrue, Reason: o.reason, Message: message})
+	s.conditions.Remove(not)
 }
 
 // summarize sets Ready to true if credentials were issued.
@@ -36,17 +36,10 @@ func (s *scope) summarize() {
 	if o.Status.SecretName != "" {
 		where = "the kubeconfig is in Secret " + o.Status.SecretName
 	}
-	s.setCondition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonIssued, fmt.Sprintf("%s is %s of cluster %s until %s; %s",
+	s.conditions.SetTrue(v1alpha1.ConditionReady, fmt.Sprintf("%s is %s of cluster %s until %s; %s",
 		UserPrefix+o.Spec.Username, o.Spec.Role, o.Spec.ClusterName, formatTime(o.Status.ExpirationTime.Time), where))
-	meta.RemoveStatusCondition(&o.Status.Conditions, v1alpha1.ConditionReconciling)
-	meta.RemoveStatusCondition(&o.Status.Conditions, v1alpha1.ConditionStalled)
-}
-
-// setCondition sets one condition of the request.
-func (s *scope) setCondition(condition string, status metav1.ConditionStatus, reason, message string) {
-	meta.SetStatusCondition(&s.request.Status.Conditions, metav1.Condition{
-		Type: condition, Status: status, Reason: reason, Message: reconcile.TruncateMessage(message), ObservedGeneration: s.request.Generation,
-	})
+	s.conditions.Remove(v1alpha1.ConditionReconciling)
+	s.conditions.Remove(v1alpha1.ConditionStalled)
 }
 
 // recordIssuedEvents records on the request and on the cluster who got access. The checksum is how the cluster's own

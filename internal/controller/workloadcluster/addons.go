@@ -16,7 +16,7 @@ const stageDone = csv1.StageDone
 // Cluster as it is now, and are healthy.
 func (s *scope) observeAddons() {
 	if s.addon == nil {
-		s.set(v1alpha1.ConditionAddons, v1alpha1.ReasonNotThereYet, "the add-ons are not there yet")
+		s.conditions.SetFalse(v1alpha1.ConditionAddons, v1alpha1.ReasonNotThereYet, "the add-ons are not there yet")
 		return
 	}
 	st := s.addon.Status
@@ -33,7 +33,7 @@ func (s *scope) observeAddons() {
 			s.stall(v1alpha1.ConditionAddons, v1alpha1.ReasonAddonsFirst, advice{text, v1alpha1.PlatformOperator, s.addonsHint()})
 			return
 		}
-		s.set(v1alpha1.ConditionAddons, v1alpha1.ReasonAddonsFirst, text)
+		s.conditions.SetFalse(v1alpha1.ConditionAddons, v1alpha1.ReasonAddonsFirst, text)
 	case ready != nil && stuckReasons[ready.Reason]:
 		s.stall(v1alpha1.ConditionAddons, ready.Reason, advice{"the add-ons do not get on" + why, v1alpha1.PlatformOperator, s.addonsHint()})
 	case !ptr.Deref(st.Ready, false) || ready == nil:
@@ -41,13 +41,13 @@ func (s *scope) observeAddons() {
 		if ready != nil {
 			reason = ready.Reason
 		}
-		s.set(v1alpha1.ConditionAddons, reason, "the add-ons are being applied"+why)
+		s.conditions.SetFalse(v1alpha1.ConditionAddons, reason, "the add-ons are being applied"+why)
 	case st.Release != st.Target || s.target.Object != nil && st.Release != s.target.Key().String():
-		s.set(v1alpha1.ConditionAddons, v1alpha1.ReasonProgressing, fmt.Sprintf("the add-ons are those of %s", st.Release))
+		s.conditions.SetFalse(v1alpha1.ConditionAddons, v1alpha1.ReasonProgressing, fmt.Sprintf("the add-ons are those of %s", st.Release))
 	case st.ClusterGeneration != s.cluster.Generation:
-		s.set(v1alpha1.ConditionAddons, v1alpha1.ReasonProgressing, "the add-ons are being applied for what the spec says now")
+		s.conditions.SetFalse(v1alpha1.ConditionAddons, v1alpha1.ReasonProgressing, "the add-ons are being applied for what the spec says now")
 	default:
-		s.set(v1alpha1.ConditionAddons, "", "all add-ons are there and healthy")
+		s.conditions.SetTrue(v1alpha1.ConditionAddons, "all add-ons are there and healthy")
 	}
 }
 

@@ -52,7 +52,7 @@ func (r *Reconciler) applyCluster(ctx context.Context, s *scope) error {
 	if s.held {
 		told = "Cluster API was told how many machines the spec asks for; the rest follows with the release"
 	}
-	s.set(v1alpha1.ConditionApplied, "", told)
+	s.conditions.SetTrue(v1alpha1.ConditionApplied, told)
 	return nil
 }
 
@@ -130,7 +130,7 @@ func (r *Reconciler) serverSideApply(ctx context.Context, s *scope, want *unstru
 func (s *scope) reportApplyError(err error) error {
 	// Cluster API refuses a change of version while another upgrade is under way. That passes by itself.
 	if apierrors.IsInvalid(err) && s.cluster != nil && !isTopologyReconciled(s.cluster) && s.cluster.Spec.Topology.Version != s.contractRelease.Kubernetes {
-		s.set(v1alpha1.ConditionApplied, v1alpha1.ReasonProgressing, fmt.Sprintf("another upgrade has to be done first: %v", err))
+		s.conditions.SetFalse(v1alpha1.ConditionApplied, v1alpha1.ReasonProgressing, fmt.Sprintf("another upgrade has to be done first: %v", err))
 		return reconcile.Wait(providerRetry, "%v", err)
 	}
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {

@@ -38,7 +38,7 @@ func (r *Reconciler) askProvider(ctx context.Context, s *scope) error {
 	was := topology.ReadAnswer(s.cluster)
 	if s.held {
 		s.answer = was
-		s.set(v1alpha1.ConditionAccepted, "", fmt.Sprintf("%s is asked once the cluster can have its release", s.description.Name))
+		s.conditions.SetTrue(v1alpha1.ConditionAccepted, fmt.Sprintf("%s is asked once the cluster can have its release", s.description.Name))
 		return nil
 	}
 	if s.answer, err = topology.DigestInput(s.object, s.target.Key().String(), s.description); err != nil {
@@ -47,7 +47,7 @@ func (r *Reconciler) askProvider(ctx context.Context, s *scope) error {
 	if s.answer.InputDigest == was.InputDigest {
 		// The whole input is the same. Digests of parts that an older Polder wrote may differ, and are replaced.
 		s.answer.Topology = was.Topology
-		s.set(v1alpha1.ConditionAccepted, "", fmt.Sprintf("%s takes what the spec says", s.description.Name))
+		s.conditions.SetTrue(v1alpha1.ConditionAccepted, fmt.Sprintf("%s takes what the spec says", s.description.Name))
 		return nil
 	}
 	in := provider.Input{Cluster: s.object, Release: s.contractRelease}
@@ -69,7 +69,7 @@ func (r *Reconciler) askProvider(ctx context.Context, s *scope) error {
 		return r.reportProviderFailure(s, err)
 	}
 	s.answer.KeepUnchangedParts(was)
-	s.set(v1alpha1.ConditionAccepted, "", fmt.Sprintf("%s takes what the spec says", s.description.Name))
+	s.conditions.SetTrue(v1alpha1.ConditionAccepted, fmt.Sprintf("%s takes what the spec says", s.description.Name))
 	return nil
 }
 
@@ -78,7 +78,7 @@ func (s *scope) reportMissingClass(err error) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	s.set(v1alpha1.ConditionAccepted, v1alpha1.ReasonReleaseNotReady, fmt.Sprintf("the class of release %s is not there", s.target.Key()))
+	s.conditions.SetFalse(v1alpha1.ConditionAccepted, v1alpha1.ReasonReleaseNotReady, fmt.Sprintf("the class of release %s is not there", s.target.Key()))
 	return reconcile.Wait(providerRetry, "%v", err)
 }
 
@@ -111,5 +111,5 @@ func (r *Reconciler) reportProviderFailure(s *scope, err error) error {
 // jitter, so that not all clusters ask at once.
 func (r *Reconciler) providerBackoff(s *scope) time.Duration {
 	c := meta.FindStatusCondition(s.object.Status.Conditions, v1alpha1.ConditionAccepted)
-	return wait.Jitter(min(max(initialBackoff, r.Now().Sub(c.LastTransitionTime.Time)/2), maxBackoff), 0.25)
+	return wait.Jitter(min(max(initialBackoff, r.Clock.Now().Sub(c.LastTransitionTime.Time)/2), maxBackoff), 0.25)
 }

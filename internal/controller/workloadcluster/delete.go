@@ -119,6 +119,6 @@ func (r *Reconciler) deleteCluster(ctx context.Context, s *scope) error {
 	if c := meta.FindStatusCondition(s.cluster.Status.Conditions, clusterv1.DeletingCondition); c != nil && c.Message != "" {
 		text += ": " + c.Message
 	}
-	s.set(v1alpha1.ConditionApplied, v1alpha1.ReasonDeleting, text)
+	s.conditions.SetFalse(v1alpha1.ConditionApplied, v1alpha1.ReasonDeleting, text)
 	return reconcile.Wait(0, "the deletion of the Cluster") // the watch of Clusters reports it
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,7 +26,7 @@ type MissingProviderMonitor struct {
 	Client client.Client // reads from a cache
 	Live   client.Reader // reads from the API server
 	Events events.EventRecorder
-	Now    func() time.Time
+	Clock  clock.PassiveClock
 
 	heartbeats map[string]observedHeartbeat // by provider
 }
@@ -96,7 +97,7 @@ func (u *MissingProviderMonitor) recordHeartbeats(providers []v1alpha1.Provider)
 		}
 		was, ok := u.heartbeats[p.Name]
 		if !ok || !was.lastSeenTime.Equal(&lastSeen) {
-			was = observedHeartbeat{lastSeen, u.Now()}
+			was = observedHeartbeat{lastSeen, u.Clock.Now()}
 		}
 		seen[p.Name] = was
 	}
@@ -109,7 +110,7 @@ func (u *MissingProviderMonitor) absenceReason(name string) string {
 	switch {
 	case !ok:
 		return fmt.Sprintf("provider %s is not installed, so nobody acts on this cluster", name)
-	case u.Now().Sub(s.observedAt) > heartbeatTimeout:
+	case u.Clock.Now().Sub(s.observedAt) > heartbeatTimeout:
 		return fmt.Sprintf("provider %s has not been seen since %s, so nobody acts on this cluster", name, s.lastSeenTime.UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
 	return ""
@@ -134,13 +135,13 @@ func (u *MissingProviderMonitor) reportMissing(ctx context.Context, o *v1alpha1.
 
 // deleteCluster does what the provider's controller would, and reports it.
 func (u *MissingProviderMonitor) deleteCluster(ctx context.Context, o *v1alpha1.WorkloadCluster) error {
-	r := &Reconciler{Client: u.Client, Live: u.Live, Events: u.Events, Now: u.Now}
-	s := &scope{object: o, before: o.DeepCopy(), advice: map[string]advice{}}
+	r := &Reconciler{Client: u.Client, Live: u.Live, Events: u.Events, Clock: u.Clock}
+	s := newScope(o)
 	if err := r.gather(ctx, s); err != nil {
 		return err
 	}
 	_, err := reconcile.Run(ctx, s, r.deleteCluster)
 	r.summarize(s)
-	_, err = reconcile.RequeueOnConflict(ctrl.Result{}, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(r.write(ctx, s))))
+	_, err = reconcile.Finish(ctrl.Result{}, err, s.tracked.Write(ctx, r.Client))
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -65,11 +66,11 @@ func TestMissingProviderMonitor(t *testing.T) {
 				writes++
 				return c.SubResource(sub).Patch(ctx, o, p, opts...)
 			}})
-			now := noon
-			u := &MissingProviderMonitor{Client: counting, Now: func() time.Time { return now }}
+			clock := clocktesting.NewFakePassiveClock(noon)
+			u := &MissingProviderMonitor{Client: counting, Clock: clock}
 			once := func(at time.Duration) {
 				t.Helper()
-				now = noon.Add(at)
+				clock.SetTime(noon.Add(at))
 				if err := u.Once(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -127,7 +128,7 @@ func TestMissingProviderMonitorGoesOn(t *testing.T) {
 					return nil
 				},
 			})
-			if err := (&MissingProviderMonitor{Client: all, Now: func() time.Time { return noon }}).Once(t.Context()); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			if err := (&MissingProviderMonitor{Client: all, Clock: clocktesting.NewFakePassiveClock(noon)}).Once(t.Context()); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 				t.Error(err)
 			}
 			if !told["b"] || !told["c"] {
@@ -165,7 +166,7 @@ func TestMissingProviderMonitorDeletes(t *testing.T) {
 					return c.SubResource(sub).Patch(ctx, o, p, opts...)
 				},
 			})
-			u := &MissingProviderMonitor{Client: all, Live: all, Events: said, Now: func() time.Time { return noon }}
+			u := &MissingProviderMonitor{Client: all, Live: all, Events: said, Clock: clocktesting.NewFakePassiveClock(noon)}
 			for range 2 { // nothing is written twice
 				if err := u.Once(t.Context()); !errors.Is(err, c.fails) {
 					t.Fatal(err)

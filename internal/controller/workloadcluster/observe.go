@@ -24,7 +24,7 @@ const maxStages = 64
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if s.cluster == nil || !s.ownsCluster() {
 		for _, t := range []string{v1alpha1.ConditionControlPlane, v1alpha1.ConditionReachable, v1alpha1.ConditionWorkers, v1alpha1.ConditionAddons} {
-			s.set(t, v1alpha1.ReasonNotThereYet, "nothing of the cluster was made yet")
+			s.conditions.SetFalse(t, v1alpha1.ReasonNotThereYet, "nothing of the cluster was made yet")
 		}
 		return nil
 	}
@@ -127,17 +127,17 @@ func (s *scope) observeControlPlane() {
 	m := replicaCounts{cp.DesiredReplicas, cp.Replicas, cp.ReadyReplicas, cp.AvailableReplicas, cp.UpToDateReplicas}
 	switch {
 	case !isControlPlaneInitialized(c):
-		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, "the control plane is being made"+conditionDetail(c, clusterv1.ClusterControlPlaneInitializedCondition))
+		s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, "the control plane is being made"+conditionDetail(c, clusterv1.ClusterControlPlaneInitializedCondition))
 	case hasUncountedControlPlane(c) && !meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition):
-		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesMissing, "the control plane is not available"+conditionDetail(c, clusterv1.ClusterControlPlaneAvailableCondition))
+		s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesMissing, "the control plane is not available"+conditionDetail(c, clusterv1.ClusterControlPlaneAvailableCondition))
 	case hasUncountedControlPlane(c) && isTopologyReconciled(c):
-		s.set(v1alpha1.ConditionControlPlane, "", "the control plane is available")
+		s.conditions.SetTrue(v1alpha1.ConditionControlPlane, "the control plane is available")
 	case !hasUncountedControlPlane(c) && m.hasMissing(want):
-		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesMissing, m.readyText("the control plane", want)+conditionDetail(c, clusterv1.ClusterControlPlaneMachinesReadyCondition))
+		s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesMissing, m.readyText("the control plane", want)+conditionDetail(c, clusterv1.ClusterControlPlaneMachinesReadyCondition))
 	case m.hasOutdated(want) || !isTopologyReconciled(c):
-		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"+conditionDetail(c, clusterv1.ClusterTopologyReconciledCondition))
+		s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"+conditionDetail(c, clusterv1.ClusterTopologyReconciledCondition))
 	default:
-		s.set(v1alpha1.ConditionControlPlane, "", "all machines of the control plane are ready")
+		s.conditions.SetTrue(v1alpha1.ConditionControlPlane, "all machines of the control plane are ready")
 	}
 }
 
@@ -148,11 +148,11 @@ func (s *scope) observeWorkers() {
 	m := replicaCounts{w.DesiredReplicas, w.Replicas, w.ReadyReplicas, w.AvailableReplicas, w.UpToDateReplicas}
 	switch {
 	case m.hasMissing(want):
-		s.set(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, m.readyText("the pools", want)+conditionDetail(c, clusterv1.ClusterWorkerMachinesReadyCondition))
+		s.conditions.SetFalse(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, m.readyText("the pools", want)+conditionDetail(c, clusterv1.ClusterWorkerMachinesReadyCondition))
 	case m.hasOutdated(want) || !isTopologyReconciled(c):
-		s.set(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"+conditionDetail(c, clusterv1.ClusterTopologyReconciledCondition))
+		s.conditions.SetFalse(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"+conditionDetail(c, clusterv1.ClusterTopologyReconciledCondition))
 	default:
-		s.set(v1alpha1.ConditionWorkers, "", "all machines of all pools are ready")
+		s.conditions.SetTrue(v1alpha1.ConditionWorkers, "all machines of all pools are ready")
 	}
 }
 
@@ -181,11 +181,11 @@ func (s *scope) observeReachability() {
 	t := meta.FindStatusCondition(s.cluster.Status.Conditions, clusterv1.ClusterRemoteConnectionProbeCondition)
 	switch {
 	case !isControlPlaneInitialized(s.cluster) || t == nil:
-		s.set(v1alpha1.ConditionReachable, v1alpha1.ReasonNotThereYet, "the cluster has no API yet")
+		s.conditions.SetFalse(v1alpha1.ConditionReachable, v1alpha1.ReasonNotThereYet, "the cluster has no API yet")
 	case t.Status != metav1.ConditionTrue:
-		s.set(v1alpha1.ConditionReachable, v1alpha1.ReasonUnreachable, fmt.Sprintf("the cluster's API has not answered since %s", t.LastTransitionTime.UTC().Format("2006-01-02 15:04:05 UTC")))
+		s.conditions.SetFalse(v1alpha1.ConditionReachable, v1alpha1.ReasonUnreachable, fmt.Sprintf("the cluster's API has not answered since %s", t.LastTransitionTime.UTC().Format("2006-01-02 15:04:05 UTC")))
 	default:
-		s.set(v1alpha1.ConditionReachable, "", "the cluster's API answers")
+		s.conditions.SetTrue(v1alpha1.ConditionReachable, "the cluster's API answers")
 	}
 }
 

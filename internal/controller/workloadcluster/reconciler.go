@@ -12,9 +12,9 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,7 +22,6 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/internal/reconcile"
@@ -39,15 +38,15 @@ type Reconciler struct {
 	Live     client.Reader // reads from the API server
 	Provider *guard.Guard
 	Events   events.EventRecorder
-	Now      func() time.Time
+	Clock    clock.PassiveClock
 }
 
 // scope is what one run works on.
 type scope struct {
 	object  *v1alpha1.WorkloadCluster
-	before  *v1alpha1.WorkloadCluster // as it was last written
-	cluster *clusterv1.Cluster        // nil if there is none
-	addon   *csv1.ClusterAddon        // nil if there is none
+	tracked *reconcile.Tracked[*v1alpha1.WorkloadCluster]
+	cluster *clusterv1.Cluster // nil if there is none
+	addon   *csv1.ClusterAddon // nil if there is none
 
 	description     provider.Description
 	catalogue       *lineage.Catalogue
@@ -58,8 +57,17 @@ type scope struct {
 	contractRelease provider.Release        // the class of target, as providers see it
 	answer          topology.Answer         // of the provider, new or kept
 
+	conditions   reconcile.Conditions
 	advice       map[string]advice // by condition: who must act on it
 	requeueAfter time.Duration     // when to look again at what no watch reports
+}
+
+// newScope returns the scope of a cluster that was just read.
+func newScope(o *v1alpha1.WorkloadCluster) *scope {
+	return &scope{
+		object: o, tracked: reconcile.Track(o), advice: map[string]advice{},
+		conditions: reconcile.NewConditions(o, &o.Status.Conditions, v1alpha1.ReasonReady),
+	}
 }
 
 // Reconcile brings one cluster closer to what is wanted, and reports how far it is.
@@ -71,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if o.Spec.Provider != r.Provider.Name() {
 		return ctrl.Result{}, nil // it belongs to another provider
 	}
-	s := &scope{object: o, before: o.DeepCopy(), advice: map[string]advice{}}
+	s := newScope(o)
 	if err := r.gather(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -84,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	// After a conflict the run is made again at once, from newer objects.
 	if !apierrors.IsConflict(err) && o.DeletionTimestamp.IsZero() {
 		if observeErr := r.observe(ctx, s); observeErr != nil {
-			s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotVerified, fmt.Sprintf("it could not be looked at closer: %v", observeErr))
+			s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotVerified, fmt.Sprintf("it could not be looked at closer: %v", observeErr))
 			if err == nil {
 				err = observeErr
 			}
@@ -92,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.summarize(s)
 	result.RequeueAfter = minNonZero(result.RequeueAfter, s.requeueAfter)
-	return reconcile.RequeueOnConflict(result, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(r.write(ctx, s))))
+	return reconcile.Finish(result, err, s.tracked.Write(ctx, r.Client))
 }
 
 // gather reads the Cluster and the ClusterAddon.
@@ -119,7 +127,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) error {
 	if !controllerutil.AddFinalizer(s.object, v1alpha1.WorkloadClusterFinalizer) {
 		return nil
 	}
-	return r.write(ctx, s)
+	return s.tracked.Write(ctx, r.Client)
 }
 
 // checkOwner refuses to touch a Cluster that somebody else has created, and waits for one that is being deleted.
@@ -157,30 +165,12 @@ func (s *scope) ownsCluster() bool {
 	return metav1.GetControllerOf(s.cluster) == nil && s.cluster.Labels[v1alpha1.WorkloadClusterLabel] == s.object.Name && s.cluster.Annotations[v1alpha1.AppliedAnnotation] != ""
 }
 
-// write writes what has changed since the last write.
-func (r *Reconciler) write(ctx context.Context, s *scope) error {
-	if err := reconcile.Write(ctx, r.Client, s.before, s.object); err != nil {
-		return err
-	}
-	s.before = s.object.DeepCopy()
-	return nil
-}
-
 // minNonZero returns the shorter of two delays, of which 0 is none.
 func minNonZero(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return cmp.Or(a, b)
 	}
 	return min(a, b)
-}
-
-// set makes a condition false, for a reason. An empty reason makes it true. Nobody has to act on it.
-func (s *scope) set(condition, reason, message string) {
-	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: reconcile.TruncateMessage(message), ObservedGeneration: s.object.Generation}
-	if reason == "" {
-		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonReady
-	}
-	meta.SetStatusCondition(&s.object.Status.Conditions, c)
 }
 
 // advice is a message, who must act on it, and how.
@@ -192,6 +182,6 @@ type advice struct {
 
 // stall makes a condition false on which somebody must act.
 func (s *scope) stall(condition, reason string, a advice) {
-	s.set(condition, reason, a.text)
+	s.conditions.SetFalse(condition, reason, a.text)
 	s.advice[condition] = a
 }

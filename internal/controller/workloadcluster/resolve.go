@@ -39,7 +39,7 @@ func (r *Reconciler) resolveRelease(ctx context.Context, s *scope) error {
 	if why, reason := s.checkUpgrade(s.wanted); why != "" {
 		return s.reportUnresolved(reason, advice{fmt.Sprintf("release %s cannot be reached: %s", s.wanted.Tag(), why), v1alpha1.Customer, "choose another release in spec.stack"})
 	}
-	s.set(v1alpha1.ConditionResolved, "", fmt.Sprintf("the cluster is to be of release %s", s.wanted.Tag()))
+	s.conditions.SetTrue(v1alpha1.ConditionResolved, fmt.Sprintf("the cluster is to be of release %s", s.wanted.Tag()))
 	st := &s.object.Status.Versions
 	st.WantedRelease, st.WantedKubernetes = s.wanted.Tag(), s.wanted.Object.Status.KubernetesVersion
 	s.chooseTarget()
@@ -115,7 +115,7 @@ func (s *scope) chooseTarget() {
 	}
 	if s.isBlockedByUpgrade() {
 		s.target, s.held, s.wanted = *s.running, true, *s.running
-		s.set(v1alpha1.ConditionResolved, v1alpha1.ReasonProgressing, fmt.Sprintf("release %s has to wait until the upgrade to Kubernetes %s is done", s.object.Status.Versions.WantedRelease, s.cluster.Spec.Topology.Version))
+		s.conditions.SetFalse(v1alpha1.ConditionResolved, v1alpha1.ReasonProgressing, fmt.Sprintf("release %s has to wait until the upgrade to Kubernetes %s is done", s.object.Status.Versions.WantedRelease, s.cluster.Spec.Topology.Version))
 		return
 	}
 	if !s.hasAddons() || s.hasPreparedAddons() {

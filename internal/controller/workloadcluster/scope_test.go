@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/providers/guard"
+	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/provider"
 	"github.com/polder-kaas/polder/stack/version"
 )
@@ -52,7 +54,7 @@ func clients(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
 func newReconciler(t *testing.T, objects ...client.Object) *Reconciler {
 	t.Helper()
 	c := clients(t, objects...).Build()
-	return &Reconciler{Client: c, Live: c, Provider: guarded(t, simple{}), Events: events.NewFakeRecorder(10), Now: func() time.Time { return noon }}
+	return &Reconciler{Client: c, Live: c, Provider: guarded(t, simple{}), Events: events.NewFakeRecorder(10), Clock: clocktesting.NewFakePassiveClock(noon)}
 }
 
 func guarded(t *testing.T, p provider.Provider) *guard.Guard {
@@ -98,7 +100,8 @@ func providerRelease() provider.Release {
 // healthyScope makes a cluster of release v1 that is ready, and has been since eleven.
 func healthyScope(t *testing.T) *scope {
 	t.Helper()
-	s := &scope{object: bareWorkloadCluster(), cluster: &clusterv1.Cluster{}, addon: &csv1.ClusterAddon{}, advice: map[string]advice{}, description: simple{}.Describe()}
+	s := newScope(bareWorkloadCluster())
+	s.cluster, s.addon, s.description = &clusterv1.Cluster{}, &csv1.ClusterAddon{}, simple{}.Describe()
 	s.object.Generation, s.object.Spec.Stack = 4, v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.36", Channel: v1alpha1.ChannelStable}
 	s.object.Status.FirstReadyTime = &metav1.Time{Time: noon.Add(-time.Hour)}
 	one := newEntry(t, v1, "v1.36.3")
@@ -125,7 +128,7 @@ func healthyScope(t *testing.T) *scope {
 			Type: condition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "fine", ObservedGeneration: 4, LastTransitionTime: metav1.Time{Time: noon.Add(-time.Hour)},
 		})
 	}
-	s.before = s.object.DeepCopy()
+	s.tracked = reconcile.Track(s.object)
 	return s
 }
 

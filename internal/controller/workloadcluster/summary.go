@@ -43,7 +43,7 @@ func (r *Reconciler) summarize(s *scope) {
 		ready.Message = "the cluster is ready"
 		a = advice{text: ready.Message, actor: v1alpha1.Nobody}
 		if st.FirstReadyTime == nil {
-			st.FirstReadyTime = &metav1.Time{Time: r.Now().Truncate(time.Second)}
+			st.FirstReadyTime = &metav1.Time{Time: r.Clock.Now().Truncate(time.Second)}
 		}
 	}
 	// Before escalateOverdue, whose limit depends on the phase.
@@ -53,7 +53,7 @@ func (r *Reconciler) summarize(s *scope) {
 	}
 	st.Message, st.Actor, st.NextStep = reconcile.TruncateMessage(a.text), cmp.Or(a.actor, v1alpha1.Nobody), reconcile.TruncateMessage(a.next)
 	st.Undo = s.describeUndo()
-	meta.SetStatusCondition(&st.Conditions, ready)
+	s.conditions.Set(ready)
 	setKstatusConditions(o)
 	r.recordPhaseEvent(s)
 }
@@ -158,7 +158,7 @@ func (r *Reconciler) escalateOverdue(s *scope, a *advice, first string) {
 	if s.object.Status.Phase == v1alpha1.PhaseDegraded {
 		limit = degradedTimeout
 	}
-	took := r.Now().Sub(since.Time)
+	took := r.Clock.Now().Sub(since.Time)
 	if took < limit {
 		s.requeueAfter = minNonZero(s.requeueAfter, limit-took+time.Second)
 		return
@@ -240,7 +240,7 @@ func setKstatusConditions(o *v1alpha1.WorkloadCluster) {
 
 // recordPhaseEvent records an event for every change of phase.
 func (r *Reconciler) recordPhaseEvent(s *scope) {
-	was, is := s.before.Status.Phase, s.object.Status.Phase
+	was, is := s.tracked.Stored().Status.Phase, s.object.Status.Phase
 	if was == is {
 		return
 	}

@@ -430,7 +430,7 @@ func TestRecordPhaseEvent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(1)
 			s := healthyScope(t)
-			s.before.Status.Phase, s.object.Status.Phase, s.object.Status.Message = c.was, c.is, "m"
+			s.tracked.Stored().Status.Phase, s.object.Status.Phase, s.object.Status.Message = c.was, c.is, "m"
 			(&Reconciler{Events: recorder}).recordPhaseEvent(s)
 			got := ""
 			select {

@@ -40,7 +40,7 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 		return err
 	}
 	if pending != "" {
-		s.set(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, pending)
+		s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, pending)
 		s.requeueAfter = verifyRetry
 	}
 	var l clusterv1.MachineDeploymentList
@@ -49,7 +49,7 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 	}
 	for i := range l.Items {
 		if why := checkPoolRollout(&l.Items[i]); why != "" {
-			s.set(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesOutOfDate, why)
+			s.conditions.SetFalse(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesOutOfDate, why)
 			s.requeueAfter = verifyRetry
 			break
 		}

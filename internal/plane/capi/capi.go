@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/cluster-api/feature"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -41,6 +42,7 @@ type Config struct {
 	Manifests    manifests.Index
 	RuntimeHooks []runtimehooks.Handler // Go handlers for the runtime hooks of Cluster API
 	Concurrency  int                    // objects of one kind worked on at the same time
+	Clock        clock.PassiveClock
 }
 
 // ClusterAPI is the three managers as one component of the plane.
@@ -118,7 +120,7 @@ func (c *ClusterAPI) Healthy(ctx context.Context) error { return c.probe.check(c
 
 func (c *ClusterAPI) build(ctx context.Context) ([]*manager, error) {
 	var err error
-	if c.probe, err = newAdmissionProbe(c.cfg.Client("polder-admission-probe")); err != nil {
+	if c.probe, err = newAdmissionProbe(c.cfg.Client("polder-admission-probe"), c.cfg.Clock); err != nil {
 		return nil, err
 	}
 	registry := conversion.NewRegistry()

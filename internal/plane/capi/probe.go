@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -22,21 +23,21 @@ const probeInterval = 3 * time.Second
 // run of a Machine must return with the label that only that code adds.
 type admissionProbe struct {
 	machines dynamic.ResourceInterface
-	now      func() time.Time
+	clock    clock.PassiveClock
 
 	mu        sync.Mutex
 	checkedAt time.Time
 	lastErr   error
 }
 
-func newAdmissionProbe(cfg *rest.Config) (*admissionProbe, error) {
+func newAdmissionProbe(cfg *rest.Config, c clock.PassiveClock) (*admissionProbe, error) {
 	cfg.ContentType = ""
-	c, err := dynamic.NewForConfig(cfg)
+	d, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
-	machines := c.Resource(clusterv1.GroupVersion.WithResource("machines")).Namespace(metav1.NamespaceDefault)
-	return &admissionProbe{machines: machines, now: time.Now}, nil
+	machines := d.Resource(clusterv1.GroupVersion.WithResource("machines")).Namespace(metav1.NamespaceDefault)
+	return &admissionProbe{machines: machines, clock: c}, nil
 }
 
 // waitUntilPassing probes until the result is right or ctx ends.
@@ -50,11 +51,11 @@ func (p *admissionProbe) waitUntilPassing(ctx context.Context) error {
 func (p *admissionProbe) check(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.now().Sub(p.checkedAt) < probeInterval {
+	if p.clock.Since(p.checkedAt) < probeInterval {
 		return p.lastErr
 	}
 	p.lastErr = p.dryRunMachine(ctx)
-	p.checkedAt = p.now()
+	p.checkedAt = p.clock.Now()
 	return p.lastErr
 }
 

@@ -9,6 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -25,6 +26,7 @@ type Definitions struct {
 	ConversionURL  string                 // of that webhook
 	ConversionCA   func() ([]byte, error) // and its authority
 	PolderCRDs     []*apiextensionsv1.CustomResourceDefinition
+	Clock          clock.PassiveClock // needed by Seed
 }
 
 // desiredCRD is one definition as it should be. load decodes it, which is done only if it must be written.

@@ -32,7 +32,7 @@ func (d Definitions) Seed(ctx context.Context, store clientv3.KV) error {
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
 		return err
 	}
-	now := metav1.NewTime(time.Now().Truncate(time.Second))
+	now := metav1.NewTime(d.Clock.Now().Truncate(time.Second))
 	for _, w := range all {
 		crd, err := w.definition()
 		if err != nil {

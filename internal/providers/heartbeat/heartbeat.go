@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,7 +35,7 @@ const RenewInterval = 5 * time.Minute
 type Publisher struct {
 	Client   client.Client // reads from the API: one object needs no cache
 	Provider *guard.Guard
-	Now      func() time.Time
+	Clock    clock.PassiveClock
 
 	// Admission is where the plane reaches the provider's admission webhook; nil if it runs in the plane's own
 	// process.
@@ -95,7 +96,7 @@ func (k *Publisher) PublishOnce(ctx context.Context) error {
 func (k *Publisher) setStatus(o *v1alpha1.Provider, err error) {
 	o.Status.Admission = k.Admission
 	setReadyCondition(o, err)
-	if now := k.Now().Truncate(time.Second); o.Status.LastSeenTime == nil || now.Sub(o.Status.LastSeenTime.Time).Abs() >= RenewInterval {
+	if now := k.Clock.Now().Truncate(time.Second); o.Status.LastSeenTime == nil || now.Sub(o.Status.LastSeenTime.Time).Abs() >= RenewInterval {
 		o.Status.LastSeenTime = &metav1.Time{Time: now}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -50,7 +51,7 @@ func description() provider.Description {
 type fixture struct {
 	*heartbeat.Publisher
 	provider *stubProvider
-	now      time.Time
+	clock    *clocktesting.FakePassiveClock
 	writes   int
 	funcs    interceptor.Funcs
 }
@@ -61,7 +62,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	d := &fixture{now: time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC), provider: &stubProvider{describe: description, health: func(context.Context) error { return nil }}}
+	d := &fixture{clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)), provider: &stubProvider{describe: description, health: func(context.Context) error { return nil }}}
 	d.funcs = interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			d.writes++
@@ -81,7 +82,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Publisher = &heartbeat.Publisher{Client: interceptor.NewClient(all, d.funcs), Provider: g, Now: func() time.Time { return d.now }}
+	d.Publisher = &heartbeat.Publisher{Client: interceptor.NewClient(all, d.funcs), Provider: g, Clock: d.clock}
 	return d
 }
 
@@ -127,12 +128,12 @@ func TestWhenItIsWritten(t *testing.T) {
 	}{
 		{"it is not there", func() {}, 2}, // the object, and its status
 		{"nothing has changed", func() {}, 0},
-		{"time goes by", func() { d.now = d.now.Add(heartbeat.RenewInterval - time.Second) }, 0},
-		{"it has to be said again", func() { d.now = d.now.Add(time.Second) }, 1},
-		{"a process with another clock", func() { d.now = d.now.Add(-time.Hour) }, 1},
-		{"and is said once", func() { d.now = d.now.Add(time.Second) }, 0},
+		{"time goes by", func() { d.clock.SetTime(d.clock.Now().Add(heartbeat.RenewInterval - time.Second)) }, 0},
+		{"it has to be said again", func() { d.clock.SetTime(d.clock.Now().Add(time.Second)) }, 1},
+		{"a process with another clock", func() { d.clock.SetTime(d.clock.Now().Add(-time.Hour)) }, 1},
+		{"and is said once", func() { d.clock.SetTime(d.clock.Now().Add(time.Second)) }, 0},
 		{"the infrastructure is away", func() { d.provider.health = func(context.Context) error { return errBroken } }, 1},
-		{"it still is", func() { d.now = d.now.Add(time.Second) }, 0},
+		{"it still is", func() { d.clock.SetTime(d.clock.Now().Add(time.Second)) }, 0},
 		{"it is back", func() { d.provider.health = func(context.Context) error { return nil } }, 1},
 		{"there is another version of it", func() {
 			d.provider.describe = func() provider.Description { x := description(); x.Version = "v2"; return x }
@@ -149,7 +150,7 @@ func TestWhenItIsWritten(t *testing.T) {
 		if writes != step.writes {
 			t.Errorf("%s: %d writes, want %d", step.name, writes, step.writes)
 		}
-		if d.now.Sub(o.Status.LastSeenTime.Time) >= heartbeat.RenewInterval {
+		if d.clock.Now().Sub(o.Status.LastSeenTime.Time) >= heartbeat.RenewInterval {
 			t.Errorf("%s: last seen %s", step.name, o.Status.LastSeenTime)
 		}
 	}
@@ -236,7 +237,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 		x.Title, x.Capabilities = "The Q", []string{"x", "x"}
 		return x
 	}
-	d.now = d.now.Add(time.Hour)
+	d.clock.SetTime(d.clock.Now().Add(time.Hour))
 	for _, want := range []int{2, 0} { // the fixture's own client counts it, too
 		o, writes := d.publishOnce(t)
 		ready := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionReady)
@@ -244,7 +245,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 			ready.Message != `what the provider says of itself is not taken: Provider.polder.dev "p" is invalid: status.capabilities[1]: Duplicate value: "x"` {
 			t.Errorf("%d writes, %+v", writes, ready)
 		}
-		if !o.Status.LastSeenTime.Equal(&metav1.Time{Time: d.now.Truncate(time.Second)}) || o.Status.Admission.CABundle != "new" || o.Status.Title != "The P" {
+		if !o.Status.LastSeenTime.Equal(&metav1.Time{Time: d.clock.Now().Truncate(time.Second)}) || o.Status.Admission.CABundle != "new" || o.Status.Title != "The P" {
 			t.Errorf("%+v", o.Status)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -111,12 +112,13 @@ func (m *Manager) setupControllers(ctx context.Context, mgr ctrl.Manager) error 
 		return err
 	}
 	o := controller.Options{MaxConcurrentReconciles: m.cfg.Concurrency}
-	if err := (&cluster.Reconciler{Client: mgr.GetClient(), Hosts: hosts, Watcher: watcher}).SetupWithManager(ctx, mgr, o); err != nil {
+	clusters := &cluster.Reconciler{Client: mgr.GetClient(), Hosts: hosts, Watcher: watcher, Clock: clock.RealClock{}}
+	if err := clusters.SetupWithManager(ctx, mgr, o); err != nil {
 		return err
 	}
 	return (&machine.Reconciler{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Hosts: hosts, Versions: versions, Watcher: watcher,
-		Events: mgr.GetEventRecorder("polder-provider-local"),
+		Events: mgr.GetEventRecorder("polder-provider-local"), Clock: clock.RealClock{},
 	}).SetupWithManager(mgr, o)
 }
 

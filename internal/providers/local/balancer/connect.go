@@ -74,8 +74,10 @@ func (b *Balancer) dialAny(ctx context.Context, deadline time.Time) (context.Con
 // dialOne dials within the time allowed. A backend that was removed meanwhile is an error even
 // if it answered: the client has lost nothing yet and may as well get another one.
 func (b *Balancer) dialOne(connCtx context.Context, address string, deadline time.Time) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(connCtx, min(b.cfg.DialTimeout, time.Until(deadline)))
+	ctx, cancel := context.WithDeadline(connCtx, deadline)
 	defer cancel()
+	ctx, cancelDial := context.WithTimeout(ctx, b.cfg.DialTimeout)
+	defer cancelDial()
 	server, err := b.dial(ctx, "tcp", address)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,8 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/polder-kaas/polder/internal/files/atomicfile"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
@@ -44,6 +45,7 @@ type machine struct {
 	data    userdata.Data
 	status  hostapi.BootStatus
 	kubeadm kubeadmState
+	clock   clock.PassiveClock
 }
 
 // Run boots the machine in dir. It returns nil at once if that was done before.
@@ -68,7 +70,7 @@ func Run(ctx context.Context, dir hostapi.MachineDir) error {
 }
 
 func loadMachine(dir hostapi.MachineDir) (*machine, error) {
-	m := &machine{dir: dir}
+	m := &machine{dir: dir, clock: clock.RealClock{}}
 	for file, into := range map[string]any{dir.SpecFile(): &m.MachineSpec, dir.BootFile(): &m.status} {
 		b, err := os.ReadFile(file)
 		// Before the first attempt there is no boot status.
@@ -153,12 +155,12 @@ func (m *machine) runSteps(ctx context.Context, steps []step) error {
 		if err := m.saveStatus(); err != nil {
 			return err
 		}
-		begin := time.Now()
+		begin := m.clock.Now()
 		if err := s.run(ctx, m); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		if !done[s.name] {
-			m.status.Steps = append(m.status.Steps, hostapi.BootStep{Name: s.name, Took: time.Since(begin)})
+			m.status.Steps = append(m.status.Steps, hostapi.BootStep{Name: s.name, Took: m.clock.Since(begin)})
 		}
 		if err := errors.Join(m.saveStatus(), injectCrash(m.dir, s.name)); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	kubeadmapi "k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm" //nolint:depguard // what is tested here is kubeadm's configuration
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
@@ -17,6 +18,7 @@ import (
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	return &machine{
+		clock:       clock.RealClock{},
 		MachineSpec: hostapi.MachineSpec{Name: "m", Node: "node-1", UID: "u", Version: "v1.36.1", ProviderID: "local://ns/c/m"},
 		dir:         hostapi.MachineDir(t.TempDir()),
 	}

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
@@ -21,19 +22,16 @@ import (
 // testPort is one that nobody uses on 127.x.y.1.
 const testPort = 26443
 
-func newScope(uid string) *scope {
-	return &scope{
-		owner: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "owner"}},
-		local: &infrav1.LocalCluster{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "local", UID: types.UID(uid), Generation: 3},
-			Spec:       infrav1.LocalClusterSpec{ControlPlaneEndpoint: clusterv1.APIEndpoint{Port: testPort}},
-		},
-	}
+func scopeOf(uid string) *scope {
+	return newScope(&infrav1.LocalCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "local", UID: types.UID(uid), Generation: 3},
+		Spec:       infrav1.LocalClusterSpec{ControlPlaneEndpoint: clusterv1.APIEndpoint{Port: testPort}},
+	}, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "owner"}})
 }
 
 func newReconciler(t *testing.T) *Reconciler {
 	t.Helper()
-	return &Reconciler{Hosts: launch.Launcher{HostsDir: t.TempDir()}}
+	return &Reconciler{Hosts: launch.Launcher{HostsDir: t.TempDir()}, Clock: clock.RealClock{}}
 }
 
 func reason(s *scope) string {
@@ -109,7 +107,7 @@ func TestChooseBlockSkips(t *testing.T) {
 			for _, b := range c.bound {
 				listen(t, hostapi.Cluster{Addresses: b, Port: testPort}.Endpoint())
 			}
-			got, err := r.chooseBlock(t.Context(), newScope("u").local)
+			got, err := r.chooseBlock(t.Context(), scopeOf("u").local)
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "%!") {
 					t.Errorf("error %v, want %q", err, c.err)
@@ -134,7 +132,7 @@ func listen(t *testing.T, at netip.AddrPort) {
 
 func TestAllocateAddresses(t *testing.T) {
 	r := newReconciler(t)
-	s := newScope("u")
+	s := scopeOf("u")
 	for range 2 { // the second time it is recorded
 		if err := r.allocateAddresses(t.Context(), s); err != nil {
 			t.Fatal(err)
@@ -151,12 +149,12 @@ func TestAllocateAddresses(t *testing.T) {
 
 	t.Run("though it is in use now", func(t *testing.T) {
 		listen(t, want.Endpoint())
-		if err := r.allocateAddresses(t.Context(), newScope("u")); err != nil {
+		if err := r.allocateAddresses(t.Context(), scopeOf("u")); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Run("but not changed", func(t *testing.T) {
-		s := newScope("u")
+		s := scopeOf("u")
 		s.local.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "127.9.9.9", Port: testPort}
 		err := r.allocateAddresses(t.Context(), s)
 		if err == nil || !strings.Contains(err.Error(), "127.9.9.9") || reason(s) != infrav1.EndpointChangeReason {
@@ -164,7 +162,7 @@ func TestAllocateAddresses(t *testing.T) {
 		}
 	})
 	t.Run("nor is the port", func(t *testing.T) {
-		s := newScope("u")
+		s := scopeOf("u")
 		s.local.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: want.Endpoint().Addr().String(), Port: 1}
 		if err := r.allocateAddresses(t.Context(), s); err == nil || reason(s) != infrav1.EndpointChangeReason {
 			t.Errorf("error %v, reason %s", err, reason(s))
@@ -173,7 +171,7 @@ func TestAllocateAddresses(t *testing.T) {
 }
 
 func TestDefaultPort(t *testing.T) {
-	s := newScope("u")
+	s := scopeOf("u")
 	s.local.Spec.ControlPlaneEndpoint.Port = 0
 	if err := newReconciler(t).allocateAddresses(t.Context(), s); err != nil || s.local.Spec.ControlPlaneEndpoint.Port != 6443 {
 		t.Errorf("port %d, %v", s.local.Spec.ControlPlaneEndpoint.Port, err)
@@ -188,7 +186,7 @@ func TestAllocateAddressesConcurrently(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, uid := range uidsWithSameFirstBlock(t) {
 			wg.Go(func() {
-				s := newScope(uid)
+				s := scopeOf(uid)
 				if err := r.allocateAddresses(t.Context(), s); err != nil {
 					t.Error(err)
 				}

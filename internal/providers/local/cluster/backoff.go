@@ -1,8 +1,9 @@
 package cluster
 
 import (
-	"sync"
 	"time"
+
+	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
 // Delays between the starts of a host that does not stay.
@@ -13,10 +14,9 @@ const (
 	stableAfter = 30 * time.Second
 )
 
-// hostBackoff delays the starts of hosts that end again and again.
+// hostBackoff delays the starts of hosts that end again and again. Keys are UIDs of LocalClusters.
 type hostBackoff struct {
-	mu       sync.Mutex
-	attempts map[string]*startAttempt
+	reconcile.Memory[string, startAttempt]
 }
 
 type startAttempt struct {
@@ -25,41 +25,29 @@ type startAttempt struct {
 	exited bool // the host that was started last
 }
 
-// reserveStart returns how long to wait before the host may be started. 0 means now, and counts as a start. exited says that
-// the host that was started last has ended.
-func (r *hostBackoff) reserveStart(uid string, now time.Time) (delay time.Duration, exited bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.attempts == nil {
-		r.attempts = map[string]*startAttempt{}
-	}
-	t := r.attempts[uid]
-	if t == nil {
-		t = &startAttempt{delay: initialDelay}
-		r.attempts[uid] = t
-	}
-	if d := t.next.Sub(now); d > 0 {
-		if !t.exited {
-			d = min(d, startPollInterval) // it may only be starting still: look again soon
+// reserveStart returns how long to wait before the host may be started. 0 means now, and counts as a start. exited says
+// that the host that was started last has ended.
+func (b *hostBackoff) reserveStart(uid string, now time.Time) (delay time.Duration, exited bool) {
+	b.Update(uid, func(a startAttempt, known bool) startAttempt {
+		if !known {
+			a.delay = initialDelay
 		}
-		return d, t.exited
+		if delay, exited = max(a.next.Sub(now), 0), a.exited; delay > 0 {
+			return a
+		}
+		exited = false
+		return startAttempt{next: now.Add(a.delay), delay: min(2*a.delay, maxDelay)}
+	})
+	if delay > 0 && !exited {
+		delay = min(delay, startPollInterval) // it may only be starting still: look again soon
 	}
-	t.next, t.delay, t.exited = now.Add(t.delay), min(2*t.delay, maxDelay), false
-	return 0, false
+	return delay, exited
 }
 
 // recordExit records that the host that was started last has ended.
-func (r *hostBackoff) recordExit(uid string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if t := r.attempts[uid]; t != nil {
-		t.exited = true
+func (b *hostBackoff) recordExit(uid string) {
+	if a, known := b.Load(uid); known {
+		a.exited = true
+		b.Store(uid, a)
 	}
-}
-
-// forget drops the backoff of a host that stays, or that is not wanted any more.
-func (r *hostBackoff) forget(uid string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.attempts, uid)
 }

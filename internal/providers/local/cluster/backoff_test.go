@@ -38,7 +38,7 @@ func TestHostBackoff(t *testing.T) {
 				case "ended":
 					r.recordExit("u")
 				case "forget":
-					r.forget("u")
+					r.Forget("u")
 				}
 				if got, ended := r.reserveStart("u", begin.Add(s.at)); got != s.want || ended != s.ended {
 					t.Errorf("step %d: %s, %t; want %s, %t", i, got, ended, s.want, s.ended)

@@ -40,8 +40,8 @@ func (r *Reconciler) ensureHost(ctx context.Context, s *scope) error {
 		s.setHostRunning(metav1.ConditionFalse, infrav1.HostFailedReason, status.Problem)
 		return reconcile.Wait(5*time.Second, "%s", status.Problem)
 	}
-	if time.Since(status.StartedAt) > stableAfter {
-		r.hostBackoff.forget(uid)
+	if r.Clock.Since(status.StartedAt) > stableAfter {
+		r.hostBackoff.Forget(uid)
 	}
 	r.Watcher.WatchHost(s.local, r.Hosts.Dir(uid))
 	s.setHostRunning(metav1.ConditionTrue, infrav1.HostRunningReason, "")
@@ -58,7 +58,7 @@ func (r *Reconciler) startHost(s *scope, uid string) error {
 		s.setHostStarting()
 		return reconcile.Wait(startPollInterval, "the host to answer")
 	}
-	delay, exited := r.hostBackoff.reserveStart(uid, time.Now())
+	delay, exited := r.hostBackoff.reserveStart(uid, r.Clock.Now())
 	if exited {
 		s.setHostRunning(metav1.ConditionFalse, infrav1.HostFailedReason, "the cluster's host ended: "+r.Hosts.LogTail(uid))
 	}

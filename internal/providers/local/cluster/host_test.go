@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -48,8 +49,8 @@ func fixture(t *testing.T) (*Reconciler, *scope, hostapi.Dir) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Reconciler{Hosts: launch.Launcher{HostsDir: d, Binary: exe}, Watcher: watch.New()}
-	s := newScope("u")
+	r := &Reconciler{Hosts: launch.Launcher{HostsDir: d, Binary: exe}, Watcher: watch.New(), Clock: clock.RealClock{}}
+	s := scopeOf("u")
 	if err := r.allocateAddresses(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -112,9 +113,10 @@ func TestHostThatEndsAtOnce(t *testing.T) {
 	if !strings.HasSuffix(message(s), "the cluster's host ended: I cannot") {
 		t.Errorf("%s: %s", reason(s), message(s))
 	}
-	r.hostBackoff.mu.Lock()
-	r.hostBackoff.attempts["u"].next = time.Now() // another start does not drop the reason
-	r.hostBackoff.mu.Unlock()
+	r.hostBackoff.Update("u", func(a startAttempt, _ bool) startAttempt {
+		a.next = time.Now() // another start does not drop the reason
+		return a
+	})
 	if err := r.ensureHost(t.Context(), s); err == nil || reason(s) != infrav1.HostFailedReason {
 		t.Errorf("error %v, %s: %s", err, reason(s), message(s))
 	}
@@ -129,22 +131,26 @@ func TestHostThatIsThereButDoesNotAnswerYet(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	if err := r.ensureHost(t.Context(), s); err == nil || reason(s) != infrav1.HostStartingReason || len(r.hostBackoff.attempts) > 0 {
-		t.Errorf("error %v, %s: %s, starts: %v", err, reason(s), message(s), r.hostBackoff.attempts)
+	if err := r.ensureHost(t.Context(), s); err == nil || reason(s) != infrav1.HostStartingReason {
+		t.Errorf("error %v, %s: %s", err, reason(s), message(s))
+	}
+	if a, tried := r.hostBackoff.Load("u"); tried {
+		t.Errorf("another host was started: %+v", a)
 	}
 }
 
 func TestBackoffIsResetByAStableHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		up   time.Duration
-		want int
-	}{"just started": {0, 1}, "for long": {time.Minute, 0}} {
+		want bool
+	}{"just started": {0, true}, "for long": {time.Minute, false}} {
 		t.Run(name, func(t *testing.T) {
 			r, s, dir := fixture(t)
 			r.hostBackoff.reserveStart("u", time.Now())
 			serveStatus(t, dir, http.StatusOK, hostapi.Status{PID: 1, StartedAt: time.Now().Add(-c.up)})
-			if err := r.ensureHost(t.Context(), s); err != nil || len(r.hostBackoff.attempts) != c.want {
-				t.Errorf("error %v, %d are remembered, want %d", err, len(r.hostBackoff.attempts), c.want)
+			err := r.ensureHost(t.Context(), s)
+			if _, remembered := r.hostBackoff.Load("u"); err != nil || remembered != c.want {
+				t.Errorf("error %v, remembered: %t", err, remembered)
 			}
 		})
 	}
@@ -161,8 +167,9 @@ func TestRemoveHost(t *testing.T) {
 	if d := cmp.Diff([]string{"another"}, s.local.Finalizers); d != "" {
 		t.Error(d)
 	}
-	if _, err := os.Stat(string(dir)); err == nil || len(r.hostBackoff.attempts) > 0 {
-		t.Errorf("left are the directory (%v) or %v", err, r.hostBackoff.attempts)
+	_, err := os.Stat(string(dir))
+	if _, remembered := r.hostBackoff.Load("u"); err == nil || remembered {
+		t.Errorf("left are the directory (%v) or what was remembered: %t", err, remembered)
 	}
 }
 
@@ -184,7 +191,7 @@ func TestRemoveHostThatStays(t *testing.T) {
 }
 
 func TestMarkProvisioned(t *testing.T) {
-	s := newScope("u")
+	s := scopeOf("u")
 	s.local.Spec.FailureDomains = []infrav1.FailureDomain{{Name: "a"}, {Name: "b", ControlPlane: ptr.To(false)}, {Name: "c", ControlPlane: ptr.To(true)}}
 	s.local.Status.FailureDomains = []clusterv1.FailureDomain{{Name: "old"}}
 	for range 2 {
@@ -199,9 +206,9 @@ func TestMarkProvisioned(t *testing.T) {
 }
 
 func TestSummarize(t *testing.T) {
-	s := newScope("u")
+	s := scopeOf("u")
 	s.setHostRunning("False", infrav1.HostFailedReason, "why")
-	summarize(s.local)
+	s.summarize()
 	c := conditions.Get(s.local, infrav1.ReadyCondition)
 	if c.Status != "False" || c.Reason != infrav1.HostFailedReason || c.Message != "why" || c.ObservedGeneration != 3 {
 		t.Errorf("%+v", c)

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
-	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/cluster-api/util/finalizers"
 	"sigs.k8s.io/cluster-api/util/paused"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
-	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/providers/local/launch"
 	"github.com/polder-kaas/polder/internal/providers/local/watch"
 	"github.com/polder-kaas/polder/internal/reconcile"
@@ -29,17 +28,20 @@ import (
 
 // Reconciler keeps a host for each LocalCluster.
 type Reconciler struct {
-	Client         client.Client
-	Hosts          launch.Launcher
-	Watcher        *watch.Watcher
+	Client  client.Client
+	Hosts   launch.Launcher
+	Watcher *watch.Watcher
+	Clock   clock.PassiveClock
+
 	hostBackoff    hostBackoff
 	allocationLock sync.Mutex // held while a block of addresses is chosen and recorded
 }
 
 // scope is what one reconciliation works on.
 type scope struct {
-	local *infrav1.LocalCluster
-	owner *clusterv1.Cluster
+	local      *infrav1.LocalCluster
+	owner      *clusterv1.Cluster
+	conditions reconcile.Conditions
 }
 
 // SetupWithManager registers the controller.
@@ -54,43 +56,51 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 }
 
 // Reconcile brings one LocalCluster a step further.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.Result, err error) {
-	s := &scope{local: &infrav1.LocalCluster{}}
-	if err := r.Client.Get(ctx, req.NamespacedName, s.local); err != nil {
-		return res, client.IgnoreNotFound(err)
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	local := &infrav1.LocalCluster{}
+	if err := r.Client.Get(ctx, req.NamespacedName, local); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if added, err := finalizers.EnsureFinalizer(ctx, r.Client, s.local, infrav1.ClusterFinalizer); err != nil || added {
-		return res, err
+	if added, err := finalizers.EnsureFinalizer(ctx, r.Client, local, infrav1.ClusterFinalizer); err != nil || added {
+		return ctrl.Result{}, err
 	}
 	// An owner that is gone is no error here: the LocalCluster must still be deleted.
-	if s.owner, err = util.GetOwnerCluster(ctx, r.Client, s.local.ObjectMeta); client.IgnoreNotFound(err) != nil {
-		return res, err
+	owner, err := util.GetOwnerCluster(ctx, r.Client, local.ObjectMeta)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
 	}
-	if s.owner == nil && s.local.DeletionTimestamp.IsZero() {
-		return res, nil // Cluster API will set the owner, and its write is an event of this object; or the owner is gone
+	deleted := !local.DeletionTimestamp.IsZero()
+	if owner == nil && !deleted {
+		return ctrl.Result{}, nil // Cluster API will set the owner, which is an event of this object; or the owner is gone
 	}
-	if is, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, s.owner, s.local); err != nil || is || requeue {
-		return res, err
+	if is, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, owner, local); err != nil || is || requeue {
+		return ctrl.Result{}, err
+	}
+	tracked, s := reconcile.Track(local), newScope(local, owner)
+	phases := []reconcile.Phase[*scope]{checkPlatform, r.allocateAddresses, r.ensureHost, markProvisioned}
+	if deleted {
+		phases = []reconcile.Phase[*scope]{r.removeHost}
 	}
 	// The status is written however the phases end: a failure is a condition too.
-	before := s.local.DeepCopy()
-	defer func() {
-		summarize(s.local)
-		res, err = reconcile.RequeueOnConflict(res, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, before, s.local))))
-	}()
-	if !s.local.DeletionTimestamp.IsZero() {
-		return reconcile.Run(ctx, s, r.removeHost)
-	}
-	return reconcile.Run(ctx, s, checkPlatform, r.allocateAddresses, r.ensureHost, markProvisioned)
+	result, err := reconcile.Run(ctx, s, phases...)
+	s.summarize()
+	return reconcile.Finish(result, err, tracked.Write(ctx, r.Client))
 }
 
-func summarize(c *infrav1.LocalCluster) {
-	conditions.Set(c, reconcile.Summary(c.Status.Conditions, infrav1.ReadyCondition, c.Generation, infrav1.HostRunningCondition))
+// newScope returns the scope of a LocalCluster that was just read.
+func newScope(local *infrav1.LocalCluster, owner *clusterv1.Cluster) *scope {
+	conditions := reconcile.NewConditions(local, &local.Status.Conditions, infrav1.HostRunningReason)
+	return &scope{local: local, owner: owner, conditions: conditions}
+}
+
+// summarize sets Ready.
+func (s *scope) summarize() {
+	s.conditions.Set(s.conditions.Summarize(infrav1.ReadyCondition, infrav1.HostRunningCondition))
 }
 
 // setHostRunning sets the one condition that is not computed.
 func (s *scope) setHostRunning(status metav1.ConditionStatus, reason, message string) {
-	conditions.Set(s.local, metav1.Condition{Type: infrav1.HostRunningCondition, Status: status, Reason: reason, Message: message, ObservedGeneration: s.local.Generation})
+	s.conditions.Set(metav1.Condition{Type: infrav1.HostRunningCondition, Status: status, Reason: reason, Message: message})
 }
 
 // removeHost ends the host with all that is left in it. Cluster API deletes machines before their
@@ -106,7 +116,7 @@ func (r *Reconciler) removeHost(ctx context.Context, s *scope) error {
 		s.setHostRunning(metav1.ConditionFalse, infrav1.HostDeletingReason, err.Error())
 		return err
 	}
-	r.hostBackoff.forget(uid)
+	r.hostBackoff.Forget(uid)
 	controllerutil.RemoveFinalizer(s.local, infrav1.ClusterFinalizer)
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	"k8s.io/utils/clock"
 
 	"github.com/polder-kaas/polder/internal/program/buildinfo"
 	"github.com/polder-kaas/polder/internal/program/logging"
@@ -76,7 +77,7 @@ func runHost(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	return host.Run(ctx, host.Config{Dir: hostapi.Dir(dir), Binary: selfExecutable, Versions: versions, Log: log})
+	return host.Run(ctx, host.Config{Dir: hostapi.Dir(dir), Binary: selfExecutable, Versions: versions, Clock: clock.RealClock{}, Log: log})
 }
 
 // selfExecutable is the program of the process that asks for it, also if its file was replaced since. The path of the

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/polder-kaas/polder/internal/files/filelock"
 	"github.com/polder-kaas/polder/internal/providers/local/balancer"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
@@ -33,6 +35,7 @@ type Config struct {
 	Dir      hostapi.Dir
 	Binary   string // of polderd
 	Versions kubeversion.Range
+	Clock    clock.PassiveClock
 	Log      *slog.Logger
 }
 
@@ -86,7 +89,7 @@ func Run(ctx context.Context, cfg Config) error {
 
 func newHost(cfg Config) *Host {
 	h := &Host{
-		cfg: cfg, started: time.Now(), forker: process.NewForker(), balancer: balancer.New(balancer.Config{Log: cfg.Log}),
+		cfg: cfg, started: cfg.Clock.Now(), forker: process.NewForker(), balancer: balancer.New(balancer.Config{Log: cfg.Log}),
 		bootSlots: make(chan struct{}, parallelBoots), changeSignal: make(chan struct{}, 1),
 		machines: map[string]*machine{}, lockedMachines: map[string]bool{}, revisionChanged: make(chan struct{}),
 	}

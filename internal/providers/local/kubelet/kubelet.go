@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/utils/clock"
+
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/process"
 )
@@ -27,6 +29,7 @@ type Config struct {
 	// self-signed one is used, as by a kubelet without certificate of its own.
 	ServingCertificate func(names []string, address netip.Addr) (cert, key []byte, err error)
 	OnChange           func() // called after every change of Status; must not block
+	Clock              clock.PassiveClock
 	Log                *slog.Logger
 }
 

@@ -140,7 +140,7 @@ func (m *mirror) syncPod(ctx context.Context, name string, p *staticPod) error {
 		}
 		have = made
 	}
-	status := podStatus(have, p, m.kubelet.cfg.Address.String())
+	status := podStatus(have, p, m.kubelet.cfg.Address.String(), m.kubelet.cfg.Clock.Now())
 	if sameStatus(have.Status, status) {
 		return nil
 	}
@@ -169,7 +169,7 @@ func (m *mirror) newMirrorPod(name, hash string, p *staticPod) *corev1.Pod {
 	out.Name, out.Namespace, out.Status = name, metav1.NamespaceSystem, corev1.PodStatus{}
 	for k, v := range map[string]string{
 		corev1.MirrorPodAnnotationKey: hash, "kubernetes.io/config.hash": hash, "kubernetes.io/config.source": "file",
-		"kubernetes.io/config.seen": time.Now().UTC().Format(time.RFC3339),
+		"kubernetes.io/config.seen": m.kubelet.cfg.Clock.Now().UTC().Format(time.RFC3339),
 	} {
 		metav1.SetMetaDataAnnotation(&out.ObjectMeta, k, v)
 	}

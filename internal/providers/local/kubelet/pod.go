@@ -84,13 +84,13 @@ const maxStartDelay = 30 * time.Second
 
 // pollUntil polls until ok or limit is reached; it returns false only when ctx has ended.
 func pollUntil(ctx context.Context, limit time.Duration, ok func() bool) bool {
-	deadline := time.Now().Add(limit)
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	t := time.NewTicker(50 * time.Millisecond)
 	defer t.Stop()
-	for !ok() && time.Now().Before(deadline) {
+	for !ok() && limited.Err() == nil {
 		select {
-		case <-ctx.Done():
-			return false
+		case <-limited.Done():
 		case <-t.C:
 		}
 	}

@@ -9,10 +9,10 @@ import (
 )
 
 // podStatus is the pod status that the cluster shows for the process behind a mirror pod.
-func podStatus(have *corev1.Pod, p *staticPod, address string) corev1.PodStatus {
+func podStatus(have *corev1.Pod, p *staticPod, address string, at time.Time) corev1.PodStatus {
 	s, ready := p.state(), p.isReady()
 	// Whole seconds, as the API server stores them: otherwise no status would ever equal what was written.
-	started := metav1.NewTime(s.StartedAt.Truncate(time.Second))
+	started, now := metav1.NewTime(s.StartedAt.Truncate(time.Second)), metav1.NewTime(at.Truncate(time.Second))
 	c := corev1.ContainerStatus{
 		Name: p.manifest.pod.Spec.Containers[0].Name, Image: p.manifest.pod.Spec.Containers[0].Image, ImageID: "polder://built-in",
 		Ready: ready, Started: &ready, RestartCount: int32(min(s.Restarts, 1<<30)), //nolint:gosec // bounded
@@ -38,21 +38,20 @@ func podStatus(have *corev1.Pod, p *staticPod, address string) corev1.PodStatus 
 		ContainerStatuses: []corev1.ContainerStatus{c}, QOSClass: have.Status.QOSClass, ObservedGeneration: have.Generation,
 	}
 	if out.StartTime == nil {
-		now := metav1.NewTime(time.Now().Truncate(time.Second))
 		out.StartTime = &now
 	}
 	for _, t := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.PodReadyToStartContainers} {
-		out.Conditions = append(out.Conditions, newCondition(have, t, true))
+		out.Conditions = append(out.Conditions, newCondition(have, t, true, now))
 	}
 	for _, t := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady} {
-		out.Conditions = append(out.Conditions, newCondition(have, t, ready))
+		out.Conditions = append(out.Conditions, newCondition(have, t, ready, now))
 	}
 	return out
 }
 
 // newCondition makes a condition that keeps the time of its last transition.
-func newCondition(have *corev1.Pod, t corev1.PodConditionType, ok bool) corev1.PodCondition {
-	c := corev1.PodCondition{Type: t, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(time.Now().Truncate(time.Second)), ObservedGeneration: have.Generation}
+func newCondition(have *corev1.Pod, t corev1.PodConditionType, ok bool, now metav1.Time) corev1.PodCondition {
+	c := corev1.PodCondition{Type: t, Status: corev1.ConditionFalse, LastTransitionTime: now, ObservedGeneration: have.Generation}
 	if ok {
 		c.Status = corev1.ConditionTrue
 	}

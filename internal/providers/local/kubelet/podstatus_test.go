@@ -84,7 +84,7 @@ func TestPodStatusTransitions(t *testing.T) {
 		of   *staticPod
 		want string
 	}{{fresh, "Pending ContainerCreating ready:False restarts:0"}, {p, "Running running ready:True restarts:0"}} {
-		have.Status = podStatus(have, step.of, "127.1.0.11")
+		have.Status = podStatus(have, step.of, "127.1.0.11", time.Now())
 		if got := formatStatus(have.Status); got != step.want {
 			t.Errorf("%s, want %s", got, step.want)
 		}
@@ -99,7 +99,7 @@ func TestPodStatusTransitions(t *testing.T) {
 	p = k.pods.list()[0]
 	processtest.Eventually(t, "it has failed", func() bool { return p.state().LastExit != nil })
 	before := have.Status.DeepCopy()
-	have.Status = podStatus(have, p, "127.1.0.11")
+	have.Status = podStatus(have, p, "127.1.0.11", time.Now())
 	if got, want := formatStatus(have.Status), "Running CrashLoopBackOff after 7 ready:False restarts:0"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -111,16 +111,16 @@ func TestPodStatusTransitions(t *testing.T) {
 func TestPodStatusKeepsWhatDidNotChange(t *testing.T) {
 	long := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
 	p := &staticPod{ctx: t.Context(), manifest: manifest{pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "etcd"}}}}}}
-	have := &corev1.Pod{Status: podStatus(&corev1.Pod{}, p, "127.1.0.11")}
+	have := &corev1.Pod{Status: podStatus(&corev1.Pod{}, p, "127.1.0.11", time.Now())}
 	for i := range have.Status.Conditions {
 		have.Status.Conditions[i].LastTransitionTime = long
 	}
 	have.Status.StartTime = &long
-	if now := podStatus(have, p, "127.1.0.11"); !sameStatus(have.Status, now) {
+	if now := podStatus(have, p, "127.1.0.11", time.Now()); !sameStatus(have.Status, now) {
 		t.Error(cmp.Diff(have.Status, now))
 	}
 	p.ready = true
-	for _, c := range podStatus(have, p, "127.1.0.11").Conditions {
+	for _, c := range podStatus(have, p, "127.1.0.11", time.Now()).Conditions {
 		changes := c.Type == corev1.PodReady || c.Type == corev1.ContainersReady
 		if c.LastTransitionTime.Equal(&long) == changes || c.Status != corev1.ConditionTrue {
 			t.Errorf("%+v", c)

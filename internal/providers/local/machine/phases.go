@@ -146,7 +146,7 @@ func (r *Reconciler) reportStatus(_ context.Context, s *scope) error {
 	s.local.Status.Addresses = []clusterv1.MachineAddress{
 		{Type: clusterv1.MachineInternalIP, Address: m.Address}, {Type: clusterv1.MachineHostName, Address: s.machine.Name},
 	}
-	if left := bootGracePeriod - time.Since(s.local.CreationTimestamp.Time); left > 0 && isHealthy(m) && !m.IsRunning() {
+	if left := bootGracePeriod - r.Clock.Since(s.local.CreationTimestamp.Time); left > 0 && isHealthy(m) && !m.IsRunning() {
 		const text = "the machine is starting"
 		s.setCondition(infrav1.BootedCondition, false, infrav1.BootingReason, text)
 		s.setCondition(infrav1.ProcessesRunningCondition, false, infrav1.ProcessesWaitingReason, text)

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -67,7 +68,7 @@ func fixture(h *fakeHost, controlPlane bool) (*Reconciler, *scope) {
 	s.cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data"}, Data: map[string][]byte{"value": []byte("#cloud-config")}}
 	root := strings.TrimSuffix(string(h.dir), "/cluster")
-	return &Reconciler{Hosts: launch.Launcher{HostsDir: root}, APIReader: fake.NewClientBuilder().WithObjects(secret).Build(), Events: &recorder{}}, s
+	return &Reconciler{Hosts: launch.Launcher{HostsDir: root}, APIReader: fake.NewClientBuilder().WithObjects(secret).Build(), Events: &recorder{}, Clock: clock.RealClock{}}, s
 }
 
 func TestWaitForPrerequisites(t *testing.T) {

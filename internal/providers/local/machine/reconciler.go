@@ -13,9 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
-	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/cluster-api/util/finalizers"
 	"sigs.k8s.io/cluster-api/util/paused"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
-	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/kubeversion"
 	"github.com/polder-kaas/polder/internal/providers/local/launch"
@@ -44,11 +43,13 @@ type Reconciler struct {
 	Versions  kubeversion.Range
 	Watcher   *watch.Watcher
 	Events    events.EventRecorder
+	Clock     clock.PassiveClock
 }
 
 // scope is what one reconciliation works on.
 type scope struct {
 	local                 *infrav1.LocalMachine
+	conditions            reconcile.Conditions
 	machine               *clusterv1.Machine
 	cluster               *clusterv1.Cluster
 	infra                 *infrav1.LocalCluster // nil while there is none
@@ -73,32 +74,35 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 }
 
 // Reconcile brings one LocalMachine a step further.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (res ctrl.Result, err error) {
-	s := &scope{local: &infrav1.LocalMachine{}}
-	if err := r.Client.Get(ctx, req.NamespacedName, s.local); err != nil {
-		return res, client.IgnoreNotFound(err)
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	local := &infrav1.LocalMachine{}
+	if err := r.Client.Get(ctx, req.NamespacedName, local); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if added, err := finalizers.EnsureFinalizer(ctx, r.Client, s.local, infrav1.MachineFinalizer); err != nil || added {
-		return res, err
+	if added, err := finalizers.EnsureFinalizer(ctx, r.Client, local, infrav1.MachineFinalizer); err != nil || added {
+		return ctrl.Result{}, err
 	}
+	s := &scope{local: local}
 	if known, err := r.gather(ctx, s); err != nil || !known {
-		return res, err
+		return ctrl.Result{}, err
 	}
-	if is, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, s.cluster, s.local); err != nil || is || requeue {
-		return res, err
+	if is, requeue, err := paused.EnsurePausedCondition(ctx, r.Client, s.cluster, local); err != nil || is || requeue {
+		return ctrl.Result{}, err
 	}
-	// The status is written however the phases end: a failure is a condition too.
-	before := s.local.DeepCopy()
-	defer func() {
-		summarize(s.local)
-		res, err = reconcile.RequeueOnConflict(res, reconcile.JoinWriteError(err, apierror.IgnoreNotFound(reconcile.Write(ctx, r.Client, before, s.local))))
-	}()
-	if !s.local.DeletionTimestamp.IsZero() {
-		return reconcile.Run(ctx, s, r.removeMachine)
-	}
+	tracked := reconcile.Track(local)
+	s.conditions = reconcile.NewConditions(local, &local.Status.Conditions, infrav1.BootedReason)
 	// A version that cannot be run is refused first: waiting would not help. The host's status comes before what
 	// depends on whether the host knows the machine.
-	return reconcile.Run(ctx, s, r.checkVersion, r.waitForPrerequisites, r.readHostStatus, r.restartOutdatedHost, r.createMachine, r.drainAPIServer, r.reportStatus)
+	phases := []reconcile.Phase[*scope]{
+		r.checkVersion, r.waitForPrerequisites, r.readHostStatus, r.restartOutdatedHost, r.createMachine, r.drainAPIServer, r.reportStatus,
+	}
+	if !local.DeletionTimestamp.IsZero() {
+		phases = []reconcile.Phase[*scope]{r.removeMachine}
+	}
+	// The status is written however the phases end: a failure is a condition too.
+	result, err := reconcile.Run(ctx, s, phases...)
+	s.summarize()
+	return reconcile.Finish(result, err, tracked.Write(ctx, r.Client))
 }
 
 // gather reads what belongs to the machine; it returns false while Cluster API has not yet said whose machine it is.
@@ -131,23 +135,23 @@ func (r *Reconciler) gather(ctx context.Context, s *scope) (bool, error) {
 }
 
 // summarize puts first what is in the way: a boot waits for a process that fails, not the other way round.
-func summarize(m *infrav1.LocalMachine) {
+func (s *scope) summarize() {
 	of := []string{infrav1.BootedCondition, infrav1.ProcessesRunningCondition}
-	if c := conditions.Get(m, infrav1.ProcessesRunningCondition); c != nil && (c.Reason == infrav1.ProcessFailingReason || c.Reason == infrav1.PoweredOffReason) {
+	if c := s.conditions.Get(infrav1.ProcessesRunningCondition); c != nil && (c.Reason == infrav1.ProcessFailingReason || c.Reason == infrav1.PoweredOffReason) {
 		slices.Reverse(of)
 	}
-	conditions.Set(m, reconcile.Summary(m.Status.Conditions, infrav1.ReadyCondition, m.Generation, of...))
+	s.conditions.Set(s.conditions.Summarize(infrav1.ReadyCondition, of...))
 }
 
 func (s *scope) setCondition(condition string, ok bool, reason, format string, args ...any) {
-	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, ObservedGeneration: s.local.Generation}
+	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason}
 	if ok {
 		c.Status = metav1.ConditionTrue
 	}
 	if format != "" {
 		c.Message = fmt.Sprintf(format, args...)
 	}
-	conditions.Set(s.local, c)
+	s.conditions.Set(c)
 }
 
 // checkVersion refuses versions that cannot be run before anything is made.

@@ -9,12 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/kubeversion"
+	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
 // recorder keeps events as "object: reason: note".
@@ -33,6 +35,7 @@ func newScope(controlPlane bool) *scope {
 		},
 		cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}},
 	}
+	s.conditions = reconcile.NewConditions(s.local, &s.local.Status.Conditions, infrav1.BootedReason)
 	if controlPlane {
 		s.machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
 	}
@@ -50,7 +53,7 @@ func condition(s *scope, name string) string {
 func reportStatus(t *testing.T, s *scope, to *recorder, m hostapi.MachineStatus) error {
 	t.Helper()
 	s.status = &m
-	return (&Reconciler{Events: to}).reportStatus(t.Context(), s)
+	return (&Reconciler{Events: to, Clock: clock.RealClock{}}).reportStatus(t.Context(), s)
 }
 
 // While a young machine starts as it should, nothing is said that will be different in a moment.
@@ -160,7 +163,7 @@ func TestReportStatus(t *testing.T) {
 			if len(events.events) != c.events {
 				t.Errorf("events %q", events.events)
 			}
-			summarize(s.local)
+			s.summarize()
 			ready := condition(s, infrav1.ReadyCondition)
 			if isReady := strings.HasPrefix(c.booted, "True") && strings.HasPrefix(c.processes, "True"); strings.HasPrefix(ready, "True") != isReady {
 				t.Errorf("ready: %s", ready)
@@ -192,7 +195,7 @@ func TestSummarize(t *testing.T) {
 			if err := reportStatus(t, s, &recorder{}, c.status); err != nil {
 				t.Fatal(err)
 			}
-			summarize(s.local)
+			s.summarize()
 			if got := condition(s, infrav1.ReadyCondition); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}

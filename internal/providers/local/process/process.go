@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // Spec says what to run.
@@ -42,6 +44,7 @@ type Process struct {
 	forker   *Forker
 	spec     Spec
 	timing   timing
+	clock    clock.PassiveClock
 	onChange func(State)
 	log      *sink
 
@@ -67,7 +70,7 @@ func start(f *Forker, spec Spec, onChange func(State), t timing) *Process {
 		spec.Args = []string{spec.Path}
 	}
 	p := &Process{
-		forker: f, spec: spec, timing: t, onChange: onChange, log: newSink(spec.Log, t.logTimeout),
+		forker: f, spec: spec, timing: t, clock: clock.RealClock{}, onChange: onChange, log: newSink(spec.Log, t.logTimeout),
 		stopRequested: make(chan struct{}), killRequested: make(chan struct{}), done: make(chan struct{}),
 	}
 	p.requestStop = sync.OnceFunc(func() { close(p.stopRequested) })

@@ -47,7 +47,7 @@ func (p *pump) copyOutput() {
 // finish copies what is still in the pipe and returns the last lines. A process that left the group may hold the pipe
 // open for ever; limit is for that, and its output is lost after it.
 func (p *pump) finish(limit time.Duration) *tail {
-	if err := p.pipe.SetReadDeadline(time.Now().Add(limit)); err != nil {
+	if err := p.pipe.SetReadDeadline(time.Now().Add(limit)); err != nil { //nolint:forbidigo // the kernel's clock is meant
 		_ = p.pipe.Close() // ends the reading, too
 	}
 	<-p.done

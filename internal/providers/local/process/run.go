@@ -17,7 +17,7 @@ func (p *Process) run() {
 		p.update(func(s *State) {
 			s.PID, s.Restarts, s.LastExit, s.NextStart = 0, restarts, &exit, time.Time{}
 			if !p.isStopping() {
-				s.NextStart = time.Now().Add(delay)
+				s.NextStart = p.clock.Now().Add(delay)
 			}
 		})
 		p.waitBackoff(delay)
@@ -31,9 +31,9 @@ func (p *Process) run() {
 func (p *Process) runOnce(restarts int) (exit Exit, ran time.Duration) {
 	child, output, err := p.fork()
 	if err != nil {
-		return newStartFailure(fmt.Errorf("starting %s: %w", p.spec.Name, err)), 0
+		return newStartFailure(fmt.Errorf("starting %s: %w", p.spec.Name, err), p.clock.Now()), 0
 	}
-	begin := time.Now()
+	begin := p.clock.Now()
 	pump := newPump(output, p.log)
 	p.update(func(s *State) {
 		s.PID, s.Restarts, s.StartedAt, s.NextStart = child.Pid, restarts, begin, time.Time{}
@@ -44,7 +44,7 @@ func (p *Process) runOnce(restarts int) (exit Exit, ran time.Duration) {
 	// is not reaped yet, so the number cannot have gone to another group.
 	g.kill()
 	status, err := child.Wait()
-	at := time.Now()
+	at := p.clock.Now()
 	g.waitUntilGone(p.timing.cleanupTimeout)
 	return newExit(status, err, at, pump.finish(p.timing.cleanupTimeout)), at.Sub(begin)
 }

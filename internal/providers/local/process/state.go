@@ -45,10 +45,10 @@ func (e Exit) String() string {
 	return s
 }
 
-func newStartFailure(err error) Exit {
+func newStartFailure(err error, at time.Time) Exit {
 	var t tail
 	t.add([]byte(err.Error()))
-	return Exit{Code: -1, At: time.Now(), Output: t.finish()}
+	return Exit{Code: -1, At: at, Output: t.finish()}
 }
 
 // newExit makes an Exit of what Wait returned. Wait has an error only if somebody else in this
