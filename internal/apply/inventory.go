@@ -3,9 +3,9 @@ package apply
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/stack/text"
 )
 
 // maxError is how many characters of an error an entry of an inventory can hold.
@@ -126,11 +126,7 @@ func sortInventory(inventory []csv1.Resource) {
 	})
 }
 
-// truncateError makes an error one line of at most maxError characters.
+// truncateError makes an error one line of at most maxError bytes, which are no more characters.
 func truncateError(s string) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
-	if utf8.RuneCountInString(s) <= maxError {
-		return s
-	}
-	return string([]rune(s)[:maxError-1]) + "…"
+	return text.Truncate(strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " "), maxError)
 }

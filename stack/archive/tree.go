@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/polder-kaas/polder/stack/text"
 )
 
 // Tree is files by their path: relative, clean, with slashes.
@@ -79,13 +81,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("entry %q %s", truncate(e.Entry), e.Reason)
 }
 
-func truncate(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+// truncate bounds how much of an entry's name an error shows.
+func truncate(name string) string { return text.Truncate(name, 80) }
 
 func entryErrorf(entry, format string, args ...any) error {
 	return &Error{Entry: entry, Reason: fmt.Sprintf(format, args...)}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
+
+	"github.com/polder-kaas/polder/stack/text"
 )
 
 const (
@@ -91,13 +93,7 @@ func (p *Program) Eval(objects map[string]map[string]any) (met bool, missing str
 
 // oneLine keeps the message of an error of CEL, without the excerpt of the expression that follows it.
 func oneLine(err error) error {
-	text := err.Error()
-	if before, _, ok := strings.Cut(text, "\n | "); ok {
-		text = before
-	}
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > 300 {
-		text = strings.ToValidUTF8(text[:300], "") + "…"
-	}
-	return errors.New(strings.TrimPrefix(text, "ERROR: <input>:"))
+	message, _, _ := strings.Cut(err.Error(), "\n | ")
+	message = text.Truncate(strings.Join(strings.Fields(message), " "), 300)
+	return errors.New(strings.TrimPrefix(message, "ERROR: <input>:"))
 }

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/polder-kaas/polder/stack/text"
 )
 
 const (
@@ -108,6 +110,9 @@ func isEmpty(root *yaml.Node) bool {
 
 var yamlLinePattern = regexp.MustCompile(`^line (\d+): `)
 
+// maxReason bounds what is shown: the library quotes what it could not read.
+const maxReason = 300
+
 // splitYAMLError splits an error of the YAML library into its line and its reason, which is kept to one line.
 func splitYAMLError(err error) (line int, why string) {
 	s := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
@@ -118,10 +123,7 @@ func splitYAMLError(err error) (line int, why string) {
 			line++ // errors of the parser count lines from 0
 		}
 	}
-	if len(s) > 300 {
-		s = strings.ToValidUTF8(s[:300], "") + "…"
-	}
-	return line, s
+	return line, text.Truncate(s, maxReason)
 }
 
 func invalidUTF8Line(b []byte) int {

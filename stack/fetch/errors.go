@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"unicode"
+
+	"github.com/polder-kaas/polder/stack/text"
 )
 
 // Errors that callers tell apart.
@@ -89,9 +91,11 @@ func Explain(host string, err error) error {
 // urlPattern matches addresses; its groups leave out user, password, query and fragment.
 var urlPattern = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)(?:[^\s"'/]*@)?([^\s"'?#]*)[^\s"']*`)
 
+// maxSanitized is how many bytes Sanitize leaves of a text.
+const maxSanitized = 300
+
 // Sanitize makes one line of a text from outside, of bounded length and without secrets in addresses.
 func Sanitize(s string) string {
-	const most = 300
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
 			return ' '
@@ -101,9 +105,5 @@ func Sanitize(s string) string {
 		}
 		return r
 	}, s)
-	s = strings.TrimSpace(urlPattern.ReplaceAllString(s, "$1$2"))
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
+	return text.Truncate(strings.TrimSpace(urlPattern.ReplaceAllString(s, "$1$2")), maxSanitized)
 }

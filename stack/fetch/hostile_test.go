@@ -211,7 +211,7 @@ func TestExplain(t *testing.T) {
 		"nothing": {nil, ""},
 		"addresses in texts": {errors.New("GET \"https://u:secret@host.test/a?q=secret\": no\n\x1b[31m good; see ftp://x/?secret"),
 			"host.test: GET \"https://host.test/a\": no [31m good; see ftp://x/"},
-		"long": {errors.New(strings.Repeat("é", 1000)), "host.test: " + strings.Repeat("é", 150) + "…"},
+		"long": {errors.New(strings.Repeat("é", 1000)), "host.test: " + strings.Repeat("é", 148) + "…"},
 	} {
 		got := fetch.Explain("host.test", c.err)
 		if c.want == "" && got != nil || c.want != "" && (got == nil || got.Error() != c.want) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/polder-kaas/polder/stack/document"
+	"github.com/polder-kaas/polder/stack/text"
 )
 
 func (e *Error) Error() string {
@@ -28,11 +29,7 @@ func errorf(format string, args ...any) *Error {
 }
 
 func truncateReason(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > maxReason {
-		s = strings.ToValidUTF8(s[:maxReason], "") + "…"
-	}
-	return s
+	return text.Truncate(strings.Join(strings.Fields(s), " "), maxReason)
 }
 
 // documentError takes path and line from an error about a YAML document.

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/polder-kaas/polder/stack/text"
 )
 
 // Version of a stack: v3, or a pre-release such as v0-sha.abc1234, whose word may be any.
@@ -38,12 +40,7 @@ func Parse(s string) (Version, error) {
 }
 
 // truncate bounds what is looked at and shown of a string from outside; a truncated one does not parse.
-func truncate(s string) string {
-	if len(s) <= maxLength {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxLength], "") + "…"
-}
+func truncate(s string) string { return text.Truncate(s, maxLength) }
 
 // IsStable says whether the version is no pre-release.
 func (v Version) IsStable() bool { return v.Word == "" }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/stack/text"
 )
 
 // entry is what to do about a reason. Words in braces are filled in for the object.
@@ -122,7 +123,7 @@ func forCondition(o Object, reason string) (csv1.Actor, string) {
 	// An object that waits for a release is never "nobody must act" while that release waits for somebody.
 	for _, r := range o.Releases {
 		if st := r.Status; r.DeletionTimestamp.IsZero() && st.Actor != csv1.Nobody && st.NextStep != "" {
-			return st.Actor, truncate("release " + r.Namespace + "/" + r.Name + ": " + st.NextStep)
+			return st.Actor, text.Truncate("release "+r.Namespace+"/"+r.Name+": "+st.NextStep, maxAction)
 		}
 	}
 	return csv1.Nobody, ""
@@ -147,19 +148,12 @@ func ForReason(o Object, reason string) (csv1.Actor, string) {
 	if o.Kind != "ClusterStack" && o.Stack != nil && IsOfSource(reason) {
 		action += " (" + stack + ")"
 	}
-	return e.actor, truncate(action)
+	return e.actor, text.Truncate(action, maxAction)
 }
 
 // IsOfSource reports whether a reason is about the source of a stack: what is to be done is to be done to the stack.
 func IsOfSource(reason string) bool {
 	return reason == csv1.ReasonSourceMissing || reason == csv1.ReasonSourceInvalid || reason == csv1.ReasonSourceUnreachable
-}
-
-func truncate(action string) string {
-	if len(action) <= maxAction {
-		return action
-	}
-	return strings.ToValidUTF8(action[:maxAction-3], "") + "..."
 }
 
 // quoteStage shows where a stage's name begins and ends, unless it is a plain one: a stack's author chooses it, and a command

@@ -131,7 +131,7 @@ func TestFor(t *testing.T) {
 		},
 		"as long as a status can be": {
 			o: Object{Clusters: []string{strings.Repeat("ö", 1000)}}, conds: []metav1.Condition{is("Ready", "False", csv1.ReasonInUse)}, actor: csv1.Customer,
-			next: ("delete the clusters that use it, or move them to another release: " + strings.Repeat("ö", 1000))[:1020] + "...",
+			next: ("delete the clusters that use it, or move them to another release: " + strings.Repeat("ö", 1000))[:1020] + "…",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

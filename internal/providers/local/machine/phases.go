@@ -19,6 +19,7 @@ import (
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/stack/text"
 )
 
 // bootstrapDataKey is where Cluster API's bootstrap providers put their data in a Secret.
@@ -170,7 +171,7 @@ func (r *Reconciler) reportBoot(s *scope, m hostapi.MachineStatus) {
 	case b.Done:
 		s.setCondition(infrav1.BootedCondition, true, infrav1.BootedReason, "")
 	case b.Problem != "":
-		s.setCondition(infrav1.BootedCondition, false, infrav1.BootFailedReason, "attempt %d: %s", b.Attempts, truncate(b.Problem, 2000))
+		s.setCondition(infrav1.BootedCondition, false, infrav1.BootFailedReason, "attempt %d: %s", b.Attempts, text.Truncate(b.Problem, 2000))
 	case b.Step != "":
 		s.setCondition(infrav1.BootedCondition, false, infrav1.BootingReason, "kubeadm is at %s", b.Step)
 	default:
@@ -181,7 +182,7 @@ func (r *Reconciler) reportBoot(s *scope, m hostapi.MachineStatus) {
 func (s *scope) reportConfigurationHonored(m hostapi.MachineStatus) {
 	const c = infrav1.ConfigurationHonoredCondition
 	if not := m.Boot.NotHonored; len(not) > 0 {
-		s.setCondition(c, false, infrav1.ConfigurationNotHonoredReason, "cannot be done by a machine that is only processes: %s", truncate(strings.Join(not, "; "), 4000))
+		s.setCondition(c, false, infrav1.ConfigurationNotHonoredReason, "cannot be done by a machine that is only processes: %s", text.Truncate(strings.Join(not, "; "), 4000))
 		return
 	}
 	s.setCondition(c, true, infrav1.ConfigurationHonoredReason, "")
@@ -195,12 +196,12 @@ func (r *Reconciler) reportProcesses(s *scope, m hostapi.MachineStatus) {
 	}
 	for _, p := range m.Processes {
 		if !p.Ready && p.LastExit != "" {
-			text := fmt.Sprintf("%s %s", p.Name, p.LastExit)
+			message := fmt.Sprintf("%s %s", p.Name, p.LastExit)
 			if n := len(p.Output); n > 1 {
-				text += "; before that: " + strings.Join(p.Output[max(0, n-5):n-1], " | ")
+				message += "; before that: " + strings.Join(p.Output[max(0, n-5):n-1], " | ")
 			}
-			s.setCondition(c, false, infrav1.ProcessFailingReason, "%s", truncate(text, 2000))
-			r.recordEvent(s, corev1.EventTypeWarning, infrav1.ProcessFailingReason, text)
+			s.setCondition(c, false, infrav1.ProcessFailingReason, "%s", text.Truncate(message, 2000))
+			r.recordEvent(s, corev1.EventTypeWarning, infrav1.ProcessFailingReason, message)
 			return
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +29,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/launch"
 	"github.com/polder-kaas/polder/internal/providers/local/watch"
 	"github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/stack/text"
 )
 
 // callTimeout bounds one request to a host.
@@ -166,14 +166,6 @@ func (r *Reconciler) checkVersion(_ context.Context, s *scope) error {
 
 func (r *Reconciler) recordEvent(s *scope, kind, reason, note string) {
 	for _, o := range []client.Object{s.local, s.machine} {
-		r.Events.Eventf(o, nil, kind, reason, "Reconcile", "%s", truncate(note, 1000))
+		r.Events.Eventf(o, nil, kind, reason, "Reconcile", "%s", text.Truncate(note, 1000))
 	}
-}
-
-// truncate keeps the beginning of s; a character that is cut in two is left out.
-func truncate(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }

@@ -225,18 +225,6 @@ func TestReportStatusIsBounded(t *testing.T) {
 	}
 }
 
-func TestTruncate(t *testing.T) {
-	for _, c := range []struct {
-		s    string
-		n    int
-		want string
-	}{{"abc", 3, "abc"}, {"abcd", 3, "abc…"}, {"", 0, ""}, {"aé", 2, "a…"}, {"aéb", 3, "aé…"}} {
-		if got := truncate(c.s, c.n); got != c.want {
-			t.Errorf("truncate(%q, %d) = %q, want %q", c.s, c.n, got, c.want)
-		}
-	}
-}
-
 func TestCheckVersion(t *testing.T) {
 	versions, err := kubeversion.NewRange("v1.36.3")
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/polder-kaas/polder/stack/text"
 )
 
 // collectModules turns the modules of a document into data. The order of the modules in the document means nothing:
@@ -89,10 +91,4 @@ func isPrintable(s string) bool {
 }
 
 // shorten returns s as it can stand in a message: printable, and not a page of it.
-func shorten(s string) string {
-	const most = 80
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return quoteUnprintable(s)
-}
+func shorten(s string) string { return quoteUnprintable(text.Truncate(s, 80)) }
