@@ -45,25 +45,27 @@ func (d *directory) List(ctx context.Context, only func(version.ReleaseName) boo
 	if err != nil {
 		return Listing{}, fmt.Errorf("listing releases: %w", err)
 	}
-	var names, warnings []string
+	var names []string
+	var l Listing
 	for _, e := range dirs {
 		switch {
 		case strings.HasPrefix(e.Name(), "."): // hidden ones are no releases, or are half written
 		case e.IsDir():
 			names = append(names, e.Name())
 		default:
-			warnings = append(warnings, fmt.Sprintf("%q is left out: it is no directory", e.Name()))
+			l.Warnings = append(l.Warnings, Warning{Kind: NotDirectory, Name: e.Name()})
 		}
 	}
-	found, more := parseReleases(names, "directory", only)
-	l := Listing{Warnings: append(warnings, more...)}
+	found, warnings := parseReleases(names, directoryItem, only)
+	l.Warnings = append(l.Warnings, warnings...)
 	for _, e := range found {
 		if err := ctx.Err(); err != nil {
 			return Listing{}, fmt.Errorf("listing %s: %w", d.reference.Directory, err)
 		}
 		r, a, err := d.readRelease(e.Release.Tag())
 		if err != nil {
-			l.Warnings = append(l.Warnings, fmt.Sprintf("%s is left out: %v", e.Release, err))
+			w := Warning{Kind: Unreadable, Item: directoryItem, Name: e.Release.Tag(), Release: e.Release, Err: err}
+			l.Warnings = append(l.Warnings, w)
 			continue
 		}
 		e.Kubernetes, e.Digest = r.Metadata.KubernetesVersion().String(), a.digest()

@@ -150,8 +150,15 @@ func TestHostileDirectory(t *testing.T) {
 		`docker-ferrol-1-27-v5 is left out: release docker-ferrol-1-27-v5: metadata.yaml is missing, so this is no release`,
 		`docker-ferrol-1-27-v6 is left out: file "sub/file" is no plain name of a file; a release is flat, and its names are of letters, digits, dots, dashes, plus and underscores`,
 	}
-	if len(l.Warnings) != 7 || !strings.HasPrefix(l.Warnings[6], "docker-ferrol-1-27-v7 is left out: release docker-ferrol-1-27-v7: metadata.yaml says version v8, its name v7") || cmp.Diff(want, l.Warnings[:6]) != "" {
-		t.Error(cmp.Diff(want, l.Warnings))
+	texts := warningTexts(l.Warnings)
+	if len(texts) != 7 || !strings.HasPrefix(texts[6], "docker-ferrol-1-27-v7 is left out: release docker-ferrol-1-27-v7: metadata.yaml says version v8, its name v7") || cmp.Diff(want, texts[:6]) != "" {
+		t.Error(cmp.Diff(want, texts))
+	}
+	kinds := []stacks.WarningKind{
+		stacks.NotDirectory, stacks.NotDirectory, stacks.Misspelled, stacks.NotRelease, stacks.Unreadable, stacks.Unreadable, stacks.Unreadable,
+	}
+	if d := cmp.Diff(kinds, warningKinds(l.Warnings)); d != "" {
+		t.Error(d)
 	}
 	if _, err := s.Pull(t.Context(), ref.WithTag("docker-ferrol-1-27-v2")); err == nil || !strings.Contains(err.Error(), "is no directory") {
 		t.Errorf("a link: %v", err)

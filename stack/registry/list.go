@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/polder-kaas/polder/stack/version"
@@ -30,7 +31,7 @@ func (s *oci) List(ctx context.Context, only func(version.ReleaseName) bool) (Li
 		return Listing{}, fmt.Errorf("listing %s: %w", s.reference.Location(), err)
 	}
 	var l Listing
-	l.Entries, l.Warnings = parseReleases(tags, "tag", only)
+	l.Entries, l.Warnings = parseReleases(tags, tagItem, only)
 	s.fillEntries(ctx, &l)
 	// A listing that was given up is an error: half of one would look whole.
 	if err := ctx.Err(); err != nil {
@@ -69,9 +70,9 @@ func (s *oci) listTags(ctx context.Context) ([]string, error) {
 
 // parseReleases gives the names that are those of releases, sorted; other names are warnings. A release
 // that is not spelled as we spell it could not be found by its name.
-func parseReleases(names []string, what string, only func(version.ReleaseName) bool) ([]Entry, []string) {
+func parseReleases(names []string, item string, only func(version.ReleaseName) bool) ([]Entry, []Warning) {
 	var entries []Entry
-	var warnings []string
+	var warnings []Warning
 	for _, name := range names {
 		if referrerTagPattern.MatchString(name) {
 			continue
@@ -79,21 +80,21 @@ func parseReleases(names []string, what string, only func(version.ReleaseName) b
 		r, err := version.ParseReleaseName(name)
 		switch {
 		case err != nil:
-			warnings = append(warnings, fmt.Sprintf("%s is left out: %v", what, err))
+			warnings = append(warnings, Warning{Kind: NotRelease, Item: item, Name: name, Err: err})
 		case r.Tag() != name:
-			warnings = append(warnings, fmt.Sprintf("%s %q is left out: the name of this release is spelled %s", what, name, r.Tag()))
+			warnings = append(warnings, Warning{Kind: Misspelled, Item: item, Name: name, Release: r})
 		case only == nil || only(r):
 			entries = append(entries, Entry{Release: r, Kubernetes: r.Kubernetes.MinorString()})
 		}
 	}
 	slices.SortFunc(entries, func(a, b Entry) int { return version.CompareReleaseNames(a.Release, b.Release) })
-	slices.Sort(warnings)
+	slices.SortFunc(warnings, func(a, b Warning) int { return strings.Compare(a.String(), b.String()) })
 	return entries, warnings
 }
 
 // fillEntries reads the manifest of each entry. Those that cannot be read become warnings.
 func (s *oci) fillEntries(ctx context.Context, l *Listing) {
-	warnings := make([]string, len(l.Entries))
+	warnings := make([]*Warning, len(l.Entries))
 	next := make(chan int)
 	var all sync.WaitGroup
 	for range min(parallelReads, len(l.Entries)) {
@@ -108,32 +109,40 @@ func (s *oci) fillEntries(ctx context.Context, l *Listing) {
 	}
 	close(next)
 	all.Wait()
-	l.Warnings = append(l.Warnings, slices.DeleteFunc(warnings, func(w string) bool { return w == "" })...)
+	for _, w := range warnings {
+		if w != nil {
+			l.Warnings = append(l.Warnings, *w)
+		}
+	}
 	l.Entries = slices.DeleteFunc(l.Entries, func(e Entry) bool { return e.Digest == "" })
 }
 
-// fillEntry fills an entry, and returns a warning or nothing.
-func (s *oci) fillEntry(ctx context.Context, e *Entry) string {
+// fillEntry fills an entry, and returns a warning or nil.
+func (s *oci) fillEntry(ctx context.Context, e *Entry) *Warning {
+	w := Warning{Kind: Unreadable, Item: tagItem, Name: e.Release.Tag(), Release: e.Release}
 	b, digest, err := s.readManifest(ctx, e.Release.Tag())
 	if err != nil {
-		return fmt.Sprintf("%s is left out: %v", e.Release, err)
+		w.Err = err
+		return &w
 	}
 	m, err := parseManifest(b)
 	if err != nil {
-		return fmt.Sprintf("%s is left out: %v", e.Release, err)
+		w.Err = err
+		return &w
 	}
 	e.Digest = digest
 	annotated, ok := m.Annotations[annotationKubernetes]
 	if !ok {
-		return ""
+		return nil
 	}
 	k, err := version.ParseKubernetes(annotated)
 	if err == nil && !k.SameMinor(e.Release.Kubernetes) {
 		err = errors.New("its name says otherwise")
 	}
 	if err != nil {
-		return fmt.Sprintf("%s: its manifest says that it is for Kubernetes %.40q: %v", e.Release, annotated, err)
+		w.Kind, w.Kubernetes, w.Err = InvalidKubernetes, annotated, err
+		return &w
 	}
 	e.Kubernetes = k.String()
-	return ""
+	return nil
 }

@@ -62,31 +62,29 @@ func TestList(t *testing.T) {
 		t.Fatal(err)
 	}
 	entry := func(name, kubernetes, digest string) stacks.Entry {
-		r, err := version.ParseReleaseName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return stacks.Entry{Release: r, Kubernetes: kubernetes, Digest: digest}
+		return stacks.Entry{Release: releaseName(t, name), Kubernetes: kubernetes, Digest: digest}
 	}
-	want := stacks.Listing{
-		Entries: []stacks.Entry{
-			entry("docker-ferrol-1-27-v0-sha-abc1234", "v1.27.3", digests["v0-sha.abc1234"]),
-			entry("docker-ferrol-1-27-v9", "v1.27.3", digests["v9"]),
-			entry("docker-ferrol-1-27-v10", "v1.27.3", digests["v10"]),
-			entry("docker-ferrol-1-28-v1", "1.28", bare),
-			entry("docker-ferrol-1-28-v2", "1.28", liar),
-			entry("docker-ferrol-1-28-v3", "1.28", evil),
-		},
-		Warnings: []string{
-			`tag "docker-ferrol-1-27-v0-sha.def5678" is left out: the name of this release is spelled docker-ferrol-1-27-v0-sha-def5678`,
-			`tag is left out: release "latest" is not of the form provider-name-1-36-v1`,
-			`docker-ferrol-1-28-v2: its manifest says that it is for Kubernetes "v1.99.0": its name says otherwise`,
-			`docker-ferrol-1-28-v3: its manifest says that it is for Kubernetes "\x1b[31m": version "\x1b[31m" of Kubernetes is not of the form 1.36 or v1.36.3`,
-			`docker-ferrol-1-28-v4 is left out: this is no release of a cluster stack: its artifact type is "application/vnd.cncf.helm.v1", not application/vnd.scs.cluster-stacks.v1`,
-		},
+	entries := []stacks.Entry{
+		entry("docker-ferrol-1-27-v0-sha-abc1234", "v1.27.3", digests["v0-sha.abc1234"]),
+		entry("docker-ferrol-1-27-v9", "v1.27.3", digests["v9"]),
+		entry("docker-ferrol-1-27-v10", "v1.27.3", digests["v10"]),
+		entry("docker-ferrol-1-28-v1", "1.28", bare),
+		entry("docker-ferrol-1-28-v2", "1.28", liar),
+		entry("docker-ferrol-1-28-v3", "1.28", evil),
 	}
-	if d := cmp.Diff(want, got); d != "" {
+	warnings := []string{
+		`tag "docker-ferrol-1-27-v0-sha.def5678" is left out: the name of this release is spelled docker-ferrol-1-27-v0-sha-def5678`,
+		`tag is left out: release "latest" is not of the form provider-name-1-36-v1`,
+		`docker-ferrol-1-28-v2: its manifest says that it is for Kubernetes "v1.99.0": its name says otherwise`,
+		`docker-ferrol-1-28-v3: its manifest says that it is for Kubernetes "\x1b[31m": version "\x1b[31m" of Kubernetes is not of the form 1.36 or v1.36.3`,
+		`docker-ferrol-1-28-v4 is left out: this is no release of a cluster stack: its artifact type is "application/vnd.cncf.helm.v1", not application/vnd.scs.cluster-stacks.v1`,
+	}
+	kinds := []stacks.WarningKind{stacks.Misspelled, stacks.NotRelease, stacks.InvalidKubernetes, stacks.InvalidKubernetes, stacks.Unreadable}
+	if d := cmp.Diff(entries, got.Entries) + cmp.Diff(warnings, warningTexts(got.Warnings)) + cmp.Diff(kinds, warningKinds(got.Warnings)); d != "" {
 		t.Error(d)
+	}
+	if w := got.Warnings[4]; w.Name != "docker-ferrol-1-28-v4" || w.Release != releaseName(t, "docker-ferrol-1-28-v4") || w.Err == nil {
+		t.Errorf("%+v", w)
 	}
 	if asked.Load() != 5 {
 		t.Errorf("ten tags on %d pages, want 5", asked.Load())
@@ -165,7 +163,7 @@ func TestListWithDamage(t *testing.T) {
 	publish(t, s, release(t, "v1", nil))
 	publish(t, s, release(t, "v2", nil))
 	l, err := s.List(t.Context(), nil)
-	if err != nil || len(l.Entries) != 1 || len(l.Warnings) != 1 || !strings.HasPrefix(l.Warnings[0], "docker-ferrol-1-27-v2 is left out: manifest: content does not have its digest: sha256:") {
+	if err != nil || len(l.Entries) != 1 || len(l.Warnings) != 1 || !strings.HasPrefix(l.Warnings[0].String(), "docker-ferrol-1-27-v2 is left out: manifest: content does not have its digest: sha256:") {
 		t.Errorf("%v, %+v", err, l)
 	}
 	if errors.Is(err, stacks.ErrDigest) {

@@ -47,7 +47,7 @@ type Store interface {
 // Listing is what a store has.
 type Listing struct {
 	Entries  []Entry
-	Warnings []string // one sentence each
+	Warnings []Warning
 }
 
 // Entry is one release of a listing.

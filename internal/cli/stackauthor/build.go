@@ -225,7 +225,7 @@ func (b *buildOptions) readHistory(ctx context.Context, stdin io.Reader, s *stac
 		return stack.History{}, err
 	}
 	for _, w := range list.Warnings { // others than this line's do not matter here; list shows them
-		if strings.HasPrefix(w, s.String()+"-v") {
+		if (w.Kind == registry.Unreadable || w.Kind == registry.InvalidKubernetes) && w.IsOfLine(s.ReleaseLine) {
 			return stack.History{}, fmt.Errorf("the next version cannot be told, because %s; remove it, or choose the version with --version", w)
 		}
 	}

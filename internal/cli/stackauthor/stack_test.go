@@ -265,7 +265,7 @@ func TestStackBuildBeside(t *testing.T) {
 	dir := home(t)
 	src, rel := filepath.Join(dir, "s"), filepath.Join(dir, "rel")
 	must(t, "stack", "init", src)
-	for _, name := range []string{"notes", "openstack-scs-v5", ".local-s-1-37-v1-123", "local-other-1-37-v7"} {
+	for _, name := range []string{"notes", "openstack-scs-v5", ".local-s-1-37-v1-123", "local-other-1-37-v7", "local-s-1-37-latest", "local-s-1-37-v0-a.b"} {
 		if err := os.MkdirAll(filepath.Join(rel, name), 0o755); err != nil {
 			t.Fatal(err)
 		}

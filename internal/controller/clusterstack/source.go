@@ -3,8 +3,6 @@ package clusterstack
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -135,10 +133,10 @@ func (r *Reconciler) listSource(ctx context.Context, o *csv1.ClusterStack, last 
 	}
 	last.rejected = nil
 	for _, w := range list.Warnings {
-		if strings.Contains(fmt.Sprint(w), lineage.LineOfStack(o).String()+"-") {
-			last.rejected = append(last.rejected, fmt.Sprint(w))
+		if w.IsOfLine(lineage.LineOfStack(o)) {
+			last.rejected = append(last.rejected, w.String())
 		}
-		ctrl.LoggerFrom(ctx).V(1).Info("Something at the source is no release", "source", last.location, "warning", w)
+		ctrl.LoggerFrom(ctx).V(1).Info("Something at the source is no release", "source", last.location, "warning", w.String())
 	}
 	last.failures, last.err, last.reason = 0, nil, ""
 	last.answered, last.entries = true, list.Entries

@@ -111,6 +111,29 @@ func TestListAnAnsweringSource(t *testing.T) {
 }
 
 // A failed source is tried again ever more rarely, but at least as often as one that answers.
+// What is named like a release of the stack and is none is said; of other things at the source, nothing is.
+func TestListKeepsWarningsOfItsLine(t *testing.T) {
+	dir := t.TempDir()
+	others := []string{"something", "docker-ferrol-1-28-x", "mydocker-ferrol-1-27-x", "docker-sines-1-27-v0-a.b"}
+	for _, n := range append(others, line+"latest", line+"v0-sha.abc", line+"v7") {
+		if err := os.Mkdir(filepath.Join(dir, n), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, line+"v8"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`"docker-ferrol-1-27-v8" is left out: it is no directory`,
+		`directory "docker-ferrol-1-27-v0-sha.abc" is left out: the name of this release is spelled docker-ferrol-1-27-v0-sha-abc`,
+		`directory is left out: release "docker-ferrol-1-27-latest" is not of the form provider-name-1-36-v1`,
+		`docker-ferrol-1-27-v7 is left out: release docker-ferrol-1-27-v7: metadata.yaml is missing, so this is no release`,
+	}
+	if d := cmp.Diff(want, newReconciler(t, dir).checkSourceOf(t, newStack()).rejected); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestListASourceThatDoesNotAnswer(t *testing.T) {
 	s, m := time.Second, time.Minute
 	for name, c := range map[string]struct {
