@@ -2,13 +2,8 @@ package cluster
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"time"
@@ -18,12 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/keyutil"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/cli/connect"
 	"github.com/polder-kaas/polder/internal/cli/follow"
 	"github.com/polder-kaas/polder/internal/cli/objects"
 	"github.com/polder-kaas/polder/internal/cli/output"
+	"github.com/polder-kaas/polder/internal/files/certificate"
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
@@ -83,20 +80,15 @@ func (r *kubeconfigOptions) requestKubeconfig(c *cobra.Command, a *connect.Acces
 
 // newKeyAndCSR is a key, and a request to sign it, both in PEM form. The plane says whose it is.
 func newKeyAndCSR() (key []byte, csr string, err error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	private, err := certificate.NewKey()
 	if err != nil {
 		return nil, "", err
 	}
-	der, err := x509.MarshalECPrivateKey(private)
-	if err != nil {
+	if key, err = keyutil.MarshalPrivateKeyToPEM(private); err != nil {
 		return nil, "", err
 	}
-	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "polder"}}, private)
-	if err != nil {
-		return nil, "", err
-	}
-	key = pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
-	return key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request})), nil
+	request, err := certificate.NewRequest(pkix.Name{CommonName: "polder"}, private)
+	return key, string(request), err
 }
 
 // signatureWaiter waits for that of the plane.

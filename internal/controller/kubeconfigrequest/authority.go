@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/polder-kaas/polder/internal/files/certificate"
 )
 
 // maxAuthorityBytes is how many bytes of certificates an authority may have: all of them are put into a status.
@@ -26,14 +28,14 @@ type authority struct {
 func (*authority) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "***") }
 
 // parseAuthority parses a certificate and its key, both in PEM form. Errors quote nothing of either.
-func parseAuthority(certificate, key []byte) (*authority, error) {
-	if len(certificate) > maxAuthorityBytes || len(key) > maxAuthorityBytes {
+func parseAuthority(certPEM, keyPEM []byte) (*authority, error) {
+	if len(certPEM) > maxAuthorityBytes || len(keyPEM) > maxAuthorityBytes {
 		return nil, fmt.Errorf("it has more than %d bytes in tls.crt or tls.key", maxAuthorityBytes)
 	}
-	if len(key) == 0 {
+	if len(keyPEM) == 0 {
 		return nil, errors.New("it has no tls.key: the cluster's authority is kept elsewhere, and no certificate can be made here")
 	}
-	pair, err := tls.X509KeyPair(certificate, key)
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
 		return nil, errors.New("its tls.crt and tls.key cannot be read, or do not belong together")
 	}
@@ -51,7 +53,7 @@ func parseAuthority(certificate, key []byte) (*authority, error) {
 			a.certificate = c
 		}
 		// Encoded anew, since PEM may have text around its blocks.
-		a.bundle = append(a.bundle, encodeCertificate(c)...)
+		a.bundle = append(a.bundle, certificate.Encode(c)...)
 	}
 	return a, nil
 }
@@ -77,18 +79,11 @@ func (a *authority) isInBundle(bundle []byte) bool {
 		if block, bundle = pem.Decode(bundle); block == nil {
 			return false
 		}
-		if block.Type == certificatePEMType && bytes.Equal(block.Bytes, a.certificate.Raw) {
+		if block.Type == certificate.PEMType && bytes.Equal(block.Bytes, a.certificate.Raw) {
 			return true
 		}
 	}
 	return false
-}
-
-const certificatePEMType = "CERTIFICATE"
-
-// encodeCertificate returns a certificate in PEM form.
-func encodeCertificate(c *x509.Certificate) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: certificatePEMType, Bytes: c.Raw})
 }
 
 // formatTime formats a time for messages.

@@ -3,16 +3,15 @@ package kubeconfigrequest
 import (
 	"bytes"
 	"crypto"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"fmt"
-	"math/big"
 	"slices"
 	"time"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/files/certificate"
 )
 
 // backdate makes certificates valid on machines whose clocks are a little behind ours.
@@ -46,45 +45,21 @@ func (o *credentialSpec) subject() pkix.Name {
 	return pkix.Name{CommonName: UserPrefix + o.username, Organization: []string{groupForRole(o.role)}}
 }
 
-// notAfter returns when the certificate expires: never later than that of the authority.
-func (o *credentialSpec) notAfter() time.Time {
-	end := o.now.Add(o.lifetime).Truncate(time.Second) // certificates have no fractions of seconds
-	if end.After(o.authority.certificate.NotAfter) {
-		return o.authority.certificate.NotAfter
-	}
-	return end
-}
-
-// signCertificate signs a certificate for a key.
+// signCertificate signs a certificate for a key. It never expires later than that of the authority.
 func (o *credentialSpec) signCertificate(key crypto.PublicKey) (*x509.Certificate, error) {
-	serial, err := newSerial()
-	if err != nil {
-		return nil, err
-	}
 	t := &x509.Certificate{
-		SerialNumber:          serial,
 		Subject:               o.subject(),
-		NotBefore:             o.now.Add(-backdate),
-		NotAfter:              o.notAfter(),
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true, // and IsCA is false
 	}
-	der, err := x509.CreateCertificate(rand.Reader, t, o.authority.certificate, key, o.authority.key)
+	terms := certificate.Terms{SerialBits: 128, Now: o.now, Backdate: backdate, Lifetime: o.lifetime, WithinIssuer: true}
+	issuer := certificate.Issuer{Certificate: o.authority.certificate, Key: o.authority.key}
+	c, err := issuer.Issue(t, terms, key)
 	if err != nil {
 		return nil, fmt.Errorf("signing a certificate for cluster %s: %w", o.cluster, err)
 	}
-	return x509.ParseCertificate(der)
-}
-
-// newSerial returns a random number of 128 bits that is not zero.
-func newSerial() (*big.Int, error) {
-	most := new(big.Int).Lsh(big.NewInt(1), 128)
-	n, err := rand.Int(rand.Reader, most.Sub(most, big.NewInt(1)))
-	if err != nil {
-		return nil, fmt.Errorf("making a serial number: %w", err)
-	}
-	return n.Add(n, big.NewInt(1)), nil
+	return c, nil
 }
 
 // matches reports whether a certificate is one that signCertificate made for this request, and is still valid. Whoever

@@ -81,23 +81,6 @@ func TestSignCertificate(t *testing.T) {
 	}
 }
 
-func TestSerialsAreRandomAndLong(t *testing.T) {
-	seen, longest := map[string]bool{}, 0
-	for range 64 {
-		n, err := newSerial()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n.Sign() <= 0 || n.BitLen() > 129 || seen[n.String()] {
-			t.Errorf("serial %s", n)
-		}
-		seen[n.String()], longest = true, max(longest, n.BitLen())
-	}
-	if longest < 120 {
-		t.Errorf("the longest of 64 serials has %d bits", longest)
-	}
-}
-
 // sign signs any certificate, as somebody could who has the authority.
 func sign(t *testing.T, o *credentialSpec, a *authority, change func(*x509.Certificate)) *x509.Certificate {
 	t.Helper()

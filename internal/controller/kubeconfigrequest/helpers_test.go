@@ -73,7 +73,7 @@ func newPair(t *testing.T, change func(*x509.Certificate)) (certificate, key []b
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: certificatePEMType, Bytes: der}), key
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key
 }
 
 func newAuthority(t *testing.T, change func(*x509.Certificate)) *authority {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/files/certificate"
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
@@ -30,7 +31,7 @@ func (r *Reconciler) issueCredentials(ctx context.Context, s *scope) error {
 	status.Endpoint, status.CertificateAuthority = s.credentials.endpoint, string(s.credentials.authority.bundle)
 	status.ExpirationTime = ptr.To(metav1.NewTime(c.NotAfter))
 	if s.request.Spec.CertificateRequest != "" {
-		status.Certificate = string(encodeCertificate(c))
+		status.Certificate = string(certificate.Encode(c))
 		return nil
 	}
 	status.SecretName = secretName(s.request)

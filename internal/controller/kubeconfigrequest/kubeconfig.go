@@ -2,17 +2,15 @@ package kubeconfigrequest
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/polder-kaas/polder/internal/files/certificate"
 )
 
 // maxKubeconfig is how many bytes of a Secret are parsed.
@@ -23,27 +21,27 @@ func (o *credentialSpec) kubeconfigUser() string { return "polder-" + string(o.r
 
 // newKubeconfig makes a key, a certificate for it, and a kubeconfig with both.
 func (o *credentialSpec) newKubeconfig() ([]byte, *x509.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := certificate.NewKey()
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a key: %w", err)
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
+	encoded, err := certificate.EncodeKey(key)
 	if err != nil {
-		return nil, nil, errors.New("the key that was made cannot be written") // the reason could quote it
+		return nil, nil, err
 	}
 	c, err := o.signCertificate(key.Public())
 	if err != nil {
 		return nil, nil, err
 	}
-	file, err := o.encodeKubeconfig(encodeCertificate(c), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	file, err := o.encodeKubeconfig(certificate.Encode(c), encoded)
 	return file, c, err
 }
 
 // encodeKubeconfig returns the whole file. The same input gives the same bytes, which reusableCertificate relies on.
-func (o *credentialSpec) encodeKubeconfig(certificate, key []byte) ([]byte, error) {
+func (o *credentialSpec) encodeKubeconfig(certPEM, keyPEM []byte) ([]byte, error) {
 	c := clientcmdapi.NewConfig()
 	c.Clusters[o.cluster] = &clientcmdapi.Cluster{Server: o.endpoint, CertificateAuthorityData: o.authority.bundle}
-	c.AuthInfos[o.kubeconfigUser()] = &clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key}
+	c.AuthInfos[o.kubeconfigUser()] = &clientcmdapi.AuthInfo{ClientCertificateData: certPEM, ClientKeyData: keyPEM}
 	c.Contexts[o.cluster] = &clientcmdapi.Context{Cluster: o.cluster, AuthInfo: o.kubeconfigUser()}
 	c.CurrentContext = o.cluster
 	file, err := clientcmd.Write(*c)

@@ -2,25 +2,25 @@ package pki
 
 import (
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"slices"
 	"time"
 
 	"github.com/polder-kaas/polder/internal/files/atomicfile"
+	"github.com/polder-kaas/polder/internal/files/certificate"
 )
 
 // backdate makes certificates valid on machines whose clock is a little behind ours.
 const backdate = 5 * time.Minute
+
+// serialBits is the length of serial numbers.
+const serialBits = 127
 
 // keyPair is a certificate with its key.
 type keyPair struct {
@@ -37,55 +37,27 @@ type leafSpec struct {
 	ips     []net.IP
 }
 
-func newKey() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
-
-func newSerial() (*big.Int, error) {
-	return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-}
-
 // selfSign makes an authority's certificate for key.
 func selfSign(name string, key crypto.Signer, now time.Time, life time.Duration) (*x509.Certificate, error) {
-	t := &x509.Certificate{
+	return certificate.SelfSign(&x509.Certificate{
 		Subject:               pkix.Name{CommonName: name},
-		NotBefore:             now.Add(-backdate),
-		NotAfter:              now.Add(life),
 		IsCA:                  true,
 		BasicConstraintsValid: true,
 		MaxPathLenZero:        true,
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
-	}
-	return sign(t, t, key.Public(), key)
+	}, certificate.Terms{SerialBits: serialBits, Now: now, Backdate: backdate, Lifetime: life}, key)
 }
 
 // issue makes the certificate that l describes, signed by ca. It never outlives ca.
 func issue(l leafSpec, key crypto.Signer, ca keyPair, now time.Time, life time.Duration) (*x509.Certificate, error) {
-	end := now.Add(life)
-	if end.After(ca.cert.NotAfter) {
-		end = ca.cert.NotAfter
-	}
-	t := &x509.Certificate{
+	issuer := certificate.Issuer{Certificate: ca.cert, Key: ca.key}
+	return issuer.Issue(&x509.Certificate{
 		Subject:     l.subject,
-		NotBefore:   now.Add(-backdate),
-		NotAfter:    end,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{l.usage},
 		DNSNames:    l.names,
 		IPAddresses: l.ips,
-	}
-	return sign(t, ca.cert, key.Public(), ca.key)
-}
-
-func sign(t, parent *x509.Certificate, pub crypto.PublicKey, by crypto.Signer) (*x509.Certificate, error) {
-	serial, err := newSerial()
-	if err != nil {
-		return nil, err
-	}
-	t.SerialNumber = serial
-	der, err := x509.CreateCertificate(rand.Reader, t, parent, pub, by)
-	if err != nil {
-		return nil, err
-	}
-	return x509.ParseCertificate(der)
+	}, certificate.Terms{SerialBits: serialBits, Now: now, Backdate: backdate, Lifetime: life, WithinIssuer: true}, key.Public())
 }
 
 // needsRenewal says whether a certificate has passed two thirds of its life, or is not yet valid
@@ -109,25 +81,13 @@ func (l leafSpec) matches(c *x509.Certificate, ca *x509.Certificate) bool {
 		slices.EqualFunc(c.IPAddresses, l.ips, net.IP.Equal)
 }
 
-func encodeCert(c *x509.Certificate) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
-}
-
-func encodeKey(k crypto.Signer) ([]byte, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		return nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
-}
-
 // save writes certificate and key as one file.
 func (p keyPair) save(path string) error {
-	k, err := encodeKey(p.key)
+	k, err := certificate.EncodeKey(p.key)
 	if err != nil {
 		return fmt.Errorf("encoding key for %s: %w", path, err)
 	}
-	return atomicfile.Write(path, append(encodeCert(p.cert), k...), 0o600)
+	return atomicfile.Write(path, append(certificate.Encode(p.cert), k...), 0o600)
 }
 
 // loadKeyPair reads what save wrote; ok is false if there is nothing yet.
@@ -154,9 +114,9 @@ func parseKeyPair(b []byte) (keyPair, error) {
 		}
 		var err error
 		switch block.Type {
-		case "CERTIFICATE":
+		case certificate.PEMType:
 			p.cert, err = x509.ParseCertificate(block.Bytes)
-		case "PRIVATE KEY":
+		case certificate.KeyPEMType:
 			var k any
 			if k, err = x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
 				p.key, _ = k.(crypto.Signer)

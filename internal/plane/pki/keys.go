@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 
 	"github.com/polder-kaas/polder/internal/files/atomicfile"
+	"github.com/polder-kaas/polder/internal/files/certificate"
 )
 
 const (
@@ -54,7 +55,7 @@ func (p *PKI) writeOnce(path string, content func() ([]byte, error)) error {
 }
 
 func newServiceAccountKey() ([]byte, error) {
-	k, err := newKey()
+	k, err := certificate.NewKey()
 	if err != nil {
 		return nil, err
 	}

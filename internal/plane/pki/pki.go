@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/polder-kaas/polder/internal/files/atomicfile"
+	"github.com/polder-kaas/polder/internal/files/certificate"
 )
 
 // AdminGroup is the group of the admin kubeconfig. It gets its rights by RBAC, not by a
@@ -137,7 +138,7 @@ func (p *PKI) ensureAuthority(file, trust, name string) (keyPair, error) {
 		return ca, err
 	}
 	if !ok {
-		if ca.key, err = newKey(); err != nil {
+		if ca.key, err = certificate.NewKey(); err != nil {
 			return ca, fmt.Errorf("making key of %s: %w", name, err)
 		}
 	}
@@ -150,7 +151,7 @@ func (p *PKI) ensureAuthority(file, trust, name string) (keyPair, error) {
 		}
 		p.cfg.OnRenew(file)
 	}
-	return ca, writeIfChanged(p.Path(trust), encodeCert(ca.cert))
+	return ca, writeIfChanged(p.Path(trust), certificate.Encode(ca.cert))
 }
 
 // ensureLeaf loads a certificate and replaces it if it is missing, due, or no longer what is wanted.
@@ -163,7 +164,7 @@ func (p *PKI) ensureLeaf(l leafSpec, ca keyPair) (keyPair, error) {
 	if ok && !needsRenewal(c.cert, p.cfg.Clock.Now()) && l.matches(c.cert, ca.cert) {
 		return c, nil
 	}
-	if c.key, err = newKey(); err != nil {
+	if c.key, err = certificate.NewKey(); err != nil {
 		return c, fmt.Errorf("making key for %s: %w", l.file, err)
 	}
 	if c.cert, err = issue(l, c.key, ca, p.cfg.Clock.Now(), p.cfg.LeafLife); err != nil {

@@ -2,15 +2,10 @@ package standalone
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
 	"net/url"
@@ -24,6 +19,7 @@ import (
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	ownadmission "github.com/polder-kaas/polder/internal/admission"
+	"github.com/polder-kaas/polder/internal/files/certificate"
 	"github.com/polder-kaas/polder/internal/providers/guard"
 )
 
@@ -134,27 +130,26 @@ func (s *server) StartedChecker() healthz.Checker { return healthz.Ping }
 
 // newCertificate makes a self-signed certificate for a host.
 func newCertificate(host string) (tls.Certificate, []byte, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := certificate.NewKey()
 	if err != nil {
 		return tls.Certificate{}, nil, err
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return tls.Certificate{}, nil, err
-	}
-	now := time.Now()
 	t := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "polder-provider"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateLifetime),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true, IsCA: true,
+		Subject:               pkix.Name{CommonName: "polder-provider"},
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
+		IsCA:                  true,
 	}
 	if ip := net.ParseIP(host); ip != nil {
 		t.IPAddresses = []net.IP{ip}
 	} else {
 		t.DNSNames = []string{host}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
+	terms := certificate.Terms{SerialBits: 127, Now: time.Now(), Backdate: time.Hour, Lifetime: certificateLifetime}
+	c, err := certificate.SelfSign(t, terms, key)
 	if err != nil {
 		return tls.Certificate{}, nil, err
 	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+	return tls.Certificate{Certificate: [][]byte{c.Raw}, PrivateKey: key}, certificate.Encode(c), nil
 }

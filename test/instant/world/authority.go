@@ -2,19 +2,16 @@ package world
 
 import (
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/polder-kaas/polder/internal/files/certificate"
 )
 
 // certificateLifetime is that of all certificates: longer than any test.
@@ -84,28 +81,21 @@ func (a *Authority) serverTLSConfig(address netip.Addr) (*tls.Config, error) {
 }
 
 // sign makes a key and a certificate for it, signed by a CA or by itself.
-func sign(template *x509.Certificate, by *Authority) (certificate, key []byte, err error) {
-	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+func sign(template *x509.Certificate, by *Authority) (cert, key []byte, err error) {
+	own, err := certificate.NewKey()
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a key: %w", err)
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, nil, fmt.Errorf("making a serial number: %w", err)
+	terms := certificate.Terms{SerialBits: 120, Now: time.Now(), Backdate: time.Hour, Lifetime: certificateLifetime}
+	var c *x509.Certificate
+	if by == nil {
+		c, err = certificate.SelfSign(template, terms, own)
+	} else {
+		c, err = certificate.Issuer{Certificate: by.certificate, Key: by.key}.Issue(template, terms, own.Public())
 	}
-	now := time.Now()
-	template.SerialNumber, template.NotBefore, template.NotAfter = serial, now.Add(-time.Hour), now.Add(certificateLifetime)
-	parent, signer := template, crypto.Signer(own)
-	if by != nil {
-		parent, signer = by.certificate, by.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, own.Public(), signer)
 	if err != nil {
 		return nil, nil, fmt.Errorf("signing a certificate: %w", err)
 	}
-	secret, err := x509.MarshalPKCS8PrivateKey(own)
-	if err != nil {
-		return nil, nil, errors.New("the key that was made cannot be written") // the reason could quote it
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), nil
+	key, err = certificate.EncodeKey(own)
+	return certificate.Encode(c), key, err
 }

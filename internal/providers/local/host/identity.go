@@ -2,15 +2,12 @@ package host
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"crypto"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"net/netip"
 	"os"
@@ -21,6 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/keyutil"
 	"k8s.io/utils/ptr"
+
+	"github.com/polder-kaas/polder/internal/files/certificate"
 )
 
 // certificateLife is the lifetime of certificates made here. None is rotated; all are made anew when the host starts.
@@ -31,9 +30,8 @@ var errNoCA = errors.New("no machine has the cluster's authority yet")
 
 // certificateAuthority is the cluster's own CA, which every control-plane machine has on its disk.
 type certificateAuthority struct {
-	pem  []byte
-	cert *x509.Certificate
-	key  any
+	pem    []byte
+	issuer certificate.Issuer
 }
 
 func (h *Host) findCA() (*certificateAuthority, error) {
@@ -60,38 +58,41 @@ func readCA(certFile, keyFile string) (*certificateAuthority, error) {
 		return nil, fmt.Errorf("%s holds no certificate", certFile)
 	}
 	a := &certificateAuthority{pem: cert}
-	if a.cert, err = x509.ParseCertificate(block.Bytes); err != nil {
+	if a.issuer.Certificate, err = x509.ParseCertificate(block.Bytes); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", certFile, err)
 	}
 	key, err := os.ReadFile(keyFile)
 	if err != nil {
 		return nil, errors.Join(errNoCA, err)
 	}
-	if a.key, err = keyutil.ParsePrivateKeyPEM(key); err != nil {
+	private, err := keyutil.ParsePrivateKeyPEM(key)
+	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", keyFile, err)
 	}
+	signer, ok := private.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("%s holds a key that cannot sign", keyFile)
+	}
+	a.issuer.Key = signer
 	return a, nil
 }
 
+// sign makes a key and a certificate for it, both in PEM form.
 func (a *certificateAuthority) sign(template *x509.Certificate) (cert, key []byte, err error) {
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	k, err := certificate.NewKey()
 	if err != nil {
 		return nil, nil, err
 	}
-	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
-		return nil, nil, err
-	}
-	now := time.Now()
-	template.NotBefore, template.NotAfter = now.Add(-5*time.Minute), now.Add(certificateLife)
 	template.KeyUsage = x509.KeyUsageDigitalSignature
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, k.Public(), a.key)
+	terms := certificate.Terms{SerialBits: 120, Now: time.Now(), Backdate: 5 * time.Minute, Lifetime: certificateLife}
+	c, err := a.issuer.Issue(template, terms, k.Public())
 	if err != nil {
 		return nil, nil, err
 	}
 	if key, err = keyutil.MarshalPrivateKeyToPEM(k); err != nil {
 		return nil, nil, err
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key, nil
+	return certificate.Encode(c), key, nil
 }
 
 // servingCertificate makes a certificate for a kubelet's port.
