@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/polder-kaas/polder/internal/reconcile/fairness"
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/registry"
 	"github.com/polder-kaas/polder/stack/version"
@@ -68,19 +69,14 @@ func (l *Library) pull(ctx context.Context, s *Source, name version.ReleaseName,
 	if err := l.checkCanPull(s); err != nil {
 		return pullResult{}, fmt.Errorf("pulling %s: %w", name, err)
 	}
-	// First the limit of the namespace, then the slot: who waits for its own namespace holds no slot of the
-	// others.
 	done, err := l.pullLimiter.Acquire(ctx, s.namespace)
+	if errors.Is(err, fairness.ErrTotalBusy) {
+		err = fmt.Errorf("waiting for other downloads: %w", ctx.Err())
+	}
 	if err != nil {
 		return pullResult{}, fmt.Errorf("pulling %s: %w", name, err)
 	}
 	defer done()
-	select {
-	case l.downloadSlots <- struct{}{}:
-		defer func() { <-l.downloadSlots }()
-	case <-ctx.Done():
-		return pullResult{}, fmt.Errorf("pulling %s: waiting for other downloads: %w", name, ctx.Err())
-	}
 	p, err := s.store.Pull(ctx, registry.Reference{Tag: name.Tag(), Digest: digest})
 	if digest != "" && (errors.Is(err, registry.ErrMoved) || errors.Is(err, registry.ErrNotFound)) {
 		p, err = s.pullByDigest(ctx, name, digest, err)

@@ -56,8 +56,7 @@ type Library struct {
 	disk           *disk
 	singleFlight   pullGroup
 	listLimiter    fairness.Limiter // for lists of sources
-	pullLimiter    fairness.Limiter // for downloads
-	downloadSlots  chan struct{}    // bounds the downloads of all namespaces together
+	pullLimiter    fairness.Limiter // for downloads, of each namespace and of all together
 	downloadQuota  namespaceQuota   // what namespaces have downloaded in the last hour
 	fingerprintKey []byte           // for fingerprints of sources; it is new in each process
 }
@@ -87,7 +86,14 @@ func New(c Config) (*Library, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of releases: %w", err)
 	}
-	l := &Library{config: c, disk: newDisk(c.Dir), downloadSlots: make(chan struct{}, maxDownloads), listLimiter: fairness.Limiter{PerNamespace: maxPerNamespace}, pullLimiter: fairness.Limiter{PerNamespace: maxPerNamespace}, downloadQuota: namespaceQuota{bytesPerHour: maxBytesPerHour}, fingerprintKey: make([]byte, 32)}
+	l := &Library{
+		config:         c,
+		disk:           newDisk(c.Dir),
+		listLimiter:    fairness.Limiter{PerNamespace: maxPerNamespace},
+		pullLimiter:    fairness.Limiter{PerNamespace: maxPerNamespace, Total: maxDownloads},
+		downloadQuota:  namespaceQuota{bytesPerHour: maxBytesPerHour},
+		fingerprintKey: make([]byte, 32),
+	}
 	_, err := rand.Read(l.fingerprintKey)
 	return l, err
 }

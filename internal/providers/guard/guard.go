@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/polder-kaas/polder/internal/reconcile/fairness"
 	"github.com/polder-kaas/polder/provider"
 )
 
@@ -28,11 +29,11 @@ type Guard struct {
 	name     string
 	timeout  time.Duration
 
-	// Slots of calls for clusters, and of calls about the provider itself, which must not wait for those.
-	clusterSlots, describeSlots, healthSlots chan struct{}
+	// Slots of calls for clusters, by clusterKey, and of calls about the provider itself, which must not wait for
+	// those.
+	clusterSlots, describeSlots, healthSlots fairness.Slots[string]
 
 	mu              sync.Mutex
-	running         map[string]int // calls for one cluster
 	lastDescription provider.Description
 }
 
@@ -51,8 +52,10 @@ const maxProviderCalls = 3
 // New guards a provider. A call may take as long as timeout. It fails if the provider cannot describe itself.
 func New(ctx context.Context, p provider.Provider, timeout time.Duration) (*Guard, error) {
 	g := &Guard{
-		provider: p, timeout: timeout, running: map[string]int{},
-		clusterSlots: make(chan struct{}, maxClusterCalls), describeSlots: make(chan struct{}, maxProviderCalls), healthSlots: make(chan struct{}, maxProviderCalls),
+		provider: p, timeout: timeout,
+		clusterSlots:  fairness.Slots[string]{PerKey: maxCallsPerCluster, Total: maxClusterCalls},
+		describeSlots: fairness.Slots[string]{Total: maxProviderCalls},
+		healthSlots:   fairness.Slots[string]{Total: maxProviderCalls},
 	}
 	d, err := g.Describe(ctx)
 	if err != nil {
@@ -67,7 +70,7 @@ func (g *Guard) Name() string { return g.name }
 
 // Describe asks the provider for its description.
 func (g *Guard) Describe(ctx context.Context) (provider.Description, error) {
-	d, err := call(ctx, g, g.describeSlots, "Describe", "", func(context.Context) (provider.Description, error) {
+	d, err := call(ctx, g, &g.describeSlots, "Describe", "", func(context.Context) (provider.Description, error) {
 		return copyDescription(g.provider.Describe()), nil
 	})
 	if err != nil {
@@ -90,13 +93,13 @@ func (g *Guard) LastDescription() provider.Description {
 // Validate asks the provider what is wrong with a cluster.
 func (g *Guard) Validate(ctx context.Context, in provider.Input) (field.ErrorList, error) {
 	in = copyInput(in)
-	return call(ctx, g, g.clusterSlots, "Validate", clusterKey(in), func(ctx context.Context) (field.ErrorList, error) { return g.provider.Validate(ctx, in), nil })
+	return call(ctx, g, &g.clusterSlots, "Validate", clusterKey(in), func(ctx context.Context) (field.ErrorList, error) { return g.provider.Validate(ctx, in), nil })
 }
 
 // Topology asks the provider what the class must be told.
 func (g *Guard) Topology(ctx context.Context, in provider.Input) (provider.Topology, error) {
 	in = copyInput(in)
-	return call(ctx, g, g.clusterSlots, "Topology", clusterKey(in), func(ctx context.Context) (provider.Topology, error) {
+	return call(ctx, g, &g.clusterSlots, "Topology", clusterKey(in), func(ctx context.Context) (provider.Topology, error) {
 		return copyTopology(g.provider.Topology(ctx, in))
 	})
 }
@@ -107,49 +110,33 @@ func (g *Guard) Health(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	_, err := call(ctx, g, g.healthSlots, "Health", "", func(ctx context.Context) (struct{}, error) { return struct{}{}, h.Health(ctx) })
+	_, err := call(ctx, g, &g.healthSlots, "Health", "", func(ctx context.Context) (struct{}, error) { return struct{}{}, h.Health(ctx) })
 	return err
 }
 
 // clusterKey names the cluster that a call is for.
 func clusterKey(in provider.Input) string { return in.Cluster.Namespace + "/" + in.Cluster.Name }
 
-// beginCall counts a call for a cluster; it returns false if there are too many. Calls without a cluster have no
-// limit here.
-func (g *Guard) beginCall(cluster string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if cluster != "" && g.running[cluster] >= maxCallsPerCluster {
-		return false
+// explainBusy returns the error of a call that got no slot. That the caller does not wait any more is no fault of the
+// provider.
+func explainBusy(parent context.Context, err error, slots *fairness.Slots[string], what string) error {
+	if errors.Is(err, fairness.ErrKeyBusy) {
+		return fmt.Errorf("%w: %d calls for this cluster have not come to an end", ErrTimedOut, slots.PerKey)
 	}
-	g.running[cluster]++
-	return true
-}
-
-func (g *Guard) endCall(cluster string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.running[cluster]--; g.running[cluster] == 0 {
-		delete(g.running, cluster)
+	if err := parent.Err(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
+	return fmt.Errorf("%w: %d calls before this one have not come to an end", ErrTimedOut, slots.Total)
 }
 
 // call runs f in a goroutine of its own and waits for it as long as a call may take. The goroutine of a call that
 // hangs stays, with its slot: Go cannot end it.
-func call[T any](parent context.Context, g *Guard, slots chan struct{}, what, cluster string, f func(context.Context) (T, error)) (out T, err error) {
-	if !g.beginCall(cluster) {
-		return out, fmt.Errorf("%w: %d calls for this cluster have not come to an end", ErrTimedOut, maxCallsPerCluster)
-	}
+func call[T any](parent context.Context, g *Guard, slots *fairness.Slots[string], what, cluster string, f func(context.Context) (T, error)) (out T, err error) {
 	ctx, cancel := context.WithTimeout(parent, g.timeout)
-	select {
-	case slots <- struct{}{}:
-	case <-ctx.Done():
+	release, err := slots.Acquire(ctx, cluster)
+	if err != nil {
 		cancel()
-		g.endCall(cluster)
-		if err := parent.Err(); err != nil {
-			return out, fmt.Errorf("%s: %w", what, err)
-		}
-		return out, fmt.Errorf("%w: %d calls before this one have not come to an end", ErrTimedOut, cap(slots))
+		return out, explainBusy(parent, err, slots, what)
 	}
 	type answer struct {
 		value T
@@ -157,8 +144,7 @@ func call[T any](parent context.Context, g *Guard, slots chan struct{}, what, cl
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		defer g.endCall(cluster)
-		defer func() { <-slots }()
+		defer release()
 		defer cancel()
 		a := answer{err: fmt.Errorf("%w: %s ended without an answer", ErrPanicked, what)} // after runtime.Goexit
 		// Deferred calls run in reverse: first recover sets the error, then the answer is sent, then the slot is

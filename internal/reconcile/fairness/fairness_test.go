@@ -44,8 +44,8 @@ func TestLimiter(t *testing.T) {
 		first()
 		(<-waiting)()
 		second()
-		if len(turns.byNamespace) != 0 {
-			t.Errorf("%v is remembered", turns.byNamespace)
+		if len(turns.slots.byKey) != 0 {
+			t.Errorf("%v is remembered", turns.slots.byKey)
 		}
 	})
 }
@@ -74,8 +74,8 @@ func TestFewWait(t *testing.T) {
 		}
 		first()
 		other()
-		if len(turns.byNamespace) != 0 {
-			t.Errorf("%v is remembered", turns.byNamespace)
+		if len(turns.slots.byKey) != 0 {
+			t.Errorf("%v is remembered", turns.slots.byKey)
 		}
 	})
 }
