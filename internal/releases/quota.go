@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // maxBytesPerHour is how much one namespace may download, in bytes on disk. A release that it no longer uses
@@ -18,6 +20,7 @@ var errQuotaExceeded = fmt.Errorf("this namespace has downloaded %d GiB of relea
 // one number for each namespace, however many downloads it makes.
 type namespaceQuota struct {
 	bytesPerHour int64
+	clock        clock.PassiveClock
 	mu           sync.Mutex
 	byNamespace  map[string]decayingUsage
 }
@@ -39,7 +42,7 @@ func (c decayingUsage) bytesAt(most int64, t time.Time) int64 {
 func (h *namespaceQuota) check(namespace string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.byNamespace[namespace].bytesAt(h.bytesPerHour, time.Now()) >= h.bytesPerHour {
+	if h.byNamespace[namespace].bytesAt(h.bytesPerHour, h.clock.Now()) >= h.bytesPerHour {
 		return errQuotaExceeded
 	}
 	return nil
@@ -53,7 +56,7 @@ func (h *namespaceQuota) add(namespace string, bytes int64) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := time.Now()
+	now := h.clock.Now()
 	for name, c := range h.byNamespace {
 		if c.bytesAt(h.bytesPerHour, now) == 0 {
 			delete(h.byNamespace, name)

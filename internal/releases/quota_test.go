@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 func TestNamespaceQuota(t *testing.T) {
@@ -31,7 +33,7 @@ func TestNamespaceQuota(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := namespaceQuota{bytesPerHour: 1000}
+				h := namespaceQuota{bytesPerHour: 1000, clock: clock.RealClock{}}
 				for i, s := range steps {
 					time.Sleep(s.after)
 					if err := h.check(s.of); errors.Is(err, errQuotaExceeded) != s.spent {
@@ -49,7 +51,7 @@ func TestNamespaceQuota(t *testing.T) {
 // Namespaces that are gone leave nothing behind.
 func TestNamespaceQuotaForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := namespaceQuota{bytesPerHour: 1000}
+		h := namespaceQuota{bytesPerHour: 1000, clock: clock.RealClock{}}
 		h.add("a", 500)
 		h.add("b", 1000)
 		time.Sleep(45 * time.Minute)

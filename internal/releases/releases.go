@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/internal/reconcile/fairness"
@@ -91,7 +92,7 @@ func New(c Config) (*Library, error) {
 		disk:           newDisk(c.Dir),
 		listLimiter:    fairness.Limiter{PerNamespace: maxPerNamespace},
 		pullLimiter:    fairness.Limiter{PerNamespace: maxPerNamespace, Total: maxDownloads},
-		downloadQuota:  namespaceQuota{bytesPerHour: maxBytesPerHour},
+		downloadQuota:  namespaceQuota{bytesPerHour: maxBytesPerHour, clock: clock.RealClock{}},
 		fingerprintKey: make([]byte, 32),
 	}
 	_, err := rand.Read(l.fingerprintKey)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -61,7 +62,7 @@ func newAdmissionWebhook(ctx context.Context, cfg Config, g *guard.Guard) (*admi
 		h.close()
 		return nil, fmt.Errorf("%q is no URL under which the plane reaches admission; write https://HOST:PORT", h.url)
 	}
-	if s.certificate, h.ca, err = newCertificate(u.Hostname()); err != nil {
+	if s.certificate, h.ca, err = newCertificate(u.Hostname(), clock.RealClock{}.Now()); err != nil {
 		h.close()
 		return nil, err
 	}
@@ -129,7 +130,7 @@ func (s *server) NeedLeaderElection() bool { return false }
 func (s *server) StartedChecker() healthz.Checker { return healthz.Ping }
 
 // newCertificate makes a self-signed certificate for a host.
-func newCertificate(host string) (tls.Certificate, []byte, error) {
+func newCertificate(host string, now time.Time) (tls.Certificate, []byte, error) {
 	key, err := certificate.NewKey()
 	if err != nil {
 		return tls.Certificate{}, nil, err
@@ -146,7 +147,7 @@ func newCertificate(host string) (tls.Certificate, []byte, error) {
 	} else {
 		t.DNSNames = []string{host}
 	}
-	terms := certificate.Terms{SerialBits: 127, Now: time.Now(), Backdate: time.Hour, Lifetime: certificateLifetime}
+	terms := certificate.Terms{SerialBits: 127, Now: now, Backdate: time.Hour, Lifetime: certificateLifetime}
 	c, err := certificate.SelfSign(t, terms, key)
 	if err != nil {
 		return tls.Certificate{}, nil, err

@@ -110,7 +110,7 @@ func TestCertificate(t *testing.T) {
 		"a name for addresses": {"provider.example", "127.0.0.1", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cert, ca, err := newCertificate(c.host)
+			cert, ca, err := newCertificate(c.host, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,11 +133,11 @@ func TestCertificate(t *testing.T) {
 }
 
 func TestEachRunHasACertificateOfItsOwn(t *testing.T) {
-	one, _, err := newCertificate("h")
+	one, _, err := newCertificate("h", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, ca, err := newCertificate("h")
+	_, ca, err := newCertificate("h", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,13 +78,13 @@ func readCA(certFile, keyFile string) (*certificateAuthority, error) {
 }
 
 // sign makes a key and a certificate for it, both in PEM form.
-func (a *certificateAuthority) sign(template *x509.Certificate) (cert, key []byte, err error) {
+func (a *certificateAuthority) sign(template *x509.Certificate, now time.Time) (cert, key []byte, err error) {
 	k, err := certificate.NewKey()
 	if err != nil {
 		return nil, nil, err
 	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
-	terms := certificate.Terms{SerialBits: 120, Now: time.Now(), Backdate: 5 * time.Minute, Lifetime: certificateLife}
+	terms := certificate.Terms{SerialBits: 120, Now: now, Backdate: 5 * time.Minute, Lifetime: certificateLife}
 	c, err := a.issuer.Issue(template, terms, k.Public())
 	if err != nil {
 		return nil, nil, err
@@ -104,7 +104,7 @@ func (h *Host) servingCertificate(names []string, address netip.Addr) (cert, key
 	return a.sign(&x509.Certificate{
 		Subject:  pkix.Name{CommonName: "system:node:" + names[0], Organization: []string{"system:nodes"}},
 		DNSNames: names, IPAddresses: []net.IP{address.AsSlice()}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	})
+	}, h.cfg.Clock.Now())
 }
 
 // adminConfig reaches the cluster through its endpoint with the rights of its administrators. Its rate limit is high,
@@ -117,7 +117,7 @@ func (h *Host) adminConfig() (*rest.Config, error) {
 	cert, key, err := a.sign(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: "polder:local-host", Organization: []string{"kubeadm:cluster-admins"}},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
+	}, h.cfg.Clock.Now())
 	if err != nil {
 		return nil, err
 	}
