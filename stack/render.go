@@ -36,6 +36,7 @@ type RenderedStage struct {
 	Objects     []render.Object
 	HelmHooks   []render.HelmHook // objects that Helm applies at certain moments only
 	Expires     *time.Time        // when the first certificate that was made for it ends; nil if none was
+	NewKeys     render.Keys       // to be stored in the record before the objects are applied; see render.Output
 }
 
 // AddonInput is what the add-ons of one cluster depend on.
@@ -111,7 +112,7 @@ func (r *Release) RenderAddons(ctx context.Context, rd *render.Renderer, in Addo
 	found = append(found, more...)
 	for i, s := range stages {
 		r := read[index[s.Stage.Name]]
-		stages[i].Objects, stages[i].HelmHooks, stages[i].Expires = r.Objects, r.HelmHooks, r.Expires
+		stages[i].Objects, stages[i].HelmHooks, stages[i].Expires, stages[i].NewKeys = r.Objects, r.HelmHooks, r.Expires, r.NewKeys
 	}
 	return stages, found, nil
 }
@@ -131,7 +132,8 @@ func (r *Release) readOutputs(out []render.Output) ([]RenderedStage, finding.Lis
 			if o.MissingValue {
 				bad = append(bad, r.missingValueFinding(dir))
 			}
-			read[i], found[i] = RenderedStage{Objects: set.Objects, HelmHooks: set.HelmHooks, Expires: o.Expires}, bad
+			read[i] = RenderedStage{Objects: set.Objects, HelmHooks: set.HelmHooks, Expires: o.Expires, NewKeys: o.NewKeys}
+			found[i] = bad
 		})
 	}
 	wg.Wait()

@@ -3,8 +3,6 @@ package render
 import (
 	"crypto"
 	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/elliptic"
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -63,14 +61,19 @@ type certificateRequest struct {
 }
 
 func (c *randomSource) issueCertificate(function string, r certificateRequest) (certificate, error) {
-	// The signer is no argument of the stream: a CA that is renewed must not change the keys of what it signs.
-	stream := c.stream(function, r.cn, r.ips, r.names, r.days)
-	key, err := parseOrGenerateKey(stream, r.key)
+	// The signer is no argument of the call: a CA that is renewed must not change the keys of what it signs.
+	call := c.beginCall(function, r.cn, r.ips, r.names, r.days)
+	// Before a key is made: a key must not be recorded for a request that fails.
+	t, err := c.certTemplate(r)
 	if err != nil {
 		return certificate{}, err
 	}
-	t, err := c.certTemplate(stream, r)
+	key, err := c.parseOrMakeKey(call, r.key)
 	if err != nil {
+		return certificate{}, err
+	}
+	// After the key: a record without keys derives the key from the beginning of the stream.
+	if t.SerialNumber, err = readSerialNumber(call.stream); err != nil {
 		return certificate{}, err
 	}
 	parent, signer := t, key
@@ -79,33 +82,40 @@ func (c *randomSource) issueCertificate(function string, r certificateRequest) (
 			return certificate{}, err
 		}
 	}
-	// Without a source of randomness, signatures are deterministic.
+	// Without a source of randomness, signatures are deterministic: RSA with PKCS #1 v1.5, ECDSA after RFC 6979, Ed25519.
 	der, err := x509.CreateCertificate(nil, t, parent, key.Public(), signer)
 	if err != nil {
 		return certificate{}, fmt.Errorf("making the certificate of %q: %w", r.cn, err)
+	}
+	if c.expires == nil || t.NotAfter.Before(*c.expires) {
+		c.expires = &t.NotAfter
 	}
 	keyPEM, err := marshalKey(key)
 	return certificate{Cert: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), Key: keyPEM}, err
 }
 
-func parseOrGenerateKey(stream io.Reader, key string) (crypto.Signer, error) {
+func (c *randomSource) parseOrMakeKey(call randomCall, key string) (crypto.Signer, error) {
 	if key == "" {
-		return generateRSAKey(stream, 2048)
+		return c.privateKey(call, rsa2048)
 	}
 	return parseKey(key)
 }
 
-func (c *randomSource) certTemplate(stream io.Reader, r certificateRequest) (*x509.Certificate, error) {
+func readSerialNumber(stream io.Reader) (*big.Int, error) {
 	serial := make([]byte, 16)
 	if _, err := io.ReadFull(stream, serial); err != nil {
 		return nil, err
 	}
+	return new(big.Int).SetBytes(serial), nil
+}
+
+// certTemplate gives a certificate without its serial number.
+func (c *randomSource) certTemplate(r certificateRequest) (*x509.Certificate, error) {
 	from := c.record.Time
 	if c.record.Renewed.After(from) {
 		from = c.record.Renewed
 	}
 	t := &x509.Certificate{
-		SerialNumber:          new(big.Int).SetBytes(serial),
 		Subject:               pkix.Name{CommonName: r.cn},
 		NotBefore:             from,
 		NotAfter:              from.Add(time.Duration(r.days) * 24 * time.Hour),
@@ -113,9 +123,6 @@ func (c *randomSource) certTemplate(stream io.Reader, r certificateRequest) (*x5
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,
 		IsCA:                  r.ca,
-	}
-	if c.expires == nil || t.NotAfter.Before(*c.expires) {
-		c.expires = &t.NotAfter
 	}
 	if r.ca {
 		t.KeyUsage |= x509.KeyUsageCertSign
@@ -138,21 +145,12 @@ func (c *randomSource) certTemplate(stream io.Reader, r certificateRequest) (*x5
 }
 
 func (c *randomSource) genPrivateKey(kind string) (string, error) {
-	stream := c.stream("genPrivateKey", kind)
-	var key crypto.Signer
-	var err error
-	switch kind {
-	case "", "rsa":
-		key, err = generateRSAKey(stream, 4096)
-	case "ecdsa":
-		key, err = generateECDSAKey(stream)
-	case "ed25519":
-		seed := make([]byte, ed25519.SeedSize)
-		_, err = io.ReadFull(stream, seed)
-		key = ed25519.NewKeyFromSeed(seed)
-	default:
-		err = fmt.Errorf("keys of the kind %.40q are not made; choose rsa, ecdsa or ed25519", kind)
+	call := c.beginCall("genPrivateKey", kind)
+	k, ok := map[string]keyKind{"": rsa4096, "rsa": rsa4096, "ecdsa": ecdsaP256, "ed25519": ed25519Key}[kind]
+	if !ok {
+		return "", fmt.Errorf("keys of the kind %.40q are not made; choose rsa, ecdsa or ed25519", kind)
 	}
+	key, err := c.privateKey(call, k)
 	if err != nil {
 		return "", err
 	}
@@ -230,18 +228,4 @@ func marshalKey(key crypto.Signer) (string, error) {
 		block = &pem.Block{Type: "PRIVATE KEY", Bytes: der}
 	}
 	return string(pem.EncodeToMemory(block)), nil
-}
-
-// generateECDSAKey takes a number below the order of the curve from a stream, as FIPS 186-5 A.2.1 does, with 64
-// bits to spare. Go's own generator does not promise the same key for the same stream.
-func generateECDSAKey(stream io.Reader) (*ecdsa.PrivateKey, error) {
-	curve := elliptic.P256()
-	b := make([]byte, 40)
-	if _, err := io.ReadFull(stream, b); err != nil {
-		return nil, err
-	}
-	one := big.NewInt(1)
-	d := new(big.Int).SetBytes(b)
-	d.Mod(d, new(big.Int).Sub(curve.Params().N, one)).Add(d, one)
-	return ecdsa.ParseRawPrivateKey(curve, d.FillBytes(make([]byte, 32)))
 }

@@ -26,6 +26,8 @@ const maxStack = 64 << 20
 type task struct {
 	Input  Input
 	Limits Limits
+
+	keysLeft int // private keys that the charts may still ask for
 }
 
 // Main renders if this process was started to do that. Then child is true, and the program should
@@ -62,7 +64,7 @@ func runTask(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := t.Input.Record.check(); err != nil {
+	if err := t.Input.Record.Validate(); err != nil {
 		return err
 	}
 	// Before the first template is parsed. The task is read already, and does not count: the parent bounds its size.
@@ -71,8 +73,9 @@ func runTask(in io.Reader, out io.Writer) error {
 	}
 	enc := json.NewEncoder(out)
 	left := maxTotal * t.Limits.Output
+	t.keysLeft = maxKeys
 	for _, j := range t.Input.Jobs {
-		o := renderJobSafely(j, caps, t)
+		o := renderJobSafely(j, caps, &t)
 		if left -= o.size(); left < 0 {
 			o = Output{Job: j.Name, Err: errorf("it and the charts before it render to more than %d MiB together", maxTotal*t.Limits.Output>>20)}
 		}
@@ -92,13 +95,13 @@ func (o Output) size() (n int64) {
 
 // renderJobSafely renders a chart, and turns a panic of a template function into an error: some of Helm's must
 // functions panic. It also bounds the size of the output.
-func renderJobSafely(j Job, caps *common.Capabilities, t task) (out Output) {
+func renderJobSafely(j Job, caps *common.Capabilities, t *task) (out Output) {
 	defer func() {
 		if r := recover(); r != nil {
 			out = Output{Job: j.Name, Err: errorf("a template function failed: %v", r)}
 		}
 	}()
-	out = renderJob(j, caps, t.Input)
+	out = renderJob(j, caps, t)
 	if size := out.size(); size > t.Limits.Output {
 		return Output{Job: j.Name, Err: errorf("it renders to %d MiB; at most %d are taken", size>>20, t.Limits.Output>>20)}
 	}

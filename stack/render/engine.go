@@ -19,11 +19,16 @@ import (
 )
 
 // renderJob renders one chart in this process, unlimited. Only the child calls it.
-func renderJob(j Job, caps *common.Capabilities, in Input) (out Output) {
+func renderJob(j Job, caps *common.Capabilities, t *task) (out Output) {
 	out.Job = j.Name
-	c := newRandomSource(in.Record, j.Name)
-	c.forbidden = in.ForbidRandomness
-	defer func() { out.Expires = c.expires }()
+	c := newRandomSource(t.Input.Record, j.Name)
+	c.forbidden, c.keysLeft = t.Input.ForbidRandomness, &t.keysLeft
+	defer func() {
+		out.Expires = c.expires
+		if out.Err == nil {
+			out.NewKeys = c.newKeys
+		}
+	}()
 	values := map[string]any{}
 	if j.Template != nil {
 		if values, out.MissingValue, out.Err = j.Template.render(c); out.Err != nil {

@@ -140,7 +140,7 @@ func selfExecutable() (string, error) {
 
 func readOutputs(r io.Reader, n int, l Limits) ([]Output, error) {
 	// Names, paths and an error of each output have room in 4 KiB for each job.
-	dec := json.NewDecoder(io.LimitReader(r, maxTotal*maxOverhead*l.Output+maxJobs<<12))
+	dec := json.NewDecoder(io.LimitReader(r, maxTotal*maxOverhead*l.Output+maxJobs<<12+maxKeys*maxKeySize))
 	var out []Output
 	for len(out) < n {
 		var o Output

@@ -1,7 +1,8 @@
 // Package render turns charts into objects, as Helm does, but hermetically: a template sees its
 // chart, the values, what the cluster can do, and nothing else. There is no environment, no file
 // beside the chart, no network, no clock and no cluster to look into; where Helm would use randomness or
-// the clock, a record is used, so the same input gives the same objects.
+// the clock, a record is used, so the same input gives the same objects. Private keys that the record lacks are made
+// once, and returned to be recorded.
 //
 // No template engine can be stopped from inside. So charts are rendered in a child process of the
 // running program, with limits on memory, time and output. Programs that use this package call Main
@@ -61,6 +62,9 @@ type Output struct {
 	MissingValue bool `json:",omitempty"`
 	// Expires is when the first certificate that was made ends; nil if none was.
 	Expires *time.Time `json:",omitempty"`
+	// NewKeys are the private keys that were made because the record had none for a call. They must be in the record
+	// (Record.WithKeys) before the output is used: another rendering with the old record makes other keys.
+	NewKeys Keys `json:",omitempty"`
 }
 
 // File is one rendered template.

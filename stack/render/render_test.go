@@ -324,7 +324,7 @@ func TestRecord(t *testing.T) {
 	if more["templates/a.yaml"] == fields[0] || more["templates/a.yaml"] == more["templates/z.yaml"] {
 		t.Error("two templates get the same password")
 	}
-	other, err := NewRecord(bytes.NewReader(bytes.Repeat([]byte{7}, 32)), time.Unix(1700000000, 0))
+	other, err := NewRecord(bytes.NewReader(bytes.Repeat([]byte{7}, seedSize)), time.Unix(1700000000, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
