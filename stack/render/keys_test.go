@@ -20,15 +20,16 @@ const allKeys = `
 {{- $ed25519 := genPrivateKey "ed25519" -}}
 {{ $ca.Key }}{{ $signed.Key }}{{ $ecdsa }}{{ $ed25519 }}{{ (genSelfSignedCert "self" nil nil 30).Key }}|
 {{- randAlphaNum 12 }}{{ htpasswd "u" "p" }}|
-{{- $ca.Cert }}{{ $signed.Cert }}{{ (genCAWithKey "ecdsa" 30 $ecdsa).Cert }}{{ (genCAWithKey "ed25519" 30 $ed25519).Cert }}`
+{{- $ca.Cert }}{{ $signed.Cert }}
+{{- (genCAWithKey "ecdsa" 30 $ecdsa).Cert }}{{ (genCAWithKey "ed25519" 30 $ed25519).Cert }}`
 
 // keysOfAllKeys is how many private keys it asks for.
 const keysOfAllKeys = 5
 
 func newTestRecord(t *testing.T) Record {
 	t.Helper()
-	r := Record{Seed: make([]byte, seedSize), Time: time.Unix(1700000000, 0), Keys: Keys{}}
-	if _, err := rand.Read(r.Seed); err != nil {
+	r, err := NewRecord(rand.Reader, time.Unix(1700000000, 0))
+	if err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -63,7 +64,8 @@ func TestKeysAreRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameKeys, samePasswords, sameCerts, more := renderAllKeys(t, stored)
-	if d := cmp.Diff([]string{keys, passwords, certs}, []string{sameKeys, samePasswords, sameCerts}); d != "" || len(more) > 0 {
+	d := cmp.Diff([]string{keys, passwords, certs}, []string{sameKeys, samePasswords, sameCerts})
+	if d != "" || len(more) > 0 {
 		t.Errorf("from the record it differs, and makes %d keys: %s", len(more), d)
 	}
 	if bytes.Contains(b, []byte("secret-argument")) || bytes.Contains(b, []byte("x.yaml")) {
@@ -120,15 +122,21 @@ func TestTooManyKeys(t *testing.T) {
 	in := inputOf(jobOf("a", maxKeys-1), jobOf("b", 1))
 	in.Record = newTestRecord(t)
 	out, err := new(Renderer).Render(t.Context(), in)
-	if err != nil || out[0].Err != nil || out[1].Err != nil || len(out[0].NewKeys) != maxKeys-1 || len(out[1].NewKeys) != 1 {
-		t.Fatal(err, out[0].Err, out[1].Err, len(out[0].NewKeys))
+	if err != nil || out[0].Err != nil || out[1].Err != nil {
+		t.Fatal(err, out[0].Err, out[1].Err)
+	}
+	if len(out[0].NewKeys) != maxKeys-1 || len(out[1].NewKeys) != 1 {
+		t.Fatal(len(out[0].NewKeys), len(out[1].NewKeys))
 	}
 	in.Record = in.Record.WithKeys(out[0].NewKeys).WithKeys(out[1].NewKeys)
 	in.Jobs[1] = jobOf("b", 2)
 	const want = "the charts of a release may ask for 256 private keys together, and this is one more"
 	out, err = new(Renderer).Render(t.Context(), in)
-	if err != nil || out[0].Err != nil || out[1].Err == nil || !strings.Contains(out[1].Err.Error(), want) || out[1].NewKeys != nil {
+	if err != nil || out[0].Err != nil || out[1].Err == nil || !strings.Contains(out[1].Err.Error(), want) {
 		t.Error(err, out[0].Err, out[1].Err)
+	}
+	if out[1].NewKeys != nil {
+		t.Error("a chart that fails gives keys")
 	}
 }
 
@@ -149,11 +157,12 @@ func TestLargestRecordFitsIntoASecret(t *testing.T) {
 }
 
 func TestForbiddenKeys(t *testing.T) {
-	for name, template := range map[string]string{"key": `{{ genPrivateKey "ed25519" }}`, "certificate": `{{ genCA "a" 1 }}`} {
+	const want = "would give all clusters of this class the same secret"
+	for _, template := range []string{`{{ genPrivateKey "ed25519" }}`, `{{ genCA "a" 1 }}`} {
 		in := inputOf(job(map[string]string{"templates/x.yaml": template}))
 		in.Record, in.ForbidRandomness = newTestRecord(t), true
-		if o := renderOutput(t, in); o.Err == nil || !strings.Contains(o.Err.Reason, "would give all clusters of this class the same secret") {
-			t.Errorf("%s: %v", name, o.Err)
+		if o := renderOutput(t, in); o.Err == nil || !strings.Contains(o.Err.Reason, want) {
+			t.Errorf("%s: %v", template, o.Err)
 		}
 	}
 }

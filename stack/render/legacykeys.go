@@ -71,7 +71,8 @@ func deriveRSAKey(stream io.Reader, bits int) (*rsa.PrivateKey, error) {
 		if p.Cmp(q) == 0 || d == nil {
 			continue
 		}
-		key := &rsa.PrivateKey{PublicKey: rsa.PublicKey{N: new(big.Int).Mul(p, q), E: int(e.Int64())}, D: d, Primes: []*big.Int{p, q}}
+		public := rsa.PublicKey{N: new(big.Int).Mul(p, q), E: int(e.Int64())}
+		key := &rsa.PrivateKey{PublicKey: public, D: d, Primes: []*big.Int{p, q}}
 		key.Precompute()
 		if err := key.Validate(); err != nil {
 			return nil, fmt.Errorf("making an RSA key: %w", err)

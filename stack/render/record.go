@@ -41,7 +41,7 @@ const (
 
 // NewRecord makes the record of a cluster, at its first rendering. random is crypto/rand.Reader.
 func NewRecord(random io.Reader, now time.Time) (Record, error) {
-	r := Record{Seed: make([]byte, legacySeedSize), Time: now.UTC().Truncate(time.Second)}
+	r := Record{Seed: make([]byte, seedSize), Time: now.UTC().Truncate(time.Second), Keys: Keys{}}
 	if _, err := io.ReadFull(random, r.Seed); err != nil {
 		return Record{}, fmt.Errorf("making a record for rendering: %w", err)
 	}
@@ -130,7 +130,8 @@ func (c *randomSource) stream(function string, args ...any) io.Reader {
 
 func (c *randomSource) beginCall(function string, args ...any) randomCall {
 	if c.forbidden {
-		return failedCall(fmt.Errorf("%s would give all clusters of this class the same secret; put it into an add-on", function))
+		const reason = "%s would give all clusters of this class the same secret; put it into an add-on"
+		return failedCall(fmt.Errorf(reason, function))
 	}
 	// Quotes keep the parts apart, so that no two different calls have one label.
 	label := fmt.Sprintf("%q %q %q %#v", c.job, c.file, function, args)

@@ -50,17 +50,20 @@ func TestOlderVersionRefusesRecordWithKeys(t *testing.T) {
 }
 
 func TestValidateRecord(t *testing.T) {
-	long, short, now := bytes.Repeat([]byte{1}, seedSize), bytes.Repeat([]byte{1}, legacySeedSize), time.Unix(1700000000, 0)
+	long, short := bytes.Repeat([]byte{1}, seedSize), bytes.Repeat([]byte{1}, legacySeedSize)
+	now := time.Unix(1700000000, 0)
 	for name, c := range map[string]struct {
 		record Record
 		want   string
 	}{
-		"seed":                 {Record{Seed: short, Time: now}, ""},
-		"keys":                 {Record{Seed: long, Time: now, Keys: Keys{}}, ""},
-		"keys are lost":        {Record{Seed: long, Time: now}, "the record has lost its keys"},
-		"keys and a short one": {Record{Seed: short, Time: now, Keys: Keys{}}, "the record has 32 bytes of seed instead of 48, or no time"},
-		"no time":              {Record{Seed: short}, "the record has 32 bytes of seed instead of 32, or no time"},
-		"nothing":              {Record{}, "the record has 0 bytes of seed instead of 32, or no time"},
+		"seed":          {Record{Seed: short, Time: now}, ""},
+		"keys":          {Record{Seed: long, Time: now, Keys: Keys{}}, ""},
+		"keys are lost": {Record{Seed: long, Time: now}, "the record has lost its keys"},
+		"keys and a short one": {
+			Record{Seed: short, Time: now, Keys: Keys{}}, "the record has 32 bytes of seed instead of 48, or no time",
+		},
+		"no time": {Record{Seed: short}, "the record has 32 bytes of seed instead of 32, or no time"},
+		"nothing": {Record{}, "the record has 0 bytes of seed instead of 32, or no time"},
 	} {
 		got := ""
 		if err := c.record.Validate(); err != nil {

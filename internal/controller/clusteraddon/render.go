@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/class"
 	"github.com/polder-kaas/polder/stack/finding"
+	"github.com/polder-kaas/polder/stack/render"
 	"github.com/polder-kaas/polder/stack/version"
 )
 
@@ -25,12 +28,6 @@ import (
 func (r *Reconciler) renderAddons(ctx context.Context, s *scope) ([]stack.RenderedStage, error) {
 	if s.rendered != nil {
 		return s.rendered, nil
-	}
-	// The record comes first: rendering without it would make other passwords every time.
-	rec, err := r.ensureRecord(ctx, s)
-	if err != nil {
-		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
-		return nil, err
 	}
 	c, err := r.Renderer.Class(ctx, s.content, s.release.Status.Digest)
 	if err != nil {
@@ -46,20 +43,75 @@ func (r *Reconciler) renderAddons(ctx context.Context, s *scope) ([]stack.Render
 		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonUnreachable, err.Error())
 		return nil, err
 	}
-	in := stack.AddonInput{Cluster: data, APIVersions: apis, Record: rec}
-	all, err := r.Renderer.RenderAddons(ctx, s.content, in)
-	// When a certificate expires is known only after rendering, so a renewal renders twice.
-	if err == nil && needsCertificateRenewal(rec, all, r.Clock.Now()) {
-		if in.Record, err = r.renewCertificates(ctx, s, rec); err != nil {
-			return nil, err
-		}
-		all, err = r.Renderer.RenderAddons(ctx, s.content, in)
-	}
+	all, err := r.renderFromRecord(ctx, s, func(rec render.Record) ([]stack.RenderedStage, error) {
+		return r.Renderer.RenderAddons(ctx, s.content, stack.AddonInput{Cluster: data, APIVersions: apis, Record: rec})
+	})
 	if err != nil {
-		return nil, r.explainRenderError(s, err)
+		return nil, err
 	}
 	s.rendered = all
 	return all, nil
+}
+
+// maxRenderings is how often one run renders, at most, until a rendering changes nothing in the record.
+const maxRenderings = 5
+
+// renderFromRecord renders until all keys and certificates come from the record as it is stored. A rendering that made
+// keys is not used: they are stored, and the next one has them. So nothing is ever applied that the next run, or
+// another one at the same time, would render differently.
+func (r *Reconciler) renderFromRecord(
+	ctx context.Context, s *scope, renderWith func(render.Record) ([]stack.RenderedStage, error),
+) ([]stack.RenderedStage, error) {
+	renewed := false   // once in a run: a certificate may end as soon as it begins
+	var conflict error // of the last rendering
+	for range maxRenderings {
+		rec, err := r.ensureRecord(ctx, s)
+		if conflict = err; isRecordConflict(err) {
+			continue
+		}
+		if err != nil {
+			s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
+			return nil, err
+		}
+		all, err := renderWith(rec.Record)
+		if err != nil {
+			return nil, r.explainRenderError(s, err)
+		}
+		next, renew := rec.Record, !renewed && needsCertificateRenewal(rec.Record, all, r.Clock.Now())
+		for _, st := range all {
+			next = next.WithKeys(st.NewKeys)
+		}
+		if renew { // all certificates of the cluster's charts are issued again; keys and passwords stay
+			next.Renewed = r.Clock.Now().UTC().Truncate(time.Second)
+		}
+		if !renew && len(next.Keys) == len(rec.Keys) {
+			return all, nil
+		}
+		conflict = r.updateRecord(ctx, rec, next)
+		if conflict != nil && !isRecordConflict(conflict) {
+			return nil, r.explainRecordError(s, conflict)
+		}
+		renewed = renewed || renew && conflict == nil
+	}
+	if conflict != nil {
+		// Nothing new is known of the add-ons, so their conditions stay.
+		return nil, reconcile.Wait(wait.Jitter(retryDelay, 1), "%v", conflict)
+	}
+	return nil, r.explainRecordError(s, errKeysVary)
+}
+
+// errKeysVary says that no record can hold the keys of a chart.
+var errKeysVary = errors.New("the charts ask for other private keys at each rendering, so none can be recorded")
+
+// explainRecordError says in the status why keys that charts ask for cannot be stored. A record that is full stays so
+// until somebody changes it: making keys again and again would only cost time.
+func (r *Reconciler) explainRecordError(s *scope, err error) error {
+	s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonApplyFailed, err.Error())
+	var full *recordFullError
+	if errors.As(err, &full) || errors.Is(err, errKeysVary) {
+		return reconcile.Wait(r.Interval, "%v", err)
+	}
+	return err
 }
 
 // explainRenderError says in the status what is wrong with a release. Only another release can mend it, or other
