@@ -51,7 +51,7 @@ func TestIssueValidity(t *testing.T) {
 		from, to time.Time
 	}{
 		"as long as it should":              {Terms{Lifetime: time.Minute}, second, second.Add(time.Minute)},
-		"backdated":                         {Terms{Lifetime: time.Minute, Backdate: 5 * time.Minute}, second.Add(-5 * time.Minute), second.Add(time.Minute)},
+		"backdated":                         {Terms{Lifetime: time.Minute, Backdate: time.Hour}, second.Add(-time.Hour), second.Add(time.Minute)},
 		"longer than the issuer":            {Terms{Lifetime: 2 * time.Hour}, second, second.Add(2 * time.Hour)},
 		"no longer than the issuer":         {Terms{Lifetime: 2 * time.Hour, WithinIssuer: true}, second, second.Add(time.Hour)},
 		"shorter than the issuer":           {Terms{Lifetime: time.Minute, WithinIssuer: true}, second, second.Add(time.Minute)},

@@ -51,13 +51,14 @@ func selfSign(name string, key crypto.Signer, now time.Time, life time.Duration)
 // issue makes the certificate that l describes, signed by ca. It never outlives ca.
 func issue(l leafSpec, key crypto.Signer, ca keyPair, now time.Time, life time.Duration) (*x509.Certificate, error) {
 	issuer := certificate.Issuer{Certificate: ca.cert, Key: ca.key}
+	terms := certificate.Terms{SerialBits: serialBits, Now: now, Backdate: backdate, Lifetime: life, WithinIssuer: true}
 	return issuer.Issue(&x509.Certificate{
 		Subject:     l.subject,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{l.usage},
 		DNSNames:    l.names,
 		IPAddresses: l.ips,
-	}, certificate.Terms{SerialBits: serialBits, Now: now, Backdate: backdate, Lifetime: life, WithinIssuer: true}, key.Public())
+	}, terms, key.Public())
 }
 
 // needsRenewal says whether a certificate has passed two thirds of its life, or is not yet valid

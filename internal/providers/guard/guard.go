@@ -93,7 +93,9 @@ func (g *Guard) LastDescription() provider.Description {
 // Validate asks the provider what is wrong with a cluster.
 func (g *Guard) Validate(ctx context.Context, in provider.Input) (field.ErrorList, error) {
 	in = copyInput(in)
-	return call(ctx, g, &g.clusterSlots, "Validate", clusterKey(in), func(ctx context.Context) (field.ErrorList, error) { return g.provider.Validate(ctx, in), nil })
+	return call(ctx, g, &g.clusterSlots, "Validate", clusterKey(in), func(ctx context.Context) (field.ErrorList, error) {
+		return g.provider.Validate(ctx, in), nil
+	})
 }
 
 // Topology asks the provider what the class must be told.
@@ -110,7 +112,9 @@ func (g *Guard) Health(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	_, err := call(ctx, g, &g.healthSlots, "Health", "", func(ctx context.Context) (struct{}, error) { return struct{}{}, h.Health(ctx) })
+	_, err := call(ctx, g, &g.healthSlots, "Health", "", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, h.Health(ctx)
+	})
 	return err
 }
 
@@ -131,7 +135,9 @@ func explainBusy(parent context.Context, err error, slots *fairness.Slots[string
 
 // call runs f in a goroutine of its own and waits for it as long as a call may take. The goroutine of a call that
 // hangs stays, with its slot: Go cannot end it.
-func call[T any](parent context.Context, g *Guard, slots *fairness.Slots[string], what, cluster string, f func(context.Context) (T, error)) (out T, err error) {
+func call[T any](
+	parent context.Context, g *Guard, slots *fairness.Slots[string], what, cluster string, f func(context.Context) (T, error),
+) (out T, err error) {
 	ctx, cancel := context.WithTimeout(parent, g.timeout)
 	release, err := slots.Acquire(ctx, cluster)
 	if err != nil {

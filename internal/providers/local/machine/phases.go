@@ -171,7 +171,8 @@ func (r *Reconciler) reportBoot(s *scope, m hostapi.MachineStatus) {
 	case b.Done:
 		s.setCondition(infrav1.BootedCondition, true, infrav1.BootedReason, "")
 	case b.Problem != "":
-		s.setCondition(infrav1.BootedCondition, false, infrav1.BootFailedReason, "attempt %d: %s", b.Attempts, text.Truncate(b.Problem, 2000))
+		s.setCondition(infrav1.BootedCondition, false, infrav1.BootFailedReason,
+			"attempt %d: %s", b.Attempts, text.Truncate(b.Problem, 2000))
 	case b.Step != "":
 		s.setCondition(infrav1.BootedCondition, false, infrav1.BootingReason, "kubeadm is at %s", b.Step)
 	default:
@@ -182,7 +183,8 @@ func (r *Reconciler) reportBoot(s *scope, m hostapi.MachineStatus) {
 func (s *scope) reportConfigurationHonored(m hostapi.MachineStatus) {
 	const c = infrav1.ConfigurationHonoredCondition
 	if not := m.Boot.NotHonored; len(not) > 0 {
-		s.setCondition(c, false, infrav1.ConfigurationNotHonoredReason, "cannot be done by a machine that is only processes: %s", text.Truncate(strings.Join(not, "; "), 4000))
+		s.setCondition(c, false, infrav1.ConfigurationNotHonoredReason,
+			"cannot be done by a machine that is only processes: %s", text.Truncate(strings.Join(not, "; "), 4000))
 		return
 	}
 	s.setCondition(c, true, infrav1.ConfigurationHonoredReason, "")
