@@ -18,7 +18,7 @@ import (
 )
 
 // checkDescription finds what is wrong with a description.
-func checkDescription(_ context.Context, s *suite) []finding {
+func checkDescription(ctx context.Context, s *suite) []finding {
 	d, problem := s.describe()
 	if problem != "" {
 		return []finding{newFinding("%s", problem)}
@@ -40,7 +40,7 @@ func checkDescription(_ context.Context, s *suite) []finding {
 		}
 		seen[z] = true
 	}
-	return append(append(out, checkMachineTypes(d)...), checkParameters(d)...)
+	return append(append(out, checkMachineTypes(d)...), checkParameters(ctx, d)...)
 }
 
 func checkMachineTypes(d provider.Description) []finding {
@@ -76,13 +76,13 @@ func checkPortableName(t v1alpha1.MachineType) []finding {
 	return nil
 }
 
-func checkParameters(d provider.Description) []finding {
+func checkParameters(ctx context.Context, d provider.Description) []finding {
 	var out []finding
 	for _, name := range slices.Sorted(maps.Keys(d.Parameters)) {
 		if name == "" {
 			out = append(out, newFinding("a parameter has no name"))
 		}
-		wrong, _ := schema.Check(d.Parameters[name])
+		wrong, _ := schema.Check(ctx, d.Parameters[name])
 		for _, why := range wrong {
 			out = append(out, newFinding("the schema of parameter %q: %s", name, why))
 		}

@@ -20,14 +20,14 @@ func checkTopology(ctx context.Context, s *suite) []finding {
 		if a.problem != "" || a.err != nil {
 			return nil // said by checkCallsReturn, or no answer
 		}
-		out := checkValues(c.release, "the cluster", a.topology.Variables)
-		out = append(out, checkValues(c.release, "the control plane", a.topology.ControlPlane.Variables)...)
-		return append(append(out, checkPools(c, a.topology)...), checkLabelsAndAnnotations(a.topology)...)
+		out := checkValues(ctx, c.release, "the cluster", a.topology.Variables)
+		out = append(out, checkValues(ctx, c.release, "the control plane", a.topology.ControlPlane.Variables)...)
+		return append(append(out, checkPools(ctx, c, a.topology)...), checkLabelsAndAnnotations(a.topology)...)
 	})
 }
 
 // checkPools requires pools that the cluster has, of classes that the release has.
-func checkPools(c testInput, t provider.Topology) []finding {
+func checkPools(ctx context.Context, c testInput, t provider.Topology) []finding {
 	var out []finding
 	known := map[string]bool{}
 	for _, p := range c.cluster.Spec.Workers {
@@ -44,14 +44,14 @@ func checkPools(c testInput, t provider.Topology) []finding {
 		if m.Class != "" && !slices.Contains(c.release.Workers, m.Class) {
 			out = append(out, newFinding("pool %q is to be of class %q, which the release does not have", name, m.Class))
 		}
-		out = append(out, checkValues(c.release, "pool "+name, m.Variables)...)
+		out = append(out, checkValues(ctx, c.release, "pool "+name, m.Variables)...)
 	}
 	return out
 }
 
 // checkValues requires values of variables that the release has, such that they can be sent to Cluster API and are
 // accepted by it.
-func checkValues(r provider.Release, of string, all provider.Values) []finding {
+func checkValues(ctx context.Context, r provider.Release, of string, all provider.Values) []finding {
 	var out []finding
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		v, ok := r.Variable(name)
@@ -64,7 +64,7 @@ func checkValues(r provider.Release, of string, all provider.Values) []finding {
 			out = append(out, newFinding("%s sets the variable %q to what cannot be written as JSON: %v", of, name, err))
 			continue
 		}
-		if err := schema.Validate(v.Schema, sent); err != nil && len(v.Schema) > 0 {
+		if err := schema.Validate(ctx, v.Schema, sent); err != nil && len(v.Schema) > 0 {
 			out = append(out, newFinding("%s sets the variable %q to what its schema refuses: %v", of, name, err))
 		}
 	}

@@ -84,14 +84,14 @@ func FuzzFind(f *testing.F) {
 	f.Add(recent)
 	f.Add(older)
 	f.Add("apiVersion: cluster.x-k8s.io/v1beta2\nkind: ClusterClass\nmetadata: {name: a}\nspec: {variables: [{name: a, schema: {openAPIV3Schema: {type: array, items: {enum: [1], pattern: '('}}}}]}\n")
-	f.Fuzz(func(_ *testing.T, text string) {
+	f.Fuzz(func(t *testing.T, text string) {
 		set := render.ParseObjects([]render.File{{Path: "x.yaml", Text: text}})
 		c, err := class.Find(set.Objects)
 		if err != nil {
 			return
 		}
 		for _, v := range c.Variables {
-			schema.Check(v.Schema.OpenAPIV3Schema)
+			schema.Check(t.Context(), v.Schema.OpenAPIV3Schema)
 		}
 	})
 }

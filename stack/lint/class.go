@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -26,11 +27,11 @@ type classLinter struct {
 	file  string
 }
 
-func (l *linter) checkClass(c *stack.Class) {
+func (l *linter) checkClass(ctx context.Context, c *stack.Class) {
 	cl := &classLinter{linter: l, class: c, file: path.Join(classDir, c.Path)}
 	cl.checkFields()
 	cl.checkRefs()
-	cl.checkVariables()
+	cl.checkVariables(ctx)
 	cl.checkPatches()
 	cl.checkKinds()
 }
@@ -124,7 +125,7 @@ func (l *classLinter) hasObject(r class.Ref) bool {
 }
 
 // checkVariables checks that variables have schemas that Cluster API accepts, and defaults that fit.
-func (l *classLinter) checkVariables() {
+func (l *classLinter) checkVariables(ctx context.Context) {
 	seen := map[string]bool{}
 	for _, v := range l.class.Variables {
 		at := l.locate("name: " + v.Name)
@@ -136,7 +137,7 @@ func (l *classLinter) checkVariables() {
 			l.addErrorAt(at, "variable", fmt.Sprintf("there are two variables %s", v.Name), "remove one")
 		}
 		seen[v.Name] = true
-		problems, ineffective := schema.Check(v.Schema.OpenAPIV3Schema)
+		problems, ineffective := schema.Check(ctx, v.Schema.OpenAPIV3Schema)
 		for _, p := range problems {
 			l.addErrorAt(at, "schema", fmt.Sprintf("variable %s: %s", v.Name, p), "see the types of ClusterClass variables in Cluster API")
 		}

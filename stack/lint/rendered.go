@@ -29,7 +29,7 @@ func (l *linter) checkRendered(ctx context.Context, incomplete map[string]bool) 
 	}
 	l.addRenderFindings(found)
 	if c != nil {
-		l.checkClass(c)
+		l.checkClass(ctx, c)
 	} else { // what is wrong is reported; add-ons are rendered all the same
 		c = &stack.Class{Class: &class.Class{Version: class.V1Beta2}}
 	}

@@ -14,16 +14,11 @@ func JSONSchema(s map[string]any) map[string]any {
 		case "example":
 			out["examples"] = []any{v}
 		case "properties":
-			out[k] = convertProperties(v)
+			out[k] = mapProperties(v, JSONSchema)
 		case "items", "additionalProperties", "not":
-			out[k] = convertSubschema(v)
+			out[k] = mapSubschema(v, JSONSchema)
 		case "oneOf", "anyOf", "allOf":
-			list, _ := v.([]any)
-			var subs []any
-			for _, e := range list {
-				subs = append(subs, convertSubschema(e))
-			}
-			out[k] = subs
+			out[k] = mapSubschemas(v, JSONSchema)
 		default:
 			out[k] = v
 		}
@@ -33,25 +28,6 @@ func JSONSchema(s map[string]any) map[string]any {
 			delete(out, limit)
 			out[excluded] = v
 		}
-	}
-	return out
-}
-
-func convertSubschema(v any) any {
-	if m, ok := v.(map[string]any); ok {
-		return JSONSchema(m)
-	}
-	return v
-}
-
-func convertProperties(v any) any {
-	m, ok := v.(map[string]any)
-	if !ok {
-		return v
-	}
-	out := map[string]any{}
-	for k, sub := range m {
-		out[k] = convertSubschema(sub)
 	}
 	return out
 }

@@ -2,6 +2,8 @@
 package schema
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/cel-go/cel"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/polder-kaas/polder/stack/render"
 )
@@ -29,20 +31,33 @@ const maxDepth = 30
 
 // Check says what Cluster API would refuse in the schema of a variable, and what it would accept
 // without any effect.
-func Check(s map[string]any) (problems, ineffective []string) {
+func Check(ctx context.Context, s map[string]any) (problems, ineffective []string) {
 	if len(s) == 0 {
 		return []string{"openAPIV3Schema is missing"}, nil
 	}
+	size := checkSchemaSize(s)
+	if size != nil && !errors.Is(size, errTooDeep) {
+		return []string{size.Error()}, nil
+	}
 	c := &checker{}
 	c.checkSchema("", s, 0)
-	// Defaults are checked by compiling the schema, for which it must be valid.
-	if len(c.problems) > 0 {
-		return c.problems, c.ineffective
+	// Deeper than the checker looks there may be allOf and the like.
+	if len(c.problems) == 0 && size != nil {
+		c.addProblem("", "%v", size)
 	}
-	return checkDefaults("", s), c.ineffective
+	// The library can say more only about a schema that it can use at all.
+	if len(c.problems) == 0 {
+		if err := catch(func() error { return c.checkStructural(ctx, s) }); err != nil {
+			c.addProblem("", "the schema cannot be used: %v", err)
+		}
+	}
+	return c.problems, c.ineffective
 }
 
-type checker struct{ problems, ineffective []string }
+type checker struct {
+	problems, ineffective []string
+	nodes                 int
+}
 
 func (c *checker) addProblem(at, format string, args ...any) {
 	c.problems = append(c.problems, prefixPath(at, fmt.Sprintf(format, args...)))
@@ -59,6 +74,9 @@ func (c *checker) checkSchema(at string, s map[string]any, depth int) {
 	if depth > maxDepth {
 		c.addProblem(at, "the schema is more than %d levels deep", maxDepth)
 		return
+	}
+	if c.nodes++; c.nodes > maxSchemaNodes {
+		return // it is too deep as well, or its size would have been reported
 	}
 	for _, k := range slices.Sorted(maps.Keys(s)) {
 		if !slices.Contains(knownFields, k) {
@@ -82,7 +100,6 @@ func (c *checker) checkSchema(at string, s map[string]any, depth int) {
 			c.addProblem(at, "enum must be a list of values")
 		}
 	}
-	c.checkRules(at, s)
 }
 
 func (c *checker) checkObject(at, typ string, s map[string]any, depth int) {
@@ -127,24 +144,6 @@ func (c *checker) checkArray(at, typ string, s map[string]any, depth int) {
 	}
 }
 
-// checkRules checks that rules parse as CEL; which functions they may use, only Kubernetes knows.
-func (c *checker) checkRules(at string, s map[string]any) {
-	list, _ := s["x-kubernetes-validations"].([]any)
-	for _, r := range list {
-		m, _ := r.(map[string]any)
-		rule, _ := m["rule"].(string)
-		env, err := cel.NewEnv()
-		if err != nil {
-			c.addProblem(at, "%v", err)
-			return
-		}
-		if _, issues := env.Parse(rule); issues.Err() != nil {
-			first, _, _ := strings.Cut(strings.TrimPrefix(issues.Err().Error(), "ERROR: <input>:"), "\n")
-			c.addProblem(at, "the rule %.80q does not parse: %s", rule, first)
-		}
-	}
-}
-
 func joinPath(at, name string) string {
 	if at == "" {
 		return name
@@ -152,49 +151,47 @@ func joinPath(at, name string) string {
 	return at + "." + name
 }
 
-// checkDefaults checks every default against the schema it is in.
-func checkDefaults(at string, s map[string]any) []string {
-	var out []string
-	if d, ok := s["default"]; ok {
-		if err := Validate(s, d); err != nil {
-			out = append(out, prefixPath(at, fmt.Sprintf("the default does not fit: %v", err)))
-		}
-	}
-	props, _ := s["properties"].(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(props)) {
-		if sub, ok := props[name].(map[string]any); ok {
-			out = append(out, checkDefaults(joinPath(at, name), sub)...)
-		}
-	}
-	if items, ok := s["items"].(map[string]any); ok {
-		out = append(out, checkDefaults(at+"[]", items)...)
-	}
-	return out
-}
-
 // Validate checks a value against the schema of a variable.
-func Validate(s map[string]any, value any) error {
-	b, err := json.Marshal(JSONSchema(s))
+func Validate(ctx context.Context, s map[string]any, value any) error {
+	b, err := json.Marshal(value)
 	if err != nil {
 		return err
+	}
+	errs := ForVariable(s).Validate(ctx, field.NewPath("value"), b, nil)
+	if len(errs) == 0 {
+		return nil
+	}
+	if text := explainJSONSchema(s, value); text != "" {
+		return errors.New(text)
+	}
+	var out []string
+	for _, e := range errs {
+		out = append(out, prefixPath(strings.TrimPrefix(strings.TrimPrefix(e.Field, "value"), "."), e.Detail))
+	}
+	return errors.New(strings.Join(out, "; "))
+}
+
+// explainJSONSchema says what JSON Schema finds wrong with a value; "" if nothing.
+func explainJSONSchema(s map[string]any, value any) string {
+	b, err := json.Marshal(JSONSchema(s))
+	if err != nil {
+		return ""
 	}
 	compiled, err := render.CompileSchema(b)
 	if err != nil {
-		return err
+		return ""
 	}
 	plain, err := json.Marshal(value)
 	if err != nil {
-		return err
+		return ""
 	}
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(string(plain)))
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(plain))
 	if err != nil {
-		return err
+		return ""
 	}
 	var invalid *jsonschema.ValidationError
-	if err := compiled.Validate(v); errors.As(err, &invalid) {
-		return errors.New(strings.Join(render.Explain(invalid), "; "))
-	} else if err != nil {
-		return err
+	if errors.As(compiled.Validate(v), &invalid) {
+		return strings.Join(render.Explain(invalid), "; ")
 	}
-	return nil
+	return ""
 }
