@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/stack/schema"
 )
 
 // Mutate answers the API server with a patch of the fields that Default fills in.
@@ -118,8 +119,8 @@ func ValidationResponse(name string, errs field.ErrorList) admission.Response {
 	if len(errs) == 0 {
 		return admission.Allowed("")
 	}
-	if len(errs) > maxErrors {
-		errs = append(errs[:maxErrors:maxErrors], field.Invalid(spec, field.OmitValueType{}, fmt.Sprintf("more is wrong than these %d; correct them first", maxErrors)))
+	if most := schema.MaxErrors; len(errs) > most {
+		errs = append(errs[:most:most], field.Invalid(spec, field.OmitValueType{}, fmt.Sprintf("more is wrong than these %d; correct them first", most)))
 	}
 	status := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("WorkloadCluster").GroupKind(), name, errs).Status()
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/suggest"
 	"github.com/polder-kaas/polder/provider"
+	"github.com/polder-kaas/polder/stack/schema"
 )
 
 // maxParameters is the size that all parameters together may have, in bytes of JSON. Clusters have a few hundred.
@@ -39,45 +41,71 @@ func (q *clusterReview) checkParameters(ctx context.Context, p *v1alpha1.Provide
 	own := providerParameters(p)
 	maps.Copy(schemas, own)
 	names := slices.Sorted(maps.Keys(schemas))
-	found := &schemaErrors{}
+	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(q.object.Spec.Parameters)) {
+		if len(errs) > schema.MaxErrors {
+			break
+		}
 		here := at.Child(name)
-		schema, ok := schemas[name]
-		if !ok {
-			found.add(field.Invalid(here, field.OmitValueType{}, fmt.Sprintf("stack %s has no such parameter; it has %s%s", release.Name, strings.Join(names, ", "), suggest.Hint(name, names))))
+		if _, ok := schemas[name]; !ok {
+			errs = append(errs, field.Invalid(here, field.OmitValueType{}, fmt.Sprintf("stack %s has no such parameter; it has %s%s", release.Name, strings.Join(names, ", "), suggest.Hint(name, names))))
 			continue
 		}
 		if err := checkProviderVariable(name, setBy, own); err != nil {
-			found.add(err)
+			errs = append(errs, err)
 			continue
 		}
-		var value any
-		if err := json.Unmarshal(q.object.Spec.Parameters[name].Raw, &value); err != nil {
-			found.add(field.Invalid(here, field.OmitValueType{}, "it is no value"))
-			continue
+		validator := schema.ForVariable(schemas[name])
+		if _, ok := own[name]; ok {
+			validator = schema.ForProvider(schemas[name])
 		}
-		before := len(found.errs)
-		// CEL rules may rely on types and lengths, so they are checked only for values that fit the rest of the schema.
-		if found.checkValue(here, schema, value, 0); len(found.errs) == before && !found.isFull() {
-			found.add(checkCELRules(ctx, at, name, schema, q.object.Spec.Parameters[name], q.oldParameter(name))...)
-		}
+		validator.Hint = suggest.Hint
+		errs = append(errs, validator.Validate(ctx, here, q.object.Spec.Parameters[name].Raw, q.oldParameter(name))...)
 	}
-	q.errs = append(q.errs, found.errs...)
+	q.errs = append(q.errs, errs[:min(len(errs), schema.MaxErrors+1)]...)
 	for _, v := range release.Variables {
 		_, has := q.object.Spec.Parameters[v.Name]
 		_, def := v.Schema["default"]
-		if _, set := setBy[v.Name]; v.Required && !has && !def && !set && setBy != nil {
-			q.addError(field.Required(at.Child(v.Name), schemaDescription(v.Schema)))
+		_, set := setBy[v.Name]
+		switch {
+		case has || set || setBy == nil:
+		case def:
+			q.checkDefault(ctx, at.Child(v.Name), v)
+		case v.Required:
+			q.addError(field.Required(at.Child(v.Name), schema.Description(v.Schema)))
 		}
 	}
 }
 
-// oldParameter returns the value before the change, for CEL rules that compare with oldSelf.
-func (q *clusterReview) oldParameter(name string) provider.JSON {
-	if q.old == nil {
-		return provider.JSON{}
+// checkDefault checks the value that a variable gets because nobody sets it. By itself it fits, but a CEL rule may
+// forbid to change to it from the value that the cluster has.
+func (q *clusterReview) checkDefault(ctx context.Context, at *field.Path, v provider.Variable) {
+	old := q.oldParameter(v.Name)
+	value, err := json.Marshal(v.Schema["default"])
+	if err != nil || len(old) == 0 || bytes.Equal(old, value) {
+		return
 	}
-	return q.old.Spec.Parameters[name]
+	q.errs = append(q.errs, schema.ForVariable(v.Schema).Validate(ctx, at, value, old)...)
+}
+
+// oldParameter returns the value before the change, for CEL rules that compare with oldSelf: the customer's or, if
+// there was none, what the Cluster has. It is empty for a new cluster.
+func (q *clusterReview) oldParameter(name string) []byte {
+	if q.old == nil {
+		return nil
+	}
+	if v, ok := q.old.Spec.Parameters[name]; ok {
+		return v.Raw
+	}
+	if q.cluster == nil {
+		return nil
+	}
+	for _, v := range q.cluster.Spec.Topology.Variables {
+		if v.Name == name {
+			return v.Value.Raw
+		}
+	}
+	return nil
 }
 
 // providerParameters returns the schemas of the parameters that the provider itself takes.
@@ -90,13 +118,4 @@ func providerParameters(p *v1alpha1.Provider) map[string]map[string]any {
 		return nil // the provider reports that itself
 	}
 	return out
-}
-
-// schemaDescription returns the description of a schema, as the message for a required field.
-func schemaDescription(schema map[string]any) string {
-	text, _ := schema["description"].(string)
-	if text == "" {
-		return "the stack needs it"
-	}
-	return text
 }

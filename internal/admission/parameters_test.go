@@ -102,6 +102,41 @@ func TestParameters(t *testing.T) {
 			t.Error(d)
 		}
 	})
+	t.Run("alternatives", func(t *testing.T) {
+		text := clusterv1.JSONSchemaProps{Type: "string"}
+		w := newWorld().add(class("local-scs-1-36-v1", map[string]clusterv1.JSONSchemaProps{"network": {
+			Type: "object", Properties: map[string]clusterv1.JSONSchemaProps{"cidr": text, "name": text},
+			OneOf: []clusterv1.JSONSchemaProps{{Required: []string{"cidr"}, Description: "a range"}, {Required: []string{"name"}}},
+		}}))
+		want := []string{"spec.parameters.network: Invalid value: {}: it must be exactly one of these, and is none: a range; with name"}
+		if d := cmp.Diff(want, checkNew(t, w, parameter("network", map[string]any{}))); d != "" {
+			t.Error(d)
+		}
+		if got := checkNew(t, w, parameter("network", map[string]any{"name": "a"})); got != nil {
+			t.Error(got)
+		}
+	})
+	t.Run("what was before", func(t *testing.T) {
+		w := newWorld().add(class("local-scs-1-36-v1", map[string]clusterv1.JSONSchemaProps{"size": {
+			Type: "integer", Default: &provider.JSON{Raw: []byte("3")},
+			XValidations: []clusterv1.ValidationRule{{Rule: "self >= oldSelf", Message: "it must not shrink"}},
+		}}))
+		shrinks := func(to int) []string {
+			return []string{fmt.Sprintf("spec.parameters.size: Invalid value: %d: it must not shrink", to)}
+		}
+		plain, five := cluster(), cluster(parameter("size", 5))
+		if d := cmp.Diff(shrinks(3), checkChange(t, w, five, plain)); d != "" {
+			t.Error("back to the default: ", d)
+		}
+		c := running("v1.36.3")
+		c.Spec.Topology.Variables = []clusterv1.ClusterVariable{{Name: "size", Value: provider.JSON{Raw: []byte("3")}}}
+		if d := cmp.Diff(shrinks(2), checkChange(t, w.add(c), plain, cluster(parameter("size", 2)))); d != "" {
+			t.Error("from the default, which the Cluster has: ", d)
+		}
+		if got := checkChange(t, w, plain, five); len(got) > 0 {
+			t.Error(got)
+		}
+	})
 	t.Run("one that follows from another field", func(t *testing.T) {
 		w := newWorld()
 		w.add(class("local-scs-1-36-v1", map[string]clusterv1.JSONSchemaProps{"oidcConfig": {Type: "object"}}))
