@@ -1,6 +1,7 @@
 package stackauthor
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -35,8 +36,9 @@ func newStackRenderCommand() *cobra.Command {
 stack, the directory of a release, or a published release (oci://host/repository:tag).
 
 Add-ons are rendered for a cluster: a sample with all defaults or, with --values, for the Cluster in that
-file; the file may have the cluster's control plane and infrastructure too, as further documents. Where a
-chart asks chance or the clock, the answer is always the same here, so these are no passwords to use.
+file; the file may have the cluster's control plane and infrastructure too, as further documents. Values of
+variables in it that Cluster API would refuse are told. Where a chart asks chance or the clock, the answer is
+always the same here, so these are no passwords to use.
 
 The exit code is 0 only if everything rendered and is sound. What is wrong goes to standard error.`,
 		Example: `  polder stack render . --only class | polder kubectl apply -f -
@@ -89,27 +91,52 @@ func renderAll(ctx context.Context, r *stack.Release, namespace, values string) 
 	if err != nil || class == nil {
 		return nil, nil, found, err
 	}
-	data, err := readClusterData(r, class, values)
+	data, wrong, err := readClusterData(ctx, r, class, values)
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	found = append(found, wrong...)
 	stages, more, err := r.RenderAddons(ctx, rd, stack.AddonInput{Cluster: data, Record: render.FixedRecord()})
 	return class, stages, append(found, more...), err
 }
 
-func readClusterData(r *stack.Release, class *stack.Class, file string) (stack.ClusterData, error) {
+// readClusterData reads the Cluster to render for. Variables of it that the class refuses are findings.
+func readClusterData(
+	ctx context.Context, r *stack.Release, class *stack.Class, file string,
+) (stack.ClusterData, finding.List, error) {
 	if file == "" {
-		return r.SampleClusterData(class)
+		d, err := r.SampleClusterData(class)
+		return d, nil, err
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return stack.ClusterData{}, exit.With(exit.Usage, err)
+		return stack.ClusterData{}, nil, exit.With(exit.Usage, err)
 	}
 	d, err := stack.ParseClusterData(file, b)
 	if err != nil {
-		return d, exit.With(exit.Usage, err)
+		return d, nil, exit.With(exit.Usage, err)
 	}
-	return d.ConvertTo(class.Version)
+	wrong, err := class.CheckVariables(ctx, d)
+	if err != nil {
+		return d, nil, exit.With(exit.Usage, err)
+	}
+	var found finding.List
+	for _, e := range wrong {
+		found = append(found, finding.Finding{
+			File: file, Line: findLine(b, "name: "+e.Variable), Severity: finding.Error, Rule: "variable", What: e.Error(),
+		})
+	}
+	d, err = d.ConvertTo(class.Version)
+	return d, found, err
+}
+
+// findLine gives the first line that has a word, as a hint; 0 if there is none.
+func findLine(text []byte, word string) int {
+	before, _, ok := bytes.Cut(text, []byte(word))
+	if !ok {
+		return 0
+	}
+	return 1 + bytes.Count(before, []byte("\n"))
 }
 
 // printParts writes what was asked for, and says whether there was any of it.

@@ -174,6 +174,17 @@ func TestStackRenderChoice(t *testing.T) {
 	if strings.Contains(out, "ClusterClass") || !strings.Contains(out, "# BeforeClusterUpgrade, stage about, apply: templates/about.yaml") || !strings.Contains(out, "cluster: team/mine of a") {
 		t.Error(out)
 	}
+	wrong := strings.Replace(text, "version: v1.37.1", "version: v1.37.1,\n variables: [{name: certSANs, value: [a, 5]},\n  {name: shoe, value: 1}]", 1)
+	write(t, values, wrong)
+	_, complaints, err := execute(t, "stack", "render", src, "--values", values)
+	for _, want := range []string{
+		values + ":5: error: variable certSANs[1]: write a text [variable]\n",
+		values + ":6: error: variable shoe: the class has no such variable; it has certSANs, flavor [variable]\n",
+	} {
+		if err == nil || !strings.Contains(complaints, want) {
+			t.Errorf("%v: %s, want %s", err, complaints, want)
+		}
+	}
 	if out := must(t, "stack", "render", src, "--only", "class"); strings.Contains(out, "ConfigMap") || !strings.Contains(out, "ClusterClass") {
 		t.Error(out)
 	}
