@@ -21,7 +21,7 @@ sources      = $(wildcard $(shell git ls-files -co --exclude-standard ':!docs/*.
 
 # Packages that link the whole of Kubernetes have no unit tests; tests under test/ run the built binary.
 heavy       := github.com/polder-kaas/polder/(cmd/polderd|internal/daemon|internal/plane|internal/plane/(apiserver|kubecontrollers)|internal/providers/local/(boot|component))$$
-light        = $(shell go list ./... | grep -Ev '$(heavy)' | grep -Ev '/(test/fault|bench)')
+light        = $(shell go list ./... | grep -Ev '$(heavy)' | grep -Ev '/(test/fault|bench/(local|operator|plane|stack|workloadcluster))')
 
 # Tests without the race detector: boot, which links kubeadm, and those that render charts in a child, whose memory and time are limited.
 renders     := %/polder/stack %/stack/render %/stack/lint %/stack/dependency %/polder/stacks %/internal/cli/stackauthor %/releases/rendering %/test/instant
