@@ -11,68 +11,43 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
-	"path/filepath"
-	"syscall"
-	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"github.com/polder-kaas/polder/bench/measure"
+	"github.com/polder-kaas/polder/bench/scenario"
 )
 
+// bench is one run.
+type bench struct {
+	rounds, nodes int
+	*measure.Plane
+}
+
 func main() {
-	rounds := flag.Int("rounds", 5, "clusters to make one after the other")
-	nodes := flag.Int("nodes", 100, "simulated nodes to add to one cluster")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	log.SetLogger(logr.Discard())
-	if err := run(ctx, *rounds, *nodes); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	var b bench
+	flag.IntVar(&b.rounds, "rounds", 5, "clusters to make one after the other")
+	flag.IntVar(&b.nodes, "nodes", 100, "simulated nodes to add to one cluster")
+	os.Exit(scenario.Main(scenario.Benchmark{
+		Columns: []string{"what", "measured", "aim"}, Validate: b.validate, Run: b.run,
+	}))
 }
 
-func run(ctx context.Context, rounds, nodes int) (err error) {
-	root, err := os.MkdirTemp("", "polder-bench-")
-	if err != nil {
-		return err
+func (b *bench) validate() error {
+	if b.rounds < 1 || b.nodes < 1 {
+		return errors.New("-rounds and -nodes must be at least 1")
 	}
-	data := filepath.Join(root, "data")
-	polder := func(args ...string) error {
-		c := exec.Command("bin/polder", append([]string{"--data-dir", data}, args...)...)
-		c.Stderr = os.Stderr
-		return c.Run()
-	}
-	defer func() { err = errors.Join(err, polder("down", "--clusters"), os.RemoveAll(root)) }()
-	if err := polder("up", "--listen", "127.0.0.1:0"); err != nil {
-		return err
-	}
-	cfg, err := clientcmd.BuildConfigFromFlags("", filepath.Join(data, "admin.kubeconfig"))
-	if err != nil {
-		return err
-	}
-	cfg.QPS = -1
-	scheme, err := newScheme()
-	if err != nil {
-		return err
-	}
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		return err
-	}
-	b := &bench{client: c, data: data}
-	if err := b.class(ctx); err != nil {
-		return err
-	}
-	return errors.Join(b.small(ctx, rounds), b.large(ctx, nodes), b.print(os.Stdout))
+	return nil
 }
 
-func say(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
+func (b *bench) run(ctx context.Context, r *scenario.Runner) error {
+	return measure.WithPlane(ctx, func(p *measure.Plane) error {
+		b.Plane = p
+		if err := b.installClass(ctx); err != nil {
+			return err
+		}
+		return r.Run(ctx,
+			scenario.Scene{Name: "small clusters", Run: b.measureSmall},
+			scenario.Scene{Name: "a large cluster", Run: b.measureLarge},
+		)
+	})
 }

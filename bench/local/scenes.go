@@ -6,142 +6,120 @@ import (
 	"slices"
 	"time"
 
-	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
-	"github.com/polder-kaas/polder/internal/providers/local/launch"
+	"github.com/polder-kaas/polder/bench/scenario"
 )
 
-// small makes clusters of one control plane and two workers, one after the other.
-func (b *bench) small(ctx context.Context, rounds int) error {
+const (
+	settle     = 45 * time.Second
+	idleWindow = 30 * time.Second
+)
+
+// measureSmall makes clusters of one control plane and two workers, one after the other.
+func (b *bench) measureSmall(ctx context.Context) (rows scenario.Rows, err error) {
 	var made, gone []time.Duration
-	for i := range rounds {
+	for i := range b.rounds {
 		name := fmt.Sprintf("small-%d", i)
-		took, err := b.create(ctx, name, newVersion, 1, 2)
+		took, err := b.createCluster(ctx, name, shape{newVersion, 1, 2})
 		if err != nil {
-			return err
+			return rows, err
 		}
 		made = append(made, took)
-		if i == rounds-1 {
-			if err := b.idle(ctx, name); err != nil {
-				return err
+		if i == b.rounds-1 {
+			if rows, err = b.measureIdle(ctx, name); err != nil {
+				return rows, err
 			}
 		}
-		if took, err = b.remove(ctx, name); err != nil {
-			return err
+		if took, err = b.deleteCluster(ctx, name); err != nil {
+			return rows, err
 		}
 		gone = append(gone, took)
 	}
-	b.add(fmt.Sprintf("1 + 2 ready, median of %d", rounds), "10 s", "%.1f s (%.1f to %.1f)", median(made).Seconds(), slices.Min(made).Seconds(), slices.Max(made).Seconds())
-	b.add(fmt.Sprintf("delete, median of %d", rounds), "5 s", "%.1f s", median(gone).Seconds())
-	return nil
+	rows.AddWithAim(fmt.Sprintf("1 + 2 ready, median of %d", b.rounds), "10 s", "%.1f s (%.1f to %.1f)",
+		scenario.Median(made).Seconds(), slices.Min(made).Seconds(), slices.Max(made).Seconds())
+	rows.AddWithAim(fmt.Sprintf("delete, median of %d", b.rounds), "5 s", "%.1f s", scenario.Median(gone).Seconds())
+	return rows, nil
 }
 
-func median(d []time.Duration) time.Duration {
-	s := slices.Sorted(slices.Values(d))
-	return s[len(s)/2]
-}
-
-// idle measures a cluster that nobody uses.
-func (b *bench) idle(ctx context.Context, name string) error {
-	if err := sleep(ctx, settle); err != nil {
-		return err
+// measureIdle measures a cluster that nobody uses.
+func (b *bench) measureIdle(ctx context.Context, name string) (rows scenario.Rows, err error) {
+	if err := scenario.Sleep(ctx, settle); err != nil {
+		return rows, err
 	}
-	s, err := b.status(ctx, name)
+	before, err := b.readHost(ctx, name)
 	if err != nil {
-		return err
+		return rows, err
 	}
-	before, begin := cpuOf(s), time.Now()
-	if err := sleep(ctx, 30*time.Second); err != nil {
-		return err
+	begin := time.Now()
+	if err := scenario.Sleep(ctx, idleWindow); err != nil {
+		return rows, err
 	}
-	if s, err = b.status(ctx, name); err != nil {
-		return err
+	after, err := b.readHost(ctx, name)
+	if err != nil {
+		return rows, err
 	}
-	b.add("idle CPU of a cluster", "5 % of a core", "%.1f %%", 100*(cpuOf(s)-before).Seconds()/time.Since(begin).Seconds())
-	var machine uint64
-	for _, m := range s.Machines {
+	cpu := 100 * (after.cpu - before.cpu).Seconds() / time.Since(begin).Seconds()
+	rows.AddWithAim("idle CPU of a cluster", "5 % of a core", "%.1f %%", cpu)
+	for _, m := range after.Machines {
 		for _, p := range m.Processes {
-			b.add("  anonymous memory of "+p.Name, "", "%d MB", p.Memory>>20)
-			machine += p.Memory
+			rows.AddWithAim("  anonymous memory of "+p.Name, "", "%d MB", p.Memory>>20)
 		}
 	}
-	b.add("  anonymous memory of the host", "", "%d MB", s.Memory>>20)
-	b.add("anonymous memory of a control plane", "300 MB", "%d MB, with its host %d MB", machine>>20, (machine+s.Memory)>>20)
-	b.add("one-node clusters in 8 GiB, by that", "", "%d", (8<<30-300<<20)/(machine+s.Memory))
+	all := after.machines + after.Memory
+	rows.AddWithAim("  anonymous memory of the host", "", "%d MB", after.Memory>>20)
+	rows.AddWithAim("anonymous memory of a control plane", "300 MB", "%d MB, with its host %d MB",
+		after.machines>>20, all>>20)
+	rows.AddWithAim("one-node clusters in 8 GiB, by that", "", "%d", (8<<30-300<<20)/all)
+	return rows, nil
+}
+
+// measureLarge makes one cluster with three control planes, upgrades it, and gives it many nodes.
+func (b *bench) measureLarge(ctx context.Context) (rows scenario.Rows, err error) {
+	const name = "large"
+	took, err := b.createCluster(ctx, name, shape{oldVersion, 3, 2})
+	if err != nil {
+		return rows, err
+	}
+	rows.AddWithAim("3 + 2 ready", "40 s", "%.1f s", took.Seconds())
+	for _, change := range []struct {
+		what string
+		to   shape
+	}{
+		{"upgrade of 3 + 2 by one minor", shape{newVersion, 3, 2}},
+		{"3 to 1 control planes", shape{newVersion, 1, 2}},
+	} {
+		if took, err = b.changeCluster(ctx, name, change.to); err != nil {
+			return rows, err
+		}
+		rows.AddWithAim(change.what, "", "%.1f s", took.Seconds())
+	}
+	if err := b.measureNodes(ctx, name, &rows); err != nil {
+		return rows, err
+	}
+	if took, err = b.deleteCluster(ctx, name); err != nil {
+		return rows, err
+	}
+	rows.AddWithAim(fmt.Sprintf("delete with %d nodes", b.nodes), "", "%.1f s", took.Seconds())
+	return rows, nil
+}
+
+// measureNodes adds nodes to a cluster with one control plane.
+func (b *bench) measureNodes(ctx context.Context, name string, rows *scenario.Rows) error {
+	before, err := b.readSettledHost(ctx, name)
+	if err != nil {
+		return err
+	}
+	took, err := b.changeCluster(ctx, name, shape{newVersion, 1, int32(b.nodes)})
+	if err != nil {
+		return err
+	}
+	rows.AddWithAim(fmt.Sprintf("%d nodes ready", b.nodes), "", "%.1f s", took.Seconds())
+	after, err := b.readSettledHost(ctx, name)
+	if err != nil {
+		return err
+	}
+	rows.AddWithAim(fmt.Sprintf("anonymous memory of %d nodes, host", b.nodes), "50 MB", "%d MB",
+		(int64(after.Memory)-int64(before.Memory))>>20)
+	rows.AddWithAim("  and in the control plane's processes", "", "%d MB",
+		(int64(after.machines)-int64(before.machines))>>20)
 	return nil
-}
-
-// large makes one cluster with three control planes, upgrades it, and gives it many nodes.
-func (b *bench) large(ctx context.Context, nodes int) error {
-	took, err := b.create(ctx, "large", oldVersion, 3, 2)
-	if err != nil {
-		return err
-	}
-	b.add("3 + 2 ready", "40 s", "%.1f s", took.Seconds())
-	if took, err = b.change(ctx, "large", newVersion, 3, 2); err != nil {
-		return err
-	}
-	b.add("upgrade of 3 + 2 by one minor", "", "%.1f s", took.Seconds())
-	if took, err = b.change(ctx, "large", newVersion, 1, 2); err != nil {
-		return err
-	}
-	b.add("3 to 1 control planes", "", "%.1f s", took.Seconds())
-	if err := sleep(ctx, settle); err != nil {
-		return err
-	}
-	before, err := b.memory(ctx, "large")
-	if err != nil {
-		return err
-	}
-	if took, err = b.change(ctx, "large", newVersion, 1, int32(nodes)); err != nil {
-		return err
-	}
-	b.add(fmt.Sprintf("%d nodes ready", nodes), "", "%.1f s", took.Seconds())
-	if err := sleep(ctx, settle); err != nil {
-		return err
-	}
-	after, err := b.memory(ctx, "large")
-	if err != nil {
-		return err
-	}
-	b.add(fmt.Sprintf("anonymous memory of %d nodes, host", nodes), "50 MB", "%d MB", (int64(after.host)-int64(before.host))>>20)
-	b.add("  and in the control plane's processes", "", "%d MB", (int64(after.machines)-int64(before.machines))>>20)
-	took, err = b.remove(ctx, "large")
-	b.add(fmt.Sprintf("delete with %d nodes", nodes), "", "%.1f s", took.Seconds())
-	return err
-}
-
-type memory struct{ host, machines uint64 }
-
-func (b *bench) memory(ctx context.Context, name string) (memory, error) {
-	s, err := b.status(ctx, name)
-	m := memory{host: s.Memory}
-	for _, x := range s.Machines {
-		for _, p := range x.Processes {
-			m.machines += p.Memory
-		}
-	}
-	return m, err
-}
-
-func (b *bench) status(ctx context.Context, name string) (hostapi.Status, error) {
-	l := launch.Launcher{HostsDir: hostapi.HostsDir(b.data)}
-	all, err := l.Clusters()
-	if err != nil {
-		return hostapi.Status{}, err
-	}
-	for _, c := range all {
-		if c.Name == name {
-			return hostapi.NewClient(l.Dir(c.UID)).Status(ctx)
-		}
-	}
-	return hostapi.Status{}, fmt.Errorf("no host for %s", name)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

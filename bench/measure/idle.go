@@ -4,6 +4,9 @@ import (
 	"context"
 	"maps"
 	"time"
+
+	"github.com/polder-kaas/polder/bench/process"
+	"github.com/polder-kaas/polder/bench/scenario"
 )
 
 // The plane is idle when it has had no requests for some time. It is polled often, so that the end is
@@ -18,15 +21,36 @@ const (
 // Effort is what something took until the plane was idle.
 type Effort struct {
 	Clock    time.Duration // up to the last request
-	CPU      CPU
+	CPU      process.CPU
 	Requests Requests
+}
+
+// Measure does something and returns what that took, up to its end: the plane need not be idle then.
+func (p *Plane) Measure(ctx context.Context, work func() error) (Effort, error) {
+	before, err := p.Snapshot(ctx)
+	if err != nil {
+		return Effort{}, err
+	}
+	begin := time.Now()
+	if err := work(); err != nil {
+		return Effort{}, err
+	}
+	clock := time.Since(begin)
+	after, err := p.Snapshot(ctx)
+	return Effort{Clock: clock, CPU: after.CPU.Minus(before.CPU), Requests: after.Requests.Minus(before.Requests)}, err
+}
+
+// AwaitIdle waits until the plane is idle.
+func (p *Plane) AwaitIdle(ctx context.Context) error {
+	_, err := p.MeasureUntilIdle(ctx, time.Now(), Effort{})
+	return err
 }
 
 // MeasureUntilIdle waits until the plane is idle and returns what has happened since begin, when CPU time and requests
 // were as before.
 func (p *Plane) MeasureUntilIdle(ctx context.Context, begin time.Time, before Effort) (Effort, error) {
 	e := Effort{Requests: before.Requests}
-	var used CPU
+	var used process.CPU
 	looks, busy := 0, 0 // all polls, and those until CPU time had settled
 	last := time.Now()
 	for time.Since(last) < idlePeriod {
@@ -42,7 +66,7 @@ func (p *Plane) MeasureUntilIdle(ctx context.Context, begin time.Time, before Ef
 		if time.Since(last) < cpuSettlePeriod {
 			e.CPU, busy = now.CPU, looks
 		}
-		if err := Sleep(ctx, pollInterval); err != nil {
+		if err := scenario.Sleep(ctx, pollInterval); err != nil {
 			return e, err
 		}
 	}
@@ -62,14 +86,4 @@ func (p *Plane) Snapshot(ctx context.Context) (e Effort, err error) {
 	}
 	e.CPU, err = p.CPU()
 	return e, err
-}
-
-// Sleep waits, unless ctx ends.
-func Sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

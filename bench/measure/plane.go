@@ -6,16 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/polder-kaas/polder/bench/process"
+	"github.com/polder-kaas/polder/bench/scenario"
 	"github.com/polder-kaas/polder/internal/plane/status"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/launch"
@@ -28,106 +29,75 @@ const (
 	startPollInterval = 20 * time.Millisecond
 )
 
-// Plane is a polderd with its directory. It and its clusters end with Close.
+// Plane is a polderd with its directory.
 type Plane struct {
+	*process.Process
 	dir    string // short, since sockets will be in it
 	listen string
 	flags  []string
-	cmd    *exec.Cmd
-	done   chan struct{} // closes when the process has ended
-	Config *rest.Config  // of the administrator
+	Config *rest.Config // of the administrator
 	Client client.WithWatch
 }
 
-// NewPlane prepares a plane; Start starts it.
-func NewPlane(flags ...string) (*Plane, error) {
-	dir, err := os.MkdirTemp("", "polder-bench-")
-	return &Plane{dir: dir, flags: flags, listen: "127.0.0.1:0"}, err
+// WithPlane starts a polderd on an empty directory and calls do. Then it ends polderd and all clusters and removes
+// everything, also after an interrupt.
+func WithPlane(ctx context.Context, do func(*Plane) error, flags ...string) (err error) {
+	log.SetLogger(logr.Discard()) // of clients; errors come back anyway
+	p := &Plane{flags: flags, listen: "127.0.0.1:0"}
+	if p.dir, err = os.MkdirTemp("", "polder-bench-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(p.close(err), err) }()
+	scenario.Logf("starting polderd on an empty directory")
+	if err := p.Start(ctx); err != nil {
+		return err
+	}
+	return do(p)
 }
 
 // Data is its data directory.
 func (p *Plane) Data() string { return filepath.Join(p.dir, "data") }
 
-func (p *Plane) logFile() string { return filepath.Join(p.dir, "log") }
-
-// PID is that of the process.
-func (p *Plane) PID() int { return p.cmd.Process.Pid }
+// Kubeconfig is the administrator's.
+func (p *Plane) Kubeconfig() string { return filepath.Join(p.Data(), "admin.kubeconfig") }
 
 // Start runs polderd until it is ready, on the address it had before.
-func (p *Plane) Start(ctx context.Context) error {
-	out, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+func (p *Plane) Start(ctx context.Context) (err error) {
+	args := append([]string{"serve", "--data-dir", p.Data(), "--listen", p.listen}, p.flags...)
+	p.Process, err = process.Start(p.dir, program, args...)
 	if err != nil {
 		return err
 	}
-	defer out.Close() //nolint:errcheck // the process has a copy of its own
-	bin, err := filepath.Abs(program)
-	if err != nil {
+	until := Poll{Every: startPollInterval, Timeout: startTimeout, Stop: p.EndedError}
+	if err := until.Do(ctx, "polderd", p.checkReady); err != nil {
 		return err
 	}
-	cmd := exec.Command(bin, append([]string{"serve", "--data-dir", p.Data(), "--listen", p.listen}, p.flags...)...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, out, out
-	cmd.Env = []string{"HOME=" + p.dir, "PATH=/usr/bin:/bin"}
-	// A group of its own keeps ^C on the terminal away from it: we end it ourselves.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	done := make(chan struct{})
-	p.cmd, p.done = cmd, done
-	go func() {
-		defer close(done)
-		_ = cmd.Wait() // how it ended is in ProcessState
-	}()
-	if err := p.awaitReady(ctx); err != nil {
-		return err
-	}
-	p.Config, p.Client, err = connect(filepath.Join(p.Data(), "admin.kubeconfig"))
+	p.Config, p.Client, err = connect(p.Kubeconfig())
 	return err
 }
 
-func (p *Plane) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	for {
-		s, ok, err := status.Read(p.Data())
-		if err == nil && ok && s.PID == p.PID() && s.Phase == status.Ready {
-			p.listen = strings.TrimPrefix(s.Address, "https://")
-			return nil
-		}
-		select {
-		case <-p.done:
-			return fmt.Errorf("polderd has ended: %s", p.cmd.ProcessState)
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for polderd: %w", ctx.Err())
-		case <-time.After(startPollInterval):
-		}
+func (p *Plane) checkReady(context.Context) error {
+	s, _, err := status.Read(p.Data())
+	if err != nil {
+		return err
 	}
+	if s.PID != p.PID() || s.Phase != status.Ready {
+		return fmt.Errorf("process %d is %q", s.PID, s.Phase)
+	}
+	p.listen = strings.TrimPrefix(s.Address, "https://")
+	return nil
 }
 
-// Stop ends polderd gracefully, or kills it if that takes too long. Clusters keep running.
-func (p *Plane) Stop() error {
-	if p.cmd == nil {
-		return nil
+// close ends everything and removes it. If something went wrong, it prints the last lines of polderd's log.
+func (p *Plane) close(cause error) error {
+	var errs []error
+	if p.Process != nil { // else it could not be started
+		errs = append(errs, p.Stop())
+		if tail, err := p.LogTail(20); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
+			scenario.Logf("the last lines of polderd:\n%s", tail)
+		}
 	}
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
-	select {
-	case <-p.done:
-		return nil
-	case <-time.After(stopTimeout):
-		_ = p.cmd.Process.Kill()
-		<-p.done
-		return fmt.Errorf("polderd has not stopped within %s and was killed", stopTimeout)
-	}
-}
-
-// Close ends everything and removes it. If something went wrong, it prints the last lines of polderd's log.
-func (p *Plane) Close(cause error) error {
-	errs := []error{p.Stop(), p.stopHosts()}
-	if log, err := os.ReadFile(p.logFile()); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
-		lines := strings.Split(strings.TrimSpace(string(log)), "\n")
-		Logf("the last lines of polderd:\n%s", strings.Join(lines[max(0, len(lines)-20):], "\n"))
-	}
-	return errors.Join(append(errs, os.RemoveAll(p.dir))...)
+	return errors.Join(append(errs, p.stopHosts(), os.RemoveAll(p.dir))...)
 }
 
 // stopHosts ends the hosts of local clusters, which outlive their plane. It does so after an interrupt, too.

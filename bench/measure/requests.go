@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/bench/scenario"
 )
 
 // Request is a kind of requests to the plane's API.
@@ -107,7 +108,7 @@ func (r Requests) Verbs() string {
 	for v, n := range by {
 		out = append(out, fmt.Sprintf("%s %d", v, n))
 	}
-	return JoinFew(out)
+	return scenario.JoinFew(out)
 }
 
 // List is the long form: how many of each verb and resource.

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
-	"github.com/polder-kaas/polder/stack/archive"
-
 	"github.com/polder-kaas/polder/bench/measure"
+	"github.com/polder-kaas/polder/bench/scenario"
+	"github.com/polder-kaas/polder/stack/archive"
 )
 
 const (
@@ -35,9 +35,9 @@ type large struct {
 	was      map[string]string // the add-ons' objects, with their versions
 }
 
-// addons brings many objects into a workload cluster: by a class change from the shipped release to one
+// measureAddons brings many objects into a workload cluster: by a class change from the shipped release to one
 // that has them, to one in which some differ, and to one in which none does.
-func (b *bench) addons(ctx context.Context) error {
+func (b *bench) measureAddons(ctx context.Context) (rows scenario.Rows, err error) {
 	differing := b.objects / 10
 	contents := []archive.Tree{b.published.shipped, b.published.withMany(b.objects, 0), b.published.withMany(b.objects, differing), b.published.withMany(b.objects, differing)}
 	var classes []string
@@ -45,33 +45,33 @@ func (b *bench) addons(ctx context.Context) error {
 	for i, files := range contents {
 		class, k, err := b.published.publish(ctx, addonsNS, i+1, files)
 		if err != nil {
-			return err
+			return rows, err
 		}
 		classes, kube = append(classes, class), k
 	}
 	if err := b.namespace(ctx, addonsNS); err != nil {
-		return err
+		return rows, err
 	}
 	if err := b.Client.Create(ctx, b.published.stack(addonsNS, 1, len(contents))); err != nil {
-		return err
+		return rows, err
 	}
 	if err := b.stackReady(ctx, addonsNS, len(contents)); err != nil {
-		return err
+		return rows, err
 	}
 	l := &large{bench: b}
 	if err := l.create(ctx, classes[0], kube); err != nil {
-		return err
+		return rows, err
 	}
 	for i, what := range []string{
 		fmt.Sprintf("class change that brings %d objects into a cluster", b.objects),
 		fmt.Sprintf("class change with %d of %d objects different", differing, b.objects),
 		fmt.Sprintf("class change with none of %d objects different", b.objects),
 	} {
-		if err := l.change(ctx, what, classes[i+1]); err != nil {
-			return err
+		if err := l.measureChange(ctx, &rows, what, classes[i+1]); err != nil {
+			return rows, err
 		}
 	}
-	return nil
+	return rows, nil
 }
 
 // create makes a cluster of one control plane, and waits for its add-ons.
@@ -80,7 +80,7 @@ func (l *large) create(ctx context.Context, class, kube string) error {
 	c.Spec.Topology.ClassRef.Name = class
 	c.Spec.Topology.Version = kube
 	c.Spec.Topology.ControlPlane.Replicas = ptr.To[int32](1)
-	measure.Logf("making a workload cluster")
+	scenario.Logf("making a workload cluster")
 	if err := l.Client.Create(ctx, c); err != nil {
 		return err
 	}
@@ -134,8 +134,9 @@ func (l *large) applied(ctx context.Context, class string) (w way, err error) {
 	return w, err
 }
 
-func (l *large) change(ctx context.Context, what, class string) error {
-	if _, err := l.MeasureUntilIdle(ctx, time.Now(), measure.Effort{}); err != nil { // of the cluster before
+// measureChange gives the cluster another class.
+func (l *large) measureChange(ctx context.Context, rows *scenario.Rows, what, class string) error {
+	if err := l.AwaitIdle(ctx); err != nil { // of the cluster before
 		return err
 	}
 	before, err := l.CPU()
@@ -163,22 +164,22 @@ func (l *large) change(ctx context.Context, what, class string) error {
 	if n := len(is); n < l.objects || slices.Contains(slices.Collect(maps.Values(is)), missing) {
 		return fmt.Errorf("the add-ons are said to be ready with %d objects, and not all of them are there", n)
 	}
-	l.AddDuration(what, took, addonsAim, fmt.Sprintf("its stages are seen to have begun after %s", measure.FormatSeconds(way.begun.Sub(begin))))
+	rows.AddDuration(what, took, addonsAim, fmt.Sprintf("its stages are seen to have begun after %s", scenario.FormatSeconds(way.begun.Sub(begin))))
 	used := after.Minus(before)
-	l.Add("  CPU of polderd", measure.FormatSeconds(used.Sum()), used.FormatChildren())
-	l.AddExpectNone("  said to be ready before they were", len(way.early), way.early)
-	l.touched(is)
+	rows.Add("  CPU of polderd", scenario.FormatSeconds(used.Sum()), measure.FormatChildren(used))
+	rows.AddExpectNone("  said to be ready before they were", len(way.early), way.early)
+	l.addWritten(rows, is)
 	return nil
 }
 
-// touched adds to the table which objects were written. One of the shipped stack always is: it says of which release
+// addWritten adds which objects were written. One of the shipped stack always is: it says of which release
 // the add-ons are.
-func (l *large) touched(is map[string]string) {
+func (l *large) addWritten(rows *scenario.Rows, is map[string]string) {
 	changed := differing(l.was, is)
 	others := slices.DeleteFunc(slices.Clone(changed), func(n string) bool { return strings.Contains(n, "/many-") })
-	l.Add("  objects of it written in the cluster", strconv.Itoa(len(changed)-len(others)), "")
+	rows.Add("  objects of it written in the cluster", strconv.Itoa(len(changed)-len(others)), "")
 	if l.was != nil { // else those of before are not known
-		l.Add("  objects of other add-ons written", strconv.Itoa(len(others)), measure.JoinFew(others))
+		rows.Add("  objects of other add-ons written", strconv.Itoa(len(others)), scenario.JoinFew(others))
 	}
 	l.was = is
 }

@@ -3,9 +3,6 @@ package main
 import (
 	"errors"
 	"flag"
-	"fmt"
-	"log"
-	"os"
 	"path/filepath"
 	"time"
 )
@@ -20,33 +17,24 @@ type config struct {
 	timeout     time.Duration // for each thing that is waited for
 	controllers string        // which of Kubernetes' controllers the separate side runs
 	profiles    string        // directory for heap profiles of polderd; empty: none
-	progress    *log.Logger
 }
 
-func parse(args []string) (config, error) {
-	c := config{progress: log.New(os.Stderr, "", log.Ltime)}
-	f := flag.NewFlagSet("bench/plane", flag.ContinueOnError)
-	f.StringVar(&c.bin, "bin", "bin", "`directory` of the built programs")
-	f.IntVar(&c.starts, "starts", 3, "starts of each kind; the median of their times counts")
-	f.IntVar(&c.clusters, "clusters", 20, "stub clusters to build, three machines each")
-	f.DurationVar(&c.settle, "settle", 30*time.Second, "calm before memory and CPU are measured")
-	f.DurationVar(&c.window, "window", 30*time.Second, "time over which memory and CPU are measured")
-	f.DurationVar(&c.timeout, "timeout", 3*time.Minute, "longest wait for a side to be ready, and for all machines")
-	f.StringVar(&c.controllers, "controllers", sameControllers, "`list` for --controllers of the separate kube-controller-manager")
-	f.StringVar(&c.profiles, "profiles", "", "`directory` for heap profiles of polderd, which then runs with --profiling")
-	if err := f.Parse(args); err != nil {
-		return c, err
-	}
-	return c, c.validate(f.Args())
+func (c *config) addFlags() {
+	flag.StringVar(&c.bin, "bin", "bin", "`directory` of the built programs")
+	flag.IntVar(&c.starts, "starts", 3, "starts of each kind; the median of their times counts")
+	flag.IntVar(&c.clusters, "clusters", 20, "stub clusters to build, three machines each")
+	flag.DurationVar(&c.settle, "settle", 30*time.Second, "calm before memory and CPU are measured")
+	flag.DurationVar(&c.window, "window", 30*time.Second, "time over which memory and CPU are measured")
+	flag.DurationVar(&c.timeout, "timeout", 3*time.Minute, "longest wait for a side to be ready, and for all machines")
+	flag.StringVar(&c.controllers, "controllers", sameControllers, "`list` for --controllers of the separate kube-controller-manager")
+	flag.StringVar(&c.profiles, "profiles", "", "`directory` for heap profiles of polderd, which then runs with --profiling")
 }
 
-func (c config) validate(rest []string) error {
-	switch {
-	case len(rest) > 0:
-		return fmt.Errorf("unknown argument %q", rest[0])
-	case c.starts < 1 || c.clusters < 1:
+func (c *config) validate() error {
+	if c.starts < 1 || c.clusters < 1 {
 		return errors.New("-starts and -clusters must be at least 1")
-	case c.settle < 0 || c.window < time.Second || c.timeout < time.Second:
+	}
+	if c.settle < 0 || c.window < time.Second || c.timeout < time.Second {
 		return errors.New("-settle must not be negative, -window and -timeout at least 1s")
 	}
 	return nil

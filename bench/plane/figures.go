@@ -2,66 +2,83 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"time"
+
+	"github.com/polder-kaas/polder/bench/scenario"
 )
 
 // result has the figures of one side. What was not measured is zero.
 type result struct {
-	ready       effort  // from the first exec, on an empty plane
-	readyLoaded effort  // the same, started with all clusters there
-	build       effort  // from the first cluster created to the last machine
-	idle        sample  // empty
-	loaded      sample  // with all clusters
-	binaries    int64   // bytes of all programs
-	stolen      float64 // per cent of the machine's CPU time its host took meanwhile
+	starts      []effort // each from the first exec, on an empty plane
+	readyLoaded effort   // the same, started with all clusters there
+	build       effort   // from the first cluster created to the last machine
+	idle        sample   // empty
+	loaded      sample   // with all clusters
+	binaries    int64    // bytes of all programs
+	host        hostTime // of the whole machine meanwhile
 }
 
-// figures are the columns of the table.
-type figures struct {
-	separate  result
-	fresh     result // polderd on an empty directory
-	restarted result // polderd on its own data
-	cliSize   int64
-	cliTime   time.Duration
+// ready is the median of all starts.
+func (r result) ready() (e effort) {
+	if len(r.starts) == 0 {
+		return e
+	}
+	var clock, cpu []time.Duration
+	for _, s := range r.starts {
+		clock, cpu = append(clock, s.clock), append(cpu, s.cpu)
+	}
+	return effort{clock: scenario.Median(clock), cpu: scenario.Median(cpu)}
 }
 
-// measure runs everything, one side after the other.
-func measure(ctx context.Context, cfg config) (figs figures, err error) {
-	if err := warm(append(separatePrograms(cfg), cfg.program("polder"), cfg.program("polderd"))...); err != nil {
-		return figs, fmt.Errorf("%w; run bench/plane/run, which builds everything", err)
-	}
-	if figs.cliSize, err = size(cfg.program("polder")); err != nil {
-		return figs, err
-	}
-	if figs.cliTime, err = timeVersion(ctx, cfg); err != nil {
-		return figs, fmt.Errorf("running polder version: %w", err)
-	}
-	if figs.separate, err = measureSeparate(ctx, cfg); err != nil {
-		return figs, fmt.Errorf("separate processes: %w", err)
-	}
-	if figs.fresh, figs.restarted, err = measurePolderd(ctx, cfg); err != nil {
-		return figs, fmt.Errorf("polderd: %w", err)
-	}
-	return figs, nil
-}
-
-// medianReady makes r.ready the median of cfg.starts starts, of which r has the first.
-func medianReady(cfg config, r *result, start func() (effort, error)) error {
-	clock, cpu := []time.Duration{r.ready.clock}, []time.Duration{r.ready.cpu}
-	for range cfg.starts - 1 {
+// addStarts starts a side so many times.
+func (r *result) addStarts(n int, start func() (effort, error)) error {
+	for range n {
 		e, err := start()
 		if err != nil {
 			return err
 		}
-		clock, cpu = append(clock, e.clock), append(cpu, e.cpu)
+		r.starts = append(r.starts, e)
 	}
-	cfg.progress.Printf("times to be ready: %v, of CPU: %v", clock, cpu)
-	r.ready = effort{clock: median(clock), cpu: median(cpu)}
+	scenario.Logf("times to be ready: %v", r.starts)
 	return nil
+}
+
+// newScene is a scene that adds to the figures of a side, with what the machine's host took meanwhile.
+func newScene(name string, side *result, measure func(context.Context) error) scenario.Scene {
+	return scenario.Scene{Name: name, Run: func(ctx context.Context) (scenario.Rows, error) {
+		before, err := readHostTime()
+		if err != nil {
+			return nil, err
+		}
+		err = measure(ctx)
+		after, hostErr := readHostTime()
+		side.host = side.host.plus(after.minus(before))
+		return nil, errors.Join(err, hostErr)
+	}}
+}
+
+// measurePrograms measures what is on disk.
+func (b *bench) measurePrograms() error {
+	var errs [3]error
+	b.cliSize, errs[0] = size(b.program("polder"))
+	b.separate.binaries, errs[1] = size(separatePrograms(b.config)...)
+	b.fresh.binaries, errs[2] = size(b.program("polderd"))
+	b.restarted.binaries = b.fresh.binaries
+	return errors.Join(errs[:]...)
+}
+
+// measureVersion runs the smallest command, which is mostly start-up.
+func (b *bench) measureVersion(ctx context.Context) (scenario.Rows, error) {
+	all, err := scenario.Repeat(10, func() error { return exec.CommandContext(ctx, b.program("polder"), "version").Run() })
+	if err != nil {
+		return nil, fmt.Errorf("running polder version: %w", err)
+	}
+	b.cliTime = scenario.Median(all)
+	return nil, nil
 }
 
 // warm reads programs, so that a start does not wait for the disk. It is repeated before each
@@ -85,23 +102,4 @@ func size(paths ...string) (int64, error) {
 		sum += info.Size()
 	}
 	return sum, nil
-}
-
-// timeVersion is the median of ten runs of the smallest command, which is mostly start-up.
-func timeVersion(ctx context.Context, cfg config) (time.Duration, error) {
-	var all []time.Duration
-	for range 10 {
-		begin := time.Now()
-		if err := exec.CommandContext(ctx, cfg.program("polder"), "version").Run(); err != nil {
-			return 0, err
-		}
-		all = append(all, time.Since(begin))
-	}
-	return median(all), nil
-}
-
-// median is the upper one if there are two.
-func median[T int64 | time.Duration](all []T) T {
-	slices.Sort(all)
-	return all[len(all)/2]
 }

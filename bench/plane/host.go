@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// hostTime is how the CPU time of the whole machine was spent so far, in ticks.
+// hostTime is how the CPU time of the whole machine was spent, in ticks.
 type hostTime struct{ stolen, total int64 }
 
 // readHostTime reads the first line of /proc/stat: "cpu", then user, nice, system, idle, iowait,
@@ -33,12 +33,14 @@ func readHostTime() (t hostTime, err error) {
 	return t, err
 }
 
-// stolenSince is the share of this machine's CPU time, in per cent, that its host gave to
+func (t hostTime) plus(u hostTime) hostTime  { return hostTime{t.stolen + u.stolen, t.total + u.total} }
+func (t hostTime) minus(u hostTime) hostTime { return hostTime{t.stolen - u.stolen, t.total - u.total} }
+
+// stolenShare is the share of this machine's CPU time, in per cent, that its host gave to
 // others. Where it is high, times on the clock mean little.
-func (t hostTime) stolenSince() (float64, error) {
-	now, err := readHostTime()
-	if err != nil || now.total == t.total {
-		return 0, err
+func (t hostTime) stolenShare() float64 {
+	if t.total == 0 {
+		return 0
 	}
-	return 100 * float64(now.stolen-t.stolen) / float64(now.total-t.total), nil
+	return 100 * float64(t.stolen) / float64(t.total)
 }

@@ -8,35 +8,49 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
+	"time"
+
+	"github.com/polder-kaas/polder/bench/scenario"
 )
 
+// bench is one run, with the columns of the table.
+type bench struct {
+	config
+	separate  result
+	fresh     result // polderd on an empty directory
+	restarted result // polderd on its own data
+	cliSize   int64
+	cliTime   time.Duration
+}
+
 func main() {
-	cfg, err := parse(os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		return
+	var b bench
+	b.addFlags()
+	os.Exit(scenario.Main(scenario.Benchmark{
+		Columns:  []string{"measure", "separate processes", "polderd fresh", "polderd restarted", "ratio", "aim"},
+		Validate: b.validate, Run: b.run,
+	}))
+}
+
+// run measures one side after the other. Rows compare them, so they are made at the end, of what there is.
+func (b *bench) run(ctx context.Context, r *scenario.Runner) error {
+	if err := warm(append(separatePrograms(b.config), b.program("polder"), b.program("polderd"))...); err != nil {
+		return fmt.Errorf("%w; run bench/plane/run, which builds everything", err)
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(2)
+	if err := b.measurePrograms(); err != nil {
+		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	figs, err := measure(ctx, cfg)
-	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("interrupted: %w", err)
-	}
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-	if err := figs.print(os.Stdout, cfg); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	err := r.Run(ctx,
+		scenario.Scene{Name: "polder version", Run: b.measureVersion},
+		newScene("separate processes", &b.separate, b.measureSeparate),
+		newScene("separate processes, further starts", &b.separate, b.startSeparate),
+		newScene("polderd", &b.fresh, b.measurePolderd),
+		newScene("polderd, restarted without clusters", &b.fresh, b.measureRestart),
+		newScene("polderd, further starts", &b.fresh, b.startPolderd),
+	)
+	b.restarted.host = b.fresh.host // their scenes are mixed
+	r.Keep(b.rows())
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/polder-kaas/polder/bench/scenario"
 	"github.com/polder-kaas/polder/internal/plane/status"
 )
 
@@ -15,40 +16,27 @@ type polderd struct {
 	*processes
 }
 
-// measurePolderd starts polderd on two directories and more. On the first the clusters are built,
-// and polderd starts again with all of them; the second stays empty and shows what a restart
-// costs by itself; the others only show how long a first start takes.
-func measurePolderd(ctx context.Context, cfg config) (fresh, restarted result, err error) {
-	host, err := readHostTime()
-	if err != nil {
-		return fresh, restarted, err
-	}
-	err = withPolderd(cfg, func(p polderd) (err error) {
-		if fresh, err = p.fresh(ctx); err != nil {
+// measurePolderd starts polderd on an empty directory, builds the clusters, and starts it again with all of them.
+func (b *bench) measurePolderd(ctx context.Context) error {
+	return withPolderd(b.config, func(p polderd) error {
+		if err := p.measureFresh(ctx, &b.fresh); err != nil {
 			return err
 		}
-		restarted, err = p.restartLoaded(ctx)
-		return err
+		return p.restartLoaded(ctx, &b.restarted)
 	})
-	if err != nil {
-		return fresh, restarted, err
-	}
-	if err := withPolderd(cfg, func(p polderd) error { return p.restartEmpty(ctx, &restarted) }); err != nil {
-		return fresh, restarted, err
-	}
-	err = medianReady(cfg, &fresh, func() (e effort, err error) {
-		err = withPolderd(cfg, func(p polderd) (err error) { e, _, err = p.run(ctx, "on an empty directory"); return err })
+}
+
+// measureRestart shows what a restart costs by itself, on a directory that stays empty.
+func (b *bench) measureRestart(ctx context.Context) error {
+	return withPolderd(b.config, func(p polderd) error { return p.restartEmpty(ctx, &b.restarted) })
+}
+
+// startPolderd only shows how long a first start takes.
+func (b *bench) startPolderd(ctx context.Context) error {
+	return b.fresh.addStarts(b.starts-1, func() (e effort, err error) {
+		err = withPolderd(b.config, func(p polderd) (err error) { e, _, err = p.run(ctx, "on an empty directory"); return err })
 		return e, err
 	})
-	if err != nil {
-		return fresh, restarted, err
-	}
-	if fresh.stolen, err = host.stolenSince(); err != nil {
-		return fresh, restarted, err
-	}
-	fresh.binaries, err = size(cfg.program("polderd"))
-	restarted.stolen, restarted.binaries = fresh.stolen, fresh.binaries
-	return fresh, restarted, err
 }
 
 // withPolderd runs do with a new directory and cleans up.
@@ -61,51 +49,53 @@ func withPolderd(cfg config, do func(polderd) error) (err error) {
 	return do(polderd{cfg, ps})
 }
 
-func (p polderd) fresh(ctx context.Context) (r result, err error) {
-	var a access
-	if r.ready, a, err = p.run(ctx, "on an empty directory"); err != nil {
-		return r, err
+func (p polderd) measureFresh(ctx context.Context, r *result) error {
+	e, a, err := p.run(ctx, "on an empty directory")
+	if err != nil {
+		return err
 	}
+	r.starts = append(r.starts, e)
 	if r.idle, err = p.sample(ctx, a, "fresh-idle"); err != nil {
-		return r, err
+		return err
 	}
-	p.progress.Printf("polderd: building %d clusters", p.cfg.clusters)
+	scenario.Logf("polderd: building %d clusters", p.cfg.clusters)
 	if r.build, err = buildClusters(ctx, p.processes, a, p.cfg.clusters); err != nil {
-		return r, err
+		return err
 	}
 	r.loaded, err = p.sample(ctx, a, "fresh-loaded")
 	p.stop()
-	return r, err
+	return err
 }
 
-func (p polderd) restartLoaded(ctx context.Context) (r result, err error) {
-	var a access
-	if r.readyLoaded, a, err = p.run(ctx, "again, with clusters"); err != nil {
-		return r, err
+func (p polderd) restartLoaded(ctx context.Context, r *result) error {
+	e, a, err := p.run(ctx, "again, with clusters")
+	if err != nil {
+		return err
 	}
+	r.readyLoaded = e
 	r.loaded, err = p.sample(ctx, a, "restarted-loaded")
-	return r, err
+	return err
 }
 
-// restartEmpty measures a restart without clusters, and adds the figures to r.
+// restartEmpty measures restarts without clusters.
 func (p polderd) restartEmpty(ctx context.Context, r *result) error {
 	if _, _, err := p.run(ctx, "on a directory that will be used again"); err != nil {
 		return err
 	}
-	p.stop()
-	e, a, err := p.run(ctx, "again, without clusters")
-	if err != nil {
+	var a access
+	restart := func() (e effort, err error) {
+		p.stop()
+		e, a, err = p.run(ctx, "again, without clusters")
+		return e, err
+	}
+	if err := r.addStarts(1, restart); err != nil {
 		return err
 	}
-	r.ready = e
+	var err error
 	if r.idle, err = p.sample(ctx, a, "restarted-idle"); err != nil {
 		return err
 	}
-	return medianReady(p.cfg, r, func() (effort, error) {
-		p.stop()
-		e, _, err := p.run(ctx, "again, without clusters")
-		return e, err
-	})
+	return r.addStarts(p.cfg.starts-1, restart)
 }
 
 // run starts polderd and waits until it says that it is ready, and Cluster API works.
@@ -113,7 +103,7 @@ func (p polderd) run(ctx context.Context, why string) (effort, access, error) {
 	if err := warm(p.cfg.program("polderd")); err != nil {
 		return effort{}, access{}, err
 	}
-	p.progress.Printf("polderd: starting %s", why)
+	scenario.Logf("polderd: starting %s", why)
 	begin := time.Now()
 	kubeconfig, err := p.serve(ctx)
 	if err != nil {
@@ -141,7 +131,7 @@ func (p polderd) serve(ctx context.Context) (kubeconfig string, err error) {
 	}
 	err = p.await(ctx, "polderd", soon, func(context.Context) error {
 		s, _, err := status.Read(p.path("data"))
-		if err == nil && (s.PID != proc.cmd.Process.Pid || s.Phase != status.Ready) {
+		if err == nil && (s.PID != proc.PID() || s.Phase != status.Ready) {
 			err = fmt.Errorf("process %d is %q", s.PID, s.Phase)
 		}
 		kubeconfig = s.Kubeconfig
@@ -152,7 +142,7 @@ func (p polderd) serve(ctx context.Context) (kubeconfig string, err error) {
 
 // sample measures and, if profiles are wanted, writes a heap profile of the same moment.
 func (p polderd) sample(ctx context.Context, a access, name string) (sample, error) {
-	p.progress.Printf("polderd: measuring, %s", name)
+	scenario.Logf("polderd: measuring, %s", name)
 	s, err := settled(ctx, p.cfg, p.processes)
 	if err != nil || p.cfg.profiles == "" {
 		return s, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/polder-kaas/polder/bench/scenario"
 	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
 	"github.com/polder-kaas/polder/internal/plane/pki"
 )
@@ -21,26 +22,17 @@ type separate struct {
 	manifests manifests.Index
 }
 
-func measureSeparate(ctx context.Context, cfg config) (r result, err error) {
-	host, err := readHostTime()
-	if err != nil {
-		return r, err
-	}
-	if err := withSeparate(cfg, func(s *separate) (err error) { r, err = s.measure(ctx); return err }); err != nil {
-		return r, err
-	}
-	err = medianReady(cfg, &r, func() (e effort, err error) {
-		err = withSeparate(cfg, func(s *separate) (err error) { e, _, err = s.run(ctx); return err })
+// measureSeparate measures this side empty and with clusters.
+func (b *bench) measureSeparate(ctx context.Context) error {
+	return withSeparate(b.config, func(s *separate) error { return s.measure(ctx, &b.separate) })
+}
+
+// startSeparate only shows how long a first start takes.
+func (b *bench) startSeparate(ctx context.Context) error {
+	return b.separate.addStarts(b.starts-1, func() (e effort, err error) {
+		err = withSeparate(b.config, func(s *separate) (err error) { e, _, err = s.run(ctx); return err })
 		return e, err
 	})
-	if err != nil {
-		return r, err
-	}
-	if r.stolen, err = host.stolenSince(); err != nil {
-		return r, err
-	}
-	r.binaries, err = size(separatePrograms(cfg)...)
-	return r, err
 }
 
 // withSeparate runs do with new directories and cleans up.
@@ -57,22 +49,23 @@ func withSeparate(cfg config, do func(*separate) error) (err error) {
 	return do(s)
 }
 
-func (s *separate) measure(ctx context.Context) (r result, err error) {
-	var a access
-	if r.ready, a, err = s.run(ctx); err != nil {
-		return r, err
+func (s *separate) measure(ctx context.Context, r *result) error {
+	e, a, err := s.run(ctx)
+	if err != nil {
+		return err
 	}
-	s.progress.Print("separate processes: measuring, idle")
+	r.starts = append(r.starts, e)
+	scenario.Logf("separate processes: measuring, idle")
 	if r.idle, err = settled(ctx, s.cfg, s.processes); err != nil {
-		return r, err
+		return err
 	}
-	s.progress.Printf("separate processes: building %d clusters", s.cfg.clusters)
+	scenario.Logf("separate processes: building %d clusters", s.cfg.clusters)
 	if r.build, err = buildClusters(ctx, s.processes, a, s.cfg.clusters); err != nil {
-		return r, err
+		return err
 	}
-	s.progress.Print("separate processes: measuring, loaded")
+	scenario.Logf("separate processes: measuring, loaded")
 	r.loaded, err = settled(ctx, s.cfg, s.processes)
-	return r, err
+	return err
 }
 
 // newSeparate does what polderd does before its first component starts: its time is not counted, which again is in
@@ -102,7 +95,7 @@ func (s *separate) run(ctx context.Context) (effort, access, error) {
 	if err := warm(separatePrograms(s.cfg)...); err != nil {
 		return effort{}, a, err
 	}
-	s.progress.Print("separate processes: starting on an empty directory")
+	scenario.Logf("separate processes: starting on an empty directory")
 	begin := time.Now()
 	if err := s.startAll(ctx, a); err != nil {
 		return effort{}, a, err

@@ -1,11 +1,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"text/tabwriter"
+
+	"github.com/polder-kaas/polder/bench/scenario"
 )
 
 // row is one line of the table. A value that was not measured is zero.
@@ -22,49 +21,50 @@ type aim struct {
 	atMost float64
 }
 
-func (f figures) rows(clusters int) []row {
-	with := fmt.Sprintf(", %d clusters", clusters)
+// compare puts the figures of all sides beside each other.
+func (b *bench) compare() []row {
+	with := fmt.Sprintf(", %d clusters", b.clusters)
 	idle, loaded := func(r result) sample { return r.idle }, func(r result) sample { return r.loaded }
 	return slices.Concat(
-		f.effort("ready", func(r result) effort { return r.ready }, aim{ratio: 0.5}),
-		f.memory("", idle, aim{ratio: 0.35}),
-		[]row{f.cpu("idle CPU", idle, aim{atMost: 2})},
-		f.effort("all machines made"+with, func(r result) effort { return r.build }, aim{}),
-		f.effort("ready"+with, func(r result) effort { return r.readyLoaded }, aim{}),
-		f.memory(with, loaded, aim{atMost: 480}),
+		b.effort("ready", result.ready, aim{ratio: 0.5}),
+		b.memory("", idle, aim{ratio: 0.35}),
+		[]row{b.cpu("idle CPU", idle, aim{atMost: 2})},
+		b.effort("all machines made"+with, func(r result) effort { return r.build }, aim{}),
+		b.effort("ready"+with, func(r result) effort { return r.readyLoaded }, aim{}),
+		b.memory(with, loaded, aim{atMost: 480}),
 		[]row{
-			f.cpu("CPU at rest"+with, loaded, aim{}),
-			f.row("programs", func(r result) float64 { return megabytes(r.binaries) }, "MB", aim{}),
-			{measure: "program polder", fresh: megabytes(f.cliSize), unit: "MB", aim: aim{atMost: 80}},
-			{measure: "polder version, median of 10", fresh: float64(f.cliTime.Milliseconds()), unit: "ms"},
-			f.row("CPU the host took meanwhile", func(r result) float64 { return r.stolen }, "%", aim{}),
+			b.cpu("CPU at rest"+with, loaded, aim{}),
+			b.row("programs", func(r result) float64 { return megabytes(r.binaries) }, "MB", aim{}),
+			{measure: "program polder", fresh: megabytes(b.cliSize), unit: "MB", aim: aim{atMost: 80}},
+			{measure: "polder version, median of 10", fresh: float64(b.cliTime.Milliseconds()), unit: "ms"},
+			b.row("CPU the host took meanwhile", func(r result) float64 { return r.host.stolenShare() }, "%", aim{}),
 		})
 }
 
-func (f figures) row(measure string, of func(result) float64, unit string, a aim) row {
-	return row{measure: measure, separate: of(f.separate), fresh: of(f.fresh), restarted: of(f.restarted), unit: unit, aim: a}
+func (b *bench) row(measure string, of func(result) float64, unit string, a aim) row {
+	return row{measure: measure, separate: of(b.separate), fresh: of(b.fresh), restarted: of(b.restarted), unit: unit, aim: a}
 }
 
 // effort makes two rows; the aim is for the clock.
-func (f figures) effort(measure string, of func(result) effort, a aim) []row {
+func (b *bench) effort(measure string, of func(result) effort, a aim) []row {
 	return []row{
-		f.row(measure, func(r result) float64 { return of(r).clock.Seconds() }, "s", a),
-		f.row(measure+", CPU time", func(r result) float64 { return of(r).cpu.Seconds() }, "s", aim{}),
+		b.row(measure, func(r result) float64 { return of(r).clock.Seconds() }, "s", a),
+		b.row(measure+", CPU time", func(r result) float64 { return of(r).cpu.Seconds() }, "s", aim{}),
 	}
 }
 
 // memory makes the rows about memory; the aim is for RSS, the largest and the best known.
-func (f figures) memory(with string, of func(result) sample, a aim) []row {
+func (b *bench) memory(with string, of func(result) sample, a aim) []row {
 	return []row{
-		f.row("RSS"+with, func(r result) float64 { return megabytes(of(r).rss) }, "MB", a),
-		f.row("anonymous"+with, func(r result) float64 { return megabytes(of(r).anonymous) }, "MB", aim{}),
-		f.row("PSS"+with, func(r result) float64 { return megabytes(of(r).proportional) }, "MB", aim{}),
-		f.row("highest RSS so far"+with, func(r result) float64 { return megabytes(of(r).peak) }, "MB", aim{}),
+		b.row("RSS"+with, func(r result) float64 { return megabytes(of(r).rss) }, "MB", a),
+		b.row("anonymous"+with, func(r result) float64 { return megabytes(of(r).anonymous) }, "MB", aim{}),
+		b.row("PSS"+with, func(r result) float64 { return megabytes(of(r).proportional) }, "MB", aim{}),
+		b.row("highest RSS so far"+with, func(r result) float64 { return megabytes(of(r).peak) }, "MB", aim{}),
 	}
 }
 
-func (f figures) cpu(measure string, of func(result) sample, a aim) row {
-	return f.row(measure, func(r result) float64 { return of(r).cpu }, "%", a)
+func (b *bench) cpu(measure string, of func(result) sample, a aim) row {
+	return b.row(measure, func(r result) float64 { return of(r).cpu }, "%", a)
 }
 
 func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
@@ -86,8 +86,11 @@ func (r row) ratio() float64 {
 	return r.fresh / r.separate
 }
 
-// verdict says what is aimed at and whether it was met.
+// verdict says what is aimed at and whether it was met, if that is known.
 func (r row) verdict() string {
+	if r.fresh == 0 {
+		return ""
+	}
 	var text string
 	var met bool
 	switch {
@@ -104,16 +107,15 @@ func (r row) verdict() string {
 	return text + "  MISSED"
 }
 
-func (f figures) print(out io.Writer, cfg config) error {
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	_, err := fmt.Fprintln(w, "measure\tseparate processes\tpolderd fresh\tpolderd restarted\tratio\taim")
-	for _, r := range f.rows(cfg.clusters) {
+// rows are those of the table.
+func (b *bench) rows() (rows scenario.Rows) {
+	for _, r := range b.compare() {
 		ratio := "-"
 		if n := r.ratio(); n != 0 {
 			ratio = fmt.Sprintf("%.2f", n)
 		}
-		_, e := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.measure, r.value(r.separate), r.value(r.fresh), r.value(r.restarted), ratio, r.verdict())
-		err = errors.Join(err, e)
+		measured := []string{r.value(r.separate), r.value(r.fresh), r.value(r.restarted), ratio}
+		rows = append(rows, scenario.Row{What: r.measure, Measured: measured, Aim: r.verdict()})
 	}
-	return errors.Join(err, w.Flush())
+	return rows
 }

@@ -1,15 +1,13 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/polder-kaas/polder/bench/process"
+	"github.com/polder-kaas/polder/bench/scenario"
 )
 
 // sample is the usage of a side over a window of time, all its processes together. Memory is in bytes and the median
@@ -35,7 +33,7 @@ func settled(ctx context.Context, cfg config, p *processes) (s sample, err error
 		}
 	}()
 	pids := p.pids()
-	if err := sleep(ctx, cfg.settle); err != nil {
+	if err := scenario.Sleep(ctx, cfg.settle); err != nil {
 		return s, err
 	}
 	first, err := look(pids)
@@ -45,7 +43,7 @@ func settled(ctx context.Context, cfg config, p *processes) (s sample, err error
 	begin, last := time.Now(), first
 	rss, anonymous := []int64{first.rss}, []int64{first.anonymous}
 	for time.Since(begin) < cfg.window {
-		if err := sleep(ctx, time.Second); err != nil {
+		if err := scenario.Sleep(ctx, time.Second); err != nil {
 			return s, err
 		}
 		if last, err = look(pids); err != nil {
@@ -54,7 +52,7 @@ func settled(ctx context.Context, cfg config, p *processes) (s sample, err error
 		rss, anonymous = append(rss, last.rss), append(anonymous, last.anonymous)
 	}
 	s.cpu = 100 * float64(last.cpu-first.cpu) / float64(time.Since(begin))
-	s.rss, s.anonymous, s.peak = median(rss), median(anonymous), last.peak
+	s.rss, s.anonymous, s.peak = scenario.Median(rss), scenario.Median(anonymous), last.peak
 	s.proportional, err = proportional(pids)
 	return s, err
 }
@@ -63,6 +61,8 @@ func settled(ctx context.Context, cfg config, p *processes) (s sample, err error
 // The second hardly depends on what else the machine does.
 type effort struct{ clock, cpu time.Duration }
 
+func (e effort) String() string { return fmt.Sprintf("%s (CPU %s)", e.clock, e.cpu) }
+
 // effortSince returns the effort since begin, when the processes had used the CPU time before.
 func (p *processes) effortSince(begin time.Time, before time.Duration) (effort, error) {
 	clock := time.Since(begin)
@@ -70,30 +70,21 @@ func (p *processes) effortSince(begin time.Time, before time.Duration) (effort, 
 	return effort{clock: clock, cpu: u.cpu - before}, err
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
-}
-
 func look(pids []int) (usage, error) {
 	var u usage
 	for _, pid := range pids {
-		status, err := kilobytes(fmt.Sprintf("/proc/%d/status", pid), "VmRSS", "RssAnon", "VmHWM")
+		status, err := process.ReadMemory(pid, "status", "VmRSS", "RssAnon", "VmHWM")
 		if err != nil {
 			return u, err
 		}
-		cpu, err := cpuTime(pid)
+		cpu, err := process.ReadCPU(pid)
 		if err != nil {
 			return u, err
 		}
 		u.rss += status["VmRSS"]
 		u.anonymous += status["RssAnon"]
 		u.peak += status["VmHWM"]
-		u.cpu += cpu
+		u.cpu += cpu.Own
 	}
 	return u, nil
 }
@@ -101,53 +92,11 @@ func look(pids []int) (usage, error) {
 func proportional(pids []int) (int64, error) {
 	var sum int64
 	for _, pid := range pids {
-		m, err := kilobytes(fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Pss")
+		m, err := process.ReadMemory(pid, "smaps_rollup", "Pss")
 		if err != nil {
 			return 0, err
 		}
 		sum += m["Pss"]
 	}
 	return sum, nil
-}
-
-// kilobytes reads lines like "VmRSS:  123 kB" and returns bytes. Every key must be there.
-func kilobytes(file string, keys ...string) (map[string]int64, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	found := map[string]int64{}
-	for lines := bufio.NewScanner(bytes.NewReader(b)); lines.Scan(); {
-		key, value, _ := strings.Cut(lines.Text(), ":")
-		n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(value, "kB")), 10, 64)
-		if err == nil {
-			found[key] = n * 1024
-		}
-	}
-	for _, k := range keys {
-		if _, ok := found[k]; !ok {
-			return nil, fmt.Errorf("%s has no %s", file, k)
-		}
-	}
-	return found, nil
-}
-
-// tick is the unit of CPU time in /proc, the same on every Linux machine Go runs on.
-const tick = time.Second / 100
-
-// cpuTime is what a process has used so far, in user and kernel mode.
-func cpuTime(pid int) (time.Duration, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	// The program's name stands in parentheses and may hold anything; utime and stime are the
-	// twelfth and thirteenth field after it.
-	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("/proc/%d/stat has only %d fields", pid, len(fields))
-	}
-	user, err1 := strconv.ParseInt(fields[11], 10, 64)
-	system, err2 := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * tick, errors.Join(err1, err2)
 }

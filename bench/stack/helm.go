@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/polder-kaas/polder/bench/scenario"
 	"github.com/polder-kaas/polder/stack/archive"
 	"github.com/polder-kaas/polder/stack/render"
 )
@@ -65,19 +66,20 @@ spec:
 	}
 }
 
-// besideHelm renders one chart with Helm's own package and with ours.
-func besideHelm(ctx context.Context, rounds int) error {
+// measureHelm renders one chart with Helm's own package and with ours.
+func (b *bench) measureHelm(ctx context.Context) (rows scenario.Rows, err error) {
 	chart := manyObjects("addon")
-	helm, err := helmTime(ctx, rounds, chart)
+	helm, err := helmTime(ctx, b.rounds, chart)
 	if err != nil {
-		return fmt.Errorf("helm: %w", err)
+		return rows, fmt.Errorf("helm: %w", err)
 	}
-	ours, err := median(ctx, rounds, chart, oursOnce)
+	ours, err := median(ctx, b.rounds, chart, oursOnce)
 	if err != nil {
-		return fmt.Errorf("ours: %w", err)
+		return rows, fmt.Errorf("ours: %w", err)
 	}
-	fmt.Printf("\none chart of 20 objects: Helm's action package %s in process, ours %s with the child and limits, ratio %.1f\n", ms(helm), ms(ours), float64(ours)/float64(helm))
-	return warm(ctx)
+	rows.AddSentence("\none chart of 20 objects: Helm's action package %s in process, ours %s with the child and limits, ratio %.1f",
+		ms(helm), ms(ours), float64(ours)/float64(helm))
+	return rows, nil
 }
 
 // helmTime runs the program in the directory helm and returns what it prints.
@@ -117,16 +119,19 @@ func oursOnce(ctx context.Context, files archive.Tree) error {
 	return nil
 }
 
-// warm prints how much of that is starting the child: it renders an empty chart.
-func warm(ctx context.Context) error {
+// measureChild measures how much of that is starting the child: it renders an empty chart.
+func (b *bench) measureChild(ctx context.Context) (rows scenario.Rows, err error) {
 	empty := archive.Tree{"Chart.yaml": []byte("apiVersion: v2\nname: empty\nversion: 0.1.0\n")}
 	start, err := median(ctx, 9, empty, func(ctx context.Context, files archive.Tree) error {
-		_, err := new(render.Renderer).Render(ctx, render.Input{Jobs: []render.Job{{Name: "empty", Chart: files}}, Capabilities: render.Capabilities{KubeVersion: "v1.37.1"}, Record: render.FixedRecord()})
+		_, err := new(render.Renderer).Render(ctx, render.Input{
+			Jobs:         []render.Job{{Name: "empty", Chart: files}},
+			Capabilities: render.Capabilities{KubeVersion: "v1.37.1"}, Record: render.FixedRecord(),
+		})
 		return err
 	})
 	if err != nil {
-		return err
+		return rows, err
 	}
-	fmt.Printf("starting a child of this program and rendering an empty chart: %s\n", start.Round(100*time.Microsecond))
-	return nil
+	rows.AddSentence("starting a child of this program and rendering an empty chart: %s", start.Round(100*time.Microsecond))
+	return rows, nil
 }

@@ -8,17 +8,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"slices"
-	"syscall"
-	"text/tabwriter"
 	"time"
 
+	"github.com/polder-kaas/polder/bench/scenario"
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/archive"
 	"github.com/polder-kaas/polder/stack/lint"
@@ -27,69 +24,70 @@ import (
 
 const program = "bin/polder"
 
+// bench is one run.
+type bench struct {
+	rounds             int
+	shipped, synthetic archive.Tree
+}
+
 func main() {
 	if code, child := render.Main(); child {
 		os.Exit(code)
 	}
-	rounds := flag.Int("rounds", 9, "how often each is measured; the median counts")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	if err := run(ctx, *rounds); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	var b bench
+	flag.IntVar(&b.rounds, "rounds", 9, "how often each is measured; the median counts")
+	os.Exit(scenario.Main(scenario.Benchmark{
+		Columns: []string{"WHAT", "SHIPPED STACK", "STACK OF 50 CHARTS", "AIM"}, Validate: b.validate, Run: b.run,
+	}))
 }
 
-func run(ctx context.Context, rounds int) error {
-	shipped, err := archive.ReadDir("stacks/local/scs", archive.DefaultLimits, nil)
-	if err != nil {
+func (b *bench) validate() error {
+	if b.rounds < 1 {
+		return errors.New("-rounds must be at least 1")
+	}
+	return nil
+}
+
+func (b *bench) run(ctx context.Context, r *scenario.Runner) (err error) {
+	if b.shipped, err = archive.ReadDir("stacks/local/scs", archive.DefaultLimits, nil); err != nil {
 		return err
 	}
-	t := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
-	defer t.Flush()
-	fmt.Fprintln(t, "WHAT\tSHIPPED STACK\tSTACK OF 50 CHARTS\tAIM")
-	for _, row := range []struct {
-		name, aim string
-		work      func(context.Context, archive.Tree) error
-	}{
-		{"lint, one minor", "", lintOnce},
-		{"build", "< 1 s", buildOnce},
-		{"render class and add-ons, two children", "", renderOnce},
-		{"render add-ons, with the child", "< 0.2 s", renderAddonsOnce},
-	} {
-		a, err := median(ctx, rounds, shipped, row.work)
+	b.synthetic = synthetic(b.shipped, 50)
+	return r.Run(ctx,
+		b.newScene("lint, one minor", "", lintOnce),
+		b.newScene("build", "< 1 s", buildOnce),
+		b.newScene("render class and add-ons, two children", "", renderOnce),
+		b.newScene("render add-ons, with the child", "< 0.2 s", renderAddonsOnce),
+		scenario.Scene{Name: "beside Helm", Run: b.measureHelm},
+		scenario.Scene{Name: "start of a child", Run: b.measureChild},
+		scenario.Scene{Name: "pull", Run: b.measurePulls},
+	)
+}
+
+// newScene does the same with both stacks.
+func (b *bench) newScene(what, aim string, work func(context.Context, archive.Tree) error) scenario.Scene {
+	return scenario.Scene{Name: what, Run: func(ctx context.Context) (rows scenario.Rows, err error) {
+		shipped, err := median(ctx, b.rounds, b.shipped, work)
 		if err != nil {
-			return fmt.Errorf("%s: %w", row.name, err)
+			return rows, err
 		}
-		b, err := median(ctx, rounds, synthetic(shipped, 50), row.work)
+		large, err := median(ctx, b.rounds, b.synthetic, work)
 		if err != nil {
-			return fmt.Errorf("%s of 50 charts: %w", row.name, err)
+			return rows, fmt.Errorf("of 50 charts: %w", err)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", row.name, ms(a), ms(b), row.aim)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if err := besideHelm(ctx, rounds); err != nil {
-		return err
-	}
-	return pulls(ctx, shipped)
+		rows.AddRow(scenario.Row{What: what, Measured: []string{ms(shipped), ms(large)}, Aim: aim})
+		return rows, nil
+	}}
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.0f ms", float64(d.Microseconds())/1000) }
 
 func median(ctx context.Context, rounds int, files archive.Tree, work func(context.Context, archive.Tree) error) (time.Duration, error) {
-	var all []time.Duration
-	for range rounds {
-		start := time.Now()
-		if err := work(ctx, files); err != nil {
-			return 0, err
-		}
-		all = append(all, time.Since(start))
+	all, err := scenario.Repeat(rounds, func() error { return work(ctx, files) })
+	if err != nil {
+		return 0, err
 	}
-	slices.SortFunc(all, cmp.Compare[time.Duration])
-	return all[len(all)/2], nil
+	return scenario.Median(all), nil
 }
 
 // source is the stack for its newest Kubernetes alone.

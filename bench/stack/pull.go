@@ -16,66 +16,72 @@ import (
 
 	ociregistry "github.com/google/go-containerregistry/pkg/registry"
 
+	"github.com/polder-kaas/polder/bench/process"
+	"github.com/polder-kaas/polder/bench/scenario"
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/archive"
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
-// pulls measures the memory of polder while it pulls a small release and one of nearly 32 MiB, the most that is
+// measurePulls measures the memory of polder while it pulls a small release and one of nearly 32 MiB, the most that is
 // accepted.
-func pulls(ctx context.Context, shipped archive.Tree) error {
+func (b *bench) measurePulls(ctx context.Context) (rows scenario.Rows, err error) {
 	server := httptest.NewServer(ociregistry.New(ociregistry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	ref := "oci://" + strings.TrimPrefix(server.URL, "http://") + "/stacks"
 	dir, err := os.MkdirTemp("", "polder-bench-")
 	if err != nil {
-		return err
+		return rows, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a directory of ours
-	fmt.Println()
-	for _, mib := range []int{0, 30} {
-		r, err := padded(shipped, mib)
+	for i, mib := range []int{0, 30} {
+		r, err := padded(b.shipped, mib)
 		if err != nil {
-			return err
+			return rows, err
 		}
 		store, _, err := registry.Open(ctx, ref, registry.Options{})
 		if err != nil {
-			return err
+			return rows, err
 		}
 		if _, err := store.Publish(ctx, r); err != nil {
-			return err
+			return rows, err
 		}
-		start := time.Now()
-		c := exec.CommandContext(ctx, program, "stack", "pull", ref+":"+r.Name.Tag(), filepath.Join(dir, "out"))
-		c.Stderr = os.Stderr
-		if err := c.Start(); err != nil {
-			return err
+		took, most, err := pull(ctx, ref+":"+r.Name.Tag(), filepath.Join(dir, "out"))
+		if err != nil {
+			return rows, err
 		}
-		most := watch(c.Process.Pid)
-		if err := c.Wait(); err != nil {
-			return err
-		}
-		fmt.Printf("polder stack pull of a release of %.1f MiB: %s, at most %d MiB of memory\n", float64(r.Files.Size())/(1<<20), ms(time.Since(start)), <-most>>10)
+		rows.AddSentence("%spolder stack pull of a release of %.1f MiB: %s, at most %d MiB of memory",
+			strings.Repeat("\n", 1-i), float64(r.Files.Size())/(1<<20), ms(took), most>>20)
 	}
-	return nil
+	return rows, nil
 }
 
-// watch returns the largest resident set of a process, in KiB, when it has ended. What wait4 returns has the set of the
+// pull returns how long polder takes to pull a release, and its largest resident set.
+func pull(ctx context.Context, ref, to string) (took time.Duration, most int64, err error) {
+	begin := time.Now()
+	c := exec.CommandContext(ctx, program, "stack", "pull", ref, to)
+	c.Stderr = os.Stderr
+	if err := c.Start(); err != nil {
+		return 0, 0, err
+	}
+	peak := watchPeakMemory(c.Process.Pid)
+	err = c.Wait()
+	return time.Since(begin), <-peak, err
+}
+
+// watchPeakMemory returns the largest resident set of a process when it has ended. What wait4 returns has the set of the
 // parent in it.
-func watch(pid int) <-chan int {
-	out := make(chan int, 1)
+func watchPeakMemory(pid int) <-chan int64 {
+	out := make(chan int64, 1)
 	go func() {
-		most := 0
+		var most int64
 		for {
-			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-			_, rest, found := strings.Cut(string(b), "VmHWM:")
-			if err != nil || !found { // a process that has ended has no memory
+			m, err := process.ReadMemory(pid, "status", "VmHWM")
+			if err != nil { // a process that has ended has no memory
 				out <- most
 				return
 			}
-			if _, err := fmt.Sscan(rest, &most); err != nil {
-				most = -1
-			}
+			most = m["VmHWM"]
 			time.Sleep(time.Millisecond)
 		}
 	}()

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/bench/measure"
+	"github.com/polder-kaas/polder/bench/scenario"
 	"github.com/polder-kaas/polder/internal/operator"
 	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/internal/providers/heartbeat"
@@ -36,27 +36,29 @@ const (
 // customer is the namespace of a cluster.
 func customer(i int) string { return fmt.Sprintf("customer-%d", i/perCustomer) }
 
-// crowd makes many clusters at once on the provider in memory, whose controllers run in this process, and measures what
-// that costs the plane.
-func (b *bench) crowd(ctx context.Context) (err error) {
+// measureMany makes many clusters at once on the provider in memory, whose controllers run in this process, and measures
+// what that costs the plane.
+func (b *bench) measureMany(ctx context.Context) (rows scenario.Rows, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	ended, err := b.provider(ctx)
+	ended, err := b.startProvider(ctx)
 	if err != nil {
 		cancel()
-		return err
+		return rows, err
 	}
 	defer func() {
 		cancel()
 		err = errors.Join(err, <-ended)
 	}()
-	if err := b.atOnce(ctx); err != nil {
-		return err
+	for _, part := range []func(context.Context, *scenario.Rows) error{b.measureAtOnce, b.measureRest, b.measureGet} {
+		if err := part(ctx, &rows); err != nil {
+			return rows, err
+		}
 	}
-	return b.get(ctx)
+	return rows, nil
 }
 
-// provider installs the instant provider and starts its controllers.
-func (b *bench) provider(ctx context.Context) (<-chan error, error) {
+// startProvider installs the instant provider and starts its controllers.
+func (b *bench) startProvider(ctx context.Context) (<-chan error, error) {
 	stacks, err := b.instant.ClusterStacks(v1alpha1.CatalogueNamespace, "instant")
 	if err != nil {
 		return nil, err
@@ -104,28 +106,21 @@ func (b *bench) provider(ctx context.Context) (<-chan error, error) {
 	})
 }
 
-// atOnce makes all clusters at once, and waits until they are ready.
-func (b *bench) atOnce(ctx context.Context) error {
-	before, err := b.Snapshot(ctx)
-	if err != nil {
-		return err
-	}
+// measureAtOnce makes all clusters at once, and waits until they are ready.
+func (b *bench) measureAtOnce(ctx context.Context, rows *scenario.Rows) error {
 	rss, _, err := b.Memory()
 	if err != nil {
 		return err
 	}
 	profiled := b.startProfile(ctx)
-	begin := time.Now()
-	for i := range b.many {
-		if err := b.Client.Create(ctx, crowdMember(i)); err != nil {
-			return err
+	e, err := b.Measure(ctx, func() error {
+		for i := range b.many {
+			if err := b.Client.Create(ctx, crowdMember(i)); err != nil {
+				return err
+			}
 		}
-	}
-	if err := b.awaitCrowd(ctx); err != nil {
-		return err
-	}
-	took := time.Since(begin)
-	after, err := b.Snapshot(ctx)
+		return b.awaitCrowd(ctx)
+	})
 	if err != nil {
 		return err
 	}
@@ -133,17 +128,14 @@ func (b *bench) atOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	calls := after.Requests.Minus(before.Requests)
+	took, calls := e.Clock, e.Requests
 	own := calls.Filter(func(r measure.Request) bool { return r.Group == v1alpha1.GroupVersion.Group })
-	b.Add(fmt.Sprintf("%d WorkloadClusters at once, each with a machine", b.many), measure.FormatSeconds(took), measure.FormatPerItem(took, b.many))
-	b.Add("  requests to the plane, for each", fmt.Sprintf("%.1f", float64(calls.Total())/float64(b.many)), calls.Verbs())
-	b.Add("  of them for WorkloadClusters", fmt.Sprintf("%.1f", float64(own.Total())/float64(b.many)), own.Verbs())
-	b.Add("  CPU of polderd, for each", measure.FormatPerItem(after.CPU.Minus(before.CPU).Sum(), b.many), "")
-	b.Add("  memory of polderd, for each", fmt.Sprintf("%.2f MiB", float64(now-rss)/float64(b.many)), fmt.Sprintf("%d to %d MiB", rss, now))
-	if err := <-profiled; err != nil {
-		return err
-	}
-	return b.quiet(ctx)
+	rows.Add(fmt.Sprintf("%d WorkloadClusters at once, each with a machine", b.many), scenario.FormatSeconds(took), scenario.FormatPerItem(took, b.many))
+	rows.Add("  requests to the plane, for each", fmt.Sprintf("%.1f", float64(calls.Total())/float64(b.many)), calls.Verbs())
+	rows.Add("  of them for WorkloadClusters", fmt.Sprintf("%.1f", float64(own.Total())/float64(b.many)), own.Verbs())
+	rows.Add("  CPU of polderd, for each", scenario.FormatPerItem(e.CPU.Sum(), b.many), "")
+	rows.Add("  memory of polderd, for each", fmt.Sprintf("%.2f MiB", float64(now-rss)/float64(b.many)), fmt.Sprintf("%d to %d MiB", rss, now))
+	return <-profiled
 }
 
 // startProfile takes a CPU profile of the first 20 s, if one is wanted.
@@ -186,30 +178,23 @@ func (b *bench) awaitCrowd(ctx context.Context) error {
 	return nil
 }
 
-// quiet measures what polderd does when nothing is left to do.
-func (b *bench) quiet(ctx context.Context) error {
-	if _, err := b.MeasureUntilIdle(ctx, time.Now(), measure.Effort{}); err != nil { // until it is idle
+// measureRest measures what polderd does when nothing is left to do.
+func (b *bench) measureRest(ctx context.Context, rows *scenario.Rows) error {
+	if err := b.AwaitIdle(ctx); err != nil {
 		return err
 	}
-	before, err := b.Snapshot(ctx)
+	e, err := b.Measure(ctx, func() error { return scenario.Sleep(ctx, quietTime) })
 	if err != nil {
 		return err
 	}
-	if err := measure.Sleep(ctx, quietTime); err != nil {
-		return err
-	}
-	after, err := b.Snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	writes := after.Requests.Minus(before.Requests).Filter(measure.Request.IsWrite)
-	b.Add("  CPU of polderd afterwards", fmt.Sprintf("%.1f %% of a core", 100*after.CPU.Minus(before.CPU).Sum().Seconds()/quietTime.Seconds()), "over "+quietTime.String())
-	b.Add("  writes in that time", strconv.Itoa(writes.Total()), measure.JoinFew(writes.List()))
+	writes := e.Requests.Filter(measure.Request.IsWrite)
+	rows.Add("  CPU of polderd afterwards", fmt.Sprintf("%.1f %% of a core", 100*e.CPU.Sum().Seconds()/quietTime.Seconds()), "over "+quietTime.String())
+	rows.Add("  writes in that time", strconv.Itoa(writes.Total()), scenario.JoinFew(writes.List()))
 	return nil
 }
 
-// get lists many by the command line. The rest of them are paused: to a list they are all the same.
-func (b *bench) get(ctx context.Context) error {
+// measureGet lists many by the command line. The rest of them are paused: to a list they are all the same.
+func (b *bench) measureGet(ctx context.Context, rows *scenario.Rows) error {
 	for i := b.many; i < b.list; i++ {
 		o := crowdMember(i)
 		o.Spec.Paused = ptr.To(true)
@@ -217,23 +202,17 @@ func (b *bench) get(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := b.MeasureUntilIdle(ctx, time.Now(), measure.Effort{}); err != nil { // until it is idle
+	if err := b.AwaitIdle(ctx); err != nil {
 		return err
 	}
-	bin, err := filepath.Abs("bin/polder")
+	times, err := scenario.Repeat(11, func() error {
+		cmd := exec.CommandContext(ctx, "bin/polder", "get", "-A", "--kubeconfig", b.Kubeconfig())
+		cmd.Stdout = io.Discard // a pipe, as for a script
+		return cmd.Run()
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("polder get: %w", err)
 	}
-	var times []time.Duration
-	for range 11 {
-		cmd := exec.CommandContext(ctx, bin, "get", "-A", "--kubeconfig", filepath.Join(b.Data(), "admin.kubeconfig"))
-		cmd.Stdout = io.Discard
-		begin := time.Now()
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("polder get: %w", err)
-		}
-		times = append(times, time.Since(begin))
-	}
-	b.AddDuration(fmt.Sprintf("polder get of %d", b.list), measure.Median(times), 300*time.Millisecond, measure.FormatRange(times))
+	rows.AddDuration(fmt.Sprintf("polder get of %d", b.list), scenario.Median(times), 300*time.Millisecond, scenario.FormatRange(times))
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -16,6 +15,7 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/bench/measure"
+	"github.com/polder-kaas/polder/bench/scenario"
 )
 
 // What both clusters of a pair are made of.
@@ -26,20 +26,17 @@ const (
 	pairsNS = "pairs"
 )
 
-// catalogue waits for the stack in the binary.
-func (b *bench) catalogue(ctx context.Context) error {
+// awaitCatalogue waits for the stack in the binary.
+func (b *bench) awaitCatalogue(ctx context.Context) error {
 	return measure.Await(ctx, b.Client, &csv1.ClusterStackReleaseList{}, v1alpha1.CatalogueNamespace, func(r *csv1.ClusterStackRelease) bool {
 		return r.Name == class && ptr.Deref(r.Status.Ready, false)
 	})
 }
 
-// pairs makes the same cluster in both ways, in turns, and compares.
-func (b *bench) pairs(ctx context.Context) error {
-	if b.rounds == 0 {
-		return nil
-	}
+// measurePairs makes the same cluster in both ways, in turns, and compares.
+func (b *bench) measurePairs(ctx context.Context) (rows scenario.Rows, err error) {
 	if err := b.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pairsNS}}); err != nil {
-		return err
+		return rows, err
 	}
 	var bare, ours, added []time.Duration
 	for i := range b.rounds + 1 { // the first of each warms up
@@ -48,11 +45,11 @@ func (b *bench) pairs(ctx context.Context) error {
 			make func(string) client.Object
 			to   *[]time.Duration
 		}{{"bare", bareCluster, &bare}, {"ours", workloadCluster, &ours}} {
-			t, err := b.one(ctx, way.make(fmt.Sprintf("%s-%d", way.name, i)))
+			t, err := b.timeCluster(ctx, way.make(fmt.Sprintf("%s-%d", way.name, i)))
 			if err != nil {
-				return err
+				return rows, err
 			}
-			measure.Logf("%s: %s, of which %s are not Cluster API's", way.name, measure.FormatSeconds(t.all), measure.FormatSeconds(t.added()))
+			scenario.Logf("%s: %s, of which %s are not Cluster API's", way.name, scenario.FormatSeconds(t.all), scenario.FormatSeconds(t.added()))
 			if i > 0 {
 				*way.to = append(*way.to, t.all)
 			}
@@ -61,11 +58,14 @@ func (b *bench) pairs(ctx context.Context) error {
 			}
 		}
 	}
-	b.Add("a bare Cluster, ready with its add-ons", measure.FormatSeconds(measure.Median(bare)), measure.FormatRange(bare))
-	ratio := measure.Median(ours).Seconds() / measure.Median(bare).Seconds()
-	b.AddRow(measure.Row{What: "the same as a WorkloadCluster", Measured: measure.FormatSeconds(measure.Median(ours)), Target: "ratio 1.05", Ratio: fmt.Sprintf("%.2f", ratio), Details: measure.FormatRange(ours)})
-	b.Add("  before it has a Cluster, and after that is ready", measure.FormatSeconds(measure.Median(added)), measure.FormatRange(added))
-	return nil
+	rows.Add("a bare Cluster, ready with its add-ons", scenario.FormatSeconds(scenario.Median(bare)), scenario.FormatRange(bare))
+	ratio := scenario.Median(ours).Seconds() / scenario.Median(bare).Seconds()
+	rows.AddRow(scenario.Row{
+		What: "the same as a WorkloadCluster", Measured: []string{scenario.FormatSeconds(scenario.Median(ours))},
+		Aim: "ratio 1.05", Ratio: fmt.Sprintf("%.2f", ratio), More: scenario.FormatRange(ours),
+	})
+	rows.Add("  before it has a Cluster, and after that is ready", scenario.FormatSeconds(scenario.Median(added)), scenario.FormatRange(added))
+	return rows, nil
 }
 
 // times are those of one cluster, since it was created.
@@ -74,40 +74,29 @@ type times struct{ there, ready, all time.Duration }
 // added is what a WorkloadCluster takes longer than its own Cluster.
 func (t times) added() time.Duration { return t.there + t.all - t.ready }
 
-// one makes a cluster, waits until it is ready, and deletes it.
-func (b *bench) one(ctx context.Context, o client.Object) (times, error) {
+// timeCluster makes a cluster, waits until it is ready, and deletes it.
+func (b *bench) timeCluster(ctx context.Context, o client.Object) (times, error) {
 	begin := time.Now()
 	if err := b.Client.Create(ctx, o); err != nil {
 		return times{}, err
 	}
-	t, err := b.allReady(ctx, o, begin)
+	t, err := b.awaitAllReady(ctx, o, begin)
 	if err != nil {
 		return t, err
 	}
 	if err := b.Client.Delete(ctx, o); err != nil {
 		return t, err
 	}
-	for {
-		err := b.Client.Get(ctx, client.ObjectKeyFromObject(o), o)
-		if apierrors.IsNotFound(err) {
-			return t, nil
-		}
-		if err == nil {
-			err = measure.Sleep(ctx, 100*time.Millisecond)
-		}
-		if err != nil {
-			return t, err
-		}
-	}
+	return t, b.AwaitGone(ctx, o, 100*time.Millisecond)
 }
 
-// allReady waits for the same in both: machines and add-ons; a WorkloadCluster must also say that it is ready itself.
-func (b *bench) allReady(ctx context.Context, o client.Object, begin time.Time) (t times, err error) {
+// awaitAllReady waits for the same in both: machines and add-ons; a WorkloadCluster must also say that it is ready itself.
+func (b *bench) awaitAllReady(ctx context.Context, o client.Object, begin time.Time) (t times, err error) {
 	if err := measure.Await(ctx, b.Client, &clusterv1.ClusterList{}, pairsNS, func(c *clusterv1.Cluster) bool { return c.Name == o.GetName() }); err != nil {
 		return t, err
 	}
 	t.there = time.Since(begin)
-	if err := b.clusterReady(ctx, o.GetName()); err != nil {
+	if err := b.awaitClusterReady(ctx, o.GetName()); err != nil {
 		return t, err
 	}
 	t.ready = time.Since(begin)
@@ -120,7 +109,7 @@ func (b *bench) allReady(ctx context.Context, o client.Object, begin time.Time) 
 	return t, err
 }
 
-func (b *bench) clusterReady(ctx context.Context, name string) error {
+func (b *bench) awaitClusterReady(ctx context.Context, name string) error {
 	if err := measure.Await(ctx, b.Client, &clusterv1.ClusterList{}, pairsNS, func(c *clusterv1.Cluster) bool {
 		w := c.Status.Workers
 		return c.Name == name && meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1.AvailableCondition) && w != nil && ptr.Deref(w.AvailableReplicas, 0) == workers
