@@ -26,7 +26,8 @@ type bench struct {
 	// profile is a file for the CPU profile of polderd while it makes many; empty for none.
 	profile string
 	*measure.Plane
-	instant *instant.Provider
+	instant        *instant.Provider
+	class, version string // of the release that pairs are made of
 }
 
 func main() {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,16 +21,16 @@ import (
 
 // What both clusters of a pair are made of.
 const (
-	class   = "local-scs-1-37-v1"
-	version = "v1.37.1"
+	line    = "local-scs-1-37-" // of the stack in the binary, whose version is raised with its content
 	workers = 2
 	pairsNS = "pairs"
 )
 
-// awaitCatalogue waits for the stack in the binary.
+// awaitCatalogue waits for the stack in the binary, and takes its release.
 func (b *bench) awaitCatalogue(ctx context.Context) error {
 	return measure.Await(ctx, b.Client, &csv1.ClusterStackReleaseList{}, v1alpha1.CatalogueNamespace, func(r *csv1.ClusterStackRelease) bool {
-		return r.Name == class && ptr.Deref(r.Status.Ready, false)
+		b.class, b.version = r.Name, r.Status.KubernetesVersion
+		return strings.HasPrefix(r.Name, line) && ptr.Deref(r.Status.Ready, false)
 	})
 }
 
@@ -44,7 +45,7 @@ func (b *bench) measurePairs(ctx context.Context) (rows scenario.Rows, err error
 			name string
 			make func(string) client.Object
 			to   *[]time.Duration
-		}{{"bare", bareCluster, &bare}, {"ours", workloadCluster, &ours}} {
+		}{{"bare", b.bareCluster, &bare}, {"ours", workloadCluster, &ours}} {
 			t, err := b.timeCluster(ctx, way.make(fmt.Sprintf("%s-%d", way.name, i)))
 			if err != nil {
 				return rows, err
@@ -121,14 +122,14 @@ func (b *bench) awaitClusterReady(ctx context.Context, name string) error {
 	})
 }
 
-func bareCluster(name string) client.Object {
+func (b *bench) bareCluster(name string) client.Object {
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: pairsNS, Name: name}}
 	c.Spec.ClusterNetwork = clusterv1.ClusterNetwork{
 		Pods: clusterv1.NetworkRanges{CIDRBlocks: []string{"10.244.0.0/16"}}, Services: clusterv1.NetworkRanges{CIDRBlocks: []string{"10.96.0.0/16"}}, ServiceDomain: "cluster.local",
 	}
 	t := &c.Spec.Topology
-	t.ClassRef = clusterv1.ClusterClassRef{Namespace: v1alpha1.CatalogueNamespace, Name: class}
-	t.Version, t.ControlPlane.Replicas = version, ptr.To[int32](1)
+	t.ClassRef = clusterv1.ClusterClassRef{Namespace: v1alpha1.CatalogueNamespace, Name: b.class}
+	t.Version, t.ControlPlane.Replicas = b.version, ptr.To[int32](1)
 	t.Workers.MachineDeployments = []clusterv1.MachineDeploymentTopology{{Class: "default-worker", Name: "default", Replicas: ptr.To[int32](workers)}}
 	return c
 }
