@@ -14,7 +14,7 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
-func TestClusterApply(t *testing.T) {
+func TestApply(t *testing.T) {
 	f := newFakePlane(t)
 	file := filepath.Join(t.TempDir(), "demo.yaml")
 	write := func(text string) {
@@ -38,7 +38,7 @@ func TestClusterApply(t *testing.T) {
 }
 
 // What polder create wrote belongs to apply afterwards; else a pool that is taken out of the file would stay.
-func TestClusterApplyAdopts(t *testing.T) {
+func TestApplyAdopts(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", func(c *v1alpha1.WorkloadCluster) {
 		c.ResourceVersion = "5"
 		c.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "polder", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "polder.dev/v1alpha1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:provider":{}}}`)}}}
@@ -66,7 +66,7 @@ func onePool(c *v1alpha1.WorkloadCluster) {
 	c.Spec.Workers = c.Spec.Workers[:1]
 }
 
-func TestClusterScale(t *testing.T) {
+func TestScale(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", twoPools), aWorkload(v1alpha1.PhaseReady, "", onePool, withName("one")), aWorkload("", "", withName("none")))
 	f.objects[clusterPath+"/demo"]["spec"].(map[string]any)["workers"].([]any)[1].(map[string]any)["future"] = "kept"
 	f.expectOutput(exit.OK, "workloadcluster/demo scaled: control plane 1 to 3, pool b 2 to 0\n", "", "scale", "demo", "--pool", "b=0", "--pool", "a=1", "--control-planes", "3")
@@ -98,7 +98,7 @@ func TestClusterScale(t *testing.T) {
 	}
 }
 
-func TestClusterScaleAtTheSameTime(t *testing.T) {
+func TestScaleAtTheSameTime(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", onePool))
 	reads := 0
 	f.after = func(method, _ string, o map[string]any) { // the status is written after the first read
@@ -154,7 +154,7 @@ func pinned(c *v1alpha1.WorkloadCluster) {
 	c.Status.Undo = "Nothing is under way."
 }
 
-func TestClusterUpgradeShows(t *testing.T) {
+func TestUpgradeShows(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", upgradable), aWorkload(v1alpha1.PhaseReady, "", pinned, withName("pinned")), aWorkload(v1alpha1.PhaseReady, "", atWork, withName("new")))
 	f.expectOutput(exit.OK, `Cluster demo runs Kubernetes v1.35.4 of release r1, and follows the newest release of channel stable of stack scs.
 
@@ -178,7 +178,7 @@ Kubernetes cannot be lowered afterwards: a version can be taken back with --vers
 	}
 }
 
-func TestClusterUpgradeTakes(t *testing.T) {
+func TestUpgradeTakes(t *testing.T) {
 	for _, tt := range []struct {
 		args, say string
 		pinned    bool
@@ -210,7 +210,7 @@ func TestClusterUpgradeTakes(t *testing.T) {
 	}
 }
 
-func TestClusterUpgradeRefuses(t *testing.T) {
+func TestUpgradeRefuses(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", pinned))
 	for args, want := range map[string]string{
 		"--kubernetes 1.34":        `Kubernetes cannot be lowered: cluster "demo" runs 1.35`,

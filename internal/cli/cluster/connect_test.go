@@ -11,7 +11,7 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
-func TestClusterConnectProblems(t *testing.T) {
+func TestConnectProblems(t *testing.T) {
 	f := newFakePlane(t)
 	two := filepath.Join(t.TempDir(), "two")
 	f.WriteFile(two, `{"apiVersion":"v1","kind":"Config","contexts":[{"name":"b","context":{"cluster":"x"}},{"name":"a","context":{"cluster":"x"}}],"clusters":[{"name":"x","cluster":{"server":"http://127.0.0.1:1"}}]}`)
@@ -28,7 +28,7 @@ func TestClusterConnectProblems(t *testing.T) {
 	}
 }
 
-func TestClusterRefusals(t *testing.T) {
+func TestRefusals(t *testing.T) {
 	f := newFakePlane(t)
 	for _, tt := range []struct {
 		s    metav1.Status
@@ -56,7 +56,7 @@ func TestClusterRefusals(t *testing.T) {
 	}
 }
 
-func TestClusterNamesComplete(t *testing.T) {
+func TestNamesComplete(t *testing.T) {
 	f := newFakePlane(t, aWorkload("Ready", ""), aWorkload("", "", withName("other")))
 	for args, want := range map[string]string{"get ": "demo\tReady\nother\n:4\n", "get demo ": "other\n:4\n", "wait demo ": ":4\n"} {
 		out, _, _ := f.runWithInput("", append([]string{"__complete"}, strings.Split(args, " ")...)...)

@@ -17,7 +17,7 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
-func TestClusterCreateFromFlags(t *testing.T) {
+func TestCreateFromFlags(t *testing.T) {
 	f := newFakePlane(t)
 	f.expectOutput(exit.OK, `apiVersion: polder.dev/v1alpha1
 kind: WorkloadCluster
@@ -72,7 +72,7 @@ spec:
 	}
 }
 
-func TestClusterCreateRefusesFlags(t *testing.T) {
+func TestCreateRefusesFlags(t *testing.T) {
 	f := newFakePlane(t)
 	for flags, want := range map[string]string{
 		"":                                       "say what to make the cluster of, with --stack NAME or -f FILE; see which stacks there are with: polder stacks",
@@ -106,7 +106,7 @@ func TestClusterCreateRefusesFlags(t *testing.T) {
 
 const smallFile = "apiVersion: polder.dev/v1alpha1\nkind: WorkloadCluster\nmetadata: {name: demo, namespace: team-a}\nspec: {stack: {name: scs}}\n"
 
-func TestClusterCreateFromFile(t *testing.T) {
+func TestCreateFromFile(t *testing.T) {
 	f := newFakePlane(t)
 	out, errs, code := f.runWithInput(smallFile, "create", "-f", "-")
 	if code != exit.OK || out != "workloadcluster/demo created\n" || !strings.Contains(errs, "polder wait demo -n team-a") {
@@ -123,7 +123,7 @@ func TestClusterCreateFromFile(t *testing.T) {
 	f.expectOutput(exit.Usage, "", "the file says namespace team-a, and -n says b; leave out one of them", "create", "-f", file, "-n", "b")
 }
 
-func TestClusterCreateRefusedByThePlane(t *testing.T) {
+func TestCreateRefusedByThePlane(t *testing.T) {
 	f := newFakePlane(t)
 	f.refuse["POST "+clusterPath] = refusal(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "demo", "long",
 		metav1.StatusCause{Field: "spec.controlPlane.replicas", Message: `Unsupported value: 2: supported values: "1", "3", "5"`},
@@ -176,7 +176,7 @@ spec:
   parameters: {both: 1, ofStack: 2}
 `
 
-func TestClusterCreateElsewhere(t *testing.T) {
+func TestCreateElsewhere(t *testing.T) {
 	f := newFakePlane(t, twoProviders, otherProvider)
 	f.add("{apiVersion: clusterstack.x-k8s.io/v1alpha1, kind: ClusterStack, metadata: {name: s}, spec: {provider: there, name: scs, kubernetesVersion: '1.36'}}")
 	out, errs, code := f.runWithInput(movedFile, "create", "-f", "-", "--provider", "there", "--dry-run=client", "-o", "json")
@@ -206,7 +206,7 @@ func TestClusterCreateElsewhere(t *testing.T) {
 }
 
 // A name that a provider gives its meaning is the same elsewhere only if it means the same.
-func TestClusterMoveOwnNames(t *testing.T) {
+func TestMoveOwnNames(t *testing.T) {
 	read := func(text string) *v1alpha1.Provider {
 		p := &v1alpha1.Provider{}
 		if err := yaml.Unmarshal([]byte(text), p); err != nil {
@@ -241,7 +241,7 @@ func TestClusterMoveOwnNames(t *testing.T) {
 }
 
 // A stack is the same elsewhere only in its channel, and versions are counted for each provider.
-func TestClusterMoveStack(t *testing.T) {
+func TestMoveStack(t *testing.T) {
 	to := &v1alpha1.Provider{Status: v1alpha1.ProviderStatus{StackProvider: "there"}}
 	to.Name = "there"
 	all := []csv1.ClusterStack{{Spec: csv1.ClusterStackSpec{Provider: "there", Name: "scs", KubernetesVersion: "1.36"}}}
@@ -261,7 +261,7 @@ func TestClusterMoveStack(t *testing.T) {
 	}
 }
 
-func TestClusterCreateElsewhereLoses(t *testing.T) {
+func TestCreateElsewhereLoses(t *testing.T) {
 	f := newFakePlane(t, twoProviders, otherProvider)
 	file := strings.NewReplacer("SCS-2C-4", "SCS-2C-4_GNa", "m1.odd", "m1.huge", "m1.small", "m1.unknown", "zones: [b]", "zones: [a, b]", "both: 1", "hereOnly: 1").Replace(movedFile)
 	_, errs, code := f.runWithInput(file, "create", "-f", "-", "--provider", "there")
@@ -296,7 +296,7 @@ func TestClusterCreateElsewhereLoses(t *testing.T) {
 	}
 }
 
-func TestClusterMachineSatisfiesShape(t *testing.T) {
+func TestMachineSatisfiesShape(t *testing.T) {
 	for name, tt := range map[string]struct {
 		t    v1alpha1.MachineType
 		s    v1alpha1.MachineSelection

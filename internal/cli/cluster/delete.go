@@ -46,7 +46,7 @@ func newDeleteCommandAsking(g *connect.Globals, isTerminal func(io.Reader) bool)
 		Short: "Delete clusters, with all that is in them",
 		Long: `delete asks for each cluster, by having its name typed, and deletes all of it: machines, volumes and what runs
 there. Where there is nobody to ask, --yes is needed. A cluster with deletionProtection is not deleted.`,
-		ValidArgsFunction: completeClusterNames(g, 0),
+		ValidArgsFunction: completeNames(g, 0),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exit.Errorf(exit.Usage, "%s takes the names of clusters, but got none; see: %s --help", c.CommandPath(), c.CommandPath())

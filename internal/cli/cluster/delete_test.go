@@ -37,7 +37,7 @@ func (f *fakePlane) deleteOnTerminal(ctx context.Context, in io.Reader, args ...
 	return out.String(), errs.String() + output.Message(err), exit.Code(err)
 }
 
-func TestClusterDeleteAsks(t *testing.T) {
+func TestDeleteAsks(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", atWork), aWorkload(v1alpha1.PhaseReady, "", withName("b")))
 	out, errs, code := f.deleteOnTerminal(t.Context(), strings.NewReader("no\n"), "demo")
 	if want := "Cluster default/demo: provider local, 8 machines, 2d old. All that is in it is lost.\nType its name to delete it: that is not its name; cluster \"demo\" was not deleted"; code != exit.Usage || out != "" || errs != want {
@@ -55,7 +55,7 @@ func TestClusterDeleteAsks(t *testing.T) {
 	}
 }
 
-func TestClusterDeleteInterrupted(t *testing.T) {
+func TestDeleteInterrupted(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, ""))
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -67,7 +67,7 @@ func TestClusterDeleteInterrupted(t *testing.T) {
 	}
 }
 
-func TestClusterDeleteInAPipe(t *testing.T) {
+func TestDeleteInAPipe(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, ""))
 	f.expectOutput(exit.Usage, "", "delete asks before it deletes, and here is nobody to ask; say --yes", "delete", "demo")
 	f.expectOutput(exit.Usage, "", "polder delete takes the names of clusters, but got none; see: polder delete --help", "delete", "--yes")
@@ -79,7 +79,7 @@ func TestClusterDeleteInAPipe(t *testing.T) {
 }
 
 // A page in place of an answer is no cluster that is gone, or was never there.
-func TestClusterPages(t *testing.T) {
+func TestPages(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, ""))
 	const said = " does not know the kinds of Polder: it is another cluster, its polderd is older than this polder, or something in front of it answers in its place"
 	file := filepath.Join(t.TempDir(), "demo.yaml")
@@ -101,7 +101,7 @@ func TestClusterPages(t *testing.T) {
 	}
 }
 
-func TestClusterDeleteRefused(t *testing.T) {
+func TestDeleteRefused(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", func(c *v1alpha1.WorkloadCluster) { c.Spec.DeletionProtection = ptr.To(true) }))
 	f.refuse["DELETE "+clusterPath+"/demo"] = refusal(422, metav1.StatusReasonInvalid, "demo", `workloadclusters.polder.dev "demo" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'x' denied request: the cluster is protected`)
 	_, errs, code := f.runWithInput("", "delete", "demo", "--yes")

@@ -30,7 +30,7 @@ func newDescribeCommand(g *connect.Globals) *cobra.Command {
 the machines, add-ons and conditions of a cluster.
 It exits with 0 if the cluster is ready and with %d if it is not.`, exit.NotReady),
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
-		ValidArgsFunction: completeClusterNames(g, 1),
+		ValidArgsFunction: completeNames(g, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := g.Connect(c)
 			if err != nil {

@@ -58,7 +58,7 @@ func someMachines() []clusterv1.Machine {
 	return []clusterv1.Machine{late, gone, aMachine("demo-a-1", "Running", clusterv1.ClusterTopologyMachineDeploymentNameLabel+"=a"), cp, aMachine("stray", "")}
 }
 
-func TestClusterDescribeText(t *testing.T) {
+func TestDescribeText(t *testing.T) {
 	var b strings.Builder
 	for _, tt := range []struct {
 		title string
@@ -76,10 +76,10 @@ func TestClusterDescribeText(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	golden(t, "cluster_describe.txt", b.String())
+	golden(t, "describe.txt", b.String())
 }
 
-func TestClusterDescribeCommand(t *testing.T) {
+func TestDescribeCommand(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "all is well"), aMachine("demo-cp-1", "Running", clusterv1.MachineControlPlaneLabel+"="))
 	out, errs, code := f.runWithInput("", "describe", "demo")
 	if code != exit.OK || errs != "" || !strings.HasPrefix(out, "Cluster default/demo: Ready: all is well\n") || !strings.Contains(out, "└─ demo-cp-1") {

@@ -28,7 +28,7 @@ knows. Names of machine types that are the provider's own become portable ones, 
 is lost is told beside the file. --exact keeps all of the spec, for polder apply on the same cluster, which would
 otherwise lose that too.`,
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
-		ValidArgsFunction: completeClusterNames(g, 1),
+		ValidArgsFunction: completeNames(g, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := g.Connect(c)
 			if err != nil {

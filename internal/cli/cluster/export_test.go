@@ -29,7 +29,7 @@ spec:
 status: {phase: Ready}
 `
 
-func TestClusterExport(t *testing.T) {
+func TestExport(t *testing.T) {
 	f := newFakePlane(t, liveCluster, twoProviders)
 	f.expectOutput(exit.OK, `apiVersion: polder.dev/v1alpha1
 kind: WorkloadCluster
@@ -72,7 +72,7 @@ warning: polder apply of this file on demo itself would change its machines; for
 }
 
 // What is exported can be read again, and says the same.
-func TestClusterExportIsAFile(t *testing.T) {
+func TestExportIsAFile(t *testing.T) {
 	f := newFakePlane(t, liveCluster, twoProviders)
 	out, _, _ := f.runWithInput("", "export", "demo")
 	again, errs, code := f.runWithInput(out, "create", "-f", "-", "--dry-run")

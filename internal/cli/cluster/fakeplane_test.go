@@ -44,7 +44,7 @@ type fakePlane struct {
 	after    func(method, at string, o map[string]any) // with the lock held
 }
 
-func clusterRoot() *cobra.Command {
+func newRoot() *cobra.Command {
 	root, g := connect.NewRoot(connect.PolderName)
 	root.AddCommand(NewCommands(g)...)
 	return root
@@ -52,7 +52,7 @@ func clusterRoot() *cobra.Command {
 
 func newFakePlane(t *testing.T, objects ...any) *fakePlane {
 	t.Helper()
-	f := &fakePlane{Polder: clitest.New(t, clusterRoot), objects: map[string]map[string]any{}, bodies: map[string]map[string]any{}, refuse: map[string]metav1.Status{}, pages: map[string]bool{}, events: map[string][]map[string]any{}}
+	f := &fakePlane{Polder: clitest.New(t, newRoot), objects: map[string]map[string]any{}, bodies: map[string]map[string]any{}, refuse: map[string]metav1.Status{}, pages: map[string]bool{}, events: map[string][]map[string]any{}}
 	for _, o := range objects {
 		f.add(o)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
-// maxClusterFileSize is more than any API server takes.
-const maxClusterFileSize = 1 << 20
+// maxFileSize is more than any API server takes.
+const maxFileSize = 1 << 20
 
 // readCluster reads a cluster from a file; - is the command's input. All errors are bad input.
 func readCluster(file string, in io.Reader) (*v1alpha1.WorkloadCluster, error) {
@@ -42,11 +42,11 @@ func readCluster(file string, in io.Reader) (*v1alpha1.WorkloadCluster, error) {
 		defer f.Close() //nolint:errcheck // nothing is written
 		in = f
 	}
-	b, err := io.ReadAll(io.LimitReader(in, maxClusterFileSize+1))
+	b, err := io.ReadAll(io.LimitReader(in, maxFileSize+1))
 	switch {
 	case err != nil:
 		return nil, exit.Errorf(exit.Usage, "reading %s: %w", name, err)
-	case len(b) > maxClusterFileSize:
+	case len(b) > maxFileSize:
 		return nil, exit.Errorf(exit.Usage, "%s is larger than 1 MiB, which no cluster is; name a file with one WorkloadCluster", name)
 	}
 	c, err := parseCluster(name, b)

@@ -54,8 +54,8 @@ func readCases(t *testing.T, name string) (c cases) {
 	return c
 }
 
-func TestClusterFileRefused(t *testing.T) {
-	const file = "cluster_files.txt"
+func TestFileRefused(t *testing.T) {
+	const file = "files.txt"
 	c := readCases(t, file)
 	var b strings.Builder
 	for i, input := range c.inputs {
@@ -94,7 +94,7 @@ status: {phase: Ready}
 ---
 `
 
-func TestClusterFileTaken(t *testing.T) {
+func TestFileTaken(t *testing.T) {
 	c, err := readCluster("-", strings.NewReader("---\n# nothing yet\n---\n"+wholeFile))
 	if err != nil {
 		t.Fatal(err)
@@ -108,10 +108,10 @@ func TestClusterFileTaken(t *testing.T) {
 	}
 }
 
-func TestClusterFileCannotBeRead(t *testing.T) {
+func TestFileCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
 	large := filepath.Join(dir, "large")
-	if err := os.WriteFile(large, []byte(strings.Repeat("# x\n", maxClusterFileSize/4+1)), 0o600); err != nil {
+	if err := os.WriteFile(large, []byte(strings.Repeat("# x\n", maxFileSize/4+1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
@@ -127,7 +127,7 @@ func TestClusterFileCannotBeRead(t *testing.T) {
 }
 
 // References can make a small file large; it must end all the same.
-func TestClusterFileOfManyReferences(t *testing.T) {
+func TestFileOfManyReferences(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("apiVersion: polder.dev/v1alpha1\nkind: WorkloadCluster\nmetadata: {name: x}\nspec:\n  workers:\n  - &a {name: a, labels: {")
 	for i := range 2000 {
@@ -147,7 +147,7 @@ func TestClusterFileOfManyReferences(t *testing.T) {
 	}
 }
 
-func FuzzClusterFile(f *testing.F) {
+func FuzzFile(f *testing.F) {
 	f.Add([]byte(wholeFile))
 	f.Add([]byte("apiVersion: polder.dev/v1alpha1\nkind: WorkloadCluster\nspec: &a {workers: [*a]}"))
 	f.Add([]byte("- &a [*a]"))

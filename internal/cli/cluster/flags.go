@@ -10,8 +10,8 @@ import (
 	"github.com/polder-kaas/polder/internal/cli/connect"
 )
 
-// completeClusterNames completes names of clusters, each once.
-func completeClusterNames(g *connect.Globals, most int) cobra.CompletionFunc {
+// completeNames completes names of clusters, each once.
+func completeNames(g *connect.Globals, most int) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if most > 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp

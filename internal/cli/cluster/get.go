@@ -34,7 +34,7 @@ func newGetCommand(g *connect.Globals) *cobra.Command {
 		Use:               "get [NAME...]",
 		Aliases:           []string{"list", "ls"},
 		Short:             "List clusters",
-		ValidArgsFunction: completeClusterNames(g, 0),
+		ValidArgsFunction: completeNames(g, 0),
 		RunE: func(c *cobra.Command, args []string) error {
 			q.names = args
 			if q.allNamespaces && (c.Flags().Changed("namespace") || len(args) > 0) {
@@ -78,7 +78,7 @@ type objectPointer[T any] interface {
 func listAndPrint[T any, P objectPointer[T]](c *cobra.Command, q *getOptions, a *connect.Access, list func(context.Context, *connect.Access, metav1.ListOptions) ([]T, error), print func(io.Writer, []T) error) error {
 	ctx, cancel := context.WithTimeout(c.Context(), connect.RequestTimeout)
 	defer cancel()
-	all, err := list(ctx, a, q.clusterSource(a).Options())
+	all, err := list(ctx, a, q.newSource(a).Options())
 	if err != nil {
 		return a.Explain("listing clusters", err)
 	}
@@ -93,7 +93,7 @@ func listAndPrint[T any, P objectPointer[T]](c *cobra.Command, q *getOptions, a 
 		if len(all) > 0 {
 			err = print(c.OutOrStdout(), all)
 		}
-		return cmp.Or(err, clusterNotFound(a, name))
+		return cmp.Or(err, notFoundError(a, name))
 	}
 	if len(all) == 0 && q.out.IsHumanReadable() {
 		_, err := fmt.Fprintln(c.ErrOrStderr(), describeNoClusters(a))
@@ -109,8 +109,8 @@ func describeNoClusters(a *connect.Access) string {
 	return fmt.Sprintf("There are no clusters in namespace %s. Make one with: %s", a.Namespace, a.Hint("create NAME --stack STACK"))
 }
 
-// clusterSource asks for one by its name, and for several by looking at all.
-func (q *getOptions) clusterSource(a *connect.Access) follow.PlaneSource {
+// newSource asks for one by its name, and for several by looking at all.
+func (q *getOptions) newSource(a *connect.Access) follow.PlaneSource {
 	s := follow.PlaneSource{Objects: clusterClient(a)}
 	if len(q.names) == 1 {
 		s.Name = q.names[0]
@@ -130,7 +130,7 @@ func (q *getOptions) printObjects(w io.Writer, all []unstructured.Unstructured) 
 }
 
 func (q *getOptions) printTable(w io.Writer, all []v1alpha1.WorkloadCluster) error {
-	t := clusterTable{wide: q.out.Format == output.FormatWide, namespaces: q.allNamespaces}
+	t := table{wide: q.out.Format == output.FormatWide, namespaces: q.allNamespaces}
 	rows := [][]string{t.header()}
 	for i := range all {
 		rows = append(rows, t.row(&all[i], time.Now()))

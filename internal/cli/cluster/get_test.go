@@ -38,7 +38,7 @@ func atWork(c *v1alpha1.WorkloadCluster) {
 	c.Status.Endpoint = "https://127.0.0.1:6443"
 }
 
-func TestClusterGet(t *testing.T) {
+func TestGet(t *testing.T) {
 	f := newFakePlane(t,
 		aWorkload(v1alpha1.PhaseReady, "all\nis well", atWork),
 		aWorkload("", "", withName("a"), func(c *v1alpha1.WorkloadCluster) { c.Status = v1alpha1.WorkloadClusterStatus{} }),
@@ -75,7 +75,7 @@ team-b      b      True      Deleting   -            -          -               
 	f.expectOutput(exit.Usage, "", `invalid argument "html" for "-o, --output" flag: choose table, wide, json, yaml or name; see: polder get --help`, "get", "-o", "html")
 }
 
-func TestClusterGetMany(t *testing.T) {
+func TestGetMany(t *testing.T) {
 	f := newFakePlane(t)
 	for i := range 500 {
 		f.add(aWorkload(v1alpha1.PhaseReady, "", withName(fmt.Sprintf("c%03d", i))))
@@ -88,7 +88,7 @@ func TestClusterGetMany(t *testing.T) {
 }
 
 // Nobody waits for a cluster whose name is misspelt.
-func TestClusterGetWatchMissing(t *testing.T) {
+func TestGetWatchMissing(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, ""))
 	for _, names := range [][]string{{"demp"}, {"demo", "demp"}} {
 		_, errs, code := f.runWithInput("", append([]string{"get", "-w"}, names...)...)
@@ -98,7 +98,7 @@ func TestClusterGetWatchMissing(t *testing.T) {
 	}
 }
 
-func TestClusterGetWatch(t *testing.T) {
+func TestGetWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version := func(v string) func(*v1alpha1.WorkloadCluster) {
 			return func(c *v1alpha1.WorkloadCluster) { c.ResourceVersion = v }
@@ -108,7 +108,7 @@ func TestClusterGetWatch(t *testing.T) {
 			{list: []*v1alpha1.WorkloadCluster{aWorkload(v1alpha1.PhaseReady, "", version("3"))}, events: []watch.Event{modified(t, aWorkload(v1alpha1.PhaseReady, "", withName("new"), version("4")))}, hang: true},
 		}}
 		var out bytes.Buffer
-		v := &clusterWatchPrinter{getOptions: &getOptions{}, out: &out, printedVersions: map[string]string{}}
+		v := &watchPrinter{getOptions: &getOptions{}, out: &out, printedVersions: map[string]string{}}
 		v.getOptions.out.Format = output.FormatTable
 		f := &follow.Follower{Source: source, Observer: v, KnownKeys: map[string]bool{}}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

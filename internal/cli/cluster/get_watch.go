@@ -19,8 +19,8 @@ import (
 
 // watchAndPrint prints all there are, and then what changes.
 func (q *getOptions) watchAndPrint(c *cobra.Command, a *connect.Access) error {
-	v := &clusterWatchPrinter{getOptions: q, out: c.OutOrStdout(), table: clusterTable{wide: q.out.Format == output.FormatWide, namespaces: q.allNamespaces}, printedVersions: map[string]string{}, clusterNotFound: func(name string) error { return clusterNotFound(a, name) }}
-	f := &follow.Follower{Source: q.clusterSource(a), Observer: v, KnownKeys: map[string]bool{}}
+	v := &watchPrinter{getOptions: q, out: c.OutOrStdout(), table: table{wide: q.out.Format == output.FormatWide, namespaces: q.allNamespaces}, printedVersions: map[string]string{}, notFoundError: func(name string) error { return notFoundError(a, name) }}
+	f := &follow.Follower{Source: q.newSource(a), Observer: v, KnownKeys: map[string]bool{}}
 	if !q.allNamespaces {
 		for _, name := range q.names { // one that is not there is gone at the first look
 			f.KnownKeys[a.Namespace+"/"+name] = true
@@ -36,19 +36,19 @@ func (q *getOptions) watchAndPrint(c *cobra.Command, a *connect.Access) error {
 	return a.Explain("watching clusters", err)
 }
 
-// clusterWatchPrinter prints clusters as they change.
-type clusterWatchPrinter struct {
+// watchPrinter prints clusters as they change.
+type watchPrinter struct {
 	*getOptions
 	out             io.Writer
-	table           clusterTable
+	table           table
 	printedVersions map[string]string // what was printed last of each
-	clusterNotFound func(name string) error
+	notFoundError   func(name string) error
 	err             error
 }
 
-var _ follow.Observer = (*clusterWatchPrinter)(nil)
+var _ follow.Observer = (*watchPrinter)(nil)
 
-func (v *clusterWatchPrinter) OnObject(u *unstructured.Unstructured) (done bool) {
+func (v *watchPrinter) OnObject(u *unstructured.Unstructured) (done bool) {
 	if !v.isSelected(u.GetName()) || v.printedVersions[follow.ObjectKey(u)] == u.GetResourceVersion() {
 		return false
 	}
@@ -75,10 +75,10 @@ func (v *clusterWatchPrinter) OnObject(u *unstructured.Unstructured) (done bool)
 	return v.err != nil
 }
 
-func (v *clusterWatchPrinter) OnDelete(key string) (done bool) {
+func (v *watchPrinter) OnDelete(key string) (done bool) {
 	_, name, _ := strings.Cut(key, "/")
 	if _, was := v.printedVersions[key]; !was && v.isSelected(name) {
-		v.err = v.clusterNotFound(name)
+		v.err = v.notFoundError(name)
 		return true
 	}
 	if delete(v.printedVersions, key); v.isSelected(name) && v.getOptions.out.IsHumanReadable() {
@@ -88,4 +88,4 @@ func (v *clusterWatchPrinter) OnDelete(key string) (done bool) {
 }
 
 // OnError is silent: what was printed is still what is known.
-func (v *clusterWatchPrinter) OnError(error) {}
+func (v *watchPrinter) OnError(error) {}

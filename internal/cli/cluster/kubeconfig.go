@@ -52,7 +52,7 @@ a file, or merges it into your own as context NAME. The key never leaves this ma
 
 --admin reads Cluster API's own kubeconfig instead, which is valid for long and which only operators may read.`,
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
-		ValidArgsFunction: completeClusterNames(g, 1),
+		ValidArgsFunction: completeNames(g, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			r.cluster = args[0]
 			if err := r.check(c); err != nil {
@@ -128,7 +128,7 @@ func (r *kubeconfigOptions) readAdminKubeconfig(c *cobra.Command, a *connect.Acc
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("you may not read Secret %s in namespace %s, which is for operators; leave out --admin to get access of your own for some hours", name, a.Namespace)
 	case apierror.IsObjectNotFound(err, "secrets", name):
-		return nil, preferClusterNotFound(c.Context(), a, r.cluster, fmt.Errorf("there is no Secret %s in namespace %s: the cluster has no control plane yet; see: %s", name, a.Namespace, a.Hint("describe "+r.cluster)))
+		return nil, preferNotFound(c.Context(), a, r.cluster, fmt.Errorf("there is no Secret %s in namespace %s: the cluster has no control plane yet; see: %s", name, a.Namespace, a.Hint("describe "+r.cluster)))
 	case err != nil:
 		return nil, a.Explain("reading Secret "+name, err)
 	}

@@ -44,7 +44,7 @@ func (r *kubeconfigOptions) requestKubeconfig(c *cobra.Command, a *connect.Acces
 	doing := fmt.Sprintf("asking for access to cluster %q", r.cluster)
 	made, err := requests.Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
-		return nil, preferClusterNotFound(c.Context(), a, r.cluster, a.Explain(doing, err))
+		return nil, preferNotFound(c.Context(), a, r.cluster, a.Explain(doing, err))
 	}
 	defer func() {
 		// Whatever happens, nobody needs the request any more; the plane deletes what is left.

@@ -60,7 +60,7 @@ func (f *fakePlane) signRequests(status metav1.ConditionStatus, reason, message 
 	}
 }
 
-func TestClusterKubeconfigPrints(t *testing.T) {
+func TestKubeconfigPrints(t *testing.T) {
 	f := newFakePlane(t)
 	f.signRequests(metav1.ConditionTrue, v1alpha1.ReasonIssued, "")
 	out, errs, code := f.runWithInput("", "kubeconfig", "demo", "--role", "viewer", "--for", "1h")
@@ -80,7 +80,7 @@ func TestClusterKubeconfigPrints(t *testing.T) {
 	}
 }
 
-func TestClusterKubeconfigRefused(t *testing.T) {
+func TestKubeconfigRefused(t *testing.T) {
 	f := newFakePlane(t)
 	f.signRequests(metav1.ConditionFalse, v1alpha1.ReasonClusterMissing, "there is no cluster demo")
 	f.expectOutput(exit.Failure, "", "the plane grants no access: there is no cluster demo", "kubeconfig", "demo")
@@ -125,7 +125,7 @@ func TestClusterKubeconfigRefused(t *testing.T) {
 	}
 }
 
-func TestClusterKubeconfigAdmin(t *testing.T) {
+func TestKubeconfigAdmin(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseCreating, ""))
 	f.expectOutput(exit.Failure, "", "there is no Secret demo-kubeconfig in namespace default: the cluster has no control plane yet; see: polder describe demo", "kubeconfig", "demo", "--admin")
 	f.expectOutput(exit.Usage, "", `there is no cluster "other" in namespace default; see which there are with: polder get`, "kubeconfig", "other", "--admin")
@@ -148,7 +148,7 @@ func TestClusterKubeconfigAdmin(t *testing.T) {
 	f.expectOutput(exit.Failure, "", "you may not read Secret demo-kubeconfig in namespace default, which is for operators; leave out --admin to get access of your own for some hours", "kubeconfig", "demo", "--admin")
 }
 
-func TestClusterKubeconfigFile(t *testing.T) {
+func TestKubeconfigFile(t *testing.T) {
 	f := newFakePlane(t)
 	f.signRequests(metav1.ConditionTrue, v1alpha1.ReasonIssued, "")
 	file := filepath.Join(t.TempDir(), "k")
@@ -184,7 +184,7 @@ users:
 - {name: mine, user: {token: t, exec: {apiVersion: client.authentication.k8s.io/v1, command: login, interactiveMode: Never}}}
 `
 
-func TestClusterKubeconfigMerge(t *testing.T) {
+func TestKubeconfigMerge(t *testing.T) {
 	f := newFakePlane(t)
 	f.signRequests(metav1.ConditionTrue, v1alpha1.ReasonIssued, "")
 	dir := t.TempDir()
@@ -224,7 +224,7 @@ func TestClusterKubeconfigMerge(t *testing.T) {
 }
 
 // What several files say together counts, as it does for kubectl.
-func TestClusterKubeconfigMergeSeveral(t *testing.T) {
+func TestKubeconfigMergeSeveral(t *testing.T) {
 	f := newFakePlane(t)
 	f.signRequests(metav1.ConditionTrue, v1alpha1.ReasonIssued, "")
 	dir := t.TempDir()
@@ -246,7 +246,7 @@ func TestClusterKubeconfigMergeSeveral(t *testing.T) {
 }
 
 // A link stays one, also where it leads to nothing yet.
-func TestClusterKubeconfigLinks(t *testing.T) {
+func TestKubeconfigLinks(t *testing.T) {
 	f := newFakePlane(t)
 	f.signRequests(metav1.ConditionTrue, v1alpha1.ReasonIssued, "")
 	dir := t.TempDir()
@@ -268,7 +268,7 @@ func TestClusterKubeconfigLinks(t *testing.T) {
 	}
 }
 
-func TestClusterKubeconfigMergeRefuses(t *testing.T) {
+func TestKubeconfigMergeRefuses(t *testing.T) {
 	of := func(server string) *clientcmdapi.Config {
 		return newIssuedKubeconfig("default", "demo", &clientcmdapi.Cluster{Server: server}, &clientcmdapi.AuthInfo{Token: server}).config
 	}
@@ -298,7 +298,7 @@ func TestClusterKubeconfigMergeRefuses(t *testing.T) {
 	}
 }
 
-func TestClusterKubeconfigMergeTarget(t *testing.T) {
+func TestKubeconfigMergeTarget(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "admin.kubeconfig")
 	for want, precedence := range map[string][]string{
 		"/a":                          {"/a"},

@@ -64,28 +64,28 @@ func getCluster(ctx context.Context, a *connect.Access, name string) (*v1alpha1.
 	defer cancel()
 	u, err := clusterClient(a).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, explainClusterError(a, fmt.Sprintf("reading cluster %q", name), name, err)
+		return nil, explainError(a, fmt.Sprintf("reading cluster %q", name), name, err)
 	}
 	return objects.FromUnstructured[v1alpha1.WorkloadCluster](u)
 }
 
-// explainClusterError also knows that the cluster may not be there.
-func explainClusterError(a *connect.Access, doing, name string, err error) error {
+// explainError also knows that the cluster may not be there.
+func explainError(a *connect.Access, doing, name string, err error) error {
 	if apierror.IsObjectNotFound(err, clusterResource.Resource, name) {
-		return clusterNotFound(a, name)
+		return notFoundError(a, name)
 	}
 	return a.Explain(doing, err)
 }
 
-// preferClusterNotFound says that a cluster is not there, if that is why something failed.
-func preferClusterNotFound(ctx context.Context, a *connect.Access, name string, failed error) error {
+// preferNotFound says that a cluster is not there, if that is why something failed.
+func preferNotFound(ctx context.Context, a *connect.Access, name string, failed error) error {
 	if _, err := getCluster(ctx, a, name); exit.Code(err) == exit.Usage {
 		return err
 	}
 	return failed
 }
 
-func clusterNotFound(a *connect.Access, name string) error {
+func notFoundError(a *connect.Access, name string) error {
 	return exit.Errorf(exit.Usage, "there is no cluster %q in namespace %s; see which there are with: %s", name, a.Namespace, a.Hint("get"))
 }
 

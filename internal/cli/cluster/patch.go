@@ -28,7 +28,7 @@ func patchSpec(ctx context.Context, a *connect.Access, name string, buildPatch f
 	for attempt := 1; ; attempt++ {
 		u, err := clusterClient(a).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return false, explainClusterError(a, doing, name, err)
+			return false, explainError(a, doing, name, err)
 		}
 		if generation >= 0 && u.GetGeneration() != generation {
 			return false, fmt.Errorf("%s: somebody else changed it at the same time; look at it and try again", doing)
@@ -50,6 +50,6 @@ func patchSpec(ctx context.Context, a *connect.Access, name string, buildPatch f
 		if apierrors.IsConflict(err) && attempt < maxPatchAttempts {
 			continue
 		}
-		return err == nil, explainClusterError(a, doing, name, err)
+		return err == nil, explainError(a, doing, name, err)
 	}
 }

@@ -70,7 +70,7 @@ func printProviders(c *cobra.Command, all []v1alpha1.Provider, out *output.Flag)
 		s := p.Status
 		rows = append(rows, []string{p.Name, readyStatus(s.Conditions), s.Title, s.Version, strings.Join(s.Capabilities, ","), describeMachineTypes(s), readyMessage(s.Conditions)})
 	}
-	return (&clusterTable{}).print(c.OutOrStdout(), rows)
+	return (&table{}).print(c.OutOrStdout(), rows)
 }
 
 func describeMachineTypes(s v1alpha1.ProviderStatus) string {

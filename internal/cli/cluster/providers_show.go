@@ -49,7 +49,7 @@ func printProvider(w io.Writer, all []v1alpha1.Provider, name string, out *outpu
 		return nil
 	}
 	fmt.Fprintln(w)
-	return (&clusterTable{}).print(w, machineTypeRows(s.MachineTypes))
+	return (&table{}).print(w, machineTypeRows(s.MachineTypes))
 }
 
 func machineTypeRows(all []v1alpha1.MachineType) [][]string {

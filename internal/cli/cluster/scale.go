@@ -37,7 +37,7 @@ func newScaleCommand(g *connect.Globals) *cobra.Command {
   polder scale demo --pool a=5 --pool b=0 --wait
   polder scale demo --control-planes 3`,
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
-		ValidArgsFunction: completeClusterNames(g, 1),
+		ValidArgsFunction: completeNames(g, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			s.isFlagSet = c.Flags().Changed
 			if err := s.check(); err != nil {

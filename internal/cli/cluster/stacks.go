@@ -79,7 +79,7 @@ func printStacks(c *cobra.Command, a *connect.Access, all []csv1.ClusterStack, o
 	for _, s := range all {
 		rows = append(rows, []string{s.Spec.Provider, s.Spec.Name, s.Spec.KubernetesVersion, cmp.Or(string(s.Spec.Channel), string(csv1.ChannelStable)), newestReleaseOf(s), readyStatus(s.Status.Conditions), s.Namespace})
 	}
-	return (&clusterTable{}).print(c.OutOrStdout(), rows)
+	return (&table{}).print(c.OutOrStdout(), rows)
 }
 
 // newestReleaseOf is the version of the newest release, with its version of Kubernetes, of "NAME | KUBERNETES".

@@ -14,7 +14,7 @@ func stackIn(namespace, name, minor, rest string) string {
 	return "{apiVersion: clusterstack.x-k8s.io/v1alpha1, kind: ClusterStack, metadata: {name: " + name + ", namespace: " + namespace + "}, spec: {provider: local, name: scs, kubernetesVersion: '" + minor + "'}" + rest + "}"
 }
 
-func TestClusterStacks(t *testing.T) {
+func TestStacks(t *testing.T) {
 	f := newFakePlane(t)
 	f.expectOutput(exit.OK, "", "There is no stack for namespace default. Whoever runs the plane adds one; how, says: polder stack status\n", "stacks")
 	f.add(stackIn("default", "b", "1.10", ""))
@@ -35,7 +35,7 @@ local      scs     1.10         stable    -              Unknown   default
 	f.expectOutput(exit.Failure, "", "listing stacks: anna may not list clusterstacks in namespace default; ask the plane's operator for the right, or choose another namespace with -n", "stacks")
 }
 
-func TestClusterProviders(t *testing.T) {
+func TestProviders(t *testing.T) {
 	f := newFakePlane(t)
 	f.expectOutput(exit.OK, "", "There are no providers yet, so no cluster can be made; the plane's operator installs them.\n", "providers")
 	f.expectOutput(exit.Usage, "", `there is no provider "x", and no other`, "providers", "x")

@@ -15,14 +15,14 @@ import (
 	"github.com/polder-kaas/polder/internal/cli/output"
 )
 
-// clusterTable prints clusters, one in a line. Lines that are printed later keep the columns of earlier ones.
-type clusterTable struct {
+// table prints clusters, one in a line. Lines that are printed later keep the columns of earlier ones.
+type table struct {
 	wide       bool
 	namespaces bool
 	widths     []int
 }
 
-func (t *clusterTable) header() []string {
+func (t *table) header() []string {
 	h := []string{"NAME", "READY", "PHASE", "KUBERNETES", "PROVIDER", "RELEASE", "AGE"}
 	if t.namespaces {
 		h = append([]string{"NAMESPACE"}, h...)
@@ -33,7 +33,7 @@ func (t *clusterTable) header() []string {
 	return h
 }
 
-func (t *clusterTable) row(c *v1alpha1.WorkloadCluster, now time.Time) []string {
+func (t *table) row(c *v1alpha1.WorkloadCluster, now time.Time) []string {
 	s := c.Status
 	row := []string{c.Name, readyStatus(c.Status.Conditions), phaseOf(c), shortVersionChange(s.Versions.Kubernetes, s.Versions.WantedKubernetes), c.Spec.Provider, shortVersionChange(s.Versions.Release, s.Versions.WantedRelease), output.Age(now, c.CreationTimestamp.Time)}
 	if t.namespaces {
@@ -85,7 +85,7 @@ func valueOrZero(n *int32) int32 {
 }
 
 // reserveWidths sets the columns before it is known what comes.
-func (t *clusterTable) reserveWidths() {
+func (t *table) reserveWidths() {
 	usual := map[string]int{"NAMESPACE": 16, "NAME": 20, "PHASE": 9, "RELEASE": 24, "AGE": 6, "ENDPOINT": 24}
 	for _, title := range t.header() {
 		t.widths = append(t.widths, max(len(title), usual[title]))
@@ -93,7 +93,7 @@ func (t *clusterTable) reserveWidths() {
 }
 
 // print pads columns to the widest value of the first print.
-func (t *clusterTable) print(w io.Writer, rows [][]string) error {
+func (t *table) print(w io.Writer, rows [][]string) error {
 	if t.widths == nil {
 		t.widths = make([]int, len(rows[0]))
 		for _, row := range rows {

@@ -37,7 +37,7 @@ minor at a time, and never lowered. A cluster without a version of its own follo
   polder upgrade demo --version v4        stays at v4 of the stack; --version newest follows the newest again
   polder upgrade demo --to-latest         takes the next minor, or else the newest release`,
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
-		ValidArgsFunction: completeClusterNames(g, 1),
+		ValidArgsFunction: completeNames(g, 1),
 		RunE:              func(c *cobra.Command, args []string) error { return q.run(c, g, args[0]) },
 	}
 	addNamespaceFlag(c)

@@ -30,7 +30,7 @@ func printUpdates(w io.Writer, c *v1alpha1.WorkloadCluster, hint func(string) st
 	for _, u := range c.Status.Updates {
 		rows = append(rows, []string{u.KubernetesVersion, u.Version, u.Kubernetes, upgradeHint(c, u, hint)})
 	}
-	if err := (&clusterTable{}).print(w, rows); err != nil {
+	if err := (&table{}).print(w, rows); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(w, "\nKubernetes cannot be lowered afterwards: a version can be taken back with --version only as long as it has the same Kubernetes (EXACTLY).")

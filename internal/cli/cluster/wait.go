@@ -22,7 +22,7 @@ func newWaitCommand(g *connect.Globals) *cobra.Command {
 		Long: fmt.Sprintf(`wait tells, with a line for each change, how far a cluster is, until it is ready, or what --for says.
 It exits with %d if that does not happen in time, and with %d if it will not happen until somebody acts.`, exit.Timeout, exit.Failure),
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
-		ValidArgsFunction: completeClusterNames(g, 1),
+		ValidArgsFunction: completeNames(g, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			to, err := parseGoal(want)
 			if err != nil {
@@ -90,7 +90,7 @@ func (w *waitOptions) run(c *cobra.Command, a *connect.Access, name string, to g
 	v := &waitLoop{name: name, goal: to, out: out, begin: time.Now(), hint: a.Hint}
 	err := v.wait(c.Context(), follow.PlaneSource{Objects: clusterClient(a), Name: name}, a.Namespace, w.timeout)
 	if errors.Is(err, errNoCluster) {
-		return clusterNotFound(a, name)
+		return notFoundError(a, name)
 	}
 	if v.apiFailed {
 		return a.Explain(fmt.Sprintf("waiting for cluster %q", name), err)

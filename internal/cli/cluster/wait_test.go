@@ -59,7 +59,7 @@ func leavingNow(c *v1alpha1.WorkloadCluster) {
 	c.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 }
 
-func TestClusterWaitGoal(t *testing.T) {
+func TestWaitGoal(t *testing.T) {
 	for name, tt := range map[string]struct {
 		goal     string
 		cluster  *v1alpha1.WorkloadCluster
@@ -110,7 +110,7 @@ func TestClusterWaitGoal(t *testing.T) {
 	}
 }
 
-func TestClusterWaitGoalRefused(t *testing.T) {
+func TestWaitGoalRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                    `--for "" is not possible; choose ready, deleted, phase=PHASE or condition=TYPE[=STATUS]`,
 		"condition":           `--for "condition" is not possible; choose ready, deleted, phase=PHASE or condition=TYPE[=STATUS]`,
@@ -176,7 +176,7 @@ func modified(t *testing.T, c *v1alpha1.WorkloadCluster) watch.Event {
 	return watch.Event{Type: watch.Modified, Object: mustUnstructured(t, c)}
 }
 
-func TestClusterWaitStream(t *testing.T) {
+func TestWaitStream(t *testing.T) {
 	creating, ready := aWorkload(v1alpha1.PhaseCreating, "the control plane is being made"), aWorkload(v1alpha1.PhaseReady, "all is\x1b well")
 	unreachable := &url.Error{Op: "Get", URL: "x", Err: errors.New("refused")}
 	for name, tt := range map[string]struct {
@@ -251,7 +251,7 @@ func TestClusterWaitStream(t *testing.T) {
 }
 
 // Nothing is asked in a hurry, however often watches end.
-func TestClusterWaitDoesNotHurry(t *testing.T) {
+func TestWaitDoesNotHurry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &fakeSource{t: t, steps: make([]step, 100)}
 		for i := range source.steps {
@@ -264,7 +264,7 @@ func TestClusterWaitDoesNotHurry(t *testing.T) {
 	})
 }
 
-func TestClusterWaitInterrupted(t *testing.T) {
+func TestWaitInterrupted(t *testing.T) {
 	for g, want := range map[goal]string{
 		readyGoal:   "The cluster goes on being made. Come back with: polder wait demo\n",
 		deletedGoal: "The cluster goes on being deleted. Come back with: polder wait demo --for deleted\n",
@@ -285,7 +285,7 @@ func TestClusterWaitInterrupted(t *testing.T) {
 	}
 }
 
-func TestClusterWaitCommand(t *testing.T) {
+func TestWaitCommand(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "it is well"))
 	out, errs, code := f.runWithInput("", "wait", "demo")
 	if code != exit.OK || errs != "" || !strings.HasSuffix(strings.ReplaceAll(out, " --data-dir "+f.Dir, ""), "s  Ready      it is well\nCluster demo is ready. Get access with: polder kubeconfig demo --merge\n") {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-func TestClusterConnectPrecedence(t *testing.T) {
+func TestConnectPrecedence(t *testing.T) {
 	const env, home = "/env/config", "/home/config"
 	for name, tt := range map[string]struct {
 		args    []string

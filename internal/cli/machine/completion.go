@@ -9,8 +9,8 @@ import (
 	"github.com/polder-kaas/polder/internal/cli/localcluster"
 )
 
-// completeMachines completes the names of machines to which fits says yes.
-func completeMachines(g *connect.Globals, fits func(machineReport) bool) cobra.CompletionFunc {
+// completeNames completes the names of machines to which fits says yes.
+func completeNames(g *connect.Globals, fits func(report) bool) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -33,13 +33,13 @@ func completeMachines(g *connect.Globals, fits func(machineReport) bool) cobra.C
 	}
 }
 
-func anyMachine(machineReport) bool { return true }
+func anyMachine(report) bool { return true }
 
 // completeProcesses completes a machine and then one of its logs.
 func completeProcesses(g *connect.Globals) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) != 1 {
-			return completeMachines(g, anyMachine)(c, args, typed)
+			return completeNames(g, anyMachine)(c, args, typed)
 		}
 		all, err := readMachines(c.Context(), g)
 		if err != nil {

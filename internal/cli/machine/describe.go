@@ -16,7 +16,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
-func newMachineDescribeCommand(g *connect.Globals) *cobra.Command {
+func newDescribeCommand(g *connect.Globals) *cobra.Command {
 	var out output.Format
 	c := &cobra.Command{
 		Use:   "describe NAME",
@@ -24,8 +24,8 @@ func newMachineDescribeCommand(g *connect.Globals) *cobra.Command {
 		Long: `describe says how a machine is, how its boot went, what of its bootstrap data was not honoured, and how
 the processes run that its static pods ask for: with which arguments, and which of these differ from the
 static pod's and why. NAME is a machine, or NAMESPACE/NAME where several have the same name.`,
-		Args:              machineArgs(0),
-		ValidArgsFunction: completeMachines(g, anyMachine),
+		Args:              nameArgs(0),
+		ValidArgsFunction: completeNames(g, anyMachine),
 		RunE: func(c *cobra.Command, args []string) error {
 			all, err := readMachines(c.Context(), g)
 			if err != nil {
@@ -46,7 +46,7 @@ static pod's and why. NAME is a machine, or NAMESPACE/NAME where several have th
 }
 
 // printDescription writes everything about the machine for people.
-func (m machineReport) printDescription(w io.Writer, now time.Time) error {
+func (m report) printDescription(w io.Writer, now time.Time) error {
 	var b bytes.Buffer
 	m.printSummary(&b, now)
 	printProcessTable(&b, m.Processes, now)
@@ -61,7 +61,7 @@ func (m machineReport) printDescription(w io.Writer, now time.Time) error {
 	return err
 }
 
-func (m machineReport) printSummary(w io.Writer, now time.Time) {
+func (m report) printSummary(w io.Writer, now time.Time) {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(t, "Machine:\t%s\n", m.Name)
 	fmt.Fprintf(t, "Cluster:\t%s/%s, endpoint %s\n", m.Namespace, m.Cluster, m.Host.Endpoint)
@@ -79,7 +79,7 @@ func (m machineReport) printSummary(w io.Writer, now time.Time) {
 }
 
 // describeNode says nothing about registration where nobody looks after the node.
-func (m machineReport) describeNode() string {
+func (m report) describeNode() string {
 	switch {
 	case m.State == stateHostDown || m.State == stateHostSilent || m.State == stateOff:
 		return m.Node

@@ -15,7 +15,7 @@ import (
 	"github.com/polder-kaas/polder/internal/program/cmdline"
 )
 
-func newMachineListCommand(g *connect.Globals) *cobra.Command {
+func newListCommand(g *connect.Globals) *cobra.Command {
 	var out output.Format
 	var cluster string
 	c := &cobra.Command{
@@ -58,7 +58,7 @@ func describeScope(cluster string) string {
 	return "cluster " + cluster
 }
 
-func (all machineReports) printTable(w io.Writer) error {
+func (all reports) printTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "NAMESPACE\tCLUSTER\tMACHINE\tROLE\tVERSION\tADDRESS\tSTATE\tPROCESSES\tRESTARTS\tMEMORY")
 	for _, m := range all {
@@ -68,7 +68,7 @@ func (all machineReports) printTable(w io.Writer) error {
 }
 
 // processColumns are the last columns: processes, restarts and memory, where there are processes.
-func (m machineReport) processColumns() string {
+func (m report) processColumns() string {
 	if len(m.Processes) == 0 {
 		return "-\t-\t-"
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
-func TestMachineTable(t *testing.T) {
+func TestTable(t *testing.T) {
 	silent := hostapi.Status{
 		Cluster:  hostapi.Cluster{Namespace: "two", Name: "other"},
 		Machines: []hostapi.MachineStatus{{Name: "w", Version: "v1.35.0", Address: "127.2.0.11"}, {Name: "x"}},

@@ -26,7 +26,7 @@ const (
 // followInterval is how often a followed log is looked at.
 const followInterval = 200 * time.Millisecond
 
-func newMachineLogsCommand(g *connect.Globals) *cobra.Command {
+func newLogsCommand(g *connect.Globals) *cobra.Command {
 	t := logTail{pollInterval: followInterval}
 	c := &cobra.Command{
 		Use:   "logs NAME [PROCESS]",
@@ -34,7 +34,7 @@ func newMachineLogsCommand(g *connect.Globals) *cobra.Command {
 		Long: `logs prints the log of a process, also of one that has ended and of a machine that is off: all that is
 kept, or the last lines. PROCESS is boot or a static pod; without it, boot is shown while the machine
 boots, and then kube-apiserver.`,
-		Args:              machineArgs(1),
+		Args:              nameArgs(1),
 		ValidArgsFunction: completeProcesses(g),
 		RunE: func(c *cobra.Command, args []string) error {
 			if t.lines < allLines {
@@ -68,7 +68,7 @@ boots, and then kube-apiserver.`,
 }
 
 // defaultLog is the one that tells most.
-func (m machineReport) defaultLog() string {
+func (m report) defaultLog() string {
 	if m.Boot.Done && slices.Contains(m.logNames(), apiLog) {
 		return apiLog
 	}
@@ -76,7 +76,7 @@ func (m machineReport) defaultLog() string {
 }
 
 // logFile is the file of the boot's log or of a process's.
-func (m machineReport) logFile(name string) (string, error) {
+func (m report) logFile(name string) (string, error) {
 	names := m.logNames()
 	if !slices.Contains(names, name) {
 		return "", exit.Errorf(exit.Usage, "machine %s has no process %q; choose %s", m.Name, name, output.JoinOr(names))
@@ -91,7 +91,7 @@ func (m machineReport) logFile(name string) (string, error) {
 
 // logNames are boot, the processes, and those of which only a log is left: without host, or while
 // the machine is off, nobody tells about processes.
-func (m machineReport) logNames() []string {
+func (m report) logNames() []string {
 	var names []string
 	for _, p := range m.Processes {
 		names = append(names, p.Name)

@@ -24,7 +24,7 @@ each cluster's host, a process of its own, so it also works while polderd is dow
 		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
 		SuggestionsMinimumDistance: 2,
 	}
-	c.AddCommand(newMachineListCommand(g), newMachineDescribeCommand(g), newMachineLogsCommand(g), newMachineOffCommand(g), newMachineOnCommand(g))
+	c.AddCommand(newListCommand(g), newDescribeCommand(g), newLogsCommand(g), newOffCommand(g), newOnCommand(g))
 	return c
 }
 
@@ -40,8 +40,8 @@ func checkSubcommand(c *cobra.Command, args []string) error {
 	return exit.Errorf(exit.Usage, "%s has no command %q%s; see: %s --help", c.CommandPath(), args[0], hint, c.CommandPath())
 }
 
-// machineArgs wants a machine's name and at most so many arguments after it.
-func machineArgs(further int) cobra.PositionalArgs {
+// nameArgs wants a machine's name and at most so many arguments after it.
+func nameArgs(further int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0:
@@ -53,21 +53,21 @@ func machineArgs(further int) cobra.PositionalArgs {
 	}
 }
 
-// machineReport is what is printed of a machine.
-type machineReport struct {
+// report is what is printed of a machine.
+type report struct {
 	Namespace string                  `json:"namespace"`
 	Cluster   string                  `json:"cluster"`
-	State     machineState            `json:"state"`
+	State     state                   `json:"state"`
 	Detail    string                  `json:"detail,omitempty"` // what a machine that does not run waits for or suffers from
 	Host      localcluster.HostReport `json:"host"`
 	hostapi.MachineStatus
 }
 
-// machineReports are all machines of a data directory, ordered by namespace, cluster and name.
-type machineReports []machineReport
+// reports are all machines of a data directory, ordered by namespace, cluster and name.
+type reports []report
 
 // readMachines asks all hosts.
-func readMachines(ctx context.Context, g *connect.Globals) (machineReports, error) {
+func readMachines(ctx context.Context, g *connect.Globals) (reports, error) {
 	clusters, err := localcluster.Read(ctx, g)
 	if err != nil {
 		return nil, err
@@ -75,19 +75,19 @@ func readMachines(ctx context.Context, g *connect.Globals) (machineReports, erro
 	return reportMachines(clusters, time.Now()), nil
 }
 
-func reportMachines(all localcluster.List, now time.Time) machineReports {
-	these := machineReports{}
+func reportMachines(all localcluster.List, now time.Time) reports {
+	these := reports{}
 	for _, l := range all {
 		for _, m := range l.Status.Machines {
-			r := machineReport{Namespace: l.Status.Cluster.Namespace, Cluster: l.Status.Cluster.Name, Host: localcluster.ReportHost(l), MachineStatus: m}
-			r.State, r.Detail = evaluateMachine(l, m, now)
+			r := report{Namespace: l.Status.Cluster.Namespace, Cluster: l.Status.Cluster.Name, Host: localcluster.ReportHost(l), MachineStatus: m}
+			r.State, r.Detail = evaluateState(l, m, now)
 			these = append(these, r)
 		}
 	}
 	return these
 }
 
-func (m machineReport) role() string {
+func (m report) role() string {
 	if m.ControlPlane {
 		return "control-plane"
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
-func machineRoot() *cobra.Command {
+func newRoot() *cobra.Command {
 	root, g := connect.NewRoot(connect.PolderName)
 	root.AddCommand(NewCommand(g))
 	return root
 }
 
-func TestMachineCommandsWithoutMachines(t *testing.T) {
-	p := clitest.New(t, machineRoot)
+func TestCommandsWithoutMachines(t *testing.T) {
+	p := clitest.New(t, newRoot)
 	p.Expect(exit.OK, "", "There are no machines of local clusters in DIR.\n", "machine", "list")
 	p.Expect(exit.OK, "[]\n", "", "machine", "list", "-o", "json")
 	p.Expect(exit.Usage, "", `there is no machine "x", and no other in DIR`, "machine", "describe", "x")
@@ -31,8 +31,8 @@ func TestMachineCommandsWithoutMachines(t *testing.T) {
 	p.Expect(exit.OK, "", "There are no machines of cluster demo in DIR.\n", "machine", "list", "--cluster", "demo")
 }
 
-func TestMachineCommandsWithBadInput(t *testing.T) {
-	p := clitest.New(t, machineRoot)
+func TestCommandsWithBadInput(t *testing.T) {
+	p := clitest.New(t, newRoot)
 	p.Expect(exit.Usage, "", `polder machine has no command "lst"; did you mean list?; see: polder machine --help`, "machine", "lst")
 	p.Expect(exit.Usage, "", `polder machine has no command "frobnicate"; see: polder machine --help`, "machine", "frobnicate")
 	p.Expect(exit.Usage, "", `polder machine off needs the name of a machine; polder machine list shows all`, "machine", "off")
@@ -41,8 +41,8 @@ func TestMachineCommandsWithBadInput(t *testing.T) {
 	p.Expect(exit.Usage, "", `--tail -2 is no number of lines; see: polder machine logs --help`, "machine", "logs", "a", "--tail", "-2")
 }
 
-func TestMachineStructure(t *testing.T) {
-	p := clitest.New(t, machineRoot)
+func TestStructure(t *testing.T) {
+	p := clitest.New(t, newRoot)
 	fakehost.Start(t, p.Dir, clitest.DemoCluster())
 	out, _, code := p.Execute("machine", "list", "-o", "json")
 	var got []struct {
@@ -62,7 +62,7 @@ func TestMachineStructure(t *testing.T) {
 }
 
 func TestPower(t *testing.T) {
-	p := clitest.New(t, machineRoot)
+	p := clitest.New(t, newRoot)
 	fakehost.Start(t, p.Dir, clitest.DemoCluster())
 	p.Expect(exit.OK, "Machine demo-cp is on already.\n", "", "machine", "on", "demo-cp")
 	p.Expect(exit.OK, "Pulled the plug of machine demo-cp; switch it on again with: polder machine on demo-cp --data-dir DIR\n", "", "machine", "off", "demo-cp")
@@ -72,14 +72,14 @@ func TestPower(t *testing.T) {
 }
 
 func TestPowerWithoutHost(t *testing.T) {
-	p := clitest.New(t, machineRoot)
+	p := clitest.New(t, newRoot)
 	dir := fakehost.Prepare(t, p.Dir, clitest.DemoCluster().Cluster)
 	p.WriteFile(dir.MachineDir("m").SpecFile(), `{"name":"m"}`)
 	p.Expect(exit.Failure, "", "machine m cannot be switched, because its cluster's host must do that: it does not run; the plane starts it, once that runs itself (polder up); its log is "+dir.LogFile(), "machine", "off", "m")
 }
 
 func TestLogs(t *testing.T) {
-	p := clitest.New(t, machineRoot)
+	p := clitest.New(t, newRoot)
 	s := clitest.DemoCluster()
 	for i := range s.Machines {
 		s.Machines[i].Dir = filepath.Join(p.Dir, s.Machines[i].Name)
@@ -101,7 +101,7 @@ func TestLogs(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
-	p := clitest.New(t, machineRoot)
+	p := clitest.New(t, newRoot)
 	fakehost.Start(t, p.Dir, clitest.DemoCluster())
 	expectCompletions(p, map[string][]string{
 		"demo-cp\tcontrol-plane, running\ndemo-new\tcontrol-plane, booting (wait-control-plane)\n": {"off", ""},

@@ -10,9 +10,9 @@ import (
 )
 
 // find is the machine called [NAMESPACE/]NAME, where NAME may also be its node's.
-func (all machineReports) find(g *connect.Globals, name string) (machineReport, error) {
-	for _, called := range []func(machineReport) string{byName, byNode} {
-		var found machineReports
+func (all reports) find(g *connect.Globals, name string) (report, error) {
+	for _, called := range []func(report) string{byName, byNode} {
+		var found reports
 		for _, m := range all {
 			if own := called(m); name == own || name == m.Namespace+"/"+own {
 				found = append(found, m)
@@ -22,17 +22,17 @@ func (all machineReports) find(g *connect.Globals, name string) (machineReport, 
 		case len(found) == 1:
 			return found[0], nil
 		case len(found) > 1:
-			return machineReport{}, exit.Errorf(exit.Usage, "%d machines are called %s; say which: %s", len(found), name, output.JoinOr(found.qualifiedNames()))
+			return report{}, exit.Errorf(exit.Usage, "%d machines are called %s; say which: %s", len(found), name, output.JoinOr(found.qualifiedNames()))
 		}
 	}
-	return machineReport{}, all.notFoundError(g, name)
+	return report{}, all.notFoundError(g, name)
 }
 
-func byName(m machineReport) string { return m.Name }
-func byNode(m machineReport) string { return m.Node }
+func byName(m report) string { return m.Name }
+func byNode(m report) string { return m.Node }
 
 // notFoundError is one sentence that helps to find the name that was meant.
-func (all machineReports) notFoundError(g *connect.Globals, name string) error {
+func (all reports) notFoundError(g *connect.Globals, name string) error {
 	similar := all.similarNames(name)
 	switch {
 	case len(all) == 0:
@@ -44,7 +44,7 @@ func (all machineReports) notFoundError(g *connect.Globals, name string) error {
 }
 
 // similarNames are the names that name is a part of, or that differ from it in a few letters.
-func (all machineReports) similarNames(name string) []string {
+func (all reports) similarNames(name string) []string {
 	own := name[strings.LastIndex(name, "/")+1:]
 	var similar []string
 	for i, shortest := range all.shortestNames() {
@@ -56,7 +56,7 @@ func (all machineReports) similarNames(name string) []string {
 }
 
 // shortestNames are the shortest that find one machine each, in the order of the machines.
-func (all machineReports) shortestNames() []string {
+func (all reports) shortestNames() []string {
 	count := map[string]int{}
 	for _, m := range all {
 		count[m.Name]++
@@ -70,7 +70,7 @@ func (all machineReports) shortestNames() []string {
 	return names
 }
 
-func (all machineReports) qualifiedNames() []string {
+func (all reports) qualifiedNames() []string {
 	var names []string
 	for _, m := range all {
 		names = append(names, m.Namespace+"/"+m.Name)

@@ -11,14 +11,14 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
-func newMachineReport(namespace, name, node string) machineReport {
-	return machineReport{Namespace: namespace, Cluster: "c", MachineStatus: hostapi.MachineStatus{Name: name, Node: node}}
+func newReport(namespace, name, node string) report {
+	return report{Namespace: namespace, Cluster: "c", MachineStatus: hostapi.MachineStatus{Name: name, Node: node}}
 }
 
 func TestFind(t *testing.T) {
-	these := machineReports{
-		newMachineReport("a", "demo-x7k2p", "node-x7k2p"), newMachineReport("a", "demo-md-b4c5d", "demo-md-b4c5d"),
-		newMachineReport("a", "twin", "twin"), newMachineReport("b", "twin", "twin"), newMachineReport("b", "node-x7k2p", "other"),
+	these := reports{
+		newReport("a", "demo-x7k2p", "node-x7k2p"), newReport("a", "demo-md-b4c5d", "demo-md-b4c5d"),
+		newReport("a", "twin", "twin"), newReport("b", "twin", "twin"), newReport("b", "node-x7k2p", "other"),
 	}
 	tests := map[string]struct{ name, want, wrong string }{
 		"by name":                 {"demo-md-b4c5d", "a/demo-md-b4c5d", ""},
@@ -47,15 +47,15 @@ func TestFind(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (machineReports{}).find(g, "x"); output.Message(err) != `there is no machine "x", and no other in /d` {
+	if _, err := (reports{}).find(g, "x"); output.Message(err) != `there is no machine "x", and no other in /d` {
 		t.Errorf("where there are none, find() says: %v", err)
 	}
 }
 
 func TestSimilarOfTooMany(t *testing.T) {
-	var these machineReports
+	var these reports
 	for _, letter := range "abcdef" {
-		these = append(these, newMachineReport("a", "demo-"+string(letter), ""))
+		these = append(these, newReport("a", "demo-"+string(letter), ""))
 	}
 	want := `there is no machine "demo"; see them all with: polder machine list --data-dir /d`
 	if _, err := these.find(&connect.Globals{DataDir: "/d"}, "demo"); output.Message(err) != want {
@@ -64,7 +64,7 @@ func TestSimilarOfTooMany(t *testing.T) {
 }
 
 func TestShortestNames(t *testing.T) {
-	these := machineReports{newMachineReport("a", "one", ""), newMachineReport("a", "twin", ""), newMachineReport("b", "twin", "")}
+	these := reports{newReport("a", "one", ""), newReport("a", "twin", ""), newReport("b", "twin", "")}
 	if diff := cmp.Diff([]string{"one", "a/twin", "b/twin"}, these.shortestNames()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -15,14 +15,14 @@ import (
 // powerTimeout bounds a switch; switching off waits for the end of all processes.
 const powerTimeout = 30 * time.Second
 
-func newMachineOffCommand(g *connect.Globals) *cobra.Command {
+func newOffCommand(g *connect.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "off NAME",
 		Short: "Pull the plug of a machine: all its processes end at once",
 		Long: `off ends all processes of a machine at once, as if its plug were pulled. Its files stay, and it stays
 off, also when its cluster's host starts again, until polder machine on.`,
-		Args:              machineArgs(0),
-		ValidArgsFunction: completeMachines(g, func(m machineReport) bool { return !m.Off }),
+		Args:              nameArgs(0),
+		ValidArgsFunction: completeNames(g, func(m report) bool { return !m.Off }),
 		RunE: func(c *cobra.Command, args []string) error {
 			changed, err := setPower(c.Context(), g, args[0], false)
 			switch {
@@ -38,12 +38,12 @@ off, also when its cluster's host starts again, until polder machine on.`,
 	}
 }
 
-func newMachineOnCommand(g *connect.Globals) *cobra.Command {
+func newOnCommand(g *connect.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:               "on NAME",
 		Short:             "Switch a machine on again; it starts with the files it has",
-		Args:              machineArgs(0),
-		ValidArgsFunction: completeMachines(g, func(m machineReport) bool { return m.Off }),
+		Args:              nameArgs(0),
+		ValidArgsFunction: completeNames(g, func(m report) bool { return m.Off }),
 		RunE: func(c *cobra.Command, args []string) error {
 			changed, err := setPower(c.Context(), g, args[0], true)
 			switch {

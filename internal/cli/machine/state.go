@@ -9,23 +9,23 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
-// machineState is a machine's in one word or two.
-type machineState string
+// state is a machine's in one word or two.
+type state string
 
 const (
-	stateBooting    machineState = "booting"
-	stateRunning    machineState = "running"
-	stateFailing    machineState = "failing"
-	stateOff        machineState = "off"
-	stateHostDown   machineState = "host down"
-	stateHostSilent machineState = "host silent" // it runs and does not answer
+	stateBooting    state = "booting"
+	stateRunning    state = "running"
+	stateFailing    state = "failing"
+	stateOff        state = "off"
+	stateHostDown   state = "host down"
+	stateHostSilent state = "host silent" // it runs and does not answer
 )
 
 // processReadyTimeout is how long a process may take to become ready without having failed.
 const processReadyTimeout = time.Minute
 
-// evaluateMachine says how a machine is, and what it waits for or suffers from.
-func evaluateMachine(l lifecycle.LocalCluster, m hostapi.MachineStatus, now time.Time) (machineState, string) {
+// evaluateState says how a machine is, and what it waits for or suffers from.
+func evaluateState(l lifecycle.LocalCluster, m hostapi.MachineStatus, now time.Time) (state, string) {
 	switch {
 	case l.HostError != nil && l.Running:
 		return stateHostSilent, m.Problem
@@ -97,7 +97,7 @@ func pendingStep(m hostapi.MachineStatus) string {
 }
 
 // stateText is the state as a column of a table; while booting it tells how far that is.
-func (m machineReport) stateText() string {
+func (m report) stateText() string {
 	if m.State == stateBooting && m.Detail != "" {
 		return fmt.Sprintf("%s (%s)", m.State, m.Detail)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
-func TestEvaluateMachine(t *testing.T) {
+func TestEvaluateState(t *testing.T) {
 	answers := lifecycle.LocalCluster{Running: true}
 	silent := lifecycle.LocalCluster{Running: true, HostError: errors.New("no answer")}
 	down := lifecycle.LocalCluster{HostError: hostapi.ErrNotRunning}
@@ -26,7 +26,7 @@ func TestEvaluateMachine(t *testing.T) {
 	tests := map[string]struct {
 		cluster lifecycle.LocalCluster
 		machine hostapi.MachineStatus
-		want    machineState
+		want    state
 		detail  string
 	}{
 		"host ended":                       {down, hostapi.MachineStatus{Boot: booted, Off: true}, stateHostDown, ""},
@@ -50,7 +50,7 @@ func TestEvaluateMachine(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got, detail := evaluateMachine(tt.cluster, tt.machine, clitest.Now); got != tt.want || detail != tt.detail {
+			if got, detail := evaluateState(tt.cluster, tt.machine, clitest.Now); got != tt.want || detail != tt.detail {
 				t.Errorf("judge() = %s (%s), want %s (%s)", got, detail, tt.want, tt.detail)
 			}
 		})

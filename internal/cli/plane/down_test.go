@@ -11,7 +11,7 @@ import (
 )
 
 func TestDown(t *testing.T) {
-	p := clitest.New(t, planeRoot)
+	p := clitest.New(t, newRoot)
 	p.Expect(exit.OK, "Nothing to stop: no polderd runs on DIR.\n", "", "down")
 	p.Expect(exit.OK, "Nothing to stop: no polderd runs on DIR.\n", "", "down", "--clusters")
 

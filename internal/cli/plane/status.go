@@ -21,8 +21,8 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
-// planeReport is what `polder status` prints.
-type planeReport struct {
+// report is what `polder status` prints.
+type report struct {
 	lifecycle.Report
 	DataDir string `json:"dataDir"`
 	Ready   bool   `json:"ready"`
@@ -66,8 +66,8 @@ It exits with 0 if the plane is ready and with %d if it is not, or does not run.
 }
 
 // inspectPlane joins what the plane wrote with what its API says now.
-func inspectPlane(ctx context.Context, p *lifecycle.Plane) (planeReport, error) {
-	r := planeReport{DataDir: p.Dir()}
+func inspectPlane(ctx context.Context, p *lifecycle.Plane) (report, error) {
+	r := report{DataDir: p.Dir()}
 	var err error
 	if r.Report, err = p.Inspect(); err != nil {
 		return r, err
@@ -95,7 +95,7 @@ func inspectPlane(ctx context.Context, p *lifecycle.Plane) (planeReport, error) 
 }
 
 // addLocalClusters keeps an error as a word: it says nothing about the plane.
-func (r *planeReport) addLocalClusters(all localcluster.List, err error) {
+func (r *report) addLocalClusters(all localcluster.List, err error) {
 	r.LocalClusters = all.Reports()
 	if err != nil {
 		r.LocalClustersProblem = err.Error()
@@ -119,7 +119,7 @@ func checkLiveness(ctx context.Context, p *lifecycle.Plane, s *planestatus.Statu
 	return false, fmt.Sprintf("It runs, but %d of its checks fail; see %s", len(failing), p.LogFile())
 }
 
-func (r planeReport) printTable(w io.Writer, now time.Time) error {
+func (r report) printTable(w io.Writer, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(t, "Plane:\t%s\n", r.Summary)
 	fmt.Fprintf(t, "Data:\t%s\n", r.DataDir)

@@ -23,7 +23,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
-func planeRoot() *cobra.Command {
+func newRoot() *cobra.Command {
 	root, g := connect.NewRoot(connect.PolderName)
 	root.AddCommand(NewDownCommand(g), NewStatusCommand(g))
 	return root
@@ -31,7 +31,7 @@ func planeRoot() *cobra.Command {
 
 func TestStatusTable(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	r := planeReport{DataDir: "/d", Ready: true, Summary: "It is ready.", LocalClusters: localcluster.List{{Status: clitest.DemoCluster(), Running: true}}.Reports(), Report: lifecycle.Report{
+	r := report{DataDir: "/d", Ready: true, Summary: "It is ready.", LocalClusters: localcluster.List{{Status: clitest.DemoCluster(), Running: true}}.Reports(), Report: lifecycle.Report{
 		Running: true,
 		Memory:  lifecycle.Memory{Resident: 300 << 20, Anonymous: 200 << 20},
 		Status: planestatus.Status{PID: 7, Address: "https://127.0.0.1:7443", Kubeconfig: "/d/k", StartedAt: now.Add(-90 * time.Second),
@@ -64,7 +64,7 @@ cluster-api   failed   3s      its check fails now
 }
 
 func TestStatusOfClustersWithoutPlane(t *testing.T) {
-	p := clitest.New(t, planeRoot)
+	p := clitest.New(t, newRoot)
 	p.Expect(exit.NotReady, "Plane:   There is no plane here yet; polder up makes one.\nData:    DIR\n", "", "status")
 	fakehost.Start(t, p.Dir, clitest.DemoCluster())
 	out, _, code := p.Execute("status", "-o", "json")

@@ -27,7 +27,7 @@ type buildOptions struct {
 	stackVersion, addonVersion, imageVersion string
 }
 
-func newStackBuildCommand() *cobra.Command {
+func newBuildCommand() *cobra.Command {
 	var b buildOptions
 	c := &cobra.Command{
 		Use:   "build [DIR]",

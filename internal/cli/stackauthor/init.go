@@ -18,7 +18,7 @@ import (
 // defaultKubernetes is what a new stack is for unless its author says otherwise.
 const defaultKubernetes = "v1.37.1"
 
-func newStackInitCommand() *cobra.Command {
+func newInitCommand() *cobra.Command {
 	var provider, name, kubernetes string
 	c := &cobra.Command{
 		Use:   "init DIR",

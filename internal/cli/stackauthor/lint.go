@@ -39,7 +39,7 @@ func vendorFromCache(ctx context.Context, files archive.Tree) (stack.VendoredCha
 	return deps, found
 }
 
-func newStackLintCommand() *cobra.Command {
+func newLintCommand() *cobra.Command {
 	var out output.Format
 	c := &cobra.Command{
 		Use:   "lint [DIR]",

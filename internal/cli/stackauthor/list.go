@@ -23,7 +23,7 @@ type listedRelease struct {
 	Digest     string `json:"digest"`
 }
 
-func newStackListCommand() *cobra.Command {
+func newListCommand() *cobra.Command {
 	var r registryFlags
 	var out output.Format
 	var provider, name, kubernetes string

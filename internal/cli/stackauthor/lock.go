@@ -15,7 +15,7 @@ import (
 	"github.com/polder-kaas/polder/stack/dependency"
 )
 
-func newStackLockCommand() *cobra.Command {
+func newLockCommand() *cobra.Command {
 	var r registryFlags
 	var upgrade bool
 	c := &cobra.Command{

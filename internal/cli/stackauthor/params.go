@@ -12,7 +12,7 @@ import (
 	"github.com/polder-kaas/polder/stack/params"
 )
 
-func newStackParamsCommand() *cobra.Command {
+func newParamsCommand() *cobra.Command {
 	var a releaseFlags
 	var out string
 	c := &cobra.Command{

@@ -10,7 +10,7 @@ import (
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
-func newStackPublishCommand() *cobra.Command {
+func newPublishCommand() *cobra.Command {
 	var r registryFlags
 	var overwrite bool
 	c := &cobra.Command{
@@ -51,7 +51,7 @@ under the same name is refused, unless --overwrite is given. It prints the refer
 	return c
 }
 
-func newStackPullCommand() *cobra.Command {
+func newPullCommand() *cobra.Command {
 	var r registryFlags
 	c := &cobra.Command{
 		Use:   "pull REF DIR",

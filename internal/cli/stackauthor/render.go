@@ -27,7 +27,7 @@ type renderOptions struct {
 	namespace   string
 }
 
-func newStackRenderCommand() *cobra.Command {
+func newRenderCommand() *cobra.Command {
 	var r renderOptions
 	c := &cobra.Command{
 		Use:   "render DIR|REF",

@@ -15,7 +15,7 @@ import (
 
 // reportBuilder makes a report of what was read.
 type reportBuilder struct {
-	stackObjects
+	objectSet
 	kubectl       string
 	classClusters map[types.NamespacedName][]*clusterv1.Cluster // by class
 	clusterAddons map[types.NamespacedName]*csv1.ClusterAddon   // by cluster
@@ -23,9 +23,9 @@ type reportBuilder struct {
 }
 
 // buildReport says how the selected stacks are. kubectl is how that is called in advice.
-func (w stackObjects) buildReport(s stackSelection, kubectl string) stacksReport {
-	v := &reportBuilder{stackObjects: w, kubectl: kubectl, classClusters: w.clustersByClass(), clusterAddons: w.addonsByCluster(), hasRelease: map[*clusterv1.Cluster]bool{}}
-	r := stacksReport{Stacks: []stackReport{}, Releases: []releaseReport{}, Clusters: []releaseClusterReport{}, Next: []nextStep{}}
+func (w objectSet) buildReport(s selection, kubectl string) report {
+	v := &reportBuilder{objectSet: w, kubectl: kubectl, classClusters: w.clustersByClass(), clusterAddons: w.addonsByCluster(), hasRelease: map[*clusterv1.Cluster]bool{}}
+	r := report{Stacks: []stackReport{}, Releases: []releaseReport{}, Clusters: []releaseClusterReport{}, Next: []nextStep{}}
 	releases := map[*csv1.ClusterStack][]releaseReport{}
 	for _, l := range w.sortedReleases() {
 		of := w.stackOf(l)
@@ -131,7 +131,7 @@ func (v *reportBuilder) reportCluster(c *clusterv1.Cluster, l *csv1.ClusterStack
 
 // reportClustersWithoutRelease are clusters whose class is of no release, although they have add-ons, or it is called as if it were
 // and is not there.
-func (v *reportBuilder) reportClustersWithoutRelease(s stackSelection) (these []releaseClusterReport) {
+func (v *reportBuilder) reportClustersWithoutRelease(s selection) (these []releaseClusterReport) {
 	for i := range v.clusters {
 		c := &v.clusters[i]
 		if !s.hasNamespace(c.Namespace) || v.hasRelease[c] {

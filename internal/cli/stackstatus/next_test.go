@@ -10,7 +10,7 @@ import (
 	"github.com/polder-kaas/polder/internal/lineage/advice"
 )
 
-func TestStackStatusStep(t *testing.T) {
+func TestStep(t *testing.T) {
 	s := aStack("ns", "scs")
 	addon := advice.Object{Kind: "ClusterAddon", Meta: &metav1.ObjectMeta{Namespace: "team", Name: "cluster-addon-c"}, Cluster: "c", Stage: "cni", Stack: &s}
 	release := advice.Object{Kind: "ClusterStackRelease", Meta: &metav1.ObjectMeta{Namespace: "ns", Name: "r"}, Class: "r.x", Stack: &s}
@@ -35,7 +35,7 @@ func TestStackStatusStep(t *testing.T) {
 }
 
 // What the status says is printed, whatever this program would say; without it, as of an older plane, that is.
-func TestStackStatusStepOfStatus(t *testing.T) {
+func TestStepOfStatus(t *testing.T) {
 	v := &reportBuilder{kubectl: "polder kubectl"}
 	o := newObjectMeta("ns", "scs")
 	about := advice.Object{Kind: "ClusterStack", Meta: &o, Conditions: []metav1.Condition{newCondition("Ready", csv1.ReasonNotOurs, "")}}
@@ -58,7 +58,7 @@ func TestStackStatusStepOfStatus(t *testing.T) {
 }
 
 // What is wrong with a source is said once, with the stack; but it is said, if the stack knows nothing of it.
-func TestStackStatusStepOfSource(t *testing.T) {
+func TestStepOfSource(t *testing.T) {
 	v := &reportBuilder{kubectl: "K"}
 	failed := newCondition("Ready", csv1.ReasonSourceUnreachable, "")
 	for name, c := range map[string]struct {
@@ -80,7 +80,7 @@ func TestStackStatusStepOfSource(t *testing.T) {
 	}
 }
 
-func TestStackStatusHealth(t *testing.T) {
+func TestHealth(t *testing.T) {
 	earlier := func(c metav1.Condition) metav1.Condition { c.ObservedGeneration = 1; return c }
 	unknown := func(c metav1.Condition) metav1.Condition { c.Status = metav1.ConditionUnknown; return c }
 	yes := func(c metav1.Condition) metav1.Condition { c.Status = metav1.ConditionTrue; return c }

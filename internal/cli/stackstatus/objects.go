@@ -16,7 +16,7 @@ import (
 
 // stackOf is the ClusterStack of a release: the one that owns it or, if none does, one in its namespace
 // for its line. There may be none.
-func (w stackObjects) stackOf(r *csv1.ClusterStackRelease) *csv1.ClusterStack {
+func (w objectSet) stackOf(r *csv1.ClusterStackRelease) *csv1.ClusterStack {
 	owned := false
 	for _, o := range r.OwnerReferences {
 		group, err := schema.ParseGroupVersion(o.APIVersion)
@@ -55,7 +55,7 @@ func classesOf(r *csv1.ClusterStackRelease) (classes []types.NamespacedName) {
 }
 
 // clustersByClass are the clusters of each class.
-func (w stackObjects) clustersByClass() map[types.NamespacedName][]*clusterv1.Cluster {
+func (w objectSet) clustersByClass() map[types.NamespacedName][]*clusterv1.Cluster {
 	users := map[types.NamespacedName][]*clusterv1.Cluster{}
 	for i := range w.clusters {
 		c := &w.clusters[i]
@@ -68,7 +68,7 @@ func (w stackObjects) clustersByClass() map[types.NamespacedName][]*clusterv1.Cl
 }
 
 // addonsByCluster finds ClusterAddons by their clusters, of which their names tell.
-func (w stackObjects) addonsByCluster() map[types.NamespacedName]*csv1.ClusterAddon {
+func (w objectSet) addonsByCluster() map[types.NamespacedName]*csv1.ClusterAddon {
 	addons := map[types.NamespacedName]*csv1.ClusterAddon{}
 	for i := range w.addons {
 		a := &w.addons[i]
@@ -79,7 +79,7 @@ func (w stackObjects) addonsByCluster() map[types.NamespacedName]*csv1.ClusterAd
 	return addons
 }
 
-func (w stackObjects) sortedStacks() []*csv1.ClusterStack {
+func (w objectSet) sortedStacks() []*csv1.ClusterStack {
 	var all []*csv1.ClusterStack
 	for i := range w.stacks {
 		all = append(all, &w.stacks[i])
@@ -91,7 +91,7 @@ func (w stackObjects) sortedStacks() []*csv1.ClusterStack {
 }
 
 // sortedReleases has the newest of each line last, and what is no name of a release at the end.
-func (w stackObjects) sortedReleases() []*csv1.ClusterStackRelease {
+func (w objectSet) sortedReleases() []*csv1.ClusterStackRelease {
 	var all []*csv1.ClusterStackRelease
 	for i := range w.releases {
 		all = append(all, &w.releases[i])

@@ -57,16 +57,16 @@ func newPlaneReader(g *connect.Globals) (*planeReader, error) {
 	return r, nil
 }
 
-// stackObjects is all there is in the plane about stacks, in all namespaces, in no order.
-type stackObjects struct {
+// objectSet is all there is in the plane about stacks, in all namespaces, in no order.
+type objectSet struct {
 	stacks   []csv1.ClusterStack
 	releases []csv1.ClusterStackRelease
 	clusters []clusterv1.Cluster
 	addons   []csv1.ClusterAddon
 }
 
-// readStackObjects reads everything: clusters of any namespace may use the releases of another.
-func (p *planeReader) readStackObjects(ctx context.Context) (w stackObjects, err error) {
+// readObjects reads everything: clusters of any namespace may use the releases of another.
+func (p *planeReader) readObjects(ctx context.Context) (w objectSet, err error) {
 	if w.stacks, err = readAll[csv1.ClusterStack](ctx, p, csv1.GroupVersion.WithResource("clusterstacks")); err != nil {
 		return w, err
 	}

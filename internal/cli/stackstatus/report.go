@@ -6,8 +6,8 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 )
 
-// stacksReport is what `polder stack status` prints.
-type stacksReport struct {
+// report is what `polder stack status` prints.
+type report struct {
 	Ready  bool          `json:"ready"` // there is something, and all of it is ready
 	Stacks []stackReport `json:"stacks"`
 	// What belongs to no stack is only there if no stack is named.
@@ -48,10 +48,10 @@ type releaseClusterReport struct {
 	Stages []csv1.StageStatus `json:"stages"`
 }
 
-func (r *stacksReport) isEmpty() bool { return len(r.Stacks)+len(r.Releases)+len(r.Clusters) == 0 }
+func (r *report) isEmpty() bool { return len(r.Stacks)+len(r.Releases)+len(r.Clusters) == 0 }
 
 // collectNextSteps gathers what is to do, each step once, from the top of the tree to its leaves.
-func (r *stacksReport) collectNextSteps() {
+func (r *report) collectNextSteps() {
 	r.Ready = !r.isEmpty()
 	see := func(h health) {
 		r.Ready = r.Ready && h.State == readinessReady

@@ -10,8 +10,8 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
-// stackSelection says which ClusterStacks are meant.
-type stackSelection struct {
+// selection says which ClusterStacks are meant.
+type selection struct {
 	Namespace string
 	Name      string // empty: all
 	All       bool   // in all namespaces
@@ -19,7 +19,7 @@ type stackSelection struct {
 
 // parseArgs reads the argument of the command: [NAMESPACE/]NAME, or nothing. A kind before the name is not taken
 // for a namespace.
-func (s *stackSelection) parseArgs(args []string) error {
+func (s *selection) parseArgs(args []string) error {
 	if s.All && s.Namespace != "" {
 		return exit.Errorf(exit.Usage, "--namespace and --all-namespaces contradict each other; give one of them")
 	}
@@ -45,15 +45,15 @@ func (s *stackSelection) parseArgs(args []string) error {
 }
 
 // setDefaultNamespace puts in the namespace that is meant where none is named.
-func (s *stackSelection) setDefaultNamespace(usual string) {
+func (s *selection) setDefaultNamespace(usual string) {
 	if !s.All && s.Namespace == "" {
 		s.Namespace = usual
 	}
 }
 
-func (s stackSelection) hasNamespace(namespace string) bool { return s.All || s.Namespace == namespace }
+func (s selection) hasNamespace(namespace string) bool { return s.All || s.Namespace == namespace }
 
-func (s stackSelection) describeNamespace() string {
+func (s selection) describeNamespace() string {
 	if s.All {
 		return "any namespace"
 	}
@@ -61,7 +61,7 @@ func (s stackSelection) describeNamespace() string {
 }
 
 // completeStacks completes the names of ClusterStacks, with NAMESPACE/ where that was typed.
-func completeStacks(g *connect.Globals, s *stackSelection) cobra.CompletionFunc {
+func completeStacks(g *connect.Globals, s *selection) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -70,7 +70,7 @@ func completeStacks(g *connect.Globals, s *stackSelection) cobra.CompletionFunc 
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		w, err := p.readStackObjects(c.Context())
+		w, err := p.readObjects(c.Context())
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

@@ -20,7 +20,7 @@ import (
 // something it shows is not ready.
 func NewCommand(g *connect.Globals) *cobra.Command {
 	var out output.Format
-	var s stackSelection
+	var s selection
 	c := &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "Say how the stacks in the plane are, who uses them, and what to do next",
@@ -39,7 +39,7 @@ It exits with 0 if all it shows is ready and with %d if something is not, or if 
 				return err
 			}
 			s.setDefaultNamespace(p.namespace)
-			w, err := p.readStackObjects(c.Context())
+			w, err := p.readObjects(c.Context())
 			if err != nil {
 				return err
 			}
@@ -68,7 +68,7 @@ It exits with 0 if all it shows is ready and with %d if something is not, or if 
 }
 
 // notFoundError is one sentence that helps to find the stack that was meant.
-func (w stackObjects) notFoundError(s stackSelection) error {
+func (w objectSet) notFoundError(s selection) error {
 	var names []string
 	for _, c := range w.sortedStacks() {
 		if s.hasNamespace(c.Namespace) {
@@ -85,7 +85,7 @@ func (w stackObjects) notFoundError(s stackSelection) error {
 }
 
 // firstStackHint says how to make a stack where there is none.
-func (w stackObjects) firstStackHint(s stackSelection, g *connect.Globals) string {
+func (w objectSet) firstStackHint(s selection, g *connect.Globals) string {
 	namespace, elsewhere := s.Namespace, ""
 	if s.All {
 		namespace = "default"

@@ -17,7 +17,7 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
-func stackStatusRoot() *cobra.Command {
+func newRoot() *cobra.Command {
 	root, g := connect.NewRoot(connect.PolderName)
 	stack := &cobra.Command{Use: "stack"}
 	stack.AddCommand(NewCommand(g))
@@ -25,9 +25,9 @@ func stackStatusRoot() *cobra.Command {
 	return root
 }
 
-// serveStackObjects answers lists of a world, each object in a part of its own, as an API server does that is
+// serveObjects answers lists of a world, each object in a part of its own, as an API server does that is
 // asked for parts. Without a world, it knows none of the kinds.
-func serveStackObjects(p clitest.Polder, w *stackObjects) (server string) {
+func serveObjects(p clitest.Polder, w *objectSet) (server string) {
 	p.Helper()
 	lists := map[string]any{}
 	if w != nil {
@@ -64,10 +64,10 @@ func serveStackObjects(p clitest.Polder, w *stackObjects) (server string) {
 	return s.URL
 }
 
-func TestStackStatusCommand(t *testing.T) {
-	p := clitest.New(t, stackStatusRoot)
+func TestCommand(t *testing.T) {
+	p := clitest.New(t, newRoot)
 	w := manyStacks()
-	serveStackObjects(p, &w)
+	serveObjects(p, &w)
 	p.Expect(exit.NotReady, `NAMESPACE/STACK                        STATE     MESSAGE
 default/try (local scs 1.36, custom)   Waiting   1 of 1 releases is not ready
 └─ local-scs-1-36-v0-sha-abc1234       Failed    ConfigMap x is not allowed
@@ -88,15 +88,15 @@ Next:
 	for i := range 9 {
 		w.stacks = append(w.stacks, aStack("more", fmt.Sprint(i)))
 	}
-	serveStackObjects(p, &w)
+	serveObjects(p, &w)
 	p.Expect(exit.Usage, "", `there is no ClusterStack "x" in any namespace; leave out the name to see all 12`, "stack", "status", "x", "-A")
 }
 
-func TestStackStatusReady(t *testing.T) {
-	p := clitest.New(t, stackStatusRoot)
+func TestReady(t *testing.T) {
+	p := clitest.New(t, newRoot)
 	w := manyStacks()
 	w.stacks, w.releases, w.clusters = w.stacks[2:], w.releases[1:2], w.clusters[1:2] // default/dev of default/scs
-	serveStackObjects(p, &w)
+	serveObjects(p, &w)
 	p.Expect(exit.OK, `NAMESPACE/STACK                        STATE   MESSAGE
 default/scs (local scs 1.36, stable)   Ready   latest local-scs-1-36-v10 (v1.36.3)
 └─ local-scs-1-36-v2                   Ready   v1.36.3, used by 1 cluster
@@ -163,27 +163,27 @@ spec:
 EOF
 `
 
-func TestStackStatusWithoutStacks(t *testing.T) {
-	p := clitest.New(t, stackStatusRoot)
+func TestWithoutStacks(t *testing.T) {
+	p := clitest.New(t, newRoot)
 	say := func(where, namespace string) string {
 		return strings.NewReplacer("WHERE", where, "NAMESPACE", namespace).Replace(firstStack)
 	}
-	serveStackObjects(p, &stackObjects{})
+	serveObjects(p, &objectSet{})
 	p.Expect(exit.NotReady, "", say("namespace default", "default"), "stack", "status")
 	p.Expect(exit.NotReady, "", say("any namespace", "default"), "stack", "status", "-A")
 	if out, _, code := p.Execute("stack", "status", "-o", "json"); code != exit.NotReady || !strings.Contains(out, `"stacks": [],`) || !strings.Contains(out, `"ready": false,`) {
 		t.Errorf("-o json ends with %d:\n%s", code, out)
 	}
 	w := manyStacks()
-	p.WriteKubeconfig(serveStackObjects(p, &w), "of-the-kubeconfig")
+	p.WriteKubeconfig(serveObjects(p, &w), "of-the-kubeconfig")
 	p.Expect(exit.NotReady, "", say("namespace of-the-kubeconfig (3 elsewhere; see: polder stack status -A --data-dir DIR)", "of-the-kubeconfig"), "stack", "status")
 	p.Expect(exit.NotReady, "", say("namespace x (3 elsewhere; see: polder stack status -A --data-dir DIR)", "x"), "stack", "status", "-n", "x")
 }
 
-func TestStackStatusWithoutPlane(t *testing.T) {
-	p := clitest.New(t, stackStatusRoot)
+func TestWithoutPlane(t *testing.T) {
+	p := clitest.New(t, newRoot)
 	p.Expect(exit.Failure, "", "there is no plane in DIR yet; start one with: polder up --data-dir DIR", "stack", "status")
-	serveStackObjects(p, nil)
+	serveObjects(p, nil)
 	p.Expect(exit.Failure, "", "the plane in DIR has no clusterstacks.clusterstack.x-k8s.io: its polderd is older than this polder; start the one beside it with: polder down --data-dir DIR, then polder up --data-dir DIR", "stack", "status")
 	p.WriteKubeconfig("http://127.0.0.1:1", "")
 	p.Expect(exit.Failure, "", "the plane in DIR does not answer: dial tcp 127.0.0.1:1: connect: connection refused; see: polder status --data-dir DIR", "stack", "status")
@@ -193,8 +193,8 @@ func TestStackStatusWithoutPlane(t *testing.T) {
 	}
 }
 
-func TestStackStatusWithBadInput(t *testing.T) {
-	p := clitest.New(t, stackStatusRoot)
+func TestWithBadInput(t *testing.T) {
+	p := clitest.New(t, newRoot)
 	p.Expect(exit.Usage, "", "--namespace and --all-namespaces contradict each other; give one of them", "stack", "status", "-A", "-n", "x")
 	p.Expect(exit.Usage, "", "polder stack status takes at most the name of a ClusterStack, but got 2 arguments; see: polder stack status --help", "stack", "status", "a", "b")
 	for _, bad := range []string{"", "/", "a/", "/a", "a/b/c"} {
@@ -204,10 +204,10 @@ func TestStackStatusWithBadInput(t *testing.T) {
 	p.Expect(exit.Usage, "", `"a/b" names a namespace already; leave out --namespace and --all-namespaces`, "stack", "status", "a/b", "-n", "c")
 }
 
-func TestStackStatusCompletion(t *testing.T) {
-	p := clitest.New(t, stackStatusRoot)
+func TestCompletion(t *testing.T) {
+	p := clitest.New(t, newRoot)
 	w := manyStacks()
-	serveStackObjects(p, &w)
+	serveObjects(p, &w)
 	for typed, want := range map[string][]string{"": {"scs", "try"}, "other/": {"other/scs"}} {
 		out, _, _ := p.Execute("__complete", "stack", "status", typed)
 		var got []string

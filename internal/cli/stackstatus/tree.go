@@ -11,7 +11,7 @@ import (
 )
 
 // treeLines is the report as lines for people.
-func treeLines(r stacksReport, now time.Time) []string {
+func treeLines(r report, now time.Time) []string {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "NAMESPACE/STACK\tSTATE\tMESSAGE")

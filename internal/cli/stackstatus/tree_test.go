@@ -65,13 +65,13 @@ func anAddon(namespace, cluster string, stages []csv1.StageStatus, conditions ..
 }
 
 // manyStacks is a plane with something of everything.
-func manyStacks() stackObjects {
+func manyStacks() objectSet {
 	stable, custom := aStack("default", "scs", newCondition("Ready", "", "")), aStack("default", "try", newCondition("Ready", csv1.ReasonReleasesNotReady, "1 of 1 releases is not ready"))
 	stable.Status.LatestRelease = new("local-scs-1-36-v10 | v1.36.3")
 	custom.Spec.Channel = csv1.ChannelCustom
 	moved := anAddon("team-a", "moved", nil, newCondition("Ready", "", ""))
 	moved.Status.Release = "default/local-scs-1-36-v2"
-	return stackObjects{
+	return objectSet{
 		stacks: []csv1.ClusterStack{aStack("other", "scs", newCondition("Ready", csv1.ReasonSourceMissing, "there is no source")), custom, stable},
 		releases: []csv1.ClusterStackRelease{
 			ownedBy(aRelease("default", "local-scs-1-36-v10", newCondition("Ready", "", "")), stable),
@@ -122,7 +122,7 @@ Next:
 `
 
 // statusLines is all that the command prints.
-func statusLines(w stackObjects, s stackSelection) []string {
+func statusLines(w objectSet, s selection) []string {
 	r := w.buildReport(s, "K")
 	return append(treeLines(r, clitest.Now), nextStepLines(r.Next)...)
 }
@@ -131,10 +131,10 @@ func split(text string) []string {
 	return strings.Split(text, "\n")[:strings.Count(text, "\n")]
 }
 
-func TestStackStatusTree(t *testing.T) {
+func TestTree(t *testing.T) {
 	w := manyStacks()
 	for range 2 { // the order in which objects come does not matter
-		if diff := cmp.Diff(split(manyStacksText), statusLines(w, stackSelection{All: true})); diff != "" {
+		if diff := cmp.Diff(split(manyStacksText), statusLines(w, selection{All: true})); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		slices.Reverse(w.stacks)
@@ -144,25 +144,25 @@ func TestStackStatusTree(t *testing.T) {
 	}
 }
 
-func TestStackStatusSelects(t *testing.T) {
+func TestSelects(t *testing.T) {
 	tests := map[string]struct {
-		stackSelection
+		selection
 		want []string // first words of lines, without the table's head
 	}{
-		"everywhere":             {stackSelection{All: true}, []string{"default/scs", "default/try", "other/scs", "releases", "clusters"}},
-		"one namespace":          {stackSelection{Namespace: "default"}, []string{"default/scs", "default/try"}},
-		"one stack":              {stackSelection{Namespace: "default", Name: "try"}, []string{"default/try"}},
-		"one name everywhere":    {stackSelection{All: true, Name: "scs"}, []string{"default/scs", "other/scs"}},
-		"only what is left":      {stackSelection{Namespace: "team-a"}, []string{"clusters"}},
-		"a namespace with none":  {stackSelection{Namespace: "nowhere"}, nil},
-		"a release that is left": {stackSelection{Namespace: "left"}, []string{"releases"}},
+		"everywhere":             {selection{All: true}, []string{"default/scs", "default/try", "other/scs", "releases", "clusters"}},
+		"one namespace":          {selection{Namespace: "default"}, []string{"default/scs", "default/try"}},
+		"one stack":              {selection{Namespace: "default", Name: "try"}, []string{"default/try"}},
+		"one name everywhere":    {selection{All: true, Name: "scs"}, []string{"default/scs", "other/scs"}},
+		"only what is left":      {selection{Namespace: "team-a"}, []string{"clusters"}},
+		"a namespace with none":  {selection{Namespace: "nowhere"}, nil},
+		"a release that is left": {selection{Namespace: "left"}, []string{"releases"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			w := manyStacks()
 			w.releases = append(w.releases, aRelease("left", "local-scs-1-36-v1"))
-			r := w.buildReport(tt.stackSelection, "K")
+			r := w.buildReport(tt.selection, "K")
 			if r.Ready {
 				t.Error("it is ready, as it seems")
 			}
@@ -178,35 +178,35 @@ func TestStackStatusSelects(t *testing.T) {
 	}
 }
 
-func TestStackSelectionTakes(t *testing.T) {
-	for arg, want := range map[string]stackSelection{
+func TestSelectionTakes(t *testing.T) {
+	for arg, want := range map[string]selection{
 		"scs":               {Name: "scs"},
 		"default/scs":       {Namespace: "default", Name: "scs"},
 		"csk/scs":           {Name: "scs"},
 		"clusterstack/scs":  {Name: "scs"},
 		"clusterstacks/scs": {Name: "scs"},
 	} {
-		var s stackSelection
+		var s selection
 		if err := s.parseArgs([]string{arg}); err != nil || s != want {
 			t.Errorf("%s: %+v, %v", arg, s, err)
 		}
 	}
-	s := stackSelection{Namespace: "team"}
-	if err := s.parseArgs([]string{"csk/scs"}); err != nil || s != (stackSelection{Namespace: "team", Name: "scs"}) {
+	s := selection{Namespace: "team"}
+	if err := s.parseArgs([]string{"csk/scs"}); err != nil || s != (selection{Namespace: "team", Name: "scs"}) {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
 
 // What Cluster API cannot make of a cluster is said, even if its add-ons are ready, and so is a class that no
 // release has.
-func TestStackStatusOfFailedTopologies(t *testing.T) {
+func TestOfFailedTopologies(t *testing.T) {
 	w := manyStacks()
 	for i := range w.clusters {
 		meta.SetStatusCondition(&w.clusters[i].Status.Conditions, metav1.Condition{
 			Type: clusterv1.ClusterTopologyReconciledCondition, Status: metav1.ConditionFalse, Reason: clusterv1.ClusterTopologyReconciledFailedReason, Message: "a template is gone",
 		})
 	}
-	text := strings.Join(treeLines(w.buildReport(stackSelection{All: true}, "K"), clitest.Now), "\n")
+	text := strings.Join(treeLines(w.buildReport(selection{All: true}, "K"), clitest.Now), "\n")
 	for _, want := range []string{"they are ready, but Cluster API cannot work on the cluster: a template is gone", "no release has its class team-a/local-scs-1-36-v2"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
@@ -214,21 +214,21 @@ func TestStackStatusOfFailedTopologies(t *testing.T) {
 	}
 }
 
-// TestStackStatusOddities goes through what the plane above does not have. Only lines after the head count.
-func TestStackStatusOddities(t *testing.T) {
+// TestOddities goes through what the plane above does not have. Only lines after the head count.
+func TestOddities(t *testing.T) {
 	long := strings.Repeat("x", 253)
 	tests := map[string]struct {
-		change func(w *stackObjects)
+		change func(w *objectSet)
 		want   string
 	}{
-		"nothing": {func(*stackObjects) {}, ""},
-		"empty objects": {func(w *stackObjects) {
+		"nothing": {func(*objectSet) {}, ""},
+		"empty objects": {func(w *objectSet) {
 			w.stacks, w.releases, w.clusters, w.addons = make([]csv1.ClusterStack, 1), make([]csv1.ClusterStackRelease, 1), make([]clusterv1.Cluster, 1), make([]csv1.ClusterAddon, 1)
 		}, `/ ( , stable)                   Waiting   no controller has looked at it yet
 releases without ClusterStack
 └─ /                            Waiting   no controller has looked at it yet
 `},
-		"a release without stack, and one whose owner is gone": {func(w *stackObjects) {
+		"a release without stack, and one whose owner is gone": {func(w *objectSet) {
 			w.stacks = []csv1.ClusterStack{aStack("a", "other", newCondition("Ready", "", ""))}
 			w.stacks[0].Spec.Name = "other"
 			again := w.stacks[0]
@@ -248,7 +248,7 @@ releases without ClusterStack
 Next:
 - ClusterStackRelease b/what: releases have names such as local-scs-1-36-v3; remove this one with: K delete clusterstackrelease -n b what (platform operator)
 `},
-		"other lines and channels are of other stacks": {func(w *stackObjects) {
+		"other lines and channels are of other stacks": {func(w *objectSet) {
 			w.stacks = []csv1.ClusterStack{aStack("a", "scs", newCondition("Ready", "", ""))}
 			w.stacks[0].Spec.Channel = "" // stable
 			w.releases = []csv1.ClusterStackRelease{
@@ -263,7 +263,7 @@ releases without ClusterStack
 ├─ a/local-scs-1-36-v1-beta-1    Ready   v1.36.3, not used
 └─ b/local-scs-1-36-v1           Ready   v1.36.3, not used
 `},
-		"a cluster without add-on, in another namespace, of a class not yet listed": {func(w *stackObjects) {
+		"a cluster without add-on, in another namespace, of a class not yet listed": {func(w *objectSet) {
 			w.stacks = []csv1.ClusterStack{aStack("a", "scs", newCondition("Ready", csv1.ReasonSourceUnreachable, "no route"), newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "no route"))}
 			w.releases = []csv1.ClusterStackRelease{aRelease("a", "local-scs-1-36-v0-sha-abc", newCondition("Ready", csv1.ReasonSourceUnreachable, "no route"))}
 			w.stacks[0].Spec.Channel, w.releases[0].Status.Resources, w.releases[0].Status.KubernetesVersion = csv1.ChannelCustom, nil, ""
@@ -275,7 +275,7 @@ releases without ClusterStack
 Next:
 - ClusterStack a/scs: check address and credentials in spec.source or, without it, of polderd's --stack-source; it is tried again by itself (platform operator)
 `},
-		"a release is being deleted and used": {func(w *stackObjects) {
+		"a release is being deleted and used": {func(w *objectSet) {
 			r := aRelease("a", "local-scs-1-36-v1", newCondition("Ready", csv1.ReasonInUse, "used by b/c"), newCondition("ClusterStackReleaseDownloaded", csv1.ReasonSourceMissing, "there is no source"))
 			r.ObjectMeta = withDeletion(r.ObjectMeta)
 			w.releases = []csv1.ClusterStackRelease{r}
@@ -297,7 +297,7 @@ Next:
 Next:
 - ClusterStackRelease a/local-scs-1-36-v1: delete the clusters that use it, or move them to another release: b/c1, b/c2, b/c3, b/c4, b/c5, and 2 more (customer)
 `},
-		"a stack is in use, and knows more of a release": {func(w *stackObjects) {
+		"a stack is in use, and knows more of a release": {func(w *objectSet) {
 			s := aStack("a", "scs", newCondition("Ready", csv1.ReasonInUse, "it is used"))
 			s.Status.Summary = []csv1.ReleaseSummary{{Name: "what"}, {Name: "v1", Message: new("the source has another content by now")}, {Name: "v2", Message: new("other")}, {Name: "v3", Message: new("waits")}, {Name: "v1"}}
 			w.stacks = []csv1.ClusterStack{s}
@@ -312,7 +312,7 @@ Next:
 Next:
 - ClusterStack a/scs: delete the clusters that use it, or move them to another release: a/c (customer)
 `},
-		"a providerRef, and something besides that is wrong": {func(w *stackObjects) {
+		"a providerRef, and something besides that is wrong": {func(w *objectSet) {
 			s := aStack("a", "scs", newCondition("ProviderRefIgnored", "", ""), newCondition("Ready", "", ""), newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "no route"), newCondition("Future", "Unheard", "of"))
 			s.Spec.ProviderRef = &corev1.ObjectReference{Kind: "OpenStackClusterStackReleaseTemplate", Name: "x"}
 			w.stacks = []csv1.ClusterStack{s}
@@ -321,11 +321,11 @@ Next:
 Next:
 - ClusterStack a/scs: check address and credentials in spec.source or, without it, of polderd's --stack-source; it is tried again by itself (platform operator)
 `},
-		"long names and texts that play with the terminal": {func(w *stackObjects) {
+		"long names and texts that play with the terminal": {func(w *objectSet) {
 			w.stacks = []csv1.ClusterStack{aStack("a", long, newCondition("Ready", "Whatever", "one\n\ttwo\x1b[31m\u202e  three"))}
 			w.stacks[0].Status.LatestRelease = nil
 		}, "a/" + long + " (local scs 1.36, stable)   Waiting   one two [31m three\n"},
-		"stages of all sorts": {func(w *stackObjects) {
+		"stages of all sorts": {func(w *objectSet) {
 			w.clusters = []clusterv1.Cluster{aCluster("a", "c", "", "gone")}
 			w.addons = []csv1.ClusterAddon{anAddon("a", "c", []csv1.StageStatus{
 				{}, {Name: "p", Action: "apply", Phase: csv1.StageWaitPre, Message: "m"}, {Name: "a", Action: "apply", Phase: csv1.StageApplying}, {Name: "d", Action: "delete", Phase: csv1.StageApplying}, {Name: "f", Phase: "future", Message: "m"},
@@ -341,13 +341,13 @@ Next:
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			var w stackObjects
+			var w objectSet
 			tt.change(&w)
-			if diff := cmp.Diff(split(tt.want), statusLines(w, stackSelection{All: true})[1:]); diff != "" {
+			if diff := cmp.Diff(split(tt.want), statusLines(w, selection{All: true})[1:]); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			wrong := strings.Contains(tt.want, "Waiting ") || strings.Contains(tt.want, "Failed ") || strings.Contains(tt.want, "Deleting ")
-			if ready := w.buildReport(stackSelection{All: true}, "K").Ready; ready != (!wrong && tt.want != "") {
+			if ready := w.buildReport(selection{All: true}, "K").Ready; ready != (!wrong && tt.want != "") {
 				t.Errorf("ready: %t", ready)
 			}
 		})

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func stackRoot() *cobra.Command {
+func newRoot() *cobra.Command {
 	root, g := connect.NewRoot(connect.PolderName)
 	root.AddCommand(NewCommand(g))
 	return root
@@ -35,7 +35,7 @@ func stackRoot() *cobra.Command {
 func execute(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, complaints bytes.Buffer
-	c := stackRoot()
+	c := newRoot()
 	c.SetArgs(args)
 	c.SetIn(strings.NewReader(""))
 	c.SetOut(&out)
@@ -70,7 +70,7 @@ func registryOn(t *testing.T) string {
 }
 
 // The way of a stack author, from nothing to a release that others use.
-func TestStackAuthor(t *testing.T) {
+func TestAuthor(t *testing.T) {
 	dir, to := home(t), registryOn(t)
 	src, rel := filepath.Join(dir, "my-stack"), filepath.Join(dir, "releases")
 	must(t, "stack", "init", src, "--provider", "local", "--name", "mine")
@@ -159,7 +159,7 @@ func same(t *testing.T, a, b string) {
 }
 
 // Values of a cluster, parts and hooks can be chosen.
-func TestStackRenderChoice(t *testing.T) {
+func TestRenderChoice(t *testing.T) {
 	dir := home(t)
 	src := filepath.Join(dir, "s")
 	must(t, "stack", "init", src)
@@ -191,7 +191,7 @@ func TestStackRenderChoice(t *testing.T) {
 }
 
 // Bad input gets one sentence that says what to do, and nothing is written.
-func TestStackBadInput(t *testing.T) {
+func TestBadInput(t *testing.T) {
 	dir, to := home(t), registryOn(t)
 	src, rel := filepath.Join(dir, "s"), filepath.Join(dir, "rel")
 	must(t, "stack", "init", src)
@@ -272,7 +272,7 @@ func write(t *testing.T, file, text string) {
 }
 
 // What else lies beside releases does not matter to a build; a broken release of the same line does.
-func TestStackBuildBeside(t *testing.T) {
+func TestBuildBeside(t *testing.T) {
 	dir := home(t)
 	src, rel := filepath.Join(dir, "s"), filepath.Join(dir, "rel")
 	must(t, "stack", "init", src)
@@ -293,7 +293,7 @@ func TestStackBuildBeside(t *testing.T) {
 }
 
 // A chart of the stack that another needs is locked too, and lint says when it has changed since.
-func TestStackLockPath(t *testing.T) {
+func TestLockPath(t *testing.T) {
 	src := filepath.Join(home(t), "s")
 	must(t, "stack", "init", src)
 	lib := filepath.Join(src, "cluster-addon", "lib")
