@@ -18,6 +18,7 @@ func CommandAs(args []string) *cobra.Command {
 	return c
 }
 
+// splitProgramName knows the names by which kubectl calls its plugins, and asks them for completions.
 func splitProgramName(args []string) (program string, rest []string) {
 	if len(args) == 0 {
 		return connect.PolderName, []string{}

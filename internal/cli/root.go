@@ -15,6 +15,7 @@ import (
 // Command is polder with all its subcommands.
 func Command() *cobra.Command { return newCommand(connect.PolderName) }
 
+// newCommand puts all rooms together.
 func newCommand(program string) *cobra.Command {
 	root, g := connect.NewRoot(program)
 	root.Long = `polder gets you Kubernetes clusters. It also runs the management plane that makes them, on this machine.

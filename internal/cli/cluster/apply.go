@@ -26,6 +26,7 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
+// newApplyCommand is polder apply: server-side apply, so that fields which others own are kept.
 func newApplyCommand(g *connect.Globals) *cobra.Command {
 	var file string
 	var force bool
@@ -76,6 +77,7 @@ func applyCluster(ctx context.Context, a *connect.Access, cluster *v1alpha1.Work
 	ctx, cancel := context.WithTimeout(ctx, connect.RequestTimeout)
 	defer cancel()
 	doing := fmt.Sprintf("applying cluster %q", cluster.Name)
+	// What was there before tells created, configured and unchanged apart: apply answers the same to all three.
 	old, err := clusterClient(a).Get(ctx, cluster.Name, metav1.GetOptions{})
 	if apierror.IgnoreObjectNotFound(err, clusterResource.Resource, cluster.Name) != nil {
 		return "", a.Explain(doing, err)

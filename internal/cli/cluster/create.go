@@ -30,6 +30,8 @@ type createOptions struct {
 	wait    waitOptions
 }
 
+// newCreateCommand is polder create. It makes and never changes: a cluster of the same name is an error, unlike with
+// apply.
 func newCreateCommand(g *connect.Globals) *cobra.Command {
 	n := &createOptions{globals: g}
 	c := &cobra.Command{
@@ -58,11 +60,14 @@ A file has one WorkloadCluster; NAME gives it another name. What a file says can
 	return c
 }
 
+// run connects as late as it can: a dry run of the client must work where there is no plane, unless what another
+// provider has must be known.
 func (n *createOptions) run(c *cobra.Command, args []string) error {
 	cluster, err := n.buildCluster(c, args)
 	if err != nil {
 		return err
 	}
+	// --provider beside a file means: the same cluster, elsewhere.
 	moved := n.file != "" && n.flags.provider != "" && n.flags.provider != cluster.Spec.Provider
 	if n.dryRun == "client" && !moved {
 		return n.printDryRun(c.OutOrStdout(), cluster)
@@ -109,6 +114,7 @@ func (n *createOptions) buildCluster(c *cobra.Command, args []string) (*v1alpha1
 	if err != nil {
 		return nil, err
 	}
+	// It also sets apiVersion and kind, which a cluster made of flags has not.
 	clearServerFields(cluster)
 	if len(args) > 0 {
 		cluster.Name = args[0]
@@ -119,6 +125,8 @@ func (n *createOptions) buildCluster(c *cobra.Command, args []string) (*v1alpha1
 	return cluster, nil
 }
 
+// createCluster has the plane refuse unknown fields: an older one would drop them without a word, and make another
+// cluster than was asked for.
 func createCluster(ctx context.Context, a *connect.Access, cluster *v1alpha1.WorkloadCluster, dryRun bool) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, connect.RequestTimeout)
 	defer cancel()

@@ -29,6 +29,7 @@ type specFlags struct {
 	pools, parameters                             []string
 }
 
+// addFlags adds one flag for each field that people set often; the rest of a spec takes a file.
 func (s *specFlags) addFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.provider, "provider", "", "`name` of the provider; may be left out where there is only one; with -f, makes the file's cluster there")
@@ -68,6 +69,8 @@ func (s *specFlags) buildSpec(given func(flag string) bool) (v1alpha1.WorkloadCl
 	return spec, err
 }
 
+// stackReference checks what can be checked without the plane; which stacks there are is for admission to say, with
+// advice.
 func (s *specFlags) stackReference() (v1alpha1.StackReference, error) {
 	r := v1alpha1.StackReference{Name: s.stack, Channel: v1alpha1.Channel(s.channel), Version: s.version}
 	if s.channel != "" && r.Channel != v1alpha1.ChannelStable && r.Channel != v1alpha1.ChannelCustom {
@@ -93,6 +96,7 @@ func parseMinor(text string) (string, error) {
 	return k.MinorString(), nil
 }
 
+// workerPools has the default pool unless others are named: who gives both --workers and --pool wants both.
 func (s *specFlags) workerPools(given func(flag string) bool) ([]v1alpha1.WorkerPool, error) {
 	var pools []v1alpha1.WorkerPool
 	if len(s.pools) == 0 || given("workers") || given("worker-type") {

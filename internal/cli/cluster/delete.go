@@ -30,15 +30,18 @@ type deleteOptions struct {
 	isTerminal func(io.Reader) bool
 }
 
+// newDeleteCommand is polder delete.
 func newDeleteCommand(g *connect.Globals) *cobra.Command {
 	return newDeleteCommandAsking(g, isTerminal)
 }
 
+// isTerminal says whether there is somebody to ask: a pipe would answer with the next line of something else.
 func isTerminal(r io.Reader) bool {
 	f, ok := r.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// newDeleteCommandAsking takes isTerminal, since a test has no terminal.
 func newDeleteCommandAsking(g *connect.Globals, isTerminal func(io.Reader) bool) *cobra.Command {
 	d := &deleteOptions{isTerminal: isTerminal}
 	c := &cobra.Command{
@@ -77,6 +80,7 @@ func (d *deleteOptions) run(c *cobra.Command, a *connect.Access, names []string)
 		}
 		all = append(all, cluster)
 	}
+	// One reader for all questions: it reads ahead, and what it holds would be lost with it.
 	in := bufio.NewReader(c.InOrStdin())
 	for _, cluster := range all {
 		if d.yes {
@@ -97,6 +101,7 @@ func (d *deleteOptions) run(c *cobra.Command, a *connect.Access, names []string)
 	if !d.wait.enabled {
 		return nil
 	}
+	// By UID, since a cluster of the same name may have been made meanwhile.
 	for _, cluster := range all {
 		if err := d.wait.run(c, a, cluster.Name, goal{deleted: true, uid: cluster.UID}, true); err != nil {
 			return err

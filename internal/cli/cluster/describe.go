@@ -22,6 +22,7 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
+// newDescribeCommand is polder describe.
 func newDescribeCommand(g *connect.Globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "describe NAME",
@@ -78,6 +79,8 @@ type description struct {
 	now              time.Time
 }
 
+// print writes without trailing spaces, which tabwriter leaves where a cell is empty and which would show in a
+// paste.
 func (d *description) print(w io.Writer) error {
 	var b bytes.Buffer
 	d.printSummary(&b)
@@ -111,6 +114,7 @@ func (d *description) printSummary(w io.Writer) {
 	}
 }
 
+// printFacts leaves out what is not known: an empty line would look like a fact.
 func (d *description) printFacts(w io.Writer) {
 	c, v := d.cluster, d.cluster.Status.Versions
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
@@ -139,6 +143,7 @@ func (d *description) printFacts(w io.Writer) {
 	_ = t.Flush() // errors come with the whole text
 }
 
+// describeVersionChange tells status from spec: what runs, and what it is to become.
 func describeVersionChange(is, wanted string) string {
 	switch {
 	case is == "" && wanted == "":
@@ -151,10 +156,12 @@ func describeVersionChange(is, wanted string) string {
 	return is + ", on its way to " + wanted
 }
 
+// describeUpdate names an update as the flags of polder upgrade do.
 func describeUpdate(u v1alpha1.Update) string {
 	return output.JoinNonEmpty(" ", u.KubernetesVersion, u.Version, parenthesize(u.Kubernetes))
 }
 
+// parenthesize leaves nothing behind where there is nothing to say.
 func parenthesize(s string) string {
 	if s == "" {
 		return ""

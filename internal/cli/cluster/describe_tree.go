@@ -61,6 +61,7 @@ func poolStatuses(c *v1alpha1.WorkloadCluster) (all []v1alpha1.PoolStatus) {
 	return all
 }
 
+// countBranch is a branch of replicas; a part that reports no counts yet has no state, rather than 0/0.
 func countBranch(name string, c v1alpha1.Counts, below []output.Branch) output.Branch {
 	b := output.Branch{Name: name, Children: below}
 	if c.Desired == nil && c.Ready == nil {
@@ -73,6 +74,8 @@ func countBranch(name string, c v1alpha1.Counts, below []output.Branch) output.B
 	return b
 }
 
+// machinesByPool goes by labels, our own first: names of MachineDeployments are Cluster API's choice, and the
+// control plane has none.
 func (d *description) machinesByPool() map[string][]clusterv1.Machine {
 	pools := map[string][]clusterv1.Machine{}
 	for _, m := range d.machines {
@@ -85,6 +88,7 @@ func (d *description) machinesByPool() map[string][]clusterv1.Machine {
 	return pools
 }
 
+// machineBranches tells only bad news of Ready: that all is well is said by the phase.
 func (d *description) machineBranches(all []clusterv1.Machine) (these []output.Branch) {
 	slices.SortFunc(all, func(a, b clusterv1.Machine) int { return strings.Compare(a.Name, b.Name) })
 	for _, m := range all {
@@ -106,6 +110,7 @@ func (d *description) machineBranches(all []clusterv1.Machine) (these []output.B
 	return these
 }
 
+// addonBranches keeps the order of stages, which is that in which they are applied.
 func addonBranches(all []v1alpha1.AddonStatus) (these []output.Branch) {
 	for _, s := range all {
 		state := "Waiting"
@@ -117,6 +122,7 @@ func addonBranches(all []v1alpha1.AddonStatus) (these []output.Branch) {
 	return these
 }
 
+// addonProgress sums up the stages for a line that may be all people read.
 func addonProgress(all []v1alpha1.AddonStatus) string {
 	done := 0
 	for _, s := range all {

@@ -17,6 +17,7 @@ import (
 	"github.com/polder-kaas/polder/provider/machinetype"
 )
 
+// newExportCommand is polder export.
 func newExportCommand(g *connect.Globals) *cobra.Command {
 	var exact bool
 	var out output.Flag
@@ -111,10 +112,13 @@ func makePortable(c *v1alpha1.WorkloadCluster, from *v1alpha1.Provider) (lost []
 			lost = append(lost, fmt.Sprintf("parameter %s is left out; it is one of provider %s", name, from.Name))
 		}
 	}
+	// Where it goes is said by polder create --provider, or there is only one.
 	c.Spec.Provider = ""
 	return lost
 }
 
+// makeMachinePortable keeps machine types whose names mean the same everywhere, and replaces those that only this
+// provider knows.
 func makeMachinePortable(part string, s *v1alpha1.MachineSelection, from *v1alpha1.Provider) []string {
 	if s.MachineType == "" {
 		return nil

@@ -108,6 +108,7 @@ func findDocument(name string, b []byte) (*yamlv3.Node, error) {
 	return nil, fmt.Errorf("%s has %d documents; give each cluster a file of its own", name, len(found))
 }
 
+// checkKind comes before the fields: of another kind all of them would be wrong, and the one mistake would drown.
 func checkKind(name string, n *yamlv3.Node) error {
 	const want = "it must be a WorkloadCluster: apiVersion polder.dev/v1alpha1, kind WorkloadCluster"
 	if n.Kind != yamlv3.MappingNode {

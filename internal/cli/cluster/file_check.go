@@ -37,10 +37,12 @@ type fileCheck struct {
 	nodes    int
 }
 
+// addProblem notes the line too: the same path may be there in several items of a list.
 func (w *fileCheck) addProblem(n *yamlv3.Node, path, format string, args ...any) {
 	w.problems = append(w.problems, fmt.Sprintf("line %d: %s%s", n.Line, strings.TrimPrefix(path+": ", ": "), fmt.Sprintf(format, args...)))
 }
 
+// err tells all mistakes at once, as admission does, so that one try is enough to mend them.
 func (w *fileCheck) err(file string) error {
 	n := len(w.problems)
 	if n == 0 {
@@ -64,6 +66,7 @@ func (w *fileCheck) check(n *yamlv3.Node, t reflect.Type, path string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+	// An alias is followed each time, so that a few lines can mean billions of nodes.
 	if w.nodes++; w.nodes == maxNodes {
 		w.addProblem(n, path, "the file has too many parts")
 	}
@@ -94,6 +97,7 @@ func (w *fileCheck) check(n *yamlv3.Node, t reflect.Type, path string) {
 	}
 }
 
+// checkNodeKind says in words of YAML what is there and what must be; what is below a wrong node is not looked at.
 func (w *fileCheck) checkNodeKind(n *yamlv3.Node, kind yamlv3.Kind, path, want string) bool {
 	if n.Kind != kind {
 		w.addProblem(n, path, "this is a %s; it must be %s", describeNodeKind(n), want)
@@ -102,12 +106,14 @@ func (w *fileCheck) checkNodeKind(n *yamlv3.Node, kind yamlv3.Kind, path, want s
 	return true
 }
 
+// checkEntries checks a map whose keys are free, such as labels.
 func (w *fileCheck) checkEntries(n *yamlv3.Node, t reflect.Type, path string) {
 	w.forEachPair(n, path, func(_, value *yamlv3.Node, path string) {
 		w.check(value, t.Elem(), path)
 	})
 }
 
+// checkFields checks an object, whose keys are the fields of its type.
 func (w *fileCheck) checkFields(n *yamlv3.Node, t reflect.Type, path string) {
 	known := jsonFieldsOf(t)
 	w.forEachPair(n, path, func(key, value *yamlv3.Node, path string) {
@@ -122,6 +128,7 @@ func (w *fileCheck) checkFields(n *yamlv3.Node, t reflect.Type, path string) {
 	})
 }
 
+// forEachPair refuses a key that is there twice: parsers differ in which one counts.
 func (w *fileCheck) forEachPair(n *yamlv3.Node, path string, do func(key, value *yamlv3.Node, path string)) {
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {

@@ -28,6 +28,7 @@ type getOptions struct {
 	names         []string
 }
 
+// newGetCommand is polder get.
 func newGetCommand(g *connect.Globals) *cobra.Command {
 	q := &getOptions{}
 	c := &cobra.Command{
@@ -75,6 +76,7 @@ type objectPointer[T any] interface {
 	metav1.Object
 }
 
+// listAndPrint prints what was found before it complains about a name that was not, as kubectl does.
 func listAndPrint[T any, P objectPointer[T]](c *cobra.Command, q *getOptions, a *connect.Access, list func(context.Context, *connect.Access, metav1.ListOptions) ([]T, error), print func(io.Writer, []T) error) error {
 	ctx, cancel := context.WithTimeout(c.Context(), connect.RequestTimeout)
 	defer cancel()
@@ -102,6 +104,7 @@ func listAndPrint[T any, P objectPointer[T]](c *cobra.Command, q *getOptions, a 
 	return print(c.OutOrStdout(), all)
 }
 
+// describeNoClusters says how to make one: who sees an empty list has probably just begun.
 func describeNoClusters(a *connect.Access) string {
 	if a.Namespace == "" {
 		return "There are no clusters. Make one with: " + a.Globals.Program + " create NAME --stack STACK"
@@ -118,10 +121,12 @@ func (q *getOptions) newSource(a *connect.Access) follow.PlaneSource {
 	return s
 }
 
+// isSelected takes everything where no names are given.
 func (q *getOptions) isSelected(name string) bool {
 	return len(q.names) == 0 || slices.Contains(q.names, name)
 }
 
+// printObjects prints one object bare, for scripts that asked for one name, and a List otherwise.
 func (q *getOptions) printObjects(w io.Writer, all []unstructured.Unstructured) error {
 	if len(q.names) == 1 {
 		return q.out.PrintObject(w, &all[0])
@@ -129,6 +134,7 @@ func (q *getOptions) printObjects(w io.Writer, all []unstructured.Unstructured) 
 	return q.out.PrintObjects(w, all)
 }
 
+// printTable prints for people: a line for each cluster.
 func (q *getOptions) printTable(w io.Writer, all []v1alpha1.WorkloadCluster) error {
 	t := table{wide: q.out.Format == output.FormatWide, namespaces: q.allNamespaces}
 	rows := [][]string{t.header()}

@@ -48,6 +48,7 @@ type watchPrinter struct {
 
 var _ follow.Observer = (*watchPrinter)(nil)
 
+// OnObject prints a resource version once: a watch that begins anew lists all objects again.
 func (v *watchPrinter) OnObject(u *unstructured.Unstructured) (done bool) {
 	if !v.isSelected(u.GetName()) || v.printedVersions[follow.ObjectKey(u)] == u.GetResourceVersion() {
 		return false
@@ -67,6 +68,7 @@ func (v *watchPrinter) OnObject(u *unstructured.Unstructured) (done bool) {
 	}
 	row := v.table.row(c, time.Now())
 	rows := [][]string{row}
+	// Lines to come are not known: the first one reserves widths for all.
 	if v.table.widths == nil {
 		v.table.reserveWidths()
 		rows = [][]string{v.table.header(), row}
@@ -75,6 +77,8 @@ func (v *watchPrinter) OnObject(u *unstructured.Unstructured) (done bool) {
 	return v.err != nil
 }
 
+// OnDelete ends the watch for a name that never was there, since it may be misspelt, and goes on after one that is
+// gone: it may come back.
 func (v *watchPrinter) OnDelete(key string) (done bool) {
 	_, name, _ := strings.Cut(key, "/")
 	if _, was := v.printedVersions[key]; !was && v.isSelected(name) {

@@ -39,6 +39,7 @@ type kubeconfigOptions struct {
 	force bool
 }
 
+// newKubeconfigCommand is polder kubeconfig.
 func newKubeconfigCommand(g *connect.Globals) *cobra.Command {
 	r := &kubeconfigOptions{}
 	c := &cobra.Command{
@@ -82,6 +83,7 @@ a file, or merges it into your own as context NAME. The key never leaves this ma
 	return c
 }
 
+// check finds contradictions before the plane is asked, which would sign a certificate for nothing.
 func (r *kubeconfigOptions) check(c *cobra.Command) error {
 	role := v1alpha1.Role(r.role)
 	switch {
@@ -103,6 +105,7 @@ type issuedKubeconfig struct {
 	expiresAt time.Time            // zero if nobody says
 }
 
+// get is access of one's own that expires, unless Cluster API's is asked for, which does not and is for operators.
 func (r *kubeconfigOptions) get(c *cobra.Command, a *connect.Access) (*issuedKubeconfig, error) {
 	if r.admin {
 		return r.readAdminKubeconfig(c, a)

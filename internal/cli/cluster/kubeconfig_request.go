@@ -99,6 +99,7 @@ type signatureWaiter struct {
 
 var _ follow.Observer = (*signatureWaiter)(nil)
 
+// OnObject goes on where the plane may still grant access, and ends where waiting changes nothing.
 func (s *signatureWaiter) OnObject(u *unstructured.Unstructured) (done bool) {
 	q, err := objects.FromUnstructured[v1alpha1.KubeconfigRequest](u)
 	if err != nil {
@@ -121,11 +122,13 @@ func (s *signatureWaiter) OnObject(u *unstructured.Unstructured) (done bool) {
 	return s.err != nil
 }
 
+// OnDelete ends: the private key belongs to that request, and no other will be signed for it.
 func (s *signatureWaiter) OnDelete(string) (done bool) {
 	s.err = errors.New("somebody deleted the request for access before it was granted; try again")
 	return true
 }
 
+// OnError is silent: the follower tries again, and the time is bounded.
 func (s *signatureWaiter) OnError(error) {}
 
 // describePending is what the plane waits for, if it has said so.

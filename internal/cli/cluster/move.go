@@ -39,6 +39,8 @@ func moveCluster(c *v1alpha1.WorkloadCluster, from, to *v1alpha1.Provider) *move
 	return m
 }
 
+// moveMachine finds the same machine elsewhere, and reports how sure that is: same, changed, to review or lost.
+// Nothing is replaced in silence.
 func (m *moveReport) moveMachine(part string, s *v1alpha1.MachineSelection, from, to *v1alpha1.Provider) {
 	before := describeMachineSelection(*s)
 	switch {
@@ -81,6 +83,7 @@ func (m *moveReport) reviewPromises(part, name string) {
 	}
 }
 
+// moveZones goes by name alone: nothing else is known of zones.
 func (m *moveReport) moveZones(p *v1alpha1.WorkerPool, to *v1alpha1.Provider) {
 	var there []string
 	for _, z := range p.Zones {

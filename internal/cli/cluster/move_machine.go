@@ -47,6 +47,7 @@ func machineTypeOf(p *v1alpha1.Provider, name string) *v1alpha1.MachineType {
 	return nil
 }
 
+// satisfiesShape wants at least as much of everything: a larger machine will do, a smaller one will not.
 func satisfiesShape(t v1alpha1.MachineType, s *v1alpha1.MachineShape) bool {
 	enough := t.CPU >= s.CPU && int64(t.MemoryMiB)<<20 >= s.Memory.Value()
 	return enough && (s.Disk == nil || t.DiskGB == 0 || int64(t.DiskGB)*1e9 >= s.Disk.Value()) // without a disk of its own, one is attached
@@ -74,6 +75,7 @@ func equivalentSelections(s v1alpha1.MachineSelection, from *v1alpha1.Provider) 
 	return others
 }
 
+// newShapeSelection asks for machines by size, which every provider understands.
 func newShapeSelection(cpus, memoryMiB, diskGB int) v1alpha1.MachineSelection {
 	s := &v1alpha1.MachineShape{CPU: int32(cpus), Memory: *resource.NewQuantity(int64(memoryMiB)<<20, resource.BinarySI)} //nolint:gosec // no machine has more
 	if diskGB > 0 {
@@ -82,6 +84,7 @@ func newShapeSelection(cpus, memoryMiB, diskGB int) v1alpha1.MachineSelection {
 	return v1alpha1.MachineSelection{Machine: s}
 }
 
+// machineTypesHint is empty where the command would show no types.
 func machineTypesHint(p *v1alpha1.Provider) string {
 	if len(p.Status.MachineTypes) == 0 {
 		return ""

@@ -60,10 +60,12 @@ func (m *moveReport) reviewStack(c *v1alpha1.WorkloadCluster, to *v1alpha1.Provi
 	m.toReview = append(m.toReview, fmt.Sprintf("stack %s: there is none for %s in this namespace or the catalogue yet; see: polder stacks", describeStackReference(ref), to.Name))
 }
 
+// channelOf reads an empty channel as the default one.
 func channelOf(s csv1.ClusterStack) v1alpha1.Channel {
 	return v1alpha1.Channel(cmp.Or(s.Spec.Channel, csv1.ChannelStable))
 }
 
+// describeStackReference leaves out the stable channel, which is what people expect.
 func describeStackReference(r v1alpha1.StackReference) string {
 	channel := string(r.Channel)
 	if r.Channel == v1alpha1.ChannelStable {

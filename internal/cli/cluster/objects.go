@@ -85,6 +85,7 @@ func preferNotFound(ctx context.Context, a *connect.Access, name string, failed 
 	return failed
 }
 
+// notFoundError names the namespace: that it is another than was meant is the usual reason.
 func notFoundError(a *connect.Access, name string) error {
 	return exit.Errorf(exit.Usage, "there is no cluster %q in namespace %s; see which there are with: %s", name, a.Namespace, a.Hint("get"))
 }

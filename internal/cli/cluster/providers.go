@@ -17,6 +17,7 @@ import (
 	"github.com/polder-kaas/polder/internal/program/cmdline"
 )
 
+// newProvidersCommand is polder providers.
 func newProvidersCommand(g *connect.Globals) *cobra.Command {
 	var out output.Flag
 	c := &cobra.Command{
@@ -43,12 +44,14 @@ func newProvidersCommand(g *connect.Globals) *cobra.Command {
 	return c
 }
 
+// listProviders sorts: lists of API servers are ordered by key today, and promise nothing.
 func listProviders(a *connect.Access, c *cobra.Command) ([]v1alpha1.Provider, error) {
 	all, err := objects.List[v1alpha1.Provider](c.Context(), a, providerResource, "", metav1.ListOptions{})
 	slices.SortFunc(all, func(x, y v1alpha1.Provider) int { return strings.Compare(x.Name, y.Name) })
 	return all, a.Explain("listing providers", err)
 }
 
+// printProviders prints whole objects to programs and, to people, what they choose by.
 func printProviders(c *cobra.Command, all []v1alpha1.Provider, out *output.Flag) error {
 	if !out.IsHumanReadable() {
 		var items []unstructured.Unstructured
@@ -73,6 +76,7 @@ func printProviders(c *cobra.Command, all []v1alpha1.Provider, out *output.Flag)
 	return (&table{}).print(c.OutOrStdout(), rows)
 }
 
+// describeMachineTypes tells apart providers that make machines of any shape from those that have a list.
 func describeMachineTypes(s v1alpha1.ProviderStatus) string {
 	switch n := len(s.MachineTypes); {
 	case s.AnyShape && n > 0:
@@ -84,6 +88,7 @@ func describeMachineTypes(s v1alpha1.ProviderStatus) string {
 	}
 }
 
+// readyMessage is the sentence of the condition Ready, which says what is wrong.
 func readyMessage(conditions []metav1.Condition) string {
 	if c := apimeta.FindStatusCondition(conditions, v1alpha1.ConditionReady); c != nil {
 		return c.Message
@@ -91,6 +96,7 @@ func readyMessage(conditions []metav1.Condition) string {
 	return ""
 }
 
+// completeProviders completes names, with titles beside them.
 func completeProviders(g *connect.Globals) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		a, err := g.Connect(c)

@@ -52,6 +52,7 @@ func printProvider(w io.Writer, all []v1alpha1.Provider, name string, out *outpu
 	return (&table{}).print(w, machineTypeRows(s.MachineTypes))
 }
 
+// machineTypeRows has the portable name beside the provider's own, since that one is for files that move.
 func machineTypeRows(all []v1alpha1.MachineType) [][]string {
 	rows := [][]string{{"MACHINE-TYPE", "PORTABLE", "CPU", "MEMORY", "DISK"}}
 	for _, t := range all {

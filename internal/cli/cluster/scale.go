@@ -26,6 +26,7 @@ type scaleOptions struct {
 	changes   []string
 }
 
+// newScaleCommand is polder scale.
 func newScaleCommand(g *connect.Globals) *cobra.Command {
 	s := &scaleOptions{}
 	c := &cobra.Command{
@@ -69,6 +70,7 @@ func newScaleCommand(g *connect.Globals) *cobra.Command {
 	return c
 }
 
+// check refuses what can be known without the cluster; etcd needs an odd number of members.
 func (s *scaleOptions) check() error {
 	switch {
 	case !s.isFlagSet("control-planes") && !s.isFlagSet("workers") && len(s.pools) == 0:

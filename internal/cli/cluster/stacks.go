@@ -18,6 +18,7 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
+// newStacksCommand is polder stacks.
 func newStacksCommand(g *connect.Globals) *cobra.Command {
 	var everywhere bool
 	var out output.Flag
@@ -55,6 +56,7 @@ what polder create takes as --stack and --kubernetes. What is behind one that is
 	return c
 }
 
+// printStacks tells whoever runs the plane how to get a stack, and everybody else whom to ask.
 func printStacks(c *cobra.Command, a *connect.Access, all []csv1.ClusterStack, out *output.Flag) error {
 	if !out.IsHumanReadable() {
 		var items []unstructured.Unstructured

@@ -22,6 +22,7 @@ type table struct {
 	widths     []int
 }
 
+// header has the same columns as row.
 func (t *table) header() []string {
 	h := []string{"NAME", "READY", "PHASE", "KUBERNETES", "PROVIDER", "RELEASE", "AGE"}
 	if t.namespaces {
@@ -33,6 +34,7 @@ func (t *table) header() []string {
 	return h
 }
 
+// row has the condition message only in the wide table: it is a sentence, and would break lines.
 func (t *table) row(c *v1alpha1.WorkloadCluster, now time.Time) []string {
 	s := c.Status
 	row := []string{c.Name, readyStatus(c.Status.Conditions), phaseOf(c), shortVersionChange(s.Versions.Kubernetes, s.Versions.WantedKubernetes), c.Spec.Provider, shortVersionChange(s.Versions.Release, s.Versions.WantedRelease), output.Age(now, c.CreationTimestamp.Time)}
@@ -53,6 +55,7 @@ func phaseOf(c *v1alpha1.WorkloadCluster) string {
 	return string(cmp.Or(c.Status.Phase, v1alpha1.PhasePending))
 }
 
+// readyStatus is Unknown until a controller has set the condition, as Kubernetes defines it.
 func readyStatus(conditions []metav1.Condition) string {
 	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady); c != nil {
 		return string(c.Status)
@@ -77,6 +80,7 @@ func formatCounts(c v1alpha1.Counts) string {
 	return fmt.Sprintf("%d/%d", valueOrZero(c.Ready), valueOrZero(c.Desired))
 }
 
+// valueOrZero reads a count that is not reported yet as none.
 func valueOrZero(n *int32) int32 {
 	if n == nil {
 		return 0

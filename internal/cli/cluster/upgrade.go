@@ -25,6 +25,7 @@ type upgradeOptions struct {
 	summary    string
 }
 
+// newUpgradeCommand is polder upgrade.
 func newUpgradeCommand(g *connect.Globals) *cobra.Command {
 	q := &upgradeOptions{}
 	c := &cobra.Command{
@@ -48,6 +49,7 @@ minor at a time, and never lowered. A cluster without a version of its own follo
 	return c
 }
 
+// run without any wish only shows updates: what a cluster becomes is for its owner to say.
 func (q *upgradeOptions) run(c *cobra.Command, g *connect.Globals, name string) error {
 	var err error
 	if q.kubernetes, err = parseMinor(q.kubernetes); err != nil {

@@ -46,6 +46,7 @@ func latestUpdateOf(c *v1alpha1.WorkloadCluster) (best v1alpha1.Update) {
 	return best
 }
 
+// currentMinor is what runs: the spec may already name the next one, or none.
 func currentMinor(c *v1alpha1.WorkloadCluster) string {
 	if k, err := version.ParseKubernetes(c.Status.Versions.Kubernetes); err == nil {
 		return k.MinorString()

@@ -13,6 +13,7 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
+// newWaitCommand is polder wait.
 func newWaitCommand(g *connect.Globals) *cobra.Command {
 	var want string
 	w := waitOptions{enabled: true}
@@ -51,6 +52,7 @@ type waitOptions struct {
 	timeout time.Duration
 }
 
+// addFlags is for commands that change a cluster, which wait only on request.
 func (w *waitOptions) addFlags(c *cobra.Command, text string) {
 	c.Flags().BoolVar(&w.enabled, "wait", false, text+", and tell how far it is")
 	addTimeoutFlag(c, &w.timeout, defaultWaitTimeout, "how long to wait")

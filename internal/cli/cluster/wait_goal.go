@@ -61,6 +61,7 @@ func parseGoal(text string) (goal, error) {
 	return goal{}, exit.Errorf(exit.Usage, "--for %q is not possible; choose ready, deleted, phase=PHASE or condition=TYPE[=STATUS]", text)
 }
 
+// joinStrings is strings.Join for constants of the API.
 func joinStrings[T ~string](all []T) string {
 	var texts []string
 	for _, t := range all {
@@ -69,6 +70,7 @@ func joinStrings[T ~string](all []T) string {
 	return strings.Join(texts, ", ")
 }
 
+// String completes the sentence that the cluster is not something yet.
 func (g goal) String() string {
 	switch {
 	case g.deleted:

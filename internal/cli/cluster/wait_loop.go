@@ -42,6 +42,7 @@ type waitLoop struct {
 
 var _ follow.Observer = (*waitLoop)(nil)
 
+// wait tells apart why following ended, since exit codes differ: interrupt, a stalled cluster, time, the API.
 func (v *waitLoop) wait(ctx context.Context, from follow.Source, namespace string, timeout time.Duration) error {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -67,6 +68,8 @@ func (v *waitLoop) wait(ctx context.Context, from follow.Source, namespace strin
 	return v.err
 }
 
+// OnObject gives a cluster that is stalled some time to recover: reconcilers retry, and what is wrong may be mended
+// meanwhile.
 func (v *waitLoop) OnObject(u *unstructured.Unstructured) (done bool) {
 	c, err := objects.FromUnstructured[v1alpha1.WorkloadCluster](u)
 	if err != nil {
@@ -102,11 +105,13 @@ func (v *waitLoop) stopGiveUpTimer() {
 	}
 }
 
+// OnDelete is the goal of a deletion, and an error for any other goal.
 func (v *waitLoop) OnDelete(string) (done bool) {
 	v.err = v.goal.missingError(v.name, v.wasSeen)
 	return true
 }
 
+// OnError goes on: a plane that restarts does not stop the cluster from being made.
 func (v *waitLoop) OnError(err error) {
 	what := "the plane does not answer"
 	if follow.IsAccessDenied(err) {
@@ -115,6 +120,7 @@ func (v *waitLoop) OnError(err error) {
 	v.printLine("-", what+", trying again: "+err.Error())
 }
 
+// printPhase does not show a status that is of an earlier generation: it would speak of the cluster as it was.
 func (v *waitLoop) printPhase(c *v1alpha1.WorkloadCluster) {
 	if c.Status.ObservedGeneration != c.Generation {
 		v.printLine(string(v1alpha1.PhasePending), "the plane has not looked at it yet")
@@ -143,8 +149,10 @@ func (v *waitLoop) printSuccess() {
 	}
 }
 
+// resumeHint waits for the same again.
 func (v *waitLoop) resumeHint() string { return v.hint("wait " + v.name + v.goal.flag()) }
 
+// reportInterrupted says that ^C ends only the waiting: reconcilers go on.
 func (v *waitLoop) reportInterrupted() error {
 	doing := "made"
 	switch {
@@ -157,6 +165,7 @@ func (v *waitLoop) reportInterrupted() error {
 	return exit.With(exit.Interrupted, output.ErrSilent)
 }
 
+// timeoutError has the last that was known, which mostly says what to do.
 func (v *waitLoop) timeoutError(timeout time.Duration) error {
 	last := output.JoinNonEmpty(": ", string(v.last.Status.Phase), describeSituation(v.last.Status))
 	if !v.wasSeen || last == "" {

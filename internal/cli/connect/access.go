@@ -87,10 +87,13 @@ func (g *Globals) kubeconfigRules(kubectlRules *clientcmd.ClientConfigLoadingRul
 	return kubectlRules, false
 }
 
+// isFlagSet is false for Globals that were not made by NewRoot, too: those have no flags.
 func (g *Globals) isFlagSet(flag string) bool {
 	return g.flags != nil && g.flags.Lookup(flag).Changed
 }
 
+// loadConfig checks before client-go does, which would fall back to localhost where nothing is configured and
+// complain about that.
 func (g *Globals) loadConfig(rules *clientcmd.ClientConfigLoadingRules, local bool) (*rest.Config, string, error) {
 	if g.kubeconfigFile != "" {
 		if _, err := os.Stat(g.kubeconfigFile); errors.Is(err, os.ErrNotExist) {

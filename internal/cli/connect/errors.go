@@ -53,6 +53,7 @@ func (a *Access) Explain(doing string, err error) error {
 	return fmt.Errorf("%s: the plane at %s says: %s", doing, a.Address, trimDenialPrefix(s.Message))
 }
 
+// explainUnreachable knows how to start a plane on this machine, and nothing about others.
 func (a *Access) explainUnreachable(err error) error {
 	if a.Local {
 		return fmt.Errorf("the plane at %s does not answer: %w; see how it is with: %s, start it with: %s", a.Address, err, a.Globals.Hint("status"), a.Globals.Hint("up"))

@@ -152,6 +152,8 @@ func (f *Follower) watch(ctx context.Context, version string) (done bool, err er
 	}
 }
 
+// handleEvent keeps KnownKeys as the API server has it, so that a later list shows what was deleted while nobody
+// watched.
 func (f *Follower) handleEvent(e watch.Event) (done bool) {
 	u, ok := e.Object.(*unstructured.Unstructured)
 	if !ok || e.Type == watch.Bookmark {

@@ -33,6 +33,7 @@ func completeNames(g *connect.Globals, fits func(report) bool) cobra.CompletionF
 	}
 }
 
+// anyMachine is for commands that work on all.
 func anyMachine(report) bool { return true }
 
 // completeProcesses completes a machine and then one of its logs.

@@ -16,6 +16,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
+// newDescribeCommand is polder machine describe.
 func newDescribeCommand(g *connect.Globals) *cobra.Command {
 	var out output.Format
 	c := &cobra.Command{
@@ -61,6 +62,7 @@ func (m report) printDescription(w io.Writer, now time.Time) error {
 	return err
 }
 
+// printSummary has the detail of a booting machine within its state, and any other as a problem.
 func (m report) printSummary(w io.Writer, now time.Time) {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(t, "Machine:\t%s\n", m.Name)
@@ -89,6 +91,7 @@ func (m report) describeNode() string {
 	return m.Node + ", not registered"
 }
 
+// describeHost is the problem alone where there is no process to tell of.
 func describeHost(h localcluster.HostReport, now time.Time) string {
 	if h.PID == 0 {
 		return h.Problem
@@ -100,6 +103,7 @@ func describeHost(h localcluster.HostReport, now time.Time) string {
 	return s
 }
 
+// printBoot has how long each step took: where a boot hangs, or is slow, is what one looks for here.
 func printBoot(w io.Writer, boot hostapi.BootStatus) {
 	var total time.Duration
 	for _, s := range boot.Steps {
@@ -119,6 +123,7 @@ func printBoot(w io.Writer, boot hostapi.BootStatus) {
 	}
 }
 
+// bootProgress calls a boot failed only between attempts; the host tries again by itself.
 func bootProgress(boot hostapi.BootStatus, total time.Duration) string {
 	switch {
 	case boot.Done:
@@ -129,6 +134,7 @@ func bootProgress(boot hostapi.BootStatus, total time.Duration) string {
 	return "at " + cmp.Or(boot.Step, "its beginning")
 }
 
+// formatSeconds has the same digits everywhere, so that steps can be compared.
 func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.2fs", d.Seconds()) }
 
 // printList writes nothing if there is nothing.

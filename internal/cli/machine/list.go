@@ -15,6 +15,7 @@ import (
 	"github.com/polder-kaas/polder/internal/program/cmdline"
 )
 
+// newListCommand is polder machine list.
 func newListCommand(g *connect.Globals) *cobra.Command {
 	var out output.Format
 	var cluster string
@@ -51,6 +52,7 @@ are simulated: no process runs for them.`,
 	return c
 }
 
+// describeScope names where was looked, since that may be the mistake.
 func describeScope(cluster string) string {
 	if cluster == "" {
 		return "local clusters"
@@ -58,6 +60,7 @@ func describeScope(cluster string) string {
 	return "cluster " + cluster
 }
 
+// printTable prints for people.
 func (all reports) printTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "NAMESPACE\tCLUSTER\tMACHINE\tROLE\tVERSION\tADDRESS\tSTATE\tPROCESSES\tRESTARTS\tMEMORY")

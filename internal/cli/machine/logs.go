@@ -26,6 +26,7 @@ const (
 // followInterval is how often a followed log is looked at.
 const followInterval = 200 * time.Millisecond
 
+// newLogsCommand is polder machine logs.
 func newLogsCommand(g *connect.Globals) *cobra.Command {
 	t := logTail{pollInterval: followInterval}
 	c := &cobra.Command{

@@ -75,6 +75,7 @@ func readMachines(ctx context.Context, g *connect.Globals) (reports, error) {
 	return reportMachines(clusters, time.Now()), nil
 }
 
+// reportMachines has the machines of hosts that do not answer too, from their directories.
 func reportMachines(all localcluster.List, now time.Time) reports {
 	these := reports{}
 	for _, l := range all {
@@ -87,6 +88,7 @@ func reportMachines(all localcluster.List, now time.Time) reports {
 	return these
 }
 
+// role is control-plane, as in the labels of nodes, or worker.
 func (m report) role() string {
 	if m.ControlPlane {
 		return "control-plane"

@@ -28,6 +28,7 @@ func (all reports) find(g *connect.Globals, name string) (report, error) {
 	return report{}, all.notFoundError(g, name)
 }
 
+// byName and byNode are what a machine can be called.
 func byName(m report) string { return m.Name }
 func byNode(m report) string { return m.Node }
 
@@ -70,6 +71,7 @@ func (all reports) shortestNames() []string {
 	return names
 }
 
+// qualifiedNames tell apart machines of the same name in several namespaces.
 func (all reports) qualifiedNames() []string {
 	var names []string
 	for _, m := range all {

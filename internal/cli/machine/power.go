@@ -15,6 +15,7 @@ import (
 // powerTimeout bounds a switch; switching off waits for the end of all processes.
 const powerTimeout = 30 * time.Second
 
+// newOffCommand is polder machine off.
 func newOffCommand(g *connect.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "off NAME",
@@ -38,6 +39,7 @@ off, also when its cluster's host starts again, until polder machine on.`,
 	}
 }
 
+// newOnCommand is polder machine on.
 func newOnCommand(g *connect.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:               "on NAME",

@@ -32,6 +32,7 @@ func printProcessTable(w io.Writer, processes []hostapi.ProcessStatus, now time.
 	_ = t.Flush() // a buffer takes everything
 }
 
+// printProcess has the last output of a process that ended, which says why, and its command as the host runs it.
 func printProcess(w io.Writer, p hostapi.ProcessStatus) {
 	fmt.Fprintf(w, "\nProcess %s:\n", p.Name)
 	fmt.Fprintf(w, "  Log: %s\n", p.Log)
@@ -43,6 +44,7 @@ func printProcess(w io.Writer, p hostapi.ProcessStatus) {
 	printRewrites(w, p.Rewrites)
 }
 
+// printSection leaves out the title of an empty list.
 func printSection(w io.Writer, title string, lines []string) {
 	if len(lines) > 0 {
 		fmt.Fprintf(w, "  %s:\n", title)

@@ -59,6 +59,7 @@ func isClusterStarting(l lifecycle.LocalCluster, now time.Time) bool {
 	return false
 }
 
+// isOverdue tells a process that hangs from one that starts.
 func isOverdue(p hostapi.ProcessStatus, now time.Time) bool {
 	return !p.StartedAt.IsZero() && now.Sub(p.StartedAt) > processReadyTimeout
 }

@@ -69,6 +69,7 @@ func printStopped(w io.Writer, dir string, ran, more bool) error {
 	return err
 }
 
+// printRunning says that local clusters outlive the plane, which surprises people.
 func printRunning(g *connect.Globals, w io.Writer, n int) error {
 	text := "%s keep running; stop them too with: %s\n"
 	if n == 1 {
@@ -94,6 +95,7 @@ func stopClusters(ctx context.Context, w io.Writer, p *lifecycle.Plane, running 
 	return err
 }
 
+// describeClusterCount counts in words that fit.
 func describeClusterCount(n int) string {
 	if n == 1 {
 		return "1 local cluster"

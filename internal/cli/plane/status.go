@@ -119,6 +119,7 @@ func checkLiveness(ctx context.Context, p *lifecycle.Plane, s *planestatus.Statu
 	return false, fmt.Sprintf("It runs, but %d of its checks fail; see %s", len(failing), p.LogFile())
 }
 
+// printTable leaves out what only a running polderd has: its status file may be of an earlier run.
 func (r report) printTable(w io.Writer, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(t, "Plane:\t%s\n", r.Summary)

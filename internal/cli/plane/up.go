@@ -89,6 +89,7 @@ func newProgressPrinter(w io.Writer, begin time.Time) func(lifecycle.Report) {
 	}
 }
 
+// printReady also says which wishes a plane that ran already does not fulfil: flags count at the start.
 func printReady(w io.Writer, p *lifecycle.Plane, r lifecycle.Report, started bool, took time.Duration, wanted lifecycle.UpOptions) error {
 	state := fmt.Sprintf("Polder is ready after %.1f s", took.Seconds())
 	if !started {

@@ -45,6 +45,7 @@ func NewVersionCommand(g *connect.Globals) *cobra.Command {
 	return c
 }
 
+// describeVersions has what is built in, since that decides which Kubernetes is offered.
 func describeVersions(v buildinfo.Info) string {
 	return fmt.Sprintf("%s (Kubernetes %s, Cluster API %s, etcd %s)", v.Version, v.Kubernetes, v.ClusterAPI, v.Etcd)
 }

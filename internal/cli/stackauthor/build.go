@@ -27,6 +27,7 @@ type buildOptions struct {
 	stackVersion, addonVersion, imageVersion string
 }
 
+// newBuildCommand is polder stack build.
 func newBuildCommand() *cobra.Command {
 	var b buildOptions
 	c := &cobra.Command{
@@ -63,6 +64,8 @@ Charts that charts need are taken from stack.lock (see polder stack lock) and be
 	return c
 }
 
+// run lints before it builds anything, and writes only when all minors are built: half of a set of releases is of no
+// use.
 func (b *buildOptions) run(ctx context.Context, stdin io.Reader, out io.Writer, dir string) error {
 	s, err := readSource(dir, b.kubernetes)
 	if err != nil {
@@ -172,6 +175,7 @@ func (b *buildOptions) lintSource(ctx context.Context, dir string, s *stack.Sour
 	return nil
 }
 
+// planVersions needs the releases before this one, unless the version is given or follows from the content.
 func (b *buildOptions) planVersions(ctx context.Context, stdin io.Reader, s *stack.Source) (stack.Versions, error) {
 	if b.stackVersion != "" {
 		return b.customVersions(s)
@@ -192,6 +196,7 @@ func (b *buildOptions) planVersions(ctx context.Context, stdin io.Reader, s *sta
 	return s.Plan(b.mode, h)
 }
 
+// customVersions leaves zero what is not given, which then is the version of the stack.
 func (b *buildOptions) customVersions(s *stack.Source) (stack.Versions, error) {
 	var parsed [3]version.Version
 	for i, text := range []string{b.stackVersion, b.addonVersion, b.imageVersion} {

@@ -61,6 +61,7 @@ func readStack(dir string) (archive.Tree, error) {
 	return t, nil
 }
 
+// isStack knows the configuration files of csctl and csmctl too, and the metadata of a release.
 func isStack(dir string) bool {
 	for _, name := range []string{"stack.yaml", "csctl.yaml", "csmctl.yaml", "metadata.yaml"} {
 		if isFile(filepath.Join(dir, name)) {
@@ -105,6 +106,7 @@ func readSource(dir, kubernetes string) (*stack.Source, error) {
 	return sourceForKubernetes(s, kubernetes)
 }
 
+// sourceForKubernetes tells a mistyped minor, which is wrong usage, from one that the stack does not serve.
 func sourceForKubernetes(s *stack.Source, text string) (*stack.Source, error) {
 	k, err := version.ParseKubernetes(text)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 // defaultKubernetes is what a new stack is for unless its author says otherwise.
 const defaultKubernetes = "v1.37.1"
 
+// newInitCommand is polder stack init.
 func newInitCommand() *cobra.Command {
 	var provider, name, kubernetes string
 	c := &cobra.Command{

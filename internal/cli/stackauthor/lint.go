@@ -39,6 +39,7 @@ func vendorFromCache(ctx context.Context, files archive.Tree) (stack.VendoredCha
 	return deps, found
 }
 
+// newLintCommand is polder stack lint.
 func newLintCommand() *cobra.Command {
 	var out output.Format
 	c := &cobra.Command{

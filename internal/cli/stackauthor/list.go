@@ -23,6 +23,7 @@ type listedRelease struct {
 	Digest     string `json:"digest"`
 }
 
+// newListCommand is polder stack list.
 func newListCommand() *cobra.Command {
 	var r registryFlags
 	var out output.Format

@@ -15,6 +15,7 @@ import (
 	"github.com/polder-kaas/polder/stack/dependency"
 )
 
+// newLockCommand is polder stack lock.
 func newLockCommand() *cobra.Command {
 	var r registryFlags
 	var upgrade bool

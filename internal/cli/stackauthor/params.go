@@ -12,6 +12,7 @@ import (
 	"github.com/polder-kaas/polder/stack/params"
 )
 
+// newParamsCommand is polder stack params.
 func newParamsCommand() *cobra.Command {
 	var a releaseFlags
 	var out string

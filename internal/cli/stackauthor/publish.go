@@ -10,6 +10,7 @@ import (
 	"github.com/polder-kaas/polder/stack/registry"
 )
 
+// newPublishCommand is polder stack publish.
 func newPublishCommand() *cobra.Command {
 	var r registryFlags
 	var overwrite bool
@@ -51,6 +52,7 @@ under the same name is refused, unless --overwrite is given. It prints the refer
 	return c
 }
 
+// newPullCommand is polder stack pull.
 func newPullCommand() *cobra.Command {
 	var r registryFlags
 	c := &cobra.Command{

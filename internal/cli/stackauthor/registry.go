@@ -27,6 +27,7 @@ type registryFlags struct {
 	trusted       []string
 }
 
+// addFlags has no flag for a password: others could read it in the list of processes.
 func (r *registryFlags) addFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&r.username, "username", "", "`user` of the registry")
@@ -36,6 +37,7 @@ func (r *registryFlags) addFlags(c *cobra.Command) {
 	f.StringSliceVar(&r.trusted, "trust", nil, "further `hosts` that may have private addresses: those a registry redirects to, and those charts name")
 }
 
+// registryOptions takes the credentials that docker login has left, unless others are given.
 func (r *registryFlags) registryOptions(stdin io.Reader) (registry.Options, error) {
 	o := registry.Options{Username: r.username, DockerConfig: r.dockerConfig, PlainHTTP: r.plainHTTP, Trusted: r.trusted}
 	if r.passwordStdin != (r.username != "") {
@@ -56,6 +58,7 @@ func (r *registryFlags) registryOptions(stdin io.Reader) (registry.Options, erro
 	return o, nil
 }
 
+// isFile is false for whatever cannot be read, too.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()

@@ -22,6 +22,7 @@ type releaseFlags struct {
 	kubernetes string
 }
 
+// addFlags is for commands that take a source as well as a release.
 func (a *releaseFlags) addFlags(c *cobra.Command) {
 	a.registryFlags.addFlags(c)
 	c.Flags().StringVar(&a.kubernetes, "kubernetes", "", "`minor` of Kubernetes, of a source that serves several (default: the newest)")
@@ -50,6 +51,7 @@ func (a *releaseFlags) loadRelease(ctx context.Context, stdin io.Reader, arg str
 	return a.buildRelease(ctx, stdin, arg, files)
 }
 
+// buildRelease takes a version that follows from the content: the release is only looked at, never published.
 func (a *releaseFlags) buildRelease(ctx context.Context, stdin io.Reader, dir string, files archive.Tree) (*stack.Release, error) {
 	s, err := stack.ParseSource(files)
 	if err != nil {

@@ -27,6 +27,7 @@ type renderOptions struct {
 	namespace   string
 }
 
+// newRenderCommand is polder stack render.
 func newRenderCommand() *cobra.Command {
 	var r renderOptions
 	c := &cobra.Command{
@@ -56,6 +57,7 @@ The exit code is 0 only if everything rendered and is sound. What is wrong goes 
 	return c
 }
 
+// run prints what could be rendered also where something is wrong with it: the text shows why.
 func (r *renderOptions) run(ctx context.Context, stdin io.Reader, out, complaints io.Writer, arg string) error {
 	if r.runtimeHook != stack.AfterControlPlaneInitialized && r.runtimeHook != stack.BeforeClusterUpgrade {
 		return exit.Errorf(exit.Usage, "hook %q is not known; use %s or %s", r.runtimeHook, stack.AfterControlPlaneInitialized, stack.BeforeClusterUpgrade)
@@ -75,6 +77,7 @@ func (r *renderOptions) run(ctx context.Context, stdin io.Reader, out, complaint
 	if err != nil {
 		return err
 	}
+	// The findings were printed above; only the exit code is left to say.
 	if found.Err() != nil {
 		return output.ErrSilent
 	}
@@ -100,7 +103,8 @@ func renderAll(ctx context.Context, r *stack.Release, namespace, values string) 
 	return class, stages, append(found, more...), err
 }
 
-// readClusterData reads the Cluster to render for. Variables of it that the class refuses are findings.
+// readClusterData reads the Cluster to render for; where none is given, it makes one up, so that every stack can be
+// rendered at once. Variables that the class refuses are findings.
 func readClusterData(
 	ctx context.Context, r *stack.Release, class *stack.Class, file string,
 ) (stack.ClusterData, finding.List, error) {
@@ -164,6 +168,7 @@ func (r *renderOptions) printParts(w io.Writer, class *stack.Class, stages []sta
 	return shown, nil
 }
 
+// printObjects names the file of the chart that an object comes from.
 func printObjects(w io.Writer, title string, objects []render.Object) error {
 	for _, o := range objects {
 		b, err := yaml.Marshal(o.Value)

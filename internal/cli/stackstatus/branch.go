@@ -10,6 +10,7 @@ import (
 	"github.com/polder-kaas/polder/internal/cli/output"
 )
 
+// toBranch says what is newest of a stack that is ready, and what is wrong with any other.
 func (s stackReport) toBranch(now time.Time) output.Branch {
 	text := s.Message
 	if s.State == readinessReady {
@@ -42,6 +43,7 @@ func releaseBranches(all []releaseReport, qualified bool, now time.Time) (these 
 	return these
 }
 
+// describeUsage is empty for a release that nobody uses.
 func describeUsage(clusters []releaseClusterReport) string {
 	switch n := len(clusters); n {
 	case 0:
@@ -53,6 +55,7 @@ func describeUsage(clusters []releaseClusterReport) string {
 	}
 }
 
+// clusterBranches has stages only where they tell why add-ons are not ready.
 func clusterBranches(all []releaseClusterReport, now time.Time) (these []output.Branch) {
 	for _, u := range all {
 		b := output.Branch{Name: u.Namespace + "/" + u.Name, State: string(u.State)}
@@ -75,6 +78,7 @@ func (h health) withNotes(texts ...string) string {
 	return output.JoinNonEmpty("; ", append(texts, h.Notes...)...)
 }
 
+// stageBranches says how long a stage has waited for its condition, as that may be for ever.
 func stageBranches(all []csv1.StageStatus, now time.Time) (these []output.Branch) {
 	for _, s := range all {
 		phase := ""
@@ -89,6 +93,7 @@ func stageBranches(all []csv1.StageStatus, now time.Time) (these []output.Branch
 	return these
 }
 
+// stageState has the words of the other branches, and phases of a newer polderd as they are.
 func stageState(s csv1.StageStatus) string {
 	switch s.Phase {
 	case csv1.StagePending, "":

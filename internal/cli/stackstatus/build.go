@@ -26,6 +26,7 @@ type reportBuilder struct {
 func (w objectSet) buildReport(s selection, kubectl string) report {
 	v := &reportBuilder{objectSet: w, kubectl: kubectl, classClusters: w.clustersByClass(), clusterAddons: w.addonsByCluster(), hasRelease: map[*clusterv1.Cluster]bool{}}
 	r := report{Stacks: []stackReport{}, Releases: []releaseReport{}, Clusters: []releaseClusterReport{}, Next: []nextStep{}}
+	// All releases, selected or not: whose clusters have a release is known only then.
 	releases := map[*csv1.ClusterStack][]releaseReport{}
 	for _, l := range w.sortedReleases() {
 		of := w.stackOf(l)
@@ -36,6 +37,7 @@ func (w objectSet) buildReport(s selection, kubectl string) report {
 			r.Stacks = append(r.Stacks, v.reportStack(c, releases[c]))
 		}
 	}
+	// What belongs to no stack is not what somebody asks for who names one.
 	if s.Name == "" {
 		for _, l := range releases[nil] {
 			if s.hasNamespace(l.Namespace) {
@@ -48,6 +50,7 @@ func (w objectSet) buildReport(s selection, kubectl string) report {
 	return r
 }
 
+// reportStack has the users of all releases, since advice depends on whether there are any.
 func (v *reportBuilder) reportStack(c *csv1.ClusterStack, releases []releaseReport) stackReport {
 	r := stackReport{
 		Namespace: c.Namespace, Name: c.Name, Provider: c.Spec.Provider, Stack: c.Spec.Name, Kubernetes: c.Spec.KubernetesVersion,
@@ -66,6 +69,7 @@ func (v *reportBuilder) reportStack(c *csv1.ClusterStack, releases []releaseRepo
 	return r
 }
 
+// reportRelease finds users by class: clusters do not name the release they are of.
 func (v *reportBuilder) reportRelease(l *csv1.ClusterStackRelease, of *csv1.ClusterStack) releaseReport {
 	r := releaseReport{Namespace: l.Namespace, Name: l.Name, Kubernetes: l.Status.KubernetesVersion, Digest: l.Status.Digest, Clusters: []releaseClusterReport{}}
 	about := advice.Object{Kind: "ClusterStackRelease", Meta: &l.ObjectMeta, Class: l.Name, Stack: of, Conditions: l.Status.Conditions}

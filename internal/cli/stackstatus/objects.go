@@ -30,6 +30,7 @@ func (w objectSet) stackOf(r *csv1.ClusterStackRelease) *csv1.ClusterStack {
 			}
 		}
 	}
+	// Its owner is gone: another stack of that line has not made it, and the garbage collector will delete it.
 	if owned {
 		return nil
 	}
@@ -79,6 +80,7 @@ func (w objectSet) addonsByCluster() map[types.NamespacedName]*csv1.ClusterAddon
 	return addons
 }
 
+// sortedStacks are pointers into the set, by namespace and name.
 func (w objectSet) sortedStacks() []*csv1.ClusterStack {
 	var all []*csv1.ClusterStack
 	for i := range w.stacks {
@@ -113,6 +115,7 @@ func (w objectSet) sortedReleases() []*csv1.ClusterStackRelease {
 	return all
 }
 
+// sortClusterReports gives clusters of several classes one order.
 func sortClusterReports(all []releaseClusterReport) {
 	slices.SortFunc(all, func(a, b releaseClusterReport) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))

@@ -48,6 +48,7 @@ type releaseClusterReport struct {
 	Stages []csv1.StageStatus `json:"stages"`
 }
 
+// isEmpty says that nothing fits the selection.
 func (r *report) isEmpty() bool { return len(r.Stacks)+len(r.Releases)+len(r.Clusters) == 0 }
 
 // collectNextSteps gathers what is to do, each step once, from the top of the tree to its leaves.

@@ -51,8 +51,10 @@ func (s *selection) setDefaultNamespace(usual string) {
 	}
 }
 
+// hasNamespace says whether objects of a namespace are meant.
 func (s selection) hasNamespace(namespace string) bool { return s.All || s.Namespace == namespace }
 
+// describeNamespace completes the sentence that nothing was found.
 func (s selection) describeNamespace() string {
 	if s.All {
 		return "any namespace"
