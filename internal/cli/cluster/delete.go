@@ -86,7 +86,7 @@ func (d *deleteOptions) run(c *cobra.Command, a *connect.Access, names []string)
 		if d.yes {
 			break
 		}
-		if err := confirmDeletion(c.Context(), in, c.ErrOrStderr(), cluster); err != nil {
+		if err := confirmDeletion(c.Context(), in, c.ErrOrStderr(), cluster, a.Globals.Now()); err != nil {
 			return err
 		}
 	}
@@ -111,9 +111,9 @@ func (d *deleteOptions) run(c *cobra.Command, a *connect.Access, names []string)
 }
 
 // confirmDeletion shows what would be lost, and wants the name typed.
-func confirmDeletion(ctx context.Context, in *bufio.Reader, out io.Writer, c *v1alpha1.WorkloadCluster) error {
+func confirmDeletion(ctx context.Context, in *bufio.Reader, out io.Writer, c *v1alpha1.WorkloadCluster, now time.Time) error {
 	fmt.Fprintf(out, "Cluster %s/%s: provider %s, %s, %s old. All that is in it is lost.\nType its name to delete it: ",
-		c.Namespace, c.Name, cmp.Or(c.Spec.Provider, "not known"), machineCount(c), output.Age(time.Now(), c.CreationTimestamp.Time))
+		c.Namespace, c.Name, cmp.Or(c.Spec.Provider, "not known"), machineCount(c), output.Age(now, c.CreationTimestamp.Time))
 	typed := make(chan string, 1)
 	// Nobody can interrupt a read of a terminal; the process ends soon after this gives up waiting.
 	go func() {

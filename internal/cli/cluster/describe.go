@@ -41,7 +41,7 @@ It exits with 0 if the cluster is ready and with %d if it is not.`, exit.NotRead
 			if err != nil {
 				return err
 			}
-			d := description{cluster: cluster, hint: a.Hint, now: time.Now()}
+			d := description{cluster: cluster, hint: a.Hint, now: a.Globals.Now()}
 			if d.machines, d.noMachinesReason, err = listMachines(c.Context(), a, cluster.Name); err != nil {
 				return err
 			}

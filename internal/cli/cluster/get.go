@@ -65,7 +65,9 @@ func newGetCommand(g *connect.Globals) *cobra.Command {
 // than that takes a third of the time; else all there is is printed, also what this polder does not know.
 func (q *getOptions) run(c *cobra.Command, a *connect.Access) error {
 	if q.out.IsHumanReadable() {
-		return listAndPrint(c, q, a, listClusters, q.printTable)
+		return listAndPrint(c, q, a, listClusters, func(w io.Writer, all []v1alpha1.WorkloadCluster) error {
+			return q.printTable(w, all, a.Globals.Now())
+		})
 	}
 	return listAndPrint(c, q, a, listUnstructured, q.printObjects)
 }
@@ -135,11 +137,11 @@ func (q *getOptions) printObjects(w io.Writer, all []unstructured.Unstructured) 
 }
 
 // printTable prints for people: a line for each cluster.
-func (q *getOptions) printTable(w io.Writer, all []v1alpha1.WorkloadCluster) error {
+func (q *getOptions) printTable(w io.Writer, all []v1alpha1.WorkloadCluster, now time.Time) error {
 	t := table{wide: q.out.Format == output.FormatWide, namespaces: q.allNamespaces}
 	rows := [][]string{t.header()}
 	for i := range all {
-		rows = append(rows, t.row(&all[i], time.Now()))
+		rows = append(rows, t.row(&all[i], now))
 	}
 	return t.print(w, rows)
 }

@@ -108,9 +108,9 @@ func TestGetWatch(t *testing.T) {
 			{list: []*v1alpha1.WorkloadCluster{aWorkload(v1alpha1.PhaseReady, "", version("3"))}, events: []watch.Event{modified(t, aWorkload(v1alpha1.PhaseReady, "", withName("new"), version("4")))}, hang: true},
 		}}
 		var out bytes.Buffer
-		v := &watchPrinter{getOptions: &getOptions{}, out: &out, printedVersions: map[string]string{}}
+		v := &watchPrinter{getOptions: &getOptions{}, out: &out, now: time.Now, printedVersions: map[string]string{}}
 		v.getOptions.out.Format = output.FormatTable
-		f := &follow.Follower{Source: source, Observer: v, KnownKeys: map[string]bool{}}
+		f := &follow.Follower{Source: source, Observer: v, Now: time.Now, KnownKeys: map[string]bool{}}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		_ = f.Run(ctx)

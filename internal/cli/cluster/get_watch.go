@@ -19,8 +19,8 @@ import (
 
 // watchAndPrint prints all there are, and then what changes.
 func (q *getOptions) watchAndPrint(c *cobra.Command, a *connect.Access) error {
-	v := &watchPrinter{getOptions: q, out: c.OutOrStdout(), table: table{wide: q.out.Format == output.FormatWide, namespaces: q.allNamespaces}, printedVersions: map[string]string{}, notFoundError: func(name string) error { return notFoundError(a, name) }}
-	f := &follow.Follower{Source: q.newSource(a), Observer: v, KnownKeys: map[string]bool{}}
+	v := &watchPrinter{getOptions: q, out: c.OutOrStdout(), now: a.Globals.Now, table: table{wide: q.out.Format == output.FormatWide, namespaces: q.allNamespaces}, printedVersions: map[string]string{}, notFoundError: func(name string) error { return notFoundError(a, name) }}
+	f := &follow.Follower{Source: q.newSource(a), Observer: v, Now: a.Globals.Now, KnownKeys: map[string]bool{}}
 	if !q.allNamespaces {
 		for _, name := range q.names { // one that is not there is gone at the first look
 			f.KnownKeys[a.Namespace+"/"+name] = true
@@ -40,6 +40,7 @@ func (q *getOptions) watchAndPrint(c *cobra.Command, a *connect.Access) error {
 type watchPrinter struct {
 	*getOptions
 	out             io.Writer
+	now             func() time.Time
 	table           table
 	printedVersions map[string]string // what was printed last of each
 	notFoundError   func(name string) error
@@ -66,7 +67,7 @@ func (v *watchPrinter) OnObject(u *unstructured.Unstructured) (done bool) {
 		v.err = err
 		return true
 	}
-	row := v.table.row(c, time.Now())
+	row := v.table.row(c, v.now())
 	rows := [][]string{row}
 	// Lines to come are not known: the first one reserves widths for all.
 	if v.table.widths == nil {

@@ -53,7 +53,7 @@ func (r *kubeconfigOptions) requestKubeconfig(c *cobra.Command, a *connect.Acces
 		_ = requests.Delete(ctx, made.GetName(), metav1.DeleteOptions{})
 	}()
 	w := &signatureWaiter{}
-	f := &follow.Follower{Source: follow.PlaneSource{Objects: requests, Name: made.GetName()}, Observer: w, KnownKeys: map[string]bool{follow.ObjectKey(made): true}}
+	f := &follow.Follower{Source: follow.PlaneSource{Objects: requests, Name: made.GetName()}, Observer: w, Now: a.Globals.Now, KnownKeys: map[string]bool{follow.ObjectKey(made): true}}
 	err = f.Run(ctx)
 	switch {
 	case w.err != nil:

@@ -89,7 +89,7 @@ func (w *waitOptions) run(c *cobra.Command, a *connect.Access, name string, to g
 	if onOutput {
 		out = c.OutOrStdout()
 	}
-	v := &waitLoop{name: name, goal: to, out: out, begin: time.Now(), hint: a.Hint}
+	v := &waitLoop{name: name, goal: to, out: out, now: a.Globals.Now, begin: a.Globals.Now(), hint: a.Hint}
 	err := v.wait(c.Context(), follow.PlaneSource{Objects: clusterClient(a), Name: name}, a.Namespace, w.timeout)
 	if errors.Is(err, errNoCluster) {
 		return notFoundError(a, name)

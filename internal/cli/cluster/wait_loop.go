@@ -27,6 +27,7 @@ type waitLoop struct {
 	name  string
 	goal  goal
 	out   io.Writer
+	now   func() time.Time
 	begin time.Time
 	hint  func(command string) string
 
@@ -49,7 +50,7 @@ func (v *waitLoop) wait(ctx context.Context, from follow.Source, namespace strin
 	limited, v.giveUp = context.WithCancelCause(limited)
 	defer v.giveUp(nil)
 	defer v.stopGiveUpTimer()
-	f := &follow.Follower{Source: from, Observer: v, KnownKeys: map[string]bool{namespace + "/" + v.name: true}}
+	f := &follow.Follower{Source: from, Observer: v, Now: v.now, KnownKeys: map[string]bool{namespace + "/" + v.name: true}}
 	err := f.Run(limited)
 	switch {
 	case ctx.Err() != nil:
@@ -136,7 +137,7 @@ func (v *waitLoop) printLine(phase, message string) {
 		return
 	}
 	v.lastLine = text
-	fmt.Fprintf(v.out, "%6.1fs  %s\n", time.Since(v.begin).Seconds(), text)
+	fmt.Fprintf(v.out, "%6.1fs  %s\n", v.now().Sub(v.begin).Seconds(), text)
 }
 
 // printSuccess says what comes next.

@@ -237,7 +237,7 @@ func TestWaitStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
-				v := &waitLoop{name: "demo", goal: tt.goal, out: &out, begin: time.Now(), hint: func(c string) string { return "polder " + c }}
+				v := &waitLoop{name: "demo", goal: tt.goal, out: &out, now: time.Now, begin: time.Now(), hint: func(c string) string { return "polder " + c }}
 				err := v.wait(t.Context(), &fakeSource{t: t, steps: tt.steps(t)}, "default", time.Minute)
 				if exit.Code(err) != tt.code || output.Message(err) != tt.said {
 					t.Errorf("it ends with %d: %v", exit.Code(err), err)
@@ -257,7 +257,7 @@ func TestWaitDoesNotHurry(t *testing.T) {
 		for i := range source.steps {
 			source.steps[i].list = []*v1alpha1.WorkloadCluster{aWorkload(v1alpha1.PhaseCreating, "")}
 		}
-		v := &waitLoop{name: "demo", goal: readyGoal, out: &bytes.Buffer{}, begin: time.Now(), hint: func(c string) string { return c }}
+		v := &waitLoop{name: "demo", goal: readyGoal, out: &bytes.Buffer{}, now: time.Now, begin: time.Now(), hint: func(c string) string { return c }}
 		if err := v.wait(t.Context(), source, "default", 5*time.Minute); exit.Code(err) != exit.Timeout || source.lists > 25 {
 			t.Errorf("after %d lists: %v", source.lists, err)
 		}
@@ -276,7 +276,7 @@ func TestWaitInterrupted(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(3*time.Second, cancel)
 			var out bytes.Buffer
-			v := &waitLoop{name: "demo", goal: g, out: &out, begin: time.Now(), hint: func(c string) string { return "polder " + c }}
+			v := &waitLoop{name: "demo", goal: g, out: &out, now: time.Now, begin: time.Now(), hint: func(c string) string { return "polder " + c }}
 			err := v.wait(ctx, &fakeSource{t: t, steps: []step{{list: []*v1alpha1.WorkloadCluster{aWorkload(v1alpha1.PhaseCreating, "x")}, hang: true}}}, "default", time.Minute)
 			if exit.Code(err) != exit.Interrupted || output.Message(err) != "" || !strings.HasSuffix(out.String(), want) {
 				t.Errorf("it ends with %d, %v:\n%s", exit.Code(err), err, out.String())

@@ -3,9 +3,11 @@ package connect
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/utils/clock"
 
 	"github.com/polder-kaas/polder/internal/plane/datadir"
 	"github.com/polder-kaas/polder/internal/plane/lifecycle"
@@ -28,6 +30,16 @@ type Globals struct {
 
 	Program string         // how people call it; empty is polder
 	flags   *pflag.FlagSet // which say what was given
+
+	Clock clock.PassiveClock // nil is the real one
+}
+
+// Now is the time by the clock of the command: ages and durations are told by it.
+func (g *Globals) Now() time.Time {
+	if g.Clock == nil {
+		return clock.RealClock{}.Now()
+	}
+	return g.Clock.Now()
 }
 
 // Plane is the one of the data directory, seen from outside: it need not run, nor have run. Without a directory, it is an error that

@@ -45,6 +45,7 @@ type Observer interface {
 type Follower struct {
 	Source        Source
 	Observer      Observer
+	Now           func() time.Time
 	KnownKeys     map[string]bool // keys of objects that were seen; of those put in, the observer is told if they are not there
 	backoff       time.Duration
 	succeededOnce bool      // it could list and watch once
@@ -89,9 +90,9 @@ func (f *Follower) shouldRetry(err error) bool {
 		return isTransient(err)
 	}
 	if f.refusedSince.IsZero() {
-		f.refusedSince = time.Now()
+		f.refusedSince = f.Now()
 	}
-	return f.succeededOnce && time.Since(f.refusedSince) < maxRefusedTime
+	return f.succeededOnce && f.Now().Sub(f.refusedSince) < maxRefusedTime
 }
 
 // list tells of all objects there are, and of those that are there no more.

@@ -39,7 +39,7 @@ static pod's and why. NAME is a machine, or NAMESPACE/NAME where several have th
 			if out.IsStructured() {
 				return out.Print(c.OutOrStdout(), m)
 			}
-			return m.printDescription(c.OutOrStdout(), time.Now())
+			return m.printDescription(c.OutOrStdout(), g.Now())
 		},
 	}
 	out.AddFlags(c)

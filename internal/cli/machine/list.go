@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -35,7 +34,7 @@ are simulated: no process runs for them.`,
 			if err != nil {
 				return err
 			}
-			all := reportMachines(clusters, time.Now())
+			all := reportMachines(clusters, g.Now())
 			if out.IsStructured() {
 				return out.Print(c.OutOrStdout(), all)
 			}

@@ -72,7 +72,7 @@ func readMachines(ctx context.Context, g *connect.Globals) (reports, error) {
 	if err != nil {
 		return nil, err
 	}
-	return reportMachines(clusters, time.Now()), nil
+	return reportMachines(clusters, g.Now()), nil
 }
 
 // reportMachines has the machines of hosts that do not answer too, from their directories.

@@ -25,7 +25,7 @@ const shippedStacksTimeout = 30 * time.Second
 
 // waitForShippedStacks waits until the stacks that are in the binary are installed, so that whoever comes next can make a
 // cluster, and is told what is wrong with it. The plane itself is ready without them, so that one is not is only said.
-func waitForShippedStacks(c *cobra.Command, g *connect.Globals, p *lifecycle.Plane, begin time.Time) {
+func waitForShippedStacks(c *cobra.Command, g *connect.Globals, p *lifecycle.Plane, elapsed func() time.Duration) {
 	tell := c.ErrOrStderr()
 	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig())
 	a := &connect.Access{Local: true, Globals: g}
@@ -44,7 +44,7 @@ func waitForShippedStacks(c *cobra.Command, g *connect.Globals, p *lifecycle.Pla
 		if len(problems) > 0 {
 			return false, problems[0]
 		}
-		missing = printReadyStacks(tell, all, told, begin)
+		missing = printReadyStacks(tell, all, told, elapsed)
 		return len(missing) == 0, nil
 	})
 	switch {
@@ -64,7 +64,7 @@ func waitForShippedStacks(c *cobra.Command, g *connect.Globals, p *lifecycle.Pla
 }
 
 // printReadyStacks prints a line for each shipped stack that has become ready, and returns those that have not.
-func printReadyStacks(w io.Writer, all []csv1.ClusterStack, told map[string]bool, begin time.Time) (missing []csv1.ClusterStack) {
+func printReadyStacks(w io.Writer, all []csv1.ClusterStack, told map[string]bool, elapsed func() time.Duration) (missing []csv1.ClusterStack) {
 	for _, s := range all {
 		switch {
 		case s.Spec.Source == nil || s.Spec.Source.Directory != shipped.Directory:
@@ -72,7 +72,7 @@ func printReadyStacks(w io.Writer, all []csv1.ClusterStack, told map[string]bool
 			missing = append(missing, s)
 		case !told[s.Name]:
 			told[s.Name] = true
-			fmt.Fprintf(w, "  %5.1fs  %-18s installed\n", time.Since(begin).Seconds(), s.Name)
+			fmt.Fprintf(w, "  %5.1fs  %-18s installed\n", elapsed().Seconds(), s.Name)
 		}
 	}
 	return missing

@@ -26,7 +26,7 @@ func TestPrintReadyStacks(t *testing.T) {
 	told := map[string]bool{}
 	for i, want := range []string{"done", ""} {
 		var out strings.Builder
-		missing := printReadyStacks(&out, all, told, time.Now())
+		missing := printReadyStacks(&out, all, told, func() time.Duration { return 0 })
 		if len(missing) != 1 || missing[0].Name != "broken" {
 			t.Errorf("waits for %v", missing)
 		}

@@ -53,7 +53,7 @@ It exits with 0 if the plane is ready and with %d if it is not, or does not run.
 			if out.IsStructured() {
 				err = out.Print(c.OutOrStdout(), r)
 			} else {
-				err = r.printTable(c.OutOrStdout(), time.Now())
+				err = r.printTable(c.OutOrStdout(), g.Now())
 			}
 			if err == nil && !r.Ready {
 				return exit.With(exit.NotReady, output.ErrSilent)

@@ -40,15 +40,16 @@ stacks, or trusts registries with private addresses, runs polderd serve with the
 			if o.Stacks, err = absoluteSource(o.Stacks); err != nil {
 				return err
 			}
-			o.Progress = newProgressPrinter(c.ErrOrStderr(), time.Now())
-			begin := time.Now()
+			begin := g.Now()
+			elapsed := func() time.Duration { return g.Now().Sub(begin) }
+			o.Progress = newProgressPrinter(c.ErrOrStderr(), elapsed)
 			r, started, err := p.Up(c.Context(), o)
 			if err != nil {
 				return err
 			}
-			took := time.Since(begin)
+			took := elapsed()
 			if started {
-				waitForShippedStacks(c, g, p, begin)
+				waitForShippedStacks(c, g, p, elapsed)
 			}
 			return printReady(c.OutOrStdout(), p, r, started, took, o)
 		},
@@ -71,7 +72,7 @@ func absoluteSource(s string) (string, error) {
 }
 
 // newProgressPrinter prints a line for each component that becomes ready, and what is waited for.
-func newProgressPrinter(w io.Writer, begin time.Time) func(lifecycle.Report) {
+func newProgressPrinter(w io.Writer, elapsed func() time.Duration) func(lifecycle.Report) {
 	told := map[string]supervisor.State{}
 	return func(r lifecycle.Report) {
 		for _, c := range r.Status.Components {
@@ -81,9 +82,9 @@ func newProgressPrinter(w io.Writer, begin time.Time) func(lifecycle.Report) {
 			told[c.Name] = c.State
 			switch c.State {
 			case supervisor.Starting:
-				fmt.Fprintf(w, "  %5.1fs  %-18s starting\n", time.Since(begin).Seconds(), c.Name)
+				fmt.Fprintf(w, "  %5.1fs  %-18s starting\n", elapsed().Seconds(), c.Name)
 			case supervisor.Ready:
-				fmt.Fprintf(w, "  %5.1fs  %-18s ready\n", time.Since(begin).Seconds(), c.Name)
+				fmt.Fprintf(w, "  %5.1fs  %-18s ready\n", elapsed().Seconds(), c.Name)
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,7 +51,7 @@ It exits with 0 if all it shows is ready and with %d if something is not, or if 
 			case r.isEmpty():
 				_, err = io.WriteString(c.ErrOrStderr(), w.firstStackHint(s, g))
 			default:
-				lines := append(treeLines(r, time.Now()), nextStepLines(r.Next)...)
+				lines := append(treeLines(r, g.Now()), nextStepLines(r.Next)...)
 				_, err = fmt.Fprintln(c.OutOrStdout(), strings.Join(lines, "\n"))
 			}
 			if err == nil && !r.Ready {
