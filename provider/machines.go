@@ -80,8 +80,10 @@ func (d Description) ChooseMachineType(m v1alpha1.MachineSelection) (string, err
 	if err != nil {
 		return "", err
 	}
-	large := slices.DeleteFunc(slices.Clone(d.MachineTypes), func(t v1alpha1.MachineType) bool { return !hasCapacity(t, want) })
-	fits := slices.DeleteFunc(slices.Clone(large), func(t v1alpha1.MachineType) bool { return hasSharedCPUs(t, m.MachineType) })
+	large := slices.DeleteFunc(slices.Clone(d.MachineTypes),
+		func(t v1alpha1.MachineType) bool { return !hasCapacity(t, want) })
+	fits := slices.DeleteFunc(slices.Clone(large),
+		func(t v1alpha1.MachineType) bool { return hasSharedCPUs(t, m.MachineType) })
 	slices.SortFunc(fits, compareSize)
 	switch {
 	case len(fits) > 0:
@@ -89,7 +91,8 @@ func (d Description) ChooseMachineType(m v1alpha1.MachineSelection) (string, err
 	case d.AnyShape:
 		return portableName(m, want), nil
 	case len(large) > 0:
-		return "", fmt.Errorf("%s has no machine type %q: its machines of that size share their CPUs; %s", d.Name, m.MachineType, d.describeChoices())
+		return "", fmt.Errorf("%s has no machine type %q: its machines of that size share their CPUs; %s", d.Name,
+			m.MachineType, d.describeChoices())
 	}
 	return "", fmt.Errorf("%s has no machine with %s; %s", d.Name, want, d.describeLargest())
 }
@@ -107,7 +110,8 @@ func (d Description) requestedShape(m v1alpha1.MachineSelection) (Shape, error) 
 		return Shape{}, err
 	}
 	if what := t.SpecialRequirement(); what != "" {
-		return Shape{}, fmt.Errorf("%s has no machine type %q, and no other has %s for certain; %s", d.Name, m.MachineType, what, d.describeChoices())
+		return Shape{}, fmt.Errorf("%s has no machine type %q, and no other has %s for certain; %s", d.Name, m.MachineType,
+			what, d.describeChoices())
 	}
 	return Shape{CPUs: t.CPUs, MemoryMiB: t.MemoryMiB, DiskGB: t.DiskGB}, nil
 }
@@ -138,7 +142,8 @@ func hasCapacity(t v1alpha1.MachineType, s Shape) bool {
 
 // compareSize orders types by size and then by name, so that the same one is always chosen.
 func compareSize(a, b v1alpha1.MachineType) int {
-	return cmp.Or(cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB), cmp.Compare(a.DiskGB, b.DiskGB), strings.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB), cmp.Compare(a.DiskGB, b.DiskGB),
+		strings.Compare(a.Name, b.Name))
 }
 
 // portableName is the portable name of a shape. Memory in names is in halves of a GiB.

@@ -25,14 +25,18 @@ type VendoredCharts map[string]archive.Tree
 func (s *Source) Build(v Versions, deps VendoredCharts) (*Release, error) {
 	name := version.ReleaseName{ReleaseLine: s.ReleaseLine, Version: v.ClusterStack}
 	if n := len(name.Tag()); n > version.MaxName {
-		return nil, fmt.Errorf("the name %s of the release has %d characters; objects take at most %d", name, n, version.MaxName)
+		return nil, fmt.Errorf("the name %s of the release has %d characters; objects take at most %d", name, n,
+			version.MaxName)
 	}
 	if class := name.Class(); class != strings.ToLower(class) {
-		return nil, fmt.Errorf("%s cannot be the name of an object, because that has no capitals; choose another version", class)
+		return nil, fmt.Errorf("%s cannot be the name of an object, because that has no capitals; choose another version",
+			class)
 	}
 	for _, part := range []version.Version{v.ClusterStack, v.Components.ClusterAddon} {
 		if !part.IsStable() && (!version.IsValidInChartVersion(part.ID) || !version.IsValidInChartVersion(part.Word)) {
-			return nil, fmt.Errorf("version %s is none that charts can have: a part of it is a number with a zero in front, or has an underscore; choose another", part)
+			return nil, fmt.Errorf(
+				"version %s is none that charts can have: a part of it is a number with a zero in front, or has an underscore; choose another", part,
+			)
 		}
 	}
 	// Both are built before an error is returned, so that authors see all that is wrong at once.
@@ -41,7 +45,9 @@ func (s *Source) Build(v Versions, deps VendoredCharts) (*Release, error) {
 	if err := errors.Join(classErr, addonErr); err != nil {
 		return nil, err
 	}
-	r := &Release{Name: name, Metadata: Metadata{Versions: v}, Files: archive.Tree{}, classArchive: class, addonArchive: addons}
+	r := &Release{
+		Name: name, Metadata: Metadata{Versions: v}, Files: archive.Tree{}, classArchive: class, addonArchive: addons,
+	}
 	for _, file := range []string{addonConfigFile, addonValuesFile} {
 		if b, ok := s.Files[file]; ok {
 			r.Files[file] = substitute(b, v)
@@ -122,7 +128,8 @@ func addTree(to archive.Tree, dir string, t archive.Tree) {
 
 // packChart gives a chart as Helm packs it: in a directory of the chart's name, without what the chart
 // itself says to ignore.
-func (s *Source) packChart(dir, want string, chart version.Version, v Versions, deps VendoredCharts) (archive.Tree, error) {
+func (s *Source) packChart(dir, want string, chart version.Version, v Versions,
+	deps VendoredCharts) (archive.Tree, error) {
 	t, err := removeIgnored(dir, s.Files.Sub(dir))
 	if err != nil {
 		return nil, err
@@ -142,7 +149,10 @@ func (s *Source) packChart(dir, want string, chart version.Version, v Versions, 
 		return nil, err
 	}
 	if !s.matchesChartName(c.Name, want) {
-		return nil, &document.Error{File: file, Line: d.Line("name"), Reason: fmt.Sprintf("the chart's name must be %s, not %q: its archive is looked for by that", want, c.Name)}
+		return nil, &document.Error{
+			File: file, Line: d.Line("name"),
+			Reason: fmt.Sprintf("the chart's name must be %s, not %q: its archive is looked for by that", want, c.Name),
+		}
 	}
 	b = setChartField(b, d, "name", want)
 	out := archive.Tree{}
@@ -151,8 +161,11 @@ func (s *Source) packChart(dir, want string, chart version.Version, v Versions, 
 	}
 	// The lines that d knows are still right: setting the name moved none.
 	b = setChartField(b, d, "version", chart.String())
-	if again, err := document.ParseOne(file, b); err != nil || again.Decode(&c) != nil || c.Name != want || c.Version != chart.String() {
-		return nil, &document.Error{File: file, Line: 1, Reason: "name and version must each be a line of their own, so that a build can set them"}
+	if again, err := document.ParseOne(file, b); err != nil || again.Decode(&c) != nil || c.Name != want ||
+		c.Version != chart.String() {
+		return nil, &document.Error{
+			File: file, Line: 1, Reason: "name and version must each be a line of their own, so that a build can set them",
+		}
 	}
 	out[path.Join(want, chartFile)] = b
 	addTree(out, want, deps[dir])

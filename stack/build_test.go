@@ -65,7 +65,9 @@ func build(t testing.TB, s *stack.Source, mode string, h stack.History) *stack.R
 
 func TestBuild(t *testing.T) {
 	r := build(t, source(t, nil), stack.ModeStable, stack.History{})
-	want := []string{"clusteraddon.yaml", "docker-ferrol-1-36-cluster-addon-v1.tgz", "docker-ferrol-1-36-cluster-class-v1.tgz", "hashes.json", "metadata.yaml", "node-images.yaml"}
+	want := []string{
+		"clusteraddon.yaml", "docker-ferrol-1-36-cluster-addon-v1.tgz", "docker-ferrol-1-36-cluster-class-v1.tgz", "hashes.json", "metadata.yaml", "node-images.yaml",
+	}
 	if d := cmp.Diff(want, r.Files.Names()); d != "" {
 		t.Error("files of the release:", d)
 	}
@@ -101,7 +103,10 @@ func unpack(t testing.TB, b []byte) map[string]string {
 
 // Dependencies become part of the charts that need them, in both conventions.
 func TestBuildVendors(t *testing.T) {
-	deps := stack.VendoredCharts{"cluster-class": {"charts/lib-1.0.0.tgz": []byte("class")}, "cluster-addon/cni": {"charts/cilium-1.0.0.tgz": []byte("staged")}, "cluster-addon": {"charts/all-1.0.0.tgz": []byte("single")}}
+	deps := stack.VendoredCharts{
+		"cluster-class": {"charts/lib-1.0.0.tgz": []byte("class")}, "cluster-addon/cni": {"charts/cilium-1.0.0.tgz": []byte("staged")},
+		"cluster-addon": {"charts/all-1.0.0.tgz": []byte("single")},
+	}
 	for staged, want := range map[bool]map[string]string{
 		true:  {"docker-ferrol-1-36-cluster-class/charts/lib-1.0.0.tgz": "class", "cni/charts/cilium-1.0.0.tgz": "staged"},
 		false: {"docker-ferrol-1-36-cluster-class/charts/lib-1.0.0.tgz": "class", "docker-ferrol-1-36-cluster-addon/charts/all-1.0.0.tgz": "single"},
@@ -191,23 +196,36 @@ func TestPlan(t *testing.T) {
 		history stack.History
 		want    string // stack, add-ons, image; or the error
 	}{
-		"first":                        {mode: "stable", want: "v1 v1 v1"},
-		"nothing":                      {mode: "stable", history: stack.History{Last: last}, want: "nothing has changed since docker-ferrol-1-36-v1, so there is nothing to release"},
-		"a file of no release":         {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"README.md": "other"}, want: "nothing has changed since docker-ferrol-1-36-v1, so there is nothing to release"},
-		"the class alone":              {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"cluster-class/values.yaml": "a: 1"}, want: "v2 v1 v1"},
-		"an add-on":                    {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"cluster-addon/cni/values.yaml": "a: 1"}, want: "v2 v2 v1"},
-		"a stage alone":                {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"clusteraddon.yaml": "apiVersion: x\n"}, want: "v2 v2 v1"},
-		"a locked chart alone":         {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"stack.lock": "x"}, want: "v2 v2 v1"},
-		"node images in a file":        {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"node-images.yaml": "x"}, want: "v2 v1 v2"},
-		"node images":                  {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"node-images/config.yaml": "x"}, want: "v2 v1 v2"},
-		"a patch of Kubernetes alone":  {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"stack.yaml": "provider: docker\nclusterStackName: ferrol\nkubernetesVersion: v1.36.4\n"}, want: "v2 v1 v1"},
-		"another minor's release":      {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"stack.yaml": "provider: docker\nclusterStackName: ferrol\nkubernetesVersion: v1.37.0\n"}, want: "the last release is docker-ferrol-1-36-v1, and this is docker-ferrol-1-37"},
-		"beta before the first":        {mode: "beta", want: "v1-beta.1 v1-beta.1 v1-beta.1"},
-		"beta after ten":               {mode: "beta", history: stack.History{Last: last, Versions: pre("v1", "v2-beta.9", "v2-beta.10", "v2-rc.30", "v1-beta.40", "v2-beta.x")}, want: "v2-beta.11 v2-beta.11 v2-beta.11"},
-		"a word with capitals":         {mode: "Beta", want: `mode "Beta" is neither stable, hash nor a word of small letters for a pre-release, such as beta`},
-		"no mode":                      {mode: "", want: `mode "" is neither stable, hash nor a word of small letters for a pre-release, such as beta`},
-		"a word that is none":          {mode: "a-b", want: `mode "a-b" is neither stable, hash nor a word of small letters for a pre-release, such as beta`},
-		"Kubernetes that is not exact": {mode: "stable", change: map[string]string{"stack.yaml": "provider: docker\nclusterStackName: ferrol\nkubernetesVersion: '1.36'\n"}, want: "stack.yaml: kubernetesVersion must be exact to build a release, for example v1.36.0"},
+		"first": {mode: "stable", want: "v1 v1 v1"},
+		"nothing": {mode: "stable", history: stack.History{Last: last},
+			want: "nothing has changed since docker-ferrol-1-36-v1, so there is nothing to release"},
+		"a file of no release": {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"README.md": "other"},
+			want: "nothing has changed since docker-ferrol-1-36-v1, so there is nothing to release"},
+		"the class alone": {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"cluster-class/values.yaml": "a: 1"},
+			want: "v2 v1 v1"},
+		"an add-on": {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"cluster-addon/cni/values.yaml": "a: 1"},
+			want: "v2 v2 v1"},
+		"a stage alone": {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"clusteraddon.yaml": "apiVersion: x\n"},
+			want: "v2 v2 v1"},
+		"a locked chart alone":  {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"stack.lock": "x"}, want: "v2 v2 v1"},
+		"node images in a file": {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"node-images.yaml": "x"}, want: "v2 v1 v2"},
+		"node images": {mode: "stable", history: stack.History{Last: last}, change: map[string]string{"node-images/config.yaml": "x"},
+			want: "v2 v1 v2"},
+		"a patch of Kubernetes alone": {mode: "stable", history: stack.History{Last: last},
+			change: map[string]string{"stack.yaml": "provider: docker\nclusterStackName: ferrol\nkubernetesVersion: v1.36.4\n"}, want: "v2 v1 v1"},
+		"another minor's release": {mode: "stable", history: stack.History{Last: last},
+			change: map[string]string{"stack.yaml": "provider: docker\nclusterStackName: ferrol\nkubernetesVersion: v1.37.0\n"},
+			want:   "the last release is docker-ferrol-1-36-v1, and this is docker-ferrol-1-37"},
+		"beta before the first": {mode: "beta", want: "v1-beta.1 v1-beta.1 v1-beta.1"},
+		"beta after ten": {mode: "beta",
+			history: stack.History{Last: last, Versions: pre("v1", "v2-beta.9", "v2-beta.10", "v2-rc.30", "v1-beta.40", "v2-beta.x")},
+			want:    "v2-beta.11 v2-beta.11 v2-beta.11"},
+		"a word with capitals": {mode: "Beta", want: `mode "Beta" is neither stable, hash nor a word of small letters for a pre-release, such as beta`},
+		"no mode":              {mode: "", want: `mode "" is neither stable, hash nor a word of small letters for a pre-release, such as beta`},
+		"a word that is none":  {mode: "a-b", want: `mode "a-b" is neither stable, hash nor a word of small letters for a pre-release, such as beta`},
+		"Kubernetes that is not exact": {mode: "stable",
+			change: map[string]string{"stack.yaml": "provider: docker\nclusterStackName: ferrol\nkubernetesVersion: '1.36'\n"},
+			want:   "stack.yaml: kubernetesVersion must be exact to build a release, for example v1.36.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := source(t, tc.change)
@@ -235,7 +253,8 @@ func TestPlan(t *testing.T) {
 // A release of the tools that came before has no hash of its class; a change of that is one anyway.
 func TestPlanAfterOlderTools(t *testing.T) {
 	last := build(t, source(t, nil), stack.ModeStable, stack.History{})
-	last.Files["hashes.json"] = []byte(`{"clusterStack":"` + stack.HashSource(sourceFiles(nil)).ClusterStack + `","clusterAddonDir":"` + stack.HashSource(sourceFiles(nil)).ClusterAddonDir + `","clusterAddonValues":""}`)
+	last.Files["hashes.json"] = []byte(`{"clusterStack":"` + stack.HashSource(sourceFiles(nil)).ClusterStack + `","clusterAddonDir":"` +
+		stack.HashSource(sourceFiles(nil)).ClusterAddonDir + `","clusterAddonValues":""}`)
 	s := source(t, map[string]string{"cluster-class/values.yaml": "a: 1"})
 	if v, err := s.Plan(stack.ModeStable, stack.History{Last: last}); err != nil || v.ClusterStack.String() != "v2" {
 		t.Error(v, err)
@@ -248,7 +267,8 @@ func TestPlanAfterOlderTools(t *testing.T) {
 // Helm refuses charts whose version has a number with a zero in front, which a hash may be.
 func TestBuildVersions(t *testing.T) {
 	s := source(t, nil)
-	for text, ok := range map[string]bool{"v1": true, "v0-git.0123456": false, "v0-git.0123abc": true, "v0-git.1234567": true, "v0-git.0": true, "v2-a_b.1": false, "v2-Beta.1": false} {
+	for text, ok := range map[string]bool{"v1": true, "v0-git.0123456": false, "v0-git.0123abc": true, "v0-git.1234567": true, "v0-git.0": true, "v2-a_b.1": false,
+		"v2-Beta.1": false} {
 		id, err := version.Parse(text)
 		if err != nil {
 			t.Fatal(err)
@@ -274,10 +294,13 @@ func TestBuildRefuses(t *testing.T) {
 		change map[string]string
 		want   string
 	}{
-		"a chart of another name":  {map[string]string{"cluster-class/Chart.yaml": "name: docker-ferrol-1-34-cluster-class\nversion: v0\n"}, `cluster-class/Chart.yaml:1: the chart's name must be docker-ferrol-1-36-cluster-class, not "docker-ferrol-1-34-cluster-class"`},
-		"a chart in one line":      {map[string]string{"cluster-class/Chart.yaml": "{name: docker-ferrol-cluster-class, version: v0}"}, "name and version must each be a line of their own"},
-		"a release nobody can use": {map[string]string{"stack.yaml": "provider: docker\nclusterStackName: " + strings.Repeat("x", 60) + "\nkubernetesVersion: v1.36.3\n"}, "objects take at most 63"},
-		"stages without charts":    {map[string]string{"clusteraddon.yaml": "x: ["}, "this is not YAML"},
+		"a chart of another name": {map[string]string{"cluster-class/Chart.yaml": "name: docker-ferrol-1-34-cluster-class\nversion: v0\n"},
+			`cluster-class/Chart.yaml:1: the chart's name must be docker-ferrol-1-36-cluster-class, not "docker-ferrol-1-34-cluster-class"`},
+		"a chart in one line": {map[string]string{"cluster-class/Chart.yaml": "{name: docker-ferrol-cluster-class, version: v0}"},
+			"name and version must each be a line of their own"},
+		"a release nobody can use": {map[string]string{"stack.yaml": "provider: docker\nclusterStackName: " + strings.Repeat("x", 60) +
+			"\nkubernetesVersion: v1.36.3\n"}, "objects take at most 63"},
+		"stages without charts": {map[string]string{"clusteraddon.yaml": "x: ["}, "this is not YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := source(t, tc.change)

@@ -24,7 +24,8 @@ type ClusterData struct {
 // empty and not nil, so that templates can ask for its fields.
 func (d ClusterData) templateData() map[string]any {
 	out := map[string]any{}
-	for name, o := range map[string]map[string]any{"Cluster": d.Cluster, "ControlPlane": d.ControlPlane, "InfraCluster": d.InfraCluster} {
+	for name, o := range map[string]map[string]any{"Cluster": d.Cluster, "ControlPlane": d.ControlPlane,
+		"InfraCluster": d.InfraCluster} {
 		if o == nil {
 			o = map[string]any{}
 		}
@@ -54,7 +55,11 @@ func ParseClusterData(file string, b []byte) (ClusterData, error) {
 		case strings.HasSuffix(kind, "Cluster"):
 			d.InfraCluster = m
 		default:
-			return d, &document.Error{File: file, Line: doc.Line(), Reason: fmt.Sprintf("kind %q is neither a Cluster of %s, its control plane nor its infrastructure", kind, class.Group)}
+			return d, &document.Error{
+				File: file, Line: doc.Line(),
+				Reason: fmt.Sprintf("kind %q is neither a Cluster of %s, its control plane nor its infrastructure", kind,
+					class.Group),
+			}
 		}
 	}
 	if d.Cluster == nil {
@@ -125,7 +130,11 @@ func (r *Release) SampleClusterData(c *Class) (ClusterData, error) {
 		"variables":    variables,
 	}
 	if len(c.MachineDeploymentClasses) > 0 {
-		topology["workers"] = map[string]any{"machineDeployments": []any{map[string]any{"class": c.MachineDeploymentClasses[0], "name": "default", "replicas": int64(2)}}}
+		topology["workers"] = map[string]any{
+			"machineDeployments": []any{
+				map[string]any{"class": c.MachineDeploymentClasses[0], "name": "default", "replicas": int64(2)},
+			},
+		}
 	}
 	ref := func(kind string) map[string]any {
 		return map[string]any{"apiGroup": "example.org", "kind": kind, "name": name}
@@ -147,8 +156,13 @@ func (r *Release) SampleClusterData(c *Class) (ClusterData, error) {
 				"topology":             topology,
 			},
 		},
-		ControlPlane: map[string]any{"metadata": map[string]any{"name": name, "namespace": namespace}, "spec": map[string]any{"version": r.Metadata.Versions.Kubernetes, "replicas": int64(1)}},
-		InfraCluster: map[string]any{"metadata": map[string]any{"name": name, "namespace": namespace}, "spec": map[string]any{}},
+		ControlPlane: map[string]any{
+			"metadata": map[string]any{"name": name, "namespace": namespace},
+			"spec":     map[string]any{"version": r.Metadata.Versions.Kubernetes, "replicas": int64(1)},
+		},
+		InfraCluster: map[string]any{
+			"metadata": map[string]any{"name": name, "namespace": namespace}, "spec": map[string]any{},
+		},
 	}
 	// It is written in the newer types above; templates expect those of their class.
 	return d.ConvertTo(c.Version)

@@ -35,7 +35,8 @@ func HashSource(t archive.Tree) Hashes {
 		ClusterAddonDir: hashDir(t, addonDir),
 		ClusterClassDir: hashDir(t, classDir),
 	}
-	for name, into := range map[string]*string{addonValuesFile: &h.ClusterAddonValues, addonConfigFile: &h.ClusterAddonConfig, LockFile: &h.Lock} {
+	for name, into := range map[string]*string{addonValuesFile: &h.ClusterAddonValues,
+		addonConfigFile: &h.ClusterAddonConfig, LockFile: &h.Lock} {
 		if b, ok := t[name]; ok {
 			sum := sha256.Sum256(b)
 			*into = encodeHash(sum[:])

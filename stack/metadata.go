@@ -56,15 +56,18 @@ func (m Metadata) check(d document.Document) error {
 	}
 	var zero version.Version
 	if m.Versions.ClusterStack == zero {
-		at("versions.clusterStack is missing or v0; it is the version of the release, for example v1", "versions", "clusterStack")
+		at("versions.clusterStack is missing or v0; it is the version of the release, for example v1", "versions",
+			"clusterStack")
 	}
 	if m.Versions.Components.ClusterAddon == zero {
-		at("versions.components.clusterAddon is missing or v0; it is the version of the add-ons, for example v1", "versions", "components", "clusterAddon")
+		at("versions.components.clusterAddon is missing or v0; it is the version of the add-ons, for example v1", "versions",
+			"components", "clusterAddon")
 	}
 	if k, err := version.ParseKubernetes(m.Versions.Kubernetes); err != nil {
 		at("versions.kubernetes: "+err.Error(), "versions", "kubernetes")
 	} else if !k.HasPatch() {
-		at(fmt.Sprintf("versions.kubernetes must be exact, for example v%s.0, not %q", k.MinorString(), m.Versions.Kubernetes), "versions", "kubernetes")
+		at(fmt.Sprintf("versions.kubernetes must be exact, for example v%s.0, not %q", k.MinorString(),
+			m.Versions.Kubernetes), "versions", "kubernetes")
 	}
 	return errors.Join(errs...)
 }

@@ -35,7 +35,8 @@ type History struct {
 // the next stable version, and is counted.
 func (s *Source) Plan(mode string, h History) (Versions, error) {
 	if !s.Kubernetes.HasPatch() {
-		return Versions{}, fmt.Errorf("%s: kubernetesVersion must be exact to build a release, for example v%s.0", s.ConfigFile, s.Kubernetes.MinorString())
+		return Versions{}, fmt.Errorf("%s: kubernetesVersion must be exact to build a release, for example v%s.0",
+			s.ConfigFile, s.Kubernetes.MinorString())
 	}
 	v := Versions{Kubernetes: s.Kubernetes.String()}
 	switch mode {
@@ -51,7 +52,8 @@ func (s *Source) Plan(mode string, h History) (Versions, error) {
 	}
 	// Without a word the version would be a stable one, and names of objects have no capitals.
 	if _, err := version.Parse(next.String()); err != nil || mode == "" || mode != strings.ToLower(mode) {
-		return Versions{}, fmt.Errorf("mode %q is neither %s, %s nor a word of small letters for a pre-release, such as beta", mode, ModeStable, ModeHash)
+		return Versions{}, fmt.Errorf("mode %q is neither %s, %s nor a word of small letters for a pre-release, such as beta",
+			mode, ModeStable, ModeHash)
 	}
 	next.ID = strconv.Itoa(nextNumber(next, h.Versions))
 	return v.withAll(next), nil
@@ -60,7 +62,8 @@ func (s *Source) Plan(mode string, h History) (Versions, error) {
 // CustomVersions gives versions that the author has chosen. The zero version of a part means that of the stack.
 func (s *Source) CustomVersions(stack, addon, nodeImage version.Version) (Versions, error) {
 	if !s.Kubernetes.HasPatch() {
-		return Versions{}, fmt.Errorf("%s: kubernetesVersion must be exact to build a release, for example v%s.0", s.ConfigFile, s.Kubernetes.MinorString())
+		return Versions{}, fmt.Errorf("%s: kubernetesVersion must be exact to build a release, for example v%s.0",
+			s.ConfigFile, s.Kubernetes.MinorString())
 	}
 	v := Versions{Kubernetes: s.Kubernetes.String()}.withAll(stack)
 	if addon != (version.Version{}) {
@@ -116,7 +119,10 @@ func (s *Source) planStable(v Versions, last *Release) (Versions, error) {
 func (r *Release) hashes() (Hashes, error) {
 	b, ok := r.Files[hashesFile]
 	if !ok {
-		return Hashes{}, fmt.Errorf("release %s has no %s, so what has changed since cannot be told; choose the version with --version", r.Name, hashesFile)
+		return Hashes{}, fmt.Errorf(
+			"release %s has no %s, so what has changed since cannot be told; choose the version with --version", r.Name,
+			hashesFile,
+		)
 	}
 	return ParseHashes(b)
 }

@@ -54,8 +54,12 @@ addonStages:
         conditions: ds.status.numberReady == ds.status.desiredNumberScheduled
     - {name: metrics, action: apply}
 `),
-		"docker-ferrol-1-27-cluster-class-v3.tgz": tgz(t, map[string]string{"docker-ferrol-1-27-cluster-class/Chart.yaml": "name: class", "docker-ferrol-1-27-cluster-class/templates/a.yaml": "a"}),
-		"docker-ferrol-1-27-cluster-addon-v2.tgz": tgz(t, map[string]string{"cni/Chart.yaml": "name: cni", "cni/overwrite.yaml": "values: |\n  a: b", "metrics/Chart.yaml": "name: metrics", ".helmignore": "", "docs/x.md": ""}),
+		"docker-ferrol-1-27-cluster-class-v3.tgz": tgz(t, map[string]string{
+			"docker-ferrol-1-27-cluster-class/Chart.yaml": "name: class", "docker-ferrol-1-27-cluster-class/templates/a.yaml": "a",
+		}),
+		"docker-ferrol-1-27-cluster-addon-v2.tgz": tgz(t, map[string]string{
+			"cni/Chart.yaml": "name: cni", "cni/overwrite.yaml": "values: |\n  a: b", "metrics/Chart.yaml": "name: metrics", ".helmignore": "", "docs/x.md": "",
+		}),
 	}
 }
 
@@ -74,7 +78,8 @@ func TestLoadStaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Name.Tag() != "docker-ferrol-1-27-v3" || r.Metadata.KubernetesVersion().String() != "v1.27.3" || r.Metadata.Versions.Components.ClusterAddon != (version.Version{Major: 2}) {
+	if r.Name.Tag() != "docker-ferrol-1-27-v3" || r.Metadata.KubernetesVersion().String() != "v1.27.3" ||
+		r.Metadata.Versions.Components.ClusterAddon != (version.Version{Major: 2}) {
 		t.Errorf("%+v", r.Metadata)
 	}
 	if d := cmp.Diff([]string{"Chart.yaml", "templates/a.yaml"}, r.Class.Names()); d != "" {
@@ -106,7 +111,8 @@ func TestLoadSingle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Addons.Config != nil || string(r.Addons.Charts[""]["Chart.yaml"]) != "name: addon" || string(r.Addons.Values[""]) != "values: {{ .Cluster.metadata.name }}" {
+	if r.Addons.Config != nil || string(r.Addons.Charts[""]["Chart.yaml"]) != "name: addon" ||
+		string(r.Addons.Values[""]) != "values: {{ .Cluster.metadata.name }}" {
 		t.Errorf("%+v", r.Addons)
 	}
 }
@@ -130,26 +136,31 @@ func TestLoadErrors(t *testing.T) {
 		change  func(archive.Tree)
 		want    string
 	}{
-		"no name":              {"ferrol", nil, `release "ferrol" is not of the form provider-name-1-36-v1`},
-		"no metadata":          {"", func(f archive.Tree) { delete(f, "metadata.yaml") }, "release docker-ferrol-1-27-v3: metadata.yaml is missing, so this is no release"},
+		"no name": {"ferrol", nil, `release "ferrol" is not of the form provider-name-1-36-v1`},
+		"no metadata": {"", func(f archive.Tree) { delete(f, "metadata.yaml") },
+			"release docker-ferrol-1-27-v3: metadata.yaml is missing, so this is no release"},
 		"another version":      {"docker-ferrol-1-27-v4", nil, "metadata.yaml says version v3, its name v4"},
 		"another Kubernetes":   {"docker-ferrol-1-28-v3", nil, "metadata.yaml says Kubernetes v1.27.3, its name 1.28"},
 		"bad metadata":         {"", replace("clusterStack: v3", "clusterStack: three"), `version "three" is not of the form`},
 		"no version in it":     {"", replace("clusterStack: v3", "other: v3"), "metadata.yaml:2: versions.clusterStack is missing"},
 		"Kubernetes not exact": {"", replace("v1.27.3", `"1.27"`), `metadata.yaml:4: versions.kubernetes must be exact, for example v1.27.0, not "1.27"`},
 		"of something else":    {"", replace("metadata.clusterstack", "metadata.example"), "metadata.yaml:1: apiVersion must be"},
-		"no class":             {"", func(f archive.Tree) { delete(f, "docker-ferrol-1-27-cluster-class-v3.tgz") }, "docker-ferrol-1-27-cluster-class-v3.tgz is missing"},
-		"no add-ons":           {"", func(f archive.Tree) { delete(f, "docker-ferrol-1-27-cluster-addon-v2.tgz") }, "docker-ferrol-1-27-cluster-addon-v2.tgz is missing"},
+		"no class": {"", func(f archive.Tree) { delete(f, "docker-ferrol-1-27-cluster-class-v3.tgz") },
+			"docker-ferrol-1-27-cluster-class-v3.tgz is missing"},
+		"no add-ons": {"", func(f archive.Tree) { delete(f, "docker-ferrol-1-27-cluster-addon-v2.tgz") },
+			"docker-ferrol-1-27-cluster-addon-v2.tgz is missing"},
 		"two that could be meant": {"", func(f archive.Tree) {
 			b := f["docker-ferrol-1-27-cluster-class-v3.tgz"]
 			delete(f, "docker-ferrol-1-27-cluster-class-v3.tgz")
 			f["docker-ferrol-1-27-cluster-class-v30.tgz"], f["docker-ferrol-1-27-cluster-class-v3-beta.1.tgz"] = b, b
 		}, "could be meant"},
-		"a damaged archive": {"", func(f archive.Tree) { f["docker-ferrol-1-27-cluster-class-v3.tgz"] = []byte("x") }, "docker-ferrol-1-27-cluster-class-v3.tgz: it is not a gzip-compressed archive"},
+		"a damaged archive": {"", func(f archive.Tree) { f["docker-ferrol-1-27-cluster-class-v3.tgz"] = []byte("x") },
+			"docker-ferrol-1-27-cluster-class-v3.tgz: it is not a gzip-compressed archive"},
 		"a class, no chart": {"", func(f archive.Tree) {
 			f["docker-ferrol-1-27-cluster-class-v3.tgz"] = tgz(t, map[string]string{"a/b": ""})
 		}, "cluster class: there is no Chart.yaml in its archive"},
-		"bad stages": {"", func(f archive.Tree) { f["clusteraddon.yaml"] = []byte("addonStages: [a]\n") }, "add-ons: clusteraddon.yaml:1: addonStages must be an object, not array"},
+		"bad stages": {"", func(f archive.Tree) { f["clusteraddon.yaml"] = []byte("addonStages: [a]\n") },
+			"add-ons: clusteraddon.yaml:1: addonStages must be an object, not array"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := staged(t)

@@ -48,9 +48,12 @@ type AddonInput struct {
 
 // RenderClass renders the class and the templates it refers to, for a namespace. Findings with
 // errors mean that the class cannot be used; the error is about the renderer.
-func (r *Release) RenderClass(ctx context.Context, rd *render.Renderer, namespace string) (*Class, finding.List, error) {
+func (r *Release) RenderClass(ctx context.Context, rd *render.Renderer,
+	namespace string) (*Class, finding.List, error) {
 	out, err := rd.Render(ctx, render.Input{
-		Jobs:             []render.Job{{Name: classDir, Chart: r.Class, ReleaseName: r.Name.ReleaseLine.String(), Namespace: namespace}},
+		Jobs: []render.Job{
+			{Name: classDir, Chart: r.Class, ReleaseName: r.Name.ReleaseLine.String(), Namespace: namespace},
+		},
 		Capabilities:     render.Capabilities{KubeVersion: r.Metadata.Versions.Kubernetes},
 		Record:           render.FixedRecord(),
 		ForbidRandomness: true, // a class is the same for all clusters
@@ -65,12 +68,14 @@ func (r *Release) RenderClass(ctx context.Context, rd *render.Renderer, namespac
 	objects := set.Objects
 	c, err := class.Find(objects)
 	if err != nil {
-		return nil, append(found, finding.Finding{File: path.Join(classDir, chartFile), Severity: finding.Error, Rule: "class", What: err.Error()}), nil
+		return nil, append(found, finding.Finding{File: path.Join(classDir, chartFile), Severity: finding.Error,
+			Rule: "class", What: err.Error()}), nil
 	}
 	if c.Name() != r.Name.Class() {
 		found = append(found, finding.Finding{File: path.Join(classDir, c.Path), Severity: finding.Error, Rule: "class-name",
-			What: fmt.Sprintf("the ClusterClass is named %s, and clusters of this release look for %s", c.Name(), r.Name.Class()),
-			Fix:  "name it {{ .Release.Name }}-{{ .Chart.Version }}"})
+			What: fmt.Sprintf("the ClusterClass is named %s, and clusters of this release look for %s", c.Name(),
+				r.Name.Class()),
+			Fix: "name it {{ .Release.Name }}-{{ .Chart.Version }}"})
 	}
 	// The class comes last: Cluster API looks for its templates as soon as it sees the class.
 	slices.SortStableFunc(objects, func(a, b render.Object) int { return cmp.Compare(applyRank(a), applyRank(b)) })
@@ -87,7 +92,8 @@ func applyRank(o render.Object) int {
 // RenderAddons renders the add-ons of a cluster, stage by stage, in their order. A chart is rendered
 // once, so stages of both runtime hooks share its objects: they must not be changed. The Cluster must be in
 // the version that the class is written in (ClusterData.ConvertTo).
-func (r *Release) RenderAddons(ctx context.Context, rd *render.Renderer, in AddonInput) ([]RenderedStage, finding.List, error) {
+func (r *Release) RenderAddons(ctx context.Context, rd *render.Renderer,
+	in AddonInput) ([]RenderedStage, finding.List, error) {
 	stages, found := r.allStages()
 	var jobs []render.Job
 	index := map[string]int{}
@@ -112,7 +118,8 @@ func (r *Release) RenderAddons(ctx context.Context, rd *render.Renderer, in Addo
 	found = append(found, more...)
 	for i, s := range stages {
 		r := read[index[s.Stage.Name]]
-		stages[i].Objects, stages[i].HelmHooks, stages[i].Expires, stages[i].NewKeys = r.Objects, r.HelmHooks, r.Expires, r.NewKeys
+		stages[i].Objects, stages[i].HelmHooks = r.Objects, r.HelmHooks
+		stages[i].Expires, stages[i].NewKeys = r.Expires, r.NewKeys
 	}
 	return stages, found, nil
 }
@@ -148,7 +155,8 @@ var runtimeHooks = []string{AfterControlPlaneInitialized, BeforeClusterUpgrade}
 func (r *Release) allStages() ([]RenderedStage, finding.List) {
 	if r.Addons.Config == nil {
 		one := Stage{Name: "", Action: ActionApply}
-		return []RenderedStage{{RuntimeHook: AfterControlPlaneInitialized, Stage: one}, {RuntimeHook: BeforeClusterUpgrade, Stage: one}}, nil
+		return []RenderedStage{{RuntimeHook: AfterControlPlaneInitialized, Stage: one},
+			{RuntimeHook: BeforeClusterUpgrade, Stage: one}}, nil
 	}
 	var out []RenderedStage
 	var found finding.List
@@ -156,7 +164,8 @@ func (r *Release) allStages() ([]RenderedStage, finding.List) {
 		for _, s := range r.Addons.Config.AddonStages[runtimeHook] {
 			if _, ok := r.Addons.Charts[s.Name]; !ok {
 				found = append(found, finding.Finding{File: addonConfigFile, Severity: finding.Error, Rule: "stage-chart",
-					What: fmt.Sprintf("stage %q of %s has no chart", s.Name, runtimeHook), Fix: fmt.Sprintf("add %s/%s/%s, or remove the stage", addonDir, s.Name, chartFile)})
+					What: fmt.Sprintf("stage %q of %s has no chart", s.Name,
+						runtimeHook), Fix: fmt.Sprintf("add %s/%s/%s, or remove the stage", addonDir, s.Name, chartFile)})
 				continue
 			}
 			out = append(out, RenderedStage{RuntimeHook: runtimeHook, Stage: s})

@@ -55,11 +55,17 @@ func published(t *testing.T, staged bool) *stack.Release {
 	}
 	const name = "docker-ferrol-1-27-cluster-addon-v2.tgz"
 	if staged {
-		files["clusteraddon.yaml"] = []byte("apiVersion: clusteraddonconfig.x-k8s.io/v1alpha1\naddonStages: {AfterControlPlaneInitialized: [{name: cni, action: apply}, {name: gone, action: apply}], BeforeClusterUpgrade: [{name: cni, action: apply}]}\n")
-		files[name] = tgz(t, map[string]string{"cni/Chart.yaml": chart("cni"), "cni/overwrite.yaml": oldValues, "cni/templates/x.yaml": showValues, ".helmignore": ""})
+		files["clusteraddon.yaml"] = []byte(
+			"apiVersion: clusteraddonconfig.x-k8s.io/v1alpha1\naddonStages: {AfterControlPlaneInitialized: [{name: cni, action: apply}, {name: gone, action: apply}], BeforeClusterUpgrade: [{name: cni, action: apply}]}\n",
+		)
+		files[name] = tgz(t, map[string]string{
+			"cni/Chart.yaml": chart("cni"), "cni/overwrite.yaml": oldValues, "cni/templates/x.yaml": showValues, ".helmignore": "",
+		})
 	} else {
 		files["cluster-addon-values.yaml"] = []byte(oldValues)
-		files[name] = tgz(t, map[string]string{"docker-ferrol-1-27-cluster-addon/Chart.yaml": chart("docker-ferrol-1-27-cluster-addon"), "docker-ferrol-1-27-cluster-addon/templates/x.yaml": showValues})
+		files[name] = tgz(t, map[string]string{
+			"docker-ferrol-1-27-cluster-addon/Chart.yaml": chart("docker-ferrol-1-27-cluster-addon"), "docker-ferrol-1-27-cluster-addon/templates/x.yaml": showValues,
+		})
 	}
 	r, err := stack.Load("docker-ferrol-1-27-v3", files)
 	if err != nil {
@@ -75,7 +81,9 @@ func TestRenderPublished(t *testing.T) {
 			"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": map[string]any{"name": "demo", "namespace": "a"},
 			"spec": map[string]any{
 				"controlPlaneEndpoint": map[string]any{"host": "192.0.2.7", "port": 6443},
-				"topology":             map[string]any{"classRef": map[string]any{"name": "docker-ferrol-1-27-v3"}, "version": "v1.27.3", "variables": []any{map[string]any{"name": "size", "value": "large"}}},
+				"topology": map[string]any{
+					"classRef": map[string]any{"name": "docker-ferrol-1-27-v3"}, "version": "v1.27.3", "variables": []any{map[string]any{"name": "size", "value": "large"}},
+				},
 			},
 		},
 		InfraCluster: map[string]any{"metadata": map[string]any{"name": "infra"}},
@@ -98,7 +106,9 @@ func TestRenderPublished(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := map[string]any{"name": "demo", "class": "docker-ferrol-1-27-v3", "version": "cluster.x-k8s.io/v1beta1", "host": "192.0.2.7", "infra": "INFRA", "size": "large"}
+			want := map[string]any{
+				"name": "demo", "class": "docker-ferrol-1-27-v3", "version": "cluster.x-k8s.io/v1beta1", "host": "192.0.2.7", "infra": "INFRA", "size": "large",
+			}
 			for _, s := range stages {
 				if d := cmp.Diff(want, s.Objects[0].Value["data"]); d != "" {
 					t.Error(s.RuntimeHook, d)
@@ -121,10 +131,13 @@ func TestRenderPublished(t *testing.T) {
 func TestRenderValuesOfEachChart(t *testing.T) {
 	files := published(t, true).Files
 	chart := func(name string) string { return "apiVersion: v2\nname: " + name + "\nversion: v3\n" }
-	files["clusteraddon.yaml"] = []byte("apiVersion: clusteraddonconfig.x-k8s.io/v1alpha1\naddonStages: {AfterControlPlaneInitialized: [{name: cni, action: apply}, {name: plain, action: apply}], BeforeClusterUpgrade: [{name: plain, action: apply}, {name: cni, action: delete}]}\n")
+	files["clusteraddon.yaml"] = []byte(
+		"apiVersion: clusteraddonconfig.x-k8s.io/v1alpha1\naddonStages: {AfterControlPlaneInitialized: [{name: cni, action: apply}, {name: plain, action: apply}], BeforeClusterUpgrade: [{name: plain, action: apply}, {name: cni, action: delete}]}\n",
+	)
 	files["docker-ferrol-1-27-cluster-addon-v2.tgz"] = tgz(t, map[string]string{
-		"cni/Chart.yaml": chart("cni"), "cni/values.yaml": "name: default\n", "cni/overwrite.yaml": "values: |\n  name: {{ .Cluster.metadata.name }}\n", "cni/templates/x.yaml": showValues,
-		"plain/Chart.yaml": chart("plain"), "plain/values.yaml": "name: default\n", "plain/templates/x.yaml": showValues,
+		"cni/Chart.yaml": chart("cni"), "cni/values.yaml": "name: default\n", "cni/overwrite.yaml": "values: |\n  name: {{ .Cluster.metadata.name }}\n",
+		"cni/templates/x.yaml": showValues,
+		"plain/Chart.yaml":     chart("plain"), "plain/values.yaml": "name: default\n", "plain/templates/x.yaml": showValues,
 	})
 	r, err := stack.Load("docker-ferrol-1-27-v3", files)
 	if err != nil {
@@ -166,7 +179,8 @@ func TestSampleClusterData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ref := back.Cluster["spec"].(map[string]any)["topology"].(map[string]any)["classRef"]; cmp.Diff(ref, map[string]any{"name": "docker-ferrol-1-27-v3"}) != "" {
+	if ref := back.Cluster["spec"].(map[string]any)["topology"].(map[string]any)["classRef"]; cmp.Diff(ref,
+		map[string]any{"name": "docker-ferrol-1-27-v3"}) != "" {
 		t.Error(ref)
 	}
 }
@@ -179,16 +193,22 @@ func TestRenderFindings(t *testing.T) {
 		files map[string]string // of the add-on
 		want  string
 	}{
-		"a template that fails":      {map[string]string{"templates/x.yaml": "a: 1\nb: {{ fail \"no\" }}\n"}, "cluster-addon/cni/templates/x.yaml:2: error: no [render]"},
-		"an object without a kind":   {map[string]string{"templates/x.yaml": "apiVersion: v1\nmetadata: {name: a}\n"}, "has the kind \"<nil>\", which is none"},
-		"a name that is none":        {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a/b}\n"}, `Secret a/b has the name "a/b", which is none`},
-		"the same object twice":      {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"}, "Secret a is rendered twice, here and in templates/x.yaml"},
-		"a label that is a number":   {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a, labels: {b: 1}}\n"}, `labels with "b": 1, which must be a string; quote it`},
-		"a result that is no YAML":   {map[string]string{"templates/x.yaml": "a: [\n"}, "what it renders to, at line"},
-		"a key twice":                {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nkind: Secret\n"}, `warning: what it renders to, at line 4 of the result: "kind" is here a second time`},
-		"an old truth value":         {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a, labels: {b: yes}}\n"}, `labels with "b": true, which must be a string; quote it`},
-		"a hook of Helm":             {map[string]string{"templates/x.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, annotations: {helm.sh/hook: 'pre-delete, test'}}\n"}, "warning: Job a is a Helm hook (pre-delete, test) and will never be applied"},
-		"objects in a list are told": {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret, metadata: {}}]\n"}, "Secret has the name"},
+		"a template that fails": {map[string]string{"templates/x.yaml": "a: 1\nb: {{ fail \"no\" }}\n"},
+			"cluster-addon/cni/templates/x.yaml:2: error: no [render]"},
+		"an object without a kind": {map[string]string{"templates/x.yaml": "apiVersion: v1\nmetadata: {name: a}\n"}, "has the kind \"<nil>\", which is none"},
+		"a name that is none": {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a/b}\n"},
+			`Secret a/b has the name "a/b", which is none`},
+		"the same object twice": {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"}, "Secret a is rendered twice, here and in templates/x.yaml"},
+		"a label that is a number": {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a, labels: {b: 1}}\n"},
+			`labels with "b": 1, which must be a string; quote it`},
+		"a result that is no YAML": {map[string]string{"templates/x.yaml": "a: [\n"}, "what it renders to, at line"},
+		"a key twice": {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nkind: Secret\n"},
+			`warning: what it renders to, at line 4 of the result: "kind" is here a second time`},
+		"an old truth value": {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a, labels: {b: yes}}\n"},
+			`labels with "b": true, which must be a string; quote it`},
+		"a hook of Helm": {map[string]string{"templates/x.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, annotations: {helm.sh/hook: 'pre-delete, test'}}\n"}, "warning: Job a is a Helm hook (pre-delete, test) and will never be applied"},
+		"objects in a list are told": {map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret, metadata: {}}]\n"},
+			"Secret has the name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := published(t, true)

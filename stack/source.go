@@ -44,7 +44,8 @@ func (s *Source) ForKubernetes(k version.Kubernetes) (*Source, error) {
 	for _, v := range s.Versions {
 		have = append(have, v.MinorString())
 	}
-	return nil, fmt.Errorf("%s does not name Kubernetes %s; it has %s", s.ConfigFile, k.MinorString(), strings.Join(have, ", "))
+	return nil, fmt.Errorf("%s does not name Kubernetes %s; it has %s", s.ConfigFile, k.MinorString(),
+		strings.Join(have, ", "))
 }
 
 // csctlConfig is the file of today's tools.
@@ -92,7 +93,10 @@ func (s *Source) parseConfig(b []byte) error {
 	} else {
 		var old csctlConfig
 		err = d.Decode(&old)
-		c = stackConfig{Provider: old.Config.Provider.Type, ClusterStackName: old.Config.ClusterStackName, KubernetesVersion: old.Config.KubernetesVersion}
+		c = stackConfig{
+			Provider: old.Config.Provider.Type, ClusterStackName: old.Config.ClusterStackName,
+			KubernetesVersion: old.Config.KubernetesVersion,
+		}
 		prefix = []string{"config"}
 	}
 	if err != nil {

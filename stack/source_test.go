@@ -32,11 +32,12 @@ func TestParseSource(t *testing.T) {
 		})
 	}
 	for name, c := range map[string]struct{ file, text, want string }{
-		"nothing":            {"README", "", "there is no stack.yaml, so this is no stack; polder stack init makes one"},
-		"a version as float": {"stack.yaml", "provider: local\nclusterStackName: scs\nkubernetesVersion: 1.36\n", "stack.yaml:3: kubernetesVersion must be a string, not number"},
-		"no version":         {"csctl.yaml", "config:\n  clusterStackName: a\n  provider: {type: b}\n", "csctl.yaml:1: kubernetesVersion is missing"},
-		"all wrong":          {"stack.yaml", "provider: a-b\nclusterStackName: A\nkubernetesVersion: x\n", "stack.yaml:1: provider \"a-b\" must be"},
-		"all wrong, too":     {"stack.yaml", "provider: a-b\nclusterStackName: A\nkubernetesVersion: x\n", "stack.yaml:2: stack name \"A\" must be"},
+		"nothing": {"README", "", "there is no stack.yaml, so this is no stack; polder stack init makes one"},
+		"a version as float": {"stack.yaml", "provider: local\nclusterStackName: scs\nkubernetesVersion: 1.36\n",
+			"stack.yaml:3: kubernetesVersion must be a string, not number"},
+		"no version":     {"csctl.yaml", "config:\n  clusterStackName: a\n  provider: {type: b}\n", "csctl.yaml:1: kubernetesVersion is missing"},
+		"all wrong":      {"stack.yaml", "provider: a-b\nclusterStackName: A\nkubernetesVersion: x\n", "stack.yaml:1: provider \"a-b\" must be"},
+		"all wrong, too": {"stack.yaml", "provider: a-b\nclusterStackName: A\nkubernetesVersion: x\n", "stack.yaml:2: stack name \"A\" must be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := stack.ParseSource(archive.Tree{c.file: []byte(c.text)}); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -35,7 +35,10 @@ func connect(kubeconfig string) (*rest.Config, client.WithWatch, error) {
 func NewClient(cfg *rest.Config) (client.WithWatch, error) {
 	cfg.QPS = -1
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, csv1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, csv1.AddToScheme,
+		v1alpha1.AddToScheme,
+	} {
 		if err := add(s); err != nil {
 			return nil, err
 		}
@@ -45,7 +48,8 @@ func NewClient(cfg *rest.Config) (client.WithWatch, error) {
 
 // Await watches the objects of a kind in a namespace until one is as wanted. A watch reports it at once and sends the
 // plane no requests meanwhile.
-func Await[T client.Object](ctx context.Context, c client.WithWatch, list client.ObjectList, namespace string, wanted func(T) bool) error {
+func Await[T client.Object](ctx context.Context, c client.WithWatch, list client.ObjectList, namespace string,
+	wanted func(T) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, WaitTimeout)
 	defer cancel()
 	var last T

@@ -87,7 +87,8 @@ func (r Request) IsWrite() bool { return r.Verb != "GET" && r.Verb != "LIST" }
 
 // IsStackRelated says that a request is about cluster stacks, or what releases bring.
 func (r Request) IsStackRelated() bool {
-	return r.Group == csv1.GroupVersion.Group || strings.HasPrefix(r.Resource, "clusterclasses") || strings.Contains(r.Resource, "templates")
+	return r.Group == csv1.GroupVersion.Group || strings.HasPrefix(r.Resource, "clusterclasses") ||
+		strings.Contains(r.Resource, "templates")
 }
 
 // Total is the number of all requests.

@@ -39,7 +39,10 @@ type large struct {
 // that has them, to one in which some differ, and to one in which none does.
 func (b *bench) measureAddons(ctx context.Context) (rows scenario.Rows, err error) {
 	differing := b.objects / 10
-	contents := []archive.Tree{b.published.shipped, b.published.withMany(b.objects, 0), b.published.withMany(b.objects, differing), b.published.withMany(b.objects, differing)}
+	contents := []archive.Tree{
+		b.published.shipped, b.published.withMany(b.objects, 0), b.published.withMany(b.objects, differing),
+		b.published.withMany(b.objects, differing),
+	}
 	var classes []string
 	var kube string
 	for i, files := range contents {
@@ -164,7 +167,8 @@ func (l *large) measureChange(ctx context.Context, rows *scenario.Rows, what, cl
 	if n := len(is); n < l.objects || slices.Contains(slices.Collect(maps.Values(is)), missing) {
 		return fmt.Errorf("the add-ons are said to be ready with %d objects, and not all of them are there", n)
 	}
-	rows.AddDuration(what, took, addonsAim, fmt.Sprintf("its stages are seen to have begun after %s", scenario.FormatSeconds(way.begun.Sub(begin))))
+	rows.AddDuration(what, took, addonsAim,
+		fmt.Sprintf("its stages are seen to have begun after %s", scenario.FormatSeconds(way.begun.Sub(begin))))
 	used := after.Minus(before)
 	rows.Add("  CPU of polderd", scenario.FormatSeconds(used.Sum()), measure.FormatChildren(used))
 	rows.AddExpectNone("  said to be ready before they were", len(way.early), way.early)

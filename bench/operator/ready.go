@@ -50,9 +50,11 @@ func (b *bench) measureFresh(ctx context.Context) (rows scenario.Rows, err error
 		}
 		deleted = append(deleted, time.Since(begin))
 	}
-	rows.Add(fmt.Sprintf("create of a ClusterStack acknowledged, median of %d", b.rounds), scenario.FormatSeconds(scenario.Median(seen)), scenario.FormatRange(seen))
+	rows.Add(fmt.Sprintf("create of a ClusterStack acknowledged, median of %d", b.rounds),
+		scenario.FormatSeconds(scenario.Median(seen)), scenario.FormatRange(seen))
 	rows.AddDuration("  from there to ready", scenario.Median(ready), readyAim, scenario.FormatRange(ready))
-	rows.Add("  delete until its class is gone", scenario.FormatSeconds(scenario.Median(deleted)), scenario.FormatRange(deleted))
+	rows.Add("  delete until its class is gone", scenario.FormatSeconds(scenario.Median(deleted)),
+		scenario.FormatRange(deleted))
 	return rows, nil
 }
 
@@ -93,9 +95,12 @@ func (b *bench) measureAtOnce(ctx context.Context) (rows scenario.Rows, err erro
 	}
 	_, peak, err := b.Memory()
 	used, asked := e.CPU, e.Requests
-	rows.Add(fmt.Sprintf("%d releases at once, all ready", b.together), scenario.FormatSeconds(e.Clock), scenario.FormatPerItem(e.Clock, b.together))
-	rows.Add("  CPU of polderd", scenario.FormatSeconds(used.Sum()), measure.FormatChildren(used)+", "+scenario.FormatPerItem(used.Sum(), b.together))
-	rows.Add("  requests of the whole plane", strconv.Itoa(asked.Total()), fmt.Sprintf("%d each, %s", asked.Total()/b.together, asked.Verbs()))
+	rows.Add(fmt.Sprintf("%d releases at once, all ready", b.together), scenario.FormatSeconds(e.Clock),
+		scenario.FormatPerItem(e.Clock, b.together))
+	rows.Add("  CPU of polderd", scenario.FormatSeconds(used.Sum()),
+		measure.FormatChildren(used)+", "+scenario.FormatPerItem(used.Sum(), b.together))
+	rows.Add("  requests of the whole plane", strconv.Itoa(asked.Total()),
+		fmt.Sprintf("%d each, %s", asked.Total()/b.together, asked.Verbs()))
 	rows.Add("  largest resident set of polderd", fmt.Sprintf("%d MiB", peak), fmt.Sprintf("%d MiB before", rss))
 	return rows, err
 }

@@ -44,7 +44,8 @@ func (p *published) repository(name string) string { return "oci://" + p.host() 
 
 // publish publishes a version of a stack; its class is of that version too, so that no two have the same
 // digest. It returns the name of the class and the version of Kubernetes.
-func (p *published) publish(ctx context.Context, repository string, number int, files archive.Tree) (class, kube string, err error) {
+func (p *published) publish(ctx context.Context, repository string, number int,
+	files archive.Tree) (class, kube string, err error) {
 	r, err := build(files, number)
 	if err != nil {
 		return "", "", err

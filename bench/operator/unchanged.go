@@ -94,7 +94,8 @@ func (b *bench) measureRestart(ctx context.Context) (rows scenario.Rows, err err
 	writes := e.Requests.Filter(measure.Request.IsWrite)
 	ours := writes.Filter(measure.Request.IsStackRelated)
 	rows.Add("  writing requests for what releases bring", strconv.Itoa(ours.Total()), scenario.JoinFew(ours.List()))
-	rows.Add("  other writing requests", strconv.Itoa(writes.Total()-ours.Total()), scenario.JoinFew(writes.Minus(ours).List()))
+	rows.Add("  other writing requests", strconv.Itoa(writes.Total()-ours.Total()),
+		scenario.JoinFew(writes.Minus(ours).List()))
 	addChanged(&rows, before, after)
 	return rows, err
 }
@@ -111,7 +112,8 @@ func (b *bench) measureRequest(ctx context.Context, stacks []csv1.ClusterStack) 
 	}
 	begin := time.Now()
 	for i := range stacks {
-		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, csv1.RequestedAtAnnotation, begin.Format(time.RFC3339Nano))
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, csv1.RequestedAtAnnotation,
+			begin.Format(time.RFC3339Nano))
 		if err := b.Client.Patch(ctx, &stacks[i], client.RawPatch(client.Merge.Type(), []byte(patch))); err != nil {
 			return rows, err
 		}
@@ -120,7 +122,10 @@ func (b *bench) measureRequest(ctx context.Context, stacks []csv1.ClusterStack) 
 	if err != nil {
 		return rows, err
 	}
-	e.Requests = e.Requests.Minus(measure.Requests{{Verb: "PATCH", Group: csv1.GroupVersion.Group, Resource: "clusterstacks"}: len(stacks)}) // those were ours
+	// those were ours
+	e.Requests = e.Requests.Minus(measure.Requests{
+		{Verb: "PATCH", Group: csv1.GroupVersion.Group, Resource: "clusterstacks"}: len(stacks),
+	})
 	after, err := b.state(ctx)
 	addEffort(&rows, fmt.Sprintf("%d releases of %d stacks asked for again, at rest after", b.releases, len(stacks)), e)
 	writes := e.Requests.Filter(measure.Request.IsWrite)
@@ -146,7 +151,10 @@ func (b *bench) state(ctx context.Context) (map[string]string, error) {
 	}
 	var objects []csv1.Resource
 	for _, r := range l.Items {
-		objects = append(objects, csv1.Resource{Group: csv1.GroupVersion.Group, Version: csv1.GroupVersion.Version, Kind: "ClusterStackRelease", Namespace: r.Namespace, Name: r.Name})
+		objects = append(objects, csv1.Resource{
+			Group: csv1.GroupVersion.Group, Version: csv1.GroupVersion.Version, Kind: "ClusterStackRelease",
+			Namespace: r.Namespace, Name: r.Name,
+		})
 		objects = append(objects, r.Status.Resources...)
 	}
 	return versions(ctx, b.Client, objects)

@@ -62,7 +62,8 @@ func (s *separate) apiServerArgs() []string {
 		"--tls-cert-file=" + s.keys.APIServerFile(), "--tls-private-key-file=" + s.keys.APIServerFile(),
 		"--token-auth-file=" + s.tokenFile(), "--authorization-mode=RBAC",
 		"--service-account-issuer=https://bench.internal",
-		"--service-account-key-file=" + s.keys.ServiceAccountKeyFile(), "--service-account-signing-key-file=" + s.keys.ServiceAccountKeyFile(),
+		"--service-account-key-file=" + s.keys.ServiceAccountKeyFile(),
+		"--service-account-signing-key-file=" + s.keys.ServiceAccountKeyFile(),
 		"--encryption-provider-config=" + s.keys.EncryptionConfigFile(),
 	}
 }
@@ -82,7 +83,8 @@ func (s *separate) managerArgs(name string) []string {
 		"--kubeconfig=" + s.kubeconfig(name), "--leader-elect=false", "--feature-gates=" + featureGates,
 		"--diagnostics-address=0", "--health-addr=0",
 		fmt.Sprintf("--webhook-port=%d", s.ports[name]),
-		"--webhook-cert-dir=" + s.path("pki"), "--webhook-cert-name=" + certificateName(s), "--webhook-key-name=" + certificateName(s),
+		"--webhook-cert-dir=" + s.path("pki"), "--webhook-cert-name=" + certificateName(s),
+		"--webhook-key-name=" + certificateName(s),
 	}
 }
 

@@ -26,8 +26,10 @@ func (c *config) addFlags() {
 	flag.DurationVar(&c.settle, "settle", 30*time.Second, "calm before memory and CPU are measured")
 	flag.DurationVar(&c.window, "window", 30*time.Second, "time over which memory and CPU are measured")
 	flag.DurationVar(&c.timeout, "timeout", 3*time.Minute, "longest wait for a side to be ready, and for all machines")
-	flag.StringVar(&c.controllers, "controllers", sameControllers, "`list` for --controllers of the separate kube-controller-manager")
-	flag.StringVar(&c.profiles, "profiles", "", "`directory` for heap profiles of polderd, which then runs with --profiling")
+	flag.StringVar(&c.controllers, "controllers", sameControllers,
+		"`list` for --controllers of the separate kube-controller-manager")
+	flag.StringVar(&c.profiles, "profiles", "",
+		"`directory` for heap profiles of polderd, which then runs with --profiling")
 }
 
 func (c *config) validate() error {

@@ -34,7 +34,10 @@ func (b *bench) measureRestart(ctx context.Context) error {
 // startPolderd only shows how long a first start takes.
 func (b *bench) startPolderd(ctx context.Context) error {
 	return b.fresh.addStarts(b.starts-1, func() (e effort, err error) {
-		err = withPolderd(b.config, func(p polderd) (err error) { e, _, err = p.run(ctx, "on an empty directory"); return err })
+		err = withPolderd(b.config, func(p polderd) (err error) {
+			e, _, err = p.run(ctx, "on an empty directory")
+			return err
+		})
 		return e, err
 	})
 }
@@ -121,7 +124,9 @@ func (p polderd) run(ctx context.Context, why string) (effort, access, error) {
 }
 
 func (p polderd) serve(ctx context.Context) (kubeconfig string, err error) {
-	args := []string{"serve", "--data-dir", p.path("data"), "--listen", "127.0.0.1:0", "--log-format", "json", "--no-shipped-stacks"}
+	args := []string{
+		"serve", "--data-dir", p.path("data"), "--listen", "127.0.0.1:0", "--log-format", "json", "--no-shipped-stacks",
+	}
 	if p.cfg.profiles != "" {
 		args = append(args, "--profiling")
 	}

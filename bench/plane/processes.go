@@ -53,7 +53,8 @@ func (p *processes) pids() []int {
 
 // await calls ask until it returns nil. It gives up when a process has ended or time is up, and then returns the last
 // error too.
-func (p *processes) await(ctx context.Context, what string, every time.Duration, ask func(context.Context) error) error {
+func (p *processes) await(ctx context.Context, what string, every time.Duration,
+	ask func(context.Context) error) error {
 	return measure.Poll{Every: every, Timeout: p.timeout, Stop: p.ended}.Do(ctx, what, ask)
 }
 

@@ -87,7 +87,11 @@ func (a access) works(ctx context.Context) error {
 		"apiVersion": clusterv1.GroupVersion.String(),
 		"kind":       "Cluster",
 		"metadata":   map[string]any{"name": probeName},
-		"spec":       map[string]any{"controlPlaneRef": map[string]any{"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": probeName}},
+		"spec": map[string]any{
+			"controlPlaneRef": map[string]any{
+				"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": probeName,
+			},
+		},
 	}}
 	of := a.client.Resource(clusters).Namespace(namespace)
 	if _, err := of.Create(ctx, c, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -130,7 +134,9 @@ func (a access) admits(ctx context.Context) error {
 			"infrastructureRef": map[string]any{"apiGroup": stubGroup, "kind": "StubMachine", "name": probeName},
 		},
 	}}
-	m, err := a.client.Resource(machines).Namespace(namespace).Create(ctx, m, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	m, err := a.client.Resource(machines).Namespace(namespace).Create(ctx, m, metav1.CreateOptions{
+		DryRun: []string{metav1.DryRunAll},
+	})
 	if err != nil {
 		return err
 	}

@@ -23,9 +23,11 @@ func (s *separate) install(ctx context.Context, a access) error {
 	ended := make(chan error, len(managers))
 	for _, m := range managers {
 		i := install.New(install.Config{
-			Client:      func(agent string) *rest.Config { return withAgent(a.config, agent) },
-			Definitions: install.Definitions{ClusterAPICRDs: s.definitions(m), ConversionURL: s.ports.url(m) + "/convert", ConversionCA: s.keys.ServerCA},
-			Roles:       s.roles(m),
+			Client: func(agent string) *rest.Config { return withAgent(a.config, agent) },
+			Definitions: install.Definitions{
+				ClusterAPICRDs: s.definitions(m), ConversionURL: s.ports.url(m) + "/convert", ConversionCA: s.keys.ServerCA,
+			},
+			Roles: s.roles(m),
 		})
 		go func() { ended <- untilReady(ctx, i) }()
 	}

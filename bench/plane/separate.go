@@ -80,7 +80,8 @@ func newSeparate(cfg config, ps *processes) (*separate, error) {
 		return nil, err
 	}
 	// One certificate for 127.0.0.1 serves the API and the webhooks.
-	if s.keys, err = pki.New(pki.Config{Dir: s.path("pki"), Server: s.ports.url(apiServer), Kubeconfig: s.path("unused.kubeconfig")}); err != nil {
+	if s.keys, err = pki.New(pki.Config{Dir: s.path("pki"), Server: s.ports.url(apiServer),
+		Kubeconfig: s.path("unused.kubeconfig")}); err != nil {
 		return nil, err
 	}
 	return s, s.writeUsers()

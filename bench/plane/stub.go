@@ -78,7 +78,8 @@ func installClass(ctx context.Context, p *processes, a access) error {
 		}
 		for _, u := range all {
 			// A kind is served a moment after its definition was created.
-			if err := p.await(ctx, u.GetKind()+" "+u.GetName(), soon, func(ctx context.Context) error { return a.create(ctx, u) }); err != nil {
+			if err := p.await(ctx, u.GetKind()+" "+u.GetName(), soon,
+				func(ctx context.Context) error { return a.create(ctx, u) }); err != nil {
 				return err
 			}
 		}
@@ -111,7 +112,11 @@ func stubCluster(name string) (*unstructured.Unstructured, error) {
 	}
 	for _, w := range workers {
 		if m, ok := w.(map[string]any); ok {
-			m["metadata"] = map[string]any{"annotations": map[string]any{clusterv1.MachineSetSkipPreflightChecksAnnotation: string(clusterv1.MachineSetPreflightCheckAll)}}
+			m["metadata"] = map[string]any{
+				"annotations": map[string]any{
+					clusterv1.MachineSetSkipPreflightChecksAnnotation: string(clusterv1.MachineSetPreflightCheckAll),
+				},
+			}
 		}
 	}
 	return c, unstructured.SetNestedSlice(c.Object, workers, "spec", "topology", "workers", "machineDeployments")

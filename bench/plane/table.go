@@ -42,7 +42,9 @@ func (b *bench) compare() []row {
 }
 
 func (b *bench) row(measure string, of func(result) float64, unit string, a aim) row {
-	return row{measure: measure, separate: of(b.separate), fresh: of(b.fresh), restarted: of(b.restarted), unit: unit, aim: a}
+	return row{
+		measure: measure, separate: of(b.separate), fresh: of(b.fresh), restarted: of(b.restarted), unit: unit, aim: a,
+	}
 }
 
 // effort makes two rows; the aim is for the clock.

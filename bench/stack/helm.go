@@ -132,6 +132,7 @@ func (b *bench) measureChild(ctx context.Context) (rows scenario.Rows, err error
 	if err != nil {
 		return rows, err
 	}
-	rows.AddSentence("starting a child of this program and rendering an empty chart: %s", start.Round(100*time.Microsecond))
+	rows.AddSentence("starting a child of this program and rendering an empty chart: %s",
+		start.Round(100*time.Microsecond))
 	return rows, nil
 }

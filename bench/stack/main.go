@@ -82,7 +82,8 @@ func (b *bench) newScene(what, aim string, work func(context.Context, archive.Tr
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.0f ms", float64(d.Microseconds())/1000) }
 
-func median(ctx context.Context, rounds int, files archive.Tree, work func(context.Context, archive.Tree) error) (time.Duration, error) {
+func median(ctx context.Context, rounds int, files archive.Tree,
+	work func(context.Context, archive.Tree) error) (time.Duration, error) {
 	all, err := scenario.Repeat(rounds, func() error { return work(ctx, files) })
 	if err != nil {
 		return 0, err
@@ -153,11 +154,15 @@ func renderAddonsOnce(ctx context.Context, files archive.Tree) error {
 	if err != nil {
 		return err
 	}
-	return addons(ctx, r, stack.ClusterData{Cluster: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "b"}}})
+	return addons(ctx, r, stack.ClusterData{
+		Cluster: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "b"}},
+	})
 }
 
 func addons(ctx context.Context, r *stack.Release, data stack.ClusterData) error {
-	_, found, err := r.RenderAddons(ctx, new(render.Renderer), stack.AddonInput{Cluster: data, Record: render.FixedRecord()})
+	_, found, err := r.RenderAddons(ctx, new(render.Renderer), stack.AddonInput{
+		Cluster: data, Record: render.FixedRecord(),
+	})
 	if err != nil {
 		return err
 	}

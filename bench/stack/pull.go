@@ -69,8 +69,8 @@ func pull(ctx context.Context, ref, to string) (took time.Duration, most int64, 
 	return time.Since(begin), <-peak, err
 }
 
-// watchPeakMemory returns the largest resident set of a process when it has ended. What wait4 returns has the set of the
-// parent in it.
+// watchPeakMemory returns the largest resident set of a process when it has ended. What wait4 returns has the set of
+// the parent in it.
 func watchPeakMemory(pid int) <-chan int64 {
 	out := make(chan int64, 1)
 	go func() {

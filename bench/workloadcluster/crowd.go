@@ -36,8 +36,8 @@ const (
 // customer is the namespace of a cluster.
 func customer(i int) string { return fmt.Sprintf("customer-%d", i/perCustomer) }
 
-// measureMany makes many clusters at once on the provider in memory, whose controllers run in this process, and measures
-// what that costs the plane.
+// measureMany makes many clusters at once on the provider in memory, whose controllers run in this process, and
+// measures what that costs the plane.
 func (b *bench) measureMany(ctx context.Context) (rows scenario.Rows, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended, err := b.startProvider(ctx)
@@ -77,14 +77,17 @@ func (b *bench) startProvider(ctx context.Context) (<-chan error, error) {
 			return nil, err
 		}
 	}
-	if err := measure.Await(ctx, b.Client, &csv1.ClusterStackReleaseList{}, v1alpha1.CatalogueNamespace, func(r *csv1.ClusterStackRelease) bool {
-		return r.Name == "instant-bare-1-37-v1" && ptr.Deref(r.Status.Ready, false)
-	}); err != nil {
+	if err := measure.Await(ctx, b.Client, &csv1.ClusterStackReleaseList{}, v1alpha1.CatalogueNamespace,
+		func(r *csv1.ClusterStackRelease) bool {
+			return r.Name == "instant-bare-1-37-v1" && ptr.Deref(r.Status.Ready, false)
+		}); err != nil {
 		return nil, err
 	}
 	mgr, err := ctrl.NewManager(b.Config, ctrl.Options{
 		Scheme: b.Client.Scheme(), Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
-		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Controller: ctrlconfig.Controller{
+			SkipNameValidation: ptr.To(true),
+		},
 	})
 	if err == nil {
 		err = b.instant.SetupWithManager(mgr)
@@ -130,11 +133,14 @@ func (b *bench) measureAtOnce(ctx context.Context, rows *scenario.Rows) error {
 	}
 	took, calls := e.Clock, e.Requests
 	own := calls.Filter(func(r measure.Request) bool { return r.Group == v1alpha1.GroupVersion.Group })
-	rows.Add(fmt.Sprintf("%d WorkloadClusters at once, each with a machine", b.many), scenario.FormatSeconds(took), scenario.FormatPerItem(took, b.many))
-	rows.Add("  requests to the plane, for each", fmt.Sprintf("%.1f", float64(calls.Total())/float64(b.many)), calls.Verbs())
+	rows.Add(fmt.Sprintf("%d WorkloadClusters at once, each with a machine", b.many), scenario.FormatSeconds(took),
+		scenario.FormatPerItem(took, b.many))
+	rows.Add("  requests to the plane, for each", fmt.Sprintf("%.1f", float64(calls.Total())/float64(b.many)),
+		calls.Verbs())
 	rows.Add("  of them for WorkloadClusters", fmt.Sprintf("%.1f", float64(own.Total())/float64(b.many)), own.Verbs())
 	rows.Add("  CPU of polderd, for each", scenario.FormatPerItem(e.CPU.Sum(), b.many), "")
-	rows.Add("  memory of polderd, for each", fmt.Sprintf("%.2f MiB", float64(now-rss)/float64(b.many)), fmt.Sprintf("%d to %d MiB", rss, now))
+	rows.Add("  memory of polderd, for each", fmt.Sprintf("%.2f MiB", float64(now-rss)/float64(b.many)),
+		fmt.Sprintf("%d to %d MiB", rss, now))
 	return <-profiled
 }
 
@@ -166,12 +172,13 @@ func crowdMember(i int) *v1alpha1.WorkloadCluster {
 func (b *bench) awaitCrowd(ctx context.Context) error {
 	for i := 0; i < b.many; i += perCustomer {
 		ready, all := map[string]bool{}, min(perCustomer, b.many-i)
-		if err := measure.Await(ctx, b.Client, &v1alpha1.WorkloadClusterList{}, customer(i), func(o *v1alpha1.WorkloadCluster) bool {
-			if meta.IsStatusConditionTrue(o.Status.Conditions, v1alpha1.ConditionReady) {
-				ready[o.Name] = true
-			}
-			return len(ready) == all
-		}); err != nil {
+		if err := measure.Await(ctx, b.Client, &v1alpha1.WorkloadClusterList{}, customer(i),
+			func(o *v1alpha1.WorkloadCluster) bool {
+				if meta.IsStatusConditionTrue(o.Status.Conditions, v1alpha1.ConditionReady) {
+					ready[o.Name] = true
+				}
+				return len(ready) == all
+			}); err != nil {
 			return err
 		}
 	}
@@ -188,7 +195,8 @@ func (b *bench) measureRest(ctx context.Context, rows *scenario.Rows) error {
 		return err
 	}
 	writes := e.Requests.Filter(measure.Request.IsWrite)
-	rows.Add("  CPU of polderd afterwards", fmt.Sprintf("%.1f %% of a core", 100*e.CPU.Sum().Seconds()/quietTime.Seconds()), "over "+quietTime.String())
+	rows.Add("  CPU of polderd afterwards",
+		fmt.Sprintf("%.1f %% of a core", 100*e.CPU.Sum().Seconds()/quietTime.Seconds()), "over "+quietTime.String())
 	rows.Add("  writes in that time", strconv.Itoa(writes.Total()), scenario.JoinFew(writes.List()))
 	return nil
 }
@@ -213,6 +221,7 @@ func (b *bench) measureGet(ctx context.Context, rows *scenario.Rows) error {
 	if err != nil {
 		return fmt.Errorf("polder get: %w", err)
 	}
-	rows.AddDuration(fmt.Sprintf("polder get of %d", b.list), scenario.Median(times), 300*time.Millisecond, scenario.FormatRange(times))
+	rows.AddDuration(fmt.Sprintf("polder get of %d", b.list), scenario.Median(times), 300*time.Millisecond,
+		scenario.FormatRange(times))
 	return nil
 }

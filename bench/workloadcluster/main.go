@@ -35,7 +35,8 @@ func main() {
 	flag.IntVar(&b.rounds, "rounds", 5, "pairs of a bare Cluster and a WorkloadCluster to make; medians count")
 	flag.IntVar(&b.many, "many", 200, "WorkloadClusters to make at once on the provider in memory")
 	flag.IntVar(&b.list, "list", 500, "WorkloadClusters to have polder get show")
-	flag.StringVar(&b.profile, "profile", "", "`file` for a CPU profile of polderd while it begins to make many; it then runs with --profiling")
+	flag.StringVar(&b.profile, "profile", "",
+		"`file` for a CPU profile of polderd while it begins to make many; it then runs with --profiling")
 	os.Exit(scenario.Main(scenario.Benchmark{Columns: measure.Columns, Validate: b.validate, Run: b.run}))
 }
 
@@ -59,7 +60,9 @@ func (b *bench) run(ctx context.Context, r *scenario.Runner) (err error) {
 	if b.profile != "" {
 		flags = append(flags, "--profiling")
 	}
-	scenes := []scenario.Scene{{Name: "pairs of clusters", Run: b.measurePairs}, {Name: "many clusters", Run: b.measureMany}}
+	scenes := []scenario.Scene{
+		{Name: "pairs of clusters", Run: b.measurePairs}, {Name: "many clusters", Run: b.measureMany},
+	}
 	if b.rounds == 0 {
 		scenes = scenes[1:]
 	}

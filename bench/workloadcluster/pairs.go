@@ -28,10 +28,11 @@ const (
 
 // awaitCatalogue waits for the stack in the binary, and takes its release.
 func (b *bench) awaitCatalogue(ctx context.Context) error {
-	return measure.Await(ctx, b.Client, &csv1.ClusterStackReleaseList{}, v1alpha1.CatalogueNamespace, func(r *csv1.ClusterStackRelease) bool {
-		b.class, b.version = r.Name, r.Status.KubernetesVersion
-		return strings.HasPrefix(r.Name, line) && ptr.Deref(r.Status.Ready, false)
-	})
+	return measure.Await(ctx, b.Client, &csv1.ClusterStackReleaseList{}, v1alpha1.CatalogueNamespace,
+		func(r *csv1.ClusterStackRelease) bool {
+			b.class, b.version = r.Name, r.Status.KubernetesVersion
+			return strings.HasPrefix(r.Name, line) && ptr.Deref(r.Status.Ready, false)
+		})
 }
 
 // measurePairs makes the same cluster in both ways, in turns, and compares.
@@ -50,7 +51,8 @@ func (b *bench) measurePairs(ctx context.Context) (rows scenario.Rows, err error
 			if err != nil {
 				return rows, err
 			}
-			scenario.Logf("%s: %s, of which %s are not Cluster API's", way.name, scenario.FormatSeconds(t.all), scenario.FormatSeconds(t.added()))
+			scenario.Logf("%s: %s, of which %s are not Cluster API's", way.name, scenario.FormatSeconds(t.all),
+				scenario.FormatSeconds(t.added()))
 			if i > 0 {
 				*way.to = append(*way.to, t.all)
 			}
@@ -59,13 +61,15 @@ func (b *bench) measurePairs(ctx context.Context) (rows scenario.Rows, err error
 			}
 		}
 	}
-	rows.Add("a bare Cluster, ready with its add-ons", scenario.FormatSeconds(scenario.Median(bare)), scenario.FormatRange(bare))
+	rows.Add("a bare Cluster, ready with its add-ons", scenario.FormatSeconds(scenario.Median(bare)),
+		scenario.FormatRange(bare))
 	ratio := scenario.Median(ours).Seconds() / scenario.Median(bare).Seconds()
 	rows.AddRow(scenario.Row{
 		What: "the same as a WorkloadCluster", Measured: []string{scenario.FormatSeconds(scenario.Median(ours))},
 		Aim: "ratio 1.05", Ratio: fmt.Sprintf("%.2f", ratio), More: scenario.FormatRange(ours),
 	})
-	rows.Add("  before it has a Cluster, and after that is ready", scenario.FormatSeconds(scenario.Median(added)), scenario.FormatRange(added))
+	rows.Add("  before it has a Cluster, and after that is ready", scenario.FormatSeconds(scenario.Median(added)),
+		scenario.FormatRange(added))
 	return rows, nil
 }
 
@@ -91,9 +95,11 @@ func (b *bench) timeCluster(ctx context.Context, o client.Object) (times, error)
 	return t, b.AwaitGone(ctx, o, 100*time.Millisecond)
 }
 
-// awaitAllReady waits for the same in both: machines and add-ons; a WorkloadCluster must also say that it is ready itself.
+// awaitAllReady waits for the same in both: machines and add-ons; a WorkloadCluster must also say that it is ready
+// itself.
 func (b *bench) awaitAllReady(ctx context.Context, o client.Object, begin time.Time) (t times, err error) {
-	if err := measure.Await(ctx, b.Client, &clusterv1.ClusterList{}, pairsNS, func(c *clusterv1.Cluster) bool { return c.Name == o.GetName() }); err != nil {
+	if err := measure.Await(ctx, b.Client, &clusterv1.ClusterList{}, pairsNS,
+		func(c *clusterv1.Cluster) bool { return c.Name == o.GetName() }); err != nil {
 		return t, err
 	}
 	t.there = time.Since(begin)
@@ -113,7 +119,8 @@ func (b *bench) awaitAllReady(ctx context.Context, o client.Object, begin time.T
 func (b *bench) awaitClusterReady(ctx context.Context, name string) error {
 	if err := measure.Await(ctx, b.Client, &clusterv1.ClusterList{}, pairsNS, func(c *clusterv1.Cluster) bool {
 		w := c.Status.Workers
-		return c.Name == name && meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1.AvailableCondition) && w != nil && ptr.Deref(w.AvailableReplicas, 0) == workers
+		return c.Name == name && meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1.AvailableCondition) && w != nil &&
+			ptr.Deref(w.AvailableReplicas, 0) == workers
 	}); err != nil {
 		return err
 	}
@@ -125,12 +132,15 @@ func (b *bench) awaitClusterReady(ctx context.Context, name string) error {
 func (b *bench) bareCluster(name string) client.Object {
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: pairsNS, Name: name}}
 	c.Spec.ClusterNetwork = clusterv1.ClusterNetwork{
-		Pods: clusterv1.NetworkRanges{CIDRBlocks: []string{"10.244.0.0/16"}}, Services: clusterv1.NetworkRanges{CIDRBlocks: []string{"10.96.0.0/16"}}, ServiceDomain: "cluster.local",
+		Pods:     clusterv1.NetworkRanges{CIDRBlocks: []string{"10.244.0.0/16"}},
+		Services: clusterv1.NetworkRanges{CIDRBlocks: []string{"10.96.0.0/16"}}, ServiceDomain: "cluster.local",
 	}
 	t := &c.Spec.Topology
 	t.ClassRef = clusterv1.ClusterClassRef{Namespace: v1alpha1.CatalogueNamespace, Name: b.class}
 	t.Version, t.ControlPlane.Replicas = b.version, ptr.To[int32](1)
-	t.Workers.MachineDeployments = []clusterv1.MachineDeploymentTopology{{Class: "default-worker", Name: "default", Replicas: ptr.To[int32](workers)}}
+	t.Workers.MachineDeployments = []clusterv1.MachineDeploymentTopology{
+		{Class: "default-worker", Name: "default", Replicas: ptr.To[int32](workers)},
+	}
 	return c
 }
 

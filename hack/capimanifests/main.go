@@ -22,7 +22,9 @@ import (
 )
 
 // managers are the three programs of Cluster API, by the folder they live in.
-var managers = map[string]string{"core": "core", "bootstrap": "bootstrap/kubeadm", "control-plane": "controlplane/kubeadm"}
+var managers = map[string]string{
+	"core": "core", "bootstrap": "bootstrap/kubeadm", "control-plane": "controlplane/kubeadm",
+}
 
 type object = map[string]any
 

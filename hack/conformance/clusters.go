@@ -13,7 +13,8 @@ import (
 
 // makeClusters makes the sample local cluster, once for each name: one machine for the control plane and two
 // workers. It returns the paths of their kubeconfigs, by name.
-func (p *plane) makeClusters(ctx context.Context, out io.Writer, version string, names ...string) (map[string]string, error) {
+func (p *plane) makeClusters(ctx context.Context, out io.Writer, version string,
+	names ...string) (map[string]string, error) {
 	class, err := sampleManifests("local/class.yaml", nil)
 	if err != nil {
 		return nil, err
@@ -21,11 +22,13 @@ func (p *plane) makeClusters(ctx context.Context, out io.Writer, version string,
 	if _, err := p.runKubectl(ctx, bytes.NewReader(class), "apply", "-f", "-"); err != nil {
 		return nil, err
 	}
-	if _, err := p.runKubectl(ctx, nil, "wait", "--for=condition=RefVersionsUpToDate", "clusterclass/local", "--timeout="+waitTimeout); err != nil {
+	if _, err := p.runKubectl(ctx, nil, "wait", "--for=condition=RefVersionsUpToDate", "clusterclass/local",
+		"--timeout="+waitTimeout); err != nil {
 		return nil, err
 	}
 	for _, n := range names {
-		cluster, err := sampleManifests("local/cluster.yaml", func(o map[string]any) error { return setNameAndVersion(o, n, version) })
+		cluster, err := sampleManifests("local/cluster.yaml",
+			func(o map[string]any) error { return setNameAndVersion(o, n, version) })
 		if err != nil {
 			return nil, err
 		}
@@ -36,7 +39,8 @@ func (p *plane) makeClusters(ctx context.Context, out io.Writer, version string,
 	// All clusters are made before the first is waited for, so that they start side by side.
 	files := map[string]string{}
 	for _, n := range names {
-		if _, err := p.runKubectl(ctx, nil, "wait", "--for=condition=Available", "cluster/"+n, "--timeout="+waitTimeout); err != nil {
+		if _, err := p.runKubectl(ctx, nil, "wait", "--for=condition=Available", "cluster/"+n,
+			"--timeout="+waitTimeout); err != nil {
 			return nil, err
 		}
 		fmt.Fprintf(out, "cluster %s is available\n", n)

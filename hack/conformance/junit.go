@@ -111,7 +111,8 @@ func writeJUnit(file string, results []result) error {
 		suite.Cases = append(suite.Cases, c)
 	}
 	slices.SortFunc(suite.Cases, func(a, b testCase) int { return strings.Compare(a.Name, b.Name) })
-	b, err := xml.MarshalIndent(testSuites{Tests: suite.Tests, Failures: suite.Failures, Suites: []testSuite{suite}}, "", "  ")
+	b, err := xml.MarshalIndent(testSuites{Tests: suite.Tests, Failures: suite.Failures, Suites: []testSuite{suite}}, "",
+		"  ")
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,8 @@ func (j testLists) findMismatches(names []string) []string {
 		case in && out:
 			mismatches = append(mismatches, fmt.Sprintf("%q is in both lists; take it out of one", n))
 		case !in && !out:
-			mismatches = append(mismatches, fmt.Sprintf("%q is in neither list; add it to included.txt, or to excluded.txt below what it needs", n))
+			mismatches = append(mismatches,
+				fmt.Sprintf("%q is in neither list; add it to included.txt, or to excluded.txt below what it needs", n))
 		}
 	}
 	all := slices.Clone(j.included)
@@ -104,7 +105,8 @@ func chooseTests(out io.Writer, o options, s suite) ([]string, error) {
 		return nil, err
 	}
 	if mismatches := j.findMismatches(s.names); o.defaultE2E && len(mismatches) > 0 {
-		return nil, fmt.Errorf("the lists in %s do not fit Kubernetes %s:\n  %s", listsDir, s.version, strings.Join(mismatches, "\n  "))
+		return nil, fmt.Errorf("the lists in %s do not fit Kubernetes %s:\n  %s", listsDir, s.version,
+			strings.Join(mismatches, "\n  "))
 	}
 	only, err := regexp.Compile(o.only)
 	if err != nil {

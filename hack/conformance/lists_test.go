@@ -88,9 +88,15 @@ func TestListsThatDoNotFit(t *testing.T) {
 
 // Versions differ in where they put labels, and in what tests they have.
 func TestPartitionTestsOfAnotherVersion(t *testing.T) {
-	j := testLists{included: []string{"[sig-a] Things should work [Conformance] [Serial]"}, excluded: map[string]string{"[sig-a] Things should talk [Conformance] [NodeConformance]": "traffic"}}
-	in, unlisted := j.partitionTests([]string{"[sig-a] Things [Serial] should work [Conformance]", "[sig-a] Things should talk [NodeConformance] [Conformance]", "[sig-a] Things should rust [Conformance]"})
-	if d := cmp.Diff([][]string{{"[sig-a] Things [Serial] should work [Conformance]"}, {"[sig-a] Things should rust [Conformance]"}}, [][]string{in, unlisted}); d != "" {
+	j := testLists{
+		included: []string{"[sig-a] Things should work [Conformance] [Serial]"},
+		excluded: map[string]string{"[sig-a] Things should talk [Conformance] [NodeConformance]": "traffic"},
+	}
+	in, unlisted := j.partitionTests([]string{
+		"[sig-a] Things [Serial] should work [Conformance]", "[sig-a] Things should talk [NodeConformance] [Conformance]", "[sig-a] Things should rust [Conformance]",
+	})
+	if d := cmp.Diff([][]string{{"[sig-a] Things [Serial] should work [Conformance]"}, {"[sig-a] Things should rust [Conformance]"}},
+		[][]string{in, unlisted}); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 }

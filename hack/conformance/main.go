@@ -84,7 +84,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d of the %d conformance tests of Kubernetes %s, against clusters of %s\n", len(tests), len(suite.names), suite.version, version)
+	fmt.Fprintf(out, "%d of the %d conformance tests of Kubernetes %s, against clusters of %s\n", len(tests),
+		len(suite.names), suite.version, version)
 	results, err := runOnFreshClusters(ctx, out, o, version, tests)
 	if err != nil {
 		return err
@@ -96,7 +97,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 }
 
 // runOnFreshClusters runs the tests on clusters that it makes, and removes at the end.
-func runOnFreshClusters(ctx context.Context, out io.Writer, o options, version string, tests []string) (results []result, err error) {
+func runOnFreshClusters(ctx context.Context, out io.Writer, o options, version string,
+	tests []string) (results []result, err error) {
 	if err := os.MkdirAll(o.reports, 0o755); err != nil {
 		return nil, err
 	}

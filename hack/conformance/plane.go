@@ -55,7 +55,8 @@ func (p *plane) installPrograms(e2e string) error {
 		}
 	}
 	// The tests of the command line call a kubectl; polder has one in it.
-	script := fmt.Sprintf("#!/bin/sh\nexec %s --data-dir %s kubectl \"$@\"\n", filepath.Join(p.dir, "bin/polder"), filepath.Join(p.dir, "data"))
+	script := fmt.Sprintf("#!/bin/sh\nexec %s --data-dir %s kubectl \"$@\"\n", filepath.Join(p.dir, "bin/polder"),
+		filepath.Join(p.dir, "data"))
 	if err := os.WriteFile(filepath.Join(p.dir, "bin/kubectl"), []byte(script), 0o755); err != nil {
 		return err
 	}
@@ -119,7 +120,8 @@ func (p *plane) runPolder(ctx context.Context, in io.Reader, args ...string) (st
 
 // runKubectl runs kubectl against the plane.
 func (p *plane) runKubectl(ctx context.Context, in io.Reader, args ...string) (string, error) {
-	return p.runPolder(ctx, in, append([]string{"kubectl", "--kubeconfig", filepath.Join(p.dir, "data/admin.kubeconfig")}, args...)...)
+	return p.runPolder(ctx, in, append([]string{"kubectl", "--kubeconfig", filepath.Join(p.dir, "data/admin.kubeconfig")},
+		args...)...)
 }
 
 // writeKubeconfig writes the administrator's access to a cluster into a file.

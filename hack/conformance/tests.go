@@ -50,7 +50,8 @@ func planBatches(tests []string, processes int) []batch {
 	return out
 }
 
-func (p *plane) runTests(ctx context.Context, out io.Writer, o options, version string, tests []string) ([]result, error) {
+func (p *plane) runTests(ctx context.Context, out io.Writer, o options, version string,
+	tests []string) ([]result, error) {
 	batches := planBatches(tests, o.processes)
 	var names []string
 	for _, b := range batches {
@@ -122,7 +123,8 @@ func (p *plane) runProcess(ctx context.Context, b batch, dir, kubeconfig, log st
 // of nodes are worth keeping.
 func testFlags(tests []string) []string {
 	out := []string{
-		"--provider=skeleton", "--minStartupPods=0", "--dump-logs-on-failure=false", "--ginkgo.no-color", "--ginkgo.timeout=2h",
+		"--provider=skeleton", "--minStartupPods=0", "--dump-logs-on-failure=false", "--ginkgo.no-color",
+		"--ginkgo.timeout=2h",
 	}
 	for _, t := range tests {
 		out = append(out, "--ginkgo.focus=^Kubernetes e2e suite "+regexp.QuoteMeta(t)+"$")

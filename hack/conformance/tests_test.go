@@ -23,7 +23,8 @@ func TestPlanKeepsSerialTestsApart(t *testing.T) {
 }
 
 func TestClusterVersion(t *testing.T) {
-	for asked, want := range map[string]string{"": "v1.37.1", "1.37": "v1.37.1", "v1.37": "v1.37.1", "1.36": "v1.36.0", "v1.35.8": "v1.35.8", "latest": "", "1": "", "1.36.x": ""} {
+	for asked, want := range map[string]string{"": "v1.37.1", "1.37": "v1.37.1", "v1.37": "v1.37.1", "1.36": "v1.36.0", "v1.35.8": "v1.35.8", "latest": "",
+		"1": "", "1.36.x": ""} {
 		got, err := clusterVersion(asked, "v1.37.1")
 		if got != want || (err != nil) != (want == "") {
 			t.Errorf("%q: %q, %v; want %q", asked, got, err, want)
@@ -45,7 +46,8 @@ func TestClustersHaveTheNameAndVersionAskedFor(t *testing.T) {
 
 func TestReportNamesWhatFailed(t *testing.T) {
 	var out strings.Builder
-	err := printReport(&out, []result{{name: "[sig-a] one", passed: true}, {name: "[sig-a] two", reason: "timed out"}, {name: "[sig-b] three", passed: true}}, 90*time.Second)
+	err := printReport(&out, []result{{name: "[sig-a] one", passed: true}, {name: "[sig-a] two", reason: "timed out"}, {name: "[sig-b] three", passed: true}},
+		90*time.Second)
 	if err == nil || err.Error() != "1 of 3 tests failed, in 1m30s" {
 		t.Errorf("error %v", err)
 	}

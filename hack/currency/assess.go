@@ -34,7 +34,9 @@ func assessVersions(sections []section, table supportTable, now time.Time) asses
 	v.assessSupport(sections, now)
 	v.assessMinors(newMinors(sections, table, now), now)
 	if days := daysBetween(table.Checked.Time, now); days > maxTableAgeDays {
-		v.Warnings = append(v.Warnings, fmt.Sprintf("%s was checked %d days ago, on %s; compare it with its sources and renew the date.", supportFile, days, table.Checked))
+		v.Warnings = append(v.Warnings,
+			fmt.Sprintf("%s was checked %d days ago, on %s; compare it with its sources and renew the date.", supportFile, days,
+				table.Checked))
 	}
 	return v
 }
@@ -58,9 +60,11 @@ func describeBehind(r *row, days int) string {
 	first := r.firstMissedPatch()
 	if r.Offered {
 		newest := r.Newer.Patches[len(r.Newer.Patches)-1]
-		return fmt.Sprintf("%s offers Kubernetes %s, %d days behind %s; write %s into its stack.yaml.", r.Source, r.Version, days, first.versionNumber, newest.versionNumber)
+		return fmt.Sprintf("%s offers Kubernetes %s, %d days behind %s; write %s into its stack.yaml.", r.Source, r.Version,
+			days, first.versionNumber, newest.versionNumber)
 	}
-	return fmt.Sprintf("%s: %s %s is %d days behind %s; %s.", r.Source, r.Path, r.Version, days, first.versionNumber, describeUpgrade(r))
+	return fmt.Sprintf("%s: %s %s is %d days behind %s; %s.", r.Source, r.Path, r.Version, days, first.versionNumber,
+		describeUpgrade(r))
 }
 
 // describeUpgrade says how to take the newest patch that go will accept.
@@ -77,7 +81,8 @@ func describeUpgrade(r *row) string {
 		}
 		return fmt.Sprintf("run: go get %s@%s", r.Path, p.versionNumber)
 	}
-	return fmt.Sprintf("go could not verify it, and go mod download %s@%s says why", r.Path, patches[len(patches)-1].versionNumber)
+	return fmt.Sprintf("go could not verify it, and go mod download %s@%s says why", r.Path,
+		patches[len(patches)-1].versionNumber)
 }
 
 // assessSupport looks for offered versions that upstream no longer supports.
@@ -87,9 +92,13 @@ func (v *assessment) assessSupport(sections []section, now time.Time) {
 			switch {
 			case !r.Offered:
 			case r.Minor == nil:
-				v.Warnings = append(v.Warnings, fmt.Sprintf("%s does not know Kubernetes %s, which %s offers; add it.", supportFile, r.Number.minorString(), r.Source))
+				v.Warnings = append(v.Warnings,
+					fmt.Sprintf("%s does not know Kubernetes %s, which %s offers; add it.", supportFile, r.Number.minorString(),
+						r.Source))
 			case r.Minor.End.isPast(now):
-				v.Findings = append(v.Findings, fmt.Sprintf("%s offers Kubernetes %s, whose support ended on %s; remove it from its stack.yaml.", r.Source, r.Version, r.Minor.End))
+				v.Findings = append(v.Findings,
+					fmt.Sprintf("%s offers Kubernetes %s, whose support ended on %s; remove it from its stack.yaml.", r.Source,
+						r.Version, r.Minor.End))
 			}
 		}
 	}

@@ -56,11 +56,17 @@ func TestAssessBehind(t *testing.T) {
 	}{
 		"31 days are allowed": {of("go.mod", pin{}, soon), nil},
 		"32 days are not":     {of("go.mod", pin{}, late), []string{"go.mod: example.com/m v1.0.0 is 32 days behind v1.0.1; run: go get example.com/m@v1.0.2."}},
-		"other directory":     {of("hack/tools/go.mod", pin{}, late), []string{"hack/tools/go.mod: example.com/m v1.0.0 is 32 days behind v1.0.1; run: cd hack/tools && go get example.com/m@v1.0.2."}},
-		"replaced":            {of("go.mod", pin{Replaced: true}, late), []string{"go.mod: example.com/m v1.0.0 is 32 days behind v1.0.1; write v1.0.2 into its replace directive."}},
+		"other directory": {of("hack/tools/go.mod", pin{}, late), []string{
+			"hack/tools/go.mod: example.com/m v1.0.0 is 32 days behind v1.0.1; run: cd hack/tools && go get example.com/m@v1.0.2.",
+		}},
+		"replaced": {of("go.mod", pin{Replaced: true}, late), []string{
+			"go.mod: example.com/m v1.0.0 is 32 days behind v1.0.1; write v1.0.2 into its replace directive.",
+		}},
 		"newest not verified": {of("go.mod", pin{}, half), []string{"go.mod: example.com/m v1.0.0 is 32 days behind v1.0.1; run: go get example.com/m@v1.0.1."}},
-		"none verified":       {of("go.mod", pin{}, bare), []string{"go.mod: example.com/m v1.0.0 is 32 days behind v1.0.1; go could not verify it, and go mod download example.com/m@v1.0.1 says why."}},
-		"offered":             {offered, []string{"stacks/local/scs offers Kubernetes v1.0.0, 32 days behind v1.0.1; write v1.0.2 into its stack.yaml."}},
+		"none verified": {of("go.mod", pin{}, bare), []string{
+			"go.mod: example.com/m v1.0.0 is 32 days behind v1.0.1; go could not verify it, and go mod download example.com/m@v1.0.1 says why.",
+		}},
+		"offered": {offered, []string{"stacks/local/scs offers Kubernetes v1.0.0, 32 days behind v1.0.1; write v1.0.2 into its stack.yaml."}},
 	} {
 		other := &row{Offered: true, Minor: &minor{}, Number: versionNumber{Major: 1}}
 		v := assessVersions([]section{{Rows: []*row{c.row, other}}}, supportTable{Checked: date{now}}, now)

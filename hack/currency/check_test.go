@@ -129,10 +129,11 @@ func TestErrors(t *testing.T) {
 		proxy *fakeProxy
 		want  string
 	}{
-		"network":               {repository(), broken, "connection reset; what is newer is not known"},
-		"all is refused":        {repository(), closed, "the proxy refuses all versions that were asked for"},
-		"bad go.mod":            {with("go.mod", "require\n"), proxy(), "reading go.mod"},
-		"bad stack":             {with("stacks/local/scs/stack.yaml", "kubernetesVersion: v1.36\n"), proxy(), "stacks/local/scs: k8s.io/kubernetes: version \"v1.36\" is not exact"},
+		"network":        {repository(), broken, "connection reset; what is newer is not known"},
+		"all is refused": {repository(), closed, "the proxy refuses all versions that were asked for"},
+		"bad go.mod":     {with("go.mod", "require\n"), proxy(), "reading go.mod"},
+		"bad stack": {with("stacks/local/scs/stack.yaml", "kubernetesVersion: v1.36\n"), proxy(),
+			"stacks/local/scs: k8s.io/kubernetes: version \"v1.36\" is not exact"},
 		"bad table of support":  {with(supportFile, "{}\n"), proxy(), "does not say on which day it was checked"},
 		"stack without version": {with("stacks/local/scs/stack.yaml", "{}\n"), proxy(), "reading stacks/local/scs/stack.yaml"},
 	} {

@@ -20,7 +20,8 @@ func startProxy(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		file := path.Base(r.URL.Path)
 		version := strings.TrimSuffix(strings.TrimSuffix(file, ".info"), ".mod")
-		status := map[string]int{"v1.0.3": http.StatusForbidden, "v1.0.4": http.StatusNotFound, "v1.0.5": http.StatusGone, "v1.0.6": http.StatusInternalServerError}[version]
+		status := map[string]int{"v1.0.3": http.StatusForbidden, "v1.0.4": http.StatusNotFound, "v1.0.5": http.StatusGone,
+			"v1.0.6": http.StatusInternalServerError}[version]
 		switch {
 		case version == "v1.0.7":
 			<-ended

@@ -76,7 +76,8 @@ func checkWorkingDirectory(ctx context.Context, out io.Writer) (int, error) {
 func listModFiles(ctx context.Context) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "git", "ls-files", "--", "go.mod", "*/go.mod").Output()
 	if err != nil {
-		return nil, fmt.Errorf("listing go.mod files with git: %w: %s; run this from the root of the repository", err, stderrOf(err))
+		return nil, fmt.Errorf("listing go.mod files with git: %w: %s; run this from the root of the repository", err,
+			stderrOf(err))
 	}
 	files := strings.Fields(string(out))
 	if len(files) == 0 {

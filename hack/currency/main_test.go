@@ -13,7 +13,8 @@ import (
 func TestRunWithoutRepository(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var out, errOut bytes.Buffer
-	if code := run(t.Context(), &out, &errOut); code != exitError || out.Len() > 0 || !strings.Contains(errOut.String(), "run this from the root of the repository") {
+	if code := run(t.Context(), &out, &errOut); code != exitError || out.Len() > 0 ||
+		!strings.Contains(errOut.String(), "run this from the root of the repository") {
 		t.Errorf("exit %d with %q and %q; want %d and a sentence", code, out.String(), errOut.String(), exitError)
 	}
 }

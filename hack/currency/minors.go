@@ -34,7 +34,8 @@ func newMinors(sections []section, table supportTable, now time.Time) []newMinor
 	}
 	newest := slices.MaxFunc(offered, compareMinors) // readOffers found some
 	maps.DeleteFunc(minors, func(_ string, m newMinor) bool { return compareMinors(m.versionNumber, newest) <= 0 })
-	return slices.SortedFunc(maps.Values(minors), func(a, b newMinor) int { return compareMinors(a.versionNumber, b.versionNumber) })
+	return slices.SortedFunc(maps.Values(minors),
+		func(a, b newMinor) int { return compareMinors(a.versionNumber, b.versionNumber) })
 }
 
 // tableMinors gives the minors of Kubernetes in the table that are released.
@@ -58,11 +59,13 @@ func tableMinors(table supportTable, now time.Time) []newMinor {
 func (v *assessment) assessMinors(minors []newMinor, now time.Time) {
 	for _, m := range minors {
 		deadline := date{m.Released.AddDate(0, monthsForMinor, 0).Truncate(24 * time.Hour)}
-		text := fmt.Sprintf("Kubernetes %s, released on %s, is offered by no stack; SCS-0210 gives time until %s", m.minorString(), date{m.Released}, deadline)
+		text := fmt.Sprintf("Kubernetes %s, released on %s, is offered by no stack; SCS-0210 gives time until %s",
+			m.minorString(), date{m.Released}, deadline)
 		if deadline.isPast(now) {
 			v.Findings = append(v.Findings, text+", which is over; add it to kubernetesVersions of a stack.")
 		} else {
-			v.Notices = append(v.Notices, fmt.Sprintf("%s, %d days from now.", text, daysBetween(now.Truncate(24*time.Hour), deadline.Time)))
+			v.Notices = append(v.Notices, fmt.Sprintf("%s, %d days from now.", text,
+				daysBetween(now.Truncate(24*time.Hour), deadline.Time)))
 		}
 		if !m.InTable {
 			v.Warnings = append(v.Warnings, fmt.Sprintf("%s does not know Kubernetes %s; add it.", supportFile, m.minorString()))

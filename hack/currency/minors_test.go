@@ -17,15 +17,25 @@ func TestAssessMinors(t *testing.T) {
 	}{
 		"nothing new": {now: "2026-11-17", table: []minorOf{inTable("1.36", "2026-04-22"), inTable("1.34", "2025-08-27")}},
 		"in time": {now: "2026-11-17", proxy: "2026-08-25", table: []minorOf{inTable("1.37", "2026-08-26")},
-			want: assessment{Notices: []string{"Kubernetes 1.37, released on 2026-08-26, is offered by no stack; SCS-0210 gives time until 2026-12-26, 39 days from now."}}},
+			want: assessment{
+				Notices: []string{"Kubernetes 1.37, released on 2026-08-26, is offered by no stack; SCS-0210 gives time until 2026-12-26, 39 days from now."},
+			}},
 		"last day": {now: "2026-12-26", table: []minorOf{inTable("1.37", "2026-08-26")},
-			want: assessment{Notices: []string{"Kubernetes 1.37, released on 2026-08-26, is offered by no stack; SCS-0210 gives time until 2026-12-26, 0 days from now."}}},
+			want: assessment{
+				Notices: []string{"Kubernetes 1.37, released on 2026-08-26, is offered by no stack; SCS-0210 gives time until 2026-12-26, 0 days from now."},
+			}},
 		"over": {now: "2026-12-27", table: []minorOf{inTable("1.37", "2026-08-26")},
-			want: assessment{Findings: []string{"Kubernetes 1.37, released on 2026-08-26, is offered by no stack; SCS-0210 gives time until 2026-12-26, which is over; add it to kubernetesVersions of a stack."}}},
+			want: assessment{
+				Findings: []string{
+					"Kubernetes 1.37, released on 2026-08-26, is offered by no stack; SCS-0210 gives time until 2026-12-26, which is over; add it to kubernetesVersions of a stack.",
+				},
+			}},
 		"older than the newest one": {now: "2026-12-27", table: []minorOf{inTable("1.38", "2026-12-16"), inTable("1.37", "2026-08-26")},
 			want: assessment{
-				Findings: []string{"Kubernetes 1.37, released on 2026-08-26, is offered by no stack; SCS-0210 gives time until 2026-12-26, which is over; add it to kubernetesVersions of a stack."},
-				Notices:  []string{"Kubernetes 1.38, released on 2026-12-16, is offered by no stack; SCS-0210 gives time until 2027-04-16, 110 days from now."},
+				Findings: []string{
+					"Kubernetes 1.37, released on 2026-08-26, is offered by no stack; SCS-0210 gives time until 2026-12-26, which is over; add it to kubernetesVersions of a stack.",
+				},
+				Notices: []string{"Kubernetes 1.38, released on 2026-12-16, is offered by no stack; SCS-0210 gives time until 2027-04-16, 110 days from now."},
 			}},
 		"not yet released": {now: "2026-08-25", table: []minorOf{inTable("1.37", "2026-08-26")}},
 		"known to the proxy only": {now: "2026-11-17", proxy: "2026-08-26",

@@ -45,7 +45,8 @@ func writeTable(out io.Writer, s section, now time.Time) {
 	if s.Rows[0].Offered {
 		first = "STACK"
 	}
-	fmt.Fprintln(w, strings.Join([]string{first, "PINNED", "NEWEST PATCH", "DAYS BEHIND", "NEWEST MINOR", "END OF SUPPORT", "NEXT", "NOTES"}, "\t"))
+	fmt.Fprintln(w, strings.Join([]string{first, "PINNED", "NEWEST PATCH", "DAYS BEHIND", "NEWEST MINOR", "END OF SUPPORT",
+		"NEXT", "NOTES"}, "\t"))
 	for _, r := range s.Rows {
 		fmt.Fprintln(w, strings.Join(r.cells(now), "\t"))
 	}
@@ -69,7 +70,8 @@ func (r *row) cells(now time.Time) []string {
 		return []string{label, version, emptyCell, emptyCell, emptyCell, emptyCell, emptyCell, notes}
 	}
 	return []string{
-		label, r.Version, describeNewest(r.Newer.Patches), describeDays(r.daysBehind(now)), describeNewest(r.Newer.NewestMinor),
+		label, r.Version, describeNewest(r.Newer.Patches), describeDays(r.daysBehind(now)),
+		describeNewest(r.Newer.NewestMinor),
 		r.Minor.describeEnd(), describeMissing(r.Newer.Next.Refused), notes,
 	}
 }

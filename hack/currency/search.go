@@ -57,7 +57,8 @@ func (s search) run(ctx context.Context, pinned versionNumber) (newerVersions, e
 }
 
 // findPatches asks for from and the patches after it until more than patchGap in a row are missing.
-func (s search) findPatches(ctx context.Context, from versionNumber) (hits []foundVersion, misses []missingVersion, err error) {
+func (s search) findPatches(ctx context.Context,
+	from versionNumber) (hits []foundVersion, misses []missingVersion, err error) {
 	for gap := 0; gap <= patchGap; from.Patch++ {
 		hit, miss, err := s.lookupVersion(ctx, from)
 		if err != nil {

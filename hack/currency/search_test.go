@@ -50,7 +50,9 @@ func TestSearch(t *testing.T) {
 		"gap of four patches is too wide": {pinned: "v1.36.3", has: []string{"v1.36.8"},
 			want: summary{Next: "v1.36.4 unknown"}},
 		"gap is counted from the last one found": {pinned: "v1.36.3", has: []string{"v1.36.6", "v1.36.10"},
-			want: summary{Patches: "v1.36.6 v1.36.10", Gaps: "v1.36.4 unknown, v1.36.5 unknown, v1.36.7 unknown, v1.36.8 unknown, v1.36.9 unknown", Next: "v1.36.11 unknown"}},
+			want: summary{
+				Patches: "v1.36.6 v1.36.10", Gaps: "v1.36.4 unknown, v1.36.5 unknown, v1.36.7 unknown, v1.36.8 unknown, v1.36.9 unknown", Next: "v1.36.11 unknown",
+			}},
 		"refused versions are not to be had": {pinned: "v1.36.3", has: []string{"v1.36.4"}, refuses: []string{"v1.36.4"},
 			want: summary{Next: "v1.36.4 refused"}},
 		"gap of two minors": {pinned: "v0.4.0", has: []string{"v0.7.0", "v0.7.1"},

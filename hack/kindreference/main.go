@@ -43,9 +43,11 @@ func writePage(w io.Writer) error {
 	return nil
 }
 
-func writeKind(w io.Writer, c *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.CustomResourceDefinitionVersion) {
+func writeKind(w io.Writer, c *apiextensionsv1.CustomResourceDefinition,
+	v *apiextensionsv1.CustomResourceDefinitionVersion) {
 	n := c.Spec.Names
-	fmt.Fprintf(w, "\n## %s\n\n`apiVersion: %s/%s`, %s", n.Kind, c.Spec.Group, v.Name, strings.ToLower(string(c.Spec.Scope)))
+	fmt.Fprintf(w, "\n## %s\n\n`apiVersion: %s/%s`, %s", n.Kind, c.Spec.Group, v.Name,
+		strings.ToLower(string(c.Spec.Scope)))
 	if len(n.ShortNames) > 0 {
 		fmt.Fprintf(w, "; kubectl knows it as `%s`", strings.Join(n.ShortNames, "`, `"))
 	}
@@ -139,7 +141,8 @@ func rulesOf(s *apiextensionsv1.JSONSchemaProps) (rules []string) {
 	for _, limit := range []struct {
 		word  string
 		value *int64
-	}{{"At least %d characters", s.MinLength}, {"At most %d characters", s.MaxLength}, {"At least %d entries", s.MinItems}, {"At most %d entries", s.MaxItems}, {"At most %d entries", s.MaxProperties}} {
+	}{{"At least %d characters", s.MinLength}, {"At most %d characters", s.MaxLength}, {"At least %d entries",
+		s.MinItems}, {"At most %d entries", s.MaxItems}, {"At most %d entries", s.MaxProperties}} {
 		if limit.value != nil {
 			add(limit.word, *limit.value)
 		}

@@ -12,7 +12,9 @@ import (
 )
 
 func TestWriteField(t *testing.T) {
-	text := apiextensionsv1.JSONSchemaProps{Type: "string", Description: "one\n line", MaxLength: ptr.To[int64](3), Default: &apiextensionsv1.JSON{Raw: []byte(`"a|b"`)}}
+	text := apiextensionsv1.JSONSchemaProps{
+		Type: "string", Description: "one\n line", MaxLength: ptr.To[int64](3), Default: &apiextensionsv1.JSON{Raw: []byte(`"a|b"`)},
+	}
 	s := apiextensionsv1.JSONSchemaProps{Type: "object", Required: []string{"list"}, Properties: map[string]apiextensionsv1.JSONSchemaProps{
 		"list": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
 			Type: "object", Required: []string{"name"}, Properties: map[string]apiextensionsv1.JSONSchemaProps{"name": text},

@@ -160,7 +160,8 @@ func (q *clusterReview) checkParameterSize() bool {
 	if !exceedsMaxParameters(q.object.Spec.Parameters) || q.old != nil && topology.HasSameInput(q.object, q.old) {
 		return true
 	}
-	q.addError(field.Invalid(spec.Child("parameters"), field.OmitValueType{}, fmt.Sprintf("all together they are more than %d KiB, which no stack takes; write less", maxParameters>>10)))
+	q.addError(field.Invalid(spec.Child("parameters"), field.OmitValueType{},
+		fmt.Sprintf("all together they are more than %d KiB, which no stack takes; write less", maxParameters>>10)))
 	return false
 }
 
@@ -171,16 +172,20 @@ func (q *clusterReview) checkImmutable() {
 	}
 	o, old := &q.object.Spec, &q.old.Spec
 	if o.Provider != old.Provider {
-		q.addError(field.Forbidden(spec.Child("provider"), fmt.Sprintf("a cluster stays at its provider, %s; make the same elsewhere with: polder export %s | polder create NEW-NAME -f - --provider %s", old.Provider, q.object.Name, o.Provider)))
+		q.addError(field.Forbidden(spec.Child("provider"),
+			fmt.Sprintf("a cluster stays at its provider, %s; make the same elsewhere with: polder export %s | polder create NEW-NAME -f - --provider %s", old.Provider, q.object.Name, o.Provider)))
 	}
 	if o.Stack.Name != old.Stack.Name {
-		q.addError(field.Forbidden(spec.Child("stack", "name"), fmt.Sprintf("a cluster stays with its stack, %s; make another cluster", old.Stack.Name)))
+		q.addError(field.Forbidden(spec.Child("stack", "name"),
+			fmt.Sprintf("a cluster stays with its stack, %s; make another cluster", old.Stack.Name)))
 	}
 	if !slices.Equal(o.Network.PodCIDRs, old.Network.PodCIDRs) {
-		q.addError(field.Forbidden(spec.Child("network", "podCIDRs"), fmt.Sprintf("it cannot be changed from %s; make another cluster", strings.Join(old.Network.PodCIDRs, ", "))))
+		q.addError(field.Forbidden(spec.Child("network", "podCIDRs"),
+			fmt.Sprintf("it cannot be changed from %s; make another cluster", strings.Join(old.Network.PodCIDRs, ", "))))
 	}
 	if !slices.Equal(o.Network.ServiceCIDRs, old.Network.ServiceCIDRs) {
-		q.addError(field.Forbidden(spec.Child("network", "serviceCIDRs"), fmt.Sprintf("it cannot be changed from %s; make another cluster", strings.Join(old.Network.ServiceCIDRs, ", "))))
+		q.addError(field.Forbidden(spec.Child("network", "serviceCIDRs"),
+			fmt.Sprintf("it cannot be changed from %s; make another cluster", strings.Join(old.Network.ServiceCIDRs, ", "))))
 	}
 }
 
@@ -203,7 +208,8 @@ func (q *clusterReview) findProvider() *v1alpha1.Provider {
 	case q.object.Spec.Provider == "":
 		q.addError(field.Required(at, "choose from "+strings.Join(names, ", ")))
 	default:
-		q.addError(field.Invalid(at, q.object.Spec.Provider, "there is no such provider; choose from "+strings.Join(names, ", ")+suggest.Hint(q.object.Spec.Provider, names)))
+		q.addError(field.Invalid(at, q.object.Spec.Provider,
+			"there is no such provider; choose from "+strings.Join(names, ", ")+suggest.Hint(q.object.Spec.Provider, names)))
 	}
 	return nil
 }
@@ -215,7 +221,8 @@ func (q *clusterReview) chooseRelease(p *v1alpha1.Provider) (lineage.CatalogueEn
 	var unavailable *lineage.ReleaseUnavailableError
 	same := q.old != nil && q.old.Spec.Stack == q.object.Spec.Stack
 	if errors.As(err, &unavailable) {
-		known := unavailable.Reason == v1alpha1.ReasonReleaseNotReady || unavailable.Reason == v1alpha1.ReasonReleaseMissing && unavailable.Actor != v1alpha1.Customer
+		known := unavailable.Reason == v1alpha1.ReasonReleaseNotReady ||
+			unavailable.Reason == v1alpha1.ReasonReleaseMissing && unavailable.Actor != v1alpha1.Customer
 		if !same && !known {
 			q.addError(field.Invalid(spec.Child("stack", unavailable.Field), q.stackField(unavailable.Field), unavailable.Text))
 		}
@@ -243,7 +250,8 @@ func (q *clusterReview) chooseRelease(p *v1alpha1.Provider) (lineage.CatalogueEn
 // stackField returns the value of a field of spec.stack.
 func (q *clusterReview) stackField(name string) string {
 	s := q.object.Spec.Stack
-	return map[string]string{"name": s.Name, "kubernetesVersion": s.KubernetesVersion, "channel": string(s.Channel), "version": s.Version}[name]
+	return map[string]string{"name": s.Name, "kubernetesVersion": s.KubernetesVersion, "channel": string(s.Channel),
+		"version": s.Version}[name]
 }
 
 // stackProviderOf returns the provider's name in names of stacks, which may be another than its own.
@@ -255,7 +263,8 @@ func stackProviderOf(p *v1alpha1.Provider) string {
 }
 
 // checkClass checks all that depends on the class of the release, and asks the provider.
-func (c *Checker) checkClass(ctx context.Context, q *clusterReview, p *v1alpha1.Provider, rel lineage.CatalogueEntry) error {
+func (c *Checker) checkClass(ctx context.Context, q *clusterReview, p *v1alpha1.Provider,
+	rel lineage.CatalogueEntry) error {
 	release, err := topology.ReleaseForProvider(ctx, c.Client, rel)
 	if apierrors.IsNotFound(err) {
 		return nil // the release is new, and its class will come

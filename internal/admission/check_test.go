@@ -59,7 +59,9 @@ func TestNewClusters(t *testing.T) {
 			`spec.provider: Invalid value: "locall": there is no such provider; choose from cloud, local; did you mean local?`,
 		}},
 		"no provider is named, and there are two": {newWorld().add(other), []change{named("")}, []string{"spec.provider: Required value: choose from cloud, local"}},
-		"no provider is there":                    {newWorld().without("Provider/local"), nil, []string{`spec.provider: Invalid value: "local": no provider is installed here; ask the platform operator`}},
+		"no provider is there": {newWorld().without("Provider/local"), nil, []string{
+			`spec.provider: Invalid value: "local": no provider is installed here; ask the platform operator`,
+		}},
 		"a stack that is not there": {newWorld(), []change{stack("sks")}, []string{
 			`spec.stack.name: Invalid value: "sks": there is no stack "sks" for provider local that serves namespace a; there is scs of local (1.36)`,
 		}},
@@ -106,14 +108,21 @@ func TestChanges(t *testing.T) {
 		old, new []change
 		want     []string
 	}{
-		"scaling":               {newWorld(), nil, []change{scaled}, nil},
-		"another provider":      {newWorld(), []change{named("gone")}, nil, []string{"spec.provider: Forbidden: a cluster stays at its provider, gone; make the same elsewhere with: polder export demo | polder create NEW-NAME -f - --provider local"}},
-		"another stack":         {newWorld(), []change{stack("gone")}, nil, []string{"spec.stack.name: Forbidden: a cluster stays with its stack, gone; make another cluster"}},
-		"other ranges for pods": {newWorld(), nil, []change{pods("10.1.0.0/16")}, []string{"spec.network.podCIDRs: Forbidden: it cannot be changed from 10.244.0.0/16; make another cluster"}},
+		"scaling": {newWorld(), nil, []change{scaled}, nil},
+		"another provider": {newWorld(), []change{named("gone")}, nil, []string{
+			"spec.provider: Forbidden: a cluster stays at its provider, gone; make the same elsewhere with: polder export demo | polder create NEW-NAME -f - --provider local",
+		}},
+		"another stack": {newWorld(), []change{stack("gone")}, nil, []string{
+			"spec.stack.name: Forbidden: a cluster stays with its stack, gone; make another cluster",
+		}},
+		"other ranges for pods": {newWorld(), nil, []change{pods("10.1.0.0/16")}, []string{
+			"spec.network.podCIDRs: Forbidden: it cannot be changed from 10.244.0.0/16; make another cluster",
+		}},
 		"other ranges for services": {newWorld(), []change{services("10.97.0.0/16", "fd00::/112")}, nil, []string{
 			"spec.network.serviceCIDRs: Forbidden: it cannot be changed from 10.97.0.0/16, fd00::/112; make another cluster",
 		}},
-		"a name that was let in before": {newWorld(), []change{func(o *v1alpha1.WorkloadCluster) { o.Name = "1" }}, []change{scaled, func(o *v1alpha1.WorkloadCluster) { o.Name = "1" }}, nil},
+		"a name that was let in before": {newWorld(), []change{func(o *v1alpha1.WorkloadCluster) { o.Name = "1" }},
+			[]change{scaled, func(o *v1alpha1.WorkloadCluster) { o.Name = "1" }}, nil},
 
 		"the provider is gone, and something else changes": {newWorld().without("Provider/local"), nil, []change{scaled}, nil},
 		"the provider is gone, and something is wrong": {newWorld().without("Provider/local"), nil, []change{scaled, label(v1alpha1.PoolLabel)}, []string{
@@ -121,23 +130,33 @@ func TestChanges(t *testing.T) {
 		}},
 		"the stack is gone, and something else changes":   {newWorld().without("ClusterStack/local-scs-1-36"), nil, []change{scaled}, nil},
 		"the release is gone, and something else changes": {newWorld(), []change{pin("v7")}, []change{pin("v7"), scaled}, nil},
-		"the release is gone, and it is pinned anew":      {newWorld(), []change{pin("v7")}, []change{pin("v8")}, []string{`spec.stack.version: Invalid value: "v8": stack scs for Kubernetes 1.36 has no release v8 here; it has v1`}},
+		"the release is gone, and it is pinned anew": {newWorld(), []change{pin("v7")}, []change{pin("v8")}, []string{
+			`spec.stack.version: Invalid value: "v8": stack scs for Kubernetes 1.36 has no release v8 here; it has v1`,
+		}},
 
-		"a minor up":    {twice, nil, []change{minor("1.37")}, nil},
-		"two minors up": {twice, nil, []change{minor("1.38")}, []string{`spec.stack.kubernetesVersion: Invalid value: "1.38": Kubernetes is raised by one minor at a time, and from v1.36.3 to v1.38.0 is more`}},
+		"a minor up": {twice, nil, []change{minor("1.37")}, nil},
+		"two minors up": {twice, nil, []change{minor("1.38")}, []string{
+			`spec.stack.kubernetesVersion: Invalid value: "1.38": Kubernetes is raised by one minor at a time, and from v1.36.3 to v1.38.0 is more`,
+		}},
 		"what the spec said before does not count, but what runs": {twice, []change{minor("1.37")}, []change{minor("1.38")}, []string{
 			`spec.stack.kubernetesVersion: Invalid value: "1.38": Kubernetes is raised by one minor at a time, and from v1.36.3 to v1.38.0 is more`,
 		}},
-		"a minor back, before it ran":                  {twice, []change{minor("1.37")}, nil, nil},
-		"a pin with an older patch":                    {patch, nil, []change{pin("v1")}, []string{`spec.stack.version: Invalid value: "v1": Kubernetes is never lowered, and the cluster has v1.36.4 already`}},
-		"a pin with the same patch":                    {patch, nil, []change{pin("v2")}, nil},
-		"the newest was taken back":                    {newWorld().add(running("v1.36.4")), nil, []change{scaled}, nil},
-		"a size the provider has lost, and it stays":   {newWorld(), []change{size("none")}, []change{size("none"), parameter("retries", 5)}, nil},
-		"a size of a pool, and another pool is added":  {newWorld(), []change{poolSize("none")}, []change{poolSize("none"), label("team")}, nil},
-		"a size the provider has lost, of a new minor": {twice, []change{size("none")}, []change{size("none"), minor("1.37")}, []string{`spec.controlPlane.machineType: Invalid value: "none": local has no machine type "none"; choose from small, large, or write a portable name, for example SCS-2V-4`}},
-		"a parameter that is wrong, and it stays":      {newWorld(), []change{parameter("retries", 0)}, []change{parameter("retries", 0), scaled}, nil},
+		"a minor back, before it ran": {twice, []change{minor("1.37")}, nil, nil},
+		"a pin with an older patch": {patch, nil, []change{pin("v1")}, []string{
+			`spec.stack.version: Invalid value: "v1": Kubernetes is never lowered, and the cluster has v1.36.4 already`,
+		}},
+		"a pin with the same patch":                   {patch, nil, []change{pin("v2")}, nil},
+		"the newest was taken back":                   {newWorld().add(running("v1.36.4")), nil, []change{scaled}, nil},
+		"a size the provider has lost, and it stays":  {newWorld(), []change{size("none")}, []change{size("none"), parameter("retries", 5)}, nil},
+		"a size of a pool, and another pool is added": {newWorld(), []change{poolSize("none")}, []change{poolSize("none"), label("team")}, nil},
+		"a size the provider has lost, of a new minor": {twice, []change{size("none")}, []change{size("none"), minor("1.37")}, []string{
+			`spec.controlPlane.machineType: Invalid value: "none": local has no machine type "none"; choose from small, large, or write a portable name, for example SCS-2V-4`,
+		}},
+		"a parameter that is wrong, and it stays": {newWorld(), []change{parameter("retries", 0)}, []change{parameter("retries", 0), scaled}, nil},
 
-		"a size the provider does not have": {newWorld(), nil, []change{size("none")}, []string{`spec.controlPlane.machineType: Invalid value: "none": local has no machine type "none"; choose from small, large, or write a portable name, for example SCS-2V-4`}},
+		"a size the provider does not have": {newWorld(), nil, []change{size("none")}, []string{
+			`spec.controlPlane.machineType: Invalid value: "none": local has no machine type "none"; choose from small, large, or write a portable name, for example SCS-2V-4`,
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			errs, err := c.world.checker(t).Check(t.Context(), cluster(c.new...), cluster(c.old...))
@@ -159,7 +178,8 @@ func TestWhatIsNotLookedAt(t *testing.T) {
 	for name, c := range map[string]struct{ object, old *v1alpha1.WorkloadCluster }{
 		"the spec is as it was":                    {labelled, cluster(wrong...)},
 		"it is being deleted, and its spec edited": {deleted, cluster()},
-		"ranges that are left out are left out":    {cluster(append(wrong, pods())...), cluster(append(wrong, func(o *v1alpha1.WorkloadCluster) { o.Spec.Network.PodCIDRs = nil })...)},
+		"ranges that are left out are left out": {cluster(append(wrong, pods())...),
+			cluster(append(wrong, func(o *v1alpha1.WorkloadCluster) { o.Spec.Network.PodCIDRs = nil })...)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if errs, err := w.checker(t).Check(t.Context(), c.object, c.old); err != nil || len(errs) > 0 {
@@ -203,15 +223,16 @@ func TestTheProviderIsNotAskedAgain(t *testing.T) {
 		old, new []change
 		want     error
 	}{
-		"scaled":                   {nil, []change{scaled}, nil},
-		"paused":                   {nil, []change{func(o *v1alpha1.WorkloadCluster) { o.Spec.Paused = ptr.To(true) }}, nil},
-		"let go":                   {[]change{func(o *v1alpha1.WorkloadCluster) { o.Spec.DeletionProtection = ptr.To(true) }}, nil, nil},
-		"with more than may be":    {[]change{large}, []change{large, scaled}, nil},
-		"another size":             {nil, []change{size("large")}, guard.ErrPanicked},
-		"a pool more":              {nil, []change{label("team")}, guard.ErrPanicked},
-		"another parameter":        {nil, []change{parameter("retries", 5)}, guard.ErrPanicked},
-		"another release":          {nil, []change{pin("v1")}, guard.ErrPanicked},
-		"somebody else may log in": {nil, []change{func(o *v1alpha1.WorkloadCluster) { o.Spec.OIDC = &v1alpha1.OIDC{IssuerURL: "https://i", ClientID: "c"} }}, guard.ErrPanicked},
+		"scaled":                {nil, []change{scaled}, nil},
+		"paused":                {nil, []change{func(o *v1alpha1.WorkloadCluster) { o.Spec.Paused = ptr.To(true) }}, nil},
+		"let go":                {[]change{func(o *v1alpha1.WorkloadCluster) { o.Spec.DeletionProtection = ptr.To(true) }}, nil, nil},
+		"with more than may be": {[]change{large}, []change{large, scaled}, nil},
+		"another size":          {nil, []change{size("large")}, guard.ErrPanicked},
+		"a pool more":           {nil, []change{label("team")}, guard.ErrPanicked},
+		"another parameter":     {nil, []change{parameter("retries", 5)}, guard.ErrPanicked},
+		"another release":       {nil, []change{pin("v1")}, guard.ErrPanicked},
+		"somebody else may log in": {nil, []change{func(o *v1alpha1.WorkloadCluster) { o.Spec.OIDC = &v1alpha1.OIDC{IssuerURL: "https://i", ClientID: "c"} }},
+			guard.ErrPanicked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if errs, err := w.checker(t).Check(t.Context(), cluster(c.new...), cluster(c.old...)); !errors.Is(err, c.want) || len(errs) > 0 {
@@ -222,7 +243,8 @@ func TestTheProviderIsNotAskedAgain(t *testing.T) {
 			}
 		})
 	}
-	if errs, err := newWorld().checker(t).CheckProvider(t.Context(), cluster(size("none"), parameter("retries", 5)), cluster(size("none"))); err != nil || len(errs) > 0 {
+	if errs, err := newWorld().checker(t).CheckProvider(t.Context(), cluster(size("none"), parameter("retries", 5)), cluster(size("none"))); err != nil ||
+		len(errs) > 0 {
 		t.Error("a size that it has lost: ", errs, err)
 	}
 }
@@ -234,12 +256,13 @@ func TestTheProviderAlone(t *testing.T) {
 		object *v1alpha1.WorkloadCluster
 		want   bool
 	}{
-		"a size it does not have":               {newWorld(), cluster(size("none")), true},
-		"a parameter that follows from a size":  {newWorld(), cluster(parameter("flavor", "large")), true},
-		"nothing is wrong":                      {newWorld(), cluster(), false},
-		"what the plane says":                   {newWorld(), cluster(pods("x"), parameter("none", 1)), false},
-		"a cluster of another":                  {newWorld(), cluster(size("none"), named("other")), false},
-		"one that is being deleted":             {newWorld(), cluster(size("none"), func(o *v1alpha1.WorkloadCluster) { o.DeletionTimestamp = ptr.To(metav1.Now()) }), false},
+		"a size it does not have":              {newWorld(), cluster(size("none")), true},
+		"a parameter that follows from a size": {newWorld(), cluster(parameter("flavor", "large")), true},
+		"nothing is wrong":                     {newWorld(), cluster(), false},
+		"what the plane says":                  {newWorld(), cluster(pods("x"), parameter("none", 1)), false},
+		"a cluster of another":                 {newWorld(), cluster(size("none"), named("other")), false},
+		"one that is being deleted": {newWorld(), cluster(size("none"), func(o *v1alpha1.WorkloadCluster) { o.DeletionTimestamp = ptr.To(metav1.Now()) }),
+			false},
 		"its Provider object is not there":      {newWorld().without("Provider/local"), cluster(size("none")), false},
 		"there is no release to ask it about":   {newWorld(), cluster(size("none"), pin("v7")), false},
 		"the class of the release is not there": {newWorld().without("ClusterClass/local-scs-1-36-v1"), cluster(size("none")), false},

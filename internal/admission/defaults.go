@@ -41,7 +41,8 @@ func (c *Checker) Default(ctx context.Context, o, old *v1alpha1.WorkloadCluster)
 		if err != nil {
 			return err
 		}
-		o.Spec.Stack.KubernetesVersion = all.NewestMinor(stackProviderOf(&l.Items[i]), o.Spec.Stack.Name, o.Spec.Stack.Channel)
+		o.Spec.Stack.KubernetesVersion = all.NewestMinor(stackProviderOf(&l.Items[i]), o.Spec.Stack.Name,
+			o.Spec.Stack.Channel)
 	}
 	return nil
 }

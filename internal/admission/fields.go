@@ -27,7 +27,8 @@ func (q *clusterReview) checkNetwork() {
 	for i, s := range services {
 		for _, p := range pods {
 			if s.IsValid() && p.IsValid() && s.Overlaps(p) {
-				q.addError(field.Invalid(at.Child("serviceCIDRs").Index(i), n.ServiceCIDRs[i], fmt.Sprintf("it overlaps with podCIDRs %s", p)))
+				q.addError(field.Invalid(at.Child("serviceCIDRs").Index(i), n.ServiceCIDRs[i],
+					fmt.Sprintf("it overlaps with podCIDRs %s", p)))
 			}
 		}
 	}
@@ -64,7 +65,8 @@ func (q *clusterReview) checkOIDC() {
 	}
 	u, err := url.Parse(o.IssuerURL)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		q.addError(field.Invalid(spec.Child("oidc", "issuerURL"), o.IssuerURL, "write the issuer's URL; it begins with https:// and has no query"))
+		q.addError(field.Invalid(spec.Child("oidc", "issuerURL"), o.IssuerURL,
+			"write the issuer's URL; it begins with https:// and has no query"))
 	}
 }
 
@@ -76,12 +78,15 @@ func (q *clusterReview) checkWorkers() {
 		at := spec.Child("workers").Index(i)
 		for _, part := range topology.SplitByZone(p) {
 			if other, ok := parts[part.Name]; ok && other != p.Name {
-				q.addError(field.Invalid(at.Child("name"), p.Name, fmt.Sprintf("with its zone it is called %s, as a part of pool %s is; give it another name", part.Name, other)))
+				q.addError(field.Invalid(at.Child("name"), p.Name,
+					fmt.Sprintf("with its zone it is called %s, as a part of pool %s is; give it another name", part.Name, other)))
 			}
 			parts[part.Name] = p.Name
 			// Cluster API puts the name into labels, which cannot be longer.
 			if len(part.Name) > validation.DNS1123LabelMaxLength {
-				q.addError(field.Invalid(at.Child("name"), p.Name, fmt.Sprintf("with its zone it is called %s, which is longer than %d characters", part.Name, validation.DNS1123LabelMaxLength)))
+				q.addError(field.Invalid(at.Child("name"), p.Name,
+					fmt.Sprintf("with its zone it is called %s, which is longer than %d characters", part.Name,
+						validation.DNS1123LabelMaxLength)))
 			}
 		}
 		q.checkLabels(at.Child("labels"), p.Labels)
@@ -98,7 +103,8 @@ func (q *clusterReview) checkLabels(at *field.Path, labels map[string]string) {
 			q.addError(field.Forbidden(at.Key(key), "it is put on all nodes, with the name of their pool"))
 		// An invalid key was reported by ValidateLabels already.
 		case !nodelabels.IsSyncedToNode(key) && len(validation.IsQualifiedName(key)) == 0:
-			q.addError(field.Forbidden(at.Key(key), "labels of this domain are not put on nodes; use one without a domain, or of a domain of your own"))
+			q.addError(field.Forbidden(at.Key(key),
+				"labels of this domain are not put on nodes; use one without a domain, or of a domain of your own"))
 		}
 	}
 }
@@ -114,7 +120,9 @@ func (q *clusterReview) checkTaints(at *field.Path, taints []v1alpha1.Taint) {
 				q.addError(field.Invalid(at.Index(i).Child("value"), t.Value, why))
 			}
 		}
-		if domain, _, ok := strings.Cut(t.Key, "/"); ok && (domain == "node.kubernetes.io" || domain == "node.cluster.x-k8s.io" || domain == "node.cloudprovider.kubernetes.io") {
+		if domain, _, ok := strings.Cut(t.Key, "/"); ok &&
+			(domain == "node.kubernetes.io" || domain == "node.cluster.x-k8s.io" ||
+				domain == "node.cloudprovider.kubernetes.io") {
 			q.addError(field.Forbidden(at.Index(i).Child("key"), "taints of this domain are Kubernetes' own"))
 		}
 	}
@@ -137,7 +145,9 @@ func (q *clusterReview) checkZones(p *v1alpha1.Provider) {
 			case len(p.Status.Zones) == 0:
 				q.addError(field.Forbidden(at, fmt.Sprintf("provider %s does not let zones be chosen", p.Name)))
 			case !slices.Contains(p.Status.Zones, z):
-				q.addError(field.Invalid(at, z, fmt.Sprintf("provider %s has the zones %s%s", p.Name, strings.Join(p.Status.Zones, ", "), suggest.Hint(z, p.Status.Zones))))
+				q.addError(field.Invalid(at, z,
+					fmt.Sprintf("provider %s has the zones %s%s", p.Name, strings.Join(p.Status.Zones, ", "),
+						suggest.Hint(z, p.Status.Zones))))
 			}
 		}
 	}

@@ -50,14 +50,26 @@ func TestNetwork(t *testing.T) {
 		changes []change
 		want    []string
 	}{
-		"the default":                   {nil, nil},
-		"one of each family":            {[]change{pods("10.0.0.0/16", "fd00::/64"), services("10.96.0.0/16", "fd01::/112")}, nil},
-		"no range":                      {[]change{pods("10.0.0.0")}, []string{at + `podCIDRs[0]: Invalid value: "10.0.0.0": write a range of addresses such as 10.244.0.0/16`}},
-		"bits beside the range":         {[]change{pods("10.0.1.0/16")}, []string{at + `podCIDRs[0]: Invalid value: "10.0.1.0/16": it has bits beside the range; write 10.0.0.0/16`}},
-		"two of one family":             {[]change{pods("10.0.0.0/16", "10.1.0.0/16")}, []string{at + `podCIDRs[1]: Invalid value: "10.1.0.0/16": two ranges must be one of IPv4 and one of IPv6`}},
-		"services within pods":          {[]change{pods("10.0.0.0/8")}, []string{at + `serviceCIDRs[0]: Invalid value: "10.96.0.0/16": it overlaps with podCIDRs 10.0.0.0/8`}},
-		"the second overlaps":           {[]change{pods("10.0.0.0/16", "fd00::/64"), services("10.96.0.0/16", "fd00::/112")}, []string{at + `serviceCIDRs[1]: Invalid value: "fd00::/112": it overlaps with podCIDRs fd00::/64`}},
-		"one that is none overlaps not": {[]change{pods("x"), services("0.0.0.0/0")}, []string{at + `podCIDRs[0]: Invalid value: "x": write a range of addresses such as 10.244.0.0/16`}},
+		"the default":        {nil, nil},
+		"one of each family": {[]change{pods("10.0.0.0/16", "fd00::/64"), services("10.96.0.0/16", "fd01::/112")}, nil},
+		"no range": {[]change{pods("10.0.0.0")}, []string{
+			at + `podCIDRs[0]: Invalid value: "10.0.0.0": write a range of addresses such as 10.244.0.0/16`,
+		}},
+		"bits beside the range": {[]change{pods("10.0.1.0/16")}, []string{
+			at + `podCIDRs[0]: Invalid value: "10.0.1.0/16": it has bits beside the range; write 10.0.0.0/16`,
+		}},
+		"two of one family": {[]change{pods("10.0.0.0/16", "10.1.0.0/16")}, []string{
+			at + `podCIDRs[1]: Invalid value: "10.1.0.0/16": two ranges must be one of IPv4 and one of IPv6`,
+		}},
+		"services within pods": {[]change{pods("10.0.0.0/8")}, []string{
+			at + `serviceCIDRs[0]: Invalid value: "10.96.0.0/16": it overlaps with podCIDRs 10.0.0.0/8`,
+		}},
+		"the second overlaps": {[]change{pods("10.0.0.0/16", "fd00::/64"), services("10.96.0.0/16", "fd00::/112")}, []string{
+			at + `serviceCIDRs[1]: Invalid value: "fd00::/112": it overlaps with podCIDRs fd00::/64`,
+		}},
+		"one that is none overlaps not": {[]change{pods("x"), services("0.0.0.0/0")}, []string{
+			at + `podCIDRs[0]: Invalid value: "x": write a range of addresses such as 10.244.0.0/16`,
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(c.want, checkNew(t, newWorld(), c.changes...)); d != "" {
@@ -103,17 +115,25 @@ func TestWorkers(t *testing.T) {
 		want    []string
 	}{
 		"a label of one's own domain": {nil, []change{label("example.org/team")}, nil},
-		"a label that is ours":        {nil, []change{label(v1alpha1.PoolLabel)}, []string{at + "labels[polder.dev/pool]: Forbidden: it is put on all nodes, with the name of their pool"}},
+		"a label that is ours": {nil, []change{label(v1alpha1.PoolLabel)}, []string{
+			at + "labels[polder.dev/pool]: Forbidden: it is put on all nodes, with the name of their pool",
+		}},
 		"a label that never gets there": {nil, []change{label("kubernetes.io/x")}, []string{
 			at + "labels[kubernetes.io/x]: Forbidden: labels of this domain are not put on nodes; use one without a domain, or of a domain of your own",
 		}},
 		"a label that is none is said once": {nil, []change{label("-")}, []string{
 			at + `labels: Invalid value: "-"`,
 		}},
-		"a taint":                    {nil, []change{taint("example.org/gpu", "yes")}, nil},
-		"a taint of Kubernetes":      {nil, []change{taint("node.kubernetes.io/x", "")}, []string{at + "taints[0].key: Forbidden: taints of this domain are Kubernetes' own"}},
-		"a taint of Cluster API":     {nil, []change{taint("node.cluster.x-k8s.io/x", "")}, []string{at + "taints[0].key: Forbidden: taints of this domain are Kubernetes' own"}},
-		"a taint of the cloud":       {nil, []change{taint("node.cloudprovider.kubernetes.io/x", "")}, []string{at + "taints[0].key: Forbidden: taints of this domain are Kubernetes' own"}},
+		"a taint": {nil, []change{taint("example.org/gpu", "yes")}, nil},
+		"a taint of Kubernetes": {nil, []change{taint("node.kubernetes.io/x", "")}, []string{
+			at + "taints[0].key: Forbidden: taints of this domain are Kubernetes' own",
+		}},
+		"a taint of Cluster API": {nil, []change{taint("node.cluster.x-k8s.io/x", "")}, []string{
+			at + "taints[0].key: Forbidden: taints of this domain are Kubernetes' own",
+		}},
+		"a taint of the cloud": {nil, []change{taint("node.cloudprovider.kubernetes.io/x", "")}, []string{
+			at + "taints[0].key: Forbidden: taints of this domain are Kubernetes' own",
+		}},
 		"a domain that only ends so": {nil, []change{taint("my-node.kubernetes.io/x", "")}, nil},
 		"a key that is none":         {nil, []change{taint("a/b/c", "")}, []string{at + `taints[0].key: Invalid value: "a/b/c"`}},
 		"a value that is none":       {nil, []change{taint("a", "b c")}, []string{at + `taints[0].value: Invalid value: "b c"`}},
@@ -124,9 +144,11 @@ func TestWorkers(t *testing.T) {
 		"two pools that are called alike in their zones": {long, []change{
 			pool(v1alpha1.WorkerPool{Name: "a", Zones: []string{"b-c"}}), pool(v1alpha1.WorkerPool{Name: "a-b", Zones: []string{"c"}}),
 		}, []string{`spec.workers[2].name: Invalid value: "a-b": with its zone it is called a-b-c, as a part of pool a is; give it another name`}},
-		"a name too long with its zone": {long, []change{pool(v1alpha1.WorkerPool{Name: strings.Repeat("p", 33), Zones: []string{strings.Repeat("z", 30)}})}, []string{
-			at + `name: Invalid value: "` + strings.Repeat("p", 33) + `": with its zone it is called ` + strings.Repeat("p", 33) + "-" + strings.Repeat("z", 30) + ", which is longer than 63 characters",
-		}},
+		"a name too long with its zone": {long, []change{pool(v1alpha1.WorkerPool{Name: strings.Repeat("p", 33), Zones: []string{strings.Repeat("z", 30)}})},
+			[]string{
+				at + `name: Invalid value: "` + strings.Repeat("p", 33) + `": with its zone it is called ` + strings.Repeat("p", 33) + "-" + strings.Repeat("z", 30) +
+					", which is longer than 63 characters",
+			}},
 		"as long as may be": {long, []change{pool(v1alpha1.WorkerPool{Name: strings.Repeat("p", 32), Zones: []string{strings.Repeat("z", 30)}})}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -109,7 +109,9 @@ func FailureResponse(err error) admission.Response {
 	}
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
-		Message: fmt.Sprintf("%v; if it is new, it is not known here yet: try again", err), Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
+		Message: fmt.Sprintf("%v; if it is new, it is not known here yet: try again", err), Details: &metav1.StatusDetails{
+			RetryAfterSeconds: 1,
+		},
 	}}}
 }
 
@@ -120,7 +122,8 @@ func ValidationResponse(name string, errs field.ErrorList) admission.Response {
 		return admission.Allowed("")
 	}
 	if most := schema.MaxErrors; len(errs) > most {
-		errs = append(errs[:most:most], field.Invalid(spec, field.OmitValueType{}, fmt.Sprintf("more is wrong than these %d; correct them first", most)))
+		errs = append(errs[:most:most],
+			field.Invalid(spec, field.OmitValueType{}, fmt.Sprintf("more is wrong than these %d; correct them first", most)))
 	}
 	status := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("WorkloadCluster").GroupKind(), name, errs).Status()
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
@@ -150,7 +153,9 @@ func validateDeletion(decoder admission.Decoder, req admission.Request) admissio
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	if ptr.Deref(o.Spec.DeletionProtection, false) {
-		return admission.Denied(fmt.Sprintf("cluster %s is protected from deletion; set spec.deletionProtection to false first", o.Name))
+		return admission.Denied(
+			fmt.Sprintf("cluster %s is protected from deletion; set spec.deletionProtection to false first", o.Name),
+		)
 	}
 	return admission.Allowed("")
 }

@@ -49,18 +49,21 @@ func TestMutate(t *testing.T) {
 		old    *v1alpha1.WorkloadCluster
 		want   []jsonpatch.JsonPatchOperation
 	}{
-		"both are left out":                            {newWorld(), bare, nil, []jsonpatch.JsonPatchOperation{add(provider, "local"), add(version, "1.36")}},
-		"nothing is left out":                          {newWorld(), cluster(), nil, nil},
-		"the newest minor":                             {newWorld().line("1.37", "v1.37.0"), bare, nil, []jsonpatch.JsonPatchOperation{add(provider, "local"), add(version, "1.37")}},
+		"both are left out":   {newWorld(), bare, nil, []jsonpatch.JsonPatchOperation{add(provider, "local"), add(version, "1.36")}},
+		"nothing is left out": {newWorld(), cluster(), nil, nil},
+		"the newest minor": {newWorld().line("1.37", "v1.37.0"), bare, nil, []jsonpatch.JsonPatchOperation{
+			add(provider, "local"), add(version, "1.37"),
+		}},
 		"an older minor is kept":                       {newWorld().line("1.37", "v1.37.0"), cluster(), nil, nil},
 		"there are two providers, so nobody is chosen": {two, bare, nil, nil},
 		"there are two, and one is named":              {two, cluster(minor("")), nil, []jsonpatch.JsonPatchOperation{add(version, "1.36")}},
 		"the one that is named is not there":           {newWorld(), cluster(named("other"), minor("")), nil, nil},
 		"no such stack":                                {newWorld(), cluster(minor(""), stack("other")), nil, nil},
 		"no stack at all":                              {newWorld(), cluster(named(""), minor(""), stack("")), nil, nil},
-		"left out again, they stay as they were":       {newWorld().line("1.37", "v1.37.0"), bare, cluster(named("old"), minor("1.30")), []jsonpatch.JsonPatchOperation{add(provider, "old"), add(version, "1.30")}},
-		"changed, they are what they are changed to":   {newWorld(), cluster(minor("1.37")), cluster(), nil},
-		"they never were there":                        {newWorld(), bare, bare, nil},
+		"left out again, they stay as they were": {newWorld().line("1.37", "v1.37.0"), bare, cluster(named("old"), minor("1.30")),
+			[]jsonpatch.JsonPatchOperation{add(provider, "old"), add(version, "1.30")}},
+		"changed, they are what they are changed to": {newWorld(), cluster(minor("1.37")), cluster(), nil},
+		"they never were there":                      {newWorld(), bare, bare, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			operation := admissionv1.Create
@@ -94,13 +97,15 @@ func TestValidate(t *testing.T) {
 		code      int32
 		message   string
 	}{
-		"a sound one":    {newWorld(), admissionv1.Create, cluster(), nil, 200, ""},
-		"an unsound one": {newWorld(), admissionv1.Create, cluster(pods("x")), nil, 422, `WorkloadCluster.polder.dev "demo" is invalid: spec.network.podCIDRs[0]: Invalid value: "x": write a range of addresses such as 10.244.0.0/16`},
+		"a sound one": {newWorld(), admissionv1.Create, cluster(), nil, 200, ""},
+		"an unsound one": {newWorld(), admissionv1.Create, cluster(pods("x")), nil, 422,
+			`WorkloadCluster.polder.dev "demo" is invalid: spec.network.podCIDRs[0]: Invalid value: "x": write a range of addresses such as 10.244.0.0/16`},
 		"a change, which is compared": {newWorld(), admissionv1.Update, cluster(), cluster(pods("10.1.0.0/16")), 422,
 			`WorkloadCluster.polder.dev "demo" is invalid: spec.network.podCIDRs: Forbidden: it cannot be changed from 10.1.0.0/16; make another cluster`},
-		"nobody knows":                 {unknown, admissionv1.Create, cluster(), nil, 500, "reading the providers: broken"},
-		"one is deleted":               {newWorld(), admissionv1.Delete, nil, cluster(), 200, ""},
-		"one that is protected is not": {newWorld(), admissionv1.Delete, nil, guardedOne, 403, "cluster demo is protected from deletion; set spec.deletionProtection to false first"},
+		"nobody knows":   {unknown, admissionv1.Create, cluster(), nil, 500, "reading the providers: broken"},
+		"one is deleted": {newWorld(), admissionv1.Delete, nil, cluster(), 200, ""},
+		"one that is protected is not": {newWorld(), admissionv1.Delete, nil, guardedOne, 403,
+			"cluster demo is protected from deletion; set spec.deletionProtection to false first"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := c.world.checker(t).Validate(ctrladmission.NewDecoder(scheme(t)))(t.Context(), request(t, c.operation, c.o, c.old))
@@ -137,7 +142,10 @@ func TestValidateProvider(t *testing.T) {
 func TestNamespacesThatAreNotKnownYet(t *testing.T) {
 	w, decoder := newWorld(), ctrladmission.NewDecoder(scheme(t))
 	s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.CatalogueNamespace, Name: "shared"}}
-	s.Spec = csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.36", Channel: csv1.ChannelStable, AllowedNamespaces: &metav1.LabelSelector{MatchLabels: map[string]string{"kaas": "yes"}}}
+	s.Spec = csv1.ClusterStackSpec{
+		Provider: "local", Name: "scs", KubernetesVersion: "1.36", Channel: csv1.ChannelStable,
+		AllowedNamespaces: &metav1.LabelSelector{MatchLabels: map[string]string{"kaas": "yes"}},
+	}
 	c := w.add(s).checker(t)
 	for name, handle := range map[string]ctrladmission.HandlerFunc{"mutate": c.Mutate, "validate": c.Validate(decoder), "provider": c.ValidateProvider(decoder)} {
 		got := handle(t.Context(), request(t, admissionv1.Create, cluster(minor("")), nil))

@@ -32,7 +32,8 @@ func exceedsMaxParameters(parameters map[string]provider.JSON) bool {
 // checkParameters requires parameters of the class or of the provider, with values that fit their schemas. setBy are
 // the variables that the provider sets, with the fields they follow from. It is nil if that is not known: then no
 // parameter is missed.
-func (q *clusterReview) checkParameters(ctx context.Context, p *v1alpha1.Provider, release provider.Release, setBy map[string]string) {
+func (q *clusterReview) checkParameters(ctx context.Context, p *v1alpha1.Provider, release provider.Release,
+	setBy map[string]string) {
 	at := spec.Child("parameters")
 	schemas := map[string]map[string]any{}
 	for _, v := range release.Variables {
@@ -48,7 +49,9 @@ func (q *clusterReview) checkParameters(ctx context.Context, p *v1alpha1.Provide
 		}
 		here := at.Child(name)
 		if _, ok := schemas[name]; !ok {
-			errs = append(errs, field.Invalid(here, field.OmitValueType{}, fmt.Sprintf("stack %s has no such parameter; it has %s%s", release.Name, strings.Join(names, ", "), suggest.Hint(name, names))))
+			errs = append(errs, field.Invalid(here, field.OmitValueType{},
+				fmt.Sprintf("stack %s has no such parameter; it has %s%s", release.Name, strings.Join(names, ", "),
+					suggest.Hint(name, names))))
 			continue
 		}
 		if err := checkProviderVariable(name, setBy, own); err != nil {

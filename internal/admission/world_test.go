@@ -33,7 +33,9 @@ var errBroken = errors.New("broken")
 type stubProvider struct{ breaks bool }
 
 func (stubProvider) Describe() provider.Description {
-	return provider.Description{Name: "local", MachineTypes: []v1alpha1.MachineType{{Name: "small", CPU: 1, MemoryMiB: 2048}, {Name: "large", CPU: 4, MemoryMiB: 8192}}}
+	return provider.Description{
+		Name: "local", MachineTypes: []v1alpha1.MachineType{{Name: "small", CPU: 1, MemoryMiB: 2048}, {Name: "large", CPU: 4, MemoryMiB: 8192}},
+	}
 }
 
 func (p stubProvider) Validate(_ context.Context, in provider.Input) field.ErrorList {
@@ -109,12 +111,15 @@ func (w *world) line(minor, exact string) *world {
 func class(name string, others map[string]clusterv1.JSONSchemaProps) *clusterv1.ClusterClass {
 	c := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
 	add := func(name string, required bool, s clusterv1.JSONSchemaProps) {
-		c.Spec.Variables = append(c.Spec.Variables, clusterv1.ClusterClassVariable{Name: name, Required: ptr.To(required), Schema: clusterv1.VariableSchema{OpenAPIV3Schema: s}})
+		c.Spec.Variables = append(c.Spec.Variables, clusterv1.ClusterClassVariable{
+			Name: name, Required: ptr.To(required), Schema: clusterv1.VariableSchema{OpenAPIV3Schema: s},
+		})
 	}
 	add("flavor", true, clusterv1.JSONSchemaProps{Type: "string"})
-	add("mirrors", false, clusterv1.JSONSchemaProps{Type: "array", Items: &clusterv1.JSONSchemaProps{Type: "object", Properties: map[string]clusterv1.JSONSchemaProps{
-		"urlMirror": {Type: "string"}, "hostname": {Type: "string"},
-	}}})
+	add("mirrors", false, clusterv1.JSONSchemaProps{Type: "array",
+		Items: &clusterv1.JSONSchemaProps{Type: "object", Properties: map[string]clusterv1.JSONSchemaProps{
+			"urlMirror": {Type: "string"}, "hostname": {Type: "string"},
+		}}})
 	add("retries", false, clusterv1.JSONSchemaProps{Type: "integer", Minimum: ptr.To[int64](1), Default: ptr.To(provider.JSON{Raw: []byte("3")})})
 	for n, s := range others {
 		add(n, true, s)

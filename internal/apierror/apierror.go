@@ -25,7 +25,8 @@ func IsObjectNotFound(err error, resource, name string) bool {
 		return false
 	}
 	s := status.Status()
-	return s.Reason == metav1.StatusReasonNotFound && s.Details != nil && s.Details.Name == name && isResource(s.Details.Kind, resource)
+	return s.Reason == metav1.StatusReasonNotFound && s.Details != nil && s.Details.Name == name &&
+		isResource(s.Details.Kind, resource)
 }
 
 // IgnoreObjectNotFound returns nil if IsObjectNotFound is true, and err otherwise.

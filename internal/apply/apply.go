@@ -73,7 +73,9 @@ func (a *Applier) Apply(ctx context.Context, set *Set, trusted func(Ref) bool) [
 func notStarted(group []item, because Ref) []Result {
 	var out []Result
 	for _, it := range group {
-		out = append(out, Result{Ref: it.ref, Err: pendingError(fmt.Sprintf("%s is applied after %s, which failed", it.ref, because))})
+		out = append(out, Result{
+			Ref: it.ref, Err: pendingError(fmt.Sprintf("%s is applied after %s, which failed", it.ref, because)),
+		})
 	}
 	return out
 }

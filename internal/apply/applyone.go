@@ -24,7 +24,8 @@ func (a *Applier) applyOne(ctx context.Context, it item, trusted, kindIsNew bool
 
 // applyWithRetry applies an object, and tries again while its kind is new and not served: a kind may be
 // discovered before it is served, and served by one API server and not yet by the next.
-func (a *Applier) applyWithRetry(ctx context.Context, it item, trusted, kindIsNew bool) (u *unstructured.Unstructured, change Change, err error) {
+func (a *Applier) applyWithRetry(ctx context.Context, it item, trusted,
+	kindIsNew bool) (u *unstructured.Unstructured, change Change, err error) {
 	backoff := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 1}
 	if kindIsNew {
 		backoff.Steps = 7 // 3 seconds

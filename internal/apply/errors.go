@@ -33,7 +33,8 @@ type notServedError struct {
 }
 
 func (e *notServedError) Error() string {
-	return fmt.Sprintf("the API server does not serve %s, so nobody knows whether it exists; it is looked at again: %v", e.ref, e.err)
+	return fmt.Sprintf("the API server does not serve %s, so nobody knows whether it exists; it is looked at again: %v",
+		e.ref, e.err)
 }
 
 func (e *notServedError) Unwrap() error { return e.err }

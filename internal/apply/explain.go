@@ -32,7 +32,9 @@ func explainError(doing string, ref Ref, err error) error {
 		return &explainedError{fmt.Sprintf("%s is there and cannot be changed in %s; give it another name in the chart, or let it be made anew with %s",
 			ref, strings.Join(immutable, ", "), ref.kubectlCommand("delete")), err}
 	case isNamespaceMissing(err):
-		return &explainedError{fmt.Sprintf("%s has no namespace to be in; let the chart bring Namespace %s, or make it", ref, ref.Namespace), err}
+		return &explainedError{
+			fmt.Sprintf("%s has no namespace to be in; let the chart bring Namespace %s, or make it", ref, ref.Namespace), err,
+		}
 	case ref.Group == "" && ref.Kind == "Secret" && mayQuoteContent(err):
 		return &explainedError{redactedMessage(doing, ref, err, others), err}
 	}
@@ -61,14 +63,16 @@ func causeFields(err error) (immutable, others []string) {
 // isImmutableMessage knows the words in which API servers and webhooks say that a field cannot be changed: no
 // error has a type for it.
 func isImmutableMessage(message string) bool {
-	return slices.ContainsFunc([]string{"immutable", "updates to ", "cannot change ", "may not change"}, func(words string) bool {
-		return strings.Contains(message, words)
-	})
+	return slices.ContainsFunc([]string{"immutable", "updates to ", "cannot change ", "may not change"},
+		func(words string) bool {
+			return strings.Contains(message, words)
+		})
 }
 
 func isNamespaceMissing(err error) bool {
 	var s apierrors.APIStatus
-	return apierrors.IsNotFound(err) && errors.As(err, &s) && s.Status().Details != nil && s.Status().Details.Kind == "namespaces"
+	return apierrors.IsNotFound(err) && errors.As(err, &s) && s.Status().Details != nil &&
+		s.Status().Details.Kind == "namespaces"
 }
 
 // mayQuoteContent says whether the text of an error may repeat parts of the object it is about.
@@ -78,7 +82,8 @@ func mayQuoteContent(err error) bool {
 		return false // not an answer of the API server
 	}
 	switch s.Status().Reason {
-	case metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest, metav1.StatusReasonInternalError, metav1.StatusReasonUnknown:
+	case metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest, metav1.StatusReasonInternalError,
+		metav1.StatusReasonUnknown:
 		return true
 	}
 	return false

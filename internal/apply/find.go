@@ -79,9 +79,12 @@ func (a *Applier) checkNoDefinition(ctx context.Context, ref Ref) error {
 	if err := a.Client.List(ctx, l); err != nil {
 		return fmt.Errorf("looking for the definition of %s: %w", ref, err)
 	}
-	l.Items = slices.DeleteFunc(l.Items, func(m metav1.PartialObjectMetadata) bool { return !strings.HasSuffix(m.Name, "."+ref.Group) })
+	l.Items = slices.DeleteFunc(l.Items,
+		func(m metav1.PartialObjectMetadata) bool { return !strings.HasSuffix(m.Name, "."+ref.Group) })
 	if n := len(l.Items); n > maxDefinitions {
-		return &notServedError{ref, fmt.Errorf("group %s has %d definitions, and at most %d are looked at", ref.Group, n, maxDefinitions)}
+		return &notServedError{
+			ref, fmt.Errorf("group %s has %d definitions, and at most %d are looked at", ref.Group, n, maxDefinitions),
+		}
 	}
 	for _, m := range l.Items {
 		crd := &unstructured.Unstructured{}

@@ -36,11 +36,17 @@ func TestIntend(t *testing.T) {
 	}{
 		{
 			name: "the first time",
-			want: []csv1.Resource{entry("ConfigMap home/new", notSynced, ""), entry("ConfigMap home/old", notSynced, ""), entry("Namespace n", notSynced, ""), entry("Secret home/old", notSynced, "")},
+			want: []csv1.Resource{
+				entry("ConfigMap home/new", notSynced, ""), entry("ConfigMap home/old", notSynced, ""), entry("Namespace n", notSynced, ""),
+				entry("Secret home/old", notSynced, ""),
+			},
 		},
 		{
 			name: "some are there, one of the same name but another kind; some are stale",
-			have: []csv1.Resource{entry("ServiceAccount home/old", synced, ""), entry("Namespace n", synced, ""), entry("ConfigMap home/old", notSynced, "why"), entry("ConfigMap away/old", synced, "")},
+			have: []csv1.Resource{
+				entry("ServiceAccount home/old", synced, ""), entry("Namespace n", synced, ""), entry("ConfigMap home/old", notSynced, "why"),
+				entry("ConfigMap away/old", synced, ""),
+			},
 			want: []csv1.Resource{
 				entry("ConfigMap away/old", synced, ""), entry("ConfigMap home/new", notSynced, ""), entry("ConfigMap home/old", notSynced, "why"),
 				entry("Namespace n", synced, ""), entry("Secret home/old", notSynced, ""), entry("ServiceAccount home/old", synced, ""),
@@ -49,7 +55,9 @@ func TestIntend(t *testing.T) {
 		},
 		{
 			name: "an inventory of the operator that came before, with namespaces as charts have them",
-			have: []csv1.Resource{entry("ConfigMap old", synced, ""), entry("ConfigMap home/old", notSynced, ""), entry("Namespace home/n", synced, ""), entry("ConfigMap gone", synced, "")},
+			have: []csv1.Resource{
+				entry("ConfigMap old", synced, ""), entry("ConfigMap home/old", notSynced, ""), entry("Namespace home/n", synced, ""), entry("ConfigMap gone", synced, ""),
+			},
 			want: []csv1.Resource{
 				entry("ConfigMap gone", synced, ""), entry("ConfigMap home/new", notSynced, ""), entry("ConfigMap home/old", synced, ""),
 				entry("Namespace n", synced, ""), entry("Secret home/old", notSynced, ""),

@@ -23,7 +23,9 @@ func ParseKindPattern(s string) (KindPattern, error) {
 		group, kind = "", s
 	}
 	if ok && !groupPattern.MatchString(group) || !kindPattern.MatchString(kind) {
-		return KindPattern{}, fmt.Errorf("%q stands for no kinds: write group/Kind, for example infrastructure.cluster.x-k8s.io/*Template, or ConfigMap", s)
+		return KindPattern{}, fmt.Errorf(
+			"%q stands for no kinds: write group/Kind, for example infrastructure.cluster.x-k8s.io/*Template, or ConfigMap", s,
+		)
 	}
 	return KindPattern{Group: group, Kind: kind}, nil
 }
@@ -73,6 +75,7 @@ func OnlyKinds(allowed []KindPattern) Rule {
 				return nil
 			}
 		}
-		return fmt.Errorf("%s is not allowed: a release may only bring %s; allow it with --stack-kinds", r, strings.Join(names, ", "))
+		return fmt.Errorf("%s is not allowed: a release may only bring %s; allow it with --stack-kinds", r,
+			strings.Join(names, ", "))
 	}
 }

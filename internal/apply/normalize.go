@@ -14,7 +14,10 @@ import (
 )
 
 // serverSetFields are fields of metadata that an API server sets; generated manifests often have some.
-var serverSetFields = []string{"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion", "selfLink", "uid"}
+var serverSetFields = []string{
+	"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion", "selfLink",
+	"uid",
+}
 
 // sanitizeObject returns a copy of an object that has a name and a kind, without the fields that servers set. The
 // copy goes through JSON, since DeepCopy panics on types that JSON does not have, such as int.
@@ -52,7 +55,8 @@ func describe(u *unstructured.Unstructured) string {
 func normalizeContent(ref Ref, u *unstructured.Unstructured) error {
 	for _, field := range []string{"labels", "annotations"} {
 		// A field that is null is no map of strings either, but means the same as none.
-		if _, _, err := unstructured.NestedStringMap(u.Object, "metadata", field); err != nil && u.Object["metadata"].(map[string]any)[field] != nil {
+		if _, _, err := unstructured.NestedStringMap(u.Object, "metadata", field); err != nil &&
+			u.Object["metadata"].(map[string]any)[field] != nil {
 			return fmt.Errorf("has %s that are not all strings; quote them in the chart", field)
 		}
 	}

@@ -86,7 +86,8 @@ func TestPrepareCompletes(t *testing.T) {
 	a.Labels = map[string]string{"team": "ours"}
 	a.OwnerRefs = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "u"}}
 	in := parse(t,
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, uid: spoofed, resourceVersion: '7', creationTimestamp: null, labels: {team: theirs, app: x, "+csv1.OwnedLabel+": nobody}}}",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: x, uid: spoofed, resourceVersion: '7', creationTimestamp: null, labels: {team: theirs, app: x, "+
+			csv1.OwnedLabel+": nobody}}}",
 		within("away", "v1", "ConfigMap", "y"), named("v1", "Namespace", "z"))
 	in[0].Object["number"] = 7 // DeepCopy would panic
 	before, _ := json.Marshal(in)

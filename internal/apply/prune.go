@@ -71,7 +71,8 @@ func (a *Applier) deleteIfOwned(ctx context.Context, ref Ref) error {
 
 // deleteObject deletes the very object that was read.
 func (a *Applier) deleteObject(ctx context.Context, ref Ref, live *metav1.PartialObjectMetadata) error {
-	err := a.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := a.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	switch {
 	case a.isAbsent(ref, err):
 		return nil
@@ -92,7 +93,8 @@ func (a *Applier) deleteObject(ctx context.Context, ref Ref, live *metav1.Partia
 
 func deletionPendingError(ref Ref, live *metav1.PartialObjectMetadata) error {
 	if len(live.Finalizers) > 0 {
-		return pendingError(fmt.Sprintf("%s is being deleted; it waits for those who put on its finalizers %s", ref, strings.Join(live.Finalizers, ", ")))
+		return pendingError(fmt.Sprintf("%s is being deleted; it waits for those who put on its finalizers %s", ref,
+			strings.Join(live.Finalizers, ", ")))
 	}
 	return pendingError(ref.String() + " is being deleted")
 }

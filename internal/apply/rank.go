@@ -8,11 +8,13 @@ type rank int
 
 const (
 	rankNamespacesAndDefinitions rank = iota // nothing else can be created without them
-	rankAccountsAndRoles                     // must exist before configuration refers to it: a token without its account is deleted
-	rankConfiguration                        // what workloads read when they start
-	rankWorkloads                            // what runs
-	rankCustomResources                      // what workloads act on; deleted before them, since they remove its finalizers
-	rankWebhooksAndClasses                   // what intercepts everybody's requests, or refers to other objects of the set
+	// must exist before configuration refers to it: a token without its account is deleted
+	rankAccountsAndRoles
+	rankConfiguration // what workloads read when they start
+	rankWorkloads     // what runs
+	// what workloads act on; deleted before them, since they remove its finalizers
+	rankCustomResources
+	rankWebhooksAndClasses // what intercepts everybody's requests, or refers to other objects of the set
 )
 
 // rankOfKind has the kinds whose rank differs from that of their group.

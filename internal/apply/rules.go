@@ -18,7 +18,9 @@ func OnlyNamespace(namespace string) Rule {
 		case namespace:
 			return nil
 		case "":
-			return fmt.Errorf("%s is not allowed: it is for the whole cluster, and only objects of namespace %s are allowed here", r, namespace)
+			return fmt.Errorf(
+				"%s is not allowed: it is for the whole cluster, and only objects of namespace %s are allowed here", r, namespace,
+			)
 		}
 		return fmt.Errorf("%s is not allowed: only objects of namespace %s are allowed here; leave the namespace out in the chart", r, namespace)
 	}
@@ -33,7 +35,8 @@ func NoOwnerReferences() Rule {
 			if list, ok := v.([]any); v == nil || ok && len(list) == 0 {
 				continue
 			}
-			return fmt.Errorf("%s is not allowed: it has metadata.%s, which no rendered object may have; remove it in the chart", r, field)
+			return fmt.Errorf("%s is not allowed: it has metadata.%s, which no rendered object may have; remove it in the chart",
+				r, field)
 		}
 		return nil
 	}
@@ -46,7 +49,8 @@ func NoKubeadmObjects() Rule {
 		if !isKubeadmObject(r, u) {
 			return nil
 		}
-		return fmt.Errorf("%s is not allowed: it belongs to kubeadm or to the nodes of the cluster; remove it from the chart", r)
+		return fmt.Errorf("%s is not allowed: it belongs to kubeadm or to the nodes of the cluster; remove it from the chart",
+			r)
 	}
 }
 
@@ -62,7 +66,8 @@ func isKubeadmObject(r Ref, u *unstructured.Unstructured) bool {
 	case "Node":
 		return true
 	case "ConfigMap":
-		return name == "kube-system/kubeadm-config" || name == "kube-public/cluster-info" || strings.HasPrefix(name, "kube-system/kubelet-config")
+		return name == "kube-system/kubeadm-config" || name == "kube-public/cluster-info" ||
+			strings.HasPrefix(name, "kube-system/kubelet-config")
 	case "Secret":
 		return strings.HasPrefix(name, "kube-system/bootstrap-token-") || u.Object["type"] == "bootstrap.kubernetes.io/token"
 	case "Pod":

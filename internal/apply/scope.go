@@ -34,8 +34,9 @@ func (s *scopes) scopeOfObject(ref Ref) (scope, error) {
 	found, err := s.resolveScope(gvk)
 	switch {
 	case meta.IsNoMatchError(err):
-		s.missingKinds = append(s.missingKinds, fmt.Errorf("%s cannot be applied: %w; bring its definition, or install it before",
-			ref, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}))
+		s.missingKinds = append(s.missingKinds,
+			fmt.Errorf("%s cannot be applied: %w; bring its definition, or install it before",
+				ref, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}))
 	case err != nil:
 		return 0, fmt.Errorf("asking for the kind of %s: %w", ref, err)
 	}

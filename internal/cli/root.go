@@ -36,7 +36,10 @@ func newCommand(program string) *cobra.Command {
   polder kubectl      talks to it, as any kubectl does
   polder machine      shows the machines of local clusters
   polder down         stops it; all data stays`
-	here := []*cobra.Command{plane.NewUpCommand(g), plane.NewStatusCommand(g), plane.NewDownCommand(g), plane.NewKubectlCommand(g), machine.NewCommand(g), stackauthor.NewCommand(g)}
+	here := []*cobra.Command{
+		plane.NewUpCommand(g), plane.NewStatusCommand(g), plane.NewDownCommand(g), plane.NewKubectlCommand(g),
+		machine.NewCommand(g), stackauthor.NewCommand(g),
+	}
 	for _, c := range here {
 		c.PersistentPreRunE = g.RefuseKubeconfig
 	}

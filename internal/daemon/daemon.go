@@ -48,18 +48,28 @@ func newServeCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&cfg.DataDir, "data-dir", datadir.Default(), "directory for all data, keys and sockets of the plane")
-	f.StringVar(&cfg.Listen, "listen", plane.DefaultListen, "`ADDRESS:PORT` of the Kubernetes API; port 0 takes any free one")
+	f.StringVar(&cfg.Listen, "listen", plane.DefaultListen,
+		"`ADDRESS:PORT` of the Kubernetes API; port 0 takes any free one")
 	f.StringSliceVar(&cfg.TLSNames, "tls-san", nil, "further `NAME` or address the API is reached under; may be repeated")
-	f.DurationVar(&cfg.CertificateLifetime, "certificate-lifetime", 0, "life of serving and client certificates; they are renewed after two thirds of it (default one year)")
-	f.IntVar(&cfg.Concurrency, "concurrency", plane.DefaultConcurrency, "objects of one kind Cluster API works on at the same time")
-	f.BoolVar(&cfg.WatchCache, "watch-cache", false, "keep the recent history of custom resources in memory; worth its price with hundreds of watching clients")
+	f.DurationVar(&cfg.CertificateLifetime, "certificate-lifetime", 0,
+		"life of serving and client certificates; they are renewed after two thirds of it (default one year)")
+	f.IntVar(&cfg.Concurrency, "concurrency", plane.DefaultConcurrency,
+		"objects of one kind Cluster API works on at the same time")
+	f.BoolVar(&cfg.WatchCache, "watch-cache", false,
+		"keep the recent history of custom resources in memory; worth its price with hundreds of watching clients")
 	f.BoolVar(&cfg.Profiling, "profiling", false, "serve /debug/pprof to administrators")
-	f.StringVar(&cfg.Stacks.Source, "stack-source", "", "where releases of cluster stacks are, for ClusterStacks that name no source: oci://HOST/REPOSITORY or a directory")
-	f.StringVar(&cfg.Stacks.SourceCA, "stack-source-ca", "", "`FILE` with the certificates of who may vouch for --stack-source (default the system's)")
-	f.StringVar(&cfg.Stacks.DockerConfig, "stack-docker-config", "", "config.json `FILE` with credentials for --stack-source")
-	f.StringSliceVar(&cfg.Stacks.Directories, "stack-directory", nil, "`NAME=DIRECTORY` of releases that ClusterStacks may name; may be repeated")
-	f.StringSliceVar(&cfg.Stacks.TrustedRegistries, "stack-trust", nil, "`HOST[:PORT]` of a registry with a private address that ClusterStacks may name; may be repeated")
-	f.StringSliceVar(&cfg.Stacks.AllowedKinds, "stack-kinds", nil, "`GROUP/KIND` that releases may bring into the plane beside classes and templates; * may stand at either end of both; may be repeated")
+	f.StringVar(&cfg.Stacks.Source, "stack-source", "",
+		"where releases of cluster stacks are, for ClusterStacks that name no source: oci://HOST/REPOSITORY or a directory")
+	f.StringVar(&cfg.Stacks.SourceCA, "stack-source-ca", "",
+		"`FILE` with the certificates of who may vouch for --stack-source (default the system's)")
+	f.StringVar(&cfg.Stacks.DockerConfig, "stack-docker-config", "",
+		"config.json `FILE` with credentials for --stack-source")
+	f.StringSliceVar(&cfg.Stacks.Directories, "stack-directory", nil,
+		"`NAME=DIRECTORY` of releases that ClusterStacks may name; may be repeated")
+	f.StringSliceVar(&cfg.Stacks.TrustedRegistries, "stack-trust", nil,
+		"`HOST[:PORT]` of a registry with a private address that ClusterStacks may name; may be repeated")
+	f.StringSliceVar(&cfg.Stacks.AllowedKinds, "stack-kinds", nil,
+		"`GROUP/KIND` that releases may bring into the plane beside classes and templates; * may stand at either end of both; may be repeated")
 	f.BoolVar(&cfg.Stacks.OmitShipped, "no-shipped-stacks", false, "do not offer the stacks that are in this binary")
 	f.StringVar(&logs.Level, "log-level", "info", "error, warn, info, debug or trace")
 	f.StringVar(&logs.Format, "log-format", logging.FormatAuto, "text, json, or auto: text on a terminal, JSON otherwise")
@@ -73,7 +83,8 @@ func newVersionCommand() *cobra.Command {
 		Args:  cmdline.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			v := buildinfo.Get()
-			_, err := fmt.Fprintf(c.OutOrStdout(), "polderd %s (Kubernetes %s, Cluster API %s, etcd %s, Go %s, %s)\n", v.Version, v.Kubernetes, v.ClusterAPI, v.Etcd, v.Go, v.Platform)
+			_, err := fmt.Fprintf(c.OutOrStdout(), "polderd %s (Kubernetes %s, Cluster API %s, etcd %s, Go %s, %s)\n", v.Version,
+				v.Kubernetes, v.ClusterAPI, v.Etcd, v.Go, v.Platform)
 			return err
 		},
 	}

@@ -81,7 +81,8 @@ func catalogueNamespaces(own string) []string {
 }
 
 // addStack adds a stack, with its releases, if it serves the namespace of the catalogue.
-func (c *Catalogue) addStack(ctx context.Context, r client.Reader, s *csv1.ClusterStack, all []csv1.ClusterStackRelease) error {
+func (c *Catalogue) addStack(ctx context.Context, r client.Reader, s *csv1.ClusterStack,
+	all []csv1.ClusterStackRelease) error {
 	if !s.DeletionTimestamp.IsZero() {
 		return nil
 	}

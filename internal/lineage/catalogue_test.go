@@ -103,12 +103,18 @@ func TestDescribeStacks(t *testing.T) {
 		"one of the catalogue that serves it":     {"a", []client.Object{stack(shared, "1.36")}, []string{"scs of local (1.36)"}},
 		"one of the catalogue that does not":      {"b", []client.Object{stack(shared, "1.36")}, nil},
 		"one of the catalogue that serves nobody": {"a", []client.Object{stack(shared, "1.36", func(s *csv1.ClusterStack) { s.Spec.AllowedNamespaces = nil })}, nil},
-		"one of the catalogue that serves everybody, also who is not known yet": {"new", []client.Object{stack(shared, "1.36", func(s *csv1.ClusterStack) { s.Spec.AllowedNamespaces = &metav1.LabelSelector{} })}, []string{"scs of local (1.36)"}},
+		"one of the catalogue that serves everybody, also who is not known yet": {"new",
+			[]client.Object{stack(shared, "1.36", func(s *csv1.ClusterStack) { s.Spec.AllowedNamespaces = &metav1.LabelSelector{} })}, []string{"scs of local (1.36)"}},
 
-		"one of a third namespace, though it would":        {"a", []client.Object{stack("c", "1.36", func(s *csv1.ClusterStack) { s.Spec.AllowedNamespaces = &metav1.LabelSelector{} })}, nil},
-		"one that is being deleted":                        {"a", []client.Object{deleted}, nil},
-		"minors are ordered as numbers, each is told once": {"a", []client.Object{stack("a", "1.10"), stack("a", "1.9"), stack(shared, "1.9")}, []string{"scs of local (1.9, 1.10)"}},
-		"several, in the order of their names":             {"a", []client.Object{stack("a", "1.36"), other}, []string{"scs of docker (1.36)", "scs of local (1.36)"}},
+		"one of a third namespace, though it would": {"a",
+			[]client.Object{stack("c", "1.36", func(s *csv1.ClusterStack) { s.Spec.AllowedNamespaces = &metav1.LabelSelector{} })}, nil},
+		"one that is being deleted": {"a", []client.Object{deleted}, nil},
+		"minors are ordered as numbers, each is told once": {"a", []client.Object{stack("a", "1.10"), stack("a", "1.9"), stack(shared, "1.9")}, []string{
+			"scs of local (1.9, 1.10)",
+		}},
+		"several, in the order of their names": {"a", []client.Object{stack("a", "1.36"), other}, []string{
+			"scs of docker (1.36)", "scs of local (1.36)",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(c.want, readCatalogue(t, c.namespace, c.have...).DescribeStacks()); d != "" {
@@ -123,13 +129,18 @@ func TestNewestMinor(t *testing.T) {
 		have []client.Object
 		want string
 	}{
-		"no such stack":                      {nil, ""},
-		"the newest that has a ready one":    {[]client.Object{stack("a", "1.9"), release("a", "local-scs-1-9-v1"), stack("a", "1.10"), release("a", "local-scs-1-10-v1")}, "1.10"},
-		"a newer that has none ready":        {[]client.Object{stack("a", "1.9"), release("a", "local-scs-1-9-v1"), stack("a", "1.10"), release("a", "local-scs-1-10-v1", notReady)}, "1.9"},
-		"none is ready yet":                  {[]client.Object{stack("a", "1.9"), stack("a", "1.10")}, "1.10"},
-		"a newer minor of another channel":   {[]client.Object{stack("a", "1.9"), release("a", "local-scs-1-9-v1"), stack("a", "1.10", custom), release("a", "local-scs-1-10-v0-sha-abc")}, "1.9"},
-		"a newer one that is being deleted":  {[]client.Object{stack("a", "1.9"), release("a", "local-scs-1-9-v1"), stack("a", "1.10"), release("a", "local-scs-1-10-v1", markDeleted)}, "1.9"},
-		"own and shared are looked at alike": {[]client.Object{stack("a", "1.9"), release("a", "local-scs-1-9-v1"), stack(shared, "1.10"), release(shared, "local-scs-1-10-v1")}, "1.10"},
+		"no such stack": {nil, ""},
+		"the newest that has a ready one": {[]client.Object{stack("a", "1.9"), release("a", "local-scs-1-9-v1"), stack("a", "1.10"),
+			release("a", "local-scs-1-10-v1")}, "1.10"},
+		"a newer that has none ready": {[]client.Object{stack("a", "1.9"), release("a", "local-scs-1-9-v1"), stack("a", "1.10"),
+			release("a", "local-scs-1-10-v1", notReady)}, "1.9"},
+		"none is ready yet": {[]client.Object{stack("a", "1.9"), stack("a", "1.10")}, "1.10"},
+		"a newer minor of another channel": {[]client.Object{stack("a", "1.9"), release("a", "local-scs-1-9-v1"), stack("a", "1.10", custom),
+			release("a", "local-scs-1-10-v0-sha-abc")}, "1.9"},
+		"a newer one that is being deleted": {[]client.Object{stack("a", "1.9"), release("a", "local-scs-1-9-v1"), stack("a", "1.10"),
+			release("a", "local-scs-1-10-v1", markDeleted)}, "1.9"},
+		"own and shared are looked at alike": {[]client.Object{stack("a", "1.9"), release("a", "local-scs-1-9-v1"), stack(shared, "1.10"),
+			release(shared, "local-scs-1-10-v1")}, "1.10"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := readCatalogue(t, "a", c.have...).NewestMinor("local", "scs", v1alpha1.ChannelStable); got != c.want {

@@ -31,7 +31,8 @@ func (c *Catalogue) Choose(provider string, ref v1alpha1.StackReference) (Catalo
 	if len(lines) == 0 {
 		return CatalogueEntry{}, c.noStackError(provider, ref.Name)
 	}
-	minor := slices.DeleteFunc(slices.Clone(lines), func(l catalogueStack) bool { return l.minor.MinorString() != ref.KubernetesVersion })
+	minor := slices.DeleteFunc(slices.Clone(lines),
+		func(l catalogueStack) bool { return l.minor.MinorString() != ref.KubernetesVersion })
 	if len(minor) == 0 {
 		return CatalogueEntry{}, c.noMinorError(lines, ref)
 	}
@@ -49,7 +50,10 @@ func (c *Catalogue) noStackError(provider, name string) error {
 	all := c.DescribeStacks()
 	if len(all) == 0 {
 		m.Text += ", and no other"
-		m.Actor, m.Next = v1alpha1.PlatformOperator, fmt.Sprintf("make a ClusterStack of %s %s in namespace %s, or in %s with spec.allowedNamespaces", provider, name, c.namespace, v1alpha1.CatalogueNamespace)
+		m.Actor, m.Next = v1alpha1.PlatformOperator, fmt.Sprintf(
+			"make a ClusterStack of %s %s in namespace %s, or in %s with spec.allowedNamespaces", provider, name, c.namespace,
+			v1alpha1.CatalogueNamespace,
+		)
 		return m
 	}
 	m.Text += "; there is " + strings.Join(all, ", ")
@@ -67,7 +71,8 @@ func (c *Catalogue) noMinorError(lines []catalogueStack, ref v1alpha1.StackRefer
 	}
 	return &ReleaseUnavailableError{
 		Reason: v1alpha1.ReasonStackMissing, Field: "kubernetesVersion", Actor: v1alpha1.Customer,
-		Text: fmt.Sprintf("stack %s has no Kubernetes %s; it has %s", ref.Name, ref.KubernetesVersion, strings.Join(have, ", ")),
+		Text: fmt.Sprintf("stack %s has no Kubernetes %s; it has %s", ref.Name, ref.KubernetesVersion,
+			strings.Join(have, ", ")),
 		Next: "choose a version that is there in spec.stack.kubernetesVersion",
 	}
 }
@@ -76,7 +81,10 @@ func (c *Catalogue) noMinorError(lines []catalogueStack, ref v1alpha1.StackRefer
 func choosePinned(lines []catalogueStack, ref v1alpha1.StackReference) (CatalogueEntry, error) {
 	v, err := version.Parse(ref.Version)
 	if err != nil {
-		return CatalogueEntry{}, &ReleaseUnavailableError{Reason: v1alpha1.ReasonReleaseMissing, Field: "version", Actor: v1alpha1.Customer, Text: err.Error(), Next: "correct spec.stack.version"}
+		return CatalogueEntry{}, &ReleaseUnavailableError{
+			Reason: v1alpha1.ReasonReleaseMissing, Field: "version", Actor: v1alpha1.Customer, Text: err.Error(),
+			Next: "correct spec.stack.version",
+		}
 	}
 	var have []string
 	for _, l := range lines {
@@ -128,7 +136,8 @@ func chooseNewest(lines []catalogueStack, ref v1alpha1.StackReference) (Catalogu
 	case len(other) == len(lines):
 		return CatalogueEntry{}, &ReleaseUnavailableError{
 			Reason: v1alpha1.ReasonStackMissing, Field: "channel", Actor: v1alpha1.Customer,
-			Text: fmt.Sprintf("stack %s for Kubernetes %s has no channel %s here; it has %s", ref.Name, ref.KubernetesVersion, ref.Channel, other[0]),
+			Text: fmt.Sprintf("stack %s for Kubernetes %s has no channel %s here; it has %s", ref.Name, ref.KubernetesVersion,
+				ref.Channel, other[0]),
 			Next: "choose the channel that is there in spec.stack.channel",
 		}
 	}
@@ -136,9 +145,11 @@ func chooseNewest(lines []catalogueStack, ref v1alpha1.StackReference) (Catalogu
 	l := lines[slices.IndexFunc(lines, func(l catalogueStack) bool { return channelOf(l.stack) == ref.Channel })]
 	m := &ReleaseUnavailableError{
 		Reason: v1alpha1.ReasonReleaseMissing, Field: "name",
-		Text: fmt.Sprintf("ClusterStack %s/%s has no release yet%s", l.stack.Namespace, l.stack.Name, readyMessage(l.stack.Status.Conditions)),
+		Text: fmt.Sprintf("ClusterStack %s/%s has no release yet%s", l.stack.Namespace, l.stack.Name,
+			readyMessage(l.stack.Status.Conditions)),
 	}
-	m.Actor, m.Next = whoActs(l.stack.Status.Conditions, fmt.Sprintf("see why: polder stack status %s -n %s", l.stack.Name, l.stack.Namespace))
+	m.Actor, m.Next = whoActs(l.stack.Status.Conditions,
+		fmt.Sprintf("see why: polder stack status %s -n %s", l.stack.Name, l.stack.Namespace))
 	return CatalogueEntry{}, m
 }
 
@@ -156,7 +167,8 @@ func notReady(r CatalogueEntry) error {
 		Reason: v1alpha1.ReasonReleaseNotReady, Field: "version",
 		Text: fmt.Sprintf("release %s is not ready yet%s", r.Key(), readyMessage(r.Object.Status.Conditions)),
 	}
-	m.Actor, m.Next = whoActs(r.Object.Status.Conditions, fmt.Sprintf("see why: polder stack status -n %s", r.Object.Namespace))
+	m.Actor, m.Next = whoActs(r.Object.Status.Conditions,
+		fmt.Sprintf("see why: polder stack status -n %s", r.Object.Namespace))
 	return m
 }
 
@@ -164,7 +176,8 @@ func notReady(r CatalogueEntry) error {
 // itself: it has not been reconciled yet, or waits for its turn.
 func whoActs(conditions []metav1.Condition, otherwise string) (v1alpha1.Actor, string) {
 	c := meta.FindStatusCondition(conditions, csv1.ConditionReady)
-	if c == nil || c.Status == metav1.ConditionUnknown || c.Reason == csv1.ReasonClassNotSeen || c.Reason == csv1.ReasonSourceBusy {
+	if c == nil || c.Status == metav1.ConditionUnknown || c.Reason == csv1.ReasonClassNotSeen ||
+		c.Reason == csv1.ReasonSourceBusy {
 		return v1alpha1.Nobody, ""
 	}
 	return v1alpha1.PlatformOperator, otherwise

@@ -65,12 +65,14 @@ func HasClassInInventory(r *csv1.ClusterStackRelease, class client.ObjectKey) bo
 
 // OwnsClass reports whether a class is the release's: it is in its inventory, and is not an object of somebody else
 // that has the same name and is listed only because the release could not be applied over it.
-func OwnsClass(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease, class client.ObjectKey) (bool, error) {
+func OwnsClass(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease,
+	class client.ObjectKey) (bool, error) {
 	if !HasClassInInventory(r, class) {
 		return false, nil
 	}
 	applied := slices.ContainsFunc(r.Status.Resources, func(o csv1.Resource) bool {
-		return o.Group == clusterv1.GroupVersion.Group && o.Kind == "ClusterClass" && o.Name == class.Name && o.Status == csv1.ResourceSynced
+		return o.Group == clusterv1.GroupVersion.Group && o.Kind == "ClusterClass" && o.Name == class.Name &&
+			o.Status == csv1.ResourceSynced
 	})
 	if applied {
 		return true, nil
@@ -170,7 +172,8 @@ func IsInChannel(c csv1.Channel, v version.Version) bool {
 
 // ServesNamespace reports whether a stack lets clusters of a namespace use its releases. The error is NotFound if that
 // depends on the labels of the namespace, and it does not exist, or is not in the cache yet.
-func ServesNamespace(ctx context.Context, c client.Reader, s *csv1.ClusterStack, release *csv1.ClusterStackRelease, namespace string) (bool, error) {
+func ServesNamespace(ctx context.Context, c client.Reader, s *csv1.ClusterStack, release *csv1.ClusterStackRelease,
+	namespace string) (bool, error) {
 	if namespace == release.Namespace {
 		return true, nil
 	}

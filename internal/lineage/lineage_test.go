@@ -75,7 +75,9 @@ func newStack(name string, change func(*csv1.ClusterStack)) *csv1.ClusterStack {
 func newRelease(name string, owner *csv1.ClusterStack) *csv1.ClusterStackRelease {
 	r := &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
 	if owner != nil {
-		r.OwnerReferences = []metav1.OwnerReference{{APIVersion: csv1.GroupVersion.String(), Kind: "ClusterStack", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)}}
+		r.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: csv1.GroupVersion.String(), Kind: "ClusterStack", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)},
+		}
 	}
 	return r
 }
@@ -152,7 +154,9 @@ func TestOwnsClass(t *testing.T) {
 	class := func(owner types.UID) client.Object {
 		c := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "class"}}
 		if owner != "" {
-			c.OwnerReferences = []metav1.OwnerReference{{APIVersion: csv1.GroupVersion.String(), Kind: "ClusterStackRelease", Name: "r", UID: owner, Controller: ptr.To(true)}}
+			c.OwnerReferences = []metav1.OwnerReference{
+				{APIVersion: csv1.GroupVersion.String(), Kind: "ClusterStackRelease", Name: "r", UID: owner, Controller: ptr.To(true)},
+			}
 		}
 		return c
 	}
@@ -215,7 +219,8 @@ func TestClustersOfRelease(t *testing.T) {
 			}
 		})
 	}
-	if _, err := lineage.ClustersOfRelease(t.Context(), failingReader(t), client.ObjectKey{Namespace: "a", Name: "docker-ferrol-1-27-v1"}); !errors.Is(err, errBroken) {
+	if _, err := lineage.ClustersOfRelease(t.Context(), failingReader(t), client.ObjectKey{Namespace: "a", Name: "docker-ferrol-1-27-v1"}); !errors.Is(err,
+		errBroken) {
 		t.Errorf("error %v: it must not look as if nobody used the release", err)
 	}
 }
@@ -304,7 +309,8 @@ func TestIsReleaseOfStack(t *testing.T) {
 }
 
 func TestIsInChannel(t *testing.T) {
-	for text, stable := range map[string]bool{"v1": true, "v0": true, "v12": true, "v0-sha.abc": false, "v1-stable.1": false, "v1-custom.1": false, "v3-beta.10": false} {
+	for text, stable := range map[string]bool{"v1": true, "v0": true, "v12": true, "v0-sha.abc": false, "v1-stable.1": false, "v1-custom.1": false,
+		"v3-beta.10": false} {
 		v, err := version.Parse(text)
 		if err != nil {
 			t.Fatal(err)
@@ -324,7 +330,9 @@ func TestServesNamespace(t *testing.T) {
 		return of(&metav1.LabelSelector{MatchLabels: map[string]string{"kaas": v}})
 	}
 	invalid := of(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "kaas", Operator: "Perhaps"}}})
-	namespaces := newReader(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b", Labels: map[string]string{"kaas": "yes"}}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "c"}})
+	namespaces := newReader(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b", Labels: map[string]string{"kaas": "yes"}}}, &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: "c"},
+	})
 	for name, c := range map[string]struct {
 		stack     *csv1.ClusterStack
 		namespace string

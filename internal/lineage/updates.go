@@ -20,7 +20,10 @@ func (c *Catalogue) Updates(provider string, ref v1alpha1.StackReference, at Cat
 			if !r.IsReady() || !matchesChannel(ref.Channel, r) || lowersKubernetes(at, r) {
 				continue
 			}
-			u := v1alpha1.Update{KubernetesVersion: l.minor.MinorString(), Version: r.Version.String(), Kubernetes: r.Object.Status.KubernetesVersion}
+			u := v1alpha1.Update{
+				KubernetesVersion: l.minor.MinorString(), Version: r.Version.String(),
+				Kubernetes: r.Object.Status.KubernetesVersion,
+			}
 			switch {
 			case steps == 1 && len(next) == 0:
 				next = append(next, u)

@@ -17,7 +17,8 @@ func CheckUpgrade(from, to string) (why, reason string) {
 	}
 	switch {
 	case b.Major == a.Major && b.Minor > a.Minor+1:
-		return fmt.Sprintf("Kubernetes is raised by one minor at a time, and from %s to %s is more", a, b), v1alpha1.ReasonVersionSkips
+		return fmt.Sprintf("Kubernetes is raised by one minor at a time, and from %s to %s is more", a,
+			b), v1alpha1.ReasonVersionSkips
 	case version.CompareKubernetes(b, a) < 0 && (b.HasPatch() || !a.SameMinor(b)):
 		return fmt.Sprintf("Kubernetes is never lowered, and the cluster has %s already", a), v1alpha1.ReasonVersionLower
 	}

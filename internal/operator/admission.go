@@ -65,13 +65,17 @@ func (o *Operator) registerAdmission(ctx context.Context, mgr ctrl.Manager, prov
 
 // validatingWebhooks returns the registration of all webhooks that check.
 func validatingWebhooks(url string, ca []byte) *admissionv1.ValidatingWebhookConfiguration {
-	newWebhook := func(name, path, group, version, resource string, operations ...admissionv1.OperationType) admissionv1.ValidatingWebhook {
+	newWebhook := func(name, path, group, version, resource string,
+		operations ...admissionv1.OperationType) admissionv1.ValidatingWebhook {
 		return admissionv1.ValidatingWebhook{
 			Name:         name + ".clusterstack.x-k8s.io",
 			ClientConfig: admissionv1.WebhookClientConfig{URL: ptr.To(url + path), CABundle: ca},
 			Rules: []admissionv1.RuleWithOperations{{
 				Operations: operations,
-				Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}, Scope: ptr.To(admissionv1.NamespacedScope)},
+				Rule: admissionv1.Rule{
+					APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource},
+					Scope: ptr.To(admissionv1.NamespacedScope),
+				},
 			}},
 			FailurePolicy:           ptr.To(admissionv1.Fail),
 			MatchPolicy:             ptr.To(admissionv1.Equivalent),
@@ -80,11 +84,13 @@ func validatingWebhooks(url string, ca []byte) *admissionv1.ValidatingWebhookCon
 			AdmissionReviewVersions: []string{"v1"},
 		}
 	}
-	cluster := newWebhook("cluster", clusterPath, clusterv1.GroupVersion.Group, clusterv1.GroupVersion.Version, "clusters", admissionv1.Create, admissionv1.Update)
+	cluster := newWebhook("cluster", clusterPath, clusterv1.GroupVersion.Group, clusterv1.GroupVersion.Version, "clusters",
+		admissionv1.Create, admissionv1.Update)
 	// Cluster API writes to Clusters all the time; only their class and version are of interest.
 	cluster.MatchConditions = []admissionv1.MatchCondition{
 		{Name: "has-class", Expression: "has(object.spec) && has(object.spec.topology) && has(object.spec.topology.classRef)"},
-		{Name: "class-or-version-changed", Expression: "oldObject == null || !has(oldObject.spec.topology) || oldObject.spec.topology.classRef != object.spec.topology.classRef || oldObject.spec.topology.version != object.spec.topology.version"},
+		{Name: "class-or-version-changed",
+			Expression: "oldObject == null || !has(oldObject.spec.topology) || oldObject.spec.topology.classRef != object.spec.topology.classRef || oldObject.spec.topology.version != object.spec.topology.version"},
 	}
 	// Deletion of a namespace must be refused as a whole: its objects are deleted one by one, and a refusal then comes
 	// too late.
@@ -92,18 +98,26 @@ func validatingWebhooks(url string, ca []byte) *admissionv1.ValidatingWebhookCon
 	namespace.Rules[0].Scope = ptr.To(admissionv1.ClusterScope)
 	workload := newWebhook("workloadcluster", validateWorkloadPath, "", "", "")
 	workload.Name = "validate.workloadcluster.polder.dev"
-	workload.Rules = []admissionv1.RuleWithOperations{polderRule("workloadclusters", admissionv1.Create, admissionv1.Update, admissionv1.Delete)}
+	workload.Rules = []admissionv1.RuleWithOperations{
+		polderRule("workloadclusters", admissionv1.Create, admissionv1.Update, admissionv1.Delete),
+	}
 	request := newWebhook("kubeconfigrequest", validateKubeconfigPath, "", "", "")
 	request.Name = "validate.kubeconfigrequest.polder.dev"
-	request.Rules = []admissionv1.RuleWithOperations{polderRule("kubeconfigrequests", admissionv1.Create, admissionv1.Delete)}
+	request.Rules = []admissionv1.RuleWithOperations{
+		polderRule("kubeconfigrequests", admissionv1.Create, admissionv1.Delete),
+	}
 	// The operator deletes expired requests.
-	request.MatchConditions = []admissionv1.MatchCondition{{Name: "not-by-the-operator", Expression: fmt.Sprintf("request.userInfo.username != %q", User)}}
+	request.MatchConditions = []admissionv1.MatchCondition{
+		{Name: "not-by-the-operator", Expression: fmt.Sprintf("request.userInfo.username != %q", User)},
+	}
 	w := &admissionv1.ValidatingWebhookConfiguration{}
 	w.Name = "polder-operator"
 	w.Webhooks = []admissionv1.ValidatingWebhook{
 		cluster,
-		newWebhook("release", releasePath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstackreleases", admissionv1.Delete),
-		newWebhook("stack", stackPath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstacks", admissionv1.Delete),
+		newWebhook("release", releasePath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstackreleases",
+			admissionv1.Delete),
+		newWebhook("stack", stackPath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstacks",
+			admissionv1.Delete),
 		namespace,
 		workload,
 		request,
@@ -148,9 +162,14 @@ func checkCluster(c client.Reader, decoder admission.Decoder) admission.HandlerF
 		case err != nil:
 			return ownadmission.FailureResponse(err)
 		case !serves:
-			return admission.Denied(fmt.Sprintf("spec.topology.classRef: class %s does not serve clusters of namespace %s; its ClusterStack must allow it in spec.allowedNamespaces", class, cluster.Namespace))
+			return admission.Denied(
+				fmt.Sprintf("spec.topology.classRef: class %s does not serve clusters of namespace %s; its ClusterStack must allow it in spec.allowedNamespaces", class, cluster.Namespace),
+			)
 		case rel.Status.KubernetesVersion != "" && cluster.Spec.Topology.Version != rel.Status.KubernetesVersion:
-			return admission.Denied(fmt.Sprintf("spec.topology.version: class %s is made and tested for Kubernetes %s, not %s; write version: %s", class, rel.Status.KubernetesVersion, cluster.Spec.Topology.Version, rel.Status.KubernetesVersion))
+			return admission.Denied(
+				fmt.Sprintf("spec.topology.version: class %s is made and tested for Kubernetes %s, not %s; write version: %s",
+					class, rel.Status.KubernetesVersion, cluster.Spec.Topology.Version, rel.Status.KubernetesVersion),
+			)
 		}
 		return admission.Allowed("")
 	}
@@ -168,7 +187,8 @@ func checkRelease(c client.Reader) admission.HandlerFunc {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
 		if len(users) > 0 {
-			return admission.Denied(fmt.Sprintf("the release is used by %s; give them another class, or delete them", lineage.ClusterNames(users)))
+			return admission.Denied(fmt.Sprintf("the release is used by %s; give them another class, or delete them",
+				lineage.ClusterNames(users)))
 		}
 		return admission.Allowed("")
 	}
@@ -217,7 +237,8 @@ func checkStack(c client.Reader, decoder admission.Decoder) admission.HandlerFun
 			users = append(users, more...)
 		}
 		if len(users) > 0 {
-			return admission.Denied(fmt.Sprintf("releases of the stack are used by %s; give them another class, or delete them", lineage.ClusterNames(users)))
+			return admission.Denied(fmt.Sprintf("releases of the stack are used by %s; give them another class, or delete them",
+				lineage.ClusterNames(users)))
 		}
 		return admission.Allowed("")
 	}

@@ -20,7 +20,8 @@ import (
 // checkForeignClass decides on a class that has the name of a release's class and is not the release's. Somebody else's
 // may be used. One of another namespace that is not there may not: it could come later, and the cluster that waits for
 // it would use a class that does not serve it, and keep it from being deleted.
-func checkForeignClass(ctx context.Context, c client.Reader, class client.ObjectKey, namespace string) admission.Response {
+func checkForeignClass(ctx context.Context, c client.Reader, class client.ObjectKey,
+	namespace string) admission.Response {
 	if class.Namespace == namespace {
 		return admission.Allowed("")
 	}
@@ -29,7 +30,9 @@ func checkForeignClass(ctx context.Context, c client.Reader, class client.Object
 	err := c.Get(ctx, class, o)
 	switch {
 	case apierrors.IsNotFound(err):
-		return admission.Denied(fmt.Sprintf("spec.topology.classRef: there is no class %s yet; a class of another namespace can be used once it is there, and serves namespace %s", class, namespace))
+		return admission.Denied(
+			fmt.Sprintf("spec.topology.classRef: there is no class %s yet; a class of another namespace can be used once it is there, and serves namespace %s", class, namespace),
+		)
 	case err != nil:
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
@@ -62,11 +65,16 @@ func checkNamespace(c client.Reader) admission.HandlerFunc {
 		}
 		for i := range clusters.Items {
 			if ptr.Deref(clusters.Items[i].Spec.DeletionProtection, false) {
-				return admission.Denied(fmt.Sprintf("cluster %s of this namespace is protected from deletion; set its spec.deletionProtection to false first", clusters.Items[i].Name))
+				return admission.Denied(
+					fmt.Sprintf("cluster %s of this namespace is protected from deletion; set its spec.deletionProtection to false first", clusters.Items[i].Name),
+				)
 			}
 		}
 		if len(users) > 0 {
-			return admission.Denied(fmt.Sprintf("releases of this namespace are used by %s; give them another class, or delete them", lineage.ClusterNames(users)))
+			return admission.Denied(
+				fmt.Sprintf("releases of this namespace are used by %s; give them another class, or delete them",
+					lineage.ClusterNames(users)),
+			)
 		}
 		return admission.Allowed("")
 	}

@@ -97,8 +97,12 @@ func serving(label string) *csv1.ClusterStack {
 // newRelease makes a release that has its class, and is for Kubernetes v1.27.3.
 func newRelease(name, owner string) *csv1.ClusterStackRelease {
 	r := &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: name}}
-	r.OwnerReferences = []metav1.OwnerReference{{APIVersion: csv1.GroupVersion.String(), Kind: "ClusterStack", Name: owner, UID: types.UID(owner), Controller: ptr.To(true)}}
-	r.Status.Resources = []csv1.Resource{{Group: "cluster.x-k8s.io", Version: "v1beta1", Kind: "ClusterClass", Namespace: "s", Name: name, Status: csv1.ResourceSynced}}
+	r.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: csv1.GroupVersion.String(), Kind: "ClusterStack", Name: owner, UID: types.UID(owner), Controller: ptr.To(true)},
+	}
+	r.Status.Resources = []csv1.Resource{
+		{Group: "cluster.x-k8s.io", Version: "v1beta1", Kind: "ClusterClass", Namespace: "s", Name: name, Status: csv1.ResourceSynced},
+	}
 	r.Status.KubernetesVersion = "v1.27.3"
 	return r
 }
@@ -115,7 +119,9 @@ func newWorkload(name string) *v1alpha1.WorkloadCluster {
 
 func namespaces() []client.Object {
 	return []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"kaas": "yes"}}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "b"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"kaas": "yes"}}}, &corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{Name: "b"},
+		},
 	}
 }
 
@@ -163,23 +169,32 @@ func TestCheckCluster(t *testing.T) {
 		code    int32
 		message string
 	}{
-		"a cluster without a class":                         {cluster: &clusterv1.Cluster{}},
-		"a class of somebody else":                          {cluster: newCluster("b", "quick-start", "v1.30.0"), have: []client.Object{newRelease(v1, "ferrol")}},
-		"a class of a release that is not there":            {cluster: newCluster("b", v1, "v1.30.0"), code: 403, message: notThere},
-		"a class that is not there, of its own namespace":   {cluster: newCluster("s", v1, "v1.30.0")},
-		"nobody knows whether the class is there":           {cluster: newCluster("b", v1, "v1.30.0"), failing: &metav1.PartialObjectMetadata{}, code: 500, message: "broken"},
-		"a class of somebody else, without a release":       {cluster: newCluster("b", v1, "v1.30.0"), have: []client.Object{foreign}},
-		"a class that only has the name of a release's":     {cluster: newCluster("b", v1, "v1.30.0"), have: []client.Object{noClass, foreign}},
-		"a release that has no class, and none is there":    {cluster: newCluster("b", v1, "v1.30.0"), have: []client.Object{noClass}, code: 403, message: notThere},
-		"a class of somebody else, who was there first":     {cluster: newCluster("b", v1, "v1.30.0"), have: []client.Object{notYet, foreign}},
-		"a class that is not there yet":                     {cluster: newCluster("b", v1, "v1.27.3"), have: []client.Object{notYet}, code: 403, message: notServed},
-		"the class cannot be read":                          {cluster: newCluster("s", v1, "v1.27.3"), have: []client.Object{notYet}, failing: &metav1.PartialObjectMetadata{}, code: 500, message: "broken"},
-		"a cluster beside its stack":                        {cluster: newCluster("s", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol"), newStack("ferrol", nil)}},
+		"a cluster without a class":                       {cluster: &clusterv1.Cluster{}},
+		"a class of somebody else":                        {cluster: newCluster("b", "quick-start", "v1.30.0"), have: []client.Object{newRelease(v1, "ferrol")}},
+		"a class of a release that is not there":          {cluster: newCluster("b", v1, "v1.30.0"), code: 403, message: notThere},
+		"a class that is not there, of its own namespace": {cluster: newCluster("s", v1, "v1.30.0")},
+		"nobody knows whether the class is there": {cluster: newCluster("b", v1, "v1.30.0"), failing: &metav1.PartialObjectMetadata{}, code: 500,
+			message: "broken"},
+		"a class of somebody else, without a release":    {cluster: newCluster("b", v1, "v1.30.0"), have: []client.Object{foreign}},
+		"a class that only has the name of a release's":  {cluster: newCluster("b", v1, "v1.30.0"), have: []client.Object{noClass, foreign}},
+		"a release that has no class, and none is there": {cluster: newCluster("b", v1, "v1.30.0"), have: []client.Object{noClass}, code: 403, message: notThere},
+		"a class of somebody else, who was there first":  {cluster: newCluster("b", v1, "v1.30.0"), have: []client.Object{notYet, foreign}},
+		"a class that is not there yet":                  {cluster: newCluster("b", v1, "v1.27.3"), have: []client.Object{notYet}, code: 403, message: notServed},
+		"the class cannot be read": {cluster: newCluster("s", v1, "v1.27.3"), have: []client.Object{notYet},
+			failing: &metav1.PartialObjectMetadata{}, code: 500, message: "broken"},
+		"a cluster beside its stack": {cluster: newCluster("s", v1, "v1.27.3"), have: []client.Object{
+			newRelease(v1, "ferrol"), newStack("ferrol", nil),
+		}},
 		"a cluster beside its release, whose stack is gone": {cluster: newCluster("s", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol")}},
-		"a namespace that is served":                        {cluster: newCluster("a", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol"), serving("yes")}},
-		"a namespace that is not served":                    {cluster: newCluster("b", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol"), serving("yes")}, code: 403, message: notServed},
-		"a stack that serves nobody":                        {cluster: newCluster("b", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol"), newStack("ferrol", nil)}, code: 403, message: notServed},
-		"a release without a stack serves nobody":           {cluster: newCluster("b", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "gone"), serving("yes")}, code: 403, message: notServed},
+		"a namespace that is served": {cluster: newCluster("a", v1, "v1.27.3"), have: []client.Object{
+			newRelease(v1, "ferrol"), serving("yes"),
+		}},
+		"a namespace that is not served": {cluster: newCluster("b", v1, "v1.27.3"),
+			have: []client.Object{newRelease(v1, "ferrol"), serving("yes")}, code: 403, message: notServed},
+		"a stack that serves nobody": {cluster: newCluster("b", v1, "v1.27.3"),
+			have: []client.Object{newRelease(v1, "ferrol"), newStack("ferrol", nil)}, code: 403, message: notServed},
+		"a release without a stack serves nobody": {cluster: newCluster("b", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "gone"), serving("yes")},
+			code: 403, message: notServed},
 		"another version of Kubernetes": {
 			cluster: newCluster("s", v1, "v1.27.4"), have: []client.Object{newRelease(v1, "ferrol")}, code: 403,
 			message: "spec.topology.version: class s/docker-ferrol-1-27-v1 is made and tested for Kubernetes v1.27.3, not v1.27.4; write version: v1.27.3",
@@ -189,9 +204,11 @@ func TestCheckCluster(t *testing.T) {
 			cluster: newCluster("a", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol"), invalid}, code: 500,
 			message: `spec.allowedNamespaces of ClusterStack s/ferrol: "Perhaps" is not a valid label selector operator`,
 		},
-		"the release cannot be read":   {cluster: newCluster("s", v1, "v1.27.3"), failing: &csv1.ClusterStackRelease{}, code: 500, message: "broken"},
-		"the stacks cannot be read":    {cluster: newCluster("s", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol")}, failing: &csv1.ClusterStackList{}, code: 500, message: "looking for the stack of release docker-ferrol-1-27-v1: broken"},
-		"the namespace cannot be read": {cluster: newCluster("a", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol"), serving("yes")}, failing: &corev1.Namespace{}, code: 500, message: "broken"},
+		"the release cannot be read": {cluster: newCluster("s", v1, "v1.27.3"), failing: &csv1.ClusterStackRelease{}, code: 500, message: "broken"},
+		"the stacks cannot be read": {cluster: newCluster("s", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol")}, failing: &csv1.ClusterStackList{},
+			code: 500, message: "looking for the stack of release docker-ferrol-1-27-v1: broken"},
+		"the namespace cannot be read": {cluster: newCluster("a", v1, "v1.27.3"), have: []client.Object{newRelease(v1, "ferrol"), serving("yes")},
+			failing: &corev1.Namespace{}, code: 500, message: "broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := newClient(t, append(namespaces(), c.have...)...)
@@ -199,7 +216,8 @@ func TestCheckCluster(t *testing.T) {
 			if c.failing != nil {
 				reader = failing(all, c.failing)
 			}
-			checkResponse(t, checkCluster(reader, admission.NewDecoder(all.Scheme()))(t.Context(), request(t, c.cluster.Namespace, "demo", c.cluster)), c.code, c.message)
+			checkResponse(t, checkCluster(reader, admission.NewDecoder(all.Scheme()))(t.Context(), request(t, c.cluster.Namespace, "demo", c.cluster)), c.code,
+				c.message)
 		})
 	}
 	bad := request(t, "a", "demo", newCluster("a", v1, ""))
@@ -222,7 +240,8 @@ func TestCheckRelease(t *testing.T) {
 		"nobody uses it":                        {clusters, "s", "docker-ferrol-1-27-v3", 0, ""},
 		"nobody uses that of another namespace": {clusters, "a", v1, 0, ""},
 		"it is none":                            {clusters, "s", "quick-start", 0, ""},
-		"nobody knows":                          {failing(clusters, &clusterv1.ClusterList{}), "s", v1, 500, "looking for clusters of class s/docker-ferrol-1-27-v1: broken"},
+		"nobody knows": {failing(clusters, &clusterv1.ClusterList{}), "s", v1, 500,
+			"looking for clusters of class s/docker-ferrol-1-27-v1: broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkResponse(t, checkRelease(c.reader)(t.Context(), request(t, c.namespace, c.name, newRelease(c.name, "ferrol"))), c.code, c.message)
@@ -254,8 +273,9 @@ func TestCheckStack(t *testing.T) {
 		"clusters use only those of others": {all, "other", 0, ""},
 		"it has no releases":                {all, "new", 0, ""},
 		"the releases cannot be read":       {failing(all, &csv1.ClusterStackReleaseList{}), "ferrol", 500, "broken"},
-		"the stacks cannot be read":         {failing(all, &csv1.ClusterStackList{}), "ferrol", 500, "looking for the stack of release docker-ferrol-1-27-v1: broken"},
-		"the clusters cannot be read":       {failing(all, &clusterv1.ClusterList{}), "ferrol", 500, "looking for clusters of class s/docker-ferrol-1-27-v1: broken"},
+		"the stacks cannot be read": {failing(all, &csv1.ClusterStackList{}), "ferrol", 500,
+			"looking for the stack of release docker-ferrol-1-27-v1: broken"},
+		"the clusters cannot be read": {failing(all, &clusterv1.ClusterList{}), "ferrol", 500, "looking for clusters of class s/docker-ferrol-1-27-v1: broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkResponse(t, checkStack(c.reader, decoder)(t.Context(), request(t, "s", c.stack, newStack(c.stack, nil))), c.code, c.message)
@@ -283,12 +303,13 @@ func TestCheckNamespace(t *testing.T) {
 		"clusters of others use its releases": {all, "s", 403, "releases of this namespace are used by a/demo; give them another class, or delete them"},
 		"only its own clusters use them":      {own, "s", 0, ""},
 		"it has no releases":                  {all, "a", 0, ""},
-		"a cluster of it is protected":        {newClient(t, kept), "s", 403, "cluster demo of this namespace is protected from deletion; set its spec.deletionProtection to false first"},
-		"that of another is":                  {newClient(t, kept), "a", 0, ""},
-		"no cluster of it is protected":       {free, "s", 0, ""},
-		"its clusters cannot be read":         {failing(free, &v1alpha1.WorkloadClusterList{}), "s", 500, "broken"},
-		"the releases cannot be read":         {failing(all, &csv1.ClusterStackReleaseList{}), "s", 500, "broken"},
-		"the clusters cannot be read":         {failing(all, &clusterv1.ClusterList{}), "s", 500, "looking for clusters of class s/docker-ferrol-1-27-v1: broken"},
+		"a cluster of it is protected": {newClient(t, kept), "s", 403,
+			"cluster demo of this namespace is protected from deletion; set its spec.deletionProtection to false first"},
+		"that of another is":            {newClient(t, kept), "a", 0, ""},
+		"no cluster of it is protected": {free, "s", 0, ""},
+		"its clusters cannot be read":   {failing(free, &v1alpha1.WorkloadClusterList{}), "s", 500, "broken"},
+		"the releases cannot be read":   {failing(all, &csv1.ClusterStackReleaseList{}), "s", 500, "broken"},
+		"the clusters cannot be read":   {failing(all, &clusterv1.ClusterList{}), "s", 500, "looking for clusters of class s/docker-ferrol-1-27-v1: broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkResponse(t, checkNamespace(c.reader)(t.Context(), request(t, c.namespace, c.namespace, &corev1.Namespace{})), c.code, c.message)
@@ -309,19 +330,26 @@ func TestValidatingWebhooks(t *testing.T) {
 
 		"namespace.clusterstack.x-k8s.io": {namespacePath, "", "v1", "namespaces", []admissionv1.OperationType{"DELETE"}, 0},
 
-		"validate.workloadcluster.polder.dev": {validateWorkloadPath, "polder.dev", "v1alpha1", "workloadclusters", []admissionv1.OperationType{"CREATE", "UPDATE", "DELETE"}, 0},
+		"validate.workloadcluster.polder.dev": {validateWorkloadPath, "polder.dev", "v1alpha1", "workloadclusters",
+			[]admissionv1.OperationType{"CREATE", "UPDATE", "DELETE"}, 0},
 
-		"validate.kubeconfigrequest.polder.dev": {validateKubeconfigPath, "polder.dev", "v1alpha1", "kubeconfigrequests", []admissionv1.OperationType{"CREATE", "DELETE"}, 1},
+		"validate.kubeconfigrequest.polder.dev": {validateKubeconfigPath, "polder.dev", "v1alpha1", "kubeconfigrequests",
+			[]admissionv1.OperationType{"CREATE", "DELETE"}, 1},
 	}
 	w := validatingWebhooks("https://127.0.0.1:1", []byte("authority"))
 	got := map[string]asked{}
 	for _, h := range w.Webhooks {
 		rule := h.Rules[0]
-		got[h.Name] = asked{strings.TrimPrefix(*h.ClientConfig.URL, "https://127.0.0.1:1"), rule.APIGroups[0], rule.APIVersions[0], rule.Resources[0], rule.Operations, len(h.MatchConditions)}
-		if *h.FailurePolicy != admissionv1.Fail || *h.MatchPolicy != admissionv1.Equivalent || *h.SideEffects != admissionv1.SideEffectClassNone || (*rule.Scope == admissionv1.NamespacedScope) == (rule.Resources[0] == "namespaces") {
+		got[h.Name] = asked{
+			strings.TrimPrefix(*h.ClientConfig.URL, "https://127.0.0.1:1"), rule.APIGroups[0], rule.APIVersions[0], rule.Resources[0], rule.Operations,
+			len(h.MatchConditions),
+		}
+		if *h.FailurePolicy != admissionv1.Fail || *h.MatchPolicy != admissionv1.Equivalent || *h.SideEffects != admissionv1.SideEffectClassNone ||
+			(*rule.Scope == admissionv1.NamespacedScope) == (rule.Resources[0] == "namespaces") {
 			t.Errorf("%s: %+v", h.Name, h)
 		}
-		if string(h.ClientConfig.CABundle) != "authority" || *h.TimeoutSeconds != 10 || !slices.Equal(h.AdmissionReviewVersions, []string{"v1"}) || len(h.Rules) != 1 {
+		if string(h.ClientConfig.CABundle) != "authority" || *h.TimeoutSeconds != 10 || !slices.Equal(h.AdmissionReviewVersions, []string{"v1"}) ||
+			len(h.Rules) != 1 {
 			t.Errorf("%s: %+v", h.Name, h)
 		}
 	}

@@ -83,8 +83,10 @@ func mutatingWebhooks(url string, ca []byte) *admissionv1.MutatingWebhookConfigu
 	w := &admissionv1.MutatingWebhookConfiguration{}
 	w.Name = "polder-operator"
 	w.Webhooks = []admissionv1.MutatingWebhook{
-		newWebhook("default.workloadcluster.polder.dev", defaultWorkloadPath, polderRule("workloadclusters", admissionv1.Create, admissionv1.Update)),
-		newWebhook("default.kubeconfigrequest.polder.dev", defaultKubeconfigPath, polderRule("kubeconfigrequests", admissionv1.Create)),
+		newWebhook("default.workloadcluster.polder.dev", defaultWorkloadPath,
+			polderRule("workloadclusters", admissionv1.Create, admissionv1.Update)),
+		newWebhook("default.kubeconfigrequest.polder.dev", defaultKubeconfigPath,
+			polderRule("kubeconfigrequests", admissionv1.Create)),
 	}
 	return w
 }

@@ -25,16 +25,20 @@ func TestMutatingWebhooks(t *testing.T) {
 	for _, h := range w.Webhooks {
 		rule := h.Rules[0]
 		got[h.Name] = asked{*h.ClientConfig.URL, rule.APIGroups[0], rule.APIVersions[0], rule.Resources[0], rule.Operations}
-		if *h.FailurePolicy != admissionv1.Fail || *h.MatchPolicy != admissionv1.Equivalent || *h.SideEffects != admissionv1.SideEffectClassNone || *rule.Scope != admissionv1.NamespacedScope || *h.ReinvocationPolicy != admissionv1.NeverReinvocationPolicy {
+		if *h.FailurePolicy != admissionv1.Fail || *h.MatchPolicy != admissionv1.Equivalent || *h.SideEffects != admissionv1.SideEffectClassNone ||
+			*rule.Scope != admissionv1.NamespacedScope || *h.ReinvocationPolicy != admissionv1.NeverReinvocationPolicy {
 			t.Errorf("%s: %+v", h.Name, h)
 		}
-		if string(h.ClientConfig.CABundle) != "authority" || *h.TimeoutSeconds != 10 || !slices.Equal(h.AdmissionReviewVersions, []string{"v1"}) || len(h.Rules) != 1 || len(h.MatchConditions) > 0 {
+		if string(h.ClientConfig.CABundle) != "authority" || *h.TimeoutSeconds != 10 || !slices.Equal(h.AdmissionReviewVersions, []string{"v1"}) ||
+			len(h.Rules) != 1 || len(h.MatchConditions) > 0 {
 			t.Errorf("%s: %+v", h.Name, h)
 		}
 	}
 	want := map[string]asked{
-		"default.workloadcluster.polder.dev":   {"https://127.0.0.1:1/default-workloadcluster", "polder.dev", "v1alpha1", "workloadclusters", []admissionv1.OperationType{"CREATE", "UPDATE"}},
-		"default.kubeconfigrequest.polder.dev": {"https://127.0.0.1:1/default-kubeconfigrequest", "polder.dev", "v1alpha1", "kubeconfigrequests", []admissionv1.OperationType{"CREATE"}},
+		"default.workloadcluster.polder.dev": {"https://127.0.0.1:1/default-workloadcluster", "polder.dev", "v1alpha1", "workloadclusters",
+			[]admissionv1.OperationType{"CREATE", "UPDATE"}},
+		"default.kubeconfigrequest.polder.dev": {"https://127.0.0.1:1/default-kubeconfigrequest", "polder.dev", "v1alpha1", "kubeconfigrequests",
+			[]admissionv1.OperationType{"CREATE"}},
 	}
 	if d := cmp.Diff(want, got); d != "" || w.Name != "polder-operator" {
 		t.Error(w.Name, d)
@@ -86,7 +90,8 @@ func (panickingProvider) Describe() provider.Description { panic("oh") }
 
 func TestGuardProviders(t *testing.T) {
 	got, err := GuardProviders(t.Context(), []provider.Provider{named("a"), panickingProvider{}, named("b")})
-	if !errors.Is(err, guard.ErrPanicked) || err.Error() != "asking a provider (operator.panickingProvider) who it is: the provider's code broke down: Describe: oh" {
+	if !errors.Is(err, guard.ErrPanicked) ||
+		err.Error() != "asking a provider (operator.panickingProvider) who it is: the provider's code broke down: Describe: oh" {
 		t.Error(err)
 	}
 	if len(got) != 2 || got["a"].Name() != "a" || got["b"].Name() != "b" {

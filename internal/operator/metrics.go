@@ -16,10 +16,12 @@ import (
 
 // objectsReady counts objects. Its labels have few values, however many objects there are: kinds, and the states and
 // reasons of their Ready condition.
-var objectsReady = prometheus.NewDesc("polder_stack_objects", "Objects of cluster stacks, by how ready they are.", []string{"kind", "ready", "reason"}, nil)
+var objectsReady = prometheus.NewDesc("polder_stack_objects", "Objects of cluster stacks, by how ready they are.",
+	[]string{"kind", "ready", "reason"}, nil)
 
 // workloadClusters counts WorkloadClusters. Providers and phases are few.
-var workloadClusters = prometheus.NewDesc("polder_workload_clusters", "WorkloadClusters, by their provider and phase.", []string{"provider", "phase"}, nil)
+var workloadClusters = prometheus.NewDesc("polder_workload_clusters", "WorkloadClusters, by their provider and phase.",
+	[]string{"provider", "phase"}, nil)
 
 // collectTimeout bounds the reads from the cache.
 const collectTimeout = 5 * time.Second

@@ -107,12 +107,15 @@ func (o *Operator) Ready() <-chan struct{} { return o.ready }
 func (o *Operator) Run(ctx context.Context) error {
 	mgr, err := o.newManager()
 	if err == nil {
-		err = Setup(ctx, mgr, Settings{Releases: o.cfg.Releases, Dir: filepath.Join(o.cfg.DataDir, "releases"), Concurrency: o.cfg.Concurrency})
+		err = Setup(ctx, mgr, Settings{
+			Releases: o.cfg.Releases, Dir: filepath.Join(o.cfg.DataDir, "releases"), Concurrency: o.cfg.Concurrency,
+		})
 	}
 	// A provider that fails must not keep the plane from starting: clusters of the other providers depend on it.
 	providers, guardErr := GuardProviders(ctx, o.cfg.Providers)
 	if guardErr != nil {
-		ctrl.LoggerFrom(ctx).Error(guardErr, "The plane goes on without a provider; nobody acts on its clusters until polderd is started again")
+		ctrl.LoggerFrom(ctx).Error(guardErr,
+			"The plane goes on without a provider; nobody acts on its clusters until polderd is started again")
 	}
 	if err == nil {
 		err = o.setupProviders(mgr, providers)
@@ -180,7 +183,8 @@ func (o *Operator) publishProviders(ctx context.Context, providers map[string]*g
 }
 
 // HoldUpgrade answers the runtime hook BeforeClusterUpgrade of Cluster API.
-func (o *Operator) HoldUpgrade(ctx context.Context, request *runtimehooksv1.BeforeClusterUpgradeRequest, response *runtimehooksv1.BeforeClusterUpgradeResponse) error {
+func (o *Operator) HoldUpgrade(ctx context.Context, request *runtimehooksv1.BeforeClusterUpgradeRequest,
+	response *runtimehooksv1.BeforeClusterUpgradeResponse) error {
 	c, err := o.runtimeHookReader()
 	if err != nil {
 		return err
@@ -191,7 +195,10 @@ func (o *Operator) HoldUpgrade(ctx context.Context, request *runtimehooksv1.Befo
 // newScheme returns a scheme with all kinds that the operator reads and writes.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, csv1.AddToScheme, v1alpha1.AddToScheme, admissionv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, clusterv1.AddToScheme, csv1.AddToScheme, v1alpha1.AddToScheme,
+		admissionv1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}

@@ -56,7 +56,8 @@ func deleteProviderWebhook(ctx context.Context, c client.Client, p *v1alpha1.Pro
 		return apierror.IgnoreObjectNotFound(err, resource, providerWebhookName(p))
 	}
 	// The UID may be that of an earlier Provider of the same name, so the name decides.
-	if !slices.ContainsFunc(w.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == "Provider" && r.Name == p.Name }) {
+	if !slices.ContainsFunc(w.OwnerReferences,
+		func(r metav1.OwnerReference) bool { return r.Kind == "Provider" && r.Name == p.Name }) {
 		return nil
 	}
 	return apierror.IgnoreObjectNotFound(c.Delete(ctx, w, client.Preconditions{UID: &w.UID}), resource, w.Name)
@@ -69,15 +70,24 @@ func providerWebhookName(p *v1alpha1.Provider) string { return "polder-provider-
 func providerWebhook(p *v1alpha1.Provider) *admissionv1.ValidatingWebhookConfiguration {
 	w := &admissionv1.ValidatingWebhookConfiguration{}
 	w.Name = providerWebhookName(p)
-	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Provider", Name: p.Name, UID: p.UID}}
+	w.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Provider", Name: p.Name, UID: p.UID},
+	}
 	// Deletion is not asked about: without the provider, nobody could delete its clusters.
 	w.Webhooks = []admissionv1.ValidatingWebhook{{
-		Name:         p.Name + ".provider.polder.dev",
-		ClientConfig: admissionv1.WebhookClientConfig{URL: ptr.To(p.Status.Admission.URL), CABundle: []byte(p.Status.Admission.CABundle)},
-		Rules:        []admissionv1.RuleWithOperations{polderRule("workloadclusters", admissionv1.Create, admissionv1.Update)},
+		Name: p.Name + ".provider.polder.dev",
+		ClientConfig: admissionv1.WebhookClientConfig{
+			URL: ptr.To(p.Status.Admission.URL), CABundle: []byte(p.Status.Admission.CABundle),
+		},
+		Rules: []admissionv1.RuleWithOperations{
+			polderRule("workloadclusters", admissionv1.Create, admissionv1.Update),
+		},
 		MatchConditions: []admissionv1.MatchCondition{
-			{Name: "names-this-provider", Expression: fmt.Sprintf("has(object.spec.provider) && object.spec.provider == %q", p.Name)},
-			{Name: "concerns-the-provider", Expression: "oldObject == null || " + specFieldsChanged("stack", "controlPlane", "workers", "network", "oidc", "parameters")},
+			{Name: "names-this-provider", Expression: fmt.Sprintf("has(object.spec.provider) && object.spec.provider == %q",
+				p.Name)},
+			{Name: "concerns-the-provider",
+				Expression: "oldObject == null || " +
+					specFieldsChanged("stack", "controlPlane", "workers", "network", "oidc", "parameters")},
 		},
 		FailurePolicy:           ptr.To(admissionv1.Fail),
 		MatchPolicy:             ptr.To(admissionv1.Equivalent),

@@ -22,13 +22,15 @@ func newProviderWebhook() *admissionv1.ValidatingWebhookConfiguration {
 func TestProviderWebhook(t *testing.T) {
 	w := newProviderWebhook()
 	hook := w.Webhooks[0]
-	if w.Name != "polder-provider-my-cloud" || len(w.Webhooks) != 1 || *hook.ClientConfig.URL != "https://provider.example:9443/validate" || string(hook.ClientConfig.CABundle) != "authority" {
+	if w.Name != "polder-provider-my-cloud" || len(w.Webhooks) != 1 || *hook.ClientConfig.URL != "https://provider.example:9443/validate" ||
+		string(hook.ClientConfig.CABundle) != "authority" {
 		t.Errorf("%+v", w)
 	}
 	if len(w.OwnerReferences) != 1 || w.OwnerReferences[0].UID != "uid" {
 		t.Errorf("it does not go with its provider: %+v", w.OwnerReferences)
 	}
-	if *hook.FailurePolicy != admissionv1.Fail || *hook.SideEffects != admissionv1.SideEffectClassNone || len(hook.Rules) != 1 || hook.Rules[0].Resources[0] != "workloadclusters" {
+	if *hook.FailurePolicy != admissionv1.Fail || *hook.SideEffects != admissionv1.SideEffectClassNone || len(hook.Rules) != 1 ||
+		hook.Rules[0].Resources[0] != "workloadclusters" {
 		t.Errorf("%+v", hook)
 	}
 	for _, o := range hook.Rules[0].Operations {
@@ -73,7 +75,8 @@ func TestDeleteProviderWebhook(t *testing.T) {
 	}
 	spoke := moved.DeepCopy()
 	spoke.Status.Admission = &v1alpha1.ProviderAdmission{}
-	if !admissionEndpointChanged(event.UpdateEvent{ObjectOld: spoke, ObjectNew: moved}) || admissionEndpointChanged(event.UpdateEvent{ObjectOld: moved, ObjectNew: moved.DeepCopy()}) {
+	if !admissionEndpointChanged(event.UpdateEvent{ObjectOld: spoke, ObjectNew: moved}) ||
+		admissionEndpointChanged(event.UpdateEvent{ObjectOld: moved, ObjectNew: moved.DeepCopy()}) {
 		t.Error("nobody hears that it has moved")
 	}
 }

@@ -26,7 +26,9 @@ const LeasePrefix = "polder-provider-"
 // have the rights of ProviderRole, and leases there. A policy keeps each to objects that name it: roles cannot say
 // that.
 func ProviderObjects() []client.Object {
-	group := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:" + v1alpha1.ProvidersNamespace}
+	group := rbacv1.Subject{
+		APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:" + v1alpha1.ProvidersNamespace,
+	}
 	in := metav1.ObjectMeta{Name: ProviderRole, Namespace: v1alpha1.ProvidersNamespace}
 	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ProvidersNamespace}},
@@ -36,15 +38,22 @@ func ProviderObjects() []client.Object {
 			Subjects:   []rbacv1.Subject{group},
 		},
 		&rbacv1.Role{ObjectMeta: in, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{
+				"get", "create", "update",
+			}},
 			// For events of leader election.
 			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 		}},
-		&rbacv1.RoleBinding{ObjectMeta: in, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: ProviderRole}, Subjects: []rbacv1.Subject{group}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: in, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: ProviderRole},
+			Subjects: []rbacv1.Subject{group},
+		},
 		providerPolicy(),
 		&admissionv1.ValidatingAdmissionPolicyBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "polder-providers"},
-			Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "polder-providers", ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: "polder-providers", ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			},
 		},
 	}
 }
@@ -55,7 +64,10 @@ func providerPolicy() *admissionv1.ValidatingAdmissionPolicy {
 	rule := func(group, version string, resources ...string) admissionv1.NamedRuleWithOperations {
 		r := admissionv1.NamedRuleWithOperations{}
 		r.Operations = []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete}
-		r.Rule = admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: resources, Scope: ptr.To(admissionv1.AllScopes)}
+		r.Rule = admissionv1.Rule{
+			APIGroups: []string{group}, APIVersions: []string{version}, Resources: resources,
+			Scope: ptr.To(admissionv1.AllScopes),
+		}
 		return r
 	}
 	only := func(resource, names, message string) admissionv1.Validation {
@@ -70,17 +82,25 @@ func providerPolicy() *admissionv1.ValidatingAdmissionPolicy {
 		MatchConstraints: &admissionv1.MatchResources{
 			MatchPolicy: ptr.To(admissionv1.Equivalent),
 			ResourceRules: []admissionv1.NamedRuleWithOperations{
-				rule(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "workloadclusters", "workloadclusters/status", "providers", "providers/status"),
+				rule(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "workloadclusters", "workloadclusters/status",
+					"providers", "providers/status"),
 				rule(clusterv1.GroupVersion.Group, clusterv1.GroupVersion.Version, "clusters"),
 				rule("coordination.k8s.io", "v1", "leases"),
 			},
 		},
-		MatchConditions: []admissionv1.MatchCondition{{Name: "is-a-provider", Expression: fmt.Sprintf("request.userInfo.username.startsWith(%q)", serviceAccountPrefix)}},
-		Variables:       []admissionv1.Variable{{Name: "provider", Expression: fmt.Sprintf("request.userInfo.username.substring(%d)", len(serviceAccountPrefix))}},
+		MatchConditions: []admissionv1.MatchCondition{
+			{Name: "is-a-provider", Expression: fmt.Sprintf("request.userInfo.username.startsWith(%q)", serviceAccountPrefix)},
+		},
+		Variables: []admissionv1.Variable{
+			{Name: "provider", Expression: fmt.Sprintf("request.userInfo.username.substring(%d)", len(serviceAccountPrefix))},
+		},
 		Validations: []admissionv1.Validation{
-			only("workloadclusters", "(has(o.spec.provider) ? o.spec.provider : '')", "a provider acts on WorkloadClusters that name it, and on no others"),
+			only("workloadclusters", "(has(o.spec.provider) ? o.spec.provider : '')",
+				"a provider acts on WorkloadClusters that name it, and on no others"),
 			only("providers", "o.metadata.name", "a provider describes itself, and no others"),
-			only("clusters", "(has(o.metadata.labels) && '"+v1alpha1.ProviderLabel+"' in o.metadata.labels ? o.metadata.labels['"+v1alpha1.ProviderLabel+"'] : '')", "a provider acts on Clusters of its own, and on no others"),
+			only("clusters", "(has(o.metadata.labels) && '"+v1alpha1.ProviderLabel+
+				"' in o.metadata.labels ? o.metadata.labels['"+v1alpha1.ProviderLabel+"'] : '')",
+				"a provider acts on Clusters of its own, and on no others"),
 			// Whoever holds the lease of another provider keeps it from acting. Leases of other namespaces are not ours
 			// to restrict.
 			{

@@ -13,7 +13,8 @@ import (
 // celOf returns a function that evaluates expressions as the API server does.
 func celOf(t *testing.T) func(expression string, with map[string]any) any {
 	t.Helper()
-	env, err := cel.NewEnv(cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType), cel.Variable("request", cel.DynType), cel.Variable("variables", cel.DynType), ext.Strings())
+	env, err := cel.NewEnv(cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType), cel.Variable("request", cel.DynType),
+		cel.Variable("variables", cel.DynType), ext.Strings())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,19 +79,20 @@ func TestProvidersAreKeptToTheirOwn(t *testing.T) {
 		object, old               any
 		want                      string
 	}{
-		"its lease, made":              {acme, "leases", space, named("polder-provider-acme"), nil, ""},
-		"its lease, renewed":           {acme, "leases", space, named("polder-provider-acme"), named("polder-provider-acme"), ""},
-		"another's lease":              {acme, "leases", space, named("polder-provider-other"), named("polder-provider-other"), lease},
-		"another's lease, made":        {acme, "leases", space, named("polder-provider-other"), nil, lease},
-		"another's lease, deleted":     {acme, "leases", space, nil, named("polder-provider-other"), lease},
-		"a lease of a name like its":   {acme, "leases", space, named("polder-provider-acme-2"), nil, lease},
-		"a lease of its bare name":     {acme, "leases", space, named("acme"), nil, lease},
-		"a lease it has elsewhere":     {acme, "leases", "acme-system", named("any"), nil, ""},
-		"a lease of somebody else":     {"polder:operator", "leases", space, named("any"), nil, ""},
-		"its object":                   {acme, "providers", "", named("acme"), named("acme"), ""},
-		"another's object":             {acme, "providers", "", named("other"), named("other"), "a provider describes itself, and no others"},
-		"its cluster":                  {acme, "workloadclusters", "team", of("acme"), of("acme"), ""},
-		"another's cluster":            {acme, "workloadclusters", "team", of("other"), of("other"), "a provider acts on WorkloadClusters that name it, and on no others"},
+		"its lease, made":            {acme, "leases", space, named("polder-provider-acme"), nil, ""},
+		"its lease, renewed":         {acme, "leases", space, named("polder-provider-acme"), named("polder-provider-acme"), ""},
+		"another's lease":            {acme, "leases", space, named("polder-provider-other"), named("polder-provider-other"), lease},
+		"another's lease, made":      {acme, "leases", space, named("polder-provider-other"), nil, lease},
+		"another's lease, deleted":   {acme, "leases", space, nil, named("polder-provider-other"), lease},
+		"a lease of a name like its": {acme, "leases", space, named("polder-provider-acme-2"), nil, lease},
+		"a lease of its bare name":   {acme, "leases", space, named("acme"), nil, lease},
+		"a lease it has elsewhere":   {acme, "leases", "acme-system", named("any"), nil, ""},
+		"a lease of somebody else":   {"polder:operator", "leases", space, named("any"), nil, ""},
+		"its object":                 {acme, "providers", "", named("acme"), named("acme"), ""},
+		"another's object":           {acme, "providers", "", named("other"), named("other"), "a provider describes itself, and no others"},
+		"its cluster":                {acme, "workloadclusters", "team", of("acme"), of("acme"), ""},
+		"another's cluster": {acme, "workloadclusters", "team", of("other"), of("other"),
+			"a provider acts on WorkloadClusters that name it, and on no others"},
 		"its Cluster":                  {acme, "clusters", "team", of("acme"), nil, ""},
 		"a Cluster that was another's": {acme, "clusters", "team", of("acme"), of("other"), "a provider acts on Clusters of its own, and on no others"},
 	} {
@@ -106,7 +108,8 @@ func TestProvidersAreKeptToTheirOwn(t *testing.T) {
 			asked[r.APIGroups[0]+"/"+resource] = len(r.Operations) == 3
 		}
 	}
-	for _, want := range []string{"coordination.k8s.io/leases", "polder.dev/workloadclusters", "polder.dev/workloadclusters/status", "polder.dev/providers", "polder.dev/providers/status", "cluster.x-k8s.io/clusters"} {
+	for _, want := range []string{"coordination.k8s.io/leases", "polder.dev/workloadclusters", "polder.dev/workloadclusters/status", "polder.dev/providers",
+		"polder.dev/providers/status", "cluster.x-k8s.io/clusters"} {
 		if !asked[want] {
 			t.Errorf("nobody looks at %s", want)
 		}

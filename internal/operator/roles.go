@@ -37,7 +37,8 @@ func Roles() []client.Object {
 				rule(v1alpha1.GroupVersion.Group, []string{"get", "list", "watch", "patch"}, "workloadclusters"),
 				rule(v1alpha1.GroupVersion.Group, []string{"get", "list", "watch", "create", "patch"}, "providers"),
 				rule(v1alpha1.GroupVersion.Group, []string{"get", "list", "watch", "delete"}, "kubeconfigrequests"),
-				rule(v1alpha1.GroupVersion.Group, []string{"patch"}, "workloadclusters/status", "providers/status", "kubeconfigrequests/status"),
+				rule(v1alpha1.GroupVersion.Group, []string{"patch"}, "workloadclusters/status", "providers/status",
+					"kubeconfigrequests/status"),
 				rule("authorization.k8s.io", []string{"create"}, "subjectaccessreviews"),
 				rule(clusterv1.GroupVersion.Group, write, "clusterclasses"),
 				rule("bootstrap.cluster.x-k8s.io", write, "kubeadmconfigtemplates"),
@@ -53,8 +54,10 @@ func Roles() []client.Object {
 			},
 		},
 		&rbacv1.ClusterRole{
-			ObjectMeta:      metav1.ObjectMeta{Name: extra},
-			AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{AggregateLabel: "true"}}}},
+			ObjectMeta: metav1.ObjectMeta{Name: extra},
+			AggregationRule: &rbacv1.AggregationRule{
+				ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{AggregateLabel: "true"}}},
+			},
 		},
 		binding(User),
 		binding(extra),

@@ -77,7 +77,10 @@ func CatalogueRoles() []client.Object {
 	return []client.Object{
 		&rbacv1.Role{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: v1alpha1.CatalogueNamespace},
-			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{csv1.GroupVersion.Group}, Resources: []string{"clusterstacks", "clusterstackreleases"}, Verbs: []string{"get", "list", "watch"}}},
+			Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{csv1.GroupVersion.Group}, Resources: []string{"clusterstacks", "clusterstackreleases"},
+					Verbs: []string{"get", "list", "watch"}},
+			},
 		},
 		&rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: v1alpha1.CatalogueNamespace},

@@ -61,7 +61,9 @@ func TestRolesOfCustomers(t *testing.T) {
 			"cluster.x-k8s.io/clusters": reading, "cluster.x-k8s.io/machines": reading, "cluster.x-k8s.io/machinedeployments": reading,
 			"/events": reading, "events.k8s.io/events": reading,
 		}},
-		"polder:edit":      {map[string]string{"rbac.authorization.k8s.io/aggregate-to-edit": "true"}, map[string][]string{"polder.dev/workloadclusters": writing, "polder.dev/kubeconfigrequests": writing}},
+		"polder:edit": {map[string]string{"rbac.authorization.k8s.io/aggregate-to-edit": "true"}, map[string][]string{
+			"polder.dev/workloadclusters": writing, "polder.dev/kubeconfigrequests": writing,
+		}},
 		"polder:catalogue": {nil, map[string][]string{"polder.dev/providers": reading}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,12 +118,14 @@ func TestWhoIsBound(t *testing.T) {
 		switch o := o.(type) {
 		case *rbacv1.ClusterRoleBinding:
 			bound++
-			if d := cmp.Diff(everybody, o.Subjects); d != "" || o.RoleRef != (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "polder:catalogue"}) {
+			if d := cmp.Diff(everybody, o.Subjects); d != "" ||
+				o.RoleRef != (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "polder:catalogue"}) {
 				t.Errorf("%+v", o)
 			}
 		case *rbacv1.RoleBinding:
 			bound++
-			if d := cmp.Diff(everybody, o.Subjects); d != "" || o.RoleRef != (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "polder:catalogue"}) || o.Namespace != v1alpha1.CatalogueNamespace {
+			if d := cmp.Diff(everybody, o.Subjects); d != "" || o.RoleRef != (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "polder:catalogue"}) ||
+				o.Namespace != v1alpha1.CatalogueNamespace {
 				t.Errorf("%+v", o)
 			}
 		case *rbacv1.Role:

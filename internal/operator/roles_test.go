@@ -76,7 +76,8 @@ func TestExtraRightsAreAskedForByLabel(t *testing.T) {
 		if !ok || r.Name != User+":extra" {
 			continue
 		}
-		if r.AggregationRule == nil || len(r.AggregationRule.ClusterRoleSelectors) != 1 || r.AggregationRule.ClusterRoleSelectors[0].MatchLabels[AggregateLabel] != "true" || len(r.Rules) != 0 {
+		if r.AggregationRule == nil || len(r.AggregationRule.ClusterRoleSelectors) != 1 ||
+			r.AggregationRule.ClusterRoleSelectors[0].MatchLabels[AggregateLabel] != "true" || len(r.Rules) != 0 {
 			t.Errorf("%+v", r)
 		}
 	}

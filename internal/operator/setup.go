@@ -44,7 +44,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 		return err
 	}
 	library, err := releases.New(releases.Config{
-		Dir: s.Dir, Default: s.Releases.Default, Directories: s.Releases.Directories, Trusted: s.Releases.Trusted, Secrets: live,
+		Dir: s.Dir, Default: s.Releases.Default, Directories: s.Releases.Directories, Trusted: s.Releases.Trusted,
+		Secrets: live,
 	})
 	if err != nil {
 		return err
@@ -89,7 +90,8 @@ func controllerOptions(concurrency int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: concurrency,
 		ReconciliationTimeout:   reconcileTimeout,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](initialBackoff, maxBackoff),
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](initialBackoff,
+			maxBackoff),
 	}
 }
 
@@ -128,5 +130,7 @@ func newLiveClient(mgr ctrl.Manager) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: workload.NewRESTMapper(d.RESTClient())})
+	return client.New(mgr.GetConfig(), client.Options{
+		Scheme: mgr.GetScheme(), Mapper: workload.NewRESTMapper(d.RESTClient()),
+	})
 }

@@ -59,7 +59,8 @@ func (c Config) Complete() (Config, error) {
 		errs = append(errs, err)
 	}
 	if c.CertificateLifetime != 0 && c.CertificateLifetime < minCertificateLifetime {
-		errs = append(errs, fmt.Errorf("--certificate-lifetime %s is too short; choose at least %s", c.CertificateLifetime, minCertificateLifetime))
+		errs = append(errs, fmt.Errorf("--certificate-lifetime %s is too short; choose at least %s", c.CertificateLifetime,
+			minCertificateLifetime))
 	}
 	if c.Concurrency < 1 || c.Concurrency > 1000 {
 		errs = append(errs, fmt.Errorf("--concurrency %d is out of range; choose 1 to 1000", c.Concurrency))

@@ -23,7 +23,8 @@ func metricsHandlers(own prometheus.Gatherer) map[string]http.Handler {
 }
 
 // componentReady is 1 for each component that is ready and 0 for each that is not.
-var componentReady = prometheus.NewDesc("polder_component_ready", "Whether a component of the plane is ready.", []string{"component"}, nil)
+var componentReady = prometheus.NewDesc("polder_component_ready", "Whether a component of the plane is ready.",
+	[]string{"component"}, nil)
 
 // componentMetrics reads the supervisor's status table when metrics are collected.
 type componentMetrics struct {

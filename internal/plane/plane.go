@@ -54,7 +54,8 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	v := buildinfo.Get()
-	if p.dir, err = datadir.Open(cfg.DataDir, datadir.Marker{Format: datadir.Format, Polder: v.Version, Kubernetes: v.Kubernetes, Etcd: v.Etcd}); err != nil {
+	if p.dir, err = datadir.Open(cfg.DataDir,
+		datadir.Marker{Format: datadir.Format, Polder: v.Version, Kubernetes: v.Kubernetes, Etcd: v.Etcd}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.dir.Close()) }()
@@ -83,8 +84,10 @@ func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 	if err != nil {
 		return p.reporter.recordExit(err)
 	}
-	p.cfg.Log.Info("starting", "version", v.Version, "kubernetes", v.Kubernetes, "clusterAPI", v.ClusterAPI, "dataDir", p.dir.Path(), "address", p.serverURL())
-	s := supervisor.New(supervisor.Config{Clock: p.cfg.Clock, Log: p.cfg.Log, OnChange: p.onStatusChange}, injectFaults(p.dir.Path(), stages)...)
+	p.cfg.Log.Info("starting", "version", v.Version, "kubernetes", v.Kubernetes, "clusterAPI", v.ClusterAPI, "dataDir",
+		p.dir.Path(), "address", p.serverURL())
+	s := supervisor.New(supervisor.Config{Clock: p.cfg.Clock, Log: p.cfg.Log, OnChange: p.onStatusChange},
+		injectFaults(p.dir.Path(), stages)...)
 	checks.set(s.Check)
 	p.metrics.MustRegister(componentMetrics{s.Status})
 	// At the signal, not after the stop: the status file and systemd must say that it stops while it does.
@@ -176,11 +179,15 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	case err == nil:
 		return l, nil
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, exit.Errorf(exit.AddressTaken, "address %s is taken by another program; choose another with --listen", address)
+		return nil, exit.Errorf(exit.AddressTaken, "address %s is taken by another program; choose another with --listen",
+			address)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, exit.Errorf(exit.AddressTaken, "address %s does not belong to this machine; choose another with --listen", address)
+		return nil, exit.Errorf(exit.AddressTaken, "address %s does not belong to this machine; choose another with --listen",
+			address)
 	case errors.Is(err, syscall.EACCES):
-		return nil, exit.Errorf(exit.AddressTaken, "address %s may not be opened by this user; choose a port above 1023 with --listen", address)
+		return nil, exit.Errorf(exit.AddressTaken,
+			"address %s may not be opened by this user; choose a port above 1023 with --listen", address)
 	}
-	return nil, exit.Errorf(exit.AddressTaken, "address %s cannot be opened: %w; choose another with --listen", address, err)
+	return nil, exit.Errorf(exit.AddressTaken, "address %s cannot be opened: %w; choose another with --listen", address,
+		err)
 }

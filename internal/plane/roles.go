@@ -19,7 +19,11 @@ func ownRoles() []client.Object {
 		},
 		&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "polder:monitoring"},
-			Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics", "/metrics/*", "/readyz", "/readyz/*", "/livez", "/livez/*"}, Verbs: []string{"get"}}},
+			Rules: []rbacv1.PolicyRule{
+				{NonResourceURLs: []string{"/metrics", "/metrics/*", "/readyz", "/readyz/*", "/livez", "/livez/*"}, Verbs: []string{
+					"get",
+				}},
+			},
 		},
 	}
 }
@@ -35,7 +39,9 @@ func discoveryRoles(users []string) []client.Object {
 	return []client.Object{
 		&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/api", "/api/*", "/apis", "/apis/*"}, Verbs: []string{"get"}}},
+			Rules: []rbacv1.PolicyRule{
+				{NonResourceURLs: []string{"/api", "/api/*", "/apis", "/apis/*"}, Verbs: []string{"get"}},
+			},
 		},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},

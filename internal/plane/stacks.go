@@ -121,7 +121,8 @@ func newHoldUpgradeHandler(o *operator.Operator) runtimehooks.Handler {
 	return runtimehooks.Handler{
 		Name: "hold-upgrade.polder",
 		Hook: runtimehooksv1.BeforeClusterUpgrade,
-		Func: func(ctx context.Context, _ client.Object, request runtimehooksv1.RequestObject, response runtimehooksv1.ResponseObject) error {
+		Func: func(ctx context.Context, _ client.Object, request runtimehooksv1.RequestObject,
+			response runtimehooksv1.ResponseObject) error {
 			req, ok := request.(*runtimehooksv1.BeforeClusterUpgradeRequest)
 			resp, ok2 := response.(*runtimehooksv1.BeforeClusterUpgradeResponse)
 			if !ok || !ok2 {

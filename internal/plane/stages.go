@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/polder-kaas/polder/config/crd"
 	"github.com/polder-kaas/polder/internal/operator"
 	"github.com/polder-kaas/polder/internal/plane/apiserver"
@@ -45,7 +47,10 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 		ClusterAPICRDs: p.manifests.CRDs, ConversionURL: capi.ConversionURL(webhookURL), ConversionCA: certs.ServerCA,
 		PolderCRDs: own, Clock: p.cfg.Clock,
 	}
-	store := etcd.New(etcd.Config{Dir: storeDir, SocketDir: p.dir.Path(), Log: logging.NewEtcdLogger(p.cfg.Log, p.exitWithReason), Seed: definitions.Seed})
+	store := etcd.New(etcd.Config{
+		Dir: storeDir, SocketDir: p.dir.Path(), Log: logging.NewEtcdLogger(p.cfg.Log, p.exitWithReason),
+		Seed: definitions.Seed,
+	})
 	webhookServer := webhooks.New(webhooks.Config{
 		Socket:      p.dir.Path("webhooks.sock"),
 		Certificate: certs.WebhookCertificate,
@@ -75,18 +80,19 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	stacks := operator.New(operator.Config{
-		Client: api.Client, DataDir: p.dir.Path(), Releases: sources, Metrics: p.metrics, Concurrency: p.cfg.Concurrency,
-		Providers: []provider.Provider{local.Provider{Version: buildinfo.Get().Version, Kubernetes: buildinfo.Get().Kubernetes}},
-		Webhooks:  operator.Webhooks{Server: webhookServer.ForManager(), URL: webhookURL, CA: certs.ServerCA, Register: registerWebhook},
+	stacks := p.newOperator(api.Client, sources, operator.Webhooks{
+		Server: webhookServer.ForManager(), URL: webhookURL, CA: certs.ServerCA, Register: registerWebhook,
 	})
 	objects := install.New(install.Config{
 		Client:      api.Client,
 		Definitions: definitions,
-		Roles:       slices.Concat(ownRoles(), discoveryRoles(append(capi.Users(), local.User, operator.User)), capi.Roles(p.manifests), local.Roles(), operator.Roles(), operator.CustomerRoles()),
-		Objects:     slices.Concat(operator.ProviderObjects(), catalogue),
+		Roles: slices.Concat(ownRoles(), discoveryRoles(append(capi.Users(), local.User, operator.User)),
+			capi.Roles(p.manifests), local.Roles(), operator.Roles(), operator.CustomerRoles()),
+		Objects: slices.Concat(operator.ProviderObjects(), catalogue),
 	})
-	controllers := kubecontrollers.New(kubecontrollers.Config{Client: api.Client, Informers: api.Informers, SAKey: certs.ServiceAccountKeyFile(), RootCA: certs.ServerCA})
+	controllers := kubecontrollers.New(kubecontrollers.Config{
+		Client: api.Client, Informers: api.Informers, SAKey: certs.ServiceAccountKeyFile(), RootCA: certs.ServerCA,
+	})
 	clusterAPI := capi.New(capi.Config{
 		Client:       api.Client,
 		Webhooks:     capi.Webhooks{Server: webhookServer.ForManager(), URL: webhookURL, CA: certs.ServerCA},
@@ -95,12 +101,34 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 		Concurrency:  p.cfg.Concurrency,
 		Clock:        p.cfg.Clock,
 	})
-	localProvider := local.New(local.Config{Client: api.Client, DataDir: p.dir.Path(), Kubernetes: buildinfo.Get().Kubernetes, Concurrency: p.cfg.Concurrency})
-	return []supervisor.Stage{{certs}, {store, webhookServer}, {api}, {objects}, {api.BootstrapRoles(), controllers, clusterAPI, localProvider, stacks}}, checks, api, nil
+	last := supervisor.Stage{api.BootstrapRoles(), controllers, clusterAPI, p.newLocalProvider(api.Client), stacks}
+	return []supervisor.Stage{{certs}, {store, webhookServer}, {api}, {objects}, last}, checks, api, nil
+}
+
+// newLocalProvider prepares the controllers of local clusters.
+func (p *Plane) newLocalProvider(client func(userAgent string) *rest.Config) *local.Manager {
+	return local.New(local.Config{
+		Client: client, DataDir: p.dir.Path(), Kubernetes: buildinfo.Get().Kubernetes, Concurrency: p.cfg.Concurrency,
+	})
+}
+
+// newOperator prepares the operator of stacks and clusters, with the provider that runs in this process.
+func (p *Plane) newOperator(
+	client func(userAgent string) *rest.Config, sources operator.Releases, hooks operator.Webhooks,
+) *operator.Operator {
+	v := buildinfo.Get()
+	return operator.New(operator.Config{
+		Client: client, DataDir: p.dir.Path(), Releases: sources, Metrics: p.metrics, Concurrency: p.cfg.Concurrency,
+		Providers: []provider.Provider{local.Provider{Version: v.Version, Kubernetes: v.Kubernetes}},
+		Webhooks:  hooks,
+	})
 }
 
 // componentNames are the checks of /readyz, in the order components start.
-var componentNames = []string{"certificates", "etcd", "webhooks", "apiserver", "crds", "roles", "kube-controllers", "cluster-api", "provider-local", "operator"}
+var componentNames = []string{
+	"certificates", "etcd", "webhooks", "apiserver", "crds", "roles", "kube-controllers", "cluster-api", "provider-local",
+	"operator",
+}
 
 // newPKI prepares the certificates, for all names that the API may be reached under.
 func (p *Plane) newPKI(storeExists bool) (*pki.PKI, error) {
@@ -153,7 +181,9 @@ func (l *deferredChecks) get() func(context.Context, string) error {
 func (l *deferredChecks) list(names ...string) []apiserver.Check {
 	var out []apiserver.Check
 	for _, n := range names {
-		out = append(out, apiserver.Check{Name: "polder-" + n, Check: func(ctx context.Context) error { return l.get()(ctx, n) }})
+		out = append(out, apiserver.Check{
+			Name: "polder-" + n, Check: func(ctx context.Context) error { return l.get()(ctx, n) },
+		})
 	}
 	return out
 }

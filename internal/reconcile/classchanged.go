@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// ClassChangedPredicate passes events of Clusters that are created, are deleted or change their class, and drops all other
-// updates.
+// ClassChangedPredicate passes events of Clusters that are created, are deleted or change their class, and drops all
+// other updates.
 func ClassChangedPredicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, ok := e.ObjectOld.(*clusterv1.Cluster)

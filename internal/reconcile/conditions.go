@@ -25,12 +25,16 @@ func NewConditions(object metav1.Object, list *[]metav1.Condition, trueReason st
 
 // SetTrue makes a condition true. Its message becomes one line that is short enough to be read.
 func (c Conditions) SetTrue(condition, message string) {
-	c.Set(metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: c.trueReason, Message: TruncateMessage(message)})
+	c.Set(metav1.Condition{
+		Type: condition, Status: metav1.ConditionTrue, Reason: c.trueReason, Message: TruncateMessage(message),
+	})
 }
 
 // SetFalse makes a condition false, for a reason, with a message as above.
 func (c Conditions) SetFalse(condition, reason, message string) {
-	c.Set(metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: TruncateMessage(message)})
+	c.Set(metav1.Condition{
+		Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: TruncateMessage(message),
+	})
 }
 
 // Set sets a condition, whose message is taken as it is.

@@ -35,7 +35,8 @@ func Write(ctx context.Context, c client.Client, before, after client.Object) er
 	// The patch above has removed the last finalizer, and with it the object: there is no status to write.
 	if hasStatus && !hasNoFinalizersLeft(after) {
 		answer := deepCopyOf(after)
-		if err := c.Status().Patch(ctx, answer, newMergePatch(map[string]json.RawMessage{"status": status}, version)); err != nil {
+		if err := c.Status().Patch(ctx, answer,
+			newMergePatch(map[string]json.RawMessage{"status": status}, version)); err != nil {
 			return err
 		}
 		version = answer.GetResourceVersion()

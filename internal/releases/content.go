@@ -15,7 +15,8 @@ import (
 // Content returns the content of a release and its digest: from disk or, if it is missing or damaged there, from
 // the source of its stack. Once the release has a digest, no other content is taken, whatever the source has by
 // then.
-func (l *Library) Content(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease) (*stack.Release, string, error) {
+func (l *Library) Content(ctx context.Context, c client.Reader,
+	r *csv1.ClusterStackRelease) (*stack.Release, string, error) {
 	name, err := version.ParseReleaseName(r.Name)
 	if err != nil {
 		return nil, "", err

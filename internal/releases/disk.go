@@ -69,7 +69,8 @@ func (d *disk) get(digest string) (archive.Tree, error) {
 	if e := os.RemoveAll(d.releaseDir(digest)); e != nil {
 		return nil, fmt.Errorf("it is damaged on disk, and cannot be removed: %w", errors.Join(err, e))
 	}
-	return nil, fmt.Errorf("%w: it was damaged: %v", ErrMissing, err) //nolint:errorlint // this is not about what the source has
+	return nil, fmt.Errorf("%w: it was damaged: %v", ErrMissing,
+		err) //nolint:errorlint // this is not about what the source has
 }
 
 // readVerified reads a release and checks it against its digest.

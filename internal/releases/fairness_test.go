@@ -35,7 +35,8 @@ func TestSlowDownloadsOfOneNamespace(t *testing.T) {
 		})
 	}
 	eventually(t, "two ask", func() bool { return g.waiting.Load() == 2 })
-	if _, _, err := l.Pull(t.Context(), source(t, l, ociOf("a", fast.ref)), name(t, "v3"), ""); !errors.Is(err, fairness.ErrBusy) || !strings.Contains(err.Error(), "at most 2 at once") {
+	if _, _, err := l.Pull(t.Context(), source(t, l, ociOf("a", fast.ref)), name(t, "v3"), ""); !errors.Is(err, fairness.ErrBusy) ||
+		!strings.Contains(err.Error(), "at most 2 at once") {
 		t.Errorf("the third of the namespace: %v", err)
 	}
 	if _, _, err := l.Pull(t.Context(), source(t, l, ociOf("b", fast.ref)), name(t, "v3"), ""); err != nil {

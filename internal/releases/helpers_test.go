@@ -44,7 +44,8 @@ func tgz(t testing.TB, files map[string]string) []byte {
 func release(t testing.TB, v string, more archive.Tree) *stack.Release {
 	t.Helper()
 	f := archive.Tree{
-		"metadata.yaml": []byte("apiVersion: metadata.clusterstack.x-k8s.io/v1alpha1\nversions:\n  clusterStack: " + v + "\n  kubernetes: v1.27.3\n  components:\n    clusterAddon: v2\n"),
+		"metadata.yaml": []byte("apiVersion: metadata.clusterstack.x-k8s.io/v1alpha1\nversions:\n  clusterStack: " + v +
+			"\n  kubernetes: v1.27.3\n  components:\n    clusterAddon: v2\n"),
 		"docker-ferrol-1-27-cluster-class-" + v + ".tgz": tgz(t, map[string]string{"c/Chart.yaml": "name: class"}),
 		"docker-ferrol-1-27-cluster-addon-v2.tgz":        tgz(t, map[string]string{"c/Chart.yaml": "name: addon"}),
 		"manifest.json": []byte("a file of a release may be called so"),

@@ -60,7 +60,8 @@ func TestShareOfOneNamespace(t *testing.T) {
 	}
 	before := reg.requests.Load()
 	_, _, err := l.Pull(t.Context(), a, name(t, "v2"), "")
-	if err == nil || errors.Is(err, fairness.ErrBusy) || !strings.Contains(err.Error(), "this namespace has downloaded 1 GiB") || strings.Contains(err.Error(), "\n") {
+	if err == nil || errors.Is(err, fairness.ErrBusy) || !strings.Contains(err.Error(), "this namespace has downloaded 1 GiB") ||
+		strings.Contains(err.Error(), "\n") {
 		t.Errorf("too much: %v", err)
 	}
 	if n := reg.requests.Load() - before; n != 0 {

@@ -40,15 +40,17 @@ func (l *Library) Get(ctx context.Context, name version.ReleaseName, digest stri
 // for that does so until its context ends. A namespace may make fewer still: a caller that is one too many for it
 // waits a moment, and then gets fairness.ErrBusy. After an error nothing is left behind. What a namespace
 // downloads in an hour is bounded, and nothing is downloaded if the disk is nearly full.
-func (l *Library) Pull(ctx context.Context, s *Source, name version.ReleaseName, digest string) (*stack.Release, string, error) {
+func (l *Library) Pull(ctx context.Context, s *Source, name version.ReleaseName,
+	digest string) (*stack.Release, string, error) {
 	if digest != "" {
 		if err := checkDigest(digest); err != nil {
 			return nil, "", err
 		}
 	}
-	got, err := l.singleFlight.do(ctx, pullKey{source: s.fingerprint, tag: name.Tag(), digest: digest}, func() (pullResult, error) {
-		return l.pull(ctx, s, name, digest)
-	})
+	got, err := l.singleFlight.do(ctx, pullKey{source: s.fingerprint, tag: name.Tag(), digest: digest},
+		func() (pullResult, error) {
+			return l.pull(ctx, s, name, digest)
+		})
 	if err != nil {
 		return nil, "", err
 	}
@@ -101,7 +103,8 @@ func (l *Library) checkCanPull(s *Source) error {
 
 // pullByDigest pulls a content whose tag means another one by now, or nothing: registries forget a tag before
 // they forget its content. If that is gone too, the error is the one that the tag gave.
-func (s *Source) pullByDigest(ctx context.Context, name version.ReleaseName, digest string, said error) (*registry.Pulled, error) {
+func (s *Source) pullByDigest(ctx context.Context, name version.ReleaseName, digest string,
+	said error) (*registry.Pulled, error) {
 	p, err := s.store.Pull(ctx, registry.Reference{Digest: digest})
 	if err != nil || p.Release.Name.Tag() != name.Tag() {
 		return nil, said

@@ -120,7 +120,8 @@ func TestForeignArtifact(t *testing.T) {
 			len(want.Files[file]), digest.FromBytes(want.Files[file]), file))
 	}
 	manifest := `{"artifactType":"application/vnd.clusterstack.release", "schemaVersion":2, "layers":[` + strings.Join(layers, ",\n") + `]}`
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+reg.host+"/v2/kaas/stacks/manifests/docker-ferrol-1-27-v3", strings.NewReader(manifest))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+reg.host+"/v2/kaas/stacks/manifests/docker-ferrol-1-27-v3",
+		strings.NewReader(manifest))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,8 @@ func TestUnsoundRelease(t *testing.T) {
 	if !errors.Is(err, stacks.ErrInvalid) || len(entries(t, dir)) != 0 {
 		t.Errorf("%v, and on disk %v", err, entries(t, dir))
 	}
-	if _, _, err := l.Pull(t.Context(), source(t, l, clusterStack(nil)), name(t, "v4"), ""); !errors.Is(err, stacks.ErrNotFound) || errors.Is(err, stacks.ErrInvalid) {
+	if _, _, err := l.Pull(t.Context(), source(t, l, clusterStack(nil)), name(t, "v4"), ""); !errors.Is(err, stacks.ErrNotFound) ||
+		errors.Is(err, stacks.ErrInvalid) {
 		t.Errorf("another: %v", err)
 	}
 }

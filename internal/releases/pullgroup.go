@@ -71,7 +71,8 @@ func (f *pullGroup) join(key pullKey) (w *sharedPull, mine bool) {
 }
 
 // runAsLeader makes the pull for all who wait for it.
-func (f *pullGroup) runAsLeader(ctx context.Context, key pullKey, w *sharedPull, get func() (pullResult, error)) (pullResult, error) {
+func (f *pullGroup) runAsLeader(ctx context.Context, key pullKey, w *sharedPull,
+	get func() (pullResult, error)) (pullResult, error) {
 	defer func() { // after a panic too
 		f.mu.Lock()
 		delete(f.inFlight, key)

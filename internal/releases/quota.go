@@ -14,7 +14,9 @@ const maxBytesPerHour = 1 << 30
 
 // errQuotaExceeded says that a namespace has used up its quota. It says nothing to others that wait for the same
 // download.
-var errQuotaExceeded = fmt.Errorf("this namespace has downloaded %d GiB of releases within an hour, which is all it may; it goes on by itself, sooner with fewer stacks and versions", maxBytesPerHour>>30)
+var errQuotaExceeded = fmt.Errorf(
+	"this namespace has downloaded %d GiB of releases within an hour, which is all it may; it goes on by itself, sooner with fewer stacks and versions", maxBytesPerHour>>30,
+)
 
 // namespaceQuota counts what namespaces download. What was counted fades evenly within an hour, so that there is
 // one number for each namespace, however many downloads it makes.

@@ -27,7 +27,9 @@ func (l *Library) readSecret(ctx context.Context, namespace, name string) (*core
 	var s corev1.Secret
 	err := l.config.Secrets.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &s)
 	if apierror.IsObjectNotFound(err, "secrets", name) {
-		return nil, invalidSourceErrorf("spec.source.secretRef: there is no Secret %q in namespace %s; create it, or name another", name, namespace)
+		return nil, invalidSourceErrorf(
+			"spec.source.secretRef: there is no Secret %q in namespace %s; create it, or name another", name, namespace,
+		)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading Secret %q: %w", name, err)
@@ -58,9 +60,11 @@ func optionsFromSecret(s *corev1.Secret) (o registry.Options, err error) {
 	ca := s.Data[keyCA]
 	switch {
 	case forms > 1:
-		return o, fmt.Errorf("has more than one of %s with %s, %s and %s; keep the one that is meant", keyUsername, keyPassword, keyToken, keyDocker)
+		return o, fmt.Errorf("has more than one of %s with %s, %s and %s; keep the one that is meant", keyUsername,
+			keyPassword, keyToken, keyDocker)
 	case forms == 0 && len(ca) == 0:
-		return o, fmt.Errorf("has nothing that is of use; it needs %s and %s, %s, %s or %s", keyUsername, keyPassword, keyToken, keyDocker, keyCA)
+		return o, fmt.Errorf("has nothing that is of use; it needs %s and %s, %s, %s or %s", keyUsername, keyPassword,
+			keyToken, keyDocker, keyCA)
 	}
 	if len(ca) > 0 {
 		o.Roots = x509.NewCertPool()

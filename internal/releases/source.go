@@ -68,7 +68,9 @@ func (l *Library) Source(ctx context.Context, cs *csv1.ClusterStack) (*Source, e
 	source := cs.Spec.Source
 	switch {
 	case source == nil && l.config.Default == nil:
-		return nil, &sourceError{"spec.source is missing, and this plane has no default; name a repository (oci) or a directory", ErrNoSource}
+		return nil, &sourceError{
+			"spec.source is missing, and this plane has no default; name a repository (oci) or a directory", ErrNoSource,
+		}
 	case source == nil:
 		s, err := l.openStore(ctx, l.config.Default.Reference, l.config.Default.Options, "default")
 		if err != nil {
@@ -90,7 +92,9 @@ func (l *Library) openDirectory(ctx context.Context, source *csv1.Source) (*Sour
 	path, ok := l.config.Directories[source.Directory]
 	switch {
 	case !ok && len(l.config.Directories) == 0:
-		return nil, invalidSourceErrorf("spec.source.directory: this plane has no directories of releases; name a repository (oci), or ask the plane's operator for one")
+		return nil, invalidSourceErrorf(
+			"spec.source.directory: this plane has no directories of releases; name a repository (oci), or ask the plane's operator for one",
+		)
 	case !ok:
 		return nil, invalidSourceErrorf("spec.source.directory: there is no directory %q on this plane; there are %s",
 			source.Directory, strings.Join(slices.Sorted(maps.Keys(l.config.Directories)), ", "))
@@ -150,7 +154,8 @@ func (l *Library) openStore(ctx context.Context, ref string, o registry.Options,
 		// With its length, so that other words cannot be joined to the same text.
 		fmt.Fprintf(h, "%d:%s", len(w), w)
 	}
-	return &Source{store: store, reference: at, displayName: at.Location(), fingerprint: fingerprint(h.Sum(nil)), listLimiter: &l.listLimiter}, nil
+	return &Source{store: store, reference: at, displayName: at.Location(), fingerprint: fingerprint(h.Sum(nil)),
+		listLimiter: &l.listLimiter}, nil
 }
 
 // sourceError is a sentence for people, with the error that callers tell it apart by.

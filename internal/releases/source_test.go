@@ -160,7 +160,8 @@ func TestPrivateAddresses(t *testing.T) {
 	secure := start(t, true, nil)
 	ca := asPEM(secure.server.Certificate().Raw)
 	_, port, _ := strings.Cut(reg.host, ":")
-	l := library(t, releases.Config{Trusted: []string{"127.0.0.1:1", "registry.example.org"}, Default: &releases.ConfiguredSource{Reference: reg.ref}}, secret(map[string]string{"ca.crt": ca}))
+	l := library(t, releases.Config{Trusted: []string{"127.0.0.1:1", "registry.example.org"}, Default: &releases.ConfiguredSource{Reference: reg.ref}},
+		secret(map[string]string{"ca.crt": ca}))
 	for _, cs := range []*csv1.ClusterStack{
 		oci(reg.ref), oci("oci://localhost:" + port + "/kaas/stacks"), oci("oci://[::1]:" + port + "/kaas/stacks"), oci("oci://0.0.0.0:" + port + "/kaas/stacks"),
 		oci("oci://169.254.169.254/latest/meta-data"), oci("oci://10.0.0.1/x"), ociWithSecret(secure.ref),
@@ -203,25 +204,32 @@ func TestInvalidSources(t *testing.T) {
 		"an unknown directory": {config: releases.Config{Directories: two}, cs: clusterStack(&csv1.Source{Directory: "theirs"}),
 			want: `spec.source.directory: there is no directory "theirs" on this plane; there are another, ours`},
 		"no directories": {cs: clusterStack(&csv1.Source{Directory: "../x"}), want: "this plane has no directories of releases"},
-		"a directory with credentials": {config: releases.Config{Directories: two}, cs: clusterStack(&csv1.Source{Directory: "ours", SecretRef: &csv1.SecretReference{Name: "access"}}),
+		"a directory with credentials": {config: releases.Config{Directories: two}, cs: clusterStack(&csv1.Source{
+			Directory: "ours", SecretRef: &csv1.SecretReference{Name: "access"},
+		}),
 			want: "a directory takes no credentials"},
-		"a path":            {cs: oci("/etc"), want: `spec.source.oci: "/etc" is no repository`},
-		"another scheme":    {cs: oci("https://registry.example.org/x"), want: "references that begin with"},
-		"no host":           {cs: oci("oci:///x"), want: "is no host"},
-		"a tag":             {cs: oci(ref + ":docker-ferrol-1-27-v3"), want: "is one release; name the place of all, " + ref},
-		"a digest":          {cs: oci(ref + "@sha256:" + strings.Repeat("0", 64)), want: "is one release"},
-		"user in it":        {cs: oci("oci://user:hunter22@registry.example.org/x"), want: "has no user and no password in it"},
-		"no Secret":         {cs: ociWithSecret(ref), want: `there is no Secret "access" in namespace ns`},
-		"an empty Secret":   {secrets: with(nil), cs: ociWithSecret(ref), want: `Secret "access" has nothing that is of use; it needs username and password, token, .dockerconfigjson or ca.crt`},
-		"a wrong key":       {secrets: with(map[string]string{"passwd": "hunter22", "username": ""}), cs: ociWithSecret(ref), want: "has nothing that is of use"},
-		"no password":       {secrets: with(map[string]string{"username": "hunter22"}), cs: ociWithSecret(ref), want: "has a username and no password"},
-		"no username":       {secrets: with(map[string]string{"password": "hunter22"}), cs: ociWithSecret(ref), want: "has a password and no username"},
-		"two forms":         {secrets: with(map[string]string{"username": "u", "password": "hunter22", "token": "hunter22"}), cs: ociWithSecret(ref), want: "keep the one that is meant"},
+		"a path":         {cs: oci("/etc"), want: `spec.source.oci: "/etc" is no repository`},
+		"another scheme": {cs: oci("https://registry.example.org/x"), want: "references that begin with"},
+		"no host":        {cs: oci("oci:///x"), want: "is no host"},
+		"a tag":          {cs: oci(ref + ":docker-ferrol-1-27-v3"), want: "is one release; name the place of all, " + ref},
+		"a digest":       {cs: oci(ref + "@sha256:" + strings.Repeat("0", 64)), want: "is one release"},
+		"user in it":     {cs: oci("oci://user:hunter22@registry.example.org/x"), want: "has no user and no password in it"},
+		"no Secret":      {cs: ociWithSecret(ref), want: `there is no Secret "access" in namespace ns`},
+		"an empty Secret": {secrets: with(nil), cs: ociWithSecret(ref),
+			want: `Secret "access" has nothing that is of use; it needs username and password, token, .dockerconfigjson or ca.crt`},
+		"a wrong key": {secrets: with(map[string]string{"passwd": "hunter22", "username": ""}), cs: ociWithSecret(ref), want: "has nothing that is of use"},
+		"no password": {secrets: with(map[string]string{"username": "hunter22"}), cs: ociWithSecret(ref), want: "has a username and no password"},
+		"no username": {secrets: with(map[string]string{"password": "hunter22"}), cs: ociWithSecret(ref), want: "has a password and no username"},
+		"two forms": {secrets: with(map[string]string{"username": "u", "password": "hunter22", "token": "hunter22"}), cs: ociWithSecret(ref),
+			want: "keep the one that is meant"},
 		"a CA that is none": {secrets: with(map[string]string{"ca.crt": "hunter22"}), cs: ociWithSecret(ref), want: "has a ca.crt that is no certificate in PEM"},
-		"of another host":   {secrets: with(map[string]string{".dockerconfigjson": docker("other.example.org", "u", "hunter22")}), cs: ociWithSecret(ref), want: `Secret "access": reading credentials of docker: there are no credentials for registry.example.org`},
-		"no JSON":           {secrets: with(map[string]string{".dockerconfigjson": "hunter22"}), cs: ociWithSecret(ref), want: "not of the form of a config.json"},
-		"no base64":         {secrets: with(map[string]string{".dockerconfigjson": `{"auths":{"registry.example.org":{"auth":"hunter22!"}}}`}), cs: ociWithSecret(ref), want: "not of the form of a config.json"},
-		"no user inside":    {secrets: with(map[string]string{".dockerconfigjson": `{"auths":{"registry.example.org":{"auth":"aHVudGVyMjI="}}}`}), cs: ociWithSecret(ref), want: "auth is user:password"},
+		"of another host": {secrets: with(map[string]string{".dockerconfigjson": docker("other.example.org", "u", "hunter22")}), cs: ociWithSecret(ref),
+			want: `Secret "access": reading credentials of docker: there are no credentials for registry.example.org`},
+		"no JSON": {secrets: with(map[string]string{".dockerconfigjson": "hunter22"}), cs: ociWithSecret(ref), want: "not of the form of a config.json"},
+		"no base64": {secrets: with(map[string]string{".dockerconfigjson": `{"auths":{"registry.example.org":{"auth":"hunter22!"}}}`}),
+			cs: ociWithSecret(ref), want: "not of the form of a config.json"},
+		"no user inside": {secrets: with(map[string]string{".dockerconfigjson": `{"auths":{"registry.example.org":{"auth":"aHVudGVyMjI="}}}`}),
+			cs: ociWithSecret(ref), want: "auth is user:password"},
 	} {
 		if c.kind == nil {
 			c.kind = releases.ErrInvalidSource
@@ -252,12 +260,16 @@ func TestNew(t *testing.T) {
 		config releases.Config
 		want   string
 	}{
-		"no directory":                {releases.Config{Secrets: secrets}, "name one"},
-		"no Secrets":                  {releases.Config{Dir: t.TempDir()}, "nobody to read Secrets from"},
-		"a wrong default":             {releases.Config{Dir: t.TempDir(), Secrets: secrets, Default: &releases.ConfiguredSource{Reference: "ftp://x"}}, "the default source of releases: references that begin with"},
-		"a default that is a release": {releases.Config{Dir: t.TempDir(), Secrets: secrets, Default: &releases.ConfiguredSource{Reference: "oci://h/x:docker-ferrol-1-27-v3"}}, "is one release"},
-		"a directory that is none":    {releases.Config{Dir: t.TempDir(), Secrets: secrets, Directories: map[string]string{"a": "oci://h/x"}}, `directory "a" of releases: oci://h/x is no directory`},
-		"a directory of a release":    {releases.Config{Dir: t.TempDir(), Secrets: secrets, Directories: map[string]string{"a": "/x/docker-ferrol-1-27-v3"}}, "is one release"},
+		"no directory": {releases.Config{Secrets: secrets}, "name one"},
+		"no Secrets":   {releases.Config{Dir: t.TempDir()}, "nobody to read Secrets from"},
+		"a wrong default": {releases.Config{Dir: t.TempDir(), Secrets: secrets, Default: &releases.ConfiguredSource{Reference: "ftp://x"}},
+			"the default source of releases: references that begin with"},
+		"a default that is a release": {releases.Config{Dir: t.TempDir(), Secrets: secrets,
+			Default: &releases.ConfiguredSource{Reference: "oci://h/x:docker-ferrol-1-27-v3"}}, "is one release"},
+		"a directory that is none": {releases.Config{Dir: t.TempDir(), Secrets: secrets, Directories: map[string]string{"a": "oci://h/x"}},
+			`directory "a" of releases: oci://h/x is no directory`},
+		"a directory of a release": {releases.Config{Dir: t.TempDir(), Secrets: secrets, Directories: map[string]string{"a": "/x/docker-ferrol-1-27-v3"}},
+			"is one release"},
 	} {
 		if _, err := releases.New(c.config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", what, err, c.want)

@@ -135,7 +135,8 @@ func TestFewDownloads(t *testing.T) {
 	eventually(t, "four ask", func() bool { return g.waiting.Load() == 4 })
 	short, end := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer end()
-	if _, _, err := l.Pull(short, source(t, l, ociOf("v9", reg.ref)), name(t, "v9"), ""); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waiting for other downloads") {
+	if _, _, err := l.Pull(short, source(t, l, ociOf("v9", reg.ref)), name(t, "v9"), ""); !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "waiting for other downloads") {
 		t.Errorf("v9: %v", err)
 	}
 	close(g.open)

@@ -19,7 +19,9 @@ import (
 func pulled(name string) *registry.Pulled {
 	manifest := `{"schemaVersion":2,"artifactType":"application/vnd.scs.cluster-stacks.v1","layers":[{"digest":"` + digest.FromString("x").String() +
 		`","size":1,"annotations":{"org.opencontainers.image.title":"` + name + `"}}]}`
-	return &registry.Pulled{Release: &stack.Release{Files: archive.Tree{name: []byte("x")}}, Digest: digest.FromString(manifest).String(), Manifest: []byte(manifest)}
+	return &registry.Pulled{
+		Release: &stack.Release{Files: archive.Tree{name: []byte("x")}}, Digest: digest.FromString(manifest).String(), Manifest: []byte(manifest),
+	}
 }
 
 // meanwhile starts something that reads the disk and then wants its lock alone, and calls then in between.

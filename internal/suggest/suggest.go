@@ -49,8 +49,8 @@ func fold(s string) string {
 	}, s)
 }
 
-// Distance is how many letters must be inserted, deleted or replaced to make one word of the other (Levenshtein). Upper and
-// lower case differ.
+// Distance is how many letters must be inserted, deleted or replaced to make one word of the other (Levenshtein). Upper
+// and lower case differ.
 func Distance(from, to string) int {
 	a, b := []rune(from), []rune(to)
 	row := make([]int, len(b)+1)

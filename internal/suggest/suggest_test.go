@@ -44,7 +44,8 @@ func TestDistance(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}, {"ab", "ba", 2}, {"abc", "axc", 1}, {"abc", "bc", 1}, {"abc", "ab", 1}, {"a", "A", 1}, {"für", "fur", 1}} {
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}, {"ab", "ba", 2}, {"abc", "axc", 1}, {"abc",
+		"bc", 1}, {"abc", "ab", 1}, {"a", "A", 1}, {"für", "fur", 1}} {
 		if got := Distance(c.a, c.b); got != c.want {
 			t.Errorf("%q and %q: %d, want %d", c.a, c.b, got, c.want)
 		}

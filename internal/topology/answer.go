@@ -53,7 +53,10 @@ func DigestInput(o *v1alpha1.WorkloadCluster, release string, d provider.Descrip
 		Pools        []pool
 		OIDC         *v1alpha1.OIDC
 		Parameters   map[string]provider.JSON
-	}{Release: release, ControlPlane: o.Spec.ControlPlane.MachineSelection, OIDC: o.Spec.OIDC, Parameters: o.Spec.Parameters}
+	}{
+		Release: release, ControlPlane: o.Spec.ControlPlane.MachineSelection, OIDC: o.Spec.OIDC,
+		Parameters: o.Spec.Parameters,
+	}
 	own := map[string]provider.JSON{}
 	for name := range d.Parameters {
 		if v, ok := o.Spec.Parameters[name]; ok {

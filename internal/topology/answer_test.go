@@ -39,11 +39,12 @@ func TestDigestProviderInput(t *testing.T) {
 		"a pool more": {func(o *v1alpha1.WorkloadCluster) {
 			o.Spec.Workers = append(o.Spec.Workers, v1alpha1.WorkerPool{Name: "new"})
 		}, "ns/r-v1", true, []string{"new"}},
-		"somebody may log in":             {func(o *v1alpha1.WorkloadCluster) { o.Spec.OIDC = &v1alpha1.OIDC{ClientID: "x"} }, "ns/r-v1", true, all},
-		"another parameter of the stack":  {func(o *v1alpha1.WorkloadCluster) { delete(o.Spec.Parameters, "certSANs") }, "ns/r-v1", true, nil},
-		"another value of the provider's": {func(o *v1alpha1.WorkloadCluster) { o.Spec.Parameters["costCentre"] = provider.JSON{Raw: []byte("1")} }, "ns/r-v1", true, all},
-		"one less of the provider's":      {func(o *v1alpha1.WorkloadCluster) { delete(o.Spec.Parameters, "costCentre") }, "ns/r-v1", true, all},
-		"deletion is protected":           {func(o *v1alpha1.WorkloadCluster) { o.Spec.DeletionProtection = ptr.To(true) }, "ns/r-v1", false, nil},
+		"somebody may log in":            {func(o *v1alpha1.WorkloadCluster) { o.Spec.OIDC = &v1alpha1.OIDC{ClientID: "x"} }, "ns/r-v1", true, all},
+		"another parameter of the stack": {func(o *v1alpha1.WorkloadCluster) { delete(o.Spec.Parameters, "certSANs") }, "ns/r-v1", true, nil},
+		"another value of the provider's": {func(o *v1alpha1.WorkloadCluster) { o.Spec.Parameters["costCentre"] = provider.JSON{Raw: []byte("1")} }, "ns/r-v1", true,
+			all},
+		"one less of the provider's": {func(o *v1alpha1.WorkloadCluster) { delete(o.Spec.Parameters, "costCentre") }, "ns/r-v1", true, all},
+		"deletion is protected":      {func(o *v1alpha1.WorkloadCluster) { o.Spec.DeletionProtection = ptr.To(true) }, "ns/r-v1", false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := fullInput().Cluster

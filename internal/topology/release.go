@@ -26,7 +26,9 @@ func ReleaseForProvider(ctx context.Context, c client.Reader, rel lineage.Catalo
 		if err != nil {
 			return out, fmt.Errorf("variable %s of class %s: %w", v.Name, class.Name, err)
 		}
-		out.Variables = append(out.Variables, provider.Variable{Name: v.Name, Required: v.Required != nil && *v.Required, Schema: schema})
+		out.Variables = append(out.Variables, provider.Variable{
+			Name: v.Name, Required: v.Required != nil && *v.Required, Schema: schema,
+		})
 	}
 	for _, w := range class.Spec.Workers.MachineDeployments {
 		out.Workers = append(out.Workers, w.Class)

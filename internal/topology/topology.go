@@ -35,12 +35,16 @@ func Build(d BuildInput) (*clusterv1.Cluster, error) {
 	o := d.Cluster
 	c := &clusterv1.Cluster{TypeMeta: metav1.TypeMeta{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster"}}
 	c.Name, c.Namespace = o.Name, o.Namespace
-	c.Labels = MergeMaps(d.Topology.Labels, map[string]string{v1alpha1.WorkloadClusterLabel: o.Name, v1alpha1.ProviderLabel: o.Spec.Provider})
+	c.Labels = MergeMaps(d.Topology.Labels, map[string]string{
+		v1alpha1.WorkloadClusterLabel: o.Name, v1alpha1.ProviderLabel: o.Spec.Provider,
+	})
 	c.Annotations = maps.Clone(d.Topology.Annotations)
 	if d.PrepareRelease != "" {
 		c.Annotations = MergeMaps(c.Annotations, map[string]string{v1alpha1.PrepareAnnotation: d.PrepareRelease})
 	}
-	c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(o, v1alpha1.GroupVersion.WithKind("WorkloadCluster"))}
+	c.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(o, v1alpha1.GroupVersion.WithKind("WorkloadCluster")),
+	}
 	if ptr.Deref(o.Spec.Paused, false) {
 		c.Spec.Paused = ptr.To(true)
 	}
@@ -137,11 +141,15 @@ func machineDeploymentTopologies(d BuildInput) ([]clusterv1.MachineDeploymentTop
 			return nil, fmt.Errorf("pool %s: %w", p.Name, err)
 		}
 		for _, part := range SplitByZone(p) {
-			m := clusterv1.MachineDeploymentTopology{Name: part.Name, Class: class, FailureDomain: part.Zone, Replicas: ptr.To(part.Replicas)}
+			m := clusterv1.MachineDeploymentTopology{
+				Name: part.Name, Class: class, FailureDomain: part.Zone, Replicas: ptr.To(part.Replicas),
+			}
 			m.Metadata.Labels = MergeMaps(p.Labels, map[string]string{v1alpha1.PoolLabel: p.Name})
 			// Propagated always: otherwise Cluster API sets taints only when a node is new.
 			for _, t := range p.Taints {
-				m.Taints = append(m.Taints, clusterv1.MachineTaint{Key: t.Key, Value: t.Value, Effect: t.Effect, Propagation: clusterv1.MachineTaintPropagationAlways})
+				m.Taints = append(m.Taints, clusterv1.MachineTaint{
+					Key: t.Key, Value: t.Value, Effect: t.Effect, Propagation: clusterv1.MachineTaintPropagationAlways,
+				})
 			}
 			m.Variables.Overrides = overrides
 			out = append(out, m)

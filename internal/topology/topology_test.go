@@ -72,7 +72,9 @@ func fullInput() BuildInput {
 // bareInput is the smallest input.
 func bareInput() BuildInput {
 	d := fullInput()
-	d.Cluster.Spec = v1alpha1.WorkloadClusterSpec{ControlPlane: v1alpha1.ControlPlane{Replicas: ptr.To[int32](1)}, Network: d.Cluster.Spec.Network, Workers: []v1alpha1.WorkerPool{{Name: "default"}}}
+	d.Cluster.Spec = v1alpha1.WorkloadClusterSpec{
+		ControlPlane: v1alpha1.ControlPlane{Replicas: ptr.To[int32](1)}, Network: d.Cluster.Spec.Network, Workers: []v1alpha1.WorkerPool{{Name: "default"}},
+	}
 	d.Class.Namespace, d.PrepareRelease, d.Topology = "tenant", "", provider.Topology{}
 	return d
 }
@@ -163,10 +165,13 @@ func TestBuildRefuses(t *testing.T) {
 		change func(*BuildInput)
 		want   string
 	}{
-		"a class of workers that is not there": {func(d *BuildInput) { d.Topology.Pools["tainted"] = provider.Machines{Class: "none"} }, `pool tainted: release local-scs-1-36-v3 has no class of workers "none"`},
-		"a release without workers":            {func(d *BuildInput) { d.Release.Workers = nil; d.Topology.Pools = nil }, "pool zoned: release local-scs-1-36-v3 has no class of workers"},
-		"a value that is none":                 {func(d *BuildInput) { d.Topology.Variables["x"] = make(chan int) }, "variable x: json: unsupported type: chan int"},
-		"a parameter that is no JSON":          {func(d *BuildInput) { d.Cluster.Spec.Parameters["certSANs"] = provider.JSON{Raw: []byte("{")} }, "parameter certSANs: unexpected end of JSON input"},
+		"a class of workers that is not there": {func(d *BuildInput) { d.Topology.Pools["tainted"] = provider.Machines{Class: "none"} },
+			`pool tainted: release local-scs-1-36-v3 has no class of workers "none"`},
+		"a release without workers": {func(d *BuildInput) { d.Release.Workers = nil; d.Topology.Pools = nil },
+			"pool zoned: release local-scs-1-36-v3 has no class of workers"},
+		"a value that is none": {func(d *BuildInput) { d.Topology.Variables["x"] = make(chan int) }, "variable x: json: unsupported type: chan int"},
+		"a parameter that is no JSON": {func(d *BuildInput) { d.Cluster.Spec.Parameters["certSANs"] = provider.JSON{Raw: []byte("{")} },
+			"parameter certSANs: unexpected end of JSON input"},
 		"parameters that the provider sets": {func(d *BuildInput) {
 			d.Topology.Variables["certSANs"], d.Topology.Variables["registryMirrors"] = []any{"mine"}, []any{}
 		}, "parameters that provider local sets by itself: certSANs, registryMirrors"},
@@ -190,7 +195,8 @@ func TestTheProvidersOwnParameterIsItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i := slices.IndexFunc(c.Spec.Topology.Variables, func(v clusterv1.ClusterVariable) bool { return v.Name == "certSANs" }); i < 0 || string(c.Spec.Topology.Variables[i].Value.Raw) != `"made of it"` {
+	if i := slices.IndexFunc(c.Spec.Topology.Variables, func(v clusterv1.ClusterVariable) bool { return v.Name == "certSANs" }); i < 0 ||
+		string(c.Spec.Topology.Variables[i].Value.Raw) != `"made of it"` {
 		t.Errorf("%+v", c.Spec.Topology.Variables)
 	}
 }

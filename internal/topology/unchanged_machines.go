@@ -15,12 +15,14 @@ import (
 func HasSameInput(o, old *v1alpha1.WorkloadCluster) bool {
 	a, err := DigestInput(o, "", provider.Description{})
 	b, err2 := DigestInput(old, "", provider.Description{})
-	return err == nil && err2 == nil && a.InputDigest == b.InputDigest && o.Spec.Provider == old.Spec.Provider && o.Spec.Stack == old.Spec.Stack
+	return err == nil && err2 == nil && a.InputDigest == b.InputDigest && o.Spec.Provider == old.Spec.Provider &&
+		o.Spec.Stack == old.Spec.Stack
 }
 
 // DropUnchangedMachineErrors returns the provider's errors against a change, without those against machines that were
 // asked for in the same way before: they are there, and stay. own are the parameters of the provider.
-func DropUnchangedMachineErrors(o, old *v1alpha1.WorkloadCluster, own map[string]map[string]any, errs field.ErrorList) field.ErrorList {
+func DropUnchangedMachineErrors(o, old *v1alpha1.WorkloadCluster, own map[string]map[string]any,
+	errs field.ErrorList) field.ErrorList {
 	d := provider.Description{Parameters: own}
 	a, err := DigestInput(o, "", d)
 	b, err2 := DigestInput(old, "", d)
@@ -35,7 +37,8 @@ func DropUnchangedMachineErrors(o, old *v1alpha1.WorkloadCluster, own map[string
 
 // SplitMachineErrors divides errors against a spec into those that must be reported, and the parts whose errors are
 // dropped because their machines are unchanged.
-func SplitMachineErrors(o *v1alpha1.WorkloadCluster, errs field.ErrorList, isUnchanged func(part string) bool) (rest field.ErrorList, parts []string) {
+func SplitMachineErrors(o *v1alpha1.WorkloadCluster, errs field.ErrorList,
+	isUnchanged func(part string) bool) (rest field.ErrorList, parts []string) {
 	for _, e := range errs {
 		part := partOfField(o, e.Field)
 		if part == "" || !isUnchanged(part) {

@@ -16,9 +16,11 @@ func ofType(name string) v1alpha1.MachineSelection {
 func TestDropUnchangedMachineErrors(t *testing.T) {
 	at := field.NewPath("spec")
 	wrong := field.ErrorList{
-		field.Required(at.Child("controlPlane", "machineType"), ""), field.Required(at.Child("controlPlane", "machine", "disk"), ""), field.Required(at.Child("controlPlane"), ""),
+		field.Required(at.Child("controlPlane", "machineType"), ""), field.Required(at.Child("controlPlane", "machine", "disk"), ""),
+		field.Required(at.Child("controlPlane"), ""),
 		field.Required(at.Child("workers").Index(0).Child("machine"), ""), field.Required(at.Child("workers").Index(1).Child("machineType"), ""),
-		field.Required(at.Child("workers").Index(0).Child("zones"), ""), field.Required(at.Child("workers").Index(0).Child("machineTypes"), ""), field.Required(at.Child("oidc"), ""),
+		field.Required(at.Child("workers").Index(0).Child("zones"), ""), field.Required(at.Child("workers").Index(0).Child("machineTypes"), ""),
+		field.Required(at.Child("oidc"), ""),
 	}
 	spec := func(pool string) *v1alpha1.WorkloadCluster {
 		o := &v1alpha1.WorkloadCluster{}
@@ -29,7 +31,8 @@ func TestDropUnchangedMachineErrors(t *testing.T) {
 	for _, e := range DropUnchangedMachineErrors(spec("y"), spec("x"), nil, wrong) {
 		got = append(got, e.Field)
 	}
-	if d := cmp.Diff([]string{"spec.controlPlane", "spec.workers[1].machineType", "spec.workers[0].zones", "spec.workers[0].machineTypes", "spec.oidc"}, got); d != "" {
+	if d := cmp.Diff([]string{"spec.controlPlane", "spec.workers[1].machineType", "spec.workers[0].zones", "spec.workers[0].machineTypes", "spec.oidc"},
+		got); d != "" {
 		t.Error(d)
 	}
 	other := spec("x")

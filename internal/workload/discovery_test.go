@@ -146,14 +146,18 @@ func TestAPIVersionsHaveLimits(t *testing.T) {
 		"a long group":            {paths{"/apis": metav1.APIGroupList{Groups: []metav1.APIGroup{group(long, "v1")}}}, "it has more than 256 bytes in a name", 0},
 		"a long kind": {paths{"/apis": groups(1), "/apis/g0/v1": metav1.APIResourceList{
 			APIResources: []metav1.APIResource{{Kind: long}}}}, "it has more than 256 bytes in a name", 0},
-		"no list":              {paths{"/apis": map[string]any{"items": []any{map[string]any{"metadata": map[string]any{"creationTimestamp": long}}}}}, `the cluster API path "/apis" answered with what is no list`, 0},
-		"a failure of /apis":   {paths{"/apis": http.StatusServiceUnavailable}, "the server is currently unable to handle the request", 0},
-		"a failure of /api":    {paths{"/api": http.StatusServiceUnavailable, "/apis": groups(1)}, "the server is currently unable to handle the request", 0},
-		"no /apis":             {paths{"/api": metav1.APIVersions{}}, "the server could not find the requested resource", 0},
-		"a page for /api":      {paths{"/api": http.StatusNotFound, "/apis": groups(1)}, "the server could not find the requested resource", 0},
-		"another's JSON":       {paths{"/apis": metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Health"}}}, `the cluster API path "/apis" answered with what is no list`, 0},
-		"a page for a group":   {paths{"/apis": groups(2), "/apis/g0/v1": http.StatusNotFound, "/apis/g1/v1": resources(1)}, "the server could not find the requested resource", 0},
-		"a group that is away": {paths{"/apis": groups(2), "/apis/g0/v1": http.StatusServiceUnavailable, "/apis/g1/v1": resources(1)}, "the server is currently unable to handle the request", 0},
+		"no list": {paths{"/apis": map[string]any{"items": []any{map[string]any{"metadata": map[string]any{"creationTimestamp": long}}}}},
+			`the cluster API path "/apis" answered with what is no list`, 0},
+		"a failure of /apis": {paths{"/apis": http.StatusServiceUnavailable}, "the server is currently unable to handle the request", 0},
+		"a failure of /api":  {paths{"/api": http.StatusServiceUnavailable, "/apis": groups(1)}, "the server is currently unable to handle the request", 0},
+		"no /apis":           {paths{"/api": metav1.APIVersions{}}, "the server could not find the requested resource", 0},
+		"a page for /api":    {paths{"/api": http.StatusNotFound, "/apis": groups(1)}, "the server could not find the requested resource", 0},
+		"another's JSON": {paths{"/apis": metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Health"}}},
+			`the cluster API path "/apis" answered with what is no list`, 0},
+		"a page for a group": {paths{"/apis": groups(2), "/apis/g0/v1": http.StatusNotFound, "/apis/g1/v1": resources(1)},
+			"the server could not find the requested resource", 0},
+		"a group that is away": {paths{"/apis": groups(2), "/apis/g0/v1": http.StatusServiceUnavailable, "/apis/g1/v1": resources(1)},
+			"the server is currently unable to handle the request", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := cluster(t, tc.served.ServeHTTP).APIVersions(t.Context())

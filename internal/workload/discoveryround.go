@@ -36,7 +36,8 @@ type rootResponse struct {
 func (s *discoveryRound) run(ctx context.Context) error {
 	for _, path := range []string{"/api", "/apis"} {
 		var r rootResponse
-		err := getDiscovery(ctx, s.api, path, discovery.AcceptV2+","+discovery.AcceptV1, &r, "APIGroupDiscoveryList", "APIVersions", "APIGroupList")
+		err := getDiscovery(ctx, s.api, path, discovery.AcceptV2+","+discovery.AcceptV1, &r, "APIGroupDiscoveryList",
+			"APIVersions", "APIGroupList")
 		if err != nil {
 			return err
 		}

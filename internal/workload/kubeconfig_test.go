@@ -109,9 +109,12 @@ func TestRESTConfigOfKubeconfigsThatDoMore(t *testing.T) {
 		"it has its authority in a file, too": {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) {
 			c.CertificateAuthority = "/etc/passwd"
 		}, "it names a file (certificate-authority)"},
-		"it has its certificate in a file": {func(_ *api.Config, _ *api.Cluster, u *api.AuthInfo) { u.ClientCertificate = "/etc/passwd" }, "it names a file (client-certificate, client-key or tokenFile)"},
-		"it has its key in a file":         {func(_ *api.Config, _ *api.Cluster, u *api.AuthInfo) { u.ClientKey = "/etc/passwd" }, "it names a file (client-certificate, client-key or tokenFile)"},
-		"it has its token in a file":       {func(_ *api.Config, _ *api.Cluster, u *api.AuthInfo) { u.TokenFile = "/etc/passwd" }, "it names a file (client-certificate, client-key or tokenFile)"},
+		"it has its certificate in a file": {func(_ *api.Config, _ *api.Cluster, u *api.AuthInfo) { u.ClientCertificate = "/etc/passwd" },
+			"it names a file (client-certificate, client-key or tokenFile)"},
+		"it has its key in a file": {func(_ *api.Config, _ *api.Cluster, u *api.AuthInfo) { u.ClientKey = "/etc/passwd" },
+			"it names a file (client-certificate, client-key or tokenFile)"},
+		"it has its token in a file": {func(_ *api.Config, _ *api.Cluster, u *api.AuthInfo) { u.TokenFile = "/etc/passwd" },
+			"it names a file (client-certificate, client-key or tokenFile)"},
 		"it goes through a proxy": {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) {
 			c.ProxyURL = "http://user:" + password + "@example.org"
 		}, "it names a proxy (proxy-url)"},
@@ -121,13 +124,19 @@ func TestRESTConfigOfKubeconfigsThatDoMore(t *testing.T) {
 		"it believes any server, without an authority": {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) {
 			c.InsecureSkipTLSVerify, c.CertificateAuthorityData = true, nil
 		}, "it does not verify the server (insecure-skip-tls-verify)"},
-		"it has no authority":                 {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) { c.CertificateAuthorityData = nil }, "it has no certificate-authority-data"},
-		"its server is spoken to in the open": {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) { c.Server = "http://192.0.2.7:6443" }, "its server is not an https URL"},
-		"its server is a host only":           {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) { c.Server = "192.0.2.7:6443" }, "its server is not an https URL"},
-		"its server is a socket":              {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) { c.Server = "unix:///run/containerd.sock" }, "its server is not an https URL"},
-		"its server is a path":                {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) { c.Server = "https:///var/run" }, "its server is not an https URL"},
-		"its server is nowhere":               {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) { c.Server = "" }, "its server is not an https URL"},
-		"its server is no URL":                {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) { c.Server = "https://%zz" + password }, "its server is not an https URL"},
+		"it has no authority": {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) { c.CertificateAuthorityData = nil },
+			"it has no certificate-authority-data"},
+		"its server is spoken to in the open": {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) { c.Server = "http://192.0.2.7:6443" },
+			"its server is not an https URL"},
+		"its server is a host only": {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) { c.Server = "192.0.2.7:6443" },
+			"its server is not an https URL"},
+		"its server is a socket": {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) { c.Server = "unix:///run/containerd.sock" },
+			"its server is not an https URL"},
+		"its server is a path": {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) { c.Server = "https:///var/run" },
+			"its server is not an https URL"},
+		"its server is nowhere": {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) { c.Server = "" }, "its server is not an https URL"},
+		"its server is no URL": {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) { c.Server = "https://%zz" + password },
+			"its server is not an https URL"},
 		"its server has a password": {func(_ *api.Config, c *api.Cluster, _ *api.AuthInfo) {
 			c.Server = "https://user:" + password + "@example.org"
 		}, "its server is not an https URL"},
@@ -151,8 +160,10 @@ func TestRESTConfigOfKubeconfigsThatDoMore(t *testing.T) {
 		}, `the kubeconfig has no context ""`},
 		"none of its contexts is current": {func(c *api.Config, _ *api.Cluster, _ *api.AuthInfo) { c.CurrentContext = "" }, `the kubeconfig has no context ""`},
 		"its context is another":          {func(c *api.Config, _ *api.Cluster, _ *api.AuthInfo) { c.CurrentContext = "b" }, `the kubeconfig has no context "b"`},
-		"its context has another user":    {func(c *api.Config, _ *api.Cluster, _ *api.AuthInfo) { c.Contexts["admin@demo"].AuthInfo = "b" }, `the kubeconfig has no cluster or no user for context "admin@demo"`},
-		"its context has another cluster": {func(c *api.Config, _ *api.Cluster, _ *api.AuthInfo) { c.Contexts["admin@demo"].Cluster = "b" }, `the kubeconfig has no cluster or no user for context "admin@demo"`},
+		"its context has another user": {func(c *api.Config, _ *api.Cluster, _ *api.AuthInfo) { c.Contexts["admin@demo"].AuthInfo = "b" },
+			`the kubeconfig has no cluster or no user for context "admin@demo"`},
+		"its context has another cluster": {func(c *api.Config, _ *api.Cluster, _ *api.AuthInfo) { c.Contexts["admin@demo"].Cluster = "b" },
+			`the kubeconfig has no cluster or no user for context "admin@demo"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := good()
@@ -169,10 +180,11 @@ func TestRESTConfigOfKubeconfigsThatDoMore(t *testing.T) {
 
 func TestRESTConfigOfWhatIsNoKubeconfig(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
-		"nothing":                    {"", `the kubeconfig has no context ""`},
-		"a text":                     {token, "the kubeconfig cannot be read"},
-		"broken YAML":                {"users: [{name: a, user: {token: " + token + "}", "the kubeconfig cannot be read"},
-		"a key of the wrong type":    {"apiVersion: v1\nkind: Config\nusers: [{name: a, user: {client-key-data: \"%" + key + "\"}}]", "the kubeconfig cannot be read"},
+		"nothing":     {"", `the kubeconfig has no context ""`},
+		"a text":      {token, "the kubeconfig cannot be read"},
+		"broken YAML": {"users: [{name: a, user: {token: " + token + "}", "the kubeconfig cannot be read"},
+		"a key of the wrong type": {"apiVersion: v1\nkind: Config\nusers: [{name: a, user: {client-key-data: \"%" + key + "\"}}]",
+			"the kubeconfig cannot be read"},
 		"something else":             {"apiVersion: v1\nkind: Secret\nstringData: {a: " + token + "}", "the kubeconfig cannot be read"},
 		"as much as may be":          {strings.Repeat(" ", 256<<10), `the kubeconfig has no context ""`},
 		"more than anybody can read": {strings.Repeat(" ", 256<<10+1), "the kubeconfig has 262145 bytes, and may have 262144"},

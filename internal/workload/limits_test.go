@@ -99,7 +99,8 @@ func TestAnswerAsLongAsMayBe(t *testing.T) {
 		want   string
 	}{
 		"as long as may be": {32 * mebi, ""},
-		"one byte more":     {32*mebi + 1, `asking the cluster what it serves: unexpected error when reading response body. Please retry. Original error: the cluster API path "/apis" answered with more than 32 MiB`},
+		"one byte more": {32*mebi + 1,
+			`asking the cluster what it serves: unexpected error when reading response body. Please retry. Original error: the cluster API path "/apis" answered with more than 32 MiB`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(t, func(w http.ResponseWriter, r *http.Request) {

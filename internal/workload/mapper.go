@@ -33,7 +33,9 @@ var _ meta.ResettableRESTMapper = (*mapper)(nil)
 // NewRESTMapper returns a mapper that finds the resources of kinds. A kind is unknown to it only if the cluster
 // lists what it serves, and the kind is not among that. What it has found it keeps until Reset is called.
 func NewRESTMapper(api rest.Interface) meta.ResettableRESTMapper {
-	return &mapper{RESTMapper: meta.NewDefaultRESTMapper(nil), api: api, cache: map[schema.GroupVersion]map[string]*meta.RESTMapping{}}
+	return &mapper{
+		RESTMapper: meta.NewDefaultRESTMapper(nil), api: api, cache: map[schema.GroupVersion]map[string]*meta.RESTMapping{},
+	}
 }
 
 // Reset empties the cache: a kind may be gone, or may have lost a version.
@@ -140,7 +142,9 @@ func mappingsByKind(gv schema.GroupVersion, resources []metav1.APIResource) (map
 		if r.Namespaced {
 			scope = meta.RESTScopeNamespace
 		}
-		out[r.Kind] = &meta.RESTMapping{Resource: gv.WithResource(r.Name), GroupVersionKind: gv.WithKind(r.Kind), Scope: scope}
+		out[r.Kind] = &meta.RESTMapping{
+			Resource: gv.WithResource(r.Name), GroupVersionKind: gv.WithKind(r.Kind), Scope: scope,
+		}
 	}
 	return out, nil
 }

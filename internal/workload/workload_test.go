@@ -129,8 +129,9 @@ func TestClustersThatCannotBeReached(t *testing.T) {
 		want    string
 		missing bool
 	}{
-		"there is no Secret":        {nil, "reading the kubeconfig of cluster a/demo: ", true},
-		"the Secret is another's":   {&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "demo-kubeconfig"}}, "reading the kubeconfig of cluster a/demo: ", true},
+		"there is no Secret": {nil, "reading the kubeconfig of cluster a/demo: ", true},
+		"the Secret is another's": {&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "demo-kubeconfig"}},
+			"reading the kubeconfig of cluster a/demo: ", true},
 		"the Secret is empty":       {secretWith(nil), `secret demo-kubeconfig of cluster a/demo: the kubeconfig has no context ""`, false},
 		"the kubeconfig is refused": {secretWith([]byte(token)), "secret demo-kubeconfig of cluster a/demo: the kubeconfig cannot be read", false},
 		"the authority is no such":  {secretWith(written(t, good())), "secret demo-kubeconfig of cluster a/demo: ", false},

@@ -56,7 +56,8 @@ func Parse(name string) (Type, error) {
 	var t Type
 	rest, ok := strings.CutPrefix(name, Prefix)
 	if !ok {
-		return t, fmt.Errorf("%.80q is no portable name of a machine type: those begin with %s, for example SCS-2V-4", name, Prefix)
+		return t, fmt.Errorf("%.80q is no portable name of a machine type: those begin with %s, for example SCS-2V-4", name,
+			Prefix)
 	}
 	base, extensions, extended := strings.Cut(rest, "_")
 	parts := strings.SplitN(base, "-", 3)

@@ -26,8 +26,10 @@ import (
 // Main is the whole program of a provider: it reads the command line, serves until it is told to stop, and ends the
 // process.
 func Main(p provider.Provider) {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT) //nolint:forbidigo // it is the program
-	context.AfterFunc(ctx, stop)                                                             // a second signal ends the process at once
+	background := context.Background() //nolint:forbidigo // it is the program
+	ctx, stop := signal.NotifyContext(background, syscall.SIGTERM, syscall.SIGINT)
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
 	err := Command(p).ExecuteContext(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, p.Describe().Name+":", err)
@@ -54,7 +56,8 @@ func Command(p provider.Provider) *cobra.Command {
 		}
 		ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
 		slog.SetDefault(log)
-		klog.SetLoggerWithOptions(logr.FromSlogHandler(logging.NewLibraryHandler(log, "kubernetes")), klog.ContextualLogger(true))
+		klog.SetLoggerWithOptions(logr.FromSlogHandler(logging.NewLibraryHandler(log, "kubernetes")),
+			klog.ContextualLogger(true))
 		rules := clientcmd.NewDefaultClientConfigLoadingRules()
 		rules.ExplicitPath = kubeconfig
 		if cfg.Plane, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig(); err != nil {
@@ -69,7 +72,8 @@ func Command(p provider.Provider) *cobra.Command {
 	f.StringVar(&cfg.Listen, "listen", "127.0.0.1:0", "`ADDRESS:PORT` for admission; port 0 takes any free one")
 	f.StringVar(&cfg.PublicURL, "url", "", "`URL` under which the plane reaches --listen (default that address)")
 	f.StringVar(&cfg.Metrics, "metrics", "0", "`ADDRESS:PORT` for metrics; 0 serves none")
-	f.StringVar(&cfg.Namespace, "lease-namespace", v1alpha1.ProvidersNamespace, "`namespace` of the lease by which one of several processes is chosen; empty if there is only one")
+	f.StringVar(&cfg.Namespace, "lease-namespace", v1alpha1.ProvidersNamespace,
+		"`namespace` of the lease by which one of several processes is chosen; empty if there is only one")
 	f.IntVar(&cfg.Concurrency, "concurrency", 10, "clusters that are worked on at the same time")
 	f.StringVar(&logs.Level, "log-level", "info", "error, warn, info, debug or trace")
 	f.StringVar(&logs.Format, "log-format", logging.FormatAuto, "text, json, or auto: text on a terminal, JSON otherwise")

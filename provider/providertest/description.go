@@ -71,7 +71,10 @@ func checkPortableName(t v1alpha1.MachineType) []finding {
 	case err != nil:
 		return []finding{newFinding("the portable name of machine type %q: %v", t.Name, err)}
 	case p.CPUs != int(t.CPU) || p.MemoryMiB != int(t.MemoryMiB):
-		return []finding{newFinding("machine type %q has %d CPUs and %d MiB of memory, and by its portable name %s %d and %d", t.Name, t.CPU, t.MemoryMiB, t.Portable, p.CPUs, p.MemoryMiB)}
+		return []finding{
+			newFinding("machine type %q has %d CPUs and %d MiB of memory, and by its portable name %s %d and %d", t.Name, t.CPU,
+				t.MemoryMiB, t.Portable, p.CPUs, p.MemoryMiB),
+		}
 	}
 	return nil
 }

@@ -34,7 +34,10 @@ var (
 
 // NewFaulty makes a provider that behaves like another until a fault is set.
 func NewFaulty(p provider.Provider) *Faulty {
-	return &Faulty{Provider: p, clusterFaults: map[string]Fault{}, calls: map[string]int{}, reached: map[string]int{}, released: make(chan struct{})}
+	return &Faulty{
+		Provider: p, clusterFaults: map[string]Fault{}, calls: map[string]int{}, reached: map[string]int{},
+		released: make(chan struct{}),
+	}
 }
 
 // ErrRevoked is what a provider says whose credentials were revoked.
@@ -93,7 +96,8 @@ func (f *Faulty) Reached(of string) int {
 
 // Validate calls the provider's, or has the fault that was set.
 func (f *Faulty) Validate(ctx context.Context, in provider.Input) (out field.ErrorList) {
-	_ = f.call(ctx, "Validate", in, func() { out = f.Provider.Validate(ctx, in) }) // the error is dropped: Validate cannot return one
+	// the error is dropped: Validate cannot return one
+	_ = f.call(ctx, "Validate", in, func() { out = f.Provider.Validate(ctx, in) })
 	return out
 }
 

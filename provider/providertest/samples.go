@@ -11,17 +11,27 @@ func SampleReleases() []provider.Release {
 	return []provider.Release{
 		{
 			Name: "sample-scs-1-37-v1", Kubernetes: "v1.37.1", Workers: workers,
-			Variables: []provider.Variable{stringVariable("flavor"), integerVariable("rootDisk"), oidcVariable("oidcConfig", "issuerURL", "clientID", "usernameClaim", "groupsClaim", "usernamePrefix", "groupsPrefix"), stringVariable("note")},
+			Variables: []provider.Variable{
+				stringVariable("flavor"), integerVariable("rootDisk"),
+				oidcVariable("oidcConfig", "issuerURL", "clientID", "usernameClaim", "groupsClaim", "usernamePrefix",
+					"groupsPrefix"),
+				stringVariable("note"),
+			},
 		},
 		{
 			Name: "sample-split-1-37-v1", Kubernetes: "v1.37.1", Workers: append([]string{"large-worker"}, workers...),
-			Variables: []provider.Variable{stringVariable("controlPlaneFlavor"), stringVariable("workerFlavor"), integerVariable("controlPlaneRootDisk"), integerVariable("workerRootDisk")},
+			Variables: []provider.Variable{
+				stringVariable("controlPlaneFlavor"), stringVariable("workerFlavor"), integerVariable("controlPlaneRootDisk"),
+				integerVariable("workerRootDisk"),
+			},
 		},
 		{
 			Name: "sample-old-1-36-v1", Kubernetes: "v1.36.6", Workers: workers,
 			Variables: []provider.Variable{
-				stringVariable("controller_flavor"), stringVariable("worker_flavor"), integerVariable("controller_root_disk"), integerVariable("worker_root_disk"),
-				oidcVariable("oidc_config", "issuer_url", "client_id", "username_claim", "groups_claim", "username_prefix", "groups_prefix"),
+				stringVariable("controller_flavor"), stringVariable("worker_flavor"), integerVariable("controller_root_disk"),
+				integerVariable("worker_root_disk"),
+				oidcVariable("oidc_config", "issuer_url", "client_id", "username_claim", "groups_claim", "username_prefix",
+					"groups_prefix"),
 			},
 		},
 		{Name: "sample-bare-1-37-v1", Kubernetes: "v1.37.1", Workers: workers},

@@ -28,7 +28,8 @@ func checkSecrets(ctx context.Context, s *suite) []finding {
 			if s.containsSecret(t.topology) {
 				out = append(out, newFinding("the topology has a secret in it"))
 			}
-			if len(v.validationErrors) > 0 && s.containsSecret(v.validationErrors.ToAggregate().Error()) || s.containsSecret(v.problem) {
+			if len(v.validationErrors) > 0 && s.containsSecret(v.validationErrors.ToAggregate().Error()) ||
+				s.containsSecret(v.problem) {
 				out = append(out, newFinding("an error of Validate has a secret in it"))
 			}
 		}
@@ -39,5 +40,6 @@ func checkSecrets(ctx context.Context, s *suite) []finding {
 // containsSecret says that a secret is in a value, anywhere.
 func (s *suite) containsSecret(v any) bool {
 	text := fmt.Sprintf("%+v", v)
-	return slices.ContainsFunc(s.secrets, func(secret string) bool { return secret != "" && strings.Contains(text, secret) })
+	return slices.ContainsFunc(s.secrets,
+		func(secret string) bool { return secret != "" && strings.Contains(text, secret) })
 }

@@ -117,41 +117,56 @@ func TestBadProvidersFail(t *testing.T) {
 		words    string // that a sentence must have
 	}
 	for name, c := range map[string]test{
-		"panics in Describe":       {withDescription(func(*provider.Description) { panic("oh") }), "calls come back", "Describe panics: oh"},
-		"panics in Topology":       {withTopology(func(provider.Input, *provider.Topology) { panic("oh") }), "calls come back", "Topology panics: oh"},
-		"panics without variables": {withTopology(func(in provider.Input, _ *provider.Topology) { _ = in.Release.Variables[0] }), "calls come back", "of release sample-bare-1-37-v1: Topology panics"},
-		"panics without workers":   {withTopology(func(in provider.Input, _ *provider.Topology) { _ = in.Cluster.Spec.Workers[0] }), "calls come back", "a cluster without workers"},
-		"panics without OIDC":      {withTopology(func(in provider.Input, _ *provider.Topology) { _ = in.Cluster.Spec.OIDC.ClientID }), "calls come back", "nil pointer"},
+		"panics in Describe": {withDescription(func(*provider.Description) { panic("oh") }), "calls come back", "Describe panics: oh"},
+		"panics in Topology": {withTopology(func(provider.Input, *provider.Topology) { panic("oh") }), "calls come back", "Topology panics: oh"},
+		"panics without variables": {withTopology(func(in provider.Input, _ *provider.Topology) { _ = in.Release.Variables[0] }), "calls come back",
+			"of release sample-bare-1-37-v1: Topology panics"},
+		"panics without workers": {withTopology(func(in provider.Input, _ *provider.Topology) { _ = in.Cluster.Spec.Workers[0] }), "calls come back",
+			"a cluster without workers"},
+		"panics without OIDC": {withTopology(func(in provider.Input, _ *provider.Topology) { _ = in.Cluster.Spec.OIDC.ClientID }), "calls come back",
+			"nil pointer"},
 		"panics with OIDC": {withTopology(func(in provider.Input, _ *provider.Topology) {
 			if in.Cluster.Spec.OIDC != nil {
 				panic("oh")
 			}
 		}), "calls come back", "a cluster with OpenID Connect"},
-		"panics with many pools": {withTopology(func(in provider.Input, _ *provider.Topology) { _ = [99]int{}[len(in.Cluster.Spec.Workers)] }), "calls come back", "a cluster with 100 pools"},
-		"panics in Validate":     {goodProvider{validate: func(context.Context, provider.Input, field.ErrorList) field.ErrorList { panic("oh") }}, "calls come back", "Validate panics"},
+		"panics with many pools": {withTopology(func(in provider.Input, _ *provider.Topology) { _ = [99]int{}[len(in.Cluster.Spec.Workers)] }), "calls come back",
+			"a cluster with 100 pools"},
+		"panics in Validate": {goodProvider{validate: func(context.Context, provider.Input, field.ErrorList) field.ErrorList { panic("oh") }}, "calls come back",
+			"Validate panics"},
 		"hangs": {withTopology(func(in provider.Input, _ *provider.Topology) {
 			if in.Release.Name == "sample-bare-1-37-v1" && in.Cluster.Spec.Workers == nil {
 				<-hang
 			}
 		}), "calls come back", "Topology does not come back within 100ms"},
 
-		"name is none":           {withDescription(func(d *provider.Description) { d.Name = "Good One" }), "description is sound", `the name "Good One" of the provider`},
-		"stack is none":          {withDescription(func(d *provider.Description) { d.StackProvider = "a-b" }), "description is sound", "no release can be for this provider"},
-		"zone is none":           {withDescription(func(d *provider.Description) { d.Zones = []string{"a_b"} }), "description is sound", `zone "a_b"`},
-		"zone twice":             {withDescription(func(d *provider.Description) { d.Zones = []string{"a", "a"} }), "description is sound", `two zones "a"`},
-		"type twice":             {withDescription(func(d *provider.Description) { d.MachineTypes[1].Name = "small" }), "description is sound", `two machine types "small"`},
-		"type without name":      {withDescription(func(d *provider.Description) { d.MachineTypes[1].Name = "" }), "description is sound", "no name"},
-		"type without CPU":       {withDescription(func(d *provider.Description) { d.MachineTypes[1].CPU = 0 }), "description is sound", "has 0 CPUs"},
-		"portable name unread":   {withDescription(func(d *provider.Description) { d.MachineTypes[0].Portable = "SCS-2" }), "description is sound", "the portable name"},
-		"portable name differs":  {withDescription(func(d *provider.Description) { d.MachineTypes[0].MemoryMiB = 2048 }), "description is sound", "by its portable name SCS-2V-4 2 and 4096"},
-		"parameter is no schema": {withDescription(func(d *provider.Description) { d.Parameters["network"]["type"] = "text" }), "description is sound", `the schema of parameter "network"`},
-		"parameter without name": {withDescription(func(d *provider.Description) { d.Parameters[""] = map[string]any{"type": "string"} }), "description is sound", "a parameter has no name"},
-		"parameter is no JSON":   {withDescription(func(d *provider.Description) { d.Parameters["network"]["default"] = math.NaN() }), "description is sound", "JSON"},
+		"name is none": {withDescription(func(d *provider.Description) { d.Name = "Good One" }), "description is sound",
+			`the name "Good One" of the provider`},
+		"stack is none": {withDescription(func(d *provider.Description) { d.StackProvider = "a-b" }), "description is sound",
+			"no release can be for this provider"},
+		"zone is none": {withDescription(func(d *provider.Description) { d.Zones = []string{"a_b"} }), "description is sound", `zone "a_b"`},
+		"zone twice":   {withDescription(func(d *provider.Description) { d.Zones = []string{"a", "a"} }), "description is sound", `two zones "a"`},
+		"type twice": {withDescription(func(d *provider.Description) { d.MachineTypes[1].Name = "small" }), "description is sound",
+			`two machine types "small"`},
+		"type without name": {withDescription(func(d *provider.Description) { d.MachineTypes[1].Name = "" }), "description is sound", "no name"},
+		"type without CPU":  {withDescription(func(d *provider.Description) { d.MachineTypes[1].CPU = 0 }), "description is sound", "has 0 CPUs"},
+		"portable name unread": {withDescription(func(d *provider.Description) { d.MachineTypes[0].Portable = "SCS-2" }), "description is sound",
+			"the portable name"},
+		"portable name differs": {withDescription(func(d *provider.Description) { d.MachineTypes[0].MemoryMiB = 2048 }), "description is sound",
+			"by its portable name SCS-2V-4 2 and 4096"},
+		"parameter is no schema": {withDescription(func(d *provider.Description) { d.Parameters["network"]["type"] = "text" }), "description is sound",
+			`the schema of parameter "network"`},
+		"parameter without name": {withDescription(func(d *provider.Description) { d.Parameters[""] = map[string]any{"type": "string"} }), "description is sound",
+			"a parameter has no name"},
+		"parameter is no JSON": {withDescription(func(d *provider.Description) { d.Parameters["network"]["default"] = math.NaN() }), "description is sound",
+			"JSON"},
 
-		"description changes":   {withDescription(func(d *provider.Description) { d.Version = fmt.Sprint(calls.Add(1)) }), "description stays the same", "another answer"},
+		"description changes": {withDescription(func(d *provider.Description) { d.Version = fmt.Sprint(calls.Add(1)) }), "description stays the same",
+			"another answer"},
 		"description is shared": {withDescription(func(d *provider.Description) { d.Zones = shared }), "description stays the same", "whoever changes an answer"},
 
-		"changes the cluster": {withTopology(func(in provider.Input, _ *provider.Topology) { in.Cluster.Labels = map[string]string{"seen": "yes"} }), "input is not changed", "Topology changes what it was given"},
+		"changes the cluster": {withTopology(func(in provider.Input, _ *provider.Topology) { in.Cluster.Labels = map[string]string{"seen": "yes"} }),
+			"input is not changed", "Topology changes what it was given"},
 		"changes the schema": {withTopology(func(in provider.Input, _ *provider.Topology) {
 			for _, v := range in.Release.Variables {
 				v.Schema["seen"] = true
@@ -186,14 +201,16 @@ func TestBadProvidersFail(t *testing.T) {
 			}
 			return t, err
 		}}, "contexts are heeded", "another answer than usual and no error"},
-		"answers by half with an error": {goodProvider{topology: func(ctx context.Context, _ provider.Input, t provider.Topology, err error) (provider.Topology, error) {
+		"answers by half with an error": {goodProvider{topology: func(ctx context.Context, _ provider.Input, t provider.Topology, err error) (provider.Topology,
+			error) {
 			if ctx.Err() != nil {
 				return provider.Topology{Labels: map[string]string{"half": "yes"}}, ctx.Err()
 			}
 			return t, err
 		}}, "contexts are heeded", "an error and a part of an answer"},
 
-		"accepts what it cannot do": {goodProvider{validate: func(context.Context, provider.Input, field.ErrorList) field.ErrorList { return nil }}, "validation agrees", "Validate accepts it, and Topology cannot do it"},
+		"accepts what it cannot do": {goodProvider{validate: func(context.Context, provider.Input, field.ErrorList) field.ErrorList { return nil }},
+			"validation agrees", "Validate accepts it, and Topology cannot do it"},
 		"names no field": {goodProvider{validate: func(_ context.Context, _ provider.Input, l field.ErrorList) field.ErrorList {
 			for _, e := range l {
 				e.Field = "machineType"
@@ -207,20 +224,25 @@ func TestBadProvidersFail(t *testing.T) {
 			return l
 		}}, "validation agrees", "does not say what is wrong with spec."},
 
-		"sets unknown variables": {withTopology(func(_ provider.Input, t *provider.Topology) { t.Variables["colour"] = "red" }), "topology fits the release", `the cluster sets the variable "colour"`},
+		"sets unknown variables": {withTopology(func(_ provider.Input, t *provider.Topology) { t.Variables["colour"] = "red" }), "topology fits the release",
+			`the cluster sets the variable "colour"`},
 		"sets unknown ones of pools": {withTopology(func(_ provider.Input, t *provider.Topology) {
 			t.Pools["pool"] = provider.Machines{Variables: provider.Values{"colour": "red"}}
 		}), "topology fits the release", `pool pool sets the variable "colour"`},
 		"sets unknown ones of the control plane": {withTopology(func(_ provider.Input, t *provider.Topology) {
 			t.ControlPlane.Variables = provider.Values{"colour": "red"}
 		}), "topology fits the release", "the control plane sets"},
-		"has a class of its own":        {withTopology(func(_ provider.Input, t *provider.Topology) { t.Pools["pool"] = provider.Machines{Class: "gold"} }), "topology fits the release", `of class "gold"`},
-		"has a pool of its own":         {withTopology(func(_ provider.Input, t *provider.Topology) { t.Pools["mine"] = provider.Machines{} }), "topology fits the release", `an entry for pool "mine"`},
-		"has values that are no JSON":   {withTopology(setVariable("flavor", func() {})), "topology fits the release", "cannot be written as JSON"},
-		"has values that are null":      {withTopology(setVariable("flavor", nil)), "topology fits the release", "null is no value"},
-		"has values of another type":    {withTopology(setVariable("flavor", 7)), "topology fits the release", "its schema refuses"},
-		"has labels that are none":      {withTopology(func(_ provider.Input, t *provider.Topology) { t.Labels = map[string]string{"a b": "c"} }), "topology fits the release", "the label a b=c is none"},
-		"has annotations that are none": {withTopology(func(_ provider.Input, t *provider.Topology) { t.Annotations = map[string]string{"a b": "c"} }), "topology fits the release", "the annotation a b is none"},
+		"has a class of its own": {withTopology(func(_ provider.Input, t *provider.Topology) { t.Pools["pool"] = provider.Machines{Class: "gold"} }),
+			"topology fits the release", `of class "gold"`},
+		"has a pool of its own": {withTopology(func(_ provider.Input, t *provider.Topology) { t.Pools["mine"] = provider.Machines{} }),
+			"topology fits the release", `an entry for pool "mine"`},
+		"has values that are no JSON": {withTopology(setVariable("flavor", func() {})), "topology fits the release", "cannot be written as JSON"},
+		"has values that are null":    {withTopology(setVariable("flavor", nil)), "topology fits the release", "null is no value"},
+		"has values of another type":  {withTopology(setVariable("flavor", 7)), "topology fits the release", "its schema refuses"},
+		"has labels that are none": {withTopology(func(_ provider.Input, t *provider.Topology) { t.Labels = map[string]string{"a b": "c"} }),
+			"topology fits the release", "the label a b=c is none"},
+		"has annotations that are none": {withTopology(func(_ provider.Input, t *provider.Topology) { t.Annotations = map[string]string{"a b": "c"} }),
+			"topology fits the release", "the annotation a b is none"},
 
 		"refuses without help": {goodProvider{validate: func(_ context.Context, _ provider.Input, l field.ErrorList) field.ErrorList {
 			for _, e := range l {
@@ -229,8 +251,10 @@ func TestBadProvidersFail(t *testing.T) {
 			return l
 		}}, "machine types are answered", "without a word of what machines there are"},
 
-		"tells in its description": {withDescription(func(d *provider.Description) { d.Title = "token hunter2" }), "secrets stay secret", "the description has a secret"},
-		"tells in a topology":      {withTopology(func(_ provider.Input, t *provider.Topology) { t.Annotations = map[string]string{"token": "hunter2"} }), "secrets stay secret", "the topology has a secret"},
+		"tells in its description": {withDescription(func(d *provider.Description) { d.Title = "token hunter2" }), "secrets stay secret",
+			"the description has a secret"},
+		"tells in a topology": {withTopology(func(_ provider.Input, t *provider.Topology) { t.Annotations = map[string]string{"token": "hunter2"} }),
+			"secrets stay secret", "the topology has a secret"},
 		"tells in an error": {goodProvider{topology: func(_ context.Context, _ provider.Input, t provider.Topology, err error) (provider.Topology, error) {
 			if err != nil {
 				err = errors.New("401 with token hunter2")

@@ -65,23 +65,32 @@ func testInputs(d provider.Description, r provider.Release) []testInput {
 	add := func(name string, sized bool, change func(*v1alpha1.WorkloadClusterSpec)) {
 		c := sampleCluster(r)
 		change(&c.Spec)
-		out = append(out, testInput{name: fmt.Sprintf("%s, of release %s", name, r.Name), cluster: c, release: r, selectsMachines: sized})
+		out = append(out, testInput{
+			name: fmt.Sprintf("%s, of release %s", name, r.Name), cluster: c, release: r, selectsMachines: sized,
+		})
 	}
 	add("a cluster without workers", false, func(s *v1alpha1.WorkloadClusterSpec) { s.Workers = nil })
 	add("a cluster with the provider's default machines", false, func(*v1alpha1.WorkloadClusterSpec) {})
 	for _, name := range machineTypeNames(d) {
-		add("a cluster with machines "+name, true, func(s *v1alpha1.WorkloadClusterSpec) { selectMachines(s, v1alpha1.MachineSelection{MachineType: name}) })
+		add("a cluster with machines "+name, true,
+			func(s *v1alpha1.WorkloadClusterSpec) { selectMachines(s, v1alpha1.MachineSelection{MachineType: name}) })
 	}
 	shape := &v1alpha1.MachineShape{CPU: 2, Memory: resource.MustParse("4Gi"), Disk: ptr.To(resource.MustParse("20Gi"))}
-	add("a cluster with machines of a shape", true, func(s *v1alpha1.WorkloadClusterSpec) { selectMachines(s, v1alpha1.MachineSelection{Machine: shape}) })
-	add("a cluster with a pool of no machines", false, func(s *v1alpha1.WorkloadClusterSpec) { s.Workers[0].Replicas = ptr.To[int32](0) })
+	add("a cluster with machines of a shape", true,
+		func(s *v1alpha1.WorkloadClusterSpec) { selectMachines(s, v1alpha1.MachineSelection{Machine: shape}) })
+	add("a cluster with a pool of no machines", false,
+		func(s *v1alpha1.WorkloadClusterSpec) { s.Workers[0].Replicas = ptr.To[int32](0) })
 	add("a cluster with 100 pools", false, func(s *v1alpha1.WorkloadClusterSpec) {
 		for len(s.Workers) < 100 {
-			s.Workers = append(s.Workers, v1alpha1.WorkerPool{Name: fmt.Sprint("pool-", len(s.Workers)), Replicas: ptr.To[int32](1)})
+			s.Workers = append(s.Workers, v1alpha1.WorkerPool{
+				Name: fmt.Sprint("pool-", len(s.Workers)), Replicas: ptr.To[int32](1),
+			})
 		}
 	})
 	add("a cluster with OpenID Connect", false, func(s *v1alpha1.WorkloadClusterSpec) {
-		s.OIDC = &v1alpha1.OIDC{IssuerURL: "https://issuer.example.org", ClientID: "kubernetes", UsernameClaim: "email", GroupsPrefix: "oidc:"}
+		s.OIDC = &v1alpha1.OIDC{
+			IssuerURL: "https://issuer.example.org", ClientID: "kubernetes", UsernameClaim: "email", GroupsPrefix: "oidc:",
+		}
 	})
 	if len(d.Zones) > 0 {
 		add("a cluster with zones", false, func(s *v1alpha1.WorkloadClusterSpec) { s.Workers[0].Zones = d.Zones })
@@ -113,7 +122,9 @@ func sampleCluster(r provider.Release) *v1alpha1.WorkloadCluster {
 	o.Spec.Stack = v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.37", Channel: v1alpha1.ChannelStable}
 	o.Spec.ControlPlane.Replicas = ptr.To[int32](1)
 	o.Spec.Network = v1alpha1.Network{PodCIDRs: []string{"10.244.0.0/16"}, ServiceCIDRs: []string{"10.96.0.0/16"}}
-	o.Spec.Workers = []v1alpha1.WorkerPool{{Name: "pool", Replicas: ptr.To[int32](2), Labels: map[string]string{"tier": "web", "colour": "green"}}}
+	o.Spec.Workers = []v1alpha1.WorkerPool{
+		{Name: "pool", Replicas: ptr.To[int32](2), Labels: map[string]string{"tier": "web", "colour": "green"}},
+	}
 	if r.Has("note") {
 		o.Spec.Parameters = map[string]apiextensionsv1.JSON{"note": {Raw: []byte(`"hello"`)}}
 	}

@@ -33,7 +33,8 @@ func checkPools(ctx context.Context, c testInput, t provider.Topology) []finding
 	for _, p := range c.cluster.Spec.Workers {
 		known[p.Name] = true
 		if _, ok := t.Pools[p.Name]; !ok && len(c.release.Workers) == 0 {
-			out = append(out, newFinding("pool %q has no entry, and the release no class of workers that could be its default", p.Name))
+			out = append(out, newFinding("pool %q has no entry, and the release no class of workers that could be its default",
+				p.Name))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Pools)) {

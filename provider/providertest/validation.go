@@ -50,7 +50,9 @@ func checkMachineTypeErrors(ctx context.Context, s *suite) []finding {
 				return nil
 			}
 		}
-		return []finding{newFinding("it is refused without a word of what machines there are: %v", a.validationErrors.ToAggregate())}
+		return []finding{
+			newFinding("it is refused without a word of what machines there are: %v", a.validationErrors.ToAggregate()),
+		}
 	})
 }
 

@@ -43,7 +43,8 @@ func buildTopology(d provider.Description, in provider.Input) (provider.Topology
 		errs = append(errs, err...)
 		return provider.Machines{Variables: values}
 	}
-	t.ControlPlane = part(spec.Child("controlPlane"), in.Cluster.Spec.ControlPlane.MachineSelection, controlPlaneType, controlPlaneDisk)
+	t.ControlPlane = part(spec.Child("controlPlane"), in.Cluster.Spec.ControlPlane.MachineSelection, controlPlaneType,
+		controlPlaneDisk)
 	for i, p := range in.Cluster.Spec.Workers {
 		t.Pools[p.Name] = part(spec.Child("workers").Index(i), p.MachineSelection, workerType, workerDisk)
 	}
@@ -54,7 +55,8 @@ func buildTopology(d provider.Description, in provider.Input) (provider.Topology
 }
 
 // machineVariables returns the values for machines of one sort.
-func machineVariables(d provider.Description, r provider.Release, at *field.Path, m v1alpha1.MachineSelection, types, disks []string) (provider.Values, field.ErrorList) {
+func machineVariables(d provider.Description, r provider.Release, at *field.Path, m v1alpha1.MachineSelection, types,
+	disks []string) (provider.Values, field.ErrorList) {
 	name, err := d.ChooseMachineType(m)
 	switch {
 	case err != nil && m.Machine != nil:
@@ -70,7 +72,10 @@ func machineVariables(d provider.Description, r provider.Release, at *field.Path
 		if m.Machine != nil {
 			asked = "machine"
 		}
-		return nil, field.ErrorList{field.Forbidden(at.Child(asked), fmt.Sprintf("release %s does not let the size of these machines be chosen", r.Name))}
+		return nil, field.ErrorList{
+			field.Forbidden(at.Child(asked),
+				fmt.Sprintf("release %s does not let the size of these machines be chosen", r.Name)),
+		}
 	}
 	values := provider.Values{v: name}
 	wanted, own := requestedDiskGB(m), machineTypeDiskGB(d, name)
@@ -90,7 +95,9 @@ func machineVariables(d provider.Description, r provider.Release, at *field.Path
 	if m.Machine == nil {
 		place = at.Child("machineType")
 	}
-	return nil, field.ErrorList{field.Forbidden(place, fmt.Sprintf("release %s does not let the disk of these machines be chosen, and machine type %s has none of its own; leave the disk out", r.Name, name))}
+	return nil, field.ErrorList{
+		field.Forbidden(place, fmt.Sprintf("release %s does not let the disk of these machines be chosen, and machine type %s has none of its own; leave the disk out", r.Name, name)),
+	}
 }
 
 // requestedDiskGB is the disk that is asked for, by a shape or a portable name, in GB; 0 is none.
@@ -129,12 +136,18 @@ func firstVariable(r provider.Release, names []string) (string, bool) {
 
 // setOIDC sets the variable for an issuer, in the spelling the class has.
 func setOIDC(values provider.Values, r provider.Release, o *v1alpha1.OIDC, at *field.Path) field.ErrorList {
-	name, keys := "oidcConfig", []string{"issuerURL", "clientID", "usernameClaim", "groupsClaim", "usernamePrefix", "groupsPrefix"}
-	if !r.Has(name) {
-		name, keys = "oidc_config", []string{"issuer_url", "client_id", "username_claim", "groups_claim", "username_prefix", "groups_prefix"}
+	name, keys := "oidcConfig", []string{
+		"issuerURL", "clientID", "usernameClaim", "groupsClaim", "usernamePrefix", "groupsPrefix",
 	}
 	if !r.Has(name) {
-		return field.ErrorList{field.Forbidden(at, fmt.Sprintf("release %s has no way to let users of an OpenID Connect issuer log in", r.Name))}
+		name, keys = "oidc_config", []string{
+			"issuer_url", "client_id", "username_claim", "groups_claim", "username_prefix", "groups_prefix",
+		}
+	}
+	if !r.Has(name) {
+		return field.ErrorList{
+			field.Forbidden(at, fmt.Sprintf("release %s has no way to let users of an OpenID Connect issuer log in", r.Name)),
+		}
 	}
 	value := map[string]any{}
 	for i, v := range []string{o.IssuerURL, o.ClientID, o.UsernameClaim, o.GroupsClaim, o.UsernamePrefix, o.GroupsPrefix} {

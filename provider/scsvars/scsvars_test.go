@@ -45,9 +45,12 @@ func TestGenerationsOfVariables(t *testing.T) {
 		pool         m
 	}{
 		"one variable that all override": {[]string{"flavor", "rootDisk"}, m{Variables: v{"flavor": "large"}}, m{Variables: v{"flavor": "small", "rootDisk": 50}}},
-		"one for each":                   {[]string{"controlPlaneFlavor", "workerFlavor", "workerRootDisk", "controlPlaneRootDisk"}, m{Variables: v{"controlPlaneFlavor": "large"}}, m{Variables: v{"workerFlavor": "small", "workerRootDisk": 50}}},
-		"one for each, in snake case":    {[]string{"controller_flavor", "worker_flavor", "worker_root_disk", "controller_root_disk"}, m{Variables: v{"controller_flavor": "large"}}, m{Variables: v{"worker_flavor": "small", "worker_root_disk": 50}}},
-		"of all, the newest":             {[]string{"worker_flavor", "controller_flavor", "workerFlavor", "controlPlaneFlavor", "flavor", "worker_root_disk", "rootDisk"}, m{Variables: v{"flavor": "large"}}, m{Variables: v{"flavor": "small", "rootDisk": 50}}},
+		"one for each": {[]string{"controlPlaneFlavor", "workerFlavor", "workerRootDisk", "controlPlaneRootDisk"},
+			m{Variables: v{"controlPlaneFlavor": "large"}}, m{Variables: v{"workerFlavor": "small", "workerRootDisk": 50}}},
+		"one for each, in snake case": {[]string{"controller_flavor", "worker_flavor", "worker_root_disk", "controller_root_disk"},
+			m{Variables: v{"controller_flavor": "large"}}, m{Variables: v{"worker_flavor": "small", "worker_root_disk": 50}}},
+		"of all, the newest": {[]string{"worker_flavor", "controller_flavor", "workerFlavor", "controlPlaneFlavor", "flavor", "worker_root_disk",
+			"rootDisk"}, m{Variables: v{"flavor": "large"}}, m{Variables: v{"flavor": "small", "rootDisk": 50}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := provider.Input{Cluster: sampleCluster(), Release: releaseWith(c.has...)}
@@ -69,7 +72,9 @@ func TestGenerationsOfVariables(t *testing.T) {
 func TestADiskOfTheControlPlane(t *testing.T) {
 	o := sampleCluster()
 	o.Spec.ControlPlane.MachineSelection = o.Spec.Workers[0].MachineSelection
-	got, err := scsvars.Topology(description(), provider.Input{Cluster: o, Release: releaseWith("controlPlaneFlavor", "workerFlavor", "controlPlaneRootDisk", "workerRootDisk")})
+	got, err := scsvars.Topology(description(), provider.Input{
+		Cluster: o, Release: releaseWith("controlPlaneFlavor", "workerFlavor", "controlPlaneRootDisk", "workerRootDisk"),
+	})
 	if d := cmp.Diff(provider.Values{"controlPlaneFlavor": "small", "controlPlaneRootDisk": 50}, got.ControlPlane.Variables); d != "" || err != nil {
 		t.Error(d, err)
 	}
@@ -83,7 +88,8 @@ func TestDisks(t *testing.T) {
 	name := func(n string) v1alpha1.MachineSelection { return v1alpha1.MachineSelection{MachineType: n} }
 	types := []v1alpha1.MachineType{{Name: "bare", CPU: 2, MemoryMiB: 4096}, {Name: "full", CPU: 4, MemoryMiB: 4096, DiskGB: 100}}
 	refused := func(field, kind string) string {
-		return "spec.controlPlane." + field + ": Forbidden: release local-scs-1-36-v1 does not let the disk of these machines be chosen, and machine type " + kind + " has none of its own; leave the disk out"
+		return "spec.controlPlane." + field + ": Forbidden: release local-scs-1-36-v1 does not let the disk of these machines be chosen, and machine type " + kind +
+			" has none of its own; leave the disk out"
 	}
 	for title, c := range map[string]struct {
 		types []v1alpha1.MachineType
@@ -92,22 +98,26 @@ func TestDisks(t *testing.T) {
 		want  provider.Values
 		err   string
 	}{
-		"a shape, and the class takes it":              {types, shape("50G"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "bare", "rootDisk": 50}, ""},
-		"a shape, and the type has it":                 {types[1:], shape("50G"), []string{"flavor"}, provider.Values{"flavor": "full"}, ""},
-		"a shape, and the class decides over the type": {types[1:], shape("50G"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "full", "rootDisk": 50}, ""},
-		"a shape, and nobody has it":                   {types, shape("50G"), []string{"flavor", "workerRootDisk"}, nil, refused("machine.disk", "bare")},
-		"a name, and the class takes it":               {types, name("SCS-2V-4-50"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "bare", "rootDisk": 50}, ""},
-		"a name, and the type has it":                  {types[1:], name("SCS-2V-4-50"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "full"}, ""},
-		"a name, and nobody has it":                    {types, name("SCS-2V-4-50"), []string{"flavor"}, nil, refused("machineType", "bare")},
-		"a name without a disk":                        {types, name("SCS-2V-4"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "bare"}, ""},
-		"a name of the provider's own":                 {types, name("bare"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "bare"}, ""},
-		"any shape":                                    {nil, shape("50G"), []string{"flavor"}, provider.Values{"flavor": "SCS-2V-4-50"}, ""},
-		"any name":                                     {nil, name("SCS-2V-4-50"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "SCS-2V-4-50"}, ""},
+		"a shape, and the class takes it": {types, shape("50G"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "bare", "rootDisk": 50}, ""},
+		"a shape, and the type has it":    {types[1:], shape("50G"), []string{"flavor"}, provider.Values{"flavor": "full"}, ""},
+		"a shape, and the class decides over the type": {types[1:], shape("50G"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "full", "rootDisk": 50},
+			""},
+		"a shape, and nobody has it": {types, shape("50G"), []string{"flavor", "workerRootDisk"}, nil, refused("machine.disk", "bare")},
+		"a name, and the class takes it": {types, name("SCS-2V-4-50"), []string{"flavor", "rootDisk"},
+			provider.Values{"flavor": "bare", "rootDisk": 50}, ""},
+		"a name, and the type has it":  {types[1:], name("SCS-2V-4-50"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "full"}, ""},
+		"a name, and nobody has it":    {types, name("SCS-2V-4-50"), []string{"flavor"}, nil, refused("machineType", "bare")},
+		"a name without a disk":        {types, name("SCS-2V-4"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "bare"}, ""},
+		"a name of the provider's own": {types, name("bare"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "bare"}, ""},
+		"any shape":                    {nil, shape("50G"), []string{"flavor"}, provider.Values{"flavor": "SCS-2V-4-50"}, ""},
+		"any name":                     {nil, name("SCS-2V-4-50"), []string{"flavor", "rootDisk"}, provider.Values{"flavor": "SCS-2V-4-50"}, ""},
 	} {
 		t.Run(title, func(t *testing.T) {
 			o := &v1alpha1.WorkloadCluster{}
 			o.Spec.ControlPlane.MachineSelection = c.asked
-			got, err := scsvars.Topology(provider.Description{Name: "p", MachineTypes: c.types, AnyShape: c.types == nil}, provider.Input{Cluster: o, Release: releaseWith(c.has...)})
+			got, err := scsvars.Topology(provider.Description{Name: "p", MachineTypes: c.types, AnyShape: c.types == nil}, provider.Input{
+				Cluster: o, Release: releaseWith(c.has...),
+			})
 			if text := fmt.Sprint(err); c.err != "" && text != c.err || c.err == "" && err != nil {
 				t.Error(err)
 			}
@@ -126,12 +136,22 @@ func TestOIDC(t *testing.T) {
 		has  []string
 		want provider.Values
 	}{
-		"none":                   {nil, []string{"oidcConfig"}, provider.Values{}},
-		"none, and no variable":  {nil, nil, provider.Values{}},
-		"what is left out":       {&least, []string{"oidcConfig"}, provider.Values{"oidcConfig": map[string]any{"issuerURL": "https://i", "clientID": "c"}}},
-		"all":                    {&all, []string{"oidcConfig"}, provider.Values{"oidcConfig": map[string]any{"issuerURL": "https://i", "clientID": "c", "usernameClaim": "u", "groupsClaim": "g", "usernamePrefix": "up", "groupsPrefix": "gp"}}},
-		"all, in snake case":     {&all, []string{"oidc_config"}, provider.Values{"oidc_config": map[string]any{"issuer_url": "https://i", "client_id": "c", "username_claim": "u", "groups_claim": "g", "username_prefix": "up", "groups_prefix": "gp"}}},
-		"of both, the newer one": {&least, []string{"oidc_config", "oidcConfig"}, provider.Values{"oidcConfig": map[string]any{"issuerURL": "https://i", "clientID": "c"}}},
+		"none":                  {nil, []string{"oidcConfig"}, provider.Values{}},
+		"none, and no variable": {nil, nil, provider.Values{}},
+		"what is left out":      {&least, []string{"oidcConfig"}, provider.Values{"oidcConfig": map[string]any{"issuerURL": "https://i", "clientID": "c"}}},
+		"all": {&all, []string{"oidcConfig"}, provider.Values{
+			"oidcConfig": map[string]any{
+				"issuerURL": "https://i", "clientID": "c", "usernameClaim": "u", "groupsClaim": "g", "usernamePrefix": "up", "groupsPrefix": "gp",
+			},
+		}},
+		"all, in snake case": {&all, []string{"oidc_config"}, provider.Values{
+			"oidc_config": map[string]any{
+				"issuer_url": "https://i", "client_id": "c", "username_claim": "u", "groups_claim": "g", "username_prefix": "up", "groups_prefix": "gp",
+			},
+		}},
+		"of both, the newer one": {&least, []string{"oidc_config", "oidcConfig"}, provider.Values{
+			"oidcConfig": map[string]any{"issuerURL": "https://i", "clientID": "c"},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &v1alpha1.WorkloadCluster{Spec: v1alpha1.WorkloadClusterSpec{OIDC: c.oidc}}

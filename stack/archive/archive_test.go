@@ -69,7 +69,8 @@ func zipped(t testing.TB, write func(io.Writer)) []byte {
 func TestRead(t *testing.T) {
 	got, err := archive.Read(bytes.NewReader(pack(t,
 		entry{tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": "a commit"}}, ""},
-		special("./", tar.TypeDir, ""), special("chart/", tar.TypeDir, ""), file("chart/Chart.yaml", "name: a"), file("./chart/templates/x.yaml", "x"), file("empty", ""),
+		special("./", tar.TypeDir, ""), special("chart/", tar.TypeDir, ""), file("chart/Chart.yaml", "name: a"), file("./chart/templates/x.yaml", "x"),
+		file("empty", ""),
 	)), archive.DefaultLimits)
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +195,9 @@ func TestBombs(t *testing.T) {
 		})
 	}
 	t.Run("more than may come in", func(t *testing.T) {
-		_, err := archive.Read(io.MultiReader(bytes.NewReader(pack(t, file("a", "b"))[:40]), &random{}), archive.Limits{Packed: 1000, Total: 1 << 20, File: 1 << 20, Entries: 10, Ratio: 200})
+		_, err := archive.Read(io.MultiReader(bytes.NewReader(pack(t, file("a", "b"))[:40]), &random{}), archive.Limits{
+			Packed: 1000, Total: 1 << 20, File: 1 << 20, Entries: 10, Ratio: 200,
+		})
 		if err == nil {
 			t.Error("it has no end, and was read")
 		}

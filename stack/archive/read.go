@@ -12,13 +12,18 @@ import (
 
 // Read reads a gzip-compressed tar archive. Every error is a sentence about the archive.
 func Read(r io.Reader, l Limits) (Tree, error) {
-	in := &meteredReader{r: r, limit: l.Packed, reason: fmt.Sprintf("the archive is larger than %s", formatBytes(l.Packed))}
+	in := &meteredReader{
+		r: r, limit: l.Packed, reason: fmt.Sprintf("the archive is larger than %s", formatBytes(l.Packed)),
+	}
 	z, err := gzip.NewReader(in)
 	if err != nil {
 		return nil, in.errOr(entryErrorf("", "it is not a gzip-compressed archive: %v", err))
 	}
 	// A header and the padding of an entry take up to 512 bytes each.
-	out := &meteredReader{r: z, limit: l.Total + int64(l.Entries)*1024, reason: fmt.Sprintf("unpacked, the archive is larger than %s", formatBytes(l.Total))}
+	out := &meteredReader{
+		r: z, limit: l.Total + int64(l.Entries)*1024,
+		reason: fmt.Sprintf("unpacked, the archive is larger than %s", formatBytes(l.Total)),
+	}
 	out.check = func(n int64) error {
 		if n > 1<<20 && n > l.Ratio*in.n {
 			return entryErrorf("", "unpacked, the archive is more than %d times as large; that is no real content", l.Ratio)

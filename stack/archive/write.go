@@ -24,7 +24,9 @@ func Write(w io.Writer, t Tree) error {
 		if err := seen.add(name, true); err != nil {
 			return err
 		}
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(t[name])), ModTime: epoch, Format: tar.FormatPAX}
+		h := &tar.Header{
+			Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(t[name])), ModTime: epoch, Format: tar.FormatPAX,
+		}
 		if err := tw.WriteHeader(h); err != nil {
 			return fmt.Errorf("packing %s: %w", name, err)
 		}

@@ -69,9 +69,10 @@ func TestFind(t *testing.T) {
 
 func TestFindRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n":                     "there is no ClusterClass",
-		recent + "---\n" + strings.Replace(recent, "name: a", "name: b", 1):    "there are two ClusterClasses, a and b; a release has one",
-		strings.Replace(recent, "v1beta2", "v1alpha4", 1):                      "has the apiVersion cluster.x-k8s.io/v1alpha4; cluster.x-k8s.io/v1beta1 and v1beta2 are known",
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n":                  "there is no ClusterClass",
+		recent + "---\n" + strings.Replace(recent, "name: a", "name: b", 1): "there are two ClusterClasses, a and b; a release has one",
+		strings.Replace(recent, "v1beta2", "v1alpha4",
+			1): "has the apiVersion cluster.x-k8s.io/v1alpha4; cluster.x-k8s.io/v1beta1 and v1beta2 are known",
 		strings.Replace(recent, "  variables:\n", "  variables: 5\n  x:\n", 1): "its spec is not that of a class",
 	} {
 		if _, err := class.Find(objects(t, text)); err == nil || !strings.Contains(err.Error(), want) {

@@ -86,7 +86,8 @@ func (p *Program) Eval(objects map[string]map[string]any) (met bool, missing str
 	}
 	b, ok := out.(types.Bool)
 	if !ok {
-		return false, "", fmt.Errorf("the expression gave a value of type %s; it must be true or false", out.Type().TypeName())
+		return false, "", fmt.Errorf("the expression gave a value of type %s; it must be true or false",
+			out.Type().TypeName())
 	}
 	return bool(b), "", nil
 }

@@ -16,14 +16,18 @@ func TestEval(t *testing.T) {
 		missing    string
 		err        string
 	}{
-		"true":               {expression: "ds.status.numberReady == ds.status.desiredNumberScheduled", objects: map[string]map[string]any{"ds": daemonSet}, met: true},
-		"false":              {expression: "ds.status.numberReady > 3", objects: map[string]map[string]any{"ds": daemonSet}},
-		"no object yet":      {expression: "ds.status.numberReady > 3", missing: `object "ds" does not exist yet`},
-		"no field yet":       {expression: "ds.status.readyReplicas > 3", objects: map[string]map[string]any{"ds": daemonSet}, missing: "the field readyReplicas is not there yet"},
-		"no truth value":     {expression: "ds.status.numberReady", objects: map[string]map[string]any{"ds": daemonSet}, err: "must be true or false"},
-		"too costly":         {expression: "[1,2,3,4,5,6,7,8,9,0].all(a, [1,2,3,4,5,6,7,8,9,0].all(b, [1,2,3,4,5,6,7,8,9,0].all(c, [1,2,3,4,5,6,7,8,9,0].all(d, [1,2,3,4,5,6,7,8,9,0].all(e, [1,2,3,4,5,6,7,8,9,0].all(f, a+b+c+d+e+f >= 0))))))", objects: map[string]map[string]any{"ds": daemonSet}, err: "cost limit exceeded"},
-		"a comparison fails": {expression: "ds.status > 3", objects: map[string]map[string]any{"ds": daemonSet}, missing: "it cannot be said yet: no such overload: _>_"},
-		"a list is empty":    {expression: "ds.status.conditions[0].status == 'True'", objects: map[string]map[string]any{"ds": {"status": map[string]any{"conditions": []any{}}}}, missing: "it cannot be said yet: index out of bounds: 0"},
+		"true": {expression: "ds.status.numberReady == ds.status.desiredNumberScheduled", objects: map[string]map[string]any{"ds": daemonSet},
+			met: true},
+		"false":         {expression: "ds.status.numberReady > 3", objects: map[string]map[string]any{"ds": daemonSet}},
+		"no object yet": {expression: "ds.status.numberReady > 3", missing: `object "ds" does not exist yet`},
+		"no field yet": {expression: "ds.status.readyReplicas > 3", objects: map[string]map[string]any{"ds": daemonSet},
+			missing: "the field readyReplicas is not there yet"},
+		"no truth value": {expression: "ds.status.numberReady", objects: map[string]map[string]any{"ds": daemonSet}, err: "must be true or false"},
+		"too costly":     {expression: "[1,2,3,4,5,6,7,8,9,0].all(a, [1,2,3,4,5,6,7,8,9,0].all(b, [1,2,3,4,5,6,7,8,9,0].all(c, [1,2,3,4,5,6,7,8,9,0].all(d, [1,2,3,4,5,6,7,8,9,0].all(e, [1,2,3,4,5,6,7,8,9,0].all(f, a+b+c+d+e+f >= 0))))))", objects: map[string]map[string]any{"ds": daemonSet}, err: "cost limit exceeded"},
+		"a comparison fails": {expression: "ds.status > 3", objects: map[string]map[string]any{"ds": daemonSet},
+			missing: "it cannot be said yet: no such overload: _>_"},
+		"a list is empty": {expression: "ds.status.conditions[0].status == 'True'",
+			objects: map[string]map[string]any{"ds": {"status": map[string]any{"conditions": []any{}}}}, missing: "it cannot be said yet: index out of bounds: 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := condition.Compile(tc.expression, []string{"ds"})

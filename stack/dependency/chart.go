@@ -80,7 +80,8 @@ func readLocalChart(files archive.Tree, dir, name, repository string) (chart, er
 	t := files.Sub(p)
 	b, ok := t[chartFile]
 	if !ok {
-		return chart{}, fmt.Errorf("there is no %s where %s leads; the path begins at the chart that needs it", fetch.Sanitize(path.Join(p, chartFile)), shown)
+		return chart{}, fmt.Errorf("there is no %s where %s leads; the path begins at the chart that needs it",
+			fetch.Sanitize(path.Join(p, chartFile)), shown)
 	}
 	c, err := readChart(b)
 	if err != nil {
@@ -104,12 +105,16 @@ func (c chart) checkPackable(files archive.Tree) error {
 	}
 	for _, n := range requirements {
 		if !IsVendored(files, c.dir, n) {
-			return fmt.Errorf("the chart in %s itself needs %.80q, which is not in %s/charts; add it there", c.dir, n.Name, c.dir)
+			return fmt.Errorf("the chart in %s itself needs %.80q, which is not in %s/charts; add it there", c.dir, n.Name,
+				c.dir)
 		}
 	}
 	for _, name := range c.files.Names() {
 		if found := placeholderPattern.Find(c.files[name]); found != nil {
-			return fmt.Errorf("%s has %s in it, which a build does not fill in in charts that others need; write a value instead", path.Join(c.dir, name), found)
+			return fmt.Errorf(
+				"%s has %s in it, which a build does not fill in in charts that others need; write a value instead",
+				path.Join(c.dir, name), found,
+			)
 		}
 	}
 	return nil
@@ -125,7 +130,8 @@ func (c chart) pack() ([]byte, error) {
 		return nil, fmt.Errorf("packing the chart in %s: %w", c.dir, err)
 	}
 	if int64(buf.Len()) > maxChart {
-		return nil, fmt.Errorf("the chart in %s has %d bytes when it is packed; at most %d are taken", c.dir, buf.Len(), maxChart)
+		return nil, fmt.Errorf("the chart in %s has %d bytes when it is packed; at most %d are taken", c.dir, buf.Len(),
+			maxChart)
 	}
 	return buf.Bytes(), nil
 }

@@ -95,7 +95,8 @@ func (f *Fetcher) download(ctx context.Context, files archive.Tree, dir string, 
 		return nil, err
 	}
 	if got := digest(b); e.digest != "" && got != e.digest {
-		return nil, fmt.Errorf("%s %s of %s has the digest %s, and the repository lists %.80s; ask who publishes it", l.Name, l.Version, l.Repository, got, fetch.Sanitize(e.digest))
+		return nil, fmt.Errorf("%s %s of %s has the digest %s, and the repository lists %.80s; ask who publishes it", l.Name,
+			l.Version, l.Repository, got, fetch.Sanitize(e.digest))
 	}
 	return b, nil
 }

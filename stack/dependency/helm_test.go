@@ -25,7 +25,8 @@ func TestHelmRepository(t *testing.T) {
 		"the first address counts":       {`{version: 1.2.3, urls: [x-1.2.3.tgz, gone.tgz]}`, "", "/charts/x-1.2.3.tgz"},
 		"a number that is no number":     {`{version: 1.2.3, appVersion: 1.10, urls: [x-1.2.3.tgz], annotations: {a: 1e999}}`, "", "/charts/x-1.2.3.tgz"},
 		"a newer one without an address": {entry("1.2.3", "x-1.2.3.tgz", "") + ", {version: 1.9.0, urls: []}, {version: 1.9.1}", "", "/charts/x-1.2.3.tgz"},
-		"entries that are none":          {entry("1.2.3", "x-1.2.3.tgz", "") + ", 1, [], {urls: [x.tgz]}, {version: {a: b}, urls: {c: d}}, {version: latest, urls: [x.tgz]}", "", "/charts/x-1.2.3.tgz"},
+		"entries that are none": {entry("1.2.3", "x-1.2.3.tgz", "") +
+			", 1, [], {urls: [x.tgz]}, {version: {a: b}, urls: {c: d}}, {version: latest, urls: [x.tgz]}", "", "/charts/x-1.2.3.tgz"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := serve(t, c.entry)
@@ -58,7 +59,9 @@ func TestHelmRepositoryRefused(t *testing.T) {
 			"x 1.2.3 of REPO has the digest " + sum(packed(t, "x", "1.2.3")) + ", and the repository lists sha256:md5:abc; ask who publishes it"},
 		"another name": {"^1", []string{entry("1.2.3", "x.tgz", "")}, map[string][]byte{"x.tgz": packed(t, "evil", "1.2.3")},
 			"what REPO has as x 1.2.3 is no such chart: there is no x/Chart.yaml in it"},
-		"another name in the right directory": {"^1", []string{entry("1.2.3", "x.tgz", "")}, map[string][]byte{"x.tgz": tgz(t, map[string]string{"x/Chart.yaml": "name: х\nversion: 1.2.3\n"})},
+		"another name in the right directory": {"^1", []string{entry("1.2.3", "x.tgz", "")}, map[string][]byte{
+			"x.tgz": tgz(t, map[string]string{"x/Chart.yaml": "name: х\nversion: 1.2.3\n"}),
+		},
 			`what REPO has as x 1.2.3 is another chart, "х" in version "1.2.3"; ask who publishes it`},
 		"another version": {"^1", []string{entry("1.2.3", "x.tgz", "")}, map[string][]byte{"x.tgz": packed(t, "x", "0.0.1")},
 			`what REPO has as x 1.2.3 is another chart, "x" in version "0.0.1"; ask who publishes it`},
@@ -66,7 +69,9 @@ func TestHelmRepositoryRefused(t *testing.T) {
 			"what REPO has as x 1.2.3 is no such chart: there is no x/Chart.yaml in it"},
 		"an empty Chart.yaml": {"^1", []string{entry("1.2.3", "x.tgz", "")}, map[string][]byte{"x.tgz": tgz(t, map[string]string{"x/Chart.yaml": ""})},
 			"what REPO has as x 1.2.3 cannot be used: Chart.yaml: there must be one YAML document, and there are 0"},
-		"a huge Chart.yaml": {"^1", []string{entry("1.2.3", "x.tgz", "")}, map[string][]byte{"x.tgz": tgz(t, map[string]string{"x/Chart.yaml": "name: x\nversion: 1.2.3\n#" + strings.Repeat("x", 256<<10)})},
+		"a huge Chart.yaml": {"^1", []string{entry("1.2.3", "x.tgz", "")}, map[string][]byte{
+			"x.tgz": tgz(t, map[string]string{"x/Chart.yaml": "name: x\nversion: 1.2.3\n#" + strings.Repeat("x", 256<<10)}),
+		},
 			"what REPO has as x 1.2.3 cannot be used: Chart.yaml has 262168 bytes; at most 262144 are taken"},
 		"no archive": {"^1", []string{entry("1.2.3", "x.tgz", "")}, map[string][]byte{"x.tgz": []byte("<html>not here</html>")},
 			"what REPO has as x 1.2.3 cannot be used: it is not a gzip-compressed archive: gzip: invalid header"},
@@ -109,7 +114,8 @@ func TestHelmRepositoryRefused(t *testing.T) {
 
 func TestHelmIndexRefused(t *testing.T) {
 	for name, c := range map[string]struct{ index, message string }{
-		"no YAML":          {"<html>\n<body>a: b: c", "the index.yaml of REPO cannot be used: it is not YAML: line 2: mapping values are not allowed in this context"},
+		"no YAML": {"<html>\n<body>a: b: c",
+			"the index.yaml of REPO cannot be used: it is not YAML: line 2: mapping values are not allowed in this context"},
 		"a page":           {"<html>", "the index.yaml of REPO cannot be used: it has no entries, so this is no Helm repository; check the address"},
 		"nothing":          {"", "the index.yaml of REPO cannot be used: it has no entries, so this is no Helm repository; check the address"},
 		"a list":           {"[]", "the index.yaml of REPO cannot be used: it has no entries, so this is no Helm repository; check the address"},
@@ -141,8 +147,9 @@ func TestHelmServerFails(t *testing.T) {
 		at, message string
 		do          http.HandlerFunc
 	}{
-		"no list":       {"index.yaml", "asking REPO what it has: HOST answers 404 Not Found", http.NotFound},
-		"a broken list": {"index.yaml", "asking REPO what it has: HOST answers 500 Internal Server Error", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }},
+		"no list": {"index.yaml", "asking REPO what it has: HOST answers 404 Not Found", http.NotFound},
+		"a broken list": {"index.yaml", "asking REPO what it has: HOST answers 500 Internal Server Error",
+			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }},
 		"a broken chart": {"x-1.0.0.tgz", "fetching REPO/x-1.0.0.tgz: HOST answers 500 Internal Server Error",
 			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }},
 		"half a chart": {"x-1.0.0.tgz", "fetching REPO/x-1.0.0.tgz: HOST ended the connection too early", func(w http.ResponseWriter, _ *http.Request) {

@@ -76,15 +76,23 @@ func TestNoWayInside(t *testing.T) {
 		redirected, repository, message string
 		entry                           string
 	}{
-		"the list is elsewhere":   {redirected: "index.yaml", message: "asking REPO what it has: CANARY is asked for by plain http, and is not trusted; use https"},
-		"the chart is elsewhere":  {redirected: "x-1.0.0.tgz", message: "fetching REPO/x-1.0.0.tgz: CANARY is asked for by plain http, and is not trusted; use https"},
-		"listed elsewhere":        {entry: entry("1.0.0", canary.url()+"/x-1.0.0.tgz", ""), message: "fetching http://CANARY/charts/x-1.0.0.tgz: CANARY is asked for by plain http, and is not trusted; use https"},
-		"listed in a registry":    {entry: entry("1.0.0", "oci://CANARY/charts/x:1.0.0", ""), message: "fetching oci://CANARY/charts/x:1.0.0: CANARY is asked for by plain http, and is not trusted; use https"},
-		"listed as cloud's":       {entry: entry("1.0.0", "https://169.254.169.254/x.tgz", ""), message: "fetching https://169.254.169.254/x.tgz: 169.254.169.254 has the link-local address 169.254.169.254, which nobody is connected to"},
-		"the repository by http":  {repository: "http://CANARY/charts", message: "asking http://CANARY/charts what it has: CANARY is asked for by plain http, and is not trusted; use https"},
-		"the repository by https": {repository: "https://CANARY/charts", message: "asking https://CANARY/charts what it has: 127.0.0.1 has the loopback address 127.0.0.1, and is not trusted; if you mean this host, name it as trusted"},
-		"a registry":              {repository: "oci://CANARY/charts", message: "listing oci://CANARY/charts/x: CANARY is asked for by plain http, and is not trusted; use https"},
-		"a registry by its port":  {repository: "oci://127.0.0.1:1/charts", message: "listing oci://127.0.0.1:1/charts/x: 127.0.0.1:1 is asked for by plain http, and is not trusted; use https"},
+		"the list is elsewhere": {redirected: "index.yaml", message: "asking REPO what it has: CANARY is asked for by plain http, and is not trusted; use https"},
+		"the chart is elsewhere": {redirected: "x-1.0.0.tgz",
+			message: "fetching REPO/x-1.0.0.tgz: CANARY is asked for by plain http, and is not trusted; use https"},
+		"listed elsewhere": {entry: entry("1.0.0", canary.url()+"/x-1.0.0.tgz", ""),
+			message: "fetching http://CANARY/charts/x-1.0.0.tgz: CANARY is asked for by plain http, and is not trusted; use https"},
+		"listed in a registry": {entry: entry("1.0.0", "oci://CANARY/charts/x:1.0.0", ""),
+			message: "fetching oci://CANARY/charts/x:1.0.0: CANARY is asked for by plain http, and is not trusted; use https"},
+		"listed as cloud's": {entry: entry("1.0.0", "https://169.254.169.254/x.tgz", ""),
+			message: "fetching https://169.254.169.254/x.tgz: 169.254.169.254 has the link-local address 169.254.169.254, which nobody is connected to"},
+		"the repository by http": {repository: "http://CANARY/charts",
+			message: "asking http://CANARY/charts what it has: CANARY is asked for by plain http, and is not trusted; use https"},
+		"the repository by https": {repository: "https://CANARY/charts",
+			message: "asking https://CANARY/charts what it has: 127.0.0.1 has the loopback address 127.0.0.1, and is not trusted; if you mean this host, name it as trusted"},
+		"a registry": {repository: "oci://CANARY/charts",
+			message: "listing oci://CANARY/charts/x: CANARY is asked for by plain http, and is not trusted; use https"},
+		"a registry by its port": {repository: "oci://127.0.0.1:1/charts",
+			message: "listing oci://127.0.0.1:1/charts/x: 127.0.0.1:1 is asked for by plain http, and is not trusted; use https"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := withVersions(t, "1.0.0")
@@ -138,9 +146,10 @@ func TestHostileCharts(t *testing.T) {
 		entry   *tar.Header
 		message string
 	}{
-		"outside":         {header("../x", tar.TypeReg, "", 0), `entry "../x" has a path that is not clean, or leads outside`},
-		"absolute":        {header("/etc/x", tar.TypeReg, "", 0), `entry "/etc/x" has an absolute path`},
-		"a link":          {header("x/values.yaml", tar.TypeSymlink, "/etc/passwd", 0), `entry "x/values.yaml" is a symbolic link; only files and directories are taken`},
+		"outside":  {header("../x", tar.TypeReg, "", 0), `entry "../x" has a path that is not clean, or leads outside`},
+		"absolute": {header("/etc/x", tar.TypeReg, "", 0), `entry "/etc/x" has an absolute path`},
+		"a link": {header("x/values.yaml", tar.TypeSymlink, "/etc/passwd", 0),
+			`entry "x/values.yaml" is a symbolic link; only files and directories are taken`},
 		"a hard link":     {header("x/values.yaml", tar.TypeLink, "/etc/passwd", 0), `entry "x/values.yaml" is a hard link; only files and directories are taken`},
 		"Chart.yaml once": {header("x/Chart.yaml", tar.TypeReg, "", 0), `entry "x/Chart.yaml" is there twice`},
 		"a bomb":          {header("x/values.yaml", tar.TypeReg, "", 4<<20), "unpacked, the archive is more than 200 times as large; that is no real content"},

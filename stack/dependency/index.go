@@ -111,7 +111,8 @@ func (l indexEntry) resolveURL(repository string) (string, error) {
 		return "", err
 	}
 	var u *url.URL
-	if u, err = base.Parse(l.address); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" && u.Scheme+"://" != ociScheme {
+	if u, err = base.Parse(l.address); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" && u.Scheme+
+		"://" != ociScheme {
 		return "", fmt.Errorf("%s lists it at an address that is neither https://… nor oci://…", repository)
 	}
 	if u.User != nil {

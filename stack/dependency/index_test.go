@@ -138,7 +138,8 @@ func FuzzParseIndex(f *testing.F) {
 				if l.version == "" || l.address == "" || l.digest != "" && !strings.HasPrefix(l.digest, "sha256:") {
 					t.Errorf("%s: %+v", name, l)
 				}
-				if at, err := l.resolveURL("https://x.example/charts"); err == nil && !strings.HasPrefix(at, "https://") && !strings.HasPrefix(at, "http://") && !strings.HasPrefix(at, "oci://") {
+				if at, err := l.resolveURL("https://x.example/charts"); err == nil && !strings.HasPrefix(at, "https://") && !strings.HasPrefix(at, "http://") &&
+					!strings.HasPrefix(at, "oci://") {
 					t.Errorf("%s: %s", name, at)
 				}
 			}

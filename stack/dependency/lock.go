@@ -63,7 +63,9 @@ func ParseLock(files archive.Tree) (Lock, error) {
 
 func parseLock(b []byte) (l Lock, err error) {
 	if len(b) > maxLock {
-		return l, &document.Error{File: stack.LockFile, Reason: fmt.Sprintf("it has %d bytes, and at most %d are taken", len(b), maxLock)}
+		return l, &document.Error{
+			File: stack.LockFile, Reason: fmt.Sprintf("it has %d bytes, and at most %d are taken", len(b), maxLock),
+		}
 	}
 	d, err := document.ParseOne(stack.LockFile, b)
 	if err != nil {
@@ -73,7 +75,11 @@ func parseLock(b []byte) (l Lock, err error) {
 		return l, err
 	}
 	if l.APIVersion != lockVersion || l.Kind != lockKind {
-		return l, &document.Error{File: stack.LockFile, Line: d.Line("apiVersion"), Reason: fmt.Sprintf("this is %.60q of %.60q, and not %s of %s; if no newer version of polder wrote it, it is broken", l.Kind, l.APIVersion, lockKind, lockVersion)}
+		return l, &document.Error{
+			File: stack.LockFile, Line: d.Line("apiVersion"),
+			Reason: fmt.Sprintf("this is %.60q of %.60q, and not %s of %s; if no newer version of polder wrote it, it is broken",
+				l.Kind, l.APIVersion, lockKind, lockVersion),
+		}
 	}
 	return l, l.check(d)
 }
@@ -95,7 +101,10 @@ func (l Lock) check(d document.Document) error {
 				key, value = "digest", c.Digest
 			}
 			if key != "" {
-				return &document.Error{File: stack.LockFile, Line: d.Line("charts", dir, strconv.Itoa(i), key), Reason: fmt.Sprintf("%.80q is no %s of a chart", value, key)}
+				return &document.Error{
+					File: stack.LockFile, Line: d.Line("charts", dir, strconv.Itoa(i), key),
+					Reason: fmt.Sprintf("%.80q is no %s of a chart", value, key),
+				}
 			}
 		}
 	}

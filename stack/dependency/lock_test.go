@@ -15,7 +15,9 @@ import (
 
 func TestLockKeepsWhatFits(t *testing.T) {
 	r := withVersions(t, "1.0.0", "1.1.0", "2.0.0")
-	was := dependency.LockedChart{Name: "x", Repository: r.url(), Wanted: "^1", Version: "1.0.0", Digest: sum(packed(t, "x", "1.0.0")), URL: r.url() + "/x-1.0.0.tgz"}
+	was := dependency.LockedChart{
+		Name: "x", Repository: r.url(), Wanted: "^1", Version: "1.0.0", Digest: sum(packed(t, "x", "1.0.0")), URL: r.url() + "/x-1.0.0.tgz",
+	}
 	for name, c := range map[string]struct {
 		old     func(l dependency.LockedChart) dependency.LockedChart
 		needs   []string
@@ -75,7 +77,8 @@ func TestLockWithoutNetwork(t *testing.T) {
 		t.Error(d)
 	}
 	for _, repository := range []string{r.url(), "oci://" + r.host() + "/charts"} {
-		_, err := (&dependency.Fetcher{Cache: f.Cache, Registry: f.Registry}).Lock(t.Context(), source(t, nil, requirementYAML(repository, "^1")), dependency.Lock{}, true)
+		_, err := (&dependency.Fetcher{Cache: f.Cache, Registry: f.Registry}).Lock(t.Context(), source(t, nil, requirementYAML(repository, "^1")), dependency.Lock{},
+			true)
 		fails(t, err, "it is not at hand; run polder stack lock, which fetches it")
 	}
 	if asked := r.asked(); len(asked) > 0 {
@@ -99,12 +102,14 @@ func TestRepublished(t *testing.T) {
 		upgrade bool
 		message string
 	}{
-		"kept":                        {old, "^1", false, message},
-		"renewed":                     {old, "^1", true, message},
-		"by another range":            {old, "~1.0", false, message},
-		"of another chart":            {dependency.Lock{Charts: map[string][]dependency.LockedChart{"cluster-class": old.Charts["cluster-addon/cni"]}}, "^1", false, message},
-		"with its entry removed":      {dependency.Lock{}, "^1", false, ""},
-		"of a chart of the same name": {dependency.Lock{Charts: map[string][]dependency.LockedChart{"cluster-class": {{Name: "x", Version: "1.0.0", Repository: "https://x.example", Digest: sum(nil)}}}}, "^1", false, ""},
+		"kept":             {old, "^1", false, message},
+		"renewed":          {old, "^1", true, message},
+		"by another range": {old, "~1.0", false, message},
+		"of another chart": {dependency.Lock{Charts: map[string][]dependency.LockedChart{"cluster-class": old.Charts["cluster-addon/cni"]}}, "^1", false,
+			message},
+		"with its entry removed": {dependency.Lock{}, "^1", false, ""},
+		"of a chart of the same name": {dependency.Lock{Charts: map[string][]dependency.LockedChart{"cluster-class": {{Name: "x", Version: "1.0.0",
+			Repository: "https://x.example", Digest: sum(nil)}}}}, "^1", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := fetcher(t, r.host()).Lock(t.Context(), source(t, nil, requirementYAML(r.url(), c.wanted)), c.old, c.upgrade)
@@ -131,7 +136,8 @@ func TestLockRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(string(b), "# Written by polder stack lock. Commit it; do not edit it.\napiVersion: polder.dev/v1alpha1\ncharts:\n  cluster-addon/cni:\n  - digest: ") {
+	if !strings.HasPrefix(string(b),
+		"# Written by polder stack lock. Commit it; do not edit it.\napiVersion: polder.dev/v1alpha1\ncharts:\n  cluster-addon/cni:\n  - digest: ") {
 		t.Errorf("%s", b)
 	}
 	got, err := dependency.ParseLock(archive.Tree{stack.LockFile: b})
@@ -151,15 +157,20 @@ func TestParseLockRefuses(t *testing.T) {
 		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.Join(slices.Repeat([]string{"*" + string(c-1)}, 9), ", "))
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"nothing":         {"", "stack.lock: there must be one YAML document, and there are 0"},
-		"no YAML":         {"a: [", "stack.lock:2: this is not YAML: did not find expected node content"},
-		"no lock":         {"name: x\n", `stack.lock:1: this is "" of "", and not StackLock of polder.dev/v1alpha1; if no newer version of polder wrote it, it is broken`},
-		"of the future":   {strings.Replace(soundLock, "v1alpha1", "v2", 1), `stack.lock:1: this is "StackLock" of "polder.dev/v2", and not StackLock of polder.dev/v1alpha1; if no newer version of polder wrote it, it is broken`},
-		"Helm's":          {"dependencies: []\ndigest: sha256:0\ngenerated: now\n", `stack.lock:1: this is "" of "", and not StackLock of polder.dev/v1alpha1; if no newer version of polder wrote it, it is broken`},
-		"a list":          {strings.Replace(soundLock, "cluster-class:\n  - name", "cluster-class:\n    name", 1), "stack.lock:3: charts must be a list, not object"},
-		"no digest":       {soundLock[:strings.Index(soundLock, "    digest")], `stack.lock:5: "" is no digest of a chart`},
-		"half a digest":   {soundLock[:len(soundLock)-2], `stack.lock:9: "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b85" is no digest of a chart`},
-		"a path":          {strings.Replace(soundLock, "sha256:e3", "sha256:../e3", 1), `stack.lock:9: "sha256:../e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" is no digest of a chart`},
+		"nothing": {"", "stack.lock: there must be one YAML document, and there are 0"},
+		"no YAML": {"a: [", "stack.lock:2: this is not YAML: did not find expected node content"},
+		"no lock": {"name: x\n",
+			`stack.lock:1: this is "" of "", and not StackLock of polder.dev/v1alpha1; if no newer version of polder wrote it, it is broken`},
+		"of the future": {strings.Replace(soundLock, "v1alpha1", "v2", 1),
+			`stack.lock:1: this is "StackLock" of "polder.dev/v2", and not StackLock of polder.dev/v1alpha1; if no newer version of polder wrote it, it is broken`},
+		"Helm's": {"dependencies: []\ndigest: sha256:0\ngenerated: now\n",
+			`stack.lock:1: this is "" of "", and not StackLock of polder.dev/v1alpha1; if no newer version of polder wrote it, it is broken`},
+		"a list":    {strings.Replace(soundLock, "cluster-class:\n  - name", "cluster-class:\n    name", 1), "stack.lock:3: charts must be a list, not object"},
+		"no digest": {soundLock[:strings.Index(soundLock, "    digest")], `stack.lock:5: "" is no digest of a chart`},
+		"half a digest": {soundLock[:len(soundLock)-2],
+			`stack.lock:9: "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b85" is no digest of a chart`},
+		"a path": {strings.Replace(soundLock, "sha256:e3", "sha256:../e3", 1),
+			`stack.lock:9: "sha256:../e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" is no digest of a chart`},
 		"a path as name":  {strings.Replace(soundLock, "name: x", "name: ../../x", 1), `stack.lock:5: "../../x" is no name of a chart`},
 		"as version":      {strings.Replace(soundLock, "1.0.0", "1.0.0/../../x", 1), `stack.lock:8: "1.0.0/../../x" is no version of a chart`},
 		"a number":        {strings.Replace(soundLock, "1.0.0", "1.0", 1), "stack.lock:3: charts.version must be a string, not number"},

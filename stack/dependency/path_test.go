@@ -47,7 +47,8 @@ func TestPath(t *testing.T) {
 			if d := cmp.Diff(want, got); d != "" || err != nil {
 				t.Error(d, err)
 			}
-			if d := cmp.Diff([]dependency.LockedChart{{Name: "x", Repository: c.repository, Wanted: "^1", Version: "1.2.0", Digest: sum(b)}}, l.Charts["cluster-addon/cni"]); d != "" {
+			if d := cmp.Diff([]dependency.LockedChart{{Name: "x", Repository: c.repository, Wanted: "^1", Version: "1.2.0", Digest: sum(b)}},
+				l.Charts["cluster-addon/cni"]); d != "" {
 				t.Error(d)
 			}
 		})
@@ -64,23 +65,29 @@ func TestPathRefused(t *testing.T) {
 		change                       map[string]string
 		repository, version, message string
 	}{
-		"outside":             {nil, "file://../../../x", "^1", "file://../../../x leads out of the stack; a stack must be complete in its directory"},
-		"far outside":         {nil, "file://../../../../../../etc", "^1", "file://../../../../../../etc leads out of the stack; a stack must be complete in its directory"},
-		"just outside":        {nil, "file://../../..", "^1", "file://../../.. leads out of the stack; a stack must be complete in its directory"},
-		"absolute":            {nil, "file:///etc", "^1", "file:///etc leads out of the stack; a stack must be complete in its directory"},
-		"missing":             {nil, "file://../y", "^1", "there is no cluster-addon/y/Chart.yaml where file://../y leads; the path begins at the chart that needs it"},
-		"the whole stack":     {nil, "file://../..", "^1", "there is no Chart.yaml where file://../.. leads; the path begins at the chart that needs it"},
-		"nothing":             {nil, "file://", "^1", "file:// is the chart itself, which cannot need itself"},
-		"itself":              {nil, "file://../cni/.", "^1", "file://../cni/. is the chart itself, which cannot need itself"},
-		"another name":        {map[string]string{"shared/x/Chart.yaml": "name: y\nversion: 1.0.0\n"}, "file://../../shared/x", "^1", `the chart in shared/x is called "y"; use that name`},
-		"another version":     {besides("2.0.0"), "file://../../shared/x", "^1", "file://../../shared/x does not have version ^1 of x; its newest is 2.0.0"},
-		"no version":          {besides("new"), "file://../../shared/x", "^1", "file://../../shared/x does not have version ^1 of x; it has none at all"},
-		"no sound Chart.yaml": {map[string]string{"shared/x/Chart.yaml": "a: 1\na: 2\n"}, "file://../../shared/x", "^1", `the chart in shared/x cannot be used: Chart.yaml:2: "a" is here a second time, after line 1`},
+		"outside": {nil, "file://../../../x", "^1", "file://../../../x leads out of the stack; a stack must be complete in its directory"},
+		"far outside": {nil, "file://../../../../../../etc", "^1",
+			"file://../../../../../../etc leads out of the stack; a stack must be complete in its directory"},
+		"just outside": {nil, "file://../../..", "^1", "file://../../.. leads out of the stack; a stack must be complete in its directory"},
+		"absolute":     {nil, "file:///etc", "^1", "file:///etc leads out of the stack; a stack must be complete in its directory"},
+		"missing": {nil, "file://../y", "^1",
+			"there is no cluster-addon/y/Chart.yaml where file://../y leads; the path begins at the chart that needs it"},
+		"the whole stack": {nil, "file://../..", "^1", "there is no Chart.yaml where file://../.. leads; the path begins at the chart that needs it"},
+		"nothing":         {nil, "file://", "^1", "file:// is the chart itself, which cannot need itself"},
+		"itself":          {nil, "file://../cni/.", "^1", "file://../cni/. is the chart itself, which cannot need itself"},
+		"another name": {map[string]string{"shared/x/Chart.yaml": "name: y\nversion: 1.0.0\n"}, "file://../../shared/x", "^1",
+			`the chart in shared/x is called "y"; use that name`},
+		"another version": {besides("2.0.0"), "file://../../shared/x", "^1", "file://../../shared/x does not have version ^1 of x; its newest is 2.0.0"},
+		"no version":      {besides("new"), "file://../../shared/x", "^1", "file://../../shared/x does not have version ^1 of x; it has none at all"},
+		"no sound Chart.yaml": {map[string]string{"shared/x/Chart.yaml": "a: 1\na: 2\n"}, "file://../../shared/x", "^1",
+			`the chart in shared/x cannot be used: Chart.yaml:2: "a" is here a second time, after line 1`},
 		"needs more": {map[string]string{"shared/x/Chart.yaml": "name: x\nversion: 1.0.0\ndependencies: [{name: z, version: 1.0.0, repository: 'https://z.example'}]\n"}, "file://../../shared/x", "^1",
 			`the chart in shared/x itself needs "z", which is not in shared/x/charts; add it there`},
-		"to be filled in": {map[string]string{"shared/x/Chart.yaml": "name: x\nversion: 1.0.0\n", "shared/x/values.yaml": "image: v<< .NodeImageVersion >>\n"}, "file://../../shared/x", "^1",
+		"to be filled in": {map[string]string{"shared/x/Chart.yaml": "name: x\nversion: 1.0.0\n", "shared/x/values.yaml": "image: v<< .NodeImageVersion >>\n"},
+			"file://../../shared/x", "^1",
 			"shared/x/values.yaml has << .NodeImageVersion >> in it, which a build does not fill in in charts that others need; write a value instead"},
-		"too large": {map[string]string{"shared/x/Chart.yaml": "name: x\nversion: 1.0.0\n", "shared/x/a": string(random), "shared/x/b": string(random)}, "file://../../shared/x", "^1",
+		"too large": {map[string]string{"shared/x/Chart.yaml": "name: x\nversion: 1.0.0\n", "shared/x/a": string(random), "shared/x/b": string(random)},
+			"file://../../shared/x", "^1",
 			"the chart in shared/x has 6293682 bytes when it is packed; at most 5242880 are taken"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -66,7 +66,9 @@ func (n Requirement) wrapError(dir string, err error) error {
 	if !chartNamePattern.MatchString(name) {
 		name = fmt.Sprintf("%.60q", name)
 	}
-	return &document.Error{File: path.Join(dir, chartFile), Line: n.Line, Reason: fmt.Sprintf("dependency %s: %v", name, err)}
+	return &document.Error{
+		File: path.Join(dir, chartFile), Line: n.Line, Reason: fmt.Sprintf("dependency %s: %v", name, err),
+	}
 }
 
 // check says what is wrong with a requirement before any repository is asked.
@@ -93,7 +95,9 @@ func helmRepository(repository string) (*url.URL, error) {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
 		return nil, fmt.Errorf("the repository %q is neither https://…, oci://… nor file://…", fetch.Sanitize(repository))
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("the repository at %s has a user, a password or a query in its address, which everybody who gets the stack would see; write https://host/path", u.Host)
+		return nil, fmt.Errorf(
+			"the repository at %s has a user, a password or a query in its address, which everybody who gets the stack would see; write https://host/path", u.Host,
+		)
 	}
 	return u, nil
 }
@@ -150,7 +154,8 @@ func (n Requirement) checkStaleVendored(files archive.Tree, dir string, all []Re
 	for _, file := range slices.Sorted(maps.Keys(vendored)) {
 		v := vendored[file]
 		if !slices.ContainsFunc(all, func(o Requirement) bool { return o.Name == n.Name && o.acceptsVendored(v) }) {
-			return fmt.Errorf("%s is version %s, and the chart wants %s; remove it, and run polder stack lock", path.Join(dir, "charts", file), v, fetch.Sanitize(n.Version))
+			return fmt.Errorf("%s is version %s, and the chart wants %s; remove it, and run polder stack lock",
+				path.Join(dir, "charts", file), v, fetch.Sanitize(n.Version))
 		}
 	}
 	return nil

@@ -46,7 +46,8 @@ func (f *Fetcher) Vendor(ctx context.Context, s *stack.Source) (stack.VendoredCh
 	err = forEachUnvendored(s, func(dir string, n Requirement) error {
 		l, ok := lock.Find(dir, n)
 		if !ok {
-			return fmt.Errorf("%s of %s is neither in %s/charts nor locked; run polder stack lock", fetch.Sanitize(n.Name+" "+n.Version), fetch.Sanitize(n.Repository), dir)
+			return fmt.Errorf("%s of %s is neither in %s/charts nor locked; run polder stack lock",
+				fetch.Sanitize(n.Name+" "+n.Version), fetch.Sanitize(n.Repository), dir)
 		}
 		b, err := f.fetchLocked(ctx, s.Files, dir, l)
 		if err != nil {
@@ -92,7 +93,8 @@ func forEachUnvendored(s *stack.Source, do func(dir string, n Requirement) error
 
 // resolve finds the newest version that is wanted, and its digest. None of the known locks may have the
 // same version with another digest.
-func (f *Fetcher) resolve(ctx context.Context, files archive.Tree, dir string, n Requirement, known ...Lock) (LockedChart, error) {
+func (f *Fetcher) resolve(ctx context.Context, files archive.Tree, dir string, n Requirement,
+	known ...Lock) (LockedChart, error) {
 	l := LockedChart{Name: n.Name, Repository: n.Repository, Wanted: n.Version}
 	available, err := f.listVersions(ctx, files, dir, n)
 	if err != nil {
@@ -137,7 +139,8 @@ func (f *Fetcher) fetchLocked(ctx context.Context, files archive.Tree, dir strin
 	switch got := digest(b); {
 	case got == l.Digest:
 	case inStack:
-		return nil, fmt.Errorf("the chart that %s leads to has changed since it was locked; run polder stack lock", fetch.Sanitize(l.Repository))
+		return nil, fmt.Errorf("the chart that %s leads to has changed since it was locked; run polder stack lock",
+			fetch.Sanitize(l.Repository))
 	default:
 		return nil, changedError(l, got)
 	}

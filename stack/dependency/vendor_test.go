@@ -67,7 +67,8 @@ func TestVendorRefuses(t *testing.T) {
 		"another chart":      {entry(func(l *dependency.LockedChart) { l.Name = "y" }), notLocked},
 		"not in the range":   {entry(func(l *dependency.LockedChart) { l.Version = "2.0.0" }), notLocked},
 		"another digest": {entry(func(l *dependency.LockedChart) { l.Digest = sum(nil) }),
-			"x 1.0.0 of " + r.url() + " has another content than it was locked with, " + sum(one) + " instead of " + sum(nil) + "; ask who publishes it, and if the change is right, remove its entry from stack.lock and run polder stack lock"},
+			"x 1.0.0 of " + r.url() + " has another content than it was locked with, " + sum(one) + " instead of " + sum(nil) +
+				"; ask who publishes it, and if the change is right, remove its entry from stack.lock and run polder stack lock"},
 		"the digest of another version": {entry(func(l *dependency.LockedChart) { l.Version = "1.1.0" }),
 			"what " + r.url() + ` has as x 1.1.0 is another chart, "x" in version "1.0.0"; ask who publishes it`},
 		"it has moved": {entry(func(l *dependency.LockedChart) { l.URL = r.url() + "/old/x.tgz?token=secret" }),
@@ -94,9 +95,11 @@ func TestVendorGivesTheRest(t *testing.T) {
 	r := withVersions(t, "1.0.0")
 	s := source(t, nil, requirementYAML(r.url(), "^1"))
 	l := lock(t, fetcher(t, r.host()), s, dependency.Lock{})
-	s = with(t, source(t, nil, requirementYAML(r.url(), "^1"), "{name: y, version: ^1, repository: 'https://y.example'}", "{name: z, version: ^1, repository: '@z'}"), l)
+	s = with(t, source(t, nil, requirementYAML(r.url(), "^1"), "{name: y, version: ^1, repository: 'https://y.example'}",
+		"{name: z, version: ^1, repository: '@z'}"), l)
 	v, err := fetcher(t, r.host()).Vendor(t.Context(), s)
-	if err == nil || len(strings.Split(err.Error(), "\n")) != 2 || !strings.Contains(err.Error(), chartYAML+":6: dependency y: ") || !strings.Contains(err.Error(), chartYAML+":7: dependency z: ") {
+	if err == nil || len(strings.Split(err.Error(), "\n")) != 2 || !strings.Contains(err.Error(), chartYAML+":6: dependency y: ") ||
+		!strings.Contains(err.Error(), chartYAML+":7: dependency z: ") {
 		t.Errorf("a line for each: %v", err)
 	}
 	if d := cmp.Diff([]string{"charts/x-1.0.0.tgz"}, v["cluster-addon/cni"].Names()); d != "" {
@@ -201,7 +204,8 @@ func TestBuildWithDependencies(t *testing.T) {
 		"- {name: w, version: ^2, repository: " + oci.url() + "}\n" +
 		"- {name: z, version: '*', repository: PATH}\n"
 	staged := source(t, map[string]string{
-		"cluster-class/templates/class.yaml": class, "lib/z/Chart.yaml": "apiVersion: v2\nname: z\nversion: 3.0.0\n", "lib/z/templates/o.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: z}\n",
+		"cluster-class/templates/class.yaml": class, "lib/z/Chart.yaml": "apiVersion: v2\nname: z\nversion: 3.0.0\n",
+		"lib/z/templates/o.yaml":        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: z}\n",
 		chartYAML:                       strings.NewReplacer("NAME", "cni", "PATH", "file://../../lib/z").Replace(head),
 		"cluster-addon/cni/values.yaml": "third: {enabled: false}\n",
 	})
@@ -232,7 +236,9 @@ func TestBuildWithDependencies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			stages, found, err := r.RenderAddons(t.Context(), new(render.Renderer), stack.AddonInput{Cluster: stack.ClusterData{Cluster: map[string]any{}}, Record: render.FixedRecord()})
+			stages, found, err := r.RenderAddons(t.Context(), new(render.Renderer), stack.AddonInput{
+				Cluster: stack.ClusterData{Cluster: map[string]any{}}, Record: render.FixedRecord(),
+			})
 			if err != nil || len(found) > 0 {
 				t.Fatal(found, err)
 			}

@@ -47,7 +47,8 @@ func newestMatching(n Requirement, available []string) (string, error) {
 	if n.Version != "" {
 		wanted = "version " + fetch.Sanitize(n.Version)
 	}
-	return "", fmt.Errorf("%s does not have %s of %s; %s", fetch.Sanitize(n.Repository), wanted, n.Name, describeLatest(all))
+	return "", fmt.Errorf("%s does not have %s of %s; %s", fetch.Sanitize(n.Repository), wanted, n.Name,
+		describeLatest(all))
 }
 
 // sortVersions gives all that are versions, the newest last. Of several spellings of one version the full one
@@ -87,7 +88,10 @@ func describeLatest(all []*semver.Version) string {
 	}
 	v := all[len(all)-1]
 	if v.Prerelease() != "" {
-		return fmt.Sprintf("its newest is the pre-release %s, which is taken only by a range that names one, such as >=%d.%d.%d-0", v.Original(), v.Major(), v.Minor(), v.Patch())
+		return fmt.Sprintf(
+			"its newest is the pre-release %s, which is taken only by a range that names one, such as >=%d.%d.%d-0",
+			v.Original(), v.Major(), v.Minor(), v.Patch(),
+		)
 	}
 	return "its newest is " + v.Original()
 }

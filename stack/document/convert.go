@@ -68,7 +68,9 @@ func (c *converter) convertMapping(n *yaml.Node, depth int) (any, error) {
 			return nil, err
 		}
 		if first, ok := lines[name]; ok {
-			err := &Error{File: c.file, Line: k.Line, Reason: fmt.Sprintf("%q is here a second time, after line %d", name, first)}
+			err := &Error{
+				File: c.file, Line: k.Line, Reason: fmt.Sprintf("%q is here a second time, after line %d", name, first),
+			}
 			if !c.loose {
 				return nil, err
 			}

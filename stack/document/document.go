@@ -79,7 +79,9 @@ func parse(file string, b []byte, c *converter) ([]Document, error) {
 			return nil, &Error{File: file, Line: line, Reason: "this is not YAML: " + why}
 		}
 		if n >= maxDocuments {
-			return nil, &Error{File: file, Line: root.Line, Reason: fmt.Sprintf("there are more than %d documents", maxDocuments)}
+			return nil, &Error{
+				File: file, Line: root.Line, Reason: fmt.Sprintf("there are more than %d documents", maxDocuments),
+			}
 		}
 		if isEmpty(&root) {
 			continue
@@ -99,7 +101,9 @@ func ParseOne(file string, b []byte) (Document, error) {
 		return Document{}, err
 	}
 	if len(all) != 1 {
-		return Document{}, &Error{File: file, Reason: fmt.Sprintf("there must be one YAML document, and there are %d", len(all))}
+		return Document{}, &Error{
+			File: file, Reason: fmt.Sprintf("there must be one YAML document, and there are %d", len(all)),
+		}
 	}
 	return all[0], nil
 }
@@ -156,7 +160,10 @@ func (d Document) Decode(into any) error {
 	err = json.Unmarshal(b, into)
 	var te *json.UnmarshalTypeError
 	if errors.As(err, &te) {
-		return &Error{File: d.file, Line: d.Line(strings.Split(te.Field, ".")...), Reason: fmt.Sprintf("%s must be %s, not %s", te.Field, jsonTypeName(te.Type.Kind().String()), te.Value)}
+		return &Error{
+			File: d.file, Line: d.Line(strings.Split(te.Field, ".")...),
+			Reason: fmt.Sprintf("%s must be %s, not %s", te.Field, jsonTypeName(te.Type.Kind().String()), te.Value),
+		}
 	}
 	if err != nil {
 		return &Error{File: d.file, Reason: err.Error()}

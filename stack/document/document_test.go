@@ -45,8 +45,9 @@ second
 		t.Fatal(err)
 	}
 	want := []any{map[string]any{
-		"tooLarge": "1e999", "text": "yes", "quoted": "1", "number": int64(7), "hex": int64(16), "large": 18446744073709551615.0, "float": 1.5, "truth": true, "nothing": nil,
-		"date": "2026-11-15", "1": "one", "list": []any{"a", int64(2), map[string]any{"b": "c"}}, "block": "cat << EOF\nhello\n",
+		"tooLarge": "1e999", "text": "yes", "quoted": "1", "number": int64(7), "hex": int64(16), "large": 18446744073709551615.0, "float": 1.5, "truth": true,
+		"nothing": nil,
+		"date":    "2026-11-15", "1": "one", "list": []any{"a", int64(2), map[string]any{"b": "c"}}, "block": "cat << EOF\nhello\n",
 		"base":    map[string]any{"x": int64(1), "y": int64(2)},
 		"derived": map[string]any{"x": int64(1), "y": int64(3)},
 		"both":    map[string]any{"x": int64(1), "y": int64(2), "z": int64(4)},
@@ -156,7 +157,8 @@ func TestLine(t *testing.T) {
 
 // A file of the largest size that is nothing but values is refused before it fills the memory.
 func TestManyValues(t *testing.T) {
-	for name, text := range map[string]string{"keys": "{" + strings.Repeat("a,", 5<<19) + "}", "items": strings.Repeat("- a\n", 5<<18), "lists": strings.Repeat("[", 5<<20)} {
+	for name, text := range map[string]string{"keys": "{" + strings.Repeat("a,", 5<<19) + "}", "items": strings.Repeat("- a\n", 5<<18),
+		"lists": strings.Repeat("[", 5<<20)} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, err := document.Parse("f", []byte(text))

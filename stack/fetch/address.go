@@ -82,7 +82,8 @@ func checkAddress(host string, a netip.Addr, trusted bool) error {
 	}
 	for _, i := range nonPublicPrefixes {
 		if i.prefix.Contains(end) {
-			return policyErrorf("%s has the %s address %s, and is not trusted; if you mean this host, name it as trusted", host, i.kind, a)
+			return policyErrorf("%s has the %s address %s, and is not trusted; if you mean this host, name it as trusted", host,
+				i.kind, a)
 		}
 	}
 	return nil

@@ -80,7 +80,8 @@ func Explain(host string, err error) error {
 		return &explainedError{dns.Name + " is not known: there is no such host", dns}
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return &explainedError{host + " speaks plain http, not https", http.ErrSchemeMismatch}
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE):
 		return &explainedError{host + " ended the connection too early", io.ErrUnexpectedEOF}
 	case errors.As(err, &netOp):
 		return &explainedError{host + " cannot be reached: " + Sanitize(netOp.Err.Error()), netOp}

@@ -59,7 +59,9 @@ type Client struct{ http *http.Client }
 // body is what was sent.
 func New(p Policy, l Limits) *Client {
 	l = l.withDefaults()
-	g := &policyTransport{trusted: newTrustedHosts(p.Trusted), plainHTTP: p.PlainHTTP, resolver: p.Resolver, maxRedirects: l.Redirects}
+	g := &policyTransport{
+		trusted: newTrustedHosts(p.Trusted), plainHTTP: p.PlainHTTP, resolver: p.Resolver, maxRedirects: l.Redirects,
+	}
 	g.next = &http.Transport{
 		DialContext:            g.dial,
 		TLSClientConfig:        &tls.Config{RootCAs: p.Roots, MinVersion: tls.VersionTLS12},

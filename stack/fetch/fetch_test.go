@@ -64,7 +64,8 @@ func TestCanary(t *testing.T) {
 		}[name]
 	})
 	c := fetch.New(fetch.Policy{Trusted: []string{"127.0.0.1:1"}, PlainHTTP: true, Resolver: resolver}, fetch.Limits{Time: 5 * time.Second})
-	for _, h := range []string{"127.0.0.1", "127.0.0.2", "localhost", "LOCALHOST", "[::ffff:127.0.0.1]", "[::127.0.0.1]", "0.0.0.0", "four.test", "both.test", "nat.test", "[::1]", "[::]", "six.test"} {
+	for _, h := range []string{"127.0.0.1", "127.0.0.2", "localhost", "LOCALHOST", "[::ffff:127.0.0.1]", "[::127.0.0.1]", "0.0.0.0", "four.test", "both.test",
+		"nat.test", "[::1]", "[::]", "six.test"} {
 		for _, port := range []string{v4, v6} {
 			if _, err := c.Get(t.Context(), "https://"+h+":"+port+"/?token=secret", 10); !errors.Is(err, fetch.ErrRefused) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("%s: %v", h, err)
@@ -79,9 +80,12 @@ func TestCanary(t *testing.T) {
 // Link-local addresses are refused even of hosts that are trusted.
 func TestTrustedButForbidden(t *testing.T) {
 	resolver := names(func(string) []netip.Addr { return []netip.Addr{netip.MustParseAddr("169.254.169.254")} })
-	c := fetch.New(fetch.Policy{Trusted: []string{"meta.test", "169.254.169.254", "fd00:ec2::254"}, PlainHTTP: true, Resolver: resolver}, fetch.Limits{Time: 5 * time.Second})
+	c := fetch.New(fetch.Policy{Trusted: []string{"meta.test", "169.254.169.254", "fd00:ec2::254"}, PlainHTTP: true, Resolver: resolver}, fetch.Limits{
+		Time: 5 * time.Second,
+	})
 	for _, h := range []string{"meta.test", "169.254.169.254", "[::ffff:169.254.169.254]", "[fd00:ec2::254]"} {
-		if _, err := c.Get(t.Context(), "http://"+h+"/latest/meta-data", 10); !errors.Is(err, fetch.ErrRefused) || !strings.Contains(err.Error(), "link-local") && !strings.Contains(err.Error(), "cloud metadata") {
+		if _, err := c.Get(t.Context(), "http://"+h+"/latest/meta-data", 10); !errors.Is(err, fetch.ErrRefused) || !strings.Contains(err.Error(), "link-local") &&
+			!strings.Contains(err.Error(), "cloud metadata") {
 			t.Errorf("%s: %v", h, err)
 		}
 	}
@@ -97,7 +101,8 @@ func TestRebinding(t *testing.T) {
 		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}
 	})
 	c := fetch.New(fetch.Policy{Resolver: resolver}, fetch.Limits{})
-	if _, err := c.Get(t.Context(), "https://rebind.test:"+port, 10); !errors.Is(err, fetch.ErrRefused) || err.Error() != "rebind.test has the loopback address 127.0.0.1, and is not trusted; if you mean this host, name it as trusted" {
+	if _, err := c.Get(t.Context(), "https://rebind.test:"+port, 10); !errors.Is(err, fetch.ErrRefused) ||
+		err.Error() != "rebind.test has the loopback address 127.0.0.1, and is not trusted; if you mean this host, name it as trusted" {
 		t.Errorf("the loopback address: %v", err)
 	}
 	if reached.Load() != 0 || looks.Load() != 2 { // one look asks twice, for the addresses of IPv4 and of IPv6
@@ -114,8 +119,9 @@ func TestSchemes(t *testing.T) {
 		plain bool
 		want  string
 	}{
-		"loopback, trusted":        {s.URL, false, ""},
-		"a trusted name":           {"http://named.test:" + port, false, "named.test:" + port + " is asked for by plain http, which is not allowed; use https, or allow plain http"},
+		"loopback, trusted": {s.URL, false, ""},
+		"a trusted name": {"http://named.test:" + port, false,
+			"named.test:" + port + " is asked for by plain http, which is not allowed; use https, or allow plain http"},
 		"a trusted name, allowed":  {"http://named.test:" + port, true, ""},
 		"nobody named it":          {"http://other.test:" + port, true, "other.test:" + port + " is asked for by plain http, and is not trusted; use https"},
 		"files":                    {"file://named.test/etc/passwd", true, `named.test is asked for by "file"; only https is spoken`},

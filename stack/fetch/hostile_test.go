@@ -73,7 +73,8 @@ func TestHostileServers(t *testing.T) {
 			_, _ = w.Write([]byte("packed"))
 		}, nil, ""},
 		"an error page": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "\x1b[31msecret", http.StatusTeapot) }, nil, "HOST answers 418 I'm a teapot"},
-		"a loop":        {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }, fetch.ErrRefused, "HOST redirects more than 5 times"},
+		"a loop": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }, fetch.ErrRefused,
+			"HOST redirects more than 5 times"},
 		"credentials": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://user:secret@"+r.Host+"/", http.StatusFound)
 		}, fetch.ErrRefused, "HOST redirects to HOST with credentials in the address"},
@@ -98,7 +99,8 @@ func TestHostileServers(t *testing.T) {
 			if c.is != nil && !errors.Is(err, c.is) {
 				t.Errorf("%v is no %v", err, c.is)
 			}
-			if err != nil && (strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "\n") || len(err.Error()) > 400) || time.Since(before) > 3*time.Second {
+			if err != nil && (strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "\n") || len(err.Error()) > 400) ||
+				time.Since(before) > 3*time.Second {
 				t.Errorf("%q after %s", err, time.Since(before))
 			}
 		})
@@ -165,7 +167,8 @@ func TestRedirectFromHTTPS(t *testing.T) {
 	roots.AddCert(s.Certificate())
 	c := fetch.New(fetch.Policy{Trusted: []string{host(s), host(plain)}, Roots: roots, PlainHTTP: true}, fetch.Limits{})
 	_, err := c.Get(t.Context(), s.URL, 10)
-	if want := fmt.Sprintf("%s redirects from https to %s by \"http\"", host(s), host(plain)); !errors.Is(err, fetch.ErrRefused) || err.Error() != want || reached.Load() != 0 {
+	if want := fmt.Sprintf("%s redirects from https to %s by \"http\"", host(s), host(plain)); !errors.Is(err, fetch.ErrRefused) || err.Error() != want ||
+		reached.Load() != 0 {
 		t.Errorf("%v, want %s; reached %d times", err, want, reached.Load())
 	}
 }

@@ -32,7 +32,8 @@ func (l *linter) checkCharts() {
 	for _, dir := range l.source.ChartDirs() {
 		file := chartYAML(dir)
 		if l.isMissingStages(dir) {
-			l.addError(addonConfigFile, 0, "stages", "the file is missing, and there are charts of add-ons below "+addonDir, "add it, with a stage for each")
+			l.addError(addonConfigFile, 0, "stages", "the file is missing, and there are charts of add-ons below "+addonDir,
+				"add it, with a stage for each")
 			continue
 		}
 		if _, ok := l.files[file]; !ok {
@@ -72,7 +73,8 @@ func (l *linter) isMissingStages(dir string) bool {
 func (l *linter) checkMixedConventions() {
 	for _, file := range []string{"cluster-addon-values.yaml", chartYAML(addonDir)} {
 		if _, ok := l.files[file]; ok {
-			l.addWarning(file, 0, "convention", "with clusteraddon.yaml this file has no effect", "move what it says into the charts below cluster-addon, each with its overwrite.yaml, or remove clusteraddon.yaml")
+			l.addWarning(file, 0, "convention", "with clusteraddon.yaml this file has no effect",
+				"move what it says into the charts below cluster-addon, each with its overwrite.yaml, or remove clusteraddon.yaml")
 		}
 	}
 }
@@ -81,8 +83,10 @@ var chartNamePattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 func (l *linter) checkChart(dir string, d document.Document, c chart) {
 	at := func(key, rule, what, fix string) { l.addError(d.File(), d.Line(key), rule, what, fix) }
-	if want := l.requiredChartName(dir); want != "" && c.Name != want && c.Name != l.source.ChartNameWithoutKubernetes(want) {
-		at("name", "chart-name", fmt.Sprintf("the chart is named %q, and its archive is looked for as %s", c.Name, want), l.suggestChartName(want))
+	if want := l.requiredChartName(dir); want != "" && c.Name != want &&
+		c.Name != l.source.ChartNameWithoutKubernetes(want) {
+		at("name", "chart-name", fmt.Sprintf("the chart is named %q, and its archive is looked for as %s", c.Name, want),
+			l.suggestChartName(want))
 	} else if !chartNamePattern.MatchString(c.Name) {
 		at("name", "chart-name", fmt.Sprintf("%q is no name of a chart", c.Name), "use letters, digits and dashes")
 	}
@@ -90,7 +94,8 @@ func (l *linter) checkChart(dir string, d document.Document, c chart) {
 		at("apiVersion", "chart", fmt.Sprintf("apiVersion %q is not known", c.APIVersion), "write apiVersion: v2")
 	}
 	if _, err := semver.NewVersion(c.Version); err != nil && !strings.Contains(c.Version, "<< .") {
-		at("version", "chart", fmt.Sprintf("version %q is none", c.Version), "write for example version: 0.1.0; a build sets that of the class")
+		at("version", "chart", fmt.Sprintf("version %q is none", c.Version),
+			"write for example version: 0.1.0; a build sets that of the class")
 	}
 	if c.Type != "" && c.Type != "application" {
 		at("type", "chart", fmt.Sprintf("a chart of type %q renders to nothing", c.Type), "write type: application")
@@ -101,7 +106,8 @@ func (l *linter) checkChart(dir string, d document.Document, c chart) {
 // suggestChartName says what to name a chart. A source for several minors has one name only, without a minor.
 func (l *linter) suggestChartName(want string) string {
 	if len(l.source.Versions) > 1 {
-		return fmt.Sprintf("name it %s, since the stack is for several minors of Kubernetes", l.source.ChartNameWithoutKubernetes(want))
+		return fmt.Sprintf("name it %s, since the stack is for several minors of Kubernetes",
+			l.source.ChartNameWithoutKubernetes(want))
 	}
 	return fmt.Sprintf("name it %s, or %s", want, l.source.ChartNameWithoutKubernetes(want))
 }
@@ -124,14 +130,20 @@ func (l *linter) checkKubeVersion(d document.Document, c chart) {
 	if c.KubeVersion != "" && k.HasPatch() {
 		v, _ := semver.NewVersion(k.String()) // an exact version always parses
 		if r, err := semver.NewConstraint(c.KubeVersion); err != nil {
-			l.addError(d.File(), d.Line("kubeVersion"), "kubernetes-disagree", fmt.Sprintf("kubeVersion %q is no range of versions", c.KubeVersion), "write for example >=1.35.0-0")
+			l.addError(d.File(), d.Line("kubeVersion"), "kubernetes-disagree",
+				fmt.Sprintf("kubeVersion %q is no range of versions", c.KubeVersion), "write for example >=1.35.0-0")
 		} else if v != nil && !r.Check(v) {
-			l.addError(d.File(), d.Line("kubeVersion"), "kubernetes-disagree", fmt.Sprintf("the chart is for Kubernetes %s, and %s says %s", c.KubeVersion, l.source.ConfigFile, k), "make both fit")
+			l.addError(d.File(), d.Line("kubeVersion"), "kubernetes-disagree",
+				fmt.Sprintf("the chart is for Kubernetes %s, and %s says %s", c.KubeVersion, l.source.ConfigFile,
+					k), "make both fit")
 		}
 	}
-	if a, err := semver.NewVersion(c.AppVersion); err == nil && strings.HasSuffix(path.Dir(d.File()), classDir) && k.Minor > 0 &&
+	if a, err := semver.NewVersion(c.AppVersion); err == nil && strings.HasSuffix(path.Dir(d.File()), classDir) &&
+		k.Minor > 0 &&
 		a.Major() == uint64(k.Major) && a.Minor() != uint64(k.Minor) { //nolint:gosec // versions are not negative
-		l.addWarning(d.File(), d.Line("appVersion"), "kubernetes-disagree", fmt.Sprintf("appVersion is %s, and %s says Kubernetes %s", c.AppVersion, l.source.ConfigFile, k), "make both say the same, or remove appVersion")
+		l.addWarning(d.File(), d.Line("appVersion"), "kubernetes-disagree",
+			fmt.Sprintf("appVersion is %s, and %s says Kubernetes %s", c.AppVersion, l.source.ConfigFile,
+				k), "make both say the same, or remove appVersion")
 	}
 }
 
@@ -157,11 +169,17 @@ func (l *linter) checkDependencies() map[string]bool {
 			}
 			switch locked, ok := lock.Find(dir, n); {
 			case n.Repository == "":
-				l.addError(chartYAML(dir), n.Line, "dependency", fmt.Sprintf("the chart needs %s %s, which is not in %s/charts and has no repository", n.Name, n.Version, dir), "add the chart there, or its repository here")
+				l.addError(chartYAML(dir), n.Line, "dependency",
+					fmt.Sprintf("the chart needs %s %s, which is not in %s/charts and has no repository", n.Name, n.Version,
+						dir), "add the chart there, or its repository here")
 			case !ok:
-				l.addError(chartYAML(dir), n.Line, "dependency", fmt.Sprintf("the chart needs %s %s of %s, which is neither in %s/charts nor locked", n.Name, n.Version, n.Repository, dir), "run polder stack lock")
+				l.addError(chartYAML(dir), n.Line, "dependency",
+					fmt.Sprintf("the chart needs %s %s of %s, which is neither in %s/charts nor locked", n.Name, n.Version,
+						n.Repository, dir), "run polder stack lock")
 			case incomplete[dir]:
-				l.addWarning(chartYAML(dir), n.Line, "dependency", fmt.Sprintf("%s %s is locked and not at hand, so this chart was not rendered", n.Name, locked.Version), "run polder stack lock, which fetches it")
+				l.addWarning(chartYAML(dir), n.Line, "dependency",
+					fmt.Sprintf("%s %s is locked and not at hand, so this chart was not rendered", n.Name,
+						locked.Version), "run polder stack lock, which fetches it")
 			}
 		}
 	}

@@ -58,7 +58,8 @@ func (l *classLinter) checkFields() {
 		}
 		if field := document.UnknownField(b, like); field != "" {
 			at := l.locate(field + ":")
-			l.addErrorAt(at, "field", fmt.Sprintf("%s has no field %s, so it would be ignored or refused", o.Kind(), field), "correct it")
+			l.addErrorAt(at, "field", fmt.Sprintf("%s has no field %s, so it would be ignored or refused", o.Kind(), field),
+				"correct it")
 		}
 	}
 }
@@ -97,20 +98,25 @@ func (l *classLinter) addWarningAt(at filePosition, rule, what, fix string) {
 func (l *classLinter) checkRefs() {
 	for _, where := range []string{"infrastructure", "controlPlane"} {
 		if !slices.ContainsFunc(l.class.Refs, func(r class.Ref) bool { return r.Field == where }) {
-			l.addErrorAt(l.locate("spec"), "class-ref", fmt.Sprintf("the class refers to no template for its %s", where), "add spec."+where)
+			l.addErrorAt(l.locate("spec"), "class-ref", fmt.Sprintf("the class refers to no template for its %s", where),
+				"add spec."+where)
 		}
 	}
 	used := map[string]bool{}
 	for _, r := range l.class.Refs {
 		used[r.Kind+"/"+r.Name] = true
 		if !l.hasObject(r) {
-			l.addErrorAt(l.locate(r.Kind), "class-ref", fmt.Sprintf("%s refers to %s %s, which the class chart does not render", r.Field, r.Kind, r.Name), "render it, or correct the name")
+			l.addErrorAt(l.locate(r.Kind), "class-ref",
+				fmt.Sprintf("%s refers to %s %s, which the class chart does not render", r.Field, r.Kind,
+					r.Name), "render it, or correct the name")
 		}
 	}
 	for _, o := range l.class.Objects {
-		if strings.HasSuffix(o.Kind(), "Template") && strings.Contains(o.Group(), class.Group) && !used[o.Kind()+"/"+o.Name()] {
+		if strings.HasSuffix(o.Kind(), "Template") && strings.Contains(o.Group(), class.Group) &&
+			!used[o.Kind()+"/"+o.Name()] {
 			file := path.Join(classDir, o.Path)
-			l.addWarning(file, l.findLine(file, o.Kind()), "class-unused", fmt.Sprintf("the class does not refer to %s", o), "refer to it, or remove it")
+			l.addWarning(file, l.findLine(file, o.Kind()), "class-unused", fmt.Sprintf("the class does not refer to %s", o),
+				"refer to it, or remove it")
 		}
 	}
 }
@@ -130,7 +136,8 @@ func (l *classLinter) checkVariables(ctx context.Context) {
 	for _, v := range l.class.Variables {
 		at := l.locate("name: " + v.Name)
 		if v.Name == "" || v.Name == builtin || strings.Contains(v.Name, ".") {
-			l.addErrorAt(at, "variable", fmt.Sprintf("a variable has the name %q", v.Name), "choose another, without a dot; builtin is Cluster API's own")
+			l.addErrorAt(at, "variable", fmt.Sprintf("a variable has the name %q", v.Name),
+				"choose another, without a dot; builtin is Cluster API's own")
 			continue
 		}
 		if seen[v.Name] {
@@ -139,13 +146,15 @@ func (l *classLinter) checkVariables(ctx context.Context) {
 		seen[v.Name] = true
 		problems, ineffective := schema.Check(ctx, v.Schema.OpenAPIV3Schema)
 		for _, p := range problems {
-			l.addErrorAt(at, "schema", fmt.Sprintf("variable %s: %s", v.Name, p), "see the types of ClusterClass variables in Cluster API")
+			l.addErrorAt(at, "schema", fmt.Sprintf("variable %s: %s", v.Name, p),
+				"see the types of ClusterClass variables in Cluster API")
 		}
 		for _, p := range ineffective {
 			l.addWarningAt(at, "schema", fmt.Sprintf("variable %s: %s", v.Name, p), "move it, or remove it")
 		}
 		if !l.isVariableUsed(v.Name) {
-			l.addWarningAt(at, "variable-unused", fmt.Sprintf("nothing uses the variable %s", v.Name), "use it in a patch or in the values of an add-on, or remove it")
+			l.addWarningAt(at, "variable-unused", fmt.Sprintf("nothing uses the variable %s", v.Name),
+				"use it in a patch or in the values of an add-on, or remove it")
 		}
 	}
 }
@@ -159,14 +168,16 @@ func (l *classLinter) isVariableUsed(name string) bool {
 		}
 		for _, d := range p.Definitions {
 			for _, j := range d.JSONPatches {
-				if j.ValueFrom != nil && (strings.Contains(j.ValueFrom.Variable, name) || strings.Contains(j.ValueFrom.Template, name)) {
+				if j.ValueFrom != nil && (strings.Contains(j.ValueFrom.Variable, name) ||
+					strings.Contains(j.ValueFrom.Template, name)) {
 					return true
 				}
 			}
 		}
 	}
 	for file, b := range l.files {
-		if base := path.Base(file); (base == "overwrite.yaml" || base == "cluster-addon-values.yaml") && strings.Contains(string(b), name) {
+		if base := path.Base(file); (base == "overwrite.yaml" || base == "cluster-addon-values.yaml") &&
+			strings.Contains(string(b), name) {
 			return true
 		}
 	}
@@ -178,7 +189,9 @@ func (l *classLinter) checkKinds() {
 	for _, o := range l.class.Objects {
 		if !isManagementKind(o) {
 			file := path.Join(classDir, o.Path)
-			l.addWarning(file, l.findLine(file, o.Kind()), "class-kind", fmt.Sprintf("%s is made in the management plane, not in clusters, and the plane may refuse it", o), "put it into an add-on")
+			l.addWarning(file, l.findLine(file, o.Kind()), "class-kind",
+				fmt.Sprintf("%s is made in the management plane, not in clusters, and the plane may refuse it",
+					o), "put it into an add-on")
 		}
 	}
 }

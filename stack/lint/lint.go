@@ -129,12 +129,14 @@ func (l *linter) checkConfig() {
 	}
 	if !s.Kubernetes.HasPatch() && s.Kubernetes.Minor > 0 {
 		l.addError(s.ConfigFile, max(at("kubernetesVersion"), at("kubernetesVersions")), "kubernetes-exact",
-			fmt.Sprintf("kubernetesVersion %s has no patch, and a release is for an exact version", s.Kubernetes), fmt.Sprintf("write v%s.0, or the patch you mean", s.Kubernetes.MinorString()))
+			fmt.Sprintf("kubernetesVersion %s has no patch, and a release is for an exact version",
+				s.Kubernetes), fmt.Sprintf("write v%s.0, or the patch you mean", s.Kubernetes.MinorString()))
 	}
 	longest := version.ReleaseName{ReleaseLine: s.ReleaseLine, Version: version.Version{Word: "sha", ID: "0000000"}}
 	if n := len(longest.Tag()); n > version.MaxName {
 		l.addError(s.ConfigFile, at("clusterStackName"), "name-length",
-			fmt.Sprintf("the name of a release such as %s has %d characters, and objects take at most %d", longest, n, version.MaxName), "shorten clusterStackName")
+			fmt.Sprintf("the name of a release such as %s has %d characters, and objects take at most %d", longest, n,
+				version.MaxName), "shorten clusterStackName")
 	}
 	l.checkOtherConfigs()
 }
@@ -151,9 +153,11 @@ func (l *linter) checkOtherConfigs() {
 			l.addDocumentError("config", err)
 			continue
 		}
-		if !slices.Contains(s.Versions, other.Kubernetes) || !other.SameLine(version.ReleaseLine{Provider: s.Provider, Name: s.Name, Kubernetes: other.Kubernetes}) {
+		if !slices.Contains(s.Versions, other.Kubernetes) ||
+			!other.SameLine(version.ReleaseLine{Provider: s.Provider, Name: s.Name, Kubernetes: other.Kubernetes}) {
 			l.addError(name, l.findLine(name, "kubernetesVersion"), "kubernetes-disagree",
-				fmt.Sprintf("%s says %s with Kubernetes %s, and %s says %s with %s", name, other.ReleaseLine, other.Kubernetes, s.ConfigFile, s.ReleaseLine, s.Kubernetes), "make both say the same, or remove one")
+				fmt.Sprintf("%s says %s with Kubernetes %s, and %s says %s with %s", name, other.ReleaseLine, other.Kubernetes,
+					s.ConfigFile, s.ReleaseLine, s.Kubernetes), "make both say the same, or remove one")
 		}
 	}
 }
@@ -175,7 +179,8 @@ func (l *linter) checkPlaceholders() {
 				switch word {
 				case "ClusterClassVersion", "ClusterAddonVersion", "NodeImageVersion":
 				default:
-					l.addError(name, i+1, "placeholder", fmt.Sprintf("<< .%.60s >> is not known and stays as it is", word), "use << .ClusterClassVersion >>, << .ClusterAddonVersion >> or << .NodeImageVersion >>")
+					l.addError(name, i+1, "placeholder", fmt.Sprintf("<< .%.60s >> is not known and stays as it is", word),
+						"use << .ClusterClassVersion >>, << .ClusterAddonVersion >> or << .NodeImageVersion >>")
 				}
 			}
 		}

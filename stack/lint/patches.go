@@ -42,13 +42,18 @@ func (l *classLinter) checkPatches() {
 
 func (l *classLinter) checkSelector(at filePosition, p class.Patch, d class.Definition) {
 	s := d.Selector
-	ok := slices.ContainsFunc(l.class.Refs, func(r class.Ref) bool { return r.Kind == s.Kind && r.APIVersion == s.APIVersion })
+	ok := slices.ContainsFunc(l.class.Refs,
+		func(r class.Ref) bool { return r.Kind == s.Kind && r.APIVersion == s.APIVersion })
 	if !ok {
-		l.addErrorAt(l.locateAfter(at, s.Kind), "patch-selector", fmt.Sprintf("patch %q selects %s of %s, and the class refers to none", p.Name, s.Kind, s.APIVersion), "correct the kind or its version")
+		l.addErrorAt(l.locateAfter(at, s.Kind), "patch-selector",
+			fmt.Sprintf("patch %q selects %s of %s, and the class refers to none", p.Name, s.Kind,
+				s.APIVersion), "correct the kind or its version")
 	}
 	l.checkMatchResources(l.locateAfter(at, s.Kind), p, s.MatchResources)
 	if s.MatchResources == nil {
-		l.addErrorAt(l.locateAfter(at, s.Kind), "patch-selector", fmt.Sprintf("patch %q selects nothing: matchResources is missing", p.Name), "say controlPlane: true, infrastructureCluster: true or name machineDeploymentClass")
+		l.addErrorAt(l.locateAfter(at, s.Kind), "patch-selector",
+			fmt.Sprintf("patch %q selects nothing: matchResources is missing",
+				p.Name), "say controlPlane: true, infrastructureCluster: true or name machineDeploymentClass")
 	}
 }
 
@@ -57,15 +62,20 @@ func (l *classLinter) checkMatchResources(at filePosition, p class.Patch, m *cla
 	if m == nil {
 		return
 	}
-	if !m.ControlPlane && !m.InfrastructureCluster && (m.MachineDeploymentClass == nil || len(m.MachineDeploymentClass.Names) == 0) && (m.MachinePoolClass == nil || len(m.MachinePoolClass.Names) == 0) {
-		l.addErrorAt(at, "patch-selector", fmt.Sprintf("patch %q selects nothing", p.Name), "say controlPlane: true, infrastructureCluster: true or name machineDeploymentClass")
+	if !m.ControlPlane && !m.InfrastructureCluster &&
+		(m.MachineDeploymentClass == nil || len(m.MachineDeploymentClass.Names) == 0) &&
+		(m.MachinePoolClass == nil || len(m.MachinePoolClass.Names) == 0) {
+		l.addErrorAt(at, "patch-selector", fmt.Sprintf("patch %q selects nothing", p.Name),
+			"say controlPlane: true, infrastructureCluster: true or name machineDeploymentClass")
 	}
 	if m.MachineDeploymentClass == nil {
 		return
 	}
 	for _, name := range m.MachineDeploymentClass.Names {
 		if !strings.Contains(name, "*") && !slices.Contains(l.class.MachineDeploymentClasses, name) {
-			l.addErrorAt(l.locateAfter(at, name), "patch-selector", fmt.Sprintf("patch %q is for the workers %s, and the class has none of that name", p.Name, name), "use one of "+strings.Join(l.class.MachineDeploymentClasses, ", "))
+			l.addErrorAt(l.locateAfter(at, name), "patch-selector",
+				fmt.Sprintf("patch %q is for the workers %s, and the class has none of that name", p.Name, name), "use one of "+
+					strings.Join(l.class.MachineDeploymentClasses, ", "))
 		}
 	}
 }
@@ -82,7 +92,8 @@ func (l *classLinter) locatePatch(name string) filePosition {
 				continue
 			}
 			for _, next := range lines[i+1 : min(i+5, len(lines))] {
-				if strings.Contains(next, "definitions:") || strings.Contains(next, "enabledIf:") || strings.Contains(next, "external:") {
+				if strings.Contains(next, "definitions:") || strings.Contains(next, "enabledIf:") ||
+					strings.Contains(next, "external:") {
 					return filePosition{file, i + 1}
 				}
 			}
@@ -131,7 +142,8 @@ func (l *classLinter) checkJSONPatch(at filePosition, p class.Patch, j class.JSO
 		l.checkTemplate(at, fmt.Sprintf("the template of patch %q at %s", p.Name, j.Path), j.ValueFrom.Template)
 	}
 	if want := 1; j.Op == "remove" && has > 0 || j.Op != "remove" && has != want {
-		bad(fmt.Sprintf("%s has %d of value, valueFrom.variable and valueFrom.template", j.Op, has), "give exactly one, and none with remove")
+		bad(fmt.Sprintf("%s has %d of value, valueFrom.variable and valueFrom.template", j.Op, has),
+			"give exactly one, and none with remove")
 	}
 }
 
@@ -148,14 +160,19 @@ func (l *classLinter) checkPatchVariable(at filePosition, p class.Patch, name st
 }
 
 func (l *classLinter) addUndeclared(at filePosition, who, name string) {
-	l.addErrorAt(l.locateAfter(at, name), "patch-variable", fmt.Sprintf("%s uses the variable %s, which is not declared", who, name), "declare it in spec.variables, or correct the name")
+	l.addErrorAt(l.locateAfter(at, name), "patch-variable",
+		fmt.Sprintf("%s uses the variable %s, which is not declared", who,
+			name), "declare it in spec.variables, or correct the name")
 }
 
 // checkTemplate checks a template of Cluster API, which knows fewer functions than Helm.
 func (l *classLinter) checkTemplate(at filePosition, who, text string) {
 	t, err := template.New("").Funcs(sprig.HermeticTxtFuncMap()).Parse(text)
 	if err != nil {
-		l.addErrorAt(at, "patch-template", fmt.Sprintf("%s does not parse: %s", who, strings.TrimPrefix(err.Error(), "template: :")), "it is a Go template; in a Helm chart write its braces as {{ `{{ .x }}` }}")
+		l.addErrorAt(at, "patch-template",
+			fmt.Sprintf("%s does not parse: %s", who,
+				strings.TrimPrefix(err.Error(),
+					"template: :")), "it is a Go template; in a Helm chart write its braces as {{ `{{ .x }}` }}")
 		return
 	}
 	if t.Tree == nil {

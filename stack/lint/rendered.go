@@ -67,7 +67,8 @@ func (l *linter) guessLine(f finding.Finding) int {
 	return 0
 }
 
-func (l *linter) checkAddons(ctx context.Context, r *stack.Release, data stack.ClusterData, incomplete map[string]bool) error {
+func (l *linter) checkAddons(ctx context.Context, r *stack.Release, data stack.ClusterData,
+	incomplete map[string]bool) error {
 	if r.Addons.Config != nil {
 		l.dropIncompleteStages(r, incomplete)
 	} else if _, ok := r.Addons.Charts[""]["Chart.yaml"]; !ok || incomplete[addonDir] {

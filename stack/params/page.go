@@ -16,7 +16,8 @@ func Page(r *stack.Release, c *stack.Class, stages []stack.RenderedStage) string
 	var b strings.Builder
 	v := r.Metadata.Versions
 	fmt.Fprintf(&b, "# %s\n\n", r.Name.Tag())
-	fmt.Fprintf(&b, "Stack `%s` for provider `%s`, version %s, Kubernetes %s.\n", r.Name.Name, r.Name.Provider, r.Name.Version, v.Kubernetes)
+	fmt.Fprintf(&b, "Stack `%s` for provider `%s`, version %s, Kubernetes %s.\n", r.Name.Name, r.Name.Provider,
+		r.Name.Version, v.Kubernetes)
 	fmt.Fprintf(&b, "Clusters name the class `%s`", c.Name())
 	if len(c.MachineDeploymentClasses) > 0 {
 		fmt.Fprintf(&b, " and the classes of workers `%s`", strings.Join(c.MachineDeploymentClasses, "`, `"))
@@ -79,7 +80,8 @@ func writeRow(b *strings.Builder, name string, s map[string]any) {
 	if e, ok := s["example"]; ok {
 		text += " For example `" + compactJSON(e) + "`."
 	}
-	fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", name, typeName(s), value, escapeCell(describeConstraints(s)), escapeCell(text))
+	fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", name, typeName(s), value, escapeCell(describeConstraints(s)),
+		escapeCell(text))
 }
 
 func typeName(s map[string]any) string {
@@ -102,7 +104,8 @@ func describeConstraints(s map[string]any) string {
 	}
 	for _, k := range []struct{ key, text string }{
 		{"minimum", "at least %s"}, {"maximum", "at most %s"}, {"pattern", "like `%s`"}, {"format", "%s"},
-		{"minLength", "at least %s characters"}, {"maxLength", "at most %s characters"}, {"minItems", "at least %s"}, {"maxItems", "at most %s"},
+		{"minLength", "at least %s characters"}, {"maxLength", "at most %s characters"}, {"minItems", "at least %s"},
+		{"maxItems", "at most %s"},
 	} {
 		if v, ok := s[k.key]; ok {
 			text := compactJSON(v)
@@ -149,7 +152,8 @@ func writeAddons(b *strings.Builder, r *stack.Release, stages []stack.RenderedSt
 		if name == "" {
 			name = "cluster-addon"
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %d | %s |\n", name, escapeCell(chart.Description), chart.Version, chart.dependencyList(), len(s.Objects), strings.Join(waits, ", "))
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %d | %s |\n", name, escapeCell(chart.Description), chart.Version,
+			chart.dependencyList(), len(s.Objects), strings.Join(waits, ", "))
 	}
 	b.WriteString("\n")
 }

@@ -82,7 +82,10 @@ func packArtifact(r *stack.Release) (artifact, error) {
 	if err != nil {
 		return artifact{}, fmt.Errorf("writing the manifest: %w", err)
 	}
-	a.descriptor = ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, ArtifactType: artifactType, Digest: digest.FromBytes(a.manifest), Size: int64(len(a.manifest))}
+	a.descriptor = ocispec.Descriptor{
+		MediaType: ocispec.MediaTypeImageManifest, ArtifactType: artifactType, Digest: digest.FromBytes(a.manifest),
+		Size: int64(len(a.manifest)),
+	}
 	return a, nil
 }
 

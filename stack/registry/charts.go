@@ -59,7 +59,9 @@ func isTrustedHost(list []string, host string) bool {
 func (c *Charts) open(ctx context.Context, name string) (*oci, error) {
 	repository := strings.TrimPrefix(c.path+"/"+name, "/")
 	if !repositoryPattern.MatchString(repository) || strings.Contains(name, "/") {
-		return nil, fmt.Errorf("%.200q is no name of a chart in a registry: it is of lower-case letters, digits, and single dots and dashes between them", name)
+		return nil, fmt.Errorf(
+			"%.200q is no name of a chart in a registry: it is of lower-case letters, digits, and single dots and dashes between them", name,
+		)
 	}
 	return openOCI(ctx, Reference{Host: c.host, Repository: repository}, c.o)
 }

@@ -52,7 +52,8 @@ func chartLayer(mediaType string, d digest.Digest, size int) string {
 }
 
 func chartManifest(layers ...string) string {
-	return `{"schemaVersion":2,"mediaType":"` + manifestType + `","config":{"mediaType":"` + configType + `","digest":"` + digest.FromString("{}").String() + `","size":2},"layers":[` + strings.Join(layers, ",") + `]}`
+	return `{"schemaVersion":2,"mediaType":"` + manifestType + `","config":{"mediaType":"` + configType + `","digest":"` + digest.FromString("{}").String() +
+		`","size":2},"layers":[` + strings.Join(layers, ",") + `]}`
 }
 
 // pushChart writes bytes as the chart "stacks" of the path above.
@@ -68,7 +69,8 @@ func TestCharts(t *testing.T) {
 	provenance := putBlob(t, ref, []byte("signed"))
 	d := putBlob(t, ref, []byte("two"))
 	pushChart(t, ref, "1.0.0", []byte("one"))
-	putManifest(t, ref, "2.0.0_build.1", chartManifest(chartLayer("application/vnd.cncf.helm.chart.provenance.v1.prov", provenance, 6), chartLayer(chartType, d, 3)))
+	putManifest(t, ref, "2.0.0_build.1",
+		chartManifest(chartLayer("application/vnd.cncf.helm.chart.provenance.v1.prov", provenance, 6), chartLayer(chartType, d, 3)))
 	for name, place := range map[string]string{"a path": "oci://" + hostOf(ref) + "/kaas", "a slash at the end": "oci://" + hostOf(ref) + "/kaas/"} {
 		c, err := stacks.OpenCharts(place, stacks.Options{Trusted: []string{hostOf(ref)}})
 		if err != nil {
@@ -134,8 +136,9 @@ func TestNoPlaceOfCharts(t *testing.T) {
 func TestHostileCharts(t *testing.T) {
 	none := digest.FromString("none")
 	for name, c := range map[string]struct{ manifest, want string }{
-		"no chart":            {chartManifest(chartLayer("application/octet-stream", none, 1)), `there is no Helm chart in it, but "` + configType + `"`},
-		"no layers":           {`{"schemaVersion":2,"config":{"mediaType":"application/vnd.oci.image.config.v1+json"}}`, `there is no Helm chart in it, but "application/vnd.oci.image.config.v1+json"`},
+		"no chart": {chartManifest(chartLayer("application/octet-stream", none, 1)), `there is no Helm chart in it, but "` + configType + `"`},
+		"no layers": {`{"schemaVersion":2,"config":{"mediaType":"application/vnd.oci.image.config.v1+json"}}`,
+			`there is no Helm chart in it, but "application/vnd.oci.image.config.v1+json"`},
 		"a large chart":       {chartManifest(chartLayer(chartType, none, mostChart+1)), "the chart has 1048577 bytes; at most 1048576 are taken"},
 		"a negative size":     {chartManifest(chartLayer(chartType, none, -1)), "the chart has -1 bytes; at most 1048576 are taken"},
 		"a path as digest":    {chartManifest(chartLayer(chartType, "../../x", 1)), `"../../x" is no digest of sha256`},
@@ -251,7 +254,8 @@ func TestCredentialsOfCharts(t *testing.T) {
 	}
 	none := stacks.Options{Trusted: []string{hostOf(ref)}}
 	_, err := charts(t, ref, none).Versions(t.Context(), "stacks")
-	if want := "listing " + ref + ": registry " + hostOf(ref) + " asks for credentials (401); give a user and a password"; !errors.Is(err, stacks.ErrCredentials) || err.Error() != want {
+	if want := "listing " + ref + ": registry " + hostOf(ref) +
+		" asks for credentials (401); give a user and a password"; !errors.Is(err, stacks.ErrCredentials) || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
 	// Only fetch knows this spelling, so the host may be connected to, and is still not named.
@@ -264,7 +268,8 @@ func TestCredentialsOfCharts(t *testing.T) {
 		sent = nil
 		mu.Unlock()
 		_, err := charts(t, ref, o).Versions(t.Context(), "stacks")
-		if want := ": those that there are go only to hosts that are named as trusted"; !errors.Is(err, stacks.ErrCredentials) || !strings.HasSuffix(err.Error(), want) {
+		if want := ": those that there are go only to hosts that are named as trusted"; !errors.Is(err, stacks.ErrCredentials) ||
+			!strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 		mu.Lock()
@@ -278,7 +283,8 @@ func TestCredentialsOfCharts(t *testing.T) {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := charts(t, ref, stacks.Options{DockerConfig: file, Trusted: named}).Fetch(t.Context(), "stacks", "1.0.0", mostChart); string(got) != "one" || err != nil {
+	if got, err := charts(t, ref, stacks.Options{DockerConfig: file, Trusted: named}).Fetch(t.Context(), "stacks", "1.0.0", mostChart); string(got) != "one" ||
+		err != nil {
 		t.Errorf("those for the host: %q, %v", got, err)
 	}
 }

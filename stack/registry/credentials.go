@@ -36,11 +36,14 @@ func (o Options) credential(ctx context.Context, host string) (auth.Credential, 
 	}
 	file, err := credentials.NewFileStore(o.DockerConfig) // unlike others of the library, it runs no helpers
 	if err != nil {
-		return auth.EmptyCredential, fmt.Errorf("reading credentials from %s: it is not of the form of a config.json", o.DockerConfig)
+		return auth.EmptyCredential, fmt.Errorf("reading credentials from %s: it is not of the form of a config.json",
+			o.DockerConfig)
 	}
 	c, err := file.Get(ctx, credentials.ServerAddressFromRegistry(host))
 	if err != nil {
-		return auth.EmptyCredential, fmt.Errorf("reading credentials from %s: those for %s are not of the form of a config.json", o.DockerConfig, host)
+		return auth.EmptyCredential, fmt.Errorf(
+			"reading credentials from %s: those for %s are not of the form of a config.json", o.DockerConfig, host,
+		)
 	}
 	return c, nil
 }
@@ -64,10 +67,15 @@ func dockerCredential(config []byte, host string) (auth.Credential, error) {
 	if !ok && i >= 0 {
 		found = c.Auths[addresses[i]]
 	}
-	out := auth.Credential{Username: found.Username, Password: found.Password, RefreshToken: found.IdentityToken, AccessToken: found.RegistryToken}
+	out := auth.Credential{
+		Username: found.Username, Password: found.Password, RefreshToken: found.IdentityToken,
+		AccessToken: found.RegistryToken,
+	}
 	if len(found.Auth) > 0 {
 		if out.Username, out.Password, ok = strings.Cut(string(found.Auth), ":"); !ok {
-			return auth.EmptyCredential, fmt.Errorf("those for %s are not of the form of a config.json: auth is user:password, in base64", host)
+			return auth.EmptyCredential, fmt.Errorf(
+				"those for %s are not of the form of a config.json: auth is user:password, in base64", host,
+			)
 		}
 	}
 	if out == auth.EmptyCredential {

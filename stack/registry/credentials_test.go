@@ -71,7 +71,8 @@ func host(ref string) string {
 }
 
 func dockerAuths(host, user, password string) string {
-	return fmt.Sprintf(`{"auths":{%q:{"auth":%q}},"credsStore":"evil","credHelpers":{%q:"evil"}}`, host, base64.StdEncoding.EncodeToString([]byte(user+":"+password)), host)
+	return fmt.Sprintf(`{"auths":{%q:{"auth":%q}},"credsStore":"evil","credHelpers":{%q:"evil"}}`, host,
+		base64.StdEncoding.EncodeToString([]byte(user+":"+password)), host)
 }
 
 func TestCredentials(t *testing.T) {
@@ -104,7 +105,8 @@ func TestCredentials(t *testing.T) {
 					}
 					continue
 				}
-				if !errors.Is(err, stacks.ErrCredentials) || !strings.HasSuffix(err.Error(), c.want) && !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "password\"") || strings.Contains(err.Error(), "wrong") {
+				if !errors.Is(err, stacks.ErrCredentials) || !strings.HasSuffix(err.Error(), c.want) && !strings.Contains(err.Error(), c.want) ||
+					strings.Contains(err.Error(), "password\"") || strings.Contains(err.Error(), "wrong") {
 					t.Errorf("%s, %s: %v", kind.name, name, err)
 				}
 			}
@@ -122,12 +124,14 @@ func TestEchoedSecrets(t *testing.T) {
 	for _, status := range []int{http.StatusForbidden, http.StatusBadRequest, http.StatusTeapot} {
 		ref := start(t, basicAuth("user", "hunter22"), func(http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				http.Error(w, fmt.Sprintf(`{"errors":[{"code":"DENIED","message":"quota; you are hunter22\n\u001b[31m%s","detail":"hunter22"}]}`, r.Header.Get("Authorization")), status)
+				http.Error(w, fmt.Sprintf(`{"errors":[{"code":"DENIED","message":"quota; you are hunter22\n\u001b[31m%s","detail":"hunter22"}]}`,
+					r.Header.Get("Authorization")), status)
 			})
 		})
 		s, _ := open(t, ref, stacks.Options{Username: "user", Password: "hunter22"})
 		_, err := s.List(t.Context(), nil)
-		if err == nil || !strings.Contains(err.Error(), "denied: quota; you are ***") || strings.Contains(err.Error(), "hunter22") || strings.Contains(err.Error(), "dXNlcj") || strings.ContainsAny(err.Error(), "\n\x1b") {
+		if err == nil || !strings.Contains(err.Error(), "denied: quota; you are ***") || strings.Contains(err.Error(), "hunter22") ||
+			strings.Contains(err.Error(), "dXNlcj") || strings.ContainsAny(err.Error(), "\n\x1b") {
 			t.Errorf("%d: %q", status, err)
 		}
 	}
@@ -150,7 +154,8 @@ func TestBadDockerConfig(t *testing.T) {
 		bad:                                  "those for host.test are not of the form of a config.json",
 		filepath.Join(t.TempDir(), "absent"): "no such file",
 	} {
-		if _, _, err := stacks.Open(t.Context(), "oci://host.test/x", stacks.Options{DockerConfig: path}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter22") {
+		if _, _, err := stacks.Open(t.Context(), "oci://host.test/x", stacks.Options{DockerConfig: path}); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "hunter22") {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

@@ -160,7 +160,8 @@ func (d *directory) publish(tag string, r *stack.Release) (Published, error) {
 	}
 	p := Published{Reference: d.reference.WithTag(tag)}
 	p.Reference.Digest = a.digest()
-	writeErr := archive.WriteDir(filepath.Join(d.reference.Directory, tag), r.Files) // before reading what is there, so that whoever is first wins
+	// before reading what is there, so that whoever is first wins
+	writeErr := archive.WriteDir(filepath.Join(d.reference.Directory, tag), r.Files)
 	if writeErr == nil {
 		return p, nil
 	}

@@ -36,7 +36,8 @@ func TestDirectory(t *testing.T) {
 		}
 	}
 	l, err := s.List(t.Context(), nil)
-	if err != nil || len(l.Entries) != 2 || len(l.Warnings) != 0 || l.Entries[1].Digest != p.Reference.Digest || l.Entries[1].Kubernetes != "v1.27.3" || l.Entries[0].Release.Version.Major != 9 {
+	if err != nil || len(l.Entries) != 2 || len(l.Warnings) != 0 || l.Entries[1].Digest != p.Reference.Digest || l.Entries[1].Kubernetes != "v1.27.3" ||
+		l.Entries[0].Release.Version.Major != 9 {
 		t.Errorf("%v, %+v", err, l)
 	}
 }
@@ -56,7 +57,8 @@ func TestDirectoryKeepsReleases(t *testing.T) {
 	s, ref := open(t, dir, stacks.Options{})
 	first := publish(t, s, release(t, "v3", nil))
 	other := release(t, "v3", archive.Tree{"more.txt": []byte("x")})
-	if _, err := s.Publish(t.Context(), other); !errors.Is(err, stacks.ErrExists) || !strings.Contains(err.Error(), "is there with another content, "+first.Reference.Digest+"; publish it as a new version") {
+	if _, err := s.Publish(t.Context(), other); !errors.Is(err, stacks.ErrExists) ||
+		!strings.Contains(err.Error(), "is there with another content, "+first.Reference.Digest+"; publish it as a new version") {
 		t.Error(err)
 	}
 	by, _ := open(t, dir, stacks.Options{Overwrite: true})
@@ -151,7 +153,8 @@ func TestHostileDirectory(t *testing.T) {
 		`docker-ferrol-1-27-v6 is left out: file "sub/file" is no plain name of a file; a release is flat, and its names are of letters, digits, dots, dashes, plus and underscores`,
 	}
 	texts := warningTexts(l.Warnings)
-	if len(texts) != 7 || !strings.HasPrefix(texts[6], "docker-ferrol-1-27-v7 is left out: release docker-ferrol-1-27-v7: metadata.yaml says version v8, its name v7") || cmp.Diff(want, texts[:6]) != "" {
+	if len(texts) != 7 || !strings.HasPrefix(texts[6],
+		"docker-ferrol-1-27-v7 is left out: release docker-ferrol-1-27-v7: metadata.yaml says version v8, its name v7") || cmp.Diff(want, texts[:6]) != "" {
 		t.Error(cmp.Diff(want, texts))
 	}
 	kinds := []stacks.WarningKind{

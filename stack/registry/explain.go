@@ -42,7 +42,9 @@ func (e explainer) explain(err error) error {
 	case errors.Is(err, errdef.ErrNotFound):
 		return &explainedError{"it is not in " + e.reference.Location(), ErrNotFound}
 	case errors.Is(err, errdef.ErrTooManyPages):
-		return &explainedError{fmt.Sprintf("registry %s lists its tags on more than %d pages", e.reference.Host, maxPages), errdef.ErrTooManyPages}
+		return &explainedError{
+			fmt.Sprintf("registry %s lists its tags on more than %d pages", e.reference.Host, maxPages), errdef.ErrTooManyPages,
+		}
 	}
 	err = fetch.Explain("registry "+e.reference.Host, err)
 	if text := redact(err.Error(), e.credential); text != err.Error() {
@@ -72,7 +74,12 @@ func (e explainer) explainStatus(answer *errcode.ErrorResponse) error {
 
 func (e explainer) explainCredentials() error {
 	if e.credential == auth.EmptyCredential {
-		return &explainedError{fmt.Sprintf("registry %s asks for credentials (401); give a user and a password", e.reference.Host), ErrCredentials}
+		return &explainedError{
+			fmt.Sprintf("registry %s asks for credentials (401); give a user and a password", e.reference.Host), ErrCredentials,
+		}
 	}
-	return &explainedError{fmt.Sprintf("registry %s refuses these credentials (401); check the user and the password", e.reference.Host), ErrCredentials}
+	return &explainedError{
+		fmt.Sprintf("registry %s refuses these credentials (401); check the user and the password", e.reference.Host),
+		ErrCredentials,
+	}
 }

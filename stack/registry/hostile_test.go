@@ -21,11 +21,13 @@ import (
 )
 
 func layer(title string, size int64) string {
-	return fmt.Sprintf(`{"mediaType":"application/octet-stream","digest":"sha256:%064d","size":%d,"annotations":{"org.opencontainers.image.title":%q}}`, max(size, 0), size, title)
+	return fmt.Sprintf(`{"mediaType":"application/octet-stream","digest":"sha256:%064d","size":%d,"annotations":{"org.opencontainers.image.title":%q}}`,
+		max(size, 0), size, title)
 }
 
 func manifest(layers ...string) string {
-	return `{"schemaVersion":2,"mediaType":"` + manifestType + `","artifactType":"application/vnd.scs.cluster-stacks.v1","config":{},"layers":[` + strings.Join(layers, ",") + `]}`
+	return `{"schemaVersion":2,"mediaType":"` + manifestType + `","artifactType":"application/vnd.scs.cluster-stacks.v1","config":{},"layers":[` +
+		strings.Join(layers, ",") + `]}`
 }
 
 func TestHostileManifests(t *testing.T) {
@@ -53,7 +55,8 @@ func TestHostileManifests(t *testing.T) {
 		"a path as digest":        {manifest(strings.Replace(layer("a", 1), "sha256:", "../", 1)), "is no digest of sha256"},
 		"a digest of another kind": {manifest(`{"digest":"sha512:` + strings.Repeat("0", 128) + `","size":1,"annotations":{"org.opencontainers.image.title":"a"}}`),
 			"is no digest of sha256"},
-		"another artifact":  {strings.Replace(manifest(), "scs.cluster-stacks", "cncf.helm", 1), `this is no release of a cluster stack: its artifact type is "application/vnd.cncf.helm.v1", not`},
+		"another artifact": {strings.Replace(manifest(), "scs.cluster-stacks", "cncf.helm", 1),
+			`this is no release of a cluster stack: its artifact type is "application/vnd.cncf.helm.v1", not`},
 		"no artifact type":  {`{"schemaVersion":2,"layers":[]}`, `its artifact type is ""`},
 		"an index inside":   {strings.Replace(manifest(), manifestType, "application/vnd.oci.image.index.v1+json", 1), "this is no image manifest, but"},
 		"no manifest":       {"[]", "the manifest is no JSON of a manifest"},

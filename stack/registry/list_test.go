@@ -150,7 +150,8 @@ func TestHostileListings(t *testing.T) {
 			n.Store(0)
 			s, _ := open(t, start(t, at("/tags/list$", func(w http.ResponseWriter, r *http.Request, _ http.Handler) { c.handler(w, r) })), stacks.Options{})
 			l, err := s.List(t.Context(), nil)
-			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") || len(l.Entries)+len(l.Warnings) != 0 || n.Load() > c.most {
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") || len(l.Entries)+len(l.Warnings) != 0 ||
+				n.Load() > c.most {
 				t.Errorf("%v after %d pages, want %s after %d", err, n.Load(), c.want, c.most)
 			}
 		})
@@ -163,7 +164,8 @@ func TestListWithDamage(t *testing.T) {
 	publish(t, s, release(t, "v1", nil))
 	publish(t, s, release(t, "v2", nil))
 	l, err := s.List(t.Context(), nil)
-	if err != nil || len(l.Entries) != 1 || len(l.Warnings) != 1 || !strings.HasPrefix(l.Warnings[0].String(), "docker-ferrol-1-27-v2 is left out: manifest: content does not have its digest: sha256:") {
+	if err != nil || len(l.Entries) != 1 || len(l.Warnings) != 1 ||
+		!strings.HasPrefix(l.Warnings[0].String(), "docker-ferrol-1-27-v2 is left out: manifest: content does not have its digest: sha256:") {
 		t.Errorf("%v, %+v", err, l)
 	}
 	if errors.Is(err, stacks.ErrDigest) {

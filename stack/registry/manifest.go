@@ -25,7 +25,8 @@ func parseManifest(b []byte) (ocispec.Manifest, error) {
 		return m, fmt.Errorf("this is no image manifest, but %.80q", m.MediaType)
 	}
 	if m.ArtifactType != artifactType && m.ArtifactType != nextArtifactType {
-		return m, fmt.Errorf("this is no release of a cluster stack: its artifact type is %.80q, not %s", m.ArtifactType, artifactType)
+		return m, fmt.Errorf("this is no release of a cluster stack: its artifact type is %.80q, not %s", m.ArtifactType,
+			artifactType)
 	}
 	if len(m.Layers) > maxFiles {
 		return m, fmt.Errorf("the manifest has %d layers; at most %d are taken", len(m.Layers), maxFiles)
@@ -110,7 +111,8 @@ func releaseNameOf(files archive.Tree) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("no file is called provider-name-1-36-cluster-class-%s.tgz, so the release has no name", m.Versions.ClusterStack)
+		return "", fmt.Errorf("no file is called provider-name-1-36-cluster-class-%s.tgz, so the release has no name",
+			m.Versions.ClusterStack)
 	case 1:
 		return found[0], nil
 	}

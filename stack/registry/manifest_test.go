@@ -54,7 +54,8 @@ func TestVerify(t *testing.T) {
 	manifest := func(files archive.Tree) []byte {
 		var layers []string
 		for _, name := range files.Names() {
-			layers = append(layers, fmt.Sprintf(`{"digest":%q,"size":%d,"annotations":{"org.opencontainers.image.title":%q}}`, digest.FromBytes(files[name]), len(files[name]), name))
+			layers = append(layers, fmt.Sprintf(`{"digest":%q,"size":%d,"annotations":{"org.opencontainers.image.title":%q}}`, digest.FromBytes(files[name]),
+				len(files[name]), name))
 		}
 		return []byte(`{"schemaVersion":2,"artifactType":"` + artifactType + `","layers":[` + strings.Join(layers, ",") + `]}`)
 	}

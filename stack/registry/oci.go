@@ -53,7 +53,10 @@ func openOCI(ctx context.Context, at Reference, o Options) (*oci, error) {
 	}
 	client := *fetch.New(fetch.Policy{Trusted: trusted, PlainHTTP: plain, Roots: o.Roots}, o.Limits).HTTP()
 	client.Transport = &retry.Transport{Base: client.Transport, Policy: retryPolicy}
-	s := &oci{reference: at, overwrite: o.Overwrite, timeout: o.Timeout, explainer: explainer{reference: at, credential: credential}}
+	s := &oci{
+		reference: at, overwrite: o.Overwrite, timeout: o.Timeout,
+		explainer: explainer{reference: at, credential: credential},
+	}
 	if s.timeout == 0 {
 		s.timeout = defaultTimeout
 	}
@@ -84,7 +87,8 @@ func openOCI(ctx context.Context, at Reference, o Options) (*oci, error) {
 func retryPolicy() retry.Policy {
 	return &retry.GenericPolicy{
 		Retryable: func(resp *http.Response, err error) (bool, error) {
-			return err == nil && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError), nil
+			return err == nil && (resp.StatusCode == http.StatusTooManyRequests ||
+				resp.StatusCode >= http.StatusInternalServerError), nil
 		},
 		Backoff:  retry.DefaultBackoff,
 		MinWait:  100 * time.Millisecond,
@@ -171,7 +175,9 @@ func (s *oci) readManifest(ctx context.Context, reference string) ([]byte, strin
 		return nil, "", fmt.Errorf("%.80q is no digest of sha256", d.Digest)
 	}
 	if d.Size > maxManifest {
-		return nil, "", invalidReleaseError{fmt.Errorf("the manifest has %d bytes; at most %d are taken", d.Size, maxManifest)}
+		return nil, "", invalidReleaseError{
+			fmt.Errorf("the manifest has %d bytes; at most %d are taken", d.Size, maxManifest),
+		}
 	}
 	b, err := s.readVerified(body, d)
 	if err != nil {
@@ -208,7 +214,9 @@ func (s *oci) readVerified(r io.Reader, d ocispec.Descriptor) ([]byte, error) {
 	return b, err
 }
 
-var errNoRelease = errors.New("the reference names no release; write its tag too, polder stack list shows which there are")
+var errNoRelease = errors.New(
+	"the reference names no release; write its tag too, polder stack list shows which there are",
+)
 
 func movedError(tag, now string) error {
 	return fmt.Errorf("%w: %s has another content now, %s; if that is right, name its digest", ErrMoved, tag, now)

@@ -23,9 +23,13 @@ type Reference struct {
 }
 
 var (
-	repositoryPattern = regexp.MustCompile(`^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*$`)
-	hostPattern       = regexp.MustCompile(`^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$`)
-	digestPattern     = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	repositoryPattern = regexp.MustCompile(
+		`^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*$`,
+	)
+	hostPattern = regexp.MustCompile(
+		`^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$`,
+	)
+	digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 )
 
 const maxReference = 1024
@@ -42,7 +46,9 @@ func ParseReference(s string) (Reference, error) {
 		return parseOCI(strings.TrimPrefix(s, scheme))
 	case strings.Contains(s, "://"):
 		before, _, _ := strings.Cut(s, "://")
-		return Reference{}, fmt.Errorf("references that begin with %q are not known; write oci://host/repository, or the path of a directory", before+"://")
+		return Reference{}, fmt.Errorf(
+			"references that begin with %q are not known; write oci://host/repository, or the path of a directory", before+"://",
+		)
 	case strings.Contains(firstPart(s), "@"):
 		return Reference{}, errCredentialsInside
 	case looksLikeRegistry(s):
@@ -87,7 +93,9 @@ func parseOCI(s string) (Reference, error) {
 	}
 	repository, tag, tagged := strings.Cut(rest, ":")
 	if !repositoryPattern.MatchString(repository) {
-		return Reference{}, fmt.Errorf("%q is no name of a repository: it is of lower-case letters, digits, and single dots, dashes and slashes between them", repository)
+		return Reference{}, fmt.Errorf(
+			"%q is no name of a repository: it is of lower-case letters, digits, and single dots, dashes and slashes between them", repository,
+		)
 	}
 	r.Repository = repository
 	if tagged {

@@ -52,7 +52,8 @@ func TestPublishAndPull(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if again := publish(t, s, release(t, "v3", archive.Tree{"empty.txt": {}, "topology-docker.yaml": []byte("{}")})); !again.Existed || again.Reference != p.Reference {
+	if again := publish(t, s, release(t, "v3", archive.Tree{"empty.txt": {}, "topology-docker.yaml": []byte("{}")})); !again.Existed ||
+		again.Reference != p.Reference {
 		t.Errorf("%+v, first %+v", again, p)
 	}
 }
@@ -137,7 +138,8 @@ func TestPublishedVersionsStay(t *testing.T) {
 	first := publish(t, s, release(t, "v3", nil))
 	other := release(t, "v3", archive.Tree{"more.txt": []byte("x")})
 	_, err := s.Publish(t.Context(), other)
-	if want := "publishing " + ref + ":" + v3 + ": already published: " + v3 + " is there with another content, " + first.Reference.Digest + "; publish it as a new version"; !errors.Is(err, stacks.ErrExists) || err.Error() != want {
+	if want := "publishing " + ref + ":" + v3 + ": already published: " + v3 + " is there with another content, " + first.Reference.Digest +
+		"; publish it as a new version"; !errors.Is(err, stacks.ErrExists) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	if got, err := s.Pull(t.Context(), r.WithTag(v3)); err != nil || got.Digest != first.Reference.Digest {
@@ -148,7 +150,8 @@ func TestPublishedVersionsStay(t *testing.T) {
 	if got, err := s.Pull(t.Context(), r.WithTag(v3)); err != nil || got.Digest != second.Reference.Digest || second.Existed {
 		t.Errorf("overwritten: %v", err)
 	}
-	if _, err := s.Pull(t.Context(), first.Reference); !errors.Is(err, stacks.ErrMoved) || !strings.Contains(err.Error(), "the tag has moved: "+v3+" has another content now, "+second.Reference.Digest) {
+	if _, err := s.Pull(t.Context(), first.Reference); !errors.Is(err, stacks.ErrMoved) ||
+		!strings.Contains(err.Error(), "the tag has moved: "+v3+" has another content now, "+second.Reference.Digest) {
 		t.Errorf("moved: %v", err)
 	}
 	if got, err := s.Pull(t.Context(), stacks.Reference{Digest: first.Reference.Digest}); err != nil || got.Digest != first.Reference.Digest {
@@ -189,7 +192,8 @@ func TestPublishRace(t *testing.T) {
 		}
 	}))
 	s, _ := open(t, ref, stacks.Options{})
-	if _, err := s.Publish(t.Context(), release(t, "v3", nil)); !errors.Is(err, stacks.ErrExists) || !strings.Contains(err.Error(), "somebody else published "+v3+" at the same time, with another content, "+digest.FromString(others).String()) {
+	if _, err := s.Publish(t.Context(), release(t, "v3", nil)); !errors.Is(err, stacks.ErrExists) ||
+		!strings.Contains(err.Error(), "somebody else published "+v3+" at the same time, with another content, "+digest.FromString(others).String()) {
 		t.Error(err)
 	}
 }
@@ -225,7 +229,8 @@ func TestNotThere(t *testing.T) {
 		t.Error(err)
 	}
 	publish(t, s, release(t, "v3", nil))
-	if _, err := s.Pull(t.Context(), r.WithTag("docker-ferrol-1-27-v4")); !errors.Is(err, stacks.ErrNotFound) || err.Error() != "pulling "+ref+":docker-ferrol-1-27-v4: it is not in "+ref {
+	if _, err := s.Pull(t.Context(), r.WithTag("docker-ferrol-1-27-v4")); !errors.Is(err, stacks.ErrNotFound) || err.Error() != "pulling "+ref+
+		":docker-ferrol-1-27-v4: it is not in "+ref {
 		t.Error(err)
 	}
 	if _, err := s.Pull(t.Context(), stacks.Reference{Digest: "sha256:" + strings.Repeat("0", 64)}); !errors.Is(err, stacks.ErrNotFound) {
@@ -311,7 +316,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(b) + fmt.Sprint(o) + fmt.Sprintf("%v %+v %#v %s %q %x %d", o, o, o, o.Password, o.Password, o.Password, o.Token) + o.Password.String()
-	if strings.Contains(text, "hunter") || strings.Contains(text, "t0ken") || strings.Contains(text, "68756e746572") || !strings.Contains(text, `{"password":"***"}`) {
+	if strings.Contains(text, "hunter") || strings.Contains(text, "t0ken") || strings.Contains(text, "68756e746572") ||
+		!strings.Contains(text, `{"password":"***"}`) {
 		t.Error(text)
 	}
 }

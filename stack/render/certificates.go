@@ -39,13 +39,19 @@ func (c *randomSource) certificateFuncs() template.FuncMap {
 			return c.issueCertificate("genSelfSignedCert", certificateRequest{cn: cn, ips: ips, names: names, days: days})
 		},
 		"genSelfSignedCertWithKey": func(cn string, ips, names []any, days int, key string) (certificate, error) {
-			return c.issueCertificate("genSelfSignedCertWithKey", certificateRequest{cn: cn, ips: ips, names: names, days: days, key: key})
+			return c.issueCertificate("genSelfSignedCertWithKey", certificateRequest{
+				cn: cn, ips: ips, names: names, days: days, key: key,
+			})
 		},
 		"genSignedCert": func(cn string, ips, names []any, days int, ca certificate) (certificate, error) {
-			return c.issueCertificate("genSignedCert", certificateRequest{cn: cn, ips: ips, names: names, days: days, signer: &ca})
+			return c.issueCertificate("genSignedCert", certificateRequest{
+				cn: cn, ips: ips, names: names, days: days, signer: &ca,
+			})
 		},
 		"genSignedCertWithKey": func(cn string, ips, names []any, days int, ca certificate, key string) (certificate, error) {
-			return c.issueCertificate("genSignedCertWithKey", certificateRequest{cn: cn, ips: ips, names: names, days: days, signer: &ca, key: key})
+			return c.issueCertificate("genSignedCertWithKey", certificateRequest{
+				cn: cn, ips: ips, names: names, days: days, signer: &ca, key: key,
+			})
 		},
 	}
 }

@@ -77,7 +77,10 @@ func runTask(in io.Reader, out io.Writer) error {
 	for _, j := range t.Input.Jobs {
 		o := renderJobSafely(j, caps, &t)
 		if left -= o.size(); left < 0 {
-			o = Output{Job: j.Name, Err: errorf("it and the charts before it render to more than %d MiB together", maxTotal*t.Limits.Output>>20)}
+			o = Output{
+				Job: j.Name,
+				Err: errorf("it and the charts before it render to more than %d MiB together", maxTotal*t.Limits.Output>>20),
+			}
 		}
 		if err := enc.Encode(o); err != nil {
 			return err

@@ -71,10 +71,15 @@ func loadChart(files map[string][]byte, caps *common.Capabilities) (*chart.Chart
 		return nil, errorf("the chart cannot be loaded: %v", err)
 	}
 	if ch.Metadata.Type == "library" {
-		return nil, &Error{Path: chartFile, Reason: "a library chart renders to nothing; an add-on must be an application chart"}
+		return nil, &Error{
+			Path: chartFile, Reason: "a library chart renders to nothing; an add-on must be an application chart",
+		}
 	}
 	if k := ch.Metadata.KubeVersion; k != "" && !chartutil.IsCompatibleRange(k, caps.KubeVersion.String()) {
-		return nil, &Error{Path: chartFile, Reason: truncateReason(fmt.Sprintf("the chart is for Kubernetes %s, and this is %s", k, caps.KubeVersion.Version))}
+		return nil, &Error{
+			Path:   chartFile,
+			Reason: truncateReason(fmt.Sprintf("the chart is for Kubernetes %s, and this is %s", k, caps.KubeVersion.Version)),
+		}
 	}
 	sortDependencies(ch)
 	return ch, checkDependencies(ch, "")
@@ -90,7 +95,10 @@ func checkDependencies(ch *chart.Chart, dir string) *Error {
 	}
 	for _, d := range ch.Metadata.Dependencies {
 		if d != nil && !have[d.Name] {
-			return &Error{Path: dir + chartFile, Reason: truncateReason(fmt.Sprintf("the chart needs the chart %s %s of %q, which is not in its charts directory; polder stack lock and build put it there", d.Name, d.Version, d.Repository))}
+			return &Error{
+				Path:   dir + chartFile,
+				Reason: truncateReason(fmt.Sprintf("the chart needs the chart %s %s of %q, which is not in its charts directory; polder stack lock and build put it there", d.Name, d.Version, d.Repository)),
+			}
 		}
 	}
 	for _, d := range ch.Dependencies() {

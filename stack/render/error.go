@@ -57,7 +57,10 @@ func templateError(err error, chart string) *Error {
 		}
 		line, _ := strconv.Atoi(text[m[4]:m[5]]) // digits; 0 if there are too many
 		rest := strings.TrimSpace(text[m[1]:])
-		return &Error{Path: strings.TrimPrefix(text[m[2]:m[3]], chart+"/"), Line: line, Reason: truncateReason(strings.ReplaceAll(rest, chart+"/templates/", "templates/"))}
+		return &Error{
+			Path: strings.TrimPrefix(text[m[2]:m[3]], chart+"/"), Line: line,
+			Reason: truncateReason(strings.ReplaceAll(rest, chart+"/templates/", "templates/")),
+		}
 	}
 	return errorf("%v", err)
 }

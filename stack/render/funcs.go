@@ -126,8 +126,9 @@ func (c *randomSource) randInt(low, high int) (int, error) {
 	if low >= high {
 		return 0, fmt.Errorf("randInt needs a second number above the first, not %d and %d", low, high)
 	}
-	k, err := randomBelow(c.stream("randInt", low, high), uint64(high)-uint64(low)) //nolint:gosec // their difference is right even if one is negative
-	return low + int(k), err                                                        //nolint:gosec // below high
+	k, err := randomBelow(c.stream("randInt", low, high),
+		uint64(high)-uint64(low)) //nolint:gosec // their difference is right even if one is negative
+	return low + int(k), err //nolint:gosec // below high
 }
 
 func (c *randomSource) shuffle(s string) (string, error) {

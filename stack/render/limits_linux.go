@@ -28,7 +28,8 @@ func (l Limits) enforce() error {
 		return fmt.Errorf("CPU: %w", err)
 	}
 	// It opens no file and no connection from here on, and writes none but its output, a pipe.
-	for name, resource := range map[string]int{"files": unix.RLIMIT_NOFILE, "file size": unix.RLIMIT_FSIZE, "core": unix.RLIMIT_CORE} {
+	for name, resource := range map[string]int{"files": unix.RLIMIT_NOFILE, "file size": unix.RLIMIT_FSIZE,
+		"core": unix.RLIMIT_CORE} {
 		if err := unix.Setrlimit(resource, &unix.Rlimit{}); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

@@ -53,7 +53,8 @@ func TestChildEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := strings.Fields(string(b))
-	if slices.ContainsFunc(seen, func(s string) bool { return strings.Contains(s, "canary") || strings.HasPrefix(s, "HOME=") }) || !slices.Contains(seen, "PWD=/") {
+	if slices.ContainsFunc(seen, func(s string) bool { return strings.Contains(s, "canary") || strings.HasPrefix(s, "HOME=") }) ||
+		!slices.Contains(seen, "PWD=/") {
 		t.Errorf("%s", b)
 	}
 }

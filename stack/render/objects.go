@@ -62,7 +62,9 @@ func resultError(err error) *Error {
 
 func (s *ObjectSet) add(o Object) {
 	if reasons := o.validate(); len(reasons) > 0 {
-		s.Errors = append(s.Errors, &Error{Path: o.Path, Reason: truncateReason(o.String() + " " + strings.Join(reasons, ", and "))})
+		s.Errors = append(s.Errors, &Error{
+			Path: o.Path, Reason: truncateReason(o.String() + " " + strings.Join(reasons, ", and ")),
+		})
 		return
 	}
 	if h, ok := o.helmHook(); ok {
@@ -70,7 +72,9 @@ func (s *ObjectSet) add(o Object) {
 		return
 	}
 	if other, ok := s.seen[o.key()]; ok {
-		s.Errors = append(s.Errors, &Error{Path: o.Path, Reason: truncateReason(fmt.Sprintf("%s is rendered twice, here and in %s", o, other))})
+		s.Errors = append(s.Errors, &Error{
+			Path: o.Path, Reason: truncateReason(fmt.Sprintf("%s is rendered twice, here and in %s", o, other)),
+		})
 		return
 	}
 	s.seen[o.key()] = o.Path

@@ -37,7 +37,9 @@ const (
 // chart that cannot be rendered has its Err there. The error is about the child itself.
 func (r *Renderer) Render(ctx context.Context, in Input) ([]Output, error) {
 	if r.Executable == "" && !mainCalled.Load() {
-		return nil, errors.New("rendering in a child process: this program does not call render.Main, so a child would be all of it again")
+		return nil, errors.New(
+			"rendering in a child process: this program does not call render.Main, so a child would be all of it again",
+		)
 	}
 	if len(in.Jobs) > maxJobs {
 		return nil, fmt.Errorf("there are %d charts to render; at most %d are taken", len(in.Jobs), maxJobs)

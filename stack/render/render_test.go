@@ -90,8 +90,11 @@ func TestRender(t *testing.T) {
 		},
 		"a template of values wins over the chart's own": {
 			files: map[string]string{"values.yaml": "a: 1\nb: 2\n", "templates/x.yaml": "{{ .Values.a }} {{ .Values.b }}"},
-			tmpl:  &ValuesTemplate{File: "overwrite.yaml", Text: []byte("values: |\n  a: {{ .Cluster.metadata.name }}\n"), Data: map[string]any{"Cluster": map[string]any{"metadata": map[string]any{"name": "demo"}}}},
-			want:  "templates/x.yaml demo 2",
+			tmpl: &ValuesTemplate{
+				File: "overwrite.yaml", Text: []byte("values: |\n  a: {{ .Cluster.metadata.name }}\n"),
+				Data: map[string]any{"Cluster": map[string]any{"metadata": map[string]any{"name": "demo"}}},
+			},
+			want: "templates/x.yaml demo 2",
 		},
 		"a template of values without the key values": {
 			files: map[string]string{"templates/x.yaml": "{{ .Values.a }}"},
@@ -105,16 +108,21 @@ func TestRender(t *testing.T) {
 			want:   "templates/x.yaml 3",
 		},
 		"release, capabilities and files": {
-			files: map[string]string{"note.txt": "n", "templates/x.yaml": `{{ .Release.Name }} {{ .Release.Namespace }} {{ .Capabilities.KubeVersion.Version }} {{ .Files.Get "note.txt" }} {{ .Files.Get "../../etc/passwd" }}{{ .Template.Name }}`},
-			want:  "templates/x.yaml cluster-addon kube-system v1.36.3 n test/templates/x.yaml",
+			files: map[string]string{
+				"note.txt":         "n",
+				"templates/x.yaml": `{{ .Release.Name }} {{ .Release.Namespace }} {{ .Capabilities.KubeVersion.Version }} {{ .Files.Get "note.txt" }} {{ .Files.Get "../../etc/passwd" }}{{ .Template.Name }}`,
+			},
+			want: "templates/x.yaml cluster-addon kube-system v1.36.3 n test/templates/x.yaml",
 		},
 		"definitions come first, notes not at all": {
 			files: map[string]string{"crds/a.yaml": "crd", "templates/NOTES.txt": "read me", "templates/a.yaml": "a", "templates/_x.tpl": "{{ define \"x\" }}{{ end }}"},
 			want:  "crds/a.yaml crd\ntemplates/a.yaml a",
 		},
 		"a dependency that is an archive": {
-			files: map[string]string{"Chart.yaml": withSub, "charts/sub-2.0.0.tgz": dependency(map[string]string{"templates/s.yaml": "{{ .Values.x }}"}), "values.yaml": "sub: {x: 5}\n"},
-			want:  "charts/sub/templates/s.yaml 5",
+			files: map[string]string{
+				"Chart.yaml": withSub, "charts/sub-2.0.0.tgz": dependency(map[string]string{"templates/s.yaml": "{{ .Values.x }}"}), "values.yaml": "sub: {x: 5}\n",
+			},
+			want: "charts/sub/templates/s.yaml 5",
 		},
 		"two versions of one dependency": {
 			files: map[string]string{
@@ -135,13 +143,18 @@ func TestRender(t *testing.T) {
 		},
 		"integers are integers": {
 			files: map[string]string{"templates/x.yaml": "{{ .Values.r }}"},
-			tmpl:  &ValuesTemplate{File: "overwrite.yaml", Text: []byte(`r: {{ if gt .Cluster.replicas 1 }}{{ .Cluster.large }}{{ printf "-%d" .Cluster.replicas }}{{ end }}`), Data: map[string]any{"Cluster": map[string]any{"replicas": 3, "large": 1500000}}},
-			want:  "templates/x.yaml 1500000-3",
+			tmpl: &ValuesTemplate{
+				File: "overwrite.yaml", Text: []byte(`r: {{ if gt .Cluster.replicas 1 }}{{ .Cluster.large }}{{ printf "-%d" .Cluster.replicas }}{{ end }}`),
+				Data: map[string]any{"Cluster": map[string]any{"replicas": 3, "large": 1500000}},
+			},
+			want: "templates/x.yaml 1500000-3",
 		},
 		"values have the types of Helm's": {
-			files: map[string]string{"values.yaml": "a: 1\nb: 1\nc: true\n", "templates/x.yaml": "{{ eq .Values.a .Values.b }} {{ if .Values.c }}on{{ else }}off{{ end }}"},
-			tmpl:  &ValuesTemplate{File: "overwrite.yaml", Text: []byte("a: 1\nc: no\n")},
-			want:  "templates/x.yaml true off",
+			files: map[string]string{
+				"values.yaml": "a: 1\nb: 1\nc: true\n", "templates/x.yaml": "{{ eq .Values.a .Values.b }} {{ if .Values.c }}on{{ else }}off{{ end }}",
+			},
+			tmpl: &ValuesTemplate{File: "overwrite.yaml", Text: []byte("a: 1\nc: no\n")},
+			want: "templates/x.yaml true off",
 		},
 		"keys and values in order": {
 			files: map[string]string{"values.yaml": "m: {e: 5, d: 4, c: 3, b: 2, a: 1}\n", "templates/x.yaml": "{{ keys .Values.m }} {{ values .Values.m }}"},
@@ -217,12 +230,13 @@ func TestRender(t *testing.T) {
 func TestHermetic(t *testing.T) {
 	t.Setenv("POLDER_CANARY", "canary-value")
 	for name, tc := range map[string]struct{ template, want, err string }{
-		"env":                {template: `{{ env "POLDER_CANARY" }}`, err: `function "env" not defined`},
-		"expandenv":          {template: `{{ expandenv "$POLDER_CANARY" }}`, err: `function "expandenv" not defined`},
-		"env by tpl":         {template: `{{ tpl "{{ env \"POLDER_CANARY\" }}" . }}`, err: `function "env" not defined`},
-		"host name":          {template: `[{{ getHostByName "localhost" }}]`, want: "[]"},
-		"lookup":             {template: `{{ lookup "v1" "Secret" "" "" }}`, want: "map[]"},
-		"clock":              {template: `{{ now | unixEpoch }} {{ now | date "2006-01-02" }} {{ ago now }} {{ htmlDate now }} {{ date "2006" "x" }}`, want: "1704067200 2024-01-01 0s 2024-01-01 2024"},
+		"env":        {template: `{{ env "POLDER_CANARY" }}`, err: `function "env" not defined`},
+		"expandenv":  {template: `{{ expandenv "$POLDER_CANARY" }}`, err: `function "expandenv" not defined`},
+		"env by tpl": {template: `{{ tpl "{{ env \"POLDER_CANARY\" }}" . }}`, err: `function "env" not defined`},
+		"host name":  {template: `[{{ getHostByName "localhost" }}]`, want: "[]"},
+		"lookup":     {template: `{{ lookup "v1" "Secret" "" "" }}`, want: "map[]"},
+		"clock": {template: `{{ now | unixEpoch }} {{ now | date "2006-01-02" }} {{ ago now }} {{ htmlDate now }} {{ date "2006" "x" }}`,
+			want: "1704067200 2024-01-01 0s 2024-01-01 2024"},
 		"time zone":          {template: `{{ dateInZone "15" now "Europe/Berlin" }}`, err: `the time zone "Europe/Berlin" is not known here`},
 		"files outside":      {template: `[{{ .Files.Get "/etc/hostname" }}{{ .Files.Get "../x" }}]`, want: "[]"},
 		"duration from then": {template: `{{ durationRound (now | dateModify "-50h") }}`, want: "2d"},
@@ -240,7 +254,10 @@ func TestHermetic(t *testing.T) {
 			}
 		})
 	}
-	o := renderOutput(t, inputOf(Job{Name: "x", Chart: chartOf(map[string]string{"templates/x.yaml": "x"}), Template: &ValuesTemplate{File: "overwrite.yaml", Text: []byte(`a: {{ env "POLDER_CANARY" }}`)}}))
+	o := renderOutput(t, inputOf(Job{
+		Name: "x", Chart: chartOf(map[string]string{"templates/x.yaml": "x"}),
+		Template: &ValuesTemplate{File: "overwrite.yaml", Text: []byte(`a: {{ env "POLDER_CANARY" }}`)},
+	}))
 	if o.Err == nil || !strings.Contains(o.Err.Reason, "not defined") {
 		t.Errorf("values: got %v", o.Err)
 	}
@@ -253,12 +270,14 @@ func TestStopped(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"endless range":      {files: map[string]string{"templates/x.yaml": `{{ range $i := until 1000000 }}{{ range $j := until 1000000 }}{{ end }}{{ end }}`}, want: "stopped"},
-		"huge number":        {files: map[string]string{"templates/x.yaml": `{{ range 1000000000000 }}{{ end }}`}, want: "rendering took more than"},
-		"huge widths":        {files: map[string]string{"templates/x.yaml": `{{ range 1000000 }}{{ printf "%999999d" 1 }}{{ end }}`}, want: "memory"},
-		"huge repeat":        {files: map[string]string{"templates/x.yaml": `{{ repeat 2000000000 "x" }}`}, want: "memory"},
-		"growing output":     {files: map[string]string{"templates/x.yaml": `{{ range 100000000 }}xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx{{ end }}`}, want: "memory"},
-		"endless recursion":  {files: map[string]string{"templates/x.yaml": `{{ define "a" }}{{ template "a" . }}{{ end }}{{ template "a" . }}`}, want: "exceeded maximum template depth"},
+		"endless range": {files: map[string]string{"templates/x.yaml": `{{ range $i := until 1000000 }}{{ range $j := until 1000000 }}{{ end }}{{ end }}`},
+			want: "stopped"},
+		"huge number":    {files: map[string]string{"templates/x.yaml": `{{ range 1000000000000 }}{{ end }}`}, want: "rendering took more than"},
+		"huge widths":    {files: map[string]string{"templates/x.yaml": `{{ range 1000000 }}{{ printf "%999999d" 1 }}{{ end }}`}, want: "memory"},
+		"huge repeat":    {files: map[string]string{"templates/x.yaml": `{{ repeat 2000000000 "x" }}`}, want: "memory"},
+		"growing output": {files: map[string]string{"templates/x.yaml": `{{ range 100000000 }}xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx{{ end }}`}, want: "memory"},
+		"endless recursion": {files: map[string]string{"templates/x.yaml": `{{ define "a" }}{{ template "a" . }}{{ end }}{{ template "a" . }}`},
+			want: "exceeded maximum template depth"},
 		"recursion by tpl":   {files: map[string]string{"values.yaml": "t: '{{ tpl .Values.t . }}'", "templates/x.yaml": `{{ tpl .Values.t . }}`}, want: ""},
 		"too large a result": {files: map[string]string{"templates/x.yaml": `{{ repeat 20000000 "x" }}`}, want: "it renders to 19 MiB; at most 10 are taken"},
 	} {
@@ -337,11 +356,15 @@ func TestRecord(t *testing.T) {
 // alone: whoever includes it, and however many do.
 func TestRecordOfAliasesAndIncludes(t *testing.T) {
 	var b bytes.Buffer
-	if err := archive.Write(&b, archive.Tree{"sub/Chart.yaml": []byte("apiVersion: v2\nname: sub\nversion: 1.0.0\n"), "sub/templates/s.yaml": []byte("{{ randAlphaNum 12 }}")}); err != nil {
+	if err := archive.Write(&b, archive.Tree{"sub/Chart.yaml": []byte("apiVersion: v2\nname: sub\nversion: 1.0.0\n"),
+		"sub/templates/s.yaml": []byte("{{ randAlphaNum 12 }}")}); err != nil {
 		t.Fatal(err)
 	}
 	render := func(aliases string, more map[string]string) map[string]string {
-		files := map[string]string{"Chart.yaml": "apiVersion: v2\nname: test\nversion: 1.0.0\ndependencies: [" + aliases + "]\n", "charts/sub-1.0.0.tgz": b.String(), "templates/secret.yaml": "{{ randAlphaNum 12 }}"}
+		files := map[string]string{
+			"Chart.yaml": "apiVersion: v2\nname: test\nversion: 1.0.0\ndependencies: [" + aliases + "]\n", "charts/sub-1.0.0.tgz": b.String(),
+			"templates/secret.yaml": "{{ randAlphaNum 12 }}",
+		}
 		for name, text := range more {
 			files[name] = text
 		}
@@ -478,7 +501,8 @@ func TestManyCharts(t *testing.T) {
 }
 
 func FuzzParseObjects(f *testing.F) {
-	for _, s := range []string{"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", "kind: List\nitems: [{}, 1, null]\n", "a: &a [*a]", "- 1\n---\n{}\n", "metadata: {labels: {a: 1}, annotations: [x]}\n"} {
+	for _, s := range []string{"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", "kind: List\nitems: [{}, 1, null]\n", "a: &a [*a]", "- 1\n---\n{}\n",
+		"metadata: {labels: {a: 1}, annotations: [x]}\n"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

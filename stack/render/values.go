@@ -30,7 +30,9 @@ func (v *ValuesTemplate) render(c *randomSource) (values map[string]any, missing
 	m, parseErr := parseValues(v.File, out.Bytes())
 	if parseErr != nil {
 		// The line is one of the result, not of the template.
-		return nil, false, &Error{Path: v.File, Reason: truncateReason(fmt.Sprintf("what the template gives is no values: %v", parseErr))}
+		return nil, false, &Error{
+			Path: v.File, Reason: truncateReason(fmt.Sprintf("what the template gives is no values: %v", parseErr)),
+		}
 	}
 	return m, bytes.Contains(out.Bytes(), []byte("<no value>")), nil
 }

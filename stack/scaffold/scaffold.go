@@ -33,19 +33,22 @@ type infrastructure struct {
 
 var providers = map[string]infrastructure{
 	"local": {
-		APIVersion: "infrastructure.cluster.x-k8s.io/v1alpha1", Cluster: "LocalClusterTemplate", Machine: "LocalMachineTemplate",
+		APIVersion: "infrastructure.cluster.x-k8s.io/v1alpha1", Cluster: "LocalClusterTemplate",
+		Machine:     "LocalMachineTemplate",
 		ClusterSpec: "failureDomains: [{name: zone-a}]", MachineSpec: `capacity: {cpu: "2", memory: 4Gi}`,
 		SizePath:     "/spec/template/spec/capacity",
 		SizeTemplate: "{cpu: \"{{ regexReplaceAll \"^SCS-([0-9]+).*\" .flavor \"${1}\" }}\", memory: \"{{ regexReplaceAll \"^SCS-[0-9]+[A-Z]*-([0-9]+).*\" .flavor \"${1}Gi\" }}\"}",
 	},
 	"openstack": {
-		APIVersion: "infrastructure.cluster.x-k8s.io/v1beta1", Cluster: "OpenStackClusterTemplate", Machine: "OpenStackMachineTemplate",
+		APIVersion: "infrastructure.cluster.x-k8s.io/v1beta1", Cluster: "OpenStackClusterTemplate",
+		Machine:     "OpenStackMachineTemplate",
 		ClusterSpec: "identityRef: {name: openstack, cloudName: openstack}\n      managedSubnets: [{cidr: 10.8.0.0/20, dnsNameservers: [9.9.9.9]}]",
 		MachineSpec: "flavor: SCS-2V-4\n      image: {filter: {name: ubuntu-capi-image}}",
 		SizePath:    "/spec/template/spec/flavor", SizeTemplate: "{{ .flavor | quote }}",
 	},
 	"docker": {
-		APIVersion: "infrastructure.cluster.x-k8s.io/v1beta2", Cluster: "DockerClusterTemplate", Machine: "DockerMachineTemplate",
+		APIVersion: "infrastructure.cluster.x-k8s.io/v1beta2", Cluster: "DockerClusterTemplate",
+		Machine:     "DockerMachineTemplate",
 		ClusterSpec: "{}", MachineSpec: "extraMounts: []",
 	},
 }
@@ -63,7 +66,8 @@ func New(l version.ReleaseLine) (archive.Tree, error) {
 	}
 	infra, ok := providers[l.Provider]
 	if !ok {
-		return nil, fmt.Errorf("there is no scaffold for provider %q; choose one of %s", l.Provider, strings.Join(Providers(), ", "))
+		return nil, fmt.Errorf("there is no scaffold for provider %q; choose one of %s", l.Provider,
+			strings.Join(Providers(), ", "))
 	}
 	out := archive.Tree{}
 	err := fs.WalkDir(files, "files", func(name string, d fs.DirEntry, err error) error {

@@ -6,7 +6,8 @@ func JSONSchema(s map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range s {
 		switch k {
-		case "exclusiveMaximum", "exclusiveMinimum", "x-metadata", "x-kubernetes-validations", "x-kubernetes-preserve-unknown-fields":
+		case "exclusiveMaximum", "exclusiveMinimum", "x-metadata", "x-kubernetes-validations",
+			"x-kubernetes-preserve-unknown-fields":
 		case "x-kubernetes-int-or-string":
 			if v == true {
 				out["type"] = []any{"integer", "string"}

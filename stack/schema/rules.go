@@ -55,7 +55,7 @@ func (a surroundings) below(s *apiextensions.JSONSchemaProps) surroundings {
 		out.most = nil
 		return out
 	}
-	out.most = ptr.To(multiply(*a.most, uint64(max(*limit, 0)))) //nolint:gosec // it is not negative
+	out.most = ptr.To(multiply(*a.most, uint64(max(*limit, 0))))
 	return out
 }
 

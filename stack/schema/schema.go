@@ -22,9 +22,12 @@ var knownTypes = []string{"array", "boolean", "integer", "number", "object", "st
 
 // knownFields are the fields of a variable's schema in Cluster API.
 var knownFields = []string{
-	"additionalProperties", "allOf", "anyOf", "default", "description", "enum", "example", "exclusiveMaximum", "exclusiveMinimum", "format", "items",
-	"maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "not", "oneOf", "pattern", "properties",
-	"required", "type", "uniqueItems", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations", "x-metadata",
+	"additionalProperties", "allOf", "anyOf", "default", "description", "enum", "example", "exclusiveMaximum",
+	"exclusiveMinimum", "format", "items",
+	"maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "not",
+	"oneOf", "pattern", "properties",
+	"required", "type", "uniqueItems", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields",
+	"x-kubernetes-validations", "x-metadata",
 }
 
 const maxDepth = 30
@@ -122,7 +125,8 @@ func (c *checker) checkObject(at, typ string, s map[string]any, depth int) {
 	}
 	required, _ := s["required"].([]any)
 	if len(required) > 0 && typ != "object" {
-		c.ineffective = append(c.ineffective, prefixPath(at, fmt.Sprintf("required means nothing in %q; in a list it belongs below items", typ)))
+		c.ineffective = append(c.ineffective,
+			prefixPath(at, fmt.Sprintf("required means nothing in %q; in a list it belongs below items", typ)))
 		return
 	}
 	for _, r := range required {

@@ -26,7 +26,9 @@ const MaxName = 63
 
 var (
 	namePartPattern    = regexp.MustCompile(`^[a-z0-9]+$`)
-	releaseNamePattern = regexp.MustCompile(`^([a-z0-9]+)-([a-z0-9]+(?:-[a-z0-9]+)*)-(0|[1-9][0-9]{0,3})-(0|[1-9][0-9]{0,3})-(v[0-9]+(?:-[0-9A-Za-z_]+[.-][0-9A-Za-z_]+)?)$`)
+	releaseNamePattern = regexp.MustCompile(
+		`^([a-z0-9]+)-([a-z0-9]+(?:-[a-z0-9]+)*)-(0|[1-9][0-9]{0,3})-(0|[1-9][0-9]{0,3})-(v[0-9]+(?:-[0-9A-Za-z_]+[.-][0-9A-Za-z_]+)?)$`,
+	)
 )
 
 // ParseReleaseName reads the name of a release in either spelling: docker-ferrol-1-27-v1,
@@ -43,7 +45,8 @@ func ParseReleaseName(s string) (ReleaseName, error) {
 	}
 	major, _ := strconv.Atoi(m[3]) // at most four digits
 	minor, _ := strconv.Atoi(m[4])
-	return ReleaseName{ReleaseLine: ReleaseLine{Provider: m[1], Name: m[2], Kubernetes: Kubernetes{Major: major, Minor: minor, Patch: -1}}, Version: v}, nil
+	return ReleaseName{ReleaseLine: ReleaseLine{Provider: m[1], Name: m[2],
+		Kubernetes: Kubernetes{Major: major, Minor: minor, Patch: -1}}, Version: v}, nil
 }
 
 // Check refuses a line whose provider or name cannot be part of the name of a release.

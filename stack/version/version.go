@@ -30,7 +30,8 @@ const maxLength = 128
 func Parse(s string) (Version, error) {
 	m := versionPattern.FindStringSubmatch(truncate(s))
 	if m == nil {
-		return Version{}, fmt.Errorf("version %q is not of the form v1 or v0-word.id, for example v3 or v0-sha.abc1234", truncate(s))
+		return Version{}, fmt.Errorf("version %q is not of the form v1 or v0-word.id, for example v3 or v0-sha.abc1234",
+			truncate(s))
 	}
 	major, err := strconv.Atoi(m[1])
 	if err != nil {

@@ -126,12 +126,14 @@ func TestReleaseName(t *testing.T) {
 			t.Errorf("%s: %v", in, err)
 		}
 	}
-	for _, in := range []string{"", "openstack-scs-v5", "openstack-csp-helper-v0.3.0", "openstack-scs-1-29-v2-test", "scs-1-29-v2", "-scs-1-29-v2", "a-b-1-29-", "a-B-1-29-v1", "a--b-1-29-v1", "a-b-1-29-v01", "a-b-01-29-v1"} {
+	for _, in := range []string{"", "openstack-scs-v5", "openstack-csp-helper-v0.3.0", "openstack-scs-1-29-v2-test", "scs-1-29-v2", "-scs-1-29-v2", "a-b-1-29-",
+		"a-B-1-29-v1", "a--b-1-29-v1", "a-b-1-29-v01", "a-b-01-29-v1"} {
 		if r, err := version.ParseReleaseName(in); err == nil {
 			t.Errorf("%q is taken for %+v", in, r)
 		}
 	}
-	for _, l := range []version.ReleaseLine{{Provider: "a-b", Name: "c"}, {Provider: "", Name: "c"}, {Provider: "a", Name: ""}, {Provider: "a", Name: "-"}, {Provider: "a", Name: "B"}, {Provider: "a", Name: "b--c"}} {
+	for _, l := range []version.ReleaseLine{{Provider: "a-b", Name: "c"}, {Provider: "", Name: "c"}, {Provider: "a", Name: ""}, {Provider: "a", Name: "-"},
+		{Provider: "a", Name: "B"}, {Provider: "a", Name: "b--c"}} {
 		if l.Check() == nil {
 			t.Errorf("%+v is taken for a line", l)
 		}

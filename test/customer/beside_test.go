@@ -55,7 +55,8 @@ func TestBeside(t *testing.T) {
 		return nil
 	})
 	c.fails(2, "a cluster has at most 20 workers; ask us for more", "", "create", "big", "--provider", "acme", "--stack", "scs", "--workers", "21")
-	c.fails(2, `acme has no machine type "huge"; choose from small, medium, large`, "", "create", "odd", "--provider", "acme", "--stack", "scs", "--workers", "1", "--worker-type", "huge")
+	c.fails(2, `acme has no machine type "huge"; choose from small, medium, large`, "", "create", "odd", "--provider", "acme", "--stack", "scs", "--workers", "1",
+		"--worker-type", "huge")
 	c.fails(2, "it must be like ^[0-9]{4}$, for example 4711", "", "create", "odd", "--provider", "acme", "--stack", "scs", "--set", "costCentre=x")
 
 	c.does("", "create", "theirs", "--provider", "acme", "--stack", "scs", "--workers", "1", "--worker-type", "large", "--set", `costCentre="4711"`)
@@ -67,7 +68,8 @@ func TestBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	pool := made.Spec.Topology.Workers.MachineDeployments[0]
-	if len(pool.Variables.Overrides) != 1 || string(pool.Variables.Overrides[0].Value.Raw) != `"SCS-8V-32"` || made.Annotations["acme.example.org/cost-centre"] != `"4711"` {
+	if len(pool.Variables.Overrides) != 1 || string(pool.Variables.Overrides[0].Value.Raw) != `"SCS-8V-32"` ||
+		made.Annotations["acme.example.org/cost-centre"] != `"4711"` {
 		t.Errorf("%+v, %v", pool, made.Annotations)
 	}
 
@@ -192,12 +194,16 @@ func keepsToItself(t *testing.T, kubeconfig, ns string) {
 		"change another's WorkloadCluster": c.Patch(ctx, &v1alpha1.WorkloadCluster{ObjectMeta: in("ours")}, patch),
 		"change another's Cluster":         c.Patch(ctx, &clusterv1.Cluster{ObjectMeta: in("ours")}, patch),
 		"delete another's Cluster":         c.Delete(ctx, &clusterv1.Cluster{ObjectMeta: in("ours")}),
-		"make a Cluster of its own":        c.Create(ctx, &clusterv1.Cluster{ObjectMeta: in("stray"), Spec: clusterv1.ClusterSpec{InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "a.b", Kind: "C", Name: "d"}}}),
-		"speak for another":                c.Status().Patch(ctx, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "local"}}, status),
-		"read secrets":                     c.List(ctx, &corev1.SecretList{}, client.InNamespace(ns)),
-		"listen to others":                 c.Create(ctx, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "evil"}}),
-		"take another provider's lease":    c.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ProvidersNamespace, Name: "polder-provider-other"}}),
-		"take another's lease":             c.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "x"}}),
+		"make a Cluster of its own": c.Create(ctx, &clusterv1.Cluster{
+			ObjectMeta: in("stray"), Spec: clusterv1.ClusterSpec{InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "a.b", Kind: "C", Name: "d"}},
+		}),
+		"speak for another": c.Status().Patch(ctx, &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "local"}}, status),
+		"read secrets":      c.List(ctx, &corev1.SecretList{}, client.InNamespace(ns)),
+		"listen to others":  c.Create(ctx, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "evil"}}),
+		"take another provider's lease": c.Create(ctx, &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ProvidersNamespace, Name: "polder-provider-other"},
+		}),
+		"take another's lease": c.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "x"}}),
 	} {
 		if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 			t.Errorf("a provider may %s: %v", what, err)

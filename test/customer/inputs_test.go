@@ -141,7 +141,9 @@ func TestChanges(t *testing.T) {
 	golden(t, "testdata/changes.txt", strings.ReplaceAll(out.String(), o.Namespace, "NAMESPACE"))
 
 	// A field that is left out again keeps what it was given.
-	if err := mgmt.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"provider":null,"stack":{"kubernetesVersion":null},"deletionProtection":null}}`))); err != nil {
+	if err := mgmt.Patch(t.Context(), o,
+		client.RawPatch("application/merge-patch+json",
+			[]byte(`{"spec":{"provider":null,"stack":{"kubernetesVersion":null},"deletionProtection":null}}`))); err != nil {
 		t.Fatal(err)
 	}
 	if o.Spec.Provider != "local" || o.Spec.Stack.KubernetesVersion != "1.37" {

@@ -173,7 +173,8 @@ func (w *walk) isReady(release, kubernetes string) {
 	if o.Status.Phase != v1alpha1.PhaseReady || o.Status.Actor != v1alpha1.Nobody || o.Status.Endpoint == "" || o.Status.Undo != "" {
 		w.t.Errorf("%+v", o.Status)
 	}
-	if meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionReconciling) != nil || meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionStalled) != nil {
+	if meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionReconciling) != nil ||
+		meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionStalled) != nil {
 		w.t.Errorf("kstatus would not call it current: %+v", o.Status.Conditions)
 	}
 	var l clusterv1.MachineList
@@ -181,7 +182,8 @@ func (w *walk) isReady(release, kubernetes string) {
 		w.t.Fatal(err)
 	}
 	for _, m := range l.Items {
-		if m.Spec.Version != kubernetes || !meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1.ReadyCondition) || !meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1.MachineUpToDateCondition) {
+		if m.Spec.Version != kubernetes || !meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1.ReadyCondition) ||
+			!meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1.MachineUpToDateCondition) {
 			w.t.Errorf("the cluster is ready, but not machine %s: %s, %+v", m.Name, m.Spec.Version, m.Status.Conditions)
 		}
 	}
@@ -254,7 +256,9 @@ func (w *walk) access() {
 func (w *walk) parameterIsThere() {
 	w.t.Helper()
 	workload := testenv.NewClient(w.t, testenv.WorkloadConfig(w.t, w.mgmt, w.ns, "walk"))
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.org/i"}}}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.org/i"}}},
+	}
 	if err := workload.Create(w.t.Context(), pod); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "restricted") {
 		w.t.Errorf("a pod that is not restricted: %v", err)
 	}
@@ -296,7 +300,8 @@ func (w *walk) releaseWithGate() {
 	testenv.Eventually(w.t, soon, func() error {
 		o := w.get()
 		a := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionAddons)
-		if o.Status.Phase != v1alpha1.PhaseUpdating || a == nil || a.Reason != v1alpha1.ReasonAddonsFirst || !strings.Contains(o.Status.Message, "ConfigMap kube-public/gate is not there yet") {
+		if o.Status.Phase != v1alpha1.PhaseUpdating || a == nil || a.Reason != v1alpha1.ReasonAddonsFirst ||
+			!strings.Contains(o.Status.Message, "ConfigMap kube-public/gate is not there yet") {
 			return fmt.Errorf("%+v", o.Status)
 		}
 		return nil
@@ -363,7 +368,8 @@ func (w *walk) exported() {
 	if err := yaml.UnmarshalStrict([]byte(out), o); err != nil {
 		w.t.Fatalf("%v\n%s", err, out)
 	}
-	if o.Spec.Provider != "" || o.Namespace != "" || o.UID != "" || o.Status.Phase != "" || len(o.Spec.Workers) != 1 || len(o.Spec.Workers[0].Zones) != 0 || o.Spec.Workers[0].Machine == nil {
+	if o.Spec.Provider != "" || o.Namespace != "" || o.UID != "" || o.Status.Phase != "" || len(o.Spec.Workers) != 1 || len(o.Spec.Workers[0].Zones) != 0 ||
+		o.Spec.Workers[0].Machine == nil {
 		w.t.Errorf("%s", out)
 	}
 	again := w.does(strings.Replace(out, "name: walk", "name: again", 1), "create", "-f", "-", "--provider", "local", "--dry-run=server", "-o", "yaml")
@@ -373,7 +379,8 @@ func (w *walk) exported() {
 func (w *walk) nothingIsLeft() {
 	w.t.Helper()
 	testenv.Eventually(w.t, soon, func() error {
-		for _, l := range []client.ObjectList{&v1alpha1.WorkloadClusterList{}, &clusterv1.ClusterList{}, &clusterv1.MachineList{}, &csv1.ClusterAddonList{}, &v1alpha1.KubeconfigRequestList{}, &corev1.SecretList{}} {
+		for _, l := range []client.ObjectList{&v1alpha1.WorkloadClusterList{}, &clusterv1.ClusterList{}, &clusterv1.MachineList{}, &csv1.ClusterAddonList{},
+			&v1alpha1.KubeconfigRequestList{}, &corev1.SecretList{}} {
 			if err := w.mgmt.List(w.t.Context(), l, client.InNamespace(w.ns)); err != nil {
 				return err
 			}

@@ -114,5 +114,6 @@ func report(t *testing.T, what string, ds []time.Duration) {
 		return
 	}
 	slices.Sort(ds)
-	t.Logf("%s: median %s, 95th percentile %s, worst %s of %d", what, ds[len(ds)/2].Round(time.Millisecond), ds[len(ds)*95/100].Round(time.Millisecond), ds[len(ds)-1].Round(time.Millisecond), len(ds))
+	t.Logf("%s: median %s, 95th percentile %s, worst %s of %d", what, ds[len(ds)/2].Round(time.Millisecond), ds[len(ds)*95/100].Round(time.Millisecond),
+		ds[len(ds)-1].Round(time.Millisecond), len(ds))
 }

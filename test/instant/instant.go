@@ -80,7 +80,9 @@ func (p *Provider) SetupWithManager(mgr ctrl.Manager) error {
 		kind kind
 		r    reconcile.Reconciler
 	}{
-		{clusterKind, &clusterReconciler{b}}, {controlPlaneKind, &controlPlaneReconciler{b}}, {machineKind, &machineReconciler{b}}, {configKind, &configReconciler{b}},
+		{clusterKind, &clusterReconciler{b}}, {controlPlaneKind, &controlPlaneReconciler{b}}, {machineKind, &machineReconciler{b}}, {configKind, &configReconciler{
+			b,
+		}},
 	} {
 		if err := c.kind.setupController(mgr, p.options(), c.r); err != nil {
 			return err

@@ -55,7 +55,9 @@ func (k kind) definition() *apiextensionsv1.CustomResourceDefinition {
 	}}
 	d.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
 		Group: groupVersion.Group, Scope: apiextensionsv1.NamespaceScoped,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: string(k), ListKind: string(k) + "List", Plural: k.plural(), Singular: strings.ToLower(string(k)), Categories: []string{"cluster-api"}},
+		Names: apiextensionsv1.CustomResourceDefinitionNames{
+			Kind: string(k), ListKind: string(k) + "List", Plural: k.plural(), Singular: strings.ToLower(string(k)), Categories: []string{"cluster-api"},
+		},
 		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 			Name: groupVersion.Version, Served: true, Storage: true,
 			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{

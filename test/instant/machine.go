@@ -93,7 +93,8 @@ func (s *scope) capacity() corev1.ResourceList {
 		t = machinetype.Type{CPUs: 1, MemoryMiB: 1024}
 	}
 	return corev1.ResourceList{
-		corev1.ResourceCPU: *resource.NewQuantity(int64(t.CPUs), resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(int64(t.MemoryMiB)<<20, resource.BinarySI),
-		corev1.ResourcePods: *resource.NewQuantity(110, resource.DecimalSI),
+		corev1.ResourceCPU:    *resource.NewQuantity(int64(t.CPUs), resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(int64(t.MemoryMiB)<<20, resource.BinarySI),
+		corev1.ResourcePods:   *resource.NewQuantity(110, resource.DecimalSI),
 	}
 }

@@ -27,7 +27,8 @@ func (p *Provider) Roles() []client.Object {
 	}
 	return []client.Object{
 		newRole("polder:provider:instant:cluster-api", aggregateToClusterAPI, rule(write, all...)),
-		newRole("polder:provider:instant:operator", aggregateToOperator, rule(write, templates...), rule([]string{"get"}, clusterKind.plural(), controlPlaneKind.plural())),
+		newRole("polder:provider:instant:operator", aggregateToOperator, rule(write, templates...),
+			rule([]string{"get"}, clusterKind.plural(), controlPlaneKind.plural())),
 	}
 }
 

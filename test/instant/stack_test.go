@@ -84,7 +84,8 @@ func TestObjects(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	o := all[1].(*csv1.ClusterStack)
-	if o.Namespace != "stacks" || o.Name != "instant-bare-1-37" || o.Spec.Provider != Name || o.Spec.Name != StackName || o.Spec.KubernetesVersion != "1.37" || o.Spec.Source.Directory != "dir" || o.Spec.AllowedNamespaces == nil {
+	if o.Namespace != "stacks" || o.Name != "instant-bare-1-37" || o.Spec.Provider != Name || o.Spec.Name != StackName || o.Spec.KubernetesVersion != "1.37" ||
+		o.Spec.Source.Directory != "dir" || o.Spec.AllowedNamespaces == nil {
 		t.Errorf("%+v", o)
 	}
 }

@@ -116,7 +116,9 @@ func (w *walk) has(t *testing.T, want bool, objects ...client.Object) {
 
 func (w *walk) objectsAreThere(t *testing.T) {
 	same := metav1.ObjectMeta{Namespace: "things", Name: "same"}
-	w.has(t, true, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "things"}}, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"}},
+	w.has(t, true, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "things"}}, &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"},
+	},
 		widgetNamed("early"), &corev1.ConfigMap{ObjectMeta: same}, &corev1.ServiceAccount{ObjectMeta: same}, mapNamed("kube-public", "gone"))
 	// A chart of a later stage knows the kinds of an earlier one.
 	w.has(t, true, widgetNamed("late"))
@@ -192,7 +194,8 @@ func (w *walk) workloadDriftIsCorrected(t *testing.T) {
 	}
 	version := secret.ResourceVersion
 	same := mapNamed("things", "same")
-	if err := w.workload.Patch(t.Context(), same, client.RawPatch(client.Merge.Type(), []byte(`{"data":{"kind":"changed"}}`)), client.FieldOwner("somebody")); err != nil {
+	if err := w.workload.Patch(t.Context(), same, client.RawPatch(client.Merge.Type(), []byte(`{"data":{"kind":"changed"}}`)),
+		client.FieldOwner("somebody")); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range []client.Object{widgetNamed("early"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "things", Name: "same"}}} {
@@ -311,7 +314,8 @@ func (w *walk) releaseIsRepaired(t *testing.T) {
 	}
 	w.has(t, true, mapNamed("things", "same"), first, second, after, mapNamed("default", "theirs"), widgetNamed("late"))
 	// What left the release is gone, also if something of another kind has its name, and what a stage deletes.
-	w.has(t, false, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "things", Name: "same"}}, mapNamed("things", "valid"), mapNamed("kube-public", "gone"))
+	w.has(t, false, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "things", Name: "same"}}, mapNamed("things", "valid"),
+		mapNamed("kube-public", "gone"))
 	for _, c := range []*corev1.ConfigMap{first, second, after} { // only one of them is a Helm hook of upgrades
 		if ran := was[c.Name] != any(c.UID); ran != (c.Name == "a-second") {
 			t.Errorf("hook %s was run again: %t", c.Name, ran)
@@ -359,7 +363,8 @@ func (w *walk) valuesAreCorrected(t *testing.T) {
 	w.becomesReady(t, "stack", "v5,v6")
 	w.greet(t, "a wrong one")
 	w.moveTo(t, "1.36", "v6")
-	w.says(t, &csv1.ClusterAddon{}, addonName, csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonStageWaiting, "stage base (waitingForPostCondition) waits", "is not true yet")
+	w.says(t, &csv1.ClusterAddon{}, addonName, csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonStageWaiting, "stage base (waitingForPostCondition) waits",
+		"is not true yet")
 	w.greets(t, "a wrong one")
 	w.greet(t, "the right one")
 	w.addonsAre(t, "v6")
@@ -372,7 +377,8 @@ func (w *walk) kubeconfigRunsAProgram(t *testing.T) {
 	good, evil := w.kubeconfigs(t, canary)
 	w.replaceKubeconfig(t, evil)
 	w.greet(t, "who is there")
-	w.says(t, &csv1.ClusterAddon{}, addonName, csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonUnreachable, "kubeconfig is refused", "it runs a program (exec)")
+	w.says(t, &csv1.ClusterAddon{}, addonName, csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonUnreachable, "kubeconfig is refused",
+		"it runs a program (exec)")
 	if _, err := os.Stat(canary); !os.IsNotExist(err) {
 		t.Errorf("the program was run: %v", err)
 	}
@@ -394,7 +400,8 @@ func (w *walk) kubeconfigs(t *testing.T, canary string) (good, evil []byte) {
 	}
 	for name := range config.AuthInfos {
 		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
-			APIVersion: "client.authentication.k8s.io/v1", Command: "/bin/sh", Args: []string{"-c", "echo > " + canary}, InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+			APIVersion: "client.authentication.k8s.io/v1", Command: "/bin/sh", Args: []string{"-c", "echo > " + canary},
+			InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
 		}}
 	}
 	if evil, err = clientcmd.Write(*config); err != nil {

@@ -57,7 +57,8 @@ func TestApplyWaitsForServersThatDoNotKnowTheKindYet(t *testing.T) {
 func TestApplyTellsWhyADefinitionIsNotServed(t *testing.T) {
 	g := newGround(t)
 	g.mustApply(widgets)
-	got, _ := g.apply(strings.NewReplacer("plural: widgets", "plural: gadgets", "name: widgets", "name: gadgets", "singular: widget", "singular: gadget").Replace(widgets) +
+	got, _ := g.apply(strings.NewReplacer("plural: widgets", "plural: gadgets", "name: widgets", "name: gadgets", "singular: widget",
+		"singular: gadget").Replace(widgets) +
 		"\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: after}}")
 	crd := "CustomResourceDefinition gadgets." + g.group()
 	if !strings.Contains(got[crd], "its names are taken") {
@@ -205,7 +206,9 @@ func TestApplyIntoNamespaces(t *testing.T) {
 	for _, r := range results {
 		got[r.Object.GetKind()+" "+r.Object.GetNamespace()] = r.Object.GetNamespace() == r.Ref.Namespace
 	}
-	want := map[string]bool{"Namespace ": true, "ConfigMap " + g.Namespace: true, "ConfigMap " + g.Namespace + "-new": true, "ConfigMap " + other: true, "ClusterRole ": true}
+	want := map[string]bool{
+		"Namespace ": true, "ConfigMap " + g.Namespace: true, "ConfigMap " + g.Namespace + "-new": true, "ConfigMap " + other: true, "ClusterRole ": true,
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -326,8 +329,10 @@ func TestApplySaysWhatCannotBeChanged(t *testing.T) {
 ---
 {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: other}}`)
 	for name, want := range map[string]string{
-		"Secret x":      "x is there and cannot be changed in data; give it another name in the chart, or let it be made anew with kubectl delete -n " + g.Namespace + " secret x",
-		"RoleBinding x": "x is there and cannot be changed in roleRef; give it another name in the chart, or let it be made anew with kubectl delete -n " + g.Namespace + " rolebinding.rbac.authorization.k8s.io x",
+		"Secret x": "x is there and cannot be changed in data; give it another name in the chart, or let it be made anew with kubectl delete -n " + g.Namespace +
+			" secret x",
+		"RoleBinding x": "x is there and cannot be changed in roleRef; give it another name in the chart, or let it be made anew with kubectl delete -n " +
+			g.Namespace + " rolebinding.rbac.authorization.k8s.io x",
 	} {
 		if !strings.HasSuffix(got[name], want) {
 			t.Errorf("%s: %q", name, got[name])
@@ -338,7 +343,9 @@ func TestApplySaysWhatCannotBeChanged(t *testing.T) {
 // What was ours and is somebody else's by now is not ours to give advice about.
 func TestApplyOfWhatIsSomebodyElsesByNow(t *testing.T) {
 	g := newGround(t)
-	g.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "x"}, Immutable: ptr.To(true), StringData: map[string]string{"a": "theirs"}})
+	g.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "x"}, Immutable: ptr.To(true), StringData: map[string]string{"a": "theirs"},
+	})
 	set := g.prepare(`{apiVersion: v1, kind: Secret, metadata: {name: x}, immutable: true, stringData: {a: ours}}`)
 	results := g.Apply(t.Context(), set, func(apply.Ref) bool { return true })
 	if err := results[0].Err; !errors.Is(err, apply.ErrRefused) || !strings.Contains(err.Error(), "belongs to somebody else") {
@@ -360,7 +367,8 @@ func TestApplyWaitsForDeletion(t *testing.T) {
 		if n := g.requests.Patch.Load(); !trusted && n > 0 {
 			t.Error("it was written to")
 		}
-		if want := "ConfigMap " + g.Namespace + "/x is being deleted; it can be applied once it is gone"; results[0].Err == nil || results[0].Err.Error() != want || !apply.IsPending(results) {
+		if want := "ConfigMap " + g.Namespace + "/x is being deleted; it can be applied once it is gone"; results[0].Err == nil || results[0].Err.Error() != want ||
+			!apply.IsPending(results) {
 			t.Errorf("trusted %v: it says %v", trusted, results[0].Err)
 		}
 	}
@@ -393,7 +401,8 @@ func TestApplyTakesNothingThatChangesHands(t *testing.T) {
 				return nil
 			}}
 			results := g.Apply(t.Context(), set, nil)
-			if want := "ConfigMap " + g.Namespace + "/x was changed by somebody else at the same moment; it is looked at again"; results[0].Err == nil || results[0].Err.Error() != want {
+			if want := "ConfigMap " + g.Namespace + "/x was changed by somebody else at the same moment; it is looked at again"; results[0].Err == nil ||
+				results[0].Err.Error() != want {
 				t.Errorf("it says %v", results[0].Err)
 			}
 			if got := g.data("x"); name != "ours is deleted" && got["a"] != "theirs" {

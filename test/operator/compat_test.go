@@ -112,7 +112,8 @@ func TestManifestsOfTheOperatorThatCameBefore(t *testing.T) {
 		if err := unstructured.SetNestedField(changed.Object, value, "spec", field); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.mgmt.Update(t.Context(), changed, client.DryRunAll); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), field+" cannot be changed; make another ClusterStack") {
+		if err := w.mgmt.Update(t.Context(), changed, client.DryRunAll); !apierrors.IsInvalid(err) ||
+			!strings.Contains(err.Error(), field+" cannot be changed; make another ClusterStack") {
 			t.Errorf("changing %s: %v", field, err)
 		}
 	}
@@ -124,7 +125,8 @@ func (w *walk) columns(t *testing.T) {
 	t.Helper()
 	p := shared.Get(t)
 	for resource, c := range map[string]struct{ header, row string }{
-		"csk":    {"NAME PROVIDER CLUSTERSTACK K8S CHANNEL AUTOSUBSCRIBE USABLE LATEST AGE REASON MESSAGE", `theirs local scs 1.36 stable true v1 local-scs-1-36-v1 \| ` + regexp.QuoteMeta(kubernetesOf(t, "1.36")) + ` \S+ Ready`},
+		"csk": {"NAME PROVIDER CLUSTERSTACK K8S CHANNEL AUTOSUBSCRIBE USABLE LATEST AGE REASON MESSAGE",
+			`theirs local scs 1.36 stable true v1 local-scs-1-36-v1 \| ` + regexp.QuoteMeta(kubernetesOf(t, "1.36")) + ` \S+ Ready`},
 		"cskr":   {"NAME K8S VERSION READY AGE REASON MESSAGE", `local-scs-1-36-v1 ` + regexp.QuoteMeta(kubernetesOf(t, "1.36")) + ` true \S+ Ready`},
 		"caddon": {"NAME CLUSTER RELEASE TARGET READY AGE REASON MESSAGE", `cluster-addon-old old false \S+ Paused the cluster is paused`},
 	} {

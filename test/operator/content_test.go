@@ -152,7 +152,9 @@ func (w *walk) installKind(t *testing.T, kind string) {
 		}}},
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: plural, Labels: map[string]string{"polder.dev/aggregate-to-operator": "true"}}}
-	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{crd.Spec.Group}, Resources: []string{plural}, Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}}}
+	role.Rules = []rbacv1.PolicyRule{
+		{APIGroups: []string{crd.Spec.Group}, Resources: []string{plural}, Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}},
+	}
 	for _, o := range []client.Object{role, crd} {
 		if err := w.mgmt.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -197,7 +199,9 @@ func TestTemplateIsDeleted(t *testing.T) {
 func TestReleaseLeavesAloneWhatBelongsToOthers(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
-	theirs := &infrav1.LocalClusterTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "local-scs-1-36-v1", Labels: map[string]string{"whose": "theirs"}}}
+	theirs := &infrav1.LocalClusterTemplate{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "local-scs-1-36-v1", Labels: map[string]string{"whose": "theirs"}},
+	}
 	if err := w.mgmt.Create(t.Context(), theirs, client.FieldOwner("somebody")); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,9 @@ func TestEvilClassIsRefused(t *testing.T) {
 		object string
 		words  []string
 	}{
-		"a Secret": {"apiVersion: v1\nkind: Secret\nmetadata: {name: evil}\n", []string{"Secret NS/evil is not allowed", "a release may only bring", "--stack-kinds"}},
+		"a Secret": {"apiVersion: v1\nkind: Secret\nmetadata: {name: evil}\n", []string{
+			"Secret NS/evil is not allowed", "a release may only bring", "--stack-kinds",
+		}},
 		"rights": {
 			"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: evil-NS}\nrules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]\n",
 			[]string{"ClusterRole evil-NS is not allowed", "a release may only bring"},
@@ -188,7 +190,8 @@ func TestEvilRegistryIsGivenUp(t *testing.T) {
 		reason  string
 		words   string
 	}{
-		"redirects in a circle": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }, csv1.ReasonSourceInvalid, "redirects more than 5 times"},
+		"redirects in a circle": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }, csv1.ReasonSourceInvalid,
+			"redirects more than 5 times"},
 		"redirects inside":      {redirect("http://" + canary.address() + "/"), csv1.ReasonSourceInvalid, canary.address()},
 		"redirects inside too":  {redirect("https://" + canary.address() + "/"), csv1.ReasonSourceInvalid, "loopback address"},
 		"redirects to metadata": {redirect("https://169.254.169.254/latest"), csv1.ReasonSourceInvalid, "169.254.169.254 has the link-local address"},

@@ -175,7 +175,8 @@ func TestFaultKilledBetweenStages(t *testing.T) {
 	w.moveTo(t, "1.37", "v1")
 	waits := func() {
 		t.Helper()
-		w.says(t, &csv1.ClusterAddon{}, addonName, csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonStageWaiting, "stage hooks", "ConfigMap kube-public/gate is not there yet")
+		w.says(t, &csv1.ClusterAddon{}, addonName, csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonStageWaiting, "stage hooks",
+			"ConfigMap kube-public/gate is not there yet")
 	}
 	waits()
 	p.Kill()

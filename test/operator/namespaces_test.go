@@ -21,7 +21,8 @@ func TestStackServesOtherNamespaces(t *testing.T) {
 	w := newWalk(t)
 	tenant, stranger := shared.Get(t).CreateNamespace(t), shared.Get(t).CreateNamespace(t)
 	label := fmt.Sprintf(`{"metadata":{"labels":{"served-by":%q}}}`, w.ns)
-	if err := w.mgmt.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}, client.RawPatch(client.Merge.Type(), []byte(label))); err != nil {
+	if err := w.mgmt.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}},
+		client.RawPatch(client.Merge.Type(), []byte(label))); err != nil {
 		t.Fatal(err)
 	}
 	w.publish(t, "1.36", "v1", nil)
@@ -35,7 +36,8 @@ func TestStackServesOtherNamespaces(t *testing.T) {
 	refused := func(namespace string) {
 		t.Helper()
 		err := w.mgmt.Create(t.Context(), of(namespace), client.DryRunAll)
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "class "+w.ns+"/local-scs-1-36-v1 does not serve clusters of namespace "+namespace) || !strings.Contains(err.Error(), "spec.allowedNamespaces") {
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "class "+w.ns+"/local-scs-1-36-v1 does not serve clusters of namespace "+namespace) ||
+			!strings.Contains(err.Error(), "spec.allowedNamespaces") {
 			t.Errorf("a cluster of namespace %s: %v", namespace, err)
 		}
 	}
@@ -64,14 +66,16 @@ func TestStackServesOtherNamespaces(t *testing.T) {
 			t.Errorf("deleting %T, which a cluster of another namespace uses: %v", o, err)
 		}
 	}
-	if err := w.mgmt.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "used by "+tenant+"/user") {
+	if err := w.mgmt.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), "used by "+tenant+"/user") {
 		t.Errorf("deleting the namespace of a class that a cluster of another namespace uses: %v", err)
 	}
 
 	// Nobody gets a class by asking for it before it is there.
 	early := paused(stranger, "early", "local-scs-1-36-v3", kubernetesOf(t, "1.36"))
 	early.Spec.Topology.ClassRef.Namespace = w.ns
-	if err := w.mgmt.Create(t.Context(), early); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "there is no class "+w.ns+"/local-scs-1-36-v3 yet") {
+	if err := w.mgmt.Create(t.Context(), early); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), "there is no class "+w.ns+"/local-scs-1-36-v3 yet") {
 		t.Errorf("a cluster of a class that is not there yet: %v", err)
 	}
 
@@ -82,7 +86,8 @@ func TestStackServesOtherNamespaces(t *testing.T) {
 	}
 	there.says(t, a, csv1.AddonPrefix+"user", csv1.ConditionClusterReady, metav1.ConditionFalse, csv1.ReasonNotInitialized)
 	unlabel := `{"metadata":{"labels":{"served-by":null}}}`
-	if err := w.mgmt.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}, client.RawPatch(client.Merge.Type(), []byte(unlabel))); err != nil {
+	if err := w.mgmt.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}},
+		client.RawPatch(client.Merge.Type(), []byte(unlabel))); err != nil {
 		t.Fatal(err)
 	}
 	there.says(t, a, csv1.AddonPrefix+"user", csv1.ConditionClusterReady, metav1.ConditionFalse, csv1.ReasonNotAllowed, "spec.allowedNamespaces")

@@ -49,7 +49,8 @@ func TestAddonsThroughPages(t *testing.T) {
 	}
 	b.answer(nil)
 	w.isUntouched(t, theirs)
-	w.has(t, false, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "things", Name: "same"}}, mapNamed("things", "unknown"), mapNamed("kube-public", "gone"))
+	w.has(t, false, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "things", Name: "same"}}, mapNamed("things", "unknown"),
+		mapNamed("kube-public", "gone"))
 	w.has(t, true, widgetNamed("early"), widgetNamed("late"))
 	w.nothingIsForgotten(t)
 	if b.answered < 10 {
@@ -113,7 +114,8 @@ func (w *walk) isAt(t *testing.T, v string) error {
 	if err != nil {
 		return err
 	}
-	if a.Status.Release != w.ns+"/local-scs-1-36-"+v || slices.ContainsFunc(a.Status.Resources, func(r csv1.Resource) bool { return r.Name == "same" && r.Kind == "ServiceAccount" }) {
+	if a.Status.Release != w.ns+"/local-scs-1-36-"+v ||
+		slices.ContainsFunc(a.Status.Resources, func(r csv1.Resource) bool { return r.Name == "same" && r.Kind == "ServiceAccount" }) {
 		return fmt.Errorf("the add-ons are of %s: %v", a.Status.Release, a.Status.Conditions)
 	}
 	return nil
@@ -138,7 +140,8 @@ func (w *walk) nothingIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, kind := range []string{"v1/ConfigMap", "v1/Secret", "v1/ServiceAccount", "example.com/v1/Widget", "apiextensions.k8s.io/v1/CustomResourceDefinition", "v1/Namespace"} {
+	for _, kind := range []string{"v1/ConfigMap", "v1/Secret", "v1/ServiceAccount", "example.com/v1/Widget", "apiextensions.k8s.io/v1/CustomResourceDefinition",
+		"v1/Namespace"} {
 		i := strings.LastIndex(kind, "/")
 		l := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: kind[:i], Kind: kind[i+1:] + "List"}}
 		if err := w.workload.List(t.Context(), l, client.MatchingLabels{csv1.OwnedLabel: csv1.OwnedValue}); err != nil {

@@ -160,7 +160,8 @@ func TestPruneBelievesDefinitionsMoreThanDiscovery(t *testing.T) {
 		}
 		return nil
 	})
-	if err := apply.JoinErrors(a.Prune(t.Context(), []apply.Ref{ref})); err == nil || !strings.Contains(err.Error(), "there is CustomResourceDefinition widgets."+g.group()) {
+	if err := apply.JoinErrors(a.Prune(t.Context(), []apply.Ref{ref})); err == nil ||
+		!strings.Contains(err.Error(), "there is CustomResourceDefinition widgets."+g.group()) {
 		t.Errorf("it says %v", err)
 	}
 	b.answer(nil)

@@ -52,7 +52,8 @@ func TestPruneNeverDeletesANamespaceOfKubernetes(t *testing.T) {
 			continue
 		}
 		label := func(value string) {
-			if err := g.Client.Patch(t.Context(), ns, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"`+csv1.OwnedLabel+`":`+value+`}}}`))); err != nil {
+			if err := g.Client.Patch(t.Context(), ns,
+				client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"`+csv1.OwnedLabel+`":`+value+`}}}`))); err != nil {
 				t.Fatal(err)
 			}
 		}

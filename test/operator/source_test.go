@@ -173,10 +173,12 @@ func TestSourceIsMissing(t *testing.T) {
 	w := newWalk(t)
 	stackenv.Publish(t, directory, stackenv.BuildShipped(t, "local/scs", "1.36", "v1"))
 	w.stack(t, "stack", "1.36", func(s *csv1.ClusterStack) { s.Spec.Source = nil })
-	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceMissing, "spec.source is missing", "name a repository (oci) or a directory")
+	w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceMissing, "spec.source is missing",
+		"name a repository (oci) or a directory")
 	w.advises(t, &csv1.ClusterStack{}, "stack", csv1.PlatformOperator, "name a source in spec.source")
 	w.sourceOf(t, "stack", &csv1.Source{Directory: "unknown"})
-	c := w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceInvalid, `there is no directory "unknown" on this plane; there are releases`)
+	c := w.says(t, &csv1.ClusterStack{}, "stack", csv1.ConditionSourceAvailable, metav1.ConditionFalse, csv1.ReasonSourceInvalid,
+		`there is no directory "unknown" on this plane; there are releases`)
 	if strings.Contains(c.Message, directory) {
 		t.Errorf("it tells where the directory is: %s", c.Message)
 	}

@@ -150,7 +150,8 @@ func (w *walk) becomesReady(t *testing.T, name, versions string) {
 		}
 		newest := strings.ReplaceAll(versions[strings.LastIndex(versions, ",")+1:], ".", "-")
 		latest := ptr.Deref(s.Status.LatestRelease, "")
-		if !meta.IsStatusConditionTrue(s.Status.Conditions, csv1.ConditionReady) || ptr.Deref(s.Status.UsableVersions, "") != versions || !strings.Contains(latest, "-"+newest+" | v"+s.Spec.KubernetesVersion+".") {
+		if !meta.IsStatusConditionTrue(s.Status.Conditions, csv1.ConditionReady) || ptr.Deref(s.Status.UsableVersions, "") != versions ||
+			!strings.Contains(latest, "-"+newest+" | v"+s.Spec.KubernetesVersion+".") {
 			return fmt.Errorf("stack %s: usable %v, latest %s, %v", name, ptr.Deref(s.Status.UsableVersions, ""), latest, s.Status.Conditions)
 		}
 		return nil
@@ -191,7 +192,8 @@ func (w *walk) addonsOf(t *testing.T, release, version string) {
 	})
 	w.workload = testenv.NewClient(t, testenv.WorkloadConfig(t, w.mgmt, w.ns, w.cluster.Name))
 	var about corev1.ConfigMap
-	if err := w.workload.Get(t.Context(), client.ObjectKey{Namespace: "kube-public", Name: "cluster-stack"}, &about); err != nil || about.Data["addons"] != version {
+	if err := w.workload.Get(t.Context(), client.ObjectKey{Namespace: "kube-public", Name: "cluster-stack"}, &about); err != nil ||
+		about.Data["addons"] != version {
 		t.Errorf("the add-ons say they are %v, want %s: %v", about.Data, version, err)
 	}
 	a, err := w.addon(t.Context())
@@ -288,7 +290,8 @@ func (w *walk) isHeld(t *testing.T, release, why string) {
 			return err
 		}
 		ready := meta.FindStatusCondition(a.Status.Conditions, csv1.ConditionReady)
-		if a.Status.Target != w.ns+"/"+release || ready == nil || ready.Status == metav1.ConditionTrue || !strings.Contains(ready.Message, "stage storage") || !strings.Contains(ready.Message, why) {
+		if a.Status.Target != w.ns+"/"+release || ready == nil || ready.Status == metav1.ConditionTrue || !strings.Contains(ready.Message, "stage storage") ||
+			!strings.Contains(ready.Message, why) {
 			return fmt.Errorf("the ClusterAddon does not say why: target %s, %v", a.Status.Target, ready)
 		}
 		c := &clusterv1.Cluster{}

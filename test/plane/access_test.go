@@ -48,7 +48,10 @@ func TestServiceAccountCanDoJustWhatItsRoleSays(t *testing.T) {
 				"listing machines":           c.List(t.Context(), &clusterv1.MachineList{}, client.InNamespace(ns)),
 				"reading secrets":            c.List(t.Context(), &corev1.SecretList{}, client.InNamespace(ns)),
 				"creating a cluster":         c.Create(t.Context(), testenv.StubCluster(t, ns, "x")),
-				"giving itself more":         c.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "more"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}}),
+				"giving itself more": c.Create(t.Context(), &rbacv1.RoleBinding{
+					ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "more"},
+					RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+				}),
 			} {
 				if !apierrors.IsForbidden(err) {
 					t.Errorf("%s: got %v, want forbidden", what, err)
@@ -73,7 +76,10 @@ func requestToken(t *testing.T, p *testenv.Plane, ns, name string) string {
 
 func secretToken(t *testing.T, c client.Client, ns, name string) string {
 	t.Helper()
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: name}}, Type: corev1.SecretTypeServiceAccountToken}
+	s := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: name}},
+		Type:       corev1.SecretTypeServiceAccountToken,
+	}
 	if err := c.Create(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +106,8 @@ func TestUnauthenticated(t *testing.T) {
 		t.Fatalf("the API names only %d paths; the test would show little", len(paths))
 	}
 	// Spellings that some servers fold into an allowed path before they check, or after.
-	paths = append(paths, "/", "/livez/", "/readyz/", "/version/", "/readyz/etcd", "/livez/ping", "/livez/../api", "/readyz/..%2fapi", "//readyz", "/readyz//", "/%72eadyz/x", "/version;x",
+	paths = append(paths, "/", "/livez/", "/readyz/", "/version/", "/readyz/etcd", "/livez/ping", "/livez/../api", "/readyz/..%2fapi", "//readyz", "/readyz//",
+		"/%72eadyz/x", "/version;x",
 		"/api/v1/secrets", "/apis/cluster.x-k8s.io/v1beta2/clusters", "/convert", "/debug/pprof/", "/debug/pprof/heap", "/logs", "/metrics/controllers", "/metrics/etcd", "/api/v1/namespaces/default/secrets?watch=1")
 	// The API knows no passwords: who sends one is as anonymous as who sends nothing.
 	credentials := map[string]string{"none": "", "a made-up token": "Bearer nonsense", "a password": "Basic YWRtaW46YWRtaW4="}
@@ -174,8 +181,10 @@ func TestClusterAPIActsWithItsOwnRights(t *testing.T) {
 		}
 		for what, err := range map[string]error{
 			"read cluster roles": c.List(t.Context(), &rbacv1.ClusterRoleList{}),
-			"make role bindings": c.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "x"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}}),
-			"delete namespaces":  c.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}),
+			"make role bindings": c.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: "x"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			}),
+			"delete namespaces": c.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}),
 		} {
 			if !apierrors.IsForbidden(err) {
 				t.Errorf("%s may %s: %v", manager, what, err)

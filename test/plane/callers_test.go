@@ -26,7 +26,10 @@ func grantReading(t *testing.T, c client.Client, ns string) {
 	for _, o := range []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: of},
 		&rbacv1.Role{ObjectMeta: of, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list"}}}},
-		&rbacv1.RoleBinding{ObjectMeta: of, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: of.Name}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: of.Name}}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: of, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: of.Name},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: of.Name}},
+		},
 	} {
 		if err := c.Create(t.Context(), o); err != nil {
 			t.Fatal(err)

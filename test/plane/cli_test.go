@@ -63,7 +63,8 @@ func TestCommandLine(t *testing.T) {
 	}
 	t.Run("a cluster can be made at once", func(t *testing.T) {
 		expect(t, exit.OK, []string{"first would be created"}, "create", "first", "--stack", "scs", "--dry-run=server")
-		expect(t, exit.Usage, []string{"podSecurityStandard", "baseline"}, "create", "first", "--stack", "scs", "--set", "podSecurityStandard=basline", "--dry-run=server")
+		expect(t, exit.Usage, []string{"podSecurityStandard", "baseline"}, "create", "first", "--stack", "scs", "--set", "podSecurityStandard=basline",
+			"--dry-run=server")
 	})
 	t.Run("up again changes nothing", func(t *testing.T) {
 		before := statusJSON(t, tree)

@@ -31,7 +31,9 @@ func TestRuntimeExtension(t *testing.T) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/discovery"):
 			answer["kind"] = "DiscoveryResponse"
-			answer["handlers"] = []any{map[string]any{"name": "gate", "requestHook": map[string]any{"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": "BeforeClusterCreate"}}}
+			answer["handlers"] = []any{
+				map[string]any{"name": "gate", "requestHook": map[string]any{"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": "BeforeClusterCreate"}},
+			}
 		case strings.HasSuffix(r.URL.Path, "/beforeclustercreate/gate"):
 			asked.Add(1)
 			answer["kind"] = "BeforeClusterCreateResponse"

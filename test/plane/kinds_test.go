@@ -32,8 +32,12 @@ func TestKinds(t *testing.T) {
 		{"apiregistration.k8s.io", []string{"v1"}, []string{"apiservices"}},
 		{"certificates.k8s.io", []string{"v1"}, []string{"certificatesigningrequests", "clustertrustbundles"}},
 		{"flowcontrol.apiserver.k8s.io", []string{"v1"}, []string{"flowschemas", "prioritylevelconfigurations"}},
-		{"admissionregistration.k8s.io", []string{"v1"}, []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings"}},
-		{"cluster.x-k8s.io", both, []string{"clusters", "clusterclasses", "machines", "machinesets", "machinedeployments", "machinepools", "machinehealthchecks", "machinedrainrules"}},
+		{"admissionregistration.k8s.io", []string{"v1"}, []string{
+			"mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+		}},
+		{"cluster.x-k8s.io", both, []string{
+			"clusters", "clusterclasses", "machines", "machinesets", "machinedeployments", "machinepools", "machinehealthchecks", "machinedrainrules",
+		}},
 		{"addons.cluster.x-k8s.io", both, []string{"clusterresourcesets", "clusterresourcesetbindings"}},
 		{"ipam.cluster.x-k8s.io", both, []string{"ipaddresses", "ipaddressclaims"}},
 		{"runtime.cluster.x-k8s.io", []string{"v1beta2", "v1alpha1"}, []string{"extensionconfigs"}},

@@ -131,7 +131,8 @@ func mkdir(t *testing.T, path string, perm os.FileMode) {
 
 func TestUnknownFlags(t *testing.T) {
 	tree := testenv.NewTree(t, false)
-	for _, args := range [][]string{{"serve", "--nope"}, {"serve", "extra"}, {"nope"}, {"serve", "--log-level", "loud"}, {"serve", "--log-format", "xml"}, {"serve", "--concurrency", "0x"}, {"serve", "--certificate-lifetime", "1s"}} {
+	for _, args := range [][]string{{"serve", "--nope"}, {"serve", "extra"}, {"nope"}, {"serve", "--log-level", "loud"}, {"serve", "--log-format", "xml"},
+		{"serve", "--concurrency", "0x"}, {"serve", "--certificate-lifetime", "1s"}} {
 		out, err := tree.Command("polderd", args...).CombinedOutput()
 		if code := exitCode(err); code != exit.Usage || strings.Count(string(out), "\n") != 1 {
 			t.Errorf("polderd %s: code %d, %q; want one line and code %d", strings.Join(args, " "), code, out, exit.Usage)

@@ -78,7 +78,9 @@ func TestQuotaCountsClusters(t *testing.T) {
 	c := p.Client(t)
 	ns := p.CreateNamespace(t)
 	const counted = corev1.ResourceName("count/machinedrainrules.cluster.x-k8s.io")
-	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{counted: resource.MustParse("1")}}}
+	q := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{counted: resource.MustParse("1")}},
+	}
 	if err := c.Create(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}

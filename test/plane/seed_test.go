@@ -36,7 +36,8 @@ func TestSeededDefinitionsAreAsTheAPIMakesThem(t *testing.T) {
 	p.AwaitReady(t)
 	made := definitions(t, p.Client(t))
 	for name, want := range seeded {
-		if diff := cmp.Diff(want, made[name], cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "CreationTimestamp", "ManagedFields"), cmpopts.IgnoreTypes(metav1.Time{})); diff != "" {
+		if diff := cmp.Diff(want, made[name], cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "CreationTimestamp", "ManagedFields"),
+			cmpopts.IgnoreTypes(metav1.Time{})); diff != "" {
 			t.Errorf("%s (-seeded +made by the API):\n%s", name, diff)
 		}
 	}

@@ -139,10 +139,12 @@ func TestSecretsAreEncrypted(t *testing.T) {
 	c := p.Client(t)
 	ns := p.CreateNamespace(t)
 	const open, secret = "canary-in-the-open-4711", "canary-to-be-hidden-4712"
-	if err := c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "open"}, Data: map[string]string{"k": open}}); err != nil {
+	if err := c.Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "open"}, Data: map[string]string{"k": open}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "secret"}, StringData: map[string]string{"k": secret}}); err != nil {
+	if err := c.Create(t.Context(),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "secret"}, StringData: map[string]string{"k": secret}}); err != nil {
 		t.Fatal(err)
 	}
 	found := searchFiles(t, filepath.Join(p.Data, "etcd"), open, secret, base64.StdEncoding.EncodeToString([]byte(secret)))

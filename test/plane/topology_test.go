@@ -109,9 +109,10 @@ func TestWrongClusterIsRefusedWithClusterAPIsWords(t *testing.T) {
 		value any
 		want  string
 	}{
-		"variable out of range": {[]string{"spec", "topology", "variables"}, []any{map[string]any{"name": "auditLogMaxAge", "value": int64(0)}}, "should be greater than or equal to 1"},
-		"unknown variable":      {[]string{"spec", "topology", "variables"}, []any{map[string]any{"name": "nope", "value": int64(1)}}, "variable is not defined"},
-		"no version at all":     {[]string{"spec", "topology", "version"}, "yesterday", "version must be a valid semantic version"},
+		"variable out of range": {[]string{"spec", "topology", "variables"}, []any{map[string]any{"name": "auditLogMaxAge", "value": int64(0)}},
+			"should be greater than or equal to 1"},
+		"unknown variable":  {[]string{"spec", "topology", "variables"}, []any{map[string]any{"name": "nope", "value": int64(1)}}, "variable is not defined"},
+		"no version at all": {[]string{"spec", "topology", "version"}, "yesterday", "version must be a valid semantic version"},
 		"unknown worker class": {[]string{"spec", "topology", "workers", "machineDeployments"},
 			[]any{map[string]any{"class": "nope", "name": "a"}}, `MachineDeploymentClass with name "nope" does not exist`},
 	}

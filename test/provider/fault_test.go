@@ -121,7 +121,8 @@ func TestSingleFaults(t *testing.T) {
 	t.Parallel()
 	g := newGround(t)
 	var asked atomic.Int64
-	script := []providertest.Fault{providertest.Fail(providertest.ErrTooMany), providertest.LoseReply(), providertest.UseMemory(64 << 20)} // after the last there is an answer
+	// after the last there is an answer
+	script := []providertest.Fault{providertest.Fail(providertest.ErrTooMany), providertest.LoseReply(), providertest.UseMemory(64 << 20)}
 	faulty.SetClusterFault("single", func(c providertest.Call) error {
 		if c.Method == "Validate" {
 			c.Do()

@@ -48,7 +48,10 @@ func TestKubeconfigRequest(t *testing.T) {
 				return err
 			}
 			clusters := &ownworkload.Clusters{Secrets: live, UserAgent: "polder-operator", WrapTransport: mgr.GetConfig().WrapTransport}
-			r := &kubeconfigrequest.Reconciler{Client: mgr.GetClient(), Live: live, Workload: clusters, Limiter: &fairness.Limiter{PerNamespace: 4}, Clock: clock.RealClock{}, Events: mgr.GetEventRecorder("polder-operator")}
+			r := &kubeconfigrequest.Reconciler{
+				Client: mgr.GetClient(), Live: live, Workload: clusters, Limiter: &fairness.Limiter{PerNamespace: 4}, Clock: clock.RealClock{},
+				Events: mgr.GetEventRecorder("polder-operator"),
+			}
 			return r.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: 2})
 		},
 		Kinds:        []client.Object{&v1alpha1.KubeconfigRequest{}},

@@ -127,7 +127,8 @@ func (w *workload) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	b, ok := w.nodes[r.URL.Path]
 	if !ok {
 		out.WriteHeader(http.StatusNotFound)
-		b = fmt.Appendf(nil, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"details":{"kind":"nodes","name":%q}}`, path.Base(r.URL.Path))
+		b = fmt.Appendf(nil, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"details":{"kind":"nodes","name":%q}}`,
+			path.Base(r.URL.Path))
 	}
 	_, _ = out.Write(b)
 }

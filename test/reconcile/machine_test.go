@@ -87,7 +87,9 @@ func TestLocalMachine(t *testing.T) {
 
 func makeSecret(w *workload) reconciletest.Action {
 	return func(ctx context.Context, c client.Client, namespace string) error {
-		return c.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secretName}, Data: map[string][]byte{"value": w.userData(namespace)}})
+		return c.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secretName}, Data: map[string][]byte{"value": w.userData(namespace)},
+		})
 	}
 }
 

@@ -97,7 +97,9 @@ func givenWorkload(ctx context.Context, c client.Client, ns string) error {
 	}
 	before := r.DeepCopy()
 	r.Status.Ready, r.Status.KubernetesVersion = ptr.To(true), "v1.37.1"
-	r.Status.Resources = []csv1.Resource{{Group: clusterv1.GroupVersion.Group, Version: "v1beta2", Kind: "ClusterClass", Namespace: ns, Name: release, Status: csv1.ResourceSynced}}
+	r.Status.Resources = []csv1.Resource{
+		{Group: clusterv1.GroupVersion.Group, Version: "v1beta2", Kind: "ClusterClass", Namespace: ns, Name: release, Status: csv1.ResourceSynced},
+	}
 	if err := c.Status().Patch(ctx, r, client.MergeFrom(before)); err != nil {
 		return err
 	}
@@ -133,7 +135,8 @@ func settledWorkload(ctx context.Context, c client.Client, ns string) error {
 func normalizeWorkload(u *unstructured.Unstructured) {
 	switch u.GetKind() {
 	case "Cluster":
-		for _, field := range [][]string{{"status"}, {"spec", "controlPlaneEndpoint"}, {"spec", "controlPlaneRef"}, {"spec", "infrastructureRef"}, {"metadata", "annotations"}, {"metadata", "finalizers"}} {
+		for _, field := range [][]string{{"status"}, {"spec", "controlPlaneEndpoint"}, {"spec", "controlPlaneRef"}, {"spec", "infrastructureRef"},
+			{"metadata", "annotations"}, {"metadata", "finalizers"}} {
 			unstructured.RemoveNestedField(u.Object, field...)
 		}
 	case "WorkloadCluster":

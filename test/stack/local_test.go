@@ -81,7 +81,8 @@ func newCluster(ns string, r *stack.Release) *clusterv1.Cluster {
 // refusesBadParameters checks that Cluster API validates parameters against the schemas we ship.
 func refusesBadParameters(t *testing.T, mgmt client.Client, ns string, r *stack.Release) {
 	t.Helper()
-	for name, json := range map[string]string{"flavor": `"large"`, "podSecurityStandard": `"none"`, "certSANs": `[""]`, "oidcConfig": `{"issuerURL":"http://x"}`, "registryMirrors": `[{"urlMirror":"x"}]`, "unknown": `1`} {
+	for name, json := range map[string]string{"flavor": `"large"`, "podSecurityStandard": `"none"`, "certSANs": `[""]`, "oidcConfig": `{"issuerURL":"http://x"}`,
+		"registryMirrors": `[{"urlMirror":"x"}]`, "unknown": `1`} {
 		testenv.Eventually(t, soon, func() error { // until the class was looked at, variables are taken unseen
 			c := newCluster(ns, r)
 			v := clusterv1.ClusterVariable{Name: name}
@@ -118,7 +119,8 @@ func available(c *clusterv1.Cluster) error {
 func isHardened(t *testing.T, cfg *rest.Config, workload client.Client) {
 	t.Helper()
 	anonymous := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	for path, want := range map[string]int{"/livez": 200, "/version": 200, "/api": 401, "/apis": 401, "/api/v1/namespaces/kube-public/configmaps/cluster-info": 200} {
+	for path, want := range map[string]int{"/livez": 200, "/version": 200, "/api": 401, "/apis": 401,
+		"/api/v1/namespaces/kube-public/configmaps/cluster-info": 200} {
 		resp, err := anonymous.Get(cfg.Host + path)
 		if err != nil {
 			t.Fatal(err)
@@ -142,13 +144,15 @@ func isHardened(t *testing.T, cfg *rest.Config, workload client.Client) {
 		t.Fatal("there is no pod of the API server", err)
 	}
 	args := strings.Join(pods.Items[0].Spec.Containers[0].Command, "\n")
-	for _, want := range []string{"--enable-admission-plugins=NodeRestriction,PodSecurity,EventRateLimit", "--authorization-mode=Node,RBAC", "--max-requests-inflight=400", "--max-mutating-requests-inflight=200", "--min-request-timeout=", "--audit-log-path=", "--etcd-cafile="} {
+	for _, want := range []string{"--enable-admission-plugins=NodeRestriction,PodSecurity,EventRateLimit", "--authorization-mode=Node,RBAC",
+		"--max-requests-inflight=400", "--max-mutating-requests-inflight=200", "--min-request-timeout=", "--audit-log-path=", "--etcd-cafile="} {
 		if !strings.Contains(args, want) {
 			t.Errorf("the API server has no %s", want)
 		}
 	}
 	var nodes corev1.NodeList
-	if err := workload.List(t.Context(), &nodes, client.MatchingLabels{"node.polder.dev/role": "worker"}); err != nil || len(nodes.Items) == 0 || nodes.Items[0].Status.Capacity.Cpu().Value() != 8 {
+	if err := workload.List(t.Context(), &nodes, client.MatchingLabels{"node.polder.dev/role": "worker"}); err != nil || len(nodes.Items) == 0 ||
+		nodes.Items[0].Status.Capacity.Cpu().Value() != 8 {
 		t.Errorf("workers do not have the size of their flavor: %v, %v", err, nodes.Items)
 	}
 }
@@ -186,7 +190,8 @@ func applyAddons(t *testing.T, workload client.Client, c *clusterv1.Cluster, r *
 		t.Errorf("%v, %+v", err, ds.Status)
 	}
 	var cm corev1.ConfigMap
-	if err := workload.Get(t.Context(), client.ObjectKey{Namespace: "kube-public", Name: "cluster-stack"}, &cm); err != nil || cm.Data["cluster"] != c.Namespace+"/demo" || cm.Data["addons"] != "v1" {
+	if err := workload.Get(t.Context(), client.ObjectKey{Namespace: "kube-public", Name: "cluster-stack"}, &cm); err != nil || cm.Data["cluster"] != c.Namespace+
+		"/demo" || cm.Data["addons"] != "v1" {
 		t.Error(err, cm.Data)
 	}
 }

@@ -54,7 +54,8 @@ func render(dir string) error {
 		return err
 	}
 	in := action.NewInstall(action.NewConfiguration())
-	in.DryRunStrategy, in.ReleaseName, in.Namespace, in.IncludeCRDs, in.Replace = action.DryRunClient, "cluster-addon", "kube-system", true, true
+	in.DryRunStrategy, in.IncludeCRDs, in.Replace = action.DryRunClient, true, true
+	in.ReleaseName, in.Namespace = "cluster-addon", "kube-system"
 	if in.KubeVersion, err = common.ParseKubeVersion("v1.37.1"); err != nil {
 		return err
 	}

@@ -51,7 +51,8 @@ func (p acme) Validate(_ context.Context, in provider.Input) field.ErrorList {
 		}
 	}
 	if n > maxMachines {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "workers"), n, fmt.Sprintf("a cluster has at most %d workers; ask us for more", maxMachines)))
+		errs = append(errs, field.Invalid(field.NewPath("spec", "workers"), n,
+			fmt.Sprintf("a cluster has at most %d workers; ask us for more", maxMachines)))
 	}
 	return errs
 }

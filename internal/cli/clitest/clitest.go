@@ -29,7 +29,8 @@ func New(t *testing.T, command func() *cobra.Command) Polder {
 	return Polder{T: t, Dir: t.TempDir(), Command: command}
 }
 
-// Execute runs a command, and gives what it said and its exit code. What is left to say of its error is a part of stderr.
+// Execute runs a command, and gives what it said and its exit code. What is left to say of its error is a part of
+// stderr.
 func (p Polder) Execute(args ...string) (stdout, stderr string, code int) {
 	p.Helper()
 	var out, errs bytes.Buffer
@@ -41,13 +42,15 @@ func (p Polder) Execute(args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String() + output.Message(err), exit.Code(err)
 }
 
-// Expect runs a command and compares everything it says with what is wanted, in which DIR stands for the data directory.
+// Expect runs a command and compares everything it says with what is wanted, in which DIR stands for the data
+// directory.
 func (p Polder) Expect(code int, stdout, stderr string, args ...string) {
 	p.Helper()
 	fill := strings.NewReplacer("DIR", p.Dir)
 	out, errs, got := p.Execute(args...)
 	if got != code || out != fill.Replace(stdout) || errs != fill.Replace(stderr) {
-		p.Errorf("polder %s ends with %d, want %d\nstdout (-want +got):\n%s\nstderr (-want +got):\n%s", strings.Join(args, " "), got, code,
+		p.Errorf("polder %s ends with %d, want %d\nstdout (-want +got):\n%s\nstderr (-want +got):\n%s",
+			strings.Join(args, " "), got, code,
 			cmp.Diff(fill.Replace(stdout), out), cmp.Diff(fill.Replace(stderr), errs))
 	}
 }
@@ -66,5 +69,6 @@ func (p Polder) WriteFile(file, text string) {
 // WriteKubeconfig makes the data directory that of a plane at an address; namespace is the one of its context.
 func (p Polder) WriteKubeconfig(server, namespace string) {
 	p.Helper()
-	p.WriteFile(filepath.Join(p.Dir, "admin.kubeconfig"), fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","namespace":%q}}],"clusters":[{"name":"x","cluster":{"server":%q}}]}`, namespace, server))
+	p.WriteFile(filepath.Join(p.Dir, "admin.kubeconfig"),
+		fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","namespace":%q}}],"clusters":[{"name":"x","cluster":{"server":%q}}]}`, namespace, server))
 }

@@ -59,7 +59,8 @@ have set stays, unless the file says otherwise and --force is given.`,
 			if err != nil {
 				return err
 			}
-			if _, err := fmt.Fprintf(c.OutOrStdout(), "workloadcluster/%s %s\n", cluster.Name, outcome); err != nil || !w.enabled {
+			if _, err := fmt.Fprintf(c.OutOrStdout(), "workloadcluster/%s %s\n", cluster.Name, outcome); err != nil ||
+				!w.enabled {
 				return err
 			}
 			return w.run(c, a, cluster.Name, readyGoal, true)
@@ -73,7 +74,8 @@ have set stays, unless the file says otherwise and --force is given.`,
 }
 
 // applyCluster says what it did: created, configured or unchanged.
-func applyCluster(ctx context.Context, a *connect.Access, cluster *v1alpha1.WorkloadCluster, force bool) (outcome string, err error) {
+func applyCluster(ctx context.Context, a *connect.Access, cluster *v1alpha1.WorkloadCluster,
+	force bool) (outcome string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connect.RequestTimeout)
 	defer cancel()
 	doing := fmt.Sprintf("applying cluster %q", cluster.Name)
@@ -95,10 +97,13 @@ func applyCluster(ctx context.Context, a *connect.Access, cluster *v1alpha1.Work
 	if err != nil {
 		return "", err
 	}
-	made, err := clusterClient(a).Patch(ctx, cluster.Name, types.ApplyPatchType, b, metav1.PatchOptions{FieldManager: fieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict})
+	made, err := clusterClient(a).Patch(ctx, cluster.Name, types.ApplyPatchType, b, metav1.PatchOptions{
+		FieldManager: fieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict,
+	})
 	switch {
 	case apierrors.IsConflict(err):
-		return "", exit.Errorf(exit.Failure, "%s: others have set %s; leave that out of the file, or change it with --force", doing, describeConflicts(err))
+		return "", exit.Errorf(exit.Failure, "%s: others have set %s; leave that out of the file, or change it with --force",
+			doing, describeConflicts(err))
 	case err != nil:
 		return "", a.Explain(doing, err)
 	case old == nil || old.GetUID() != made.GetUID():
@@ -109,8 +114,8 @@ func applyCluster(ctx context.Context, a *connect.Access, cluster *v1alpha1.Work
 	return "configured", nil
 }
 
-// adoptManagedFields makes what polder create, scale and upgrade have written belong to apply too: else what is no longer in the
-// file would stay for ever, because somebody still seems to want it.
+// adoptManagedFields makes what polder create, scale and upgrade have written belong to apply too: else what is no
+// longer in the file would stay for ever, because somebody still seems to want it.
 func adoptManagedFields(ctx context.Context, a *connect.Access, u *unstructured.Unstructured) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the status of a cluster changes all the time
 		patch, err := csaupgrade.UpgradeManagedFieldsPatch(u, sets.New(fieldManager), fieldManager)

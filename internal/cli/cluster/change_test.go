@@ -30,8 +30,11 @@ func TestApply(t *testing.T) {
 	if q := f.requests[len(f.requests)-1]; q != "PATCH "+clusterPath+"/demo?fieldManager=polder&fieldValidation=Strict&force=false" {
 		t.Errorf("it asks %s", q)
 	}
-	f.refuse["PATCH "+clusterPath+"/demo"] = refusal(409, metav1.StatusReasonConflict, "demo", "Apply failed", metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.stack.name", Message: `conflict with "kubectl-edit" using polder.dev/v1alpha1`})
-	f.expectOutput(exit.Failure, "", `applying cluster "demo": others have set spec.stack.name (kubectl-edit); leave that out of the file, or change it with --force`, "apply", "-f", file)
+	f.refuse["PATCH "+clusterPath+"/demo"] = refusal(409, metav1.StatusReasonConflict, "demo", "Apply failed", metav1.StatusCause{
+		Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.stack.name", Message: `conflict with "kubectl-edit" using polder.dev/v1alpha1`,
+	})
+	f.expectOutput(exit.Failure, "",
+		`applying cluster "demo": others have set spec.stack.name (kubectl-edit); leave that out of the file, or change it with --force`, "apply", "-f", file)
 	f.expectOutput(exit.Usage, "", "say which file to apply: polder apply -f FILE", "apply")
 	write("apiVersion: polder.dev/v1alpha1\nkind: WorkloadCluster\nspec: {stack: {name: other}}\n")
 	f.expectOutput(exit.Usage, "", "the cluster in "+file+" has no name; write metadata.name", "apply", "-f", file)
@@ -41,9 +44,14 @@ func TestApply(t *testing.T) {
 func TestApplyAdopts(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", func(c *v1alpha1.WorkloadCluster) {
 		c.ResourceVersion = "5"
-		c.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "polder", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "polder.dev/v1alpha1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:provider":{}}}`)}}}
+		c.ManagedFields = []metav1.ManagedFieldsEntry{
+			{Manager: "polder", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "polder.dev/v1alpha1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{
+				Raw: []byte(`{"f:spec":{"f:provider":{}}}`),
+			}},
+		}
 	}))
-	_, errs, _ := f.runWithInput("apiVersion: polder.dev/v1alpha1\nkind: WorkloadCluster\nmetadata: {name: demo}\nspec: {stack: {name: scs}}\n", "apply", "-f", "-")
+	_, errs, _ := f.runWithInput("apiVersion: polder.dev/v1alpha1\nkind: WorkloadCluster\nmetadata: {name: demo}\nspec: {stack: {name: scs}}\n", "apply", "-f",
+		"-")
 	patches := 0
 	for _, q := range f.requests {
 		if strings.HasPrefix(q, "PATCH ") {
@@ -67,14 +75,18 @@ func onePool(c *v1alpha1.WorkloadCluster) {
 }
 
 func TestScale(t *testing.T) {
-	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", twoPools), aWorkload(v1alpha1.PhaseReady, "", onePool, withName("one")), aWorkload("", "", withName("none")))
+	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", twoPools), aWorkload(v1alpha1.PhaseReady, "", onePool, withName("one")),
+		aWorkload("", "", withName("none")))
 	f.objects[clusterPath+"/demo"]["spec"].(map[string]any)["workers"].([]any)[1].(map[string]any)["future"] = "kept"
-	f.expectOutput(exit.OK, "workloadcluster/demo scaled: control plane 1 to 3, pool b 2 to 0\n", "", "scale", "demo", "--pool", "b=0", "--pool", "a=1", "--control-planes", "3")
+	f.expectOutput(exit.OK, "workloadcluster/demo scaled: control plane 1 to 3, pool b 2 to 0\n", "", "scale", "demo", "--pool", "b=0", "--pool", "a=1",
+		"--control-planes", "3")
 	want := map[string]any{
 		"metadata": map[string]any{"resourceVersion": "5", "uid": "u1"},
 		"spec": map[string]any{
 			"controlPlane": map[string]any{"replicas": 3.0},
-			"workers":      []any{map[string]any{"name": "a", "replicas": 1.0, "labels": map[string]any{"l": "1"}}, map[string]any{"name": "b", "replicas": 0.0, "future": "kept"}},
+			"workers": []any{
+				map[string]any{"name": "a", "replicas": 1.0, "labels": map[string]any{"l": "1"}}, map[string]any{"name": "b", "replicas": 0.0, "future": "kept"},
+			},
 		},
 	}
 	if d := cmp.Diff(want, f.bodies["PATCH"]); d != "" {
@@ -119,11 +131,13 @@ func TestScaleAtTheSameTime(t *testing.T) {
 			}
 		}
 	}
-	f.expectOutput(exit.Failure, "", `changing cluster "demo": somebody else changed it at the same time; look at it and try again`, "scale", "demo", "--workers", "5")
+	f.expectOutput(exit.Failure, "", `changing cluster "demo": somebody else changed it at the same time; look at it and try again`, "scale", "demo", "--workers",
+		"5")
 	f.after = nil
 	f.refuse["PATCH "+clusterPath+"/demo"] = refusal(409, metav1.StatusReasonConflict, "demo", "x")
 	f.requests = nil
-	f.expectOutput(exit.Failure, "", `changing cluster "demo": somebody else changed it at the same time; look at it and try again`, "scale", "demo", "--workers", "6")
+	f.expectOutput(exit.Failure, "", `changing cluster "demo": somebody else changed it at the same time; look at it and try again`, "scale", "demo", "--workers",
+		"6")
 	if len(f.requests) != 2*maxPatchAttempts {
 		t.Errorf("it asks %d times", len(f.requests))
 	}
@@ -145,7 +159,9 @@ func upgradable(c *v1alpha1.WorkloadCluster) {
 	c.ResourceVersion = "5"
 	c.Spec.Stack = v1alpha1.StackReference{Name: "scs", KubernetesVersion: "1.35"}
 	c.Status.Versions = v1alpha1.Versions{Kubernetes: "v1.35.4", WantedKubernetes: "v1.35.4", Release: "r1", WantedRelease: "r1"}
-	c.Status.Updates = []v1alpha1.Update{{KubernetesVersion: "1.35", Version: "v9", Kubernetes: "v1.35.5"}, {KubernetesVersion: "1.36", Version: "v5", Kubernetes: "v1.36.3"}}
+	c.Status.Updates = []v1alpha1.Update{
+		{KubernetesVersion: "1.35", Version: "v9", Kubernetes: "v1.35.5"}, {KubernetesVersion: "1.36", Version: "v5", Kubernetes: "v1.36.3"},
+	}
 }
 
 func pinned(c *v1alpha1.WorkloadCluster) {
@@ -155,7 +171,8 @@ func pinned(c *v1alpha1.WorkloadCluster) {
 }
 
 func TestUpgradeShows(t *testing.T) {
-	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", upgradable), aWorkload(v1alpha1.PhaseReady, "", pinned, withName("pinned")), aWorkload(v1alpha1.PhaseReady, "", atWork, withName("new")))
+	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", upgradable), aWorkload(v1alpha1.PhaseReady, "", pinned, withName("pinned")),
+		aWorkload(v1alpha1.PhaseReady, "", atWork, withName("new")))
 	f.expectOutput(exit.OK, `Cluster demo runs Kubernetes v1.35.4 of release r1, and follows the newest release of channel stable of stack scs.
 
 KUBERNETES   VERSION   EXACTLY   TAKE IT WITH
@@ -223,6 +240,7 @@ func TestUpgradeRefuses(t *testing.T) {
 	none := aWorkload(v1alpha1.PhaseReady, "", pinned)
 	none.Status.Updates = nil
 	f.add(none)
-	f.expectOutput(exit.Usage, "", `cluster "demo" stays at version v3 of its stack; say which one of Kubernetes 1.36 it shall have, with --version`, "upgrade", "demo", "--kubernetes", "1.36")
+	f.expectOutput(exit.Usage, "", `cluster "demo" stays at version v3 of its stack; say which one of Kubernetes 1.36 it shall have, with --version`, "upgrade",
+		"demo", "--kubernetes", "1.36")
 	f.expectOutput(exit.OK, "workloadcluster/demo unchanged: there is nothing newer\n", "", "upgrade", "demo", "--to-latest")
 }

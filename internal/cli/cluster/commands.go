@@ -10,7 +10,9 @@ import (
 // NewCommands are the commands of polder for customers, in the order of the help.
 func NewCommands(g *connect.Globals) []*cobra.Command {
 	return []*cobra.Command{
-		newCreateCommand(g), newApplyCommand(g), newGetCommand(g), newWaitCommand(g), newDescribeCommand(g), newKubeconfigCommand(g),
-		newScaleCommand(g), newUpgradeCommand(g), newExportCommand(g), newDeleteCommand(g), newStacksCommand(g), newProvidersCommand(g),
+		newCreateCommand(g), newApplyCommand(g), newGetCommand(g), newWaitCommand(g), newDescribeCommand(g),
+		newKubeconfigCommand(g),
+		newScaleCommand(g), newUpgradeCommand(g), newExportCommand(g), newDeleteCommand(g), newStacksCommand(g),
+		newProvidersCommand(g),
 	}
 }

@@ -17,9 +17,11 @@ func TestConnectProblems(t *testing.T) {
 	f.WriteFile(two, `{"apiVersion":"v1","kind":"Config","contexts":[{"name":"b","context":{"cluster":"x"}},{"name":"a","context":{"cluster":"x"}}],"clusters":[{"name":"x","cluster":{"server":"http://127.0.0.1:1"}}]}`)
 	f.expectOutput(exit.Usage, "", "there is no file /nowhere/x; name a kubeconfig with --kubeconfig", "get", "--kubeconfig", "/nowhere/x")
 	f.expectOutput(exit.Usage, "", two+` has no context "c"; choose from: a, b`, "get", "--kubeconfig", two, "--context", "c")
-	f.expectOutput(exit.Failure, "", "the plane at http://127.0.0.1:1 does not answer: dial tcp 127.0.0.1:1: connect: connection refused; check the address in your kubeconfig; for a plane on this machine, see: polder status and polder up", "get", "--kubeconfig", two, "--context", "a")
+	f.expectOutput(exit.Failure, "",
+		"the plane at http://127.0.0.1:1 does not answer: dial tcp 127.0.0.1:1: connect: connection refused; check the address in your kubeconfig; for a plane on this machine, see: polder status and polder up", "get", "--kubeconfig", two, "--context", "a")
 	f.WriteKubeconfig("http://127.0.0.1:1", "")
-	f.expectOutput(exit.Failure, "", "the plane at http://127.0.0.1:1 does not answer: dial tcp 127.0.0.1:1: connect: connection refused; see how it is with: polder status, start it with: polder up", "get", "-n", "x")
+	f.expectOutput(exit.Failure, "",
+		"the plane at http://127.0.0.1:1 does not answer: dial tcp 127.0.0.1:1: connect: connection refused; see how it is with: polder status, start it with: polder up", "get", "-n", "x")
 	f.WriteFile(filepath.Join(f.Dir, "admin.kubeconfig"), "")
 	f.expectOutput(exit.Failure, "", fmt.Sprintf("there is no plane in %s yet; start one with: polder up", f.Dir), "get")
 	f.WriteFile(two, "{")
@@ -35,13 +37,20 @@ func TestRefusals(t *testing.T) {
 		code int
 		want string
 	}{
-		{refusal(403, metav1.StatusReasonForbidden, "", `workloadclusters.polder.dev is forbidden: User "anna" cannot list resource "workloadclusters" in API group "polder.dev" in the namespace "default"`), exit.Failure, "listing clusters: anna may not list workloadclusters in namespace default; ask the plane's operator for the right, or choose another namespace with -n"},
-		{refusal(403, metav1.StatusReasonForbidden, "", `User "anna" cannot list resource "workloadclusters" in API group "polder.dev" at the cluster scope`), exit.Failure, "listing clusters: anna may not list workloadclusters in all namespaces; ask the plane's operator for the right, or choose another namespace with -n"},
-		{refusal(403, metav1.StatusReasonForbidden, "demo", `x is forbidden: ValidatingAdmissionPolicy 'a' with binding 'b' denied request: it is protected`), exit.Failure, "listing clusters: the plane refuses it: it is protected"},
-		{refusal(401, metav1.StatusReasonUnauthorized, "", "Unauthorized"), exit.Failure, "the plane at URL does not know who you are: your certificate or token is wrong or has ended; ask the plane's operator for a new kubeconfig"},
-		{refusal(404, metav1.StatusReasonNotFound, "", "the server could not find the requested resource"), exit.Failure, "the plane at URL does not know the kinds of Polder: it is another cluster, its polderd is older than this polder, or something in front of it answers in its place"},
+		{refusal(403, metav1.StatusReasonForbidden, "",
+			`workloadclusters.polder.dev is forbidden: User "anna" cannot list resource "workloadclusters" in API group "polder.dev" in the namespace "default"`),
+			exit.Failure, "listing clusters: anna may not list workloadclusters in namespace default; ask the plane's operator for the right, or choose another namespace with -n"},
+		{refusal(403, metav1.StatusReasonForbidden, "", `User "anna" cannot list resource "workloadclusters" in API group "polder.dev" at the cluster scope`),
+			exit.Failure, "listing clusters: anna may not list workloadclusters in all namespaces; ask the plane's operator for the right, or choose another namespace with -n"},
+		{refusal(403, metav1.StatusReasonForbidden, "demo", `x is forbidden: ValidatingAdmissionPolicy 'a' with binding 'b' denied request: it is protected`),
+			exit.Failure, "listing clusters: the plane refuses it: it is protected"},
+		{refusal(401, metav1.StatusReasonUnauthorized, "", "Unauthorized"), exit.Failure,
+			"the plane at URL does not know who you are: your certificate or token is wrong or has ended; ask the plane's operator for a new kubeconfig"},
+		{refusal(404, metav1.StatusReasonNotFound, "", "the server could not find the requested resource"), exit.Failure,
+			"the plane at URL does not know the kinds of Polder: it is another cluster, its polderd is older than this polder, or something in front of it answers in its place"},
 		{refusal(400, metav1.StatusReasonBadRequest, "", "no\nsense"), exit.Usage, "listing clusters: the plane refuses it: no sense"},
-		{refusal(409, metav1.StatusReasonConflict, "demo", "x"), exit.Failure, "listing clusters: somebody else changed it at the same time; look at it and try again"},
+		{refusal(409, metav1.StatusReasonConflict, "demo", "x"), exit.Failure,
+			"listing clusters: somebody else changed it at the same time; look at it and try again"},
 		{refusal(422, metav1.StatusReasonInvalid, "demo", "it is all wrong"), exit.Usage, "listing clusters: the plane refuses it: it is all wrong"},
 		{refusal(507, metav1.StatusReasonUnknown, "", "out of room"), exit.Failure, "listing clusters: the plane at URL says: out of room"},
 	} {

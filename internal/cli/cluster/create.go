@@ -51,12 +51,15 @@ A file has one WorkloadCluster; NAME gives it another name. What a file says can
 	addNamespaceFlag(c)
 	n.flags.addFlags(c)
 	c.Flags().StringVarP(&n.file, "filename", "f", "", "`file` with a WorkloadCluster; - is the input")
-	c.Flags().StringVar(&n.dryRun, "dry-run", "", "only show the cluster: client asks nobody, server asks the plane whether it would take it")
+	c.Flags().StringVar(&n.dryRun, "dry-run", "",
+		"only show the cluster: client asks nobody, server asks the plane whether it would take it")
 	c.Flags().Lookup("dry-run").NoOptDefVal = "client"
 	c.Flags().BoolVar(&n.force, "force", false, "with -f and --provider: leave out what that provider does not have")
 	n.out.AddFlags(c, output.FormatText, output.FormatName, output.FormatJSON, output.FormatYAML)
 	n.wait.addFlags(c, "wait until the cluster is ready")
-	_ = c.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{"client", "server"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	// the flag exists
+	_ = c.RegisterFlagCompletionFunc("dry-run",
+		cobra.FixedCompletions([]string{"client", "server"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -127,7 +130,8 @@ func (n *createOptions) buildCluster(c *cobra.Command, args []string) (*v1alpha1
 
 // createCluster has the plane refuse unknown fields: an older one would drop them without a word, and make another
 // cluster than was asked for.
-func createCluster(ctx context.Context, a *connect.Access, cluster *v1alpha1.WorkloadCluster, dryRun bool) (*unstructured.Unstructured, error) {
+func createCluster(ctx context.Context, a *connect.Access, cluster *v1alpha1.WorkloadCluster,
+	dryRun bool) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, connect.RequestTimeout)
 	defer cancel()
 	u, err := objects.ToUnstructured(cluster)
@@ -140,7 +144,8 @@ func createCluster(ctx context.Context, a *connect.Access, cluster *v1alpha1.Wor
 	}
 	made, err := clusterClient(a).Create(ctx, u, o)
 	if apierrors.IsAlreadyExists(err) {
-		return nil, exit.Errorf(exit.Failure, "there is a cluster %q in namespace %s already; change it with: %s, or choose another name", cluster.Name, a.Namespace, a.Hint("apply -f FILE"))
+		return nil, exit.Errorf(exit.Failure,
+			"there is a cluster %q in namespace %s already; change it with: %s, or choose another name", cluster.Name, a.Namespace, a.Hint("apply -f FILE"))
 	}
 	return made, a.Explain(fmt.Sprintf("making cluster %q", cluster.Name), err)
 }

@@ -16,7 +16,8 @@ import (
 // resolveNamespace finds the namespace of a cluster: that of its file, of -n, or of the kubeconfig.
 func resolveNamespace(a *connect.Access, c *cobra.Command, cluster *v1alpha1.WorkloadCluster) error {
 	if given := c.Flag("namespace").Value.String(); given != "" && cluster.Namespace != "" && given != cluster.Namespace {
-		return exit.Errorf(exit.Usage, "the file says namespace %s, and -n says %s; leave out one of them", cluster.Namespace, given)
+		return exit.Errorf(exit.Usage, "the file says namespace %s, and -n says %s; leave out one of them", cluster.Namespace,
+			given)
 	}
 	a.Namespace = cmp.Or(cluster.Namespace, a.Namespace)
 	cluster.Namespace = a.Namespace
@@ -27,7 +28,8 @@ func resolveNamespace(a *connect.Access, c *cobra.Command, cluster *v1alpha1.Wor
 func (n *createOptions) moveToProvider(c *cobra.Command, a *connect.Access, cluster *v1alpha1.WorkloadCluster) error {
 	to, err := getProvider(c.Context(), a, n.flags.provider)
 	if apierror.IsObjectNotFound(err, providerResource.Resource, n.flags.provider) {
-		return exit.Errorf(exit.Usage, "there is no provider %q; see which there are with: %s", n.flags.provider, a.Hint("providers"))
+		return exit.Errorf(exit.Usage, "there is no provider %q; see which there are with: %s", n.flags.provider,
+			a.Hint("providers"))
 	}
 	if err != nil {
 		return a.Explain(fmt.Sprintf("reading provider %q", n.flags.provider), err)
@@ -39,7 +41,8 @@ func (n *createOptions) moveToProvider(c *cobra.Command, a *connect.Access, clus
 		}
 	}
 	m := moveCluster(cluster, from, to)
-	if stacks, problems := objects.ListStacks(c.Context(), a, a.Namespace, v1alpha1.CatalogueNamespace); len(problems) == 0 { // who may not read them is told nothing of them
+	stacks, problems := objects.ListStacks(c.Context(), a, a.Namespace, v1alpha1.CatalogueNamespace)
+	if len(problems) == 0 { // who may not read them is told nothing of them
 		m.reviewStack(cluster, to, stacks)
 	}
 	m.print(c.ErrOrStderr(), cluster.Name)

@@ -32,27 +32,35 @@ type specFlags struct {
 // addFlags adds one flag for each field that people set often; the rest of a spec takes a file.
 func (s *specFlags) addFlags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&s.provider, "provider", "", "`name` of the provider; may be left out where there is only one; with -f, makes the file's cluster there")
+	f.StringVar(&s.provider, "provider", "",
+		"`name` of the provider; may be left out where there is only one; with -f, makes the file's cluster there")
 	f.StringVar(&s.stack, "stack", "", "`name` of the stack; polder stacks shows them")
-	f.StringVar(&s.kubernetes, "kubernetes", "", "`minor` of Kubernetes, for example 1.37 (default: the newest of the stack)")
+	f.StringVar(&s.kubernetes, "kubernetes", "",
+		"`minor` of Kubernetes, for example 1.37 (default: the newest of the stack)")
 	f.StringVar(&s.channel, "channel", "", "`channel` of releases: stable or custom (default: stable)")
-	f.StringVar(&s.version, "version", "", "`version` of the stack to stay at, for example v3 (default: follow the newest)")
+	f.StringVar(&s.version, "version", "",
+		"`version` of the stack to stay at, for example v3 (default: follow the newest)")
 	f.Int32Var(&s.controlPlanes, "control-planes", 1, "`number` of machines of the control plane: 1, 3 or 5")
 	f.StringVar(&s.controlPlaneType, "control-plane-type", "", "machine `type` of the control plane, for example SCS-2V-4")
 	f.Int32Var(&s.workers, "workers", 1, "`number` of machines of the pool "+defaultPool)
 	f.StringVar(&s.workerType, "worker-type", "", "machine `type` of the pool "+defaultPool)
 	f.StringArrayVar(&s.pools, "pool", nil, "a pool of workers, `NAME=COUNT[:TYPE]`; may be repeated")
-	f.StringArrayVar(&s.parameters, "set", nil, "a parameter of the stack, `KEY=VALUE`, where VALUE is YAML; may be repeated")
+	f.StringArrayVar(&s.parameters, "set", nil,
+		"a parameter of the stack, `KEY=VALUE`, where VALUE is YAML; may be repeated")
 }
 
 // flagsExcludedByFile are flags that say what a file says already.
-var flagsExcludedByFile = []string{"stack", "kubernetes", "channel", "version", "control-planes", "control-plane-type", "workers", "worker-type", "pool", "set"}
+var flagsExcludedByFile = []string{
+	"stack", "kubernetes", "channel", "version", "control-planes", "control-plane-type", "workers", "worker-type", "pool",
+	"set",
+}
 
 // buildSpec is the cluster that the flags describe. given says which of them were.
 func (s *specFlags) buildSpec(given func(flag string) bool) (v1alpha1.WorkloadClusterSpec, error) {
 	spec := v1alpha1.WorkloadClusterSpec{Provider: s.provider}
 	if s.stack == "" {
-		return spec, exit.Errorf(exit.Usage, "say what to make the cluster of, with --stack NAME or -f FILE; see which stacks there are with: polder stacks")
+		return spec, exit.Errorf(exit.Usage,
+			"say what to make the cluster of, with --stack NAME or -f FILE; see which stacks there are with: polder stacks")
 	}
 	var err error
 	if spec.Stack, err = s.stackReference(); err != nil {
@@ -91,7 +99,8 @@ func parseMinor(text string) (string, error) {
 	case err != nil:
 		return "", exit.Errorf(exit.Usage, "--kubernetes %q is no minor of Kubernetes; write, for example, 1.37", text)
 	case k.HasPatch():
-		return "", exit.Errorf(exit.Usage, "--kubernetes takes the minor, %s; the patch comes with the stack's release, which --version pins", k.MinorString())
+		return "", exit.Errorf(exit.Usage,
+			"--kubernetes takes the minor, %s; the patch comes with the stack's release, which --version pins", k.MinorString())
 	}
 	return k.MinorString(), nil
 }
@@ -126,7 +135,8 @@ func parsePool(text string) (p v1alpha1.WorkerPool, err error) {
 	count, kind, typed := strings.Cut(rest, ":")
 	n, bad := strconv.ParseUint(count, 10, 31)
 	if !found || name == "" || bad != nil || typed && kind == "" {
-		return p, exit.Errorf(exit.Usage, "--pool %q is no pool; write NAME=COUNT or NAME=COUNT:TYPE, for example a=3:SCS-4V-16", text)
+		return p, exit.Errorf(exit.Usage,
+			"--pool %q is no pool; write NAME=COUNT or NAME=COUNT:TYPE, for example a=3:SCS-4V-16", text)
 	}
 	replicas := int32(n)
 	p.Name, p.Replicas, p.MachineType = name, &replicas, kind
@@ -146,7 +156,8 @@ func parseParameters(texts []string) (map[string]apiextensionsv1.JSON, error) {
 		}
 		b, err := yaml.YAMLToJSON([]byte(value))
 		if err != nil || !json.Valid(b) {
-			return nil, exit.Errorf(exit.Usage, "--set %s: %q is no YAML: %s", key, value, strings.TrimPrefix(output.Sanitize(fmt.Sprint(err)), "yaml: "))
+			return nil, exit.Errorf(exit.Usage, "--set %s: %q is no YAML: %s", key, value,
+				strings.TrimPrefix(output.Sanitize(fmt.Sprint(err)), "yaml: "))
 		}
 		if all == nil {
 			all = map[string]apiextensionsv1.JSON{}

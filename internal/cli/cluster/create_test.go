@@ -52,14 +52,17 @@ spec:
 		t.Errorf("--dry-run=client asks the plane: %v", f.requests)
 	}
 	f.expectOutput(exit.OK, "workloadcluster/demo created\n", "It is being made. Wait for it with: polder wait demo\n", "create", "demo", "--stack", "scs")
-	want := map[string]any{"stack": map[string]any{"name": "scs"}, "controlPlane": map[string]any{"replicas": 1.0}, "workers": []any{map[string]any{"name": "default", "replicas": 1.0}}}
+	want := map[string]any{
+		"stack": map[string]any{"name": "scs"}, "controlPlane": map[string]any{"replicas": 1.0}, "workers": []any{map[string]any{"name": "default", "replicas": 1.0}},
+	}
 	if d := cmp.Diff(want, f.objects[clusterPath+"/demo"]["spec"]); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	if q := f.requests[len(f.requests)-1]; !strings.Contains(q, "fieldManager=polder") || !strings.Contains(q, "fieldValidation=Strict") {
 		t.Errorf("it asks %s", q)
 	}
-	f.expectOutput(exit.Failure, "", `there is a cluster "demo" in namespace default already; change it with: polder apply -f FILE, or choose another name`, "create", "demo", "--stack", "scs")
+	f.expectOutput(exit.Failure, "", `there is a cluster "demo" in namespace default already; change it with: polder apply -f FILE, or choose another name`,
+		"create", "demo", "--stack", "scs")
 	f.expectOutput(exit.OK, "workloadcluster/other\n", "", "create", "other", "--stack", "scs", "-o", "name")
 	f.expectOutput(exit.OK, "workloadcluster/third would be created\n", "", "create", "third", "--stack", "scs", "--dry-run=server")
 	if q := f.requests[len(f.requests)-1]; !strings.Contains(q, "dryRun=All") {
@@ -225,10 +228,13 @@ func TestMoveOwnNames(t *testing.T) {
 		becomes   string
 	}{
 		{v1alpha1.MachineSelection{MachineType: "both.same"}, here, "same     pool: both.same", "both.same"},
-		{v1alpha1.MachineSelection{MachineType: "both.other"}, here, "lost     pool: there has nothing like both.other; see what it has with: polder providers there", "the provider's default"},
-		{v1alpha1.MachineSelection{MachineType: "both.other"}, nil, "look at  pool: both.other is a name of there too, but nobody knows whether it is the same machine", "both.other"},
+		{v1alpha1.MachineSelection{MachineType: "both.other"}, here, "lost     pool: there has nothing like both.other; see what it has with: polder providers there",
+			"the provider's default"},
+		{v1alpha1.MachineSelection{MachineType: "both.other"}, nil,
+			"look at  pool: both.other is a name of there too, but nobody knows whether it is the same machine", "both.other"},
 		{v1alpha1.MachineSelection{}, here, "look at  pool: the provider's default is there's, which may be another machine", "the provider's default"},
-		{v1alpha1.MachineSelection{MachineType: "SCS-2V-4-20s"}, here, "changed  pool: SCS-2V-4-20s becomes a machine of at least 2 CPUs and 4Gi and a disk of 20G\n  look at  pool: SCS-2V-4-20s promises a fast local disk, a shape does not", "a machine of at least 2 CPUs and 4Gi and a disk of 20G"},
+		{v1alpha1.MachineSelection{MachineType: "SCS-2V-4-20s"}, here,
+			"changed  pool: SCS-2V-4-20s becomes a machine of at least 2 CPUs and 4Gi and a disk of 20G\n  look at  pool: SCS-2V-4-20s promises a fast local disk, a shape does not", "a machine of at least 2 CPUs and 4Gi and a disk of 20G"},
 	} {
 		m := &moveReport{to: "there"}
 		m.moveMachine("pool", &tt.selection, tt.from, there)
@@ -263,7 +269,8 @@ func TestMoveStack(t *testing.T) {
 
 func TestCreateElsewhereLoses(t *testing.T) {
 	f := newFakePlane(t, twoProviders, otherProvider)
-	file := strings.NewReplacer("SCS-2C-4", "SCS-2C-4_GNa", "m1.odd", "m1.huge", "m1.small", "m1.unknown", "zones: [b]", "zones: [a, b]", "both: 1", "hereOnly: 1").Replace(movedFile)
+	file := strings.NewReplacer("SCS-2C-4", "SCS-2C-4_GNa", "m1.odd", "m1.huge", "m1.small", "m1.unknown", "zones: [b]", "zones: [a, b]", "both: 1",
+		"hereOnly: 1").Replace(movedFile)
 	_, errs, code := f.runWithInput(file, "create", "-f", "-", "--provider", "there")
 	for _, want := range []string{
 		"\n  lost     pool own: there has nothing like m1.unknown; see what it has with: polder providers there\n",
@@ -285,10 +292,12 @@ func TestCreateElsewhereLoses(t *testing.T) {
 		t.Fatalf("--force ends with %d: %s", code, errs)
 	}
 	b, _ := json.Marshal(f.objects[clusterPath+"/demo"]["spec"])
-	if text := string(b); strings.Contains(text, "m1.") || strings.Contains(text, "hereOnly") || !strings.Contains(text, `"zones":["b"]`) || !strings.Contains(text, `"provider":"there"`) {
+	if text := string(b); strings.Contains(text, "m1.") || strings.Contains(text, "hereOnly") || !strings.Contains(text, `"zones":["b"]`) ||
+		!strings.Contains(text, `"provider":"there"`) {
 		t.Errorf("made %s", text)
 	}
-	if _, errs, code = f.runWithInput(movedFile, "create", "x", "-f", "-", "--provider", "nowhere"); code != exit.Usage || errs != `there is no provider "nowhere"; see which there are with: polder providers` {
+	if _, errs, code = f.runWithInput(movedFile, "create", "x", "-f", "-", "--provider", "nowhere"); code != exit.Usage ||
+		errs != `there is no provider "nowhere"; see which there are with: polder providers` {
 		t.Errorf("it ends with %d: %s", code, errs)
 	}
 	if _, errs, code = f.runWithInput(movedFile, "create", "same", "-f", "-", "--provider", "here"); code != exit.OK || strings.Contains(errs, "at provider") {

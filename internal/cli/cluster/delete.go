@@ -52,7 +52,8 @@ there. Where there is nobody to ask, --yes is needed. A cluster with deletionPro
 		ValidArgsFunction: completeNames(g, 0),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return exit.Errorf(exit.Usage, "%s takes the names of clusters, but got none; see: %s --help", c.CommandPath(), c.CommandPath())
+				return exit.Errorf(exit.Usage, "%s takes the names of clusters, but got none; see: %s --help", c.CommandPath(),
+					c.CommandPath())
 			}
 			a, err := g.Connect(c)
 			if err != nil {
@@ -111,7 +112,8 @@ func (d *deleteOptions) run(c *cobra.Command, a *connect.Access, names []string)
 }
 
 // confirmDeletion shows what would be lost, and wants the name typed.
-func confirmDeletion(ctx context.Context, in *bufio.Reader, out io.Writer, c *v1alpha1.WorkloadCluster, now time.Time) error {
+func confirmDeletion(ctx context.Context, in *bufio.Reader, out io.Writer, c *v1alpha1.WorkloadCluster,
+	now time.Time) error {
 	fmt.Fprintf(out, "Cluster %s/%s: provider %s, %s, %s old. All that is in it is lost.\nType its name to delete it: ",
 		c.Namespace, c.Name, cmp.Or(c.Spec.Provider, "not known"), machineCount(c), output.Age(now, c.CreationTimestamp.Time))
 	typed := make(chan string, 1)
@@ -151,13 +153,17 @@ func machineCount(c *v1alpha1.WorkloadCluster) string {
 func deleteCluster(ctx context.Context, a *connect.Access, c *v1alpha1.WorkloadCluster) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.RequestTimeout)
 	defer cancel()
-	err := clusterClient(a).Delete(ctx, c.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(c.UID))})
+	err := clusterClient(a).Delete(ctx, c.Name, metav1.DeleteOptions{
+		Preconditions: metav1.NewUIDPreconditions(string(c.UID)),
+	})
 	if apierror.IgnoreObjectNotFound(err, clusterResource.Resource, c.Name) == nil {
 		return nil
 	}
 	explained := a.Explain(fmt.Sprintf("deleting cluster %q", c.Name), err)
-	if ptr.Deref(c.Spec.DeletionProtection, false) && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
-		return exit.Errorf(exit.Code(explained), `%w; if you mean it, lift the protection with: %s patch workloadcluster %s -n %s --type merge -p '{"spec":{"deletionProtection":false}}'`, explained, a.KubectlHint(), c.Name, a.Namespace)
+	if ptr.Deref(c.Spec.DeletionProtection, false) &&
+		(apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
+		return exit.Errorf(exit.Code(explained),
+			`%w; if you mean it, lift the protection with: %s patch workloadcluster %s -n %s --type merge -p '{"spec":{"deletionProtection":false}}'`, explained, a.KubectlHint(), c.Name, a.Namespace)
 	}
 	return explained
 }

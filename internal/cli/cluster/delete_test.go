@@ -103,7 +103,8 @@ func TestPages(t *testing.T) {
 
 func TestDeleteRefused(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", func(c *v1alpha1.WorkloadCluster) { c.Spec.DeletionProtection = ptr.To(true) }))
-	f.refuse["DELETE "+clusterPath+"/demo"] = refusal(422, metav1.StatusReasonInvalid, "demo", `workloadclusters.polder.dev "demo" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'x' denied request: the cluster is protected`)
+	f.refuse["DELETE "+clusterPath+"/demo"] = refusal(422, metav1.StatusReasonInvalid, "demo",
+		`workloadclusters.polder.dev "demo" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'x' denied request: the cluster is protected`)
 	_, errs, code := f.runWithInput("", "delete", "demo", "--yes")
 	want := `deleting cluster "demo": the plane refuses it: the cluster is protected; if you mean it, lift the protection with: polder kubectl patch workloadcluster demo -n default --type merge -p '{"spec":{"deletionProtection":false}}'`
 	if errs != want || code != exit.Usage {

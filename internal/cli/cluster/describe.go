@@ -59,8 +59,10 @@ It exits with 0 if the cluster is ready and with %d if it is not.`, exit.NotRead
 }
 
 // listMachines are those that Cluster API made. Who may not see them is told so, and no more than that.
-func listMachines(ctx context.Context, a *connect.Access, name string) (all []clusterv1.Machine, noMachinesReason string, err error) {
-	all, err = objects.List[clusterv1.Machine](ctx, a, clusterv1.GroupVersion.WithResource("machines"), a.Namespace, metav1.ListOptions{LabelSelector: clusterv1.ClusterNameLabel + "=" + name})
+func listMachines(ctx context.Context, a *connect.Access,
+	name string) (all []clusterv1.Machine, noMachinesReason string, err error) {
+	all, err = objects.List[clusterv1.Machine](ctx, a, clusterv1.GroupVersion.WithResource("machines"), a.Namespace,
+		metav1.ListOptions{LabelSelector: clusterv1.ClusterNameLabel + "=" + name})
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil, "you may not see machines in this namespace", nil
@@ -102,7 +104,8 @@ func (d *description) print(w io.Writer) error {
 // printSummary is what people read first: what is, who must act, and how.
 func (d *description) printSummary(w io.Writer) {
 	c, s := d.cluster, d.cluster.Status
-	fmt.Fprintf(w, "Cluster %s/%s: %s\n", c.Namespace, c.Name, output.JoinNonEmpty(": ", phaseOf(c), output.Sanitize(s.Message)))
+	fmt.Fprintf(w, "Cluster %s/%s: %s\n", c.Namespace, c.Name,
+		output.JoinNonEmpty(": ", phaseOf(c), output.Sanitize(s.Message)))
 	switch who := describeActor(s); {
 	case s.ObservedGeneration != c.Generation:
 		fmt.Fprintln(w, "The plane has not looked at the last change yet.")

@@ -42,7 +42,9 @@ func inTrouble(c *v1alpha1.WorkloadCluster) {
 	s.Updates = []v1alpha1.Update{{KubernetesVersion: "1.36", Version: "v5", Kubernetes: "v1.36.3"}, {KubernetesVersion: "1.37", Version: "v1"}}
 	s.Undo = "The control plane is at v1.36.2 and stays there; the workers can stay."
 	s.Conditions = append(s.Conditions,
-		metav1.Condition{Type: v1alpha1.ConditionWorkers, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMachinesMissing, Message: "1 of 3\x1b[2J is not ready"},
+		metav1.Condition{
+			Type: v1alpha1.ConditionWorkers, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMachinesMissing, Message: "1 of 3\x1b[2J is not ready",
+		},
 		metav1.Condition{Type: v1alpha1.ConditionReachable, Status: metav1.ConditionTrue},
 		metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "NoRoom"},
 		metav1.Condition{Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionFalse})
@@ -50,7 +52,9 @@ func inTrouble(c *v1alpha1.WorkloadCluster) {
 
 func someMachines() []clusterv1.Machine {
 	late := aMachine("demo-a-2", "Provisioning", v1alpha1.PoolLabel+"=a")
-	late.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineReadyCondition, Status: metav1.ConditionFalse, Reason: "NotReady", Message: "* no room\n* at all"}}
+	late.Status.Conditions = []metav1.Condition{
+		{Type: clusterv1.MachineReadyCondition, Status: metav1.ConditionFalse, Reason: "NotReady", Message: "* no room\n* at all"},
+	}
 	gone := aMachine("demo-old-1", "Running", clusterv1.ClusterTopologyMachineDeploymentNameLabel+"=old")
 	gone.DeletionTimestamp = &metav1.Time{Time: noon}
 	cp := aMachine("demo-cp-1", "Running", clusterv1.MachineControlPlaneLabel+"=")
@@ -66,7 +70,9 @@ func TestDescribeText(t *testing.T) {
 	}{
 		{"in trouble", description{cluster: aWorkload(v1alpha1.PhaseStalled, "there is no room for the workers", inTrouble), machines: someMachines()}},
 		{"new", description{cluster: aWorkload("", "", func(c *v1alpha1.WorkloadCluster) { c.Status = v1alpha1.WorkloadClusterStatus{} })}},
-		{"being made, machines not to be seen", description{cluster: aWorkload(v1alpha1.PhaseCreating, "it is being made"), noMachinesReason: "you may not see machines in this namespace"}},
+		{"being made, machines not to be seen", description{
+			cluster: aWorkload(v1alpha1.PhaseCreating, "it is being made"), noMachinesReason: "you may not see machines in this namespace",
+		}},
 		{"for the operator", description{cluster: aWorkload(v1alpha1.PhaseDegraded, "the registry is away", acting(v1alpha1.PlatformOperator, ""))}},
 		{"ready", description{cluster: aWorkload(v1alpha1.PhaseReady, "all is well")}},
 	} {

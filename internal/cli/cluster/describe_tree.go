@@ -40,7 +40,9 @@ func (d *description) buildTree() output.Branch {
 		root.Children = append(root.Children, b)
 	}
 	if b := addonBranches(c.Status.Addons); len(b) > 0 {
-		root.Children = append(root.Children, output.Branch{Name: "add-ons", State: addonProgress(c.Status.Addons), Children: b})
+		root.Children = append(root.Children, output.Branch{
+			Name: "add-ons", State: addonProgress(c.Status.Addons), Children: b,
+		})
 	}
 	if b := conditionBranches(c.Status.Conditions); len(b) > 0 {
 		root.Children = append(root.Children, output.Branch{Name: "conditions", Children: b})
@@ -97,14 +99,16 @@ func (d *description) machineBranches(all []clusterv1.Machine) (these []output.B
 			b.State = "Deleting"
 		}
 		trouble := ""
-		if c := meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineReadyCondition); c != nil && c.Status != metav1.ConditionTrue {
+		if c := meta.FindStatusCondition(m.Status.Conditions, clusterv1.MachineReadyCondition); c != nil &&
+			c.Status != metav1.ConditionTrue {
 			trouble = cmp.Or(c.Message, c.Reason)
 		}
 		node := ""
 		if m.Status.NodeRef.Name != "" && m.Status.NodeRef.Name != m.Name {
 			node = "node " + m.Status.NodeRef.Name
 		}
-		b.Message = output.JoinNonEmpty(", ", m.Spec.Version, node, output.Age(d.now, m.CreationTimestamp.Time)+" old", trouble)
+		b.Message = output.JoinNonEmpty(", ", m.Spec.Version, node, output.Age(d.now, m.CreationTimestamp.Time)+" old",
+			trouble)
 		these = append(these, b)
 	}
 	return these
@@ -141,7 +145,9 @@ func conditionBranches(all []metav1.Condition) (these []output.Branch) {
 			good = metav1.ConditionFalse
 		}
 		if c.Status != good {
-			these = append(these, output.Branch{Name: c.Type, State: string(c.Status), Message: output.JoinNonEmpty(": ", c.Reason, c.Message)})
+			these = append(these, output.Branch{
+				Name: c.Type, State: string(c.Status), Message: output.JoinNonEmpty(": ", c.Reason, c.Message),
+			})
 		}
 	}
 	return these

@@ -101,7 +101,8 @@ func makePortable(c *v1alpha1.WorkloadCluster, from *v1alpha1.Provider) (lost []
 		p := &c.Spec.Workers[i]
 		lost = append(lost, makeMachinePortable("pool "+p.Name, &p.MachineSelection, from)...)
 		if len(p.Zones) > 0 {
-			lost = append(lost, fmt.Sprintf("pool %s: its zones %s are left out; other providers have others", p.Name, strings.Join(p.Zones, ", ")))
+			lost = append(lost, fmt.Sprintf("pool %s: its zones %s are left out; other providers have others", p.Name,
+				strings.Join(p.Zones, ", ")))
 			p.Zones = nil
 		}
 	}
@@ -132,5 +133,8 @@ func makeMachinePortable(part string, s *v1alpha1.MachineSelection, from *v1alph
 		*s = others[0]
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: nobody knows what machines %s are, so it is left out and the provider's default is taken", part, before)}
+	return []string{
+		fmt.Sprintf("%s: nobody knows what machines %s are, so it is left out and the provider's default is taken", part,
+			before),
+	}
 }

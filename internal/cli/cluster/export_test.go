@@ -66,7 +66,8 @@ warning: parameter hereOnly is left out; it is one of provider here
 warning: polder apply of this file on demo itself would change its machines; for that, use --exact
 `, "export", "demo")
 	out, errs, code := f.runWithInput("", "export", "demo", "--exact", "-o", "json")
-	if code != exit.OK || errs != "" || !strings.Contains(out, `"m1.unknown"`) || !strings.Contains(out, `"provider": "here"`) || !strings.Contains(out, `"zones"`) || strings.Contains(out, "status") || strings.Contains(out, "uid") || strings.Contains(out, "finalizers") {
+	if code != exit.OK || errs != "" || !strings.Contains(out, `"m1.unknown"`) || !strings.Contains(out, `"provider": "here"`) ||
+		!strings.Contains(out, `"zones"`) || strings.Contains(out, "status") || strings.Contains(out, "uid") || strings.Contains(out, "finalizers") {
 		t.Errorf("--exact ends with %d: %s%s", code, out, errs)
 	}
 }

@@ -52,7 +52,10 @@ func newRoot() *cobra.Command {
 
 func newFakePlane(t *testing.T, objects ...any) *fakePlane {
 	t.Helper()
-	f := &fakePlane{Polder: clitest.New(t, newRoot), objects: map[string]map[string]any{}, bodies: map[string]map[string]any{}, refuse: map[string]metav1.Status{}, pages: map[string]bool{}, events: map[string][]map[string]any{}}
+	f := &fakePlane{
+		Polder: clitest.New(t, newRoot), objects: map[string]map[string]any{}, bodies: map[string]map[string]any{}, refuse: map[string]metav1.Status{},
+		pages: map[string]bool{}, events: map[string][]map[string]any{},
+	}
 	for _, o := range objects {
 		f.add(o)
 	}
@@ -267,6 +270,7 @@ func (f *fakePlane) expectOutput(code int, stdout, stderr string, args ...string
 	out, errs, got := f.runWithInput("", args...)
 	out = strings.ReplaceAll(out, " --data-dir "+f.Dir, "")
 	if got != code || out != stdout || errs != stderr {
-		f.Errorf("polder %s ends with %d, want %d\nstdout (-want +got):\n%s\nstderr (-want +got):\n%s", strings.Join(args, " "), got, code, cmp.Diff(stdout, out), cmp.Diff(stderr, errs))
+		f.Errorf("polder %s ends with %d, want %d\nstdout (-want +got):\n%s\nstderr (-want +got):\n%s", strings.Join(args, " "), got, code, cmp.Diff(stdout, out),
+			cmp.Diff(stderr, errs))
 	}
 }

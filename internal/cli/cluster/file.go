@@ -47,7 +47,8 @@ func readCluster(file string, in io.Reader) (*v1alpha1.WorkloadCluster, error) {
 	case err != nil:
 		return nil, exit.Errorf(exit.Usage, "reading %s: %w", name, err)
 	case len(b) > maxFileSize:
-		return nil, exit.Errorf(exit.Usage, "%s is larger than 1 MiB, which no cluster is; name a file with one WorkloadCluster", name)
+		return nil, exit.Errorf(exit.Usage,
+			"%s is larger than 1 MiB, which no cluster is; name a file with one WorkloadCluster", name)
 	}
 	c, err := parseCluster(name, b)
 	return c, exit.With(exit.Usage, err)

@@ -27,8 +27,8 @@ var (
 	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
 )
 
-// quantityPattern is how many bytes something has, as the plane takes it. Exponents are not part of it: a number with a large one
-// takes for ever to read.
+// quantityPattern is how many bytes something has, as the plane takes it. Exponents are not part of it: a number with a
+// large one takes for ever to read.
 var quantityPattern = regexp.MustCompile(`^[0-9]{1,24}(\.[0-9]{1,9})?([KMGTPE]i|[numkMGTPE])?$`)
 
 // fileCheck finds what in a file does not fit a type, with the lines, which decoders do not tell.
@@ -39,7 +39,8 @@ type fileCheck struct {
 
 // addProblem notes the line too: the same path may be there in several items of a list.
 func (w *fileCheck) addProblem(n *yamlv3.Node, path, format string, args ...any) {
-	w.problems = append(w.problems, fmt.Sprintf("line %d: %s%s", n.Line, strings.TrimPrefix(path+": ", ": "), fmt.Sprintf(format, args...)))
+	w.problems = append(w.problems,
+		fmt.Sprintf("line %d: %s%s", n.Line, strings.TrimPrefix(path+": ", ": "), fmt.Sprintf(format, args...)))
 }
 
 // err tells all mistakes at once, as admission does, so that one try is enough to mend them.

@@ -103,7 +103,8 @@ func TestFileTaken(t *testing.T) {
 		t.Errorf("what the server writes is still there: %+v", c)
 	}
 	p := c.Spec.Workers[0]
-	if c.Labels["team"] != "a" || *c.Spec.ControlPlane.Replicas != 3 || *p.Replicas != 0 || p.Machine.Memory.String() != "4Gi" || string(c.Spec.Parameters["anything"].Raw) != `{"goes":[1,"two"]}` {
+	if c.Labels["team"] != "a" || *c.Spec.ControlPlane.Replicas != 3 || *p.Replicas != 0 || p.Machine.Memory.String() != "4Gi" ||
+		string(c.Spec.Parameters["anything"].Raw) != `{"goes":[1,"two"]}` {
 		t.Errorf("read as %+v", c)
 	}
 }

@@ -79,7 +79,8 @@ type objectPointer[T any] interface {
 }
 
 // listAndPrint prints what was found before it complains about a name that was not, as kubectl does.
-func listAndPrint[T any, P objectPointer[T]](c *cobra.Command, q *getOptions, a *connect.Access, list func(context.Context, *connect.Access, metav1.ListOptions) ([]T, error), print func(io.Writer, []T) error) error {
+func listAndPrint[T any, P objectPointer[T]](c *cobra.Command, q *getOptions, a *connect.Access,
+	list func(context.Context, *connect.Access, metav1.ListOptions) ([]T, error), print func(io.Writer, []T) error) error {
 	ctx, cancel := context.WithTimeout(c.Context(), connect.RequestTimeout)
 	defer cancel()
 	all, err := list(ctx, a, q.newSource(a).Options())
@@ -88,7 +89,8 @@ func listAndPrint[T any, P objectPointer[T]](c *cobra.Command, q *getOptions, a 
 	}
 	all = slices.DeleteFunc(all, func(o T) bool { return !q.isSelected(P(&o).GetName()) })
 	slices.SortFunc(all, func(x, y T) int {
-		return cmp.Or(strings.Compare(P(&x).GetNamespace(), P(&y).GetNamespace()), strings.Compare(P(&x).GetName(), P(&y).GetName()))
+		return cmp.Or(strings.Compare(P(&x).GetNamespace(), P(&y).GetNamespace()),
+			strings.Compare(P(&x).GetName(), P(&y).GetName()))
 	})
 	for _, name := range q.names {
 		if slices.ContainsFunc(all, func(o T) bool { return P(&o).GetName() == name }) {
@@ -111,7 +113,8 @@ func describeNoClusters(a *connect.Access) string {
 	if a.Namespace == "" {
 		return "There are no clusters. Make one with: " + a.Globals.Program + " create NAME --stack STACK"
 	}
-	return fmt.Sprintf("There are no clusters in namespace %s. Make one with: %s", a.Namespace, a.Hint("create NAME --stack STACK"))
+	return fmt.Sprintf("There are no clusters in namespace %s. Make one with: %s", a.Namespace,
+		a.Hint("create NAME --stack STACK"))
 }
 
 // newSource asks for one by its name, and for several by looking at all.

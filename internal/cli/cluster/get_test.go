@@ -63,16 +63,20 @@ team-b      b      True      Deleting   -            -          -               
 `, "", "get", "-A")
 	f.expectOutput(exit.OK, "workloadcluster/a\nworkloadcluster/demo\n", "", "get", "-o", "name")
 	f.expectOutput(exit.OK, "workloadcluster/b\n", "", "get", "b", "-o", "name", "-n", "team-b")
-	if out, _, code := f.runWithInput("", "get", "demo", "a", "-o", "json"); code != exit.OK || !strings.HasPrefix(out, "{\n  \"apiVersion\": \"v1\",\n  \"items\": [\n") || strings.Count(out, `"kind": "WorkloadCluster"`) != 2 {
+	if out, _, code := f.runWithInput("", "get", "demo", "a", "-o", "json"); code != exit.OK ||
+		!strings.HasPrefix(out, "{\n  \"apiVersion\": \"v1\",\n  \"items\": [\n") || strings.Count(out, `"kind": "WorkloadCluster"`) != 2 {
 		t.Errorf("-o json ends with %d:\n%s", code, out)
 	}
-	if out, _, code := f.runWithInput("", "get", "a", "-o", "yaml"); code != exit.OK || !strings.HasPrefix(out, "apiVersion: polder.dev/v1alpha1\nkind: WorkloadCluster\n") {
+	if out, _, code := f.runWithInput("", "get", "a", "-o", "yaml"); code != exit.OK ||
+		!strings.HasPrefix(out, "apiVersion: polder.dev/v1alpha1\nkind: WorkloadCluster\n") {
 		t.Errorf("-o yaml ends with %d:\n%s", code, out)
 	}
-	f.expectOutput(exit.Usage, "workloadcluster/a\n", `there is no cluster "x" in namespace default; see which there are with: polder get`, "get", "a", "x", "-o", "name")
+	f.expectOutput(exit.Usage, "workloadcluster/a\n", `there is no cluster "x" in namespace default; see which there are with: polder get`, "get", "a", "x", "-o",
+		"name")
 	f.expectOutput(exit.OK, "", "There are no clusters in namespace empty. Make one with: polder create NAME --stack STACK -n empty\n", "get", "-n", "empty")
 	f.expectOutput(exit.Usage, "", "--all-namespaces goes with neither --namespace nor names; leave it out", "get", "-A", "a")
-	f.expectOutput(exit.Usage, "", `invalid argument "html" for "-o, --output" flag: choose table, wide, json, yaml or name; see: polder get --help`, "get", "-o", "html")
+	f.expectOutput(exit.Usage, "", `invalid argument "html" for "-o, --output" flag: choose table, wide, json, yaml or name; see: polder get --help`, "get", "-o",
+		"html")
 }
 
 func TestGetMany(t *testing.T) {
@@ -104,8 +108,10 @@ func TestGetWatch(t *testing.T) {
 			return func(c *v1alpha1.WorkloadCluster) { c.ResourceVersion = v }
 		}
 		source := &fakeSource{t: t, steps: []step{
-			{list: []*v1alpha1.WorkloadCluster{aWorkload(v1alpha1.PhaseCreating, "", version("1")), aWorkload(v1alpha1.PhaseReady, "", withName("other"), version("2"))}, events: []watch.Event{modified(t, aWorkload(v1alpha1.PhaseReady, "", version("3")))}},
-			{list: []*v1alpha1.WorkloadCluster{aWorkload(v1alpha1.PhaseReady, "", version("3"))}, events: []watch.Event{modified(t, aWorkload(v1alpha1.PhaseReady, "", withName("new"), version("4")))}, hang: true},
+			{list: []*v1alpha1.WorkloadCluster{aWorkload(v1alpha1.PhaseCreating, "", version("1")), aWorkload(v1alpha1.PhaseReady, "", withName("other"), version("2"))},
+				events: []watch.Event{modified(t, aWorkload(v1alpha1.PhaseReady, "", version("3")))}},
+			{list: []*v1alpha1.WorkloadCluster{aWorkload(v1alpha1.PhaseReady, "", version("3"))},
+				events: []watch.Event{modified(t, aWorkload(v1alpha1.PhaseReady, "", withName("new"), version("4")))}, hang: true},
 		}}
 		var out bytes.Buffer
 		v := &watchPrinter{getOptions: &getOptions{}, out: &out, now: time.Now, printedVersions: map[string]string{}}

@@ -19,7 +19,11 @@ import (
 
 // watchAndPrint prints all there are, and then what changes.
 func (q *getOptions) watchAndPrint(c *cobra.Command, a *connect.Access) error {
-	v := &watchPrinter{getOptions: q, out: c.OutOrStdout(), now: a.Globals.Now, table: table{wide: q.out.Format == output.FormatWide, namespaces: q.allNamespaces}, printedVersions: map[string]string{}, notFoundError: func(name string) error { return notFoundError(a, name) }}
+	v := &watchPrinter{
+		getOptions: q, out: c.OutOrStdout(), now: a.Globals.Now,
+		table:           table{wide: q.out.Format == output.FormatWide, namespaces: q.allNamespaces},
+		printedVersions: map[string]string{}, notFoundError: func(name string) error { return notFoundError(a, name) },
+	}
 	f := &follow.Follower{Source: q.newSource(a), Observer: v, Now: a.Globals.Now, KnownKeys: map[string]bool{}}
 	if !q.allNamespaces {
 		for _, name := range q.names { // one that is not there is gone at the first look

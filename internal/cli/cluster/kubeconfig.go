@@ -79,7 +79,9 @@ a file, or merges it into your own as context NAME. The key never leaves this ma
 	f.BoolVar(&r.merge, "merge", false, "merge it into $KUBECONFIG or ~/.kube/config as context NAME")
 	f.BoolVar(&r.force, "force", false, "with --merge: replace a context of this name that is for another cluster")
 	f.BoolVar(&r.admin, "admin", false, "read Cluster API's own kubeconfig, where you may")
-	_ = c.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"admin", "viewer"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	// the flag exists
+	_ = c.RegisterFlagCompletionFunc("role",
+		cobra.FixedCompletions([]string{"admin", "viewer"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -114,7 +116,8 @@ func (r *kubeconfigOptions) get(c *cobra.Command, a *connect.Access) (*issuedKub
 }
 
 // newIssuedKubeconfig is one with all names made of the cluster's, so that it can be merged with others.
-func newIssuedKubeconfig(namespace, name string, cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *issuedKubeconfig {
+func newIssuedKubeconfig(namespace, name string, cluster *clientcmdapi.Cluster,
+	user *clientcmdapi.AuthInfo) *issuedKubeconfig {
 	k := clientcmdapi.NewConfig()
 	entry := "polder-" + namespace + "-" + name
 	k.Clusters[entry], k.AuthInfos[entry] = cluster, user
@@ -126,12 +129,17 @@ func newIssuedKubeconfig(namespace, name string, cluster *clientcmdapi.Cluster, 
 // readAdminKubeconfig reads the kubeconfig that Cluster API made.
 func (r *kubeconfigOptions) readAdminKubeconfig(c *cobra.Command, a *connect.Access) (*issuedKubeconfig, error) {
 	name := r.cluster + "-kubeconfig"
-	u, err := a.Client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(a.Namespace).Get(c.Context(), name, metav1.GetOptions{})
+	u, err := a.Client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(a.Namespace).Get(c.Context(),
+		name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("you may not read Secret %s in namespace %s, which is for operators; leave out --admin to get access of your own for some hours", name, a.Namespace)
+		return nil, fmt.Errorf(
+			"you may not read Secret %s in namespace %s, which is for operators; leave out --admin to get access of your own for some hours", name, a.Namespace,
+		)
 	case apierror.IsObjectNotFound(err, "secrets", name):
-		return nil, preferNotFound(c.Context(), a, r.cluster, fmt.Errorf("there is no Secret %s in namespace %s: the cluster has no control plane yet; see: %s", name, a.Namespace, a.Hint("describe "+r.cluster)))
+		return nil, preferNotFound(c.Context(), a, r.cluster,
+			fmt.Errorf("there is no Secret %s in namespace %s: the cluster has no control plane yet; see: %s", name, a.Namespace,
+				a.Hint("describe "+r.cluster)))
 	case err != nil:
 		return nil, a.Explain("reading Secret "+name, err)
 	}

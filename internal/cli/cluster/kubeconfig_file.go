@@ -30,7 +30,8 @@ func (r *kubeconfigOptions) deliver(c *cobra.Command, k *issuedKubeconfig) error
 		if err := writeKubeconfig(r.file, k.config); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(c.OutOrStdout(), "Wrote %s%s. Use it with: kubectl --kubeconfig %s get nodes\n", r.file, valid, r.file)
+		_, err := fmt.Fprintf(c.OutOrStdout(), "Wrote %s%s. Use it with: kubectl --kubeconfig %s get nodes\n", r.file, valid,
+			r.file)
 		return err
 	case r.merge:
 		rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -44,7 +45,8 @@ func (r *kubeconfigOptions) deliver(c *cobra.Command, k *issuedKubeconfig) error
 		if err := mergeIntoFile(file, rules, k.config, r.force); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(c.OutOrStdout(), "Merged context %s into %s%s. Use it with: %s get nodes\n", r.cluster, file, valid, use)
+		_, err := fmt.Fprintf(c.OutOrStdout(), "Merged context %s into %s%s. Use it with: %s get nodes\n", r.cluster, file,
+			valid, use)
 		return err
 	}
 	b, err := clientcmd.Write(*k.config)
@@ -63,9 +65,10 @@ func mergeTarget(rules *clientcmd.ClientConfigLoadingRules, name string) string 
 			return c.LocationOfOrigin
 		}
 	}
-	others := &clientcmd.ClientConfigLoadingRules{Precedence: slices.DeleteFunc(slices.Clone(rules.Precedence), func(f string) bool {
-		return filepath.Base(f) == connect.AdminKubeconfig
-	})}
+	others := &clientcmd.ClientConfigLoadingRules{Precedence: slices.DeleteFunc(slices.Clone(rules.Precedence),
+		func(f string) bool {
+			return filepath.Base(f) == connect.AdminKubeconfig
+		})}
 	if len(others.Precedence) == 0 {
 		return clientcmd.RecommendedHomeFile
 	}
@@ -88,7 +91,8 @@ func writeKubeconfig(file string, k *clientcmdapi.Config) error {
 		}
 		others := slices.DeleteFunc(connect.ContextNames(old), func(name string) bool { return name == k.CurrentContext })
 		if len(others) > 0 {
-			return exit.Errorf(exit.Usage, "%s has other contexts (%s), which would be lost; name another file, or use --merge", file, strings.Join(others, ", "))
+			return exit.Errorf(exit.Usage, "%s has other contexts (%s), which would be lost; name another file, or use --merge",
+				file, strings.Join(others, ", "))
 		}
 	}
 	text, err := clientcmd.Write(*k)
@@ -104,5 +108,6 @@ func isKubeconfig(b []byte) bool {
 		Kind       string `json:"kind"`
 		APIVersion string `json:"apiVersion"`
 	}
-	return strings.TrimSpace(string(b)) == "" || yaml.Unmarshal(b, &id) == nil && id.Kind == "Config" && id.APIVersion == "v1"
+	return strings.TrimSpace(string(b)) == "" || yaml.Unmarshal(b, &id) == nil && id.Kind == "Config" &&
+		id.APIVersion == "v1"
 }

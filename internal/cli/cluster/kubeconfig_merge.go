@@ -15,9 +15,10 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
-// mergeIntoFile adds a context to one of the files that make up a kubeconfig, whose other entries stay. It takes the lock
-// that kubectl takes too.
-func mergeIntoFile(file string, rules *clientcmd.ClientConfigLoadingRules, k *clientcmdapi.Config, force bool) (err error) {
+// mergeIntoFile adds a context to one of the files that make up a kubeconfig, whose other entries stay. It takes the
+// lock that kubectl takes too.
+func mergeIntoFile(file string, rules *clientcmd.ClientConfigLoadingRules, k *clientcmdapi.Config,
+	force bool) (err error) {
 	unlock, err := lockKubeconfig(file)
 	if err != nil {
 		return err
@@ -33,7 +34,8 @@ func mergeIntoFile(file string, rules *clientcmd.ClientConfigLoadingRules, k *cl
 		return err
 	}
 	if !isKubeconfig(b) {
-		return exit.Errorf(exit.Usage, "%s is no kubeconfig, so nothing is merged into it; set $KUBECONFIG to another file, or use --output-file", file)
+		return exit.Errorf(exit.Usage,
+			"%s is no kubeconfig, so nothing is merged into it; set $KUBECONFIG to another file, or use --output-file", file)
 	}
 	into, err := clientcmd.Load(b)
 	if err != nil {
@@ -84,8 +86,8 @@ func resolveLink(file string) string {
 	return filepath.Join(filepath.Dir(file), target)
 }
 
-// mergeContext puts the one context of k into a kubeconfig, which is all of whole or one of its files. What belongs to another
-// cluster is neither replaced nor hidden unless it is forced.
+// mergeContext puts the one context of k into a kubeconfig, which is all of whole or one of its files. What belongs to
+// another cluster is neither replaced nor hidden unless it is forced.
 func mergeContext(into, whole, k *clientcmdapi.Config, force bool) error {
 	name := k.CurrentContext
 	context := k.Contexts[name]
@@ -93,11 +95,13 @@ func mergeContext(into, whole, k *clientcmdapi.Config, force bool) error {
 	old := whole.Contexts[name]
 	if old != nil && !force {
 		if c := whole.Clusters[old.Cluster]; c == nil || c.Server != server {
-			return exit.Errorf(exit.Failure, "your kubeconfig has a context %q for another cluster; rename that with: kubectl config rename-context %s NEW, or replace it with --force", name, name)
+			return exit.Errorf(exit.Failure,
+				"your kubeconfig has a context %q for another cluster; rename that with: kubectl config rename-context %s NEW, or replace it with --force", name, name)
 		}
 	}
 	if c := whole.Clusters[context.Cluster]; c != nil && c.Server != server && !force {
-		return exit.Errorf(exit.Failure, "your kubeconfig has a cluster %q at another address, which other contexts may use; replace it with --force", context.Cluster)
+		return exit.Errorf(exit.Failure,
+			"your kubeconfig has a cluster %q at another address, which other contexts may use; replace it with --force", context.Cluster)
 	}
 	if old != nil {
 		context.Namespace, context.Extensions = old.Namespace, old.Extensions // what people set themselves

@@ -33,7 +33,8 @@ func (r *kubeconfigOptions) requestKubeconfig(c *cobra.Command, a *connect.Acces
 	q := &v1alpha1.KubeconfigRequest{}
 	q.APIVersion, q.Kind = v1alpha1.GroupVersion.String(), "KubeconfigRequest"
 	q.GenerateName, q.Namespace = r.cluster+"-", a.Namespace
-	q.Spec = v1alpha1.KubeconfigRequestSpec{ClusterName: r.cluster, Role: v1alpha1.Role(r.role), ExpirationSeconds: int32(r.validity / time.Second), CertificateRequest: csr} //nolint:gosec // at most eight hours
+	q.Spec = v1alpha1.KubeconfigRequestSpec{ClusterName: r.cluster, Role: v1alpha1.Role(r.role),
+		ExpirationSeconds: int32(r.validity / time.Second), CertificateRequest: csr} //nolint:gosec // at most eight hours
 	u, err := objects.ToUnstructured(q)
 	if err != nil {
 		return nil, err
@@ -53,7 +54,10 @@ func (r *kubeconfigOptions) requestKubeconfig(c *cobra.Command, a *connect.Acces
 		_ = requests.Delete(ctx, made.GetName(), metav1.DeleteOptions{})
 	}()
 	w := &signatureWaiter{}
-	f := &follow.Follower{Source: follow.PlaneSource{Objects: requests, Name: made.GetName()}, Observer: w, Now: a.Globals.Now, KnownKeys: map[string]bool{follow.ObjectKey(made): true}}
+	f := &follow.Follower{
+		Source: follow.PlaneSource{Objects: requests, Name: made.GetName()}, Observer: w, Now: a.Globals.Now,
+		KnownKeys: map[string]bool{follow.ObjectKey(made): true},
+	}
 	err = f.Run(ctx)
 	switch {
 	case w.err != nil:
@@ -61,7 +65,8 @@ func (r *kubeconfigOptions) requestKubeconfig(c *cobra.Command, a *connect.Acces
 	case c.Context().Err() != nil:
 		return nil, exit.Errorf(exit.Interrupted, "%s was interrupted", doing)
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, exit.Errorf(exit.Timeout, "the plane has not signed a certificate for cluster %q within %s%s; see how the cluster is with: %s", r.cluster, r.timeout, w.describePending(), a.Hint("describe "+r.cluster))
+		return nil, exit.Errorf(exit.Timeout,
+			"the plane has not signed a certificate for cluster %q within %s%s; see how the cluster is with: %s", r.cluster, r.timeout, w.describePending(), a.Hint("describe "+r.cluster))
 	case err != nil:
 		return nil, a.Explain(doing, err)
 	}
@@ -113,11 +118,16 @@ func (s *signatureWaiter) OnObject(u *unstructured.Unstructured) (done bool) {
 		return false
 	case ready.Status == metav1.ConditionTrue:
 		if q.Status.Certificate == "" || q.Status.Endpoint == "" {
-			s.err = fmt.Errorf("the plane says that access is granted, but gives no certificate or address; its polderd may be older than this polder")
+			s.err = fmt.Errorf(
+				"the plane says that access is granted, but gives no certificate or address; its polderd may be older than this polder",
+			)
 		}
 		return true
-	case apimeta.IsStatusConditionTrue(q.Status.Conditions, v1alpha1.ConditionStalled) || ready.Reason == v1alpha1.ReasonClusterMissing || ready.Reason == v1alpha1.ReasonRequestInvalid || ready.Reason == v1alpha1.ReasonExpired:
-		s.err = exit.Errorf(exit.Failure, "the plane grants no access: %s", output.Sanitize(ready.Message)) // waiting changes nothing
+	case apimeta.IsStatusConditionTrue(q.Status.Conditions, v1alpha1.ConditionStalled) ||
+		ready.Reason == v1alpha1.ReasonClusterMissing || ready.Reason == v1alpha1.ReasonRequestInvalid ||
+		ready.Reason == v1alpha1.ReasonExpired:
+		// waiting changes nothing
+		s.err = exit.Errorf(exit.Failure, "the plane grants no access: %s", output.Sanitize(ready.Message))
 	}
 	return s.err != nil
 }

@@ -68,11 +68,14 @@ func TestKubeconfigPrints(t *testing.T) {
 	if err != nil || code != exit.OK || errs != "" {
 		t.Fatalf("it ends with %d, %v: %s%s", code, err, out, errs)
 	}
-	if k.CurrentContext != "demo" || k.Clusters["polder-default-demo"].Server != "https://demo.example" || string(k.Clusters["polder-default-demo"].CertificateAuthorityData) != "CA" || !strings.Contains(string(k.AuthInfos["polder-default-demo"].ClientKeyData), "EC PRIVATE KEY") {
+	if k.CurrentContext != "demo" || k.Clusters["polder-default-demo"].Server != "https://demo.example" ||
+		string(k.Clusters["polder-default-demo"].CertificateAuthorityData) != "CA" ||
+		!strings.Contains(string(k.AuthInfos["polder-default-demo"].ClientKeyData), "EC PRIVATE KEY") {
 		t.Errorf("it prints %s", out)
 	}
 	spec := f.bodies["POST"]["spec"].(map[string]any)
-	if spec["role"] != "viewer" || spec["expirationSeconds"] != 3600.0 || spec["clusterName"] != "demo" || strings.Contains(spec["certificateRequest"].(string), "PRIVATE") {
+	if spec["role"] != "viewer" || spec["expirationSeconds"] != 3600.0 || spec["clusterName"] != "demo" ||
+		strings.Contains(spec["certificateRequest"].(string), "PRIVATE") {
 		t.Errorf("it asks for %v", spec)
 	}
 	if last := f.requests[len(f.requests)-1]; last != "DELETE "+requestPath+"/demo-abc" || len(f.objects) != 0 {
@@ -88,17 +91,21 @@ func TestKubeconfigRefused(t *testing.T) {
 		t.Errorf("it leaves %v", sortedKeys(f.objects))
 	}
 	f.signRequests(metav1.ConditionFalse, v1alpha1.ReasonClusterNotReady, "its API does not answer yet")
-	f.expectOutput(exit.Timeout, "", `the plane has not signed a certificate for cluster "demo" within 50ms: its API does not answer yet; see how the cluster is with: polder describe demo`, "kubeconfig", "demo", "--timeout", "50ms")
+	f.expectOutput(exit.Timeout, "",
+		`the plane has not signed a certificate for cluster "demo" within 50ms: its API does not answer yet; see how the cluster is with: polder describe demo`, "kubeconfig", "demo", "--timeout", "50ms")
 	if len(f.objects) != 0 {
 		t.Errorf("it leaves %v", sortedKeys(f.objects))
 	}
 	f.after = func(method, _ string, o map[string]any) {
 		if method == "POST" {
 			_, request, _ := newKeyAndCSR()
-			o["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}, "certificate": signCSR(t, request), "endpoint": "https://x"}
+			o["status"] = map[string]any{
+				"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}, "certificate": signCSR(t, request), "endpoint": "https://x",
+			}
 		}
 	}
-	if _, errs, code := f.runWithInput("", "kubeconfig", "demo"); code != exit.Failure || !strings.HasPrefix(errs, "the plane signed something else than what it was asked for (") {
+	if _, errs, code := f.runWithInput("", "kubeconfig", "demo"); code != exit.Failure ||
+		!strings.HasPrefix(errs, "the plane signed something else than what it was asked for (") {
 		t.Errorf("with the certificate of another key it ends with %d: %s", code, errs)
 	}
 	f.after = func(method, _ string, o map[string]any) {
@@ -106,10 +113,16 @@ func TestKubeconfigRefused(t *testing.T) {
 			o["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
 		}
 	}
-	f.expectOutput(exit.Failure, "", "the plane says that access is granted, but gives no certificate or address; its polderd may be older than this polder", "kubeconfig", "demo")
+	f.expectOutput(exit.Failure, "", "the plane says that access is granted, but gives no certificate or address; its polderd may be older than this polder",
+		"kubeconfig", "demo")
 	f.after = func(method, _ string, o map[string]any) {
 		if method == "POST" {
-			o["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": "BelongsToAnother", "message": "it is not yours"}, map[string]any{"type": "Stalled", "status": "True"}}}
+			o["status"] = map[string]any{
+				"conditions": []any{
+					map[string]any{"type": "Ready", "status": "False", "reason": "BelongsToAnother", "message": "it is not yours"},
+					map[string]any{"type": "Stalled", "status": "True"},
+				},
+			}
 		}
 	}
 	f.expectOutput(exit.Failure, "", "the plane grants no access: it is not yours", "kubeconfig", "demo", "--timeout", "5s")
@@ -127,13 +140,15 @@ func TestKubeconfigRefused(t *testing.T) {
 
 func TestKubeconfigAdmin(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseCreating, ""))
-	f.expectOutput(exit.Failure, "", "there is no Secret demo-kubeconfig in namespace default: the cluster has no control plane yet; see: polder describe demo", "kubeconfig", "demo", "--admin")
+	f.expectOutput(exit.Failure, "", "there is no Secret demo-kubeconfig in namespace default: the cluster has no control plane yet; see: polder describe demo",
+		"kubeconfig", "demo", "--admin")
 	f.expectOutput(exit.Usage, "", `there is no cluster "other" in namespace default; see which there are with: polder get`, "kubeconfig", "other", "--admin")
 	f.refuse["POST "+requestPath] = refusal(403, metav1.StatusReasonForbidden, "", "denied the request: there is no such cluster")
 	f.expectOutput(exit.Usage, "", `there is no cluster "other" in namespace default; see which there are with: polder get`, "kubeconfig", "other")
 	f.expectOutput(exit.Failure, "", `asking for access to cluster "demo": the plane refuses it: there is no such cluster`, "kubeconfig", "demo")
 	f.refuse["GET "+clusterPath+"/other"] = refusal(404, metav1.StatusReasonNotFound, "", "the server could not find the requested resource")
-	f.expectOutput(exit.Failure, "", `asking for access to cluster "other": the plane refuses it: there is no such cluster`, "kubeconfig", "other") // that it is missing nobody knows
+	// that it is missing nobody knows
+	f.expectOutput(exit.Failure, "", `asking for access to cluster "other": the plane refuses it: there is no such cluster`, "kubeconfig", "other")
 	secret := func(text string) string {
 		return "{apiVersion: v1, kind: Secret, metadata: {name: demo-kubeconfig}, data: {value: " + base64.StdEncoding.EncodeToString([]byte(text)) + "}}"
 	}
@@ -141,11 +156,13 @@ func TestKubeconfigAdmin(t *testing.T) {
 	f.expectOutput(exit.Failure, "", "the value of Secret demo-kubeconfig in namespace default is no kubeconfig", "kubeconfig", "demo", "--admin")
 	f.add(secret(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: x, user: u}}], clusters: [{name: x, cluster: {server: "https://d"}}], users: [{name: u, user: {token: t}}]}`))
 	out, _, code := f.runWithInput("", "kubeconfig", "demo", "--admin")
-	if k, err := clientcmd.Load([]byte(out)); err != nil || code != exit.OK || k.Clusters["polder-default-demo"].Server != "https://d" || k.AuthInfos["polder-default-demo"].Token != "t" || k.CurrentContext != "demo" {
+	if k, err := clientcmd.Load([]byte(out)); err != nil || code != exit.OK || k.Clusters["polder-default-demo"].Server != "https://d" ||
+		k.AuthInfos["polder-default-demo"].Token != "t" || k.CurrentContext != "demo" {
 		t.Errorf("it ends with %d, %v: %s", code, err, out)
 	}
 	f.refuse["GET /api/v1/namespaces/default/secrets/demo-kubeconfig"] = refusal(403, metav1.StatusReasonForbidden, "demo-kubeconfig", "no")
-	f.expectOutput(exit.Failure, "", "you may not read Secret demo-kubeconfig in namespace default, which is for operators; leave out --admin to get access of your own for some hours", "kubeconfig", "demo", "--admin")
+	f.expectOutput(exit.Failure, "",
+		"you may not read Secret demo-kubeconfig in namespace default, which is for operators; leave out --admin to get access of your own for some hours", "kubeconfig", "demo", "--admin")
 }
 
 func TestKubeconfigFile(t *testing.T) {
@@ -154,7 +171,8 @@ func TestKubeconfigFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "k")
 	until := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).Local().Format(time.RFC3339)
 	for range 2 { // the second time, it replaces its own
-		f.expectOutput(exit.OK, "Wrote "+file+", valid until "+until+". Use it with: kubectl --kubeconfig "+file+" get nodes\n", "", "kubeconfig", "demo", "--output-file", file)
+		f.expectOutput(exit.OK, "Wrote "+file+", valid until "+until+". Use it with: kubectl --kubeconfig "+file+" get nodes\n", "", "kubeconfig", "demo",
+			"--output-file", file)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
@@ -163,7 +181,8 @@ func TestKubeconfigFile(t *testing.T) {
 		"my notes":     file + " is no kubeconfig, so it is not overwritten; name another file",
 		"notes: mine":  file + " is no kubeconfig, so it is not overwritten; name another file",
 		"kind: Secret": file + " is no kubeconfig, so it is not overwritten; name another file",
-		"{apiVersion: v1, kind: Config, contexts: [{name: demo, context: {}}, {name: mine, context: {}}]}": file + " has other contexts (mine), which would be lost; name another file, or use --merge",
+		"{apiVersion: v1, kind: Config, contexts: [{name: demo, context: {}}, {name: mine, context: {}}]}": file +
+			" has other contexts (mine), which would be lost; name another file, or use --merge",
 	} {
 		f.WriteFile(file, content)
 		f.expectOutput(exit.Usage, "", want, "kubeconfig", "demo", "--output-file", file)
@@ -196,7 +215,8 @@ func TestKubeconfigMerge(t *testing.T) {
 	t.Setenv("KUBECONFIG", link)
 	for range 2 {
 		out, errs, code := f.runWithInput("", "kubeconfig", "demo", "--merge")
-		if code != exit.OK || !strings.HasPrefix(out, "Merged context demo into "+link+", valid until ") || !strings.HasSuffix(out, ". Use it with: kubectl --context demo get nodes\n") {
+		if code != exit.OK || !strings.HasPrefix(out, "Merged context demo into "+link+", valid until ") ||
+			!strings.HasSuffix(out, ". Use it with: kubectl --context demo get nodes\n") {
 			t.Fatalf("it ends with %d: %s%s", code, out, errs)
 		}
 	}
@@ -204,7 +224,8 @@ func TestKubeconfigMerge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if mine := k.AuthInfos["mine"]; k.CurrentContext != "mine" || k.Contexts["mine"].Namespace != "ns" || mine.Token != "t" || mine.Exec.Command != "login" || k.Clusters["mine"].Server != "https://mine" {
+	if mine := k.AuthInfos["mine"]; k.CurrentContext != "mine" || k.Contexts["mine"].Namespace != "ns" || mine.Token != "t" || mine.Exec.Command != "login" ||
+		k.Clusters["mine"].Server != "https://mine" {
 		t.Errorf("what was there is changed: %+v", k)
 	}
 	if k.Contexts["demo"].Cluster != "polder-default-demo" || k.Clusters["polder-default-demo"].Server != "https://demo.example" || len(k.Contexts) != 2 {
@@ -220,7 +241,8 @@ func TestKubeconfigMerge(t *testing.T) {
 	f.expectOutput(exit.Failure, "", "another program changes "+link+"; try again, or remove "+link+".lock if there is none", "kubeconfig", "demo", "--merge")
 	_ = os.Remove(link + ".lock")
 	f.WriteFile(file, "my: notes")
-	f.expectOutput(exit.Usage, "", file+" is no kubeconfig, so nothing is merged into it; set $KUBECONFIG to another file, or use --output-file", "kubeconfig", "demo", "--merge")
+	f.expectOutput(exit.Usage, "", file+" is no kubeconfig, so nothing is merged into it; set $KUBECONFIG to another file, or use --output-file", "kubeconfig",
+		"demo", "--merge")
 }
 
 // What several files say together counts, as it does for kubectl.
@@ -232,8 +254,10 @@ func TestKubeconfigMergeSeveral(t *testing.T) {
 	f.WriteFile(first, "")
 	f.WriteFile(second, strings.ReplaceAll(ownKubeconfig, "{name: mine, context:", "{name: demo, context:"))
 	t.Setenv("KUBECONFIG", first+string(filepath.ListSeparator)+second)
-	f.expectOutput(exit.Failure, "", `your kubeconfig has a context "demo" for another cluster; rename that with: kubectl config rename-context demo NEW, or replace it with --force`, "kubeconfig", "demo", "--merge")
-	if out, errs, code := f.runWithInput("", "kubeconfig", "demo", "--merge", "--force"); code != exit.OK || !strings.HasPrefix(out, "Merged context demo into "+second) {
+	f.expectOutput(exit.Failure, "",
+		`your kubeconfig has a context "demo" for another cluster; rename that with: kubectl config rename-context demo NEW, or replace it with --force`, "kubeconfig", "demo", "--merge")
+	if out, errs, code := f.runWithInput("", "kubeconfig", "demo", "--merge", "--force"); code != exit.OK ||
+		!strings.HasPrefix(out, "Merged context demo into "+second) {
 		t.Errorf("--force ends with %d: %s%s", code, out, errs)
 	}
 	f.WriteFile(second, ownKubeconfig)

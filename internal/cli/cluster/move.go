@@ -62,7 +62,8 @@ func (m *moveReport) moveMachine(part string, s *v1alpha1.MachineSelection, from
 		}
 	}
 	if from == nil && hasMachines(to, *s) {
-		m.toReview = append(m.toReview, fmt.Sprintf("%s: %s is a name of %s too, but nobody knows whether it is the same machine", part, before, to.Name))
+		m.toReview = append(m.toReview,
+			fmt.Sprintf("%s: %s is a name of %s too, but nobody knows whether it is the same machine", part, before, to.Name))
 		return
 	}
 	*s = v1alpha1.MachineSelection{}
@@ -119,5 +120,6 @@ func (m *moveReport) err(force bool) error {
 	if len(m.lost) == 0 || force {
 		return nil
 	}
-	return exit.Errorf(exit.Usage, "provider %s cannot make this cluster as it is (%d lost above); change the file, or leave those parts out with --force", m.to, len(m.lost))
+	return exit.Errorf(exit.Usage,
+		"provider %s cannot make this cluster as it is (%d lost above); change the file, or leave those parts out with --force", m.to, len(m.lost))
 }

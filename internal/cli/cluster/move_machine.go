@@ -13,7 +13,8 @@ import (
 func hasMachines(p *v1alpha1.Provider, s v1alpha1.MachineSelection) bool {
 	switch portable, err := machinetype.Parse(s.MachineType); {
 	case s.Machine != nil:
-		return p.Status.AnyShape || slices.ContainsFunc(p.Status.MachineTypes, func(t v1alpha1.MachineType) bool { return satisfiesShape(t, s.Machine) })
+		return p.Status.AnyShape || slices.ContainsFunc(p.Status.MachineTypes,
+			func(t v1alpha1.MachineType) bool { return satisfiesShape(t, s.Machine) })
 	case s.MachineType == "":
 		return true
 	case err == nil && p.Status.AnyShape && portable.SpecialRequirement() == "":
@@ -31,7 +32,8 @@ func isSameMachine(s v1alpha1.MachineSelection, from, to *v1alpha1.Provider) boo
 		return true
 	}
 	a, b := machineTypeOf(from, s.MachineType), machineTypeOf(to, s.MachineType)
-	return a != nil && b != nil && a.CPU > 0 && a.CPU == b.CPU && a.MemoryMiB == b.MemoryMiB && a.DiskGB == b.DiskGB && a.Portable == b.Portable
+	return a != nil && b != nil && a.CPU > 0 && a.CPU == b.CPU && a.MemoryMiB == b.MemoryMiB && a.DiskGB == b.DiskGB &&
+		a.Portable == b.Portable
 }
 
 // machineTypeOf is a machine type of a provider; nil if it has none of that name, or nobody knows.
@@ -50,11 +52,12 @@ func machineTypeOf(p *v1alpha1.Provider, name string) *v1alpha1.MachineType {
 // satisfiesShape wants at least as much of everything: a larger machine will do, a smaller one will not.
 func satisfiesShape(t v1alpha1.MachineType, s *v1alpha1.MachineShape) bool {
 	enough := t.CPU >= s.CPU && int64(t.MemoryMiB)<<20 >= s.Memory.Value()
-	return enough && (s.Disk == nil || t.DiskGB == 0 || int64(t.DiskGB)*1e9 >= s.Disk.Value()) // without a disk of its own, one is attached
+	// without a disk of its own, one is attached
+	return enough && (s.Disk == nil || t.DiskGB == 0 || int64(t.DiskGB)*1e9 >= s.Disk.Value())
 }
 
-// equivalentSelections are other ways to say what machines are meant: a portable name, then a shape. It is empty if nobody
-// knows what a name means.
+// equivalentSelections are other ways to say what machines are meant: a portable name, then a shape. It is empty if
+// nobody knows what a name means.
 func equivalentSelections(s v1alpha1.MachineSelection, from *v1alpha1.Provider) (others []v1alpha1.MachineSelection) {
 	if t, err := machinetype.Parse(s.MachineType); err == nil {
 		if t.SpecialRequirement() != "" || t.Disks > 1 {
@@ -77,7 +80,10 @@ func equivalentSelections(s v1alpha1.MachineSelection, from *v1alpha1.Provider) 
 
 // newShapeSelection asks for machines by size, which every provider understands.
 func newShapeSelection(cpus, memoryMiB, diskGB int) v1alpha1.MachineSelection {
-	s := &v1alpha1.MachineShape{CPU: int32(cpus), Memory: *resource.NewQuantity(int64(memoryMiB)<<20, resource.BinarySI)} //nolint:gosec // no machine has more
+	s := &v1alpha1.MachineShape{
+		CPU:    int32(cpus), //nolint:gosec // no machine has more
+		Memory: *resource.NewQuantity(int64(memoryMiB)<<20, resource.BinarySI),
+	}
 	if diskGB > 0 {
 		s.Disk = resource.NewQuantity(int64(diskGB)*1e9, resource.DecimalSI)
 	}

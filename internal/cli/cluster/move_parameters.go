@@ -22,9 +22,11 @@ func (m *moveReport) moveParameters(c *v1alpha1.WorkloadCluster, from, to *v1alp
 			m.same = append(m.same, "parameter "+name)
 		case here[name]:
 			delete(c.Spec.Parameters, name)
-			m.lost = append(m.lost, fmt.Sprintf("parameter %s: it is one of provider %s, which %s does not have", name, from.Name, to.Name))
+			m.lost = append(m.lost, fmt.Sprintf("parameter %s: it is one of provider %s, which %s does not have", name,
+				from.Name, to.Name))
 		default:
-			m.toReview = append(m.toReview, fmt.Sprintf("parameter %s: it is the stack's; the plane says if the stack for %s does not have it", name, to.Name))
+			m.toReview = append(m.toReview,
+				fmt.Sprintf("parameter %s: it is the stack's; the plane says if the stack for %s does not have it", name, to.Name))
 		}
 	}
 }
@@ -48,16 +50,22 @@ func parametersOf(p *v1alpha1.Provider) map[string]bool {
 func (m *moveReport) reviewStack(c *v1alpha1.WorkloadCluster, to *v1alpha1.Provider, all []csv1.ClusterStack) {
 	ref := c.Spec.Stack
 	for _, s := range all {
-		if s.Spec.Provider == to.Status.StackProvider && s.Spec.Name == ref.Name && (ref.KubernetesVersion == "" || ref.KubernetesVersion == s.Spec.KubernetesVersion) && channelOf(s) == cmp.Or(ref.Channel, v1alpha1.ChannelStable) {
+		if s.Spec.Provider == to.Status.StackProvider && s.Spec.Name == ref.Name &&
+			(ref.KubernetesVersion == "" || ref.KubernetesVersion == s.Spec.KubernetesVersion) &&
+			channelOf(s) == cmp.Or(ref.Channel, v1alpha1.ChannelStable) {
 			if ref.Version != "" {
-				m.toReview = append(m.toReview, fmt.Sprintf("stack %s: it is there for %s, but versions are counted for each provider; see: polder stacks", describeStackReference(ref), to.Name))
+				m.toReview = append(m.toReview,
+					fmt.Sprintf("stack %s: it is there for %s, but versions are counted for each provider; see: polder stacks",
+						describeStackReference(ref), to.Name))
 				return
 			}
 			m.same = append(m.same, "stack "+describeStackReference(ref))
 			return
 		}
 	}
-	m.toReview = append(m.toReview, fmt.Sprintf("stack %s: there is none for %s in this namespace or the catalogue yet; see: polder stacks", describeStackReference(ref), to.Name))
+	m.toReview = append(m.toReview,
+		fmt.Sprintf("stack %s: there is none for %s in this namespace or the catalogue yet; see: polder stacks",
+			describeStackReference(ref), to.Name))
 }
 
 // channelOf reads an empty channel as the default one.

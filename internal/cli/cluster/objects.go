@@ -32,7 +32,8 @@ func clusterClient(a *connect.Access) dynamic.ResourceInterface {
 }
 
 // listUnstructured reads clusters with all they have. Without a limit, an API server answers in one piece.
-func listUnstructured(ctx context.Context, a *connect.Access, o metav1.ListOptions) ([]unstructured.Unstructured, error) {
+func listUnstructured(ctx context.Context, a *connect.Access,
+	o metav1.ListOptions) ([]unstructured.Unstructured, error) {
 	l, err := clusterClient(a).List(ctx, o)
 	if err != nil {
 		return nil, err
@@ -87,7 +88,8 @@ func preferNotFound(ctx context.Context, a *connect.Access, name string, failed 
 
 // notFoundError names the namespace: that it is another than was meant is the usual reason.
 func notFoundError(a *connect.Access, name string) error {
-	return exit.Errorf(exit.Usage, "there is no cluster %q in namespace %s; see which there are with: %s", name, a.Namespace, a.Hint("get"))
+	return exit.Errorf(exit.Usage, "there is no cluster %q in namespace %s; see which there are with: %s", name,
+		a.Namespace, a.Hint("get"))
 }
 
 // getProvider reads what a provider says of itself.

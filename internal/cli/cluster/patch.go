@@ -20,7 +20,9 @@ const maxPatchAttempts = 5
 
 // patchSpec writes into the spec of a cluster what how says; an empty patch of it writes nothing. Whoever changed the
 // spec in between wins, and this fails; a change of the status alone does no harm.
-func patchSpec(ctx context.Context, a *connect.Access, name string, buildPatch func(c *v1alpha1.WorkloadCluster, u *unstructured.Unstructured) (spec map[string]any, err error)) (changed bool, err error) {
+func patchSpec(ctx context.Context, a *connect.Access, name string,
+	buildPatch func(c *v1alpha1.WorkloadCluster, u *unstructured.Unstructured) (spec map[string]any,
+		err error)) (changed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connect.RequestTimeout)
 	defer cancel()
 	doing := fmt.Sprintf("changing cluster %q", name)
@@ -42,11 +44,15 @@ func patchSpec(ctx context.Context, a *connect.Access, name string, buildPatch f
 		if err != nil || len(spec) == 0 {
 			return false, err
 		}
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion(), "uid": u.GetUID()}, "spec": spec})
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"resourceVersion": u.GetResourceVersion(), "uid": u.GetUID()}, "spec": spec,
+		})
 		if err != nil {
 			return false, err
 		}
-		_, err = clusterClient(a).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict})
+		_, err = clusterClient(a).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{
+			FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict,
+		})
 		if apierrors.IsConflict(err) && attempt < maxPatchAttempts {
 			continue
 		}

@@ -65,13 +65,17 @@ func printProviders(c *cobra.Command, all []v1alpha1.Provider, out *output.Flag)
 		return out.PrintObjects(c.OutOrStdout(), items)
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(c.ErrOrStderr(), "There are no providers yet, so no cluster can be made; the plane's operator installs them.")
+		_, err := fmt.Fprintln(c.ErrOrStderr(),
+			"There are no providers yet, so no cluster can be made; the plane's operator installs them.")
 		return err
 	}
 	rows := [][]string{{"NAME", "READY", "TITLE", "VERSION", "CAPABILITIES", "MACHINE-TYPES", "MESSAGE"}}
 	for _, p := range all {
 		s := p.Status
-		rows = append(rows, []string{p.Name, readyStatus(s.Conditions), s.Title, s.Version, strings.Join(s.Capabilities, ","), describeMachineTypes(s), readyMessage(s.Conditions)})
+		rows = append(rows, []string{
+			p.Name, readyStatus(s.Conditions), s.Title, s.Version, strings.Join(s.Capabilities, ","), describeMachineTypes(s),
+			readyMessage(s.Conditions),
+		})
 	}
 	return (&table{}).print(c.OutOrStdout(), rows)
 }

@@ -34,8 +34,10 @@ func printProvider(w io.Writer, all []v1alpha1.Provider, name string, out *outpu
 		return out.PrintObject(w, u)
 	}
 	s := p.Status
-	fmt.Fprintf(w, "Provider %s: %s\n", p.Name, output.JoinNonEmpty(", ", output.Sanitize(s.Title), output.Sanitize(s.Version)))
-	fmt.Fprintf(w, "Ready: %s\n", output.JoinNonEmpty(": ", readyStatus(s.Conditions), output.Sanitize(readyMessage(s.Conditions))))
+	fmt.Fprintf(w, "Provider %s: %s\n", p.Name,
+		output.JoinNonEmpty(", ", output.Sanitize(s.Title), output.Sanitize(s.Version)))
+	fmt.Fprintf(w, "Ready: %s\n", output.JoinNonEmpty(": ", readyStatus(s.Conditions),
+		output.Sanitize(readyMessage(s.Conditions))))
 	if len(s.Capabilities) > 0 {
 		fmt.Fprintf(w, "Capabilities: %s\n", output.Sanitize(strings.Join(s.Capabilities, ", ")))
 	}
@@ -60,7 +62,9 @@ func machineTypeRows(all []v1alpha1.MachineType) [][]string {
 		if t.DiskGB > 0 {
 			disk = fmt.Sprintf("%d GB", t.DiskGB)
 		}
-		rows = append(rows, []string{t.Name, t.Portable, fmt.Sprint(t.CPU), fmt.Sprintf("%g GiB", float64(t.MemoryMiB)/1024), disk})
+		rows = append(rows, []string{
+			t.Name, t.Portable, fmt.Sprint(t.CPU), fmt.Sprintf("%g GiB", float64(t.MemoryMiB)/1024), disk,
+		})
 	}
 	return rows
 }

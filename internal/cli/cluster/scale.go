@@ -98,7 +98,8 @@ func (s *scaleOptions) wantedReplicas(c *v1alpha1.WorkloadCluster) (map[string]i
 	want := map[string]int32{}
 	if s.isFlagSet("workers") {
 		if len(names) != 1 {
-			return nil, exit.Errorf(exit.Usage, "--workers is for clusters with one pool; say which with --pool POOL=%d: %s", s.workers, have)
+			return nil, exit.Errorf(exit.Usage, "--workers is for clusters with one pool; say which with --pool POOL=%d: %s",
+				s.workers, have)
 		}
 		want[names[0]] = s.workers
 	}

@@ -74,12 +74,16 @@ func printStacks(c *cobra.Command, a *connect.Access, all []csv1.ClusterStack, o
 		if a.Local {
 			how = "; how, says: " + a.Hint("stack status")
 		}
-		_, err := fmt.Fprintf(c.ErrOrStderr(), "There is no stack for namespace %s. Whoever runs the plane adds one%s\n", a.Namespace, cmp.Or(how, "."))
+		_, err := fmt.Fprintf(c.ErrOrStderr(), "There is no stack for namespace %s. Whoever runs the plane adds one%s\n",
+			a.Namespace, cmp.Or(how, "."))
 		return err
 	}
 	rows := [][]string{{"PROVIDER", "STACK", "KUBERNETES", "CHANNEL", "NEWEST", "READY", "NAMESPACE"}}
 	for _, s := range all {
-		rows = append(rows, []string{s.Spec.Provider, s.Spec.Name, s.Spec.KubernetesVersion, cmp.Or(string(s.Spec.Channel), string(csv1.ChannelStable)), newestReleaseOf(s), readyStatus(s.Status.Conditions), s.Namespace})
+		rows = append(rows, []string{
+			s.Spec.Provider, s.Spec.Name, s.Spec.KubernetesVersion, cmp.Or(string(s.Spec.Channel), string(csv1.ChannelStable)),
+			newestReleaseOf(s), readyStatus(s.Status.Conditions), s.Namespace,
+		})
 	}
 	return (&table{}).print(c.OutOrStdout(), rows)
 }

@@ -11,7 +11,8 @@ import (
 )
 
 func stackIn(namespace, name, minor, rest string) string {
-	return "{apiVersion: clusterstack.x-k8s.io/v1alpha1, kind: ClusterStack, metadata: {name: " + name + ", namespace: " + namespace + "}, spec: {provider: local, name: scs, kubernetesVersion: '" + minor + "'}" + rest + "}"
+	return "{apiVersion: clusterstack.x-k8s.io/v1alpha1, kind: ClusterStack, metadata: {name: " + name + ", namespace: " + namespace +
+		"}, spec: {provider: local, name: scs, kubernetesVersion: '" + minor + "'}" + rest + "}"
 }
 
 func TestStacks(t *testing.T) {
@@ -29,10 +30,13 @@ local      scs     1.10         stable    -              Unknown   default
 	}
 	f.expectOutput(exit.OK, "clusterstack/c\nclusterstack/d\n", "", "stacks", "-n", "other", "-o", "name")
 	f.expectOutput(exit.Usage, "", "--namespace and --all-namespaces contradict each other; give one of them", "stacks", "-A", "-n", "x")
-	f.refuse["GET "+stackPath] = refusal(http.StatusForbidden, metav1.StatusReasonForbidden, "", `User "anna" cannot list resource "clusterstacks" in API group "clusterstack.x-k8s.io" in the namespace "default"`)
-	f.expectOutput(exit.OK, "clusterstack/c\n", "warning: listing stacks: anna may not list clusterstacks in namespace default; ask the plane's operator for the right, or choose another namespace with -n\n", "stacks", "-o", "name")
+	f.refuse["GET "+stackPath] = refusal(http.StatusForbidden, metav1.StatusReasonForbidden, "",
+		`User "anna" cannot list resource "clusterstacks" in API group "clusterstack.x-k8s.io" in the namespace "default"`)
+	f.expectOutput(exit.OK, "clusterstack/c\n",
+		"warning: listing stacks: anna may not list clusterstacks in namespace default; ask the plane's operator for the right, or choose another namespace with -n\n", "stacks", "-o", "name")
 	delete(f.objects, strings.Replace(stackPath, "default", "polder-catalogue", 1)+"/c")
-	f.expectOutput(exit.Failure, "", "listing stacks: anna may not list clusterstacks in namespace default; ask the plane's operator for the right, or choose another namespace with -n", "stacks")
+	f.expectOutput(exit.Failure, "",
+		"listing stacks: anna may not list clusterstacks in namespace default; ask the plane's operator for the right, or choose another namespace with -n", "stacks")
 }
 
 func TestProviders(t *testing.T) {

@@ -37,7 +37,11 @@ func (t *table) header() []string {
 // row has the condition message only in the wide table: it is a sentence, and would break lines.
 func (t *table) row(c *v1alpha1.WorkloadCluster, now time.Time) []string {
 	s := c.Status
-	row := []string{c.Name, readyStatus(c.Status.Conditions), phaseOf(c), shortVersionChange(s.Versions.Kubernetes, s.Versions.WantedKubernetes), c.Spec.Provider, shortVersionChange(s.Versions.Release, s.Versions.WantedRelease), output.Age(now, c.CreationTimestamp.Time)}
+	row := []string{
+		c.Name, readyStatus(c.Status.Conditions), phaseOf(c),
+		shortVersionChange(s.Versions.Kubernetes, s.Versions.WantedKubernetes), c.Spec.Provider,
+		shortVersionChange(s.Versions.Release, s.Versions.WantedRelease), output.Age(now, c.CreationTimestamp.Time),
+	}
 	if t.namespaces {
 		row = append([]string{c.Namespace}, row...)
 	}

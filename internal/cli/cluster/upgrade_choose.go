@@ -30,7 +30,8 @@ func (q *upgradeOptions) chooseUpdate(c *v1alpha1.WorkloadCluster) (v1alpha1.Upd
 			return u, nil
 		}
 	}
-	return to, exit.Errorf(exit.Usage, "cluster %q stays at version %s of its stack; say which one of Kubernetes %s it shall have, with --version", c.Name, c.Spec.Stack.Version, q.kubernetes)
+	return to, exit.Errorf(exit.Usage,
+		"cluster %q stays at version %s of its stack; say which one of Kubernetes %s it shall have, with --version", c.Name, c.Spec.Stack.Version, q.kubernetes)
 }
 
 // latestUpdateOf is the first update to a higher minor, or else the first. It is empty if there is none.
@@ -64,7 +65,8 @@ func checkKubernetesUpgrade(c *v1alpha1.WorkloadCluster, to string) error {
 	case version.CompareKubernetes(wanted, is) < 0:
 		return exit.Errorf(exit.Usage, "Kubernetes cannot be lowered: cluster %q runs %s", c.Name, is.MinorString())
 	case wanted.Major == is.Major && wanted.Minor > is.Minor+1:
-		return exit.Errorf(exit.Usage, "Kubernetes is raised by one minor at a time: cluster %q runs %s, so take %d.%d first", c.Name, is.MinorString(), is.Major, is.Minor+1)
+		return exit.Errorf(exit.Usage, "Kubernetes is raised by one minor at a time: cluster %q runs %s, so take %d.%d first",
+			c.Name, is.MinorString(), is.Major, is.Minor+1)
 	}
 	return nil
 }

@@ -17,7 +17,9 @@ func printUpdates(w io.Writer, c *v1alpha1.WorkloadCluster, hint func(string) st
 	if ref.Version != "" {
 		follows = "stays at version " + ref.Version
 	}
-	fmt.Fprintf(w, "Cluster %s runs Kubernetes %s of release %s, and %s of stack %s.\n", c.Name, describeVersionChange(v.Kubernetes, v.WantedKubernetes), describeVersionChange(v.Release, v.WantedRelease), follows, ref.Name)
+	fmt.Fprintf(w, "Cluster %s runs Kubernetes %s of release %s, and %s of stack %s.\n", c.Name,
+		describeVersionChange(v.Kubernetes, v.WantedKubernetes), describeVersionChange(v.Release,
+			v.WantedRelease), follows, ref.Name)
 	if c.Status.Undo != "" {
 		fmt.Fprintf(w, "Undo: %s\n", output.Sanitize(c.Status.Undo))
 	}
@@ -33,13 +35,16 @@ func printUpdates(w io.Writer, c *v1alpha1.WorkloadCluster, hint func(string) st
 	if err := (&table{}).print(w, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, "\nKubernetes cannot be lowered afterwards: a version can be taken back with --version only as long as it has the same Kubernetes (EXACTLY).")
+	_, err := fmt.Fprintln(
+		w, "\nKubernetes cannot be lowered afterwards: a version can be taken back with --version only as long as it has the same Kubernetes (EXACTLY).",
+	)
 	return err
 }
 
 // upgradeHint says how to get an update. Who follows a channel must not be told to pin what comes by itself.
 func upgradeHint(c *v1alpha1.WorkloadCluster, u v1alpha1.Update, hint func(string) string) string {
-	command, higher, pinned := "upgrade "+c.Name, objects.CompareMinors(u.KubernetesVersion, currentMinor(c)) > 0, c.Spec.Stack.Version != ""
+	command, higher, pinned := "upgrade "+
+		c.Name, objects.CompareMinors(u.KubernetesVersion, currentMinor(c)) > 0, c.Spec.Stack.Version != ""
 	if !higher && !pinned {
 		return "nothing: it comes by itself"
 	}

@@ -21,7 +21,8 @@ func newWaitCommand(g *connect.Globals) *cobra.Command {
 		Use:   "wait NAME",
 		Short: "Wait until a cluster is ready, or deleted, and tell how far it is",
 		Long: fmt.Sprintf(`wait tells, with a line for each change, how far a cluster is, until it is ready, or what --for says.
-It exits with %d if that does not happen in time, and with %d if it will not happen until somebody acts.`, exit.Timeout, exit.Failure),
+It exits with %d if that does not happen in time, and with %d if it will not happen until somebody acts.`,
+			exit.Timeout, exit.Failure),
 		Args:              cmdline.Args(1, 1, "the name of a cluster"),
 		ValidArgsFunction: completeNames(g, 1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -37,9 +38,12 @@ It exits with %d if that does not happen in time, and with %d if it will not hap
 		},
 	}
 	addNamespaceFlag(c)
-	c.Flags().StringVar(&want, "for", "ready", "what to wait for: ready, deleted, `phase=PHASE` or condition=TYPE[=STATUS]")
+	c.Flags().StringVar(&want, "for", "ready",
+		"what to wait for: ready, deleted, `phase=PHASE` or condition=TYPE[=STATUS]")
 	addTimeoutFlag(c, &w.timeout, defaultWaitTimeout, "how long to wait")
-	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{"ready", "deleted", "phase=", "condition="}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	// the flag exists
+	_ = c.RegisterFlagCompletionFunc("for",
+		cobra.FixedCompletions([]string{"ready", "deleted", "phase=", "condition="}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

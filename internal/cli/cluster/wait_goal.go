@@ -51,14 +51,16 @@ func parseGoal(text string) (goal, error) {
 			}
 		}
 		return goal{}, exit.Errorf(exit.Usage, "there is no phase %q; choose from: %s", rest, joinStrings(allPhases))
-	case what == "condition" && name != "" && (!stated || slices.Contains([]string{"true", "false", "unknown"}, strings.ToLower(status))):
+	case what == "condition" && name != "" &&
+		(!stated || slices.Contains([]string{"true", "false", "unknown"}, strings.ToLower(status))):
 		for _, s := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
 			if strings.EqualFold(string(s), cmp.Or(status, "true")) {
 				return goal{condition: name, status: s}, nil
 			}
 		}
 	}
-	return goal{}, exit.Errorf(exit.Usage, "--for %q is not possible; choose ready, deleted, phase=PHASE or condition=TYPE[=STATUS]", text)
+	return goal{}, exit.Errorf(exit.Usage,
+		"--for %q is not possible; choose ready, deleted, phase=PHASE or condition=TYPE[=STATUS]", text)
 }
 
 // joinStrings is strings.Join for constants of the API.
@@ -111,8 +113,8 @@ func (g goal) isReached(c *v1alpha1.WorkloadCluster) bool {
 	return cond != nil && cond.ObservedGeneration == c.Generation && cond.Status == g.status
 }
 
-// blockedReason is why the goal will not be reached while nobody acts; nil if it may be. Some of it may pass: what keeps a
-// cluster that no customer can help with, such as a provider that does not answer, is tried again by the plane.
+// blockedReason is why the goal will not be reached while nobody acts; nil if it may be. Some of it may pass: what
+// keeps a cluster that no customer can help with, such as a provider that does not answer, is tried again by the plane.
 func (g goal) blockedReason(c *v1alpha1.WorkloadCluster) (why error, mayRecover bool) {
 	s := c.Status
 	leaving := !c.DeletionTimestamp.IsZero()

@@ -50,7 +50,9 @@ func (v *waitLoop) wait(ctx context.Context, from follow.Source, namespace strin
 	limited, v.giveUp = context.WithCancelCause(limited)
 	defer v.giveUp(nil)
 	defer v.stopGiveUpTimer()
-	f := &follow.Follower{Source: from, Observer: v, Now: v.now, KnownKeys: map[string]bool{namespace + "/" + v.name: true}}
+	f := &follow.Follower{
+		Source: from, Observer: v, Now: v.now, KnownKeys: map[string]bool{namespace + "/" + v.name: true},
+	}
 	err := f.Run(limited)
 	switch {
 	case ctx.Err() != nil:
@@ -172,5 +174,6 @@ func (v *waitLoop) timeoutError(timeout time.Duration) error {
 	if !v.wasSeen || last == "" {
 		last = "the plane has said nothing about it"
 	}
-	return exit.Errorf(exit.Timeout, "cluster %q is not %s after %s: %s; it may still be; come back with: %s", v.name, v.goal, timeout, last, v.resumeHint())
+	return exit.Errorf(exit.Timeout, "cluster %q is not %s after %s: %s; it may still be; come back with: %s", v.name,
+		v.goal, timeout, last, v.resumeHint())
 }

@@ -71,19 +71,21 @@ func TestWaitGoal(t *testing.T) {
 		"ready for the old spec":     {"ready", aWorkload(v1alpha1.PhaseReady, "", stale), false, ""},
 		"condition for the old spec": {"ready", aWorkload(v1alpha1.PhaseReady, "", staleCondition), false, ""},
 		"no status at all":           {"ready", aWorkload("", "", func(c *v1alpha1.WorkloadCluster) { c.Status = v1alpha1.WorkloadClusterStatus{} }), false, ""},
-		"stalled":                    {"ready", aWorkload(v1alpha1.PhaseStalled, "No such stack.", acting(v1alpha1.Customer, "choose another")), false, `cluster "demo" is stalled: No such stack; you must act: choose another`},
-		"stalled, for the operator":  {"ready", aWorkload(v1alpha1.PhaseStalled, "No room", acting(v1alpha1.PlatformOperator, "")), false, `cluster "demo" is stalled: No room; the plane's operator must act`},
-		"stalled with the old spec":  {"ready", aWorkload(v1alpha1.PhaseStalled, "x", stale), false, ""},
-		"paused":                     {"ready", aWorkload(v1alpha1.PhasePaused, ""), false, `cluster "demo" is paused, so nothing goes on; set spec.paused to false`},
-		"leaving":                    {"ready", aWorkload(v1alpha1.PhaseDeleting, "", leavingNow), false, `cluster "demo" is being deleted, so it will not be ready`},
-		"phase":                      {"phase=creating", aWorkload(v1alpha1.PhaseCreating, ""), true, ""},
-		"phase of the old spec":      {"phase=Creating", aWorkload(v1alpha1.PhaseCreating, "", stale), false, ""},
-		"phase stalled":              {"phase=Stalled", aWorkload(v1alpha1.PhaseStalled, ""), true, ""},
-		"phase deleting":             {"phase=Deleting", aWorkload(v1alpha1.PhaseUpdating, "", leavingNow), false, ""},
-		"condition false":            {"condition=Ready=false", aWorkload(v1alpha1.PhaseCreating, ""), true, ""},
-		"condition missing":          {"condition=Reachable", aWorkload(v1alpha1.PhaseReady, ""), false, ""},
-		"deletion, there":            {"deleted", aWorkload(v1alpha1.PhaseStalled, "x"), false, ""},
-		"deletion, stalled":          {"deleted", aWorkload(v1alpha1.PhaseStalled, "x", leavingNow), false, `cluster "demo" is stalled: x`},
+		"stalled": {"ready", aWorkload(v1alpha1.PhaseStalled, "No such stack.", acting(v1alpha1.Customer, "choose another")), false,
+			`cluster "demo" is stalled: No such stack; you must act: choose another`},
+		"stalled, for the operator": {"ready", aWorkload(v1alpha1.PhaseStalled, "No room", acting(v1alpha1.PlatformOperator, "")), false,
+			`cluster "demo" is stalled: No room; the plane's operator must act`},
+		"stalled with the old spec": {"ready", aWorkload(v1alpha1.PhaseStalled, "x", stale), false, ""},
+		"paused":                    {"ready", aWorkload(v1alpha1.PhasePaused, ""), false, `cluster "demo" is paused, so nothing goes on; set spec.paused to false`},
+		"leaving":                   {"ready", aWorkload(v1alpha1.PhaseDeleting, "", leavingNow), false, `cluster "demo" is being deleted, so it will not be ready`},
+		"phase":                     {"phase=creating", aWorkload(v1alpha1.PhaseCreating, ""), true, ""},
+		"phase of the old spec":     {"phase=Creating", aWorkload(v1alpha1.PhaseCreating, "", stale), false, ""},
+		"phase stalled":             {"phase=Stalled", aWorkload(v1alpha1.PhaseStalled, ""), true, ""},
+		"phase deleting":            {"phase=Deleting", aWorkload(v1alpha1.PhaseUpdating, "", leavingNow), false, ""},
+		"condition false":           {"condition=Ready=false", aWorkload(v1alpha1.PhaseCreating, ""), true, ""},
+		"condition missing":         {"condition=Reachable", aWorkload(v1alpha1.PhaseReady, ""), false, ""},
+		"deletion, there":           {"deleted", aWorkload(v1alpha1.PhaseStalled, "x"), false, ""},
+		"deletion, stalled":         {"deleted", aWorkload(v1alpha1.PhaseStalled, "x", leavingNow), false, `cluster "demo" is stalled: x`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, err := parseGoal(tt.goal)
@@ -187,10 +189,18 @@ func TestWaitStream(t *testing.T) {
 		said  string
 	}{
 		"made": {readyGoal, func(t *testing.T) []step {
-			return []step{{list: []*v1alpha1.WorkloadCluster{aWorkload("", "", stale)}, events: []watch.Event{modified(t, creating), modified(t, creating), {Type: watch.Bookmark, Object: mustUnstructured(t, ready)}, modified(t, ready)}, hang: true}}
+			return []step{
+				{list: []*v1alpha1.WorkloadCluster{aWorkload("", "", stale)},
+					events: []watch.Event{modified(t, creating), modified(t, creating), {Type: watch.Bookmark, Object: mustUnstructured(t, ready)}, modified(t, ready)},
+					hang:   true},
+			}
 		}, exit.OK, "   0.0s  Pending    the plane has not looked at it yet\n   1.0s  Creating   the control plane is being made\n   4.0s  Ready      all is well\nCluster demo is ready. Get access with: polder kubeconfig demo --merge\n", ""},
 		"a watch that is too old, and one that ends": {readyGoal, func(t *testing.T) []step {
-			return []step{{list: []*v1alpha1.WorkloadCluster{creating}, events: []watch.Event{{Type: watch.Error, Object: &apierrors.NewResourceExpired("old").ErrStatus}}, hang: true}, {list: []*v1alpha1.WorkloadCluster{creating}, events: []watch.Event{modified(t, creating)}}, {list: []*v1alpha1.WorkloadCluster{ready}}}
+			return []step{
+				{list: []*v1alpha1.WorkloadCluster{creating}, events: []watch.Event{{Type: watch.Error, Object: &apierrors.NewResourceExpired("old").ErrStatus}},
+					hang: true},
+				{list: []*v1alpha1.WorkloadCluster{creating}, events: []watch.Event{modified(t, creating)}}, {list: []*v1alpha1.WorkloadCluster{ready}},
+			}
 		}, exit.OK, "   0.0s  Creating   the control plane is being made\n   4.0s  Ready      all is well\nCluster demo is ready. Get access with: polder kubeconfig demo --merge\n", ""},
 		"the plane is away for a while": {readyGoal, func(*testing.T) []step {
 			return []step{{list: []*v1alpha1.WorkloadCluster{creating}}, {listError: unreachable}, {listError: unreachable}, {list: []*v1alpha1.WorkloadCluster{ready}}}
@@ -211,17 +221,30 @@ func TestWaitStream(t *testing.T) {
 			return s
 		}, exit.Failure, "   0.0s  Creating   the control plane is being made\n   1.0s  -          the plane refuses, trying again: who?\n", "who?"},
 		"stalled, and then not": {readyGoal, func(t *testing.T) []step {
-			return []step{{list: []*v1alpha1.WorkloadCluster{aWorkload(v1alpha1.PhaseStalled, "no answer", acting(v1alpha1.PlatformOperator, ""))}, events: []watch.Event{modified(t, creating)}, hang: true}}
-		}, exit.Timeout, "   0.0s  Stalled    no answer\n   1.0s  Creating   the control plane is being made\n", `cluster "demo" is not ready after 1m0s: Creating: the control plane is being made; it may still be; come back with: polder wait demo`},
+			return []step{
+				{list: []*v1alpha1.WorkloadCluster{aWorkload(v1alpha1.PhaseStalled, "no answer", acting(v1alpha1.PlatformOperator, ""))},
+					events: []watch.Event{modified(t, creating)}, hang: true},
+			}
+		}, exit.Timeout, "   0.0s  Stalled    no answer\n   1.0s  Creating   the control plane is being made\n",
+			`cluster "demo" is not ready after 1m0s: Creating: the control plane is being made; it may still be; come back with: polder wait demo`},
 		"stalled, and nobody helps": {readyGoal, func(t *testing.T) []step {
-			return []step{{list: []*v1alpha1.WorkloadCluster{creating}, events: []watch.Event{modified(t, aWorkload(v1alpha1.PhaseStalled, "no answer", acting(v1alpha1.PlatformOperator, "")))}, hang: true}}
-		}, exit.Failure, "   0.0s  Creating   the control plane is being made\n   1.0s  Stalled    no answer\n", `cluster "demo" is stalled: no answer; the plane's operator must act`},
+			return []step{
+				{list: []*v1alpha1.WorkloadCluster{creating},
+					events: []watch.Event{modified(t, aWorkload(v1alpha1.PhaseStalled, "no answer", acting(v1alpha1.PlatformOperator, "")))}, hang: true},
+			}
+		}, exit.Failure, "   0.0s  Creating   the control plane is being made\n   1.0s  Stalled    no answer\n",
+			`cluster "demo" is stalled: no answer; the plane's operator must act`},
 		"stalled": {readyGoal, func(t *testing.T) []step {
-			return []step{{list: []*v1alpha1.WorkloadCluster{creating}, events: []watch.Event{modified(t, aWorkload(v1alpha1.PhaseStalled, "no room", acting(v1alpha1.Customer, "take fewer")))}, hang: true}}
-		}, exit.Failure, "   0.0s  Creating   the control plane is being made\n   1.0s  Stalled    no room\n", `cluster "demo" is stalled: no room; you must act: take fewer`},
+			return []step{
+				{list: []*v1alpha1.WorkloadCluster{creating},
+					events: []watch.Event{modified(t, aWorkload(v1alpha1.PhaseStalled, "no room", acting(v1alpha1.Customer, "take fewer")))}, hang: true},
+			}
+		}, exit.Failure, "   0.0s  Creating   the control plane is being made\n   1.0s  Stalled    no room\n",
+			`cluster "demo" is stalled: no room; you must act: take fewer`},
 		"late": {readyGoal, func(*testing.T) []step {
 			return []step{{list: []*v1alpha1.WorkloadCluster{aWorkload(v1alpha1.PhaseCreating, "slow.", acting(v1alpha1.PlatformOperator, "look"))}, hang: true}}
-		}, exit.Timeout, "   0.0s  Creating   slow.\n", `cluster "demo" is not ready after 1m0s: Creating: slow; the plane's operator must act: look; it may still be; come back with: polder wait demo`},
+		}, exit.Timeout, "   0.0s  Creating   slow.\n",
+			`cluster "demo" is not ready after 1m0s: Creating: slow; the plane's operator must act: look; it may still be; come back with: polder wait demo`},
 		"never there":     {readyGoal, func(*testing.T) []step { return []step{{}} }, exit.Failure, "", errNoCluster.Error()},
 		"already deleted": {deletedGoal, func(*testing.T) []step { return []step{{}} }, exit.OK, "Cluster demo is gone.\n", ""},
 		"deleted meanwhile": {readyGoal, func(t *testing.T) []step {
@@ -277,7 +300,8 @@ func TestWaitInterrupted(t *testing.T) {
 			time.AfterFunc(3*time.Second, cancel)
 			var out bytes.Buffer
 			v := &waitLoop{name: "demo", goal: g, out: &out, now: time.Now, begin: time.Now(), hint: func(c string) string { return "polder " + c }}
-			err := v.wait(ctx, &fakeSource{t: t, steps: []step{{list: []*v1alpha1.WorkloadCluster{aWorkload(v1alpha1.PhaseCreating, "x")}, hang: true}}}, "default", time.Minute)
+			err := v.wait(ctx, &fakeSource{t: t, steps: []step{{list: []*v1alpha1.WorkloadCluster{aWorkload(v1alpha1.PhaseCreating, "x")}, hang: true}}}, "default",
+				time.Minute)
 			if exit.Code(err) != exit.Interrupted || output.Message(err) != "" || !strings.HasSuffix(out.String(), want) {
 				t.Errorf("it ends with %d, %v:\n%s", exit.Code(err), err, out.String())
 			}
@@ -288,7 +312,9 @@ func TestWaitInterrupted(t *testing.T) {
 func TestWaitCommand(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "it is well"))
 	out, errs, code := f.runWithInput("", "wait", "demo")
-	if code != exit.OK || errs != "" || !strings.HasSuffix(strings.ReplaceAll(out, " --data-dir "+f.Dir, ""), "s  Ready      it is well\nCluster demo is ready. Get access with: polder kubeconfig demo --merge\n") {
+	if code != exit.OK || errs != "" ||
+		!strings.HasSuffix(strings.ReplaceAll(out, " --data-dir "+f.Dir, ""),
+			"s  Ready      it is well\nCluster demo is ready. Get access with: polder kubeconfig demo --merge\n") {
 		t.Errorf("wait ends with %d: %s%s", code, out, errs)
 	}
 	if want := "GET " + clusterPath + "?fieldSelector=metadata.name%3Ddemo"; f.requests[0] != want {
@@ -296,8 +322,11 @@ func TestWaitCommand(t *testing.T) {
 	}
 	f.expectOutput(exit.Usage, "", `there is no cluster "other" in namespace default; see which there are with: polder get`, "wait", "other")
 	f.expectOutput(exit.OK, "Cluster other is gone.\n", "", "wait", "other", "--for", "deleted")
-	f.expectOutput(exit.Usage, "", `invalid argument "0" for "--timeout" flag: this is no time to wait for; write, for example, 90s or 20m; see: polder wait --help`, "wait", "demo", "--timeout", "0")
+	f.expectOutput(exit.Usage, "",
+		`invalid argument "0" for "--timeout" flag: this is no time to wait for; write, for example, 90s or 20m; see: polder wait --help`, "wait", "demo", "--timeout", "0")
 	f.expectOutput(exit.Usage, "", "polder wait takes the name of a cluster, but got 0 arguments; see: polder wait --help", "wait")
-	f.refuse["GET "+clusterPath] = refusal(403, metav1.StatusReasonForbidden, "", `workloadclusters.polder.dev is forbidden: User "anna" cannot list resource "workloadclusters" in API group "polder.dev" in the namespace "default"`)
-	f.expectOutput(exit.Failure, "", `waiting for cluster "demo": anna may not list workloadclusters in namespace default; ask the plane's operator for the right, or choose another namespace with -n`, "wait", "demo")
+	f.refuse["GET "+clusterPath] = refusal(403, metav1.StatusReasonForbidden, "",
+		`workloadclusters.polder.dev is forbidden: User "anna" cannot list resource "workloadclusters" in API group "polder.dev" in the namespace "default"`)
+	f.expectOutput(exit.Failure, "",
+		`waiting for cluster "demo": anna may not list workloadclusters in namespace default; ask the plane's operator for the right, or choose another namespace with -n`, "wait", "demo")
 }

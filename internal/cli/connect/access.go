@@ -27,7 +27,8 @@ const AdminKubeconfig = "admin.kubeconfig"
 // RequestTimeout is how long the plane may take for one request, or for all parts of one list.
 const RequestTimeout = 30 * time.Second
 
-// Access is a plane as a customer sees it: an API, and a namespace that is meant. Globals.Connect makes one for a command.
+// Access is a plane as a customer sees it: an API, and a namespace that is meant. Globals.Connect makes one for a
+// command.
 type Access struct {
 	Client           dynamic.Interface
 	RESTClient       rest.Interface // for WorkloadClusters only
@@ -38,8 +39,9 @@ type Access struct {
 	Globals          *Globals
 }
 
-// Connect makes access to the plane that the flags, the environment and the files of this user mean, and to the namespace that the
-// flag --namespace of c says, if c has it. It sends nothing, so a plane that does not answer is no error yet.
+// Connect makes access to the plane that the flags, the environment and the files of this user mean, and to the
+// namespace that the flag --namespace of c says, if c has it. It sends nothing, so a plane that does not answer is no
+// error yet.
 func (g *Globals) Connect(c *cobra.Command) (*Access, error) {
 	rules, local := g.kubeconfigRules(clientcmd.NewDefaultClientConfigLoadingRules())
 	config, namespace, err := g.loadConfig(rules, local)
@@ -64,9 +66,11 @@ func (g *Globals) Connect(c *cobra.Command) (*Access, error) {
 	return a, nil
 }
 
-// kubeconfigRules says which files have access to the plane; usual are those that kubectl takes. local says that it is the
-// plane of the data directory.
-func (g *Globals) kubeconfigRules(kubectlRules *clientcmd.ClientConfigLoadingRules) (rules *clientcmd.ClientConfigLoadingRules, local bool) {
+// kubeconfigRules says which files have access to the plane; usual are those that kubectl takes. local says that it is
+// the plane of the data directory.
+func (g *Globals) kubeconfigRules(
+	kubectlRules *clientcmd.ClientConfigLoadingRules,
+) (rules *clientcmd.ClientConfigLoadingRules, local bool) {
 	singleFile := func(file string) *clientcmd.ClientConfigLoadingRules {
 		return &clientcmd.ClientConfigLoadingRules{Precedence: []string{file}}
 	}
@@ -108,9 +112,11 @@ func (g *Globals) loadConfig(rules *clientcmd.ClientConfigLoadingRules, local bo
 	case len(file.Contexts) == 0 && len(file.Clusters) == 0 && local:
 		return nil, "", exit.Errorf(exit.Failure, "there is no plane in %s yet; start one with: %s", g.DataDir, g.Hint("up"))
 	case len(file.Contexts) == 0 && len(file.Clusters) == 0:
-		return nil, "", exit.Errorf(exit.Failure, "no plane is known here: start one on this machine with: polder up, or name the kubeconfig of another with --kubeconfig or $KUBECONFIG")
+		return nil, "", exit.Errorf(exit.Failure,
+			"no plane is known here: start one on this machine with: polder up, or name the kubeconfig of another with --kubeconfig or $KUBECONFIG")
 	case g.contextName != "" && file.Contexts[g.contextName] == nil:
-		return nil, "", exit.Errorf(exit.Usage, "%s has no context %q; choose from: %s", KubeconfigPaths(rules), g.contextName, strings.Join(ContextNames(file), ", "))
+		return nil, "", exit.Errorf(exit.Usage, "%s has no context %q; choose from: %s", KubeconfigPaths(rules),
+			g.contextName, strings.Join(ContextNames(file), ", "))
 	}
 	loaded := clientcmd.NewDefaultClientConfig(*file, &clientcmd.ConfigOverrides{CurrentContext: g.contextName})
 	config, err := loaded.ClientConfig()

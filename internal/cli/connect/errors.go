@@ -17,9 +17,12 @@ import (
 )
 
 // forbiddenPattern is how an API server says that somebody lacks a right.
-var forbiddenPattern = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)"| at the cluster scope)?`)
+var forbiddenPattern = regexp.MustCompile(
+	`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)"| at the cluster scope)?`,
+)
 
-// invalidValuePrefix is how an API server begins what is wrong with a value; of a whole object it says no more than that it is one.
+// invalidValuePrefix is how an API server begins what is wrong with a value; of a whole object it says no more than
+// that it is one.
 var invalidValuePrefix = regexp.MustCompile(`^Invalid value: (("object"|"array"|"map"): )?`)
 
 // Explain says in clear words why the plane did not do something, and with which exit code to end. doing is what, as in
@@ -56,7 +59,8 @@ func (a *Access) Explain(doing string, err error) error {
 // explainUnreachable knows how to start a plane on this machine, and nothing about others.
 func (a *Access) explainUnreachable(err error) error {
 	if a.Local {
-		return fmt.Errorf("the plane at %s does not answer: %w; see how it is with: %s, start it with: %s", a.Address, err, a.Globals.Hint("status"), a.Globals.Hint("up"))
+		return fmt.Errorf("the plane at %s does not answer: %w; see how it is with: %s, start it with: %s", a.Address, err,
+			a.Globals.Hint("status"), a.Globals.Hint("up"))
 	}
 	return fmt.Errorf("the plane at %s does not answer: %w; check the address in your kubeconfig; for a plane on this machine, see: polder status and polder up", a.Address, err)
 }
@@ -76,7 +80,8 @@ func (a *Access) explainForbidden(doing string, s metav1.Status) error {
 
 // isUnknownKind tells a missing kind from a missing object: only of the latter an API server speaks itself, by name.
 func isUnknownKind(err error, s metav1.Status) bool {
-	return s.Reason == metav1.StatusReasonNotFound && (s.Details == nil || s.Details.Name == "" || apierror.IsUnexpectedResponse(err))
+	return s.Reason == metav1.StatusReasonNotFound &&
+		(s.Details == nil || s.Details.Name == "" || apierror.IsUnexpectedResponse(err))
 }
 
 // uncheckedRulesMessage is how the API server says that it stopped at what is wrong.

@@ -42,8 +42,8 @@ func (g *Globals) Now() time.Time {
 	return g.Clock.Now()
 }
 
-// Plane is the one of the data directory, seen from outside: it need not run, nor have run. Without a directory, it is an error that
-// says what to do.
+// Plane is the one of the data directory, seen from outside: it need not run, nor have run. Without a directory, it is
+// an error that says what to do.
 func (g *Globals) Plane() (*lifecycle.Plane, error) {
 	if g.DataDir == "" {
 		return nil, exit.Errorf(exit.Usage, "this user has no home directory; name a directory for the plane with --data-dir")
@@ -68,19 +68,20 @@ func (g *Globals) KubectlHint() string {
 	return "polder --data-dir " + g.DataDir + " kubectl" // what follows kubectl is kubectl's own
 }
 
-// RefuseKubeconfig keeps commands that know a plane by its directory from looking at one while another is meant: it is what they run
-// before all else, and an error if --kubeconfig or --context is given.
+// RefuseKubeconfig keeps commands that know a plane by its directory from looking at one while another is meant: it is
+// what they run before all else, and an error if --kubeconfig or --context is given.
 func (g *Globals) RefuseKubeconfig(c *cobra.Command, _ []string) error {
 	for _, name := range []string{"kubeconfig", "context"} {
 		if g.flags.Changed(name) {
-			return exit.Errorf(exit.Usage, "--%s is for the commands on clusters; %s works on the plane of a directory, which you can name with --data-dir", name, c.CommandPath())
+			return exit.Errorf(exit.Usage,
+				"--%s is for the commands on clusters; %s works on the plane of a directory, which you can name with --data-dir", name, c.CommandPath())
 		}
 	}
 	return nil
 }
 
-// NewRoot is polder without its subcommands, and the flags that all of them have. program is how people call it, PolderName or
-// PluginName: help and hints say it.
+// NewRoot is polder without its subcommands, and the flags that all of them have. program is how people call it,
+// PolderName or PluginName: help and hints say it.
 func NewRoot(program string) (*cobra.Command, *Globals) {
 	g := &Globals{Program: program}
 	root := &cobra.Command{
@@ -91,8 +92,10 @@ func NewRoot(program string) (*cobra.Command, *Globals) {
 	}
 	cmdline.Prepare(root)
 	root.PersistentFlags().StringVar(&g.DataDir, "data-dir", datadir.Default(), "`directory` of the plane")
-	root.PersistentFlags().StringVar(&g.kubeconfigFile, "kubeconfig", "", "`file` with access to a plane, for the commands on clusters (default: $KUBECONFIG, else that of the data directory, else ~/.kube/config)")
-	root.PersistentFlags().StringVar(&g.contextName, "context", "", "`name` of a context in that file (default: its current one)")
+	root.PersistentFlags().StringVar(&g.kubeconfigFile, "kubeconfig", "",
+		"`file` with access to a plane, for the commands on clusters (default: $KUBECONFIG, else that of the data directory, else ~/.kube/config)")
+	root.PersistentFlags().StringVar(&g.contextName, "context", "",
+		"`name` of a context in that file (default: its current one)")
 	g.flags = root.PersistentFlags()
 	return root, g
 }

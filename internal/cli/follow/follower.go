@@ -18,8 +18,8 @@ const (
 	maxBackoff = 15 * time.Second
 )
 
-// maxRefusedTime is how long a plane that did answer may refuse to. An API server that has just started, or one of several
-// behind an address, may not know yet who has which rights.
+// maxRefusedTime is how long a plane that did answer may refuse to. An API server that has just started, or one of
+// several behind an address, may not know yet who has which rights.
 const maxRefusedTime = 30 * time.Second
 
 // Source is where the states of objects come from.
@@ -43,10 +43,11 @@ type Observer interface {
 // Follower tells an observer of all objects of a source, and of their changes, until that is done. A watch that
 // ends, or is too old, is begun anew from a list, so that nothing is missed but states in between.
 type Follower struct {
-	Source        Source
-	Observer      Observer
-	Now           func() time.Time
-	KnownKeys     map[string]bool // keys of objects that were seen; of those put in, the observer is told if they are not there
+	Source   Source
+	Observer Observer
+	Now      func() time.Time
+	// keys of objects that were seen; of those put in, the observer is told if they are not there
+	KnownKeys     map[string]bool
 	backoff       time.Duration
 	succeededOnce bool      // it could list and watch once
 	refusedSince  time.Time // since when; zero if it is not
@@ -55,8 +56,8 @@ type Follower struct {
 // ObjectKey is NAMESPACE/NAME of an object, and /NAME where it has no namespace.
 func ObjectKey(u *unstructured.Unstructured) string { return u.GetNamespace() + "/" + u.GetName() }
 
-// Run follows until the observer is done. It ends with an error if the context does, if the plane cannot be reached at first, or if it
-// refuses. A Follower runs once.
+// Run follows until the observer is done. It ends with an error if the context does, if the plane cannot be reached at
+// first, or if it refuses. A Follower runs once.
 func (f *Follower) Run(ctx context.Context) error {
 	f.backoff = minBackoff
 	for began := false; ; {

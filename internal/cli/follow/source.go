@@ -20,7 +20,8 @@ func isExpired(err error) bool {
 // isTransient says that it may be over in a while, as when the plane is started anew.
 func isTransient(err error) bool {
 	var transport *url.Error
-	return errors.As(err, &transport) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
+	return errors.As(err, &transport) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
+		apierrors.IsTooManyRequests(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || errors.Is(err, context.DeadlineExceeded)
 }
 

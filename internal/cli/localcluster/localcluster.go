@@ -17,7 +17,8 @@ import (
 // List are all local clusters of a data directory, ordered by namespace and name.
 type List []lifecycle.LocalCluster
 
-// Read asks the hosts of all local clusters of a data directory. That one does not answer is no error, but said in its entry.
+// Read asks the hosts of all local clusters of a data directory. That one does not answer is no error, but said in its
+// entry.
 func Read(ctx context.Context, g *connect.Globals) (List, error) {
 	p, err := g.Plane()
 	if err != nil {
@@ -26,8 +27,8 @@ func Read(ctx context.Context, g *connect.Globals) (List, error) {
 	return p.LocalClusters(ctx)
 }
 
-// SelectByName are the clusters called [NAMESPACE/]NAME: without namespace there may be several. If there is none, it is an error that
-// names the others.
+// SelectByName are the clusters called [NAMESPACE/]NAME: without namespace there may be several. If there is none, it
+// is an error that names the others.
 func (all List) SelectByName(name string) (List, error) {
 	var these List
 	var names []string
@@ -66,12 +67,16 @@ type HostReport struct {
 // ReportHost says how the host of a cluster is, and, if it does not run or answer, who starts it or where its log is.
 func ReportHost(l lifecycle.LocalCluster) HostReport {
 	s := l.Status
-	r := HostReport{Running: l.Running, PID: s.PID, StartedAt: s.StartedAt, Memory: s.Memory, Endpoint: s.Cluster.Endpoint().String(), Dir: string(l.Dir), Problem: s.Problem}
+	r := HostReport{
+		Running: l.Running, PID: s.PID, StartedAt: s.StartedAt, Memory: s.Memory, Endpoint: s.Cluster.Endpoint().String(),
+		Dir: string(l.Dir), Problem: s.Problem,
+	}
 	switch {
 	case l.HostError != nil && l.Running:
 		r.Problem = fmt.Sprintf("it runs, but does not answer: %v; see %s", l.HostError, l.Dir.LogFile())
 	case l.HostError != nil:
-		r.Problem = fmt.Sprintf("it does not run; the plane starts it, once that runs itself (polder up); its log is %s", l.Dir.LogFile())
+		r.Problem = fmt.Sprintf("it does not run; the plane starts it, once that runs itself (polder up); its log is %s",
+			l.Dir.LogFile())
 	}
 	return r
 }
@@ -89,7 +94,10 @@ type Report struct {
 func (all List) Reports() []Report {
 	reports := []Report{}
 	for _, l := range all {
-		r := Report{Namespace: l.Status.Cluster.Namespace, Name: l.Status.Cluster.Name, Machines: len(l.Status.Machines), TotalMemory: l.Status.Memory, HostReport: ReportHost(l)}
+		r := Report{
+			Namespace: l.Status.Cluster.Namespace, Name: l.Status.Cluster.Name, Machines: len(l.Status.Machines),
+			TotalMemory: l.Status.Memory, HostReport: ReportHost(l),
+		}
 		for _, m := range l.Status.Machines {
 			r.TotalMemory += MachineMemory(m)
 		}

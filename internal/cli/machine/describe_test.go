@@ -27,7 +27,9 @@ func failingMachine() hostapi.MachineStatus {
 			Notes:      []string{"criSocket was set"},
 		},
 		Processes: []hostapi.ProcessStatus{
-			{Name: "etcd", PID: 101, Ready: true, StartedAt: clitest.Now.Add(-90 * time.Second), Memory: 33 << 20, Log: "/d/etcd.log", Command: []string{"etcd", "--a=b c"}},
+			{Name: "etcd", PID: 101, Ready: true, StartedAt: clitest.Now.Add(-90 * time.Second), Memory: 33 << 20, Log: "/d/etcd.log", Command: []string{
+				"etcd", "--a=b c",
+			}},
 			{
 				Name: "kube-apiserver", Restarts: 3, Log: "/d/api.log", LastExit: "exited with code 1 at noon: no store", Output: []string{"starting", "no store"},
 				Command: []string{"kube-apiserver"},
@@ -126,17 +128,28 @@ func TestDescribeLines(t *testing.T) {
 		want    []string
 	}{
 		"host ended": {
-			lifecycle.LocalCluster{Dir: "/d", HostError: hostapi.ErrNotRunning}, hostapi.MachineStatus{Node: "n", Boot: hostapi.BootStatus{Done: true, Steps: []hostapi.BootStep{{Took: time.Second}}}},
-			[]string{"State:       host down", "Node:        n\n", "Host:        it does not run; the plane starts it, once that runs itself (polder up); its log is /d/host.log", "Boot: done in 1.00s, attempts: 0"},
+			lifecycle.LocalCluster{Dir: "/d", HostError: hostapi.ErrNotRunning}, hostapi.MachineStatus{
+				Node: "n", Boot: hostapi.BootStatus{Done: true, Steps: []hostapi.BootStep{{Took: time.Second}}},
+			},
+			[]string{
+				"State:       host down", "Node:        n\n",
+				"Host:        it does not run; the plane starts it, once that runs itself (polder up); its log is /d/host.log", "Boot: done in 1.00s, attempts: 0",
+			},
 		},
 		"host hangs": {
 			lifecycle.LocalCluster{Dir: "/d", Running: true, HostError: errors.New("no answer within 3s")}, hostapi.MachineStatus{Node: "n"},
 			[]string{"State:       host silent", "Host:        it runs, but does not answer: no answer within 3s; see /d/host.log"},
 		},
-		"off":           {lifecycle.LocalCluster{Running: true}, hostapi.MachineStatus{Node: "n", Off: true}, []string{"State:       off", "Node:        n\n", "Boot: at its beginning"}},
-		"booting":       {lifecycle.LocalCluster{Running: true}, hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "files"}}, []string{"State:       booting (files)\nRole:        worker"}},
-		"between boots": {lifecycle.LocalCluster{Running: true}, hostapi.MachineStatus{Boot: hostapi.BootStatus{Attempts: 1, Problem: "x"}}, []string{"Problem:     boot, attempt 1: x", "Boot: failed, will be tried again, attempts: 1\n  Problem: x"}},
-		"registered":    {lifecycle.LocalCluster{Running: true}, hostapi.MachineStatus{Node: "n", Registered: true}, []string{"Node:        n, registered"}},
+		"off": {lifecycle.LocalCluster{Running: true}, hostapi.MachineStatus{Node: "n", Off: true}, []string{
+			"State:       off", "Node:        n\n", "Boot: at its beginning",
+		}},
+		"booting": {lifecycle.LocalCluster{Running: true}, hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "files"}}, []string{
+			"State:       booting (files)\nRole:        worker",
+		}},
+		"between boots": {lifecycle.LocalCluster{Running: true}, hostapi.MachineStatus{Boot: hostapi.BootStatus{Attempts: 1, Problem: "x"}}, []string{
+			"Problem:     boot, attempt 1: x", "Boot: failed, will be tried again, attempts: 1\n  Problem: x",
+		}},
+		"registered": {lifecycle.LocalCluster{Running: true}, hostapi.MachineStatus{Node: "n", Registered: true}, []string{"Node:        n, registered"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

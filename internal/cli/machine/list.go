@@ -64,7 +64,8 @@ func (all reports) printTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "NAMESPACE\tCLUSTER\tMACHINE\tROLE\tVERSION\tADDRESS\tSTATE\tPROCESSES\tRESTARTS\tMEMORY")
 	for _, m := range all {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Namespace, m.Cluster, m.Name, m.role(), cmp.Or(m.Version, "-"), cmp.Or(m.Address, "-"), m.stateText(), m.processColumns())
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Namespace, m.Cluster, m.Name, m.role(), cmp.Or(m.Version, "-"),
+			cmp.Or(m.Address, "-"), m.stateText(), m.processColumns())
 	}
 	return t.Flush()
 }
@@ -81,5 +82,6 @@ func (m report) processColumns() string {
 			ready++
 		}
 	}
-	return fmt.Sprintf("%d/%d\t%d\t%s", ready, len(m.Processes), restarts, output.Megabytes(localcluster.MachineMemory(m.MachineStatus)))
+	return fmt.Sprintf("%d/%d\t%d\t%s", ready, len(m.Processes), restarts,
+		output.Megabytes(localcluster.MachineMemory(m.MachineStatus)))
 }

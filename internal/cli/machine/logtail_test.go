@@ -61,7 +61,9 @@ func TestLastLines(t *testing.T) {
 	between := map[int]string{allLines: "1\n2\n3\n\n", 1: "\n", 3: "2\n3\n\n"}
 	expectLines(l, between)
 	l.add("5\n6")
-	expectLines(l, map[int]string{allLines: "1\n2\n3\n\n5\n6", 0: "", 1: "6", 2: "5\n6", 3: "\n5\n6", 5: "2\n3\n\n5\n6", 6: "1\n2\n3\n\n5\n6", 99: "1\n2\n3\n\n5\n6"})
+	expectLines(l, map[int]string{
+		allLines: "1\n2\n3\n\n5\n6", 0: "", 1: "6", 2: "5\n6", 3: "\n5\n6", 5: "2\n3\n\n5\n6", 6: "1\n2\n3\n\n5\n6", 99: "1\n2\n3\n\n5\n6",
+	})
 }
 
 func expectLines(l testLog, wanted map[int]string) {

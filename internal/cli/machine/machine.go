@@ -37,7 +37,8 @@ func checkSubcommand(c *cobra.Command, args []string) error {
 	if s := c.SuggestionsFor(args[0]); len(s) > 0 {
 		hint = "; did you mean " + s[0] + "?"
 	}
-	return exit.Errorf(exit.Usage, "%s has no command %q%s; see: %s --help", c.CommandPath(), args[0], hint, c.CommandPath())
+	return exit.Errorf(exit.Usage, "%s has no command %q%s; see: %s --help", c.CommandPath(), args[0], hint,
+		c.CommandPath())
 }
 
 // nameArgs wants a machine's name and at most so many arguments after it.
@@ -47,7 +48,8 @@ func nameArgs(further int) cobra.PositionalArgs {
 		case len(args) == 0:
 			return exit.Errorf(exit.Usage, "%s needs the name of a machine; polder machine list shows all", c.CommandPath())
 		case len(args) > 1+further:
-			return exit.Errorf(exit.Usage, "%s takes no argument %q; see: %s --help", c.CommandPath(), args[1+further], c.CommandPath())
+			return exit.Errorf(exit.Usage, "%s takes no argument %q; see: %s --help", c.CommandPath(), args[1+further],
+				c.CommandPath())
 		}
 		return nil
 	}
@@ -55,11 +57,12 @@ func nameArgs(further int) cobra.PositionalArgs {
 
 // report is what is printed of a machine.
 type report struct {
-	Namespace string                  `json:"namespace"`
-	Cluster   string                  `json:"cluster"`
-	State     state                   `json:"state"`
-	Detail    string                  `json:"detail,omitempty"` // what a machine that does not run waits for or suffers from
-	Host      localcluster.HostReport `json:"host"`
+	Namespace string `json:"namespace"`
+	Cluster   string `json:"cluster"`
+	State     state  `json:"state"`
+	// what a machine that does not run waits for or suffers from
+	Detail string                  `json:"detail,omitempty"`
+	Host   localcluster.HostReport `json:"host"`
 	hostapi.MachineStatus
 }
 
@@ -80,7 +83,10 @@ func reportMachines(all localcluster.List, now time.Time) reports {
 	these := reports{}
 	for _, l := range all {
 		for _, m := range l.Status.Machines {
-			r := report{Namespace: l.Status.Cluster.Namespace, Cluster: l.Status.Cluster.Name, Host: localcluster.ReportHost(l), MachineStatus: m}
+			r := report{
+				Namespace: l.Status.Cluster.Namespace, Cluster: l.Status.Cluster.Name, Host: localcluster.ReportHost(l),
+				MachineStatus: m,
+			}
 			r.State, r.Detail = evaluateState(l, m, now)
 			these = append(these, r)
 		}

@@ -53,7 +53,8 @@ func TestStructure(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exit.OK || len(got) != 3 {
 		t.Fatalf("list -o json ends with %d, %v:\n%s", code, err, out)
 	}
-	if m := got[1]; m.Namespace != "default" || m.Cluster != "demo" || m.Name != "demo-new" || m.State != "booting" || m.Detail != "wait-control-plane" || m.Host.PID != 100 || len(m.Processes) != 2 {
+	if m := got[1]; m.Namespace != "default" || m.Cluster != "demo" || m.Name != "demo-new" || m.State != "booting" || m.Detail != "wait-control-plane" ||
+		m.Host.PID != 100 || len(m.Processes) != 2 {
 		t.Errorf("list -o json says %+v", m)
 	}
 	if out, _, code := p.Execute("machine", "describe", "demo-off", "-o", "yaml"); code != exit.OK || !strings.Contains(out, "state: \"off\"\n") {

@@ -22,7 +22,8 @@ func (all reports) find(g *connect.Globals, name string) (report, error) {
 		case len(found) == 1:
 			return found[0], nil
 		case len(found) > 1:
-			return report{}, exit.Errorf(exit.Usage, "%d machines are called %s; say which: %s", len(found), name, output.JoinOr(found.qualifiedNames()))
+			return report{}, exit.Errorf(exit.Usage, "%d machines are called %s; say which: %s", len(found), name,
+				output.JoinOr(found.qualifiedNames()))
 		}
 	}
 	return report{}, all.notFoundError(g, name)

@@ -32,7 +32,8 @@ off, also when its cluster's host starts again, until polder machine on.`,
 			case !changed:
 				_, err = fmt.Fprintf(c.OutOrStdout(), "Machine %s is off already.\n", args[0])
 			default:
-				_, err = fmt.Fprintf(c.OutOrStdout(), "Pulled the plug of machine %s; switch it on again with: %s\n", args[0], g.Hint("machine on "+args[0]))
+				_, err = fmt.Fprintf(c.OutOrStdout(), "Pulled the plug of machine %s; switch it on again with: %s\n", args[0],
+					g.Hint("machine on "+args[0]))
 			}
 			return err
 		},
@@ -54,7 +55,8 @@ func newOnCommand(g *connect.Globals) *cobra.Command {
 			case !changed:
 				_, err = fmt.Fprintf(c.OutOrStdout(), "Machine %s is on already.\n", args[0])
 			default:
-				_, err = fmt.Fprintf(c.OutOrStdout(), "Switched on machine %s; see how it starts with: %s\n", args[0], g.Hint("machine list"))
+				_, err = fmt.Fprintf(c.OutOrStdout(), "Switched on machine %s; see how it starts with: %s\n", args[0],
+					g.Hint("machine list"))
 			}
 			return err
 		},
@@ -73,7 +75,8 @@ func setPower(ctx context.Context, g *connect.Globals, name string, on bool) (ch
 	}
 	switch {
 	case m.State == stateHostDown || m.State == stateHostSilent:
-		return false, exit.Errorf(exit.Failure, "machine %s cannot be switched, because its cluster's host must do that: %s", m.Name, m.Host.Problem)
+		return false, exit.Errorf(exit.Failure, "machine %s cannot be switched, because its cluster's host must do that: %s",
+			m.Name, m.Host.Problem)
 	case m.Off != on:
 		return false, nil
 	}

@@ -27,7 +27,8 @@ func printProcessTable(w io.Writer, processes []hostapi.ProcessStatus, now time.
 		if !p.Ready {
 			state = "not ready"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%d\n", p.Name, state, p.PID, output.Age(now, p.StartedAt), output.Megabytes(p.Memory), p.Restarts)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%d\n", p.Name, state, p.PID, output.Age(now, p.StartedAt),
+			output.Megabytes(p.Memory), p.Restarts)
 	}
 	_ = t.Flush() // a buffer takes everything
 }

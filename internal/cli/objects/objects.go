@@ -15,9 +15,10 @@ import (
 	"github.com/polder-kaas/polder/internal/cli/connect"
 )
 
-// List reads all objects of a kind, of a namespace or, if that is empty, of all, within connect.RequestTimeout. Its errors are those of
-// the client, which Access.Explain puts into words.
-func List[T any](ctx context.Context, a *connect.Access, kind schema.GroupVersionResource, namespace string, o metav1.ListOptions) ([]T, error) {
+// List reads all objects of a kind, of a namespace or, if that is empty, of all, within connect.RequestTimeout. Its
+// errors are those of the client, which Access.Explain puts into words.
+func List[T any](ctx context.Context, a *connect.Access, kind schema.GroupVersionResource, namespace string,
+	o metav1.ListOptions) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, connect.RequestTimeout)
 	defer cancel()
 	var items []T
@@ -39,8 +40,8 @@ func List[T any](ctx context.Context, a *connect.Access, kind schema.GroupVersio
 	}
 }
 
-// FromUnstructured is an object as a type. It takes what the type knows: a plane that is newer may have more. Who has written which field is left out: nobody here
-// asks, and it is the larger part of the work.
+// FromUnstructured is an object as a type. It takes what the type knows: a plane that is newer may have more. Who has
+// written which field is left out: nobody here asks, and it is the larger part of the work.
 func FromUnstructured[T any](u *unstructured.Unstructured) (*T, error) {
 	var item T
 	u = &unstructured.Unstructured{Object: maps.Clone(u.Object)}

@@ -13,9 +13,11 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// ListStacks reads the stacks of some namespaces, where "" is all of them, ordered by what they are of and then by name. What cannot be
-// read of one namespace does not keep the others back: it is one of the problems, each a sentence for people.
-func ListStacks(ctx context.Context, a *connect.Access, namespaces ...string) (all []csv1.ClusterStack, problems []error) {
+// ListStacks reads the stacks of some namespaces, where "" is all of them, ordered by what they are of and then by
+// name. What cannot be read of one namespace does not keep the others back: it is one of the problems, each a sentence
+// for people.
+func ListStacks(ctx context.Context, a *connect.Access,
+	namespaces ...string) (all []csv1.ClusterStack, problems []error) {
 	for _, ns := range slices.Compact(namespaces) {
 		l, err := List[csv1.ClusterStack](ctx, a, csv1.GroupVersion.WithResource("clusterstacks"), ns, metav1.ListOptions{})
 		if err != nil {
@@ -24,8 +26,10 @@ func ListStacks(ctx context.Context, a *connect.Access, namespaces ...string) (a
 		all = append(all, l...)
 	}
 	slices.SortFunc(all, func(x, y csv1.ClusterStack) int {
-		return cmp.Or(strings.Compare(x.Spec.Provider, y.Spec.Provider), strings.Compare(x.Spec.Name, y.Spec.Name), CompareMinors(x.Spec.KubernetesVersion, y.Spec.KubernetesVersion),
-			strings.Compare(string(x.Spec.Channel), string(y.Spec.Channel)), strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Name, y.Name))
+		return cmp.Or(strings.Compare(x.Spec.Provider, y.Spec.Provider), strings.Compare(x.Spec.Name, y.Spec.Name),
+			CompareMinors(x.Spec.KubernetesVersion, y.Spec.KubernetesVersion),
+			strings.Compare(string(x.Spec.Channel), string(y.Spec.Channel)), strings.Compare(x.Namespace,
+				y.Namespace), strings.Compare(x.Name, y.Name))
 	})
 	return all, problems
 }

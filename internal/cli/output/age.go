@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Age is how long ago something was, as people say it: two units at most, whole days after two of them, and - for never.
+// Age is how long ago something was, as people say it: two units at most, whole days after two of them, and - for
+// never.
 func Age(now, then time.Time) string {
 	d := now.Sub(then)
 	switch {

@@ -32,7 +32,8 @@ func (o *Flag) AddFlags(c *cobra.Command, choices ...Format) {
 		}
 	}
 	c.Flags().VarP(o, "output", "o", JoinOr(o.choices))
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.choices, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	// the flag exists
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.choices, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // Set refuses what the command does not have.
@@ -49,7 +50,8 @@ func (o *Flag) IsHumanReadable() bool {
 	return o.Format == FormatText || o.Format == FormatTable || o.Format == FormatWide
 }
 
-// PrintObject prints an object as JSON or YAML or by its name, without what only API servers read. The object stays as it is.
+// PrintObject prints an object as JSON or YAML or by its name, without what only API servers read. The object stays as
+// it is.
 func (o *Flag) PrintObject(w io.Writer, u *unstructured.Unstructured) error {
 	if o.Format == FormatName {
 		_, err := fmt.Fprintln(w, KindAndName(u))
@@ -60,7 +62,8 @@ func (o *Flag) PrintObject(w io.Writer, u *unstructured.Unstructured) error {
 	return o.Print(w, u.Object)
 }
 
-// PrintObjects prints objects as kubectl does: as a List, or their names in lines. It takes from them what only API servers read.
+// PrintObjects prints objects as kubectl does: as a List, or their names in lines. It takes from them what only API
+// servers read.
 func (o *Flag) PrintObjects(w io.Writer, all []unstructured.Unstructured) error {
 	if o.Format == FormatName {
 		for i := range all {

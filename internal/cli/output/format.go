@@ -24,7 +24,10 @@ const (
 func (f *Format) AddFlags(c *cobra.Command) {
 	*f = FormatTable
 	c.Flags().VarP(f, "output", "o", "table, json or yaml")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{string(FormatTable), string(FormatJSON), string(FormatYAML)}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	// the flag exists
+	_ = c.RegisterFlagCompletionFunc("output",
+		cobra.FixedCompletions([]string{string(FormatTable), string(FormatJSON), string(FormatYAML)},
+			cobra.ShellCompDirectiveNoFileComp))
 }
 
 // IsStructured says that a program reads it: print it with Print.

@@ -11,8 +11,8 @@ type Branch struct {
 	Children             []Branch
 }
 
-// Draw writes the branch behind first, and those below it behind rest, with a tab between its three columns. Its texts may come from
-// anywhere: they are sanitized.
+// Draw writes the branch behind first, and those below it behind rest, with a tab between its three columns. Its texts
+// may come from anywhere: they are sanitized.
 func (b Branch) Draw(w io.Writer, first, rest string) {
 	fmt.Fprintf(w, "%s%s\t%s\t%s\n", first, Sanitize(b.Name), Sanitize(b.State), Sanitize(b.Message))
 	for i, c := range b.Children {

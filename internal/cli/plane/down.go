@@ -52,7 +52,8 @@ then they are stopped too, also if polderd did not run. polder up starts everyth
 		},
 	}
 	c.Flags().DurationVar(&timeout, "timeout", 15*time.Second, "how long to wait for polderd")
-	c.Flags().BoolVar(&clusters, "clusters", false, fmt.Sprintf("stop local clusters too, each within %s", clusterStopTimeout))
+	c.Flags().BoolVar(&clusters, "clusters", false,
+		fmt.Sprintf("stop local clusters too, each within %s", clusterStopTimeout))
 	return c
 }
 
@@ -89,7 +90,8 @@ func stopClusters(ctx context.Context, w io.Writer, p *lifecycle.Plane, running 
 	for _, c := range stopped {
 		names = append(names, c.Namespace+"/"+c.Name)
 	}
-	if _, writeErr := fmt.Fprintf(w, "Stopped %s: %s.\n", describeClusterCount(len(stopped)), strings.Join(names, ", ")); err == nil {
+	if _, writeErr := fmt.Fprintf(w, "Stopped %s: %s.\n", describeClusterCount(len(stopped)),
+		strings.Join(names, ", ")); err == nil {
 		err = writeErr
 	}
 	return err

@@ -12,8 +12,8 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
-// NewKubectlCommand is polder kubectl: Kubernetes' own, pointed at the plane. It ignores $KUBECONFIG on purpose: who says
-// polder means the plane; who means another cluster says --kubeconfig.
+// NewKubectlCommand is polder kubectl: Kubernetes' own, pointed at the plane. It ignores $KUBECONFIG on purpose: who
+// says polder means the plane; who means another cluster says --kubeconfig.
 func NewKubectlCommand(g *connect.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:                "kubectl",

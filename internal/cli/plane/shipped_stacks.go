@@ -23,8 +23,9 @@ import (
 // shippedStacksTimeout is how long polder up waits for the shipped stacks once the plane is ready. It takes seconds.
 const shippedStacksTimeout = 30 * time.Second
 
-// waitForShippedStacks waits until the stacks that are in the binary are installed, so that whoever comes next can make a
-// cluster, and is told what is wrong with it. The plane itself is ready without them, so that one is not is only said.
+// waitForShippedStacks waits until the stacks that are in the binary are installed, so that whoever comes next can make
+// a cluster, and is told what is wrong with it. The plane itself is ready without them, so that one is not is only
+// said.
 func waitForShippedStacks(c *cobra.Command, g *connect.Globals, p *lifecycle.Plane, elapsed func() time.Duration) {
 	tell := c.ErrOrStderr()
 	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig())
@@ -39,14 +40,15 @@ func waitForShippedStacks(c *cobra.Command, g *connect.Globals, p *lifecycle.Pla
 	}
 	told := map[string]bool{}
 	var missing []csv1.ClusterStack
-	err = wait.PollUntilContextTimeout(c.Context(), 100*time.Millisecond, shippedStacksTimeout, true, func(ctx context.Context) (bool, error) {
-		all, problems := objects.ListStacks(ctx, a, v1alpha1.CatalogueNamespace)
-		if len(problems) > 0 {
-			return false, problems[0]
-		}
-		missing = printReadyStacks(tell, all, told, elapsed)
-		return len(missing) == 0, nil
-	})
+	err = wait.PollUntilContextTimeout(c.Context(), 100*time.Millisecond, shippedStacksTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			all, problems := objects.ListStacks(ctx, a, v1alpha1.CatalogueNamespace)
+			if len(problems) > 0 {
+				return false, problems[0]
+			}
+			missing = printReadyStacks(tell, all, told, elapsed)
+			return len(missing) == 0, nil
+		})
 	switch {
 	case err == nil:
 		return
@@ -64,7 +66,8 @@ func waitForShippedStacks(c *cobra.Command, g *connect.Globals, p *lifecycle.Pla
 }
 
 // printReadyStacks prints a line for each shipped stack that has become ready, and returns those that have not.
-func printReadyStacks(w io.Writer, all []csv1.ClusterStack, told map[string]bool, elapsed func() time.Duration) (missing []csv1.ClusterStack) {
+func printReadyStacks(w io.Writer, all []csv1.ClusterStack, told map[string]bool,
+	elapsed func() time.Duration) (missing []csv1.ClusterStack) {
 	for _, s := range all {
 		switch {
 		case s.Spec.Source == nil || s.Spec.Source.Directory != shipped.Directory:

@@ -32,7 +32,8 @@ type report struct {
 	LocalClustersProblem string                `json:"localClustersProblem,omitempty"` // why they cannot be listed
 }
 
-// NewStatusCommand is polder status: it says how the plane of the data directory is, and ends with exit.NotReady if that is not ready.
+// NewStatusCommand is polder status: it says how the plane of the data directory is, and ends with exit.NotReady if
+// that is not ready.
 func NewStatusCommand(g *connect.Globals) *cobra.Command {
 	var out output.Format
 	c := &cobra.Command{
@@ -128,7 +129,8 @@ func (r report) printTable(w io.Writer, now time.Time) error {
 		fmt.Fprintf(t, "Address:\t%s\n", r.Status.Address)
 		fmt.Fprintf(t, "Kubeconfig:\t%s\n", r.Status.Kubeconfig)
 		fmt.Fprintf(t, "Process:\t%d, up %s\n", r.Status.PID, output.Age(now, r.Status.StartedAt))
-		fmt.Fprintf(t, "Memory:\t%d MB, %d MB of it not shared with the binary on disk\n", r.Memory.Resident>>20, r.Memory.Anonymous>>20)
+		fmt.Fprintf(t, "Memory:\t%d MB, %d MB of it not shared with the binary on disk\n", r.Memory.Resident>>20,
+			r.Memory.Anonymous>>20)
 		fmt.Fprintf(t, "Versions:\tpolder %s\n", describeVersions(r.Status.Versions))
 	}
 	if len(r.LocalClusters) > 0 || r.LocalClustersProblem != "" {

@@ -31,16 +31,17 @@ func newRoot() *cobra.Command {
 
 func TestStatusTable(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	r := report{DataDir: "/d", Ready: true, Summary: "It is ready.", LocalClusters: localcluster.List{{Status: clitest.DemoCluster(), Running: true}}.Reports(), Report: lifecycle.Report{
-		Running: true,
-		Memory:  lifecycle.Memory{Resident: 300 << 20, Anonymous: 200 << 20},
-		Status: planestatus.Status{PID: 7, Address: "https://127.0.0.1:7443", Kubeconfig: "/d/k", StartedAt: now.Add(-90 * time.Second),
-			Versions: buildinfo.Info{Version: "v1", Kubernetes: "v2", ClusterAPI: "v3", Etcd: "v4"},
-			Components: []supervisor.Status{
-				{Name: "etcd", State: supervisor.Ready, Since: now.Add(-89 * time.Second)},
-				{Name: "cluster-api", State: supervisor.Failed, Since: now.Add(-3 * time.Second), Message: "its check fails now"},
-			}},
-	}}
+	r := report{DataDir: "/d", Ready: true, Summary: "It is ready.", LocalClusters: localcluster.List{{Status: clitest.DemoCluster(), Running: true}}.Reports(),
+		Report: lifecycle.Report{
+			Running: true,
+			Memory:  lifecycle.Memory{Resident: 300 << 20, Anonymous: 200 << 20},
+			Status: planestatus.Status{PID: 7, Address: "https://127.0.0.1:7443", Kubeconfig: "/d/k", StartedAt: now.Add(-90 * time.Second),
+				Versions: buildinfo.Info{Version: "v1", Kubernetes: "v2", ClusterAPI: "v3", Etcd: "v4"},
+				Components: []supervisor.Status{
+					{Name: "etcd", State: supervisor.Ready, Since: now.Add(-89 * time.Second)},
+					{Name: "cluster-api", State: supervisor.Failed, Since: now.Add(-3 * time.Second), Message: "its check fails now"},
+				}},
+		}}
 	var b bytes.Buffer
 	if err := r.printTable(&b, now); err != nil {
 		t.Fatal(err)
@@ -79,7 +80,8 @@ func TestStatusOfClustersWithoutPlane(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exit.NotReady || len(got.LocalClusters) != 1 {
 		t.Fatalf("status -o json ends with %d, %v:\n%s", code, err, out)
 	}
-	if c := got.LocalClusters[0]; c.Namespace != "default" || c.Name != "demo" || c.Endpoint != "127.1.0.1:6443" || c.Machines != 3 || c.PID != 100 || !c.Running || c.TotalMemory != 243<<20 {
+	if c := got.LocalClusters[0]; c.Namespace != "default" || c.Name != "demo" || c.Endpoint != "127.1.0.1:6443" || c.Machines != 3 || c.PID != 100 ||
+		!c.Running || c.TotalMemory != 243<<20 {
 		t.Errorf("status -o json says %+v", c)
 	}
 	p.WriteFile(filepath.Join(hostapi.HostsDir(p.Dir), "broken", "cluster.json"), "{")

@@ -54,8 +54,10 @@ stacks, or trusts registries with private addresses, runs polderd serve with the
 			return printReady(c.OutOrStdout(), p, r, started, took, o)
 		},
 	}
-	c.Flags().StringVar(&o.Listen, "listen", "", "`ADDRESS:PORT` of the Kubernetes API (default: as last time, at first 127.0.0.1:7443)")
-	c.Flags().StringVar(&o.Stacks, "stack-source", "", "where releases of cluster stacks are, for ClusterStacks that name no source: oci://HOST/REPOSITORY or a directory (default: as last time, at first none)")
+	c.Flags().StringVar(&o.Listen, "listen", "",
+		"`ADDRESS:PORT` of the Kubernetes API (default: as last time, at first 127.0.0.1:7443)")
+	c.Flags().StringVar(&o.Stacks, "stack-source", "",
+		"where releases of cluster stacks are, for ClusterStacks that name no source: oci://HOST/REPOSITORY or a directory (default: as last time, at first none)")
 	c.Flags().DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long to wait")
 	return c
 }
@@ -66,7 +68,8 @@ func absoluteSource(s string) (string, error) {
 		return s, nil
 	}
 	if _, err := os.Stat(s); err != nil {
-		return "", exit.Errorf(exit.Usage, "--stack-source: %w; name a directory with releases, or oci://HOST/REPOSITORY", err)
+		return "", exit.Errorf(exit.Usage, "--stack-source: %w; name a directory with releases, or oci://HOST/REPOSITORY",
+			err)
 	}
 	return filepath.Abs(s)
 }
@@ -91,7 +94,8 @@ func newProgressPrinter(w io.Writer, elapsed func() time.Duration) func(lifecycl
 }
 
 // printReady also says which wishes a plane that ran already does not fulfil: flags count at the start.
-func printReady(w io.Writer, p *lifecycle.Plane, r lifecycle.Report, started bool, took time.Duration, wanted lifecycle.UpOptions) error {
+func printReady(w io.Writer, p *lifecycle.Plane, r lifecycle.Report, started bool, took time.Duration,
+	wanted lifecycle.UpOptions) error {
 	state := fmt.Sprintf("Polder is ready after %.1f s", took.Seconds())
 	if !started {
 		state = "Polder already runs"
@@ -104,10 +108,12 @@ func printReady(w io.Writer, p *lifecycle.Plane, r lifecycle.Report, started boo
   polder status says how it is, polder down stops it; data and log are in %s.
 `, state, r.Status.Address, p.Kubeconfig(), p.Dir())
 	if err == nil && !started && wanted.Listen != "" && r.Status.Address != "https://"+wanted.Listen {
-		_, err = fmt.Fprintf(w, "\nTo change the address to %s, run: polder down && polder up --listen %s\n", wanted.Listen, wanted.Listen)
+		_, err = fmt.Fprintf(w, "\nTo change the address to %s, run: polder down && polder up --listen %s\n", wanted.Listen,
+			wanted.Listen)
 	}
 	if err == nil && !started && wanted.Stacks != "" && r.Status.Stacks != wanted.Stacks {
-		_, err = fmt.Fprintf(w, "\nTo change the source of stacks to %s, run: polder down && polder up --stack-source %s\n", wanted.Stacks, wanted.Stacks)
+		_, err = fmt.Fprintf(w, "\nTo change the source of stacks to %s, run: polder down && polder up --stack-source %s\n",
+			wanted.Stacks, wanted.Stacks)
 	}
 	return err
 }

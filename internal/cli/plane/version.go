@@ -34,7 +34,8 @@ func NewVersionCommand(g *connect.Globals) *cobra.Command {
 			if out.IsStructured() {
 				return out.Print(c.OutOrStdout(), v)
 			}
-			if _, err := fmt.Fprintf(c.OutOrStdout(), "polder %s (Go %s, %s)\n", v.Polder.Version, v.Polder.Go, v.Polder.Platform); err != nil || v.Plane == nil {
+			if _, err := fmt.Fprintf(c.OutOrStdout(), "polder %s (Go %s, %s)\n", v.Polder.Version, v.Polder.Go,
+				v.Polder.Platform); err != nil || v.Plane == nil {
 				return err
 			}
 			_, err := fmt.Fprintf(c.OutOrStdout(), "plane  %s\n", describeVersions(*v.Plane))

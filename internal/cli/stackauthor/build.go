@@ -60,7 +60,8 @@ Charts that charts need are taken from stack.lock (see polder stack lock) and be
 	f.StringVar(&b.kubernetes, "kubernetes", "", "build only for this `minor` of Kubernetes")
 	f.StringVar(&b.stackVersion, "version", "", "`version` of the release, instead of a mode")
 	f.StringVar(&b.addonVersion, "addon-version", "", "`version` of the add-ons, with --version (default: the same)")
-	f.StringVar(&b.imageVersion, "node-image-version", "", "`version` of the node images, with --version (default: the same)")
+	f.StringVar(&b.imageVersion, "node-image-version", "",
+		"`version` of the node images, with --version (default: the same)")
 	return c
 }
 
@@ -137,7 +138,8 @@ func (b *buildOptions) writeReleases(ctx context.Context, out io.Writer, release
 	for _, r := range releases {
 		old, err := store.Pull(ctx, ref.WithTag(r.Name.Tag()))
 		if err == nil && !maps.EqualFunc(old.Release.Files, r.Files, bytes.Equal) {
-			return fmt.Errorf("%s has another content; remove it, or choose another --output", filepath.Join(b.output, r.Name.Tag()))
+			return fmt.Errorf("%s has another content; remove it, or choose another --output",
+				filepath.Join(b.output, r.Name.Tag()))
 		}
 		if err != nil && !errors.Is(err, registry.ErrNotFound) {
 			return err
@@ -231,7 +233,9 @@ func (b *buildOptions) readHistory(ctx context.Context, stdin io.Reader, s *stac
 	}
 	for _, w := range list.Warnings { // others than this line's do not matter here; list shows them
 		if (w.Kind == registry.Unreadable || w.Kind == registry.InvalidKubernetes) && w.IsOfLine(s.ReleaseLine) {
-			return stack.History{}, fmt.Errorf("the next version cannot be told, because %s; remove it, or choose the version with --version", w)
+			return stack.History{}, fmt.Errorf(
+				"the next version cannot be told, because %s; remove it, or choose the version with --version", w,
+			)
 		}
 	}
 	var h stack.History

@@ -41,7 +41,8 @@ its add-ons. A stack is a directory; a release of it is what clusters are made f
 
   polder stack status          says how the stacks in the plane are, and what to do next`,
 	}
-	c.AddCommand(newInitCommand(), newLintCommand(), newLockCommand(), newBuildCommand(), newRenderCommand(), newParamsCommand(), newPublishCommand(), newPullCommand(), newListCommand(), stackstatus.NewCommand(g))
+	c.AddCommand(newInitCommand(), newLintCommand(), newLockCommand(), newBuildCommand(), newRenderCommand(),
+		newParamsCommand(), newPublishCommand(), newPullCommand(), newListCommand(), stackstatus.NewCommand(g))
 	return c
 }
 

@@ -110,7 +110,8 @@ func TestAuthor(t *testing.T) {
 	if len(list) != 3 || !strings.Contains(list[1], "local-mine-1-37-v1 ") || !strings.Contains(list[2], "v1.37.1") || !strings.Contains(list[2], "sha256:") {
 		t.Error(strings.Join(list, "\n"))
 	}
-	if out, said, err := execute(t, "stack", "list", to, "--name", "other", "--provider", "local"); out != "" || err != nil || said != to+" has no release for --name other --provider local.\n" {
+	if out, said, err := execute(t, "stack", "list", to, "--name", "other", "--provider", "local"); out != "" || err != nil || said != to+
+		" has no release for --name other --provider local.\n" {
 		t.Errorf("%q, %q, %v", out, said, err)
 	}
 
@@ -166,12 +167,14 @@ func TestRenderChoice(t *testing.T) {
 	values := filepath.Join(dir, "cluster.yaml")
 	// The class is of newer types than this cluster, and so is what templates see.
 	text := "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {name: mine, namespace: team}\nspec: {topology: {class: a, version: v1.37.1}}\n"
-	write(t, filepath.Join(src, "cluster-addon", "about", "overwrite.yaml"), "cluster: {{ .Cluster.metadata.namespace }}/{{ .Cluster.metadata.name }} of {{ .Cluster.spec.topology.classRef.name }}\n")
+	write(t, filepath.Join(src, "cluster-addon", "about", "overwrite.yaml"),
+		"cluster: {{ .Cluster.metadata.namespace }}/{{ .Cluster.metadata.name }} of {{ .Cluster.spec.topology.classRef.name }}\n")
 	if err := os.WriteFile(values, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	out := must(t, "stack", "render", src, "--values", values, "--only", "about", "--hook", "BeforeClusterUpgrade")
-	if strings.Contains(out, "ClusterClass") || !strings.Contains(out, "# BeforeClusterUpgrade, stage about, apply: templates/about.yaml") || !strings.Contains(out, "cluster: team/mine of a") {
+	if strings.Contains(out, "ClusterClass") || !strings.Contains(out, "# BeforeClusterUpgrade, stage about, apply: templates/about.yaml") ||
+		!strings.Contains(out, "cluster: team/mine of a") {
 		t.Error(out)
 	}
 	wrong := strings.Replace(text, "version: v1.37.1", "version: v1.37.1,\n variables: [{name: certSANs, value: [a, 5]},\n  {name: shoe, value: 1}]", 1)
@@ -214,33 +217,36 @@ func TestBadInput(t *testing.T) {
 		want string
 		code int
 	}{
-		"no such directory":          {[]string{"lint", filepath.Join(dir, "nowhere")}, "there is no directory", exit.Usage},
-		"no stack":                   {[]string{"build", dir}, "there is no stack.yaml, so this is no stack; polder stack init makes one", exit.Failure},
-		"a directory that is taken":  {[]string{"init", src}, "is not empty; remove it or choose another place", exit.Failure},
-		"an unknown provider":        {[]string{"init", filepath.Join(dir, "x"), "--provider", "moon"}, `there is no scaffold for provider "moon"; choose one of docker, local, openstack`, exit.Usage},
+		"no such directory":         {[]string{"lint", filepath.Join(dir, "nowhere")}, "there is no directory", exit.Usage},
+		"no stack":                  {[]string{"build", dir}, "there is no stack.yaml, so this is no stack; polder stack init makes one", exit.Failure},
+		"a directory that is taken": {[]string{"init", src}, "is not empty; remove it or choose another place", exit.Failure},
+		"an unknown provider": {[]string{"init", filepath.Join(dir, "x"), "--provider", "moon"},
+			`there is no scaffold for provider "moon"; choose one of docker, local, openstack`, exit.Usage},
 		"a name that is none":        {[]string{"init", filepath.Join(dir, "x"), "--name", "A_B"}, `stack name "A_B" must be`, exit.Usage},
 		"Kubernetes without a patch": {[]string{"init", filepath.Join(dir, "x"), "--kubernetes", "1.37"}, "must be exact, for example v1.37.0", exit.Usage},
 		"another minor":              {[]string{"build", src, "--kubernetes", "1.30"}, "stack.yaml does not name Kubernetes 1.30; it has 1.37", exit.Failure},
 		"an unknown mode":            {[]string{"build", src, "--mode", "a b"}, `mode "a b" is neither`, exit.Failure},
 		"custom without a version":   {[]string{"build", src, "--mode", "custom"}, "give it with --version", exit.Usage},
 		"a stack that fails":         {[]string{"build", broken, "--output", filepath.Join(dir, "never")}, "it is not sound, so nothing was written", exit.Failure},
-		"no such earlier releases":   {[]string{"build", src, "--last", filepath.Join(dir, "typo"), "--output", filepath.Join(dir, "never")}, "there is no such directory", exit.Failure},
-		"no mode":                    {[]string{"build", src, "--mode", ""}, `mode "" is neither`, exit.Failure},
-		"an unknown command":         {[]string{"biuld"}, "polder stack takes no arguments", exit.Usage},
-		"a release to lint":          {[]string{"lint", v1}, "is a release, and lint is for sources", exit.Usage},
-		"a link":                     {[]string{"lint", link}, `entry "cluster-class/x" is a symbolic link`, exit.Failure},
-		"an unknown hook":            {[]string{"render", src, "--hook", "Sometime"}, `hook "Sometime" is not known`, exit.Usage},
-		"an unknown part":            {[]string{"render", src, "--only", "moon"}, `has no part "moon"`, exit.Usage},
-		"values that are not there":  {[]string{"render", src, "--values", filepath.Join(dir, "none.yaml")}, "no such file", exit.Usage},
-		"no release to publish":      {[]string{"publish", src, to}, "metadata.yaml", exit.Failure},
-		"a version that is taken":    {[]string{"publish", filepath.Join(dir, "rel2", "local-s-1-37-v1"), to}, "publish it as a new version", exit.Failure},
-		"a registry without oci":     {[]string{"list", "registry.example.org/stacks"}, "write oci://registry.example.org/stacks", exit.Usage},
-		"a release that is not":      {[]string{"pull", to + ":local-s-1-37-v9", filepath.Join(dir, "p")}, "it is not in oci://", exit.Failure},
-		"a reference without a tag":  {[]string{"pull", to, filepath.Join(dir, "p")}, "names no release", exit.Failure},
-		"a digest that is another":   {[]string{"pull", to + ":local-s-1-37-v1@sha256:" + strings.Repeat("0", 64), filepath.Join(dir, "p")}, "the tag has moved", exit.Failure},
-		"a password without a user":  {[]string{"list", to, "--password-stdin"}, "give both --username and --password-stdin", exit.Usage},
-		"too few arguments":          {[]string{"publish", src}, "takes the directory of a release and where to put it, but got 1", exit.Usage},
-		"an unknown form":            {[]string{"params", src, "-o", "poem"}, "choose page or schema", exit.Usage},
+		"no such earlier releases": {[]string{"build", src, "--last", filepath.Join(dir, "typo"), "--output", filepath.Join(dir, "never")},
+			"there is no such directory", exit.Failure},
+		"no mode":                   {[]string{"build", src, "--mode", ""}, `mode "" is neither`, exit.Failure},
+		"an unknown command":        {[]string{"biuld"}, "polder stack takes no arguments", exit.Usage},
+		"a release to lint":         {[]string{"lint", v1}, "is a release, and lint is for sources", exit.Usage},
+		"a link":                    {[]string{"lint", link}, `entry "cluster-class/x" is a symbolic link`, exit.Failure},
+		"an unknown hook":           {[]string{"render", src, "--hook", "Sometime"}, `hook "Sometime" is not known`, exit.Usage},
+		"an unknown part":           {[]string{"render", src, "--only", "moon"}, `has no part "moon"`, exit.Usage},
+		"values that are not there": {[]string{"render", src, "--values", filepath.Join(dir, "none.yaml")}, "no such file", exit.Usage},
+		"no release to publish":     {[]string{"publish", src, to}, "metadata.yaml", exit.Failure},
+		"a version that is taken":   {[]string{"publish", filepath.Join(dir, "rel2", "local-s-1-37-v1"), to}, "publish it as a new version", exit.Failure},
+		"a registry without oci":    {[]string{"list", "registry.example.org/stacks"}, "write oci://registry.example.org/stacks", exit.Usage},
+		"a release that is not":     {[]string{"pull", to + ":local-s-1-37-v9", filepath.Join(dir, "p")}, "it is not in oci://", exit.Failure},
+		"a reference without a tag": {[]string{"pull", to, filepath.Join(dir, "p")}, "names no release", exit.Failure},
+		"a digest that is another": {[]string{"pull", to + ":local-s-1-37-v1@sha256:" + strings.Repeat("0", 64), filepath.Join(dir, "p")}, "the tag has moved",
+			exit.Failure},
+		"a password without a user": {[]string{"list", to, "--password-stdin"}, "give both --username and --password-stdin", exit.Usage},
+		"too few arguments":         {[]string{"publish", src}, "takes the directory of a release and where to put it, but got 1", exit.Usage},
+		"an unknown form":           {[]string{"params", src, "-o", "poem"}, "choose page or schema", exit.Usage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := execute(t, append([]string{"stack"}, tc.args...)...)
@@ -255,7 +261,8 @@ func TestBadInput(t *testing.T) {
 		}
 	}
 	out, complaints, err := execute(t, "stack", "render", broken)
-	if exit.Code(err) != exit.Failure || !strings.Contains(complaints, "cluster-addon/about/templates/x.yaml:1: error: no luck") || !strings.Contains(out, "ClusterClass") {
+	if exit.Code(err) != exit.Failure || !strings.Contains(complaints, "cluster-addon/about/templates/x.yaml:1: error: no luck") ||
+		!strings.Contains(out, "ClusterClass") {
 		t.Errorf("%v\n%s", err, complaints)
 	}
 	out, _, err = execute(t, "stack", "lint", broken, "-o", "json")
@@ -287,7 +294,8 @@ func TestBuildBeside(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(rel, "local-s-1-37-v5"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := execute(t, "stack", "build", src, "--output", rel); err == nil || !strings.Contains(err.Error(), "the next version cannot be told, because local-s-1-37-v5 is left out") {
+	if _, _, err := execute(t, "stack", "build", src, "--output", rel); err == nil ||
+		!strings.Contains(err.Error(), "the next version cannot be told, because local-s-1-37-v5 is left out") {
 		t.Error(err)
 	}
 }
@@ -302,8 +310,10 @@ func TestLockPath(t *testing.T) {
 	}
 	write(t, filepath.Join(lib, "Chart.yaml"), "apiVersion: v2\nname: lib\nversion: 1.0.0\n")
 	write(t, filepath.Join(lib, "templates", "l.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lib}\n")
-	write(t, filepath.Join(src, "cluster-addon", "about", "Chart.yaml"), "apiVersion: v2\nname: about\nversion: 0.1.0\ndependencies:\n  - {name: lib, version: ^1.0.0, repository: 'file://../lib'}\n")
-	if out, _, err := execute(t, "stack", "lint", src); err == nil || !strings.Contains(out, "neither in cluster-addon/about/charts nor locked; run polder stack lock") {
+	write(t, filepath.Join(src, "cluster-addon", "about", "Chart.yaml"),
+		"apiVersion: v2\nname: about\nversion: 0.1.0\ndependencies:\n  - {name: lib, version: ^1.0.0, repository: 'file://../lib'}\n")
+	if out, _, err := execute(t, "stack", "lint", src); err == nil ||
+		!strings.Contains(out, "neither in cluster-addon/about/charts nor locked; run polder stack lock") {
 		t.Error(err, out)
 	}
 	must(t, "stack", "lock", src)

@@ -35,8 +35,10 @@ add-on, and a README that says what each file is.`,
 			if err != nil {
 				return exit.With(exit.Usage, err)
 			}
-			if longest := (version.ReleaseName{ReleaseLine: version.ReleaseLine{Provider: provider, Name: name, Kubernetes: k}, Version: version.Version{Word: "sha", ID: "0000000"}}); len(longest.Tag()) > version.MaxName {
-				return exit.Errorf(exit.Usage, "the name of a release such as %s would have %d characters, and objects take at most %d; choose a shorter --name", longest, len(longest.Tag()), version.MaxName)
+			if longest := (version.ReleaseName{ReleaseLine: version.ReleaseLine{Provider: provider, Name: name, Kubernetes: k},
+				Version: version.Version{Word: "sha", ID: "0000000"}}); len(longest.Tag()) > version.MaxName {
+				return exit.Errorf(exit.Usage,
+					"the name of a release such as %s would have %d characters, and objects take at most %d; choose a shorter --name", longest, len(longest.Tag()), version.MaxName)
 			}
 			files, err := scaffold.New(version.ReleaseLine{Provider: provider, Name: name, Kubernetes: k})
 			if err != nil {
@@ -48,11 +50,13 @@ add-on, and a README that says what each file is.`,
 			if err := archive.WriteDir(args[0], files); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "Made the stack %s/%s in %s. Go on with: polder stack lint %s\n", provider, name, args[0], args[0])
+			_, err = fmt.Fprintf(c.OutOrStdout(), "Made the stack %s/%s in %s. Go on with: polder stack lint %s\n", provider,
+				name, args[0], args[0])
 			return err
 		},
 	}
-	c.Flags().StringVar(&provider, "provider", "local", "`provider` of machines: "+strings.Join(scaffold.Providers(), ", "))
+	c.Flags().StringVar(&provider, "provider", "local",
+		"`provider` of machines: "+strings.Join(scaffold.Providers(), ", "))
 	c.Flags().StringVar(&name, "name", "", "`name` of the stack (default: that of the directory)")
 	c.Flags().StringVar(&kubernetes, "kubernetes", defaultKubernetes, "exact `version` of Kubernetes")
 	return c

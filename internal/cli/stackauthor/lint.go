@@ -32,7 +32,9 @@ func vendorFromCache(ctx context.Context, files archive.Tree) (stack.VendoredCha
 		for _, err := range joined.Unwrap() {
 			var d *document.Error
 			if errors.As(err, &d) && strings.Contains(d.Reason, "has changed since") {
-				found = append(found, finding.Finding{File: d.File, Line: d.Line, Severity: finding.Error, Rule: "dependency", What: d.Reason})
+				found = append(found, finding.Finding{
+					File: d.File, Line: d.Line, Severity: finding.Error, Rule: "dependency", What: d.Reason,
+				})
 			}
 		}
 	}
@@ -55,7 +57,8 @@ the stack names. It needs no network. The exit code is 1 if there are errors; wa
 				return err
 			}
 			if _, release := files["metadata.yaml"]; release && files["stack.yaml"] == nil {
-				return exit.Errorf(exit.Usage, "%s is a release, and lint is for sources; polder stack render shows whether it is sound", dirArg(args))
+				return exit.Errorf(exit.Usage,
+					"%s is a release, and lint is for sources; polder stack render shows whether it is sound", dirArg(args))
 			}
 			deps, changed := vendorFromCache(c.Context(), files)
 			found, err := lint.Run(c.Context(), files, lint.Options{VendoredCharts: deps})

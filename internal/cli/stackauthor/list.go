@@ -40,7 +40,8 @@ digests, the newest of each last. A tag that is no name of a release is a warnin
 				return err
 			}
 			found, err := store.List(c.Context(), func(v version.ReleaseName) bool {
-				return (provider == "" || v.Provider == provider) && (name == "" || v.Name == name) && (kubernetes == "" || v.Kubernetes.MinorString() == kubernetes)
+				return (provider == "" || v.Provider == provider) && (name == "" || v.Name == name) &&
+					(kubernetes == "" || v.Kubernetes.MinorString() == kubernetes)
 			})
 			if err != nil {
 				return err
@@ -50,13 +51,17 @@ digests, the newest of each last. A tag that is no name of a release is a warnin
 			}
 			all := make([]listedRelease, 0, len(found.Entries))
 			for _, e := range found.Entries {
-				all = append(all, listedRelease{Name: e.Release.Tag(), Provider: e.Release.Provider, Stack: e.Release.Name, Version: e.Release.Version.String(), Kubernetes: e.Kubernetes, Digest: e.Digest})
+				all = append(all, listedRelease{
+					Name: e.Release.Tag(), Provider: e.Release.Provider, Stack: e.Release.Name, Version: e.Release.Version.String(),
+					Kubernetes: e.Kubernetes, Digest: e.Digest,
+				})
 			}
 			if out.IsStructured() {
 				return out.Print(c.OutOrStdout(), all)
 			}
 			if len(all) == 0 {
-				_, err := fmt.Fprintf(c.ErrOrStderr(), "%s has no release%s.\n", args[0], describeFilter(provider, name, kubernetes))
+				_, err := fmt.Fprintf(c.ErrOrStderr(), "%s has no release%s.\n", args[0],
+					describeFilter(provider, name, kubernetes))
 				return err
 			}
 			t := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 3, ' ', 0)

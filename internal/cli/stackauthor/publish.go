@@ -48,7 +48,8 @@ under the same name is refused, unless --overwrite is given. It prints the refer
 		},
 	}
 	r.addFlags(c)
-	c.Flags().BoolVar(&overwrite, "overwrite", false, "replace another content of the same name; whoever uses it may notice")
+	c.Flags().BoolVar(&overwrite, "overwrite", false,
+		"replace another content of the same name; whoever uses it may notice")
 	return c
 }
 
@@ -59,8 +60,8 @@ func newPullCommand() *cobra.Command {
 		Use:   "pull REF DIR",
 		Short: "Get a published release",
 		Long: `pull reads a release and writes it into DIR, as a directory of its name. REF is oci://host/repository:tag, or
-DIRECTORY/NAME; with @sha256:… behind it, it must have that digest. Every digest is checked, and if anything is wrong nothing is
-written.`,
+DIRECTORY/NAME; with @sha256:… behind it, it must have that digest. Every digest is checked, and if anything is wrong
+nothing is written.`,
 		Args: cmdline.Args(2, 2, "a reference and a directory"),
 		RunE: func(c *cobra.Command, args []string) error {
 			store, ref, err := r.openStore(c.Context(), c.InOrStdin(), args[0])

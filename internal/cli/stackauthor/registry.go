@@ -32,9 +32,11 @@ func (r *registryFlags) addFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&r.username, "username", "", "`user` of the registry")
 	f.BoolVar(&r.passwordStdin, "password-stdin", false, "read the user's password from standard input")
-	f.StringVar(&r.dockerConfig, "docker-config", "", "`file` with credentials of registries (default: ~/.docker/config.json, if it exists)")
+	f.StringVar(&r.dockerConfig, "docker-config", "",
+		"`file` with credentials of registries (default: ~/.docker/config.json, if it exists)")
 	f.BoolVar(&r.plainHTTP, "plain-http", false, "talk http to the registry; on this computer that is the default")
-	f.StringSliceVar(&r.trusted, "trust", nil, "further `hosts` that may have private addresses: those a registry redirects to, and those charts name")
+	f.StringSliceVar(&r.trusted, "trust", nil,
+		"further `hosts` that may have private addresses: those a registry redirects to, and those charts name")
 }
 
 // registryOptions takes the credentials that docker login has left, unless others are given.
@@ -65,7 +67,8 @@ func isFile(path string) bool {
 }
 
 // openStore opens the store that a reference names.
-func (r *registryFlags) openStore(ctx context.Context, stdin io.Reader, ref string) (registry.Store, registry.Reference, error) {
+func (r *registryFlags) openStore(ctx context.Context, stdin io.Reader,
+	ref string) (registry.Store, registry.Reference, error) {
 	o, err := r.registryOptions(stdin)
 	if err != nil {
 		return nil, registry.Reference{}, err

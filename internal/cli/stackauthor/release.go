@@ -25,7 +25,8 @@ type releaseFlags struct {
 // addFlags is for commands that take a source as well as a release.
 func (a *releaseFlags) addFlags(c *cobra.Command) {
 	a.registryFlags.addFlags(c)
-	c.Flags().StringVar(&a.kubernetes, "kubernetes", "", "`minor` of Kubernetes, of a source that serves several (default: the newest)")
+	c.Flags().StringVar(&a.kubernetes, "kubernetes", "",
+		"`minor` of Kubernetes, of a source that serves several (default: the newest)")
 }
 
 // loadRelease reads a release from wherever it is. A source is built in memory, as mode hash does.
@@ -52,7 +53,8 @@ func (a *releaseFlags) loadRelease(ctx context.Context, stdin io.Reader, arg str
 }
 
 // buildRelease takes a version that follows from the content: the release is only looked at, never published.
-func (a *releaseFlags) buildRelease(ctx context.Context, stdin io.Reader, dir string, files archive.Tree) (*stack.Release, error) {
+func (a *releaseFlags) buildRelease(ctx context.Context, stdin io.Reader, dir string,
+	files archive.Tree) (*stack.Release, error) {
 	s, err := stack.ParseSource(files)
 	if err != nil {
 		return nil, wrapDirError(dir, err)

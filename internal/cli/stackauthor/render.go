@@ -53,14 +53,16 @@ The exit code is 0 only if everything rendered and is sound. What is wrong goes 
 	c.Flags().StringVar(&r.values, "values", "", "`file` with the Cluster to render for")
 	c.Flags().StringVar(&r.runtimeHook, "hook", stack.AfterControlPlaneInitialized, "show the stages of this `hook`")
 	c.Flags().StringVar(&r.onlyPart, "only", "", "show only the `part`: class, addons, or the name of a stage")
-	c.Flags().StringVar(&r.namespace, "namespace", "default", "`namespace` that charts of the class see; objects have it only if the chart says so")
+	c.Flags().StringVar(&r.namespace, "namespace", "default",
+		"`namespace` that charts of the class see; objects have it only if the chart says so")
 	return c
 }
 
 // run prints what could be rendered also where something is wrong with it: the text shows why.
 func (r *renderOptions) run(ctx context.Context, stdin io.Reader, out, complaints io.Writer, arg string) error {
 	if r.runtimeHook != stack.AfterControlPlaneInitialized && r.runtimeHook != stack.BeforeClusterUpgrade {
-		return exit.Errorf(exit.Usage, "hook %q is not known; use %s or %s", r.runtimeHook, stack.AfterControlPlaneInitialized, stack.BeforeClusterUpgrade)
+		return exit.Errorf(exit.Usage, "hook %q is not known; use %s or %s", r.runtimeHook,
+			stack.AfterControlPlaneInitialized, stack.BeforeClusterUpgrade)
 	}
 	release, err := r.loadRelease(ctx, stdin, arg)
 	if err != nil {
@@ -82,13 +84,15 @@ func (r *renderOptions) run(ctx context.Context, stdin io.Reader, out, complaint
 		return output.ErrSilent
 	}
 	if !shown {
-		return exit.Errorf(exit.Usage, "%s has no part %q; use class, addons, or the name of a stage", release.Name, r.onlyPart)
+		return exit.Errorf(exit.Usage, "%s has no part %q; use class, addons, or the name of a stage", release.Name,
+			r.onlyPart)
 	}
 	return nil
 }
 
 // renderAll renders the class, then the add-ons for a cluster of it.
-func renderAll(ctx context.Context, r *stack.Release, namespace, values string) (*stack.Class, []stack.RenderedStage, finding.List, error) {
+func renderAll(ctx context.Context, r *stack.Release, namespace,
+	values string) (*stack.Class, []stack.RenderedStage, finding.List, error) {
 	rd := new(render.Renderer)
 	class, found, err := r.RenderClass(ctx, rd, namespace)
 	if err != nil || class == nil {
@@ -161,7 +165,8 @@ func (r *renderOptions) printParts(w io.Writer, class *stack.Class, stages []sta
 			continue
 		}
 		shown = true
-		if err := printObjects(w, fmt.Sprintf("%s, stage %s, %s", s.RuntimeHook, name, s.Stage.Action), s.Objects); err != nil {
+		if err := printObjects(w, fmt.Sprintf("%s, stage %s, %s", s.RuntimeHook, name, s.Stage.Action),
+			s.Objects); err != nil {
 			return shown, err
 		}
 	}

@@ -20,7 +20,9 @@ func (s stackReport) toBranch(now time.Time) output.Branch {
 		}
 	}
 	line := fmt.Sprintf("%s/%s (%s %s %s, %s)", s.Namespace, s.Name, s.Provider, s.Stack, s.Kubernetes, s.Channel)
-	return output.Branch{Name: line, State: string(s.State), Message: s.withNotes(text), Children: releaseBranches(s.Releases, false, now)}
+	return output.Branch{
+		Name: line, State: string(s.State), Message: s.withNotes(text), Children: releaseBranches(s.Releases, false, now),
+	}
 }
 
 // releaseBranches name namespaces where these are not that of the stack above.
@@ -88,7 +90,10 @@ func stageBranches(all []csv1.StageStatus, now time.Time) (these []output.Branch
 				phase += " for " + output.Age(now, s.Since.Time)
 			}
 		}
-		these = append(these, output.Branch{Name: s.Name, State: stageState(s), Message: output.JoinNonEmpty(": ", output.JoinNonEmpty(", ", s.Action, phase), s.Message)})
+		these = append(these, output.Branch{
+			Name: s.Name, State: stageState(s),
+			Message: output.JoinNonEmpty(": ", output.JoinNonEmpty(", ", s.Action, phase), s.Message),
+		})
 	}
 	return these
 }

@@ -24,8 +24,13 @@ type reportBuilder struct {
 
 // buildReport says how the selected stacks are. kubectl is how that is called in advice.
 func (w objectSet) buildReport(s selection, kubectl string) report {
-	v := &reportBuilder{objectSet: w, kubectl: kubectl, classClusters: w.clustersByClass(), clusterAddons: w.addonsByCluster(), hasRelease: map[*clusterv1.Cluster]bool{}}
-	r := report{Stacks: []stackReport{}, Releases: []releaseReport{}, Clusters: []releaseClusterReport{}, Next: []nextStep{}}
+	v := &reportBuilder{
+		objectSet: w, kubectl: kubectl, classClusters: w.clustersByClass(), clusterAddons: w.addonsByCluster(),
+		hasRelease: map[*clusterv1.Cluster]bool{},
+	}
+	r := report{
+		Stacks: []stackReport{}, Releases: []releaseReport{}, Clusters: []releaseClusterReport{}, Next: []nextStep{},
+	}
 	// All releases, selected or not: whose clusters have a release is known only then.
 	releases := map[*csv1.ClusterStack][]releaseReport{}
 	for _, l := range w.sortedReleases() {
@@ -53,8 +58,10 @@ func (w objectSet) buildReport(s selection, kubectl string) report {
 // reportStack has the users of all releases, since advice depends on whether there are any.
 func (v *reportBuilder) reportStack(c *csv1.ClusterStack, releases []releaseReport) stackReport {
 	r := stackReport{
-		Namespace: c.Namespace, Name: c.Name, Provider: c.Spec.Provider, Stack: c.Spec.Name, Kubernetes: c.Spec.KubernetesVersion,
-		Channel: cmp.Or(string(c.Spec.Channel), string(csv1.ChannelStable)), Releases: append([]releaseReport{}, releases...),
+		Namespace: c.Namespace, Name: c.Name, Provider: c.Spec.Provider, Stack: c.Spec.Name,
+		Kubernetes: c.Spec.KubernetesVersion,
+		Channel:    cmp.Or(string(c.Spec.Channel), string(csv1.ChannelStable)),
+		Releases:   append([]releaseReport{}, releases...),
 	}
 	if c.Status.LatestRelease != nil {
 		r.LatestRelease = *c.Status.LatestRelease
@@ -71,8 +78,13 @@ func (v *reportBuilder) reportStack(c *csv1.ClusterStack, releases []releaseRepo
 
 // reportRelease finds users by class: clusters do not name the release they are of.
 func (v *reportBuilder) reportRelease(l *csv1.ClusterStackRelease, of *csv1.ClusterStack) releaseReport {
-	r := releaseReport{Namespace: l.Namespace, Name: l.Name, Kubernetes: l.Status.KubernetesVersion, Digest: l.Status.Digest, Clusters: []releaseClusterReport{}}
-	about := advice.Object{Kind: "ClusterStackRelease", Meta: &l.ObjectMeta, Class: l.Name, Stack: of, Conditions: l.Status.Conditions}
+	r := releaseReport{
+		Namespace: l.Namespace, Name: l.Name, Kubernetes: l.Status.KubernetesVersion, Digest: l.Status.Digest,
+		Clusters: []releaseClusterReport{},
+	}
+	about := advice.Object{
+		Kind: "ClusterStackRelease", Meta: &l.ObjectMeta, Class: l.Name, Stack: of, Conditions: l.Status.Conditions,
+	}
 	for _, class := range classesOf(l) {
 		about.Class = class.Name
 		for _, c := range v.classClusters[class] {
@@ -107,8 +119,11 @@ func summaryNotes(s *csv1.ClusterStack, release string) (notes []string) {
 }
 
 // reportCluster is a cluster of a release; of none, if that is nil.
-func (v *reportBuilder) reportCluster(c *clusterv1.Cluster, l *csv1.ClusterStackRelease, of *csv1.ClusterStack) releaseClusterReport {
-	r := releaseClusterReport{Namespace: c.Namespace, Name: c.Name, Kubernetes: c.Spec.Topology.Version, Stages: []csv1.StageStatus{}}
+func (v *reportBuilder) reportCluster(c *clusterv1.Cluster, l *csv1.ClusterStackRelease,
+	of *csv1.ClusterStack) releaseClusterReport {
+	r := releaseClusterReport{
+		Namespace: c.Namespace, Name: c.Name, Kubernetes: c.Spec.Topology.Version, Stages: []csv1.StageStatus{},
+	}
 	addon := v.clusterAddons[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}]
 	if addon != nil {
 		r.Stages = append(r.Stages, addon.Status.Stages...)
@@ -121,10 +136,16 @@ func (v *reportBuilder) reportCluster(c *clusterv1.Cluster, l *csv1.ClusterStack
 		r.health = health{State: readinessWaiting, Message: "it has no ClusterAddon yet"}
 		return r
 	}
-	about := advice.Object{Kind: "ClusterAddon", Meta: &addon.ObjectMeta, Cluster: c.Name, Stage: advice.CurrentStage(r.Stages), Stack: of, Conditions: addon.Status.Conditions}
+	about := advice.Object{
+		Kind: "ClusterAddon", Meta: &addon.ObjectMeta, Cluster: c.Name, Stage: advice.CurrentStage(r.Stages), Stack: of,
+		Conditions: addon.Status.Conditions,
+	}
 	r.health = v.evaluateHealth(about, addon.Status.Actor, addon.Status.NextStep)
 	if failed := topologyFailure(c); r.State == readinessReady && failed != nil {
-		r.health = health{State: readinessFailed, Reason: failed.Reason, Message: "they are ready, but Cluster API cannot work on the cluster: " + failed.Message}
+		r.health = health{
+			State: readinessFailed, Reason: failed.Reason,
+			Message: "they are ready, but Cluster API cannot work on the cluster: " + failed.Message,
+		}
 	}
 	// The class of a cluster may have been changed a moment ago, which its add-ons do not know yet.
 	if at := addon.Status.Release; l != nil && r.State == readinessReady && at != "" && at != l.Namespace+"/"+l.Name {
@@ -133,8 +154,8 @@ func (v *reportBuilder) reportCluster(c *clusterv1.Cluster, l *csv1.ClusterStack
 	return r
 }
 
-// reportClustersWithoutRelease are clusters whose class is of no release, although they have add-ons, or it is called as if it were
-// and is not there.
+// reportClustersWithoutRelease are clusters whose class is of no release, although they have add-ons, or it is called
+// as if it were and is not there.
 func (v *reportBuilder) reportClustersWithoutRelease(s selection) (these []releaseClusterReport) {
 	for i := range v.clusters {
 		c := &v.clusters[i]
@@ -144,7 +165,8 @@ func (v *reportBuilder) reportClustersWithoutRelease(s selection) (these []relea
 		class := c.Spec.Topology.ClassRef
 		if v.clusterAddons[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] != nil {
 			these = append(these, v.reportCluster(c, nil, nil))
-		} else if _, err := version.ParseReleaseName(class.Name); err == nil && c.DeletionTimestamp.IsZero() && topologyFailure(c) != nil {
+		} else if _, err := version.ParseReleaseName(class.Name); err == nil && c.DeletionTimestamp.IsZero() &&
+			topologyFailure(c) != nil {
 			these = append(these, v.reportMissingClass(c, cmp.Or(class.Namespace, c.Namespace)+"/"+class.Name))
 		}
 	}
@@ -155,7 +177,8 @@ func (v *reportBuilder) reportClustersWithoutRelease(s selection) (these []relea
 // topologyFailure is what Cluster API says if it cannot make of a cluster what its class wants.
 func topologyFailure(c *clusterv1.Cluster) *metav1.Condition {
 	cond := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
-	if cond == nil || cond.Status != metav1.ConditionFalse || cond.Reason != clusterv1.ClusterTopologyReconciledFailedReason {
+	if cond == nil || cond.Status != metav1.ConditionFalse ||
+		cond.Reason != clusterv1.ClusterTopologyReconciledFailedReason {
 		return nil
 	}
 	return cond
@@ -163,8 +186,12 @@ func topologyFailure(c *clusterv1.Cluster) *metav1.Condition {
 
 // reportMissingClass is a cluster that waits for a class which no release has.
 func (v *reportBuilder) reportMissingClass(c *clusterv1.Cluster, class string) releaseClusterReport {
-	r := releaseClusterReport{Namespace: c.Namespace, Name: c.Name, Kubernetes: c.Spec.Topology.Version, Stages: []csv1.StageStatus{}}
-	r.health = health{State: readinessFailed, Reason: csv1.ReasonNotFromRelease, Message: "no release has its class " + class}
+	r := releaseClusterReport{
+		Namespace: c.Namespace, Name: c.Name, Kubernetes: c.Spec.Topology.Version, Stages: []csv1.StageStatus{},
+	}
+	r.health = health{
+		State: readinessFailed, Reason: csv1.ReasonNotFromRelease, Message: "no release has its class " + class,
+	}
 	about := advice.Object{Kind: "Cluster", Meta: &c.ObjectMeta}
 	actor, action := advice.ForReason(about, r.Reason)
 	r.steps = append(r.steps, newNextStep(about, r.Reason, actor, action, v.kubectl))
@@ -178,15 +205,18 @@ func (v *reportBuilder) evaluateHealth(about advice.Object, actor csv1.Actor, ac
 		actor, action = advice.For(about)
 	}
 	// What is to be done about a release, or about the source of a stack, is listed with that.
-	listed := advice.IsOfRelease(reason) || advice.IsOfSource(reason) && about.Kind != "ClusterStack" && hasSourceStep(about.Stack)
+	listed := advice.IsOfRelease(reason) || advice.IsOfSource(reason) && about.Kind != "ClusterStack" &&
+		hasSourceStep(about.Stack)
 	if reason != "" && action != "" && !listed {
 		h.steps = append(h.steps, newNextStep(about, reason, actor, action, v.kubectl))
 	}
 	return h
 }
 
-// hasSourceStep reports whether a stack itself says what is to be done about its source. It does not if it could list the
-// source, and only the content of a release cannot be had.
+// hasSourceStep reports whether a stack itself says what is to be done about its source. It does not if it could list
+// the source, and only the content of a release cannot be had.
 func hasSourceStep(s *csv1.ClusterStack) bool {
-	return s != nil && advice.IsOfSource(advice.Reason(advice.Object{Meta: &s.ObjectMeta, Conditions: s.Status.Conditions}))
+	return s != nil && advice.IsOfSource(advice.Reason(advice.Object{
+		Meta: &s.ObjectMeta, Conditions: s.Status.Conditions,
+	}))
 }

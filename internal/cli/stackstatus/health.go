@@ -41,12 +41,14 @@ func evaluateConditions(o *metav1.ObjectMeta, conditions []metav1.Condition) hea
 		}
 		h.State = readinessDeleting
 	}
-	if c := currentCondition(o, conditions, csv1.ConditionSourceAvailable); c != nil && c.Status != metav1.ConditionTrue && !leaving {
+	if c := currentCondition(o, conditions, csv1.ConditionSourceAvailable); c != nil && c.Status != metav1.ConditionTrue &&
+		!leaving {
 		if said := h.State != readinessReady && h.Reason == c.Reason; advice.Has(c.Reason) && !said {
 			h.Notes = append(h.Notes, cmp.Or(c.Message, c.Reason))
 		}
 	}
-	if c := currentCondition(o, conditions, csv1.ConditionProviderRefIgnored); c != nil && c.Status == metav1.ConditionTrue {
+	if c := currentCondition(o, conditions, csv1.ConditionProviderRefIgnored); c != nil &&
+		c.Status == metav1.ConditionTrue {
 		h.Notes = append(h.Notes, cmp.Or(c.Message, "spec.providerRef is not acted on"))
 	}
 	return h

@@ -27,15 +27,18 @@ var actorNames = map[csv1.Actor]string{
 
 // newNextStep is what the status of an object says is to be done about it; kubectl is how that is called here.
 func newNextStep(about advice.Object, reason string, actor csv1.Actor, action, kubectl string) nextStep {
-	n := nextStep{Kind: about.Kind, Namespace: about.Meta.Namespace, Name: about.Meta.Name, Reason: reason, Who: cmp.Or(actorNames[actor], string(actor)), Action: withKubectl(action, kubectl)}
+	n := nextStep{
+		Kind: about.Kind, Namespace: about.Meta.Namespace, Name: about.Meta.Name, Reason: reason,
+		Who: cmp.Or(actorNames[actor], string(actor)), Action: withKubectl(action, kubectl),
+	}
 	if about.Kind == "ClusterAddon" {
 		n.Kind, n.Name = "Cluster", about.Cluster // people know their clusters, not the add-ons of them
 	}
 	return n
 }
 
-// withKubectl calls kubectl as it is called here, where it is for the plane: what is for a workload cluster names its own
-// kubeconfig.
+// withKubectl calls kubectl as it is called here, where it is for the plane: what is for a workload cluster names its
+// own kubeconfig.
 func withKubectl(action, kubectl string) string {
 	parts := strings.Split(action, "kubectl ")
 	for i := range parts[1:] {
@@ -55,7 +58,8 @@ func nextStepLines(all []nextStep) []string {
 	}
 	lines := []string{"", "Next:"}
 	for _, n := range all {
-		lines = append(lines, output.Sanitize(fmt.Sprintf("- %s %s/%s: %s (%s)", n.Kind, n.Namespace, n.Name, n.Action, n.Who)))
+		lines = append(lines, output.Sanitize(fmt.Sprintf("- %s %s/%s: %s (%s)", n.Kind, n.Namespace, n.Name, n.Action,
+			n.Who)))
 	}
 	return lines
 }

@@ -18,11 +18,15 @@ func TestStep(t *testing.T) {
 		advice.Object
 		reason, want string
 	}{
-		{release, csv1.ReasonNotFound, "- ClusterStackRelease ns/r: publish it again, or take its version out of spec.versions of ClusterStack ns/scs (stack author)"},
-		{release, csv1.ReasonApplyFailed, "- ClusterStackRelease ns/r: see the errors of its objects with: K get clusterstackrelease -n ns r -o yaml; it is tried again by itself (platform operator)"},
-		{addon, csv1.ReasonApplyFailed, "- Cluster team/c: see the errors of its objects with: K get clusteraddon -n team cluster-addon-c -o yaml; it is tried again by itself (platform operator)"},
+		{release, csv1.ReasonNotFound,
+			"- ClusterStackRelease ns/r: publish it again, or take its version out of spec.versions of ClusterStack ns/scs (stack author)"},
+		{release, csv1.ReasonApplyFailed,
+			"- ClusterStackRelease ns/r: see the errors of its objects with: K get clusterstackrelease -n ns r -o yaml; it is tried again by itself (platform operator)"},
+		{addon, csv1.ReasonApplyFailed,
+			"- Cluster team/c: see the errors of its objects with: K get clusteraddon -n team cluster-addon-c -o yaml; it is tried again by itself (platform operator)"},
 		{addon, csv1.ReasonNotAllowed, "- Cluster team/c: add spec.allowedNamespaces to ClusterStack ns/scs, so that it selects namespace team (platform operator)"},
-		{addon, csv1.ReasonNotHealthy, "- Cluster team/c: see in the cluster what is wrong with: K get secret -n team c-kubeconfig -o 'jsonpath={.data.value}' | base64 -d >c.kubeconfig; kubectl --kubeconfig c.kubeconfig get pods,events -A (customer)"},
+		{addon, csv1.ReasonNotHealthy,
+			"- Cluster team/c: see in the cluster what is wrong with: K get secret -n team c-kubeconfig -o 'jsonpath={.data.value}' | base64 -d >c.kubeconfig; kubectl --kubeconfig c.kubeconfig get pods,events -A (customer)"},
 	} {
 		actor, action := advice.ForReason(tt.Object, tt.reason)
 		if diff := cmp.Diff([]string{"", "Next:", tt.want}, nextStepLines([]nextStep{newNextStep(tt.Object, tt.reason, actor, action, "K")})); diff != "" {
@@ -89,29 +93,68 @@ func TestHealth(t *testing.T) {
 		conditions []metav1.Condition
 		want       health
 	}{
-		"no conditions":          {newObjectMeta("", ""), nil, health{State: readinessWaiting, Message: "no controller has looked at it yet"}},
-		"ready":                  {newObjectMeta("", ""), []metav1.Condition{newCondition("Ready", "", "fine")}, health{State: readinessReady, Reason: "Ready", Message: "fine"}},
-		"ready before a change":  {newObjectMeta("", ""), []metav1.Condition{earlier(newCondition("Ready", "", "fine"))}, health{State: readinessWaiting, Message: "no controller has looked at it since it was changed"}},
-		"failed before a change": {newObjectMeta("", ""), []metav1.Condition{earlier(newCondition("Ready", csv1.ReasonInvalid, "")), newCondition("X", csv1.ReasonInvalid, "")}, health{State: readinessWaiting, Message: "no controller has looked at it since it was changed"}},
-		"failed":                 {newObjectMeta("", ""), []metav1.Condition{newCondition("Ready", csv1.ReasonInvalid, "bad")}, health{State: readinessFailed, Reason: csv1.ReasonInvalid, Message: "bad"}},
-		"failed without words":   {newObjectMeta("", ""), []metav1.Condition{newCondition("Ready", csv1.ReasonInvalid, "")}, health{State: readinessFailed, Reason: csv1.ReasonInvalid, Message: csv1.ReasonInvalid}},
-		"waiting, with advice":   {newObjectMeta("", ""), []metav1.Condition{unknown(newCondition("Ready", csv1.ReasonUnreachable, "no answer"))}, health{State: readinessWaiting, Reason: csv1.ReasonUnreachable, Message: "no answer"}},
-		"waiting, unheard of":    {newObjectMeta("", ""), []metav1.Condition{newCondition("Ready", "Unheard", "x"), newCondition("Y", "Unheard", "y")}, health{State: readinessWaiting, Reason: "Unheard", Message: "x"}},
-		"consequences do not count": {newObjectMeta("", ""), []metav1.Condition{newCondition("A", csv1.ReasonNotFound, "a"), newCondition("Ready", csv1.ReasonInvalid, "b"), newCondition("ClusterStackReleaseAvailable", csv1.ReasonNoRelease, "c")},
+		"no conditions": {newObjectMeta("", ""), nil, health{State: readinessWaiting, Message: "no controller has looked at it yet"}},
+		"ready": {newObjectMeta("", ""), []metav1.Condition{newCondition("Ready", "", "fine")}, health{
+			State: readinessReady, Reason: "Ready", Message: "fine",
+		}},
+		"ready before a change": {newObjectMeta("", ""), []metav1.Condition{earlier(newCondition("Ready", "", "fine"))}, health{
+			State: readinessWaiting, Message: "no controller has looked at it since it was changed",
+		}},
+		"failed before a change": {newObjectMeta("", ""),
+			[]metav1.Condition{earlier(newCondition("Ready", csv1.ReasonInvalid, "")), newCondition("X", csv1.ReasonInvalid, "")}, health{
+				State: readinessWaiting, Message: "no controller has looked at it since it was changed",
+			}},
+		"failed": {newObjectMeta("", ""), []metav1.Condition{newCondition("Ready", csv1.ReasonInvalid, "bad")}, health{
+			State: readinessFailed, Reason: csv1.ReasonInvalid, Message: "bad",
+		}},
+		"failed without words": {newObjectMeta("", ""), []metav1.Condition{newCondition("Ready", csv1.ReasonInvalid, "")}, health{
+			State: readinessFailed, Reason: csv1.ReasonInvalid, Message: csv1.ReasonInvalid,
+		}},
+		"waiting, with advice": {newObjectMeta("", ""), []metav1.Condition{unknown(newCondition("Ready", csv1.ReasonUnreachable, "no answer"))}, health{
+			State: readinessWaiting, Reason: csv1.ReasonUnreachable, Message: "no answer",
+		}},
+		"waiting, unheard of": {newObjectMeta("", ""), []metav1.Condition{newCondition("Ready", "Unheard", "x"), newCondition("Y", "Unheard", "y")}, health{
+			State: readinessWaiting, Reason: "Unheard", Message: "x",
+		}},
+		"consequences do not count": {newObjectMeta("", ""), []metav1.Condition{
+			newCondition("A", csv1.ReasonNotFound, "a"), newCondition("Ready", csv1.ReasonInvalid, "b"),
+			newCondition("ClusterStackReleaseAvailable", csv1.ReasonNoRelease, "c"),
+		},
 			health{State: readinessFailed, Reason: csv1.ReasonInvalid, Message: "b"}},
-		"but the source does": {newObjectMeta("", ""), []metav1.Condition{newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "a"), newCondition("Ready", csv1.ReasonNoRelease, "b")},
+		"but the source does": {newObjectMeta("", ""), []metav1.Condition{
+			newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "a"), newCondition("Ready", csv1.ReasonNoRelease, "b"),
+		},
 			health{State: readinessFailed, Reason: csv1.ReasonNoRelease, Message: "b", Notes: []string{"a"}}},
-		"the source, once": {newObjectMeta("", ""), []metav1.Condition{newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceMissing, "a"), newCondition("Ready", csv1.ReasonSourceMissing, "a")},
+		"the source, once": {newObjectMeta("", ""), []metav1.Condition{
+			newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceMissing, "a"), newCondition("Ready", csv1.ReasonSourceMissing, "a"),
+		},
 			health{State: readinessFailed, Reason: csv1.ReasonSourceMissing, Message: "a"}},
-		"what is there is served": {newObjectMeta("", ""), []metav1.Condition{newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "a"), yes(newCondition("Ready", csv1.ReasonSourceUnreachable, "b"))},
+		"what is there is served": {newObjectMeta("", ""), []metav1.Condition{
+			newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "a"), yes(newCondition("Ready", csv1.ReasonSourceUnreachable, "b")),
+		},
 			health{State: readinessReady, Reason: csv1.ReasonSourceUnreachable, Message: "b", Notes: []string{"a"}}},
-		"true is true": {newObjectMeta("", ""), []metav1.Condition{yes(newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "a")), newCondition("Ready", "", "")}, health{State: readinessReady, Reason: "Ready"}},
-		"the source before a change": {newObjectMeta("", ""), []metav1.Condition{earlier(newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceMissing, "a")), earlier(newCondition("ProviderRefIgnored", "", "b")), newCondition("Ready", "", "")},
+		"true is true": {newObjectMeta("", ""),
+			[]metav1.Condition{yes(newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "a")), newCondition("Ready", "", "")}, health{
+				State: readinessReady, Reason: "Ready",
+			}},
+		"the source before a change": {newObjectMeta("", ""), []metav1.Condition{
+			earlier(newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceMissing, "a")), earlier(newCondition("ProviderRefIgnored", "", "b")),
+			newCondition("Ready", "", ""),
+		},
 			health{State: readinessReady, Reason: "Ready"}},
-		"providerRef":             {newObjectMeta("", ""), []metav1.Condition{newCondition("Ready", "", ""), newCondition("ProviderRefIgnored", "", "not acted on")}, health{State: readinessReady, Reason: "Ready", Notes: []string{"not acted on"}}},
-		"no providerRef any more": {newObjectMeta("", ""), []metav1.Condition{newCondition("Ready", "", ""), newCondition("ProviderRefIgnored", csv1.ReasonInvalid, "")}, health{State: readinessReady, Reason: "Ready"}},
-		"deleted, not yet seen":   {withDeletion(newObjectMeta("", "")), []metav1.Condition{newCondition("Ready", "", "fine")}, health{State: readinessDeleting, Message: "it is being deleted"}},
-		"deleted and used":        {withDeletion(newObjectMeta("", "")), []metav1.Condition{newCondition("Ready", csv1.ReasonInUse, "by x"), newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceMissing, "a")}, health{State: readinessDeleting, Reason: csv1.ReasonInUse, Message: "by x"}},
+		"providerRef": {newObjectMeta("", ""), []metav1.Condition{newCondition("Ready", "", ""), newCondition("ProviderRefIgnored", "", "not acted on")},
+			health{State: readinessReady, Reason: "Ready", Notes: []string{"not acted on"}}},
+		"no providerRef any more": {newObjectMeta("", ""),
+			[]metav1.Condition{newCondition("Ready", "", ""), newCondition("ProviderRefIgnored", csv1.ReasonInvalid, "")}, health{
+				State: readinessReady, Reason: "Ready",
+			}},
+		"deleted, not yet seen": {withDeletion(newObjectMeta("", "")), []metav1.Condition{newCondition("Ready", "", "fine")}, health{
+			State: readinessDeleting, Message: "it is being deleted",
+		}},
+		"deleted and used": {withDeletion(newObjectMeta("", "")),
+			[]metav1.Condition{newCondition("Ready", csv1.ReasonInUse, "by x"), newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceMissing, "a")}, health{
+				State: readinessDeleting, Reason: csv1.ReasonInUse, Message: "by x",
+			}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

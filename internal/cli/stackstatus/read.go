@@ -70,7 +70,8 @@ func (p *planeReader) readObjects(ctx context.Context) (w objectSet, err error) 
 	if w.stacks, err = readAll[csv1.ClusterStack](ctx, p, csv1.GroupVersion.WithResource("clusterstacks")); err != nil {
 		return w, err
 	}
-	if w.releases, err = readAll[csv1.ClusterStackRelease](ctx, p, csv1.GroupVersion.WithResource("clusterstackreleases")); err != nil {
+	if w.releases, err = readAll[csv1.ClusterStackRelease](ctx, p,
+		csv1.GroupVersion.WithResource("clusterstackreleases")); err != nil {
 		return w, err
 	}
 	if w.clusters, err = readAll[clusterv1.Cluster](ctx, p, clusterv1.GroupVersion.WithResource("clusters")); err != nil {

@@ -27,7 +27,8 @@ func (s *selection) parseArgs(args []string) error {
 		return nil
 	}
 	namespace, name, qualified := strings.Cut(args[0], "/")
-	if slices.Contains([]string{"csk", "clusterstack", "clusterstacks"}, namespace) && qualified && !strings.Contains(name, "/") {
+	if slices.Contains([]string{"csk", "clusterstack", "clusterstacks"}, namespace) && qualified &&
+		!strings.Contains(name, "/") {
 		namespace, qualified = s.Namespace, false // as kubectl calls it
 		args = []string{name}
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/polder-kaas/polder/internal/suggest"
 )
 
-// NewCommand is polder stack status. It reads the plane of the data directory as its administrator, and ends with exit.NotReady if
-// something it shows is not ready.
+// NewCommand is polder stack status. It reads the plane of the data directory as its administrator, and ends with
+// exit.NotReady if something it shows is not ready.
 func NewCommand(g *connect.Globals) *cobra.Command {
 	var out output.Format
 	var s selection
@@ -26,7 +26,8 @@ func NewCommand(g *connect.Globals) *cobra.Command {
 		Long: fmt.Sprintf(`status shows the ClusterStacks of the plane, their releases, the clusters that use these, in whatever
 namespace, and the stages of add-ons of those clusters that are not ready. Below that, it says for each
 problem what to do and who must do it. NAME is a ClusterStack, or NAMESPACE/NAME.
-It exits with 0 if all it shows is ready and with %d if something is not, or if there is no ClusterStack.`, exit.NotReady),
+It exits with 0 if all it shows is ready and with %d if something is not, or if there is no ClusterStack.`,
+			exit.NotReady),
 		Args:              cmdline.Args(0, 1, "at most the name of a ClusterStack"),
 		ValidArgsFunction: completeStacks(g, &s),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -61,7 +62,8 @@ It exits with 0 if all it shows is ready and with %d if something is not, or if 
 		},
 	}
 	out.AddFlags(c)
-	c.Flags().StringVarP(&s.Namespace, "namespace", "n", "", "`namespace` of the ClusterStacks (default: that of the kubeconfig)")
+	c.Flags().StringVarP(&s.Namespace, "namespace", "n", "",
+		"`namespace` of the ClusterStacks (default: that of the kubeconfig)")
 	c.Flags().BoolVarP(&s.All, "all-namespaces", "A", false, "the ClusterStacks of all namespaces")
 	return c
 }
@@ -78,9 +80,11 @@ func (w objectSet) notFoundError(s selection) error {
 	case n == 0:
 		return exit.Errorf(exit.Usage, "there is no ClusterStack %q in %s, and no other", s.Name, s.describeNamespace())
 	case n > suggest.Max:
-		return exit.Errorf(exit.Usage, "there is no ClusterStack %q in %s; leave out the name to see all %d", s.Name, s.describeNamespace(), n)
+		return exit.Errorf(exit.Usage, "there is no ClusterStack %q in %s; leave out the name to see all %d", s.Name,
+			s.describeNamespace(), n)
 	}
-	return exit.Errorf(exit.Usage, "there is no ClusterStack %q in %s; choose from: %s", s.Name, s.describeNamespace(), strings.Join(names, ", "))
+	return exit.Errorf(exit.Usage, "there is no ClusterStack %q in %s; choose from: %s", s.Name, s.describeNamespace(),
+		strings.Join(names, ", "))
 }
 
 // firstStackHint says how to make a stack where there is none.

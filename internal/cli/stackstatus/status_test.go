@@ -32,7 +32,10 @@ func serveObjects(p clitest.Polder, w *objectSet) (server string) {
 	lists := map[string]any{}
 	if w != nil {
 		const own = "/apis/clusterstack.x-k8s.io/v1alpha1/"
-		lists = map[string]any{own + "clusterstacks": w.stacks, own + "clusterstackreleases": w.releases, own + "clusteraddons": w.addons, "/apis/cluster.x-k8s.io/v1beta2/clusters": w.clusters}
+		lists = map[string]any{
+			own + "clusterstacks": w.stacks, own + "clusterstackreleases": w.releases, own + "clusteraddons": w.addons,
+			"/apis/cluster.x-k8s.io/v1beta2/clusters": w.clusters,
+		}
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(a http.ResponseWriter, q *http.Request) {
 		items, known := lists[q.URL.Path]
@@ -76,10 +79,12 @@ Next:
 - ClusterStackRelease default/local-scs-1-36-v0-sha-abc1234: remove the object from the stack and publish a new version, or allow its kind with polderd's --stack-kinds (stack author)
 `, "", "stack", "status", "try")
 	out, _, code := p.Execute("stack", "status", "-A")
-	if rows := strings.Count(out, "\n"); code != exit.NotReady || rows != strings.Count(manyStacksText, "\n") || !strings.Contains(out, "with: polder --data-dir "+p.Dir+" kubectl edit cluster -n team-a old") {
+	if rows := strings.Count(out, "\n"); code != exit.NotReady || rows != strings.Count(manyStacksText, "\n") ||
+		!strings.Contains(out, "with: polder --data-dir "+p.Dir+" kubectl edit cluster -n team-a old") {
 		t.Errorf("status -A ends with %d:\n%s", code, out)
 	}
-	if out, _, code := p.Execute("stack", "status", "other/scs", "-o", "yaml"); code != exit.NotReady || !strings.Contains(out, "\nready: false\n") || !strings.Contains(out, "  reason: SourceMissing\n") {
+	if out, _, code := p.Execute("stack", "status", "other/scs", "-o", "yaml"); code != exit.NotReady || !strings.Contains(out, "\nready: false\n") ||
+		!strings.Contains(out, "  reason: SourceMissing\n") {
 		t.Errorf("status -o yaml ends with %d:\n%s", code, out)
 	}
 	p.Expect(exit.Usage, "", `there is no ClusterStack "x" in namespace default; choose from: default/scs, default/try`, "stack", "status", "x")
@@ -171,12 +176,14 @@ func TestWithoutStacks(t *testing.T) {
 	serveObjects(p, &objectSet{})
 	p.Expect(exit.NotReady, "", say("namespace default", "default"), "stack", "status")
 	p.Expect(exit.NotReady, "", say("any namespace", "default"), "stack", "status", "-A")
-	if out, _, code := p.Execute("stack", "status", "-o", "json"); code != exit.NotReady || !strings.Contains(out, `"stacks": [],`) || !strings.Contains(out, `"ready": false,`) {
+	if out, _, code := p.Execute("stack", "status", "-o", "json"); code != exit.NotReady || !strings.Contains(out, `"stacks": [],`) ||
+		!strings.Contains(out, `"ready": false,`) {
 		t.Errorf("-o json ends with %d:\n%s", code, out)
 	}
 	w := manyStacks()
 	p.WriteKubeconfig(serveObjects(p, &w), "of-the-kubeconfig")
-	p.Expect(exit.NotReady, "", say("namespace of-the-kubeconfig (3 elsewhere; see: polder stack status -A --data-dir DIR)", "of-the-kubeconfig"), "stack", "status")
+	p.Expect(exit.NotReady, "", say("namespace of-the-kubeconfig (3 elsewhere; see: polder stack status -A --data-dir DIR)", "of-the-kubeconfig"), "stack",
+		"status")
 	p.Expect(exit.NotReady, "", say("namespace x (3 elsewhere; see: polder stack status -A --data-dir DIR)", "x"), "stack", "status", "-n", "x")
 }
 
@@ -186,9 +193,11 @@ func TestWithoutPlane(t *testing.T) {
 	serveObjects(p, nil)
 	p.Expect(exit.Failure, "", "the plane in DIR has no clusterstacks.clusterstack.x-k8s.io: its polderd is older than this polder; start the one beside it with: polder down --data-dir DIR, then polder up --data-dir DIR", "stack", "status")
 	p.WriteKubeconfig("http://127.0.0.1:1", "")
-	p.Expect(exit.Failure, "", "the plane in DIR does not answer: dial tcp 127.0.0.1:1: connect: connection refused; see: polder status --data-dir DIR", "stack", "status")
+	p.Expect(exit.Failure, "", "the plane in DIR does not answer: dial tcp 127.0.0.1:1: connect: connection refused; see: polder status --data-dir DIR", "stack",
+		"status")
 	p.WriteFile(filepath.Join(p.Dir, "admin.kubeconfig"), "{}")
-	if _, errs, code := p.Execute("stack", "status"); code != exit.Failure || !strings.HasPrefix(errs, filepath.Join(p.Dir, "admin.kubeconfig")+" cannot be used: ") || strings.Contains(errs, "\n") {
+	if _, errs, code := p.Execute("stack", "status"); code != exit.Failure ||
+		!strings.HasPrefix(errs, filepath.Join(p.Dir, "admin.kubeconfig")+" cannot be used: ") || strings.Contains(errs, "\n") {
 		t.Errorf("with an empty kubeconfig it ends with %d: %s", code, errs)
 	}
 }
@@ -196,7 +205,8 @@ func TestWithoutPlane(t *testing.T) {
 func TestWithBadInput(t *testing.T) {
 	p := clitest.New(t, newRoot)
 	p.Expect(exit.Usage, "", "--namespace and --all-namespaces contradict each other; give one of them", "stack", "status", "-A", "-n", "x")
-	p.Expect(exit.Usage, "", "polder stack status takes at most the name of a ClusterStack, but got 2 arguments; see: polder stack status --help", "stack", "status", "a", "b")
+	p.Expect(exit.Usage, "", "polder stack status takes at most the name of a ClusterStack, but got 2 arguments; see: polder stack status --help", "stack",
+		"status", "a", "b")
 	for _, bad := range []string{"", "/", "a/", "/a", "a/b/c"} {
 		p.Expect(exit.Usage, "", fmt.Sprintf("%q is no name of a ClusterStack; say NAME or NAMESPACE/NAME", bad), "stack", "status", bad)
 	}

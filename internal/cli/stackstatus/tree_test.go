@@ -36,7 +36,11 @@ func newCondition(kind, reason, message string) metav1.Condition {
 }
 
 func aStack(namespace, name string, conditions ...metav1.Condition) csv1.ClusterStack {
-	return csv1.ClusterStack{ObjectMeta: newObjectMeta(namespace, name), Spec: csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.36", Channel: csv1.ChannelStable}, Status: csv1.ClusterStackStatus{Conditions: conditions}}
+	return csv1.ClusterStack{
+		ObjectMeta: newObjectMeta(namespace, name),
+		Spec:       csv1.ClusterStackSpec{Provider: "local", Name: "scs", KubernetesVersion: "1.36", Channel: csv1.ChannelStable},
+		Status:     csv1.ClusterStackStatus{Conditions: conditions},
+	}
 }
 
 // aRelease is owned by nobody.
@@ -52,21 +56,32 @@ func aRelease(namespace, name string, conditions ...metav1.Condition) csv1.Clust
 }
 
 func ownedBy(r csv1.ClusterStackRelease, s csv1.ClusterStack) csv1.ClusterStackRelease {
-	r.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: s.Name, UID: s.UID}, {APIVersion: "clusterstack.x-k8s.io/v1alpha1", Kind: "ClusterStack", Name: s.Name, UID: s.UID}}
+	r.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Name: s.Name, UID: s.UID},
+		{APIVersion: "clusterstack.x-k8s.io/v1alpha1", Kind: "ClusterStack", Name: s.Name, UID: s.UID},
+	}
 	return r
 }
 
 func aCluster(namespace, name, classNamespace, class string) clusterv1.Cluster {
-	return clusterv1.Cluster{ObjectMeta: newObjectMeta(namespace, name), Spec: clusterv1.ClusterSpec{Topology: clusterv1.Topology{ClassRef: clusterv1.ClusterClassRef{Namespace: classNamespace, Name: class}, Version: "v1.36.3"}}}
+	return clusterv1.Cluster{
+		ObjectMeta: newObjectMeta(namespace, name),
+		Spec: clusterv1.ClusterSpec{
+			Topology: clusterv1.Topology{ClassRef: clusterv1.ClusterClassRef{Namespace: classNamespace, Name: class}, Version: "v1.36.3"},
+		},
+	}
 }
 
 func anAddon(namespace, cluster string, stages []csv1.StageStatus, conditions ...metav1.Condition) csv1.ClusterAddon {
-	return csv1.ClusterAddon{ObjectMeta: newObjectMeta(namespace, "cluster-addon-"+cluster), Status: csv1.ClusterAddonStatus{Stages: stages, Conditions: conditions}}
+	return csv1.ClusterAddon{
+		ObjectMeta: newObjectMeta(namespace, "cluster-addon-"+cluster), Status: csv1.ClusterAddonStatus{Stages: stages, Conditions: conditions},
+	}
 }
 
 // manyStacks is a plane with something of everything.
 func manyStacks() objectSet {
-	stable, custom := aStack("default", "scs", newCondition("Ready", "", "")), aStack("default", "try", newCondition("Ready", csv1.ReasonReleasesNotReady, "1 of 1 releases is not ready"))
+	stable, custom := aStack("default", "scs", newCondition("Ready", "", "")), aStack("default", "try",
+		newCondition("Ready", csv1.ReasonReleasesNotReady, "1 of 1 releases is not ready"))
 	stable.Status.LatestRelease = new("local-scs-1-36-v10 | v1.36.3")
 	custom.Spec.Channel = csv1.ChannelCustom
 	moved := anAddon("team-a", "moved", nil, newCondition("Ready", "", ""))
@@ -91,7 +106,9 @@ func manyStacks() objectSet {
 			anAddon("default", "dev", []csv1.StageStatus{{Name: "cni", Action: "apply", Phase: csv1.StageDone}}, newCondition("Ready", "", "")),
 			anAddon("team-a", "prod", []csv1.StageStatus{
 				{Name: "cni", Action: "apply", Phase: csv1.StageDone},
-				{Name: "metrics", Action: "apply", Phase: csv1.StageWaitPost, Message: "Deployment kube-system/metrics-server not found", Since: &metav1.Time{Time: clitest.Now.Add(-90 * time.Second)}},
+				{Name: "metrics", Action: "apply", Phase: csv1.StageWaitPost, Message: "Deployment kube-system/metrics-server not found", Since: &metav1.Time{
+					Time: clitest.Now.Add(-90 * time.Second),
+				}},
 				{Name: "proxy", Action: "delete", Phase: csv1.StagePending},
 			}, newCondition("Ready", csv1.ReasonStageTimedOut, "stage metrics waits for too long")),
 		},
@@ -203,11 +220,13 @@ func TestOfFailedTopologies(t *testing.T) {
 	w := manyStacks()
 	for i := range w.clusters {
 		meta.SetStatusCondition(&w.clusters[i].Status.Conditions, metav1.Condition{
-			Type: clusterv1.ClusterTopologyReconciledCondition, Status: metav1.ConditionFalse, Reason: clusterv1.ClusterTopologyReconciledFailedReason, Message: "a template is gone",
+			Type: clusterv1.ClusterTopologyReconciledCondition, Status: metav1.ConditionFalse, Reason: clusterv1.ClusterTopologyReconciledFailedReason,
+			Message: "a template is gone",
 		})
 	}
 	text := strings.Join(treeLines(w.buildReport(selection{All: true}, "K"), clitest.Now), "\n")
-	for _, want := range []string{"they are ready, but Cluster API cannot work on the cluster: a template is gone", "no release has its class team-a/local-scs-1-36-v2"} {
+	for _, want := range []string{"they are ready, but Cluster API cannot work on the cluster: a template is gone",
+		"no release has its class team-a/local-scs-1-36-v2"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}
@@ -223,7 +242,8 @@ func TestOddities(t *testing.T) {
 	}{
 		"nothing": {func(*objectSet) {}, ""},
 		"empty objects": {func(w *objectSet) {
-			w.stacks, w.releases, w.clusters, w.addons = make([]csv1.ClusterStack, 1), make([]csv1.ClusterStackRelease, 1), make([]clusterv1.Cluster, 1), make([]csv1.ClusterAddon, 1)
+			w.stacks, w.releases, w.clusters, w.addons = make([]csv1.ClusterStack, 1), make([]csv1.ClusterStackRelease, 1), make([]clusterv1.Cluster,
+				1), make([]csv1.ClusterAddon, 1)
 		}, `/ ( , stable)                   Waiting   no controller has looked at it yet
 releases without ClusterStack
 └─ /                            Waiting   no controller has looked at it yet
@@ -234,8 +254,10 @@ releases without ClusterStack
 			again := w.stacks[0]
 			again.UID = "of the one before"
 			w.releases = []csv1.ClusterStackRelease{
-				aRelease("b", "what", newCondition("Ready", csv1.ReasonNameInvalid, "bad name")), aRelease("b", "local-other-1-36-v9", newCondition("Ready", "", "")), aRelease("b", "a", newCondition("Ready", "", "")),
-				ownedBy(aRelease("a", "local-other-1-36-v1", newCondition("Ready", "", "")), aStack("a", "gone")), ownedBy(aRelease("a", "local-other-1-36-v2", newCondition("Ready", "", "")), again),
+				aRelease("b", "what", newCondition("Ready", csv1.ReasonNameInvalid, "bad name")), aRelease("b", "local-other-1-36-v9", newCondition("Ready", "", "")),
+				aRelease("b", "a", newCondition("Ready", "", "")),
+				ownedBy(aRelease("a", "local-other-1-36-v1", newCondition("Ready", "", "")), aStack("a", "gone")),
+				ownedBy(aRelease("a", "local-other-1-36-v2", newCondition("Ready", "", "")), again),
 			}
 		}, `a/other (local other 1.36, stable)   Ready    latest release not known
 releases without ClusterStack
@@ -252,7 +274,8 @@ Next:
 			w.stacks = []csv1.ClusterStack{aStack("a", "scs", newCondition("Ready", "", ""))}
 			w.stacks[0].Spec.Channel = "" // stable
 			w.releases = []csv1.ClusterStackRelease{
-				aRelease("a", "local-scs-1-36-v1", newCondition("Ready", "", "")), aRelease("a", "local-scs-1-36-v1-beta-1", newCondition("Ready", "", "")), aRelease("a", "local-scs-1-35-v1", newCondition("Ready", "", "")),
+				aRelease("a", "local-scs-1-36-v1", newCondition("Ready", "", "")), aRelease("a", "local-scs-1-36-v1-beta-1", newCondition("Ready", "", "")),
+				aRelease("a", "local-scs-1-35-v1", newCondition("Ready", "", "")),
 				aRelease("a", "docker-scs-1-36-v1", newCondition("Ready", "", "")), aRelease("b", "local-scs-1-36-v1", newCondition("Ready", "", "")),
 			}
 		}, `a/scs (local scs 1.36, stable)   Ready   latest release not known
@@ -264,7 +287,10 @@ releases without ClusterStack
 └─ b/local-scs-1-36-v1           Ready   v1.36.3, not used
 `},
 		"a cluster without add-on, in another namespace, of a class not yet listed": {func(w *objectSet) {
-			w.stacks = []csv1.ClusterStack{aStack("a", "scs", newCondition("Ready", csv1.ReasonSourceUnreachable, "no route"), newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "no route"))}
+			w.stacks = []csv1.ClusterStack{
+				aStack("a", "scs", newCondition("Ready", csv1.ReasonSourceUnreachable, "no route"),
+					newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "no route")),
+			}
 			w.releases = []csv1.ClusterStackRelease{aRelease("a", "local-scs-1-36-v0-sha-abc", newCondition("Ready", csv1.ReasonSourceUnreachable, "no route"))}
 			w.stacks[0].Spec.Channel, w.releases[0].Status.Resources, w.releases[0].Status.KubernetesVersion = csv1.ChannelCustom, nil, ""
 			w.clusters = []clusterv1.Cluster{aCluster("b", "c", "a", "local-scs-1-36-v0-sha.abc")}
@@ -276,7 +302,8 @@ Next:
 - ClusterStack a/scs: check address and credentials in spec.source or, without it, of polderd's --stack-source; it is tried again by itself (platform operator)
 `},
 		"a release is being deleted and used": {func(w *objectSet) {
-			r := aRelease("a", "local-scs-1-36-v1", newCondition("Ready", csv1.ReasonInUse, "used by b/c"), newCondition("ClusterStackReleaseDownloaded", csv1.ReasonSourceMissing, "there is no source"))
+			r := aRelease("a", "local-scs-1-36-v1", newCondition("Ready", csv1.ReasonInUse, "used by b/c"),
+				newCondition("ClusterStackReleaseDownloaded", csv1.ReasonSourceMissing, "there is no source"))
 			r.ObjectMeta = withDeletion(r.ObjectMeta)
 			w.releases = []csv1.ClusterStackRelease{r}
 			for _, name := range []string{"c7", "c6", "c5", "c4", "c3", "c2", "c1"} {
@@ -299,9 +326,14 @@ Next:
 `},
 		"a stack is in use, and knows more of a release": {func(w *objectSet) {
 			s := aStack("a", "scs", newCondition("Ready", csv1.ReasonInUse, "it is used"))
-			s.Status.Summary = []csv1.ReleaseSummary{{Name: "what"}, {Name: "v1", Message: new("the source has another content by now")}, {Name: "v2", Message: new("other")}, {Name: "v3", Message: new("waits")}, {Name: "v1"}}
+			s.Status.Summary = []csv1.ReleaseSummary{
+				{Name: "what"}, {Name: "v1", Message: new("the source has another content by now")}, {Name: "v2", Message: new("other")},
+				{Name: "v3", Message: new("waits")}, {Name: "v1"},
+			}
 			w.stacks = []csv1.ClusterStack{s}
-			w.releases = []csv1.ClusterStackRelease{aRelease("a", "local-scs-1-36-v1", newCondition("Ready", "", "")), aRelease("a", "local-scs-1-36-v3", newCondition("Ready", "Unheard", "waits"))}
+			w.releases = []csv1.ClusterStackRelease{
+				aRelease("a", "local-scs-1-36-v1", newCondition("Ready", "", "")), aRelease("a", "local-scs-1-36-v3", newCondition("Ready", "Unheard", "waits")),
+			}
 			w.clusters = []clusterv1.Cluster{aCluster("a", "c", "", "local-scs-1-36-v1")}
 			w.addons = []csv1.ClusterAddon{anAddon("a", "c", nil, newCondition("Ready", "", ""))}
 		}, `a/scs (local scs 1.36, stable)   Waiting   it is used
@@ -313,7 +345,8 @@ Next:
 - ClusterStack a/scs: delete the clusters that use it, or move them to another release: a/c (customer)
 `},
 		"a providerRef, and something besides that is wrong": {func(w *objectSet) {
-			s := aStack("a", "scs", newCondition("ProviderRefIgnored", "", ""), newCondition("Ready", "", ""), newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "no route"), newCondition("Future", "Unheard", "of"))
+			s := aStack("a", "scs", newCondition("ProviderRefIgnored", "", ""), newCondition("Ready", "", ""),
+				newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "no route"), newCondition("Future", "Unheard", "of"))
 			s.Spec.ProviderRef = &corev1.ObjectReference{Kind: "OpenStackClusterStackReleaseTemplate", Name: "x"}
 			w.stacks = []csv1.ClusterStack{s}
 		}, `a/scs (local scs 1.36, stable)   Ready   latest release not known; no route; spec.providerRef is not acted on
@@ -328,7 +361,8 @@ Next:
 		"stages of all sorts": {func(w *objectSet) {
 			w.clusters = []clusterv1.Cluster{aCluster("a", "c", "", "gone")}
 			w.addons = []csv1.ClusterAddon{anAddon("a", "c", []csv1.StageStatus{
-				{}, {Name: "p", Action: "apply", Phase: csv1.StageWaitPre, Message: "m"}, {Name: "a", Action: "apply", Phase: csv1.StageApplying}, {Name: "d", Action: "delete", Phase: csv1.StageApplying}, {Name: "f", Phase: "future", Message: "m"},
+				{}, {Name: "p", Action: "apply", Phase: csv1.StageWaitPre, Message: "m"}, {Name: "a", Action: "apply", Phase: csv1.StageApplying},
+				{Name: "d", Action: "delete", Phase: csv1.StageApplying}, {Name: "f", Phase: "future", Message: "m"},
 			}, newCondition("Ready", csv1.ReasonStagesRunning, ""))}
 		}, `clusters without release
 └─ a/c                     Waiting    add-ons: StagesRunning

@@ -46,7 +46,10 @@ func (r *Reconciler) applyStage(ctx context.Context, s *scope, st stack.Rendered
 func (r *Reconciler) recordIntent(ctx context.Context, s *scope, set *apply.Set) error {
 	intent, _ := apply.PlanInventory(s.addon.Status.Resources, set)
 	if n := len(intent); n > csv1.MaxAddonResources {
-		return apply.Refusef("the add-ons have %d objects with this stage, and a ClusterAddon can list %d; put fewer into the release", n, csv1.MaxAddonResources)
+		return apply.Refusef(
+			"the add-ons have %d objects with this stage, and a ClusterAddon can list %d; put fewer into the release", n,
+			csv1.MaxAddonResources,
+		)
 	}
 	s.addon.Status.Resources = intent
 	return r.writeChanges(ctx, s)
@@ -54,7 +57,8 @@ func (r *Reconciler) recordIntent(ctx context.Context, s *scope, set *apply.Set)
 
 // mayAddKinds reports whether a result may have added a kind to the cluster.
 func mayAddKinds(r apply.Result) bool {
-	return r.Err == nil && r.Ref.Kind == "CustomResourceDefinition" && r.Change != apply.Unchanged && r.Change != apply.Unknown
+	return r.Err == nil && r.Ref.Kind == "CustomResourceDefinition" && r.Change != apply.Unchanged &&
+		r.Change != apply.Unknown
 }
 
 // deleteStage deletes the objects of a stage, as far as they are ours, and waits until they are gone.
@@ -87,5 +91,6 @@ func (r *Reconciler) prune(ctx context.Context, s *scope, refs []apply.Ref) erro
 
 // mayHoldUserObjects reports whether the deletion of an object would delete objects of customers too.
 func mayHoldUserObjects(r apply.Ref) bool {
-	return r.Group == "apiextensions.k8s.io" && r.Kind == "CustomResourceDefinition" || r.Group == "" && r.Kind == "Namespace"
+	return r.Group == "apiextensions.k8s.io" && r.Kind == "CustomResourceDefinition" || r.Group == "" &&
+		r.Kind == "Namespace"
 }

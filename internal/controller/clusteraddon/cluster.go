@@ -17,7 +17,8 @@ import (
 // hook AfterControlPlaneInitialized, which Cluster API calls only once.
 func (r *Reconciler) connectCluster(ctx context.Context, s *scope) error {
 	if !ptr.Deref(s.cluster.Status.Initialization.ControlPlaneInitialized, false) {
-		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonNotInitialized, "the control plane is not initialized yet")
+		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonNotInitialized,
+			"the control plane is not initialized yet")
 		return reconcile.Wait(0, "the control plane") // the watch of Clusters reports it
 	}
 	// From here on the run talks to the workload cluster, which may be slow: one namespace must not take all workers.

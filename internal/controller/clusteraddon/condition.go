@@ -52,7 +52,8 @@ func (r *Reconciler) waitForCondition(ctx context.Context, s *scope, c *stack.Co
 }
 
 // readConditionObject reads an object that a condition names. A kind or an object that is missing is a notReadyError.
-func readConditionObject(ctx context.Context, c client.Client, o stack.ConditionObject) (*unstructured.Unstructured, error) {
+func readConditionObject(ctx context.Context, c client.Client,
+	o stack.ConditionObject) (*unstructured.Unstructured, error) {
 	gv, err := schema.ParseGroupVersion(o.APIVersion)
 	if err != nil {
 		return nil, &invalidConditionError{err}

@@ -88,7 +88,8 @@ func annotationOf(h render.HelmHook, key string) string {
 }
 
 // runHelmHooks runs the Helm hooks of a stage one after the other, each once for a run, and waits for each to end.
-func (r *Reconciler) runHelmHooks(ctx context.Context, s *scope, st stack.RenderedStage, ss *csv1.StageStatus, m helmHookPoint) error {
+func (r *Reconciler) runHelmHooks(ctx context.Context, s *scope, st stack.RenderedStage, ss *csv1.StageStatus,
+	m helmHookPoint) error {
 	event := m.helmEvent(ss)
 	for _, h := range helmHooksFor(st, event) {
 		run, err := helmHookRunID(s, st, event, h)
@@ -113,7 +114,8 @@ func helmHookRunID(s *scope, st stack.RenderedStage, event string, h render.Helm
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{string(s.addon.UID), s.addon.Status.Release, s.addon.Status.TargetDigest, stageName(st.Stage), event, string(content)}, "\x00")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{string(s.addon.UID), s.addon.Status.Release,
+		s.addon.Status.TargetDigest, stageName(st.Stage), event, string(content)}, "\x00")))
 	return hex.EncodeToString(sum[:8]), nil
 }
 
@@ -167,7 +169,8 @@ func (r *Reconciler) needsRetry(live *unstructured.Unstructured) bool {
 
 // hasFailed reports whether a Job or a Pod has ended without success.
 func hasFailed(live *unstructured.Unstructured) bool {
-	if phase, _, _ := unstructured.NestedString(live.Object, "status", "phase"); live.GetKind() == "Pod" && phase == "Failed" {
+	if phase, _, _ := unstructured.NestedString(live.Object, "status", "phase"); live.GetKind() == "Pod" &&
+		phase == "Failed" {
 		return true
 	}
 	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")

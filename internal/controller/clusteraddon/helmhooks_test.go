@@ -19,14 +19,19 @@ func TestHelmHooksFor(t *testing.T) {
 		hooks []render.HelmHook
 		want  []string
 	}{
-		"none":                     {nil, nil},
-		"those of the event":       {[]render.HelmHook{helmHook("a", "", "pre-install"), helmHook("b", "", "pre-upgrade"), helmHook("c", "", "post-install")}, []string{"b"}},
-		"one of many events":       {[]render.HelmHook{helmHook("a", "", "pre-install", "pre-upgrade")}, []string{"a"}},
-		"never on a deletion":      {[]render.HelmHook{helmHook("a", "", "pre-delete", "post-delete", "test", "pre-rollback")}, nil},
-		"by weight, as numbers":    {[]render.HelmHook{helmHook("a", "10", "pre-upgrade"), helmHook("b", "9", "pre-upgrade"), helmHook("c", "-5", "pre-upgrade")}, []string{"c", "b", "a"}},
-		"none is zero":             {[]render.HelmHook{helmHook("a", "1", "pre-upgrade"), helmHook("b", "", "pre-upgrade"), helmHook("c", "-1", "pre-upgrade")}, []string{"c", "b", "a"}},
-		"no number is zero":        {[]render.HelmHook{helmHook("a", "1", "pre-upgrade"), helmHook("b", "heavy", "pre-upgrade"), helmHook("c", "-1", "pre-upgrade")}, []string{"c", "b", "a"}},
-		"the same weight, by name": {[]render.HelmHook{helmHook("b", "1", "pre-upgrade"), helmHook("c", "1", "pre-upgrade"), helmHook("a", "1", "pre-upgrade")}, []string{"a", "b", "c"}},
+		"none": {nil, nil},
+		"those of the event": {[]render.HelmHook{helmHook("a", "", "pre-install"), helmHook("b", "", "pre-upgrade"), helmHook("c", "", "post-install")},
+			[]string{"b"}},
+		"one of many events":  {[]render.HelmHook{helmHook("a", "", "pre-install", "pre-upgrade")}, []string{"a"}},
+		"never on a deletion": {[]render.HelmHook{helmHook("a", "", "pre-delete", "post-delete", "test", "pre-rollback")}, nil},
+		"by weight, as numbers": {[]render.HelmHook{helmHook("a", "10", "pre-upgrade"), helmHook("b", "9", "pre-upgrade"), helmHook("c", "-5", "pre-upgrade")},
+			[]string{"c", "b", "a"}},
+		"none is zero": {[]render.HelmHook{helmHook("a", "1", "pre-upgrade"), helmHook("b", "", "pre-upgrade"), helmHook("c", "-1", "pre-upgrade")},
+			[]string{"c", "b", "a"}},
+		"no number is zero": {[]render.HelmHook{helmHook("a", "1", "pre-upgrade"), helmHook("b", "heavy", "pre-upgrade"), helmHook("c", "-1", "pre-upgrade")},
+			[]string{"c", "b", "a"}},
+		"the same weight, by name": {[]render.HelmHook{helmHook("b", "1", "pre-upgrade"), helmHook("c", "1", "pre-upgrade"), helmHook("a", "1", "pre-upgrade")},
+			[]string{"a", "b", "c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -44,7 +49,8 @@ func TestHelmEvent(t *testing.T) {
 	for _, c := range []struct {
 		install *bool
 		want    []string
-	}{{ptr.To(true), []string{"pre-install", "post-install"}}, {ptr.To(false), []string{"pre-upgrade", "post-upgrade"}}, {nil, []string{"pre-upgrade", "post-upgrade"}}} {
+	}{{ptr.To(true), []string{"pre-install", "post-install"}}, {ptr.To(false), []string{"pre-upgrade", "post-upgrade"}}, {nil,
+		[]string{"pre-upgrade", "post-upgrade"}}} {
 		ss := &csv1.StageStatus{Install: c.install}
 		if d := cmp.Diff(c.want, []string{beforeObjects.helmEvent(ss), afterObjects.helmEvent(ss)}); d != "" {
 			t.Error(d)

@@ -76,7 +76,9 @@ func newCluster(version string) *clusterv1.Cluster {
 func newRelease(version string) *csv1.ClusterStackRelease {
 	r := &csv1.ClusterStackRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: line + version, UID: "release"}}
 	r.Status.Digest = "sha256:" + version
-	r.Status.Resources = []csv1.Resource{{Group: "cluster.x-k8s.io", Version: "v1beta1", Kind: "ClusterClass", Namespace: "s", Name: r.Name, Status: csv1.ResourceSynced}}
+	r.Status.Resources = []csv1.Resource{
+		{Group: "cluster.x-k8s.io", Version: "v1beta1", Kind: "ClusterClass", Namespace: "s", Name: r.Name, Status: csv1.ResourceSynced},
+	}
 	return r
 }
 

@@ -67,7 +67,8 @@ func (r *Reconciler) completeRelease(ctx context.Context, s *scope) error {
 	// Only now: with st.Release set, the upgrade is let go on, and the next release runs the stages for upgrades.
 	st.Release = st.Target
 	s.conditions.SetTrue(csv1.ConditionApplied, fmt.Sprintf("all stages of %s are done", s.release.Name))
-	r.Events.Eventf(s.addon, s.cluster, "Normal", "StagesDone", "Reconcile", "all stages of %s are done%s", st.Release, describePrevious(was))
+	r.Events.Eventf(s.addon, s.cluster, "Normal", "StagesDone", "Reconcile", "all stages of %s are done%s", st.Release,
+		describePrevious(was))
 	return nil
 }
 
@@ -209,7 +210,8 @@ func (r *Reconciler) reapplyAll(ctx context.Context, s *scope) (lastApply, error
 
 // checkUnappliedObjects checks objects that are in the cluster and were not applied now: Jobs, which run once, and
 // objects of stages that only new clusters go through. One of the latter that is missing is not healthy.
-func (s *scope) checkUnappliedObjects(ctx context.Context, all []stack.RenderedStage, applied map[apply.Key]bool) (is []unhealthyObject, err error) {
+func (s *scope) checkUnappliedObjects(ctx context.Context, all []stack.RenderedStage,
+	applied map[apply.Key]bool) (is []unhealthyObject, err error) {
 	refs, err := s.newApplier().Refs(rendering.ToUnstructured(permanentObjects(all)))
 	if err != nil {
 		return nil, err

@@ -99,7 +99,8 @@ func TestRecordIntentTooMuch(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = alone().recordIntent(t.Context(), s, set)
-	if !errors.Is(err, apply.ErrRefused) || !strings.Contains(err.Error(), "have 4097 objects with this stage, and a ClusterAddon can list 4096") || len(s.addon.Status.Resources) != csv1.MaxAddonResources {
+	if !errors.Is(err, apply.ErrRefused) || !strings.Contains(err.Error(), "have 4097 objects with this stage, and a ClusterAddon can list 4096") ||
+		len(s.addon.Status.Resources) != csv1.MaxAddonResources {
 		t.Errorf("%v, %d", err, len(s.addon.Status.Resources))
 	}
 }

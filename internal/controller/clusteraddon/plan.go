@@ -32,7 +32,8 @@ func (r *Reconciler) planStages(_ context.Context, s *scope) error {
 		st.Stages = append(st.Stages, csv1.StageStatus{Name: stageName(def), Action: def.Action, Phase: csv1.StagePending})
 	}
 	r.lastApplies.Forget(client.ObjectKeyFromObject(s.cluster))
-	s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonStagesRunning, "the add-ons of "+s.release.Name+" are being applied")
+	s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonStagesRunning,
+		"the add-ons of "+s.release.Name+" are being applied")
 	return nil
 }
 

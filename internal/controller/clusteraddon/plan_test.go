@@ -43,16 +43,20 @@ func TestPlanStages(t *testing.T) {
 		want    csv1.ClusterAddonStatus
 		planned bool // whether stages are planned again
 	}{
-		"a new cluster":                             {csv1.ClusterAddonStatus{}, withStages(two, one), at("", "v1", "v1", create, pending, pending), true},
-		"a new cluster of an old release":           {csv1.ClusterAddonStatus{}, withStages(nil, nil), single, true},
-		"a new cluster without add-ons":             {csv1.ClusterAddonStatus{}, withStages([]stack.Stage{}, []stack.Stage{}), at("", "v1", "v1", create), true},
-		"stages of a new cluster are running":       {at("", "v1", "v1", create, done, applying), withStages(two, one), at("", "v1", "v1", create, done, applying), false},
-		"stages of a new cluster are done":          {at("v1", "v1", "v1", create, done, done), withStages(two, one), at("v1", "v1", "v1", create, done, done), false},
-		"another class before the first was done":   {at("", "v0", "v0", create, done, applying), withStages(two, one), at("", "v1", "v1", create, pending, pending), true},
-		"another class":                             {at("v0", "v0", "v0", create, done, done), withStages(two, one), at("v0", "v1", "v1", upgrade, pending), true},
-		"another class without stages for upgrades": {at("v0", "v0", "v0", create, done), withStages(two, nil), at("v0", "v1", "v1", upgrade, pending, pending), true},
-		"another class that deletes":                {at("v0", "v0", "v0", create, done), withStages(two, []stack.Stage{stage("cni", "delete")}), deleting, true},
-		"stages of an upgrade are running":          {at("v0", "v1", "v1", upgrade, applying), withStages(two, one), at("v0", "v1", "v1", upgrade, applying), false},
+		"a new cluster":                   {csv1.ClusterAddonStatus{}, withStages(two, one), at("", "v1", "v1", create, pending, pending), true},
+		"a new cluster of an old release": {csv1.ClusterAddonStatus{}, withStages(nil, nil), single, true},
+		"a new cluster without add-ons":   {csv1.ClusterAddonStatus{}, withStages([]stack.Stage{}, []stack.Stage{}), at("", "v1", "v1", create), true},
+		"stages of a new cluster are running": {at("", "v1", "v1", create, done, applying), withStages(two, one), at("", "v1", "v1", create, done, applying),
+			false},
+		"stages of a new cluster are done": {at("v1", "v1", "v1", create, done, done), withStages(two, one), at("v1", "v1", "v1", create, done, done),
+			false},
+		"another class before the first was done": {at("", "v0", "v0", create, done, applying), withStages(two, one), at("", "v1", "v1", create, pending, pending),
+			true},
+		"another class": {at("v0", "v0", "v0", create, done, done), withStages(two, one), at("v0", "v1", "v1", upgrade, pending), true},
+		"another class without stages for upgrades": {at("v0", "v0", "v0", create, done), withStages(two, nil), at("v0", "v1", "v1", upgrade, pending, pending),
+			true},
+		"another class that deletes":       {at("v0", "v0", "v0", create, done), withStages(two, []stack.Stage{stage("cni", "delete")}), deleting, true},
+		"stages of an upgrade are running": {at("v0", "v1", "v1", upgrade, applying), withStages(two, one), at("v0", "v1", "v1", upgrade, applying), false},
 		"stages of an upgrade are running, of a release without such": {
 			at("v0", "v1", "v1", upgrade, done, applying), withStages(two, nil), at("v0", "v1", "v1", upgrade, done, applying), false,
 		},
@@ -64,8 +68,9 @@ func TestPlanStages(t *testing.T) {
 		"a corrected release, the first of the cluster": {
 			at("", "v1", "bad", create, applying), withStages(two, one), at("", "v1", "v1", create, pending, pending), true,
 		},
-		"the status has another number of stages": {at("v1", "v1", "v1", upgrade, done, done, done), withStages(two, one), at("v1", "v1", "v1", upgrade, pending), true},
-		"the status has lost its stages":          {at("v1", "v1", "v1", create), withStages(two, one), at("v1", "v1", "v1", upgrade, pending), true},
+		"the status has another number of stages": {at("v1", "v1", "v1", upgrade, done, done, done), withStages(two, one), at("v1", "v1", "v1", upgrade, pending),
+			true},
+		"the status has lost its stages": {at("v1", "v1", "v1", create), withStages(two, one), at("v1", "v1", "v1", upgrade, pending), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := alone(), newScope(*c.have.DeepCopy())
@@ -114,7 +119,10 @@ func TestSetStagePhase(t *testing.T) {
 // rendered makes rendered stages: each has an object and a Helm hook with its name.
 func rendered(hook string, stages ...stack.Stage) (out []stack.RenderedStage) {
 	for _, st := range stages {
-		out = append(out, stack.RenderedStage{RuntimeHook: hook, Stage: st, Objects: []render.Object{object(st.Name + "-of-" + hook)}, HelmHooks: []render.HelmHook{helmHook(st.Name+"-hook-of-"+hook, "", "pre-install")}})
+		out = append(out, stack.RenderedStage{
+			RuntimeHook: hook, Stage: st, Objects: []render.Object{object(st.Name + "-of-" + hook)},
+			HelmHooks: []render.HelmHook{helmHook(st.Name+"-hook-of-"+hook, "", "pre-install")},
+		})
 	}
 	return out
 }
@@ -131,7 +139,9 @@ func TestExpectedObjects(t *testing.T) {
 			[]stack.Stage{apply("a")}, []stack.Stage{apply("b")}, create,
 			[]string{"a-of-" + create, "a-hook-of-" + create, "b-of-" + upgrade, "b-hook-of-" + upgrade},
 		},
-		"not what this hook has deleted": {[]stack.Stage{apply("a"), apply("b")}, []stack.Stage{del("a")}, upgrade, []string{"b-of-" + create, "b-hook-of-" + create}},
+		"not what this hook has deleted": {[]stack.Stage{apply("a"), apply("b")}, []stack.Stage{del("a")}, upgrade, []string{
+			"b-of-" + create, "b-hook-of-" + create,
+		}},
 		"but what only the other would delete": {
 			[]stack.Stage{apply("a")}, []stack.Stage{del("a")}, create, []string{"a-of-" + create, "a-hook-of-" + create},
 		},

@@ -95,12 +95,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	limited, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
 	// Begun stages are applied again before others are run: a corrected value may be what they wait for.
-	result, err := reconcile.Run(limited, s, r.findRelease, r.ensureAddon, r.checkNamespaceAllowed, r.loadContent, r.connectCluster, r.planStages, r.reapplyBegunStages, r.runStages, r.completeRelease, r.maintainObjects)
+	result, err := reconcile.Run(limited, s, r.findRelease, r.ensureAddon, r.checkNamespaceAllowed, r.loadContent,
+		r.connectCluster, r.planStages, r.reapplyBegunStages, r.runStages, r.completeRelease, r.maintainObjects)
 	if s.addon == nil {
 		return reconcile.Finish(result, err, nil)
 	}
 	r.summarize(s)
-	if result.RequeueAfter == 0 && err == nil && meta.IsStatusConditionTrue(s.addon.Status.Conditions, csv1.ConditionReady) {
+	if result.RequeueAfter == 0 && err == nil &&
+		meta.IsStatusConditionTrue(s.addon.Status.Conditions, csv1.ConditionReady) {
 		result.RequeueAfter = wait.Jitter(r.Interval, 0.2)
 	}
 	// With ctx, which has no deadline yet: what was done must be written, also if the time of the run is up.
@@ -116,10 +118,14 @@ func (r *Reconciler) writeChanges(ctx context.Context, s *scope) error {
 // setReadyCondition summarises all conditions in Ready. It is never written without the others.
 func (s *scope) setReadyCondition() metav1.Condition {
 	o := s.addon
-	c := s.conditions.Summarize(csv1.ConditionReady, csv1.ConditionClusterReady, csv1.ConditionApplied, csv1.ConditionHealthy)
+	c := s.conditions.Summarize(csv1.ConditionReady, csv1.ConditionClusterReady, csv1.ConditionApplied,
+		csv1.ConditionHealthy)
 	s.conditions.Set(c)
 	o.Status.Ready = ptr.To(c.Status == metav1.ConditionTrue)
-	about := advice.Object{Kind: "ClusterAddon", Meta: &o.ObjectMeta, Cluster: s.cluster.Name, Stage: advice.CurrentStage(o.Status.Stages), Stack: s.stack, Conditions: o.Status.Conditions}
+	about := advice.Object{
+		Kind: "ClusterAddon", Meta: &o.ObjectMeta, Cluster: s.cluster.Name, Stage: advice.CurrentStage(o.Status.Stages),
+		Stack: s.stack, Conditions: o.Status.Conditions,
+	}
 	if s.release != nil {
 		about.Releases = []csv1.ClusterStackRelease{*s.release}
 	}
@@ -142,13 +148,16 @@ func (r *Reconciler) summarize(s *scope) {
 	}
 	switch {
 	case c.Status == metav1.ConditionTrue:
-		r.Events.Eventf(o, related, "Normal", csv1.ReasonReady, "Reconcile", "the add-ons of %s are there and healthy", o.Status.Release)
+		r.Events.Eventf(o, related, "Normal", csv1.ReasonReady, "Reconcile", "the add-ons of %s are there and healthy",
+			o.Status.Release)
 	case c.Reason == csv1.ReasonStageWaiting:
 		r.Events.Eventf(o, related, "Normal", c.Reason, "Reconcile", "%s", c.Message)
-		r.Events.Eventf(s.cluster, related, "Normal", c.Reason, "Reconcile", "%s", reconcile.TruncateMessage("add-ons: "+c.Message))
+		r.Events.Eventf(s.cluster, related, "Normal", c.Reason, "Reconcile", "%s",
+			reconcile.TruncateMessage("add-ons: "+c.Message))
 	case warningReasons[c.Reason]:
 		r.Events.Eventf(o, related, "Warning", c.Reason, "Reconcile", "%s", c.Message)
-		r.Events.Eventf(s.cluster, related, "Warning", c.Reason, "Reconcile", "%s", reconcile.TruncateMessage("add-ons: "+c.Message))
+		r.Events.Eventf(s.cluster, related, "Warning", c.Reason, "Reconcile", "%s",
+			reconcile.TruncateMessage("add-ons: "+c.Message))
 	}
 }
 

@@ -44,7 +44,8 @@ func (r *Reconciler) findRelease(ctx context.Context, s *scope) error {
 }
 
 // preparedRelease returns the release whose add-ons the cluster is to have before its class; nil if there is none.
-func preparedRelease(ctx context.Context, c client.Reader, cluster *clusterv1.Cluster) (*csv1.ClusterStackRelease, error) {
+func preparedRelease(ctx context.Context, c client.Reader,
+	cluster *clusterv1.Cluster) (*csv1.ClusterStackRelease, error) {
 	namespace, name, ok := strings.Cut(cluster.Annotations[v1alpha1.PrepareAnnotation], "/")
 	if !ok {
 		return nil, nil
@@ -57,7 +58,8 @@ func preparedRelease(ctx context.Context, c client.Reader, cluster *clusterv1.Cl
 }
 
 // releaseOfCluster returns the release of a cluster's class; nil if there is none.
-func releaseOfCluster(ctx context.Context, c client.Reader, cluster *clusterv1.Cluster) (*csv1.ClusterStackRelease, error) {
+func releaseOfCluster(ctx context.Context, c client.Reader,
+	cluster *clusterv1.Cluster) (*csv1.ClusterStackRelease, error) {
 	class, ok := lineage.ClassOfCluster(cluster)
 	if !ok {
 		return nil, nil
@@ -111,7 +113,8 @@ func (r *Reconciler) ensureAddon(ctx context.Context, s *scope) error {
 		o.Spec.ClusterRef = newClusterRef(s.cluster)
 	}
 	if s.release == nil {
-		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonNotFromRelease, "the cluster's class is of no release here; what was applied is left as it is")
+		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonNotFromRelease,
+			"the cluster's class is of no release here; what was applied is left as it is")
 		return endRun()
 	}
 	return nil
@@ -119,12 +122,15 @@ func (r *Reconciler) ensureAddon(ctx context.Context, s *scope) error {
 
 // newClusterRef returns a reference to the cluster for the spec.
 func newClusterRef(c *clusterv1.Cluster) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Namespace: c.Namespace, Name: c.Name}
+	return &corev1.ObjectReference{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Namespace: c.Namespace, Name: c.Name,
+	}
 }
 
 // refersTo reports whether a reference is to the cluster, in a version that Cluster API has.
 func refersTo(ref *corev1.ObjectReference, c *clusterv1.Cluster) bool {
-	return ref != nil && ref.Kind == "Cluster" && ref.Name == c.Name && (ref.Namespace == "" || ref.Namespace == c.Namespace) &&
+	return ref != nil && ref.Kind == "Cluster" && ref.Name == c.Name &&
+		(ref.Namespace == "" || ref.Namespace == c.Namespace) &&
 		(ref.APIVersion == clusterv1.GroupVersion.String() || ref.APIVersion == clusterv1.GroupVersion.Group+"/v1beta1")
 }
 
@@ -140,13 +146,16 @@ func isOwnedBy(o *csv1.ClusterAddon, c *clusterv1.Cluster) bool {
 
 // ownerReferenceTo returns a controller reference to the cluster.
 func ownerReferenceTo(c *clusterv1.Cluster) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: c.Name, UID: c.UID, Controller: ptr.To(true)}
+	return metav1.OwnerReference{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: c.Name, UID: c.UID, Controller: ptr.To(true),
+	}
 }
 
 // checkNamespaceAllowed checks that the cluster is not paused, and that the stack lets its namespace use its releases.
 func (r *Reconciler) checkNamespaceAllowed(ctx context.Context, s *scope) error {
 	if annotations.IsPaused(s.cluster, s.addon) {
-		s.conditions.SetFalse(csv1.ConditionClusterReady, clusterv1.PausedReason, "the cluster is paused, so its add-ons are left as they are")
+		s.conditions.SetFalse(csv1.ConditionClusterReady, clusterv1.PausedReason,
+			"the cluster is paused, so its add-ons are left as they are")
 		return endRun()
 	}
 	of, err := lineage.StackOfRelease(ctx, r.Client, s.release)
@@ -159,7 +168,8 @@ func (r *Reconciler) checkNamespaceAllowed(ctx context.Context, s *scope) error 
 		return err
 	}
 	if !ok {
-		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonNotAllowed, fmt.Sprintf("release %s/%s does not serve clusters of namespace %s; its ClusterStack must allow it in spec.allowedNamespaces", s.release.Namespace, s.release.Name, s.cluster.Namespace))
+		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonNotAllowed,
+			fmt.Sprintf("release %s/%s does not serve clusters of namespace %s; its ClusterStack must allow it in spec.allowedNamespaces", s.release.Namespace, s.release.Name, s.cluster.Namespace))
 		return reconcile.Wait(time.Minute, "permission")
 	}
 	return nil
@@ -169,12 +179,14 @@ func (r *Reconciler) checkNamespaceAllowed(ctx context.Context, s *scope) error 
 // disk is damaged.
 func (r *Reconciler) loadContent(ctx context.Context, s *scope) error {
 	if s.release.Status.Digest == "" {
-		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonReleaseNotReady, fmt.Sprintf("release %s/%s is not ready", s.release.Namespace, s.release.Name))
+		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonReleaseNotReady,
+			fmt.Sprintf("release %s/%s is not ready", s.release.Namespace, s.release.Name))
 		return reconcile.Wait(retryDelay, "release %s", s.release.Name)
 	}
 	var err error
 	if s.content, _, err = r.Releases.Content(ctx, r.Client, s.release); err != nil {
-		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonReleaseNotReady, fmt.Sprintf("release %s/%s: %v", s.release.Namespace, s.release.Name, err))
+		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonReleaseNotReady,
+			fmt.Sprintf("release %s/%s: %v", s.release.Namespace, s.release.Name, err))
 	}
 	return err
 }

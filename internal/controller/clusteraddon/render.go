@@ -199,7 +199,8 @@ func normalizeJSON(v map[string]any) (map[string]any, error) {
 }
 
 // readReferenced reads an object that the Cluster refers to, in the preferred version if its group has it.
-func (r *Reconciler) readReferenced(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference, preferred string) (map[string]any, error) {
+func (r *Reconciler) readReferenced(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference,
+	preferred string) (map[string]any, error) {
 	if ref.Name == "" {
 		return nil, nil
 	}

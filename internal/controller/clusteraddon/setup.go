@@ -28,10 +28,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("clusteraddon").
 		For(&clusterv1.Cluster{}, builder.WithPredicates(clusterChanged())).
-		Watches(&csv1.ClusterAddon{}, handler.EnqueueRequestsFromMapFunc(clusterOfAddon), builder.WithPredicates(addonChanged())).
-		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRelease), builder.WithPredicates(releaseChanged())).
-		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfStack), builder.WithPredicates(onlyUpdates(predicate.GenerationChangedPredicate{}))).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfNamespace), builder.WithPredicates(onlyUpdates(predicate.LabelChangedPredicate{}))).
+		Watches(&csv1.ClusterAddon{}, handler.EnqueueRequestsFromMapFunc(clusterOfAddon),
+			builder.WithPredicates(addonChanged())).
+		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRelease),
+			builder.WithPredicates(releaseChanged())).
+		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfStack),
+			builder.WithPredicates(onlyUpdates(predicate.GenerationChangedPredicate{}))).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfNamespace),
+			builder.WithPredicates(onlyUpdates(predicate.LabelChangedPredicate{}))).
 		WithOptions(o).
 		Complete(r)
 }
@@ -64,7 +68,8 @@ func addonChanged() predicate.Predicate {
 			if !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) {
 				return true
 			}
-			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || len(e.ObjectNew.GetOwnerReferences()) != len(e.ObjectOld.GetOwnerReferences())
+			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+				len(e.ObjectNew.GetOwnerReferences()) != len(e.ObjectOld.GetOwnerReferences())
 		},
 	}
 }
@@ -83,7 +88,8 @@ func releaseChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, ok := e.ObjectOld.(*csv1.ClusterStackRelease)
 		b, ok2 := e.ObjectNew.(*csv1.ClusterStackRelease)
-		return ok && ok2 && (a.Status.Digest != b.Status.Digest || len(a.Status.Resources) != len(b.Status.Resources) || ptr.Deref(a.Status.Ready, false) != ptr.Deref(b.Status.Ready, false))
+		return ok && ok2 && (a.Status.Digest != b.Status.Digest || len(a.Status.Resources) != len(b.Status.Resources) ||
+			ptr.Deref(a.Status.Ready, false) != ptr.Deref(b.Status.Ready, false))
 	}}
 }
 

@@ -59,7 +59,8 @@ func TestClusterChanged(t *testing.T) {
 	if !p.Create(event.CreateEvent{Object: newCluster("v1")}) || !p.Delete(event.DeleteEvent{Object: newCluster("v1")}) {
 		t.Error("clusters come and go")
 	}
-	if p.Update(event.UpdateEvent{ObjectOld: &corev1.Node{}, ObjectNew: newCluster("v1")}) || p.Update(event.UpdateEvent{ObjectOld: newCluster("v1"), ObjectNew: &corev1.Node{}}) {
+	if p.Update(event.UpdateEvent{ObjectOld: &corev1.Node{}, ObjectNew: newCluster("v1")}) ||
+		p.Update(event.UpdateEvent{ObjectOld: newCluster("v1"), ObjectNew: &corev1.Node{}}) {
 		t.Error("what is no cluster does not count")
 	}
 }
@@ -118,7 +119,8 @@ func TestReleaseChanged(t *testing.T) {
 	if !p.Create(event.CreateEvent{Object: newRelease("v1")}) {
 		t.Error("a release that comes is not heard of")
 	}
-	if p.Update(event.UpdateEvent{ObjectOld: newRelease("v1"), ObjectNew: &corev1.Node{}}) || p.Update(event.UpdateEvent{ObjectOld: &corev1.Node{}, ObjectNew: newRelease("v1")}) {
+	if p.Update(event.UpdateEvent{ObjectOld: newRelease("v1"), ObjectNew: &corev1.Node{}}) ||
+		p.Update(event.UpdateEvent{ObjectOld: &corev1.Node{}, ObjectNew: newRelease("v1")}) {
 		t.Error("what is no release does not count")
 	}
 }
@@ -187,12 +189,16 @@ func TestAddVariableDefaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		have, defaults, want []any
 	}{
-		"nothing":                          {nil, nil, []any{}},
-		"what is set stays":                {[]any{variable("size", "large")}, []any{variable("size", "small")}, []any{variable("size", "large")}},
-		"what is not set is added":         {[]any{variable("size", "large")}, []any{variable("zone", "a"), variable("size", "small")}, []any{variable("size", "large"), variable("zone", "a")}},
-		"nothing is set":                   {nil, []any{variable("zone", "a")}, []any{variable("zone", "a")}},
-		"what is set to nothing is set":    {[]any{variable("zone", "")}, []any{variable("zone", "a")}, []any{variable("zone", "")}},
-		"numbers are as objects have them": {nil, []any{variable("count", 3), variable("share", 0.5), variable("deep", map[string]any{"a": []int{1}})}, []any{variable("count", int64(3)), variable("share", 0.5), variable("deep", map[string]any{"a": []any{int64(1)}})}},
+		"nothing":           {nil, nil, []any{}},
+		"what is set stays": {[]any{variable("size", "large")}, []any{variable("size", "small")}, []any{variable("size", "large")}},
+		"what is not set is added": {[]any{variable("size", "large")}, []any{variable("zone", "a"), variable("size", "small")}, []any{
+			variable("size", "large"), variable("zone", "a"),
+		}},
+		"nothing is set":                {nil, []any{variable("zone", "a")}, []any{variable("zone", "a")}},
+		"what is set to nothing is set": {[]any{variable("zone", "")}, []any{variable("zone", "a")}, []any{variable("zone", "")}},
+		"numbers are as objects have them": {nil, []any{variable("count", 3), variable("share", 0.5), variable("deep", map[string]any{"a": []int{1}})}, []any{
+			variable("count", int64(3)), variable("share", 0.5), variable("deep", map[string]any{"a": []any{int64(1)}}),
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			topology := map[string]any{}
@@ -243,12 +249,17 @@ func TestEnsureAddon(t *testing.T) {
 		"its cluster comes back":               {have: mine(func(o *csv1.ClusterAddon) { o.Spec.ClusterRef = nil }), want: mine(nil)},
 		"it was said to be of another cluster": {have: mine(func(o *csv1.ClusterAddon) { o.Spec.ClusterRef.Name = "x" }), want: mine(nil)},
 		"it was said to be of something else":  {have: mine(func(o *csv1.ClusterAddon) { o.Spec.ClusterRef.Kind = "x" }), want: mine(nil)},
-		"a finalizer of old is removed":        {have: mine(func(o *csv1.ClusterAddon) { o.Finalizers = []string{csv1.AddonFinalizer} }), want: mine(func(o *csv1.ClusterAddon) { o.Finalizers = []string{} })},
-		"a cluster of no release gets none":    {alone: true, done: true},
-		"a cluster that is deleted gets none":  {cluster: deleted, done: true},
-		"with its cluster it is left as it is": {have: mine(func(o *csv1.ClusterAddon) { o.OwnerReferences = nil }), cluster: deleted, want: mine(func(o *csv1.ClusterAddon) { o.OwnerReferences = nil }), done: true},
+		"a finalizer of old is removed": {have: mine(func(o *csv1.ClusterAddon) { o.Finalizers = []string{csv1.AddonFinalizer} }),
+			want: mine(func(o *csv1.ClusterAddon) { o.Finalizers = []string{} })},
+		"a cluster of no release gets none":   {alone: true, done: true},
+		"a cluster that is deleted gets none": {cluster: deleted, done: true},
+		"with its cluster it is left as it is": {have: mine(func(o *csv1.ClusterAddon) { o.OwnerReferences = nil }), cluster: deleted,
+			want: mine(func(o *csv1.ClusterAddon) { o.OwnerReferences = nil }), done: true},
 		"of a cluster whose release was taken away": {have: mine(nil), alone: true, want: mine(func(o *csv1.ClusterAddon) {
-			o.Status.Conditions = []metav1.Condition{{Type: "ClusterReady", Status: "False", Reason: "NotFromRelease", ObservedGeneration: 1, Message: "the cluster's class is of no release here; what was applied is left as it is"}}
+			o.Status.Conditions = []metav1.Condition{
+				{Type: "ClusterReady", Status: "False", Reason: "NotFromRelease", ObservedGeneration: 1,
+					Message: "the cluster's class is of no release here; what was applied is left as it is"},
+			}
 		}), done: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -296,8 +307,9 @@ func TestCheckNamespaceAllowed(t *testing.T) {
 		after   time.Duration
 	}{
 		"its own namespace": {own, cond{}, 0},
-		"another namespace": {newCluster("v1"), cond{"False", "NotAllowed", "release s/docker-ferrol-1-27-v1 does not serve clusters of namespace a; its ClusterStack must allow it in spec.allowedNamespaces"}, time.Minute},
-		"it is paused":      {paused, cond{"False", "Paused", "the cluster is paused, so its add-ons are left as they are"}, 0},
+		"another namespace": {newCluster("v1"),
+			cond{"False", "NotAllowed", "release s/docker-ferrol-1-27-v1 does not serve clusters of namespace a; its ClusterStack must allow it in spec.allowedNamespaces"}, time.Minute},
+		"it is paused": {paused, cond{"False", "Paused", "the cluster is paused, so its add-ons are left as they are"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := alone(), newScope(csv1.ClusterAddonStatus{})

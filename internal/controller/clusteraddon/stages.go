@@ -39,7 +39,8 @@ func (r *Reconciler) runStage(ctx context.Context, s *scope, i int, def stack.St
 			return err
 		}
 		r.setStagePhase(ss, csv1.StageApplying)
-		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonStagesRunning, fmt.Sprintf("stage %s of %s is being applied", ss.Name, s.release.Name))
+		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonStagesRunning,
+			fmt.Sprintf("stage %s of %s is being applied", ss.Name, s.release.Name))
 	}
 	if ss.Phase == csv1.StageApplying {
 		if err := r.applyOrDeleteStage(ctx, s, i, def, ss); err != nil {
@@ -68,7 +69,8 @@ func (r *Reconciler) explainStageError(s *scope, ss *csv1.StageStatus, err error
 	switch {
 	case errors.As(err, &invalid):
 		ss.Message = reconcile.TruncateMessage(err.Error())
-		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonConditionInvalid, fmt.Sprintf("stage %s: %v; publish a corrected release and give the cluster its class", ss.Name, err))
+		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonConditionInvalid,
+			fmt.Sprintf("stage %s: %v; publish a corrected release and give the cluster its class", ss.Name, err))
 		return reconcile.Wait(r.Interval, "%v", err)
 	case errors.As(err, &notReady):
 		ss.Message = reconcile.TruncateMessage(err.Error())
@@ -105,12 +107,14 @@ func (r *Reconciler) reportStageWaiting(s *scope, ss *csv1.StageStatus) error {
 			reason, text, poll = csv1.ReasonStageTimedOut, fmt.Sprintf(", for longer than %s", r.Timeout), 5*r.Poll
 		}
 	}
-	s.conditions.SetFalse(csv1.ConditionApplied, reason, fmt.Sprintf("stage %s (%s) waits%s: %s", ss.Name, ss.Phase, text, ss.Message))
+	s.conditions.SetFalse(csv1.ConditionApplied, reason,
+		fmt.Sprintf("stage %s (%s) waits%s: %s", ss.Name, ss.Phase, text, ss.Message))
 	return reconcile.Wait(poll, "stage %s", ss.Name)
 }
 
 // applyOrDeleteStage applies or deletes the objects of a stage, with its Helm hooks.
-func (r *Reconciler) applyOrDeleteStage(ctx context.Context, s *scope, i int, def stack.Stage, ss *csv1.StageStatus) error {
+func (r *Reconciler) applyOrDeleteStage(ctx context.Context, s *scope, i int, def stack.Stage,
+	ss *csv1.StageStatus) error {
 	rendered, err := r.renderedStage(ctx, s, i)
 	if err != nil {
 		return err

@@ -41,7 +41,8 @@ func TestExplainStageError(t *testing.T) {
 			cond{"False", "ConditionInvalid", "stage cni: x: broken; publish a corrected release and give the cluster its class"}, "x: broken", time.Hour,
 		},
 		"something is not there yet": {
-			fmt.Errorf("x: %w", &notReadyError{"the\nnode"}), cond{"False", "StageWaiting", "stage cni (waitingForPreCondition) waits: x: the node"}, "x: the node", time.Second,
+			fmt.Errorf("x: %w", &notReadyError{"the\nnode"}), cond{"False", "StageWaiting", "stage cni (waitingForPreCondition) waits: x: the node"}, "x: the node",
+			time.Second,
 		},
 		"it was explained already": {explained, cond{}, "old", 7 * time.Second},
 		"an object is refused":     {fmt.Errorf("x: %w", refusal), cond{"False", "Refused", "stage cni: x: broken"}, "x: broken", 0},
@@ -214,7 +215,9 @@ func TestSummarize(t *testing.T) {
 		want         cond
 		events       []string
 	}{
-		"all is well":            {[]metav1.Condition{healthy, applied, reached}, nil, cond{"True", "Ready", ""}, []string{"Normal Ready the add-ons of s/docker-ferrol-1-27-v1 are there and healthy"}},
+		"all is well": {[]metav1.Condition{healthy, applied, reached}, nil, cond{"True", "Ready", ""}, []string{
+			"Normal Ready the add-ons of s/docker-ferrol-1-27-v1 are there and healthy",
+		}},
 		"all is well, as it was": {[]metav1.Condition{healthy, applied, reached}, []metav1.Condition{is("Ready", "Ready", "")}, cond{"True", "Ready", ""}, nil},
 		"nothing is known":       {nil, nil, cond{"Unknown", "NotYetKnown", "ClusterReady is not known yet"}, nil},
 		"a stage waits":          {waits, nil, cond{"False", "StageWaiting", "for x"}, []string{"Normal StageWaiting for x", "Normal StageWaiting add-ons: for x"}},
@@ -232,7 +235,8 @@ func TestSummarize(t *testing.T) {
 			cond{"False", "StageTimedOut", "for x"}, nil,
 		},
 		"something is not healthy": {
-			[]metav1.Condition{reached, applied, is(csv1.ConditionHealthy, "NotHealthy", "x ails")}, []metav1.Condition{is("Ready", "Ready", "")}, cond{"False", "NotHealthy", "x ails"}, nil,
+			[]metav1.Condition{reached, applied, is(csv1.ConditionHealthy, "NotHealthy", "x ails")}, []metav1.Condition{is("Ready", "Ready", "")},
+			cond{"False", "NotHealthy", "x ails"}, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,8 @@ const retryAfterSeconds = 5
 // HoldUpgrade answers the runtime hook BeforeClusterUpgrade of Cluster API: an upgrade of Kubernetes is held while the
 // add-ons for it are not applied. It decides nothing and remembers nothing; it only reads what the reconciler has
 // written. A cluster without add-ons of ours is not held.
-func HoldUpgrade(ctx context.Context, c client.Reader, request *runtimehooksv1.BeforeClusterUpgradeRequest, response *runtimehooksv1.BeforeClusterUpgradeResponse) error {
+func HoldUpgrade(ctx context.Context, c client.Reader, request *runtimehooksv1.BeforeClusterUpgradeRequest,
+	response *runtimehooksv1.BeforeClusterUpgradeResponse) error {
 	why, err := reasonToHold(ctx, c, request)
 	if err != nil {
 		return err
@@ -33,13 +34,15 @@ func HoldUpgrade(ctx context.Context, c client.Reader, request *runtimehooksv1.B
 }
 
 // reasonToHold says what an upgrade waits for; "" if it may begin.
-func reasonToHold(ctx context.Context, c client.Reader, request *runtimehooksv1.BeforeClusterUpgradeRequest) (why string, err error) {
+func reasonToHold(ctx context.Context, c client.Reader,
+	request *runtimehooksv1.BeforeClusterUpgradeRequest) (why string, err error) {
 	rel, err := releaseOfCluster(ctx, c, &request.Cluster)
 	if err != nil || rel == nil {
 		return "", err
 	}
 	o := &csv1.ClusterAddon{}
-	err = c.Get(ctx, client.ObjectKey{Namespace: request.Cluster.Namespace, Name: csv1.AddonPrefix + request.Cluster.Name}, o)
+	err = c.Get(ctx, client.ObjectKey{Namespace: request.Cluster.Namespace, Name: csv1.AddonPrefix + request.Cluster.Name},
+		o)
 	if apierror.IsObjectNotFound(err, "clusteraddons", csv1.AddonPrefix+request.Cluster.Name) {
 		return "the add-ons of " + rel.Name + ", which have not been looked at yet", nil
 	}
@@ -48,11 +51,13 @@ func reasonToHold(ctx context.Context, c client.Reader, request *runtimehooksv1.
 	}
 	// All must be of the new release: its stages may be planned anew at any time, for other content.
 	target := targetOf(rel)
-	if o.Status.Release == target && o.Status.Target == target && o.Status.TargetDigest == rel.Status.Digest && allDone(o.Status.Stages) {
+	if o.Status.Release == target && o.Status.Target == target && o.Status.TargetDigest == rel.Status.Digest &&
+		allDone(o.Status.Stages) {
 		return "", nil
 	}
 	if o.Status.Target != target {
-		if c := meta.FindStatusCondition(o.Status.Conditions, csv1.ConditionClusterReady); c != nil && c.Status == metav1.ConditionFalse {
+		if c := meta.FindStatusCondition(o.Status.Conditions, csv1.ConditionClusterReady); c != nil &&
+			c.Status == metav1.ConditionFalse {
 			return describeBlocker(rel, c), nil
 		}
 		return "the add-ons of " + rel.Name + ", which have not been begun yet", nil

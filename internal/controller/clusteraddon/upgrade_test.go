@@ -34,14 +34,15 @@ func TestHoldUpgrade(t *testing.T) {
 		addon   *csv1.ClusterAddon
 		want    string // empty if the upgrade is not held
 	}{
-		"a cluster without a class":                {cluster: &clusterv1.Cluster{}, release: newRelease("v1")},
-		"a cluster of another class":               {cluster: newCluster("x"), release: newRelease("v1")},
-		"a class of a release that is not there":   {cluster: newCluster("v2"), release: newRelease("v1")},
-		"a class that is not the release's":        {release: noClass},
-		"a cluster of another class, with add-ons": {cluster: newCluster("x"), release: newRelease("v1"), addon: with(at("v0", "v1", "v1", upgrade, applying), waits)},
-		"nobody has looked at its add-ons":         {release: newRelease("v1"), want: ", which have not been looked at yet"},
-		"only those of another cluster are done":   {release: newRelease("v1"), addon: otherAddon, want: ", which have not been looked at yet"},
-		"all stages are done":                      {release: newRelease("v1"), addon: with(at("v1", "v1", "v1", upgrade, done, done), reached, applied)},
+		"a cluster without a class":              {cluster: &clusterv1.Cluster{}, release: newRelease("v1")},
+		"a cluster of another class":             {cluster: newCluster("x"), release: newRelease("v1")},
+		"a class of a release that is not there": {cluster: newCluster("v2"), release: newRelease("v1")},
+		"a class that is not the release's":      {release: noClass},
+		"a cluster of another class, with add-ons": {cluster: newCluster("x"), release: newRelease("v1"),
+			addon: with(at("v0", "v1", "v1", upgrade, applying), waits)},
+		"nobody has looked at its add-ons":       {release: newRelease("v1"), want: ", which have not been looked at yet"},
+		"only those of another cluster are done": {release: newRelease("v1"), addon: otherAddon, want: ", which have not been looked at yet"},
+		"all stages are done":                    {release: newRelease("v1"), addon: with(at("v1", "v1", "v1", upgrade, done, done), reached, applied)},
 		"all stages are done, and health does not matter": {
 			release: newRelease("v1"), addon: with(at("v1", "v1", "v1", upgrade, done), reached, applied, conditionIs(csv1.ConditionHealthy, "False", "x ails")),
 		},
@@ -50,8 +51,10 @@ func TestHoldUpgrade(t *testing.T) {
 		"a stage waits, and the cluster cannot be reached": {
 			release: newRelease("v1"), addon: with(at("v0", "v1", "v1", upgrade, applying), waits, unreached), want: ": it is paused",
 		},
-		"stages are done, but something is left over": {release: newRelease("v1"), addon: with(at("v0", "v1", "v1", upgrade, done), reached, waits), want: ": stage cni waits"},
-		"nothing is said of what it waits for":        {release: newRelease("v1"), addon: with(at("v0", "v1", "v1", upgrade, done)), want: ", which are being applied"},
+		"stages are done, but something is left over": {release: newRelease("v1"), addon: with(at("v0", "v1", "v1", upgrade, done), reached, waits),
+			want: ": stage cni waits"},
+		"nothing is said of what it waits for": {release: newRelease("v1"), addon: with(at("v0", "v1", "v1", upgrade, done)),
+			want: ", which are being applied"},
 		"back to the release it was at, not done": {
 			release: newRelease("v1"), addon: with(at("v1", "v1", "v1", upgrade, done, applying), reached, applied), want: ", which are being applied",
 		},

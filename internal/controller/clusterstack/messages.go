@@ -21,7 +21,8 @@ func (l *sourceState) addOtherLine(line string) {
 
 // describeReleases says what the source has for a stack, and what was left out because it is invalid.
 func (l sourceState) describeReleases(o *csv1.ClusterStack) string {
-	text := fmt.Sprintf("%s has %s of %s in channel %s", l.location, pluralize(len(l.entries), "release"), lineage.LineOfStack(o), o.Spec.Channel)
+	text := fmt.Sprintf("%s has %s of %s in channel %s", l.location, pluralize(len(l.entries), "release"),
+		lineage.LineOfStack(o), o.Spec.Channel)
 	if n := len(l.rejected); n > 0 {
 		text += fmt.Sprintf("; left out, %d: %s", n, strings.Join(l.rejected[:min(n, maxNamed)], "; "))
 	}

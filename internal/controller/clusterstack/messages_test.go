@@ -13,12 +13,14 @@ func TestMessages(t *testing.T) {
 		return l
 	}
 	for name, c := range map[string]struct{ got, want string }{
-		"some":     {has(func(*sourceState) {}, "v1", "v2").describeReleases(newStack()), "directory here has 2 releases of docker-ferrol-1-27 in channel stable"},
-		"one":      {has(func(*sourceState) {}, "v1").describeReleases(newStack()), "directory here has 1 release of docker-ferrol-1-27 in channel stable"},
-		"left out": {has(func(l *sourceState) { l.rejected = []string{"a", "b", "c", "d", "e", "f"} }, "v1").describeReleases(newStack()), "directory here has 1 release of docker-ferrol-1-27 in channel stable; left out, 6: a; b; c; d; e"},
-		"none":     {has(func(*sourceState) {}).describeNoReleases(newStack()), "directory here has no release of docker-ferrol-1-27 in channel stable"},
+		"some": {has(func(*sourceState) {}, "v1", "v2").describeReleases(newStack()), "directory here has 2 releases of docker-ferrol-1-27 in channel stable"},
+		"one":  {has(func(*sourceState) {}, "v1").describeReleases(newStack()), "directory here has 1 release of docker-ferrol-1-27 in channel stable"},
+		"left out": {has(func(l *sourceState) { l.rejected = []string{"a", "b", "c", "d", "e", "f"} }, "v1").describeReleases(newStack()),
+			"directory here has 1 release of docker-ferrol-1-27 in channel stable; left out, 6: a; b; c; d; e"},
+		"none": {has(func(*sourceState) {}).describeNoReleases(newStack()), "directory here has no release of docker-ferrol-1-27 in channel stable"},
 		"none of the channel": {
-			has(func(*sourceState) {}).describeNoReleases(newStack(func(o *csv1.ClusterStack) { o.Spec.Channel = csv1.ChannelCustom })), "directory here has no release of docker-ferrol-1-27 in channel custom",
+			has(func(*sourceState) {}).describeNoReleases(newStack(func(o *csv1.ClusterStack) { o.Spec.Channel = csv1.ChannelCustom })),
+			"directory here has no release of docker-ferrol-1-27 in channel custom",
 		},
 		"others": {
 			has(func(l *sourceState) {

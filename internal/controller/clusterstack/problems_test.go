@@ -22,7 +22,9 @@ func TestReconcileWithProblems(t *testing.T) {
 	})
 	waits := condition(csv1.ConditionReady, metav1.ConditionFalse, "it waits")
 	invalid := cond{"False", csv1.ReasonNameInvalid, `spec.versions: version "1.0" is not of the form v1 or v0-word.id, for example v3 or v0-sha.abc1234`}
-	taken := cond{"False", csv1.ReasonNotOurs, "release " + line + "v3 belongs to ClusterStack sines already; delete one of the two, or have them in two namespaces"}
+	taken := cond{
+		"False", csv1.ReasonNotOurs, "release " + line + "v3 belongs to ClusterStack sines already; delete one of the two, or have them in two namespaces",
+	}
 	for name, c := range map[string]struct {
 		versions []string
 		have     []client.Object
@@ -30,7 +32,8 @@ func TestReconcileWithProblems(t *testing.T) {
 		usable   *string
 	}{
 		"a version is none, and all others are ready": {[]string{"1.0", "v2"}, []client.Object{newRelease("v2", markReady)}, invalid, ptr.To("v2")},
-		"a version is none, and another waits":        {[]string{"1.0", "v1", "v2"}, []client.Object{newRelease("v1", markReady), newRelease("v2", waits)}, invalid, ptr.To("v1")},
+		"a version is none, and another waits": {[]string{"1.0", "v1", "v2"}, []client.Object{newRelease("v1", markReady), newRelease("v2", waits)}, invalid,
+			ptr.To("v1")},
 		"a version is none, and nothing is ready":     {[]string{"1.0", "v2"}, []client.Object{newRelease("v2", waits)}, invalid, nil},
 		"a version is none, and there is nothing":     {[]string{"1.0"}, nil, invalid, nil},
 		"one is another's, and all others are ready":  {[]string{"v2", "v3"}, []client.Object{newRelease("v2", markReady), foreign}, taken, ptr.To("v2")},

@@ -113,9 +113,11 @@ func belongsToStack(s *csv1.ClusterStack, r *csv1.ClusterStackRelease) bool {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("clusterstack").
-		For(&csv1.ClusterStack{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, statusLost()))).
+		For(&csv1.ClusterStack{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
+			predicate.AnnotationChangedPredicate{}, statusLost()))).
 		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.requestsForRelease)).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsForCluster), builder.WithPredicates(reconcile.ClassChangedPredicate())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsForCluster),
+			builder.WithPredicates(reconcile.ClassChangedPredicate())).
 		WithOptions(o).
 		Complete(r)
 }

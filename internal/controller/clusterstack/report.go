@@ -24,7 +24,9 @@ func mapKeys(m map[string]bool) iter.Seq[string] { return maps.Keys(m) }
 
 // publishStatus writes into the status which releases there are and which can be used.
 func (r *Reconciler) publishStatus(_ context.Context, s *scope) error {
-	slices.SortFunc(s.releases, func(a, b csv1.ClusterStackRelease) int { return version.Compare(versionOf(&a), versionOf(&b)) })
+	slices.SortFunc(s.releases, func(a, b csv1.ClusterStackRelease) int {
+		return version.Compare(versionOf(&a), versionOf(&b))
+	})
 	st := &s.object.Status
 	st.Summary, st.LatestRelease, st.UsableVersions = nil, nil, nil
 	var usable, waiting []string
@@ -52,7 +54,8 @@ func (r *Reconciler) publishStatus(_ context.Context, s *scope) error {
 	case len(s.releases) == 0 && s.source.err != nil:
 		s.conditions.SetFalse(csv1.ConditionReleasesSynced, s.source.reason, s.source.err.Error())
 	case len(s.releases) == 0:
-		s.conditions.SetFalse(csv1.ConditionReleasesSynced, csv1.ReasonNoRelease, s.source.describeNoReleases(s.object)+"; publish one, or correct the ClusterStack")
+		s.conditions.SetFalse(csv1.ConditionReleasesSynced, csv1.ReasonNoRelease,
+			s.source.describeNoReleases(s.object)+"; publish one, or correct the ClusterStack")
 	default:
 		s.conditions.SetTrue(csv1.ConditionReleasesSynced, "all releases are ready")
 	}
@@ -67,7 +70,8 @@ func (r *Reconciler) summarizeRelease(s *scope, rel *csv1.ClusterStackRelease) c
 	if c != nil && c.Status != metav1.ConditionTrue {
 		sum.Message = ptr.To(reconcile.TruncateMessage(c.Message))
 	}
-	if e, ok := s.source.findEntry(rel.Name); ok && rel.Status.Digest != "" && e.Digest != "" && e.Digest != rel.Status.Digest {
+	if e, ok := s.source.findEntry(rel.Name); ok && rel.Status.Digest != "" && e.Digest != "" &&
+		e.Digest != rel.Status.Digest {
 		m := fmt.Sprintf("the source has another content under this name by now (%s)", e.Digest)
 		if *sum.Ready {
 			m += "; what was published first is served"

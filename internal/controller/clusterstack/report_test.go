@@ -87,7 +87,9 @@ func TestPublishStatus(t *testing.T) {
 			synced: all, available: cond{"True", "Available", "1 release can be used"},
 		},
 		"all are ready, the newest comes last": {
-			have: []*csv1.ClusterStackRelease{newRelease("v10", markReady), newRelease("v1-beta-10", markReady), newRelease("v9", markReady), newRelease("v1-beta-9", markReady)},
+			have: []*csv1.ClusterStackRelease{
+				newRelease("v10", markReady), newRelease("v1-beta-10", markReady), newRelease("v9", markReady), newRelease("v1-beta-9", markReady),
+			},
 			look: newSourceState(t), latest: ptr.To(line + "v10 | v1.27.3"), usable: ptr.To("v1-beta.9,v1-beta.10,v9,v10"),
 			summary: []csv1.ReleaseSummary{entry("v1-beta.9", "done", ""), entry("v1-beta.10", "done", ""), entry("v9", "done", ""), entry("v10", "done", "")},
 			synced:  all, available: cond{"True", "Available", "4 releases can be used"},
@@ -102,7 +104,9 @@ func TestPublishStatus(t *testing.T) {
 		"one that is being deleted is not waited for": {
 			have: []*csv1.ClusterStackRelease{newRelease("v1", markReady, markDeleted), newRelease("v2", markReady)}, look: newSourceState(t),
 			latest: ptr.To(line + "v2 | v1.27.3"), usable: ptr.To("v2"),
-			summary: []csv1.ReleaseSummary{entry("v1", csv1.PhaseApplying, ""), entry("v2", "done", "")}, synced: all, available: cond{"True", "Available", "1 release can be used"},
+			summary: []csv1.ReleaseSummary{entry("v1", csv1.PhaseApplying, ""), entry("v2", "done", "")}, synced: all, available: cond{
+				"True", "Available", "1 release can be used",
+			},
 		},
 		"the source has another content by now": {
 			have: []*csv1.ClusterStackRelease{newRelease("v1", markReady, digest("sha256:first"))}, look: newSourceState(t, "v1"),
@@ -111,12 +115,16 @@ func TestPublishStatus(t *testing.T) {
 			events: []string{"Warning DigestChanged " + line + "v1: " + moved},
 		},
 		"another content is told once": {
-			have: []*csv1.ClusterStackRelease{newRelease("v1", markReady, digest("sha256:first"))}, look: newSourceState(t, "v1"), was: []csv1.ReleaseSummary{entry("v1", "done", moved)},
+			have: []*csv1.ClusterStackRelease{newRelease("v1", markReady, digest("sha256:first"))}, look: newSourceState(t, "v1"), was: []csv1.ReleaseSummary{
+				entry("v1", "done", moved),
+			},
 			latest: ptr.To(line + "v1 | v1.27.3"), usable: ptr.To("v1"), summary: []csv1.ReleaseSummary{entry("v1", "done", moved)},
 			synced: all, available: cond{"True", "Available", "1 release can be used"},
 		},
 		"another content of another release was told": {
-			have: []*csv1.ClusterStackRelease{newRelease("v1", markReady, digest("sha256:first"))}, look: newSourceState(t, "v1"), was: []csv1.ReleaseSummary{entry("v2", "done", moved), entry("v1", "done", "")},
+			have: []*csv1.ClusterStackRelease{newRelease("v1", markReady, digest("sha256:first"))}, look: newSourceState(t, "v1"), was: []csv1.ReleaseSummary{
+				entry("v2", "done", moved), entry("v1", "done", ""),
+			},
 			latest: ptr.To(line + "v1 | v1.27.3"), usable: ptr.To("v1"), summary: []csv1.ReleaseSummary{entry("v1", "done", moved)},
 			synced: all, available: cond{"True", "Available", "1 release can be used"},
 			events: []string{"Warning DigestChanged " + line + "v1: " + moved},
@@ -169,18 +177,32 @@ func TestSummarize(t *testing.T) {
 		want   cond
 		events []string
 	}{
-		"all is well":                         {[]metav1.Condition{synced, available, source}, nil, cond{"True", "Ready", ""}, []string{"Normal Ready releases v1,v2 can be used"}},
-		"all is well, as it was":              {[]metav1.Condition{synced, available, source}, []metav1.Condition{is("Ready", "Ready", "")}, cond{"True", "Ready", ""}, nil},
-		"releases are not ready":              {[]metav1.Condition{notReady, available, source}, nil, cond{"False", "ReleasesNotReady", "v2: it waits"}, []string{"Normal ReleasesNotReady v2: it waits"}},
-		"releases are not ready, and it was":  {[]metav1.Condition{notReady, available}, []metav1.Condition{is("Ready", "Ready", "")}, cond{"False", "ReleasesNotReady", "v2: it waits"}, []string{"Normal ReleasesNotReady v2: it waits"}},
-		"they wait for something else now":    {[]metav1.Condition{notReady, available}, []metav1.Condition{is("Ready", "ReleasesNotReady", "v2: it sleeps")}, cond{"False", "ReleasesNotReady", "v2: it waits"}, nil},
-		"what is there is served":             {[]metav1.Condition{synced, available, unreachable}, nil, cond{"True", "SourceUnreachable", "what is there is served, but no route"}, []string{"Warning SourceUnreachable what is there is served, but no route"}},
-		"what is there is served no more":     {[]metav1.Condition{synced, available, unreachable}, []metav1.Condition{is("Ready", "Ready", "")}, cond{"True", "SourceUnreachable", "what is there is served, but no route"}, []string{"Warning SourceUnreachable what is there is served, but no route"}},
-		"not ready, and the source is silent": {[]metav1.Condition{notReady, available, unreachable}, nil, cond{"False", "ReleasesNotReady", "v2: it waits"}, []string{"Normal ReleasesNotReady v2: it waits"}},
+		"all is well": {[]metav1.Condition{synced, available, source}, nil, cond{"True", "Ready", ""}, []string{
+			"Normal Ready releases v1,v2 can be used",
+		}},
+		"all is well, as it was": {[]metav1.Condition{synced, available, source}, []metav1.Condition{is("Ready", "Ready", "")},
+			cond{"True", "Ready", ""}, nil},
+		"releases are not ready": {[]metav1.Condition{notReady, available, source}, nil, cond{"False", "ReleasesNotReady", "v2: it waits"}, []string{
+			"Normal ReleasesNotReady v2: it waits",
+		}},
+		"releases are not ready, and it was": {[]metav1.Condition{notReady, available}, []metav1.Condition{is("Ready", "Ready", "")},
+			cond{"False", "ReleasesNotReady", "v2: it waits"}, []string{"Normal ReleasesNotReady v2: it waits"}},
+		"they wait for something else now": {[]metav1.Condition{notReady, available}, []metav1.Condition{is("Ready", "ReleasesNotReady", "v2: it sleeps")},
+			cond{"False", "ReleasesNotReady", "v2: it waits"}, nil},
+		"what is there is served": {[]metav1.Condition{synced, available, unreachable}, nil,
+			cond{"True", "SourceUnreachable", "what is there is served, but no route"}, []string{"Warning SourceUnreachable what is there is served, but no route"}},
+		"what is there is served no more": {[]metav1.Condition{synced, available, unreachable}, []metav1.Condition{is("Ready", "Ready", "")},
+			cond{"True", "SourceUnreachable", "what is there is served, but no route"}, []string{"Warning SourceUnreachable what is there is served, but no route"}},
+		"not ready, and the source is silent": {[]metav1.Condition{notReady, available, unreachable}, nil, cond{"False", "ReleasesNotReady", "v2: it waits"},
+			[]string{"Normal ReleasesNotReady v2: it waits"}},
 		"nothing can be used": {
-			[]metav1.Condition{synced, is(csv1.ConditionReleaseAvailable, csv1.ReasonNoRelease, "none"), source}, nil, cond{"False", "NoRelease", "none"}, []string{"Warning NoRelease none"},
+			[]metav1.Condition{synced, is(csv1.ConditionReleaseAvailable, csv1.ReasonNoRelease, "none"), source}, nil, cond{"False", "NoRelease", "none"}, []string{
+				"Warning NoRelease none",
+			},
 		},
-		"nothing is known": {nil, nil, cond{"Unknown", "NotYetKnown", "ClusterStackReleasesSynced is not known yet"}, []string{"Warning NotYetKnown ClusterStackReleasesSynced is not known yet"}},
+		"nothing is known": {nil, nil, cond{"Unknown", "NotYetKnown", "ClusterStackReleasesSynced is not known yet"}, []string{
+			"Warning NotYetKnown ClusterStackReleasesSynced is not known yet",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newBareReconciler()

@@ -93,7 +93,8 @@ func (r *Reconciler) keepPreviousSource(s *scope, last, next sourceState) error 
 		s.source = next
 	}
 	s.source.nextCheck = r.Clock.Now().Add(wait.Jitter(initialBackoff, 0.2))
-	if c := meta.FindStatusCondition(s.object.Status.Conditions, csv1.ConditionSourceAvailable); c == nil || c.ObservedGeneration != s.object.Generation {
+	if c := meta.FindStatusCondition(s.object.Status.Conditions, csv1.ConditionSourceAvailable); c == nil ||
+		c.ObservedGeneration != s.object.Generation {
 		s.conditions.SetFalse(csv1.ConditionSourceAvailable, csv1.ReasonSourceBusy, next.err.Error())
 	}
 	return nil
@@ -136,7 +137,8 @@ func (r *Reconciler) listSource(ctx context.Context, o *csv1.ClusterStack, last 
 		if w.IsOfLine(lineage.LineOfStack(o)) {
 			last.rejected = append(last.rejected, w.String())
 		}
-		ctrl.LoggerFrom(ctx).V(1).Info("Something at the source is no release", "source", last.location, "warning", w.String())
+		ctrl.LoggerFrom(ctx).V(1).Info("Something at the source is no release", "source", last.location, "warning",
+			w.String())
 	}
 	last.failures, last.err, last.reason = 0, nil, ""
 	last.answered, last.entries = true, list.Entries
@@ -149,7 +151,8 @@ func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, releases.ErrNoSource):
 		return csv1.ReasonSourceMissing
-	case errors.Is(err, releases.ErrInvalidSource), errors.Is(err, registry.ErrCredentials), errors.Is(err, registry.ErrNotFound), errors.Is(err, fetch.ErrRefused):
+	case errors.Is(err, releases.ErrInvalidSource), errors.Is(err, registry.ErrCredentials),
+		errors.Is(err, registry.ErrNotFound), errors.Is(err, fetch.ErrRefused):
 		return csv1.ReasonSourceInvalid
 	default:
 		return csv1.ReasonSourceUnreachable
@@ -168,7 +171,8 @@ func (l sourceState) findEntry(release string) (registry.Entry, bool) {
 
 // sourceFailure returns the condition of a source that failed; nil if it did not.
 func sourceFailure(o *csv1.ClusterStack) *metav1.Condition {
-	if c := meta.FindStatusCondition(o.Status.Conditions, csv1.ConditionSourceAvailable); c != nil && c.Reason != csv1.ReasonAvailable {
+	if c := meta.FindStatusCondition(o.Status.Conditions, csv1.ConditionSourceAvailable); c != nil &&
+		c.Reason != csv1.ReasonAvailable {
 		return c
 	}
 	return nil

@@ -80,7 +80,8 @@ func TestListAnAnsweringSource(t *testing.T) {
 		next    time.Duration
 	}{
 		"stable": {newStack(), []string{line + "v1", line + "v10"}, "directory here has 2 releases of docker-ferrol-1-27 in channel stable", 10 * time.Minute},
-		"custom": {newStack(func(o *csv1.ClusterStack) { o.Spec.Channel = csv1.ChannelCustom }), []string{line + "v0-sha-abc"}, "directory here has 1 release of docker-ferrol-1-27 in channel custom", 10 * time.Minute},
+		"custom": {newStack(func(o *csv1.ClusterStack) { o.Spec.Channel = csv1.ChannelCustom }), []string{line + "v0-sha-abc"},
+			"directory here has 1 release of docker-ferrol-1-27 in channel custom", 10 * time.Minute},
 		"its own interval": {
 			newStack(func(o *csv1.ClusterStack) { o.Spec.Interval = &metav1.Duration{Duration: time.Hour} }),
 			[]string{line + "v1", line + "v10"}, "directory here has 2 releases of docker-ferrol-1-27 in channel stable", time.Hour,

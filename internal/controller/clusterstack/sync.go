@@ -75,7 +75,8 @@ func (r *Reconciler) syncReleases(ctx context.Context, s *scope) error {
 	}
 	emptied := s.isSourceEmptied()
 	if emptied {
-		s.conditions.SetFalse(csv1.ConditionSourceAvailable, csv1.ReasonNoRelease, s.source.describeNoReleases(s.object)+", though it had; what is there is kept")
+		s.conditions.SetFalse(csv1.ConditionSourceAvailable, csv1.ReasonNoRelease,
+			s.source.describeNoReleases(s.object)+", though it had; what is there is kept")
 	}
 	canDelete := s.source.answered && len(bad) == 0 && !emptied
 	latest := newestReady(s.releases)
@@ -157,12 +158,16 @@ func (r *Reconciler) checkReleaseOwner(ctx context.Context, s *scope, name strin
 		return client.IgnoreNotFound(err)
 	}
 	if controllerRef := metav1.GetControllerOf(rel); controllerRef != nil && controllerRef.UID != s.object.UID {
-		s.addProblem(csv1.ReasonNotOurs, fmt.Sprintf("release %s belongs to %s %s already; delete one of the two, or have them in two namespaces", name, controllerRef.Kind, controllerRef.Name))
+		s.addProblem(csv1.ReasonNotOurs,
+			fmt.Sprintf("release %s belongs to %s %s already; delete one of the two, or have them in two namespaces", name,
+				controllerRef.Kind, controllerRef.Name))
 	}
 	return nil
 }
 
 // ownerReference returns a controller reference to the stack.
 func ownerReference(o *csv1.ClusterStack) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: csv1.GroupVersion.String(), Kind: "ClusterStack", Name: o.Name, UID: o.UID, Controller: ptr.To(true)}
+	return metav1.OwnerReference{
+		APIVersion: csv1.GroupVersion.String(), Kind: "ClusterStack", Name: o.Name, UID: o.UID, Controller: ptr.To(true),
+	}
 }

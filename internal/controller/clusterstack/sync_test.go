@@ -95,14 +95,17 @@ func TestNewestReady(t *testing.T) {
 		have []*csv1.ClusterStackRelease
 		want string
 	}{
-		"nothing":                            {nil, ""},
-		"none is ready":                      {[]*csv1.ClusterStackRelease{newRelease("v1"), newRelease("v2")}, ""},
-		"the newest of those that are":       {[]*csv1.ClusterStackRelease{newRelease("v9", markReady), newRelease("v10", markReady), newRelease("v2", markReady), newRelease("v11")}, line + "v10"},
-		"numbers behind a word":              {[]*csv1.ClusterStackRelease{newRelease("v1-beta-10", markReady), newRelease("v1-beta-9", markReady)}, line + "v1-beta-10"},
-		"not one that is being deleted":      {[]*csv1.ClusterStackRelease{newRelease("v1", markReady), newRelease("v2", markReady, markDeleted)}, line + "v1"},
-		"not one whose name says nothing":    {[]*csv1.ClusterStackRelease{newRelease("x", markReady)}, ""},
-		"the zeroth is one":                  {[]*csv1.ClusterStackRelease{newRelease("v0", markReady)}, line + "v0"},
-		"one that says that it is not ready": {[]*csv1.ClusterStackRelease{newRelease("v1", func(r *csv1.ClusterStackRelease) { r.Status.Ready = ptr.To(false) })}, ""},
+		"nothing":       {nil, ""},
+		"none is ready": {[]*csv1.ClusterStackRelease{newRelease("v1"), newRelease("v2")}, ""},
+		"the newest of those that are": {[]*csv1.ClusterStackRelease{newRelease("v9", markReady), newRelease("v10", markReady), newRelease("v2", markReady),
+			newRelease("v11")}, line + "v10"},
+		"numbers behind a word": {[]*csv1.ClusterStackRelease{newRelease("v1-beta-10", markReady), newRelease("v1-beta-9", markReady)},
+			line + "v1-beta-10"},
+		"not one that is being deleted":   {[]*csv1.ClusterStackRelease{newRelease("v1", markReady), newRelease("v2", markReady, markDeleted)}, line + "v1"},
+		"not one whose name says nothing": {[]*csv1.ClusterStackRelease{newRelease("x", markReady)}, ""},
+		"the zeroth is one":               {[]*csv1.ClusterStackRelease{newRelease("v0", markReady)}, line + "v0"},
+		"one that says that it is not ready": {[]*csv1.ClusterStackRelease{newRelease("v1", func(r *csv1.ClusterStackRelease) { r.Status.Ready = ptr.To(false) })},
+			""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := newestReady(toValues(c.have))
@@ -149,10 +152,13 @@ func TestSyncReleases(t *testing.T) {
 			have: []client.Object{newRelease("v1", markReady), newRelease("v2", markReady)}, look: newSourceState(t, "v1", "v2"), want: []string{"v2*"},
 		},
 		"until then the newest that works stays": {
-			have: []client.Object{newRelease("v1", markReady), newRelease("v2", markReady), newRelease("v3")}, look: newSourceState(t, "v1", "v2", "v3"), want: []string{"v2*", "v3*"},
+			have: []client.Object{newRelease("v1", markReady), newRelease("v2", markReady), newRelease("v3")}, look: newSourceState(t, "v1", "v2", "v3"), want: []string{
+				"v2*", "v3*",
+			},
 		},
 		"what clusters use stays": {
-			have: []client.Object{newRelease("v1", markReady), newRelease("v2", markReady), newClusterOfClass(line + "v1")}, look: newSourceState(t, "v1", "v2"), want: []string{"v1*", "v2*"},
+			have: []client.Object{newRelease("v1", markReady), newRelease("v2", markReady), newClusterOfClass(line + "v1")}, look: newSourceState(t, "v1", "v2"),
+			want: []string{"v1*", "v2*"},
 		},
 		"what clusters use stays, though its class is spelled with a dot": {
 			stack: newStack(func(o *csv1.ClusterStack) { o.Spec.Channel = csv1.ChannelCustom }),
@@ -160,7 +166,8 @@ func TestSyncReleases(t *testing.T) {
 			look:  newSourceState(t, "v1-sha-abc"), want: []string{"v0-sha-abc*", "v1-sha-abc*"},
 		},
 		"what is in the spec stays": {
-			stack: newStack(versions("v1")), have: []client.Object{newRelease("v1", markReady), newRelease("v2", markReady)}, look: newSourceState(t, "v2"), want: []string{"v1*", "v2*"},
+			stack: newStack(versions("v1")), have: []client.Object{newRelease("v1", markReady), newRelease("v2", markReady)}, look: newSourceState(t, "v2"),
+			want: []string{"v1*", "v2*"},
 		},
 		"what the source has no more is not needed, unless it is the newest that works": {
 			have: []client.Object{newRelease("v1"), newRelease("v2", markReady), newRelease("v3")}, look: newSourceState(t, "v4"), want: []string{"v2*", "v4*"},
@@ -173,7 +180,9 @@ func TestSyncReleases(t *testing.T) {
 			have: []client.Object{newRelease("v0-sha-abc")}, look: newSourceState(t), want: nil,
 		},
 		"as long as the source has not answered, nothing goes": {
-			have: []client.Object{newRelease("v1"), newRelease("v2", markReady), newRelease("v3")}, look: sourceState{err: errors.New("no")}, want: []string{"v1*", "v2*", "v3*"},
+			have: []client.Object{newRelease("v1"), newRelease("v2", markReady), newRelease("v3")}, look: sourceState{err: errors.New("no")}, want: []string{
+				"v1*", "v2*", "v3*",
+			},
 		},
 		"what is named is made, though the source has not answered": {
 			stack: newStack(versions("v1")), look: sourceState{err: errors.New("no")}, want: []string{"v1*"},
@@ -188,7 +197,9 @@ func TestSyncReleases(t *testing.T) {
 			have: []client.Object{newRelease("v1", removeOwner)}, look: newSourceState(t, "v1"), want: []string{"v1*"},
 		},
 		"it comes back to what is in the spec and of another channel, too": {
-			stack: newStack(versions("v0-sha.abc")), have: []client.Object{newRelease("v0-sha-abc", removeOwner)}, look: newSourceState(t), want: []string{"v0-sha-abc*"},
+			stack: newStack(versions("v0-sha.abc")), have: []client.Object{newRelease("v0-sha-abc", removeOwner)}, look: newSourceState(t), want: []string{
+				"v0-sha-abc*",
+			},
 		},
 		"without its owner, it goes all the same": {
 			have: []client.Object{newRelease("v1", removeOwner)}, look: newSourceState(t, "v2"), want: []string{"v2*"},
@@ -205,7 +216,8 @@ func TestSyncReleases(t *testing.T) {
 			reason: csv1.ReasonNotOurs, says: []string{"release " + line + "v1 belongs to ClusterStack sines already; delete one of the two"},
 		},
 		"what belongs to another stack keeps nothing else from coming or going": {
-			stack: newStack(versions("v1", "v2", "v3")), have: []client.Object{newRelease("v0"), newRelease("v1", otherOwner), newRelease("v2", otherOwner)}, look: newSourceState(t, "v3"),
+			stack: newStack(versions("v1", "v2", "v3")), have: []client.Object{newRelease("v0"), newRelease("v1", otherOwner), newRelease("v2", otherOwner)},
+			look: newSourceState(t, "v3"),
 			want: []string{"v1", "v2", "v3*"}, reason: csv1.ReasonNotOurs, says: []string{line + "v1 belongs to", line + "v2 belongs to"},
 			events: []string{"Normal ReleaseAdded release " + line + "v3 is wanted now"},
 		},
@@ -214,7 +226,9 @@ func TestSyncReleases(t *testing.T) {
 			want: []string{"v0*", "v1"}, reason: csv1.ReasonNameInvalid, says: []string{`"1.0"`, line + "v1 belongs to"},
 		},
 		"a name that the API does not take": {
-			stack: newStack(versions("v0-a-refused", "v1")), look: newSourceState(t), want: []string{"v1*"}, reason: csv1.ReasonNameInvalid, says: []string{line + "v0-a-refused cannot be made"},
+			stack: newStack(versions("v0-a-refused", "v1")), look: newSourceState(t), want: []string{"v1*"}, reason: csv1.ReasonNameInvalid, says: []string{
+				line + "v0-a-refused cannot be made",
+			},
 			events: []string{"Normal ReleaseAdded release " + line + "v1 is wanted now"},
 		},
 		"what is being deleted is left alone": {

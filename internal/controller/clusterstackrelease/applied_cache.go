@@ -71,11 +71,13 @@ func (m *appliedCache) isUnchanged(ctx context.Context, cache client.Reader, o *
 		ref := apply.InventoryRef(r)
 		live := &metav1.PartialObjectMetadata{}
 		live.SetGroupVersionKind(ref.GroupVersionKind())
-		if r.Status != csv1.ResourceSynced || r.UID == "" || cache.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, live) != nil {
+		if r.Status != csv1.ResourceSynced || r.UID == "" ||
+			cache.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, live) != nil {
 			return false
 		}
 		d, known := e.metadata[ref.Key()]
-		if (e.metadata != nil && !known) || !isUnmodified(r, live, o.UID) || !hasEntries(live.Labels, d.labels) || !hasEntries(live.Annotations, d.annotations) {
+		if (e.metadata != nil && !known) || !isUnmodified(r, live, o.UID) || !hasEntries(live.Labels, d.labels) ||
+			!hasEntries(live.Annotations, d.annotations) {
 			return false
 		}
 	}
@@ -84,8 +86,10 @@ func (m *appliedCache) isUnchanged(ctx context.Context, cache client.Reader, o *
 
 // isUnmodified reports whether an object is the one that was applied, with the same generation, owner and label.
 func isUnmodified(r csv1.Resource, live *metav1.PartialObjectMetadata, owner types.UID) bool {
-	owned := slices.ContainsFunc(live.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == owner && r.Controller != nil && *r.Controller })
-	return live.UID == r.UID && live.Generation == r.Generation && live.DeletionTimestamp.IsZero() && owned && live.Labels[csv1.OwnedLabel] == csv1.OwnedValue
+	owned := slices.ContainsFunc(live.OwnerReferences,
+		func(r metav1.OwnerReference) bool { return r.UID == owner && r.Controller != nil && *r.Controller })
+	return live.UID == r.UID && live.Generation == r.Generation && live.DeletionTimestamp.IsZero() && owned &&
+		live.Labels[csv1.OwnedLabel] == csv1.OwnedValue
 }
 
 // hasEntries reports whether a map has all entries of another.

@@ -206,7 +206,9 @@ func TestRecordGenerations(t *testing.T) {
 	u.SetName("one")
 	u.SetUID("new")
 	u.SetGeneration(7)
-	recordGenerations(o.Status.Resources, []apply.Result{{Ref: apply.RefOf(u), Object: u}, {Ref: apply.InventoryRef(o.Status.Resources[1]), Err: errors.New("no")}})
+	recordGenerations(o.Status.Resources, []apply.Result{
+		{Ref: apply.RefOf(u), Object: u}, {Ref: apply.InventoryRef(o.Status.Resources[1]), Err: errors.New("no")},
+	})
 	if r := o.Status.Resources; r[0].UID != "new" || r[0].Generation != 7 || r[1].UID != "" || r[1].Generation != 0 {
 		t.Errorf("%+v", r)
 	}

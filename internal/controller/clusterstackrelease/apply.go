@@ -24,7 +24,8 @@ func (r *Reconciler) applyClass(ctx context.Context, s *scope) error {
 		return err
 	}
 	sameDigest := s.object.Status.Digest == s.tracked.Stored().Status.Digest
-	if sameDigest && !r.applied.isDue(s.object, r.Clock.Now(), r.Interval) && r.applied.isUnchanged(ctx, r.Client, s.object) {
+	if sameDigest && !r.applied.isDue(s.object, r.Clock.Now(), r.Interval) &&
+		r.applied.isUnchanged(ctx, r.Client, s.object) {
 		s.setApplied(len(s.object.Status.Resources))
 		return nil
 	}
@@ -39,7 +40,8 @@ func (r *Reconciler) applyClass(ctx context.Context, s *scope) error {
 	}
 	intent, stale := apply.PlanInventory(s.object.Status.Resources, set)
 	if n := len(intent); n > csv1.MaxReleaseResources {
-		return r.reportPrepareError(s, apply.Refusef("the class has %d objects, and a release can list %d; put fewer into it", n, csv1.MaxReleaseResources))
+		return r.reportPrepareError(s,
+			apply.Refusef("the class has %d objects, and a release can list %d; put fewer into it", n, csv1.MaxReleaseResources))
 	}
 	s.object.Status.Resources = intent
 	// The inventory must list objects before they are applied (ADR 9).
@@ -114,7 +116,8 @@ func (r *Reconciler) newApplier(o *csv1.ClusterStackRelease) *apply.Applier {
 		Namespace: o.Namespace,
 		Labels:    map[string]string{csv1.OwnedLabel: csv1.OwnedValue},
 		OwnerRefs: []metav1.OwnerReference{{
-			APIVersion: csv1.GroupVersion.String(), Kind: "ClusterStackRelease", Name: o.Name, UID: o.UID, Controller: ptr.To(true),
+			APIVersion: csv1.GroupVersion.String(), Kind: "ClusterStackRelease", Name: o.Name, UID: o.UID,
+			Controller: ptr.To(true),
 		}},
 		Rules: []apply.Rule{apply.OnlyKinds(r.Kinds), apply.OnlyNamespace(o.Namespace), apply.NoOwnerReferences()},
 	}

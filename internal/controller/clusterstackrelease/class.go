@@ -29,14 +29,17 @@ func (r *Reconciler) waitForClass(ctx context.Context, s *scope) error {
 		s.conditions.SetFalse(csv1.ConditionClassReady, csv1.ReasonClassNotReady, err.Error())
 		return err
 	}
-	for _, t := range []string{clusterv1.ClusterClassVariablesReadyCondition, clusterv1.ClusterClassRefVersionsUpToDateCondition} {
+	for _, t := range []string{clusterv1.ClusterClassVariablesReadyCondition,
+		clusterv1.ClusterClassRefVersionsUpToDateCondition} {
 		cond := meta.FindStatusCondition(c.Status.Conditions, t)
 		switch {
 		// A condition of an older generation says nothing about the class as it is now.
 		case cond == nil, cond.ObservedGeneration != c.Generation:
-			s.conditions.SetFalse(csv1.ConditionClassReady, csv1.ReasonClassNotSeen, "Cluster API has not looked at the class yet")
+			s.conditions.SetFalse(csv1.ConditionClassReady, csv1.ReasonClassNotSeen,
+				"Cluster API has not looked at the class yet")
 		case cond.Status != metav1.ConditionTrue:
-			s.conditions.SetFalse(csv1.ConditionClassReady, csv1.ReasonClassNotReady, fmt.Sprintf("Cluster API does not take the class: %s is %s: %s", t, cond.Status, cond.Message))
+			s.conditions.SetFalse(csv1.ConditionClassReady, csv1.ReasonClassNotReady,
+				fmt.Sprintf("Cluster API does not take the class: %s is %s: %s", t, cond.Status, cond.Message))
 		default:
 			continue
 		}
@@ -56,7 +59,9 @@ func (r *Reconciler) checkNotInUse(ctx context.Context, s *scope) error {
 		for _, c := range users {
 			s.users = append(s.users, c.Namespace+"/"+c.Name)
 		}
-		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonInUse, fmt.Sprintf("the release is to be deleted and is used by %s; give them another class, or delete them", lineage.ClusterNames(users)))
+		s.conditions.SetFalse(csv1.ConditionApplied, csv1.ReasonInUse,
+			fmt.Sprintf("the release is to be deleted and is used by %s; give them another class, or delete them",
+				lineage.ClusterNames(users)))
 		return reconcile.Wait(0, "clusters") // the watch of Clusters reports it
 	}
 	return nil

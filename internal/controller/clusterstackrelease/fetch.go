@@ -51,7 +51,8 @@ func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, releases.ErrNoSource):
 		return csv1.ReasonSourceMissing
-	case errors.Is(err, releases.ErrInvalidSource), errors.Is(err, registry.ErrCredentials), errors.Is(err, fetch.ErrRefused):
+	case errors.Is(err, releases.ErrInvalidSource), errors.Is(err, registry.ErrCredentials),
+		errors.Is(err, fetch.ErrRefused):
 		return csv1.ReasonSourceInvalid
 	case errors.Is(err, registry.ErrNotFound):
 		return csv1.ReasonNotFound

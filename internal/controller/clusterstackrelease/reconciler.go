@@ -144,7 +144,8 @@ func (s *scope) updateReadyCondition() metav1.Condition {
 	} else {
 		s.conditions.Remove(csv1.ConditionProviderRefIgnored)
 	}
-	ready := s.conditions.Summarize(csv1.ConditionReady, csv1.ConditionDownloaded, csv1.ConditionApplied, csv1.ConditionClassReady)
+	ready := s.conditions.Summarize(csv1.ConditionReady, csv1.ConditionDownloaded, csv1.ConditionApplied,
+		csv1.ConditionClassReady)
 	if !o.DeletionTimestamp.IsZero() {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, csv1.ReasonDeleting, "the class and its templates are being removed"
 		if c := s.conditions.Get(csv1.ConditionApplied); c != nil && c.Reason == csv1.ReasonInUse {
@@ -154,7 +155,8 @@ func (s *scope) updateReadyCondition() metav1.Condition {
 	s.conditions.Set(ready)
 	o.Status.Ready = ptr.To(ready.Status == metav1.ConditionTrue)
 	o.Status.Actor, o.Status.NextStep = advice.For(advice.Object{
-		Kind: "ClusterStackRelease", Meta: &o.ObjectMeta, Class: s.className(), Stack: s.stack, Clusters: s.users, Conditions: o.Status.Conditions,
+		Kind: "ClusterStackRelease", Meta: &o.ObjectMeta, Class: s.className(), Stack: s.stack, Clusters: s.users,
+		Conditions: o.Status.Conditions,
 	})
 	return ready
 }
@@ -177,8 +179,10 @@ func (r *Reconciler) summarize(s *scope) {
 	is := ready.Status == metav1.ConditionTrue
 	switch {
 	case is && !was:
-		r.Events.Eventf(o, nil, "Normal", csv1.ReasonReady, "Reconcile", "clusters can be made of it, with Kubernetes %s", o.Status.KubernetesVersion)
-	case !is && ready.Status == metav1.ConditionFalse && (old == nil || old.Reason != ready.Reason) && warningReasons[ready.Reason]:
+		r.Events.Eventf(o, nil, "Normal", csv1.ReasonReady, "Reconcile", "clusters can be made of it, with Kubernetes %s",
+			o.Status.KubernetesVersion)
+	case !is && ready.Status == metav1.ConditionFalse && (old == nil || old.Reason != ready.Reason) &&
+		warningReasons[ready.Reason]:
 		r.Events.Eventf(o, nil, "Warning", ready.Reason, "Reconcile", "%s", ready.Message)
 	}
 }

@@ -113,10 +113,11 @@ func TestReasonOf(t *testing.T) {
 
 func TestCheckName(t *testing.T) {
 	for name, c := range map[string]struct{ name, want string }{
-		"a stable release":        {"docker-ferrol-1-27-v1", ""},
-		"a word":                  {"docker-ferrol-1-27-v0-sha-abc1234", ""},
-		"the spelling of a class": {"docker-ferrol-1-27-v0-sha.abc1234", "docker-ferrol-1-27-v0-sha.abc1234 is not how a release is spelled here; call it docker-ferrol-1-27-v0-sha-abc1234"},
-		"something else":          {"quick-start", `release "quick-start" is not of the form provider-name-1-36-v1`},
+		"a stable release": {"docker-ferrol-1-27-v1", ""},
+		"a word":           {"docker-ferrol-1-27-v0-sha-abc1234", ""},
+		"the spelling of a class": {"docker-ferrol-1-27-v0-sha.abc1234",
+			"docker-ferrol-1-27-v0-sha.abc1234 is not how a release is spelled here; call it docker-ferrol-1-27-v0-sha-abc1234"},
+		"something else": {"quick-start", `release "quick-start" is not of the form provider-name-1-36-v1`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newRelease()
@@ -176,7 +177,9 @@ func TestSummarize(t *testing.T) {
 			want: cond{"False", "ApplyFailed", "no"}, events: []string{"Warning ApplyFailed no"},
 		},
 		"the class is looked at: that is no alarm": {
-			have: []metav1.Condition{downloaded, applied, is(csv1.ConditionClassReady, "ClassNotReady", "not yet")}, before: []metav1.Condition{is("Ready", "Ready", "")},
+			have: []metav1.Condition{downloaded, applied, is(csv1.ConditionClassReady, "ClassNotReady", "not yet")}, before: []metav1.Condition{
+				is("Ready", "Ready", ""),
+			},
 			want: cond{"False", "ClassNotReady", "not yet"},
 		},
 		"it is deleted":                      {have: well, deleted: true, before: []metav1.Condition{is("Ready", "Ready", "")}, want: removing},
@@ -186,7 +189,9 @@ func TestSummarize(t *testing.T) {
 			events: []string{"Warning InUse used by a/b"},
 		},
 		"it is deleted, and used, as it was": {
-			have: []metav1.Condition{downloaded, is(csv1.ConditionApplied, "InUse", "used by a/b"), class}, deleted: true, before: []metav1.Condition{is("Ready", "InUse", "")},
+			have: []metav1.Condition{downloaded, is(csv1.ConditionApplied, "InUse", "used by a/b"), class}, deleted: true, before: []metav1.Condition{
+				is("Ready", "InUse", ""),
+			},
 			want: cond{"False", "InUse", "used by a/b"},
 		},
 		"it is deleted, and objects are leaving": {
@@ -316,9 +321,15 @@ func TestWaitForClass(t *testing.T) {
 		"nobody has looked at it":  {nil, cond{"False", "ClassNotSeen", notYet}},
 		"it was looked at in part": {[]metav1.Condition{is(variables, "True", 2)}, cond{"False", "ClassNotSeen", notYet}},
 		"it was changed since":     {[]metav1.Condition{is(variables, "True", 2), is(refs, "True", 1)}, cond{"False", "ClassNotSeen", notYet}},
-		"it is not taken":          {[]metav1.Condition{is(variables, "False", 2), is(refs, "True", 2)}, cond{"False", "ClassNotReady", "Cluster API does not take the class: VariablesReady is False: no"}},
-		"nobody knows":             {[]metav1.Condition{is(variables, "True", 2), is(refs, "Unknown", 2)}, cond{"False", "ClassNotReady", "Cluster API does not take the class: RefVersionsUpToDate is Unknown: no"}},
-		"it is taken":              {[]metav1.Condition{is(variables, "True", 2), is(refs, "True", 2)}, cond{"True", "Ready", "clusters can be made of class docker-ferrol-1-27-v0-sha.abc"}},
+		"it is not taken": {[]metav1.Condition{is(variables, "False", 2), is(refs, "True", 2)}, cond{
+			"False", "ClassNotReady", "Cluster API does not take the class: VariablesReady is False: no",
+		}},
+		"nobody knows": {[]metav1.Condition{is(variables, "True", 2), is(refs, "Unknown", 2)}, cond{
+			"False", "ClassNotReady", "Cluster API does not take the class: RefVersionsUpToDate is Unknown: no",
+		}},
+		"it is taken": {[]metav1.Condition{is(variables, "True", 2), is(refs, "True", 2)}, cond{
+			"True", "Ready", "clusters can be made of class docker-ferrol-1-27-v0-sha.abc",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			class := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "docker-ferrol-1-27-v0-sha.abc", Generation: 2}}
@@ -370,7 +381,9 @@ func TestRequests(t *testing.T) {
 	s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "ferrol", UID: "stack"}}
 	s.Spec = csv1.ClusterStackSpec{Provider: "docker", Name: "ferrol", KubernetesVersion: "1.27", Channel: csv1.ChannelStable}
 	byOwner, other, elsewhere := newRelease(), newRelease(), newRelease()
-	byOwner.Name, byOwner.OwnerReferences = "docker-ferrol-1-27-v0-sha-abc", []metav1.OwnerReference{{Kind: "ClusterStack", Name: "ferrol", UID: "stack", Controller: ptr.To(true)}}
+	byOwner.Name, byOwner.OwnerReferences = "docker-ferrol-1-27-v0-sha-abc", []metav1.OwnerReference{
+		{Kind: "ClusterStack", Name: "ferrol", UID: "stack", Controller: ptr.To(true)},
+	}
 	other.Name, elsewhere.Namespace = "docker-ferrol-1-28-v1", "b"
 	r := newReconciler(t, newRelease(), byOwner, other, elsewhere)
 	cluster := func(class string) client.Object {

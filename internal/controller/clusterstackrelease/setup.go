@@ -27,9 +27,13 @@ import (
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterstackrelease").
-		For(&csv1.ClusterStackRelease{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, finalizerMissing(), statusLost()))).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(requestForCluster), builder.WithPredicates(polderreconcile.ClassChangedPredicate())).
-		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.requestsForStack), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, reconcileRequested()))).
+		For(&csv1.ClusterStackRelease{},
+			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
+				predicate.LabelChangedPredicate{}, finalizerMissing(), statusLost()))).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(requestForCluster),
+			builder.WithPredicates(polderreconcile.ClassChangedPredicate())).
+		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.requestsForStack),
+			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, reconcileRequested()))).
 		WithOptions(o).
 		Build(r)
 	if err != nil {
@@ -41,7 +45,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // statusLost passes releases that have lost their status.
 func statusLost() predicate.Predicate {
-	return polderreconcile.StatusLostPredicate(func(o *csv1.ClusterStackRelease) []metav1.Condition { return o.Status.Conditions })
+	return polderreconcile.StatusLostPredicate(
+		func(o *csv1.ClusterStackRelease) []metav1.Condition { return o.Status.Conditions },
+	)
 }
 
 // finalizerMissing passes releases whose finalizer was removed.
@@ -53,7 +59,8 @@ func finalizerMissing() predicate.Predicate {
 // it.
 func reconcileRequested() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetAnnotations()[csv1.RequestedAtAnnotation] != e.ObjectNew.GetAnnotations()[csv1.RequestedAtAnnotation]
+		was, is := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+		return was[csv1.RequestedAtAnnotation] != is[csv1.RequestedAtAnnotation]
 	}}
 }
 
@@ -113,7 +120,8 @@ func (w *watches) watchKinds(refs []apply.Ref) error {
 		}
 		o := &metav1.PartialObjectMetadata{}
 		o.SetGroupVersionKind(gvk)
-		owner := handler.EnqueueRequestForOwner(w.mgr.GetScheme(), w.mgr.GetRESTMapper(), &csv1.ClusterStackRelease{}, handler.OnlyControllerOwner())
+		owner := handler.EnqueueRequestForOwner(w.mgr.GetScheme(), w.mgr.GetRESTMapper(), &csv1.ClusterStackRelease{},
+			handler.OnlyControllerOwner())
 		if err := w.controller.Watch(source.Kind[client.Object](w.mgr.GetCache(), o, owner)); err != nil {
 			return err
 		}

@@ -48,7 +48,9 @@ func MutatingHandler(decoder admission.Decoder) admission.HandlerFunc {
 func ValidatingHandler(live client.Reader, reviews Reviewer, decoder admission.Decoder) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
 		if req.Operation == admissionv1.Delete {
-			return denyOnFirstReason(ctx, func(ctx context.Context) (string, error) { return checkDeletionAllowed(ctx, reviews, req, decoder) })
+			return denyOnFirstReason(
+				ctx, func(ctx context.Context) (string, error) { return checkDeletionAllowed(ctx, reviews, req, decoder) },
+			)
 		}
 		if req.Operation != admissionv1.Create {
 			return admission.Allowed("")
@@ -59,7 +61,10 @@ func ValidatingHandler(live client.Reader, reviews Reviewer, decoder admission.D
 		}
 		o.Namespace = req.Namespace
 		if o.Spec.Username != req.UserInfo.Username {
-			return admission.Denied(fmt.Sprintf("spec.username is %q, but %q asks; the plane fills it in, and nobody may change it", o.Spec.Username, req.UserInfo.Username))
+			return admission.Denied(
+				fmt.Sprintf("spec.username is %q, but %q asks; the plane fills it in, and nobody may change it", o.Spec.Username,
+					req.UserInfo.Username),
+			)
 		}
 		if w := validateRequest(o); w != nil {
 			return admission.Denied(w.message)
@@ -89,7 +94,8 @@ func denyOnFirstReason(ctx context.Context, checks ...func(context.Context) (str
 // checkDeletionAllowed refuses to delete a request of somebody else: everybody who may see clusters may create and
 // delete requests. Who may delete the cluster may delete requests for it; among those are Kubernetes' own controllers.
 // A request that cannot be decoded is nobody's.
-func checkDeletionAllowed(ctx context.Context, reviews Reviewer, req admission.Request, decoder admission.Decoder) (string, error) {
+func checkDeletionAllowed(ctx context.Context, reviews Reviewer, req admission.Request,
+	decoder admission.Decoder) (string, error) {
 	o := &v1alpha1.KubeconfigRequest{}
 	if err := decoder.DecodeRaw(req.OldObject, o); err != nil {
 		o = &v1alpha1.KubeconfigRequest{}
@@ -106,7 +112,8 @@ func checkDeletionAllowed(ctx context.Context, reviews Reviewer, req admission.R
 }
 
 // checkNamedClusterExists refuses a request that names no cluster. Who may list clusters is told which there are.
-func checkNamedClusterExists(ctx context.Context, live client.Reader, reviews Reviewer, req admission.Request, o *v1alpha1.KubeconfigRequest) (string, error) {
+func checkNamedClusterExists(ctx context.Context, live client.Reader, reviews Reviewer, req admission.Request,
+	o *v1alpha1.KubeconfigRequest) (string, error) {
 	key := client.ObjectKey{Namespace: o.Namespace, Name: o.Spec.ClusterName}
 	err := live.Get(ctx, key, &v1alpha1.WorkloadCluster{})
 	if !apierror.IsObjectNotFound(err, "workloadclusters", key.Name) {

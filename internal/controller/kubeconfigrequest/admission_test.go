@@ -45,7 +45,9 @@ func asking(t *testing.T, o any, operation admissionv1.Operation) admission.Requ
 	}
 	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		UID: "review", Namespace: space, Name: "mine", Operation: operation, Object: runtime.RawExtension{Raw: raw},
-		UserInfo: authenticationv1.UserInfo{Username: requester, UID: "7", Groups: []string{"team"}, Extra: map[string]authenticationv1.ExtraValue{"scope": {"some"}}},
+		UserInfo: authenticationv1.UserInfo{
+			Username: requester, UID: "7", Groups: []string{"team"}, Extra: map[string]authenticationv1.ExtraValue{"scope": {"some"}},
+		},
 	}}
 }
 
@@ -96,19 +98,25 @@ func TestValidatingHandler(t *testing.T) {
 		judge  judge
 		want   string // of the refusal; empty if it is allowed
 	}{
-		"an admin":                                 {func(*v1alpha1.KubeconfigRequest) {}, judge{allows: map[string]bool{"update": true}}, ""},
-		"a viewer":                                 {viewer, judge{allows: map[string]bool{"get": true}}, ""},
-		"an admin who may look":                    {func(*v1alpha1.KubeconfigRequest) {}, judge{allows: map[string]bool{"get": true}}, "alice@example.org may not be admin of cluster prod: that needs the right to update workloadclusters.polder.dev of that name in namespace team"},
-		"a viewer who may change":                  {viewer, judge{allows: map[string]bool{"update": true}}, "needs the right to get workloadclusters"},
-		"denied though allowed":                    {viewer, judge{allows: both, denies: true}, "needs the right to get"},
-		"a judge who fails":                        {viewer, judge{allows: both, fails: errors.New("broken")}, "asking whether alice@example.org may get workloadclusters: broken"},
-		"in another's name":                        {func(o *v1alpha1.KubeconfigRequest) { o.Spec.Username = "bob" }, judge{allows: both}, `spec.username is "bob", but "alice@example.org" asks`},
-		"a bad signing request":                    {func(o *v1alpha1.KubeconfigRequest) { o.Spec.CertificateRequest = "x" }, judge{allows: both}, "spec.certificateRequest: it must be one block"},
-		"no such cluster":                          {nowhere, judge{allows: both}, "spec.clusterName: there is no WorkloadCluster nowhere in namespace team; there are dev, prod"},
-		"no such cluster, of one who may not list": {nowhere, judge{allows: map[string]bool{"update": true}}, "there is no WorkloadCluster nowhere in namespace team$"},
-		"no such cluster, of one who may nothing":  {nowhere, judge{}, "may not be admin of cluster nowhere"},
-		"the name of a cluster":                    {func(o *v1alpha1.KubeconfigRequest) { o.Name = "dev" }, judge{allows: both}, ""},
-		"a name to be made":                        {func(o *v1alpha1.KubeconfigRequest) { o.Name, o.GenerateName = "", "dev-" }, judge{allows: both}, ""},
+		"an admin": {func(*v1alpha1.KubeconfigRequest) {}, judge{allows: map[string]bool{"update": true}}, ""},
+		"a viewer": {viewer, judge{allows: map[string]bool{"get": true}}, ""},
+		"an admin who may look": {func(*v1alpha1.KubeconfigRequest) {}, judge{allows: map[string]bool{"get": true}},
+			"alice@example.org may not be admin of cluster prod: that needs the right to update workloadclusters.polder.dev of that name in namespace team"},
+		"a viewer who may change": {viewer, judge{allows: map[string]bool{"update": true}}, "needs the right to get workloadclusters"},
+		"denied though allowed":   {viewer, judge{allows: both, denies: true}, "needs the right to get"},
+		"a judge who fails": {viewer, judge{allows: both, fails: errors.New("broken")},
+			"asking whether alice@example.org may get workloadclusters: broken"},
+		"in another's name": {func(o *v1alpha1.KubeconfigRequest) { o.Spec.Username = "bob" }, judge{allows: both},
+			`spec.username is "bob", but "alice@example.org" asks`},
+		"a bad signing request": {func(o *v1alpha1.KubeconfigRequest) { o.Spec.CertificateRequest = "x" }, judge{allows: both},
+			"spec.certificateRequest: it must be one block"},
+		"no such cluster": {nowhere, judge{allows: both},
+			"spec.clusterName: there is no WorkloadCluster nowhere in namespace team; there are dev, prod"},
+		"no such cluster, of one who may not list": {nowhere, judge{allows: map[string]bool{"update": true}},
+			"there is no WorkloadCluster nowhere in namespace team$"},
+		"no such cluster, of one who may nothing": {nowhere, judge{}, "may not be admin of cluster nowhere"},
+		"the name of a cluster":                   {func(o *v1alpha1.KubeconfigRequest) { o.Name = "dev" }, judge{allows: both}, ""},
+		"a name to be made":                       {func(o *v1alpha1.KubeconfigRequest) { o.Name, o.GenerateName = "", "dev-" }, judge{allows: both}, ""},
 	} {
 		t.Run(title, func(t *testing.T) {
 			dev := newWorkloadCluster()
@@ -137,7 +145,9 @@ func TestValidatingHandlerReviewsTheRequester(t *testing.T) {
 	}
 	want := []authorizationv1.SubjectAccessReviewSpec{{
 		User: requester, UID: "7", Groups: []string{"team"}, Extra: map[string]authorizationv1.ExtraValue{"scope": {"some"}},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: space, Verb: "update", Group: "polder.dev", Version: "v1alpha1", Resource: "workloadclusters", Name: name},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: space, Verb: "update", Group: "polder.dev", Version: "v1alpha1", Resource: "workloadclusters", Name: name,
+		},
 	}}
 	if d := cmp.Diff(want, j.asked); d != "" {
 		t.Error(d)
@@ -164,13 +174,15 @@ func TestValidatingHandlerOfDeletion(t *testing.T) {
 		judge judge
 		want  string // of the refusal; empty if it is allowed
 	}{
-		"one's own":                  {newRequest(), judge{}, ""},
-		"another's":                  {newRequest(bobs), judge{allows: map[string]bool{"get": true, "update": true}}, `the request is that of "bob", and goes when its time is over; to delete it now, alice@example.org needs the right to delete workloadclusters.polder.dev named "prod" in namespace team`},
+		"one's own": {newRequest(), judge{}, ""},
+		"another's": {newRequest(bobs), judge{allows: map[string]bool{"get": true, "update": true}},
+			`the request is that of "bob", and goes when its time is over; to delete it now, alice@example.org needs the right to delete workloadclusters.polder.dev named "prod" in namespace team`},
 		"of a cluster that is one's": {newRequest(bobs), judge{allows: deletes}, ""},
 		"of nobody":                  {newRequest(func(o *v1alpha1.KubeconfigRequest) { o.Spec.Username = "" }), judge{}, `that of ""`},
 		"what cannot be read":        {"text", judge{}, `that of ""`},
 		"what cannot be read, of one who may delete all": {"text", judge{allows: deletes}, ""},
-		"a judge who fails": {newRequest(bobs), judge{allows: deletes, fails: errors.New("broken")}, "asking whether alice@example.org may delete workloadclusters: broken"},
+		"a judge who fails": {newRequest(bobs), judge{allows: deletes, fails: errors.New("broken")},
+			"asking whether alice@example.org may delete workloadclusters: broken"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			req := asking(t, c.old, admissionv1.Delete)
@@ -191,7 +203,8 @@ func TestValidatingHandlerWithoutAPlane(t *testing.T) {
 			return broken
 		},
 	})
-	got := ValidatingHandler(live, &judge{allows: map[string]bool{"update": true}}, admission.NewDecoder(scheme(t)))(t.Context(), asking(t, newRequest(), admissionv1.Create))
+	got := ValidatingHandler(live, &judge{allows: map[string]bool{"update": true}}, admission.NewDecoder(scheme(t)))(t.Context(),
+		asking(t, newRequest(), admissionv1.Create))
 	if got.Allowed || got.Result.Code != http.StatusInternalServerError {
 		t.Errorf("allowed %v: %v", got.Allowed, got.Result)
 	}

@@ -33,7 +33,9 @@ func parseAuthority(certPEM, keyPEM []byte) (*authority, error) {
 		return nil, fmt.Errorf("it has more than %d bytes in tls.crt or tls.key", maxAuthorityBytes)
 	}
 	if len(keyPEM) == 0 {
-		return nil, errors.New("it has no tls.key: the cluster's authority is kept elsewhere, and no certificate can be made here")
+		return nil, errors.New(
+			"it has no tls.key: the cluster's authority is kept elsewhere, and no certificate can be made here",
+		)
 	}
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {

@@ -41,7 +41,8 @@ func (r *Reconciler) loadAuthority(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.credentials = &credentialSpec{
-		cluster: s.cluster.Name, endpoint: endpointOf(s.cluster), role: s.request.Spec.Role, username: s.request.Spec.Username,
+		cluster: s.cluster.Name, endpoint: endpointOf(s.cluster), role: s.request.Spec.Role,
+		username: s.request.Spec.Username,
 		lifetime: time.Duration(s.request.Spec.ExpirationSeconds) * time.Second, now: s.now, authority: a,
 	}
 	return nil
@@ -82,7 +83,8 @@ func authorityFromSecrets(cluster string, ca, own *corev1.Secret, now time.Time)
 		return nil, newObstacle(v1alpha1.ReasonClusterNotReady, pollDelay, format, args...)
 	}
 	if ca == nil || own == nil {
-		return block("Secrets %s and %s of cluster %s are not both there yet; Cluster API makes them", cluster+authoritySuffix, cluster+kubeconfigSuffix, cluster)
+		return block("Secrets %s and %s of cluster %s are not both there yet; Cluster API makes them",
+			cluster+authoritySuffix, cluster+kubeconfigSuffix, cluster)
 	}
 	a, err := parseAuthority(ca.Data[corev1.TLSCertKey], ca.Data[corev1.TLSPrivateKeyKey])
 	if err == nil {
@@ -97,7 +99,8 @@ func authorityFromSecrets(cluster string, ca, own *corev1.Secret, now time.Time)
 	}
 	// Cluster API's own kubeconfig shows which authority the cluster has. It would refuse a certificate of another.
 	if !a.isInBundle(cfg.CAData) {
-		return block("Secret %s does not trust the authority in Secret %s; one of them was replaced, and must be restored", own.Name, ca.Name)
+		return block("Secret %s does not trust the authority in Secret %s; one of them was replaced, and must be restored",
+			own.Name, ca.Name)
 	}
 	return a, nil
 }

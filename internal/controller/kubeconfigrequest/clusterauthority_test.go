@@ -25,15 +25,16 @@ func TestAuthorityFromSecrets(t *testing.T) {
 		trust []byte    // of the kubeconfig; nil: the same
 		want  string    // of the obstacle; empty if there is none
 	}{
-		"as Cluster API makes it":     {pair: [2][]byte{crt, key}},
-		"one of many":                 {pair: [2][]byte{crt, key}, trust: append(bytes.Clone(otherCrt), crt...)},
-		"text around it":              {pair: [2][]byte{append([]byte("hello\n"), crt...), key}, trust: crt},
-		"another is trusted":          {pair: [2][]byte{crt, key}, trust: otherCrt, want: "does not trust"},
-		"no key":                      {pair: [2][]byte{crt, nil}, want: "kept elsewhere"},
-		"another's key":               {pair: [2][]byte{crt, otherKey}, want: "do not belong together"},
-		"garbage as key":              {pair: [2][]byte{crt, []byte("SECRETGARBAGE")}, want: "cannot be read"},
-		"garbage as certificate":      {pair: [2][]byte{[]byte("SECRETGARBAGE"), key}, trust: crt, want: "cannot be read"},
-		"too large":                   {pair: [2][]byte{append(bytes.Clone(crt), bytes.Repeat([]byte("\n"), maxAuthorityBytes)...), key}, trust: crt, want: "more than 65536 bytes"},
+		"as Cluster API makes it": {pair: [2][]byte{crt, key}},
+		"one of many":             {pair: [2][]byte{crt, key}, trust: append(bytes.Clone(otherCrt), crt...)},
+		"text around it":          {pair: [2][]byte{append([]byte("hello\n"), crt...), key}, trust: crt},
+		"another is trusted":      {pair: [2][]byte{crt, key}, trust: otherCrt, want: "does not trust"},
+		"no key":                  {pair: [2][]byte{crt, nil}, want: "kept elsewhere"},
+		"another's key":           {pair: [2][]byte{crt, otherKey}, want: "do not belong together"},
+		"garbage as key":          {pair: [2][]byte{crt, []byte("SECRETGARBAGE")}, want: "cannot be read"},
+		"garbage as certificate":  {pair: [2][]byte{[]byte("SECRETGARBAGE"), key}, trust: crt, want: "cannot be read"},
+		"too large": {pair: [2][]byte{append(bytes.Clone(crt), bytes.Repeat([]byte("\n"), maxAuthorityBytes)...), key}, trust: crt,
+			want: "more than 65536 bytes"},
 		"no authority":                {pair: pair(func(c *x509.Certificate) { c.IsCA, c.KeyUsage = false, 0 }), want: "not that of an authority"},
 		"an authority for nothing":    {pair: pair(func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageCRLSign }), want: "not that of an authority"},
 		"one whose time is over":      {pair: pair(func(c *x509.Certificate) { c.NotAfter = at.Add(-time.Second) }), want: "has ended at 2030-01-02T03:04:04Z"},
@@ -72,7 +73,8 @@ func TestAuthorityFromSecrets(t *testing.T) {
 func TestAuthorityNeedsBothSecrets(t *testing.T) {
 	ca, own := newSecrets(t, nil, nil)
 	for _, pair := range [][2]*corev1.Secret{{nil, own}, {ca, nil}} {
-		if _, o := authorityFromSecrets(name, pair[0], pair[1], at); o == nil || !strings.Contains(o.message, "prod-ca and prod-kubeconfig") || o.requeueAfter != pollDelay {
+		if _, o := authorityFromSecrets(name, pair[0], pair[1], at); o == nil || !strings.Contains(o.message, "prod-ca and prod-kubeconfig") ||
+			o.requeueAfter != pollDelay {
 			t.Errorf("obstacle %+v", o)
 		}
 	}

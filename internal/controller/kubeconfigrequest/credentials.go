@@ -68,6 +68,7 @@ func (o *credentialSpec) matches(c *x509.Certificate) bool {
 	subject, err := asn1.Marshal(o.subject().ToRDNSequence())
 	return err == nil && bytes.Equal(c.RawSubject, subject) &&
 		c.CheckSignatureFrom(o.authority.certificate) == nil &&
-		!c.IsCA && slices.Equal(c.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}) && len(c.UnknownExtKeyUsage) == 0 &&
+		!c.IsCA && slices.Equal(c.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}) &&
+		len(c.UnknownExtKeyUsage) == 0 &&
 		!o.now.Before(c.NotBefore) && o.now.Before(c.NotAfter) && !c.NotAfter.After(o.now.Add(o.lifetime))
 }

@@ -133,7 +133,8 @@ func FuzzParseCSRPublicKey(f *testing.F) {
 		f.Fatal(err)
 	}
 	good := string(pem.EncodeToMemory(&pem.Block{Type: csrPEMType, Bytes: der}))
-	for _, s := range []string{"", good, good + good, good[:40], "-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----\n", "-----BEGIN CERTIFICATE REQUEST-----\nAA: b\n\nAAAA\n-----END CERTIFICATE REQUEST-----"} {
+	for _, s := range []string{"", good, good + good, good[:40], "-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----\n",
+		"-----BEGIN CERTIFICATE REQUEST-----\nAA: b\n\nAAAA\n-----END CERTIFICATE REQUEST-----"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

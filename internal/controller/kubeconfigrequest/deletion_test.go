@@ -30,7 +30,8 @@ func TestDeletedWhenItsTimeIsOver(t *testing.T) {
 	if w.request() != nil {
 		t.Fatal("it is still there")
 	}
-	if d := w.deleted[0]; len(w.deleted) != 1 || d.Preconditions == nil || *d.Preconditions.UID != "request" || *d.PropagationPolicy != metav1.DeletePropagationBackground {
+	if d := w.deleted[0]; len(w.deleted) != 1 || d.Preconditions == nil || *d.Preconditions.UID != "request" ||
+		*d.PropagationPolicy != metav1.DeletePropagationBackground {
 		t.Errorf("deleted with %+v", d)
 	}
 }

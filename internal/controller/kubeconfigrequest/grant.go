@@ -50,14 +50,16 @@ func (s *scope) waitForSlot(err error) error {
 	if ready != nil && (ready.Reason == v1alpha1.ReasonUnreachable || ready.Reason == v1alpha1.ReasonApplyFailed) {
 		return reconcile.Wait(after, "%v", err)
 	}
-	return s.stopIfBlocked(newObstacle(v1alpha1.ReasonProgressing, after, "cluster %s is not asked yet: %v", s.cluster.Name, err))
+	return s.stopIfBlocked(newObstacle(v1alpha1.ReasonProgressing, after, "cluster %s is not asked yet: %v",
+		s.cluster.Name, err))
 }
 
 // applyRoles applies all roles and bindings. The API server writes none that is as it should be.
 func applyRoles(ctx context.Context, workloadClient client.Client) error {
 	for _, u := range roleObjects() {
 		// With force: whatever others have done to these objects, our groups must have exactly these rights.
-		if err := workloadClient.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner, client.ForceOwnership); err != nil {
+		if err := workloadClient.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner,
+			client.ForceOwnership); err != nil {
 			return fmt.Errorf("applying %s %s: %w", u.GetKind(), u.GetName(), err)
 		}
 	}
@@ -70,16 +72,19 @@ func obstacleFromApplyError(cluster string, err error) *obstacle {
 	case err == nil:
 		return nil
 	case apierrors.IsInvalid(err): // roleRef of a binding is immutable
-		return newObstacle(v1alpha1.ReasonApplyFailed, pollDelay, "cluster %s has a role or binding of ours that was changed; delete it there, and it is made anew: %v", cluster, err)
+		return newObstacle(v1alpha1.ReasonApplyFailed, pollDelay,
+			"cluster %s has a role or binding of ours that was changed; delete it there, and it is made anew: %v", cluster, err)
 	case apierrors.IsForbidden(err), apierrors.IsConflict(err), apierrors.IsBadRequest(err):
-		return newObstacle(v1alpha1.ReasonApplyFailed, pollDelay, "cluster %s does not take the roles of those who get access; it is tried again: %v", cluster, err)
+		return newObstacle(v1alpha1.ReasonApplyFailed, pollDelay,
+			"cluster %s does not take the roles of those who get access; it is tried again: %v", cluster, err)
 	}
 	return newUnreachableObstacle(cluster, err)
 }
 
 // newUnreachableObstacle says that a cluster cannot be reached.
 func newUnreachableObstacle(cluster string, err error) *obstacle {
-	return newObstacle(v1alpha1.ReasonUnreachable, pollDelay, "cluster %s cannot be reached, and is tried again every %s: %v", cluster, pollDelay, err)
+	return newObstacle(v1alpha1.ReasonUnreachable, pollDelay,
+		"cluster %s cannot be reached, and is tried again every %s: %v", cluster, pollDelay, err)
 }
 
 // roleObjects returns the roles and bindings: admins may do everything; viewers may read what Kubernetes' role view

@@ -87,7 +87,8 @@ func TestApplyRolesAsOneFieldOwner(t *testing.T) {
 	if err := applyRoles(t.Context(), applying(&names, nil)); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff([]string{"polder:admin polder-access true", "polder:viewer polder-access true", "polder:viewer polder-access true", "polder:viewer:cluster-scoped polder-access true"}, names); d != "" {
+	if d := cmp.Diff([]string{"polder:admin polder-access true", "polder:viewer polder-access true", "polder:viewer polder-access true",
+		"polder:viewer:cluster-scoped polder-access true"}, names); d != "" {
 		t.Error(d)
 	}
 	broken := errors.New("broken")
@@ -105,12 +106,15 @@ func TestObstacleFromApplyError(t *testing.T) {
 		err          error
 		reason, want string
 	}{
-		"a binding to another role": {apierrors.NewInvalid(schema.GroupKind{Kind: "ClusterRoleBinding"}, "polder:admin", nil), v1alpha1.ReasonApplyFailed, "delete it there"},
-		"no right":                  {apierrors.NewForbidden(gr, "polder:admin", errors.New("no")), v1alpha1.ReasonApplyFailed, "does not take"},
-		"a webhook that refuses":    {apierrors.NewBadRequest("no"), v1alpha1.ReasonApplyFailed, "does not take"},
-		"nobody there":              {errors.New("connection refused"), v1alpha1.ReasonUnreachable, "cannot be reached, and is tried again every 15s: connection refused"},
-		"too slow":                  {context.DeadlineExceeded, v1alpha1.ReasonUnreachable, "cannot be reached"},
-		"credentials that ended":    {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonUnauthorized}}, v1alpha1.ReasonUnreachable, "cannot be reached"},
+		"a binding to another role": {apierrors.NewInvalid(schema.GroupKind{Kind: "ClusterRoleBinding"}, "polder:admin", nil), v1alpha1.ReasonApplyFailed,
+			"delete it there"},
+		"no right":               {apierrors.NewForbidden(gr, "polder:admin", errors.New("no")), v1alpha1.ReasonApplyFailed, "does not take"},
+		"a webhook that refuses": {apierrors.NewBadRequest("no"), v1alpha1.ReasonApplyFailed, "does not take"},
+		"nobody there": {errors.New("connection refused"), v1alpha1.ReasonUnreachable,
+			"cannot be reached, and is tried again every 15s: connection refused"},
+		"too slow": {context.DeadlineExceeded, v1alpha1.ReasonUnreachable, "cannot be reached"},
+		"credentials that ended": {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonUnauthorized}}, v1alpha1.ReasonUnreachable,
+			"cannot be reached"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			o := obstacleFromApplyError(name, fmt.Errorf("applying: %w", c.err))
@@ -131,7 +135,8 @@ func TestRequestsOfOneNamespaceTakeTurns(t *testing.T) {
 		if got := w.run(); got < slotRetryDelay || got > 2*slotRetryDelay || time.Since(start) > 2*time.Second || len(w.appliedRoles) > 0 {
 			t.Errorf("it waited %s, looks again after %s, and granted %v", time.Since(start), got, w.appliedRoles)
 		}
-		w.expectNotReady(v1alpha1.ReasonProgressing, v1alpha1.ConditionReconciling, "cluster prod is not asked yet: others of the namespace are under way: at most 1 at once")
+		w.expectNotReady(v1alpha1.ReasonProgressing, v1alpha1.ConditionReconciling,
+			"cluster prod is not asked yet: others of the namespace are under way: at most 1 at once")
 		slow()
 		w.unreachable = errors.New("no route")
 		w.run()

@@ -125,7 +125,9 @@ func newWorkloadCluster() *v1alpha1.WorkloadCluster {
 func newCluster(change ...func(*clusterv1.Cluster)) *clusterv1.Cluster {
 	c := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{
 		Namespace: space, Name: name, UID: "cluster",
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "WorkloadCluster", Name: name, UID: "owner", Controller: ptr.To(true)}},
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: v1alpha1.GroupVersion.String(), Kind: "WorkloadCluster", Name: name, UID: "owner", Controller: ptr.To(true)},
+		},
 	}}
 	c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "192.0.2.1", Port: 6443}
 	c.Status.Initialization.ControlPlaneInitialized = ptr.To(true)

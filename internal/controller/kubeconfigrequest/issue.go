@@ -58,7 +58,8 @@ func (r *Reconciler) issueKubeconfigSecret(ctx context.Context, s *scope) (*x509
 	}
 	if existing != nil {
 		if !metav1.IsControlledBy(existing, s.request) {
-			return nil, s.stopIfBlocked(newObstacle(v1alpha1.ReasonNotOurs, pollDelay, "there is a Secret %s that does not belong to this request, and it is left alone; delete it, or make a request of another name", name))
+			return nil, s.stopIfBlocked(newObstacle(v1alpha1.ReasonNotOurs, pollDelay,
+				"there is a Secret %s that does not belong to this request, and it is left alone; delete it, or make a request of another name", name))
 		}
 		if c := s.credentials.reusableCertificate(existing.Data[kubeconfigKey]); c != nil {
 			return c, nil
@@ -74,13 +75,15 @@ func (r *Reconciler) issueKubeconfigSecret(ctx context.Context, s *scope) (*x509
 	case apierrors.IsAlreadyExists(err):
 		return nil, reconcile.Wait(cacheLagDelay, "a look at who made it")
 	case apierrors.IsInvalid(err): // somebody made it immutable, or of a type that cannot have this key
-		return nil, s.stopIfBlocked(newObstacle(v1alpha1.ReasonNotOurs, pollDelay, "Secret %s was changed so that it cannot be written; delete it, and it is made anew", name))
+		return nil, s.stopIfBlocked(newObstacle(v1alpha1.ReasonNotOurs, pollDelay,
+			"Secret %s was changed so that it cannot be written; delete it, and it is made anew", name))
 	}
 	return c, err
 }
 
 // writeSecret writes the Secret: a new one, or over one of ours that cannot be used.
-func (r *Reconciler) writeSecret(ctx context.Context, o *v1alpha1.KubeconfigRequest, existing *corev1.Secret, file []byte) error {
+func (r *Reconciler) writeSecret(ctx context.Context, o *v1alpha1.KubeconfigRequest, existing *corev1.Secret,
+	file []byte) error {
 	data := map[string][]byte{kubeconfigKey: file}
 	if existing != nil {
 		existing.Data = data
@@ -90,9 +93,11 @@ func (r *Reconciler) writeSecret(ctx context.Context, o *v1alpha1.KubeconfigRequ
 		return nil
 	}
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: secretName(o), OwnerReferences: []metav1.OwnerReference{ownerReferenceTo(o)}},
-		Type:       corev1.SecretTypeOpaque, // Cluster API moves Secrets of its own type with their clusters
-		Data:       data,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: o.Namespace, Name: secretName(o), OwnerReferences: []metav1.OwnerReference{ownerReferenceTo(o)},
+		},
+		Type: corev1.SecretTypeOpaque, // Cluster API moves Secrets of its own type with their clusters
+		Data: data,
 	}
 	if err := r.Live.Create(ctx, secret); err != nil {
 		return fmt.Errorf("making Secret %s: %w", secret.Name, err)
@@ -102,5 +107,8 @@ func (r *Reconciler) writeSecret(ctx context.Context, o *v1alpha1.KubeconfigRequ
 
 // ownerReferenceTo returns a controller reference to the request.
 func ownerReferenceTo(o *v1alpha1.KubeconfigRequest) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "KubeconfigRequest", Name: o.Name, UID: o.UID, Controller: ptr.To(true)}
+	return metav1.OwnerReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "KubeconfigRequest", Name: o.Name, UID: o.UID,
+		Controller: ptr.To(true),
+	}
 }

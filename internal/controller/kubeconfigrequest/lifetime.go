@@ -42,7 +42,8 @@ func requeueDelay(asked, left time.Duration) time.Duration {
 // deleteRequest deletes the request, and no other of its name. The Secret goes with it, since the request owns it.
 func (r *Reconciler) deleteRequest(ctx context.Context, o *v1alpha1.KubeconfigRequest) error {
 	err := r.Client.Delete(ctx, o,
-		client.Preconditions(metav1.Preconditions{UID: ptr.To(o.UID)}), client.PropagationPolicy(metav1.DeletePropagationBackground))
+		client.Preconditions(metav1.Preconditions{UID: ptr.To(o.UID)}),
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if apierror.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting a request whose time is over: %w", err)
 	}

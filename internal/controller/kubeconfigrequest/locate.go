@@ -70,9 +70,11 @@ func checkWorkloadClusterExists(v clusterState) *obstacle {
 	name := v.request.Spec.ClusterName
 	switch {
 	case v.workloadCluster == nil:
-		return newObstacle(v1alpha1.ReasonClusterMissing, resyncDelay, "there is no WorkloadCluster %s in namespace %s; create it, or make a request that names another", name, v.request.Namespace)
+		return newObstacle(v1alpha1.ReasonClusterMissing, resyncDelay,
+			"there is no WorkloadCluster %s in namespace %s; create it, or make a request that names another", name, v.request.Namespace)
 	case !v.workloadCluster.DeletionTimestamp.IsZero():
-		return newObstacle(v1alpha1.ReasonClusterMissing, resyncDelay, "WorkloadCluster %s is being deleted, and nobody gets access to it any more", name)
+		return newObstacle(v1alpha1.ReasonClusterMissing, resyncDelay,
+			"WorkloadCluster %s is being deleted, and nobody gets access to it any more", name)
 	}
 	return nil
 }
@@ -80,7 +82,8 @@ func checkWorkloadClusterExists(v clusterState) *obstacle {
 // checkClusterExists blocks if the Cluster was not created yet.
 func checkClusterExists(v clusterState) *obstacle {
 	if v.cluster == nil {
-		return newObstacle(v1alpha1.ReasonClusterNotReady, resyncDelay, "the Cluster of WorkloadCluster %s is not made yet; its conditions say what it waits for", v.workloadCluster.Name)
+		return newObstacle(v1alpha1.ReasonClusterNotReady, resyncDelay,
+			"the Cluster of WorkloadCluster %s is not made yet; its conditions say what it waits for", v.workloadCluster.Name)
 	}
 	return nil
 }
@@ -89,9 +92,11 @@ func checkClusterExists(v clusterState) *obstacle {
 func checkClusterOwner(v clusterState) *obstacle {
 	switch {
 	case !metav1.IsControlledBy(v.cluster, v.workloadCluster):
-		return newObstacle(v1alpha1.ReasonClusterMissing, resyncDelay, "Cluster %s does not belong to the WorkloadCluster of this name; delete that Cluster, or give the WorkloadCluster another name", v.cluster.Name)
+		return newObstacle(v1alpha1.ReasonClusterMissing, resyncDelay,
+			"Cluster %s does not belong to the WorkloadCluster of this name; delete that Cluster, or give the WorkloadCluster another name", v.cluster.Name)
 	case !v.cluster.DeletionTimestamp.IsZero():
-		return newObstacle(v1alpha1.ReasonClusterMissing, resyncDelay, "Cluster %s is being deleted, and nobody gets access to it any more", v.cluster.Name)
+		return newObstacle(v1alpha1.ReasonClusterMissing, resyncDelay,
+			"Cluster %s is being deleted, and nobody gets access to it any more", v.cluster.Name)
 	}
 	return nil
 }
@@ -99,7 +104,8 @@ func checkClusterOwner(v clusterState) *obstacle {
 // checkControlPlaneInitialized blocks until the control plane is initialized.
 func checkControlPlaneInitialized(v clusterState) *obstacle {
 	if !isControlPlaneInitialized(v.cluster) {
-		return newObstacle(v1alpha1.ReasonClusterNotReady, resyncDelay, "the control plane of cluster %s is not initialized yet; the request is answered once it is", v.cluster.Name)
+		return newObstacle(v1alpha1.ReasonClusterNotReady, resyncDelay,
+			"the control plane of cluster %s is not initialized yet; the request is answered once it is", v.cluster.Name)
 	}
 	return nil
 }
@@ -107,7 +113,8 @@ func checkControlPlaneInitialized(v clusterState) *obstacle {
 // checkEndpoint blocks until the Cluster has an endpoint that can be used.
 func checkEndpoint(v clusterState) *obstacle {
 	if endpointOf(v.cluster) == "" {
-		return newObstacle(v1alpha1.ReasonClusterNotReady, resyncDelay, "cluster %s has no usable controlPlaneEndpoint yet; the request is answered once it has", v.cluster.Name)
+		return newObstacle(v1alpha1.ReasonClusterNotReady, resyncDelay,
+			"cluster %s has no usable controlPlaneEndpoint yet; the request is answered once it has", v.cluster.Name)
 	}
 	return nil
 }

@@ -59,9 +59,13 @@ func validateRequest(o *v1alpha1.KubeconfigRequest) *obstacle {
 	case groupForRole(spec.Role) == "":
 		return newInvalidObstacle("spec.role is %q; write admin or viewer", spec.Role)
 	case spec.ExpirationSeconds <= 0:
-		return newInvalidObstacle("spec.expirationSeconds is %d; write how many seconds the access is needed", spec.ExpirationSeconds)
+		return newInvalidObstacle("spec.expirationSeconds is %d; write how many seconds the access is needed",
+			spec.ExpirationSeconds)
 	case spec.CertificateRequest == "" && len(secretName(o)) > maxSecretName:
-		return newInvalidObstacle("metadata.name has %d bytes, and may have %d without a certificateRequest, since a Secret is called by it", len(o.Name), maxSecretName-len(secretSuffix))
+		return newInvalidObstacle(
+			"metadata.name has %d bytes, and may have %d without a certificateRequest, since a Secret is called by it",
+			len(o.Name), maxSecretName-len(secretSuffix),
+		)
 	}
 	if spec.CertificateRequest == "" {
 		return nil

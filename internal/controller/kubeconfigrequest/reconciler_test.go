@@ -35,7 +35,8 @@ func TestAnswerForAKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff([]string{"polder:alice@example.org", "polder:admin"}, append([]string{c.Subject.CommonName}, c.Subject.Organization...)); d != "" || c.IsCA || len(c.DNSNames) > 0 {
+	if d := cmp.Diff([]string{"polder:alice@example.org", "polder:admin"}, append([]string{c.Subject.CommonName}, c.Subject.Organization...)); d != "" || c.IsCA ||
+		len(c.DNSNames) > 0 {
 		t.Errorf("it got more than it should, or less: %s", d)
 	}
 	want := v1alpha1.KubeconfigRequestStatus{
@@ -152,7 +153,10 @@ func TestUselessSecretOfOursIsWrittenAnew(t *testing.T) {
 	o := newRequest()
 	for title, value := range map[string]string{"nothing": "", "garbage": "x"} {
 		t.Run(title, func(t *testing.T) {
-			s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "mine-access", OwnerReferences: []metav1.OwnerReference{ownerReferenceTo(o)}}, Data: map[string][]byte{"value": []byte(value), "more": nil}}
+			s := &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "mine-access", OwnerReferences: []metav1.OwnerReference{ownerReferenceTo(o)}},
+				Data:       map[string][]byte{"value": []byte(value), "more": nil},
+			}
 			w := newWorld(t, newRequest(), s)
 			w.run()
 			got := w.secret("mine-access")
@@ -171,7 +175,9 @@ func TestSecretOwnedByOtherIsLeftAlone(t *testing.T) {
 		"owned, not controlled": {{APIVersion: "polder.dev/v1alpha1", Kind: "KubeconfigRequest", Name: "mine", UID: "request"}},
 	} {
 		t.Run(title, func(t *testing.T) {
-			s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "mine-access", OwnerReferences: owners}, Data: map[string][]byte{"value": []byte("precious")}}
+			s := &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "mine-access", OwnerReferences: owners}, Data: map[string][]byte{"value": []byte("precious")},
+			}
 			w := newWorld(t, newRequest(), s)
 			if got := w.run(); got != pollDelay {
 				t.Errorf("looks again after %s", got)
@@ -179,7 +185,8 @@ func TestSecretOwnedByOtherIsLeftAlone(t *testing.T) {
 			if got := w.secret(s.Name); string(got.Data["value"]) != "precious" {
 				t.Error("it was overwritten")
 			}
-			w.expectNotReady(v1alpha1.ReasonNotOurs, v1alpha1.ConditionStalled, "there is a Secret mine-access that does not belong to this request, and it is left alone; delete it")
+			w.expectNotReady(v1alpha1.ReasonNotOurs, v1alpha1.ConditionStalled,
+				"there is a Secret mine-access that does not belong to this request, and it is left alone; delete it")
 			if st := w.request().Status; st.SecretName != "" || len(w.events.notes) > 0 {
 				t.Errorf("the status names it, or an event does: %+v", st)
 			}

@@ -26,7 +26,8 @@ func requiredVerb(role v1alpha1.Role) string {
 }
 
 // checkRoleAllowed refuses a role that the user may not have.
-func checkRoleAllowed(ctx context.Context, reviews Reviewer, req admission.Request, o *v1alpha1.KubeconfigRequest) (string, error) {
+func checkRoleAllowed(ctx context.Context, reviews Reviewer, req admission.Request,
+	o *v1alpha1.KubeconfigRequest) (string, error) {
 	v := requiredVerb(o.Spec.Role)
 	may, err := reviewAccess(ctx, reviews, req, v, o.Spec.ClusterName)
 	if err != nil || may {

@@ -24,16 +24,21 @@ import (
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("kubeconfigrequest").
-		For(&v1alpha1.KubeconfigRequest{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, statusLost()))).
-		Watches(&v1alpha1.WorkloadCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsForCluster), builder.WithPredicates(onlyCreated())).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsForCluster), builder.WithPredicates(clusterChanged())).
+		For(&v1alpha1.KubeconfigRequest{},
+			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, statusLost()))).
+		Watches(&v1alpha1.WorkloadCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsForCluster),
+			builder.WithPredicates(onlyCreated())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsForCluster),
+			builder.WithPredicates(clusterChanged())).
 		WithOptions(o).
 		Complete(r)
 }
 
 // statusLost passes requests that have lost their status.
 func statusLost() predicate.Predicate {
-	return polderreconcile.StatusLostPredicate(func(o *v1alpha1.KubeconfigRequest) []metav1.Condition { return o.Status.Conditions })
+	return polderreconcile.StatusLostPredicate(
+		func(o *v1alpha1.KubeconfigRequest) []metav1.Condition { return o.Status.Conditions },
+	)
 }
 
 // onlyCreated passes WorkloadClusters that are created. Whatever becomes of them shows in their Clusters.
@@ -54,7 +59,8 @@ func clusterChanged() predicate.Predicate {
 			if !ok || !ok2 {
 				return false
 			}
-			return isControlPlaneInitialized(a) != isControlPlaneInitialized(b) || a.Spec.ControlPlaneEndpoint != b.Spec.ControlPlaneEndpoint || controllerUID(a) != controllerUID(b)
+			return isControlPlaneInitialized(a) != isControlPlaneInitialized(b) ||
+				a.Spec.ControlPlaneEndpoint != b.Spec.ControlPlaneEndpoint || controllerUID(a) != controllerUID(b)
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}

@@ -12,7 +12,9 @@ import (
 )
 
 // stalledReasons are the reasons that last until somebody acts. With all others something is under way.
-var stalledReasons = map[string]bool{v1alpha1.ReasonRequestInvalid: true, v1alpha1.ReasonClusterMissing: true, v1alpha1.ReasonNotOurs: true}
+var stalledReasons = map[string]bool{
+	v1alpha1.ReasonRequestInvalid: true, v1alpha1.ReasonClusterMissing: true, v1alpha1.ReasonNotOurs: true,
+}
 
 // setNotReady sets Ready to false with an obstacle, and either Reconciling or Stalled, as kstatus expects it.
 func (s *scope) setNotReady(o *obstacle) {
@@ -46,7 +48,8 @@ func (s *scope) summarize() {
 // audit log names the certificate.
 func (r *Reconciler) recordIssuedEvents(s *scope, c *x509.Certificate) {
 	note := fmt.Sprintf("a certificate for %s as %s of cluster %s, valid until %s, was signed for request %s: X509SHA256=%x",
-		c.Subject.CommonName, s.credentials.role, s.credentials.cluster, formatTime(c.NotAfter), s.request.Name, sha256.Sum256(c.Raw))
+		c.Subject.CommonName, s.credentials.role, s.credentials.cluster, formatTime(c.NotAfter), s.request.Name,
+		sha256.Sum256(c.Raw))
 	r.Events.Eventf(s.request, s.workloadCluster, "Normal", v1alpha1.ReasonIssued, "Issue", "%s", note)
 	r.Events.Eventf(s.workloadCluster, s.request, "Normal", v1alpha1.ReasonIssued, "Issue", "%s", note)
 }

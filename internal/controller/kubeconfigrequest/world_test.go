@@ -57,7 +57,9 @@ func newWorld(t *testing.T, o *v1alpha1.KubeconfigRequest, more ...client.Object
 	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithStatusSubresource(&v1alpha1.KubeconfigRequest{}).
 		WithObjects(append(more, o, newWorkloadCluster(), newCluster(), ca, own)...).Build()
 	plane := interceptor.NewClient(c, w.interceptors())
-	w.Reconciler = &Reconciler{Client: plane, Live: plane, Workload: w, Limiter: &fairness.Limiter{PerNamespace: 1, MaxWaiting: 1}, Clock: w.clock, Events: w.events}
+	w.Reconciler = &Reconciler{
+		Client: plane, Live: plane, Workload: w, Limiter: &fairness.Limiter{PerNamespace: 1, MaxWaiting: 1}, Clock: w.clock, Events: w.events,
+	}
 	return w
 }
 

@@ -30,12 +30,16 @@ func (s *scope) observeAddons() {
 	case s.catalogue != nil && s.wanted.Object != nil && s.isPreparingAddons():
 		text := fmt.Sprintf("the add-ons of release %s are applied before its class%s", s.wanted.Tag(), why)
 		if ready != nil && stuckReasons[ready.Reason] {
-			s.stall(v1alpha1.ConditionAddons, v1alpha1.ReasonAddonsFirst, advice{text, v1alpha1.PlatformOperator, s.addonsHint()})
+			s.stall(v1alpha1.ConditionAddons, v1alpha1.ReasonAddonsFirst, advice{
+				text, v1alpha1.PlatformOperator, s.addonsHint(),
+			})
 			return
 		}
 		s.conditions.SetFalse(v1alpha1.ConditionAddons, v1alpha1.ReasonAddonsFirst, text)
 	case ready != nil && stuckReasons[ready.Reason]:
-		s.stall(v1alpha1.ConditionAddons, ready.Reason, advice{"the add-ons do not get on" + why, v1alpha1.PlatformOperator, s.addonsHint()})
+		s.stall(v1alpha1.ConditionAddons, ready.Reason, advice{
+			"the add-ons do not get on" + why, v1alpha1.PlatformOperator, s.addonsHint(),
+		})
 	case !ptr.Deref(st.Ready, false) || ready == nil:
 		reason := v1alpha1.ReasonNotThereYet
 		if ready != nil {
@@ -43,9 +47,11 @@ func (s *scope) observeAddons() {
 		}
 		s.conditions.SetFalse(v1alpha1.ConditionAddons, reason, "the add-ons are being applied"+why)
 	case st.Release != st.Target || s.target.Object != nil && st.Release != s.target.Key().String():
-		s.conditions.SetFalse(v1alpha1.ConditionAddons, v1alpha1.ReasonProgressing, fmt.Sprintf("the add-ons are those of %s", st.Release))
+		s.conditions.SetFalse(v1alpha1.ConditionAddons, v1alpha1.ReasonProgressing,
+			fmt.Sprintf("the add-ons are those of %s", st.Release))
 	case st.ClusterGeneration != s.cluster.Generation:
-		s.conditions.SetFalse(v1alpha1.ConditionAddons, v1alpha1.ReasonProgressing, "the add-ons are being applied for what the spec says now")
+		s.conditions.SetFalse(v1alpha1.ConditionAddons, v1alpha1.ReasonProgressing,
+			"the add-ons are being applied for what the spec says now")
 	default:
 		s.conditions.SetTrue(v1alpha1.ConditionAddons, "all add-ons are there and healthy")
 	}
@@ -59,5 +65,6 @@ var stuckReasons = map[string]bool{
 
 // addonsHint says how to look closer at add-ons.
 func (s *scope) addonsHint() string {
-	return fmt.Sprintf("see what they wait for: kubectl describe clusteraddon -n %s %s", s.object.Namespace, csv1.AddonPrefix+s.object.Name)
+	return fmt.Sprintf("see what they wait for: kubectl describe clusteraddon -n %s %s", s.object.Namespace,
+		csv1.AddonPrefix+s.object.Name)
 }

@@ -42,7 +42,8 @@ func (r *Reconciler) applyCluster(ctx context.Context, s *scope) error {
 		return err
 	}
 	// The digest alone would not notice what others changed, nor the comparison that a field is no longer wanted.
-	if s.cluster == nil || s.cluster.Annotations[v1alpha1.AppliedAnnotation] != digest || !metav1.IsControlledBy(s.cluster, s.object) || !topology.HasDesiredState(s.cluster, want) {
+	if s.cluster == nil || s.cluster.Annotations[v1alpha1.AppliedAnnotation] != digest ||
+		!metav1.IsControlledBy(s.cluster, s.object) || !topology.HasDesiredState(s.cluster, want) {
 		if err := r.serverSideApply(ctx, s, want); err != nil {
 			return s.reportApplyError(err)
 		}
@@ -60,7 +61,8 @@ func (r *Reconciler) applyCluster(ctx context.Context, s *scope) error {
 // the provider sets.
 func (s *scope) reportProviderVariables(e *topology.ProviderVariableError) error {
 	s.stall(v1alpha1.ConditionAccepted, v1alpha1.ReasonProviderRefused, advice{
-		fmt.Sprintf("spec.parameters has %v", e), v1alpha1.Customer, "take out of spec.parameters: " + strings.Join(e.Parameters, ", "),
+		fmt.Sprintf("spec.parameters has %v", e), v1alpha1.Customer,
+		"take out of spec.parameters: " + strings.Join(e.Parameters, ", "),
 	})
 	return reconcile.Wait(providerRetry, "%v", e) // what the provider sets may change
 }
@@ -76,12 +78,16 @@ func (r *Reconciler) checkNoClusterUncached(ctx context.Context, s *scope) error
 	if err := r.checkOwner(ctx, s); err != nil {
 		return err
 	}
-	return apierrors.NewConflict(schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: "clusters"}, c.Name, errors.New("the cache does not know it yet"))
+	return apierrors.NewConflict(schema.GroupResource{Group: clusterv1.GroupVersion.Group, Resource: "clusters"}, c.Name,
+		errors.New("the cache does not know it yet"))
 }
 
 // buildCluster returns the Cluster that is wanted now.
 func (s *scope) buildCluster() (*clusterv1.Cluster, error) {
-	d := topology.BuildInput{Cluster: s.object, Class: s.target.ClassKey(), Release: s.contractRelease, Provider: s.description, Topology: s.answer.Topology}
+	d := topology.BuildInput{
+		Cluster: s.object, Class: s.target.ClassKey(), Release: s.contractRelease, Provider: s.description,
+		Topology: s.answer.Topology,
+	}
 	if s.isPreparingAddons() {
 		d.PrepareRelease = s.wanted.Key().String()
 	}
@@ -115,7 +121,8 @@ func (r *Reconciler) serverSideApply(ctx context.Context, s *scope, want *unstru
 	if s.held {
 		want.SetResourceVersion(s.cluster.ResourceVersion) // much of it was copied from there
 	}
-	if err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), fieldOwner, client.ForceOwnership); err != nil {
+	if err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), fieldOwner,
+		client.ForceOwnership); err != nil {
 		return err
 	}
 	c := &clusterv1.Cluster{}
@@ -129,18 +136,23 @@ func (r *Reconciler) serverSideApply(ctx context.Context, s *scope, want *unstru
 // reportApplyError says in the status why the Cluster could not be applied.
 func (s *scope) reportApplyError(err error) error {
 	// Cluster API refuses a change of version while another upgrade is under way. That passes by itself.
-	if apierrors.IsInvalid(err) && s.cluster != nil && !isTopologyReconciled(s.cluster) && s.cluster.Spec.Topology.Version != s.contractRelease.Kubernetes {
-		s.conditions.SetFalse(v1alpha1.ConditionApplied, v1alpha1.ReasonProgressing, fmt.Sprintf("another upgrade has to be done first: %v", err))
+	if apierrors.IsInvalid(err) && s.cluster != nil && !isTopologyReconciled(s.cluster) &&
+		s.cluster.Spec.Topology.Version != s.contractRelease.Kubernetes {
+		s.conditions.SetFalse(v1alpha1.ConditionApplied, v1alpha1.ReasonProgressing,
+			fmt.Sprintf("another upgrade has to be done first: %v", err))
 		return reconcile.Wait(providerRetry, "%v", err)
 	}
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
 		s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonClusterRefused, advice{
-			fmt.Sprintf("Cluster API does not take it: %v", err), v1alpha1.Customer, "correct what it names in the spec; what you cannot correct, tell the platform operator",
+			fmt.Sprintf("Cluster API does not take it: %v", err), v1alpha1.Customer,
+			"correct what it names in the spec; what you cannot correct, tell the platform operator",
 		})
 		return reconcile.Wait(refusedRetry, "%v", err)
 	}
 	if !apierrors.IsConflict(err) {
-		s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonApplyFailed, advice{err.Error(), v1alpha1.PlatformOperator, "see the log of the plane; it is tried again by itself"})
+		s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonApplyFailed, advice{
+			err.Error(), v1alpha1.PlatformOperator, "see the log of the plane; it is tried again by itself",
+		})
 	}
 	return err
 }

@@ -38,7 +38,8 @@ func (r *Reconciler) askProvider(ctx context.Context, s *scope) error {
 	was := topology.ReadAnswer(s.cluster)
 	if s.held {
 		s.answer = was
-		s.conditions.SetTrue(v1alpha1.ConditionAccepted, fmt.Sprintf("%s is asked once the cluster can have its release", s.description.Name))
+		s.conditions.SetTrue(v1alpha1.ConditionAccepted,
+			fmt.Sprintf("%s is asked once the cluster can have its release", s.description.Name))
 		return nil
 	}
 	if s.answer, err = topology.DigestInput(s.object, s.target.Key().String(), s.description); err != nil {
@@ -78,7 +79,8 @@ func (s *scope) reportMissingClass(err error) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	s.conditions.SetFalse(v1alpha1.ConditionAccepted, v1alpha1.ReasonReleaseNotReady, fmt.Sprintf("the class of release %s is not there", s.target.Key()))
+	s.conditions.SetFalse(v1alpha1.ConditionAccepted, v1alpha1.ReasonReleaseNotReady,
+		fmt.Sprintf("the class of release %s is not there", s.target.Key()))
 	return reconcile.Wait(providerRetry, "%v", err)
 }
 
@@ -86,7 +88,8 @@ func (s *scope) reportMissingClass(err error) error {
 func (s *scope) reportRefusal(errs field.ErrorList) error {
 	text := errs.ToAggregate().Error()
 	s.stall(v1alpha1.ConditionAccepted, v1alpha1.ReasonProviderRefused, advice{
-		fmt.Sprintf("provider %s does not take the spec: %s", s.description.Name, text), v1alpha1.Customer, "correct the spec",
+		fmt.Sprintf("provider %s does not take the spec: %s", s.description.Name, text), v1alpha1.Customer,
+		"correct the spec",
 	})
 	return reconcile.Wait(providerRetry, "%s", text) // what the provider offers may change
 }

@@ -51,7 +51,8 @@ func TestWithdrawnTypesStay(t *testing.T) {
 			func(o *v1alpha1.WorkloadClusterSpec) {
 				o.Workers = append(o.Workers, v1alpha1.WorkerPool{Name: "new", MachineSelection: ofType("small")})
 			},
-			provider.Topology{Variables: provider.Values{}, ControlPlane: flavor("gone"), Pools: map[string]provider.Machines{"default": flavor("gone"), "new": flavor("small")}}, false,
+			provider.Topology{Variables: provider.Values{}, ControlPlane: flavor("gone"),
+				Pools: map[string]provider.Machines{"default": flavor("gone"), "new": flavor("small")}}, false,
 		},
 		"another size of the control plane": {
 			func(o *v1alpha1.WorkloadClusterSpec) { o.ControlPlane.MachineSelection = ofType("small") },
@@ -66,7 +67,9 @@ func TestWithdrawnTypesStay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			class := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: v1}}
-			class.Spec.Variables = []clusterv1.ClusterClassVariable{{Name: "flavor", Required: ptr.To(true), Schema: clusterv1.VariableSchema{OpenAPIV3Schema: clusterv1.JSONSchemaProps{Type: "string"}}}}
+			class.Spec.Variables = []clusterv1.ClusterClassVariable{
+				{Name: "flavor", Required: ptr.To(true), Schema: clusterv1.VariableSchema{OpenAPIV3Schema: clusterv1.JSONSchemaProps{Type: "string"}}},
+			}
 			r, s := newReconciler(t, class), healthyScope(t)
 			r.Provider = guarded(t, oneTypeProvider{})
 			spec := &s.object.Spec

@@ -36,7 +36,8 @@ func (r *Reconciler) unpause(ctx context.Context, c *clusterv1.Cluster) error {
 // it is not kept paused longer than the spec says.
 func (r *Reconciler) waitForDeletion(ctx context.Context, s *scope) error {
 	a := advice{
-		"somebody is deleting the Cluster of this WorkloadCluster; it is made anew, and empty, once it is gone", v1alpha1.PlatformOperator,
+		"somebody is deleting the Cluster of this WorkloadCluster; it is made anew, and empty, once it is gone",
+		v1alpha1.PlatformOperator,
 		"find out who deletes it; to get rid of the cluster, delete the WorkloadCluster",
 	}
 	if ptr.Deref(s.object.Spec.Paused, false) {
@@ -111,12 +112,16 @@ func (r *Reconciler) deleteCluster(ctx context.Context, s *scope) error {
 		err := r.Client.Delete(ctx, s.cluster, client.Preconditions{UID: &uid})
 		// A conflict means that a Cluster of another UID has this name by now. The watch reports it.
 		if apierror.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
-			s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonApplyFailed, advice{fmt.Sprintf("the cluster cannot be deleted: %v", err), v1alpha1.PlatformOperator, "see the log of the plane; it is tried again by itself"})
+			s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonApplyFailed, advice{
+				fmt.Sprintf("the cluster cannot be deleted: %v", err), v1alpha1.PlatformOperator,
+				"see the log of the plane; it is tried again by itself",
+			})
 			return err
 		}
 	}
 	text := "the cluster and its machines are being deleted"
-	if c := meta.FindStatusCondition(s.cluster.Status.Conditions, clusterv1.DeletingCondition); c != nil && c.Message != "" {
+	if c := meta.FindStatusCondition(s.cluster.Status.Conditions, clusterv1.DeletingCondition); c != nil &&
+		c.Message != "" {
 		text += ": " + c.Message
 	}
 	s.conditions.SetFalse(v1alpha1.ConditionApplied, v1alpha1.ReasonDeleting, text)

@@ -72,7 +72,8 @@ func TestSomebodyDeletesTheCluster(t *testing.T) {
 			}
 			r.summarize(s)
 			st := s.object.Status
-			if ready := s.condition(v1alpha1.ConditionReady); st.Phase != v1alpha1.PhaseStalled || st.Actor != c.actor || ready.Reason != v1alpha1.ReasonDeleting || ready.Message != st.Message {
+			if ready := s.condition(v1alpha1.ConditionReady); st.Phase != v1alpha1.PhaseStalled || st.Actor != c.actor || ready.Reason != v1alpha1.ReasonDeleting ||
+				ready.Message != st.Message {
 				t.Errorf("%s, %s, %s, %+v", st.Phase, st.Actor, st.Message, ready)
 			}
 		})

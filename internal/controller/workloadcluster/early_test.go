@@ -45,7 +45,8 @@ func TestARunThatEndsEarlyIsReported(t *testing.T) {
 				t.Fatal(err)
 			}
 			st, ready := s.object.Status, s.condition(v1alpha1.ConditionReady)
-			if st.Phase != v1alpha1.PhaseStalled || st.Actor != c.actor || st.NextStep == "" || ready.Reason != c.reason || ready.Status != metav1.ConditionFalse || ready.Message != st.Message {
+			if st.Phase != v1alpha1.PhaseStalled || st.Actor != c.actor || st.NextStep == "" || ready.Reason != c.reason || ready.Status != metav1.ConditionFalse ||
+				ready.Message != st.Message {
 				t.Errorf("%s, %s, %q, %q, %+v", st.Phase, st.Actor, st.Message, st.NextStep, ready)
 			}
 		})

@@ -49,7 +49,8 @@ func summarizeMessage(message string) string {
 
 // isInformative reports whether a text is worth showing to people.
 func isInformative(text string) bool {
-	for _, silent := range []string{"status.initialization.", "spec.providerID", "Waiting for Cluster", "Waiting for a Node", "Control plane not yet initialized", "Waiting for cluster topology"} {
+	for _, silent := range []string{"status.initialization.", "spec.providerID", "Waiting for Cluster",
+		"Waiting for a Node", "Control plane not yet initialized", "Waiting for cluster topology"} {
 		if strings.Contains(text, silent) {
 			return false
 		}

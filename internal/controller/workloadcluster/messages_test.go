@@ -4,10 +4,11 @@ import "testing"
 
 func TestSummarizeMessage(t *testing.T) {
 	for name, c := range map[string]struct{ give, want string }{
-		"nothing":                  {"", ""},
-		"a sentence":               {"Cluster is upgrading to v1.36.3", "Cluster is upgrading to v1.36.3"},
-		"a sentence, and a list":   {"* Cluster is upgrading to v1.36.3\n  * KubeadmControlPlane upgrading", "Cluster is upgrading to v1.36.3"},
-		"a machine":                {"* Machine demo-x:\n  * InfrastructureReady: waiting for bootstrap data\n  * NodeHealthy: Waiting", "demo-x: waiting for bootstrap data"},
+		"nothing":                {"", ""},
+		"a sentence":             {"Cluster is upgrading to v1.36.3", "Cluster is upgrading to v1.36.3"},
+		"a sentence, and a list": {"* Cluster is upgrading to v1.36.3\n  * KubeadmControlPlane upgrading", "Cluster is upgrading to v1.36.3"},
+		"a machine": {"* Machine demo-x:\n  * InfrastructureReady: waiting for bootstrap data\n  * NodeHealthy: Waiting",
+			"demo-x: waiting for bootstrap data"},
 		"what helps nobody":        {"* Machine demo-x:\n  * InfrastructureReady: LocalMachine status.initialization.provisioned is false\n  * NodeHealthy: no heartbeat", "demo-x: no heartbeat"},
 		"nothing but that":         {"* Machine demo-x:\n  * NodeHealthy: Waiting for Cluster control plane to be initialized", ""},
 		"another machine knows":    {"* Machine a:\n  * X: Waiting for Cluster control plane to be initialized\n* Machine b:\n  * Y: broken", "b: broken"},

@@ -111,7 +111,8 @@ func (u *MissingProviderMonitor) absenceReason(name string) string {
 	case !ok:
 		return fmt.Sprintf("provider %s is not installed, so nobody acts on this cluster", name)
 	case u.Clock.Now().Sub(s.observedAt) > heartbeatTimeout:
-		return fmt.Sprintf("provider %s has not been seen since %s, so nobody acts on this cluster", name, s.lastSeenTime.UTC().Format("2006-01-02 15:04:05 UTC"))
+		return fmt.Sprintf("provider %s has not been seen since %s, so nobody acts on this cluster", name,
+			s.lastSeenTime.UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
 	return ""
 }
@@ -127,7 +128,10 @@ func (u *MissingProviderMonitor) reportMissing(ctx context.Context, o *v1alpha1.
 	st.Phase, st.Message, st.Actor = v1alpha1.PhaseStalled, why, v1alpha1.PlatformOperator
 	st.NextStep = fmt.Sprintf("start provider %s; see: polder providers", o.Spec.Provider)
 	for _, t := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionReady} {
-		meta.SetStatusCondition(&st.Conditions, metav1.Condition{Type: t, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProviderMissing, Message: why, ObservedGeneration: o.Generation})
+		meta.SetStatusCondition(&st.Conditions, metav1.Condition{
+			Type: t, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProviderMissing, Message: why,
+			ObservedGeneration: o.Generation,
+		})
 	}
 	setKstatusConditions(o)
 	return reconcile.Write(ctx, u.Client, before, o)

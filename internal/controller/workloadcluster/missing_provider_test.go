@@ -47,13 +47,15 @@ func TestMissingProviderMonitor(t *testing.T) {
 		said     time.Duration // when, since then, the last heartbeat was sent; 0: never
 		want     string
 	}{
-		"its provider is there":                          {newProvider("p", 24*time.Hour, time.Minute), time.Minute, 0, ""},
-		"its provider is late, which happens":            {newProvider("p", 24*time.Hour, time.Minute), heartbeatTimeout, 0, ""},
-		"its provider is away":                           {newProvider("p", 24*time.Hour, time.Minute), heartbeatTimeout + time.Second, 0, since},
-		"its provider says that it is there":             {newProvider("p", 24*time.Hour, time.Minute), heartbeatTimeout + time.Hour, time.Hour, ""},
-		"its provider said so, too long ago":             {newProvider("p", 24*time.Hour, time.Minute), heartbeatTimeout + time.Hour + time.Second, time.Hour, "provider p has not been seen since 2026-01-02 12:59:00 UTC, so nobody acts on this cluster"},
-		"its provider's clock is behind":                 {newProvider("p", 24*time.Hour, 9*time.Hour), 5 * time.Minute, 5 * time.Minute, ""},
-		"its provider's clock is ahead":                  {newProvider("p", 24*time.Hour, -9*time.Hour), heartbeatTimeout + time.Second, 0, "provider p has not been seen since 2026-01-02 21:00:00 UTC, so nobody acts on this cluster"},
+		"its provider is there":               {newProvider("p", 24*time.Hour, time.Minute), time.Minute, 0, ""},
+		"its provider is late, which happens": {newProvider("p", 24*time.Hour, time.Minute), heartbeatTimeout, 0, ""},
+		"its provider is away":                {newProvider("p", 24*time.Hour, time.Minute), heartbeatTimeout + time.Second, 0, since},
+		"its provider says that it is there":  {newProvider("p", 24*time.Hour, time.Minute), heartbeatTimeout + time.Hour, time.Hour, ""},
+		"its provider said so, too long ago": {newProvider("p", 24*time.Hour, time.Minute), heartbeatTimeout + time.Hour + time.Second, time.Hour,
+			"provider p has not been seen since 2026-01-02 12:59:00 UTC, so nobody acts on this cluster"},
+		"its provider's clock is behind": {newProvider("p", 24*time.Hour, 9*time.Hour), 5 * time.Minute, 5 * time.Minute, ""},
+		"its provider's clock is ahead": {newProvider("p", 24*time.Hour, -9*time.Hour), heartbeatTimeout + time.Second, 0,
+			"provider p has not been seen since 2026-01-02 21:00:00 UTC, so nobody acts on this cluster"},
 		"its provider is away when the plane starts":     {newProvider("p", 24*time.Hour, 9*time.Hour), heartbeatTimeout, 0, ""},
 		"its provider has just come":                     {newProvider("p", time.Second, never), 0, 0, ""},
 		"its provider came, and never said that it runs": {newProvider("p", time.Minute, never), heartbeatTimeout + time.Second, 0, since},
@@ -62,10 +64,12 @@ func TestMissingProviderMonitor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := clients(t, c.provider, newWorkloadCluster("p", "demo")).WithStatusSubresource(c.provider).Build()
 			writes := 0
-			counting := interceptor.NewClient(all, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-				writes++
-				return c.SubResource(sub).Patch(ctx, o, p, opts...)
-			}})
+			counting := interceptor.NewClient(all,
+				interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+					opts ...client.SubResourcePatchOption) error {
+					writes++
+					return c.SubResource(sub).Patch(ctx, o, p, opts...)
+				}})
 			clock := clocktesting.NewFakePassiveClock(noon)
 			u := &MissingProviderMonitor{Client: counting, Clock: clock}
 			once := func(at time.Duration) {
@@ -97,12 +101,14 @@ func TestMissingProviderMonitor(t *testing.T) {
 				}
 				return
 			}
-			if writes != 1 || st.Phase != v1alpha1.PhaseStalled || st.Message != c.want || st.Actor != v1alpha1.PlatformOperator || st.NextStep != "start provider p; see: polder providers" {
+			if writes != 1 || st.Phase != v1alpha1.PhaseStalled || st.Message != c.want || st.Actor != v1alpha1.PlatformOperator ||
+				st.NextStep != "start provider p; see: polder providers" {
 				t.Errorf("%d writes, %+v", writes, st)
 			}
 			s := &scope{object: o}
 			for _, name := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionAccepted} {
-				if got := s.condition(name); got.Status != metav1.ConditionFalse || got.Reason != v1alpha1.ReasonProviderMissing || got.Message != c.want || got.ObservedGeneration != 3 {
+				if got := s.condition(name); got.Status != metav1.ConditionFalse || got.Reason != v1alpha1.ReasonProviderMissing || got.Message != c.want ||
+					got.ObservedGeneration != 3 {
 					t.Errorf("%+v", got)
 				}
 			}
@@ -128,7 +134,8 @@ func TestMissingProviderMonitorGoesOn(t *testing.T) {
 					return nil
 				},
 			})
-			if err := (&MissingProviderMonitor{Client: all, Clock: clocktesting.NewFakePassiveClock(noon)}).Once(t.Context()); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			if err := (&MissingProviderMonitor{Client: all, Clock: clocktesting.NewFakePassiveClock(noon)}).Once(t.Context()); !errors.Is(err, c.want) ||
+				(err == nil) != (c.want == nil) {
 				t.Error(err)
 			}
 			if !told["b"] || !told["c"] {
@@ -177,7 +184,8 @@ func TestMissingProviderMonitorDeletes(t *testing.T) {
 				t.Fatal(err)
 			}
 			ready := (&scope{object: got}).condition(v1alpha1.ConditionReady)
-			if st := got.Status; writes != 1 || st.Phase != v1alpha1.PhaseDeleting || st.Message != c.text || st.Actor != c.actor || ready.Status != metav1.ConditionFalse || ready.Reason != v1alpha1.ReasonDeleting {
+			if st := got.Status; writes != 1 || st.Phase != v1alpha1.PhaseDeleting || st.Message != c.text || st.Actor != c.actor ||
+				ready.Status != metav1.ConditionFalse || ready.Reason != v1alpha1.ReasonDeleting {
 				t.Errorf("%d writes, %+v", writes, st)
 			}
 			if len(said.Events) != 1 {

@@ -23,7 +23,8 @@ const maxStages = 64
 // observe reads what Cluster API and the add-ons' controller report, and puts it into the status.
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if s.cluster == nil || !s.ownsCluster() {
-		for _, t := range []string{v1alpha1.ConditionControlPlane, v1alpha1.ConditionReachable, v1alpha1.ConditionWorkers, v1alpha1.ConditionAddons} {
+		for _, t := range []string{v1alpha1.ConditionControlPlane, v1alpha1.ConditionReachable, v1alpha1.ConditionWorkers,
+			v1alpha1.ConditionAddons} {
 			s.conditions.SetFalse(t, v1alpha1.ReasonNotThereYet, "nothing of the cluster was made yet")
 		}
 		return nil
@@ -63,7 +64,9 @@ func (s *scope) fillStatus() {
 	st.Addons = nil
 	if s.addon != nil {
 		for _, stage := range s.addon.Status.Stages[:min(len(s.addon.Status.Stages), maxStages)] {
-			st.Addons = append(st.Addons, v1alpha1.AddonStatus{Name: stage.Name, Done: stage.Phase == stageDone, Message: stage.Message})
+			st.Addons = append(st.Addons, v1alpha1.AddonStatus{
+				Name: stage.Name, Done: stage.Phase == stageDone, Message: stage.Message,
+			})
 		}
 	}
 	st.Updates = nil
@@ -82,7 +85,9 @@ func (s *scope) wantedWorkers() (n int32) {
 
 // newCounts returns counts with a zero for what is not reported.
 func newCounts(desired int32, ready, updated *int32) v1alpha1.Counts {
-	return v1alpha1.Counts{Desired: ptr.To(desired), Ready: ptr.To(ptr.Deref(ready, 0)), Updated: ptr.To(ptr.Deref(updated, 0))}
+	return v1alpha1.Counts{
+		Desired: ptr.To(desired), Ready: ptr.To(ptr.Deref(ready, 0)), Updated: ptr.To(ptr.Deref(updated, 0)),
+	}
 }
 
 // lowestVersion returns the lowest version that machines run. Control planes that do not count machines report none, so
@@ -116,8 +121,10 @@ func isControlPlaneInitialized(c *clusterv1.Cluster) bool {
 // contract does not require it. The number that the spec asks for means nothing then.
 func hasUncountedControlPlane(c *clusterv1.Cluster) bool {
 	cp := ptr.Deref(c.Status.ControlPlane, clusterv1.ClusterControlPlaneStatus{})
-	return isControlPlaneInitialized(c) && meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition) != nil &&
-		cp.DesiredReplicas == nil && cp.Replicas == nil && cp.ReadyReplicas == nil && cp.AvailableReplicas == nil && cp.UpToDateReplicas == nil
+	return isControlPlaneInitialized(c) &&
+		meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition) != nil &&
+		cp.DesiredReplicas == nil && cp.Replicas == nil && cp.ReadyReplicas == nil && cp.AvailableReplicas == nil &&
+		cp.UpToDateReplicas == nil
 }
 
 // observeControlPlane reports how the control plane is.
@@ -127,15 +134,20 @@ func (s *scope) observeControlPlane() {
 	m := replicaCounts{cp.DesiredReplicas, cp.Replicas, cp.ReadyReplicas, cp.AvailableReplicas, cp.UpToDateReplicas}
 	switch {
 	case !isControlPlaneInitialized(c):
-		s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, "the control plane is being made"+conditionDetail(c, clusterv1.ClusterControlPlaneInitializedCondition))
-	case hasUncountedControlPlane(c) && !meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition):
-		s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesMissing, "the control plane is not available"+conditionDetail(c, clusterv1.ClusterControlPlaneAvailableCondition))
+		s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet,
+			"the control plane is being made"+conditionDetail(c, clusterv1.ClusterControlPlaneInitializedCondition))
+	case hasUncountedControlPlane(c) &&
+		!meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition):
+		s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesMissing,
+			"the control plane is not available"+conditionDetail(c, clusterv1.ClusterControlPlaneAvailableCondition))
 	case hasUncountedControlPlane(c) && isTopologyReconciled(c):
 		s.conditions.SetTrue(v1alpha1.ConditionControlPlane, "the control plane is available")
 	case !hasUncountedControlPlane(c) && m.hasMissing(want):
-		s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesMissing, m.readyText("the control plane", want)+conditionDetail(c, clusterv1.ClusterControlPlaneMachinesReadyCondition))
+		s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesMissing,
+			m.readyText("the control plane", want)+conditionDetail(c, clusterv1.ClusterControlPlaneMachinesReadyCondition))
 	case m.hasOutdated(want) || !isTopologyReconciled(c):
-		s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"+conditionDetail(c, clusterv1.ClusterTopologyReconciledCondition))
+		s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate,
+			"machines are brought up to date"+conditionDetail(c, clusterv1.ClusterTopologyReconciledCondition))
 	default:
 		s.conditions.SetTrue(v1alpha1.ConditionControlPlane, "all machines of the control plane are ready")
 	}
@@ -148,9 +160,11 @@ func (s *scope) observeWorkers() {
 	m := replicaCounts{w.DesiredReplicas, w.Replicas, w.ReadyReplicas, w.AvailableReplicas, w.UpToDateReplicas}
 	switch {
 	case m.hasMissing(want):
-		s.conditions.SetFalse(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing, m.readyText("the pools", want)+conditionDetail(c, clusterv1.ClusterWorkerMachinesReadyCondition))
+		s.conditions.SetFalse(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing,
+			m.readyText("the pools", want)+conditionDetail(c, clusterv1.ClusterWorkerMachinesReadyCondition))
 	case m.hasOutdated(want) || !isTopologyReconciled(c):
-		s.conditions.SetFalse(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"+conditionDetail(c, clusterv1.ClusterTopologyReconciledCondition))
+		s.conditions.SetFalse(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesOutOfDate,
+			"machines are brought up to date"+conditionDetail(c, clusterv1.ClusterTopologyReconciledCondition))
 	default:
 		s.conditions.SetTrue(v1alpha1.ConditionWorkers, "all machines of all pools are ready")
 	}
@@ -161,7 +175,8 @@ type replicaCounts struct{ desired, existing, ready, available, upToDate *int32 
 
 // hasMissing reports whether machines are missing, not ready, or too many.
 func (m replicaCounts) hasMissing(want int32) bool {
-	return ptr.Deref(m.desired, 0) != want || ptr.Deref(m.existing, 0) != want || ptr.Deref(m.ready, 0) != want || ptr.Deref(m.available, 0) != want
+	return ptr.Deref(m.desired, 0) != want || ptr.Deref(m.existing, 0) != want || ptr.Deref(m.ready, 0) != want ||
+		ptr.Deref(m.available, 0) != want
 }
 
 // hasOutdated reports whether machines are not up to date.
@@ -183,7 +198,9 @@ func (s *scope) observeReachability() {
 	case !isControlPlaneInitialized(s.cluster) || t == nil:
 		s.conditions.SetFalse(v1alpha1.ConditionReachable, v1alpha1.ReasonNotThereYet, "the cluster has no API yet")
 	case t.Status != metav1.ConditionTrue:
-		s.conditions.SetFalse(v1alpha1.ConditionReachable, v1alpha1.ReasonUnreachable, fmt.Sprintf("the cluster's API has not answered since %s", t.LastTransitionTime.UTC().Format("2006-01-02 15:04:05 UTC")))
+		s.conditions.SetFalse(v1alpha1.ConditionReachable, v1alpha1.ReasonUnreachable,
+			fmt.Sprintf("the cluster's API has not answered since %s",
+				t.LastTransitionTime.UTC().Format("2006-01-02 15:04:05 UTC")))
 	default:
 		s.conditions.SetTrue(v1alpha1.ConditionReachable, "the cluster's API answers")
 	}
@@ -192,7 +209,8 @@ func (s *scope) observeReachability() {
 // countPools counts the machines of each pool. A pool with zones has several MachineDeployments.
 func (r *Reconciler) countPools(ctx context.Context, s *scope) error {
 	var l clusterv1.MachineDeploymentList
-	if err := r.Client.List(ctx, &l, client.InNamespace(s.object.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.object.Name}); err != nil {
+	if err := r.Client.List(ctx, &l, client.InNamespace(s.object.Namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: s.object.Name}); err != nil {
 		return err
 	}
 	s.object.Status.Pools = nil
@@ -204,7 +222,9 @@ func (r *Reconciler) countPools(ctx context.Context, s *scope) error {
 				updated += ptr.Deref(l.Items[i].Status.UpToDateReplicas, 0)
 			}
 		}
-		s.object.Status.Pools = append(s.object.Status.Pools, v1alpha1.PoolStatus{Name: p.Name, Counts: newCounts(ptr.Deref(p.Replicas, 1), &ready, &updated)})
+		s.object.Status.Pools = append(s.object.Status.Pools, v1alpha1.PoolStatus{
+			Name: p.Name, Counts: newCounts(ptr.Deref(p.Replicas, 1), &ready, &updated),
+		})
 	}
 	return nil
 }

@@ -26,7 +26,9 @@ func (s *scope) observed(condition string) observed {
 func scaleToThree(s *scope) {
 	n := ptr.To[int32](3)
 	s.object.Spec.ControlPlane.Replicas = ptr.To[int32](3)
-	s.cluster.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{DesiredReplicas: n, Replicas: n, ReadyReplicas: n, AvailableReplicas: n, UpToDateReplicas: n}
+	s.cluster.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{
+		DesiredReplicas: n, Replicas: n, ReadyReplicas: n, AvailableReplicas: n, UpToDateReplicas: n,
+	}
 }
 
 // uncountControlPlane makes the control plane one of a kind that counts no machines.
@@ -41,15 +43,31 @@ func TestControlPlane(t *testing.T) {
 		change func(*scope)
 		want   observed
 	}{
-		"all are ready":            {func(*scope) {}, observed{"", "all machines of the control plane are ready"}},
-		"it is not there":          {func(s *scope) { s.cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(false) }, observed{v1alpha1.ReasonNotThereYet, "the control plane is being made"}},
-		"nothing is counted yet":   {func(s *scope) { s.cluster.Status.ControlPlane = nil }, observed{v1alpha1.ReasonMachinesMissing, "0 of 3 machines of the control plane are ready"}},
-		"one is not ready":         {func(s *scope) { s.cluster.Status.ControlPlane.ReadyReplicas = n }, observed{v1alpha1.ReasonMachinesMissing, "2 of 3 machines of the control plane are ready"}},
-		"one is not available":     {func(s *scope) { s.cluster.Status.ControlPlane.AvailableReplicas = n }, observed{v1alpha1.ReasonMachinesMissing, "2 of 3 machines of the control plane are ready"}},
-		"one is missing":           {func(s *scope) { s.cluster.Status.ControlPlane.Replicas = n }, observed{v1alpha1.ReasonMachinesMissing, "3 of 3 machines of the control plane are ready"}},
-		"it wants fewer still":     {func(s *scope) { s.cluster.Status.ControlPlane.DesiredReplicas = n }, observed{v1alpha1.ReasonMachinesMissing, "3 of 3 machines of the control plane are ready"}},
-		"one is too many":          {func(s *scope) { s.cluster.Status.ControlPlane.Replicas = ptr.To[int32](4) }, observed{v1alpha1.ReasonMachinesMissing, "3 of 3 machines of the control plane are ready, and 1 will go"}},
-		"one is old":               {func(s *scope) { s.cluster.Status.ControlPlane.UpToDateReplicas = n }, observed{v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"}},
+		"all are ready": {func(*scope) {}, observed{"", "all machines of the control plane are ready"}},
+		"it is not there": {func(s *scope) { s.cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(false) }, observed{
+			v1alpha1.ReasonNotThereYet, "the control plane is being made",
+		}},
+		"nothing is counted yet": {func(s *scope) { s.cluster.Status.ControlPlane = nil }, observed{
+			v1alpha1.ReasonMachinesMissing, "0 of 3 machines of the control plane are ready",
+		}},
+		"one is not ready": {func(s *scope) { s.cluster.Status.ControlPlane.ReadyReplicas = n }, observed{
+			v1alpha1.ReasonMachinesMissing, "2 of 3 machines of the control plane are ready",
+		}},
+		"one is not available": {func(s *scope) { s.cluster.Status.ControlPlane.AvailableReplicas = n }, observed{
+			v1alpha1.ReasonMachinesMissing, "2 of 3 machines of the control plane are ready",
+		}},
+		"one is missing": {func(s *scope) { s.cluster.Status.ControlPlane.Replicas = n }, observed{
+			v1alpha1.ReasonMachinesMissing, "3 of 3 machines of the control plane are ready",
+		}},
+		"it wants fewer still": {func(s *scope) { s.cluster.Status.ControlPlane.DesiredReplicas = n }, observed{
+			v1alpha1.ReasonMachinesMissing, "3 of 3 machines of the control plane are ready",
+		}},
+		"one is too many": {func(s *scope) { s.cluster.Status.ControlPlane.Replicas = ptr.To[int32](4) }, observed{
+			v1alpha1.ReasonMachinesMissing, "3 of 3 machines of the control plane are ready, and 1 will go",
+		}},
+		"one is old": {func(s *scope) { s.cluster.Status.ControlPlane.UpToDateReplicas = n }, observed{
+			v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date",
+		}},
 		"what counts is of before": {func(s *scope) { s.cluster.Generation++ }, observed{v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"}},
 		"Cluster API waits": {
 			func(s *scope) {
@@ -57,11 +75,19 @@ func TestControlPlane(t *testing.T) {
 			},
 			observed{v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date: the hook waits"},
 		},
-		"Cluster API has not looked at all": {func(s *scope) { s.cluster.Status.Conditions = nil }, observed{v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"}},
-		"it counts nothing":                 {func(s *scope) { uncountControlPlane(s, metav1.ConditionTrue) }, observed{"", "the control plane is available"}},
-		"it counts nothing, and is away":    {func(s *scope) { uncountControlPlane(s, metav1.ConditionFalse) }, observed{v1alpha1.ReasonMachinesMissing, "the control plane is not available: it rains"}},
-		"it counts nothing, nobody knows":   {func(s *scope) { uncountControlPlane(s, metav1.ConditionUnknown) }, observed{v1alpha1.ReasonMachinesMissing, "the control plane is not available: it rains"}},
-		"it counts nothing, and is changed": {func(s *scope) { uncountControlPlane(s, metav1.ConditionTrue); s.cluster.Generation++ }, observed{v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"}},
+		"Cluster API has not looked at all": {func(s *scope) { s.cluster.Status.Conditions = nil }, observed{
+			v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date",
+		}},
+		"it counts nothing": {func(s *scope) { uncountControlPlane(s, metav1.ConditionTrue) }, observed{"", "the control plane is available"}},
+		"it counts nothing, and is away": {func(s *scope) { uncountControlPlane(s, metav1.ConditionFalse) }, observed{
+			v1alpha1.ReasonMachinesMissing, "the control plane is not available: it rains",
+		}},
+		"it counts nothing, nobody knows": {func(s *scope) { uncountControlPlane(s, metav1.ConditionUnknown) }, observed{
+			v1alpha1.ReasonMachinesMissing, "the control plane is not available: it rains",
+		}},
+		"it counts nothing, and is changed": {func(s *scope) { uncountControlPlane(s, metav1.ConditionTrue); s.cluster.Generation++ }, observed{
+			v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date",
+		}},
 		"it counts nothing, and is not there": {
 			func(s *scope) {
 				uncountControlPlane(s, metav1.ConditionTrue)
@@ -96,7 +122,9 @@ func TestWorkers(t *testing.T) {
 	}{
 		"all are ready":        {func(*scope) {}, observed{"", "all machines of all pools are ready"}},
 		"there are to be none": {func(s *scope) { s.object.Spec.Workers, s.cluster.Status.Workers = nil, nil }, observed{"", "all machines of all pools are ready"}},
-		"one is old":           {func(s *scope) { s.cluster.Status.Workers.UpToDateReplicas = nil }, observed{v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"}},
+		"one is old": {func(s *scope) { s.cluster.Status.Workers.UpToDateReplicas = nil }, observed{
+			v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date",
+		}},
 		"a pool is new": {
 			func(s *scope) {
 				s.object.Spec.Workers = append(s.object.Spec.Workers, v1alpha1.WorkerPool{Name: "b", Replicas: ptr.To[int32](2)})
@@ -128,8 +156,10 @@ func TestReachability(t *testing.T) {
 		"nobody knows": {func(s *scope) {
 			s.setClusterCondition(clusterv1.ClusterRemoteConnectionProbeCondition, metav1.ConditionUnknown, "")
 		}, observed{v1alpha1.ReasonUnreachable, "the cluster's API has not answered since 2026-01-02 11:59:00 UTC"}},
-		"nobody has asked":       {func(s *scope) { s.cluster.Status.Conditions = nil }, observed{v1alpha1.ReasonNotThereYet, "the cluster has no API yet"}},
-		"there is nobody to ask": {func(s *scope) { s.cluster.Status.Initialization.ControlPlaneInitialized = nil }, observed{v1alpha1.ReasonNotThereYet, "the cluster has no API yet"}},
+		"nobody has asked": {func(s *scope) { s.cluster.Status.Conditions = nil }, observed{v1alpha1.ReasonNotThereYet, "the cluster has no API yet"}},
+		"there is nobody to ask": {func(s *scope) { s.cluster.Status.Initialization.ControlPlaneInitialized = nil }, observed{
+			v1alpha1.ReasonNotThereYet, "the cluster has no API yet",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := healthyScope(t)
@@ -148,13 +178,18 @@ func TestAddons(t *testing.T) {
 		want   observed
 		actor  v1alpha1.Actor
 	}{
-		"all are healthy":                 {func(*scope) {}, observed{"", "all add-ons are there and healthy"}, ""},
-		"they are not there":              {func(s *scope) { s.addon = nil }, observed{v1alpha1.ReasonNotThereYet, "the add-ons are not there yet"}, ""},
-		"nobody has looked":               {func(s *scope) { s.addon.Status.Conditions = nil }, observed{v1alpha1.ReasonNotThereYet, "the add-ons are being applied"}, ""},
-		"they wait":                       {func(s *scope) { s.failAddons(csv1.ReasonStageWaiting, "for a node") }, observed{csv1.ReasonStageWaiting, "the add-ons are being applied: for a node"}, ""},
-		"they are stuck":                  {func(s *scope) { s.failAddons(csv1.ReasonRefused, "no") }, observed{csv1.ReasonRefused, "the add-ons do not get on: no"}, v1alpha1.PlatformOperator},
-		"they are those of an older spec": {func(s *scope) { s.cluster.Generation++ }, observed{v1alpha1.ReasonProgressing, "the add-ons are being applied for what the spec says now"}, ""},
-		"the new ones come first":         {func(s *scope) { s.wantRelease(newEntry(t, v2, "v1.36.4")) }, observed{v1alpha1.ReasonAddonsFirst, "the add-ons of release local-scs-1-36-v2 are applied before its class"}, ""},
+		"all are healthy":    {func(*scope) {}, observed{"", "all add-ons are there and healthy"}, ""},
+		"they are not there": {func(s *scope) { s.addon = nil }, observed{v1alpha1.ReasonNotThereYet, "the add-ons are not there yet"}, ""},
+		"nobody has looked": {func(s *scope) { s.addon.Status.Conditions = nil }, observed{v1alpha1.ReasonNotThereYet, "the add-ons are being applied"},
+			""},
+		"they wait": {func(s *scope) { s.failAddons(csv1.ReasonStageWaiting, "for a node") },
+			observed{csv1.ReasonStageWaiting, "the add-ons are being applied: for a node"}, ""},
+		"they are stuck": {func(s *scope) { s.failAddons(csv1.ReasonRefused, "no") }, observed{csv1.ReasonRefused, "the add-ons do not get on: no"},
+			v1alpha1.PlatformOperator},
+		"they are those of an older spec": {func(s *scope) { s.cluster.Generation++ },
+			observed{v1alpha1.ReasonProgressing, "the add-ons are being applied for what the spec says now"}, ""},
+		"the new ones come first": {func(s *scope) { s.wantRelease(newEntry(t, v2, "v1.36.4")) },
+			observed{v1alpha1.ReasonAddonsFirst, "the add-ons of release local-scs-1-36-v2 are applied before its class"}, ""},
 		"the new ones come first, and the old are fine": {
 			func(s *scope) {
 				s.wantRelease(newEntry(t, v2, "v1.36.4"))
@@ -189,9 +224,15 @@ func TestAddons(t *testing.T) {
 }
 
 func pool(name string, ready int32, changes ...func(*clusterv1.MachineDeployment)) *clusterv1.MachineDeployment {
-	m := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: name, Generation: 2, Labels: map[string]string{clusterv1.ClusterNameLabel: "demo", v1alpha1.PoolLabel: "default"}}}
+	m := &clusterv1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "tenant", Name: name, Generation: 2, Labels: map[string]string{clusterv1.ClusterNameLabel: "demo", v1alpha1.PoolLabel: "default"},
+		},
+	}
 	m.Spec.Replicas = ptr.To[int32](1)
-	m.Status = clusterv1.MachineDeploymentStatus{ObservedGeneration: 2, Replicas: &ready, ReadyReplicas: &ready, AvailableReplicas: &ready, UpToDateReplicas: &ready}
+	m.Status = clusterv1.MachineDeploymentStatus{
+		ObservedGeneration: 2, Replicas: &ready, ReadyReplicas: &ready, AvailableReplicas: &ready, UpToDateReplicas: &ready,
+	}
 	for _, change := range changes {
 		change(m)
 	}
@@ -213,7 +254,9 @@ func TestObserve(t *testing.T) {
 			Pools:  []v1alpha1.PoolStatus{{Name: "default", Counts: newCounts(1, ptr.To[int32](3), ptr.To[int32](3))}},
 			Addons: []v1alpha1.AddonStatus{{Name: "cni", Done: true}, {Name: "csi", Message: "m"}},
 		}
-		got := v1alpha1.WorkloadClusterStatus{Endpoint: st.Endpoint, ControlPlane: st.ControlPlane, Workers: st.Workers, Versions: st.Versions, Pools: st.Pools, Addons: st.Addons}
+		got := v1alpha1.WorkloadClusterStatus{
+			Endpoint: st.Endpoint, ControlPlane: st.ControlPlane, Workers: st.Workers, Versions: st.Versions, Pools: st.Pools, Addons: st.Addons,
+		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)
 		}

@@ -92,7 +92,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	// After a conflict the run is made again at once, from newer objects.
 	if !apierrors.IsConflict(err) && o.DeletionTimestamp.IsZero() {
 		if observeErr := r.observe(ctx, s); observeErr != nil {
-			s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotVerified, fmt.Sprintf("it could not be looked at closer: %v", observeErr))
+			s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotVerified,
+				fmt.Sprintf("it could not be looked at closer: %v", observeErr))
 			if err == nil {
 				err = observeErr
 			}
@@ -162,7 +163,8 @@ func (s *scope) ownsCluster() bool {
 	if metav1.IsControlledBy(s.cluster, s.object) {
 		return true
 	}
-	return metav1.GetControllerOf(s.cluster) == nil && s.cluster.Labels[v1alpha1.WorkloadClusterLabel] == s.object.Name && s.cluster.Annotations[v1alpha1.AppliedAnnotation] != ""
+	return metav1.GetControllerOf(s.cluster) == nil && s.cluster.Labels[v1alpha1.WorkloadClusterLabel] == s.object.Name &&
+		s.cluster.Annotations[v1alpha1.AppliedAnnotation] != ""
 }
 
 // minNonZero returns the shorter of two delays, of which 0 is none.

@@ -37,7 +37,10 @@ func (r *Reconciler) resolveRelease(ctx context.Context, s *scope) error {
 	}
 	s.wanted = s.keepRunning(wanted)
 	if why, reason := s.checkUpgrade(s.wanted); why != "" {
-		return s.reportUnresolved(reason, advice{fmt.Sprintf("release %s cannot be reached: %s", s.wanted.Tag(), why), v1alpha1.Customer, "choose another release in spec.stack"})
+		return s.reportUnresolved(reason, advice{
+			fmt.Sprintf("release %s cannot be reached: %s", s.wanted.Tag(), why), v1alpha1.Customer,
+			"choose another release in spec.stack",
+		})
 	}
 	s.conditions.SetTrue(v1alpha1.ConditionResolved, fmt.Sprintf("the cluster is to be of release %s", s.wanted.Tag()))
 	st := &s.object.Status.Versions
@@ -86,7 +89,8 @@ func (r *Reconciler) runningRelease(ctx context.Context, c *clusterv1.Cluster) (
 // going back may be impossible. Nor is it left for the same release of another namespace, nor for one with an older
 // Kubernetes: that is no fault of the customer's, and a later release may have a newer one.
 func (s *scope) keepRunning(wanted lineage.CatalogueEntry) lineage.CatalogueEntry {
-	if s.running == nil || s.object.Spec.Stack.Version != "" || !s.running.SameLine(wanted.ReleaseLine) || s.running.Version.IsStable() != wanted.Version.IsStable() {
+	if s.running == nil || s.object.Spec.Stack.Version != "" || !s.running.SameLine(wanted.ReleaseLine) ||
+		s.running.Version.IsStable() != wanted.Version.IsStable() {
 		return wanted
 	}
 	if version.Compare(s.running.Version, wanted.Version) >= 0 {
@@ -115,7 +119,9 @@ func (s *scope) chooseTarget() {
 	}
 	if s.isBlockedByUpgrade() {
 		s.target, s.held, s.wanted = *s.running, true, *s.running
-		s.conditions.SetFalse(v1alpha1.ConditionResolved, v1alpha1.ReasonProgressing, fmt.Sprintf("release %s has to wait until the upgrade to Kubernetes %s is done", s.object.Status.Versions.WantedRelease, s.cluster.Spec.Topology.Version))
+		s.conditions.SetFalse(v1alpha1.ConditionResolved, v1alpha1.ReasonProgressing,
+			fmt.Sprintf("release %s has to wait until the upgrade to Kubernetes %s is done",
+				s.object.Status.Versions.WantedRelease, s.cluster.Spec.Topology.Version))
 		return
 	}
 	if !s.hasAddons() || s.hasPreparedAddons() {
@@ -131,7 +137,8 @@ func (s *scope) isBlockedByUpgrade() bool {
 	if s.wanted.Object.Status.KubernetesVersion == at || !isControlPlaneInitialized(s.cluster) {
 		return false
 	}
-	cp, w := ptr.Deref(s.cluster.Status.ControlPlane, clusterv1.ClusterControlPlaneStatus{}), ptr.Deref(s.cluster.Status.Workers, clusterv1.WorkersStatus{})
+	cp, w := ptr.Deref(s.cluster.Status.ControlPlane,
+		clusterv1.ClusterControlPlaneStatus{}), ptr.Deref(s.cluster.Status.Workers, clusterv1.WorkersStatus{})
 	// Versions that are not reported hold nothing up.
 	runs := func(lowest string) bool { return lowest == "" || lowest == at }
 	return !runs(lowestVersion(cp.Versions)) || !runs(lowestVersion(w.Versions))

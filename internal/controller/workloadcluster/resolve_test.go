@@ -60,17 +60,18 @@ func TestChooseTarget(t *testing.T) {
 		change func(*scope)
 		held   bool
 	}{
-		"the add-ons are those of the old release":     {func(*scope) {}, true},
-		"the add-ons are on their way":                 {func(s *scope) { s.addon.Status.Target = s.wanted.Key().String() }, true},
-		"the add-ons are applied":                      {prepared, false},
-		"they are on their way back":                   {func(s *scope) { prepared(s); s.addon.Status.Target = s.running.Key().String() }, true},
-		"they are of what the release was before":      {func(s *scope) { prepared(s); s.addon.Status.TargetDigest = "sha256:other" }, true},
-		"they are of a release of another namespace":   {func(s *scope) { prepared(s); s.addon.Status.Release = "other/" + v2 }, true},
-		"there are none":                               {func(s *scope) { s.addon = nil }, false},
-		"none ever came so far":                        {func(s *scope) { s.addon.Status.Release = "" }, false},
-		"nothing runs that is known":                   {func(s *scope) { s.running = nil }, false},
-		"it runs already":                              {func(s *scope) { s.running = &s.wanted }, false},
-		"the same name in another namespace is not it": {func(s *scope) { s.running = ptr.To(newEntry(t, v2, "v1.36.3")); s.running.Object.Namespace = "other" }, true},
+		"the add-ons are those of the old release":   {func(*scope) {}, true},
+		"the add-ons are on their way":               {func(s *scope) { s.addon.Status.Target = s.wanted.Key().String() }, true},
+		"the add-ons are applied":                    {prepared, false},
+		"they are on their way back":                 {func(s *scope) { prepared(s); s.addon.Status.Target = s.running.Key().String() }, true},
+		"they are of what the release was before":    {func(s *scope) { prepared(s); s.addon.Status.TargetDigest = "sha256:other" }, true},
+		"they are of a release of another namespace": {func(s *scope) { prepared(s); s.addon.Status.Release = "other/" + v2 }, true},
+		"there are none":                             {func(s *scope) { s.addon = nil }, false},
+		"none ever came so far":                      {func(s *scope) { s.addon.Status.Release = "" }, false},
+		"nothing runs that is known":                 {func(s *scope) { s.running = nil }, false},
+		"it runs already":                            {func(s *scope) { s.running = &s.wanted }, false},
+		"the same name in another namespace is not it": {func(s *scope) { s.running = ptr.To(newEntry(t, v2, "v1.36.3")); s.running.Object.Namespace = "other" },
+			true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := healthyScope(t)
@@ -131,7 +132,8 @@ func TestResolveRelease(t *testing.T) {
 			change: func(s *scope) { s.cluster, s.addon = nil, nil }, wanted: v2, target: v2, message: "the cluster is to be of release " + v2,
 		},
 		"an update, add-ons first": {change: func(*scope) {}, wanted: v2, target: v1, message: "the cluster is to be of release " + v2},
-		"a pin":                    {change: func(s *scope) { s.object.Spec.Stack.Version = "v1" }, wanted: v1, target: v1, message: "the cluster is to be of release " + v1},
+		"a pin": {change: func(s *scope) { s.object.Spec.Stack.Version = "v1" }, wanted: v1, target: v1,
+			message: "the cluster is to be of release " + v1},
 		"the newest was taken back": {
 			change: func(s *scope) { s.cluster.Spec.Topology.ClassRef.Name, s.cluster.Spec.Topology.Version = v2, "v1.36.4" },
 			have: func(all []client.Object) []client.Object {
@@ -152,7 +154,8 @@ func TestResolveRelease(t *testing.T) {
 			change: func(s *scope) {
 				s.cluster.Spec.Topology.ClassRef.Name, s.cluster.Spec.Topology.Version, s.object.Spec.Stack.Version = v2, "v1.36.4", "v1"
 			},
-			wanted: v2, target: v2, reason: v1alpha1.ReasonVersionLower, message: "release local-scs-1-36-v1 cannot be reached: Kubernetes is never lowered, and the cluster has v1.36.4 already",
+			wanted: v2, target: v2, reason: v1alpha1.ReasonVersionLower,
+			message: "release local-scs-1-36-v1 cannot be reached: Kubernetes is never lowered, and the cluster has v1.36.4 already",
 		},
 		"no stack, and it runs": {
 			change: func(s *scope) { s.object.Spec.Stack.Name = "other" }, wanted: v1, target: v1, reason: v1alpha1.ReasonStackMissing,
@@ -179,7 +182,8 @@ func TestResolveRelease(t *testing.T) {
 			}
 			err := newReconciler(t, all...).resolveRelease(t.Context(), s)
 			got := s.condition(v1alpha1.ConditionResolved)
-			if (err != nil) != c.waits || err != nil && !reconcile.IsWait(err) || got.Message != c.message || c.reason != "" && got.Reason != c.reason || (got.Status == metav1.ConditionTrue) != (c.reason == "") {
+			if (err != nil) != c.waits || err != nil && !reconcile.IsWait(err) || got.Message != c.message || c.reason != "" && got.Reason != c.reason ||
+				(got.Status == metav1.ConditionTrue) != (c.reason == "") {
 				t.Errorf("%v, %+v", err, got)
 			}
 			tag := func(r lineage.CatalogueEntry) string {
@@ -226,7 +230,8 @@ func TestOwnsCluster(t *testing.T) {
 			if got := s.ownsCluster(); got != c.want {
 				t.Errorf("%t, want %t", got, c.want)
 			}
-			if err := newReconciler(t).checkOwner(t.Context(), s); (err == nil) != c.want || err != nil && (!reconcile.IsWait(err) || !strings.Contains(s.condition(v1alpha1.ConditionApplied).Message, "did not make")) {
+			if err := newReconciler(t).checkOwner(t.Context(), s); (err == nil) != c.want || err != nil &&
+				(!reconcile.IsWait(err) || !strings.Contains(s.condition(v1alpha1.ConditionApplied).Message, "did not make")) {
 				t.Errorf("%v", err)
 			}
 		})

@@ -114,7 +114,9 @@ func healthyScope(t *testing.T) *scope {
 	n := ptr.To[int32](1)
 	c.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 	run := []clusterv1.StatusVersion{{Version: "v1.36.3", Replicas: 1}}
-	c.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{DesiredReplicas: n, Replicas: n, ReadyReplicas: n, AvailableReplicas: n, UpToDateReplicas: n, Versions: run}
+	c.Status.ControlPlane = &clusterv1.ClusterControlPlaneStatus{
+		DesiredReplicas: n, Replicas: n, ReadyReplicas: n, AvailableReplicas: n, UpToDateReplicas: n, Versions: run,
+	}
 	c.Status.Workers = &clusterv1.WorkersStatus{DesiredReplicas: n, Replicas: n, ReadyReplicas: n, AvailableReplicas: n, UpToDateReplicas: n, Versions: run}
 	c.Status.Conditions = []metav1.Condition{
 		{Type: clusterv1.ClusterTopologyReconciledCondition, Status: metav1.ConditionTrue, ObservedGeneration: 7},
@@ -125,7 +127,9 @@ func healthyScope(t *testing.T) *scope {
 	s.addon.Status.Conditions = []metav1.Condition{{Type: csv1.ConditionReady, Status: metav1.ConditionTrue, Reason: csv1.ReasonReady}}
 	for _, condition := range readyConditions {
 		s.object.Status.Conditions = append(s.object.Status.Conditions, metav1.Condition{
-			Type: condition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "fine", ObservedGeneration: 4, LastTransitionTime: metav1.Time{Time: noon.Add(-time.Hour)},
+			Type: condition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "fine", ObservedGeneration: 4, LastTransitionTime: metav1.Time{
+				Time: noon.Add(-time.Hour),
+			},
 		})
 	}
 	s.tracked = reconcile.Track(s.object)

@@ -26,18 +26,25 @@ import (
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	touched := predicate.Or[client.Object](
 		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, finalizerMissing(),
-		ownreconcile.StatusLostPredicate(func(o *v1alpha1.WorkloadCluster) []metav1.Condition { return o.Status.Conditions }), markedProviderMissing(),
+		ownreconcile.StatusLostPredicate(func(o *v1alpha1.WorkloadCluster) []metav1.Condition { return o.Status.Conditions }),
+		markedProviderMissing(),
 	)
 	stackChanged := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, stackReadyChanged())
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("workloadcluster-"+r.Provider.Name()).
 		For(&v1alpha1.WorkloadCluster{}, builder.WithPredicates(touched)).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(requestByName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&csv1.ClusterAddon{}, handler.EnqueueRequestsFromMapFunc(requestByName(csv1.AddonPrefix)), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(requestByClusterLabel), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.requestsForStack), builder.WithPredicates(stackChanged)).
-		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.requestsForStack), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.requestsForNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(requestByName("")),
+			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&csv1.ClusterAddon{}, handler.EnqueueRequestsFromMapFunc(requestByName(csv1.AddonPrefix)),
+			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&clusterv1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(requestByClusterLabel),
+			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.requestsForStack),
+			builder.WithPredicates(stackChanged)).
+		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.requestsForStack),
+			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.requestsForNamespace),
+			builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WithOptions(o).
 		Complete(r)
 }

@@ -36,7 +36,8 @@ func (r *Reconciler) summarize(s *scope) {
 	case !o.DeletionTimestamp.IsZero():
 		ready = s.deletingCondition(ready, &a)
 	// A pause counts once the Cluster has it. Before, and while the Cluster is deleted, other conditions matter more.
-	case ptr.Deref(o.Spec.Paused, false) && s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false) && s.cluster.DeletionTimestamp.IsZero():
+	case ptr.Deref(o.Spec.Paused, false) && s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false) &&
+		s.cluster.DeletionTimestamp.IsZero():
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonPaused, "the cluster is paused: nothing is changed, repaired or updated"
 		a = advice{ready.Message, v1alpha1.Customer, "take spec.paused away to go on"}
 	case ready.Status == metav1.ConditionTrue:
@@ -51,7 +52,8 @@ func (r *Reconciler) summarize(s *scope) {
 	if a.actor == v1alpha1.Nobody && ready.Status != metav1.ConditionTrue {
 		r.escalateOverdue(s, &a, first)
 	}
-	st.Message, st.Actor, st.NextStep = reconcile.TruncateMessage(a.text), cmp.Or(a.actor, v1alpha1.Nobody), reconcile.TruncateMessage(a.next)
+	st.Message, st.Actor, st.NextStep = reconcile.TruncateMessage(a.text), cmp.Or(a.actor,
+		v1alpha1.Nobody), reconcile.TruncateMessage(a.next)
 	st.Undo = s.describeUndo()
 	s.conditions.Set(ready)
 	setKstatusConditions(o)
@@ -61,7 +63,8 @@ func (r *Reconciler) summarize(s *scope) {
 // currentConditions returns the conditions that are about the current generation: a run that ended early has left
 // others as they were.
 func currentConditions(o *v1alpha1.WorkloadCluster) []metav1.Condition {
-	return slices.DeleteFunc(slices.Clone(o.Status.Conditions), func(c metav1.Condition) bool { return c.ObservedGeneration != o.Generation })
+	return slices.DeleteFunc(slices.Clone(o.Status.Conditions),
+		func(c metav1.Condition) bool { return c.ObservedGeneration != o.Generation })
 }
 
 // readyCondition returns the condition that sums up all others: the first that is not true decides.
@@ -92,8 +95,10 @@ func (s *scope) firstFalse() string {
 
 // deletingCondition returns the Ready condition of a cluster that is being deleted, and sets its advice.
 func (s *scope) deletingCondition(ready metav1.Condition, a *advice) metav1.Condition {
-	ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonDeleting, "the cluster is being deleted"
-	if c := meta.FindStatusCondition(s.object.Status.Conditions, v1alpha1.ConditionApplied); c != nil && c.Status == metav1.ConditionFalse {
+	ready.Status, ready.Reason = metav1.ConditionFalse, v1alpha1.ReasonDeleting
+	ready.Message = "the cluster is being deleted"
+	if c := meta.FindStatusCondition(s.object.Status.Conditions, v1alpha1.ConditionApplied); c != nil &&
+		c.Status == metav1.ConditionFalse {
 		ready.Message = c.Message
 	}
 	if given, ok := s.advice[v1alpha1.ConditionApplied]; ok {
@@ -131,14 +136,17 @@ func (s *scope) isChanging() bool {
 		return true // the release that it is to have is not ready yet
 	}
 	for _, t := range []string{v1alpha1.ConditionControlPlane, v1alpha1.ConditionWorkers, v1alpha1.ConditionAddons} {
-		if c := meta.FindStatusCondition(s.object.Status.Conditions, t); c != nil && (c.Reason == v1alpha1.ReasonMachinesOutOfDate || c.Reason == v1alpha1.ReasonAddonsFirst || c.Reason == v1alpha1.ReasonProgressing) {
+		if c := meta.FindStatusCondition(s.object.Status.Conditions, t); c != nil &&
+			(c.Reason == v1alpha1.ReasonMachinesOutOfDate || c.Reason == v1alpha1.ReasonAddonsFirst ||
+				c.Reason == v1alpha1.ReasonProgressing) {
 			return true
 		}
 	}
 	c := s.cluster
 	cp, w := c.Status.ControlPlane, c.Status.Workers
 	return !isTopologyReconciled(c) ||
-		cp != nil && replicasDiffer(cp.DesiredReplicas, cp.Replicas, cp.UpToDateReplicas) || w != nil && replicasDiffer(w.DesiredReplicas, w.Replicas, w.UpToDateReplicas) ||
+		cp != nil && replicasDiffer(cp.DesiredReplicas, cp.Replicas, cp.UpToDateReplicas) || w != nil &&
+		replicasDiffer(w.DesiredReplicas, w.Replicas, w.UpToDateReplicas) ||
 		s.addon != nil && s.addon.Status.Release != s.addon.Status.Target
 }
 
@@ -164,7 +172,8 @@ func (r *Reconciler) escalateOverdue(s *scope, a *advice, first string) {
 		return
 	}
 	a.actor = v1alpha1.PlatformOperator
-	a.next = fmt.Sprintf("it takes longer than it should; see what it waits for: polder describe %s -n %s", s.object.Name, s.object.Namespace)
+	a.next = fmt.Sprintf("it takes longer than it should; see what it waits for: polder describe %s -n %s", s.object.Name,
+		s.object.Namespace)
 }
 
 // waitingSince returns since when a condition is waited for; nil if that is not known, because the condition is of an
@@ -209,15 +218,19 @@ func later(a, b metav1.Time) metav1.Time {
 // describeUndo says what of an update can still be undone.
 func (s *scope) describeUndo() string {
 	c := s.cluster
-	if c == nil || s.running == nil || s.wanted.Object == nil || s.object.Status.FirstReadyTime == nil || !s.object.DeletionTimestamp.IsZero() {
+	if c == nil || s.running == nil || s.wanted.Object == nil || s.object.Status.FirstReadyTime == nil ||
+		!s.object.DeletionTimestamp.IsZero() {
 		return "" // there is no update
 	}
 	is, want := s.object.Status.Versions.Kubernetes, s.wanted.Object.Status.KubernetesVersion
 	switch {
 	case s.isPreparingAddons():
-		return fmt.Sprintf("everything: only add-ons of release %s are applied so far; write the old spec.stack back, and those of release %s are applied again", s.wanted.Tag(), s.target.Tag())
+		return fmt.Sprintf(
+			"everything: only add-ons of release %s are applied so far; write the old spec.stack back, and those of release %s are applied again", s.wanted.Tag(), s.target.Tag(),
+		)
 	case is != "" && is != want:
-		return fmt.Sprintf("not the version of Kubernetes: machines are on their way from %s to %s, and it is never lowered", is, want)
+		return fmt.Sprintf("not the version of Kubernetes: machines are on their way from %s to %s, and it is never lowered",
+			is, want)
 	case !isTopologyReconciled(c):
 		return fmt.Sprintf("the release: pin another one for Kubernetes %s or later in spec.stack.version", want)
 	}
@@ -232,10 +245,15 @@ func setKstatusConditions(o *v1alpha1.WorkloadCluster) {
 			meta.RemoveStatusCondition(&st.Conditions, t)
 			return
 		}
-		meta.SetStatusCondition(&st.Conditions, metav1.Condition{Type: t, Status: metav1.ConditionTrue, Reason: string(st.Phase), Message: st.Message, ObservedGeneration: o.Generation})
+		meta.SetStatusCondition(&st.Conditions, metav1.Condition{
+			Type: t, Status: metav1.ConditionTrue, Reason: string(st.Phase), Message: st.Message,
+			ObservedGeneration: o.Generation,
+		})
 	}
 	set(v1alpha1.ConditionStalled, st.Phase == v1alpha1.PhaseStalled)
-	set(v1alpha1.ConditionReconciling, st.Phase == v1alpha1.PhasePending || st.Phase == v1alpha1.PhaseCreating || st.Phase == v1alpha1.PhaseUpdating || st.Phase == v1alpha1.PhaseDegraded || st.Phase == v1alpha1.PhaseDeleting)
+	set(v1alpha1.ConditionReconciling,
+		st.Phase == v1alpha1.PhasePending || st.Phase == v1alpha1.PhaseCreating || st.Phase == v1alpha1.PhaseUpdating ||
+			st.Phase == v1alpha1.PhaseDegraded || st.Phase == v1alpha1.PhaseDeleting)
 }
 
 // recordPhaseEvent records an event for every change of phase.

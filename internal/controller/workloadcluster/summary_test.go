@@ -144,7 +144,10 @@ func TestStatusTexts(t *testing.T) {
 				s.cluster.Generation = 8
 				failSince(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, 0)
 			},
-			statusTexts{v1alpha1.PhaseUpdating, v1alpha1.Nobody, "machines are brought up to date", "", "the release: pin another one for Kubernetes v1.36.3 or later in spec.stack.version"},
+			statusTexts{
+				v1alpha1.PhaseUpdating, v1alpha1.Nobody, "machines are brought up to date", "",
+				"the release: pin another one for Kubernetes v1.36.3 or later in spec.stack.version",
+			},
 		},
 		"Kubernetes is raised": {
 			func(s *scope) {
@@ -153,7 +156,10 @@ func TestStatusTexts(t *testing.T) {
 				s.setClusterCondition(clusterv1.ClusterTopologyReconciledCondition, metav1.ConditionFalse, "* Cluster is upgrading to v1.37.0")
 				failSince(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate, 0)
 			},
-			statusTexts{v1alpha1.PhaseUpdating, v1alpha1.Nobody, "machines are brought up to date: Cluster is upgrading to v1.37.0", "", "not the version of Kubernetes: machines are on their way from v1.36.3 to v1.37.0, and it is never lowered"},
+			statusTexts{
+				v1alpha1.PhaseUpdating, v1alpha1.Nobody, "machines are brought up to date: Cluster is upgrading to v1.37.0", "",
+				"not the version of Kubernetes: machines are on their way from v1.36.3 to v1.37.0, and it is never lowered",
+			},
 		},
 		"the new release's add-ons come first": {
 			func(s *scope) {
@@ -161,7 +167,10 @@ func TestStatusTexts(t *testing.T) {
 				s.failAddons(csv1.ReasonStagesRunning, "stage cni")
 				failSince(s, v1alpha1.ConditionAddons, v1alpha1.ReasonAddonsFirst, 0)
 			},
-			statusTexts{v1alpha1.PhaseUpdating, v1alpha1.Nobody, "the add-ons of release local-scs-1-36-v2 are applied before its class: stage cni", "", "everything: only add-ons of release local-scs-1-36-v2 are applied so far; write the old spec.stack back, and those of release local-scs-1-36-v1 are applied again"},
+			statusTexts{
+				v1alpha1.PhaseUpdating, v1alpha1.Nobody, "the add-ons of release local-scs-1-36-v2 are applied before its class: stage cni", "",
+				"everything: only add-ons of release local-scs-1-36-v2 are applied so far; write the old spec.stack back, and those of release local-scs-1-36-v1 are applied again",
+			},
 		},
 		"the new release's add-ons are stuck": {
 			func(s *scope) {
@@ -169,7 +178,8 @@ func TestStatusTexts(t *testing.T) {
 				s.failAddons(csv1.ReasonStageTimedOut, "stage cni")
 			},
 			statusTexts{
-				v1alpha1.PhaseStalled, v1alpha1.PlatformOperator, "the add-ons of release local-scs-1-36-v2 are applied before its class: stage cni", "see what they wait for: kubectl describe clusteraddon -n tenant cluster-addon-demo",
+				v1alpha1.PhaseStalled, v1alpha1.PlatformOperator, "the add-ons of release local-scs-1-36-v2 are applied before its class: stage cni",
+				"see what they wait for: kubectl describe clusteraddon -n tenant cluster-addon-demo",
 				"everything: only add-ons of release local-scs-1-36-v2 are applied so far; write the old spec.stack back, and those of release local-scs-1-36-v1 are applied again",
 			},
 		},
@@ -319,7 +329,9 @@ func TestWaitingSince(t *testing.T) {
 	}
 	paused := func(is metav1.ConditionStatus, generation int64, d time.Duration) func(*scope) {
 		return func(s *scope) {
-			s.cluster.Status.Conditions = append(s.cluster.Status.Conditions, metav1.Condition{Type: clusterv1.PausedCondition, Status: is, ObservedGeneration: generation, LastTransitionTime: ago(d)})
+			s.cluster.Status.Conditions = append(s.cluster.Status.Conditions, metav1.Condition{
+				Type: clusterv1.PausedCondition, Status: is, ObservedGeneration: generation, LastTransitionTime: ago(d),
+			})
 		}
 	}
 	for name, c := range map[string]struct {
@@ -393,7 +405,8 @@ func TestFirstReadyTimeIsTheFirst(t *testing.T) {
 // The two conditions that tools such as kubectl wait for are there only if they are true.
 func TestSetKstatusConditions(t *testing.T) {
 	for phase, want := range map[v1alpha1.Phase]string{
-		v1alpha1.PhaseReady: "", v1alpha1.PhasePaused: "", v1alpha1.PhaseStalled: "Stalled", v1alpha1.PhasePending: "Reconciling", v1alpha1.PhaseCreating: "Reconciling",
+		v1alpha1.PhaseReady: "", v1alpha1.PhasePaused: "", v1alpha1.PhaseStalled: "Stalled", v1alpha1.PhasePending: "Reconciling",
+		v1alpha1.PhaseCreating: "Reconciling",
 		v1alpha1.PhaseUpdating: "Reconciling", v1alpha1.PhaseDegraded: "Reconciling", v1alpha1.PhaseDeleting: "Reconciling",
 	} {
 		for _, before := range []string{"", "Stalled", "Reconciling"} {

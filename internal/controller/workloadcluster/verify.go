@@ -44,7 +44,8 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) error {
 		s.requeueAfter = verifyRetry
 	}
 	var l clusterv1.MachineDeploymentList
-	if err := r.Live.List(ctx, &l, client.InNamespace(s.object.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.object.Name}); err != nil {
+	if err := r.Live.List(ctx, &l, client.InNamespace(s.object.Namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: s.object.Name}); err != nil {
 		return err
 	}
 	for i := range l.Items {
@@ -67,8 +68,10 @@ func checkPoolRollout(m *clusterv1.MachineDeployment) string {
 		return fmt.Sprintf("pool %s has not seen its last change yet", m.Labels[v1alpha1.PoolLabel])
 	case isRollingOut(st.Conditions, m.Generation):
 		return fmt.Sprintf("machines of pool %s are being replaced", m.Labels[v1alpha1.PoolLabel])
-	case ptr.Deref(st.Replicas, 0) != want || ptr.Deref(st.UpToDateReplicas, 0) != want || ptr.Deref(st.AvailableReplicas, 0) != want:
-		return fmt.Sprintf("%d of %d machines of pool %s are available and up to date", min(ptr.Deref(st.UpToDateReplicas, 0), ptr.Deref(st.AvailableReplicas, 0)), want, m.Labels[v1alpha1.PoolLabel])
+	case ptr.Deref(st.Replicas, 0) != want || ptr.Deref(st.UpToDateReplicas, 0) != want ||
+		ptr.Deref(st.AvailableReplicas, 0) != want:
+		return fmt.Sprintf("%d of %d machines of pool %s are available and up to date",
+			min(ptr.Deref(st.UpToDateReplicas, 0), ptr.Deref(st.AvailableReplicas, 0)), want, m.Labels[v1alpha1.PoolLabel])
 	}
 	return ""
 }
@@ -127,7 +130,8 @@ func (c controlPlane) checkRollout(generation int64) string {
 	}
 	for _, n := range []*int32{st.Replicas, st.UpToDateReplicas, st.AvailableReplicas} {
 		if c.Spec.Replicas != nil && n != nil && *n != *c.Spec.Replicas {
-			return fmt.Sprintf("%d of %d machines of the control plane are available and up to date", min(ptr.Deref(st.UpToDateReplicas, 0), ptr.Deref(st.AvailableReplicas, 0)), *c.Spec.Replicas)
+			return fmt.Sprintf("%d of %d machines of the control plane are available and up to date",
+				min(ptr.Deref(st.UpToDateReplicas, 0), ptr.Deref(st.AvailableReplicas, 0)), *c.Spec.Replicas)
 		}
 	}
 	return ""

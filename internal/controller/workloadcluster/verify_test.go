@@ -35,9 +35,12 @@ func TestCheckPoolRollout(t *testing.T) {
 		"it rolls":                     {rollingOut(metav1.ConditionTrue, 2), "machines of pool default are being replaced"},
 		"nobody knows if it must roll": {rollingOut(metav1.ConditionFalse, 1), "machines of pool default are being replaced"},
 		"nobody knows if it rolls":     {rollingOut(metav1.ConditionUnknown, 2), "machines of pool default are being replaced"},
-		"one is too many":              {func(m *clusterv1.MachineDeployment) { m.Status.Replicas = ptr.To[int32](2) }, "1 of 1 machines of pool default are available and up to date"},
-		"one is old":                   {func(m *clusterv1.MachineDeployment) { m.Status.UpToDateReplicas = ptr.To[int32](0) }, "0 of 1 machines of pool default are available and up to date"},
-		"one is away":                  {func(m *clusterv1.MachineDeployment) { m.Status.AvailableReplicas = nil }, "0 of 1 machines of pool default are available and up to date"},
+		"one is too many": {func(m *clusterv1.MachineDeployment) { m.Status.Replicas = ptr.To[int32](2) },
+			"1 of 1 machines of pool default are available and up to date"},
+		"one is old": {func(m *clusterv1.MachineDeployment) { m.Status.UpToDateReplicas = ptr.To[int32](0) },
+			"0 of 1 machines of pool default are available and up to date"},
+		"one is away": {func(m *clusterv1.MachineDeployment) { m.Status.AvailableReplicas = nil },
+			"0 of 1 machines of pool default are available and up to date"},
 		"none are wanted": {func(m *clusterv1.MachineDeployment) {
 			m.Spec.Replicas, m.Status = ptr.To[int32](0), clusterv1.MachineDeploymentStatus{ObservedGeneration: 2}
 		}, ""},
@@ -72,9 +75,10 @@ func TestVerify(t *testing.T) {
 		fails string
 		ready bool
 	}{
-		"nothing is late":           {live: []client.Object{pool("a", 1)}, ready: true},
-		"a pool is late":            {live: []client.Object{pool("a", 1), pool("b", 0)}, fails: v1alpha1.ConditionWorkers},
-		"a pool of another is late": {live: []client.Object{pool("b", 0, func(m *clusterv1.MachineDeployment) { m.Labels[clusterv1.ClusterNameLabel] = "other" })}, ready: true},
+		"nothing is late": {live: []client.Object{pool("a", 1)}, ready: true},
+		"a pool is late":  {live: []client.Object{pool("a", 1), pool("b", 0)}, fails: v1alpha1.ConditionWorkers},
+		"a pool of another is late": {live: []client.Object{pool("b", 0, func(m *clusterv1.MachineDeployment) { m.Labels[clusterv1.ClusterNameLabel] = "other" })},
+			ready: true},
 		"the control plane is late": {live: []client.Object{outdatedControlPlane("cp")}, plane: true, fails: v1alpha1.ConditionControlPlane},
 		"that of another is late":   {live: []client.Object{outdatedControlPlane("other")}, ready: true},
 	} {
@@ -86,7 +90,9 @@ func TestVerify(t *testing.T) {
 			r := newReconciler(t) // its cache has nothing
 			r.Client, r.Live = clients(t).WithRESTMapper(mapper).Build(), clients(t, c.live...).Build()
 			if c.plane {
-				s.cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.cluster.x-k8s.io", Kind: "KubeadmControlPlane", Name: "cp"}
+				s.cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{
+					APIGroup: "controlplane.cluster.x-k8s.io", Kind: "KubeadmControlPlane", Name: "cp",
+				}
 			}
 			if err := r.observe(t.Context(), s); err != nil {
 				t.Fatal(err)
@@ -95,14 +101,17 @@ func TestVerify(t *testing.T) {
 			if got := s.object.Status.Phase == v1alpha1.PhaseReady; got != c.ready {
 				t.Errorf("%+v", s.object.Status)
 			}
-			if !c.ready && (s.condition(c.fails).Reason != v1alpha1.ReasonMachinesOutOfDate || s.requeueAfter != time.Second || s.object.Status.Phase != v1alpha1.PhaseUpdating) {
+			if !c.ready && (s.condition(c.fails).Reason != v1alpha1.ReasonMachinesOutOfDate || s.requeueAfter != time.Second ||
+				s.object.Status.Phase != v1alpha1.PhaseUpdating) {
 				t.Errorf("%s, %+v", s.requeueAfter, s.object.Status)
 			}
 		})
 	}
 	t.Run("a control plane that cannot be read is an error", func(t *testing.T) {
 		s := healthyScope(t)
-		s.cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.cluster.x-k8s.io", Kind: "KubeadmControlPlane", Name: "cp"}
+		s.cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{
+			APIGroup: "controlplane.cluster.x-k8s.io", Kind: "KubeadmControlPlane", Name: "cp",
+		}
 		if err := newReconciler(t).observe(t.Context(), s); err == nil {
 			t.Error("no error")
 		}

@@ -64,7 +64,9 @@ type configResult struct {
 // New makes the component and, in the background, its configuration, while the store starts: a key is made for
 // it, which takes a few tenths of a second. Run returns what goes wrong.
 func New(ctx context.Context, cfg Config) *APIServer {
-	a := &APIServer{cfg: cfg, ready: make(chan struct{}), openAPIRequested: make(chan struct{}), configured: make(chan configResult, 1)}
+	a := &APIServer{
+		cfg: cfg, ready: make(chan struct{}), openAPIRequested: make(chan struct{}), configured: make(chan configResult, 1),
+	}
 	go func() {
 		cs, err := a.configure(context.WithoutCancel(ctx)) // as in Run, whose context ends later
 		a.configured <- configResult{cs, err}
@@ -139,14 +141,15 @@ func (a *APIServer) waitForPath(ctx context.Context, path string, excludedChecks
 		req.Param("exclude", name)
 	}
 	var last string
-	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		code := 0
-		res := req.Do(ctx).StatusCode(&code)
-		if body, err := res.Raw(); err != nil {
-			last = strings.TrimSpace(fmt.Sprintf("%v %s", err, body))
-		}
-		return code == http.StatusOK, nil
-	})
+	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			code := 0
+			res := req.Do(ctx).StatusCode(&code)
+			if body, err := res.Raw(); err != nil {
+				last = strings.TrimSpace(fmt.Sprintf("%v %s", err, body))
+			}
+			return code == http.StatusOK, nil
+		})
 	if err != nil {
 		return fmt.Errorf("waiting for the API server: %w: %s", err, last)
 	}

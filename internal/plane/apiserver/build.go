@@ -77,8 +77,11 @@ func (a *APIServer) build() (*servers, error) {
 		return nil, fmt.Errorf("installing built-in kinds: %w", err)
 	}
 	crds := extensions.Informers.Apiextensions().V1().CustomResourceDefinitions()
-	crdsServed := cs.extensions.GenericConfig.MergedResourceConfig.ResourceEnabled(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
-	aggregator, err := controlplaneapiserver.CreateAggregatorServer(cs.aggregator.Complete(), native.GenericAPIServer, crds, crdsServed, controlplaneapiserver.DefaultGenericAPIServicePriorities())
+	crdsServed := cs.extensions.GenericConfig.MergedResourceConfig.ResourceEnabled(
+		apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"),
+	)
+	aggregator, err := controlplaneapiserver.CreateAggregatorServer(cs.aggregator.Complete(), native.GenericAPIServer,
+		crds, crdsServed, controlplaneapiserver.DefaultGenericAPIServicePriorities())
 	if err != nil {
 		return nil, fmt.Errorf("making the aggregator: %w", err)
 	}
@@ -99,11 +102,13 @@ func (a *APIServer) configure(ctx context.Context) (configs, error) {
 	}
 	services := webhook.NewDefaultServiceResolver()
 	own := webhookInitializer{a.newWebhookResolver(generic)}
-	plane, initializers, err := controlplaneapiserver.CreateConfig(opts, generic, informers, nil, storage, services, []admission.PluginInitializer{own})
+	plane, initializers, err := controlplaneapiserver.CreateConfig(opts, generic, informers, nil, storage, services,
+		[]admission.PluginInitializer{own})
 	if err != nil {
 		return cs, fmt.Errorf("configuring built-in kinds: %w", err)
 	}
-	extensions, err := controlplaneapiserver.CreateAPIExtensionsConfig(*plane.Generic, plane.VersionedInformers, initializers, opts, apiServers, services, own.wrapper)
+	extensions, err := controlplaneapiserver.CreateAPIExtensionsConfig(*plane.Generic, plane.VersionedInformers,
+		initializers, opts, apiServers, services, own.wrapper)
 	if err != nil {
 		return cs, fmt.Errorf("configuring custom resources: %w", err)
 	}
@@ -113,11 +118,13 @@ func (a *APIServer) configure(ctx context.Context) (configs, error) {
 		store := *opts.Etcd
 		store.EnableWatchCache = false
 		extensions.ExtraConfig.CRDRESTOptionsGetter = &selectiveWatchCache{
-			cached:   extensions.ExtraConfig.CRDRESTOptionsGetter,
-			uncached: apiextensionsoptions.NewCRDRESTOptionsGetter(store, generic.ResourceTransformers, generic.StorageObjectCountTracker),
+			cached: extensions.ExtraConfig.CRDRESTOptionsGetter,
+			uncached: apiextensionsoptions.NewCRDRESTOptionsGetter(store, generic.ResourceTransformers,
+				generic.StorageObjectCountTracker),
 		}
 	}
-	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*plane.Generic, opts, plane.VersionedInformers, services, plane.ProxyTransport, plane.PeerProxy, initializers)
+	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*plane.Generic, opts, plane.VersionedInformers,
+		services, plane.ProxyTransport, plane.PeerProxy, initializers)
 	if err != nil {
 		return cs, fmt.Errorf("configuring aggregation: %w", err)
 	}
@@ -135,7 +142,8 @@ type selectiveWatchCache struct{ cached, uncached registry.RESTOptionsGetter }
 var cachedResource = schema.GroupResource{Group: "polder.dev", Resource: "workloadclusters"}
 
 // GetRESTOptions implements registry.RESTOptionsGetter.
-func (f *selectiveWatchCache) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (registry.RESTOptions, error) {
+func (f *selectiveWatchCache) GetRESTOptions(resource schema.GroupResource,
+	example runtime.Object) (registry.RESTOptions, error) {
 	if resource == cachedResource {
 		return f.cached.GetRESTOptions(resource, example)
 	}

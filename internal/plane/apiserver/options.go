@@ -97,7 +97,9 @@ func (c Config) newOptions() *options.Options {
 	o.Authentication.ServiceAccounts.OptionalTokenGetter = newTokenGetter
 	o.ServiceAccountSigningKeyFile = c.SAKey
 	o.Authorization.Modes = []string{modes.ModeRBAC}
-	o.Admission.GenericAdmission.DefaultOffPlugins = sets.New(kubeoptions.AllOrderedPlugins...).Difference(admissionPlugins())
+	o.Admission.GenericAdmission.DefaultOffPlugins = sets.New(kubeoptions.AllOrderedPlugins...).Difference(
+		admissionPlugins(),
+	)
 
 	o.Features.EnableProfiling = c.Profiling
 	// An open watch would otherwise delay the stop by a minute.

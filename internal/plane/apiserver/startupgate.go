@@ -49,7 +49,8 @@ func (h *startupGate) wrapHandler(next http.Handler) http.Handler {
 			return
 		}
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, "the plane is starting, and does not know yet who may do what; try again", http.StatusServiceUnavailable)
+		http.Error(w, "the plane is starting, and does not know yet who may do what; try again",
+			http.StatusServiceUnavailable)
 	})
 }
 

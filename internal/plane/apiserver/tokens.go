@@ -21,10 +21,13 @@ type boundObjectGetter struct {
 var _ serviceaccount.ServiceAccountTokenGetter = boundObjectGetter{}
 
 func newTokenGetter(f informers.SharedInformerFactory) serviceaccount.ServiceAccountTokenGetter {
-	return boundObjectGetter{secrets: f.Core().V1().Secrets().Lister(), serviceAccounts: f.Core().V1().ServiceAccounts().Lister()}
+	return boundObjectGetter{
+		secrets: f.Core().V1().Secrets().Lister(), serviceAccounts: f.Core().V1().ServiceAccounts().Lister(),
+	}
 }
 
-func (b boundObjectGetter) GetServiceAccount(_ context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
+func (b boundObjectGetter) GetServiceAccount(_ context.Context, namespace,
+	name string) (*corev1.ServiceAccount, error) {
 	return b.serviceAccounts.ServiceAccounts(namespace).Get(name)
 }
 
@@ -40,10 +43,12 @@ func (b boundObjectGetter) GetNode(_ context.Context, name string) (*corev1.Node
 	return nil, apierrors.NewNotFound(corev1.Resource("nodes"), name)
 }
 
-func (b boundObjectGetter) GetValidatingWebhookConfiguration(_ context.Context, name string) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
+func (b boundObjectGetter) GetValidatingWebhookConfiguration(_ context.Context,
+	name string) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
 	return nil, apierrors.NewNotFound(admissionregistrationv1.Resource("validatingwebhookconfigurations"), name)
 }
 
-func (b boundObjectGetter) GetMutatingWebhookConfiguration(_ context.Context, name string) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
+func (b boundObjectGetter) GetMutatingWebhookConfiguration(_ context.Context,
+	name string) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
 	return nil, apierrors.NewNotFound(admissionregistrationv1.Resource("mutatingwebhookconfigurations"), name)
 }

@@ -15,7 +15,8 @@ import (
 // newWebhookResolver connects to our own webhooks by our own dialer, so that they need no port others could call;
 // all other webhooks are dialled as in any API server.
 func (a *APIServer) newWebhookResolver(generic *genericapiserver.Config) webhook.AuthenticationInfoResolverWrapper {
-	standard := webhook.NewDefaultAuthenticationInfoResolverWrapper(controlplaneapiserver.CreateProxyTransport(), generic.EgressSelector, generic.LoopbackClientConfig, generic.TracerProvider)
+	standard := webhook.NewDefaultAuthenticationInfoResolverWrapper(controlplaneapiserver.CreateProxyTransport(),
+		generic.EgressSelector, generic.LoopbackClientConfig, generic.TracerProvider)
 	own := &rest.Config{Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return a.cfg.DialWebhook(ctx) }}
 	return func(delegate webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
 		next := standard(delegate)

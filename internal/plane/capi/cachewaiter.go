@@ -54,7 +54,8 @@ func (e *cacheWaiter) trackInformers(o ctrlcache.Options) ctrlcache.Options {
 	if o.NewInformer != nil {
 		informer = o.NewInformer
 	}
-	o.NewInformer = func(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	o.NewInformer = func(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration,
+		indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		i := informer(lw, example, resync, indexers)
 		if gvk, err := apiutil.GVKForObject(example, e.scheme); err == nil {
 			e.addInformer(gvk, i)
@@ -74,7 +75,8 @@ func (e *cacheWaiter) addInformer(gvk schema.GroupVersionKind, l trackedInformer
 func (e *cacheWaiter) wrapTransport(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		res, err := next.RoundTrip(r)
-		if err != nil || r.Method == http.MethodGet || res.StatusCode >= http.StatusMultipleChoices || r.URL.Query().Has("dryRun") {
+		if err != nil || r.Method == http.MethodGet || res.StatusCode >= http.StatusMultipleChoices ||
+			r.URL.Query().Has("dryRun") {
 			return res, err
 		}
 		body, err := io.ReadAll(res.Body)

@@ -30,7 +30,8 @@ func apiVersionGetter(c client.Reader) func(context.Context, schema.GroupKind) (
 		}
 		version, ok := versionFromLabels(crd.Labels)
 		if !ok {
-			return "", fmt.Errorf("CRD %s has no label %s/%s, so the version to use is unknown; its provider must label it", name, clusterv1.GroupVersion.Group, contractVersions[0])
+			return "", fmt.Errorf("CRD %s has no label %s/%s, so the version to use is unknown; its provider must label it",
+				name, clusterv1.GroupVersion.Group, contractVersions[0])
 		}
 		return schema.GroupVersion{Group: gk.Group, Version: version}.String(), nil
 	}

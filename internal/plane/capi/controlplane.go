@@ -59,5 +59,6 @@ func setupControlPlane(ctx context.Context, m *manager) error {
 		return err
 	}
 	conversion.SetAPIVersionGetter(apiVersionGetter(m.GetClient()))
-	return m.setupWebhooks(&admission.KubeadmControlPlane{}, &admission.ScaleValidator{Client: m.GetClient()}, &admission.KubeadmControlPlaneTemplate{})
+	return m.setupWebhooks(&admission.KubeadmControlPlane{}, &admission.ScaleValidator{Client: m.GetClient()},
+		&admission.KubeadmControlPlaneTemplate{})
 }

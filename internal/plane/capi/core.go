@@ -106,12 +106,14 @@ func newSecretMetadataCache(m *manager) (ctrlcache.Cache, error) {
 	return c, m.Add(c)
 }
 
-func setupTopology(ctx context.Context, m *manager, clusters clustercache.ClusterCache, rt runtimeclient.Client, secretNames ctrlcache.Cache) error {
+func setupTopology(ctx context.Context, m *manager, clusters clustercache.ClusterCache, rt runtimeclient.Client,
+	secretNames ctrlcache.Cache) error {
 	c, r, o := m.GetClient(), m.GetAPIReader(), m.controllerOptions()
 	if err := (&clusterclass.Reconciler{Client: c, RuntimeClient: rt}).SetupWithManager(ctx, m, o); err != nil {
 		return err
 	}
-	if err := (&topologycluster.Reconciler{Client: c, APIReader: r, RuntimeClient: rt, ClusterCache: clusters}).SetupWithManager(ctx, m, o); err != nil {
+	if err := (&topologycluster.Reconciler{Client: c, APIReader: r, RuntimeClient: rt,
+		ClusterCache: clusters}).SetupWithManager(ctx, m, o); err != nil {
 		return err
 	}
 	if err := (&topologymachinedeployment.Reconciler{Client: c, APIReader: r}).SetupWithManager(ctx, m, o); err != nil {
@@ -120,31 +122,40 @@ func setupTopology(ctx context.Context, m *manager, clusters clustercache.Cluste
 	if err := (&topologymachineset.Reconciler{Client: c, APIReader: r}).SetupWithManager(ctx, m, o); err != nil {
 		return err
 	}
-	return (&extensionconfig.Reconciler{Client: c, APIReader: r, RuntimeClient: rt, PartialSecretCache: secretNames}).SetupWithManager(ctx, m, o)
+	return (&extensionconfig.Reconciler{Client: c, APIReader: r, RuntimeClient: rt,
+		PartialSecretCache: secretNames}).SetupWithManager(ctx, m, o)
 }
 
 func setupMachines(ctx context.Context, m *manager, clusters clustercache.ClusterCache, rt runtimeclient.Client) error {
 	c, r, o := m.GetClient(), m.GetAPIReader(), m.controllerOptions()
-	if err := (&cluster.Reconciler{Client: c, APIReader: r, ClusterCache: clusters, RemoteConnectionGracePeriod: remoteConnectionGracePeriod}).SetupWithManager(ctx, m, o); err != nil {
+	if err := (&cluster.Reconciler{Client: c, APIReader: r, ClusterCache: clusters,
+		RemoteConnectionGracePeriod: remoteConnectionGracePeriod}).SetupWithManager(ctx, m, o); err != nil {
 		return err
 	}
-	if err := (&machine.Reconciler{Client: c, APIReader: r, ClusterCache: clusters, RuntimeClient: rt, RemoteConditionsGracePeriod: remoteConditionsGracePeriod, AdditionalSyncMachineLabels: nodelabels.AdditionalSyncMachineLabels()}).SetupWithManager(ctx, m, o); err != nil {
+	if err := (&machine.Reconciler{Client: c, APIReader: r, ClusterCache: clusters, RuntimeClient: rt,
+		RemoteConditionsGracePeriod: remoteConditionsGracePeriod,
+		AdditionalSyncMachineLabels: nodelabels.AdditionalSyncMachineLabels()}).SetupWithManager(ctx, m, o); err != nil {
 		return err
 	}
-	if err := (&machineset.Reconciler{Client: c, APIReader: r, ClusterCache: clusters, PreflightChecks: sets.New(clusterv1.MachineSetPreflightCheckAll)}).SetupWithManager(ctx, m, o); err != nil {
+	if err := (&machineset.Reconciler{Client: c, APIReader: r, ClusterCache: clusters,
+		PreflightChecks: sets.New(clusterv1.MachineSetPreflightCheckAll)}).SetupWithManager(ctx, m, o); err != nil {
 		return err
 	}
-	if err := (&machinedeployment.Reconciler{Client: c, APIReader: r, RuntimeClient: rt}).SetupWithManager(ctx, m, o); err != nil {
+	if err := (&machinedeployment.Reconciler{Client: c, APIReader: r, RuntimeClient: rt}).SetupWithManager(ctx, m,
+		o); err != nil {
 		return err
 	}
-	if err := (&machinepool.Reconciler{Client: c, APIReader: r, ClusterCache: clusters}).SetupWithManager(ctx, m, o); err != nil {
+	if err := (&machinepool.Reconciler{Client: c, APIReader: r, ClusterCache: clusters}).SetupWithManager(ctx, m,
+		o); err != nil {
 		return err
 	}
 	return (&machinehealthcheck.Reconciler{Client: c, ClusterCache: clusters}).SetupWithManager(ctx, m, o)
 }
 
-func setupAddons(ctx context.Context, m *manager, clusters clustercache.ClusterCache, secretNames ctrlcache.Cache) error {
-	if err := (&clusterresourceset.Reconciler{Client: m.GetClient(), ClusterCache: clusters}).SetupWithManager(ctx, m, m.controllerOptions(), secretNames); err != nil {
+func setupAddons(ctx context.Context, m *manager, clusters clustercache.ClusterCache,
+	secretNames ctrlcache.Cache) error {
+	if err := (&clusterresourceset.Reconciler{Client: m.GetClient(), ClusterCache: clusters}).SetupWithManager(ctx, m,
+		m.controllerOptions(), secretNames); err != nil {
 		return err
 	}
 	return (&clusterresourcesetbinding.Reconciler{Client: m.GetClient()}).SetupWithManager(ctx, m, m.controllerOptions())

@@ -97,7 +97,8 @@ func (c *ClusterAPI) newManager(kind managerKind, converters conversion.Registry
 	if err != nil {
 		return nil, err
 	}
-	return &manager{Manager: m, kind: kind, server: c.cfg.Webhooks.Server, converters: converters, runtimeHooks: c.cfg.RuntimeHooks, concurrency: c.cfg.Concurrency}, nil
+	return &manager{Manager: m, kind: kind, server: c.cfg.Webhooks.Server, converters: converters,
+		runtimeHooks: c.cfg.RuntimeHooks, concurrency: c.cfg.Concurrency}, nil
 }
 
 // clientConfigFor returns the client configuration of one manager: its own user, with its own role.
@@ -125,7 +126,9 @@ func (m *manager) controllerOptions() controller.Options {
 
 // setupClusterCache connects to workload clusters on behalf of one manager; secrets reads the Secrets that belong
 // to them.
-func (m *manager) setupClusterCache(ctx context.Context) (secrets client.Client, clusters clustercache.ClusterCache, err error) {
+func (m *manager) setupClusterCache(
+	ctx context.Context,
+) (secrets client.Client, clusters clustercache.ClusterCache, err error) {
 	r := m.kind.remote
 	if secrets, err = r.secrets(m); err != nil {
 		return nil, nil, err

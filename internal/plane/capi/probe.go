@@ -74,9 +74,11 @@ const probeName = "polder-admission-probe"
 
 func probeMachine() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"clusterName":       probeName,
-		"bootstrap":         map[string]any{"dataSecretName": probeName},
-		"infrastructureRef": map[string]any{"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "Probe", "name": probeName},
+		"clusterName": probeName,
+		"bootstrap":   map[string]any{"dataSecretName": probeName},
+		"infrastructureRef": map[string]any{
+			"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "Probe", "name": probeName,
+		},
 	}}}
 	u.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Machine"))
 	u.SetName(probeName)

@@ -24,8 +24,10 @@ func Roles(m manifests.Index) []client.Object {
 		out = append(out, &role, newBinding(role.Name, name))
 	}
 	extra := &rbacv1.ClusterRole{
-		ObjectMeta:      metav1.ObjectMeta{Name: "capi-aggregated-manager-role"},
-		AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{aggregateLabel: "true"}}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "capi-aggregated-manager-role"},
+		AggregationRule: &rbacv1.AggregationRule{
+			ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{aggregateLabel: "true"}}},
+		},
 	}
 	return append(out, extra, newBinding(extra.Name, core.name))
 }

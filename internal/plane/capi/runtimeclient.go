@@ -33,7 +33,8 @@ func newRuntimeClient(m *manager) (tolerantRuntimeClient, error) {
 }
 
 // Discover ignores an error only during the start.
-func (p tolerantRuntimeClient) Discover(ctx context.Context, config *runtimev1.ExtensionConfig) (*runtimev1.ExtensionConfig, error) {
+func (p tolerantRuntimeClient) Discover(ctx context.Context,
+	config *runtimev1.ExtensionConfig) (*runtimev1.ExtensionConfig, error) {
 	found, err := p.Client.Discover(ctx, config)
 	if err == nil || p.IsReady() {
 		return found, err

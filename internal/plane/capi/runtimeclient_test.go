@@ -25,7 +25,8 @@ func extension(name, url string) runtimev1.ExtensionConfig {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       runtimev1.ExtensionConfigSpec{ClientConfig: runtimev1.ClientConfig{URL: url, CABundle: []byte("x")}, NamespaceSelector: &metav1.LabelSelector{}},
 		Status: runtimev1.ExtensionConfigStatus{Handlers: []runtimev1.ExtensionHandler{{
-			Name: "h." + name, RequestHook: runtimev1.GroupVersionHook{APIVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Hook: "BeforeClusterCreate"}, FailurePolicy: runtimev1.FailurePolicyFail,
+			Name: "h." + name, RequestHook: runtimev1.GroupVersionHook{APIVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Hook: "BeforeClusterCreate"},
+			FailurePolicy: runtimev1.FailurePolicyFail,
 		}}},
 	}
 }

@@ -34,7 +34,8 @@ func Open(path string, now Marker) (*Dir, error) {
 		return nil, exit.Errorf(exit.DataDir, "data directory %q: %w", path, err)
 	}
 	if n := len(filepath.Join(abs, longestSocket)); n > maxSocketPath {
-		return nil, exit.Errorf(exit.DataDir, "data directory %s is %d characters too long for the sockets in it; choose a shorter path with --data-dir", abs, n-maxSocketPath)
+		return nil, exit.Errorf(exit.DataDir,
+			"data directory %s is %d characters too long for the sockets in it; choose a shorter path with --data-dir", abs, n-maxSocketPath)
 	}
 	if err := Prepare(abs); err != nil {
 		return nil, err
@@ -72,7 +73,8 @@ func createOrCheck(path string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := os.MkdirAll(path, 0o700); err != nil {
-			return fmt.Errorf("data directory %s cannot be made (%w); choose another with --data-dir or create it for this user", path, unwrapPathError(err))
+			return fmt.Errorf("data directory %s cannot be made (%w); choose another with --data-dir or create it for this user",
+				path, unwrapPathError(err))
 		}
 		return nil
 	case err != nil:
@@ -92,10 +94,12 @@ func checkAccess(path string, info fs.FileInfo) error {
 		return fmt.Errorf("data directory %s belongs to user %d, not to user %d who runs polderd; run as its owner or choose another with --data-dir", path, st.Uid, uid)
 	}
 	if open := info.Mode().Perm() & 0o077; open != 0 {
-		return fmt.Errorf("data directory %s is open to other users (mode %04o) and will hold keys; run: chmod 700 %s", path, info.Mode().Perm(), path)
+		return fmt.Errorf("data directory %s is open to other users (mode %04o) and will hold keys; run: chmod 700 %s", path,
+			info.Mode().Perm(), path)
 	}
 	if err := unix.Access(path, unix.W_OK|unix.X_OK); err != nil {
-		return fmt.Errorf("data directory %s is not writable (%w); run: chmod 700 %s, or choose another with --data-dir", path, err, path)
+		return fmt.Errorf("data directory %s is not writable (%w); run: chmod 700 %s, or choose another with --data-dir",
+			path, err, path)
 	}
 	return nil
 }

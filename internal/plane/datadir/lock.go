@@ -22,9 +22,11 @@ func acquireLock(dir string) (*os.File, error) {
 		if held.PID > 0 {
 			who = fmt.Sprintf(" (process %d)", held.PID)
 		}
-		return nil, exit.Errorf(exit.InUse, "data directory %s is already in use by polderd%s; stop that one with: polder down --data-dir %s", dir, who, dir)
+		return nil, exit.Errorf(exit.InUse,
+			"data directory %s is already in use by polderd%s; stop that one with: polder down --data-dir %s", dir, who, dir)
 	case err != nil:
-		return nil, exit.Errorf(exit.DataDir, "data directory %s is not writable (%w); choose another with --data-dir", dir, unwrapPathError(err))
+		return nil, exit.Errorf(exit.DataDir, "data directory %s is not writable (%w); choose another with --data-dir", dir,
+			unwrapPathError(err))
 	}
 	return f, nil
 }

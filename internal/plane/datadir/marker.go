@@ -35,7 +35,8 @@ func checkAndWriteMarker(dir string, now Marker) error {
 		return exit.With(exit.DataDir, err)
 	}
 	if err := old.checkNotNewerThan(now); err != nil {
-		return exit.Errorf(exit.NewerData, "data directory %s was written by polder %s: %w; start that version or a newer one, or choose another directory with --data-dir", dir, old.Polder, err)
+		return exit.Errorf(exit.NewerData,
+			"data directory %s was written by polder %s: %w; start that version or a newer one, or choose another directory with --data-dir", dir, old.Polder, err)
 	}
 	if old == now {
 		return nil
@@ -57,7 +58,10 @@ func readMarker(path string) (Marker, error) {
 		return m, fmt.Errorf("reading %s: %w", path, unwrapPathError(err))
 	}
 	if err := json.Unmarshal(b, &m); err != nil {
-		return m, fmt.Errorf("%s is damaged (%w); restore it from a backup, or move it away if you are sure that this version may open the data", path, err)
+		return m, fmt.Errorf(
+			"%s is damaged (%w); restore it from a backup, or move it away if you are sure that this version may open the data",
+			path, err,
+		)
 	}
 	return m, nil
 }

@@ -63,19 +63,21 @@ const deletionTimeout = 10 * time.Second
 
 // listAfterDeletions lists the definitions once none of ours is being deleted: a deletion that the last shutdown
 // cut short would take the definition away after it was found in order.
-func listAfterDeletions(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, all []desiredCRD) (have []apiextensionsv1.CustomResourceDefinition, err error) {
+func listAfterDeletions(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface,
+	all []desiredCRD) (have []apiextensionsv1.CustomResourceDefinition, err error) {
 	ours := map[string]bool{}
 	for _, w := range all {
 		ours[w.name()] = true
 	}
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, deletionTimeout, true, func(ctx context.Context) (bool, error) {
-		var err error
-		have, err = listCRDs(ctx, c)
-		terminating := slices.ContainsFunc(have, func(crd apiextensionsv1.CustomResourceDefinition) bool {
-			return ours[crd.Name] && crd.DeletionTimestamp != nil
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, deletionTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			var err error
+			have, err = listCRDs(ctx, c)
+			terminating := slices.ContainsFunc(have, func(crd apiextensionsv1.CustomResourceDefinition) bool {
+				return ours[crd.Name] && crd.DeletionTimestamp != nil
+			})
+			return !terminating, err
 		})
-		return !terminating, err
-	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		return have, nil // held by a finalizer: only a running plane can remove it
 	}
@@ -84,7 +86,9 @@ func listAfterDeletions(ctx context.Context, c apiextensionsclient.CustomResourc
 
 // findMissingAndStuck finds the definitions that are missing or out of date, and those, ours or not, that an API
 // server accepted but did not live to establish.
-func findMissingAndStuck(want []desiredCRD, have []apiextensionsv1.CustomResourceDefinition) (missing []desiredCRD, stuck []apiextensionsv1.CustomResourceDefinition) {
+func findMissingAndStuck(want []desiredCRD,
+	have []apiextensionsv1.CustomResourceDefinition,
+) (missing []desiredCRD, stuck []apiextensionsv1.CustomResourceDefinition) {
 	digests := map[string]string{}
 	for _, crd := range have {
 		digests[crd.Name] = crd.Annotations[digestAnnotation]
@@ -100,7 +104,8 @@ func findMissingAndStuck(want []desiredCRD, have []apiextensionsv1.CustomResourc
 	return missing, stuck
 }
 
-func listCRDs(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface) ([]apiextensionsv1.CustomResourceDefinition, error) {
+func listCRDs(ctx context.Context,
+	c apiextensionsclient.CustomResourceDefinitionInterface) ([]apiextensionsv1.CustomResourceDefinition, error) {
 	// From the API server's watch cache, which definitions have: the large schemas need not be read from the
 	// store.
 	l, err := c.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
@@ -110,7 +115,8 @@ func listCRDs(ctx context.Context, c apiextensionsclient.CustomResourceDefinitio
 	return l.Items, nil
 }
 
-func hasCondition(crd *apiextensionsv1.CustomResourceDefinition, t apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+func hasCondition(crd *apiextensionsv1.CustomResourceDefinition,
+	t apiextensionsv1.CustomResourceDefinitionConditionType) bool {
 	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Type == t && c.Status == apiextensionsv1.ConditionTrue
 	})
@@ -118,16 +124,20 @@ func hasCondition(crd *apiextensionsv1.CustomResourceDefinition, t apiextensions
 
 // nudge changes a definition that is stuck. The API server establishes a definition when it changes, not when it
 // first sees one, so after a crash between the two it would wait for minutes.
-func nudge(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, crd apiextensionsv1.CustomResourceDefinition) error {
+func nudge(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface,
+	crd apiextensionsv1.CustomResourceDefinition) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, nudgeAnnotation, crd.ResourceVersion)
-	_, err := c.Patch(ctx, crd.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: string(fieldOwner)})
+	_, err := c.Patch(ctx, crd.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{
+		FieldManager: string(fieldOwner),
+	})
 	if apierror.IgnoreObjectNotFound(err, "customresourcedefinitions", crd.Name) != nil {
 		return fmt.Errorf("nudging %s: %w", crd.Name, err)
 	}
 	return nil
 }
 
-func createOrUpdateAll(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface, all []desiredCRD) error {
+func createOrUpdateAll(ctx context.Context, c apiextensionsclient.CustomResourceDefinitionInterface,
+	all []desiredCRD) error {
 	slots := make(chan struct{}, maxParallelWrites)
 	errs := make(chan error, len(all))
 	for _, w := range all {
@@ -153,7 +163,8 @@ func createOrUpdate(ctx context.Context, c apiextensionsclient.CustomResourceDef
 	}
 	fresh := crd.DeepCopy()
 	markMigrated(fresh)
-	if _, err := c.Create(ctx, fresh, metav1.CreateOptions{FieldManager: string(fieldOwner)}); !apierrors.IsAlreadyExists(err) {
+	if _, err := c.Create(ctx, fresh,
+		metav1.CreateOptions{FieldManager: string(fieldOwner)}); !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -182,10 +193,11 @@ func (i *Installer) awaitServed(ctx context.Context, all []desiredCRD) error {
 	}
 	for _, w := range all {
 		var last error
-		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-			_, last = client.Resource(w.resource).List(ctx, metav1.ListOptions{Limit: 1})
-			return last == nil, nil
-		})
+		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true,
+			func(ctx context.Context) (bool, error) {
+				_, last = client.Resource(w.resource).List(ctx, metav1.ListOptions{Limit: 1})
+				return last == nil, nil
+			})
 		if err != nil {
 			return fmt.Errorf("waiting for %s to be served: %w: %w", w.name(), err, last)
 		}

@@ -59,7 +59,8 @@ func (i *Installer) installObjects(ctx context.Context) error {
 		return nil
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), admissionv1.AddToScheme(scheme), csv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), admissionv1.AddToScheme(scheme),
+		csv1.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	c, err := NewClient(i.cfg.Client("polder-install"), scheme)

@@ -57,7 +57,9 @@ const establishedAge = 2 * time.Second
 
 // establish sets what the API server sets in a definition when nothing is wrong with it.
 func establish(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) {
-	crd.TypeMeta = metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"}
+	crd.TypeMeta = metav1.TypeMeta{
+		APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition",
+	}
 	crd.UID, crd.Generation, crd.CreationTimestamp = uuid.NewUUID(), 1, now
 	markMigrated(crd)
 	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{AcceptedNames: crd.Spec.Names}

@@ -30,7 +30,8 @@ func newGarbageCollector(ctx context.Context, s *dependencies) ([]runFunc, error
 	if err != nil {
 		return nil, err
 	}
-	graph := garbagecollector.NewDependencyGraphBuilder(ctx, s.metadata, s.mapper, garbagecollector.DefaultIgnoredResources(), s.objects, s.started)
+	graph := garbagecollector.NewDependencyGraphBuilder(ctx, s.metadata, s.mapper,
+		garbagecollector.DefaultIgnoredResources(), s.objects, s.started)
 	gc, err := garbagecollector.NewComposedGarbageCollector(ctx, client, s.metadata, s.mapper, graph)
 	if err != nil {
 		return nil, err
@@ -46,7 +47,8 @@ func newNamespaceController(ctx context.Context, s *dependencies) ([]runFunc, er
 	if err != nil {
 		return nil, err
 	}
-	c := namespace.NewNamespaceController(ctx, client, s.metadata, client.Discovery().ServerPreferredNamespacedResources, s.typed.Core().V1().Namespaces(), 5*time.Minute, corev1.FinalizerKubernetes)
+	c := namespace.NewNamespaceController(ctx, client, s.metadata, client.Discovery().ServerPreferredNamespacedResources,
+		s.typed.Core().V1().Namespaces(), 5*time.Minute, corev1.FinalizerKubernetes)
 	return []runFunc{func(ctx context.Context) { c.Run(ctx, namespaceWorkers) }}, nil
 }
 
@@ -59,7 +61,8 @@ func newServiceAccountControllers(ctx context.Context, s *dependencies) ([]runFu
 	}
 	core := s.typed.Core().V1()
 	log := klog.FromContext(ctx)
-	accounts, err := serviceaccountcontroller.NewServiceAccountsController(log, core.ServiceAccounts(), core.Namespaces(), client, serviceaccountcontroller.DefaultServiceAccountsControllerOptions())
+	accounts, err := serviceaccountcontroller.NewServiceAccountsController(log, core.ServiceAccounts(), core.Namespaces(),
+		client, serviceaccountcontroller.DefaultServiceAccountsControllerOptions())
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +78,8 @@ func newServiceAccountControllers(ctx context.Context, s *dependencies) ([]runFu
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := serviceaccountcontroller.NewTokensController(log, core.ServiceAccounts(), core.Secrets(), client, serviceaccountcontroller.TokensControllerOptions{TokenGenerator: generator, RootCA: ca})
+	tokens, err := serviceaccountcontroller.NewTokensController(log, core.ServiceAccounts(), core.Secrets(), client,
+		serviceaccountcontroller.TokensControllerOptions{TokenGenerator: generator, RootCA: ca})
 	if err != nil {
 		return nil, err
 	}

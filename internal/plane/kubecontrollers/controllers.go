@@ -71,7 +71,10 @@ func (c *Controllers) Run(ctx context.Context) error {
 		return fmt.Errorf("setting up controllers: %w", err)
 	}
 	var loops []runFunc
-	for _, newController := range []func(context.Context, *dependencies) ([]runFunc, error){newGarbageCollector, newNamespaceController, newServiceAccountControllers, newClusterRoleAggregation, newQuotaController} {
+	for _, newController := range []func(context.Context, *dependencies) ([]runFunc, error){
+		newGarbageCollector, newNamespaceController, newServiceAccountControllers, newClusterRoleAggregation,
+		newQuotaController,
+	} {
 		fs, err := newController(ctx, s)
 		if err != nil {
 			return fmt.Errorf("setting up controllers: %w", err)
@@ -113,9 +116,12 @@ func newDependencies(cfg Config) (*dependencies, error) {
 		cfg:      cfg,
 		typed:    cfg.Informers(),
 		metadata: md,
-		objects:  metadataInformers{metadatainformer.NewSharedInformerFactoryWithOptions(md, resyncPeriod, metadatainformer.WithTransform(dropManagedFields))},
-		mapper:   restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discovery.Discovery())),
-		started:  make(chan struct{}),
+		objects: metadataInformers{
+			metadatainformer.NewSharedInformerFactoryWithOptions(md, resyncPeriod,
+				metadatainformer.WithTransform(dropManagedFields)),
+		},
+		mapper:  restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discovery.Discovery())),
+		started: make(chan struct{}),
 	}, nil
 }
 

@@ -19,7 +19,8 @@ func (p *Plane) Down(ctx context.Context, timeout time.Duration) (ran bool, err 
 	}
 	switch err := syscall.Kill(pid, syscall.SIGTERM); {
 	case errors.Is(err, syscall.EPERM):
-		return true, exit.Errorf(exit.Failure, "polderd (process %d) belongs to another user; run polder down as that user", pid)
+		return true, exit.Errorf(exit.Failure, "polderd (process %d) belongs to another user; run polder down as that user",
+			pid)
 	case err != nil && !errors.Is(err, syscall.ESRCH):
 		return true, exit.Errorf(exit.Failure, "stopping polderd (process %d): %w", pid, err)
 	}
@@ -31,7 +32,8 @@ func (p *Plane) Down(ctx context.Context, timeout time.Duration) (ran bool, err 
 		return now != pid, err
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return true, exit.Errorf(exit.Timeout, "polderd (process %d) has not stopped within %s; see %s", pid, timeout, p.LogFile())
+		return true, exit.Errorf(exit.Timeout, "polderd (process %d) has not stopped within %s; see %s", pid, timeout,
+			p.LogFile())
 	}
 	return true, err
 }

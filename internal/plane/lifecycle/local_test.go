@@ -80,7 +80,9 @@ func TestMachinesOnDisk(t *testing.T) {
 
 	got := machinesOnDisk(dir)
 	want := []hostapi.MachineStatus{
-		{Name: "a-whole", Node: "n", UID: "u", ControlPlane: true, Version: "v1", Address: "127.1.0.11", Dir: string(whole), Off: true, Boot: hostapi.BootStatus{Done: true, Attempts: 2}},
+		{Name: "a-whole", Node: "n", UID: "u", ControlPlane: true, Version: "v1", Address: "127.1.0.11", Dir: string(whole), Off: true, Boot: hostapi.BootStatus{
+			Done: true, Attempts: 2,
+		}},
 		{Name: "b-broken", Dir: string(dir.MachineDir("b-broken")), Problem: "reading " + dir.MachineDir("b-broken").SpecFile() + ": unexpected end of JSON input"},
 		{Name: "c-new", Dir: string(dir.MachineDir("c-new"))},
 	}

@@ -15,7 +15,8 @@ import (
 // StopClusters stops the hosts of these local clusters: all at the same time, each within limit. A running
 // polderd would start them again, so stop it first. stopped are those that have ended, also if there is an error
 // about others.
-func (p *Plane) StopClusters(ctx context.Context, clusters []hostapi.Cluster, limit time.Duration) (stopped []hostapi.Cluster, err error) {
+func (p *Plane) StopClusters(ctx context.Context, clusters []hostapi.Cluster,
+	limit time.Duration) (stopped []hostapi.Cluster, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	errs := make([]error, len(clusters))
@@ -35,10 +36,12 @@ func (p *Plane) StopClusters(ctx context.Context, clusters []hostapi.Cluster, li
 		if errors.Is(errs[i], context.DeadlineExceeded) {
 			code, reason = exit.Timeout, fmt.Sprintf("not within %s", limit)
 		}
-		failed = append(failed, fmt.Sprintf("%s/%s (%s; see %s)", c.Namespace, c.Name, reason, p.launcher().Dir(c.UID).LogFile()))
+		failed = append(failed, fmt.Sprintf("%s/%s (%s; see %s)", c.Namespace, c.Name, reason,
+			p.launcher().Dir(c.UID).LogFile()))
 	}
 	if len(failed) == 0 {
 		return stopped, nil
 	}
-	return stopped, exit.Errorf(code, "%d of %d local clusters have not stopped: %s", len(failed), len(clusters), strings.Join(failed, ", "))
+	return stopped, exit.Errorf(code, "%d of %d local clusters have not stopped: %s", len(failed), len(clusters),
+		strings.Join(failed, ", "))
 }

@@ -87,10 +87,12 @@ func (p *Plane) awaitReady(ctx context.Context, child *childProcess, progress fu
 		return r.Running && r.Status.Phase == status.Ready, nil
 	})
 	if errors.Is(err, context.Canceled) {
-		return r, exit.Errorf(exit.Failure, "interrupted; polderd goes on starting in the background, see: polder status --data-dir %s", p.dir)
+		return r, exit.Errorf(exit.Failure,
+			"interrupted; polderd goes on starting in the background, see: polder status --data-dir %s", p.dir)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return r, exit.Errorf(exit.Timeout, "polderd was not ready in time; it goes on starting, see: polder status --data-dir %s, and %s", p.dir, p.LogFile())
+		return r, exit.Errorf(exit.Timeout,
+			"polderd was not ready in time; it goes on starting, see: polder status --data-dir %s, and %s", p.dir, p.LogFile())
 	}
 	return r, err
 }

@@ -101,7 +101,8 @@ func loadKeyPair(path string) (p keyPair, ok bool, err error) {
 		return p, false, fmt.Errorf("reading certificate: %w", err)
 	}
 	if p, err = parseKeyPair(b); err != nil {
-		return p, false, fmt.Errorf("%s is damaged (%w); restore it from a backup, or remove it and have it made anew", path, err)
+		return p, false, fmt.Errorf("%s is damaged (%w); restore it from a backup, or remove it and have it made anew", path,
+			err)
 	}
 	return p, true, nil
 }

@@ -98,15 +98,19 @@ func (p *PKI) ensure() error {
 		return err
 	}
 	names, ips := p.servingNames()
-	if _, err := p.ensureLeaf(leafSpec{file: apiserverFile, subject: pkix.Name{CommonName: "polder-apiserver"}, usage: x509.ExtKeyUsageServerAuth, names: names, ips: ips}, serverCA); err != nil {
+	if _, err := p.ensureLeaf(leafSpec{file: apiserverFile, subject: pkix.Name{CommonName: "polder-apiserver"},
+		usage: x509.ExtKeyUsageServerAuth, names: names, ips: ips}, serverCA); err != nil {
 		return err
 	}
-	wh, err := p.ensureLeaf(leafSpec{file: webhookFile, subject: pkix.Name{CommonName: WebhookHost}, usage: x509.ExtKeyUsageServerAuth, names: []string{WebhookHost}}, serverCA)
+	wh, err := p.ensureLeaf(leafSpec{file: webhookFile, subject: pkix.Name{CommonName: WebhookHost},
+		usage: x509.ExtKeyUsageServerAuth, names: []string{WebhookHost}}, serverCA)
 	if err != nil {
 		return err
 	}
 	p.webhook.Store(&tls.Certificate{Certificate: [][]byte{wh.cert.Raw}, PrivateKey: wh.key, Leaf: wh.cert})
-	admin, err := p.ensureLeaf(leafSpec{file: adminFile, subject: pkix.Name{CommonName: "polder-admin", Organization: []string{AdminGroup}}, usage: x509.ExtKeyUsageClientAuth}, clientCA)
+	admin, err := p.ensureLeaf(leafSpec{file: adminFile,
+		subject: pkix.Name{CommonName: "polder-admin",
+			Organization: []string{AdminGroup}}, usage: x509.ExtKeyUsageClientAuth}, clientCA)
 	if err != nil {
 		return err
 	}

@@ -55,9 +55,12 @@ func TestCallAllExtensions(t *testing.T) {
 			want:    summary("done", 0),
 		},
 		"shortest time wins, but not zero": {
-			replies: []reply{{name: "c.polder", message: "three", retry: 7}, {name: "a.polder", message: "one", retry: 30}, {name: "b.polder"}, {name: "d.polder", message: "four", retry: 12}},
-			began:   []string{"a.polder", "b.polder", "c.polder", "d.polder"},
-			want:    summary("one, three, four", 7),
+			replies: []reply{
+				{name: "c.polder", message: "three", retry: 7}, {name: "a.polder", message: "one", retry: 30}, {name: "b.polder"},
+				{name: "d.polder", message: "four", retry: 12},
+			},
+			began: []string{"a.polder", "b.polder", "c.polder", "d.polder"},
+			want:  summary("one, three, four", 7),
 		},
 		"first error stops": {
 			replies: []reply{{name: "a.polder", retry: 5}, {name: "b.polder", err: errors.New("no disk")}, {name: "c.polder"}},
@@ -123,6 +126,7 @@ func TestCallAllExtensionsChecksCall(t *testing.T) {
 	c := warmClient(t)
 	err := c.CallAllExtensions(t.Context(), runtimehooksv1.BeforeClusterUpgrade, cluster("gold"), upgrade(), &runtimehooksv1.BeforeClusterCreateResponse{})
 	checkError(t, err, "response object")
-	err = c.CallAllExtensions(t.Context(), runtimehooksv1.BeforeClusterUpgrade, cluster("gold"), &runtimehooksv1.BeforeClusterCreateRequest{}, &runtimehooksv1.BeforeClusterUpgradeResponse{})
+	err = c.CallAllExtensions(t.Context(), runtimehooksv1.BeforeClusterUpgrade, cluster("gold"), &runtimehooksv1.BeforeClusterCreateRequest{},
+		&runtimehooksv1.BeforeClusterUpgradeResponse{})
 	checkError(t, err, "request object")
 }

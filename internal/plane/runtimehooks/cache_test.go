@@ -38,7 +38,8 @@ func variables(calls *int, err error) Handler {
 
 func discoverVariables(ctx context.Context, c *Client, opts ...runtimeclient.CallExtensionOption) (*runtimehooksv1.DiscoverVariablesResponse, error) {
 	response := &runtimehooksv1.DiscoverVariablesResponse{}
-	err := c.CallExtension(ctx, runtimehooksv1.DiscoverVariables, cluster("gold"), "variables.polder", &runtimehooksv1.DiscoverVariablesRequest{}, response, opts...)
+	err := c.CallExtension(ctx, runtimehooksv1.DiscoverVariables, cluster("gold"), "variables.polder", &runtimehooksv1.DiscoverVariablesRequest{}, response,
+		opts...)
 	return response, err
 }
 
@@ -135,11 +136,13 @@ func TestCacheIsChecked(t *testing.T) {
 		caching runtimeclient.WithCaching
 		want    string
 	}{
-		"no cache":                 {runtimeclient.WithCaching{CacheKeyFunc: byName}, "without a cache"},
-		"no key function":          {runtimeclient.WithCaching{Cache: newCache(t)}, "without a cache"},
-		"response of another hook": {runtimeclient.WithCaching{Cache: holding(&runtimehooksv1.BeforeClusterUpgradeResponse{}), CacheKeyFunc: byName}, "response is a *v1alpha1.BeforeClusterUpgradeResponse, want *v1alpha1.DiscoverVariablesResponse"},
-		"no response":              {runtimeclient.WithCaching{Cache: holding(nil), CacheKeyFunc: byName}, "response is a <nil>"},
-		"nil response":             {runtimeclient.WithCaching{Cache: holding((*runtimehooksv1.DiscoverVariablesResponse)(nil)), CacheKeyFunc: byName}, "response is a"},
+		"no cache":        {runtimeclient.WithCaching{CacheKeyFunc: byName}, "without a cache"},
+		"no key function": {runtimeclient.WithCaching{Cache: newCache(t)}, "without a cache"},
+		"response of another hook": {runtimeclient.WithCaching{Cache: holding(&runtimehooksv1.BeforeClusterUpgradeResponse{}), CacheKeyFunc: byName},
+			"response is a *v1alpha1.BeforeClusterUpgradeResponse, want *v1alpha1.DiscoverVariablesResponse"},
+		"no response": {runtimeclient.WithCaching{Cache: holding(nil), CacheKeyFunc: byName}, "response is a <nil>"},
+		"nil response": {runtimeclient.WithCaching{Cache: holding((*runtimehooksv1.DiscoverVariablesResponse)(nil)), CacheKeyFunc: byName},
+			"response is a"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +164,8 @@ func TestCacheIsNoWayAroundSelector(t *testing.T) {
 	c := warmClient(t, config)
 	caching := runtimeclient.WithCaching{Cache: newCache(t), CacheKeyFunc: byName}
 	call := func(namespace string) error {
-		return c.CallExtension(t.Context(), runtimehooksv1.BeforeClusterUpgrade, cluster(namespace), "gate.ext", upgrade(), &runtimehooksv1.BeforeClusterUpgradeResponse{}, caching)
+		return c.CallExtension(t.Context(), runtimehooksv1.BeforeClusterUpgrade, cluster(namespace), "gate.ext", upgrade(),
+			&runtimehooksv1.BeforeClusterUpgradeResponse{}, caching)
 	}
 	checkError(t, call("gold"), "")
 	checkError(t, call("plain"), "namespaceSelector does not match")

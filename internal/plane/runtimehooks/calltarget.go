@@ -40,7 +40,8 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 }
 
 // convertRequest gives the request the version, and the kind, that a handler expects.
-func (c *Client) convertRequest(ctx context.Context, hook runtimecatalog.GroupVersionHook, one call) (runtimehooksv1.RequestObject, error) {
+func (c *Client) convertRequest(ctx context.Context, hook runtimecatalog.GroupVersionHook,
+	one call) (runtimehooksv1.RequestObject, error) {
 	request := one.request
 	if hook.Version != one.hook.Version {
 		converted, err := newRequest(c.config.Catalog, hook)

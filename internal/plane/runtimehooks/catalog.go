@@ -43,7 +43,8 @@ func resolveHookCall(
 	return gvh, catalog.ValidateResponse(gvh, response)
 }
 
-func newRequest(catalog *runtimecatalog.Catalog, gvh runtimecatalog.GroupVersionHook) (runtimehooksv1.RequestObject, error) {
+func newRequest(catalog *runtimecatalog.Catalog,
+	gvh runtimecatalog.GroupVersionHook) (runtimehooksv1.RequestObject, error) {
 	o, err := catalog.NewRequest(gvh)
 	if err != nil {
 		return nil, err
@@ -55,7 +56,8 @@ func newRequest(catalog *runtimecatalog.Catalog, gvh runtimecatalog.GroupVersion
 	return request, nil
 }
 
-func newResponse(catalog *runtimecatalog.Catalog, gvh runtimecatalog.GroupVersionHook) (runtimehooksv1.ResponseObject, error) {
+func newResponse(catalog *runtimecatalog.Catalog,
+	gvh runtimecatalog.GroupVersionHook) (runtimehooksv1.ResponseObject, error) {
 	o, err := catalog.NewResponse(gvh)
 	if err != nil {
 		return nil, err

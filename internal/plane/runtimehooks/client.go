@@ -82,7 +82,8 @@ func (c *Client) Unregister(config *runtimev1.ExtensionConfig) error {
 
 // GetAllExtensions names, in order, the handlers of a hook that are responsible for the
 // namespace of forObject.
-func (c *Client) GetAllExtensions(ctx context.Context, hook runtimecatalog.Hook, forObject client.Object) ([]string, error) {
+func (c *Client) GetAllExtensions(ctx context.Context, hook runtimecatalog.Hook,
+	forObject client.Object) ([]string, error) {
 	gvh, err := resolveHook(c.config.Catalog, hook)
 	if err != nil {
 		return nil, fmt.Errorf("listing extension handlers: %w", err)
@@ -94,7 +95,8 @@ func (c *Client) GetAllExtensions(ctx context.Context, hook runtimecatalog.Hook,
 	return names, nil
 }
 
-func (c *Client) matchingHandlerNames(ctx context.Context, hook runtimecatalog.GroupHook, forObject client.Object) ([]string, error) {
+func (c *Client) matchingHandlerNames(ctx context.Context, hook runtimecatalog.GroupHook,
+	forObject client.Object) ([]string, error) {
 	registrations, err := c.registry.list(hook)
 	if err != nil {
 		return nil, err

@@ -51,7 +51,8 @@ func (c *Client) discover(ctx context.Context, config *runtimev1.ExtensionConfig
 	return config, c.registry.checkReplace(registrations)
 }
 
-func (c *Client) requestDiscovery(ctx context.Context, config runtimev1.ClientConfig) (*runtimehooksv1.DiscoveryResponse, error) {
+func (c *Client) requestDiscovery(ctx context.Context,
+	config runtimev1.ClientConfig) (*runtimehooksv1.DiscoveryResponse, error) {
 	hook, err := resolveHook(c.config.Catalog, runtimehooksv1.Discovery)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,8 @@ func (c *Client) requestDiscovery(ctx context.Context, config runtimev1.ClientCo
 
 // parseHandlers translates and checks the handlers a server lists. It reports everything that is wrong, or
 // returns handlers that can all be registered.
-func parseHandlers(catalog *runtimecatalog.Catalog, extension string, response *runtimehooksv1.DiscoveryResponse) ([]runtimev1.ExtensionHandler, error) {
+func parseHandlers(catalog *runtimecatalog.Catalog, extension string,
+	response *runtimehooksv1.DiscoveryResponse) ([]runtimev1.ExtensionHandler, error) {
 	handlers := []runtimev1.ExtensionHandler{}
 	var errs []error
 	seen := map[string]bool{}
@@ -118,7 +120,8 @@ func validateDiscovered(catalog *runtimecatalog.Catalog, h runtimehooksv1.Extens
 		errs = append(errs, fmt.Errorf("handler name %q is not a DNS label: %s", h.Name, strings.Join(reasons, "; ")))
 	}
 	if most := int32(maxTimeout.Seconds()); *h.TimeoutSeconds < 0 || *h.TimeoutSeconds > most {
-		errs = append(errs, fmt.Errorf("handler %q: timeoutSeconds %d is not between 0 and %d", h.Name, *h.TimeoutSeconds, most))
+		errs = append(errs, fmt.Errorf("handler %q: timeoutSeconds %d is not between 0 and %d", h.Name, *h.TimeoutSeconds,
+			most))
 	}
 	if p := *h.FailurePolicy; p != runtimehooksv1.FailurePolicyFail && p != runtimehooksv1.FailurePolicyIgnore {
 		errs = append(errs, fmt.Errorf("handler %q: failurePolicy %q is neither Fail nor Ignore", h.Name, p))

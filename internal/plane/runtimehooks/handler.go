@@ -19,7 +19,8 @@ import (
 // are its own. It returns nil and leaves the status empty or sets Success, or returns an error, which failure
 // policy Ignore covers, or sets Failure, which it does not. It should return when ctx ends: nobody waits for it
 // any longer.
-type HandlerFunc func(ctx context.Context, forObject client.Object, request runtimehooksv1.RequestObject, response runtimehooksv1.ResponseObject) error
+type HandlerFunc func(ctx context.Context, forObject client.Object, request runtimehooksv1.RequestObject,
+	response runtimehooksv1.ResponseObject) error
 
 // Handler is a hook handler in this process.
 type Handler struct {

@@ -136,7 +136,8 @@ func TestCallerCannotChangeWhatGoHandlerHolds(t *testing.T) {
 		},
 	})
 	response := &runtimehooksv1.DiscoverVariablesResponse{}
-	if err := c.CallExtension(t.Context(), runtimehooksv1.DiscoverVariables, cluster("gold"), "variables.polder", &runtimehooksv1.DiscoverVariablesRequest{}, response); err != nil {
+	if err := c.CallExtension(t.Context(), runtimehooksv1.DiscoverVariables, cluster("gold"), "variables.polder", &runtimehooksv1.DiscoverVariablesRequest{},
+		response); err != nil {
 		t.Fatal(err)
 	}
 	response.Variables[0].Name = "changed"
@@ -204,8 +205,9 @@ func TestCallExtensionChecksCall(t *testing.T) {
 		response runtimehooksv1.ResponseObject
 		want     string
 	}{
-		"unknown handler":    {runtimehooksv1.BeforeClusterUpgrade, cluster("gold"), "gone.polder", request, response, "no such handler"},
-		"hook of another":    {runtimehooksv1.AfterClusterUpgrade, cluster("gold"), "gate.polder", &runtimehooksv1.AfterClusterUpgradeRequest{}, &runtimehooksv1.AfterClusterUpgradeResponse{}, "it serves hook BeforeClusterUpgrade"},
+		"unknown handler": {runtimehooksv1.BeforeClusterUpgrade, cluster("gold"), "gone.polder", request, response, "no such handler"},
+		"hook of another": {runtimehooksv1.AfterClusterUpgrade, cluster("gold"), "gate.polder", &runtimehooksv1.AfterClusterUpgradeRequest{},
+			&runtimehooksv1.AfterClusterUpgradeResponse{}, "it serves hook BeforeClusterUpgrade"},
 		"request of another": {otherHook, cluster("gold"), "gate.polder", request, response, "request object"},
 		"response of another": {
 			runtimehooksv1.BeforeClusterUpgrade, cluster("gold"), "gate.polder", request,

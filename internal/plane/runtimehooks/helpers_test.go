@@ -75,7 +75,8 @@ func handle(t *testing.T, c *Client, handlers ...Handler) {
 }
 
 // onUpgrade returns a handler for BeforeClusterUpgrade with typed objects.
-func onUpgrade(name string, f func(ctx context.Context, request *runtimehooksv1.BeforeClusterUpgradeRequest, response *runtimehooksv1.BeforeClusterUpgradeResponse) error) Handler {
+func onUpgrade(name string, f func(ctx context.Context, request *runtimehooksv1.BeforeClusterUpgradeRequest,
+	response *runtimehooksv1.BeforeClusterUpgradeResponse) error) Handler {
 	return Handler{
 		Name: name,
 		Hook: runtimehooksv1.BeforeClusterUpgrade,

@@ -84,10 +84,11 @@ func TestGoHandlerIsLeftBehindAfterTimeout(t *testing.T) {
 func TestGoHandlerThatHeedsItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := warmClient(t)
-		handle(t, c, onUpgrade("gate.polder", func(ctx context.Context, _ *runtimehooksv1.BeforeClusterUpgradeRequest, _ *runtimehooksv1.BeforeClusterUpgradeResponse) error {
-			<-ctx.Done()
-			return fmt.Errorf("stopping: %w", ctx.Err())
-		}))
+		handle(t, c, onUpgrade("gate.polder",
+			func(ctx context.Context, _ *runtimehooksv1.BeforeClusterUpgradeRequest, _ *runtimehooksv1.BeforeClusterUpgradeResponse) error {
+				<-ctx.Done()
+				return fmt.Errorf("stopping: %w", ctx.Err())
+			}))
 		_, err := callGate(t.Context(), c, "gate.polder")
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v is not a DeadlineExceeded", err)

@@ -18,7 +18,8 @@ const lookupTimeout = 10 * time.Second
 // matchesNamespace reports whether selector matches the namespace of forObject. An empty selector
 // matches without a lookup; a nil labelSelector, which the API defaults away, matches
 // nothing.
-func (c *Client) matchesNamespace(ctx context.Context, selector labels.Selector, forObject client.Object) (bool, error) {
+func (c *Client) matchesNamespace(ctx context.Context, selector labels.Selector,
+	forObject client.Object) (bool, error) {
 	if forObject == nil {
 		return false, errors.New("the object the hook is called for is nil")
 	}

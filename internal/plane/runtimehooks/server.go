@@ -75,7 +75,9 @@ func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, e
 // baseURL returns what the paths of hooks are appended to.
 func baseURL(config runtimev1.ClientConfig) (*url.URL, error) {
 	if config.Service.IsDefined() {
-		return nil, errors.New("this plane has no Services: set url to where the extension server can be reached, and leave out service")
+		return nil, errors.New(
+			"this plane has no Services: set url to where the extension server can be reached, and leave out service",
+		)
 	}
 	if config.URL == "" {
 		return nil, errors.New("url is not set")

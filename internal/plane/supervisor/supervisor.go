@@ -183,7 +183,8 @@ func (s *Supervisor) awaitReady(ctx context.Context, c Component, begin time.Tim
 	}
 	// A component may have failed after it became ready; its failure must not be overwritten.
 	if s.statuses.compareAndSet(c.Name(), Starting, Ready) {
-		s.cfg.Log.Info("component ready", "component", c.Name(), "after", s.cfg.Clock.Since(begin).Round(time.Millisecond).String())
+		s.cfg.Log.Info("component ready", "component", c.Name(), "after",
+			s.cfg.Clock.Since(begin).Round(time.Millisecond).String())
 	}
 	return nil
 }

@@ -37,7 +37,9 @@ type Server struct {
 // New prepares the server; nothing listens before Run.
 func New(cfg Config) *Server {
 	mux := http.NewServeMux()
-	return &Server{cfg: cfg, mux: mux, registrar: webhook.NewServer(webhook.Options{WebhookMux: mux}), ready: make(chan struct{})}
+	return &Server{
+		cfg: cfg, mux: mux, registrar: webhook.NewServer(webhook.Options{WebhookMux: mux}), ready: make(chan struct{}),
+	}
 }
 
 // Name is the component's name.

@@ -27,7 +27,10 @@ type Info struct {
 // Get reads the versions of the linked modules from the binary itself, so they cannot lie.
 // Modules that are not linked are left empty.
 func Get() Info {
-	i := Info{Version: version, Commit: commit, Go: strings.TrimPrefix(runtime.Version(), "go"), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	i := Info{
+		Version: version, Commit: commit, Go: strings.TrimPrefix(runtime.Version(), "go"),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
 	b, ok := debug.ReadBuildInfo()
 	if !ok {
 		return i

@@ -26,7 +26,8 @@ func NoArgs(c *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return nil
 	case c.HasParent():
-		return exit.Errorf(exit.Usage, "%s takes no arguments, but got %q; see: %s --help", c.CommandPath(), args[0], c.CommandPath())
+		return exit.Errorf(exit.Usage, "%s takes no arguments, but got %q; see: %s --help", c.CommandPath(), args[0],
+			c.CommandPath())
 	}
 	hint := ""
 	if s := c.SuggestionsFor(args[0]); len(s) > 0 {
@@ -41,6 +42,7 @@ func Args(low, high int, names string) cobra.PositionalArgs {
 		if len(args) >= low && len(args) <= high {
 			return nil
 		}
-		return exit.Errorf(exit.Usage, "%s takes %s, but got %d arguments; see: %s --help", c.CommandPath(), names, len(args), c.CommandPath())
+		return exit.Errorf(exit.Usage, "%s takes %s, but got %d arguments; see: %s --help", c.CommandPath(), names, len(args),
+			c.CommandPath())
 	}
 }

@@ -20,7 +20,8 @@ import (
 func Install(root *slog.Logger, onFatal func(message string)) {
 	slog.SetDefault(root)
 	k := &klogText{log: slog.New(NewLibraryHandler(root, "kubernetes"))}
-	klog.SetLoggerWithOptions(logr.FromSlogHandler(k.log.Handler()), klog.ContextualLogger(true), klog.WriteKlogBuffer(k.write))
+	klog.SetLoggerWithOptions(logr.FromSlogHandler(k.log.Handler()), klog.ContextualLogger(true),
+		klog.WriteKlogBuffer(k.write))
 	klog.OsExit = func(int) { onFatal(k.fatal) }
 	setKlogVerbosity(root)
 	ctrl.SetLogger(logr.FromSlogHandler(NewLibraryHandler(root, "cluster-api")))
@@ -77,7 +78,8 @@ func (l libraryHandler) Enabled(ctx context.Context, level slog.Level) bool {
 
 func (l libraryHandler) Handle(ctx context.Context, r slog.Record) error {
 	root, _ := l.Handler.(rootHandler)
-	if (isNoise(r) || root.librariesSilenced != nil && root.librariesSilenced.Load()) && !l.Handler.Enabled(ctx, slog.LevelDebug) {
+	if (isNoise(r) || root.librariesSilenced != nil && root.librariesSilenced.Load()) &&
+		!l.Handler.Enabled(ctx, slog.LevelDebug) {
 		return nil
 	}
 	return l.Handler.Handle(ctx, r)

@@ -22,7 +22,9 @@ const Trace = slog.Level(-10)
 
 // The values that the flags accept.
 var (
-	levels = map[string]slog.Level{"error": slog.LevelError, "warn": slog.LevelWarn, "info": slog.LevelInfo, "debug": slog.LevelDebug, "trace": Trace}
+	levels = map[string]slog.Level{
+		"error": slog.LevelError, "warn": slog.LevelWarn, "info": slog.LevelInfo, "debug": slog.LevelDebug, "trace": Trace,
+	}
 
 	formats = []string{FormatAuto, FormatText, FormatJSON}
 )

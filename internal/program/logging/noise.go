@@ -21,13 +21,16 @@ var noise = []string{
 	"stopping insecure grpc server due to error",       // etcd; said at each stop
 	"stopped insecure grpc server due to error",        // etcd; said at each stop
 	"grpc: addrConn.createTransport failed to connect", // Kubernetes' etcd client while the store stops
-	"Connect failed",                                   // Cluster API, every few seconds for each cluster that does not answer; the Cluster's condition RemoteConnectionProbe says it
+	// Cluster API, every few seconds for each cluster that does not answer; the Cluster's condition RemoteConnectionProbe
+	// says it
+	"Connect failed",
 }
 
 // noisyErrors are errors that are only consequences of others, each by texts that it contains in this order.
 var noisyErrors = [][]string{
-	{"connection to the workload cluster is down"},               // as above
-	{"error syncing item &garbagecollector.node", `" not found`}, // Kubernetes; whatever it wanted to delete is gone already
+	{"connection to the workload cluster is down"}, // as above
+	// Kubernetes; whatever it wanted to delete is gone already
+	{"error syncing item &garbagecollector.node", `" not found`},
 }
 
 func isNoise(r slog.Record) bool {
@@ -38,7 +41,8 @@ func isNoise(r slog.Record) bool {
 	}
 	noisy := false
 	r.Attrs(func(a slog.Attr) bool {
-		noisy = a.Key == "err" && slices.ContainsFunc(noisyErrors, func(parts []string) bool { return containsAll(a.Value.String(), parts) })
+		noisy = a.Key == "err" && slices.ContainsFunc(noisyErrors,
+			func(parts []string) bool { return containsAll(a.Value.String(), parts) })
 		return !noisy
 	})
 	return noisy

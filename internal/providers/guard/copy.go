@@ -43,7 +43,9 @@ func copyTopology(t provider.Topology, err error) (out provider.Topology, _ erro
 // copyDescription returns a deep copy of a description. Parameters that JSON cannot express stay, and are
 // reported when the description is published.
 func copyDescription(d provider.Description) provider.Description {
-	d.Capabilities, d.MachineTypes, d.Zones = slices.Clone(d.Capabilities), slices.Clone(d.MachineTypes), slices.Clone(d.Zones)
+	d.Capabilities, d.MachineTypes, d.Zones = slices.Clone(d.Capabilities), slices.Clone(d.MachineTypes), slices.Clone(
+		d.Zones,
+	)
 	b, err := json.Marshal(d.Parameters)
 	if err != nil {
 		return d

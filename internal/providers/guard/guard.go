@@ -136,7 +136,8 @@ func explainBusy(parent context.Context, err error, slots *fairness.Slots[string
 // call runs f in a goroutine of its own and waits for it as long as a call may take. The goroutine of a call that
 // hangs stays, with its slot: Go cannot end it.
 func call[T any](
-	parent context.Context, g *Guard, slots *fairness.Slots[string], what, cluster string, f func(context.Context) (T, error),
+	parent context.Context, g *Guard, slots *fairness.Slots[string], what, cluster string,
+	f func(context.Context) (T, error),
 ) (out T, err error) {
 	ctx, cancel := context.WithTimeout(parent, g.timeout)
 	release, err := slots.Acquire(ctx, cluster)
@@ -158,7 +159,8 @@ func call[T any](
 		defer func() { answers <- a }()
 		defer func() {
 			if p := recover(); p != nil {
-				ctrl.LoggerFrom(ctx).Error(nil, "A provider panicked", "provider", g.name, "call", what, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				ctrl.LoggerFrom(ctx).Error(nil, "A provider panicked", "provider", g.name, "call", what, "panic", fmt.Sprint(p),
+					"stack", string(debug.Stack()))
 				a.err = fmt.Errorf("%w: %s: %.200v", ErrPanicked, what, p)
 			}
 		}()

@@ -70,8 +70,12 @@ func input() provider.Input {
 	return provider.Input{
 		Cluster: &v1alpha1.WorkloadCluster{ObjectMeta: metav1.ObjectMeta{Name: "demo", Labels: map[string]string{"a": "b"}}},
 		Release: provider.Release{
-			Workers:   []string{"w"},
-			Variables: []provider.Variable{{Name: "v", Schema: map[string]any{"enum": []any{"x", "y"}, "oneOf": []any{map[string]any{"type": "string"}}, "properties": map[string]any{"p": map[string]any{"type": "string"}}}}},
+			Workers: []string{"w"},
+			Variables: []provider.Variable{
+				{Name: "v", Schema: map[string]any{
+					"enum": []any{"x", "y"}, "oneOf": []any{map[string]any{"type": "string"}}, "properties": map[string]any{"p": map[string]any{"type": "string"}},
+				}},
+			},
 		},
 	}
 }
@@ -83,13 +87,18 @@ func TestCallsThatEnd(t *testing.T) {
 		is   error
 		text string
 	}{
-		"an answer":             {does: func() (provider.Topology, error) { return provider.Topology{Labels: map[string]string{"a": "b"}}, nil }},
-		"an error stays one":    {does: func() (provider.Topology, error) { return provider.Topology{}, broken }, is: broken, text: "broken"},
-		"a panic":               {does: func() (provider.Topology, error) { panic("oh") }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology: oh"},
-		"a panic with an error": {does: func() (provider.Topology, error) { panic(broken) }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology: broken"},
-		"a nil map":             {does: func() (t provider.Topology, err error) { t.Labels["a"] = "b"; return t, nil }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology: assignment to entry in nil map"},
-		"no answer at all":      {does: func() (provider.Topology, error) { runtime.Goexit(); return provider.Topology{}, nil }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology ended without an answer"},
-		"a panic of many words": {does: func() (provider.Topology, error) { panic(strings.Repeat("x", 9999)) }, is: guard.ErrPanicked, text: "the provider's code broke down: Topology: " + strings.Repeat("x", 200)},
+		"an answer":          {does: func() (provider.Topology, error) { return provider.Topology{Labels: map[string]string{"a": "b"}}, nil }},
+		"an error stays one": {does: func() (provider.Topology, error) { return provider.Topology{}, broken }, is: broken, text: "broken"},
+		"a panic": {does: func() (provider.Topology, error) { panic("oh") }, is: guard.ErrPanicked,
+			text: "the provider's code broke down: Topology: oh"},
+		"a panic with an error": {does: func() (provider.Topology, error) { panic(broken) }, is: guard.ErrPanicked,
+			text: "the provider's code broke down: Topology: broken"},
+		"a nil map": {does: func() (t provider.Topology, err error) { t.Labels["a"] = "b"; return t, nil }, is: guard.ErrPanicked,
+			text: "the provider's code broke down: Topology: assignment to entry in nil map"},
+		"no answer at all": {does: func() (provider.Topology, error) { runtime.Goexit(); return provider.Topology{}, nil }, is: guard.ErrPanicked,
+			text: "the provider's code broke down: Topology ended without an answer"},
+		"a panic of many words": {does: func() (provider.Topology, error) { panic(strings.Repeat("x", 9999)) }, is: guard.ErrPanicked,
+			text: "the provider's code broke down: Topology: " + strings.Repeat("x", 200)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := guarded(t, stubProvider{func(context.Context, provider.Input) (provider.Topology, error) { return c.does() }})
@@ -294,7 +303,8 @@ func TestNobodyKnowsWhoItIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			if g, err := guard.New(ctx, &talker{wrong: c.wrong}, 10*time.Millisecond); g != nil || !errors.Is(err, c.is) || !strings.HasPrefix(err.Error(), "asking a provider (*guard_test.talker) who it is: ") {
+			if g, err := guard.New(ctx, &talker{wrong: c.wrong}, 10*time.Millisecond); g != nil || !errors.Is(err, c.is) ||
+				!strings.HasPrefix(err.Error(), "asking a provider (*guard_test.talker) who it is: ") {
 				t.Errorf("%v, %v", g, err)
 			}
 		})
@@ -387,7 +397,10 @@ func TestWhatAProviderAnswersIsACopy(t *testing.T) {
 		of := func() provider.Values {
 			return provider.Values{"n": int64(9007199254740993), "f": 1.5, "none": nil, "list": []string{"a"}, "map": map[string]any{"k": "v"}}
 		}
-		return provider.Topology{Variables: of(), ControlPlane: provider.Machines{Variables: of()}, Pools: map[string]provider.Machines{"a": {Class: "c", Variables: of()}}, Labels: map[string]string{}}
+		return provider.Topology{
+			Variables: of(), ControlPlane: provider.Machines{Variables: of()}, Pools: map[string]provider.Machines{"a": {Class: "c", Variables: of()}},
+			Labels: map[string]string{},
+		}
 	}
 	kept := same()
 	g := guarded(t, stubProvider{func(context.Context, provider.Input) (provider.Topology, error) { return kept, nil }})

@@ -96,7 +96,8 @@ func (k *Publisher) PublishOnce(ctx context.Context) error {
 func (k *Publisher) setStatus(o *v1alpha1.Provider, err error) {
 	o.Status.Admission = k.Admission
 	setReadyCondition(o, err)
-	if now := k.Clock.Now().Truncate(time.Second); o.Status.LastSeenTime == nil || now.Sub(o.Status.LastSeenTime.Time).Abs() >= RenewInterval {
+	if now := k.Clock.Now().Truncate(time.Second); o.Status.LastSeenTime == nil ||
+		now.Sub(o.Status.LastSeenTime.Time).Abs() >= RenewInterval {
 		o.Status.LastSeenTime = &metav1.Time{Time: now}
 	}
 }
@@ -118,7 +119,10 @@ func setDescription(st *v1alpha1.ProviderStatus, d provider.Description) error {
 }
 
 func setReadyCondition(o *v1alpha1.Provider, err error) {
-	c := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady, Message: "clusters can be made", ObservedGeneration: o.Generation}
+	c := metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
+		Message: "clusters can be made", ObservedGeneration: o.Generation,
+	}
 	if err != nil {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonFor(err), reconcile.TruncateMessage(err.Error())
 	}

@@ -62,7 +62,10 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	d := &fixture{clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)), provider: &stubProvider{describe: description, health: func(context.Context) error { return nil }}}
+	d := &fixture{
+		clock:    clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)),
+		provider: &stubProvider{describe: description, health: func(context.Context) error { return nil }},
+	}
 	d.funcs = interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			d.writes++
@@ -224,9 +227,12 @@ func TestWhatIsNotTaken(t *testing.T) {
 	d.Admission = &v1alpha1.ProviderAdmission{URL: "https://p", CABundle: "old"}
 	d.publishOnce(t)
 	d.Admission = &v1alpha1.ProviderAdmission{URL: "https://p", CABundle: "new"}
-	d.funcs.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+	d.funcs.SubResourcePatch = func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+		opts ...client.SubResourcePatchOption) error {
 		if data, err := p.Data(o); err != nil || strings.Contains(string(data), `"capabilities":`) {
-			return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("Provider").GroupKind(), "p", field.ErrorList{field.Duplicate(field.NewPath("status", "capabilities").Index(1), "x")})
+			return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("Provider").GroupKind(), "p", field.ErrorList{
+				field.Duplicate(field.NewPath("status", "capabilities").Index(1), "x"),
+			})
 		}
 		d.writes++
 		return c.SubResource(sub).Patch(ctx, o, p, opts...)
@@ -245,7 +251,8 @@ func TestWhatIsNotTaken(t *testing.T) {
 			ready.Message != `what the provider says of itself is not taken: Provider.polder.dev "p" is invalid: status.capabilities[1]: Duplicate value: "x"` {
 			t.Errorf("%d writes, %+v", writes, ready)
 		}
-		if !o.Status.LastSeenTime.Equal(&metav1.Time{Time: d.clock.Now().Truncate(time.Second)}) || o.Status.Admission.CABundle != "new" || o.Status.Title != "The P" {
+		if !o.Status.LastSeenTime.Equal(&metav1.Time{Time: d.clock.Now().Truncate(time.Second)}) || o.Status.Admission.CABundle != "new" ||
+			o.Status.Title != "The P" {
 			t.Errorf("%+v", o.Status)
 		}
 	}
@@ -277,7 +284,8 @@ func TestWhatCannotBeWritten(t *testing.T) {
 	patch := func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
 		return errBroken
 	}
-	for name, funcs := range map[string]interceptor.Funcs{"it cannot be read": {Get: get}, "it cannot be made": {Create: create}, "its status cannot be written": {SubResourcePatch: patch}} {
+	for name, funcs := range map[string]interceptor.Funcs{"it cannot be read": {Get: get}, "it cannot be made": {Create: create},
+		"its status cannot be written": {SubResourcePatch: patch}} {
 		t.Run(name, func(t *testing.T) {
 			d := newFixture(t)
 			d.Client = interceptor.NewClient(d.Client.(client.WithWatch), funcs)

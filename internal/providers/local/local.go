@@ -80,7 +80,9 @@ func (m *Manager) Run(ctx context.Context) error {
 
 func (m *Manager) newManager() (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, infrav1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, clusterv1.AddToScheme, infrav1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -130,8 +132,10 @@ func Roles() []client.Object {
 		&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Rules: []rbacv1.PolicyRule{
-				{APIGroups: []string{infrav1.GroupVersion.Group}, Resources: []string{"localclusters", "localmachines"}, Verbs: write},
-				{APIGroups: []string{infrav1.GroupVersion.Group}, Resources: []string{"localclusters/status", "localmachines/status"}, Verbs: write},
+				{APIGroups: []string{infrav1.GroupVersion.Group}, Resources: []string{"localclusters", "localmachines"},
+					Verbs: write},
+				{APIGroups: []string{infrav1.GroupVersion.Group},
+					Resources: []string{"localclusters/status", "localmachines/status"}, Verbs: write},
 				{APIGroups: []string{clusterv1.GroupVersion.Group}, Resources: []string{"clusters", "machines"}, Verbs: read},
 				// Only get: bootstrap data are read one by one, and no Secret is cached.
 				{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},

@@ -40,7 +40,8 @@ func (p Provider) Validate(_ context.Context, in provider.Input) field.ErrorList
 		_, err = versions.EmulatedVersion(in.Release.Kubernetes)
 	}
 	if err != nil {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "stack", "kubernetesVersion"), in.Cluster.Spec.Stack.KubernetesVersion, err.Error()))
+		errs = append(errs, field.Invalid(field.NewPath("spec", "stack", "kubernetesVersion"),
+			in.Cluster.Spec.Stack.KubernetesVersion, err.Error()))
 	}
 	return errs
 }

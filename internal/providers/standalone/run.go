@@ -85,7 +85,9 @@ func Run(ctx context.Context, p provider.Provider, cfg Config) error {
 // newScheme returns a scheme with our kinds, those of Cluster API, and the provider's own.
 func newScheme(p provider.Provider) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	adds := []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, csv1.AddToScheme, v1alpha1.AddToScheme}
+	adds := []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, clusterv1.AddToScheme, csv1.AddToScheme, v1alpha1.AddToScheme,
+	}
 	if c, ok := p.(provider.Controllers); ok {
 		adds = append(adds, c.AddToScheme)
 	}

@@ -58,7 +58,8 @@ func newAdmissionWebhook(ctx context.Context, cfg Config, g *guard.Guard) (*admi
 		s.listener = nil
 	}
 	u, err := url.Parse(h.url)
-	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" || net.ParseIP(u.Hostname()).IsUnspecified() {
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" ||
+		net.ParseIP(u.Hostname()).IsUnspecified() {
 		h.close()
 		return nil, fmt.Errorf("%q is no URL under which the plane reaches admission; write https://HOST:PORT", h.url)
 	}
@@ -79,7 +80,9 @@ func (h *admissionWebhook) close() {
 func (h *admissionWebhook) register(mgr ctrl.Manager) {
 	h.server.elected = mgr.Elected()
 	checker := &ownadmission.Checker{Client: mgr.GetClient(), Providers: map[string]*guard.Guard{h.guard.Name(): h.guard}}
-	mgr.GetWebhookServer().Register(webhookPath, &admission.Webhook{Handler: checker.ValidateProvider(admission.NewDecoder(mgr.GetScheme()))})
+	mgr.GetWebhookServer().Register(webhookPath, &admission.Webhook{
+		Handler: checker.ValidateProvider(admission.NewDecoder(mgr.GetScheme())),
+	})
 }
 
 // providerAdmission is what the Provider object says about the webhook.
@@ -113,9 +116,12 @@ func (s *server) Start(ctx context.Context) error {
 		}
 	}
 	srv := &http.Server{Handler: s.mux, ReadHeaderTimeout: 10 * time.Second}
-	stop := context.AfterFunc(ctx, func() { _ = srv.Close() }) // open connections are those of an API server, which retries
+	// open connections are those of an API server, which retries
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
-	err := srv.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{s.certificate}, MinVersion: tls.VersionTLS12}))
+	err := srv.Serve(tls.NewListener(l, &tls.Config{
+		Certificates: []tls.Certificate{s.certificate}, MinVersion: tls.VersionTLS12,
+	}))
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -20,7 +20,8 @@ type Slots[K comparable] struct {
 	PerKey     int           // slots of each key; 0 means any number
 	Wait       time.Duration // how long Acquire waits for a slot of its key; 0 means that it does not
 	MaxWaiting int           // how many callers of a key may wait for a slot of it; 0 means any number
-	Total      int           // slots of all keys together, for which Acquire waits until its context ends; 0 means any number
+	// slots of all keys together, for which Acquire waits until its context ends; 0 means any number
+	Total int
 
 	mu    sync.Mutex
 	byKey map[K]*keySlots

@@ -25,7 +25,8 @@ func ExpectReason(kind client.Object, name, condition, reason string) Action {
 		}
 		have := conditionOf(o, condition)
 		if have["reason"] != reason || have["observedGeneration"] != o.GetGeneration() {
-			return fmt.Errorf("%s/%s at generation %d has condition %s: %v, want the reason %s", gvk.Kind, name, o.GetGeneration(), condition, have, reason)
+			return fmt.Errorf("%s/%s at generation %d has condition %s: %v, want the reason %s", gvk.Kind, name,
+				o.GetGeneration(), condition, have, reason)
 		}
 		return nil
 	}
@@ -74,7 +75,8 @@ func deleteAll(kind client.Object) Action {
 }
 
 // listObjects reads the objects of a kind, unstructured, so that no field is lost.
-func listObjects(ctx context.Context, c client.Client, kind client.Object, namespace string) ([]unstructured.Unstructured, error) {
+func listObjects(ctx context.Context, c client.Client, kind client.Object,
+	namespace string) ([]unstructured.Unstructured, error) {
 	gvk, err := apiutil.GVKForObject(kind, c.Scheme())
 	if err != nil {
 		return nil, err

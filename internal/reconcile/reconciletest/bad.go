@@ -30,10 +30,14 @@ func badCases(h *harness) []testCase {
 	var out []testCase
 	for _, s := range h.subject.BadInputs {
 		if s.Timing != AfterSettled {
-			out = append(out, testCase{s.Name + ", from the start", func(ctx context.Context) (string, error) { return "", h.breakFromStart(ctx, s) }})
+			out = append(out, testCase{
+				s.Name + ", from the start", func(ctx context.Context) (string, error) { return "", h.breakFromStart(ctx, s) },
+			})
 		}
 		if s.Timing != FromStart {
-			out = append(out, testCase{s.Name + ", later", func(ctx context.Context) (string, error) { return "", h.breakAfterSettled(ctx, s) }})
+			out = append(out, testCase{
+				s.Name + ", later", func(ctx context.Context) (string, error) { return "", h.breakAfterSettled(ctx, s) },
+			})
 		}
 	}
 	return out

@@ -23,7 +23,9 @@ func crashCases(h *harness) []testCase {
 			if after {
 				name = fmt.Sprintf("after write %d", i+1)
 			}
-			points = append(points, testCase{name, func(ctx context.Context) (string, error) { return h.crash(ctx, i+1, after) }})
+			points = append(points, testCase{
+				name, func(ctx context.Context) (string, error) { return h.crash(ctx, i+1, after) },
+			})
 		}
 	}
 	return append(h.sample(points, 3), testCase{"after every write", h.crashLoop})

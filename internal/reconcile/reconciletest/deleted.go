@@ -14,16 +14,23 @@ func deletedCases(h *harness) []testCase {
 	out := []testCase{{"at once", func(ctx context.Context) (string, error) { return "", h.deleteAfterWrite(ctx, 0) }}}
 	var points []testCase
 	for n := range h.baseline.writesUntilSettled {
-		points = append(points, testCase{fmt.Sprintf("after write %d", n+1), func(ctx context.Context) (string, error) { return "", h.deleteAfterWrite(ctx, n+1) }})
+		points = append(points, testCase{
+			fmt.Sprintf("after write %d", n+1),
+			func(ctx context.Context) (string, error) { return "", h.deleteAfterWrite(ctx, n+1) },
+		})
 	}
 	out = append(out, h.sample(points, 2)...)
 	for _, s := range h.subject.DeleteBlockers {
-		out = append(out, testCase{"blocked by " + s.Name, func(ctx context.Context) (string, error) { return "", h.deleteBlocked(ctx, s) }})
+		out = append(out, testCase{
+			"blocked by " + s.Name, func(ctx context.Context) (string, error) { return "", h.deleteBlocked(ctx, s) },
+		})
 	}
 	var moments []testCase
 	for range randomDeletes {
 		d := time.Duration(h.random.Int64N(int64(h.baseline.settleTime) + 1)).Round(time.Millisecond)
-		moments = append(moments, testCase{"after " + d.String(), func(ctx context.Context) (string, error) { return "", h.deleteAfterDelay(ctx, d) }})
+		moments = append(moments, testCase{
+			"after " + d.String(), func(ctx context.Context) (string, error) { return "", h.deleteAfterDelay(ctx, d) },
+		})
 	}
 	return append(out, h.sample(moments, 1)...)
 }

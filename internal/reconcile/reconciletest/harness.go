@@ -52,9 +52,8 @@ func newHarness(api API, s Subject, full bool, seed uint64) (*harness, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &harness{
-		api: api, subject: s.withDefaults(), client: c, allCases: full, random: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // a test must be repeatable
-	}, nil
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test must be repeatable
+	return &harness{api: api, subject: s.withDefaults(), client: c, allCases: full, random: random}, nil
 }
 
 // mapper returns one mapper for all processes: discovery is not part of what is tested.

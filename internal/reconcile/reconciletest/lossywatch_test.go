@@ -44,9 +44,11 @@ func TestLossyWatch(t *testing.T) {
 		"the end of what was known is seen":  {1, []watchEvent{newWatchEvent(modified, "a", 1), newWatchEvent(deleted, "a", 2)}, "", "DELETED a 2"},
 		"what went and came again is as new": {1, []watchEvent{newWatchEvent(deleted, "a", 1), newWatchEvent(added, "a", 2)}, "", "ADDED a 2"},
 		"every second": {
-			2, []watchEvent{newWatchEvent(added, "a", 1), newWatchEvent(added, "b", 2), newWatchEvent(added, "c", 3), newWatchEvent(added, "d", 4)}, "ADDED a 1, ADDED c 3", "ADDED b 2, ADDED d 4",
+			2, []watchEvent{newWatchEvent(added, "a", 1), newWatchEvent(added, "b", 2), newWatchEvent(added, "c", 3), newWatchEvent(added, "d", 4)},
+			"ADDED a 1, ADDED c 3", "ADDED b 2, ADDED d 4",
 		},
-		"something newer makes up for it": {2, []watchEvent{newWatchEvent(added, "a", 1), newWatchEvent(modified, "b", 2), newWatchEvent(modified, "b", 3)}, "ADDED a 1, MODIFIED b 3", ""},
+		"something newer makes up for it": {2, []watchEvent{newWatchEvent(added, "a", 1), newWatchEvent(modified, "b", 2), newWatchEvent(modified, "b", 3)},
+			"ADDED a 1, MODIFIED b 3", ""},
 		"bookmarks and errors are no news": {
 			1, []watchEvent{newWatchEvent(watch.Bookmark, "", 1), newWatchEvent(watch.Error, "", 2)}, "BOOKMARK  1, ERROR  2", "",
 		},

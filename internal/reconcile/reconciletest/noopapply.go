@@ -12,7 +12,8 @@ import (
 // isNoopApply says whether a request is a server-side apply that would change nothing. That is how a process
 // finds out that there is nothing to do, so it does not count as a write.
 func isNoopApply(base http.RoundTripper, r *http.Request) bool {
-	if r.Method != http.MethodPatch || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") || r.Body == nil {
+	if r.Method != http.MethodPatch || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") ||
+		r.Body == nil {
 		return false
 	}
 	body, err := io.ReadAll(r.Body)

@@ -29,9 +29,12 @@ type process struct {
 }
 
 // startProcess runs the subject on the objects of a namespace.
-func (h *harness) startProcess(ctx context.Context, namespace string, p faultPlan, released <-chan struct{}) (*process, error) {
+func (h *harness) startProcess(ctx context.Context, namespace string, p faultPlan,
+	released <-chan struct{}) (*process, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	run := &process{transport: newFaultTransport(p, cancel, released), log: &processLog{}, cancel: cancel, ended: make(chan error, 1)}
+	run := &process{
+		transport: newFaultTransport(p, cancel, released), log: &processLog{}, cancel: cancel, ended: make(chan error, 1),
+	}
 	mgr, err := ctrl.NewManager(h.configFor(run.transport), h.managerOptions(namespace, p, run.log))
 	if err == nil {
 		m := &recordingManager{Manager: mgr, manualReconcile: p.manualReconcile}
@@ -66,10 +69,12 @@ func (h *harness) managerOptions(namespace string, p faultPlan, log *processLog)
 		namespaces[n] = cache.Config{}
 	}
 	o := ctrl.Options{
-		Scheme:                  h.api.Scheme,
-		Logger:                  log.logger(),
-		MapperProvider:          h.mapper,
-		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields(), DefaultNamespaces: namespaces},
+		Scheme:         h.api.Scheme,
+		Logger:         log.logger(),
+		MapperProvider: h.mapper,
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(), DefaultNamespaces: namespaces,
+		},
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress:  "0",
 		Controller:              config.Controller{SkipNameValidation: ptr.To(true)},

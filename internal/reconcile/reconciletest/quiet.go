@@ -46,7 +46,8 @@ func (l *scenario) expectNoActivity(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if n, most := l.reconciles()-runs, len(s)*len(l.process.controllers)*(l.h.subject.MaxEvents+int(d/l.h.subject.MinRequeueAfter)); n > most {
+	if n, most := l.reconciles()-runs, len(s)*len(l.process.controllers)*(l.h.subject.MaxEvents+
+		int(d/l.h.subject.MinRequeueAfter)); n > most {
 		return fmt.Errorf("settled, but reconciled %d times within %s; at most %d were to be expected", n, d, most)
 	}
 	return nil
@@ -78,7 +79,8 @@ func (l *scenario) reconcileManually(ctx context.Context) error {
 		return err
 	}
 	if len(w) > 0 {
-		return fmt.Errorf("settled and reconciled %d times more, it made %d writes, of which the first is %s", repeatedReconciles, len(w), w[0])
+		return fmt.Errorf("settled and reconciled %d times more, it made %d writes, of which the first is %s",
+			repeatedReconciles, len(w), w[0])
 	}
 	return l.start(ctx, faultPlan{})
 }
@@ -91,7 +93,8 @@ func (h *harness) reconcileOnce(ctx context.Context, p *process, r reconcile.Req
 			return fmt.Errorf("settled, but reconciling %s again: %w", r, err)
 		}
 		if after := res.RequeueAfter; after > 0 && after < h.subject.MinRequeueAfter {
-			return fmt.Errorf("settled, but %s wants to be reconciled again after %s, less than %s", r.Name, after, h.subject.MinRequeueAfter)
+			return fmt.Errorf("settled, but %s wants to be reconciled again after %s, less than %s", r.Name, after,
+				h.subject.MinRequeueAfter)
 		}
 	}
 	return nil

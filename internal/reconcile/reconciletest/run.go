@@ -55,7 +55,8 @@ func Run(t *testing.T, api API, s Subject) {
 		t.Fatalf("nothing was made to go wrong, and still: %v", err)
 	}
 	t.Logf("settled after %s; %d reconciles and these %d writes, %d of them before it was settled: %q",
-		h.baseline.settleTime.Round(time.Millisecond), h.baseline.reconciles, len(h.baseline.writes), h.baseline.writesUntilSettled, h.baseline.writes)
+		h.baseline.settleTime.Round(time.Millisecond), h.baseline.reconciles, len(h.baseline.writes),
+		h.baseline.writesUntilSettled, h.baseline.writes)
 	total := 0
 	t.Run("faults", func(t *testing.T) {
 		for _, c := range checks {

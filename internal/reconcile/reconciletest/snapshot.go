@@ -70,7 +70,8 @@ func diff(a, b state) string { return cmp.Diff(map[string]any(a), map[string]any
 
 func normalize(o *unstructured.Unstructured, namespace string) any {
 	generation := o.GetGeneration()
-	for _, f := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "namespace", "selfLink"} {
+	for _, f := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "namespace",
+		"selfLink"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", f)
 	}
 	return (&normalizer{namespace: namespace, generation: generation}).value("", o.Object)

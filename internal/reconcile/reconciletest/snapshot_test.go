@@ -45,7 +45,9 @@ func TestOtherState(t *testing.T) {
 	for name, change := range map[string]map[string]any{
 		"spec":             {"spec": map[string]any{"id": "x://n-1/a", "port": int64(2)}},
 		"a past condition": {"status": map[string]any{"conditions": []any{map[string]any{"type": "A", "status": "True", "observedGeneration": int64(1)}}}},
-		"being deleted":    {"metadata": map[string]any{"name": "a", "namespace": "n-1", "labels": map[string]any{"l": "v"}, "finalizers": []any{"f"}, "deletionTimestamp": "2026-01-01T00:00:00Z"}},
+		"being deleted": {"metadata": map[string]any{
+			"name": "a", "namespace": "n-1", "labels": map[string]any{"l": "v"}, "finalizers": []any{"f"}, "deletionTimestamp": "2026-01-01T00:00:00Z",
+		}},
 	} {
 		var o map[string]any
 		if err := json.Unmarshal([]byte(thing), &o); err != nil {

@@ -57,8 +57,10 @@ func (l *scenario) checkWritesKept(ctx context.Context, lastWritten map[types.UI
 	s, err := l.h.snapshot(ctx, l.namespace)
 	for _, key := range s.keys() {
 		o := s[key]
-		if want := lastWritten[o.GetUID()]; want != "" && (o.GetLabels()[harnessPrefix+"storm"] != want || o.GetAnnotations()[harnessPrefix+"storm"] != want) {
-			return fmt.Errorf("a user's write to %s is lost: labels %v, annotations %v, want %s in both", key, o.GetLabels(), o.GetAnnotations(), want)
+		if want := lastWritten[o.GetUID()]; want != "" &&
+			(o.GetLabels()[harnessPrefix+"storm"] != want || o.GetAnnotations()[harnessPrefix+"storm"] != want) {
+			return fmt.Errorf("a user's write to %s is lost: labels %v, annotations %v, want %s in both", key, o.GetLabels(),
+				o.GetAnnotations(), want)
 		}
 	}
 	return err

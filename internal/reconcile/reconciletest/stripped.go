@@ -92,7 +92,9 @@ func (l *scenario) stripOwners(ctx context.Context, key string, o *unstructured.
 	if len(o.GetOwnerReferences()) <= len(given.GetOwnerReferences()) {
 		return false, nil
 	}
-	return true, l.h.patch(ctx, o, map[string]any{"metadata": map[string]any{"ownerReferences": given.GetOwnerReferences()}})
+	return true, l.h.patch(ctx, o, map[string]any{
+		"metadata": map[string]any{"ownerReferences": given.GetOwnerReferences()},
+	})
 }
 
 func (l *scenario) stripFinalizers(ctx context.Context, key string, o *unstructured.Unstructured) (bool, error) {
@@ -109,7 +111,8 @@ func (l *scenario) stripStatus(ctx context.Context, _ string, o *unstructured.Un
 	if _, ok := o.Object["status"]; !ok || !l.h.isOwn(o) {
 		return false, nil
 	}
-	err := l.h.client.Status().Patch(ctx, o.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status":null}`)))
+	err := l.h.client.Status().Patch(ctx, o.DeepCopy(),
+		client.RawPatch("application/merge-patch+json", []byte(`{"status":null}`)))
 	return true, err
 }
 

@@ -125,7 +125,11 @@ func Objects(releases []*stack.Release) []client.Object {
 	out := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.CatalogueNamespace}}}
 	for _, r := range releases {
 		l := r.Name.ReleaseLine
-		s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.CatalogueNamespace, Name: strings.ReplaceAll(path.Base(l.String()), ".", "-")}}
+		s := &csv1.ClusterStack{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: v1alpha1.CatalogueNamespace, Name: strings.ReplaceAll(path.Base(l.String()), ".", "-"),
+			},
+		}
 		s.Spec = csv1.ClusterStackSpec{
 			Provider: l.Provider, Name: l.Name, KubernetesVersion: l.Kubernetes.MinorString(), Channel: csv1.ChannelStable,
 			Source: &csv1.Source{Directory: Directory}, AllowedNamespaces: &metav1.LabelSelector{},

@@ -75,7 +75,8 @@ func TestObjects(t *testing.T) {
 	if err := c.Update(ctx, old); !apierrors.IsConflict(err) {
 		t.Errorf("update of what has changed: %v", err)
 	}
-	if err := c.Patch(ctx, o, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"k":null,"l":"3"}}`))); err != nil || o.Data["l"] != "3" || o.Data["k"] != "" {
+	if err := c.Patch(ctx, o, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"k":null,"l":"3"}}`))); err != nil || o.Data["l"] != "3" ||
+		o.Data["k"] != "" {
 		t.Errorf("merge: %v, %+v", err, o)
 	}
 	was := o.ResourceVersion
@@ -104,7 +105,9 @@ func TestApply(t *testing.T) {
 	c := f.client(cfg)
 	apply := func(verb string, more ...any) {
 		t.Helper()
-		u := &unstructured.Unstructured{Object: map[string]any{"rules": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{verb}}}}}
+		u := &unstructured.Unstructured{
+			Object: map[string]any{"rules": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{verb}}}},
+		}
 		u.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
 		u.SetName("viewer")
 		if len(more) > 0 {
@@ -160,7 +163,8 @@ func TestNodes(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "n"}, n); err != nil {
 		t.Fatal(err)
 	}
-	if n.Spec.ProviderID != "instant://test/n" || n.Status.NodeInfo.KubeletVersion != "v1.37.1" || n.Labels[corev1.LabelTopologyZone] != "zone-a" || n.Status.Capacity.Cpu().Value() != 2 {
+	if n.Spec.ProviderID != "instant://test/n" || n.Status.NodeInfo.KubeletVersion != "v1.37.1" || n.Labels[corev1.LabelTopologyZone] != "zone-a" ||
+		n.Status.Capacity.Cpu().Value() != 2 {
 		t.Errorf("%+v", n)
 	}
 	if len(n.Status.Conditions) != 4 || n.Status.Conditions[0].Type != corev1.NodeReady || n.Status.Conditions[0].Status != corev1.ConditionTrue {
@@ -169,7 +173,8 @@ func TestNodes(t *testing.T) {
 	// As Cluster API does it.
 	stale, before := n.DeepCopy(), n.DeepCopy()
 	n.Labels["x"], n.Spec.Taints = "y", []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}
-	if err := c.Patch(t.Context(), n, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})); err != nil || n.Labels["x"] != "y" || len(n.Spec.Taints) != 1 {
+	if err := c.Patch(t.Context(), n, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})); err != nil || n.Labels["x"] != "y" ||
+		len(n.Spec.Taints) != 1 {
 		t.Errorf("%v: %+v", err, n)
 	}
 	other := stale.DeepCopy()

@@ -58,7 +58,9 @@ var verbs = metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "
 func serveDiscovery(w http.ResponseWriter, path []string) {
 	switch {
 	case len(path) == 1 && path[0] == "api":
-		writeJSON(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}, ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{}})
+		writeJSON(w, http.StatusOK, metav1.APIVersions{
+			TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}, ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{},
+		})
 	case len(path) == 1:
 		writeJSON(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: apiGroups()})
 	case len(path) == 2 && path[0] == "apis":
@@ -97,7 +99,9 @@ func serveResources(w http.ResponseWriter, gv schema.GroupVersion) {
 	l := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
 	for _, k := range kinds {
 		if k.GroupVersion() == gv {
-			l.APIResources = append(l.APIResources, metav1.APIResource{Name: k.resource, SingularName: strings.ToLower(k.Kind), Kind: k.Kind, Namespaced: k.namespaced, Verbs: verbs})
+			l.APIResources = append(l.APIResources, metav1.APIResource{
+				Name: k.resource, SingularName: strings.ToLower(k.Kind), Kind: k.Kind, Namespaced: k.namespaced, Verbs: verbs,
+			})
 		}
 	}
 	if len(l.APIResources) == 0 {

@@ -67,7 +67,10 @@ func (f fixture) access(at netip.AddrPort, cluster, user *Authority) *rest.Confi
 	if err != nil {
 		f.Fatal(err)
 	}
-	return &rest.Config{Host: "https://" + at.String(), QPS: -1, Timeout: 10 * time.Second, TLSClientConfig: rest.TLSClientConfig{CAData: cluster.Certificate, CertData: certificate, KeyData: key}}
+	return &rest.Config{
+		Host: "https://" + at.String(), QPS: -1, Timeout: 10 * time.Second,
+		TLSClientConfig: rest.TLSClientConfig{CAData: cluster.Certificate, CertData: certificate, KeyData: key},
+	}
 }
 
 func (f fixture) client(c *rest.Config) client.Client {
@@ -80,7 +83,10 @@ func (f fixture) client(c *rest.Config) client.Client {
 }
 
 func node(name string) Node {
-	return Node{Name: name, ProviderID: "instant://test/" + name, Address: "198.18.0.1", Version: "v1.37.1", Zone: "zone-a", Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
+	return Node{
+		Name: name, ProviderID: "instant://test/" + name, Address: "198.18.0.1", Version: "v1.37.1", Zone: "zone-a",
+		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+	}
 }
 
 func TestClustersAreApart(t *testing.T) {

@@ -56,7 +56,8 @@ func load(fsys fs.FS) (Index, error) {
 	var i Index
 	b, err := fs.ReadFile(fsys, path.Join(dir, indexFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return i, exit.Errorf(exit.NoManifests, "this polderd was built without Cluster API's manifests; build it with: make build")
+		return i, exit.Errorf(exit.NoManifests,
+			"this polderd was built without Cluster API's manifests; build it with: make build")
 	}
 	if err != nil {
 		return i, fmt.Errorf("reading embedded manifests: %w", err)

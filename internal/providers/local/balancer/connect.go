@@ -24,7 +24,8 @@ func (b *Balancer) serveConnection(ctx context.Context, client net.Conn) {
 	defer client.Close() //nolint:errcheck // nothing to lose
 	ctx, l := b.connect(ctx)
 	if l == nil {
-		b.cfg.Log.Debug("no backend for a connection", "client", client.RemoteAddr().String(), "after", b.cfg.BackendTimeout.String())
+		b.cfg.Log.Debug("no backend for a connection", "client", client.RemoteAddr().String(), "after",
+			b.cfg.BackendTimeout.String())
 		return
 	}
 	defer b.pool.release(l.claim)

@@ -70,7 +70,8 @@ func (b *Balancer) admit(ctx context.Context, conn net.Conn, wg *sync.WaitGroup)
 // isTemporary says whether an error passes when others close what they have open, or concerns only the one connection
 // that was about to be accepted.
 func isTemporary(err error) bool {
-	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR} {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED,
+		syscall.EINTR} {
 		if errors.Is(err, e) {
 			return true
 		}

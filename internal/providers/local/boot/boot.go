@@ -95,7 +95,9 @@ func loadMachine(dir hostapi.MachineDir) (*machine, error) {
 // planSteps reads the bootstrap data and says what is to be done.
 func (m *machine) planSteps() ([]step, error) {
 	var err error
-	m.data, err = userdata.Parse(m.UserData, userdata.Metadata{Hostname: m.Node, InstanceID: m.UID, Address: m.address.String(), Zone: m.Zone, ProviderID: m.ProviderID})
+	m.data, err = userdata.Parse(m.UserData, userdata.Metadata{
+		Hostname: m.Node, InstanceID: m.UID, Address: m.address.String(), Zone: m.Zone, ProviderID: m.ProviderID,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("reading bootstrap data: %w", err)
 	}
@@ -106,7 +108,8 @@ func (m *machine) planSteps() ([]step, error) {
 	if b, ok := m.data.FileContent(joinFile); ok {
 		return m.planJoin(b)
 	}
-	return nil, fmt.Errorf("reading bootstrap data: there is neither %s nor %s in them; only kubeadm can be followed here", initFile, joinFile)
+	return nil, fmt.Errorf("reading bootstrap data: there is neither %s nor %s in them; only kubeadm can be followed here",
+		initFile, joinFile)
 }
 
 // recordIgnoredUserData records what a machine that is only processes cannot do: commands other than kubeadm's, and

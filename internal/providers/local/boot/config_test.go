@@ -143,20 +143,27 @@ func TestWriteNodeRegistration(t *testing.T) {
 	}{
 		"nothing": {},
 		"labels and taints": {
-			in: kubeadmapi.NodeRegistrationOptions{Taints: []corev1.Taint{taint}, KubeletExtraArgs: []kubeadmapi.Arg{arg("node-labels", "a=b,c="), arg("register-with-taints", "x=y:NoExecute")}},
+			in: kubeadmapi.NodeRegistrationOptions{
+				Taints: []corev1.Taint{taint}, KubeletExtraArgs: []kubeadmapi.Arg{arg("node-labels", "a=b,c="), arg("register-with-taints", "x=y:NoExecute")},
+			},
 			want: hostapi.NodeRegistration{
 				Labels: map[string]string{"a": "b", "c": ""}, Taints: []corev1.Taint{taint, {Key: "x", Value: "y", Effect: corev1.TaintEffectNoExecute}},
 			},
 		},
 		"empty ones": {in: kubeadmapi.NodeRegistrationOptions{KubeletExtraArgs: []kubeadmapi.Arg{arg("node-labels", ""), arg("register-with-taints", "")}}},
 		"what a kubelet would need": {
-			in:         kubeadmapi.NodeRegistrationOptions{KubeletExtraArgs: []kubeadmapi.Arg{arg("cloud-provider", "external"), arg("provider-id", "x://"), arg("v", "5")}},
+			in: kubeadmapi.NodeRegistrationOptions{
+				KubeletExtraArgs: []kubeadmapi.Arg{arg("cloud-provider", "external"), arg("provider-id", "x://"), arg("v", "5")},
+			},
 			notHonored: "kubelet argument cloud-provider=external: nodes are initialised at once; kubelet argument v=5: there is no kubelet",
 			notes:      "kubelet argument provider-id is replaced by local://ns/c/m",
 		},
-		"another name": {in: kubeadmapi.NodeRegistrationOptions{Name: "other"}, err: `nodeRegistration.name is "other"; a node here has its Machine's name, "node-1"`},
-		"wrong labels": {in: kubeadmapi.NodeRegistrationOptions{KubeletExtraArgs: []kubeadmapi.Arg{arg("node-labels", "a")}}, err: `node-labels: "a" is not KEY=VALUE`},
-		"wrong taints": {in: kubeadmapi.NodeRegistrationOptions{KubeletExtraArgs: []kubeadmapi.Arg{arg("register-with-taints", "a")}}, err: `register-with-taints: "a" is not`},
+		"another name": {in: kubeadmapi.NodeRegistrationOptions{Name: "other"},
+			err: `nodeRegistration.name is "other"; a node here has its Machine's name, "node-1"`},
+		"wrong labels": {in: kubeadmapi.NodeRegistrationOptions{KubeletExtraArgs: []kubeadmapi.Arg{arg("node-labels", "a")}},
+			err: `node-labels: "a" is not KEY=VALUE`},
+		"wrong taints": {in: kubeadmapi.NodeRegistrationOptions{KubeletExtraArgs: []kubeadmapi.Arg{arg("register-with-taints", "a")}},
+			err: `register-with-taints: "a" is not`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
@@ -229,14 +236,15 @@ func TestRemoveSkippedPhases(t *testing.T) {
 		gone       []string
 		notHonored int
 	}{
-		"nothing":                       {},
-		"an add-on":                     {skip: []string{"addon/kube-proxy"}, gone: []string{"addon/kube-proxy"}},
-		"all add-ons":                   {skip: []string{"addon"}, gone: []string{"addon/kube-proxy", "addon/coredns"}},
-		"what is not done here anyway":  {skip: []string{"preflight", "kubelet-start"}},
-		"what makes the machine":        {skip: []string{"certs"}, notHonored: 1},
-		"a part of what makes it":       {skip: []string{"certs/ca"}, notHonored: 1},
-		"what is not known":             {skip: []string{"up"}, notHonored: 1},
-		"several":                       {skip: []string{"upload-config", "mark-control-plane", "files"}, gone: []string{"upload-config", "mark-control-plane"}, notHonored: 1},
+		"nothing":                      {},
+		"an add-on":                    {skip: []string{"addon/kube-proxy"}, gone: []string{"addon/kube-proxy"}},
+		"all add-ons":                  {skip: []string{"addon"}, gone: []string{"addon/kube-proxy", "addon/coredns"}},
+		"what is not done here anyway": {skip: []string{"preflight", "kubelet-start"}},
+		"what makes the machine":       {skip: []string{"certs"}, notHonored: 1},
+		"a part of what makes it":      {skip: []string{"certs/ca"}, notHonored: 1},
+		"what is not known":            {skip: []string{"up"}, notHonored: 1},
+		"several": {skip: []string{"upload-config", "mark-control-plane", "files"}, gone: []string{"upload-config", "mark-control-plane"},
+			notHonored: 1},
 		"what only begins like another": {skip: []string{"addon/core"}, notHonored: 1},
 	} {
 		t.Run(name, func(t *testing.T) {

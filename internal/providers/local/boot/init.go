@@ -55,7 +55,8 @@ func allowEmulatedVersions() error {
 	if err != nil {
 		return err
 	}
-	constants.MinimumControlPlaneVersion, err = version.ParseSemantic(fmt.Sprintf("v%d.%d.0", r.BuiltIn.Major(), r.OldestMinor))
+	constants.MinimumControlPlaneVersion, err = version.ParseSemantic(fmt.Sprintf("v%d.%d.0", r.BuiltIn.Major(),
+		r.OldestMinor))
 	return err
 }
 
@@ -124,7 +125,11 @@ func writeCertificates(_ context.Context, m *machine) error {
 }
 
 func writeKubeconfigs(_ context.Context, m *machine) error {
-	files := []string{constants.AdminKubeConfigFileName, constants.SuperAdminKubeConfigFileName, constants.ControllerManagerKubeConfigFileName, constants.SchedulerKubeConfigFileName, constants.KubeletKubeConfigFileName}
+	files := []string{
+		constants.AdminKubeConfigFileName, constants.SuperAdminKubeConfigFileName,
+		constants.ControllerManagerKubeConfigFileName, constants.SchedulerKubeConfigFileName,
+		constants.KubeletKubeConfigFileName,
+	}
 	for _, f := range files {
 		if err := kubeconfig.CreateKubeConfigFile(f, m.kubernetesDir(), m.configWithHostPaths()); err != nil {
 			return err
@@ -141,7 +146,8 @@ func writeEtcdManifest(_ context.Context, m *machine) error {
 	if err := os.MkdirAll(m.manifestDir(), 0o700); err != nil {
 		return err
 	}
-	return etcd.CreateLocalEtcdStaticPodManifestFile(m.manifestDir(), m.kubeadm.patches, m.Node, &cfg.ClusterConfiguration, &cfg.LocalAPIEndpoint, false)
+	return etcd.CreateLocalEtcdStaticPodManifestFile(m.manifestDir(), m.kubeadm.patches, m.Node, &cfg.ClusterConfiguration,
+		&cfg.LocalAPIEndpoint, false)
 }
 
 func writeManifests(_ context.Context, m *machine) error {
@@ -149,7 +155,8 @@ func writeManifests(_ context.Context, m *machine) error {
 	if err := os.MkdirAll(m.manifestDir(), 0o700); err != nil {
 		return err
 	}
-	return controlplane.CreateStaticPodFiles(m.manifestDir(), m.kubeadm.patches, &cfg.ClusterConfiguration, &cfg.LocalAPIEndpoint, false,
+	return controlplane.CreateStaticPodFiles(m.manifestDir(), m.kubeadm.patches, &cfg.ClusterConfiguration,
+		&cfg.LocalAPIEndpoint, false,
 		constants.KubeAPIServer, constants.KubeControllerManager, constants.KubeScheduler)
 }
 
@@ -219,5 +226,6 @@ func addKubeProxy(_ context.Context, m *machine) error {
 	if err != nil {
 		return err
 	}
-	return proxy.EnsureProxyAddon(&m.kubeadm.config.ClusterConfiguration, &m.kubeadm.config.LocalAPIEndpoint, c, m.kubeadm.patches, io.Discard, false)
+	return proxy.EnsureProxyAddon(&m.kubeadm.config.ClusterConfiguration, &m.kubeadm.config.LocalAPIEndpoint, c,
+		m.kubeadm.patches, io.Discard, false)
 }

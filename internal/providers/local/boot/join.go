@@ -140,5 +140,6 @@ func joinEtcd(_ context.Context, m *machine) error {
 	if err := os.MkdirAll(m.manifestDir(), 0o700); err != nil {
 		return err
 	}
-	return etcd.CreateStackedEtcdStaticPodManifestFile(c, m.manifestDir(), m.kubeadm.patches, m.Node, &cfg.ClusterConfiguration, &cfg.LocalAPIEndpoint, false, m.configWithHostPaths().CertificatesDir)
+	return etcd.CreateStackedEtcdStaticPodManifestFile(c, m.manifestDir(), m.kubeadm.patches, m.Node,
+		&cfg.ClusterConfiguration, &cfg.LocalAPIEndpoint, false, m.configWithHostPaths().CertificatesDir)
 }

@@ -24,7 +24,8 @@ const (
 
 // waitForControlPlane waits for the machine's own API server, not for one behind the endpoint.
 func waitForControlPlane(ctx context.Context, m *machine) error {
-	cfg, err := clientcmd.BuildConfigFromFlags("", m.dir.RootFS(constants.KubernetesDir, constants.KubeletKubeConfigFileName))
+	cfg, err := clientcmd.BuildConfigFromFlags("",
+		m.dir.RootFS(constants.KubernetesDir, constants.KubeletKubeConfigFileName))
 	if err != nil {
 		return err
 	}
@@ -35,10 +36,11 @@ func waitForControlPlane(ctx context.Context, m *machine) error {
 		return err
 	}
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, pollInterval, controlPlaneTimeout, true, func(ctx context.Context) (bool, error) {
-		_, last = c.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
-		return last == nil, nil
-	})
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, controlPlaneTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			_, last = c.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+			return last == nil, nil
+		})
 	if err != nil {
 		return fmt.Errorf("the machine's API server did not become ready: %w", cmp.Or(last, err))
 	}

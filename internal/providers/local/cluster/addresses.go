@@ -102,7 +102,10 @@ func (r *Reconciler) chooseBlock(ctx context.Context, local *infrav1.LocalCluste
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("no block of loopback addresses is free for the cluster: %w; is port %d taken on all addresses by another program?", last, c.Port)
+	return nil, fmt.Errorf(
+		"no block of loopback addresses is free for the cluster: %w; is port %d taken on all addresses by another program?",
+		last, c.Port,
+	)
 }
 
 // maxCandidates bounds the search: where hundreds of blocks cannot be used, none can.

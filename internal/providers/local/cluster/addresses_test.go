@@ -139,7 +139,8 @@ func TestAllocateAddresses(t *testing.T) {
 		}
 	}
 	want := hostapi.Cluster{Addresses: allCandidateBlocks("u")[0], Port: testPort}
-	if e := s.local.Spec.ControlPlaneEndpoint; e.Host != want.Endpoint().Addr().String() || e.Port != testPort || s.local.Status.Addresses != want.Addresses.String() {
+	if e := s.local.Spec.ControlPlaneEndpoint; e.Host != want.Endpoint().Addr().String() || e.Port != testPort ||
+		s.local.Status.Addresses != want.Addresses.String() {
 		t.Errorf("endpoint %v, addresses %s", e, s.local.Status.Addresses)
 	}
 	all, err := r.Hosts.Clusters()

@@ -34,7 +34,8 @@ func (r *Reconciler) ensureHost(ctx context.Context, s *scope) error {
 	case errors.Is(err, hostapi.ErrNotRunning):
 		return r.startHost(s, uid)
 	case err != nil:
-		s.setHostRunning(metav1.ConditionFalse, infrav1.HostFailedReason, fmt.Sprintf("the cluster's host does not answer: %s", err))
+		s.setHostRunning(metav1.ConditionFalse, infrav1.HostFailedReason,
+			fmt.Sprintf("the cluster's host does not answer: %s", err))
 		return err
 	case status.Problem != "":
 		s.setHostRunning(metav1.ConditionFalse, infrav1.HostFailedReason, status.Problem)
@@ -103,7 +104,9 @@ func markProvisioned(_ context.Context, s *scope) error {
 	s.local.Status.Initialization.Provisioned = ptr.To(true)
 	s.local.Status.FailureDomains = nil
 	for _, d := range s.local.Spec.FailureDomains {
-		s.local.Status.FailureDomains = append(s.local.Status.FailureDomains, clusterv1.FailureDomain{Name: d.Name, ControlPlane: ptr.To(ptr.Deref(d.ControlPlane, true))})
+		s.local.Status.FailureDomains = append(s.local.Status.FailureDomains, clusterv1.FailureDomain{
+			Name: d.Name, ControlPlane: ptr.To(ptr.Deref(d.ControlPlane, true)),
+		})
 	}
 	return nil
 }

@@ -49,8 +49,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	gvk := infrav1.GroupVersion.WithKind("LocalCluster")
 	return ctrl.NewControllerManagedBy(mgr).Named("localcluster").
 		For(&infrav1.LocalCluster{}).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(util.ClusterToInfrastructureMapFunc(ctx, gvk, mgr.GetClient(), &infrav1.LocalCluster{}))).
-		WatchesRawSource(source.TypedChannel(r.Watcher.Clusters, &handler.TypedEnqueueRequestForObject[*infrav1.LocalCluster]{})).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(util.ClusterToInfrastructureMapFunc(ctx, gvk,
+			mgr.GetClient(), &infrav1.LocalCluster{}))).
+		WatchesRawSource(source.TypedChannel(r.Watcher.Clusters,
+			&handler.TypedEnqueueRequestForObject[*infrav1.LocalCluster]{})).
 		WithOptions(o).
 		Complete(r)
 }
@@ -100,7 +102,9 @@ func (s *scope) summarize() {
 
 // setHostRunning sets the one condition that is not computed.
 func (s *scope) setHostRunning(status metav1.ConditionStatus, reason, message string) {
-	s.conditions.Set(metav1.Condition{Type: infrav1.HostRunningCondition, Status: status, Reason: reason, Message: message})
+	s.conditions.Set(metav1.Condition{
+		Type: infrav1.HostRunningCondition, Status: status, Reason: reason, Message: message,
+	})
 }
 
 // removeHost ends the host with all that is left in it. Cluster API deletes machines before their

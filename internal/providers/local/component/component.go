@@ -38,7 +38,8 @@ func ProgramFor(argv []string) Program {
 		"kube-controller-manager": withMemoryBudget(func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) }),
 		"kube-scheduler":          withMemoryBudget(func() int { return cli.Run(scheduler.NewSchedulerCommand()) }),
 		launch.HostProgram:        directoryProgram(argv, runHost),
-		host.BootProgram:          directoryProgram(argv, func(ctx context.Context, dir string) error { return boot.Run(ctx, hostapi.MachineDir(dir)) }),
+		host.BootProgram: directoryProgram(argv,
+			func(ctx context.Context, dir string) error { return boot.Run(ctx, hostapi.MachineDir(dir)) }),
 	}[filepath.Base(argv[0])]
 }
 
@@ -77,7 +78,9 @@ func runHost(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	return host.Run(ctx, host.Config{Dir: hostapi.Dir(dir), Binary: selfExecutable, Versions: versions, Clock: clock.RealClock{}, Log: log})
+	return host.Run(ctx, host.Config{
+		Dir: hostapi.Dir(dir), Binary: selfExecutable, Versions: versions, Clock: clock.RealClock{}, Log: log,
+	})
 }
 
 // selfExecutable is the program of the process that asks for it, also if its file was replaced since. The path of the

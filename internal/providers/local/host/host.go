@@ -89,7 +89,9 @@ func Run(ctx context.Context, cfg Config) error {
 
 func newHost(cfg Config) *Host {
 	h := &Host{
-		cfg: cfg, started: cfg.Clock.Now(), forker: process.NewForker(), balancer: balancer.New(balancer.Config{Log: cfg.Log}),
+		cfg: cfg, started: cfg.Clock.Now(), forker: process.NewForker(), balancer: balancer.New(balancer.Config{
+			Log: cfg.Log,
+		}),
 		bootSlots: make(chan struct{}, parallelBoots), changeSignal: make(chan struct{}, 1),
 		machines: map[string]*machine{}, lockedMachines: map[string]bool{}, revisionChanged: make(chan struct{}),
 	}
@@ -104,7 +106,8 @@ func (h *Host) run(ctx context.Context, l net.Listener) error {
 		h.stopMachines()
 		return errors.Join(err, l.Close())
 	}
-	h.cfg.Log.Info("keeping a local cluster", "namespace", h.cluster.Namespace, "cluster", h.cluster.Name, "endpoint", h.cluster.Endpoint().String(), "machines", len(h.machines))
+	h.cfg.Log.Info("keeping a local cluster", "namespace", h.cluster.Namespace, "cluster", h.cluster.Name, "endpoint",
+		h.cluster.Endpoint().String(), "machines", len(h.machines))
 	var served error
 	var wg sync.WaitGroup
 	wg.Go(func() { h.publishChanges(ctx) })

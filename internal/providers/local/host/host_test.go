@@ -408,8 +408,9 @@ func TestRunErrors(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = lock.Close() })
 		}, "is locked by process"},
-		"a cluster that was removed":    {func(_ *testing.T, f *fixture) { _ = os.Remove(f.dir.ClusterFile()) }, "no such file"},
-		"a cluster that is none":        {func(t *testing.T, f *fixture) { f.write(t, f.dir.ClusterFile(), hostapi.Cluster{UID: "u", Port: 1}) }, "no block of loopback"},
+		"a cluster that was removed": {func(_ *testing.T, f *fixture) { _ = os.Remove(f.dir.ClusterFile()) }, "no such file"},
+		"a cluster that is none": {func(t *testing.T, f *fixture) { f.write(t, f.dir.ClusterFile(), hostapi.Cluster{UID: "u", Port: 1}) },
+			"no block of loopback"},
 		"a file that is none":           {func(t *testing.T, f *fixture) { f.write(t, f.dir.ClusterFile(), []byte("{")) }, "cluster.json"},
 		"a socket that cannot be there": {func(t *testing.T, f *fixture) { f.write(t, f.dir.Socket()+"/x", []byte{}) }, "host.sock"},
 		"no folder for machines": {func(t *testing.T, f *fixture) {

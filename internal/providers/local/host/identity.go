@@ -41,7 +41,8 @@ func (h *Host) findCA() (*certificateAuthority, error) {
 			continue
 		}
 		var a *certificateAuthority
-		if a, err = readCA(m.dir.RootFS("/etc/kubernetes/pki/ca.crt"), m.dir.RootFS("/etc/kubernetes/pki/ca.key")); err == nil {
+		if a, err = readCA(m.dir.RootFS("/etc/kubernetes/pki/ca.crt"),
+			m.dir.RootFS("/etc/kubernetes/pki/ca.key")); err == nil {
 			return a, nil
 		}
 	}
@@ -103,7 +104,9 @@ func (h *Host) servingCertificate(names []string, address netip.Addr) (cert, key
 	}
 	return a.sign(&x509.Certificate{
 		Subject:  pkix.Name{CommonName: "system:node:" + names[0], Organization: []string{"system:nodes"}},
-		DNSNames: names, IPAddresses: []net.IP{address.AsSlice()}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames: names, IPAddresses: []net.IP{address.AsSlice()}, ExtKeyUsage: []x509.ExtKeyUsage{
+			x509.ExtKeyUsageServerAuth,
+		},
 	}, h.cfg.Clock.Now())
 }
 
@@ -143,7 +146,10 @@ func (h *Host) removeMirrorPods(ctx context.Context, node string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	err = c.CoreV1().Pods(metav1.NamespaceSystem).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node, LabelSelector: "tier=control-plane"})
+	err = c.CoreV1().Pods(metav1.NamespaceSystem).DeleteCollection(ctx,
+		metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{
+			FieldSelector: "spec.nodeName=" + node, LabelSelector: "tier=control-plane",
+		})
 	if err != nil {
 		h.cfg.Log.Warn("pods of a removed machine were left", "node", node, "error", err)
 	}

@@ -139,7 +139,8 @@ func TestCertificates(t *testing.T) {
 	if _, err := admin.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
 		t.Error(err)
 	}
-	if admin.Subject.Organization[0] != "kubeadm:cluster-admins" || string(cfg.CAData) != string(cert) || cfg.Host != "https://"+h.cluster.Endpoint().String() || cfg.Insecure {
+	if admin.Subject.Organization[0] != "kubeadm:cluster-admins" || string(cfg.CAData) != string(cert) || cfg.Host != "https://"+h.cluster.Endpoint().String() ||
+		cfg.Insecure {
 		t.Errorf("%v, %+v", admin.Subject, cfg)
 	}
 	for _, l := range []*x509.Certificate{serving, admin} {

@@ -40,7 +40,9 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 // serveHTTP answers until ctx ends; then those who watch get what there is and ask the next host.
 // A request that has only just arrived by then is not answered: net/http closes its connection.
 func serveHTTP(ctx context.Context, l net.Listener, handler http.Handler) error {
-	s := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	s := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx },
+	}
 	done := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(done)
@@ -61,8 +63,10 @@ func (h *Host) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", h.getStatus)
 	mux.HandleFunc("PUT /machines/{name}", h.putMachine)
-	mux.HandleFunc("DELETE /machines/{name}", errorHandler(func(r *http.Request) error { return h.removeMachine(r.Context(), r.PathValue("name")) }))
-	mux.HandleFunc("POST /machines/{name}/drain", errorHandler(func(r *http.Request) error { h.drainMachine(r.PathValue("name")); return nil }))
+	mux.HandleFunc("DELETE /machines/{name}",
+		errorHandler(func(r *http.Request) error { return h.removeMachine(r.Context(), r.PathValue("name")) }))
+	mux.HandleFunc("POST /machines/{name}/drain",
+		errorHandler(func(r *http.Request) error { h.drainMachine(r.PathValue("name")); return nil }))
 	mux.HandleFunc("POST /machines/{name}/power", errorHandler(func(r *http.Request) error {
 		return h.setPower(r.Context(), r.PathValue("name"), r.URL.Query().Get("on") == "true")
 	}))

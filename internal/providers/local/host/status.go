@@ -9,7 +9,9 @@ import (
 
 func (h *Host) status() hostapi.Status {
 	h.mu.Lock()
-	s := hostapi.Status{Revision: h.revision, Cluster: h.cluster, PID: os.Getpid(), StartedAt: h.started, Problem: h.problem}
+	s := hostapi.Status{
+		Revision: h.revision, Cluster: h.cluster, PID: os.Getpid(), StartedAt: h.started, Problem: h.problem,
+	}
 	if v := h.cfg.Versions.BuiltIn; v != nil {
 		s.Kubernetes = "v" + v.String()
 	}

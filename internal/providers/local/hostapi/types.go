@@ -21,7 +21,8 @@ type Cluster struct {
 
 // Endpoint is where the cluster's API is served: the first address of the block.
 func (c Cluster) Endpoint() netip.AddrPort {
-	return netip.AddrPortFrom(c.Addresses.Masked().Addr().Next(), uint16(c.Port)) //nolint:gosec // ports are checked by Validate
+	return netip.AddrPortFrom(c.Addresses.Masked().Addr().Next(),
+		uint16(c.Port)) //nolint:gosec // ports are checked by Validate
 }
 
 // MachineSpec is what a host must know to run a machine. It is kept with the machine's files, so

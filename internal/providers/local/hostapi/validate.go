@@ -24,7 +24,8 @@ func (c Cluster) Validate() error {
 	case !c.Addresses.IsValid() || !loopback.Contains(c.Addresses.Addr()) || c.Addresses.Bits() < loopback.Bits():
 		return fmt.Errorf("addresses %s are no block of loopback addresses", c.Addresses)
 	case c.Addresses.Bits() > maxPrefixLength:
-		return fmt.Errorf("addresses %s are too few for an endpoint and machines; the block must be a /%d or larger", c.Addresses, maxPrefixLength)
+		return fmt.Errorf("addresses %s are too few for an endpoint and machines; the block must be a /%d or larger",
+			c.Addresses, maxPrefixLength)
 	case c.Port < 1 || c.Port > 65535:
 		return fmt.Errorf("port %d is none", c.Port)
 	}

@@ -30,7 +30,9 @@ func (k *Kubelet) serveLogs(w http.ResponseWriter, r *http.Request) {
 	p := k.findStaticPod(namespace, name)
 	if p == nil {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = fmt.Fprintf(w, "Container %s of pod %s/%s is simulated on node %s: it has no process and prints nothing.\n", container, namespace, name, k.cfg.Machine.Node) //nolint:gosec // plain text, to an API server
+		const notice = "Container %s of pod %s/%s is simulated on node %s: it has no process and prints nothing.\n"
+		//nolint:gosec // plain text, to an API server
+		_, _ = fmt.Fprintf(w, notice, container, namespace, name, k.cfg.Machine.Node)
 		if o.follow {
 			flush(w)
 			<-r.Context().Done()

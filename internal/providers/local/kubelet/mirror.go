@@ -74,7 +74,8 @@ func (m *mirror) startInformer(ctx context.Context) (stop func(), err error) {
 	f := informers.NewSharedInformerFactoryWithOptions(m.client, 0, only, informers.WithNamespace(metav1.NamespaceSystem))
 	i := f.Core().V1().Pods().Informer()
 	poke := func(any) { m.kubelet.triggerMirrorSync() }
-	if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: poke, UpdateFunc: func(_, o any) { poke(o) }}); err != nil {
+	if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: poke,
+		UpdateFunc: func(_, o any) { poke(o) }}); err != nil {
 		return nil, err
 	}
 	f.Start(ctx.Done())
@@ -130,7 +131,8 @@ func (m *mirror) syncPod(ctx context.Context, name string, p *staticPod) error {
 		}
 	}
 	if have == nil {
-		made, err := m.client.CoreV1().Pods(metav1.NamespaceSystem).Create(ctx, m.newMirrorPod(name, hash, p), metav1.CreateOptions{})
+		made, err := m.client.CoreV1().Pods(metav1.NamespaceSystem).Create(ctx, m.newMirrorPod(name, hash, p),
+			metav1.CreateOptions{})
 		// The informer may not have seen yet what an earlier sync made.
 		if apierrors.IsAlreadyExists(err) {
 			made, err = m.client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
@@ -146,7 +148,8 @@ func (m *mirror) syncPod(ctx context.Context, name string, p *staticPod) error {
 	}
 	have = have.DeepCopy()
 	have.Status = status
-	if _, err := m.client.CoreV1().Pods(metav1.NamespaceSystem).UpdateStatus(ctx, have, metav1.UpdateOptions{}); err != nil {
+	if _, err := m.client.CoreV1().Pods(metav1.NamespaceSystem).UpdateStatus(ctx, have,
+		metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("status of mirror pod %s: %w", name, err)
 	}
 	return nil
@@ -155,7 +158,9 @@ func (m *mirror) syncPod(ctx context.Context, name string, p *staticPod) error {
 func (m *mirror) deletePod(ctx context.Context, p *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	o := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(p.UID))}
+	o := metav1.DeleteOptions{
+		GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(p.UID)),
+	}
 	err := m.client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, o)
 	if apierror.IgnoreObjectNotFound(err, "pods", p.Name) == nil {
 		return nil
@@ -173,7 +178,9 @@ func (m *mirror) newMirrorPod(name, hash string, p *staticPod) *corev1.Pod {
 	} {
 		metav1.SetMetaDataAnnotation(&out.ObjectMeta, k, v)
 	}
-	out.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: m.node.Name, UID: m.node.UID, Controller: ptr.To(true)}}
+	out.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "Node", Name: m.node.Name, UID: m.node.UID, Controller: ptr.To(true)},
+	}
 	out.Spec.NodeName = m.node.Name
 	out.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}
 	return out

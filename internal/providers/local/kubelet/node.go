@@ -106,12 +106,14 @@ func (k *Kubelet) registerNode(ctx context.Context, c kubernetes.Interface) (*co
 		return nil, err
 	}
 	if have.Labels[RunningLabel] != "true" {
-		if have, err = nodes.Patch(ctx, want.Name, "application/merge-patch+json", runningLabelPatch(true), metav1.PatchOptions{}); err != nil {
+		if have, err = nodes.Patch(ctx, want.Name, "application/merge-patch+json", runningLabelPatch(true),
+			metav1.PatchOptions{}); err != nil {
 			return nil, err
 		}
 	}
 	changed := have.DeepCopy()
-	changed.Status.NodeInfo, changed.Status.Addresses, changed.Status.DaemonEndpoints = want.Status.NodeInfo, want.Status.Addresses, want.Status.DaemonEndpoints
+	changed.Status.NodeInfo, changed.Status.Addresses = want.Status.NodeInfo, want.Status.Addresses
+	changed.Status.DaemonEndpoints = want.Status.DaemonEndpoints
 	changed.Status.Capacity, changed.Status.Allocatable = want.Status.Capacity, want.Status.Allocatable
 	if equality.Semantic.DeepEqual(have.Status, changed.Status) {
 		return have, nil
@@ -136,7 +138,8 @@ func (k *Kubelet) RemoveRunningLabel(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if _, err := c.CoreV1().Nodes().Patch(ctx, k.cfg.Machine.Node, "application/merge-patch+json", runningLabelPatch(false), metav1.PatchOptions{}); err != nil {
+	if _, err := c.CoreV1().Nodes().Patch(ctx, k.cfg.Machine.Node, "application/merge-patch+json",
+		runningLabelPatch(false), metav1.PatchOptions{}); err != nil {
 		k.cfg.Log.Info("the cluster was not told that the machine is off", "machine", k.cfg.Machine.Name, "error", err)
 	}
 }
@@ -171,7 +174,8 @@ func (k *Kubelet) desiredNode() (*corev1.Node, error) {
 			Capacity:        capacityWithDefaults(m.Capacity), Allocatable: capacityWithDefaults(m.Capacity),
 			NodeInfo: corev1.NodeSystemInfo{
 				MachineID: m.UID, SystemUUID: m.UID, BootID: m.UID, KernelVersion: "simulated", OSImage: "Polder local machine",
-				ContainerRuntimeVersion: "polder://simulated", KubeletVersion: m.Version, OperatingSystem: "linux", Architecture: runtime.GOARCH,
+				ContainerRuntimeVersion: "polder://simulated", KubeletVersion: m.Version, OperatingSystem: "linux",
+				Architecture: runtime.GOARCH,
 			},
 		},
 	}, nil

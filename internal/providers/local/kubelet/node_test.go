@@ -36,7 +36,9 @@ func desiredNode(t *testing.T, m hostapi.MachineSpec, n hostapi.NodeRegistration
 }
 
 func TestDesiredNode(t *testing.T) {
-	own := map[string]string{"kubernetes.io/hostname": "n", "kubernetes.io/os": "linux", "kubernetes.io/arch": runtime.GOARCH, infrav1.SimulatedLabel: "true", RunningLabel: "true"}
+	own := map[string]string{
+		"kubernetes.io/hostname": "n", "kubernetes.io/os": "linux", "kubernetes.io/arch": runtime.GOARCH, infrav1.SimulatedLabel: "true", RunningLabel: "true",
+	}
 	with := func(more ...string) map[string]string {
 		all := map[string]string{}
 		for k, v := range own {
@@ -59,12 +61,17 @@ func TestDesiredNode(t *testing.T) {
 		"nothing asked for": {labels: own},
 		"a zone":            {machine: hostapi.MachineSpec{Zone: "z"}, labels: with("topology.kubernetes.io/zone", "z")},
 		"labels of both, kubeadm's win": {
-			machine: hostapi.MachineSpec{Labels: map[string]string{"x": "machine", "y": "machine"}}, node: hostapi.NodeRegistration{Labels: map[string]string{"x": "kubeadm"}},
+			machine: hostapi.MachineSpec{Labels: map[string]string{"x": "machine", "y": "machine"}}, node: hostapi.NodeRegistration{
+				Labels: map[string]string{"x": "kubeadm"},
+			},
 			labels: with("x", "kubeadm", "y", "machine"),
 		},
-		"taints of both":                     {machine: hostapi.MachineSpec{Taints: []corev1.Taint{aHard}}, node: hostapi.NodeRegistration{Taints: []corev1.Taint{a}}, labels: own, taints: []corev1.Taint{a, aHard}},
-		"the same taint twice is one":        {machine: hostapi.MachineSpec{Taints: []corev1.Taint{a}}, node: hostapi.NodeRegistration{Taints: []corev1.Taint{a}}, labels: own, taints: []corev1.Taint{a}},
-		"the values of one taint: the first": {machine: hostapi.MachineSpec{Taints: []corev1.Taint{aOther}}, node: hostapi.NodeRegistration{Taints: []corev1.Taint{a}}, labels: own, taints: []corev1.Taint{a}},
+		"taints of both": {machine: hostapi.MachineSpec{Taints: []corev1.Taint{aHard}}, node: hostapi.NodeRegistration{Taints: []corev1.Taint{a}},
+			labels: own, taints: []corev1.Taint{a, aHard}},
+		"the same taint twice is one": {machine: hostapi.MachineSpec{Taints: []corev1.Taint{a}}, node: hostapi.NodeRegistration{Taints: []corev1.Taint{a}},
+			labels: own, taints: []corev1.Taint{a}},
+		"the values of one taint: the first": {machine: hostapi.MachineSpec{Taints: []corev1.Taint{aOther}},
+			node: hostapi.NodeRegistration{Taints: []corev1.Taint{a}}, labels: own, taints: []corev1.Taint{a}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.machine.Node = "n"
@@ -93,7 +100,8 @@ func TestDesiredNodeStatus(t *testing.T) {
 	if len(chosen) != 2 {
 		t.Error("what was chosen was changed")
 	}
-	if got.Name != "n" || got.Spec.ProviderID != "local://a" || got.Status.NodeInfo.KubeletVersion != "v1.35.2" || got.Status.DaemonEndpoints.KubeletEndpoint.Port != Port {
+	if got.Name != "n" || got.Spec.ProviderID != "local://a" || got.Status.NodeInfo.KubeletVersion != "v1.35.2" ||
+		got.Status.DaemonEndpoints.KubeletEndpoint.Port != Port {
 		t.Errorf("%+v", got)
 	}
 	if d := cmp.Diff([]corev1.NodeAddress{{Type: "InternalIP", Address: "127.1.0.11"}, {Type: "Hostname", Address: "n"}}, got.Status.Addresses); d != "" {
@@ -116,7 +124,8 @@ func TestDesiredNodeErrors(t *testing.T) {
 }
 
 func TestRunningLabelPatch(t *testing.T) {
-	for on, want := range map[bool]string{true: `{"metadata":{"labels":{"local.polder.dev/running":"true"}}}`, false: `{"metadata":{"labels":{"local.polder.dev/running":null}}}`} {
+	for on, want := range map[bool]string{true: `{"metadata":{"labels":{"local.polder.dev/running":"true"}}}`,
+		false: `{"metadata":{"labels":{"local.polder.dev/running":null}}}`} {
 		if got := string(runningLabelPatch(on)); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

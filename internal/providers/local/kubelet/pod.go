@@ -34,7 +34,9 @@ type staticPod struct {
 }
 
 func newStaticPod(cfg Config, m manifest, changed func()) (*staticPod, error) {
-	r, err := rewrite.Pod(m.pod, rewrite.Machine{Root: cfg.Dir.RootFS(), Address: cfg.Address, EmulatedVersion: cfg.EmulatedVersion})
+	r, err := rewrite.Pod(m.pod, rewrite.Machine{
+		Root: cfg.Dir.RootFS(), Address: cfg.Address, EmulatedVersion: cfg.EmulatedVersion,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +54,10 @@ func newStaticPod(cfg Config, m manifest, changed func()) (*staticPod, error) {
 	}
 	p := &staticPod{
 		manifest: m, rewrites: r.Rewrites, forker: cfg.Forker, probe: newProbe(m.pod, cfg.Address), onChange: changed,
-		spec: process.Spec{Name: m.pod.Name, Path: cfg.Binary, Args: r.Args, Dir: cfg.Dir.RootFS(), Env: append(r.Env, baseEnvironment...), Log: process.LogFile{Path: log}},
+		spec: process.Spec{
+			Name: m.pod.Name, Path: cfg.Binary, Args: r.Args, Dir: cfg.Dir.RootFS(), Env: append(r.Env, baseEnvironment...),
+			Log: process.LogFile{Path: log},
+		},
 	}
 	return p, nil
 }

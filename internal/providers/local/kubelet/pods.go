@@ -44,7 +44,9 @@ type staticPods struct {
 }
 
 func newStaticPods(cfg Config, changed func(), report func(error)) *staticPods {
-	return &staticPods{cfg: cfg, onChange: changed, reportProblem: report, running: map[string]*staticPod{}, rejected: map[string]string{}}
+	return &staticPods{
+		cfg: cfg, onChange: changed, reportProblem: report, running: map[string]*staticPod{}, rejected: map[string]string{},
+	}
 }
 
 // run keeps the processes in step with the manifests until ctx ends.

@@ -100,7 +100,8 @@ func TestManifestsThatCannotBeRun(t *testing.T) {
 	}
 	syncPods(t, k)
 	refused := strings.Join(k.NotHonored(), "\n")
-	if !strings.Contains(refused, "static pod nginx runs") || !strings.Contains(refused, "static pod etcd has a volume that is not on the machine") || len(k.NotHonored()) != 2 {
+	if !strings.Contains(refused, "static pod nginx runs") || !strings.Contains(refused, "static pod etcd has a volume that is not on the machine") ||
+		len(k.NotHonored()) != 2 {
 		t.Errorf("refused %q", refused)
 	}
 	if _, err := os.Stat(filepath.Join(string(k.cfg.Dir), "..", "outside")); err == nil {

@@ -14,8 +14,9 @@ func podStatus(have *corev1.Pod, p *staticPod, address string, at time.Time) cor
 	// Whole seconds, as the API server stores them: otherwise no status would ever equal what was written.
 	started, now := metav1.NewTime(s.StartedAt.Truncate(time.Second)), metav1.NewTime(at.Truncate(time.Second))
 	c := corev1.ContainerStatus{
-		Name: p.manifest.pod.Spec.Containers[0].Name, Image: p.manifest.pod.Spec.Containers[0].Image, ImageID: "polder://built-in",
-		Ready: ready, Started: &ready, RestartCount: int32(min(s.Restarts, 1<<30)), //nolint:gosec // bounded
+		Name: p.manifest.pod.Spec.Containers[0].Name, Image: p.manifest.pod.Spec.Containers[0].Image,
+		ImageID: "polder://built-in",
+		Ready:   ready, Started: &ready, RestartCount: int32(min(s.Restarts, 1<<30)), //nolint:gosec // bounded
 	}
 	phase := corev1.PodRunning
 	switch {
@@ -40,7 +41,8 @@ func podStatus(have *corev1.Pod, p *staticPod, address string, at time.Time) cor
 	if out.StartTime == nil {
 		out.StartTime = &now
 	}
-	for _, t := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.PodReadyToStartContainers} {
+	for _, t := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized,
+		corev1.PodReadyToStartContainers} {
 		out.Conditions = append(out.Conditions, newCondition(have, t, true, now))
 	}
 	for _, t := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady} {
@@ -51,7 +53,9 @@ func podStatus(have *corev1.Pod, p *staticPod, address string, at time.Time) cor
 
 // newCondition makes a condition that keeps the time of its last transition.
 func newCondition(have *corev1.Pod, t corev1.PodConditionType, ok bool, now metav1.Time) corev1.PodCondition {
-	c := corev1.PodCondition{Type: t, Status: corev1.ConditionFalse, LastTransitionTime: now, ObservedGeneration: have.Generation}
+	c := corev1.PodCondition{
+		Type: t, Status: corev1.ConditionFalse, LastTransitionTime: now, ObservedGeneration: have.Generation,
+	}
 	if ok {
 		c.Status = corev1.ConditionTrue
 	}

@@ -26,18 +26,23 @@ func TestNewProbe(t *testing.T) {
 		want      string
 	}{
 		"as kubeadm writes an API server": {
-			corev1.Container{Ports: ports, LivenessProbe: get("HTTPS", "/livez", named), ReadinessProbe: get("HTTPS", "/readyz", named), StartupProbe: get("HTTPS", "/livez", named)},
+			corev1.Container{
+				Ports: ports, LivenessProbe: get("HTTPS", "/livez", named), ReadinessProbe: get("HTTPS", "/readyz", named), StartupProbe: get("HTTPS", "/livez", named),
+			},
 			"https://127.1.0.11:6443/readyz",
 		},
 		"as kubeadm writes a controller manager": {
-			corev1.Container{Ports: ports, LivenessProbe: get("HTTPS", "/healthz", named), StartupProbe: get("HTTPS", "/startup", named)}, "https://127.1.0.11:6443/startup",
+			corev1.Container{Ports: ports, LivenessProbe: get("HTTPS", "/healthz", named), StartupProbe: get("HTTPS", "/startup", named)},
+			"https://127.1.0.11:6443/startup",
 		},
 		"by number, as in older versions":         {corev1.Container{LivenessProbe: get("HTTP", "/health", number)}, "http://127.1.0.11:2381/health"},
 		"by number, with a port that has no name": {corev1.Container{Ports: ports, LivenessProbe: get("HTTP", "/health", number)}, "http://127.1.0.11:2381/health"},
 		"without scheme and slash":                {corev1.Container{LivenessProbe: get("", "health", number)}, "http://127.1.0.11:2381/health"},
-		"with a query":                            {corev1.Container{LivenessProbe: get("HTTP", "/health?exclude=NOSPACE", number)}, "http://127.1.0.11:2381/health?exclude=NOSPACE"},
-		"none":                                    {corev1.Container{}, ""},
-		"one of another kind":                     {corev1.Container{ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{}}}}, ""},
+		"with a query": {corev1.Container{LivenessProbe: get("HTTP", "/health?exclude=NOSPACE", number)},
+			"http://127.1.0.11:2381/health?exclude=NOSPACE"},
+		"none": {corev1.Container{}, ""},
+		"one of another kind": {corev1.Container{ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{}}}},
+			""},
 		"the first of another kind": {
 			corev1.Container{ReadinessProbe: &corev1.Probe{}, LivenessProbe: get("HTTP", "/", number)}, "http://127.1.0.11:2381/",
 		},

@@ -50,7 +50,8 @@ func (k *Kubelet) serve(ctx context.Context) error {
 			MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate},
 			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
 		},
-		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){}, // streams are upgraded connections, which HTTP/2 has not
+		// streams are upgraded connections, which HTTP/2 has not
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 	}
 	k.setProblem("kubelet endpoint", nil)
 	stopped := context.AfterFunc(ctx, func() { _ = s.Close() }) // streams do not end by themselves
@@ -111,7 +112,8 @@ func (k *Kubelet) handler() http.Handler {
 	mux.HandleFunc("/portForward/{namespace}/{pod}/{uid}", k.portForward)
 	for _, what := range []string{"exec", "attach", "run"} {
 		mux.HandleFunc("/"+what+"/", func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "this is a simulated machine: there is no container to "+what+" in; processes of the control plane are shown by: polder machine describe", http.StatusNotImplemented)
+			http.Error(w, "this is a simulated machine: there is no container to "+what+
+				" in; processes of the control plane are shown by: polder machine describe", http.StatusNotImplemented)
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -133,7 +135,8 @@ func (k *Kubelet) findStaticPod(namespace, name string) *staticPod {
 func (k *Kubelet) portForward(w http.ResponseWriter, r *http.Request) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("pod")
 	if k.findStaticPod(namespace, name) == nil {
-		http.Error(w, fmt.Sprintf("pod %s/%s is simulated: nothing listens in it", namespace, name), http.StatusNotImplemented)
+		http.Error(w, fmt.Sprintf("pod %s/%s is simulated: nothing listens in it", namespace, name),
+			http.StatusNotImplemented)
 		return
 	}
 	o, err := portforward.NewV4Options(r)
@@ -141,14 +144,16 @@ func (k *Kubelet) portForward(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	portforward.ServePortForward(w, r, k, namespace+"/"+name, "", o, portForwardIdleTimeout, portForwardCreationTimeout, portforward.SupportedProtocols)
+	portforward.ServePortForward(w, r, k, namespace+"/"+name, "", o, portForwardIdleTimeout, portForwardCreationTimeout,
+		portforward.SupportedProtocols)
 }
 
 // PortForward connects a stream with a port of the machine; static pods are in its network.
 func (k *Kubelet) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
 	defer stream.Close() //nolint:errcheck // both ends are gone
 	d := net.Dialer{Timeout: callTimeout}
-	c, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(k.cfg.Address, uint16(port)).String()) //nolint:gosec // checked by the caller
+	c, err := d.DialContext(ctx, "tcp",
+		netip.AddrPortFrom(k.cfg.Address, uint16(port)).String()) //nolint:gosec // checked by the caller
 	if err != nil {
 		return err
 	}

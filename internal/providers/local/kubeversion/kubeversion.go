@@ -38,7 +38,8 @@ func (r Range) EmulatedVersion(v string) (string, error) {
 		return "", fmt.Errorf("version %q is not a version of Kubernetes such as v%s", v, r.BuiltIn)
 	}
 	if p.Major() != r.BuiltIn.Major() || p.Minor() < r.OldestMinor || p.Minor() > r.NewestMinor {
-		return "", fmt.Errorf("kubernetes %s cannot be run here; possible are v%d.%d to v%d.%d", v, r.BuiltIn.Major(), r.OldestMinor, r.BuiltIn.Major(), r.NewestMinor)
+		return "", fmt.Errorf("kubernetes %s cannot be run here; possible are v%d.%d to v%d.%d", v, r.BuiltIn.Major(),
+			r.OldestMinor, r.BuiltIn.Major(), r.NewestMinor)
 	}
 	if p.Minor() == r.NewestMinor {
 		return "", nil

@@ -110,7 +110,8 @@ func TestPrepareDir(t *testing.T) {
 	if d := cmp.Diff([]hostapi.Cluster{newCluster(uid), other}, got, comparePrefix); d != "" {
 		t.Error(d)
 	}
-	for path, want := range map[string]os.FileMode{l.HostsDir: 0o700, string(l.Dir(uid)): 0o700, l.Dir(uid).MachinesDir(): 0o700, l.Dir(uid).ClusterFile(): 0o600} {
+	for path, want := range map[string]os.FileMode{l.HostsDir: 0o700, string(l.Dir(uid)): 0o700, l.Dir(uid).MachinesDir(): 0o700,
+		l.Dir(uid).ClusterFile(): 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v, want %v", path, info.Mode(), err, want)
 		}

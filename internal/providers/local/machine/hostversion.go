@@ -24,7 +24,8 @@ func (r *Reconciler) restartOutdatedHost(ctx context.Context, s *scope) error {
 	}
 	const text = "the cluster's host is of an older polderd, which cannot run %s; it is being started anew, and the cluster answers again in some seconds"
 	s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, text, s.machine.Spec.Version)
-	r.recordEvent(s, corev1.EventTypeNormal, infrav1.HostRenewedReason, "the cluster's host is started anew, to run "+s.machine.Spec.Version)
+	r.recordEvent(s, corev1.EventTypeNormal, infrav1.HostRenewedReason,
+		"the cluster's host is started anew, to run "+s.machine.Spec.Version)
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	if err := r.Hosts.Stop(ctx, string(s.infra.UID), false); err != nil {

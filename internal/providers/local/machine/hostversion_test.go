@@ -48,7 +48,8 @@ func TestRestartOutdatedHost(t *testing.T) {
 			if reconcile.IsWait(err) != c.renewed || !c.renewed && err != nil {
 				t.Errorf("%v", err)
 			}
-			if got := condition(s, infrav1.BootedCondition); c.renewed && !strings.HasPrefix(got, "False WaitingForHost: the cluster's host is of an older polderd, which cannot run "+c.machine) {
+			if got := condition(s, infrav1.BootedCondition); c.renewed &&
+				!strings.HasPrefix(got, "False WaitingForHost: the cluster's host is of an older polderd, which cannot run "+c.machine) {
 				t.Error(got)
 			}
 		})

@@ -28,11 +28,13 @@ const bootstrapDataKey = "value"
 // waitForPrerequisites waits for what a machine needs before it can be made.
 func (r *Reconciler) waitForPrerequisites(_ context.Context, s *scope) error {
 	if s.infra == nil || !ptr.Deref(s.cluster.Status.Initialization.InfrastructureProvisioned, false) {
-		s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForInfrastructure, "waiting for the cluster's infrastructure")
+		s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForInfrastructure,
+			"waiting for the cluster's infrastructure")
 		return reconcile.Wait(0, "the cluster's infrastructure")
 	}
 	if s.machine.Spec.Bootstrap.DataSecretName == nil {
-		s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForBootstrapDataReason, "%s", r.missingBootstrapDataMessage(s))
+		s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForBootstrapDataReason, "%s",
+			r.missingBootstrapDataMessage(s))
 		return reconcile.Wait(0, "bootstrap data")
 	}
 	return nil
@@ -40,7 +42,8 @@ func (r *Reconciler) waitForPrerequisites(_ context.Context, s *scope) error {
 
 // missingBootstrapDataMessage says what the machine waits for: workers get their data when there is an API.
 func (r *Reconciler) missingBootstrapDataMessage(s *scope) string {
-	if !util.IsControlPlaneMachine(s.machine) && !ptr.Deref(s.cluster.Status.Initialization.ControlPlaneInitialized, false) {
+	if !util.IsControlPlaneMachine(s.machine) &&
+		!ptr.Deref(s.cluster.Status.Initialization.ControlPlaneInitialized, false) {
 		return "waiting for the control plane to be initialised"
 	}
 	return "waiting for bootstrap data"
@@ -67,10 +70,12 @@ func (r *Reconciler) readHostStatus(ctx context.Context, s *scope) error {
 func (s *scope) reportHostError(err error) error {
 	switch {
 	case errors.Is(err, hostapi.ErrNotRunning):
-		s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, "the cluster's host does not answer; it is being started")
+		s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForHostReason,
+			"the cluster's host does not answer; it is being started")
 		return reconcile.Wait(500*time.Millisecond, "the cluster's host")
 	case errors.Is(err, context.DeadlineExceeded):
-		s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, "the cluster's host runs but does not answer within %s", callTimeout)
+		s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForHostReason,
+			"the cluster's host runs but does not answer within %s", callTimeout)
 	default:
 		s.setCondition(infrav1.BootedCondition, false, infrav1.BootFailedReason, "%s", err)
 	}
@@ -147,7 +152,8 @@ func (r *Reconciler) reportStatus(_ context.Context, s *scope) error {
 	s.local.Status.Addresses = []clusterv1.MachineAddress{
 		{Type: clusterv1.MachineInternalIP, Address: m.Address}, {Type: clusterv1.MachineHostName, Address: s.machine.Name},
 	}
-	if left := bootGracePeriod - r.Clock.Since(s.local.CreationTimestamp.Time); left > 0 && isHealthy(m) && !m.IsRunning() {
+	if left := bootGracePeriod - r.Clock.Since(s.local.CreationTimestamp.Time); left > 0 && isHealthy(m) &&
+		!m.IsRunning() {
 		const text = "the machine is starting"
 		s.setCondition(infrav1.BootedCondition, false, infrav1.BootingReason, text)
 		s.setCondition(infrav1.ProcessesRunningCondition, false, infrav1.ProcessesWaitingReason, text)
@@ -162,7 +168,8 @@ func (r *Reconciler) reportStatus(_ context.Context, s *scope) error {
 
 // isHealthy says that nothing has gone wrong so far: no process has ended, and the boot has no problem.
 func isHealthy(m hostapi.MachineStatus) bool {
-	return !m.Off && m.Boot.Problem == "" && !slices.ContainsFunc(m.Processes, func(p hostapi.ProcessStatus) bool { return p.LastExit != "" })
+	return !m.Off && m.Boot.Problem == "" &&
+		!slices.ContainsFunc(m.Processes, func(p hostapi.ProcessStatus) bool { return p.LastExit != "" })
 }
 
 func (r *Reconciler) reportBoot(s *scope, m hostapi.MachineStatus) {
@@ -257,7 +264,8 @@ func (r *Reconciler) removeFromHost(ctx context.Context, s *scope) error {
 		return err
 	}
 	// The host cannot be asked; but without a directory there is nothing that it would start again.
-	if _, statErr := os.Stat(string(r.Hosts.Dir(string(s.infra.UID)).MachineDir(s.local.Name))); errors.Is(statErr, os.ErrNotExist) {
+	if _, statErr := os.Stat(string(r.Hosts.Dir(string(s.infra.UID)).MachineDir(s.local.Name))); errors.Is(statErr,
+		os.ErrNotExist) {
 		return nil
 	}
 	if !s.infra.DeletionTimestamp.IsZero() {

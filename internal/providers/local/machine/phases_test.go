@@ -68,7 +68,8 @@ func fixture(h *fakeHost, controlPlane bool) (*Reconciler, *scope) {
 	s.cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data"}, Data: map[string][]byte{"value": []byte("#cloud-config")}}
 	root := strings.TrimSuffix(string(h.dir), "/cluster")
-	return &Reconciler{Hosts: launch.Launcher{HostsDir: root}, APIReader: fake.NewClientBuilder().WithObjects(secret).Build(), Events: &recorder{}, Clock: clock.RealClock{}}, s
+	return &Reconciler{Hosts: launch.Launcher{HostsDir: root}, APIReader: fake.NewClientBuilder().WithObjects(secret).Build(), Events: &recorder{},
+		Clock: clock.RealClock{}}, s
 }
 
 func TestWaitForPrerequisites(t *testing.T) {
@@ -77,10 +78,12 @@ func TestWaitForPrerequisites(t *testing.T) {
 		controlPlane bool
 		want         string
 	}{
-		"all is there":           {func(*scope) {}, true, ""},
-		"no infrastructure":      {func(s *scope) { s.infra = nil }, true, "False WaitingForClusterInfrastructure: waiting for the cluster's infrastructure"},
-		"infrastructure not yet": {func(s *scope) { s.cluster.Status.Initialization.InfrastructureProvisioned = nil }, true, "False WaitingForClusterInfrastructure: waiting for the cluster's infrastructure"},
-		"no data":                {func(s *scope) { s.machine.Spec.Bootstrap.DataSecretName = nil }, true, "False WaitingForBootstrapData: waiting for bootstrap data"},
+		"all is there":      {func(*scope) {}, true, ""},
+		"no infrastructure": {func(s *scope) { s.infra = nil }, true, "False WaitingForClusterInfrastructure: waiting for the cluster's infrastructure"},
+		"infrastructure not yet": {func(s *scope) { s.cluster.Status.Initialization.InfrastructureProvisioned = nil }, true,
+			"False WaitingForClusterInfrastructure: waiting for the cluster's infrastructure"},
+		"no data": {func(s *scope) { s.machine.Spec.Bootstrap.DataSecretName = nil }, true,
+			"False WaitingForBootstrapData: waiting for bootstrap data"},
 		"no data, as there is no control plane": {
 			func(s *scope) { s.machine.Spec.Bootstrap.DataSecretName = nil }, false, "False WaitingForBootstrapData: waiting for the control plane to be initialised",
 		},
@@ -148,7 +151,8 @@ func TestCreateMachineErrors(t *testing.T) {
 			r, s := fixture(newFakeHost(t, c.code, hostapi.Status{}), true)
 			s.machine.Spec.Bootstrap.DataSecretName = &c.secret
 			err := r.createMachine(t.Context(), s)
-			if got := condition(s, infrav1.BootedCondition); err == nil || !strings.Contains(err.Error(), c.err) || !strings.HasPrefix(got, c.want) || s.local.Spec.ProviderID != "" {
+			if got := condition(s, infrav1.BootedCondition); err == nil || !strings.Contains(err.Error(), c.err) || !strings.HasPrefix(got, c.want) ||
+				s.local.Spec.ProviderID != "" {
 				t.Errorf("%v, %s; want %s", err, got, c.want)
 			}
 		})
@@ -164,7 +168,8 @@ func TestCreateMachineErrors(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		err = r.createMachine(ctx, s)
-		if got := condition(s, infrav1.BootedCondition); !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(got, "False WaitingForHost: the cluster's host runs but does not answer") {
+		if got := condition(s, infrav1.BootedCondition); !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.HasPrefix(got, "False WaitingForHost: the cluster's host runs but does not answer") {
 			t.Errorf("%v, %s", err, got)
 		}
 	})
@@ -208,7 +213,8 @@ func TestReadHostStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []clusterv1.MachineAddress{{Type: clusterv1.MachineInternalIP, Address: "127.1.0.11"}, {Type: clusterv1.MachineHostName, Address: "node"}}
-		if d := cmp.Diff(want, s.local.Status.Addresses); d != "" || !ptr.Deref(s.local.Status.Initialization.Provisioned, false) || s.local.Status.FailureDomain != "zone" {
+		if d := cmp.Diff(want, s.local.Status.Addresses); d != "" || !ptr.Deref(s.local.Status.Initialization.Provisioned, false) ||
+			s.local.Status.FailureDomain != "zone" {
 			t.Errorf("%+v, %s", s.local.Status, d)
 		}
 	})

@@ -64,11 +64,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	if err != nil {
 		return err
 	}
+	ofMachine := util.MachineToInfrastructureMapFunc(infrav1.GroupVersion.WithKind("LocalMachine"))
 	return ctrl.NewControllerManagedBy(mgr).Named("localmachine").
 		For(&infrav1.LocalMachine{}).
-		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(util.MachineToInfrastructureMapFunc(infrav1.GroupVersion.WithKind("LocalMachine")))).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
-		WatchesRawSource(source.TypedChannel(r.Watcher.Machines, &handler.TypedEnqueueRequestForObject[*infrav1.LocalMachine]{})).
+		WatchesRawSource(source.TypedChannel(r.Watcher.Machines,
+			&handler.TypedEnqueueRequestForObject[*infrav1.LocalMachine]{})).
 		WithOptions(o).
 		Complete(r)
 }
@@ -94,7 +96,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	// A version that cannot be run is refused first: waiting would not help. The host's status comes before what
 	// depends on whether the host knows the machine.
 	phases := []reconcile.Phase[*scope]{
-		r.checkVersion, r.waitForPrerequisites, r.readHostStatus, r.restartOutdatedHost, r.createMachine, r.drainAPIServer, r.reportStatus,
+		r.checkVersion, r.waitForPrerequisites, r.readHostStatus, r.restartOutdatedHost, r.createMachine, r.drainAPIServer,
+		r.reportStatus,
 	}
 	if !local.DeletionTimestamp.IsZero() {
 		phases = []reconcile.Phase[*scope]{r.removeMachine}
@@ -123,7 +126,8 @@ func (r *Reconciler) gather(ctx context.Context, s *scope) (bool, error) {
 		return false, client.IgnoreNotFound(err)
 	}
 	infra := &infrav1.LocalCluster{}
-	err = r.Client.Get(ctx, client.ObjectKey{Namespace: s.local.Namespace, Name: s.cluster.Spec.InfrastructureRef.Name}, infra)
+	err = r.Client.Get(ctx, client.ObjectKey{Namespace: s.local.Namespace, Name: s.cluster.Spec.InfrastructureRef.Name},
+		infra)
 	if client.IgnoreNotFound(err) != nil {
 		return false, err
 	}
@@ -137,7 +141,8 @@ func (r *Reconciler) gather(ctx context.Context, s *scope) (bool, error) {
 // summarize puts first what is in the way: a boot waits for a process that fails, not the other way round.
 func (s *scope) summarize() {
 	of := []string{infrav1.BootedCondition, infrav1.ProcessesRunningCondition}
-	if c := s.conditions.Get(infrav1.ProcessesRunningCondition); c != nil && (c.Reason == infrav1.ProcessFailingReason || c.Reason == infrav1.PoweredOffReason) {
+	if c := s.conditions.Get(infrav1.ProcessesRunningCondition); c != nil &&
+		(c.Reason == infrav1.ProcessFailingReason || c.Reason == infrav1.PoweredOffReason) {
 		slices.Reverse(of)
 	}
 	s.conditions.Set(s.conditions.Summarize(infrav1.ReadyCondition, of...))

@@ -68,7 +68,8 @@ func TestReportStatusWithinBootGracePeriod(t *testing.T) {
 		"young and runs":    {hostapi.MachineStatus{Boot: hostapi.BootStatus{Done: true}, Registered: true}, 0, "True Booted"},
 		"young and failing": {hostapi.MachineStatus{Boot: hostapi.BootStatus{Problem: "no disk", Attempts: 1}}, 0, "False BootFailed: attempt 1: no disk"},
 		"young, a process failing": {
-			hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "wait"}, Processes: []hostapi.ProcessStatus{{Name: "etcd", LastExit: "exited"}}}, 0, "False Booting: kubeadm is at wait",
+			hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "wait"}, Processes: []hostapi.ProcessStatus{{Name: "etcd", LastExit: "exited"}}}, 0,
+			"False Booting: kubeadm is at wait",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +90,9 @@ func TestReportStatus(t *testing.T) {
 	done := hostapi.BootStatus{Done: true}
 	etcd := hostapi.ProcessStatus{Name: "etcd", Ready: true}
 	api := hostapi.ProcessStatus{Name: "kube-apiserver", Ready: true}
-	failing := hostapi.ProcessStatus{Name: "kube-apiserver", LastExit: "exited with code 1 at noon: bad flag", Output: []string{"a", "b", "c", "d", "e", "f", "bad flag"}}
+	failing := hostapi.ProcessStatus{
+		Name: "kube-apiserver", LastExit: "exited with code 1 at noon: bad flag", Output: []string{"a", "b", "c", "d", "e", "f", "bad flag"},
+	}
 	for name, c := range map[string]struct {
 		status                     hostapi.MachineStatus
 		booted, processes, honored string
@@ -117,7 +120,9 @@ func TestReportStatus(t *testing.T) {
 			processes: "False ProcessFailing: kube-apiserver exited with code 1 at noon: bad flag; before that: c | d | e | f",
 		},
 		"a process had failed": {
-			status: hostapi.MachineStatus{ControlPlane: true, Boot: done, Registered: true, Processes: []hostapi.ProcessStatus{{Name: "etcd", Ready: true, LastExit: "exited"}}},
+			status: hostapi.MachineStatus{
+				ControlPlane: true, Boot: done, Registered: true, Processes: []hostapi.ProcessStatus{{Name: "etcd", Ready: true, LastExit: "exited"}},
+			},
 			booted: "True Booted", processes: "True Running",
 		},
 		"a control plane runs": {
@@ -129,7 +134,8 @@ func TestReportStatus(t *testing.T) {
 			status: hostapi.MachineStatus{Boot: done}, booted: "True Booted", processes: "False Starting: waiting for the node's registration",
 		},
 		"static pods are missing": {
-			status: hostapi.MachineStatus{ControlPlane: true, Boot: done, Registered: true}, booted: "True Booted", processes: "False Starting: waiting for its static pods",
+			status: hostapi.MachineStatus{ControlPlane: true, Boot: done, Registered: true}, booted: "True Booted",
+			processes: "False Starting: waiting for its static pods",
 		},
 		"a problem": {
 			status: hostapi.MachineStatus{Boot: done, Problem: "node: registering: no"}, booted: "True Booted", processes: "False Starting: node: registering: no",
@@ -142,8 +148,9 @@ func TestReportStatus(t *testing.T) {
 			processes: "False PoweredOff: the machine is switched off",
 		},
 		"something was not honored": {
-			status: hostapi.MachineStatus{Boot: hostapi.BootStatus{Done: true, NotHonored: []string{"ntp", "users"}}, Registered: true}, booted: "True Booted", processes: "True Simulated",
-			honored: "False NotHonored: cannot be done by a machine that is only processes: ntp; users",
+			status: hostapi.MachineStatus{Boot: hostapi.BootStatus{Done: true, NotHonored: []string{"ntp", "users"}}, Registered: true}, booted: "True Booted",
+			processes: "True Simulated",
+			honored:   "False NotHonored: cannot be done by a machine that is only processes: ntp; users",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +192,8 @@ func TestSummarize(t *testing.T) {
 	}{
 		"a boot that goes on": {hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "certs"}}, "False Booting: kubeadm is at certs"},
 		"a boot that waits for a process that fails": {
-			hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "wait"}, Processes: []hostapi.ProcessStatus{{Name: "etcd", LastExit: "exited"}}}, "False ProcessFailing: etcd exited",
+			hostapi.MachineStatus{Boot: hostapi.BootStatus{Step: "wait"}, Processes: []hostapi.ProcessStatus{{Name: "etcd", LastExit: "exited"}}},
+			"False ProcessFailing: etcd exited",
 		},
 		"a boot of a machine that is off": {hostapi.MachineStatus{Off: true}, "False PoweredOff: the machine is switched off"},
 		"all is well":                     {hostapi.MachineStatus{Boot: hostapi.BootStatus{Done: true}, Registered: true}, "True Ready"},
@@ -230,7 +238,8 @@ func TestCheckVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for version, want := range map[string]string{"v1.36.1": "", "v1.33.0": "", "v1.32.9": "False VersionNotSupported", "v1.37.0": "False VersionNotSupported", "latest": "False VersionNotSupported"} {
+	for version, want := range map[string]string{"v1.36.1": "", "v1.33.0": "", "v1.32.9": "False VersionNotSupported", "v1.37.0": "False VersionNotSupported",
+		"latest": "False VersionNotSupported"} {
 		s, events := newScope(false), &recorder{}
 		s.machine.Spec.Version = version
 		err := (&Reconciler{Versions: versions, Events: events}).checkVersion(t.Context(), s)

@@ -67,11 +67,19 @@ func TestRotation(t *testing.T) {
 		writes []string
 		want   []string // the files, oldest first
 	}{
-		"keeps so many and no more":          {keep: 3, writes: []string{numberedLines(0, 50)}, want: []string{numberedLines(24, 32), numberedLines(32, 40), numberedLines(40, 48), numberedLines(48, 50)}},
-		"keeps two by default":               {writes: []string{numberedLines(0, 50)}, want: []string{numberedLines(32, 40), numberedLines(40, 48), numberedLines(48, 50)}},
-		"keeps one":                          {keep: 1, writes: []string{numberedLines(0, 50)}, want: []string{numberedLines(40, 48), numberedLines(48, 50)}},
-		"goes on with a file that is there":  {before: numberedLines(0, 7), writes: []string{numberedLines(7, 9)}, want: []string{numberedLines(0, 8), numberedLines(8, 9)}},
-		"a line in pieces stays whole":       {writes: []string{numberedLines(0, 8), "ab", "cd", "ef\n", "g\n"}, want: []string{numberedLines(0, 8) + "abcdef\n", "g\n"}},
+		"keeps so many and no more": {keep: 3, writes: []string{numberedLines(0, 50)}, want: []string{
+			numberedLines(24, 32), numberedLines(32, 40), numberedLines(40, 48), numberedLines(48, 50),
+		}},
+		"keeps two by default": {writes: []string{numberedLines(0, 50)}, want: []string{
+			numberedLines(32, 40), numberedLines(40, 48), numberedLines(48, 50),
+		}},
+		"keeps one": {keep: 1, writes: []string{numberedLines(0, 50)}, want: []string{numberedLines(40, 48), numberedLines(48, 50)}},
+		"goes on with a file that is there": {before: numberedLines(0, 7), writes: []string{numberedLines(7, 9)}, want: []string{
+			numberedLines(0, 8), numberedLines(8, 9),
+		}},
+		"a line in pieces stays whole": {writes: []string{numberedLines(0, 8), "ab", "cd", "ef\n", "g\n"}, want: []string{
+			numberedLines(0, 8) + "abcdef\n", "g\n",
+		}},
 		"a line that is not begun moves on":  {writes: []string{numberedLines(0, 8), "abcdef\n"}, want: []string{numberedLines(0, 8), "abcdef\n"}},
 		"a line begun ends beyond the limit": {writes: []string{numberedLines(0, 8) + "ab", "cdef\ng\n"}, want: []string{numberedLines(0, 8) + "abcdef\n", "g\n"}},
 		"a line that does not end is broken": {writes: []string{long, long}, want: []string{long + long[:100], long[100:]}},

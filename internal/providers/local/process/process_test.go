@@ -133,7 +133,9 @@ func TestExitHasLastLines(t *testing.T) {
 	}
 	long := strings.Repeat("x", 499) + "é is cut in two"
 	spec := testSpec(t.TempDir(), "say", append(args, "", long)...)
-	p, _ := startForTest(t, spec, timing{backoff: backoff{initial: never, max: never}, cleanupTimeout: fastTiming.cleanupTimeout, logTimeout: fastTiming.logTimeout})
+	p, _ := startForTest(t, spec, timing{
+		backoff: backoff{initial: never, max: never}, cleanupTimeout: fastTiming.cleanupTimeout, logTimeout: fastTiming.logTimeout,
+	})
 	e := waitForFirstExit(t, p)
 	var want []string
 	for i := 11; i < 30; i++ {

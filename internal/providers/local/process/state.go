@@ -24,7 +24,8 @@ type Exit struct {
 	Code   int       // 128 + the signal if there was one, as in a shell; -1 if it could not be started
 	Signal string    // such as SIGKILL; empty if it ended by itself
 	At     time.Time // when
-	Output []string  // the last lines it printed but for blank ones, at most 20 of at most 500 bytes; or why it did not start
+	// the last lines it printed but for blank ones, at most 20 of at most 500 bytes; or why it did not start
+	Output []string
 }
 
 // unknownExitCode stands for an exit code that is not known.

@@ -43,12 +43,15 @@ var sharedDirs = map[string]bool{
 // example, 127.0.0.1 means what it says.
 var addressFlags = map[string]bool{
 	"--bind-address": true, "--etcd-servers": true, "--etcd-servers-overrides": true, "--master": true,
-	"--listen-client-urls": true, "--listen-client-http-urls": true, "--listen-peer-urls": true, "--listen-metrics-urls": true,
+	"--listen-client-urls": true, "--listen-client-http-urls": true, "--listen-peer-urls": true,
+	"--listen-metrics-urls":   true,
 	"--advertise-client-urls": true, "--initial-advertise-peer-urls": true, "--initial-cluster": true,
 }
 
 // supportedPrograms are those that polderd can be.
-var supportedPrograms = map[string]bool{"etcd": true, "kube-apiserver": true, "kube-controller-manager": true, "kube-scheduler": true}
+var supportedPrograms = map[string]bool{
+	"etcd": true, "kube-apiserver": true, "kube-controller-manager": true, "kube-scheduler": true,
+}
 
 // Pod rewrites the only container of pod.
 func Pod(pod *corev1.Pod, m Machine) (Result, error) {
@@ -61,7 +64,10 @@ func Pod(pod *corev1.Pod, m Machine) (Result, error) {
 	c := pod.Spec.Containers[0]
 	argv := append(append([]string{}, c.Command...), c.Args...)
 	if len(argv) == 0 || !supportedPrograms[path.Base(argv[0])] {
-		return Result{}, fmt.Errorf("static pod %s runs %q; only etcd, kube-apiserver, kube-controller-manager and kube-scheduler can be run here", pod.Name, strings.Join(argv, " "))
+		return Result{}, fmt.Errorf(
+			"static pod %s runs %q; only etcd, kube-apiserver, kube-controller-manager and kube-scheduler can be run here",
+			pod.Name, strings.Join(argv, " "),
+		)
 	}
 	w := &rewriter{machine: m, mounts: hostPathMounts(pod, c), program: path.Base(argv[0])}
 	w.result.Args = []string{w.program}

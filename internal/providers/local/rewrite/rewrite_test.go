@@ -18,10 +18,13 @@ func pod(command ...string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: command[0]}}
 	p.Spec.Containers = []corev1.Container{{Name: command[0], Command: command}}
 	for inside, outside := range map[string]string{
-		"/etc/kubernetes/pki": "/etc/kubernetes/pki", "/etc/ssl/certs": "/etc/ssl/certs", "/audit": "/etc/audit", "/etc/kubernetes/scheduler.conf": "/etc/kubernetes/scheduler.conf",
+		"/etc/kubernetes/pki": "/etc/kubernetes/pki", "/etc/ssl/certs": "/etc/ssl/certs", "/audit": "/etc/audit",
+		"/etc/kubernetes/scheduler.conf": "/etc/kubernetes/scheduler.conf",
 	} {
 		name := strings.ReplaceAll(inside, "/", "-")
-		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: outside, Type: ptr.To(corev1.HostPathDirectoryOrCreate)}}})
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{
+			Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: outside, Type: ptr.To(corev1.HostPathDirectoryOrCreate)}},
+		})
 		p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: name, MountPath: inside})
 	}
 	return p
@@ -36,17 +39,20 @@ func TestArguments(t *testing.T) {
 		"mount has another name outside": {"kube-apiserver", "--audit-policy-file=/audit/policy.yaml", "--audit-policy-file=/data/m/etc/audit/policy.yaml"},
 		"path that only looks mounted":   {"kube-apiserver", "--audit-policy-file=/auditors/policy.yaml", "--audit-policy-file=/auditors/policy.yaml"},
 		"folder shared by all":           {"kube-apiserver", "--oidc-ca-file=/etc/ssl/certs/ca.pem", "--oidc-ca-file=/etc/ssl/certs/ca.pem"},
-		"list of paths":                  {"kube-apiserver", "--tls-sni-cert-key=/etc/kubernetes/pki/a.crt,/etc/kubernetes/pki/a.key", "--tls-sni-cert-key=/data/m/etc/kubernetes/pki/a.crt,/data/m/etc/kubernetes/pki/a.key"},
-		"own store":                      {"kube-apiserver", "--etcd-servers=https://127.0.0.1:2379", "--etcd-servers=https://127.3.16.11:2379"},
-		"every address":                  {"kube-controller-manager", "--bind-address=0.0.0.0", "--bind-address=127.3.16.11"},
-		"every address, version 6":       {"kube-controller-manager", "--bind-address=::", "--bind-address=127.3.16.11"},
-		"issuer on this computer":        {"kube-apiserver", "--oidc-issuer-url=https://127.0.0.1:5556/dex", "--oidc-issuer-url=https://127.0.0.1:5556/dex"},
-		"doubled listener":               {"etcd", "--listen-client-urls=https://127.0.0.1:2379,https://127.3.16.11:2379", "--listen-client-urls=https://127.3.16.11:2379"},
-		"member list":                    {"etcd", "--initial-cluster=a=https://127.3.16.11:2380,b=https://127.3.16.12:2380", "--initial-cluster=a=https://127.3.16.11:2380,b=https://127.3.16.12:2380"},
-		"plain metrics":                  {"etcd", "--listen-metrics-urls=http://127.0.0.1:2381", "--listen-metrics-urls=http://127.3.16.11:2381"},
-		"advertised":                     {"kube-apiserver", "--advertise-address=127.3.16.11", "--advertise-address=198.18.16.11"},
-		"address that begins alike":      {"kube-apiserver", "--etcd-servers=https://127.0.0.11:2379", "--etcd-servers=https://127.0.0.11:2379"},
-		"switch":                         {"kube-apiserver", "--profiling", "--profiling"},
+		"list of paths": {"kube-apiserver", "--tls-sni-cert-key=/etc/kubernetes/pki/a.crt,/etc/kubernetes/pki/a.key",
+			"--tls-sni-cert-key=/data/m/etc/kubernetes/pki/a.crt,/data/m/etc/kubernetes/pki/a.key"},
+		"own store":                {"kube-apiserver", "--etcd-servers=https://127.0.0.1:2379", "--etcd-servers=https://127.3.16.11:2379"},
+		"every address":            {"kube-controller-manager", "--bind-address=0.0.0.0", "--bind-address=127.3.16.11"},
+		"every address, version 6": {"kube-controller-manager", "--bind-address=::", "--bind-address=127.3.16.11"},
+		"issuer on this computer":  {"kube-apiserver", "--oidc-issuer-url=https://127.0.0.1:5556/dex", "--oidc-issuer-url=https://127.0.0.1:5556/dex"},
+		"doubled listener": {"etcd", "--listen-client-urls=https://127.0.0.1:2379,https://127.3.16.11:2379",
+			"--listen-client-urls=https://127.3.16.11:2379"},
+		"member list": {"etcd", "--initial-cluster=a=https://127.3.16.11:2380,b=https://127.3.16.12:2380",
+			"--initial-cluster=a=https://127.3.16.11:2380,b=https://127.3.16.12:2380"},
+		"plain metrics":             {"etcd", "--listen-metrics-urls=http://127.0.0.1:2381", "--listen-metrics-urls=http://127.3.16.11:2381"},
+		"advertised":                {"kube-apiserver", "--advertise-address=127.3.16.11", "--advertise-address=198.18.16.11"},
+		"address that begins alike": {"kube-apiserver", "--etcd-servers=https://127.0.0.11:2379", "--etcd-servers=https://127.0.0.11:2379"},
+		"switch":                    {"kube-apiserver", "--profiling", "--profiling"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := Pod(pod(c.program, c.in), machine)
@@ -69,12 +75,18 @@ func TestAddRequiredFlags(t *testing.T) {
 		command []string
 		want    []string
 	}{
-		"server":                     {[]string{"kube-apiserver"}, []string{"kube-apiserver", "--bind-address=127.3.16.11", "--emulated-version=1.35"}},
-		"server with address of own": {[]string{"kube-apiserver", "--bind-address=0.0.0.0", "--emulated-version=1.34"}, []string{"kube-apiserver", "--bind-address=127.3.16.11", "--emulated-version=1.34"}},
-		"controllers":                {[]string{"kube-controller-manager"}, []string{"kube-controller-manager", "--bind-address=127.3.16.11", "--kube-api-qps=200", "--kube-api-burst=400", "--emulated-version=1.35"}},
-		"controllers with limits":    {[]string{"kube-controller-manager", "--kube-api-qps=5"}, []string{"kube-controller-manager", "--kube-api-qps=5", "--bind-address=127.3.16.11", "--emulated-version=1.35"}},
-		"etcd":                       {[]string{"etcd"}, []string{"etcd"}},
-		"with path":                  {[]string{"/usr/local/bin/etcd"}, []string{"etcd"}},
+		"server": {[]string{"kube-apiserver"}, []string{"kube-apiserver", "--bind-address=127.3.16.11", "--emulated-version=1.35"}},
+		"server with address of own": {[]string{"kube-apiserver", "--bind-address=0.0.0.0", "--emulated-version=1.34"}, []string{
+			"kube-apiserver", "--bind-address=127.3.16.11", "--emulated-version=1.34",
+		}},
+		"controllers": {[]string{"kube-controller-manager"}, []string{
+			"kube-controller-manager", "--bind-address=127.3.16.11", "--kube-api-qps=200", "--kube-api-burst=400", "--emulated-version=1.35",
+		}},
+		"controllers with limits": {[]string{"kube-controller-manager", "--kube-api-qps=5"}, []string{
+			"kube-controller-manager", "--kube-api-qps=5", "--bind-address=127.3.16.11", "--emulated-version=1.35",
+		}},
+		"etcd":      {[]string{"etcd"}, []string{"etcd"}},
+		"with path": {[]string{"/usr/local/bin/etcd"}, []string{"etcd"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := Pod(pod(c.command...), machine)

@@ -43,7 +43,8 @@ func parseExitCodes(pod *corev1.Pod) (exitCodes, error) {
 		}
 		code, err := parseExitCode(strings.TrimSpace(number))
 		if err != nil {
-			return out, fmt.Errorf("annotation %s: %q is no exit code: give a number from 0 to 255, or container=number", ExitCodeAnnotation, part)
+			return out, fmt.Errorf("annotation %s: %q is no exit code: give a number from 0 to 255, or container=number",
+				ExitCodeAnnotation, part)
 		}
 		if !named {
 			out.all = &code
@@ -87,5 +88,6 @@ func isImageMissing(pod *corev1.Pod, image string) bool {
 			return true
 		}
 	}
-	return image == "webserver:404" || strings.HasSuffix(image, ":non-existent") || strings.HasSuffix(image, ":nonexistent")
+	return image == "webserver:404" || strings.HasSuffix(image, ":non-existent") ||
+		strings.HasSuffix(image, ":nonexistent")
 }

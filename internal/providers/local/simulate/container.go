@@ -17,7 +17,8 @@ const (
 )
 
 // nextContainerStatus returns the status that follows a container's own, once it is due; the same, if nothing follows.
-func nextContainerStatus(s corev1.ContainerStatus, o outcome, policy corev1.RestartPolicy, now metav1.Time) corev1.ContainerStatus {
+func nextContainerStatus(s corev1.ContainerStatus, o outcome, policy corev1.RestartPolicy,
+	now metav1.Time) corev1.ContainerStatus {
 	switch t := s.State.Terminated; {
 	case s.State.Running != nil && o.exits:
 		return toTerminated(s, s.State.Running.StartedAt, o.exitCode, now)
@@ -73,7 +74,9 @@ func toTerminated(s corev1.ContainerStatus, started metav1.Time, code int32, now
 		reason = "Error"
 	}
 	s.Ready, s.Started = false, new(false)
-	s.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, StartedAt: started, FinishedAt: now}}
+	s.State = corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, StartedAt: started, FinishedAt: now},
+	}
 	return s
 }
 

@@ -37,7 +37,9 @@ var (
 	// exitScript matches a script that does nothing but end.
 	exitScript = regexp.MustCompile(`^exit ([0-9]{1,3})$`)
 	// indexedExitScript matches a script that ends by the index of an indexed Job; Kubernetes' own tests have it.
-	indexedExitScript = regexp.MustCompile(`^if \[ \$\(expr \$\{JOB_COMPLETION_INDEX\} % ([1-9][0-9]?)\) -ne 0 \]; then exit ([0-9]{1,3}) else exit ([0-9]{1,3}) fi$`)
+	indexedExitScript = regexp.MustCompile(
+		`^if \[ \$\(expr \$\{JOB_COMPLETION_INDEX\} % ([1-9][0-9]?)\) -ne 0 \]; then exit ([0-9]{1,3}) else exit ([0-9]{1,3}) fi$`,
+	)
 	// pauseImage matches the image that only sleeps.
 	pauseImage = regexp.MustCompile(`^(.+/)?pause(:[^/]*)?(@.*)?$`)
 )

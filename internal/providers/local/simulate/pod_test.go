@@ -33,23 +33,43 @@ func TestPodsComeToRest(t *testing.T) {
 		pod  *corev1.Pod
 		want rest
 	}{
-		"ordinary":                     {newPod(web), rest{"Running", nil, []string{"running"}, "True ", "True "}},
-		"image missing":                {newPod(web, corev1.Container{Name: "x", Image: "foo:non-existent"}), rest{"Pending", nil, []string{"running", "ImagePullBackOff"}, "False ContainersNotReady", "True "}},
-		"image declared missing":       {with(newPod(web), MissingImagesAnnotation, "a, example.org/web:1"), rest{"Pending", nil, []string{"ImagePullBackOff"}, "False ContainersNotReady", "True "}},
-		"image of an init container":   {before(newPod(web), corev1.Container{Name: "i", Image: "r/x:nonexistent"}), rest{"Pending", []string{"ImagePullBackOff"}, []string{"PodInitializing"}, "False ContainersNotReady", "False ContainersNotInitialized"}},
-		"succeeds":                     {never(newPod(works)), rest{"Succeeded", nil, []string{"ended"}, "False PodCompleted", "True PodCompleted"}},
-		"fails":                        {never(newPod(works, fails)), rest{"Failed", nil, []string{"ended", "failed"}, "False PodFailed", "True "}},
-		"one ends, one runs":           {never(newPod(works, web)), rest{"Running", nil, []string{"ended", "running"}, "False ContainersNotReady", "True "}},
-		"declared code":                {with(never(newPod(web)), ExitCodeAnnotation, "3"), rest{"Failed", nil, []string{"failed"}, "False PodFailed", "True "}},
-		"success needs no restart":     {with(onFailure(newPod(web)), ExitCodeAnnotation, "web=0"), rest{"Succeeded", nil, []string{"ended"}, "False PodCompleted", "True PodCompleted"}},
-		"of a job":                     {ownedByJob(onFailure(newPod(web))), rest{"Succeeded", nil, []string{"ended"}, "False PodCompleted", "True PodCompleted"}},
-		"of a job, pausing":            {ownedByJob(never(newPod(corev1.Container{Name: "p", Image: "registry.k8s.io/pause:3.10"}))), rest{"Running", nil, []string{"running"}, "True ", "True "}},
-		"of a job, with a sidecar":     {before(ownedByJob(never(newPod(works))), sidecar), rest{"Succeeded", []string{"ended"}, []string{"ended"}, "False PodCompleted", "True PodCompleted"}},
-		"sidecar":                      {before(newPod(web), sidecar, works), rest{"Running", []string{"running", "ended"}, []string{"running"}, "True ", "True "}},
-		"init container fails":         {before(never(newPod(web)), works, fails, works), rest{"Failed", []string{"ended", "failed", "PodInitializing"}, []string{"PodInitializing"}, "False PodFailed", "False ContainersNotInitialized"}},
-		"code is no number":            {with(newPod(web), ExitCodeAnnotation, "web=x"), rest{"Pending", nil, []string{"CreateContainerConfigError"}, "False ContainersNotReady", "True "}},
-		"code of no container":         {with(newPod(web), ExitCodeAnnotation, "wep=1"), rest{"Pending", nil, []string{"CreateContainerConfigError"}, "False ContainersNotReady", "True "}},
-		"seconds are no number":        {with(newPod(web), RunSecondsAnnotation, "5s"), rest{"Pending", nil, []string{"CreateContainerConfigError"}, "False ContainersNotReady", "True "}},
+		"ordinary": {newPod(web), rest{"Running", nil, []string{"running"}, "True ", "True "}},
+		"image missing": {newPod(web, corev1.Container{Name: "x", Image: "foo:non-existent"}), rest{
+			"Pending", nil, []string{"running", "ImagePullBackOff"}, "False ContainersNotReady", "True ",
+		}},
+		"image declared missing": {with(newPod(web), MissingImagesAnnotation, "a, example.org/web:1"), rest{
+			"Pending", nil, []string{"ImagePullBackOff"}, "False ContainersNotReady", "True ",
+		}},
+		"image of an init container": {before(newPod(web), corev1.Container{Name: "i", Image: "r/x:nonexistent"}), rest{
+			"Pending", []string{"ImagePullBackOff"}, []string{"PodInitializing"}, "False ContainersNotReady", "False ContainersNotInitialized",
+		}},
+		"succeeds":           {never(newPod(works)), rest{"Succeeded", nil, []string{"ended"}, "False PodCompleted", "True PodCompleted"}},
+		"fails":              {never(newPod(works, fails)), rest{"Failed", nil, []string{"ended", "failed"}, "False PodFailed", "True "}},
+		"one ends, one runs": {never(newPod(works, web)), rest{"Running", nil, []string{"ended", "running"}, "False ContainersNotReady", "True "}},
+		"declared code":      {with(never(newPod(web)), ExitCodeAnnotation, "3"), rest{"Failed", nil, []string{"failed"}, "False PodFailed", "True "}},
+		"success needs no restart": {with(onFailure(newPod(web)), ExitCodeAnnotation, "web=0"), rest{
+			"Succeeded", nil, []string{"ended"}, "False PodCompleted", "True PodCompleted",
+		}},
+		"of a job": {ownedByJob(onFailure(newPod(web))), rest{"Succeeded", nil, []string{"ended"}, "False PodCompleted", "True PodCompleted"}},
+		"of a job, pausing": {ownedByJob(never(newPod(corev1.Container{Name: "p", Image: "registry.k8s.io/pause:3.10"}))), rest{
+			"Running", nil, []string{"running"}, "True ", "True ",
+		}},
+		"of a job, with a sidecar": {before(ownedByJob(never(newPod(works))), sidecar), rest{
+			"Succeeded", []string{"ended"}, []string{"ended"}, "False PodCompleted", "True PodCompleted",
+		}},
+		"sidecar": {before(newPod(web), sidecar, works), rest{"Running", []string{"running", "ended"}, []string{"running"}, "True ", "True "}},
+		"init container fails": {before(never(newPod(web)), works, fails, works), rest{
+			"Failed", []string{"ended", "failed", "PodInitializing"}, []string{"PodInitializing"}, "False PodFailed", "False ContainersNotInitialized",
+		}},
+		"code is no number": {with(newPod(web), ExitCodeAnnotation, "web=x"), rest{
+			"Pending", nil, []string{"CreateContainerConfigError"}, "False ContainersNotReady", "True ",
+		}},
+		"code of no container": {with(newPod(web), ExitCodeAnnotation, "wep=1"), rest{
+			"Pending", nil, []string{"CreateContainerConfigError"}, "False ContainersNotReady", "True ",
+		}},
+		"seconds are no number": {with(newPod(web), RunSecondsAnnotation, "5s"), rest{
+			"Pending", nil, []string{"CreateContainerConfigError"}, "False ContainersNotReady", "True ",
+		}},
 		"seconds without what follows": {with(newPod(web), RunSecondsAnnotation, "5"), rest{"Running", nil, []string{"running"}, "True ", "True "}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,10 +52,13 @@ func statusPatch(pod *corev1.Pod, st corev1.PodStatus, hostIPs, podIPs []string)
 	conditions := make([]map[string]any, 0, len(st.Conditions))
 	for _, c := range st.Conditions {
 		conditions = append(conditions, map[string]any{
-			"type": c.Type, "status": c.Status, "lastTransitionTime": c.LastTransitionTime, "reason": orNull(c.Reason), "message": orNull(c.Message),
+			"type": c.Type, "status": c.Status, "lastTransitionTime": c.LastTransitionTime, "reason": orNull(c.Reason),
+			"message": orNull(c.Message),
 		})
 	}
-	patch := map[string]any{"phase": st.Phase, "startTime": st.StartTime, "conditions": conditions, "containerStatuses": st.ContainerStatuses}
+	patch := map[string]any{
+		"phase": st.Phase, "startTime": st.StartTime, "conditions": conditions, "containerStatuses": st.ContainerStatuses,
+	}
 	if len(st.InitContainerStatuses) > 0 {
 		patch["initContainerStatuses"] = st.InitContainerStatuses
 	}
@@ -101,10 +104,14 @@ func imagePullEvent(pod *corev1.Pod, now metav1.Time) *corev1.Event {
 		}
 	}
 	return &corev1.Event{
-		TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
-		ObjectMeta:     metav1.ObjectMeta{Name: pod.Name + ".image-missing", Namespace: pod.Namespace},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-		Reason:         "Failed", Message: message, Type: corev1.EventTypeWarning, Count: 1, FirstTimestamp: now, LastTimestamp: now,
-		Source: corev1.EventSource{Component: "kubelet", Host: pod.Spec.NodeName}, ReportingController: "kubelet", ReportingInstance: pod.Spec.NodeName,
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+		ObjectMeta: metav1.ObjectMeta{Name: pod.Name + ".image-missing", Namespace: pod.Namespace},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		},
+		Reason: "Failed", Message: message, Type: corev1.EventTypeWarning, Count: 1, FirstTimestamp: now,
+		LastTimestamp: now,
+		Source:        corev1.EventSource{Component: "kubelet", Host: pod.Spec.NodeName}, ReportingController: "kubelet",
+		ReportingInstance: pod.Spec.NodeName,
 	}
 }

@@ -48,7 +48,8 @@ func Start(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	stages, err := parseStages(append(documents, podfast.DefaultPodDelete, nodefast.DefaultNodeInit, nodelease.DefaultNodeHeartbeatWithLease)...)
+	stages, err := parseStages(append(documents, podfast.DefaultPodDelete, nodefast.DefaultNodeInit,
+		nodelease.DefaultNodeHeartbeatWithLease)...)
 	if err != nil {
 		return err
 	}

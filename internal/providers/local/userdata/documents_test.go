@@ -43,7 +43,8 @@ func TestTheFirstControlPlaneMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := []fileText{
-		{"/etc/kubernetes/pki/ca.crt", "-rw-r-----", rootOwner, "-----BEGIN CERTIFICATE-----\ncGxlYXNlIGlnbm9yZTogdGhpcyBpcyBubyBjZXJ0aWZpY2F0ZQ==\n-----END CERTIFICATE-----\n", false},
+		{"/etc/kubernetes/pki/ca.crt", "-rw-r-----", rootOwner,
+			"-----BEGIN CERTIFICATE-----\ncGxlYXNlIGlnbm9yZTogdGhpcyBpcyBubyBjZXJ0aWZpY2F0ZQ==\n-----END CERTIFICATE-----\n", false},
 		{"/etc/kubernetes/pki/ca.key", "-rw-------", rootOwner, "stands for a private key\n", false},
 		{"/etc/containerd/config.toml", "-rw-r--r--", rootOwner, "version = 2\n", false},
 		{"/etc/audit/policy.yaml", "-rw-r--r--", "", "kind: Policy\n", false},

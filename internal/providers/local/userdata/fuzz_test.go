@@ -15,7 +15,8 @@ func FuzzParse(f *testing.F) {
 	}
 	for _, s := range []string{
 		"#cloud-config", `{"ignition": {}}`, "Content-Type: a",
-		documentWithFile("path: /a/../b"), documentWithFile(`path: "/a\0"`), documentWithFile("path: /.userdata.tmp"), documentWithFile("path: /a", "permissions: 0o17"),
+		documentWithFile("path: /a/../b"), documentWithFile(`path: "/a\0"`), documentWithFile("path: /.userdata.tmp"),
+		documentWithFile("path: /a", "permissions: 0o17"),
 		documentWithFile("path: /a", "encoding: gz+b64", "content: "+gzipBase64(f, 1<<16)), documentWithFile("path: /a", "content: !!binary aGVsbG8="),
 		header + "write_files: [{path: /a/b}, {path: /a/b, append: true, content: x}, {path: /a/c}]\n",
 		header + "a: &a [*a]\nb: *a\nruncmd: [[a, 'b'], \"\\e\", ~]\n",

@@ -13,9 +13,12 @@ import (
 var (
 	templateHeader = regexp.MustCompile(`(?i)^## template: jinja[ \t]*(\r?\n|$)`)
 	tagStart       = regexp.MustCompile(`\{[{%#]`)
-	variableTag    = regexp.MustCompile(`^\{\{\s*(?:(ds\.meta_data|v1)(?:\.(\w+)|\[\s*(?:"([\w-]+)"|'([\w-]+)')\s*\])|(\w+))\s*\}\}$`)
-	rawStart       = regexp.MustCompile(`^\{%\s*raw\s*%\}`)
-	rawEnd         = regexp.MustCompile(`\{%([-+]?)\s*endraw\s*([-+]?)%\}(?:\r?\n)?`) // cloud-init sets trim_blocks: the line's end goes too
+	variableTag    = regexp.MustCompile(
+		`^\{\{\s*(?:(ds\.meta_data|v1)(?:\.(\w+)|\[\s*(?:"([\w-]+)"|'([\w-]+)')\s*\])|(\w+))\s*\}\}$`,
+	)
+	rawStart = regexp.MustCompile(`^\{%\s*raw\s*%\}`)
+	// cloud-init sets trim_blocks: the line's end goes too
+	rawEnd = regexp.MustCompile(`\{%([-+]?)\s*endraw\s*([-+]?)%\}(?:\r?\n)?`)
 )
 
 // safeValue matches values that mean themselves wherever they are put: they cannot end a quote, begin a key or a
@@ -60,14 +63,17 @@ func renderTag(s string, vars map[string]string) (string, int, error) {
 			return "", 0, errors.New("{% raw %} has no {% endraw %}")
 		}
 		if end[2] < end[3] || end[4] < end[5] {
-			return "", 0, fmt.Errorf("the template has %s, which is not supported; write it without - and +", shorten(strings.TrimSpace(s[end[0]:end[1]])))
+			return "", 0, fmt.Errorf("the template has %s, which is not supported; write it without - and +",
+				shorten(strings.TrimSpace(s[end[0]:end[1]])))
 		}
 		return s[len(open):end[0]], end[1], nil
 	}
 	closing := map[string]string{"{{": "}}", "{%": "%}", "{#": "#}"}[s[:2]]
 	n := strings.Index(s[2:], closing)
 	if n < 0 {
-		return "", 0, fmt.Errorf("the template has %s without %s; put text with braces between {%% raw %%} and {%% endraw %%}", s[:2], closing)
+		return "", 0, fmt.Errorf(
+			"the template has %s without %s; put text with braces between {%% raw %%} and {%% endraw %%}", s[:2], closing,
+		)
 	}
 	n += len("{{}}")
 	value, err := lookupVariable(s[:n], vars)
@@ -77,18 +83,24 @@ func renderTag(s string, vars map[string]string) (string, int, error) {
 func lookupVariable(expr string, vars map[string]string) (string, error) {
 	m := variableTag.FindStringSubmatch(expr)
 	if m == nil {
-		return "", fmt.Errorf("the template has %s, which is not supported; put text with braces between {%% raw %%} and {%% endraw %%}", shorten(expr))
+		return "", fmt.Errorf(
+			"the template has %s, which is not supported; put text with braces between {%% raw %%} and {%% endraw %%}",
+			shorten(expr),
+		)
 	}
 	// cloud-init knows each key with a dash under a second name with an underscore.
 	name := strings.TrimPrefix(m[1]+"."+m[2]+strings.ReplaceAll(m[3]+m[4], "-", "_")+m[5], ".")
 	value, known := vars[name]
 	switch {
 	case !known:
-		return "", fmt.Errorf("the template asks for %s, which is not known here; a machine has ds.meta_data.hostname, local_hostname, local_ipv4, instance_id, availability_zone and provider_id", shorten(expr))
+		return "", fmt.Errorf(
+			"the template asks for %s, which is not known here; a machine has ds.meta_data.hostname, local_hostname, local_ipv4, instance_id, availability_zone and provider_id", shorten(expr),
+		)
 	case value == "":
 		return "", fmt.Errorf("the template asks for %s, which this machine does not have", shorten(expr))
 	case !safeValue.MatchString(value):
-		return "", fmt.Errorf("the template asks for %s, but its value %s would change the document around it", shorten(expr), shorten(value))
+		return "", fmt.Errorf("the template asks for %s, but its value %s would change the document around it", shorten(expr),
+			shorten(value))
 	}
 	return value, nil
 }

@@ -55,10 +55,12 @@ func (d Data) Write(root *os.Root) (notes []string, err error) {
 			return notes, fmt.Errorf("writing %s: %w", shorten(f.Path), err)
 		}
 		if f.Owner != "" && f.Owner != "root" && f.Owner != "root:root" {
-			notes = append(notes, fmt.Sprintf("%s: the owner %s is ignored, files here belong to the user of this process", f.Path, shorten(f.Owner)))
+			notes = append(notes, fmt.Sprintf("%s: the owner %s is ignored, files here belong to the user of this process",
+				f.Path, shorten(f.Owner)))
 		}
 		if !hasBase[f.Path] {
-			notes = append(notes, fmt.Sprintf("%s: there is nothing to append to here, so the file has only what was appended", f.Path))
+			notes = append(notes, fmt.Sprintf("%s: there is nothing to append to here, so the file has only what was appended",
+				f.Path))
 		}
 	}
 	return notes, nil

@@ -180,16 +180,17 @@ func TestChangedMachines(t *testing.T) {
 		old, now []hostapi.MachineStatus
 		want     []string
 	}{
-		"nothing there":                {},
-		"a new machine":                {old: []hostapi.MachineStatus{a}, now: []hostapi.MachineStatus{a, b}, want: []string{"b"}},
-		"machines that are gone":       {old: []hostapi.MachineStatus{b, a}, want: []string{"a", "b"}},
-		"nothing happened":             {old: process(same), now: process(same)},
-		"memory":                       {old: process(same), now: process(func(p *hostapi.ProcessStatus) { p.Memory = 2 << 20 })},
-		"a time in another zone":       {old: process(same), now: process(func(p *hostapi.ProcessStatus) { p.StartedAt = at.In(time.FixedZone("x", 3600)) })},
-		"it became ready":              {old: process(same), now: process(func(p *hostapi.ProcessStatus) { p.Ready = true }), want: []string{"a"}},
-		"it was restarted":             {old: process(same), now: process(func(p *hostapi.ProcessStatus) { p.Restarts++ }), want: []string{"a"}},
-		"it ended":                     {old: process(same), now: process(func(p *hostapi.ProcessStatus) { p.PID, p.LastExit = 0, "exited" }), want: []string{"a"}},
-		"the boot goes on":             {old: []hostapi.MachineStatus{a}, now: []hostapi.MachineStatus{{Name: "a", Boot: hostapi.BootStatus{Step: "certs"}}}, want: []string{"a"}},
+		"nothing there":          {},
+		"a new machine":          {old: []hostapi.MachineStatus{a}, now: []hostapi.MachineStatus{a, b}, want: []string{"b"}},
+		"machines that are gone": {old: []hostapi.MachineStatus{b, a}, want: []string{"a", "b"}},
+		"nothing happened":       {old: process(same), now: process(same)},
+		"memory":                 {old: process(same), now: process(func(p *hostapi.ProcessStatus) { p.Memory = 2 << 20 })},
+		"a time in another zone": {old: process(same), now: process(func(p *hostapi.ProcessStatus) { p.StartedAt = at.In(time.FixedZone("x", 3600)) })},
+		"it became ready":        {old: process(same), now: process(func(p *hostapi.ProcessStatus) { p.Ready = true }), want: []string{"a"}},
+		"it was restarted":       {old: process(same), now: process(func(p *hostapi.ProcessStatus) { p.Restarts++ }), want: []string{"a"}},
+		"it ended":               {old: process(same), now: process(func(p *hostapi.ProcessStatus) { p.PID, p.LastExit = 0, "exited" }), want: []string{"a"}},
+		"the boot goes on": {old: []hostapi.MachineStatus{a}, now: []hostapi.MachineStatus{{Name: "a", Boot: hostapi.BootStatus{Step: "certs"}}},
+			want: []string{"a"}},
 		"another machine of that name": {old: []hostapi.MachineStatus{a}, now: []hostapi.MachineStatus{{Name: "a", UID: "new"}}, want: []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
