@@ -2,7 +2,7 @@
 // owner of the process-wide loggers of klog, controller-runtime, etcd and the standard library.
 //
 // At the default level people see what Polder itself says and what a library reports as
-// wrong; at debug also what libraries do; at trace everything.
+// wrong; at debug also what libraries do; at trace in every detail, but no content of requests.
 package logging
 
 import (
@@ -17,8 +17,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Trace lies below slog's debug level and lets everything through.
-const Trace = slog.Level(-10)
+// Trace lies below slog's debug level and lets through all that libraries log up to their verbosity 7. From 8 on,
+// client-go logs the bodies of requests and answers, which have private keys and tokens in them: no level shows that.
+const Trace = slog.Level(-7)
 
 // The values that the flags accept.
 var (

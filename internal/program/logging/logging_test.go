@@ -65,6 +65,7 @@ func TestLibrariesAreQuiet(t *testing.T) {
 		"known noise is too":         {slog.LevelDebug, slog.LevelError, noise[0], true},
 		"details need trace":         {slog.LevelDebug, slog.Level(-6), "m", false},
 		"trace shows them":           {Trace, slog.Level(-6), "m", true},
+		"but no bodies of requests":  {Trace, slog.Level(-8), "m", false},
 		"a warning is not at error":  {slog.LevelError, slog.LevelWarn, "m", false},
 		"an error is shown at error": {slog.LevelError, slog.LevelError, "m", true},
 	}
