@@ -1,6 +1,10 @@
 package plane
 
 import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -16,6 +20,26 @@ func TestReadyzNamesEachComponent(t *testing.T) {
 	for _, c := range shared.Get(t).Status(t).Components {
 		if !strings.Contains(text, "[+]polder-"+c.Name+" ok") {
 			t.Errorf("/readyz does not name %s:\n%s", c.Name, text)
+		}
+	}
+}
+
+// Who has not logged in learns whether the plane is ready, and not what it is made of.
+func TestReadyzNamesNothingToAnonymous(t *testing.T) {
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	base := shared.Get(t).Status(t).Address
+	for _, path := range []string{"/readyz", "/readyz?verbose", "/readyz?verbose=true&exclude=polder-etcd", "/livez?verbose"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(res.Body)
+		if err = errors.Join(err, res.Body.Close()); err != nil || res.StatusCode != http.StatusOK || string(b) != "ok" {
+			t.Errorf("%s: %d, %v: %s", path, res.StatusCode, err, b)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/polder-kaas/polder/internal/plane/health"
 )
 
 // authSyncTimeout is how long a request waits at most until roles and accounts are read. That takes a second or
@@ -21,7 +23,7 @@ const authSyncTimeout = 15 * time.Second
 // holdUntilAuthSynced makes requests wait that come before roles, bindings and service accounts are read. The API
 // server would answer them that it does not know the user, or that the user has no rights, which clients take for
 // final: every start would end somebody's controllers. Requests of this process need none of that, and reading it
-// needs them.
+// needs them. Behind authentication, names of health checks are hidden from who is anonymous.
 func holdUntilAuthSynced(c *genericapiserver.Config, f informers.SharedInformerFactory) {
 	rbac, core := f.Rbac().V1(), f.Core().V1()
 	h := &startupGate{token: c.LoopbackClientConfig.BearerToken, synced: []cache.InformerSynced{
@@ -31,7 +33,7 @@ func holdUntilAuthSynced(c *genericapiserver.Config, f informers.SharedInformerF
 	}}
 	build := c.BuildHandlerChainFunc
 	c.BuildHandlerChainFunc = func(next http.Handler, c *genericapiserver.Config) http.Handler {
-		return h.wrapHandler(build(next, c))
+		return h.wrapHandler(build(health.HideChecks(next), c))
 	}
 }
 
