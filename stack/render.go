@@ -164,8 +164,8 @@ func (r *Release) allStages() ([]RenderedStage, finding.List) {
 		for _, s := range r.Addons.Config.AddonStages[runtimeHook] {
 			if _, ok := r.Addons.Charts[s.Name]; !ok {
 				found = append(found, finding.Finding{File: addonConfigFile, Severity: finding.Error, Rule: "stage-chart",
-					What: fmt.Sprintf("stage %q of %s has no chart", s.Name,
-						runtimeHook), Fix: fmt.Sprintf("add %s/%s/%s, or remove the stage", addonDir, s.Name, chartFile)})
+					What: fmt.Sprintf("stage %q of %s has no chart", s.Name, runtimeHook),
+					Fix:  fmt.Sprintf("add %s/%s/%s, or remove the stage", addonDir, s.Name, chartFile)})
 				continue
 			}
 			out = append(out, RenderedStage{RuntimeHook: runtimeHook, Stage: s})
@@ -242,7 +242,8 @@ func (r *Release) missingValueFinding(dir string) finding.Finding {
 		file = addonValuesFile
 	}
 	return finding.Finding{File: file, Severity: finding.Warning, Rule: "no-value",
-		What: "the template asks for a field that the cluster does not have, and writes <no value> instead", Fix: "give it a default, for example with dig"}
+		What: "the template asks for a field that the cluster does not have, and writes <no value> instead",
+		Fix:  "give it a default, for example with dig"}
 }
 
 // isAppliedHelmEvent says whether objects of a Helm hook are applied here too: an add-on is installed and

@@ -134,16 +134,16 @@ func (l *linter) checkKubeVersion(d document.Document, c chart) {
 				fmt.Sprintf("kubeVersion %q is no range of versions", c.KubeVersion), "write for example >=1.35.0-0")
 		} else if v != nil && !r.Check(v) {
 			l.addError(d.File(), d.Line("kubeVersion"), "kubernetes-disagree",
-				fmt.Sprintf("the chart is for Kubernetes %s, and %s says %s", c.KubeVersion, l.source.ConfigFile,
-					k), "make both fit")
+				fmt.Sprintf("the chart is for Kubernetes %s, and %s says %s", c.KubeVersion, l.source.ConfigFile, k),
+				"make both fit")
 		}
 	}
 	if a, err := semver.NewVersion(c.AppVersion); err == nil && strings.HasSuffix(path.Dir(d.File()), classDir) &&
 		k.Minor > 0 &&
 		a.Major() == uint64(k.Major) && a.Minor() != uint64(k.Minor) { //nolint:gosec // versions are not negative
 		l.addWarning(d.File(), d.Line("appVersion"), "kubernetes-disagree",
-			fmt.Sprintf("appVersion is %s, and %s says Kubernetes %s", c.AppVersion, l.source.ConfigFile,
-				k), "make both say the same, or remove appVersion")
+			fmt.Sprintf("appVersion is %s, and %s says Kubernetes %s", c.AppVersion, l.source.ConfigFile, k),
+			"make both say the same, or remove appVersion")
 	}
 }
 
@@ -170,16 +170,16 @@ func (l *linter) checkDependencies() map[string]bool {
 			switch locked, ok := lock.Find(dir, n); {
 			case n.Repository == "":
 				l.addError(chartYAML(dir), n.Line, "dependency",
-					fmt.Sprintf("the chart needs %s %s, which is not in %s/charts and has no repository", n.Name, n.Version,
-						dir), "add the chart there, or its repository here")
+					fmt.Sprintf("the chart needs %s %s, which is not in %s/charts and has no repository", n.Name, n.Version, dir),
+					"add the chart there, or its repository here")
 			case !ok:
 				l.addError(chartYAML(dir), n.Line, "dependency",
 					fmt.Sprintf("the chart needs %s %s of %s, which is neither in %s/charts nor locked", n.Name, n.Version,
 						n.Repository, dir), "run polder stack lock")
 			case incomplete[dir]:
 				l.addWarning(chartYAML(dir), n.Line, "dependency",
-					fmt.Sprintf("%s %s is locked and not at hand, so this chart was not rendered", n.Name,
-						locked.Version), "run polder stack lock, which fetches it")
+					fmt.Sprintf("%s %s is locked and not at hand, so this chart was not rendered", n.Name, locked.Version),
+					"run polder stack lock, which fetches it")
 			}
 		}
 	}

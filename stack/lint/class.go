@@ -107,8 +107,8 @@ func (l *classLinter) checkRefs() {
 		used[r.Kind+"/"+r.Name] = true
 		if !l.hasObject(r) {
 			l.addErrorAt(l.locate(r.Kind), "class-ref",
-				fmt.Sprintf("%s refers to %s %s, which the class chart does not render", r.Field, r.Kind,
-					r.Name), "render it, or correct the name")
+				fmt.Sprintf("%s refers to %s %s, which the class chart does not render", r.Field, r.Kind, r.Name),
+				"render it, or correct the name")
 		}
 	}
 	for _, o := range l.class.Objects {
@@ -190,8 +190,8 @@ func (l *classLinter) checkKinds() {
 		if !isManagementKind(o) {
 			file := path.Join(classDir, o.Path)
 			l.addWarning(file, l.findLine(file, o.Kind()), "class-kind",
-				fmt.Sprintf("%s is made in the management plane, not in clusters, and the plane may refuse it",
-					o), "put it into an add-on")
+				fmt.Sprintf("%s is made in the management plane, not in clusters, and the plane may refuse it", o),
+				"put it into an add-on")
 		}
 	}
 }

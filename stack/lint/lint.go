@@ -129,8 +129,8 @@ func (l *linter) checkConfig() {
 	}
 	if !s.Kubernetes.HasPatch() && s.Kubernetes.Minor > 0 {
 		l.addError(s.ConfigFile, max(at("kubernetesVersion"), at("kubernetesVersions")), "kubernetes-exact",
-			fmt.Sprintf("kubernetesVersion %s has no patch, and a release is for an exact version",
-				s.Kubernetes), fmt.Sprintf("write v%s.0, or the patch you mean", s.Kubernetes.MinorString()))
+			fmt.Sprintf("kubernetesVersion %s has no patch, and a release is for an exact version", s.Kubernetes),
+			fmt.Sprintf("write v%s.0, or the patch you mean", s.Kubernetes.MinorString()))
 	}
 	longest := version.ReleaseName{ReleaseLine: s.ReleaseLine, Version: version.Version{Word: "sha", ID: "0000000"}}
 	if n := len(longest.Tag()); n > version.MaxName {

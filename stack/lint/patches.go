@@ -46,14 +46,14 @@ func (l *classLinter) checkSelector(at filePosition, p class.Patch, d class.Defi
 		func(r class.Ref) bool { return r.Kind == s.Kind && r.APIVersion == s.APIVersion })
 	if !ok {
 		l.addErrorAt(l.locateAfter(at, s.Kind), "patch-selector",
-			fmt.Sprintf("patch %q selects %s of %s, and the class refers to none", p.Name, s.Kind,
-				s.APIVersion), "correct the kind or its version")
+			fmt.Sprintf("patch %q selects %s of %s, and the class refers to none", p.Name, s.Kind, s.APIVersion),
+			"correct the kind or its version")
 	}
 	l.checkMatchResources(l.locateAfter(at, s.Kind), p, s.MatchResources)
 	if s.MatchResources == nil {
 		l.addErrorAt(l.locateAfter(at, s.Kind), "patch-selector",
-			fmt.Sprintf("patch %q selects nothing: matchResources is missing",
-				p.Name), "say controlPlane: true, infrastructureCluster: true or name machineDeploymentClass")
+			fmt.Sprintf("patch %q selects nothing: matchResources is missing", p.Name),
+			"say controlPlane: true, infrastructureCluster: true or name machineDeploymentClass")
 	}
 }
 
@@ -74,8 +74,8 @@ func (l *classLinter) checkMatchResources(at filePosition, p class.Patch, m *cla
 	for _, name := range m.MachineDeploymentClass.Names {
 		if !strings.Contains(name, "*") && !slices.Contains(l.class.MachineDeploymentClasses, name) {
 			l.addErrorAt(l.locateAfter(at, name), "patch-selector",
-				fmt.Sprintf("patch %q is for the workers %s, and the class has none of that name", p.Name, name), "use one of "+
-					strings.Join(l.class.MachineDeploymentClasses, ", "))
+				fmt.Sprintf("patch %q is for the workers %s, and the class has none of that name", p.Name, name),
+				"use one of "+strings.Join(l.class.MachineDeploymentClasses, ", "))
 		}
 	}
 }
@@ -161,8 +161,8 @@ func (l *classLinter) checkPatchVariable(at filePosition, p class.Patch, name st
 
 func (l *classLinter) addUndeclared(at filePosition, who, name string) {
 	l.addErrorAt(l.locateAfter(at, name), "patch-variable",
-		fmt.Sprintf("%s uses the variable %s, which is not declared", who,
-			name), "declare it in spec.variables, or correct the name")
+		fmt.Sprintf("%s uses the variable %s, which is not declared", who, name),
+		"declare it in spec.variables, or correct the name")
 }
 
 // checkTemplate checks a template of Cluster API, which knows fewer functions than Helm.
@@ -170,9 +170,8 @@ func (l *classLinter) checkTemplate(at filePosition, who, text string) {
 	t, err := template.New("").Funcs(sprig.HermeticTxtFuncMap()).Parse(text)
 	if err != nil {
 		l.addErrorAt(at, "patch-template",
-			fmt.Sprintf("%s does not parse: %s", who,
-				strings.TrimPrefix(err.Error(),
-					"template: :")), "it is a Go template; in a Helm chart write its braces as {{ `{{ .x }}` }}")
+			fmt.Sprintf("%s does not parse: %s", who, strings.TrimPrefix(err.Error(), "template: :")),
+			"it is a Go template; in a Helm chart write its braces as {{ `{{ .x }}` }}")
 		return
 	}
 	if t.Tree == nil {

@@ -35,8 +35,8 @@ func (l *linter) checkStages() {
 	}
 	if field := d.UnknownField(new(stack.AddonConfig)); field != "" {
 		l.addError(addonConfigFile, l.findLine(addonConfigFile, field+":"), "stages",
-			fmt.Sprintf("the field %s is not known and would be ignored",
-				field), "correct it; names of fields are of capitals and small letters")
+			fmt.Sprintf("the field %s is not known and would be ignored", field),
+			"correct it; names of fields are of capitals and small letters")
 	}
 	if c.APIVersion != addonConfigAPIVersion {
 		l.addError(addonConfigFile, d.Line("apiVersion"), "stages", fmt.Sprintf("apiVersion is %q", c.APIVersion),
@@ -50,8 +50,8 @@ func (l *linter) checkStages() {
 	for runtimeHook, stages := range c.AddonStages {
 		if !slices.Contains(knownRuntimeHooks, runtimeHook) {
 			l.addError(addonConfigFile, d.Line("addonStages", runtimeHook), "stage-hook",
-				fmt.Sprintf("hook %q is not known, so its stages are never run", runtimeHook), "use "+
-					strings.Join(knownRuntimeHooks, " or "))
+				fmt.Sprintf("hook %q is not known, so its stages are never run", runtimeHook),
+				"use "+strings.Join(knownRuntimeHooks, " or "))
 		}
 		seen := map[string]bool{}
 		for i, s := range stages {

@@ -145,7 +145,8 @@ func createCluster(ctx context.Context, a *connect.Access, cluster *v1alpha1.Wor
 	made, err := clusterClient(a).Create(ctx, u, o)
 	if apierrors.IsAlreadyExists(err) {
 		return nil, exit.Errorf(exit.Failure,
-			"there is a cluster %q in namespace %s already; change it with: %s, or choose another name", cluster.Name, a.Namespace, a.Hint("apply -f FILE"))
+			"there is a cluster %q in namespace %s already; change it with: %s, or choose another name", cluster.Name,
+			a.Namespace, a.Hint("apply -f FILE"))
 	}
 	return made, a.Explain(fmt.Sprintf("making cluster %q", cluster.Name), err)
 }

@@ -101,7 +101,8 @@ func mergeContext(into, whole, k *clientcmdapi.Config, force bool) error {
 	}
 	if c := whole.Clusters[context.Cluster]; c != nil && c.Server != server && !force {
 		return exit.Errorf(exit.Failure,
-			"your kubeconfig has a cluster %q at another address, which other contexts may use; replace it with --force", context.Cluster)
+			"your kubeconfig has a cluster %q at another address, which other contexts may use; replace it with --force",
+			context.Cluster)
 	}
 	if old != nil {
 		context.Namespace, context.Extensions = old.Namespace, old.Extensions // what people set themselves

@@ -66,7 +66,8 @@ func (r *kubeconfigOptions) requestKubeconfig(c *cobra.Command, a *connect.Acces
 		return nil, exit.Errorf(exit.Interrupted, "%s was interrupted", doing)
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, exit.Errorf(exit.Timeout,
-			"the plane has not signed a certificate for cluster %q within %s%s; see how the cluster is with: %s", r.cluster, r.timeout, w.describePending(), a.Hint("describe "+r.cluster))
+			"the plane has not signed a certificate for cluster %q within %s%s; see how the cluster is with: %s", r.cluster,
+			r.timeout, w.describePending(), a.Hint("describe "+r.cluster))
 	case err != nil:
 		return nil, a.Explain(doing, err)
 	}

@@ -92,7 +92,8 @@ func TestKubeconfigRefused(t *testing.T) {
 	}
 	f.signRequests(metav1.ConditionFalse, v1alpha1.ReasonClusterNotReady, "its API does not answer yet")
 	f.expectOutput(exit.Timeout, "",
-		`the plane has not signed a certificate for cluster "demo" within 50ms: its API does not answer yet; see how the cluster is with: polder describe demo`, "kubeconfig", "demo", "--timeout", "50ms")
+		`the plane has not signed a certificate for cluster "demo" within 50ms: its API does not answer yet; see how the cluster is with: polder describe demo`,
+		"kubeconfig", "demo", "--timeout", "50ms")
 	if len(f.objects) != 0 {
 		t.Errorf("it leaves %v", sortedKeys(f.objects))
 	}
@@ -162,7 +163,8 @@ func TestKubeconfigAdmin(t *testing.T) {
 	}
 	f.refuse["GET /api/v1/namespaces/default/secrets/demo-kubeconfig"] = refusal(403, metav1.StatusReasonForbidden, "demo-kubeconfig", "no")
 	f.expectOutput(exit.Failure, "",
-		"you may not read Secret demo-kubeconfig in namespace default, which is for operators; leave out --admin to get access of your own for some hours", "kubeconfig", "demo", "--admin")
+		"you may not read Secret demo-kubeconfig in namespace default, which is for operators; leave out --admin to get access of your own for some hours",
+		"kubeconfig", "demo", "--admin")
 }
 
 func TestKubeconfigFile(t *testing.T) {
@@ -255,7 +257,8 @@ func TestKubeconfigMergeSeveral(t *testing.T) {
 	f.WriteFile(second, strings.ReplaceAll(ownKubeconfig, "{name: mine, context:", "{name: demo, context:"))
 	t.Setenv("KUBECONFIG", first+string(filepath.ListSeparator)+second)
 	f.expectOutput(exit.Failure, "",
-		`your kubeconfig has a context "demo" for another cluster; rename that with: kubectl config rename-context demo NEW, or replace it with --force`, "kubeconfig", "demo", "--merge")
+		`your kubeconfig has a context "demo" for another cluster; rename that with: kubectl config rename-context demo NEW, or replace it with --force`,
+		"kubeconfig", "demo", "--merge")
 	if out, errs, code := f.runWithInput("", "kubeconfig", "demo", "--merge", "--force"); code != exit.OK ||
 		!strings.HasPrefix(out, "Merged context demo into "+second) {
 		t.Errorf("--force ends with %d: %s%s", code, out, errs)

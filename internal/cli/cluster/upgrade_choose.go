@@ -31,7 +31,8 @@ func (q *upgradeOptions) chooseUpdate(c *v1alpha1.WorkloadCluster) (v1alpha1.Upd
 		}
 	}
 	return to, exit.Errorf(exit.Usage,
-		"cluster %q stays at version %s of its stack; say which one of Kubernetes %s it shall have, with --version", c.Name, c.Spec.Stack.Version, q.kubernetes)
+		"cluster %q stays at version %s of its stack; say which one of Kubernetes %s it shall have, with --version", c.Name,
+		c.Spec.Stack.Version, q.kubernetes)
 }
 
 // latestUpdateOf is the first update to a higher minor, or else the first. It is empty if there is none.

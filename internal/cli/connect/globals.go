@@ -74,7 +74,8 @@ func (g *Globals) RefuseKubeconfig(c *cobra.Command, _ []string) error {
 	for _, name := range []string{"kubeconfig", "context"} {
 		if g.flags.Changed(name) {
 			return exit.Errorf(exit.Usage,
-				"--%s is for the commands on clusters; %s works on the plane of a directory, which you can name with --data-dir", name, c.CommandPath())
+				"--%s is for the commands on clusters; %s works on the plane of a directory, which you can name with --data-dir",
+				name, c.CommandPath())
 		}
 	}
 	return nil

@@ -28,8 +28,8 @@ func ListStacks(ctx context.Context, a *connect.Access,
 	slices.SortFunc(all, func(x, y csv1.ClusterStack) int {
 		return cmp.Or(strings.Compare(x.Spec.Provider, y.Spec.Provider), strings.Compare(x.Spec.Name, y.Spec.Name),
 			CompareMinors(x.Spec.KubernetesVersion, y.Spec.KubernetesVersion),
-			strings.Compare(string(x.Spec.Channel), string(y.Spec.Channel)), strings.Compare(x.Namespace,
-				y.Namespace), strings.Compare(x.Name, y.Name))
+			strings.Compare(string(x.Spec.Channel), string(y.Spec.Channel)), strings.Compare(x.Namespace, y.Namespace),
+			strings.Compare(x.Name, y.Name))
 	})
 	return all, problems
 }

@@ -38,7 +38,8 @@ add-on, and a README that says what each file is.`,
 			if longest := (version.ReleaseName{ReleaseLine: version.ReleaseLine{Provider: provider, Name: name, Kubernetes: k},
 				Version: version.Version{Word: "sha", ID: "0000000"}}); len(longest.Tag()) > version.MaxName {
 				return exit.Errorf(exit.Usage,
-					"the name of a release such as %s would have %d characters, and objects take at most %d; choose a shorter --name", longest, len(longest.Tag()), version.MaxName)
+					"the name of a release such as %s would have %d characters, and objects take at most %d; choose a shorter --name",
+					longest, len(longest.Tag()), version.MaxName)
 			}
 			files, err := scaffold.New(version.ReleaseLine{Provider: provider, Name: name, Kubernetes: k})
 			if err != nil {

@@ -71,7 +71,8 @@ func checkWorkloadClusterExists(v clusterState) *obstacle {
 	switch {
 	case v.workloadCluster == nil:
 		return newObstacle(v1alpha1.ReasonClusterMissing, resyncDelay,
-			"there is no WorkloadCluster %s in namespace %s; create it, or make a request that names another", name, v.request.Namespace)
+			"there is no WorkloadCluster %s in namespace %s; create it, or make a request that names another", name,
+			v.request.Namespace)
 	case !v.workloadCluster.DeletionTimestamp.IsZero():
 		return newObstacle(v1alpha1.ReasonClusterMissing, resyncDelay,
 			"WorkloadCluster %s is being deleted, and nobody gets access to it any more", name)

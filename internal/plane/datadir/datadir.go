@@ -35,7 +35,8 @@ func Open(path string, now Marker) (*Dir, error) {
 	}
 	if n := len(filepath.Join(abs, longestSocket)); n > maxSocketPath {
 		return nil, exit.Errorf(exit.DataDir,
-			"data directory %s is %d characters too long for the sockets in it; choose a shorter path with --data-dir", abs, n-maxSocketPath)
+			"data directory %s is %d characters too long for the sockets in it; choose a shorter path with --data-dir", abs,
+			n-maxSocketPath)
 	}
 	if err := Prepare(abs); err != nil {
 		return nil, err

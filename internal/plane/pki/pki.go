@@ -109,8 +109,8 @@ func (p *PKI) ensure() error {
 	}
 	p.webhook.Store(&tls.Certificate{Certificate: [][]byte{wh.cert.Raw}, PrivateKey: wh.key, Leaf: wh.cert})
 	admin, err := p.ensureLeaf(leafSpec{file: adminFile,
-		subject: pkix.Name{CommonName: "polder-admin",
-			Organization: []string{AdminGroup}}, usage: x509.ExtKeyUsageClientAuth}, clientCA)
+		subject: pkix.Name{CommonName: "polder-admin", Organization: []string{AdminGroup}},
+		usage:   x509.ExtKeyUsageClientAuth}, clientCA)
 	if err != nil {
 		return err
 	}
