@@ -33,6 +33,7 @@ func (l *linter) checkClass(ctx context.Context, c *stack.Class) {
 	cl.checkRefs()
 	cl.checkVariables(ctx)
 	cl.checkPatches()
+	cl.checkQuoting(ctx)
 	cl.checkKinds()
 }
 

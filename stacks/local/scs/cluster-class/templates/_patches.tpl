@@ -8,7 +8,7 @@ selector:
 {{- /* containerd reads one file for each host that has a mirror. */ -}}
 {{- define "mirror-files" -}}
 {{ `{{- range .registryMirrors }}` }}
-- path: {{ `/etc/containerd/certs.d/{{ .hostnameUpstream }}/hosts.toml` }}
+- path: {{ `{{ printf "/etc/containerd/certs.d/%s/hosts.toml" .hostnameUpstream | quote }}` }}
   owner: root:root
   permissions: "0644"
   content: |
@@ -17,14 +17,13 @@ selector:
       capabilities = ["pull", "resolve"]
       override_path = true
       {{ `{{- if .certMirror }}` }}
-      ca = {{ `"/etc/containerd/certs.d/{{ .hostnameUpstream }}/ca.crt"` }}
+      ca = {{ `{{ printf "/etc/containerd/certs.d/%s/ca.crt" .hostnameUpstream | quote }}` }}
       {{ `{{- end }}` }}
 {{ `{{- if .certMirror }}` }}
-- path: {{ `/etc/containerd/certs.d/{{ .hostnameUpstream }}/ca.crt` }}
+- path: {{ `{{ printf "/etc/containerd/certs.d/%s/ca.crt" .hostnameUpstream | quote }}` }}
   owner: root:root
   permissions: "0644"
-  content: |
-    {{ `{{- .certMirror | nindent 4 }}` }}
+  content: {{ `{{ .certMirror | quote }}` }}
 {{ `{{- end }}` }}
 {{ `{{- end }}` }}
 {{- end -}}
@@ -94,7 +93,7 @@ selector:
                 apiVersion: pod-security.admission.config.k8s.io/v1
                 kind: PodSecurityConfiguration
                 defaults:
-                  enforce: {{ `{{ .podSecurityStandard }}` }}
+                  enforce: {{ `{{ .podSecurityStandard | quote }}` }}
                   enforce-version: latest
                   audit: restricted
                   audit-version: latest
