@@ -228,7 +228,8 @@ var sampleBuiltin = map[string]any{
 	},
 	"machineDeployment": map[string]any{
 		"name": "a", "version": "v1.36.0", "replicas": 1, "class": "a", "topologyName": "a",
-		"bootstrap": map[string]any{"configRef": map[string]any{"name": "a"}}, "infrastructureRef": map[string]any{"name": "a"},
+		"bootstrap":         map[string]any{"configRef": map[string]any{"name": "a"}},
+		"infrastructureRef": map[string]any{"name": "a"},
 	},
 	"machinePool": map[string]any{"name": "a", "version": "v1.36.0", "replicas": 1, "class": "a", "topologyName": "a"},
 }

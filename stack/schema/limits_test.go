@@ -115,3 +115,15 @@ func TestHostileValues(t *testing.T) {
 		})
 	}
 }
+
+// What is wrong more often than anybody reads is not counted to its end: the library would take longer than a webhook may.
+func TestMoreMistakesThanAnybodyReads(t *testing.T) {
+	text := map[string]any{"type": "string"}
+	s := map[string]any{"type": "array", "items": map[string]any{
+		"type": "object", "required": []any{"a", "b"}, "properties": map[string]any{"a": text, "b": text},
+	}}
+	got := validate(t, schema.ForVariable(s), "["+strings.Repeat("{},", 15_000)+"{}]", "")
+	if len(got) != schema.MaxErrors+1 {
+		t.Errorf("%d sentences: %.300q", len(got), got)
+	}
+}

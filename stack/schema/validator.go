@@ -156,6 +156,12 @@ func (v *Validator) checkSchema(at *field.Path, value any) field.ErrorList {
 	}
 	// Cluster API fills in defaults before it checks.
 	value = v.wrap(value)[wrapper]
+	// The library takes a time that grows with the square of how much is wrong. Where that is more than anybody reads,
+	// our own sentences decide.
+	explained := v.explain(at, value)
+	if len(explained) > MaxErrors {
+		return explained
+	}
 	judged := rephrase(validation.ValidateCustomResource(at, value, v.openAPI))
 	if len(judged) == 0 {
 		judged = v.findUnknownFields(at, value)
@@ -163,8 +169,8 @@ func (v *Validator) checkSchema(at *field.Path, value any) field.ErrorList {
 	if len(judged) == 0 {
 		return nil
 	}
-	if errs := v.explain(at, value); len(errs) > 0 {
-		return errs
+	if len(explained) > 0 {
+		return explained
 	}
 	return judged
 }

@@ -134,7 +134,8 @@ func (m *manager) setupClusterCache(
 		return nil, nil, err
 	}
 	clusters, err = clustercache.SetupWithManager(ctx, m, clustercache.Options{
-		SecretClient: kubeconfigSecrets{secrets}, Cache: r.cache(), Client: r.client(m.kind.agent, workloadQPS, workloadBurst),
+		SecretClient: kubeconfigSecrets{secrets}, Cache: r.cache(),
+		Client: r.client(m.kind.agent, workloadQPS, workloadBurst),
 	}, m.controllerOptions())
 	// A new cluster's API comes up within seconds; by default the next try is after half a minute. The interface
 	// of ClusterCache lacks this method.
