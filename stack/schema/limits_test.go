@@ -116,14 +116,23 @@ func TestHostileValues(t *testing.T) {
 	}
 }
 
-// What is wrong more often than anybody reads is not counted to its end: the library would take longer than a webhook may.
+// What is wrong very often is not counted to its end, nor is what is in a list that is too long: the library would
+// take longer than a webhook may.
 func TestMoreMistakesThanAnybodyReads(t *testing.T) {
 	text := map[string]any{"type": "string"}
-	s := map[string]any{"type": "array", "items": map[string]any{
-		"type": "object", "required": []any{"a", "b"}, "properties": map[string]any{"a": text, "b": text},
-	}}
-	got := validate(t, schema.ForVariable(s), "["+strings.Repeat("{},", 15_000)+"{}]", "")
-	if len(got) != schema.MaxErrors+1 {
-		t.Errorf("%d sentences: %.300q", len(got), got)
+	for name, c := range map[string]struct {
+		maxItems any
+		want     int
+	}{"any number of items": {nil, schema.MaxErrors + 1}, "at most 100 items": {float64(100), 1}} {
+		s := map[string]any{"type": "array", "items": map[string]any{
+			"type": "object", "required": []any{"a", "b"}, "properties": map[string]any{"a": text, "b": text},
+		}}
+		if c.maxItems != nil {
+			s["maxItems"] = c.maxItems
+		}
+		got := validate(t, schema.ForVariable(s), "["+strings.Repeat("{},", 15_000)+"{}]", "")
+		if len(got) < c.want {
+			t.Errorf("%s: %d sentences: %.300q", name, len(got), got)
+		}
 	}
 }

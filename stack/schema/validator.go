@@ -83,6 +83,9 @@ func catch(do func() error) (err error) {
 	return do()
 }
 
+// largeValue is the size in bytes from which on a value that our own check finds wrong is not judged by the library.
+const largeValue = 4 << 10
+
 // Validate returns what is wrong with a value, at most one error more than MaxErrors. old is the value before; empty
 // if there was none. Both are JSON.
 func (v *Validator) Validate(ctx context.Context, at *field.Path, value, old []byte) field.ErrorList {
@@ -101,7 +104,7 @@ func (v *Validator) Validate(ctx context.Context, at *field.Path, value, old []b
 	}
 	var errs field.ErrorList
 	err = catch(func() error {
-		if errs = v.checkSchema(at, after); len(errs) == 0 {
+		if errs = v.checkSchema(at, after, len(value) > largeValue); len(errs) == 0 {
 			// CEL rules may rely on types and lengths.
 			var wrapped any
 			if unreadable == nil {
@@ -144,7 +147,7 @@ func (v *Validator) wrap(value any) map[string]any {
 
 // checkSchema checks a value against all of the schema but its CEL rules. The library decides; the sentences are our
 // own wherever we have one.
-func (v *Validator) checkSchema(at *field.Path, value any) field.ErrorList {
+func (v *Validator) checkSchema(at *field.Path, value any, large bool) field.ErrorList {
 	if v.lenient {
 		if errs := v.explain(at, value); len(errs) > 0 {
 			return errs
@@ -156,10 +159,10 @@ func (v *Validator) checkSchema(at *field.Path, value any) field.ErrorList {
 	}
 	// Cluster API fills in defaults before it checks.
 	value = v.wrap(value)[wrapper]
-	// The library takes a time that grows with the square of how much is wrong. Where that is more than anybody reads,
-	// our own sentences decide.
+	// The library takes a time that grows with the square of how much is wrong, and goes on where a list is too long. A
+	// large value is wrong already if our own check says so.
 	explained := v.explain(at, value)
-	if len(explained) > MaxErrors {
+	if large && len(explained) > 0 {
 		return explained
 	}
 	judged := rephrase(validation.ValidateCustomResource(at, value, v.openAPI))

@@ -27,7 +27,8 @@ func TestHostileInputs(t *testing.T) {
 	for name, tt := range map[string]struct{ spec, want string }{
 		"an amount that nobody can compare": {shape("1e2000000000"), "spec.workers[0].machine.memory"},
 		"an amount that nobody can read":    {shape("1e-2000000000"), "spec.workers[0].machine.memory"},
-		"more mistakes than anybody reads":  {mirrors(15_000), "more is wrong than these 50; correct them first"},
+		"more mistakes than anybody reads":  {mirrors(99), "more is wrong than these 50; correct them first"},
+		"a list that nobody reads":          {mirrors(15_000), "spec.parameters.registryMirrors: Invalid value: it must have at most 100 entries"},
 		"more than any stack takes":         {mirrors(500_000), "spec.parameters: Invalid value: all together they are more than 64 KiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
