@@ -12,6 +12,7 @@ import (
 )
 
 func main() {
-	fmt.Fprintf(os.Stderr, "polderd: management planes and local clusters run on Linux only, and this is %s; run polderd on a Linux machine\n", runtime.GOOS)
+	fmt.Fprintf(os.Stderr, "polderd: management planes and local clusters run on Linux only, and this is %s; "+
+		"run polderd on a Linux machine\n", runtime.GOOS)
 	os.Exit(exit.Failure)
 }

@@ -36,6 +36,15 @@ func (m *Memory[K, V]) Update(key K, change func(v V, known bool) V) V {
 	return v
 }
 
+// UpdateKnown is Update for what is remembered; it does nothing if nothing is.
+func (m *Memory[K, V]) UpdateKnown(key K, change func(v V) V) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if v, known := m.entries[key]; known {
+		m.entries[key] = change(v)
+	}
+}
+
 // Forget drops what is remembered under a key.
 func (m *Memory[K, V]) Forget(key K) {
 	m.mu.Lock()

@@ -25,6 +25,14 @@ func TestMemory(t *testing.T) {
 	if v, _ := m.Load("a"); got != 3 || v != 3 {
 		t.Errorf("%d is returned, and %d is remembered", got, v)
 	}
+	m.UpdateKnown("a", func(v int) int { return v + 1 })
+	m.UpdateKnown("unknown", func(int) int { t.Error("it knows what nobody has told"); return 1 })
+	if v, _ := m.Load("a"); v != 4 {
+		t.Errorf("%d, want 4", v)
+	}
+	if _, ok := m.Load("unknown"); ok {
+		t.Error("it was made up")
+	}
 	m.Forget("a")
 	if _, ok := m.Load("a"); ok {
 		t.Error("it was not forgotten")

@@ -124,7 +124,11 @@ func TestCheckAgreesWithClusterAPI(t *testing.T) {
 			s := parse(t, c.text)
 			v, ok := newVariable(t, s)
 			if !ok || len(s) == 0 {
-				t.Skip("Cluster API has no such schema")
+				// Its types cannot even hold it; the linter must find something.
+				if ours, _ := schema.Check(t.Context(), s); len(ours) == 0 {
+					t.Error("the linter finds nothing in what is no schema of Cluster API")
+				}
+				return
 			}
 			theirs := v.checkSchema(t.Context())
 			ours, _ := schema.Check(t.Context(), s)

@@ -44,10 +44,11 @@ func (b *hostBackoff) reserveStart(uid string, now time.Time) (delay time.Durati
 	return delay, exited
 }
 
-// recordExit records that the host that was started last has ended.
+// recordExit records that the host that was started last has ended. It is called beside reconciliations, which must not
+// lose what they reserve meanwhile.
 func (b *hostBackoff) recordExit(uid string) {
-	if a, known := b.Load(uid); known {
+	b.UpdateKnown(uid, func(a startAttempt) startAttempt {
 		a.exited = true
-		b.Store(uid, a)
-	}
+		return a
+	})
 }
