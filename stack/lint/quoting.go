@@ -9,7 +9,6 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/Masterminds/sprig/v3"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
@@ -57,7 +56,7 @@ func (l *classLinter) checkQuoting(ctx context.Context) {
 func (l *classLinter) checkTemplateQuoting(
 	ctx context.Context, p class.Patch, j class.JSONPatch, plain map[string]any, leaves []textLeaf,
 ) {
-	t, err := template.New("").Funcs(sprig.HermeticTxtFuncMap()).Parse(j.ValueFrom.Template)
+	t, err := template.New("").Funcs(boundedFuncs()).Parse(j.ValueFrom.Template)
 	if err != nil || t.Tree == nil {
 		return // checkTemplate has said so
 	}
@@ -96,12 +95,12 @@ func accepts(ctx context.Context, s map[string]any, text string) bool {
 // renderShape renders a template and returns the fields of the result, without its texts. A text that is YAML itself,
 // as content of a file often is, counts with its fields.
 func renderShape(t *template.Template, data map[string]any) (string, error) {
-	var b strings.Builder
-	if err := t.Execute(&b, data); err != nil {
+	b, err := executeBounded(t, data)
+	if err != nil {
 		return "", err
 	}
 	var v any
-	if err := yaml.Unmarshal([]byte(b.String()), &v); err != nil {
+	if err := yaml.Unmarshal(b, &v); err != nil {
 		return "", err
 	}
 	return shapeOf(v, 0), nil

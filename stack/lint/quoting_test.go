@@ -31,6 +31,11 @@ func TestQuoting(t *testing.T) {
 			"{type: array, items: {type: object, properties: {a: " + text + "}}}", "{{ range .v }}\n- path: {{ .a }}\n{{ end }}",
 			"puts v[].a into YAML",
 		},
+		"a list without end": {text, "{{ range until 2000000000 }}{{ $.v }}{{ end }}", ""},
+		"a text without end": {text, `path: {{ repeat 2000000000 "a" }}{{ .v }}`, ""},
+		"a loop without end": {
+			text, "{{ range until 9999 }}{{ range until 9999 }}{{ range until 9999 }}{{ end }}{{ end }}{{ end }}{{ .v }}", "",
+		},
 		"what Cluster API gives": {text, "path: {{ .v | quote }}\nname: {{ .builtin.cluster.name }}", ""},
 		"what cannot be judged":  {text, `path: {{ .v }}{{ fail "no" }}`, ""},
 	} {
