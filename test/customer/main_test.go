@@ -19,9 +19,9 @@ import (
 var update = flag.Bool("update", false, "write golden files anew")
 
 const (
-	soon    = 45 * time.Second
-	create  = 2 * time.Minute
-	upgrade = 4 * time.Minute
+	soon    = 4 * time.Minute
+	create  = 8 * time.Minute
+	upgrade = 12 * time.Minute
 )
 
 // shared serves all tests. It offers the stacks in the binary, and lets the example of a provider run beside it.

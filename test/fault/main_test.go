@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-const wait = 60 * time.Second
+const wait = 3 * time.Minute
 
 // runs is how often a fault is tried: n, or fewer if the environment says so.
 func runs(t *testing.T, n int) int {

@@ -25,8 +25,8 @@ import (
 // Limits are generous: test machines are shared and slow at times. How fast it is, is for the
 // benchmark to say.
 const (
-	createTimeout  = 3 * time.Minute
-	upgradeTimeout = 8 * time.Minute
+	createTimeout  = 8 * time.Minute
+	upgradeTimeout = 12 * time.Minute
 	soon           = time.Minute
 )
 

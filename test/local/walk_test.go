@@ -254,7 +254,7 @@ func survivesAPIServer(t *testing.T, c *cluster) {
 	m, p := process(t, c.host(t), "kube-apiserver")
 	kill(t, p.PID)
 	// The two others answer at once; a request that was under way may fail.
-	testenv.Eventually(t, 10*time.Second, func() error {
+	testenv.Eventually(t, time.Minute, func() error {
 		_, err := k.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
 		return err
 	})

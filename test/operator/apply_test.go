@@ -278,7 +278,7 @@ func TestApplyWritesNothingTheSecondTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	settled := map[string]string{}
-	testenv.Eventually(t, time.Minute, func() error { // controllers write the status of some, but not for ever
+	testenv.Eventually(t, soon, func() error { // controllers write the status of some, but not for ever
 		got := g.Apply(t.Context(), set, nil)
 		diff := cmp.Diff(settled, versions(got))
 		settled = versions(got)

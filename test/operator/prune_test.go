@@ -3,7 +3,6 @@ package operator
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -121,7 +120,7 @@ func TestPruneWaitsForNamespaces(t *testing.T) {
 		t.Error(diff)
 	}
 	g.patch(held, `{"metadata":{"finalizers":null}}`)
-	testenv.Eventually(t, time.Minute, func() error { return apply.JoinErrors(g.Prune(t.Context(), set.Refs())) })
+	testenv.Eventually(t, soon, func() error { return apply.JoinErrors(g.Prune(t.Context(), set.Refs())) })
 }
 
 func TestPruneGoesBackwardsAndWaits(t *testing.T) {
@@ -168,7 +167,7 @@ func TestPruneGoesBackwardsAndWaits(t *testing.T) {
 			g.patch(u, `{"metadata":{"finalizers":null}}`)
 		}
 	}
-	testenv.Eventually(t, time.Minute, func() error { // the definition has a finalizer of the API server's own
+	testenv.Eventually(t, soon, func() error { // the definition has a finalizer of the API server's own
 		results = g.Prune(t.Context(), set.Refs())
 		return apply.JoinErrors(results)
 	})

@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	soon    = 45 * time.Second
-	create  = 2 * time.Minute
-	upgrade = 4 * time.Minute
+	soon    = 4 * time.Minute
+	create  = 8 * time.Minute
+	upgrade = 12 * time.Minute
 )
 
 // TestWalk goes the whole way: a stack is published, becomes a class, a cluster is made of it and gets its

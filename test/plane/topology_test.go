@@ -17,7 +17,7 @@ import (
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
-const wait = 30 * time.Second
+const wait = 2 * time.Minute
 
 func TestTopologyCluster(t *testing.T) {
 	p := shared.Get(t)

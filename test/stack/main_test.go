@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 
 const (
 	soon          = time.Minute
-	createTimeout = 3 * time.Minute
+	createTimeout = 8 * time.Minute
 )
 
 // release builds a stack of this repository for one minor of Kubernetes.

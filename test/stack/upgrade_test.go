@@ -13,7 +13,7 @@ import (
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
-const upgradeTimeout = 5 * time.Minute
+const upgradeTimeout = 12 * time.Minute
 
 // A cluster moves from the release for one minor to that for the next, and stays hardened.
 func TestFaultUpgrade(t *testing.T) {

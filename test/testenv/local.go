@@ -101,7 +101,7 @@ func (p *Plane) stopHosts() error {
 	}
 	all, err := p.launcher().Clusters()
 	errs := []error{err}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	for _, c := range all {
 		errs = append(errs, p.launcher().Stop(ctx, c.UID, true))
@@ -118,7 +118,7 @@ func (p *Plane) Processes() ([]string, error) {
 	var found []string
 	for _, f := range files {
 		b, err := os.ReadFile(f)
-		if err != nil || !bytes.Contains(b, []byte(p.Tree.Root)) {
+		if err != nil || !bytes.Contains(b, []byte(p.Tree.Root)) && !bytes.Contains(b, []byte(p.Tree.Bin)) {
 			continue // it has ended, or is another's
 		}
 		found = append(found, strings.TrimSpace(filepath.Base(filepath.Dir(f))+" "+strings.ReplaceAll(string(b), "\x00", " ")))

@@ -17,7 +17,7 @@ import (
 )
 
 // startTimeout is generous: test machines are shared and slow at times.
-const startTimeout = 90 * time.Second
+const startTimeout = 5 * time.Minute
 
 // Plane is a polderd in the foreground, as systemd would run it.
 type Plane struct {

@@ -75,7 +75,7 @@ func (s *SharedPlane) Run(m *testing.M) int {
 	if code != 0 {
 		fmt.Fprintf(os.Stderr, "log of the shared polderd:\n%s\n", tail(s.plane.Log(), 60))
 	}
-	if err := os.RemoveAll(s.plane.Tree.Root); err != nil {
+	if err := s.plane.Tree.remove(); err != nil {
 		fmt.Fprintln(os.Stderr, "cleaning up:", err)
 		return 1
 	}

@@ -4,13 +4,17 @@ package testenv
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // unprivilegedUID is the user binaries run as when the tests themselves run as root. It needs no entry in the user
@@ -34,31 +38,65 @@ func NewTree(t testing.TB, fault bool) Tree {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.RemoveAll(tree.Root); err != nil {
+		if err := tree.remove(); err != nil {
 			t.Errorf("cleaning up: %v", err)
 		}
 	})
 	return tree
 }
 
+func (tree Tree) remove() error { return errors.Join(os.RemoveAll(tree.Root), os.RemoveAll(tree.Bin)) }
+
 func makeTree(fault bool) (Tree, error) {
-	root, err := os.MkdirTemp("", "polder-")
+	root, err := os.MkdirTemp(dataParent(), "polder-")
 	if err != nil {
 		return Tree{}, err
 	}
-	tree := Tree{Root: root, Bin: filepath.Join(root, "bin"), Home: filepath.Join(root, "home")}
+	bin, err := os.MkdirTemp("", "polder-bin-") // on the file system of the checkout, most likely, where a link will do
+	if err != nil {
+		return Tree{}, errors.Join(err, os.RemoveAll(root))
+	}
+	tree := Tree{Root: root, Bin: bin, Home: filepath.Join(root, "home")}
 	daemon := "polderd"
 	if fault {
 		daemon = "polderd-fault"
 	}
 	err = errors.Join(
-		chown(root), os.Mkdir(tree.Bin, 0o755), chown(tree.Bin), os.Mkdir(tree.Home, 0o755), chown(tree.Home),
+		chown(root), os.Chmod(bin, 0o755), chown(bin), os.Mkdir(tree.Home, 0o755), chown(tree.Home),
 		installProgram("polder", filepath.Join(tree.Bin, "polder")), installProgram(daemon, filepath.Join(tree.Bin, "polderd")),
 	)
 	if err != nil {
-		return tree, errors.Join(err, os.RemoveAll(root))
+		return tree, errors.Join(err, tree.remove())
 	}
 	return tree, nil
+}
+
+// dataParent is where data of tests goes: in memory where there is plenty of it. The disk of a shared machine takes
+// seconds for a sync at times, which is its neighbours' doing and says nothing about ours.
+func dataParent() string {
+	const memory, plenty = "/dev/shm", 8 << 30
+	var s unix.Statfs_t
+	if unix.Statfs(memory, &s) != nil || unix.Access(memory, unix.W_OK) != nil {
+		return ""
+	}
+	if room := s.Bavail * uint64(s.Bsize); room < plenty || availableMemory() < plenty { //nolint:gosec // a size
+		return ""
+	}
+	return memory
+}
+
+func availableMemory() uint64 {
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		var kib uint64
+		if n, _ := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); n == 1 {
+			return kib << 10
+		}
+	}
+	return 0
 }
 
 // chown gives a file to the user the programs run as.

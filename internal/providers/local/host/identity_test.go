@@ -173,7 +173,7 @@ func TestRemoveMirrorPodsWithoutACluster(t *testing.T) {
 	f.write(t, keyFile, key)
 	begin := time.Now()
 	h.removeMirrorPods(t.Context(), "n")
-	if took := time.Since(begin); took > 4*time.Second {
+	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("took %s", took)
 	}
 }
