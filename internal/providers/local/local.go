@@ -9,6 +9,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +29,7 @@ import (
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
 	"github.com/polder-kaas/polder/internal/providers/local/cluster"
+	"github.com/polder-kaas/polder/internal/providers/local/confine"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/kubeversion"
 	"github.com/polder-kaas/polder/internal/providers/local/launch"
@@ -108,7 +111,13 @@ func (m *Manager) setupControllers(ctx context.Context, mgr ctrl.Manager) error 
 	if err != nil {
 		return err
 	}
-	hosts := launch.Launcher{HostsDir: hostapi.HostsDir(m.cfg.DataDir), Binary: binary}
+	// In the background: it starts a process, and only the first host needs to know.
+	offered := sync.OnceValue(func() hostapi.Confinement { return confine.Detect(ctx, binary) })
+	go offered()
+	hosts := launch.Launcher{
+		HostsDir: hostapi.HostsDir(m.cfg.DataDir), Binary: binary,
+		Prepare: func(c *exec.Cmd, dir hostapi.Dir) (func(), error) { return confine.PrepareHost(c, dir, offered()) },
+	}
 	watcher := watch.New()
 	if err := mgr.Add(watcher); err != nil {
 		return err

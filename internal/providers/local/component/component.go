@@ -20,6 +20,7 @@ import (
 	"github.com/polder-kaas/polder/internal/program/logging"
 	"github.com/polder-kaas/polder/internal/program/memory"
 	"github.com/polder-kaas/polder/internal/providers/local/boot"
+	"github.com/polder-kaas/polder/internal/providers/local/confine"
 	"github.com/polder-kaas/polder/internal/providers/local/host"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/kubeversion"
@@ -33,22 +34,27 @@ type Program func(ctx context.Context) int
 // arguments from os.Args and handle signals themselves, as the originals do.
 func ProgramFor(argv []string) Program {
 	return map[string]Program{
-		"etcd":                    withMemoryBudget(func() int { etcdmain.Main(argv); return 0 }),
-		"kube-apiserver":          withMemoryBudget(func() int { return cli.Run(apiserver.NewAPIServerCommand()) }),
-		"kube-controller-manager": withMemoryBudget(func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) }),
-		"kube-scheduler":          withMemoryBudget(func() int { return cli.Run(scheduler.NewSchedulerCommand()) }),
+		"etcd":                    staticPod(func() int { etcdmain.Main(argv); return 0 }),
+		"kube-apiserver":          staticPod(func() int { return cli.Run(apiserver.NewAPIServerCommand()) }),
+		"kube-controller-manager": staticPod(func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) }),
+		"kube-scheduler":          staticPod(func() int { return cli.Run(scheduler.NewSchedulerCommand()) }),
 		launch.HostProgram:        directoryProgram(argv, runHost),
-		host.BootProgram: directoryProgram(argv,
-			func(ctx context.Context, dir string) error { return boot.Run(ctx, hostapi.MachineDir(dir)) }),
+		host.BootProgram:          directoryProgram(argv, runBoot),
+		confine.ProbeProgram:      directoryProgram(argv, func(_ context.Context, dir string) error { return confine.Probe(dir) }),
 	}[filepath.Base(argv[0])]
 }
 
 // memoryBurst is the garbage that may gather in a static pod while it has much to do, as at its start.
 var memoryBurst = memory.Burst{Start: 48 << 20, Later: 48 << 20}
 
-// withMemoryBudget tunes the garbage collector of a static pod: there are many on one computer.
-func withMemoryBudget(run func() int) Program {
+// staticPod confines a static pod to the root of its machine, where it is started, before it reads a single argument:
+// people whom nobody trusts have written them. It tunes the garbage collector, since there are many on one computer.
+func staticPod(run func() int) Program {
 	return func(ctx context.Context) int {
+		if _, err := confine.Enter(confine.Component, "."); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		go memory.TuneGC(ctx, memoryBurst)
 		return run()
 	}
@@ -68,7 +74,22 @@ func directoryProgram(argv []string, run func(context.Context, string) error) Pr
 	}
 }
 
+func runBoot(ctx context.Context, dir string) error {
+	if _, err := confine.Enter(confine.Boot, dir); err != nil {
+		return err
+	}
+	return boot.Run(ctx, hostapi.MachineDir(dir))
+}
+
 func runHost(ctx context.Context, dir string) error {
+	confinement, err := confine.Enter(confine.Host, dir)
+	if err != nil {
+		return err
+	}
+	endpoint, err := confine.TakeEndpoint()
+	if err != nil {
+		return err
+	}
 	log, err := logging.New(logging.Options{Out: os.Stderr, Level: "info", Format: logging.FormatJSON})
 	if err != nil {
 		return err
@@ -80,6 +101,7 @@ func runHost(ctx context.Context, dir string) error {
 	}
 	return host.Run(ctx, host.Config{
 		Dir: hostapi.Dir(dir), Binary: selfExecutable, Versions: versions, Clock: clock.RealClock{}, Log: log,
+		Endpoint: endpoint, Confinement: confinement,
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/polder-kaas/polder/internal/providers/local/confine"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/process"
 )
@@ -29,9 +30,8 @@ func (m *machine) runBoot(ctx context.Context) {
 	ended := make(chan struct{}, 1)
 	p := process.Start(m.host.forker, process.Spec{
 		Name: "boot of " + m.spec.Name, Path: m.host.cfg.Binary, Args: []string{BootProgram, string(m.dir)},
-		Dir: m.dir.RootFS(), Env: []string{"PATH=/usr/bin:/bin", "HOME=" + m.dir.RootFS("/root")}, Log: process.LogFile{
-			Path: m.dir.LogFile("boot"),
-		},
+		Dir: m.dir.RootFS(), Env: append(confine.Environment(), "PATH=/usr/bin:/bin", "HOME="+m.dir.RootFS("/root")),
+		Log: process.LogFile{Path: m.dir.LogFile("boot")},
 	}, func(s process.State) {
 		m.bootProcessState.Store(&s)
 		if s.PID == 0 {

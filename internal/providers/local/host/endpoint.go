@@ -24,6 +24,18 @@ func (h *Host) serveEndpoint(ctx context.Context) {
 	}
 }
 
+// serveOutside serves people who are not in the host's network, if that is one of its own.
+func (h *Host) serveOutside(ctx context.Context) {
+	if h.cfg.Endpoint == nil {
+		return
+	}
+	if err := h.balancer.Serve(ctx, h.cfg.Endpoint); err != nil && ctx.Err() == nil {
+		// Only who started the host can open it again.
+		h.cfg.Log.Error("the cluster's endpoint has failed; ending, to be started again", "error", err)
+		h.quit()
+	}
+}
+
 func sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

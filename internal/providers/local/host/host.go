@@ -30,13 +30,16 @@ import (
 // parallelBoots is how many workers boot at the same time.
 const parallelBoots = 4
 
-// Config says what a host works with. All fields are needed.
+// Config says what a host works with. All fields but Endpoint are needed.
 type Config struct {
 	Dir      hostapi.Dir
 	Binary   string // of polderd
 	Versions kubeversion.Range
 	Clock    clock.PassiveClock
 	Log      *slog.Logger
+	// Endpoint is where people reach the cluster, if the host is in a network where they cannot.
+	Endpoint    net.Listener
+	Confinement hostapi.Confinement
 }
 
 // Host keeps one cluster.
@@ -112,6 +115,7 @@ func (h *Host) run(ctx context.Context, l net.Listener) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { h.publishChanges(ctx) })
 	wg.Go(func() { h.serveEndpoint(ctx) })
+	wg.Go(func() { h.serveOutside(ctx) })
 	wg.Go(func() { h.runSimulation(ctx) })
 	wg.Go(func() { h.stopWhenDirectoryRemoved(ctx) })
 	wg.Go(func() {

@@ -11,6 +11,7 @@ func (h *Host) status() hostapi.Status {
 	h.mu.Lock()
 	s := hostapi.Status{
 		Revision: h.revision, Cluster: h.cluster, PID: os.Getpid(), StartedAt: h.started, Problem: h.problem,
+		Confinement: &h.cfg.Confinement,
 	}
 	if v := h.cfg.Versions.BuiltIn; v != nil {
 		s.Kubernetes = "v" + v.String()

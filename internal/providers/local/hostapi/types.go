@@ -48,12 +48,15 @@ type Status struct {
 	PID      int     `json:"pid"`
 	// Kubernetes is the version that is built into the host's program: its polderd may be older than ours, and then
 	// cannot run all that ours can. Hosts before v1.37 do not say.
-	Kubernetes string          `json:"kubernetes,omitempty"`
-	StartedAt  time.Time       `json:"startedAt"`
-	Memory     uint64          `json:"memory"`  // anonymous bytes of the host itself
-	Serving    []string        `json:"serving"` // machines whose API servers are behind the endpoint
-	Problem    string          `json:"problem,omitempty"`
-	Machines   []MachineStatus `json:"machines"`
+	Kubernetes string    `json:"kubernetes,omitempty"`
+	StartedAt  time.Time `json:"startedAt"`
+	// Confinement is what the kernel does to keep the cluster's processes apart from everything else; nil for a host
+	// that was started by an older polderd.
+	Confinement *Confinement    `json:"confinement,omitempty"`
+	Memory      uint64          `json:"memory"`  // anonymous bytes of the host itself
+	Serving     []string        `json:"serving"` // machines whose API servers are behind the endpoint
+	Problem     string          `json:"problem,omitempty"`
+	Machines    []MachineStatus `json:"machines"`
 }
 
 // MachineStatus is the state of one machine.

@@ -8,13 +8,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/polder-kaas/polder/internal/providers/local/confine"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/process"
 	"github.com/polder-kaas/polder/internal/providers/local/rewrite"
 )
 
 // baseEnvironment is that of all processes.
-var baseEnvironment = []string{"PATH=/usr/bin:/bin"}
+var baseEnvironment = append([]string{"PATH=/usr/bin:/bin"}, confine.Environment()...)
 
 // staticPod is one static pod, running as a process.
 type staticPod struct {

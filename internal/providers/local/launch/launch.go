@@ -25,6 +25,8 @@ const HostProgram = "polder-local-host"
 type Launcher struct {
 	HostsDir string // see hostapi.HostsDir
 	Binary   string // of polderd
+	// Prepare, if there is one, changes the command of a host that is about to be started; release is called afterwards.
+	Prepare func(c *exec.Cmd, dir hostapi.Dir) (release func(), err error)
 }
 
 // dirName is the same for the same cluster, and short, because the path of a socket must be.
@@ -96,10 +98,18 @@ func (l Launcher) Start(uid string, onExit func()) error {
 	}
 	defer log.Close() //nolint:errcheck // the host has its own
 	c := &exec.Cmd{
-		Path: l.Binary, Args: []string{HostProgram, string(dir)}, Dir: string(dir), Env: []string{"PATH=/usr/bin:/bin"},
+		Path: l.Binary, Args: []string{HostProgram, string(dir)}, Dir: string(dir),
+		Env:    []string{"PATH=/usr/bin:/bin"},
 		Stdout: log, Stderr: log,
 		// A session of its own: signals for polderd's terminal or group must not reach it.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if l.Prepare != nil {
+		release, err := l.Prepare(c, dir)
+		if err != nil {
+			return err
+		}
+		defer release()
 	}
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("starting the cluster's host: %w", err)
