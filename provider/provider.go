@@ -70,6 +70,9 @@ type Description struct {
 	AnyShape     bool     // it makes machines of any shape, so that every portable name works
 	Zones        []string // that pools can name; none: zones cannot be named
 
+	// Isolation says what keeps the clusters of one customer apart from those of others and from the plane, for people.
+	Isolation string
+
 	// Parameters are those of spec.parameters that the provider itself takes, by name, each with its JSON
 	// schema. They are not given to the class.
 	Parameters map[string]map[string]any

@@ -83,6 +83,10 @@ const (
 	// PoolLabel on a MachineDeployment of a Cluster is the name of the pool.
 	PoolLabel = "polder.dev/pool"
 
+	// CustomerLabel on a namespace, with any value, says that it is a customer's: a ResourceQuota is made for it, and
+	// nothing in it may refer to other namespaces.
+	CustomerLabel = "polder.dev/customer"
+
 	// CatalogueNamespace has the stacks that all namespaces may use.
 	CatalogueNamespace = "polder-catalogue"
 	// ProvidersNamespace has the service accounts of providers that run in processes of their own, by their names.

@@ -29,6 +29,11 @@ type ProviderStatus struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Capabilities []string `json:"capabilities,omitempty"`
 
+	// isolation says what keeps the clusters of one customer apart from those of others and from the plane.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Isolation string `json:"isolation,omitempty"`
+
 	// machineTypes are what machines it has.
 	// +optional
 	// +listType=atomic

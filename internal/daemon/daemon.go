@@ -71,6 +71,10 @@ func newServeCommand() *cobra.Command {
 	f.StringSliceVar(&cfg.Stacks.AllowedKinds, "stack-kinds", nil,
 		"`GROUP/KIND` that releases may bring into the plane beside classes and templates; * may stand at either end of both; may be repeated")
 	f.BoolVar(&cfg.Stacks.OmitShipped, "no-shipped-stacks", false, "do not offer the stacks that are in this binary")
+	f.StringSliceVar(&cfg.Local.Trusted, "local-trust", nil,
+		"`HOST:PORT` with a private address that local clusters may reach, an issuer of tokens for example; may be repeated")
+	f.BoolVar(&cfg.Local.AllowUnconfined, "local-unconfined", false,
+		"let customers have local clusters where the kernel offers too little to confine them")
 	f.StringVar(&logs.Level, "log-level", "info", "error, warn, info, debug or trace")
 	f.StringVar(&logs.Format, "log-format", logging.FormatAuto, "text, json, or auto: text on a terminal, JSON otherwise")
 	return c

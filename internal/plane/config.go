@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/polder-kaas/polder/internal/program/exit"
+	"github.com/polder-kaas/polder/internal/providers/local/outside"
 )
 
 // DefaultListen is where the API is served by default.
@@ -29,9 +30,16 @@ type Config struct {
 	WatchCache          bool             // of custom resources: recent history in memory, for many watching clients
 	Profiling           bool             // serve /debug/pprof to those RBAC allows it
 	Stacks              Stacks           // where cluster stacks come from
+	Local               Local            // what local clusters may
 	Clock               clock.WithTicker // nil means the real one
 	Log                 *slog.Logger     // needed
 	Notify              func(string)     // called with "READY=1" and "STOPPING=1", as systemd wants it; optional
+}
+
+// Local is what an operator can choose about local clusters.
+type Local struct {
+	Trusted         []string // HOST:PORT that clusters may reach though their addresses are not public
+	AllowUnconfined bool     // customers may have clusters where the kernel offers too little to confine them
 }
 
 // minCertificateLifetime leaves time to notice a new certificate before the old one ends.
@@ -64,6 +72,11 @@ func (c Config) Complete() (Config, error) {
 	}
 	if c.Concurrency < 1 || c.Concurrency > 1000 {
 		errs = append(errs, fmt.Errorf("--concurrency %d is out of range; choose 1 to 1000", c.Concurrency))
+	}
+	for _, t := range c.Local.Trusted {
+		if err := outside.CheckTrusted(t); err != nil {
+			errs = append(errs, fmt.Errorf("--local-trust %w", err))
+		}
 	}
 	if _, err := c.Stacks.releaseSources(); err != nil {
 		errs = append(errs, err)

@@ -25,6 +25,7 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 	"github.com/polder-kaas/polder/internal/program/logging"
 	"github.com/polder-kaas/polder/internal/program/memory"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
 // memoryBurst is how much garbage may gather: making a cluster takes less time with Later than with Start.
@@ -39,6 +40,9 @@ type Plane struct {
 	reporter  *statusReporter
 	metrics   *prometheus.Registry // our own metrics
 	exitOnce  sync.Once
+
+	// confinement is what the kernel offers to confine local clusters; the first call takes a moment.
+	confinement func() hostapi.Confinement
 }
 
 // Run opens the data directory and serves until ctx ends or a component fails. What cannot be
@@ -76,6 +80,8 @@ func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 	defer keeper.Wait()
 	defer stopMemory()
 	keeper.Go(func() { memory.TuneGC(mctx, memoryBurst) })
+	p.confinement = sync.OnceValue(func() hostapi.Confinement { return p.detectConfinement(mctx) })
+	keeper.Go(func() { p.confinement() })
 	logging.Install(p.cfg.Log, func(message string) { p.handleFatal(ctx, message) })
 	if err := capi.SetFeatureGates(); err != nil {
 		return p.reporter.recordExit(fmt.Errorf("setting feature gates: %w", err))

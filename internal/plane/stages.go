@@ -109,6 +109,8 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 func (p *Plane) newLocalProvider(client func(userAgent string) *rest.Config) *local.Manager {
 	return local.New(local.Config{
 		Client: client, DataDir: p.dir.Path(), Kubernetes: buildinfo.Get().Kubernetes, Concurrency: p.cfg.Concurrency,
+		Confinement: p.confinement, AllowUnconfined: p.cfg.Local.AllowUnconfined, Trusted: p.cfg.Local.Trusted,
+		Log: p.cfg.Log,
 	})
 }
 
@@ -119,8 +121,10 @@ func (p *Plane) newOperator(
 	v := buildinfo.Get()
 	return operator.New(operator.Config{
 		Client: client, DataDir: p.dir.Path(), Releases: sources, Metrics: p.metrics, Concurrency: p.cfg.Concurrency,
-		Providers: []provider.Provider{local.Provider{Version: v.Version, Kubernetes: v.Kubernetes}},
-		Webhooks:  hooks,
+		Providers: []provider.Provider{local.Provider{
+			Version: v.Version, Kubernetes: v.Kubernetes, Confinement: p.confinement,
+		}},
+		Webhooks: hooks,
 	})
 }
 

@@ -146,3 +146,9 @@ func IsLoopback(host string) bool {
 	a, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && a.IsLoopback()
 }
+
+// Dial connects to a host as the policy allows, and carries anything.
+func (p Policy) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	g := &policyTransport{trusted: newTrustedHosts(p.Trusted), resolver: p.Resolver}
+	return g.dial(ctx, network, address)
+}

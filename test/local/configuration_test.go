@@ -35,14 +35,19 @@ func small(args string) func(*clusterv1.Cluster) {
 // What the class says in its kubeadm configuration is what runs, and what cannot be done is said.
 // A second cluster beside it has nothing of it.
 func TestConfigurationIsWhatRuns(t *testing.T) {
-	p := testenv.StartPlane(t)
-	issuer := newIssuer(t, p.Tree.Root)
+	issuer := newIssuer(t)
+	p := testenv.NewPlane(t, testenv.NewTree(t, false))
+	p.Start(t, "--local-trust", issuer.address) // it is on this computer, where clusters reach nothing else
+	p.AwaitReady(t)
+	const caFile = "/etc/kubernetes/pki/issuer.crt"
 	strict := create(t, p, "strict", newVersion, options{
-		cluster: small(fmt.Sprintf(`{"oidc-issuer-url":%q,"oidc-client-id":"kubectl","oidc-username-claim":"email","oidc-ca-file":%q}`, issuer.url, issuer.caFile)),
+		cluster: small(fmt.Sprintf(`{"oidc-issuer-url":%q,"oidc-client-id":"kubectl","oidc-username-claim":"email","oidc-ca-file":%q}`, issuer.url, caFile)),
 		class: func(u *unstructured.Unstructured) {
 			if u.GetKind() == "KubeadmControlPlaneTemplate" {
 				spec, _, _ := unstructured.NestedMap(u.Object, "spec", "template", "spec", "kubeadmConfigSpec")
 				spec["preKubeadmCommands"] = []any{"sysctl -w net.ipv4.ip_forward=1"}
+				files, _, _ := unstructured.NestedSlice(spec, "files")
+				spec["files"] = append(files, map[string]any{"path": caFile, "permissions": "0644", "content": issuer.ca})
 				spec["ntp"] = map[string]any{"enabled": true, "servers": []any{"ntp.example.org"}}
 				if err := unstructured.SetNestedMap(u.Object, spec, "spec", "template", "spec", "kubeadmConfigSpec"); err != nil {
 					t.Fatal(err)

@@ -53,7 +53,7 @@ func TestFaultBootIsInterrupted(t *testing.T) {
 			t.Errorf("%s: %d attempts for %d steps", m.Name, m.Boot.Attempts, len(m.Boot.Steps))
 		}
 	}
-	if names := members(t, machineWithStore(t, c)); len(names) != 3 {
+	if names := members(t, c, machineWithStore(t, c)); len(names) != 3 {
 		t.Errorf("members of the store: %v, want three", names)
 	}
 	isDeleted(t, c)
@@ -97,7 +97,7 @@ func TestFaultDeadMachineIsReplaced(t *testing.T) {
 	})
 	t.Logf("replaced after %s", time.Since(begin).Round(time.Second))
 	c.awaitControlPlane(t, faultTimeout, 3, newVersion)
-	if names := members(t, machineWithStore(t, c)); len(names) != 3 || slices.Contains(names, victim.Node) {
+	if names := members(t, c, machineWithStore(t, c)); len(names) != 3 || slices.Contains(names, victim.Node) {
 		t.Errorf("members of the store: %v, want three without %s", names, victim.Node)
 	}
 	isDeleted(t, c)

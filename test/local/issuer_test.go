@@ -11,26 +11,25 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 )
 
 // issuer is an OpenID Connect issuer as small as an API server takes it.
 type issuer struct {
-	url    string
-	caFile string
-	key    *rsa.PrivateKey
+	url     string
+	ca      string // PEM
+	address string
+	key     *rsa.PrivateKey
 }
 
-func newIssuer(t *testing.T, dir string) *issuer {
+func newIssuer(t *testing.T) *issuer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &issuer{key: key, caFile: filepath.Join(dir, "issuer.pem")}
+	i := &issuer{key: key}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": i.url, "jwks_uri": i.url + "/keys", "id_token_signing_alg_values_supported": []string{"RS256"}})
@@ -43,11 +42,8 @@ func newIssuer(t *testing.T, dir string) *issuer {
 	})
 	s := httptest.NewTLSServer(mux)
 	t.Cleanup(s.Close)
-	i.url = s.URL
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	if err := os.WriteFile(i.caFile, ca, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	i.url, i.address = s.URL, s.Listener.Addr().String()
+	i.ca = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 	return i
 }
 

@@ -171,7 +171,7 @@ func scalesWorkers(t *testing.T, c *cluster) {
 func growsToThree(t *testing.T, c *cluster) {
 	c.patch(t, func(o *clusterv1.Cluster) { o.Spec.Topology.ControlPlane.Replicas = ptr.To[int32](3) })
 	c.awaitControlPlane(t, createTimeout, 3, oldVersion)
-	if names := members(t, machineWithStore(t, c)); len(names) != 3 {
+	if names := members(t, c, machineWithStore(t, c)); len(names) != 3 {
 		t.Errorf("members of the store: %v, want three", names)
 	}
 	if s := c.host(t); len(s.Serving) != 3 {
@@ -197,7 +197,7 @@ func upgrade(t *testing.T, c *cluster, version string) {
 			t.Errorf("%s: %d of %d requests failed, the first with %v", l.name, len(l.failed), l.requests, l.failed[0])
 		}
 	}
-	if len(members(t, machineWithStore(t, c))) != 3 {
+	if len(members(t, c, machineWithStore(t, c))) != 3 {
 		t.Error("after the upgrade the store has not three members")
 	}
 }
@@ -323,7 +323,7 @@ func shrinksToOne(t *testing.T, c *cluster) {
 	c.patch(t, func(o *clusterv1.Cluster) { o.Spec.Topology.ControlPlane.Replicas = ptr.To[int32](1) })
 	c.awaitControlPlane(t, createTimeout, 1, newVersion)
 	c.awaitNodes(t, createTimeout, 1, 2, newVersion)
-	if names := members(t, machineWithStore(t, c)); len(names) != 1 {
+	if names := members(t, c, machineWithStore(t, c)); len(names) != 1 {
 		t.Errorf("members of the store: %v, want one", names)
 	}
 }

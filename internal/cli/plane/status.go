@@ -132,6 +132,9 @@ func (r report) printTable(w io.Writer, now time.Time) error {
 		fmt.Fprintf(t, "Memory:\t%d MB, %d MB of it not shared with the binary on disk\n", r.Memory.Resident>>20,
 			r.Memory.Anonymous>>20)
 		fmt.Fprintf(t, "Versions:\tpolder %s\n", describeVersions(r.Status.Versions))
+		if r.Status.Confinement != "" {
+			fmt.Fprintf(t, "Confinement:\t%s\n", r.Status.Confinement)
+		}
 	}
 	if len(r.LocalClusters) > 0 || r.LocalClustersProblem != "" {
 		fmt.Fprintf(t, "Local clusters:\t%s\n", cmp.Or(r.LocalClustersProblem, localcluster.Describe(r.LocalClusters)))

@@ -31,16 +31,18 @@ const (
 
 // Status describes one run of polderd. After the process has ended it says how.
 type Status struct {
-	PID        int                 `json:"pid"`
-	Phase      Phase               `json:"phase"`
-	Reason     string              `json:"reason,omitempty"`
-	StartedAt  time.Time           `json:"startedAt"`
-	ReadyAt    *time.Time          `json:"readyAt,omitempty"`
-	Address    string              `json:"address"`
-	Kubeconfig string              `json:"kubeconfig"`
-	Stacks     string              `json:"stacks,omitempty"` // the default source of cluster stacks
-	Versions   buildinfo.Info      `json:"versions"`
-	Components []supervisor.Status `json:"components"`
+	PID        int        `json:"pid"`
+	Phase      Phase      `json:"phase"`
+	Reason     string     `json:"reason,omitempty"`
+	StartedAt  time.Time  `json:"startedAt"`
+	ReadyAt    *time.Time `json:"readyAt,omitempty"`
+	Address    string     `json:"address"`
+	Kubeconfig string     `json:"kubeconfig"`
+	Stacks     string     `json:"stacks,omitempty"` // the default source of cluster stacks
+	// Confinement says what confines local clusters on this machine; empty until it is known.
+	Confinement string              `json:"confinement,omitempty"`
+	Versions    buildinfo.Info      `json:"versions"`
+	Components  []supervisor.Status `json:"components"`
 }
 
 // Write replaces the status of the plane in dir.

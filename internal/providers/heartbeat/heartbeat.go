@@ -106,6 +106,7 @@ func (k *Publisher) setStatus(o *v1alpha1.Provider, err error) {
 func setDescription(st *v1alpha1.ProviderStatus, d provider.Description) error {
 	st.Title, st.Version, st.StackProvider = d.Title, d.Version, d.StackProviderName()
 	st.Capabilities, st.MachineTypes, st.AnyShape, st.Zones = d.Capabilities, d.MachineTypes, d.AnyShape, d.Zones
+	st.Isolation = d.Isolation
 	st.Parameters = nil
 	if len(d.Parameters) == 0 {
 		return nil

@@ -8,9 +8,9 @@ package local
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
-	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +34,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/kubeversion"
 	"github.com/polder-kaas/polder/internal/providers/local/launch"
 	"github.com/polder-kaas/polder/internal/providers/local/machine"
+	"github.com/polder-kaas/polder/internal/providers/local/outside"
 	"github.com/polder-kaas/polder/internal/providers/local/watch"
 )
 
@@ -46,6 +47,12 @@ type Config struct {
 	DataDir     string                              // of the plane
 	Kubernetes  string                              // built-in version
 	Concurrency int
+	// Confinement is what the kernel offers to confine clusters; it may take a moment to say.
+	Confinement func() hostapi.Confinement
+	// AllowUnconfined lets customers have clusters where that is too little.
+	AllowUnconfined bool
+	Trusted         []string // HOST:PORT that clusters may reach though their addresses are not public
+	Log             *slog.Logger
 }
 
 // Manager is the component of the plane that runs the provider's controllers.
@@ -111,19 +118,22 @@ func (m *Manager) setupControllers(ctx context.Context, mgr ctrl.Manager) error 
 	if err != nil {
 		return err
 	}
-	// In the background: it starts a process, and only the first host needs to know.
-	offered := sync.OnceValue(func() hostapi.Confinement { return confine.Detect(ctx, binary) })
-	go offered()
 	hosts := launch.Launcher{
 		HostsDir: hostapi.HostsDir(m.cfg.DataDir), Binary: binary,
-		Prepare: func(c *exec.Cmd, dir hostapi.Dir) (func(), error) { return confine.PrepareHost(c, dir, offered()) },
+		Prepare: func(c *exec.Cmd, dir hostapi.Dir) (func(), error) {
+			return confine.PrepareHost(c, dir, m.cfg.Confinement())
+		},
 	}
 	watcher := watch.New()
+	watcher.Serve = outside.NewRelay(m.cfg.Trusted, m.cfg.Log).Serve
 	if err := mgr.Add(watcher); err != nil {
 		return err
 	}
 	o := controller.Options{MaxConcurrentReconciles: m.cfg.Concurrency}
-	clusters := &cluster.Reconciler{Client: mgr.GetClient(), Hosts: hosts, Watcher: watcher, Clock: clock.RealClock{}}
+	clusters := &cluster.Reconciler{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Hosts: hosts, Watcher: watcher, Clock: clock.RealClock{},
+		Confinement: m.cfg.Confinement, AllowUnconfined: m.cfg.AllowUnconfined,
+	}
 	if err := clusters.SetupWithManager(ctx, mgr, o); err != nil {
 		return err
 	}
@@ -146,8 +156,8 @@ func Roles() []client.Object {
 				{APIGroups: []string{infrav1.GroupVersion.Group},
 					Resources: []string{"localclusters/status", "localmachines/status"}, Verbs: write},
 				{APIGroups: []string{clusterv1.GroupVersion.Group}, Resources: []string{"clusters", "machines"}, Verbs: read},
-				// Only get: bootstrap data are read one by one, and no Secret is cached.
-				{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
+				// Only get: bootstrap data are read one by one, and no Secret is cached; namespaces say whose a cluster is.
+				{APIGroups: []string{""}, Resources: []string{"secrets", "namespaces"}, Verbs: []string{"get"}},
 				{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
 			},
 		},

@@ -29,7 +29,7 @@ func (b *Balancer) serveConnection(ctx context.Context, client net.Conn) {
 		return
 	}
 	defer b.pool.release(l.claim)
-	relay(ctx, client, l.server)
+	Relay(ctx, client, l.server)
 }
 
 // connect finds a backend, waiting for one if need be. The context it returns ends when the backend leaves the ready

@@ -59,7 +59,7 @@ func TestRemovalBeforeRelay(t *testing.T) {
 	here, client := net.Pipe()
 	client.SetDeadline(time.Now().Add(testTimeout))
 	var wg sync.WaitGroup
-	wg.Go(func() { relay(ctx, here, l.server) })
+	wg.Go(func() { Relay(ctx, here, l.server) })
 	if _, err := io.ReadAll(client); err != nil {
 		t.Errorf("the client sees %v", err)
 	}

@@ -15,9 +15,9 @@ const bufferSize = 8 << 10
 // errNoHalfClose ends a relay to a connection whose write side cannot be closed alone.
 var errNoHalfClose = errors.New("connection cannot be closed in one direction")
 
-// relay copies in both directions until both have ended, one has failed, or ctx ends, and
+// Relay copies in both directions until both have ended, one has failed, or ctx ends, and
 // closes both connections. When it returns nothing of it runs any more.
-func relay(ctx context.Context, client, server net.Conn) {
+func Relay(ctx context.Context, client, server net.Conn) {
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
 	aborted := make(chan struct{})

@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
+	"github.com/polder-kaas/polder/internal/providers/local/confine"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
@@ -68,6 +69,9 @@ func (r *Reconciler) startHost(s *scope, uid string) error {
 	}
 	if err := r.Hosts.Start(uid, func() { r.hostBackoff.recordExit(uid) }); err != nil {
 		s.setHostRunning(metav1.ConditionFalse, infrav1.HostFailedReason, err.Error())
+		if errors.Is(err, confine.ErrEndpoint) {
+			return reconcile.Wait(5*time.Second, "%s", err) // an address that is in use may become free
+		}
 		return err
 	}
 	s.setHostStarting()

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/launch"
 	"github.com/polder-kaas/polder/internal/providers/local/watch"
 	"github.com/polder-kaas/polder/internal/reconcile"
@@ -28,10 +29,13 @@ import (
 
 // Reconciler keeps a host for each LocalCluster.
 type Reconciler struct {
-	Client  client.Client
-	Hosts   launch.Launcher
-	Watcher *watch.Watcher
-	Clock   clock.PassiveClock
+	Client          client.Client
+	APIReader       client.Reader // for namespaces, which are not worth a cache
+	Hosts           launch.Launcher
+	Watcher         *watch.Watcher
+	Clock           clock.PassiveClock
+	Confinement     func() hostapi.Confinement // what the kernel offers; nil: enough
+	AllowUnconfined bool                       // customers may have clusters where that is too little
 
 	hostBackoff    hostBackoff
 	allocationLock sync.Mutex // held while a block of addresses is chosen and recorded
@@ -79,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	tracked, s := reconcile.Track(local), newScope(local, owner)
-	phases := []reconcile.Phase[*scope]{checkPlatform, r.allocateAddresses, r.ensureHost, markProvisioned}
+	phases := []reconcile.Phase[*scope]{checkPlatform, r.checkConfinement, r.allocateAddresses, r.ensureHost, markProvisioned}
 	if deleted {
 		phases = []reconcile.Phase[*scope]{r.removeHost}
 	}

@@ -182,7 +182,7 @@ func dropCapabilities() error {
 }
 
 func onAllThreads(trap, a, b, c uintptr) error {
-	if _, _, errno := psx.Syscall3(trap, a, b, c); errno != 0 {
+	if _, _, errno := psx.Syscall6(trap, a, b, c, 0, 0, 0); errno != 0 {
 		return errno
 	}
 	return nil

@@ -24,8 +24,8 @@ func (h *Host) serveEndpoint(ctx context.Context) {
 	}
 }
 
-// serveOutside serves people who are not in the host's network, if that is one of its own.
-func (h *Host) serveOutside(ctx context.Context) {
+// serveHandedEndpoint serves people who are not in the host's network, if that is one of its own.
+func (h *Host) serveHandedEndpoint(ctx context.Context) {
 	if h.cfg.Endpoint == nil {
 		return
 	}

@@ -49,9 +49,11 @@ type Host struct {
 	started      time.Time
 	forker       *process.Forker
 	balancer     *balancer.Balancer
-	bootSlots    chan struct{} // one for each worker that is booting
-	changeSignal chan struct{} // wakes publishChanges; one signal is enough for many changes
+	bootSlots    chan struct{}   // one for each worker that is booting
+	changeSignal chan struct{}   // wakes publishChanges; one signal is enough for many changes
+	ctx          context.Context // of all that runs in the host
 	quit         context.CancelFunc
+	outside      *outside
 	addressLock  sync.Mutex // held while an address is chosen for a machine, until the machine is known
 
 	mu              sync.Mutex
@@ -82,6 +84,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("reading %s: %w", cfg.Dir.ClusterFile(), err)
 	}
 	ctx, h.quit = context.WithCancel(ctx)
+	h.ctx = ctx
 	defer h.quit()
 	l, err := listenUnix(ctx, cfg.Dir.Socket())
 	if err != nil {
@@ -97,6 +100,7 @@ func newHost(cfg Config) *Host {
 		}),
 		bootSlots: make(chan struct{}, parallelBoots), changeSignal: make(chan struct{}, 1),
 		machines: map[string]*machine{}, lockedMachines: map[string]bool{}, revisionChanged: make(chan struct{}),
+		outside: newOutside(),
 	}
 	h.machineUnlocked = sync.NewCond(&h.mu)
 	h.revision = h.started.UnixMilli() // so that no revision is used twice, not even after a restart
@@ -115,7 +119,8 @@ func (h *Host) run(ctx context.Context, l net.Listener) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { h.publishChanges(ctx) })
 	wg.Go(func() { h.serveEndpoint(ctx) })
-	wg.Go(func() { h.serveOutside(ctx) })
+	wg.Go(func() { h.serveHandedEndpoint(ctx) })
+	wg.Go(func() { h.serveProxy(ctx) })
 	wg.Go(func() { h.runSimulation(ctx) })
 	wg.Go(func() { h.stopWhenDirectoryRemoved(ctx) })
 	wg.Go(func() {

@@ -82,7 +82,8 @@ func (h *Host) newMachine(spec hostapi.MachineSpec, address netip.Addr, emulate 
 	m := &machine{host: h, spec: spec, dir: h.cfg.Dir.MachineDir(spec.Name), address: address}
 	m.kubelet = kubelet.New(kubelet.Config{
 		Machine: spec, Dir: m.dir, Address: address, EmulatedVersion: emulate, Binary: h.cfg.Binary, Forker: h.forker,
-		ServingCertificate: h.servingCertificate, OnChange: h.notifyChange, Clock: h.cfg.Clock, Log: h.cfg.Log,
+		APIServerEnvironment: h.proxyEnvironment(),
+		ServingCertificate:   h.servingCertificate, OnChange: h.notifyChange, Clock: h.cfg.Clock, Log: h.cfg.Log,
 	})
 	m.ctx, m.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // it ends with the machine, not with a request
 	_, err := os.Stat(m.dir.OffFile())

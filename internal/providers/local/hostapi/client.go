@@ -31,6 +31,7 @@ const watchGracePeriod = 10 * time.Second
 
 // Client talks to one host. It may be used concurrently.
 type Client struct {
+	dir  Dir
 	http *http.Client
 }
 
@@ -39,7 +40,7 @@ func NewClient(dir Dir) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", dir.Socket())
 	}
-	return &Client{http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+	return &Client{dir: dir, http: &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
 
 // Status returns the status at once.

@@ -17,7 +17,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/process"
 )
 
-// Config is one machine. All fields but ServingCertificate are needed.
+// Config is one machine. All fields but ServingCertificate and APIServerEnvironment are needed.
 type Config struct {
 	Machine         hostapi.MachineSpec
 	Dir             hostapi.MachineDir
@@ -25,6 +25,8 @@ type Config struct {
 	EmulatedVersion string // minor of Kubernetes to emulate, or empty
 	Binary          string // of polderd, which is every program a static pod may be
 	Forker          *process.Forker
+	// APIServerEnvironment is added to that of the API server.
+	APIServerEnvironment []string
 	// ServingCertificate makes a certificate for the kubelet's port, signed by the cluster's CA; nil or an error: a
 	// self-signed one is used, as by a kubelet without certificate of its own.
 	ServingCertificate func(names []string, address netip.Addr) (cert, key []byte, err error)

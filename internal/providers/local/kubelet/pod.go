@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,11 +57,20 @@ func newStaticPod(cfg Config, m manifest, changed func()) (*staticPod, error) {
 	p := &staticPod{
 		manifest: m, rewrites: r.Rewrites, forker: cfg.Forker, probe: newProbe(m.pod, cfg.Address), onChange: changed,
 		spec: process.Spec{
-			Name: m.pod.Name, Path: cfg.Binary, Args: r.Args, Dir: cfg.Dir.RootFS(), Env: append(r.Env, baseEnvironment...),
+			Name: m.pod.Name, Path: cfg.Binary, Args: r.Args, Dir: cfg.Dir.RootFS(), Env: cfg.environment(r),
 			Log: process.LogFile{Path: log},
 		},
 	}
 	return p, nil
+}
+
+// environment is that of a process. Of two values the first counts, so ours come before what the pod asks for.
+func (c Config) environment(r rewrite.Result) []string {
+	env := slices.Clone(baseEnvironment)
+	if r.Args[0] == "kube-apiserver" {
+		env = append(env, c.APIServerEnvironment...)
+	}
+	return append(env, r.Env...)
 }
 
 func (p *staticPod) name() string { return p.manifest.pod.Name }

@@ -25,6 +25,8 @@ type Watcher struct {
 	// Clusters and Machines get an event for each object that may have to be reconciled.
 	Clusters chan event.TypedGenericEvent[*infrav1.LocalCluster]
 	Machines chan event.TypedGenericEvent[*infrav1.LocalMachine]
+	// Serve, if there is one, runs for each host as long as it is watched.
+	Serve func(ctx context.Context, host *hostapi.Client)
 
 	mu    sync.Mutex
 	ctx   context.Context       // nil: not yet started, or ended
@@ -84,6 +86,9 @@ func (w *Watcher) startWatch(f *hostWatch) {
 	}
 	var ctx context.Context
 	ctx, f.cancel = context.WithCancel(w.ctx)
+	if w.Serve != nil {
+		w.wg.Go(func() { w.Serve(ctx, f.host) })
+	}
 	w.wg.Go(func() { w.watchLoop(ctx, f.key, f.host) })
 }
 
