@@ -53,7 +53,7 @@ type Host struct {
 	changeSignal chan struct{}   // wakes publishChanges; one signal is enough for many changes
 	ctx          context.Context // of all that runs in the host
 	quit         context.CancelFunc
-	outside      *outside
+	outside      *outsideConnections
 	addressLock  sync.Mutex // held while an address is chosen for a machine, until the machine is known
 
 	mu              sync.Mutex
@@ -100,7 +100,7 @@ func newHost(cfg Config) *Host {
 		}),
 		bootSlots: make(chan struct{}, parallelBoots), changeSignal: make(chan struct{}, 1),
 		machines: map[string]*machine{}, lockedMachines: map[string]bool{}, revisionChanged: make(chan struct{}),
-		outside: newOutside(),
+		outside: newOutsideConnections(),
 	}
 	h.machineUnlocked = sync.NewCond(&h.mu)
 	h.revision = h.started.UnixMilli() // so that no revision is used twice, not even after a restart

@@ -20,18 +20,20 @@ const (
 	offerTimeout = 5 * time.Second
 )
 
-// outside has the connections polderd offers, and the loopback addresses that lead to addresses outside.
-type outside struct {
+// outsideConnections has the connections polderd offers, and the loopback addresses that lead to addresses outside.
+type outsideConnections struct {
 	mu      sync.Mutex
 	offers  []net.Conn // the newest last
 	changed chan struct{}
 	forward map[string]bool
 }
 
-func newOutside() *outside { return &outside{changed: make(chan struct{}), forward: map[string]bool{}} }
+func newOutsideConnections() *outsideConnections {
+	return &outsideConnections{changed: make(chan struct{}), forward: map[string]bool{}}
+}
 
 // add keeps an offer; the oldest goes when there are too many.
-func (o *outside) add(c net.Conn) {
+func (o *outsideConnections) add(c net.Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.offers = append(o.offers, c)
@@ -44,7 +46,7 @@ func (o *outside) add(c net.Conn) {
 }
 
 // take waits for an offer. The newest is the surest to be of a polderd that runs.
-func (o *outside) take(ctx context.Context) (net.Conn, error) {
+func (o *outsideConnections) take(ctx context.Context) (net.Conn, error) {
 	for {
 		o.mu.Lock()
 		changed := o.changed
@@ -64,7 +66,7 @@ func (o *outside) take(ctx context.Context) (net.Conn, error) {
 }
 
 // dial returns a connection to an address outside.
-func (o *outside) dial(ctx context.Context, address string) (net.Conn, error) {
+func (o *outsideConnections) dial(ctx context.Context, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, offerTimeout)
 	defer cancel()
 	for {
@@ -84,7 +86,7 @@ func (o *outside) dial(ctx context.Context, address string) (net.Conn, error) {
 }
 
 // addForward returns the addresses that were not known.
-func (o *outside) addForward(addresses []string) (added []string) {
+func (o *outsideConnections) addForward(addresses []string) (added []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, a := range addresses {
