@@ -23,7 +23,8 @@ const startTimeout = 5 * time.Minute
 type Plane struct {
 	Tree         Tree
 	Data         string
-	OfferShipped bool // the plane offers the stacks in the binary; most tests bring their own
+	OfferShipped bool     // the plane offers the stacks in the binary; most tests bring their own
+	Env          []string // further variables of polderd's environment
 
 	cmd    *exec.Cmd
 	log    *Buffer
@@ -75,6 +76,7 @@ func (p *Plane) start(flags ...string) error {
 	}
 	p.cmd = p.Tree.Command("polderd", all...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	p.cmd.Env = append(p.cmd.Env, p.Env...)
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}
