@@ -17,6 +17,7 @@ func DemoCluster() hostapi.Status {
 			Namespace: "default", Name: "demo", UID: "demo", Addresses: netip.MustParsePrefix("127.1.0.0/20"), Port: 6443,
 		},
 		PID: 100, StartedAt: Now.Add(-time.Hour), Memory: 30 << 20,
+		Confinement: &hostapi.Confinement{Landlock: 7, Seccomp: true, Namespaces: true},
 		Machines: []hostapi.MachineStatus{
 			{Name: "demo-cp", Node: "demo-cp", ControlPlane: true, Version: "v1.36.3", Address: "127.1.0.11",
 				Boot: hostapi.BootStatus{Done: true, Attempts: 1}, Registered: true, Processes: []hostapi.ProcessStatus{

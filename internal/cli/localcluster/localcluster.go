@@ -62,6 +62,13 @@ type HostReport struct {
 	Endpoint  string    `json:"endpoint"`
 	Dir       string    `json:"dir"`
 	Problem   string    `json:"problem,omitempty"`
+	// Confinement is what keeps the cluster's processes apart from everything else; nil if its host does not say.
+	Confinement *hostapi.Confinement `json:"confinement,omitempty"`
+}
+
+// isUnconfined says that the host answers, and has less around it than it should: it may be of an older polderd.
+func (r HostReport) isUnconfined() bool {
+	return r.PID != 0 && (r.Confinement == nil || !r.Confinement.Complete())
 }
 
 // ReportHost says how the host of a cluster is, and, if it does not run or answer, who starts it or where its log is.
@@ -69,7 +76,7 @@ func ReportHost(l lifecycle.LocalCluster) HostReport {
 	s := l.Status
 	r := HostReport{
 		Running: l.Running, PID: s.PID, StartedAt: s.StartedAt, Memory: s.Memory, Endpoint: s.Cluster.Endpoint().String(),
-		Dir: string(l.Dir), Problem: s.Problem,
+		Dir: string(l.Dir), Problem: s.Problem, Confinement: s.Confinement,
 	}
 	switch {
 	case l.HostError != nil && l.Running:
@@ -108,9 +115,12 @@ func (all List) Reports() []Report {
 
 // Describe is the line of `polder status` about these clusters.
 func Describe(all []Report) string {
-	running, total := 0, uint64(0)
+	running, unconfined, total := 0, 0, uint64(0)
 	for _, c := range all {
 		total += c.TotalMemory
+		if c.isUnconfined() {
+			unconfined++
+		}
 		if c.Running {
 			running++
 		}
@@ -118,6 +128,9 @@ func Describe(all []Report) string {
 	s := fmt.Sprintf("%d running, %d not", running, len(all)-running)
 	if total > 0 {
 		s += fmt.Sprintf("; %s in all their processes", output.Megabytes(total))
+	}
+	if unconfined > 0 {
+		s += fmt.Sprintf("; %d not confined: polder down --clusters and polder up start them anew", unconfined)
 	}
 	return s
 }

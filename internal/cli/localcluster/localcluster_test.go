@@ -35,6 +35,11 @@ func TestDescribeLocalClusters(t *testing.T) {
 	if got, want := Describe(these.Reports()), "2 running, 1 not; 243 MB in all their processes"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	old := clitest.DemoCluster()
+	old.Confinement = nil // a host of an older polderd
+	if got, want := Describe(List{{Status: old, Running: true}}.Reports()), "1 not confined: polder down --clusters"; !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 	if got, want := Describe(these[2:].Reports()), "0 running, 1 not"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -167,6 +167,12 @@ func tryAll(p Program, args []string) int {
 	if have.Namespaces {
 		all = append(all, namespaceAttempts(c))
 	}
+	for resource, want := range map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_DATA: maxData, unix.RLIMIT_FSIZE: maxFileSize} {
+		var l unix.Rlimit
+		if err := unix.Getrlimit(resource, &l); err != nil || l.Max != want || l.Cur != want {
+			fmt.Printf("limit %d is %d, want %d\n", resource, l.Max, want)
+		}
+	}
 	tried := 0
 	for _, list := range all {
 		for name, try := range list {
