@@ -126,7 +126,7 @@ func TestKubeconfigRefused(t *testing.T) {
 			}
 		}
 	}
-	f.expectOutput(exit.Failure, "", "the plane grants no access: it is not yours", "kubeconfig", "demo", "--timeout", "5s")
+	f.expectOutput(exit.Failure, "", "the plane grants no access: it is not yours", "kubeconfig", "demo", "--timeout", "5m")
 	for flags, want := range map[string]string{
 		"--role root":             `there is no role "root"; choose admin or viewer`,
 		"--for 9m":                "--for 9m0s is not possible; choose from 10m to 8h",
