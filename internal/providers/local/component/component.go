@@ -102,6 +102,7 @@ func runHost(ctx context.Context, dir string) error {
 	return host.Run(ctx, host.Config{
 		Dir: hostapi.Dir(dir), Binary: selfExecutable, Versions: versions, Clock: clock.RealClock{}, Log: log,
 		Endpoint: endpoint, Confinement: confinement,
+		Output: []*os.File{os.Stdout, os.Stderr},
 	})
 }
 

@@ -30,16 +30,17 @@ import (
 // parallelBoots is how many workers boot at the same time.
 const parallelBoots = 4
 
-// Config says what a host works with. All fields but Endpoint are needed.
+// Config says what a host works with. All fields but Endpoint and Output are needed.
 type Config struct {
 	Dir      hostapi.Dir
 	Binary   string // of polderd
 	Versions kubeversion.Range
-	Clock    clock.PassiveClock
+	Clock    clock.WithTicker
 	Log      *slog.Logger
 	// Endpoint is where people reach the cluster, if the host is in a network where they cannot.
 	Endpoint    net.Listener
 	Confinement hostapi.Confinement
+	Output      []*os.File // stdout and stderr; those that are the host's log file are rotated
 }
 
 // Host keeps one cluster.
@@ -123,6 +124,7 @@ func (h *Host) run(ctx context.Context, l net.Listener) error {
 	wg.Go(func() { h.serveProxy(ctx) })
 	wg.Go(func() { h.runSimulation(ctx) })
 	wg.Go(func() { h.stopWhenDirectoryRemoved(ctx) })
+	wg.Go(func() { h.rotateLog(ctx) })
 	wg.Go(func() {
 		defer h.quit() // a host that nobody can talk to is of no use
 		served = serveHTTP(ctx, l, h.handler())

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"crypto"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -20,9 +21,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/polder-kaas/polder/internal/files/certificate"
+	"github.com/polder-kaas/polder/internal/providers/local/clientcert"
 )
 
-// certificateLife is the lifetime of certificates made here. None is rotated; all are made anew when the host starts.
+// certificateLife is the lifetime of certificates made here. Those in use are renewed after two thirds of it.
 const certificateLife = 365 * 24 * time.Hour
 
 // errNoCA means that no machine has the cluster's CA yet.
@@ -108,6 +110,33 @@ func (h *Host) servingCertificate(names []string, address netip.Addr) (cert, key
 			x509.ExtKeyUsageServerAuth,
 		},
 	}, h.cfg.Clock.Now())
+}
+
+// nodeCertificate makes a certificate for a node, as the cluster's controller manager signs them for kubelets.
+func (h *Host) nodeCertificate(node string) (cert, key []byte, err error) {
+	a, err := h.findCA()
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, h.cfg.Clock.Now())
+}
+
+// renewedAdminConfig is adminConfig for a client of long life: its certificate is renewed until ctx ends.
+func (h *Host) renewedAdminConfig(ctx context.Context) (*rest.Config, error) {
+	cfg, err := h.adminConfig()
+	if err != nil {
+		return nil, err
+	}
+	return clientcert.Renew(ctx, cfg, h.cfg.Clock, func() (tls.Certificate, error) {
+		fresh, err := h.adminConfig()
+		if err != nil {
+			return tls.Certificate{}, err
+		}
+		return tls.X509KeyPair(fresh.CertData, fresh.KeyData)
+	})
 }
 
 // adminConfig reaches the cluster through its endpoint with the rights of its administrators. Its rate limit is high,

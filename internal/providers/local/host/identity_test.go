@@ -143,7 +143,22 @@ func TestCertificates(t *testing.T) {
 		cfg.Insecure {
 		t.Errorf("%v, %+v", admin.Subject, cfg)
 	}
-	for _, l := range []*x509.Certificate{serving, admin} {
+	c, k, err = h.nodeCertificate("n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := leaf(t, c, k)
+	if node.Subject.CommonName != "system:node:n" || len(node.Subject.Organization) != 1 || node.Subject.Organization[0] != "system:nodes" {
+		t.Errorf("%v", node.Subject)
+	}
+	if _, err := node.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+		t.Error(err)
+	}
+	renewed, err := h.renewedAdminConfig(t.Context())
+	if err != nil || renewed.Host != cfg.Host || renewed.QPS != cfg.QPS || renewed.Transport == nil || renewed.Insecure {
+		t.Errorf("%+v, %v", renewed, err)
+	}
+	for _, l := range []*x509.Certificate{serving, admin, node} {
 		if l.IsCA || time.Until(l.NotAfter) > certificateLife || l.NotBefore.After(time.Now()) || l.SerialNumber.Sign() <= 0 {
 			t.Errorf("%+v", l)
 		}

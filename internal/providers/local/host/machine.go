@@ -83,7 +83,7 @@ func (h *Host) newMachine(spec hostapi.MachineSpec, address netip.Addr, emulate 
 	m.kubelet = kubelet.New(kubelet.Config{
 		Machine: spec, Dir: m.dir, Address: address, EmulatedVersion: emulate, Binary: h.cfg.Binary, Forker: h.forker,
 		APIServerEnvironment: h.proxyEnvironment(),
-		ServingCertificate:   h.servingCertificate, OnChange: h.notifyChange, Clock: h.cfg.Clock, Log: h.cfg.Log,
+		ServingCertificate:   h.servingCertificate, ClientCertificate: h.nodeCertificate, OnChange: h.notifyChange, Clock: h.cfg.Clock, Log: h.cfg.Log,
 	})
 	m.ctx, m.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // it ends with the machine, not with a request
 	_, err := os.Stat(m.dir.OffFile())

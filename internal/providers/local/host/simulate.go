@@ -16,12 +16,8 @@ func (h *Host) runSimulation(ctx context.Context) {
 	lastLogged := ""
 	for ctx.Err() == nil {
 		if len(h.servingMachines()) > 0 {
-			cfg, err := h.adminConfig()
+			err := h.simulateUntilDone(ctx)
 			if err == nil {
-				err = simulate.Start(ctx, simulate.Config{REST: cfg, ID: "polder-" + h.cluster.UID, CIDR: podCIDR})
-			}
-			if err == nil {
-				<-ctx.Done()
 				return
 			}
 			if lastLogged != err.Error() {
@@ -31,4 +27,19 @@ func (h *Host) runSimulation(ctx context.Context) {
 		}
 		sleep(ctx, 200*time.Millisecond)
 	}
+}
+
+// simulateUntilDone runs the simulation until ctx ends; an error means that it could not start.
+func (h *Host) simulateUntilDone(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx) // its certificate is renewed until then
+	defer cancel()
+	cfg, err := h.renewedAdminConfig(ctx)
+	if err != nil {
+		return err
+	}
+	if err := simulate.Start(ctx, simulate.Config{REST: cfg, ID: "polder-" + h.cluster.UID, CIDR: podCIDR}); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/process"
 )
 
-// Config is one machine. All fields but ServingCertificate and APIServerEnvironment are needed.
+// Config is one machine. All fields but ServingCertificate, ClientCertificate and APIServerEnvironment are needed.
 type Config struct {
 	Machine         hostapi.MachineSpec
 	Dir             hostapi.MachineDir
@@ -30,9 +30,12 @@ type Config struct {
 	// ServingCertificate makes a certificate for the kubelet's port, signed by the cluster's CA; nil or an error: a
 	// self-signed one is used, as by a kubelet without certificate of its own.
 	ServingCertificate func(names []string, address netip.Addr) (cert, key []byte, err error)
-	OnChange           func() // called after every change of Status; must not block
-	Clock              clock.PassiveClock
-	Log                *slog.Logger
+	// ClientCertificate makes a certificate for the node itself, in place of the one of its boot when that is due; nil or
+	// an error: it goes on with the one it has.
+	ClientCertificate func(node string) (cert, key []byte, err error)
+	OnChange          func() // called after every change of Status; must not block
+	Clock             clock.WithTicker
+	Log               *slog.Logger
 }
 
 // Kubelet is that of one machine. Its methods may be called at any time.

@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,10 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apierror"
+	"github.com/polder-kaas/polder/internal/files/certificate"
+	"github.com/polder-kaas/polder/internal/providers/local/clientcert"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
@@ -44,7 +48,9 @@ type nodeState struct {
 // syncNode registers the node once the boot has left its credentials, and keeps the mirror pods in step with the
 // processes.
 func (k *Kubelet) syncNode(ctx context.Context) error {
-	client, err := k.newNodeClient()
+	ctx, cancel := context.WithCancel(ctx) // the client's certificate is renewed until then
+	defer cancel()
+	client, err := k.newNodeClient(ctx)
 	if errors.Is(err, os.ErrNotExist) {
 		return k.waitForCredentials(ctx)
 	}
@@ -63,7 +69,7 @@ func (k *Kubelet) syncNode(ctx context.Context) error {
 // waitForCredentials waits until the boot has left credentials and then goes on with syncNode. That there are none yet
 // is no problem of the machine.
 func (k *Kubelet) waitForCredentials(ctx context.Context) error {
-	there := func() bool { _, err := k.newNodeClient(); return !errors.Is(err, os.ErrNotExist) }
+	there := func() bool { _, err := os.Stat(k.nodeConfigFile()); return !errors.Is(err, os.ErrNotExist) }
 	for !pollUntil(ctx, time.Hour, there) && ctx.Err() == nil {
 		continue
 	}
@@ -73,19 +79,46 @@ func (k *Kubelet) waitForCredentials(ctx context.Context) error {
 	return k.syncNode(ctx)
 }
 
-// newNodeClient makes a client that acts as the node, with the rights of a node.
-func (k *Kubelet) newNodeClient() (kubernetes.Interface, error) {
-	file := k.cfg.Dir.RootFS("/etc/kubernetes/kubelet.conf")
-	if _, err := os.Stat(file); err != nil {
+// nodeConfigFile is the kubeconfig of the node, which the boot leaves.
+func (k *Kubelet) nodeConfigFile() string { return k.cfg.Dir.RootFS("/etc/kubernetes/kubelet.conf") }
+
+// newNodeClient makes a client that acts as the node, with the rights of a node. Its certificate is renewed until ctx
+// ends.
+func (k *Kubelet) newNodeClient(ctx context.Context) (kubernetes.Interface, error) {
+	if _, err := os.Stat(k.nodeConfigFile()); err != nil {
 		return nil, err
 	}
-	cfg, err := clientcmd.BuildConfigFromFlags("", file)
+	cfg, err := clientcmd.BuildConfigFromFlags("", k.nodeConfigFile())
 	if err != nil {
 		return nil, err
 	}
 	cfg.QPS, cfg.Burst = 50, 100
 	cfg.UserAgent = "polder-local-kubelet"
-	return kubernetes.NewForConfig(cfg)
+	renewed, err := clientcert.Renew(ctx, cfg, k.cfg.Clock, func() (tls.Certificate, error) { return k.nodeCertificate(cfg) })
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(renewed)
+}
+
+// nodeCertificate is the certificate of the node's kubeconfig or, if that is due, another that the host makes.
+func (k *Kubelet) nodeCertificate(cfg *rest.Config) (tls.Certificate, error) {
+	cfg = rest.CopyConfig(cfg)
+	if err := rest.LoadTLSFiles(cfg); err != nil {
+		return tls.Certificate{}, err
+	}
+	booted, err := tls.X509KeyPair(cfg.CertData, cfg.KeyData)
+	if err != nil {
+		return booted, fmt.Errorf("reading the certificate in %s: %w", k.nodeConfigFile(), err)
+	}
+	if k.cfg.ClientCertificate == nil || !certificate.IsDue(booted.Leaf, k.cfg.Clock.Now()) {
+		return booted, nil
+	}
+	cert, key, err := k.cfg.ClientCertificate(k.cfg.Machine.Node)
+	if err != nil {
+		return booted, nil //nolint:nilerr // it may be good for some time yet
+	}
+	return tls.X509KeyPair(cert, key)
 }
 
 // registerNode makes the node as a kubelet does, or brings the one that is there up to date.
@@ -132,12 +165,12 @@ func runningLabelPatch(on bool) []byte {
 // RemoveRunningLabel makes the simulation stop the node's heartbeats. It is best effort: a cluster whose only control
 // plane was switched off cannot be told.
 func (k *Kubelet) RemoveRunningLabel(ctx context.Context) {
-	c, err := k.newNodeClient()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	c, err := k.newNodeClient(ctx)
 	if err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	if _, err := c.CoreV1().Nodes().Patch(ctx, k.cfg.Machine.Node, "application/merge-patch+json",
 		runningLabelPatch(false), metav1.PatchOptions{}); err != nil {
 		k.cfg.Log.Info("the cluster was not told that the machine is off", "machine", k.cfg.Machine.Name, "error", err)

@@ -16,6 +16,8 @@ import (
 
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
+
+	"github.com/polder-kaas/polder/internal/files/certificate"
 )
 
 // apiServerClientName is the name in the certificate an API server shows to kubelets.
@@ -33,8 +35,8 @@ func (k *Kubelet) serve(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	certificate, err := k.servingCertificate()
-	if err != nil {
+	serving := &certificate.Renewed{Clock: k.cfg.Clock, Make: k.servingCertificate}
+	if _, err := serving.Get(); err != nil {
 		return err
 	}
 	var lc net.ListenConfig
@@ -47,8 +49,9 @@ func (k *Kubelet) serve(ctx context.Context) error {
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(k.cfg.Log.Handler(), slog.LevelDebug),
 		TLSConfig: &tls.Config{
-			MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate},
-			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+			MinVersion:     tls.VersionTLS12,
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving.Get() },
+			ClientAuth:     tls.RequireAndVerifyClientCert, ClientCAs: pool,
 		},
 		// streams are upgraded connections, which HTTP/2 has not
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},

@@ -24,6 +24,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/polder-kaas/polder/internal/files/certificate"
 	"github.com/polder-kaas/polder/internal/providers/local/processtest"
 )
 
@@ -148,6 +152,85 @@ func TestServingCertificate(t *testing.T) {
 	if _, err := k.servingCertificate(); err == nil {
 		t.Error("a certificate that is none was taken")
 	}
+}
+
+// The certificate of the port and that of the node are made anew when they are due, while they are in use.
+func TestCertificatesAreRenewed(t *testing.T) {
+	a := newTestCA(t)
+	k := newKubelet(t)
+	c := clocktesting.NewFakeClock(time.Now())
+	k.cfg.Clock = c
+	made := 0
+	k.cfg.ServingCertificate = func(names []string, _ netip.Addr) (cert, key []byte, err error) {
+		made++
+		return selfSigned(t, fmt.Sprint(names[0], " ", made), c.Now())
+	}
+	startServing(t, k, a)
+	shown := func() string {
+		conn, err := tls.Dial("tcp", netip.AddrPortFrom(k.cfg.Address, Port).String(), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
+	}
+	for _, step := range []struct {
+		after time.Duration
+		want  string
+	}{{0, "node-1 1"}, {19 * time.Hour, "node-1 1"}, {2 * time.Hour, "node-1 2"}, {time.Hour, "node-1 2"}} {
+		c.Step(step.after)
+		if got := shown(); got != step.want {
+			t.Errorf("after another %s: %q, want %q", step.after, got, step.want)
+		}
+	}
+}
+
+func TestNodeCertificate(t *testing.T) {
+	k := newKubelet(t)
+	c := clocktesting.NewFakeClock(time.Now())
+	k.cfg.Clock = c
+	cert, key, err := selfSigned(t, "booted", c.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: cert, KeyData: key}}
+	other := func(node string) ([]byte, []byte, error) { return selfSigned(t, "renewed "+node, c.Now()) }
+	none := func(string) ([]byte, []byte, error) { return nil, nil, errors.New("no authority") }
+	for _, step := range []struct {
+		name  string
+		after time.Duration
+		issue func(string) ([]byte, []byte, error)
+		want  string
+	}{
+		{"not due", time.Hour, other, "booted"},
+		{"due", 20 * time.Hour, other, "renewed node-1"},
+		{"due, without an authority", 0, none, "booted"},
+		{"due, without a host", 0, nil, "booted"},
+	} {
+		c.Step(step.after)
+		k.cfg.ClientCertificate = step.issue
+		if got, err := k.nodeCertificate(cfg); err != nil || got.Leaf.Subject.CommonName != step.want {
+			t.Errorf("%s: another certificate than %q, %v", step.name, step.want, err)
+		}
+	}
+	if _, err := k.nodeCertificate(&rest.Config{}); err == nil || !strings.Contains(err.Error(), "kubelet.conf") {
+		t.Errorf("without a certificate: %v", err)
+	}
+}
+
+// selfSigned makes a certificate that is good for thirty hours.
+func selfSigned(t *testing.T, name string, now time.Time) (cert, key []byte, err error) {
+	t.Helper()
+	k, err := certificate.NewKey()
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := certificate.SelfSign(&x509.Certificate{Subject: pkix.Name{CommonName: name}}, certificate.Terms{SerialBits: 64, Now: now, Lifetime: 30 * time.Hour}, k)
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err = certificate.EncodeKey(k)
+	return certificate.Encode(c), key, err
 }
 
 func TestInvalidCA(t *testing.T) {

@@ -3,19 +3,12 @@ package launch
 import (
 	"os"
 	"strings"
+
+	"github.com/polder-kaas/polder/internal/providers/local/process"
 )
 
-// maxLogSize is how large a host's log may be before a new one is begun at the host's next start.
-const maxLogSize = 10 << 20
-
-func openLog(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && info.Size() > maxLogSize {
-		if err := os.Rename(path, path+".1"); err != nil {
-			return nil, err
-		}
-	}
-	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-}
+// openLog opens a host's log for the start of the host, which keeps it within its bounds from then on.
+func openLog(path string) (*os.File, error) { return process.LogFile{Path: path}.Open() }
 
 // maxLogTail is how much of the end of a log is looked at for last words.
 const maxLogTail = 4 << 10

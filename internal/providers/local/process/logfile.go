@@ -11,9 +11,12 @@ import (
 // LogFile says where output is kept: at Path, mode 0600, in a directory that exists.
 type LogFile struct {
 	Path     string
-	MaxBytes int64 // beyond this the file is set aside at the next end of a line; 0: 10 MiB
+	MaxBytes int64 // beyond this the file is set aside at the next end of a line; 0: DefaultMaxBytes
 	Keep     int   // old files kept, of which Path.1 is the newest; 0: 2
 }
+
+// DefaultMaxBytes is how large a log becomes.
+const DefaultMaxBytes = 10 << 20
 
 // maxLineOverrun is how far beyond MaxBytes a line may end before it is broken.
 const maxLineOverrun = 64 << 10
@@ -28,7 +31,7 @@ type rotator struct {
 
 func newRotator(l LogFile) *rotator {
 	if l.MaxBytes <= 0 {
-		l.MaxBytes = 10 << 20
+		l.MaxBytes = DefaultMaxBytes
 	}
 	if l.Keep <= 0 {
 		l.Keep = 2
