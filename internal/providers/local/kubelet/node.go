@@ -94,6 +94,9 @@ func (k *Kubelet) newNodeClient(ctx context.Context) (kubernetes.Interface, erro
 	}
 	cfg.QPS, cfg.Burst = 50, 100
 	cfg.UserAgent = "polder-local-kubelet"
+	if len(cfg.CertData) == 0 && cfg.CertFile == "" {
+		return kubernetes.NewForConfig(cfg) // another kind of credentials, which is not ours to renew
+	}
 	renewed, err := clientcert.Renew(ctx, cfg, k.cfg.Clock, func() (tls.Certificate, error) { return k.nodeCertificate(cfg) })
 	if err != nil {
 		return nil, err
