@@ -32,6 +32,8 @@ func TestHarnessFinds(t *testing.T) {
 		recordsTooLate:           "crash",
 		isReadyTooSoon:           "crash",
 		isDrivenByEdges:          "missed",
+		makesWhatItDoesNotSee:    "stale",
+		deletesByName:            "stale",
 		removesAnnotations:       "storm",
 		writesEachTime:           "quiet",
 		asksAgainSoon:            "quiet",

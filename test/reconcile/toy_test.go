@@ -135,6 +135,8 @@ func (r *toy) children(o *infrav1.LocalCluster) (all []*corev1.ConfigMap) {
 
 func (r *toy) keepChild(ctx context.Context, o *infrav1.LocalCluster, want *corev1.ConfigMap) error {
 	switch r.fault {
+	case makesWhatItDoesNotSee:
+		return r.makeUnlessSeen(ctx, want)
 	case recordsTooLate:
 		return r.makeAndRecord(ctx, o, want)
 	case isDrivenByEdges:
@@ -190,11 +192,22 @@ func (r *toy) remove(ctx context.Context, o *infrav1.LocalCluster) error {
 		}
 		return nil
 	}
-	for _, c := range r.children(o) { // by name: what is cached may not show them yet
-		if err := client.IgnoreNotFound(r.client.Delete(ctx, c)); err != nil {
+	for _, c := range r.children(o) {
+		if err := r.deleteChild(ctx, c); err != nil {
 			return err
 		}
 	}
 	controllerutil.RemoveFinalizer(o, toyFinalizer)
 	return nil
+}
+
+// deleteChild deletes the child of this name, as it is now: what is cached may not show it yet.
+func (r *toy) deleteChild(ctx context.Context, c *corev1.ConfigMap) error {
+	if r.fault == deletesByName {
+		return client.IgnoreNotFound(r.client.Delete(ctx, c))
+	}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(c), c); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return client.IgnoreNotFound(r.client.Delete(ctx, c, client.Preconditions{UID: &c.UID}))
 }

@@ -28,6 +28,8 @@ const (
 	recordsTooLate           fault = "records what it made after it made it"
 	isReadyTooSoon           fault = "is ready before its children are there"
 	isDrivenByEdges          fault = "waits for an event, not for a state"
+	makesWhatItDoesNotSee    fault = "makes children that its cache does not show under other names"
+	deletesByName            fault = "deletes whatever has the name"
 	makesChildrenOnce        fault = "makes children only while it is not ready"
 	doesNotWatch             fault = "does not watch its children"
 	doesNotRestoreLabels     fault = "does not restore labels"
@@ -114,6 +116,26 @@ func (r *toy) makeAndRecord(ctx context.Context, o *infrav1.LocalCluster, want *
 	status := o.Status.DeepCopy()
 	err = r.client.Patch(ctx, o, client.MergeFrom(before))
 	o.Status = *status
+	return err
+}
+
+// makeUnlessSeen makes a child under a name of its own if the cache shows none, and so another while the cache is late.
+func (r *toy) makeUnlessSeen(ctx context.Context, want *corev1.ConfigMap) error {
+	var all corev1.ConfigMapList
+	if err := r.client.List(ctx, &all, client.InNamespace(want.Namespace), client.MatchingLabels(want.Labels)); err != nil {
+		return err
+	}
+	for _, have := range all.Items {
+		if have.Annotations["for"] == want.Name {
+			return nil
+		}
+	}
+	metav1.SetMetaDataAnnotation(&want.ObjectMeta, "for", want.Name)
+	err := r.client.Create(ctx, want.DeepCopy())
+	if apierrors.IsAlreadyExists(err) {
+		want.Name = fmt.Sprintf("%s-%s", want.Name, rand.String(5))
+		err = r.client.Create(ctx, want)
+	}
 	return err
 }
 

@@ -1,11 +1,16 @@
 package reconciletest
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // errCrashed is the error of a crashed process's requests once they are released.
@@ -27,6 +32,8 @@ type faultPlan struct {
 	interrupt func(n int, at interruptPoint) bool
 	// loseEvery is k if each k-th event of a watch is lost; 0 if none is.
 	loseEvery int
+	// watches is what else is wrong with watches.
+	watches watchFault
 	// manualReconcile is set if controllers are not run but called by hand.
 	manualReconcile bool
 }
@@ -39,9 +46,11 @@ type faultTransport struct {
 	kill     func()          // cancels the context of the process
 	released <-chan struct{} // closed when requests of a crashed process may end
 
-	mu      sync.Mutex
-	writes  []string
-	crashed chan struct{} // closed at the crash
+	mu               sync.Mutex
+	writes           []string
+	unguardedDeletes []string       // deletes that do not say of which UID
+	expiries         map[string]int // of watches, by path
+	crashed          chan struct{}  // closed at the crash
 }
 
 func newFaultTransport(p faultPlan, kill func(), released <-chan struct{}) *faultTransport {
@@ -66,6 +75,8 @@ func (w *faultTransport) wrap(base http.RoundTripper) http.RoundTripper {
 			return w.roundTripWrite(base, r)
 		case w.plan.loseEvery > 0 && isWatch(r):
 			return watchWithLoss(base, r, w.plan.loseEvery)
+		case w.plan.watches.isSet() && isWatch(r):
+			return w.watchLate(base, r)
 		}
 		return base.RoundTrip(r)
 	})
@@ -73,6 +84,7 @@ func (w *faultTransport) wrap(base http.RoundTripper) http.RoundTripper {
 
 func (w *faultTransport) roundTripWrite(base http.RoundTripper, r *http.Request) (*http.Response, error) {
 	n := w.recordWrite(r)
+	w.recordUnguardedDelete(r)
 	if w.plan.interrupt(n, beforeWrite) {
 		return w.crash()
 	}
@@ -95,6 +107,35 @@ func (w *faultTransport) recordWrite(r *http.Request) int {
 	defer w.mu.Unlock()
 	w.writes = append(w.writes, describeRequest(r))
 	return len(w.writes)
+}
+
+// recordUnguardedDelete keeps in mind a request that deletes one object without saying which UID it has.
+func (w *faultTransport) recordUnguardedDelete(r *http.Request) {
+	if r.Method != http.MethodDelete {
+		return
+	}
+	var o metav1.DeleteOptions
+	if r.Body != nil {
+		b, err := io.ReadAll(r.Body)
+		_ = r.Body.Close() // it was read
+		r.Body = io.NopCloser(bytes.NewReader(b))
+		if err == nil {
+			_ = json.Unmarshal(b, &o) // what cannot be read guards nothing
+		}
+	}
+	if o.Preconditions != nil && o.Preconditions.UID != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unguardedDeletes = append(w.unguardedDeletes, describeRequest(r))
+}
+
+// listUnguardedDeletes lists the deletes so far that any object of the name would have fallen to.
+func (w *faultTransport) listUnguardedDeletes() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.unguardedDeletes)
 }
 
 // listWrites lists the writes so far.

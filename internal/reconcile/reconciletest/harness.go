@@ -35,6 +35,7 @@ type baseline struct {
 	writes             []string // of the whole scenario
 	writesUntilSettled int      // how many of them were made until all was settled
 	reconciles         int
+	unguardedDeletes   []string // deletes that name no UID
 	state              state
 	settleTime         time.Duration
 }
@@ -94,6 +95,7 @@ func (h *harness) recordBaseline(ctx context.Context) error {
 	}
 	h.baseline.writes = l.process.transport.listWrites()
 	h.baseline.reconciles = l.reconciles()
+	h.baseline.unguardedDeletes = l.process.transport.listUnguardedDeletes()
 	if err == nil && h.baseline.reconciles == 0 {
 		err = errors.New("reconciles cannot be counted; has controller-runtime changed what it logs?")
 	}

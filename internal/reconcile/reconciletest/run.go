@@ -31,6 +31,7 @@ type testCase struct {
 var checks = []check{
 	{"crash", crashCases},
 	{"missed", missedCases},
+	{"stale", staleCases},
 	{"storm", stormCases},
 	{"quiet", quietCases},
 	{"stripped", strippedCases},
