@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/polder-kaas/polder/internal/daemon"
-	"github.com/polder-kaas/polder/internal/program/exit"
 	"github.com/polder-kaas/polder/internal/providers/local/component"
 	"github.com/polder-kaas/polder/stack/render"
 )
@@ -29,5 +28,5 @@ func main() {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "polderd:", err)
 	}
-	os.Exit(exit.Code(err))
+	os.Exit(daemon.ExitCode(err))
 }

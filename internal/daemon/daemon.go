@@ -29,6 +29,15 @@ func Command() *cobra.Command {
 	return root
 }
 
+// ExitCode is the code that polderd ends with. A usage error has one of its own: 2, which it has elsewhere, is also
+// what the Go runtime ends a crashed process with, and a service must be started again after that.
+func ExitCode(err error) int {
+	if code := exit.Code(err); code != exit.Usage {
+		return code
+	}
+	return exit.DaemonUsage
+}
+
 func newServeCommand() *cobra.Command {
 	cfg := plane.Config{}
 	logs := logging.Options{Out: os.Stderr}

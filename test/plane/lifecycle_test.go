@@ -109,7 +109,7 @@ func TestRefusals(t *testing.T) {
 	t.Run("no address at all", func(t *testing.T) {
 		p := testenv.NewPlane(t, testenv.NewTree(t, false))
 		p.SetListen("localhost:http")
-		refusal(t, p, exit.Usage, "not an IP address", "127.0.0.1:7443")
+		refusal(t, p, exit.DaemonUsage, "not an IP address", "127.0.0.1:7443")
 	})
 }
 
@@ -130,8 +130,8 @@ func TestUnknownFlags(t *testing.T) {
 	for _, args := range [][]string{{"serve", "--nope"}, {"serve", "extra"}, {"nope"}, {"serve", "--log-level", "loud"}, {"serve", "--log-format", "xml"},
 		{"serve", "--concurrency", "0x"}, {"serve", "--certificate-lifetime", "1s"}} {
 		out, err := tree.Command("polderd", args...).CombinedOutput()
-		if code := exitCode(err); code != exit.Usage || strings.Count(string(out), "\n") != 1 {
-			t.Errorf("polderd %s: code %d, %q; want one line and code %d", strings.Join(args, " "), code, out, exit.Usage)
+		if code := exitCode(err); code != exit.DaemonUsage || strings.Count(string(out), "\n") != 1 {
+			t.Errorf("polderd %s: code %d, %q; want one line and code %d", strings.Join(args, " "), code, out, exit.DaemonUsage)
 		}
 	}
 }

@@ -152,10 +152,13 @@ func (p *Plane) startProcess(o UpOptions, last Report) (*childProcess, error) {
 	return c, nil
 }
 
-// exitCodeOf maps an end by signal to a plain failure.
+// exitCodeOf maps an end by signal, and a crash, to a plain failure, and polderd's code for bad flags to polder's.
 func exitCodeOf(code int) int {
-	if code <= 0 {
+	switch {
+	case code <= 0 || code == exit.Usage: // 2 is the Go runtime's here
 		return exit.Failure
+	case code == exit.DaemonUsage:
+		return exit.Usage
 	}
 	return code
 }

@@ -22,6 +22,8 @@ const (
 	ComponentFailed = 34
 	NoManifests     = 35
 	StopTimeout     = 36
+	StoreDamaged    = 37
+	DaemonUsage     = 38
 	Interrupted     = 130
 )
 
@@ -36,7 +38,7 @@ func Meanings() []Meaning {
 	return []Meaning{
 		{OK, "done; for polderd: stopped in order after SIGTERM or SIGINT"},
 		{Failure, "something failed that has no code of its own; the message says what"},
-		{Usage, "unknown command, flag or value; nothing was changed"},
+		{Usage, "polder: unknown command, flag or value; nothing was changed. polderd: a crash of the Go runtime, which is a bug; start it again"},
 		{NotReady, "polder status: the plane does not run, or runs and is not ready; polder stack status: something it shows is not ready; polder describe: the cluster is not ready"},
 		{Timeout, "what was waited for did not happen in time; it may still happen"},
 		{DataDir, "the data directory cannot be used: not writable, not ours, or open to others"},
@@ -46,6 +48,8 @@ func Meanings() []Meaning {
 		{ComponentFailed, "a component of the plane failed, so the whole process ended"},
 		{NoManifests, "polderd was built without Cluster API's manifests"},
 		{StopTimeout, "a component did not stop in time; stored data is safe"},
+		{StoreDamaged, "the store is damaged or not what was written; nothing was changed. The message says what to do"},
+		{DaemonUsage, "polderd: unknown command, flag or value; nothing was changed"},
 		{Interrupted, "polder was told to stop while it waited; what it waited for goes on"},
 	}
 }

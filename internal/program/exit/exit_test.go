@@ -3,6 +3,9 @@ package exit
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -38,5 +41,23 @@ func TestMeaningsAreUniqueAndOrdered(t *testing.T) {
 			t.Errorf("code %d follows %d", m.Code, last)
 		}
 		last = m.Code
+	}
+}
+
+// The documented unit must start polderd again after a crash of the Go runtime, which ends with 2, and not after what
+// does not get better by itself.
+func TestDocumentedUnit(t *testing.T) {
+	b, err := os.ReadFile("../../../docs/operate/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(b), "RestartPreventExitStatus=")
+	line, _, _ := strings.Cut(after, "\n")
+	var want []string
+	for _, code := range []int{DataDir, InUse, NewerData, AddressTaken, NoManifests, StoreDamaged, DaemonUsage} {
+		want = append(want, strconv.Itoa(code))
+	}
+	if !found || line != strings.Join(want, " ") {
+		t.Errorf("the unit says %q, want %q", line, strings.Join(want, " "))
 	}
 }
