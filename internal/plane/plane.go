@@ -19,6 +19,7 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/capi"
 	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
 	"github.com/polder-kaas/polder/internal/plane/datadir"
+	"github.com/polder-kaas/polder/internal/plane/etcd"
 	"github.com/polder-kaas/polder/internal/plane/status"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
 	"github.com/polder-kaas/polder/internal/program/buildinfo"
@@ -86,6 +87,9 @@ func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 	if err := capi.SetFeatureGates(); err != nil {
 		return p.reporter.recordExit(fmt.Errorf("setting feature gates: %w", err))
 	}
+	if err := etcd.Verify(ctx, p.storeDir(), p.etcdLogger()); err != nil {
+		return p.reporter.recordExit(ignoreStop(ctx, err))
+	}
 	stages, checks, api, err := p.buildStages(ctx)
 	if err != nil {
 		return p.reporter.recordExit(err)
@@ -104,6 +108,14 @@ func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 		api.PublishOpenAPI()
 	})
 	return p.reporter.recordExit(withExitCode(err))
+}
+
+// ignoreStop makes nothing of an error that is there because the plane was asked to stop.
+func ignoreStop(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
 }
 
 // withExitCode gives a failed component and a stop that took too long their exit codes.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 
 	"github.com/polder-kaas/polder/config/crd"
@@ -34,8 +36,7 @@ const webhookURL = "https://" + pki.WebhookHost
 // buildStages puts the components together, in the order they start. Later stages stop first, so that controllers
 // end before the API they use, and the store ends last.
 func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredChecks, *apiserver.APIServer, error) {
-	storeDir := p.dir.Path("etcd")
-	certs, err := p.newPKI(etcd.Exists(storeDir))
+	certs, err := p.newPKI(etcd.Exists(p.storeDir()))
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -47,10 +48,10 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 		ClusterAPICRDs: p.manifests.CRDs, ConversionURL: capi.ConversionURL(webhookURL), ConversionCA: certs.ServerCA,
 		PolderCRDs: own, Clock: p.cfg.Clock,
 	}
-	store := etcd.New(etcd.Config{
-		Dir: storeDir, SocketDir: p.dir.Path(), Log: logging.NewEtcdLogger(p.cfg.Log, p.exitWithReason),
-		Seed: definitions.Seed,
-	})
+	store, err := p.newStore(definitions.Seed)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	webhookServer := webhooks.New(webhooks.Config{
 		Socket:      p.dir.Path("webhooks.sock"),
 		Certificate: certs.WebhookCertificate,
@@ -68,7 +69,7 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 		WebhookHost:      net.JoinHostPort(pki.WebhookHost, "443"),
 		DialWebhook:      webhookServer.Dial,
 		Checks:           checks.list(componentNames...),
-		Handlers:         metricsHandlers(p.metrics),
+		Handlers:         p.handlers(store),
 		WatchCache:       p.cfg.WatchCache,
 		Profiling:        p.cfg.Profiling,
 	})
@@ -104,6 +105,18 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 	last := supervisor.Stage{api.BootstrapRoles(), controllers, clusterAPI, p.newLocalProvider(api.Client), stacks}
 	return []supervisor.Stage{{certs}, {store, webhookServer}, {api}, {objects}, last}, checks, api, nil
 }
+
+func (p *Plane) storeDir() string { return p.dir.Path("etcd") }
+
+// newStore prepares the store.
+func (p *Plane) newStore(seed func(context.Context, clientv3.KV) error) (*etcd.Etcd, error) {
+	cfg, err := adjustStore(p.dir.Path(), etcd.Config{
+		Dir: p.storeDir(), SocketDir: p.dir.Path(), Log: p.etcdLogger(), Seed: seed, Clock: p.cfg.Clock,
+	})
+	return etcd.New(cfg), err
+}
+
+func (p *Plane) etcdLogger() *zap.Logger { return logging.NewEtcdLogger(p.cfg.Log, p.exitWithReason) }
 
 // newLocalProvider prepares the controllers of local clusters.
 func (p *Plane) newLocalProvider(client func(userAgent string) *rest.Config) *local.Manager {

@@ -109,7 +109,7 @@ func TestUnauthenticated(t *testing.T) {
 	paths = append(paths, "/", "/livez/", "/readyz/", "/version/", "/readyz/etcd", "/livez/ping", "/livez/../api", "/readyz/..%2fapi", "//readyz", "/readyz//",
 		"/%72eadyz/x", "/version;x",
 		"/api/v1/secrets", "/apis/cluster.x-k8s.io/v1beta2/clusters", "/convert", "/debug/pprof/", "/debug/pprof/heap", "/logs", "/metrics/controllers",
-		"/metrics/etcd", "/api/v1/namespaces/default/secrets?watch=1")
+		"/metrics/etcd", "/maintenance/store", "/api/v1/namespaces/default/secrets?watch=1")
 	// The API knows no passwords: who sends one is as anonymous as who sends nothing.
 	credentials := map[string]string{"none": "", "a made-up token": "Bearer nonsense", "a password": "Basic YWRtaW46YWRtaW4="}
 	c := &http.Client{

@@ -113,8 +113,8 @@ func checkLiveness(ctx context.Context, p *lifecycle.Plane, s *planestatus.Statu
 		return true, "It is ready."
 	}
 	for i := range s.Components {
-		if failing[s.Components[i].Name] {
-			s.Components[i].State, s.Components[i].Message = supervisor.Failed, "its check fails now"
+		if reason, fails := failing[s.Components[i].Name]; fails {
+			s.Components[i].State, s.Components[i].Message = supervisor.Failed, cmp.Or(reason, "its check fails now")
 		}
 	}
 	return false, fmt.Sprintf("It runs, but %d of its checks fail; see %s", len(failing), p.LogFile())

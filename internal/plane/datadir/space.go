@@ -11,11 +11,20 @@ const minFreeBytes = 16 << 20
 
 // CheckSpace returns an error in one sentence if the disk is full.
 func CheckSpace(path string) error {
+	free, known := FreeBytes(path)
+	if !known {
+		return nil // writing will fail if there is too little
+	}
+	return checkFreeBytes(path, free)
+}
+
+// FreeBytes is how much this user may still write to the disk that holds path, if that is known.
+func FreeBytes(path string) (free uint64, known bool) {
 	var s unix.Statfs_t
 	if unix.Statfs(path, &s) != nil || s.Blocks == 0 {
-		return nil // unknown; writing will fail if there is too little
+		return 0, false
 	}
-	return checkFreeBytes(path, s.Bavail*uint64(s.Bsize)) //nolint:gosec // its type and sign differ between systems; it is never negative
+	return s.Bavail * uint64(s.Bsize), true //nolint:gosec // its type and sign differ between systems; it is never negative
 }
 
 func checkFreeBytes(path string, free uint64) error {

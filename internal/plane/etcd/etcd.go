@@ -3,17 +3,23 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+
+	"github.com/polder-kaas/polder/internal/plane/datadir"
 )
 
 // Names of the sockets. The limit of datadir for the length of its path counts on the longest socket name.
@@ -28,7 +34,15 @@ type Config struct {
 	SocketDir string // for the sockets; short, and closed to others
 	Log       *zap.Logger
 	// Seed is called each time before the store is ready; it may put first content into it.
-	Seed func(context.Context, clientv3.KV) error
+	Seed  func(context.Context, clientv3.KV) error
+	Clock clock.WithTicker
+	// RecordInterval is how often the content is recorded, for the next start to be compared with. 0: five minutes,
+	// and at first after one.
+	RecordInterval time.Duration
+	// Quota is the size at which the store takes no changes any more. 0: 4 GiB.
+	Quota int64
+	// FreeBytes says how much is free on the disk of a directory, if that is known. nil: as the system says.
+	FreeBytes func(dir string) (free uint64, known bool)
 }
 
 // Etcd is the store as a component of the plane.
@@ -37,10 +51,20 @@ type Etcd struct {
 	ready chan struct{}
 
 	server *embed.Etcd // set before ready closes
+
+	maintaining sync.Mutex // held during maintenance
+	mu          sync.Mutex
+	lastRoom    room // under mu
 }
 
 // New prepares the store; Run opens it.
-func New(cfg Config) *Etcd { return &Etcd{cfg: cfg, ready: make(chan struct{})} }
+func New(cfg Config) *Etcd {
+	cfg.Quota = cmp.Or(cfg.Quota, defaultQuota)
+	if cfg.FreeBytes == nil {
+		cfg.FreeBytes = datadir.FreeBytes
+	}
+	return &Etcd{cfg: cfg, ready: make(chan struct{})}
+}
 
 // Name is the component's name.
 func (e *Etcd) Name() string { return "etcd" }
@@ -57,13 +81,25 @@ func Exists(dir string) bool {
 	return err == nil
 }
 
-// Run opens the store and keeps it until ctx ends.
+// Run opens the store, which Verify must have looked at, and keeps it until ctx ends.
 func (e *Etcd) Run(ctx context.Context) error {
+	if err := e.files().MarkOpen(); err != nil {
+		return fmt.Errorf("opening the store in %s: %w", e.cfg.Dir, err)
+	}
 	s, err := embed.StartEtcd(e.embedConfig())
 	if err != nil {
 		return fmt.Errorf("opening the store in %s: %w", e.cfg.Dir, err)
 	}
-	defer s.Close()
+	err = e.serve(ctx, s)
+	s.Close()
+	if err == nil {
+		e.markClosed(ctx)
+	}
+	return err
+}
+
+// serve returns nil only if the store was to stop and had not failed before.
+func (e *Etcd) serve(ctx context.Context, s *embed.Etcd) error {
 	select {
 	case <-s.Server.ReadyNotify():
 	case <-s.Server.StopNotify():
@@ -71,11 +107,17 @@ func (e *Etcd) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
+	e.server = s
+	e.look(ctx) // an alarm of an earlier run would refuse the first content
 	if err := e.seed(ctx, s); err != nil {
 		return fmt.Errorf("writing first content into the store: %w", err)
 	}
-	e.server = s
 	close(e.ready)
+	kctx, stopKeeper := context.WithCancel(ctx)
+	var keeper sync.WaitGroup
+	defer keeper.Wait()
+	defer stopKeeper()
+	keeper.Go(func() { e.keep(kctx) })
 	select {
 	case <-ctx.Done():
 		return nil
@@ -115,7 +157,8 @@ func (e *Etcd) embedConfig() *embed.Config {
 	c.EnableGRPCGateway = false
 	// A single member waits for nobody's vote, but does wait for the election to time out.
 	c.TickMs, c.ElectionMs = 50, 250
-	c.QuotaBackendBytes = 4 << 30
+	c.QuotaBackendBytes = e.cfg.Quota
+	wal.SegmentSizeBytes = segmentSize
 	// The API server compacts history itself. The raft log of a single member serves nobody
 	// but a restart, and every entry of it is held in memory.
 	c.SnapshotCount = 1000
@@ -126,10 +169,13 @@ func (e *Etcd) embedConfig() *embed.Config {
 	return c
 }
 
-// Healthy reports an alarm (the store is full or corrupt) and a lost leadership.
+// Healthy reports that the store takes no changes or is corrupt, and a lost leadership.
 func (e *Etcd) Healthy(context.Context) error {
+	if err := e.room().problem(e.cfg.Dir); err != nil {
+		return err
+	}
 	for _, a := range e.server.Server.Alarms() {
-		return fmt.Errorf("alarm %s: free space or compact the store, then disarm the alarm", a.GetAlarm())
+		return fmt.Errorf("etcd raised the alarm %s; restore a backup with polder restore if it does not go away", a.GetAlarm())
 	}
 	if e.server.Server.Leader() == 0 {
 		return fmt.Errorf("no leader")

@@ -18,7 +18,7 @@ func TestParseReadyz(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]bool{"cluster-api": true, "informer-sync": true}, got); diff != "" {
+	if diff := cmp.Diff([]string{"polder-cluster-api", "informer-sync"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

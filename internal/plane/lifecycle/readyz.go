@@ -3,15 +3,10 @@ package lifecycle
 import (
 	"bufio"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"time"
-
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // checkPrefix begins the names of polderd's own checks of /readyz.
@@ -20,42 +15,55 @@ const checkPrefix = "polder-"
 // maxReadyz bounds what is read of an answer that has a few dozen lines.
 const maxReadyz = 64 << 10
 
-// FailingComponents asks the running API which components do not serve at this moment. An error means that the
-// API gave no answer.
-func (p *Plane) FailingComponents(ctx context.Context) (failing map[string]bool, err error) {
-	cfg, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig())
+// readyzTimeout bounds each question.
+const readyzTimeout = 5 * time.Second
+
+// FailingComponents asks the running API which components do not serve at this moment, and why; a reason may be empty.
+// An error means that the API gave no answer.
+func (p *Plane) FailingComponents(ctx context.Context) (failing map[string]string, err error) {
+	res, err := p.send(ctx, http.MethodGet, "/readyz?verbose", readyzTimeout)
 	if err != nil {
 		return nil, err
-	}
-	cfg.Timeout = 5 * time.Second
-	client, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.Host+"/readyz?verbose", http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	res, err := client.Do(req)
-	if err != nil {
-		return nil, errors.Unwrap(err) // without method and URL
 	}
 	defer res.Body.Close() //nolint:errcheck // read to its end below
-	if res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden {
-		return nil, fmt.Errorf("it refuses the kubeconfig (%s)", res.Status)
+	names, err := parseReadyz(io.LimitReader(res.Body, maxReadyz))
+	if err != nil {
+		return nil, err
 	}
-	return parseReadyz(io.LimitReader(res.Body, maxReadyz))
+	failing = map[string]string{}
+	for _, name := range names {
+		failing[strings.TrimPrefix(name, checkPrefix)] = p.failureReason(ctx, name)
+	}
+	return failing, nil
 }
 
-// parseReadyz reads lines like "[-]polder-etcd failed: reason withheld".
-func parseReadyz(r io.Reader) (map[string]bool, error) {
-	failing := map[string]bool{}
+// failureReason asks for one check: only alone does it give its reason.
+func (p *Plane) failureReason(ctx context.Context, check string) string {
+	res, err := p.send(ctx, http.MethodGet, "/readyz/"+check, readyzTimeout)
+	if err != nil {
+		return ""
+	}
+	defer res.Body.Close() //nolint:errcheck // read below as far as it matters
+	s := bufio.NewScanner(io.LimitReader(res.Body, maxReadyz))
+	if !s.Scan() {
+		return ""
+	}
+	reason, ok := strings.CutPrefix(s.Text(), "internal server error: ")
+	if !ok {
+		return "" // it is well again
+	}
+	return reason
+}
+
+// parseReadyz reads lines like "[-]polder-etcd failed: reason withheld" and returns the names of the checks.
+func parseReadyz(r io.Reader) ([]string, error) {
+	var names []string
 	s := bufio.NewScanner(r)
 	for s.Scan() {
-		name, _, _ := strings.Cut(strings.TrimPrefix(s.Text(), "[-]"), " ")
-		if strings.HasPrefix(s.Text(), "[-]") {
-			failing[strings.TrimPrefix(name, checkPrefix)] = true
+		if line, ok := strings.CutPrefix(s.Text(), "[-]"); ok {
+			name, _, _ := strings.Cut(line, " ")
+			names = append(names, name)
 		}
 	}
-	return failing, s.Err()
+	return names, s.Err()
 }
