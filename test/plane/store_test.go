@@ -72,10 +72,10 @@ func TestDamagedStore(t *testing.T) {
 		{"the write-ahead log is cut", func(t *testing.T) { cutLog(t, wal) }, "its write-ahead log"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			saved := saveTree(t, filepath.Join(p.Data, "etcd"))
+			restore := testenv.SaveTree(t, filepath.Join(p.Data, "etcd"))
 			tt.damage(t)
 			refuseStore(t, p, tt.words)
-			saved(t)
+			restore()
 		})
 	}
 	p.Start(t)
@@ -246,36 +246,6 @@ func cutLog(t *testing.T, dir string) {
 	}
 	if err := os.Truncate(names[len(names)-1], 20_000); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// saveTree sets a copy of a directory aside, and returns a function that puts it back.
-func saveTree(t *testing.T, dir string) func(*testing.T) {
-	t.Helper()
-	copyTree := func(t *testing.T, from, to string) {
-		t.Helper()
-		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	saved := filepath.Join(t.TempDir(), "saved")
-	copyTree(t, dir, saved)
-	return func(t *testing.T) {
-		t.Helper()
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
-		copyTree(t, saved, dir)
-		err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-			if err == nil {
-				testenv.Chown(t, path)
-				err = os.Chmod(path, 0o700)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

@@ -100,10 +100,10 @@ func (p *Plane) AwaitReady(t testing.TB) {
 func (p *Plane) awaitReady() error {
 	deadline := time.Now().Add(startTimeout)
 	for {
-		s, ok, err := status.Read(p.Data)
-		if err == nil && ok && s.PID == p.PID() && s.Phase == status.Ready {
+		if p.IsReady() {
+			s, _, err := status.Read(p.Data)
 			p.listen = strings.TrimPrefix(s.Address, "https://")
-			return nil
+			return err
 		}
 		select {
 		case <-p.done:
@@ -113,6 +113,22 @@ func (p *Plane) awaitReady() error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("polderd is not ready after %s:\n%s", startTimeout, tail(p.Log(), 20))
 		}
+	}
+}
+
+// IsReady says whether polderd says that it is ready.
+func (p *Plane) IsReady() bool {
+	s, ok, err := status.Read(p.Data)
+	return err == nil && ok && s.PID == p.PID() && s.Phase == status.Ready
+}
+
+// HasEnded says whether the process has ended, and with which code.
+func (p *Plane) HasEnded() (code int, ended bool) {
+	select {
+	case <-p.done:
+		return p.cmd.ProcessState.ExitCode(), true
+	default:
+		return 0, false
 	}
 }
 

@@ -23,7 +23,7 @@ func NewMaintainCommand(g *connect.Globals) *cobra.Command {
 		Short: "Give space that the plane's store does not need back to the disk",
 		Long: fmt.Sprintf(`maintain drops the history of all objects, writes the store afresh without gaps, and lets it take
 changes again if there is room. The plane does this by itself when it is needed; do it after you have deleted much.
-The API answers nobody while the store is written, a few seconds for each GB. It exits with %d if the store takes no
+The API answers nobody while the store is written, about ten seconds for each GB. It exits with %d if the store takes no
 changes afterwards, and says why.`, exit.NotReady),
 		Args: cmdline.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

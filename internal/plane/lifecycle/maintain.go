@@ -33,6 +33,10 @@ func (p *Plane) Maintain(ctx context.Context, timeout time.Duration) (maintenanc
 			err, p.dir)
 	}
 	defer res.Body.Close() //nolint:errcheck // read only
+	if res.StatusCode == http.StatusGatewayTimeout {
+		return result, exit.Errorf(exit.Timeout, "the maintenance takes longer than a minute and goes on; see its end in %s",
+			p.LogFile())
+	}
 	if res.StatusCode != http.StatusOK {
 		words, _ := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 		return result, exit.Errorf(exit.Failure, "the store was not maintained: %s", strings.TrimSpace(string(words)))
