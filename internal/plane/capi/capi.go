@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/cluster-api/feature"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
 	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
@@ -130,6 +131,11 @@ func (c *ClusterAPI) build(ctx context.Context) ([]*manager, error) {
 		return nil, err
 	}
 	c.cfg.Webhooks.Server.Register(conversionPath, conversion.NewWebhookHandler(union, registry))
+	secrets, err := clusterSecretHandler()
+	if err != nil {
+		return nil, err
+	}
+	c.cfg.Webhooks.Server.Register(clusterSecretPath, &admission.Webhook{Handler: secrets})
 	var managers []*manager
 	for _, kind := range []managerKind{core, bootstrap, controlPlane} {
 		m, err := c.newManager(kind, registry)

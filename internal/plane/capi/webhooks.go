@@ -54,5 +54,5 @@ func (c *ClusterAPI) webhookConfigurations(ca []byte) []client.Object {
 		}
 		out = append(out, w)
 	}
-	return out
+	return append(out, clusterSecretWebhook(c.cfg.Webhooks.URL, ca))
 }
