@@ -45,6 +45,7 @@ const (
 	ReasonNotThereYet       = "NotThereYet"       // Cluster API has not made it yet
 	ReasonMachinesMissing   = "MachinesMissing"   // some are not ready
 	ReasonMachinesOutOfDate = "MachinesOutOfDate" // some are not as the spec says
+	ReasonQuotaExceeded     = "QuotaExceeded"     // the namespace may have no more of what is missing
 	ReasonUnreachable       = "Unreachable"       // the cluster's API does not answer
 	ReasonNotVerified       = "NotVerified"       // it seems ready, and could not be looked at closer
 	ReasonPaused            = "Paused"
@@ -86,6 +87,13 @@ const (
 	// CustomerLabel on a namespace, with any value, says that it is a customer's: a ResourceQuota is made for it, and
 	// nothing in it may refer to other namespaces.
 	CustomerLabel = "polder.dev/customer"
+	// QuotaLabel on a customer's namespace, with the value QuotaOwn, says that the platform operator sets its quota:
+	// none is made.
+	QuotaLabel = "polder.dev/quota"
+	// QuotaOwn is the value of QuotaLabel.
+	QuotaOwn = "own"
+	// DefaultQuotaName is the name of the ResourceQuota that is made for a customer's namespace.
+	DefaultQuotaName = "polder-default"
 
 	// CatalogueNamespace has the stacks that all namespaces may use.
 	CatalogueNamespace = "polder-catalogue"

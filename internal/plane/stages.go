@@ -89,7 +89,7 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 		Definitions: definitions,
 		Roles: slices.Concat(ownRoles(), discoveryRoles(append(capi.Users(), local.User, operator.User)),
 			capi.Roles(p.manifests), local.Roles(), operator.Roles(), operator.CustomerRoles()),
-		Objects: slices.Concat(operator.ProviderObjects(), catalogue),
+		Objects: slices.Concat(operator.ProviderObjects(), operator.CustomerPolicies(), catalogue),
 	})
 	controllers := kubecontrollers.New(kubecontrollers.Config{
 		Client: api.Client, Informers: api.Informers, SAKey: certs.ServiceAccountKeyFile(), RootCA: certs.ServerCA,

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -371,11 +372,13 @@ func (w *walk) valuesAreCorrected(t *testing.T) {
 	w.greets(t, "the right one")
 }
 
-// kubeconfigRunsAProgram gives the cluster a kubeconfig as whoever may write its Secret could.
+// kubeconfigRunsAProgram gives the cluster a kubeconfig as whoever may write its Secret could. Admission refuses it; one
+// that was there before is not used.
 func (w *walk) kubeconfigRunsAProgram(t *testing.T) {
 	canary := filepath.Join(shared.Get(t).Tree.Home, "canary")
 	good, evil := w.kubeconfigs(t, canary)
-	w.replaceKubeconfig(t, evil)
+	w.refusesKubeconfig(t, evil)
+	w.storeKubeconfigUnchecked(t, evil)
 	w.greet(t, "who is there")
 	w.says(t, &csv1.ClusterAddon{}, addonName, csv1.ConditionReady, metav1.ConditionFalse, csv1.ReasonUnreachable, "kubeconfig is refused",
 		"it runs a program (exec)")
@@ -408,6 +411,38 @@ func (w *walk) kubeconfigs(t *testing.T, canary string) (good, evil []byte) {
 		t.Fatal(err)
 	}
 	return s.Data["value"], evil
+}
+
+// refusesKubeconfig writes a kubeconfig that the API server is to refuse.
+func (w *walk) refusesKubeconfig(t *testing.T, value []byte) {
+	t.Helper()
+	s := &corev1.Secret{}
+	if err := w.get(t, w.cluster.Name+"-kubeconfig", s); err != nil {
+		t.Fatal(err)
+	}
+	s.Data["value"] = value
+	if err := w.mgmt.Update(t.Context(), s, client.DryRunAll); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "it runs a program (exec)") {
+		t.Errorf("it got: %v", err)
+	}
+}
+
+// storeKubeconfigUnchecked writes a kubeconfig as a plane did that did not check it.
+func (w *walk) storeKubeconfigUnchecked(t *testing.T, value []byte) {
+	t.Helper()
+	hook := &admissionv1.ValidatingWebhookConfiguration{}
+	if err := w.mgmt.Get(t.Context(), client.ObjectKey{Name: "polder-cluster-secrets"}, hook); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.mgmt.Delete(t.Context(), hook); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		hook.ObjectMeta = metav1.ObjectMeta{Name: hook.Name}
+		if err := w.mgmt.Create(t.Context(), hook); err != nil {
+			t.Error(err)
+		}
+	}()
+	w.replaceKubeconfig(t, value)
 }
 
 func (w *walk) replaceKubeconfig(t *testing.T, value []byte) {

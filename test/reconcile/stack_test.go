@@ -155,8 +155,8 @@ func TestClusterAddon(t *testing.T) {
 		Timeout:      2 * time.Minute, // a process that dies after every write is started thirty times
 		CheckDeleted: goneTiny,
 		BadInputs: []reconciletest.Fault{{
-			Name:          "a kubeconfig that runs programs",
-			Break:         secret([]byte(evilKubeconfig)),
+			Name:          "a kubeconfig that cannot be used",
+			Break:         secret([]byte(brokenKubeconfig)),
 			CheckReported: reconciletest.ExpectReason(&csv1.ClusterAddon{}, csv1.AddonPrefix+"tiny", csv1.ConditionReady, csv1.ReasonUnreachable),
 			Repair:        secret(kubeconfig),
 			Timing:        reconciletest.FromStart,

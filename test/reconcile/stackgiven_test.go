@@ -23,13 +23,13 @@ import (
 // minimalPoll is how soon something settled may be requeued: the interval of a source, by default.
 const minimalPoll = 4 * time.Minute
 
-// evilKubeconfig would run a program on whoever uses it.
-const evilKubeconfig = `apiVersion: v1
+// brokenKubeconfig has an authority that is none. Admission refuses those that would do harm.
+const brokenKubeconfig = `apiVersion: v1
 kind: Config
 current-context: c
 contexts: [{name: c, context: {cluster: c, user: u}}]
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:1", certificate-authority-data: eA==}}]
-users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: "true"}}}]
+users: [{name: u, user: {token: t}}]
 `
 
 // ownKubeconfig is access to the plane itself, as Cluster API would store it.
