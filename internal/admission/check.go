@@ -66,6 +66,9 @@ func (c *Checker) Check(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (
 		return q.errs, nil
 	}
 	q.checkZones(p)
+	if err := c.checkMachineQuota(ctx, q); err != nil {
+		return nil, err
+	}
 	rel, ok := q.chooseRelease(p)
 	if !ok || !parametersFit || old != nil && topology.HasSameInput(o, old) {
 		return q.errs, nil // the rest was accepted before, or is reported in the status

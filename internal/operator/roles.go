@@ -49,6 +49,7 @@ func Roles() []client.Object {
 				// To tell whether an object went with its kind.
 				rule("apiextensions.k8s.io", []string{"get", "list"}, "customresourcedefinitions"),
 				rule("", read, "namespaces"),
+				rule("", []string{"get", "list", "watch", "create"}, "resourcequotas"),
 				rule("", []string{"get", "create", "update"}, "secrets"),
 				rule("events.k8s.io", []string{"create", "patch", "update"}, "events"),
 			},

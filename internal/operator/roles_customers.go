@@ -42,7 +42,7 @@ func CustomerRoles() []client.Object {
 			rule(own, append(append([]string{}, read...), write...), "workloadclusters", "kubeconfigrequests"),
 			rule(csv1.GroupVersion.Group, read, "clusterstacks", "clusterstackreleases", "clusteraddons"),
 			rule(clusterv1.GroupVersion.Group, read, "clusters", "machines", "machinedeployments"),
-			rule("", []string{"get", "list", "watch"}, "events"),
+			rule("", []string{"get", "list", "watch"}, "events", "resourcequotas"),
 			rule("events.k8s.io", []string{"get", "list", "watch"}, "events"),
 		),
 		role("polder:edit", "edit",
@@ -65,7 +65,7 @@ func CustomerRoles() []client.Object {
 			rule(clusterv1.GroupVersion.Group, append([]string{"create", "patch", "delete"}, read...), "clusters"),
 			rule(clusterv1.GroupVersion.Group, read, "clusterclasses", "machinedeployments"),
 			rule("controlplane.cluster.x-k8s.io", []string{"get"}, "*"),
-			rule("", read, "namespaces"),
+			rule("", read, "namespaces", "resourcequotas"),
 			rule("events.k8s.io", []string{"create", "patch", "update"}, "events"),
 		),
 	}

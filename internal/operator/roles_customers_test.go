@@ -59,7 +59,7 @@ func TestRolesOfCustomers(t *testing.T) {
 			"polder.dev/workloadclusters": slices.Concat(reading, writing), "polder.dev/kubeconfigrequests": slices.Concat(reading, writing),
 			"clusterstack.x-k8s.io/clusterstacks": reading, "clusterstack.x-k8s.io/clusterstackreleases": reading, "clusterstack.x-k8s.io/clusteraddons": reading,
 			"cluster.x-k8s.io/clusters": reading, "cluster.x-k8s.io/machines": reading, "cluster.x-k8s.io/machinedeployments": reading,
-			"/events": reading, "events.k8s.io/events": reading,
+			"/events": reading, "events.k8s.io/events": reading, "/resourcequotas": reading,
 		}},
 		"polder:edit": {map[string]string{"rbac.authorization.k8s.io/aggregate-to-edit": "true"}, map[string][]string{
 			"polder.dev/workloadclusters": writing, "polder.dev/kubeconfigrequests": writing,
@@ -101,7 +101,7 @@ func TestRoleOfProviders(t *testing.T) {
 			got[resource] = more
 		}
 		group, name, _ := strings.Cut(resource, "/")
-		if group == "" && name != "namespaces" || group == "rbac.authorization.k8s.io" || name == "*" && !slices.Equal(verbs, []string{"get"}) {
+		if group == "" && name != "namespaces" && name != "resourcequotas" || group == "rbac.authorization.k8s.io" || name == "*" && !slices.Equal(verbs, []string{"get"}) {
 			t.Errorf("%s: %v", resource, verbs)
 		}
 	}

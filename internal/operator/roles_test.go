@@ -44,6 +44,7 @@ func TestRoles(t *testing.T) {
 	for resource, verbs := range map[string][]string{
 		"/secrets":                  {"get", "create", "update"}, // it knows their names, so it lists none
 		"/namespaces":               {"get", "list", "watch"},
+		"/resourcequotas":           {"get", "list", "watch", "create"}, // those that people have changed stay theirs
 		"cluster.x-k8s.io/clusters": {"create", "patch", "delete", "get", "list", "watch"},
 
 		"apiextensions.k8s.io/customresourcedefinitions": {"get", "list"},

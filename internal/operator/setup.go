@@ -18,6 +18,7 @@ import (
 	"github.com/polder-kaas/polder/internal/controller/clusteraddon"
 	"github.com/polder-kaas/polder/internal/controller/clusterstack"
 	"github.com/polder-kaas/polder/internal/controller/clusterstackrelease"
+	"github.com/polder-kaas/polder/internal/controller/customernamespace"
 	"github.com/polder-kaas/polder/internal/controller/kubeconfigrequest"
 	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/reconcile/fairness"
@@ -71,6 +72,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 			Events: events, Clock: clock.RealClock{}, Interval: addonInterval, Timeout: stageTimeout, Poll: stagePoll,
 			Limiter: &fairness.Limiter{PerNamespace: max(1, s.Concurrency/2)},
 		},
+		&customernamespace.Reconciler{Client: mgr.GetClient()},
 		&kubeconfigrequest.Reconciler{
 			Client: mgr.GetClient(), Live: live, Workload: clusters, Clock: clock.RealClock{}, Events: events,
 			// Anybody can make any number of requests for a cluster that does not answer, so few of them may wait.

@@ -19,6 +19,9 @@ import (
 // maxListedClusters is how many clusters are listed for somebody who names one that does not exist.
 const maxListedClusters = 10
 
+// maxPendingRequests is how many requests of a namespace may wait for their answer.
+const maxPendingRequests = 20
+
 // MutatingHandler writes the user who asks into a new request, whatever is written there. It is for a mutating webhook,
 // and is worth nothing without ValidatingHandler, since other webhooks may change what it wrote.
 func MutatingHandler(decoder admission.Decoder) admission.HandlerFunc {
@@ -42,8 +45,8 @@ func MutatingHandler(decoder admission.Decoder) admission.HandlerFunc {
 	}
 }
 
-// ValidatingHandler refuses a new request that is invalid, of a user who may not have the role, or for a cluster that
-// does not exist. It refuses to delete a request of somebody else. It is for a validating webhook. The reader must not
+// ValidatingHandler refuses a new request that is invalid, of a user who may not have the role, for a cluster that
+// does not exist, or while too many wait. It refuses to delete a request of somebody else. It is for a validating webhook. The reader must not
 // be a cache: whoever creates a cluster and asks for access at once would be told that there is none.
 func ValidatingHandler(live client.Reader, reviews Reviewer, decoder admission.Decoder) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
@@ -73,8 +76,29 @@ func ValidatingHandler(live client.Reader, reviews Reviewer, decoder admission.D
 		return denyOnFirstReason(ctx,
 			func(ctx context.Context) (string, error) { return checkRoleAllowed(ctx, reviews, req, o) },
 			func(ctx context.Context) (string, error) { return checkNamedClusterExists(ctx, live, reviews, req, o) },
+			func(ctx context.Context) (string, error) { return checkPendingLimit(ctx, live, o) },
 		)
 	}
+}
+
+// checkPendingLimit refuses a request if many of its namespace wait already. Each is tried again and again, with keys of
+// the cluster's authority, and all of them wait for the same few clusters.
+func checkPendingLimit(ctx context.Context, live client.Reader, o *v1alpha1.KubeconfigRequest) (string, error) {
+	var l v1alpha1.KubeconfigRequestList
+	if err := live.List(ctx, &l, client.InNamespace(o.Namespace)); err != nil {
+		return "", err
+	}
+	pending := 0
+	for i := range l.Items {
+		if !isAnswered(&l.Items[i]) {
+			pending++
+		}
+	}
+	if pending < maxPendingRequests {
+		return "", nil
+	}
+	return fmt.Sprintf("%d requests of namespace %s wait for their answer already, and more may not; wait until their clusters are ready, or delete some of them",
+		pending, o.Namespace), nil
 }
 
 // denyOnFirstReason denies a request for the first reason that a check returns.

@@ -13,6 +13,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -226,5 +227,39 @@ func TestDescribeClusters(t *testing.T) {
 		if got := describeClusters(l); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// Requests that wait are bounded for each namespace; those that were answered do not count.
+func TestPendingLimit(t *testing.T) {
+	for title, c := range map[string]struct {
+		pending, answered, elsewhere int
+		want                         string
+	}{
+		"some wait":           {maxPendingRequests - 1, 0, 0, ""},
+		"many were answered":  {1, 3 * maxPendingRequests, 0, ""},
+		"many wait elsewhere": {0, 0, maxPendingRequests, ""},
+		"many wait":           {maxPendingRequests, 1, 1, "20 requests of namespace team wait for their answer already"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			b := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(newWorkloadCluster())
+			add := func(n int, namespace string, change func(*v1alpha1.KubeconfigRequest)) {
+				for i := range n {
+					b.WithObjects(newRequest(change, func(o *v1alpha1.KubeconfigRequest) {
+						o.Namespace, o.Name = namespace, fmt.Sprintf("r%d-%v", i, isAnswered(o))
+					}))
+				}
+			}
+			add(c.pending, "team", func(*v1alpha1.KubeconfigRequest) {})
+			add(c.elsewhere, "others", func(*v1alpha1.KubeconfigRequest) {})
+			add(c.answered, "team", func(o *v1alpha1.KubeconfigRequest) {
+				o.Status.ExpirationTime, o.Status.SecretName = &metav1.Time{Time: metav1.Now().Time}, "s"
+			})
+			got := ValidatingHandler(b.Build(), &judge{allows: map[string]bool{"update": true}}, admission.NewDecoder(scheme(t)))(t.Context(),
+				asking(t, newRequest(), admissionv1.Create))
+			if got.Allowed != (c.want == "") || !strings.Contains(got.Result.Message, c.want) {
+				t.Errorf("allowed %v: %v", got.Allowed, got.Result)
+			}
+		})
 	}
 }

@@ -34,6 +34,9 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	s.observeReachability()
 	s.observeWorkers()
 	s.observeAddons()
+	if err := r.checkQuota(ctx, s); err != nil {
+		return err
+	}
 	if err := r.countPools(ctx, s); err != nil {
 		return err
 	}

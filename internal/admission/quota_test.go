@@ -1,0 +1,67 @@
+package admission_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/quota"
+)
+
+// All clusters of a namespace together fit into its quota, with room to replace machines. What is there stays editable.
+func TestMachineQuota(t *testing.T) {
+	sized := func(name string, controlPlane, workers int32) *v1alpha1.WorkloadCluster {
+		return cluster(func(o *v1alpha1.WorkloadCluster) {
+			o.Name, o.Spec.ControlPlane.Replicas, o.Spec.Workers[0].Replicas = name, ptr.To(controlPlane), ptr.To(workers)
+			o.Spec.Workers[0].MachineType = "small"
+		})
+	}
+	for name, c := range map[string]struct {
+		most    int64 // 0 if there is no quota
+		others  []*v1alpha1.WorkloadCluster
+		o, old  *v1alpha1.WorkloadCluster
+		refused string
+	}{
+		"no quota":                      {0, nil, sized("demo", 5, 50), nil, ""},
+		"one that fits":                 {9, nil, sized("demo", 3, 4), nil, ""},
+		"one that could not be changed": {8, nil, sized("demo", 3, 4), nil, "all clusters of namespace a together may have 8 machines (ResourceQuota polder-default); while its machines are replaced, this one needs 9, and the others need 0"},
+		"beside another":                {12, []*v1alpha1.WorkloadCluster{sized("other", 1, 1)}, sized("demo", 3, 4), nil, "this one needs 9, and the others need 4"},
+		"one that grows":                {9, nil, sized("demo", 3, 5), sized("demo", 3, 4), "this one needs 10"},
+		"one that shrinks too little":   {5, nil, sized("demo", 3, 3), sized("demo", 3, 4), ""},
+		"the same, of another value":    {5, nil, sized("demo", 3, 4), sized("demo", 5, 2), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			if c.most > 0 {
+				q := quota.Default("a")
+				q.Spec.Hard[quota.Machines] = *resource.NewQuantity(c.most, resource.DecimalSI)
+				w.add(q)
+			}
+			for _, other := range c.others {
+				w.add(other)
+			}
+			if c.old != nil {
+				w.add(c.old)
+			}
+			errs, err := w.checker(t).Check(t.Context(), c.o, c.old)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Join(errorTexts(errs), "\n")
+			if (got == "") != (c.refused == "") || !strings.Contains(got, c.refused) {
+				t.Errorf("%s, want %q", got, c.refused)
+			}
+		})
+	}
+	for _, failing := range []any{&corev1.ResourceQuotaList{}, &v1alpha1.WorkloadClusterList{}} {
+		w := newWorld().add(quota.Default("a"))
+		w.failing = failing
+		if _, err := w.checker(t).Check(t.Context(), cluster(), nil); err == nil {
+			t.Errorf("%T cannot be read, and nobody says so", failing)
+		}
+	}
+}
