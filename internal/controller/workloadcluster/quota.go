@@ -33,7 +33,8 @@ func (r *Reconciler) checkQuota(ctx context.Context, s *scope) error {
 			replicaCounts{w.DesiredReplicas, w.Replicas, w.ReadyReplicas, w.AvailableReplicas, w.UpToDateReplicas},
 			s.wantedWorkers()},
 	} {
-		if !meta.IsStatusConditionFalse(s.object.Status.Conditions, part.condition) {
+		uncounted := part.condition == v1alpha1.ConditionControlPlane && hasUncountedControlPlane(s.cluster)
+		if uncounted || !meta.IsStatusConditionFalse(s.object.Status.Conditions, part.condition) {
 			continue
 		}
 		why, err := quota.Exhausted(ctx, r.Client, s.object.Namespace, part.machines.waitForMachine(part.want))

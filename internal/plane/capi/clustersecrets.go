@@ -28,16 +28,14 @@ var clusterSecretSuffixes = []secret.Purpose{
 	secret.APIServerEtcdClient,
 }
 
-// clusterSecretWebhook returns the registration of the webhook. Secrets of other names, and writes that leave the
+// clusterSecretWebhook returns the webhook as it is registered. Secrets of other names, and writes that leave the
 // content alone, do not come here, so that they cost nothing and do not depend on it.
-func clusterSecretWebhook(url string, ca []byte) *admissionv1.ValidatingWebhookConfiguration {
+func clusterSecretWebhook(url string, ca []byte) admissionv1.ValidatingWebhook {
 	suffixes := make([]string, len(clusterSecretSuffixes))
 	for i, s := range clusterSecretSuffixes {
 		suffixes[i] = string(s)
 	}
-	w := &admissionv1.ValidatingWebhookConfiguration{}
-	w.Name = "polder-cluster-secrets"
-	w.Webhooks = []admissionv1.ValidatingWebhook{{
+	return admissionv1.ValidatingWebhook{
 		Name:         "cluster-secret.polder.dev",
 		ClientConfig: admissionv1.WebhookClientConfig{URL: ptr.To(url + clusterSecretPath), CABundle: ca},
 		Rules: []admissionv1.RuleWithOperations{{
@@ -59,8 +57,7 @@ func clusterSecretWebhook(url string, ca []byte) *admissionv1.ValidatingWebhookC
 		SideEffects:             ptr.To(admissionv1.SideEffectClassNone),
 		TimeoutSeconds:          ptr.To[int32](10),
 		AdmissionReviewVersions: []string{"v1"},
-	}}
-	return w
+	}
 }
 
 // clusterSecretHandler refuses Secrets of clusters that would do harm where they are used. It needs nothing but the

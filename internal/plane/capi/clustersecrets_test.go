@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	admissionreview "k8s.io/api/admission/v1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
 	"github.com/polder-kaas/polder/internal/providers/local/userdata"
 )
 
@@ -86,5 +88,33 @@ func TestAuthoritiesAreWrittenIntoYAML(t *testing.T) {
 				t.Errorf("a file is injected: %v, and refused at byte %d", evil, firstNotPEM(crt))
 			}
 		})
+	}
+}
+
+// A registration that a polderd of before would leave behind must not hold this webhook: nobody would answer there.
+func TestClusterSecretWebhookIsRegistered(t *testing.T) {
+	m, err := manifests.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(Config{Manifests: m, Webhooks: Webhooks{URL: "https://plane"}})
+	found, registrations := 0, c.webhookConfigurations([]byte("ca"))
+	for _, o := range registrations {
+		w, ok := o.(*admissionv1.ValidatingWebhookConfiguration)
+		if !ok {
+			continue
+		}
+		for _, h := range w.Webhooks {
+			if h.Name != "cluster-secret.polder.dev" {
+				continue
+			}
+			found++
+			if *h.ClientConfig.URL != "https://plane/validate-cluster-secret" || string(h.ClientConfig.CABundle) != "ca" || len(w.Webhooks) == 1 {
+				t.Errorf("%s: %+v", w.Name, h)
+			}
+		}
+	}
+	if found != 1 || len(registrations) != len(m.Mutating)+len(m.Validating) {
+		t.Errorf("found %d times in %d registrations", found, len(registrations))
 	}
 }

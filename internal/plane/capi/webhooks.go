@@ -47,12 +47,17 @@ func (c *ClusterAPI) webhookConfigurations(ca []byte) []client.Object {
 		}
 		out = append(out, w)
 	}
-	for _, w := range c.cfg.Manifests.Validating {
+	for i, w := range c.cfg.Manifests.Validating {
 		w := w.DeepCopy()
 		for i := range w.Webhooks {
 			point(&w.Webhooks[i].ClientConfig)
 		}
+		// In a registration of Cluster API's, not in one of its own: a polderd that does not have this webhook applies
+		// its registrations without it. One that nobody answers would keep all clusters from being made.
+		if i == 0 {
+			w.Webhooks = append(w.Webhooks, clusterSecretWebhook(c.cfg.Webhooks.URL, ca))
+		}
 		out = append(out, w)
 	}
-	return append(out, clusterSecretWebhook(c.cfg.Webhooks.URL, ca))
+	return out
 }
