@@ -27,9 +27,9 @@ const (
 	countSecrets = corev1.ResourceName("count/secrets")
 )
 
-// Default returns the ResourceQuota of a customer's namespace. It counts every kind that customers may create there with
-// the roles they are given, and what Cluster API makes for them. A cluster takes about ten Secrets and one for each
-// machine, which is twice as many while machines are replaced.
+// Default returns the ResourceQuota of a customer's namespace. It counts every kind that customers may create there
+// with the roles they are given, and what Cluster API makes for them. A cluster takes about ten Secrets and one for
+// each machine, which is twice as many while machines are replaced.
 func Default(namespace string) *corev1.ResourceQuota {
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.DefaultQuotaName}}
 	q.Spec.Hard = corev1.ResourceList{}
@@ -87,8 +87,8 @@ func LimitOfMachines(ctx context.Context, c client.Reader, namespace string) (*M
 	return lowest, nil
 }
 
-// Exhausted says in one clause which ResourceQuota of a namespace lets nothing more be made of what clusters need; "" if
-// all do. Machines count only if one is to be made.
+// Exhausted says in one clause which ResourceQuota of a namespace lets nothing more be made of what clusters need; ""
+// if none is used up. Machines count only if one is to be made.
 func Exhausted(ctx context.Context, c client.Reader, namespace string, machineToMake bool) (string, error) {
 	var l corev1.ResourceQuotaList
 	if err := c.List(ctx, &l, client.InNamespace(namespace)); err != nil {

@@ -45,9 +45,10 @@ func MutatingHandler(decoder admission.Decoder) admission.HandlerFunc {
 	}
 }
 
-// ValidatingHandler refuses a new request that is invalid, of a user who may not have the role, for a cluster that
-// does not exist, or while too many wait. It refuses to delete a request of somebody else. It is for a validating webhook. The reader must not
-// be a cache: whoever creates a cluster and asks for access at once would be told that there is none.
+// ValidatingHandler refuses a new request that is invalid, of a user who may not have the role, for a cluster that does
+// not exist, or while too many wait. It refuses to delete a request of somebody else. It is for a validating webhook.
+// The reader must not be a cache: whoever creates a cluster and asks for access at once would be told that there is
+// none.
 func ValidatingHandler(live client.Reader, reviews Reviewer, decoder admission.Decoder) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
 		if req.Operation == admissionv1.Delete {
@@ -81,8 +82,8 @@ func ValidatingHandler(live client.Reader, reviews Reviewer, decoder admission.D
 	}
 }
 
-// checkPendingLimit refuses a request if many of its namespace wait already. Each is tried again and again, with keys of
-// the cluster's authority, and all of them wait for the same few clusters.
+// checkPendingLimit refuses a request if many of its namespace wait already. Each is tried again and again, and all of
+// them wait for the same few clusters.
 func checkPendingLimit(ctx context.Context, live client.Reader, o *v1alpha1.KubeconfigRequest) (string, error) {
 	var l v1alpha1.KubeconfigRequestList
 	if err := live.List(ctx, &l, client.InNamespace(o.Namespace)); err != nil {
