@@ -45,3 +45,24 @@ func TestWriteLeavesTheOldFileWhenItFails(t *testing.T) {
 		t.Errorf("left behind: %v, %v", entries, err)
 	}
 }
+
+// Whoever has the old file open goes on reading it whole: it is replaced, not overwritten, so that no reader and no crash
+// meets half of the new one.
+func TestWriteReplacesTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	if err := Write(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if err := Write(path, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 10)
+	if n, err := reader.Read(b); err != nil || string(b[:n]) != "old" {
+		t.Errorf("a reader of the old file gets %q, %v", b[:n], err)
+	}
+}

@@ -305,3 +305,31 @@ func TestClockSetBack(t *testing.T) {
 		t.Errorf("after the clock was set back: %v", err)
 	}
 }
+
+// The clock of a running plane jumps by an hour, forward and back, also with certificates that live shorter than that:
+// after the next look at them, those in use are good, by their authority in use.
+func TestClockJumps(t *testing.T) {
+	for name, life := range map[string]time.Duration{"a year": 365 * day, "two minutes": 2 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t)
+			w.cfg.LeafLife = life
+			p := w.open()
+			for i, jump := range []time.Duration{time.Hour, -time.Hour, -time.Hour, 2 * time.Hour, -time.Hour} {
+				w.clock.SetTime(w.clock.Now().Add(jump))
+				if err := p.ensure(); err != nil {
+					t.Fatalf("jump %d: %v", i, err)
+				}
+				for file, c := range map[string]struct {
+					trust string
+					usage x509.ExtKeyUsage
+				}{
+					apiserverFile: {serverCACertFile, x509.ExtKeyUsageServerAuth}, adminFile: {clientCACertFile, x509.ExtKeyUsageClientAuth},
+				} {
+					if err := w.verify(p, file, c.trust, "", c.usage, nil); err != nil {
+						t.Errorf("%s after jump %d by %s: %v", file, i, jump, err)
+					}
+				}
+			}
+		})
+	}
+}
