@@ -21,7 +21,7 @@ sources      = $(wildcard $(shell git ls-files -co --exclude-standard ':!docs/*.
 
 # Packages that link the whole of Kubernetes have no unit tests; tests under test/ run the built binary.
 heavy       := github.com/polder-kaas/polder/(cmd/polderd|internal/daemon|internal/plane|internal/plane/(apiserver|kubecontrollers)|internal/providers/local/(boot|component))$$
-light        = $(shell go list ./... | grep -Ev '$(heavy)' | grep -Ev '/(test/fault|bench/(local|operator|plane|stack|workloadcluster))')
+light        = $(shell go list ./... | grep -Ev '$(heavy)' | grep -Ev '/(test/fault|bench/(backup|local|operator|plane|stack|workloadcluster))')
 
 # Tests without the race detector: boot, which links kubeadm, and those that render charts in a child, whose memory and time are limited;
 # stack/schema, where CEL runs until a budget is used up, forty times longer with the detector; and confine, whose processes see no
@@ -128,6 +128,11 @@ bench-operator: build ## Measure the stack operator: time to ready, add-ons, wha
 bench-workloadcluster: build ## Measure WorkloadClusters: beside bare Clusters, many of them, and their list
 	@hack/build bin/bench/workloadcluster ./bench/workloadcluster '-s -w'
 	@bin/bench/workloadcluster
+
+.PHONY: bench-backup
+bench-backup: build ## Measure backup and restore of a plane with 1 GiB, and what clients notice meanwhile
+	@hack/build bin/bench/backup ./bench/backup '-s -w'
+	@bin/bench/backup
 
 .PHONY: conformance
 conformance: build bin/conformance/e2e.test ## Run Kubernetes' own conformance tests that need no real container, on local clusters

@@ -25,7 +25,7 @@ func Command() *cobra.Command {
 	pflag.CommandLine = pflag.NewFlagSet("polderd", pflag.ContinueOnError)
 	root := &cobra.Command{Use: "polderd", Short: "The Polder management plane in one process"}
 	cmdline.Prepare(root)
-	root.AddCommand(newServeCommand(), newVersionCommand(), commanddocs.Command())
+	root.AddCommand(newServeCommand(), newRestoreStoreCommand(), newVersionCommand(), commanddocs.Command())
 	return root
 }
 
@@ -84,6 +84,7 @@ func newServeCommand() *cobra.Command {
 		"`HOST:PORT` with a private address that local clusters may reach, an issuer of tokens for example; may be repeated")
 	f.BoolVar(&cfg.Local.AllowUnconfined, "local-unconfined", false,
 		"let customers have local clusters where the kernel offers too little to confine them")
+	addBackupFlags(f, &cfg.Backups)
 	f.StringVar(&logs.Level, "log-level", "info", "error, warn, info, debug or trace")
 	f.StringVar(&logs.Format, "log-format", logging.FormatAuto, "text, json, or auto: text on a terminal, JSON otherwise")
 	return c

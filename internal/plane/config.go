@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"strconv"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"github.com/polder-kaas/polder/internal/plane/backup"
 	"github.com/polder-kaas/polder/internal/program/exit"
 	"github.com/polder-kaas/polder/internal/providers/local/outside"
 )
@@ -31,6 +33,7 @@ type Config struct {
 	Profiling           bool             // serve /debug/pprof to those RBAC allows it
 	Stacks              Stacks           // where cluster stacks come from
 	Local               Local            // what local clusters may
+	Backups             backup.Schedule  // that the plane makes by itself
 	Clock               clock.WithTicker // nil means the real one
 	Log                 *slog.Logger     // needed
 	Notify              func(string)     // called with "READY=1" and "STOPPING=1", as systemd wants it; optional
@@ -79,6 +82,14 @@ func (c Config) Complete() (Config, error) {
 		}
 	}
 	if _, err := c.Stacks.releaseSources(); err != nil {
+		errs = append(errs, err)
+	}
+	if c.Backups.Dir != "" {
+		dir, err := filepath.Abs(c.Backups.Dir)
+		errs = append(errs, err)
+		c.Backups.Dir = dir
+	}
+	if err := c.Backups.Check(c.DataDir); err != nil {
 		errs = append(errs, err)
 	}
 	return c, exit.With(exit.Usage, errors.Join(errs...))

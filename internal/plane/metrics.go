@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/polder-kaas/polder/internal/plane/status"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
 )
 
@@ -42,5 +43,49 @@ func (m componentMetrics) Collect(ch chan<- prometheus.Metric) {
 			v = 1
 		}
 		ch <- prometheus.MustNewConstMetric(componentReady, prometheus.GaugeValue, v, s.Name)
+	}
+}
+
+// Metrics of the scheduled backups. Without a schedule there are none.
+var (
+	backupLastSuccess = prometheus.NewDesc("polder_backup_last_success_timestamp_seconds",
+		"When the newest scheduled backup was made.", nil, nil)
+	backupSize     = prometheus.NewDesc("polder_backup_last_size_bytes", "Size of the newest scheduled backup.", nil, nil)
+	backupDuration = prometheus.NewDesc("polder_backup_last_duration_seconds",
+		"How long the newest scheduled backup took; 0 if an earlier run made it.", nil, nil)
+	backupFailing = prometheus.NewDesc("polder_backup_failing", "Whether the last try of a scheduled backup failed.", nil,
+		nil)
+)
+
+// backupMetrics reads the status of the scheduled backups when metrics are collected.
+type backupMetrics struct {
+	status func() status.Backup
+}
+
+// Describe implements prometheus.Collector.
+func (backupMetrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{backupLastSuccess, backupSize, backupDuration, backupFailing} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m backupMetrics) Collect(ch chan<- prometheus.Metric) {
+	s := m.status()
+	if s.Dir == "" {
+		return
+	}
+	gauge := func(d *prometheus.Desc, v float64) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
+	}
+	failing := 0.0
+	if s.Problem != "" {
+		failing = 1
+	}
+	gauge(backupFailing, failing)
+	if s.Last != nil {
+		gauge(backupLastSuccess, float64(s.Last.CreatedAt.Unix()))
+		gauge(backupSize, float64(s.Last.Size))
+		gauge(backupDuration, s.Last.Seconds)
 	}
 }

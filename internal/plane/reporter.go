@@ -40,6 +40,10 @@ func (r *statusReporter) setComponents(cs []supervisor.Status) {
 	r.update(func(s *status.Status) { s.Components = cs })
 }
 
+func (r *statusReporter) setBackup(b status.Backup) {
+	r.update(func(s *status.Status) { s.Backup = &b })
+}
+
 // setPhase sets the phase. A plane that is stopping never becomes ready again.
 func (r *statusReporter) setPhase(p status.Phase) {
 	r.update(func(s *status.Status) {

@@ -102,7 +102,9 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 		Concurrency:  p.cfg.Concurrency,
 		Clock:        p.cfg.Clock,
 	})
-	last := supervisor.Stage{api.BootstrapRoles(), controllers, clusterAPI, p.newLocalProvider(api.Client), stacks}
+	last := supervisor.Stage{
+		api.BootstrapRoles(), controllers, clusterAPI, p.newLocalProvider(api.Client), stacks, p.newBackup(store),
+	}
 	return []supervisor.Stage{{certs}, {store, webhookServer}, {api}, {objects}, last}, checks, api, nil
 }
 
@@ -144,7 +146,7 @@ func (p *Plane) newOperator(
 // componentNames are the checks of /readyz, in the order components start.
 var componentNames = []string{
 	"certificates", "etcd", "webhooks", "apiserver", "crds", "roles", "kube-controllers", "cluster-api", "provider-local",
-	"operator",
+	"operator", "backup",
 }
 
 // newPKI prepares the certificates, for all names that the API may be reached under.

@@ -66,6 +66,29 @@ func Start(ctx context.Context, cfg *rest.Config, namespace, prefix string, n in
 // Acknowledged is the number of writes the plane has acknowledged so far.
 func (ws *Writers) Acknowledged() int64 { return ws.acked.Load() }
 
+// Checkpoint is what was acknowledged by a moment.
+type Checkpoint struct {
+	writers *Writers
+	acked   []int
+}
+
+// Checkpoint records what was acknowledged so far, while writers go on.
+func (ws *Writers) Checkpoint() Checkpoint {
+	c := Checkpoint{writers: ws}
+	for _, w := range ws.all {
+		w.mu.Lock()
+		c.acked = append(c.acked, w.acked)
+		w.mu.Unlock()
+	}
+	return c
+}
+
+// Verify reads what is stored now, which may be a state between the checkpoint and Stop, and reports every write that
+// was acknowledged before the checkpoint and is not there. It must be called after Stop.
+func (c Checkpoint) Verify(ctx context.Context, cfg *rest.Config) error {
+	return c.writers.verify(ctx, cfg, c.acked)
+}
+
 // Stop ends all writers and waits for them.
 func (ws *Writers) Stop() {
 	ws.cancel()
@@ -95,24 +118,29 @@ func (w *writer) write(ctx context.Context, c kubernetes.Interface, ns string) b
 // Verify reads what is stored now and reports every acknowledged write that is not. It must be
 // called after Stop.
 func (ws *Writers) Verify(ctx context.Context, cfg *rest.Config) error {
+	return ws.verify(ctx, cfg, ws.Checkpoint().acked)
+}
+
+func (ws *Writers) verify(ctx context.Context, cfg *rest.Config, acked []int) error {
 	c, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return err
 	}
-	for _, w := range ws.all {
+	for i, w := range ws.all {
+		acked := acked[i]
 		o, err := c.CoreV1().ConfigMaps(ws.namespace).Get(ctx, w.name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) && w.acked == 0 {
+		if apierrors.IsNotFound(err) && acked == 0 {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("%s: acknowledged %d, now: %w", w.name, w.acked, err)
+			return fmt.Errorf("%s: acknowledged %d, now: %w", w.name, acked, err)
 		}
 		n, err := strconv.Atoi(o.Data["n"])
 		if err != nil {
 			return fmt.Errorf("%s holds %q: %w", w.name, o.Data["n"], err)
 		}
-		if n < w.acked || n > w.sent {
-			return fmt.Errorf("%s holds %d, but %d was acknowledged and %d was the last one sent", w.name, n, w.acked, w.sent)
+		if n < acked || n > w.sent {
+			return fmt.Errorf("%s holds %d, but %d was acknowledged and %d was the last one sent", w.name, n, acked, w.sent)
 		}
 	}
 	return nil

@@ -136,6 +136,9 @@ func (r report) printTable(w io.Writer, now time.Time) error {
 			fmt.Fprintf(t, "Confinement:\t%s\n", r.Status.Confinement)
 		}
 	}
+	if r.Running && r.Status.Backup != nil {
+		fmt.Fprintf(t, "Backups:\t%s\n", describeBackups(*r.Status.Backup, now))
+	}
 	if len(r.LocalClusters) > 0 || r.LocalClustersProblem != "" {
 		fmt.Fprintf(t, "Local clusters:\t%s\n", cmp.Or(r.LocalClustersProblem, localcluster.Describe(r.LocalClusters)))
 	}
@@ -146,4 +149,20 @@ func (r report) printTable(w io.Writer, now time.Time) error {
 		}
 	}
 	return t.Flush()
+}
+
+// describeBackups says how old the newest scheduled backup is, and what is wrong if the last one failed.
+func describeBackups(b planestatus.Backup, now time.Time) string {
+	last := "none yet"
+	if b.Last != nil {
+		last = fmt.Sprintf("the last one %s ago, %s", output.Age(now, b.Last.CreatedAt), b.Last.Path)
+	}
+	if b.Problem == "" {
+		return fmt.Sprintf("%s; every %s, %d are kept", last, b.Every, b.Keep)
+	}
+	since := ""
+	if b.FailingSince != nil {
+		since = " since " + output.Age(now, *b.FailingSince)
+	}
+	return fmt.Sprintf("FAILING%s: %s; %s", since, b.Problem, last)
 }

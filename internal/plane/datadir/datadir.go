@@ -29,14 +29,9 @@ type Dir struct {
 // Open creates the directory if need be, checks that it is this user's alone, and takes its lock. Nothing is
 // written to a directory that cannot be used. Close releases the lock.
 func Open(path string, now Marker) (*Dir, error) {
-	abs, err := filepath.Abs(path)
+	abs, err := checkedPath(path)
 	if err != nil {
-		return nil, exit.Errorf(exit.DataDir, "data directory %q: %w", path, err)
-	}
-	if n := len(filepath.Join(abs, longestSocket)); n > maxSocketPath {
-		return nil, exit.Errorf(exit.DataDir,
-			"data directory %s is %d characters too long for the sockets in it; choose a shorter path with --data-dir", abs,
-			n-maxSocketPath)
+		return nil, err
 	}
 	if err := Prepare(abs); err != nil {
 		return nil, err
@@ -46,10 +41,28 @@ func Open(path string, now Marker) (*Dir, error) {
 		return nil, err
 	}
 	// Only with the lock: the process that holds it may be of another version, and writes its own marker.
-	if err := checkAndWriteMarker(abs, now); err != nil {
+	err = checkRestored(abs)
+	if err == nil {
+		err = checkAndWriteMarker(abs, now)
+	}
+	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// checkedPath makes the path absolute, and refuses one that is too long.
+func checkedPath(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", exit.Errorf(exit.DataDir, "data directory %q: %w", path, err)
+	}
+	if n := len(filepath.Join(abs, longestSocket)); n > maxSocketPath {
+		return "", exit.Errorf(exit.DataDir,
+			"data directory %s is %d characters too long for the sockets in it; choose a shorter path with --data-dir", abs,
+			n-maxSocketPath)
+	}
+	return abs, nil
 }
 
 // Path returns the absolute path of something in the directory.

@@ -43,6 +43,26 @@ type Status struct {
 	Confinement string              `json:"confinement,omitempty"`
 	Versions    buildinfo.Info      `json:"versions"`
 	Components  []supervisor.Status `json:"components"`
+	Backup      *Backup             `json:"backup,omitempty"` // nil if none are scheduled
+}
+
+// Backup says how the scheduled backups are.
+type Backup struct {
+	Dir          string      `json:"dir"`
+	Every        string      `json:"every"`
+	Keep         int         `json:"keep"`
+	Last         *BackupFile `json:"last,omitempty"`         // the newest one there is
+	Next         *time.Time  `json:"next,omitempty"`         // when one will be tried
+	Problem      string      `json:"problem,omitempty"`      // why the last try failed
+	FailingSince *time.Time  `json:"failingSince,omitempty"` // when tries began to fail
+}
+
+// BackupFile is a backup that was written.
+type BackupFile struct {
+	Path      string    `json:"path"`
+	CreatedAt time.Time `json:"createdAt"`
+	Size      int64     `json:"size"`
+	Seconds   float64   `json:"seconds,omitempty"` // that it took; unknown if an earlier run wrote it
 }
 
 // Write replaces the status of the plane in dir.

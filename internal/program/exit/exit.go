@@ -24,6 +24,7 @@ const (
 	StopTimeout     = 36
 	StoreDamaged    = 37
 	DaemonUsage     = 38
+	BadBackup       = 39
 	Interrupted     = 130
 )
 
@@ -50,6 +51,7 @@ func Meanings() []Meaning {
 		{StopTimeout, "a component did not stop in time; stored data is safe"},
 		{StoreDamaged, "the store is damaged or not what was written; nothing was changed. The message says what to do"},
 		{DaemonUsage, "polderd: unknown command, flag or value; nothing was changed"},
+		{BadBackup, "polder restore, polder backup verify: the backup is damaged, cut off or none at all, or the key does not open it; nothing was changed"},
 		{Interrupted, "polder was told to stop while it waited; what it waited for goes on"},
 	}
 }
