@@ -2,10 +2,12 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"sync"
 	"time"
 
+	"github.com/polder-kaas/polder/internal/files/atomicfile"
 	"github.com/polder-kaas/polder/internal/providers/local/confine"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/process"
@@ -27,6 +29,9 @@ func (m *machine) runBoot(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
+	if err := m.writeCluster(); err != nil {
+		m.host.cfg.Log.Warn("the boot cannot be told its cluster", "machine", m.spec.Name, "error", err)
+	}
 	ended := make(chan struct{}, 1)
 	p := process.Start(m.host.forker, process.Spec{
 		Name: "boot of " + m.spec.Name, Path: m.host.cfg.Binary, Args: []string{BootProgram, string(m.dir)},
@@ -43,6 +48,15 @@ func (m *machine) runBoot(ctx context.Context) {
 	})
 	defer p.Kill()
 	m.watchBoot(ctx, ended, release)
+}
+
+// writeCluster tells the boot which cluster it is in: the boot looks at nothing outside of its machine's directory.
+func (m *machine) writeCluster() error {
+	b, err := json.Marshal(m.host.cluster)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(m.dir.ClusterFile(), b, 0o600)
 }
 
 // acquireBootSlot waits while too many workers boot. A worker has its slot for the first attempt only, so that one that

@@ -41,6 +41,8 @@ type Config struct {
 	Endpoint    net.Listener
 	Confinement hostapi.Confinement
 	Output      []*os.File // stdout and stderr; those that are the host's log file are rotated
+	// AllowEverything is for tests, whose machines run programs that stand for the real ones.
+	AllowEverything bool
 }
 
 // Host keeps one cluster.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -476,4 +477,29 @@ func TestStopsWhenDirectoryRemoved(t *testing.T) {
 	if left := killLeftovers(); len(left) > 0 {
 		t.Errorf("left are %q", left)
 	}
+}
+
+// A machine that was made without its cluster's configuration gets it as long as it boots.
+func TestConfigurationComesLater(t *testing.T) {
+	f := newFixture(t)
+	f.run(t)
+	spec := machineOf("a", "fail")
+	f.putMachines(t, spec)
+	if f.machineStatus(t, "a").Configured {
+		t.Error("it has a configuration")
+	}
+	spec.ClusterConfiguration = []byte("first")
+	f.putMachines(t, spec)
+	spec.ClusterConfiguration = []byte("second")
+	f.putMachines(t, spec)
+	var have hostapi.MachineSpec
+	b, err := os.ReadFile(f.dir.MachineDir("a").SpecFile())
+	if err != nil || json.Unmarshal(b, &have) != nil || string(have.ClusterConfiguration) != "first" || !f.machineStatus(t, "a").Configured {
+		t.Errorf("%s, %v", b, err)
+	}
+	var c hostapi.Cluster
+	processtest.Eventually(t, "the boot knows its cluster", func() bool {
+		b, err := os.ReadFile(f.dir.MachineDir("a").ClusterFile())
+		return err == nil && json.Unmarshal(b, &c) == nil && c.Validate() == nil
+	})
 }

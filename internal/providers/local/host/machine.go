@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/polder-kaas/polder/internal/files/atomicfile"
+	"github.com/polder-kaas/polder/internal/providers/local/allowance"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/kubelet"
 	"github.com/polder-kaas/polder/internal/providers/local/process"
@@ -27,6 +28,7 @@ type machine struct {
 	cancel           context.CancelFunc
 	wg               sync.WaitGroup
 	off              bool
+	configured       atomic.Bool                   // the spec on disk has the cluster's configuration
 	startError       error                         // why it cannot be started at all
 	bootProcessState atomic.Pointer[process.State] // of the boot process; nil before there is one
 }
@@ -43,12 +45,32 @@ func (h *Host) ensureMachine(spec hostapi.MachineSpec) error {
 	case have == nil:
 		return h.createMachine(spec)
 	case have.spec.UID == spec.UID:
-		return nil
+		return have.addClusterConfiguration(spec.ClusterConfiguration)
 	case have.startError != nil:
 		return have.startError
 	default:
 		return fmt.Errorf("there is another machine of the name %s", spec.Name)
 	}
+}
+
+// addClusterConfiguration gives a machine that still boots the configuration of its cluster, if it has none: it was made
+// by an older polderd, which did not hand it over.
+func (m *machine) addClusterConfiguration(b []byte) error {
+	if len(b) == 0 || m.configured.Load() || m.isBooted() {
+		return nil
+	}
+	spec := m.spec
+	spec.ClusterConfiguration = b
+	content, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.Write(m.dir.SpecFile(), content, 0o600); err != nil {
+		return err
+	}
+	m.configured.Store(true) // the boot reads the file anew at each attempt
+	m.host.notifyChange()
+	return nil
 }
 
 // createMachine makes the machine from what is on disk, which it writes first for a new one, and puts it in place of
@@ -80,10 +102,14 @@ func (h *Host) addFailedMachine(spec hostapi.MachineSpec, cause error) {
 
 func (h *Host) newMachine(spec hostapi.MachineSpec, address netip.Addr, emulate string) *machine {
 	m := &machine{host: h, spec: spec, dir: h.cfg.Dir.MachineDir(spec.Name), address: address}
+	m.configured.Store(len(spec.ClusterConfiguration) > 0)
 	m.kubelet = kubelet.New(kubelet.Config{
-		Machine: spec, Dir: m.dir, Address: address, EmulatedVersion: emulate, Binary: h.cfg.Binary, Forker: h.forker,
+		Machine: spec, Dir: m.dir, Address: address, Cluster: h.cluster.Addresses, EmulatedVersion: emulate,
+		Binary: h.cfg.Binary, Forker: h.forker,
+		AllowEverything:      h.cfg.AllowEverything || allowance.IsEverythingAllowed(m.dir),
 		APIServerEnvironment: h.proxyEnvironment(),
-		ServingCertificate:   h.servingCertificate, ClientCertificate: h.nodeCertificate, OnChange: h.notifyChange, Clock: h.cfg.Clock, Log: h.cfg.Log,
+		ServingCertificate:   h.servingCertificate, ClientCertificate: h.nodeCertificate,
+		OnChange: h.notifyChange, Clock: h.cfg.Clock, Log: h.cfg.Log,
 	})
 	m.ctx, m.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // it ends with the machine, not with a request
 	_, err := os.Stat(m.dir.OffFile())
@@ -118,6 +144,9 @@ func (h *Host) prepareMachineDir(dir hostapi.MachineDir, spec hostapi.MachineSpe
 	}
 	address, err := h.assignAddress(dir)
 	if err != nil {
+		return address, err
+	}
+	if err := allowance.MarkMachine(h.cfg.Dir, dir); err != nil {
 		return address, err
 	}
 	if _, err := os.Stat(dir.SpecFile()); err == nil {

@@ -147,7 +147,7 @@ func newFixture(t *testing.T) *fixture {
 	dir := hostapi.Dir(d)
 	f := &fixture{
 		Client: hostapi.NewClient(dir), dir: dir,
-		cfg: Config{Dir: dir, Binary: exe, Versions: versions, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)},
+		cfg: Config{Dir: dir, Binary: exe, Versions: versions, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler), AllowEverything: true},
 	}
 	f.write(t, dir.ClusterFile(), hostapi.Cluster{Namespace: "ns", Name: "c", UID: "u", Addresses: testBlock(), Port: int32(freePort(t))})
 	if err := os.Mkdir(dir.MachinesDir(), 0o700); err != nil {

@@ -12,6 +12,7 @@ func (h *Host) status() hostapi.Status {
 	s := hostapi.Status{
 		Revision: h.revision, Cluster: h.cluster, PID: os.Getpid(), StartedAt: h.started, Problem: h.problem,
 		Confinement: &h.cfg.Confinement,
+		Protocol:    hostapi.JoinProtocol,
 	}
 	if v := h.cfg.Versions.BuiltIn; v != nil {
 		s.Kubernetes = "v" + v.String()
@@ -30,7 +31,7 @@ func (h *Host) status() hostapi.Status {
 func (m *machine) status() hostapi.MachineStatus {
 	s := hostapi.MachineStatus{
 		Name: m.spec.Name, Node: m.spec.Node, UID: m.spec.UID, ControlPlane: m.spec.ControlPlane, Version: m.spec.Version,
-		Dir: string(m.dir), Off: m.off,
+		Dir: string(m.dir), Off: m.off, Configured: m.configured.Load(),
 	}
 	if m.address.IsValid() {
 		s.Address = m.address.String()

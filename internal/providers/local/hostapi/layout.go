@@ -38,6 +38,9 @@ func (d MachineDir) SpecFile() string { return filepath.Join(string(d), "machine
 // AddressFile holds the machine's address; it is chosen once.
 func (d MachineDir) AddressFile() string { return filepath.Join(string(d), "address") }
 
+// ClusterFile holds the Cluster, for the boot; the host writes it.
+func (d MachineDir) ClusterFile() string { return filepath.Join(string(d), "cluster.json") }
+
 // BootFile holds the BootStatus; the boot writes it.
 func (d MachineDir) BootFile() string { return filepath.Join(string(d), "boot.json") }
 

@@ -39,7 +39,13 @@ type MachineSpec struct {
 	Labels       map[string]string   `json:"labels,omitempty"`
 	Taints       []corev1.Taint      `json:"taints,omitempty"`
 	UserData     []byte              `json:"userData"`
+	// ClusterConfiguration is that of kubeadm, for a control plane that joins: what it is told by the workload cluster
+	// itself cannot be trusted. Hosts before JoinProtocol read the cluster's ConfigMap instead.
+	ClusterConfiguration []byte `json:"clusterConfiguration,omitempty"`
 }
+
+// JoinProtocol is the first protocol of hosts that take ClusterConfiguration, and check what machines are told.
+const JoinProtocol = 1
 
 // Status is the state of a host and its machines.
 type Status struct {
@@ -49,6 +55,7 @@ type Status struct {
 	// Kubernetes is the version that is built into the host's program: its polderd may be older than ours, and then
 	// cannot run all that ours can. Hosts before v1.37 do not say.
 	Kubernetes string    `json:"kubernetes,omitempty"`
+	Protocol   int       `json:"protocol,omitempty"` // what the host understands; see JoinProtocol
 	StartedAt  time.Time `json:"startedAt"`
 	// Confinement is what the kernel does to keep the cluster's processes apart from everything else; nil for a host
 	// that was started by an older polderd.
@@ -71,7 +78,8 @@ type MachineStatus struct {
 	Off          bool            `json:"off,omitempty"`
 	Boot         BootStatus      `json:"boot"`
 	Processes    []ProcessStatus `json:"processes,omitempty"`
-	Registered   bool            `json:"registered"` // its node is in the cluster, and its mirror pods show its processes
+	Configured   bool            `json:"configured,omitempty"` // it has its ClusterConfiguration
+	Registered   bool            `json:"registered"`           // its node is in the cluster, and its mirror pods show its processes
 	Problem      string          `json:"problem,omitempty"`
 }
 

@@ -22,11 +22,13 @@ type Config struct {
 	Machine         hostapi.MachineSpec
 	Dir             hostapi.MachineDir
 	Address         netip.Addr
-	EmulatedVersion string // minor of Kubernetes to emulate, or empty
-	Binary          string // of polderd, which is every program a static pod may be
+	Cluster         netip.Prefix // the addresses of all machines of the cluster
+	EmulatedVersion string       // minor of Kubernetes to emulate, or empty
+	Binary          string       // of polderd, which is every program a static pod may be
 	Forker          *process.Forker
 	// APIServerEnvironment is added to that of the API server.
 	APIServerEnvironment []string
+	AllowEverything      bool // see rewrite.Machine
 	// ServingCertificate makes a certificate for the kubelet's port, signed by the cluster's CA; nil or an error: a
 	// self-signed one is used, as by a kubelet without certificate of its own.
 	ServingCertificate func(names []string, address netip.Addr) (cert, key []byte, err error)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/polder-kaas/polder/internal/files/certificate"
 	"github.com/polder-kaas/polder/internal/providers/local/clientcert"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
+	"github.com/polder-kaas/polder/stack/allowlist"
 )
 
 // RunningLabel is on the nodes of machines that are switched on; the simulation keeps those alive.
@@ -85,10 +87,20 @@ func (k *Kubelet) nodeConfigFile() string { return k.cfg.Dir.RootFS("/etc/kubern
 // newNodeClient makes a client that acts as the node, with the rights of a node. Its certificate is renewed until ctx
 // ends.
 func (k *Kubelet) newNodeClient(ctx context.Context) (kubernetes.Interface, error) {
-	if _, err := os.Stat(k.nodeConfigFile()); err != nil {
+	file := k.nodeConfigFile()
+	b, err := os.ReadFile(file)
+	if err != nil {
 		return nil, err
 	}
-	cfg, err := clientcmd.BuildConfigFromFlags("", k.nodeConfigFile())
+	// Only the boot should have written it; but it is read by the host, which can do more than the machine.
+	if err := k.checkKubeconfig(b); err != nil {
+		return nil, fmt.Errorf("%s is refused: %w", file, err)
+	}
+	loaded, err := clientcmd.Load(b)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +134,23 @@ func (k *Kubelet) nodeCertificate(cfg *rest.Config) (tls.Certificate, error) {
 		return booted, nil //nolint:nilerr // it may be good for some time yet
 	}
 	return tls.X509KeyPair(cert, key)
+}
+
+// checkKubeconfig says whether a kubeconfig does no more than name the cluster, and the files that a kubelet keeps its
+// certificate in.
+func (k *Kubelet) checkKubeconfig(b []byte) error {
+	if k.cfg.AllowEverything {
+		return nil
+	}
+	return allowlist.CheckKubeconfig(b, allowlist.KubeconfigRules{
+		Cluster: k.cfg.Cluster,
+		File: func(_, path string) error {
+			if dir := k.cfg.Dir.RootFS("/var/lib/kubelet/pki"); filepath.Dir(path) != dir {
+				return fmt.Errorf("names a file that is not in %s", dir)
+			}
+			return nil
+		},
+	})
 }
 
 // registerNode makes the node as a kubelet does, or brings the one that is there up to date.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +23,7 @@ type staticPod struct {
 	manifest manifest
 	spec     process.Spec
 	rewrites []hostapi.Rewrite
+	recheck  func() error // says right before the start whether the pod may still be run
 	forker   *process.Forker
 	probe    probe
 	onChange func()
@@ -30,32 +31,27 @@ type staticPod struct {
 	ctx      context.Context // of the probe and of waiting to start; ends with the pod
 	wg       sync.WaitGroup
 
-	mu    sync.Mutex
-	proc  *process.Process // nil while waiting to start
-	ready bool
+	mu      sync.Mutex
+	proc    *process.Process // nil while waiting to start
+	ready   bool
+	refused string // why it was not started
 }
 
 func newStaticPod(cfg Config, m manifest, changed func()) (*staticPod, error) {
-	r, err := rewrite.Pod(m.pod, rewrite.Machine{
-		Root: cfg.Dir.RootFS(), Address: cfg.Address, EmulatedVersion: cfg.EmulatedVersion,
-	})
+	r, err := cfg.rewritePod(m)
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range r.Dirs {
-		if rel, err := filepath.Rel(cfg.Dir.RootFS(), d); err != nil || !filepath.IsLocal(rel) {
-			return nil, fmt.Errorf("static pod %s has a volume that is not on the machine: %s", m.pod.Name, d)
-		}
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			return nil, err
-		}
+	if err := makeVolumeDirs(cfg.Dir.RootFS(), r.Dirs); err != nil {
+		return nil, fmt.Errorf("static pod %s has a volume that is not on the machine: %w", m.pod.Name, err)
 	}
 	log := cfg.Dir.LogFile(m.pod.Name)
 	if err := os.MkdirAll(cfg.Dir.LogDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("making the log folder: %w", err)
 	}
 	p := &staticPod{
-		manifest: m, rewrites: r.Rewrites, forker: cfg.Forker, probe: newProbe(m.pod, cfg.Address), onChange: changed,
+		manifest: m, recheck: func() error { _, err := cfg.rewritePod(m); return err }, rewrites: r.Rewrites,
+		forker: cfg.Forker, probe: newProbe(m.pod, cfg.Address), onChange: changed,
 		spec: process.Spec{
 			Name: m.pod.Name, Path: cfg.Binary, Args: r.Args, Dir: cfg.Dir.RootFS(), Env: cfg.environment(r),
 			Log: process.LogFile{Path: log},
@@ -73,6 +69,29 @@ func (c Config) environment(r rewrite.Result) []string {
 	return append(env, r.Env...)
 }
 
+// rewritePod says what is run for a manifest, or why nothing is.
+func (c Config) rewritePod(m manifest) (rewrite.Result, error) {
+	return rewrite.Pod(m.pod, rewrite.Machine{
+		Root: c.Dir.RootFS(), Address: c.Address, Cluster: c.Cluster, EmulatedVersion: c.EmulatedVersion,
+		AllowEverything: c.AllowEverything,
+	})
+}
+
+// makeVolumeDirs makes folders of the machine.
+func makeVolumeDirs(root string, dirs []string) error {
+	r, err := os.OpenRoot(root)
+	if err != nil {
+		return err
+	}
+	defer r.Close() //nolint:errcheck // nothing to lose
+	for _, d := range dirs {
+		if err := r.MkdirAll(strings.TrimPrefix(d, "/"), 0o700); err != nil && d != "/" {
+			return err
+		}
+	}
+	return nil
+}
+
 func (p *staticPod) name() string { return p.manifest.pod.Name }
 
 // start runs the process as soon as canStart says so: a controller without API server would only end and be restarted
@@ -81,6 +100,14 @@ func (p *staticPod) start(canStart func() bool) {
 	p.ctx, p.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // it ends with stop or kill, not with a caller
 	p.wg.Go(func() {
 		if !pollUntil(p.ctx, maxStartDelay, canStart) {
+			return
+		}
+		// It may have waited, and files may have changed since.
+		if err := p.recheck(); err != nil {
+			p.mu.Lock()
+			p.refused = refusedText(err)
+			p.mu.Unlock()
+			p.onChange()
 			return
 		}
 		p.mu.Lock()
@@ -193,8 +220,16 @@ func (p *staticPod) status() hostapi.ProcessStatus {
 	if s.LastExit != nil {
 		out.LastExit, out.LastExitAt, out.Output = exitText(*s.LastExit), s.LastExit.At, s.LastExit.Output
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refused != "" {
+		out.LastExit = p.refused
+	}
 	return out
 }
+
+// refusedText says, in place of how a run ended, that there is none.
+func refusedText(err error) string { return "is not started: " + err.Error() }
 
 // exitText says how a run ended, in words that stay the same if the next one ends alike.
 func exitText(e process.Exit) string {

@@ -49,6 +49,20 @@ func (p *staticPods) status() []hostapi.ProcessStatus {
 	for _, r := range p.list() {
 		out = append(out, r.status())
 	}
+	return append(out, p.refusedStatus()...)
+}
+
+// refusedStatus shows pods of the control plane that may not be run as processes that fail: the machine is none without
+// them.
+func (p *staticPods) refusedStatus() (out []hostapi.ProcessStatus) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, file := range slices.Sorted(maps.Keys(p.refused)) {
+		name := p.refused[file]
+		out = append(out, hostapi.ProcessStatus{
+			Name: name, Log: p.cfg.Dir.LogFile(name), LastExit: "is not started: " + p.rejected[file],
+		})
+	}
 	return out
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/polder-kaas/polder/internal/providers/local/rewrite"
 )
 
 // Names of the programs that others wait for.
@@ -38,6 +40,7 @@ type staticPods struct {
 	mu       sync.Mutex
 	running  map[string]*staticPod
 	rejected map[string]string // by file: why it cannot be run
+	refused  map[string]string // by file: the pod of the control plane that may not be run, which makes it fail
 	drained  bool
 	stopping bool // nothing is started any more
 	killed   bool // for good
@@ -46,6 +49,7 @@ type staticPods struct {
 func newStaticPods(cfg Config, changed func(), report func(error)) *staticPods {
 	return &staticPods{
 		cfg: cfg, onChange: changed, reportProblem: report, running: map[string]*staticPod{}, rejected: map[string]string{},
+		refused: map[string]string{},
 	}
 }
 
@@ -115,11 +119,16 @@ func (p *staticPods) recordRejected(valid map[string]manifest, invalid map[strin
 	p.mu.Lock()
 	before := p.rejected
 	p.rejected = map[string]string{}
+	refused := map[string]string{}
 	for name, m := range valid {
 		if why := before[m.file]; why != "" && p.running[name] == nil {
 			p.rejected[m.file] = why // until it is tried again
+			if p.refused[m.file] != "" {
+				refused[m.file] = name
+			}
 		}
 	}
+	p.refused = refused
 	for file, err := range invalid {
 		if !errors.Is(err, errEmptyManifest) {
 			p.rejected[file] = fmt.Sprintf("static pod manifest %s cannot be read: %s", file, err)
@@ -154,8 +163,12 @@ func (p *staticPods) start(m manifest) {
 	defer p.mu.Unlock()
 	delete(p.running, name)
 	delete(p.rejected, m.file)
+	delete(p.refused, m.file)
 	if err != nil {
 		p.rejected[m.file] = err.Error()
+		if errors.As(err, new(*rewrite.RefusedError)) {
+			p.refused[m.file] = name
+		}
 		return
 	}
 	if p.stopping || p.drained && name == apiServer {

@@ -43,9 +43,10 @@ func newProbe(pod *corev1.Pod, address netip.Addr) probe {
 				port = int(named.ContainerPort)
 			}
 		}
-		scheme := strings.ToLower(string(g.Scheme))
-		if scheme == "" {
-			scheme = "http"
+		// Whatever else a manifest says here would be a part of the URL, and could make it one of another server.
+		scheme := "http"
+		if g.Scheme == corev1.URISchemeHTTPS {
+			scheme = "https"
 		}
 		return probe{url: fmt.Sprintf("%s://%s:%d/%s", scheme, address, port, strings.TrimPrefix(g.Path, "/"))}
 	}

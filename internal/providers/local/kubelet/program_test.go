@@ -136,7 +136,7 @@ func newKubelet(t *testing.T) *Kubelet {
 	}
 	k := New(Config{
 		Machine: hostapi.MachineSpec{Name: "m", Node: "node-1", UID: "u", ControlPlane: true, Version: "v1.36.1", ProviderID: "local://ns/c/m"},
-		Dir:     dir, Address: testAddress(), Binary: exe, Forker: forker, OnChange: func() {}, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler),
+		Dir:     dir, Address: testAddress(), AllowEverything: true, Binary: exe, Forker: forker, OnChange: func() {}, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(k.Kill) // before the forker is closed
 	return k

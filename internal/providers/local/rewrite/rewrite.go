@@ -3,6 +3,9 @@
 // would collide: addresses that mean "this machine" become the machine's own, and paths are
 // looked up through the pod's mounts below the machine's own root.
 //
+// Whoever wrote the pod is not trusted: a flag, a variable or a file that could reach more than the cluster's own
+// is refused (stack/allowlist). The check reads the machine's files, so it must come right before the start.
+//
 // Every change is recorded, so that people can see what really runs and why.
 package rewrite
 
@@ -10,107 +13,130 @@ import (
 	"fmt"
 	"net/netip"
 	"path"
-	"sort"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
+	"github.com/polder-kaas/polder/stack/allowlist"
 )
 
 // Machine is where a process will run.
 type Machine struct {
-	Root            string     // of the machine's files
-	Address         netip.Addr // a loopback address of its own
-	EmulatedVersion string     // Kubernetes minor to emulate, such as 1.35; empty: the built-in one
+	Root            string       // of the machine's files
+	Address         netip.Addr   // a loopback address of its own
+	Cluster         netip.Prefix // the addresses of all machines of the cluster
+	EmulatedVersion string       // Kubernetes minor to emulate, such as 1.35; empty: the built-in one
+	AllowEverything bool         // no lists: for tests, which see what else stops a hostile pod
 }
 
 // Result is a process, and how it differs from the container.
 type Result struct {
 	Args     []string // whole argv
 	Env      []string
-	Dirs     []string // to be made before the start: hostPath volumes of type DirectoryOrCreate
+	Dirs     []string // to be made before the start, on the machine: hostPath volumes of type DirectoryOrCreate
 	Rewrites []hostapi.Rewrite
 }
 
-// sharedDirs hold nothing of a machine's own; processes use those of the computer.
-var sharedDirs = map[string]bool{
-	"/etc/ssl/certs": true, "/etc/ca-certificates": true, "/usr/share/ca-certificates": true,
-	"/usr/local/share/ca-certificates": true, "/etc/pki": true, "/etc/pki/ca-trust": true, "/etc/pki/tls/certs": true,
+// RefusedError says which parts of a static pod may not be run here.
+type RefusedError struct{ Refusals []allowlist.Refusal }
+
+// maxRefusals is how many are told at once.
+const maxRefusals = 5
+
+// Error is one sentence for each.
+func (e *RefusedError) Error() string {
+	var all []string
+	for _, r := range e.Refusals[:min(len(e.Refusals), maxRefusals)] {
+		all = append(all, r.Error())
+	}
+	if more := len(e.Refusals) - maxRefusals; more > 0 {
+		all = append(all, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(all, "; ")
 }
 
-// addressFlags name addresses of the machine itself. In other flags, an issuer of tokens for
-// example, 127.0.0.1 means what it says.
-var addressFlags = map[string]bool{
-	"--bind-address": true, "--etcd-servers": true, "--etcd-servers-overrides": true, "--master": true,
-	"--listen-client-urls": true, "--listen-client-http-urls": true, "--listen-peer-urls": true,
-	"--listen-metrics-urls":   true,
-	"--advertise-client-urls": true, "--initial-advertise-peer-urls": true, "--initial-cluster": true,
-}
-
-// supportedPrograms are those that polderd can be.
-var supportedPrograms = map[string]bool{
-	"etcd": true, "kube-apiserver": true, "kube-controller-manager": true, "kube-scheduler": true,
-}
-
-// Pod rewrites the only container of pod.
+// Pod rewrites the only container of pod. An error that is a RefusedError means that it is one of the control plane, but
+// asks for what is not allowed.
 func Pod(pod *corev1.Pod, m Machine) (Result, error) {
+	program, args, err := command(pod)
+	if err != nil {
+		return Result{}, err
+	}
+	c := pod.Spec.Containers[0]
+	w := &rewriter{machine: m, program: program}
+	w.result.Args = []string{program}
+	if err := w.readVolumes(pod, c); err != nil {
+		return Result{}, err
+	}
+	if m.AllowEverything {
+		w.rewriteUnchecked(args, c.Env)
+	} else if err := w.rewriteChecked(args, c.Env); err != nil {
+		return Result{}, err
+	}
+	w.addRequiredFlags()
+	return w.result, nil
+}
+
+// command returns the program of the pod, and its arguments.
+func command(pod *corev1.Pod) (program string, args []string, err error) {
 	if n := len(pod.Spec.Containers); n != 1 {
-		return Result{}, fmt.Errorf("static pod %s has %d containers; only one can be run here", pod.Name, n)
+		return "", nil, fmt.Errorf("static pod %s has %d containers; only one can be run here", pod.Name, n)
 	}
 	if len(pod.Spec.InitContainers) > 0 {
-		return Result{}, fmt.Errorf("static pod %s has init containers, which cannot be run here", pod.Name)
+		return "", nil, fmt.Errorf("static pod %s has init containers, which cannot be run here", pod.Name)
 	}
 	c := pod.Spec.Containers[0]
 	argv := append(append([]string{}, c.Command...), c.Args...)
-	if len(argv) == 0 || !supportedPrograms[path.Base(argv[0])] {
-		return Result{}, fmt.Errorf(
+	if len(argv) == 0 || !allowlist.IsComponent(path.Base(argv[0])) {
+		return "", nil, fmt.Errorf(
 			"static pod %s runs %q; only etcd, kube-apiserver, kube-controller-manager and kube-scheduler can be run here",
 			pod.Name, strings.Join(argv, " "),
 		)
 	}
-	w := &rewriter{machine: m, mounts: hostPathMounts(pod, c), program: path.Base(argv[0])}
-	w.result.Args = []string{w.program}
-	for _, a := range argv[1:] {
-		w.rewriteArgument(a)
-	}
-	w.addRequiredFlags()
-	w.rewriteEnvironment(c.Env)
-	for _, v := range pod.Spec.Volumes {
-		if h := v.HostPath; h != nil && h.Type != nil && *h.Type == corev1.HostPathDirectoryOrCreate && !sharedDirs[h.Path] {
-			w.result.Dirs = append(w.result.Dirs, m.Root+path.Clean(h.Path))
-		}
-	}
-	return w.result, nil
-}
-
-// mount is a folder of the container and where it is on the machine.
-type mount struct{ containerPath, hostPath string }
-
-// hostPathMounts returns the mounts of host paths, ordered so that the longest path, which hides the others, comes
-// first.
-func hostPathMounts(pod *corev1.Pod, c corev1.Container) []mount {
-	host := map[string]string{}
-	for _, v := range pod.Spec.Volumes {
-		if v.HostPath != nil {
-			host[v.Name] = path.Clean(v.HostPath.Path)
-		}
-	}
-	var out []mount
-	for _, vm := range c.VolumeMounts {
-		if h, ok := host[vm.Name]; ok {
-			out = append(out, mount{containerPath: path.Clean(vm.MountPath), hostPath: path.Join(h, vm.SubPath)})
-		}
-	}
-	sort.SliceStable(out, func(i, j int) bool { return len(out[i].containerPath) > len(out[j].containerPath) })
-	return out
+	return path.Base(argv[0]), argv[1:], nil
 }
 
 type rewriter struct {
 	machine Machine
-	mounts  []mount
+	mounts  []allowlist.Mount
 	program string
 	result  Result
+}
+
+// readVolumes finds the mounts of host paths, and the folders that are to be made.
+func (w *rewriter) readVolumes(pod *corev1.Pod, c corev1.Container) error {
+	refuse := func(what string, err error) error {
+		return &RefusedError{[]allowlist.Refusal{{Component: w.program, Subject: what, Why: err.Error()}}}
+	}
+	host := map[string]string{}
+	for _, v := range pod.Spec.Volumes {
+		h := v.HostPath
+		if h == nil {
+			continue
+		}
+		if err := allowlist.CheckMachinePath(h.Path); err != nil && !w.machine.AllowEverything {
+			return refuse("the volume "+v.Name, err)
+		}
+		host[v.Name] = path.Clean(h.Path)
+		if h.Type != nil && *h.Type == corev1.HostPathDirectoryOrCreate && !allowlist.IsShared(host[v.Name]) {
+			w.result.Dirs = append(w.result.Dirs, host[v.Name])
+		}
+	}
+	for _, vm := range c.VolumeMounts {
+		h, ok := host[vm.Name]
+		if !ok {
+			continue
+		}
+		if err := allowlist.CheckMachinePath("/" + vm.SubPath); err != nil && !w.machine.AllowEverything {
+			return refuse("the mount "+vm.Name, err)
+		}
+		w.mounts = append(w.mounts, allowlist.Mount{
+			Container: path.Clean("/" + vm.MountPath), Machine: path.Join(h, vm.SubPath),
+		})
+	}
+	allowlist.SortMounts(w.mounts)
+	return nil
 }
 
 // Reasons shown to people.
@@ -123,33 +149,51 @@ const (
 	reasonEmulate   = "the built-in Kubernetes behaves as this minor version"
 )
 
-func (w *rewriter) rewriteArgument(a string) {
-	name, value, found := strings.Cut(a, "=")
-	if !found {
-		w.result.Args = append(w.result.Args, a)
-		return
+// rewriteChecked takes the flags and variables that are allowed, with their values on the machine.
+func (w *rewriter) rewriteChecked(args []string, env []corev1.EnvVar) error {
+	files, err := openFiles(w.machine.Root)
+	if err != nil {
+		return err
 	}
-	if name == "--advertise-address" {
-		w.addRewritten(a, name+"="+AdvertiseAddress(w.machine.Address).String(), reasonAdvertise)
-		return
+	defer files.close()
+	m := allowlist.Machine{
+		Address: w.machine.Address, Cluster: w.machine.Cluster, Root: w.machine.Root, Mounts: w.mounts, Files: files,
 	}
-	why := ""
-	if v := w.rewritePaths(value); v != value {
-		value, why = v, reasonPath
-	}
-	if v := w.rewriteAddresses(value); addressFlags[name] && v != value {
-		value, why = v, reasonAddress
-	}
-	if name == "--listen-client-urls" || name == "--listen-metrics-urls" {
-		if v := removeDuplicates(value); v != value {
-			value, why = v, reasonAddress+"; "+reasonDuplicate
+	flags, refused := m.Resolve(w.program, args)
+	for _, e := range env {
+		if e.ValueFrom == nil {
+			refused = append(refused, allowlist.CheckVariable(w.program, e.Name, e.Value)...)
+			w.result.Env = append(w.result.Env, e.Name+"="+e.Value)
 		}
 	}
-	if why == "" {
-		w.result.Args = append(w.result.Args, a)
+	if len(refused) > 0 {
+		return &RefusedError{refused}
+	}
+	for _, f := range flags {
+		w.addFlag(f)
+	}
+	return nil
+}
+
+// addFlag adds a flag in the one form that every flag package reads alike.
+func (w *rewriter) addFlag(f allowlist.Flag) {
+	from, why := "--"+f.Name+"="+f.Given, reasonPath
+	if len(f.Paths) == 0 {
+		why = reasonAddress
+	}
+	switch f.Name {
+	case "advertise-address":
+		f.Value, why = AdvertiseAddress(w.machine.Address).String(), reasonAdvertise
+	case "listen-client-urls", "listen-metrics-urls":
+		if v := removeDuplicates(f.Value); v != f.Value {
+			f.Value, why = v, reasonAddress+"; "+reasonDuplicate
+		}
+	}
+	if f.Value == f.Given {
+		w.result.Args = append(w.result.Args, from)
 		return
 	}
-	w.addRewritten(a, name+"="+value, why)
+	w.addRewritten(from, "--"+f.Name+"="+f.Value, why)
 }
 
 func (w *rewriter) addRewritten(from, to, why string) {
@@ -161,6 +205,9 @@ func (w *rewriter) addRewritten(from, to, why string) {
 func (w *rewriter) addRequiredFlags() {
 	if w.program == "etcd" {
 		return
+	}
+	if w.program == "kube-apiserver" && !w.hasFlag("--tls-cert-file") && !w.hasFlag("--cert-dir") {
+		w.addRewritten("", "--cert-dir="+w.machine.Root+"/var/run/kubernetes", reasonPath)
 	}
 	if !w.hasFlag("--bind-address") {
 		w.addRewritten("", "--bind-address="+w.machine.Address.String(), reasonAddress)
@@ -181,12 +228,4 @@ func (w *rewriter) hasFlag(flag string) bool {
 		}
 	}
 	return false
-}
-
-func (w *rewriter) rewriteEnvironment(env []corev1.EnvVar) {
-	for _, e := range env {
-		if e.ValueFrom == nil {
-			w.result.Env = append(w.result.Env, e.Name+"="+w.rewritePaths(e.Value))
-		}
-	}
 }

@@ -11,7 +11,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-var machine = Machine{Root: "/data/m", Address: netip.MustParseAddr("127.3.16.11"), EmulatedVersion: "1.35"}
+var machine = Machine{
+	Root: "/data/m", Address: netip.MustParseAddr("127.3.16.11"), Cluster: netip.MustParsePrefix("127.3.16.0/20"), EmulatedVersion: "1.35",
+}
 
 // pod is a static pod with the mounts kubeadm gives it.
 func pod(command ...string) *corev1.Pod {
@@ -35,9 +37,9 @@ func TestArguments(t *testing.T) {
 		program, in, want string
 	}{
 		"path below a mount":             {"kube-apiserver", "--client-ca-file=/etc/kubernetes/pki/ca.crt", "--client-ca-file=/data/m/etc/kubernetes/pki/ca.crt"},
-		"mount is a file":                {"kube-scheduler", "--kubeconfig=/etc/kubernetes/scheduler.conf", "--kubeconfig=/data/m/etc/kubernetes/scheduler.conf"},
+		"mount is a file":                {"kube-scheduler", "--tls-cert-file=/etc/kubernetes/scheduler.conf", "--tls-cert-file=/data/m/etc/kubernetes/scheduler.conf"},
 		"mount has another name outside": {"kube-apiserver", "--audit-policy-file=/audit/policy.yaml", "--audit-policy-file=/data/m/etc/audit/policy.yaml"},
-		"path that only looks mounted":   {"kube-apiserver", "--audit-policy-file=/auditors/policy.yaml", "--audit-policy-file=/auditors/policy.yaml"},
+		"path that only looks mounted":   {"kube-apiserver", "--audit-policy-file=/auditors/policy.yaml", "--audit-policy-file=/data/m/auditors/policy.yaml"},
 		"folder shared by all":           {"kube-apiserver", "--oidc-ca-file=/etc/ssl/certs/ca.pem", "--oidc-ca-file=/etc/ssl/certs/ca.pem"},
 		"list of paths": {"kube-apiserver", "--tls-sni-cert-key=/etc/kubernetes/pki/a.crt,/etc/kubernetes/pki/a.key",
 			"--tls-sni-cert-key=/data/m/etc/kubernetes/pki/a.crt,/data/m/etc/kubernetes/pki/a.key"},
@@ -49,10 +51,17 @@ func TestArguments(t *testing.T) {
 			"--listen-client-urls=https://127.3.16.11:2379"},
 		"member list": {"etcd", "--initial-cluster=a=https://127.3.16.11:2380,b=https://127.3.16.12:2380",
 			"--initial-cluster=a=https://127.3.16.11:2380,b=https://127.3.16.12:2380"},
-		"plain metrics":             {"etcd", "--listen-metrics-urls=http://127.0.0.1:2381", "--listen-metrics-urls=http://127.3.16.11:2381"},
-		"advertised":                {"kube-apiserver", "--advertise-address=127.3.16.11", "--advertise-address=198.18.16.11"},
-		"address that begins alike": {"kube-apiserver", "--etcd-servers=https://127.0.0.11:2379", "--etcd-servers=https://127.0.0.11:2379"},
-		"switch":                    {"kube-apiserver", "--profiling", "--profiling"},
+		"plain metrics":            {"etcd", "--listen-metrics-urls=http://127.0.0.1:2381", "--listen-metrics-urls=http://127.3.16.11:2381"},
+		"advertised":               {"kube-apiserver", "--advertise-address=127.3.16.11", "--advertise-address=198.18.16.11"},
+		"another machine's store":  {"kube-apiserver", "--etcd-servers=https://127.3.16.12:2379", "--etcd-servers=https://127.3.16.12:2379"},
+		"switch":                   {"kube-apiserver", "--profiling", "--profiling=true"},
+		"one dash":                 {"etcd", "-snapshot-count=5", "--snapshot-count=5"},
+		"a letter":                 {"kube-apiserver", "-v4", "--v=4"},
+		"underscores":              {"kube-apiserver", "--event_ttl=1h", "--event-ttl=1h"},
+		"upwards stays below":      {"kube-apiserver", "--client-ca-file=../../../../ca.crt", "--client-ca-file=/data/m/ca.crt"},
+		"upwards out of a mount":   {"kube-apiserver", "--client-ca-file=/audit/../../../ca.crt", "--client-ca-file=/data/m/ca.crt"},
+		"upwards out of a shared":  {"kube-apiserver", "--oidc-ca-file=/etc/ssl/certs/../private/x", "--oidc-ca-file=/data/m/etc/ssl/private/x"},
+		"a key in a shared folder": {"kube-apiserver", "--tls-private-key-file=/etc/ssl/certs/x", "--tls-private-key-file=/data/m/etc/ssl/certs/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := Pod(pod(c.program, c.in), machine)
@@ -62,8 +71,9 @@ func TestArguments(t *testing.T) {
 			if diff := cmp.Diff(c.want, r.Args[1]); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			changed := len(r.Rewrites) > 0 && r.Rewrites[0].From == c.in
-			if changed != (c.in != c.want) {
+			from := len(r.Rewrites) > 0 && r.Rewrites[0].From != ""
+			if _, value, _ := strings.Cut(c.in, "="); strings.HasPrefix(c.in, "--") && from != (value != "" && !strings.HasSuffix(c.want, "="+value)) {
+				changed := from
 				t.Errorf("recorded as changed: %v; %v", changed, r.Rewrites)
 			}
 		})
@@ -75,9 +85,14 @@ func TestAddRequiredFlags(t *testing.T) {
 		command []string
 		want    []string
 	}{
-		"server": {[]string{"kube-apiserver"}, []string{"kube-apiserver", "--bind-address=127.3.16.11", "--emulated-version=1.35"}},
-		"server with address of own": {[]string{"kube-apiserver", "--bind-address=0.0.0.0", "--emulated-version=1.34"}, []string{
-			"kube-apiserver", "--bind-address=127.3.16.11", "--emulated-version=1.34",
+		"server": {[]string{"kube-apiserver", "--tls-cert-file=/a"}, []string{
+			"kube-apiserver", "--tls-cert-file=/data/m/a", "--bind-address=127.3.16.11", "--emulated-version=1.35",
+		}},
+		"server without certificate": {[]string{"kube-apiserver"}, []string{
+			"kube-apiserver", "--cert-dir=/data/m/var/run/kubernetes", "--bind-address=127.3.16.11", "--emulated-version=1.35",
+		}},
+		"server with address of own": {[]string{"kube-apiserver", "--cert-dir=/var/run/k", "--bind-address=0.0.0.0", "--emulated-version=1.34"}, []string{
+			"kube-apiserver", "--cert-dir=/data/m/var/run/k", "--bind-address=127.3.16.11", "--emulated-version=1.34",
 		}},
 		"controllers": {[]string{"kube-controller-manager"}, []string{
 			"kube-controller-manager", "--bind-address=127.3.16.11", "--kube-api-qps=200", "--kube-api-burst=400", "--emulated-version=1.35",
@@ -118,8 +133,8 @@ func TestDirs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, d := range r.Dirs {
-		if !strings.HasPrefix(d, machine.Root+"/") {
-			t.Errorf("%s is not below the machine's root", d)
+		if !strings.HasPrefix(d, "/etc/") {
+			t.Errorf("%s is no folder of the machine", d)
 		}
 	}
 	if len(r.Dirs) != 3 {
