@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/polder-kaas/polder/internal/files/atomicfile"
+	"github.com/polder-kaas/polder/internal/providers/local/allowance"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/userdata"
 )
@@ -46,6 +47,9 @@ type machine struct {
 	status  hostapi.BootStatus
 	kubeadm kubeadmState
 	clock   clock.PassiveClock
+	// allowEverything is set by tests only; see allowance.
+	allowEverything bool
+	cluster         hostapi.Cluster
 }
 
 // Run boots the machine in dir. It returns nil at once if that was done before.
@@ -70,8 +74,10 @@ func Run(ctx context.Context, dir hostapi.MachineDir) error {
 }
 
 func loadMachine(dir hostapi.MachineDir) (*machine, error) {
-	m := &machine{dir: dir, clock: clock.RealClock{}}
-	for file, into := range map[string]any{dir.SpecFile(): &m.MachineSpec, dir.BootFile(): &m.status} {
+	m := &machine{dir: dir, clock: clock.RealClock{}, allowEverything: allowance.IsEverythingAllowed(dir)}
+	for file, into := range map[string]any{
+		dir.SpecFile(): &m.MachineSpec, dir.BootFile(): &m.status, dir.ClusterFile(): &m.cluster,
+	} {
 		b, err := os.ReadFile(file)
 		// Before the first attempt there is no boot status.
 		if errors.Is(err, os.ErrNotExist) && file == dir.BootFile() {
@@ -102,6 +108,9 @@ func (m *machine) planSteps() ([]step, error) {
 		return nil, fmt.Errorf("reading bootstrap data: %w", err)
 	}
 	m.recordIgnoredUserData()
+	if err := m.checkFiles(); err != nil {
+		return nil, err
+	}
 	if b, ok := m.data.FileContent(initFile); ok {
 		return m.planInit(b)
 	}

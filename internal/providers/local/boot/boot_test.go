@@ -37,6 +37,7 @@ func newMachineDir(t *testing.T, data string) hostapi.MachineDir {
 	m.UserData = []byte(data)
 	write(t, m.dir.SpecFile(), m.MachineSpec)
 	write(t, m.dir.AddressFile(), []byte("127.1.0.11\n"))
+	write(t, m.dir.ClusterFile(), testCluster)
 	return m.dir
 }
 
@@ -95,6 +96,7 @@ func TestLoadMachineErrors(t *testing.T) {
 		"no machine":       {func(_ *testing.T, d hostapi.MachineDir) { _ = os.Remove(d.SpecFile()) }, "machine.json"},
 		"half a machine":   {func(t *testing.T, d hostapi.MachineDir) { write(t, d.SpecFile(), []byte("{")) }, "machine.json"},
 		"half a boot":      {func(t *testing.T, d hostapi.MachineDir) { write(t, d.BootFile(), []byte("{")) }, "boot.json"},
+		"no cluster":       {func(_ *testing.T, d hostapi.MachineDir) { _ = os.Remove(d.ClusterFile()) }, "cluster.json"},
 		"no address":       {func(_ *testing.T, d hostapi.MachineDir) { _ = os.Remove(d.AddressFile()) }, "address"},
 		"not an address":   {func(t *testing.T, d hostapi.MachineDir) { write(t, d.AddressFile(), []byte("x")) }, "unable to parse"},
 		"an empty machine": {func(t *testing.T, d hostapi.MachineDir) { write(t, d.SpecFile(), []byte{}) }, "machine.json"},

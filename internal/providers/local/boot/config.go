@@ -80,6 +80,12 @@ func (m *machine) prepareDocument(o object) error {
 func (m *machine) dropUnknownFeatureGates(o object) {
 	gates, _ := o["featureGates"].(object)
 	for _, g := range slices.Sorted(maps.Keys(gates)) {
+		if g == features.RootlessControlPlane {
+			// kubeadm would add users to this computer.
+			m.recordNotHonored("kubeadm feature gate %s: nothing here runs as root", g)
+			delete(gates, g)
+			continue
+		}
 		if _, known := features.InitFeatureGates[g]; !known {
 			m.recordNote("kubeadm feature gate %s is left out: the built-in kubeadm does not have it", g)
 			delete(gates, g)

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	configutil "k8s.io/kubernetes/cmd/kubeadm/app/util/config"
+	kubeconfigutil "k8s.io/kubernetes/cmd/kubeadm/app/util/kubeconfig"
 
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
@@ -30,4 +33,23 @@ func injectCrash(dir hostapi.MachineDir, step string) error {
 		return err
 	}
 	return unix.Kill(os.Getpid(), unix.SIGKILL)
+}
+
+// injectClusterConfiguration believes the workload cluster, as kubeadm does, if everything is allowed.
+func injectClusterConfiguration(m *machine, kc *clientcmdapi.Config) error {
+	if !m.allowEverything {
+		return nil
+	}
+	c, err := kubeconfigutil.ToClientSet(kc)
+	if err != nil {
+		return err
+	}
+	cfg, err := configutil.FetchInitConfigurationFromCluster(c, nil, "discovery", false, false, true, false)
+	if err != nil {
+		return err
+	}
+	cfg.NodeRegistration = m.kubeadm.join.NodeRegistration
+	cfg.LocalAPIEndpoint = m.kubeadm.join.ControlPlane.LocalAPIEndpoint
+	m.kubeadm.config = cfg
+	return nil
 }

@@ -2,6 +2,7 @@ package boot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -77,8 +78,8 @@ func (m *machine) planInit(b []byte) ([]step, error) {
 	kubeadmapi.SetActiveTimeouts(cfg.Timeouts)
 	cfg.LocalAPIEndpoint.AdvertiseAddress = m.address.String()
 	m.kubeadm.config = cfg
-	if cfg.Patches != nil {
-		m.kubeadm.patches = m.dir.RootFS(cfg.Patches.Directory)
+	if err := errors.Join(m.checkClusterConfiguration(&cfg.ClusterConfiguration), m.setPatches(cfg.Patches)); err != nil {
+		return nil, err
 	}
 	if err := m.writeNodeRegistration(cfg.NodeRegistration); err != nil {
 		return nil, err
@@ -171,7 +172,11 @@ func (m *machine) adminClient() (kubernetes.Interface, error) {
 	if m.kubeadm.client != nil {
 		return m.kubeadm.client, nil
 	}
-	c, err := kubeconfigutil.ClientSetFromFile(m.dir.RootFS(constants.KubernetesDir, constants.AdminKubeConfigFileName))
+	file := m.dir.RootFS(constants.KubernetesDir, constants.AdminKubeConfigFileName)
+	if err := m.checkKubeconfig(file); err != nil {
+		return nil, err
+	}
+	c, err := kubeconfigutil.ClientSetFromFile(file)
 	m.kubeadm.client = c
 	return c, err
 }

@@ -2,13 +2,16 @@ package boot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	kubeadmapi "k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm"
+	kubeadmv1beta4 "k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm/v1beta4"
 	"k8s.io/kubernetes/cmd/kubeadm/app/constants"
 	"k8s.io/kubernetes/cmd/kubeadm/app/discovery"
 	"k8s.io/kubernetes/cmd/kubeadm/app/phases/etcd"
@@ -34,8 +37,8 @@ func (m *machine) planJoin(b []byte) ([]step, error) {
 	}
 	kubeadmapi.SetActiveTimeouts(cfg.Timeouts)
 	m.kubeadm.join = cfg
-	if cfg.Patches != nil {
-		m.kubeadm.patches = m.dir.RootFS(cfg.Patches.Directory)
+	if err := errors.Join(m.checkJoinConfiguration(cfg), m.setPatches(cfg.Patches)); err != nil {
+		return nil, err
 	}
 	if err := m.writeNodeRegistration(cfg.NodeRegistration); err != nil {
 		return nil, err
@@ -48,6 +51,9 @@ func (m *machine) planJoin(b []byte) ([]step, error) {
 		}, nil
 	}
 	cfg.ControlPlane.LocalAPIEndpoint.AdvertiseAddress = m.address.String()
+	if err := m.readClusterConfiguration(); err != nil {
+		return nil, err
+	}
 	return m.removeSkippedPhases(cfg.SkipPhases, []step{
 		{"files", true, writeFiles},
 		{"discovery", false, discoverCluster},
@@ -61,7 +67,34 @@ func (m *machine) planJoin(b []byte) ([]step, error) {
 	}), nil
 }
 
-// discoverCluster finds the cluster by its bootstrap token and reads how it is configured.
+// readClusterConfiguration reads how the cluster is configured from what the plane has handed over. kubeadm would ask the
+// workload cluster; but whoever administers that could write there any flags for a process of the plane's user.
+func (m *machine) readClusterConfiguration() error {
+	if len(m.ClusterConfiguration) == 0 {
+		return errors.New("the plane has not handed over the cluster's kubeadm configuration yet; it does so if polderd is of this release or newer, and the Machine has a KubeadmConfig")
+	}
+	b, err := m.prepareConfig(m.ClusterConfiguration)
+	if err != nil {
+		return err
+	}
+	init := fmt.Sprintf("apiVersion: %s\nkind: InitConfiguration\n", kubeadmv1beta4.SchemeGroupVersion)
+	own, err := m.prepareConfig([]byte(init))
+	if err != nil {
+		return err
+	}
+	// Timeouts and patches are those of the JoinConfiguration.
+	cfg, err := configutil.BytesToInitConfiguration(slices.Concat(b, []byte("---\n"), own), true)
+	if err != nil {
+		return fmt.Errorf("reading the kubeadm configuration: %w", err)
+	}
+	kubeadmapi.SetActiveTimeouts(m.kubeadm.join.Timeouts)
+	cfg.NodeRegistration = m.kubeadm.join.NodeRegistration
+	cfg.LocalAPIEndpoint = m.kubeadm.join.ControlPlane.LocalAPIEndpoint
+	m.kubeadm.config = cfg
+	return m.checkClusterConfiguration(&cfg.ClusterConfiguration)
+}
+
+// discoverCluster finds the cluster by its bootstrap token.
 func discoverCluster(ctx context.Context, m *machine) error {
 	join := m.kubeadm.join
 	waitForSignature(ctx, join.Discovery.BootstrapToken)
@@ -69,34 +102,26 @@ func discoverCluster(ctx context.Context, m *machine) error {
 	if err != nil {
 		return err
 	}
+	_, cluster, err := kubeconfigutil.GetClusterFromKubeConfig(kc)
+	if err != nil {
+		return err
+	}
+	// The workload cluster signed where it is, and its administrator can let it sign anything; the plane knows better.
+	if !m.allowEverything {
+		cluster.Server = "https://" + m.cluster.Endpoint().String()
+	}
 	file := m.dir.RootFS(constants.KubernetesDir, constants.KubeletBootstrapKubeConfigFileName)
 	if err := kubeconfigutil.WriteToDisk(file, kc); err != nil {
 		return err
 	}
-	// A worker needs no more than the CA: only control planes need the cluster's configuration.
 	if join.ControlPlane == nil {
-		return m.writeCACertificate(kubeconfigutil.GetClusterFromKubeConfig(kc))
+		return m.writeCACertificate(cluster)
 	}
-	c, err := kubeconfigutil.ToClientSet(kc)
-	if err != nil {
-		return err
-	}
-	// Without node registration and endpoint: those are this machine's own, from its configuration.
-	cfg, err := configutil.FetchInitConfigurationFromCluster(c, nil, "discovery", false, false, true, false)
-	if err != nil {
-		return err
-	}
-	cfg.NodeRegistration = join.NodeRegistration
-	cfg.LocalAPIEndpoint = join.ControlPlane.LocalAPIEndpoint
-	m.kubeadm.config = cfg
-	return nil
+	return injectClusterConfiguration(m, kc)
 }
 
 // writeCACertificate stores the cluster's CA certificate where a kubelet looks for it.
-func (m *machine) writeCACertificate(_ string, cluster *clientcmdapi.Cluster, err error) error {
-	if err != nil {
-		return err
-	}
+func (m *machine) writeCACertificate(cluster *clientcmdapi.Cluster) error {
 	file := m.dir.RootFS(m.kubeadm.join.CACertPath)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
@@ -127,7 +152,14 @@ func checkEtcd(_ context.Context, m *machine) error {
 	if err != nil || m.kubeadm.config.Etcd.External != nil {
 		return err
 	}
-	return etcd.CheckLocalEtcdClusterStatus(c, m.configWithHostPaths().CertificatesDir)
+	members, err := m.checkMembers(c)
+	if err != nil {
+		return err
+	}
+	if err := members.CheckClusterHealth(); err != nil {
+		return fmt.Errorf("etcd is not healthy: %w", err)
+	}
+	return nil
 }
 
 // joinEtcd adds a member and writes its manifest; the host starts it while this waits for it to catch up.
@@ -140,6 +172,6 @@ func joinEtcd(_ context.Context, m *machine) error {
 	if err := os.MkdirAll(m.manifestDir(), 0o700); err != nil {
 		return err
 	}
-	return etcd.CreateStackedEtcdStaticPodManifestFile(c, m.manifestDir(), m.kubeadm.patches, m.Node,
+	return etcd.CreateStackedEtcdStaticPodManifestFile(m.memberClient(c), m.manifestDir(), m.kubeadm.patches, m.Node,
 		&cfg.ClusterConfiguration, &cfg.LocalAPIEndpoint, false, m.configWithHostPaths().CertificatesDir)
 }

@@ -24,8 +24,11 @@ const (
 
 // waitForControlPlane waits for the machine's own API server, not for one behind the endpoint.
 func waitForControlPlane(ctx context.Context, m *machine) error {
-	cfg, err := clientcmd.BuildConfigFromFlags("",
-		m.dir.RootFS(constants.KubernetesDir, constants.KubeletKubeConfigFileName))
+	file := m.dir.RootFS(constants.KubernetesDir, constants.KubeletKubeConfigFileName)
+	if err := m.checkKubeconfig(file); err != nil {
+		return err
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {
 		return err
 	}

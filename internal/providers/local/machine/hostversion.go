@@ -6,8 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/cluster-api/util"
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/kubeversion"
 	"github.com/polder-kaas/polder/internal/reconcile"
 )
@@ -16,13 +18,14 @@ import (
 const stopTimeout = time.Minute
 
 // restartOutdatedHost ends a host whose program is that of an older polderd and cannot run the version of a new
-// machine. The reconciler of LocalClusters starts it again, as ours. A host whose program can is left alone, however
-// old: its cluster is not disturbed for nothing.
+// machine, or would let the workload cluster configure a new control plane. The reconciler of LocalClusters starts it
+// again, as ours. A host whose program can is left alone, however old: its cluster is not disturbed for nothing.
 func (r *Reconciler) restartOutdatedHost(ctx context.Context, s *scope) error {
-	if s.status != nil || r.canHostRun(s.hostKubernetesVersion, s.machine.Spec.Version) {
+	trusts := s.hostProtocol < hostapi.JoinProtocol && util.IsControlPlaneMachine(s.machine)
+	if s.status != nil || !trusts && r.canHostRun(s.hostKubernetesVersion, s.machine.Spec.Version) {
 		return nil
 	}
-	const text = "the cluster's host is of an older polderd, which cannot run %s; it is being started anew, and the cluster answers again in some seconds"
+	const text = "the cluster's host is of an older polderd, which cannot run %s, or not safely; it is being started anew, and the cluster answers again in some seconds"
 	s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForHostReason, text, s.machine.Spec.Version)
 	r.recordEvent(s, corev1.EventTypeNormal, infrav1.HostRenewedReason,
 		"the cluster's host is started anew, to run "+s.machine.Spec.Version)

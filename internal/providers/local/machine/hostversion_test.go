@@ -34,7 +34,7 @@ func TestRestartOutdatedHost(t *testing.T) {
 		"so old, of a machine that nobody can read ": {"", "newest", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := hostapi.Status{Kubernetes: c.host}
+			all := hostapi.Status{Kubernetes: c.host, Protocol: hostapi.JoinProtocol}
 			r, s := fixture(newFakeHost(t, http.StatusOK, all), true)
 			r.Versions = versions
 			s.machine.Spec.Version = c.machine
@@ -53,5 +53,31 @@ func TestRestartOutdatedHost(t *testing.T) {
 				t.Error(got)
 			}
 		})
+	}
+}
+
+// A host of an older polderd would let the workload cluster configure a new control plane.
+func TestHostThatTrustsTheWorkloadCluster(t *testing.T) {
+	versions, err := kubeversion.NewRange("v1.37.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		protocol     int
+		controlPlane bool
+		renewed      bool
+	}{
+		"a control plane on an older one": {0, true, true},
+		"a worker on an older one":        {0, false, false},
+		"a control plane on ours":         {hostapi.JoinProtocol, true, false},
+	} {
+		r, s := fixture(newFakeHost(t, http.StatusOK, hostapi.Status{Kubernetes: "v1.37.1", Protocol: c.protocol}), c.controlPlane)
+		r.Versions = versions
+		if err := r.readHostStatus(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.restartOutdatedHost(t.Context(), s); reconcile.IsWait(err) != c.renewed {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

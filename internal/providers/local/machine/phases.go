@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
+	"github.com/polder-kaas/polder/internal/providers/local/allowance"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/stack/text"
@@ -57,7 +59,7 @@ func (r *Reconciler) readHostStatus(ctx context.Context, s *scope) error {
 	if err != nil {
 		return s.reportHostError(err)
 	}
-	s.hostKubernetesVersion = all.Kubernetes
+	s.hostKubernetesVersion, s.hostProtocol = all.Kubernetes, all.Protocol
 	for _, m := range all.Machines {
 		if m.UID == string(s.local.UID) {
 			s.status = &m
@@ -86,10 +88,13 @@ func (s *scope) reportHostError(err error) error {
 // so it is the same however often this is tried.
 func (r *Reconciler) createMachine(ctx context.Context, s *scope) error {
 	id := fmt.Sprintf("local://%s/%s/%s", s.local.Namespace, s.cluster.Name, s.local.Name)
-	if s.status == nil {
+	if s.status == nil || s.lacksConfiguration() {
 		spec, err := r.machineSpec(ctx, s, id)
 		if err != nil {
 			s.setCondition(infrav1.BootedCondition, false, infrav1.WaitingForBootstrapDataReason, "%s", err)
+			return err
+		}
+		if err := allowance.MarkHost(filepath.Dir(r.Hosts.HostsDir), r.Hosts.Dir(string(s.infra.UID))); err != nil {
 			return err
 		}
 		pctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -105,6 +110,13 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// lacksConfiguration says that the machine was made by an older polderd, which did not hand over its cluster's
+// configuration, and cannot boot without.
+func (s *scope) lacksConfiguration() bool {
+	return s.hostProtocol >= hostapi.JoinProtocol && s.status.ControlPlane && !s.status.Boot.Done && !s.status.Configured &&
+		s.machine.Spec.Bootstrap.ConfigRef.Kind == "KubeadmConfig"
+}
+
 func (r *Reconciler) machineSpec(ctx context.Context, s *scope, providerID string) (hostapi.MachineSpec, error) {
 	var secret corev1.Secret
 	name := *s.machine.Spec.Bootstrap.DataSecretName
@@ -115,6 +127,10 @@ func (r *Reconciler) machineSpec(ctx context.Context, s *scope, providerID strin
 	if !ok {
 		return hostapi.MachineSpec{}, fmt.Errorf("reading bootstrap data: Secret %s has no key %q", name, bootstrapDataKey)
 	}
+	configuration, err := r.clusterConfiguration(ctx, s)
+	if err != nil {
+		return hostapi.MachineSpec{}, err
+	}
 	return hostapi.MachineSpec{
 		Name: s.local.Name, Node: s.machine.Name, UID: string(s.local.UID),
 		ControlPlane: util.IsControlPlaneMachine(s.machine),
@@ -122,7 +138,7 @@ func (r *Reconciler) machineSpec(ctx context.Context, s *scope, providerID strin
 		ProviderID:   providerID,
 		Zone:         s.machine.Spec.FailureDomain,
 		Capacity:     s.local.Spec.Capacity, Labels: s.local.Spec.NodeLabels, Taints: s.local.Spec.NodeTaints,
-		UserData: data,
+		UserData: data, ClusterConfiguration: configuration,
 	}, nil
 }
 

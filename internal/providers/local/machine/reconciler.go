@@ -55,6 +55,7 @@ type scope struct {
 	infra                 *infrav1.LocalCluster // nil while there is none
 	host                  *hostapi.Client
 	hostKubernetesVersion string                 // built into the host's program; empty: it does not say
+	hostProtocol          int                    // what the host understands
 	status                *hostapi.MachineStatus // nil if the host does not know the machine
 }
 
