@@ -34,6 +34,7 @@ func (l *linter) checkClass(ctx context.Context, c *stack.Class) {
 	cl.checkVariables(ctx)
 	cl.checkPatches()
 	cl.checkQuoting(ctx)
+	cl.checkMachineFlags()
 	cl.checkKinds()
 }
 
