@@ -172,13 +172,15 @@ func infraCondition(t *testing.T, c *cluster, kind string) metav1.Condition {
 func TestBadInputIsExplained(t *testing.T) {
 	p := testenv.StartPlane(t)
 	tooOld := create(t, p, "too-old", "v1.30.1", options{cluster: small("")})
-	wrongFlag := create(t, p, "wrong-flag", newVersion, options{cluster: small(`{"no-such-flag":"x"}`)})
+	wrongFlag := create(t, p, "wrong-flag", newVersion, options{cluster: small(`{"audit-log-path":"-","audit-log-format":"nonsense"}`)})
+	refusedFlag := create(t, p, "refused-flag", newVersion, options{cluster: small(`{"etcd-servers":"unix:///x/etcd.sock"}`)})
 	for name, c := range map[string]struct {
 		cluster *cluster
 		words   []string
 	}{
 		"version that cannot be run":           {tooOld, []string{"v1.30.1 cannot be run here", "v1.34 to v1.37"}},
-		"flag with which the API server exits": {wrongFlag, []string{"kube-apiserver exited with code 1", "unknown flag: --no-such-flag"}},
+		"flag with which the API server exits": {wrongFlag, []string{"kube-apiserver exited with code 1", "nonsense"}},
+		"flag that leads out of the machine":   {refusedFlag, []string{"kube-apiserver is not started: --etcd-servers of kube-apiserver is refused"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testenv.Eventually(t, createTimeout, func() error { return c.cluster.explained(t, c.words) })

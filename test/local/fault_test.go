@@ -59,6 +59,29 @@ func TestFaultBootIsInterrupted(t *testing.T) {
 	isDeleted(t, c)
 }
 
+// With the switch that lets tests see what else stops a hostile cluster, a joining control plane believes the workload
+// cluster, as it did before: TestJoinDoesNotTrustTheWorkloadCluster can fail.
+func TestFaultEverythingAllowed(t *testing.T) {
+	p := testenv.NewPlane(t, testenv.NewTree(t, true))
+	p.Start(t)
+	p.AwaitReady(t)
+	if err := os.WriteFile(filepath.Join(p.Data, "allow-everything"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c := create(t, p, "tampered", newVersion, options{cluster: small("")})
+	c.awaitAvailable(t, faultTimeout)
+	c.tamper(t)
+	c.patch(t, func(o *clusterv1.Cluster) { o.Spec.Topology.ControlPlane.Replicas = ptr.To[int32](3) })
+	testenv.Eventually(t, faultTimeout, func() error {
+		for _, s := range apiServers(c.host(t)) {
+			if slices.ContainsFunc(s.Command, func(a string) bool { return strings.HasPrefix(a, "--etcd-servers=unix:") }) {
+				return nil
+			}
+		}
+		return errors.New("no API server has what the workload cluster says")
+	})
+}
+
 // A control-plane machine whose plug is pulled is replaced, and the API answers meanwhile.
 func TestFaultDeadMachineIsReplaced(t *testing.T) {
 	p := testenv.StartPlane(t)

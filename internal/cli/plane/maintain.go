@@ -59,5 +59,3 @@ func printMaintenance(w io.Writer, r maintenance.Result) error {
 	}
 	return err
 }
-
-func describeSize(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }
