@@ -59,7 +59,7 @@ func TestBackupWithLocalClusters(t *testing.T) {
 		t.Errorf("machines are %v, and were %v", now, machines)
 	}
 	m, _ := process(t, c.host(t), "etcd")
-	if n := len(members(t, m)); n != 3 {
+	if n := len(members(t, c, m)); n != 3 {
 		t.Errorf("etcd has %d members", n)
 	}
 }

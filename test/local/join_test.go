@@ -91,7 +91,7 @@ func TestJoinDoesNotTrustTheWorkloadCluster(t *testing.T) {
 		}
 		names = have
 	}
-	if names := members(t, machineWithStore(t, c)); len(names) != 3 {
+	if names := members(t, c, machineWithStore(t, c)); len(names) != 3 {
 		t.Errorf("members of the store: %v, want three", names)
 	}
 }

@@ -20,7 +20,7 @@ func TestMaintenanceIsTold(t *testing.T) {
 		if err := printMaintenance(&b, r); err != nil {
 			t.Fatal(err)
 		}
-		want = "The store has 12.3 MB now, and had 3000.0 MB; it may have 4295.0 MB. Nobody was answered for 1.54s.\n" + want
+		want = "The store has 11 MB now, and had 2.8 GB; it may have 4.0 GB. Nobody was answered for 1.54s.\n" + want
 		if b.String() != want {
 			t.Errorf("said %q, want %q", b.String(), want)
 		}
