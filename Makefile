@@ -98,7 +98,12 @@ fault: build bin/polderd-fault ## Run the long fault matrix
 	@go test -count=1 -timeout 120m -v ./test/fault/...
 	@CGO_ENABLED=1 go test -race -count=1 -parallel 4 -timeout 60m -v ./test/reconcile -reconcile.full
 	@go test -tags fault -count=1 -timeout 60m -v -run '^TestFault' ./test/local ./test/stack ./test/operator
-	@go test -count=1 -timeout 30m -v -run Many ./test/provider -clusters 150
+	@go test -count=1 -timeout 30m -v -run ManyClusters ./test/provider -clusters 150
+	@go test -count=1 -timeout 60m -v -run 'DeletedAtAnyMoment|Transitions' ./test/provider -clusters 1000 -transitions 100
+
+.PHONY: seeded
+seeded: $(manifests)/index.json ## Put bugs into copies of the source, and expect tests to find each
+	@go run ./hack/seeded
 
 .PHONY: fuzz
 fuzz: ## Fuzz every reader of outside bytes; FUZZTIME=10m for longer
