@@ -12,8 +12,8 @@ import (
 // KubeconfigRules are what a kubeconfig of a machine may name. A kubeconfig can do more than name a cluster: run
 // programs, read files, send credentials through a proxy.
 type KubeconfigRules struct {
-	Cluster netip.Prefix                  // whose addresses servers must have
-	File    func(name, path string) error // says whether a file may be named; nil: none may
+	Cluster netip.Prefix            // whose addresses servers must have
+	File    func(path string) error // says whether a file may be named; nil: none may
 }
 
 // CheckKubeconfig checks all of a kubeconfig, whatever is its current context.
@@ -26,21 +26,19 @@ func CheckKubeconfig(b []byte, r KubeconfigRules) error {
 }
 
 func kubeconfigShape(r KubeconfigRules) shape {
-	file := func(name string) shape {
-		return isText(func(_ *checker, v string) error {
-			if v == "" {
-				return nil
-			}
-			if r.File == nil {
-				return errors.New("names a file; embed its content")
-			}
-			return r.File(name, v)
-		})
-	}
+	file := isText(func(_ *checker, v string) error {
+		if v == "" {
+			return nil
+		}
+		if r.File == nil {
+			return errors.New("names a file; embed its content")
+		}
+		return r.File(v)
+	})
 	cluster := shape{
 		fields: with(fieldsOf("tls-server-name disable-compression"), map[string]shape{
 			"server":                     isText(func(_ *checker, v string) error { return checkServer(v, r.Cluster) }),
-			"certificate-authority-data": isText(checkBase64), "certificate-authority": file("certificate-authority"),
+			"certificate-authority-data": isText(checkBase64), "certificate-authority": file,
 		}),
 		why: map[string]string{
 			"insecure-skip-tls-verify": "the server must be verified", "proxy-url": whyElse,
@@ -50,7 +48,7 @@ func kubeconfigShape(r KubeconfigRules) shape {
 	user := shape{
 		fields: with(fieldsOf("token"), map[string]shape{
 			"client-certificate-data": isText(checkBase64), "client-key-data": isText(checkBase64),
-			"client-certificate": file("client-certificate"), "client-key": file("client-key"),
+			"client-certificate": file, "client-key": file,
 		}),
 		why: map[string]string{
 			"exec": whyProgram, "auth-provider": whyProgram, "tokenFile": "it names a file; embed its content",

@@ -191,7 +191,8 @@ func etcdFlags() map[string]rule {
 		flags(writtenFile, "data-dir wal-dir"),
 		flags(readFile, `cert-file key-file trusted-ca-file peer-cert-file peer-key-file peer-trusted-ca-file
 			client-cert-file client-key-file client-crl-file peer-client-cert-file peer-client-key-file peer-crl-file`),
-		flags(clusterURLs(urlRule{schemes: "https", own: true}), "listen-client-urls listen-client-http-urls listen-peer-urls"),
+		flags(clusterURLs(urlRule{schemes: "https", own: true}),
+			"listen-client-urls listen-client-http-urls listen-peer-urls"),
 		flags(clusterURLs(urlRule{schemes: "http https", own: true}), "listen-metrics-urls"),
 		flags(clusterURLs(urlRule{schemes: "https", port: clientPort}), "advertise-client-urls"),
 		flags(clusterURLs(urlRule{schemes: "https", port: peerPort}), "initial-advertise-peer-urls"),

@@ -158,7 +158,8 @@ func (l *machineLinter) checkStaticPod(file string, b []byte) {
 	}
 	for _, v := range c.VolumeMounts {
 		if h, ok := host[v.Name]; ok {
-			m.Mounts = append(m.Mounts, allowlist.Mount{Container: path.Clean("/" + v.MountPath), Machine: path.Join(h, v.SubPath)})
+			m.Mounts = append(m.Mounts,
+				allowlist.Mount{Container: path.Clean("/" + v.MountPath), Machine: path.Join(h, v.SubPath)})
 		}
 	}
 	allowlist.SortMounts(m.Mounts)

@@ -80,7 +80,7 @@ func TestMachineFlags(t *testing.T) {
 		"- {name: audit-log-path, value: /logs/x} => --audit-log-path of kube-apiserver is refused: nothing is written to \"/etc/kubernetes/x\"",
 		`- {name: etcd-servers, value: "unix:///var/run/etcd.sock"} => --etcd-servers of kube-apiserver is refused`,
 		"- {name: encryption-provider-config, value: /etc/kubernetes/kms.yaml} => --encryption-provider-config of kube-apiserver is refused: in the file",
-		`- {name: admission-control-config-file, value: /etc/kubernetes/missing.yaml} => --admission-control-config-file of kube-apiserver is refused: the file "/etc/kubernetes/missing.yaml" is not on the machine`,
+		`- {name: admission-control-config-file, value: /etc/kubernetes/missing.yaml} => --admission-control-config-file of kube-apiserver is refused: the file`,
 		`extraEnvs: [{name: HTTPS_PROXY, value: "http://x"}] => the environment variable HTTPS_PROXY of kube-apiserver is refused`,
 		"extraVolumes.hostPath is refused: the path \"../../outside\" is not absolute",
 		"--kubeconfig of kube-controller-manager is refused: in the file \"/etc/kubernetes/evil.conf\" users[0].user.exec is refused: it would run a program",

@@ -17,8 +17,8 @@ import (
 // as the user of the plane. So paths are bounded before kubeadm joins them with the machine's root, and servers before
 // it asks them.
 
-// kubeadmFiles are kubeconfigs that kubeadm makes, and takes as they are if they are there: with one that runs a program
-// it would run it.
+// kubeadmFiles are kubeconfigs that kubeadm makes, and takes as they are if they are there: with one that runs a
+// program it would run it.
 var kubeadmFiles = []string{
 	constants.AdminKubeConfigFileName, constants.SuperAdminKubeConfigFileName, constants.KubeletKubeConfigFileName,
 	constants.ControllerManagerKubeConfigFileName, constants.SchedulerKubeConfigFileName,

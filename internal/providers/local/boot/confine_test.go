@@ -116,15 +116,18 @@ func TestJoinTakesConfigurationOfThePlane(t *testing.T) {
 func TestConfigurationThatLeadsOut(t *testing.T) {
 	edit := func(config, from, to string) string { return strings.Replace(config, from, to, 1) }
 	for name, c := range map[string]struct{ init, join, want string }{
-		"certificates outside":   {init: clusterConfig + "certificatesDir: /etc/../../../pki\n" + initConfig, want: "certificatesDir: the path"},
-		"certificates nowhere":   {init: clusterConfig + "certificatesDir: ../../pki\n" + initConfig, want: "is not absolute"},
-		"store outside":          {init: clusterConfig + "etcd: {local: {dataDir: /var/../../x}}\n" + initConfig, want: "etcd.local.dataDir: the path"},
-		"store elsewhere":        {init: clusterConfig + "etcd: {external: {endpoints: ['https://10.0.0.1:2379']}}\n" + initConfig, want: "etcd.external is not possible"},
-		"endpoint elsewhere":     {init: edit(clusterConfig, "127.1.0.1:6443", "10.0.0.1:6443") + initConfig, want: "the endpoint of this cluster is 127.1.0.1:6443"},
-		"patches outside":        {init: clusterConfig + initConfig + "patches: {directory: /etc/../../../x}\n", want: "patches.directory: the path"},
-		"patches outside, join":  {join: joinConfig + "patches: {directory: /etc/../../../x}\n", want: "patches.directory: the path"},
-		"authority outside":      {join: joinConfig + "caCertPath: /etc/../../x\n", want: "caCertPath: the path"},
-		"discovery by a file":    {join: "apiVersion: kubeadm.k8s.io/v1beta4\nkind: JoinConfiguration\ndiscovery: {file: {kubeConfigPath: /x}, tlsBootstrapToken: abcdef.0123456789abcdef}\n", want: "discovery by a file"},
+		"certificates outside":  {init: clusterConfig + "certificatesDir: /etc/../../../pki\n" + initConfig, want: "certificatesDir: the path"},
+		"certificates nowhere":  {init: clusterConfig + "certificatesDir: ../../pki\n" + initConfig, want: "is not absolute"},
+		"store outside":         {init: clusterConfig + "etcd: {local: {dataDir: /var/../../x}}\n" + initConfig, want: "etcd.local.dataDir: the path"},
+		"store elsewhere":       {init: clusterConfig + "etcd: {external: {endpoints: ['https://10.0.0.1:2379']}}\n" + initConfig, want: "etcd.external is not possible"},
+		"endpoint elsewhere":    {init: edit(clusterConfig, "127.1.0.1:6443", "10.0.0.1:6443") + initConfig, want: "the endpoint of this cluster is 127.1.0.1:6443"},
+		"patches outside":       {init: clusterConfig + initConfig + "patches: {directory: /etc/../../../x}\n", want: "patches.directory: the path"},
+		"patches outside, join": {join: joinConfig + "patches: {directory: /etc/../../../x}\n", want: "patches.directory: the path"},
+		"authority outside":     {join: joinConfig + "caCertPath: /etc/../../x\n", want: "caCertPath: the path"},
+		"discovery by a file": {
+			join: strings.Split(joinConfig, "controlPlane")[0] + "discovery: {file: {kubeConfigPath: /x}, tlsBootstrapToken: abcdef.0123456789abcdef}\n",
+			want: "discovery by a file",
+		},
 		"discovery elsewhere":    {join: edit(joinConfig, "127.1.0.1:6443", "10.0.0.1:6443"), want: "discovery asks \"10.0.0.1:6443\""},
 		"discovery of anybody":   {join: edit(joinConfig, "caCertHashes", "unsafeSkipCAVerification: true\n    caCertHashes"), want: "does not verify the cluster"},
 		"configuration of a pod": {join: joinConfig, want: "the plane has not handed over"},
@@ -199,7 +202,8 @@ func TestMembersOfPods(t *testing.T) {
 
 // What an older polderd left is read.
 func TestSpecOfAnOlderPolderd(t *testing.T) {
-	dir := newMachineDir(t, "#cloud-config\nwrite_files:\n- path: /run/kubeadm/kubeadm-join-config.yaml\n  content: |\n    "+strings.ReplaceAll(strings.TrimSpace(joinConfig), "\n", "\n    ")+"\n")
+	content := strings.ReplaceAll(strings.TrimSpace(joinConfig), "\n", "\n    ")
+	dir := newMachineDir(t, "#cloud-config\nwrite_files:\n- path: /run/kubeadm/kubeadm-join-config.yaml\n  content: |\n    "+content+"\n")
 	if err := Run(t.Context(), dir); err == nil || !strings.Contains(readBootStatus(t, dir).Problem, "the plane has not handed over") {
 		t.Errorf("%v", err)
 	}

@@ -67,8 +67,8 @@ func (m *machine) planJoin(b []byte) ([]step, error) {
 	}), nil
 }
 
-// readClusterConfiguration reads how the cluster is configured from what the plane has handed over. kubeadm would ask the
-// workload cluster; but whoever administers that could write there any flags for a process of the plane's user.
+// readClusterConfiguration reads how the cluster is configured from what the plane has handed over. kubeadm would ask
+// the workload cluster; but whoever administers that could write there any flags for a process of the plane's user.
 func (m *machine) readClusterConfiguration() error {
 	if len(m.ClusterConfiguration) == 0 {
 		return errors.New("the plane has not handed over the cluster's kubeadm configuration yet; it does so if polderd is of this release or newer, and the Machine has a KubeadmConfig")

@@ -3,7 +3,6 @@ package boot
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
 	"net/url"
 
@@ -67,7 +66,7 @@ func checkMemberURL(at string, block netip.Prefix, port int) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is not https://%s with an address of %s", at, net.JoinHostPort("ADDRESS", fmt.Sprint(port)), block)
+	return fmt.Errorf("%q is not https://ADDRESS:%d with an address of %s", at, port, block)
 }
 
 // checkMembers asks the members of etcd for each other, and refuses those that are not of the cluster: the new member

@@ -53,8 +53,8 @@ func (h *Host) ensureMachine(spec hostapi.MachineSpec) error {
 	}
 }
 
-// addClusterConfiguration gives a machine that still boots the configuration of its cluster, if it has none: it was made
-// by an older polderd, which did not hand it over.
+// addClusterConfiguration gives a machine that still boots the configuration of its cluster, if it has none: it was
+// made by an older polderd, which did not hand it over.
 func (m *machine) addClusterConfiguration(b []byte) error {
 	if len(b) == 0 || m.configured.Load() || m.isBooted() {
 		return nil

@@ -78,9 +78,10 @@ type MachineStatus struct {
 	Off          bool            `json:"off,omitempty"`
 	Boot         BootStatus      `json:"boot"`
 	Processes    []ProcessStatus `json:"processes,omitempty"`
-	Configured   bool            `json:"configured,omitempty"` // it has its ClusterConfiguration
-	Registered   bool            `json:"registered"`           // its node is in the cluster, and its mirror pods show its processes
-	Problem      string          `json:"problem,omitempty"`
+	// Configured says that it has its ClusterConfiguration.
+	Configured bool   `json:"configured,omitempty"`
+	Registered bool   `json:"registered"` // its node is in the cluster, and its mirror pods show its processes
+	Problem    string `json:"problem,omitempty"`
 }
 
 // IsRunning says that everything that should run on the machine does, and that the cluster shows it.

@@ -144,7 +144,7 @@ func (k *Kubelet) checkKubeconfig(b []byte) error {
 	}
 	return allowlist.CheckKubeconfig(b, allowlist.KubeconfigRules{
 		Cluster: k.cfg.Cluster,
-		File: func(_, path string) error {
+		File: func(path string) error {
 			if dir := k.cfg.Dir.RootFS("/var/lib/kubelet/pki"); filepath.Dir(path) != dir {
 				return fmt.Errorf("names a file that is not in %s", dir)
 			}

@@ -113,8 +113,8 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope) error {
 // lacksConfiguration says that the machine was made by an older polderd, which did not hand over its cluster's
 // configuration, and cannot boot without.
 func (s *scope) lacksConfiguration() bool {
-	return s.hostProtocol >= hostapi.JoinProtocol && s.status.ControlPlane && !s.status.Boot.Done && !s.status.Configured &&
-		s.machine.Spec.Bootstrap.ConfigRef.Kind == "KubeadmConfig"
+	return s.hostProtocol >= hostapi.JoinProtocol && s.status.ControlPlane && !s.status.Boot.Done &&
+		!s.status.Configured && s.machine.Spec.Bootstrap.ConfigRef.Kind == "KubeadmConfig"
 }
 
 func (r *Reconciler) machineSpec(ctx context.Context, s *scope, providerID string) (hostapi.MachineSpec, error) {

@@ -56,8 +56,8 @@ func (e *RefusedError) Error() string {
 	return strings.Join(all, "; ")
 }
 
-// Pod rewrites the only container of pod. An error that is a RefusedError means that it is one of the control plane, but
-// asks for what is not allowed.
+// Pod rewrites the only container of pod. An error that is a RefusedError means that it is one of the control plane,
+// but asks for what is not allowed.
 func Pod(pod *corev1.Pod, m Machine) (Result, error) {
 	program, args, err := command(pod)
 	if err != nil {
