@@ -1,5 +1,5 @@
-// Command backup measures backup and restore of a plane: how long both take, what clients notice meanwhile, and how long
-// a lost plane is away.
+// Command backup measures backup and restore of a plane: how long both take, what clients notice meanwhile, and how
+// long a lost plane is away.
 //
 //	backup [-size MIB] [-seconds N]
 //

@@ -22,7 +22,7 @@ func (b *bench) withStore(do func(*clientv3.Client) error) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer c.Close() //nolint:errcheck // only read from
 	return do(c)
 }
 

@@ -50,7 +50,7 @@ func kubeconfigShape(r KubeconfigRules) shape {
 			"client-certificate-data": isText(checkBase64), "client-key-data": isText(checkBase64),
 			"client-certificate": file, "client-key": file,
 		}),
-		why: map[string]string{
+		why: map[string]string{ //nolint:gosec // names of fields
 			"exec": whyProgram, "auth-provider": whyProgram, "tokenFile": "it names a file; embed its content",
 			"as": "it acts as somebody else", "username": "use a certificate", "password": "use a certificate",
 		},

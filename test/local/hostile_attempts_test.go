@@ -12,6 +12,12 @@ type attempt struct {
 	subPath string            // of all mounts
 }
 
+// What kubeadm gives the two, for attempts that are about something else.
+const (
+	managerConfig   = "--kubeconfig=/etc/kubernetes/controller-manager.conf"
+	schedulerConfig = "--kubeconfig=/etc/kubernetes/scheduler.conf"
+)
+
 // attempts by name. Each is run twice: with the allow-lists off, and with the confinement off.
 var attempts = map[string]attempt{
 	// Programs: a kubeconfig that runs one was the worst of all.
@@ -19,15 +25,17 @@ var attempts = map[string]attempt{
 	"scheduler-exec-relative":       {program: "kube-scheduler", args: []string{"--kubeconfig=etc/kubernetes/evil/exec.conf"}},
 	"scheduler-exec-two-words":      {program: "kube-scheduler", args: []string{"--kubeconfig", "$EVIL/exec.conf"}},
 	"scheduler-exec-in-config":      {program: "kube-scheduler", args: []string{"--config=$EVIL/scheduler.yaml"}},
-	"scheduler-exec-authentication": {program: "kube-scheduler", args: []string{"--kubeconfig=/etc/kubernetes/scheduler.conf", "--authentication-kubeconfig=$EVIL/exec.conf"}},
-	"scheduler-exec-authorization":  {program: "kube-scheduler", args: []string{"--kubeconfig=/etc/kubernetes/scheduler.conf", "--authorization-kubeconfig=$EVIL/exec.conf"}},
+	"scheduler-exec-authentication": {program: "kube-scheduler", args: []string{schedulerConfig, "--authentication-kubeconfig=$EVIL/exec.conf"}},
+	"scheduler-exec-authorization":  {program: "kube-scheduler", args: []string{schedulerConfig, "--authorization-kubeconfig=$EVIL/exec.conf"}},
 	"manager-exec":                  {program: "kube-controller-manager", args: []string{"--kubeconfig=$EVIL/exec.conf"}},
-	"manager-exec-authentication":   {program: "kube-controller-manager", args: []string{"--kubeconfig=/etc/kubernetes/controller-manager.conf", "--authentication-kubeconfig=$EVIL/exec.conf"}},
+	"manager-exec-authentication":   {program: "kube-controller-manager", args: []string{managerConfig, "--authentication-kubeconfig=$EVIL/exec.conf"}},
 	"server-exec-authentication":    {program: "kube-apiserver", args: []string{"--authentication-token-webhook-config-file=$EVIL/exec.conf"}},
 	"server-exec-authorization":     {program: "kube-apiserver", args: []string{"--authorization-mode=Webhook", "--authorization-webhook-config-file=$EVIL/exec.conf"}},
 	"server-exec-audit":             {program: "kube-apiserver", args: []string{"--audit-webhook-config-file=$EVIL/exec.conf"}},
-	"server-exec-admission":         {program: "kube-apiserver", args: []string{"--admission-control-config-file=$EVIL/admission.yaml", "--enable-admission-plugins=ImagePolicyWebhook"}},
-	"manager-flex-volumes":          {program: "kube-controller-manager", args: []string{"--kubeconfig=/etc/kubernetes/controller-manager.conf", "--flex-volume-plugin-dir=$DIR"}},
+	"server-exec-admission": {
+		program: "kube-apiserver", args: []string{"--enable-admission-plugins=ImagePolicyWebhook", "--admission-control-config-file=$EVIL/admission.yaml"},
+	},
+	"manager-flex-volumes": {program: "kube-controller-manager", args: []string{managerConfig, "--flex-volume-plugin-dir=$DIR"}},
 
 	// Files of the plane that are read, and sent where the author listens.
 	"scheduler-token-file":      {program: "kube-scheduler", args: []string{"--kubeconfig=$EVIL/token.conf"}},
@@ -35,15 +43,15 @@ var attempts = map[string]attempt{
 	"scheduler-up":              {program: "kube-scheduler", args: []string{"--kubeconfig=$UP$FILE"}},
 	"scheduler-absolute":        {program: "kube-scheduler", args: []string{"--kubeconfig=$FILE"}},
 	"scheduler-config":          {program: "kube-scheduler", args: []string{"--config=$FILE"}},
-	"scheduler-tls":             {program: "kube-scheduler", args: []string{"--kubeconfig=/etc/kubernetes/scheduler.conf", "--tls-cert-file=$FILE", "--tls-private-key-file=$FILE"}},
-	"scheduler-client-ca":       {program: "kube-scheduler", args: []string{"--kubeconfig=/etc/kubernetes/scheduler.conf", "--client-ca-file=$FILE"}},
-	"scheduler-symlink":         {program: "kube-scheduler", args: []string{"--kubeconfig=/etc/kubernetes/scheduler.conf", "--client-ca-file=$EVIL/symlink"}},
-	"scheduler-request-header":  {program: "kube-scheduler", args: []string{"--kubeconfig=/etc/kubernetes/scheduler.conf", "--requestheader-client-ca-file=$FILE"}},
+	"scheduler-tls":             {program: "kube-scheduler", args: []string{schedulerConfig, "--tls-cert-file=$FILE", "--tls-private-key-file=$FILE"}},
+	"scheduler-client-ca":       {program: "kube-scheduler", args: []string{schedulerConfig, "--client-ca-file=$FILE"}},
+	"scheduler-symlink":         {program: "kube-scheduler", args: []string{schedulerConfig, "--client-ca-file=$EVIL/symlink"}},
+	"scheduler-request-header":  {program: "kube-scheduler", args: []string{schedulerConfig, "--requestheader-client-ca-file=$FILE"}},
 	"manager-token-file":        {program: "kube-controller-manager", args: []string{"--kubeconfig=$EVIL/token.conf"}},
-	"manager-signing-key":       {program: "kube-controller-manager", args: []string{"--kubeconfig=/etc/kubernetes/controller-manager.conf", "--cluster-signing-cert-file=$FILE", "--cluster-signing-key-file=$FILE"}},
-	"manager-root-ca":           {program: "kube-controller-manager", args: []string{"--kubeconfig=/etc/kubernetes/controller-manager.conf", "--root-ca-file=$FILE"}},
-	"manager-account-key":       {program: "kube-controller-manager", args: []string{"--kubeconfig=/etc/kubernetes/controller-manager.conf", "--use-service-account-credentials", "--service-account-private-key-file=$FILE"}},
-	"manager-recycler-template": {program: "kube-controller-manager", args: []string{"--kubeconfig=/etc/kubernetes/controller-manager.conf", "--pv-recycler-pod-template-filepath-hostpath=$FILE"}},
+	"manager-signing-key":       {program: "kube-controller-manager", args: []string{managerConfig, "--cluster-signing-cert-file=$FILE", "--cluster-signing-key-file=$FILE"}},
+	"manager-root-ca":           {program: "kube-controller-manager", args: []string{managerConfig, "--root-ca-file=$FILE"}},
+	"manager-account-key":       {program: "kube-controller-manager", args: []string{managerConfig, "--use-service-account-credentials", "--service-account-private-key-file=$FILE"}},
+	"manager-recycler-template": {program: "kube-controller-manager", args: []string{managerConfig, "--pv-recycler-pod-template-filepath-hostpath=$FILE"}},
 	"server-encryption":         {program: "kube-apiserver", args: []string{"--encryption-provider-config=$UP$FILE"}},
 	"server-tokens":             {program: "kube-apiserver", args: []string{"--token-auth-file=$FILE"}},
 	"server-audit-policy":       {program: "kube-apiserver", args: []string{"--audit-policy-file=$FILE", "--audit-log-path=-"}},
@@ -59,16 +67,16 @@ var attempts = map[string]attempt{
 	"server-oidc-ca":            {program: "kube-apiserver", args: []string{"--oidc-issuer-url=https://issuer.example", "--oidc-client-id=x", "--oidc-ca-file=$FILE"}},
 	"server-mount":              {program: "kube-apiserver", args: []string{"--client-ca-file=/host$FILE"}, mounts: map[string]string{"/host": "/"}},
 	"server-mount-up":           {program: "kube-apiserver", args: []string{"--client-ca-file=/host$FILE"}, mounts: map[string]string{"/host": "/../../../../../../../../.."}},
-	"server-mount-sub-path":     {program: "kube-apiserver", args: []string{"--client-ca-file=/host$FILE"}, mounts: map[string]string{"/host": "/etc"}, subPath: "../../../../../../../../../.."},
+	"server-mount-sub-path":     {program: "kube-apiserver", args: []string{"--client-ca-file=/host$FILE"}, mounts: map[string]string{"/host": "/etc"}, subPath: "$UP"},
 	"etcd-config":               {program: "etcd", args: []string{"--config-file=$FILE"}},
-	"etcd-ca":                   {program: "etcd", args: []string{"--data-dir=/var/lib/evil", "--trusted-ca-file=$FILE", "--cert-file=$FILE", "--key-file=$FILE", "--client-cert-auth"}},
+	"etcd-ca":                   {program: "etcd", args: []string{"--data-dir=/var/lib/evil", "--trusted-ca-file=$FILE", "--cert-file=$FILE", "--key-file=$FILE"}},
 	"etcd-tokens":               {program: "etcd", args: []string{"--data-dir=/var/lib/evil", "--auth-token=jwt,pub-key=$FILE,priv-key=$FILE,sign-method=RS256"}},
 	"etcd-variable":             {program: "etcd", args: []string{"--data-dir=/var/lib/evil"}, env: map[string]string{"ETCD_CONFIG_FILE": "$FILE"}},
 
 	// Files of the plane that are written.
-	"scheduler-write-config": {program: "kube-scheduler", args: []string{"--kubeconfig=/etc/kubernetes/scheduler.conf", "--write-config-to=$DIR/config"}},
-	"scheduler-cert-dir":     {program: "kube-scheduler", args: []string{"--kubeconfig=/etc/kubernetes/scheduler.conf", "--cert-dir=$DIR"}},
-	"manager-cert-dir":       {program: "kube-controller-manager", args: []string{"--kubeconfig=/etc/kubernetes/controller-manager.conf", "--cert-dir=$DIR"}},
+	"scheduler-write-config": {program: "kube-scheduler", args: []string{schedulerConfig, "--write-config-to=$DIR/config"}},
+	"scheduler-cert-dir":     {program: "kube-scheduler", args: []string{schedulerConfig, "--cert-dir=$DIR"}},
+	"manager-cert-dir":       {program: "kube-controller-manager", args: []string{managerConfig, "--cert-dir=$DIR"}},
 	"server-audit-log":       {program: "kube-apiserver", args: []string{"--audit-policy-file=$EVIL/policy.yaml", "--audit-log-path=$DIR/audit.log"}},
 	"server-cert-dir":        {program: "kube-apiserver", args: []string{"--cert-dir=$DIR"}},
 	"etcd-data":              {program: "etcd", args: []string{"--data-dir=$DIR/etcd"}},
@@ -94,7 +102,10 @@ var attempts = map[string]attempt{
 	"scheduler-kubeconfig-http": {program: "kube-scheduler", args: []string{"--kubeconfig=$EVIL/webhook.conf"}},
 	"manager-master":            {program: "kube-controller-manager", args: []string{"--master=http://$TCP"}},
 	"etcd-discovery":            {program: "etcd", args: []string{"--data-dir=/var/lib/evil", "--discovery-endpoints=http://$TCP", "--discovery-token=http://$TCP/x"}},
-	"etcd-proxy-variable":       {program: "etcd", args: []string{"--data-dir=/var/lib/evil", "--discovery-endpoints=http://discovery.example", "--discovery-token=x"}, env: map[string]string{"HTTP_PROXY": "http://$TCP"}},
+	"etcd-proxy-variable": {
+		program: "etcd", args: []string{"--data-dir=/var/lib/evil", "--discovery-endpoints=http://discovery.example", "--discovery-token=x"},
+		env: map[string]string{"HTTP_PROXY": "http://$TCP"},
+	},
 
 	// Programs that are none of the four.
 	"shell":    {program: "/bin/sh", args: []string{"-c", "echo x >$DIR/shell"}},
@@ -117,7 +128,8 @@ clusters: [{name: c, cluster: {server: "https://$TCP", insecure-skip-tls-verify:
 	"scheduler.yaml": `{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, clientConnection: {kubeconfig: $ROOT/etc/kubernetes/evil/exec.conf}}`,
 	"admission.yaml": `{apiVersion: apiserver.config.k8s.io/v1, kind: AdmissionConfiguration, plugins: [{name: ImagePolicyWebhook,
 configuration: {imagePolicy: {kubeConfigFile: $ROOT/etc/kubernetes/evil/exec.conf, allowTTL: 50, denyTTL: 50, retryBackoff: 500, defaultAllow: true}}}]}`,
-	"kms.yaml": `{apiVersion: apiserver.config.k8s.io/v1, kind: EncryptionConfiguration, resources: [{resources: [secrets], providers: [{kms: {apiVersion: v2, name: x, endpoint: "unix://$SOCK"}}, {identity: {}}]}]}`,
+	"kms.yaml": `{apiVersion: apiserver.config.k8s.io/v1, kind: EncryptionConfiguration, 
+resources: [{resources: [secrets], providers: [{kms: {apiVersion: v2, name: x, endpoint: "unix://$SOCK"}}, {identity: {}}]}]}`,
 	"egress.yaml": `{apiVersion: apiserver.k8s.io/v1beta1, kind: EgressSelectorConfiguration, egressSelections: [{name: etcd,
 connection: {proxyProtocol: GRPC, transport: {uds: {udsName: $SOCK}}}}, {name: cluster, connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: $SOCK}}}}]}`,
 	"tracing.yaml": `{apiVersion: apiserver.config.k8s.io/v1, kind: TracingConfiguration, endpoint: $TCP, samplingRatePerMillion: 1000000}`,

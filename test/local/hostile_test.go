@@ -157,7 +157,7 @@ func (v *victim) writePod(t *testing.T, name string, a attempt, port int) {
 	}
 	for inside, outside := range a.mounts {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "evil", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: outside}}})
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "evil", MountPath: inside, SubPath: a.subPath})
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "evil", MountPath: inside, SubPath: v.fill(a.subPath)})
 	}
 	b, err := yaml.Marshal(pod)
 	if err != nil {
@@ -219,6 +219,10 @@ func (v *victim) await(t *testing.T, name string) {
 			if p.PID != 0 && begun[p.PID].IsZero() {
 				begun[p.PID] = time.Now()
 			}
+			if strings.HasPrefix(p.LastExit, "is not started: ") {
+				v.refused++
+				return nil
+			}
 			if p.LastExit != "" || p.PID != 0 && time.Since(begun[p.PID]) > 5*time.Second {
 				v.started++
 				if !v.confined && !slices.Contains([]string{"evil-kube-apiserver", "evil-kube-controller-manager", "evil-kube-scheduler", "evil-etcd"}, name) {
@@ -269,7 +273,8 @@ func (v *victim) tryAsAdmin(t *testing.T) {
 		if _, err = k.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "evil"}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		patch := fmt.Sprintf(`{"status":{"addresses":[{"type":"InternalIP","address":%q},{"type":"Hostname","address":%q}],"daemonEndpoints":{"kubeletEndpoint":{"Port":%d}}}}`, host, host, n)
+		patch := fmt.Sprintf(`{"status":{"addresses":[{"type":"InternalIP","address":%q},{"type":"Hostname","address":%q}],
+"daemonEndpoints":{"kubeletEndpoint":{"Port":%d}}}}`, host, host, n)
 		if _, err := k.CoreV1().Nodes().PatchStatus(t.Context(), "evil", []byte(patch)); err != nil {
 			t.Fatal(err)
 		}
@@ -311,8 +316,12 @@ func (v *victim) tryWebhooks(t *testing.T, k kubernetes.Interface, port string) 
 	for i, host := range []string{"127.0.0.1", "localhost", "localhost.", "127.1.2.3", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254", "10.0.0.1"} {
 		o.Webhooks = append(o.Webhooks, admissionv1.ValidatingWebhook{
 			Name: fmt.Sprintf("w%d.evil.example", i), AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionv1.SideEffectClassNone),
-			FailurePolicy: ptr.To(admissionv1.Ignore), TimeoutSeconds: ptr.To[int32](2), ClientConfig: admissionv1.WebhookClientConfig{URL: ptr.To("https://" + host + ":" + port + "/x")},
-			Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{admissionv1.Create}, Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}}}},
+			FailurePolicy: ptr.To(admissionv1.Ignore), TimeoutSeconds: ptr.To[int32](2),
+			ClientConfig: admissionv1.WebhookClientConfig{URL: ptr.To("https://" + host + ":" + port + "/x")},
+			Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.Create},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			}},
 		})
 	}
 	if _, err := k.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), o, metav1.CreateOptions{}); err != nil {

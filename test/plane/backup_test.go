@@ -177,7 +177,8 @@ func TestScheduledBackups(t *testing.T) {
 	if out := mustPolder(t, tree, "backup", "list", "--data-dir", p.Data); !strings.Contains(out, dir) {
 		t.Errorf("list says %q", out)
 	}
-	if out := mustPolder(t, tree, "status", "--data-dir", p.Data); !strings.Contains(out, "Backups:") || !strings.Contains(out, "every 10s, 1 are kept") {
+	out := mustPolder(t, tree, "status", "--data-dir", p.Data)
+	if !strings.Contains(out, "Backups:") || !strings.Contains(out, "every 10s, 1 are kept") {
 		t.Errorf("status says %q", out)
 	}
 	if text := p.GetPath(t, "/metrics/controllers"); !strings.Contains(text, "polder_backup_failing 0") || !strings.Contains(text, "polder_backup_last_success_timestamp_seconds") {
@@ -193,7 +194,8 @@ func TestScheduledBackups(t *testing.T) {
 		}
 		return nil
 	})
-	if out := mustPolder(t, tree, "status", "--data-dir", p.Data); !strings.Contains(out, "FAILING") || !strings.Contains(out, "permission denied") || !strings.Contains(out, "It is ready.") {
+	out = mustPolder(t, tree, "status", "--data-dir", p.Data)
+	if !strings.Contains(out, "FAILING") || !strings.Contains(out, "permission denied") || !strings.Contains(out, "It is ready.") {
 		t.Errorf("status says %q", out)
 	}
 	if text := p.GetPath(t, "/metrics/controllers"); !strings.Contains(text, "polder_backup_failing 1") {
@@ -271,17 +273,23 @@ func TestRestoreRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		"damaged":              {[]string{writeTreeFile(t, tree, "flipped", flipped), "--passphrase-file", passphrase, "--data-dir", to}, exit.BadBackup, "the backup is damaged"},
-		"cut off":              {[]string{writeTreeFile(t, tree, "cut", b[:len(b)-100]), "--passphrase-file", passphrase, "--data-dir", to}, exit.BadBackup, "the backup is damaged"},
-		"another passphrase":   {[]string{locked, "--passphrase-file", wrong, "--data-dir", to}, exit.BadBackup, "the passphrase is not that of the backup"},
-		"no passphrase":        {[]string{locked, "--data-dir", to}, exit.Usage, "--passphrase-file"},
-		"no backup":            {[]string{passphrase, "--data-dir", to}, exit.BadBackup, "it is no backup of Polder"},
-		"no file":              {[]string{"/nowhere", "--data-dir", to}, exit.BadBackup, "no such file"},
-		"a newer format":       {[]string{writeTreeFile(t, tree, "newer", repack(t, plain, replaceText(`"format": 1,`, `"format": 2,`))), "--data-dir", to}, exit.NewerData, "its format is 2"},
-		"a newer Kubernetes":   {[]string{writeTreeFile(t, tree, "kube", rewriteEntry(t, plain, archive.MarkerName, newerMarker)), "--data-dir", to}, exit.NewerData, "it holds objects of Kubernetes v1.99.0"},
-		"a store that is none": {[]string{writeTreeFile(t, tree, "nostore", rewriteEntry(t, plain, archive.SnapshotName, brokenPages)), "--data-dir", to}, exit.BadBackup, "the snapshot of the store is damaged"},
-		"a full directory":     {[]string{plain, "--data-dir", full}, exit.DataDir, "is not empty"},
-		"a running plane":      {[]string{plain, "--data-dir", p.Data}, exit.InUse, "is in use by polderd"},
+		"damaged":            {[]string{writeTreeFile(t, tree, "flipped", flipped), "--passphrase-file", passphrase, "--data-dir", to}, exit.BadBackup, "the backup is damaged"},
+		"cut off":            {[]string{writeTreeFile(t, tree, "cut", b[:len(b)-100]), "--passphrase-file", passphrase, "--data-dir", to}, exit.BadBackup, "the backup is damaged"},
+		"another passphrase": {[]string{locked, "--passphrase-file", wrong, "--data-dir", to}, exit.BadBackup, "the passphrase is not that of the backup"},
+		"no passphrase":      {[]string{locked, "--data-dir", to}, exit.Usage, "--passphrase-file"},
+		"no backup":          {[]string{passphrase, "--data-dir", to}, exit.BadBackup, "it is no backup of Polder"},
+		"no file":            {[]string{"/nowhere", "--data-dir", to}, exit.BadBackup, "no such file"},
+		"a newer format": {
+			[]string{writeTreeFile(t, tree, "newer", repack(t, plain, replaceText(`"format": 1,`, `"format": 2,`))), "--data-dir", to}, exit.NewerData, "its format is 2",
+		},
+		"a newer Kubernetes": {
+			[]string{writeTreeFile(t, tree, "kube", rewriteEntry(t, plain, archive.MarkerName, newerMarker)), "--data-dir", to}, exit.NewerData, "it holds objects of Kubernetes v1.99.0",
+		},
+		"a store that is none": {
+			[]string{writeTreeFile(t, tree, "nostore", rewriteEntry(t, plain, archive.SnapshotName, brokenPages)), "--data-dir", to}, exit.BadBackup, "the snapshot of the store is damaged",
+		},
+		"a full directory": {[]string{plain, "--data-dir", full}, exit.DataDir, "is not empty"},
+		"a running plane":  {[]string{plain, "--data-dir", p.Data}, exit.InUse, "is in use by polderd"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := polder(t, tree, append([]string{"restore"}, c.args...)...)

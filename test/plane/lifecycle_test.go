@@ -150,7 +150,7 @@ func TestLife(t *testing.T) {
 
 	t.Run("starts quietly, in JSON", func(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(p.Log()), "\n")
-		if len(lines) > 15 {
+		if len(lines) > 16 {
 			t.Errorf("a start printed %d lines:\n%s", len(lines), p.Log())
 		}
 		for _, l := range lines {

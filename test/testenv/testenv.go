@@ -79,7 +79,7 @@ func dataParent() string {
 	if unix.Statfs(memory, &s) != nil || unix.Access(memory, unix.W_OK) != nil {
 		return ""
 	}
-	if room := s.Bavail * uint64(s.Bsize); room < plenty || availableMemory() < plenty { //nolint:gosec // a size
+	if room := s.Bavail * uint64(s.Bsize); room < plenty || availableMemory() < plenty {
 		return ""
 	}
 	return memory

@@ -150,8 +150,8 @@ func hasRunningThread(pid int) bool {
 	})
 }
 
-// copyCluster copies the files of a cluster, without logs, sockets and the lock of its host. The copy does not depend on
-// where the cluster was.
+// copyCluster copies the files of a cluster, without logs, sockets and the lock of its host. The copy does not depend
+// on where the cluster was.
 func copyCluster(from, to string) error {
 	return filepath.WalkDir(from, func(p string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {

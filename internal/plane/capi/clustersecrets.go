@@ -18,7 +18,7 @@ import (
 )
 
 // clusterSecretPath is the path of the webhook for Secrets that Cluster API finds by their names.
-const clusterSecretPath = "/validate-cluster-secret"
+const clusterSecretPath = "/validate-cluster-secret" //nolint:gosec // a path, no secret
 
 // clusterSecretSuffixes end the names of Secrets that Cluster API reads for the cluster before the suffix, whoever
 // wrote them. Their type and labels do not matter to it. Bootstrap data are Secrets of the same type and label, under

@@ -131,7 +131,7 @@ func allocate(path string, size int64) error {
 	if err != nil {
 		return err
 	}
-	if err := unix.Fallocate(int(f.Fd()), 0, 0, size); err != nil { //nolint:gosec // a descriptor
+	if err := unix.Fallocate(int(f.Fd()), 0, 0, size); err != nil {
 		return errors.Join(err, f.Close(), os.Remove(path))
 	}
 	return f.Close()

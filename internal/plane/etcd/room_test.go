@@ -38,7 +38,7 @@ func (r *running) expectWritable(t *testing.T, want bool) {
 			return err
 		}
 		if !want && !errors.Is(err, rpctypes.ErrNoSpace) {
-			return fmt.Errorf("a write ends with %v", err)
+			return fmt.Errorf("a write ends with %w", err)
 		}
 		return nil
 	})

@@ -96,5 +96,5 @@ func Restore(cfg RestoreConfig) (revision int64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("making the store of its snapshot: %w", err)
 	}
-	return st.Revision, os.Chmod(filepath.Join(cfg.Dir, "member"), 0o700) //nolint:gosec // a directory
+	return st.Revision, os.Chmod(filepath.Join(cfg.Dir, "member"), 0o700)
 }

@@ -106,8 +106,8 @@ func unpack(ctx context.Context, s *datadir.Staging, o RestoreOptions) (archive.
 
 // restoreStore has polderd make the store: etcd's code is in that alone.
 func restoreStore(ctx context.Context, binary string, s *datadir.Staging, revision int64) error {
-	c := exec.CommandContext(ctx, binary, RestoreStoreCommand, "--marker-dir", s.Path(), "--snapshot", s.Path(snapshotFile),
-		"--store-dir", s.Path("etcd"), "--min-revision", strconv.FormatInt(revision, 10)) //nolint:gosec // polderd beside us
+	c := exec.CommandContext(ctx, binary, RestoreStoreCommand, "--marker-dir", s.Path(), "--snapshot", s.Path(snapshotFile), //nolint:gosec // polderd beside us
+		"--store-dir", s.Path("etcd"), "--min-revision", strconv.FormatInt(revision, 10))
 	var out bytes.Buffer
 	c.Stderr = &out
 	err := c.Run()

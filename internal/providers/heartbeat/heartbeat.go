@@ -48,7 +48,11 @@ func (k *Publisher) Start(ctx context.Context) error {
 	t := time.NewTicker(pollInterval)
 	defer t.Stop()
 	for {
-		if err := k.PublishOnce(ctx); err != nil && ctx.Err() == nil {
+		err := k.PublishOnce(ctx)
+		if apierrors.IsConflict(err) { // somebody has written to it meanwhile
+			err = k.PublishOnce(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
 			log.Error(err, "Writing what the provider says of itself")
 		}
 		select {

@@ -22,7 +22,7 @@ func event(kind, name string) string {
 // forwardAll runs a late watch on some events and returns what came, each with the second in which it came.
 func forwardAll(t *testing.T, l *lateWatch, events ...string) (got []string) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	synctest.Test(t, func(*testing.T) {
 		from, feed := io.Pipe()
 		out, in := io.Pipe()
 		l.from, l.to = from, in

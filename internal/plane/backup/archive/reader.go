@@ -97,7 +97,7 @@ func (a *reader) readHeader() error {
 }
 
 func (a *reader) readEntry(h *tar.Header) error {
-	e := Entry{Name: h.Name, Mode: fs.FileMode(h.Mode & 0o777), Size: h.Size} //nolint:gosec // nine bits
+	e := Entry{Name: h.Name, Mode: fs.FileMode(h.Mode & 0o777), Size: h.Size}
 	if err := checkName(e.Name); err != nil {
 		return err
 	}

@@ -46,7 +46,8 @@ func Renew(ctx context.Context, cfg *rest.Config, c clock.WithTicker,
 	out := rest.CopyConfig(cfg)
 	out.TLSClientConfig = rest.TLSClientConfig{}
 	out.Transport = utilnet.SetTransportDefaults(&http.Transport{
-		TLSClientConfig: server, DialContext: dialer.DialContext, TLSHandshakeTimeout: handshakeTimeout, MaxIdleConnsPerHost: 25,
+		TLSClientConfig: server, DialContext: dialer.DialContext, TLSHandshakeTimeout: handshakeTimeout,
+		MaxIdleConnsPerHost: 25,
 	})
 	tick := c.NewTicker(CheckInterval)
 	go func() {

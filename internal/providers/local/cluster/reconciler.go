@@ -83,7 +83,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	tracked, s := reconcile.Track(local), newScope(local, owner)
-	phases := []reconcile.Phase[*scope]{checkPlatform, r.checkConfinement, r.allocateAddresses, r.ensureHost, markProvisioned}
+	phases := []reconcile.Phase[*scope]{
+		checkPlatform, r.checkConfinement, r.allocateAddresses, r.ensureHost, markProvisioned,
+	}
 	if deleted {
 		phases = []reconcile.Phase[*scope]{r.removeHost}
 	}

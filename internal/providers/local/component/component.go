@@ -40,7 +40,7 @@ func ProgramFor(argv []string) Program {
 		"kube-scheduler":          staticPod(func() int { return cli.Run(scheduler.NewSchedulerCommand()) }),
 		launch.HostProgram:        directoryProgram(argv, runHost),
 		host.BootProgram:          directoryProgram(argv, runBoot),
-		confine.ProbeProgram:      directoryProgram(argv, func(_ context.Context, dir string) error { return confine.Probe(dir) }),
+		confine.ProbeProgram:      directoryProgram(argv, runProbe),
 	}[filepath.Base(argv[0])]
 }
 
@@ -73,6 +73,8 @@ func directoryProgram(argv []string, run func(context.Context, string) error) Pr
 		return 0
 	}
 }
+
+func runProbe(_ context.Context, dir string) error { return confine.Probe(dir) }
 
 func runBoot(ctx context.Context, dir string) error {
 	if _, err := confine.Enter(confine.Boot, dir); err != nil {

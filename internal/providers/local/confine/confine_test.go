@@ -84,7 +84,7 @@ func attempts(c canaries) map[string]func() error {
 }
 
 // componentAttempts are what a host may do and a component may not.
-func componentAttempts(c canaries) map[string]func() error {
+func componentAttempts() map[string]func() error {
 	return map[string]func() error{
 		"run itself": func() error { return runChild() },
 		"a unix socket": func() error {
@@ -162,7 +162,7 @@ func tryAll(p Program, args []string) int {
 	}
 	all := []map[string]func() error{attempts(c)}
 	if p == Component {
-		all = append(all, componentAttempts(c))
+		all = append(all, componentAttempts())
 	}
 	if have.Namespaces {
 		all = append(all, namespaceAttempts(c))

@@ -42,7 +42,7 @@ func runProbe(ctx context.Context, binary string, namespaces bool) (m hostapi.Co
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	var out, problem bytes.Buffer
-	c := exec.CommandContext(ctx, binary)
+	c := exec.CommandContext(ctx, binary) //nolint:forbidigo // our own program
 	c.Args, c.Dir, c.Stdout, c.Stderr = []string{ProbeProgram, dir}, dir, &out, &problem
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	c.Env = []string{} // nothing of ours

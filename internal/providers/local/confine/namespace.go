@@ -129,12 +129,12 @@ func closeBinds(all []bind) {
 
 func (b bind) mountBelow(root string) error {
 	at := filepath.Join(root, b.path)
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil { //nolint:gosec // empty folders that lead to what is shown
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
 	var err error
 	if b.dir {
-		err = os.MkdirAll(at, 0o755) //nolint:gosec // as above
+		err = os.MkdirAll(at, 0o755)
 	} else {
 		err = os.WriteFile(at, nil, 0o600)
 	}

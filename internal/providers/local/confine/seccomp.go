@@ -56,7 +56,7 @@ const (
 const x32 = 1 << 30
 
 func deny(errno unix.Errno) bpf.Instruction {
-	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
+	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)} //nolint:gosec // a small number
 }
 
 var allow = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}

@@ -40,7 +40,7 @@ func greeter(t *testing.T) (address string, reached *atomic.Int32) {
 }
 
 // connect asks the host's proxy for a connection, and returns the answer and what came through it.
-func connect(t *testing.T, f *fixture, address string) (status, text string) {
+func connect(t *testing.T, address string) (status, text string) {
 	t.Helper()
 	var s, b string
 	processtest.Eventually(t, "the proxy answers", func() bool {
@@ -75,7 +75,7 @@ func TestOutside(t *testing.T) {
 	f.run(t)
 	friend, met := greeter(t)
 	secret, touched := greeter(t)
-	if status, text := connect(t, f, friend); !strings.HasPrefix(status, "502") || !strings.Contains(text, "does not run") {
+	if status, text := connect(t, friend); !strings.HasPrefix(status, "502") || !strings.Contains(text, "does not run") {
 		t.Errorf("without polderd: %s %s", status, text)
 	}
 	for range 3 { // each relay leaves offers behind that nobody answers any more
@@ -87,7 +87,7 @@ func TestOutside(t *testing.T) {
 		}()
 		before := met.Load()
 		for range 3 {
-			if status, text := connect(t, f, friend); !strings.HasPrefix(status, "200") {
+			if status, text := connect(t, friend); !strings.HasPrefix(status, "200") {
 				t.Errorf("what the operator trusts: %s %s", status, text)
 			}
 		}
@@ -95,7 +95,7 @@ func TestOutside(t *testing.T) {
 			t.Errorf("reached %d times, want 3", met.Load()-before)
 		}
 		for _, a := range []string{secret, "localhost:" + secret[strings.LastIndex(secret, ":")+1:], "[::ffff:127.0.0.1]:1", "169.254.169.254:80", "nonsense", "x:1\r\ny"} {
-			if status, _ := connect(t, f, a); strings.HasPrefix(status, "200") {
+			if status, _ := connect(t, a); strings.HasPrefix(status, "200") {
 				t.Errorf("%s: %s", a, status)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -100,6 +101,9 @@ func (k *Kubelet) newNodeClient(ctx context.Context) (kubernetes.Interface, erro
 	if err != nil {
 		return nil, err
 	}
+	for _, u := range loaded.AuthInfos {
+		u.ClientCertificate, u.ClientKey = k.ownCertificateFile(u.ClientCertificate), k.ownCertificateFile(u.ClientKey)
+	}
 	cfg, err := clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
 		return nil, err
@@ -109,7 +113,8 @@ func (k *Kubelet) newNodeClient(ctx context.Context) (kubernetes.Interface, erro
 	if len(cfg.CertData) == 0 && cfg.CertFile == "" {
 		return kubernetes.NewForConfig(cfg) // another kind of credentials, which is not ours to renew
 	}
-	renewed, err := clientcert.Renew(ctx, cfg, k.cfg.Clock, func() (tls.Certificate, error) { return k.nodeCertificate(cfg) })
+	renewed, err := clientcert.Renew(ctx, cfg, k.cfg.Clock,
+		func() (tls.Certificate, error) { return k.nodeCertificate(cfg) })
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +141,22 @@ func (k *Kubelet) nodeCertificate(cfg *rest.Config) (tls.Certificate, error) {
 	return tls.X509KeyPair(cert, key)
 }
 
+// certificateDir is where a kubelet keeps its certificate.
+const certificateDir = "/var/lib/kubelet/pki"
+
+// ownCertificateFile is the machine's own file of that name: the kubeconfig, and the link to the newest certificate, have
+// the path that the machine had when it booted, and it may have been restored elsewhere since.
+func (k *Kubelet) ownCertificateFile(path string) string {
+	if path == "" {
+		return ""
+	}
+	own := k.cfg.Dir.RootFS(certificateDir, filepath.Base(path))
+	if target, err := os.Readlink(own); err == nil {
+		return k.cfg.Dir.RootFS(certificateDir, filepath.Base(target))
+	}
+	return own
+}
+
 // checkKubeconfig says whether a kubeconfig does no more than name the cluster, and the files that a kubelet keeps its
 // certificate in.
 func (k *Kubelet) checkKubeconfig(b []byte) error {
@@ -145,8 +166,8 @@ func (k *Kubelet) checkKubeconfig(b []byte) error {
 	return allowlist.CheckKubeconfig(b, allowlist.KubeconfigRules{
 		Cluster: k.cfg.Cluster,
 		File: func(path string) error {
-			if dir := k.cfg.Dir.RootFS("/var/lib/kubelet/pki"); filepath.Dir(path) != dir {
-				return fmt.Errorf("names a file that is not in %s", dir)
+			if !strings.HasSuffix(filepath.Dir(path), certificateDir) {
+				return fmt.Errorf("names a file that is not in %s", k.cfg.Dir.RootFS(certificateDir))
 			}
 			return nil
 		},

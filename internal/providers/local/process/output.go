@@ -61,7 +61,7 @@ func replace(d, with *os.File) error {
 		if fd <= uintptr(syscall.Stderr) {
 			flags = 0
 		}
-		failed = unix.Dup3(int(with.Fd()), int(fd), flags) //nolint:gosec // a descriptor is a small number
+		failed = unix.Dup3(int(with.Fd()), int(fd), flags)
 	}); err != nil {
 		return err
 	}
