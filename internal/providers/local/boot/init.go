@@ -49,10 +49,13 @@ func (m *machine) configWithHostPaths() *kubeadmapi.InitConfiguration {
 func (m *machine) kubernetesDir() string { return m.dir.RootFS(constants.KubernetesDir) }
 func (m *machine) manifestDir() string   { return m.dir.RootFS(constants.GetStaticPodDirectory()) }
 
+// builtInKubernetes is the version in this program. Binaries of tests do not know theirs.
+var builtInKubernetes = func() string { return buildinfo.Get().Kubernetes }
+
 // allowEmulatedVersions lets kubeadm deploy every minor the built-in Kubernetes can emulate; alone it
 // would only take its own and the one before.
 func allowEmulatedVersions() error {
-	r, err := kubeversion.NewRange(buildinfo.Get().Kubernetes)
+	r, err := kubeversion.NewRange(builtInKubernetes())
 	if err != nil {
 		return err
 	}
