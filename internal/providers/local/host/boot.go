@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/polder-kaas/polder/internal/files/atomicfile"
+	"github.com/polder-kaas/polder/internal/files/logfile"
 	"github.com/polder-kaas/polder/internal/providers/local/confine"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/process"
@@ -36,7 +37,7 @@ func (m *machine) runBoot(ctx context.Context) {
 	p := process.Start(m.host.forker, process.Spec{
 		Name: "boot of " + m.spec.Name, Path: m.host.cfg.Binary, Args: []string{BootProgram, string(m.dir)},
 		Dir: m.dir.RootFS(), Env: append(confine.Environment(), "PATH=/usr/bin:/bin", "HOME="+m.dir.RootFS("/root")),
-		Log: process.LogFile{Path: m.dir.LogFile("boot")},
+		Log: logfile.File{Path: m.dir.LogFile("boot")},
 	}, func(s process.State) {
 		m.bootProcessState.Store(&s)
 		if s.PID == 0 {

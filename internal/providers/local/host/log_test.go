@@ -8,7 +8,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/polder-kaas/polder/internal/providers/local/process"
+	"github.com/polder-kaas/polder/internal/files/logfile"
 	"github.com/polder-kaas/polder/internal/providers/local/processtest"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestLogIsRotatedWhileRunning(t *testing.T) {
 	f := newFixture(t)
 	c := clocktesting.NewFakeClock(time.Now())
-	log, err := process.LogFile{Path: f.dir.LogFile()}.Open()
+	log, err := logfile.File{Path: f.dir.LogFile()}.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestLogIsRotatedWhileRunning(t *testing.T) {
 	f.cfg.Clock, f.cfg.Output = c, []*os.File{log}
 	f.run(t)
 	line := strings.Repeat("x", 1023) + "\n"
-	if _, err := log.WriteString(strings.Repeat(line, process.DefaultMaxBytes/len(line)+1)); err != nil {
+	if _, err := log.WriteString(strings.Repeat(line, logfile.DefaultMaxBytes/len(line)+1)); err != nil {
 		t.Fatal(err)
 	}
 	processtest.Eventually(t, "the log is set aside", func() bool {
@@ -37,6 +37,6 @@ func TestLogIsRotatedWhileRunning(t *testing.T) {
 			t.Fatal(err)
 		}
 		b, _ := os.ReadFile(f.dir.LogFile())
-		return strings.HasSuffix(string(b), "later\n") && len(b) < process.DefaultMaxBytes
+		return strings.HasSuffix(string(b), "later\n") && len(b) < logfile.DefaultMaxBytes
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/polder-kaas/polder/internal/files/logfile"
 	"github.com/polder-kaas/polder/internal/providers/local/confine"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/process"
@@ -54,7 +55,7 @@ func newStaticPod(cfg Config, m manifest, changed func()) (*staticPod, error) {
 		forker: cfg.Forker, probe: newProbe(m.pod, cfg.Address), onChange: changed,
 		spec: process.Spec{
 			Name: m.pod.Name, Path: cfg.Binary, Args: r.Args, Dir: cfg.Dir.RootFS(), Env: cfg.environment(r),
-			Log: process.LogFile{Path: log},
+			Log: logfile.File{Path: log},
 		},
 	}
 	return p, nil

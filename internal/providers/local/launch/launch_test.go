@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/polder-kaas/polder/internal/files/filelock"
+	"github.com/polder-kaas/polder/internal/files/logfile"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
-	"github.com/polder-kaas/polder/internal/providers/local/process"
 	"github.com/polder-kaas/polder/internal/providers/local/processtest"
 )
 
@@ -289,8 +289,8 @@ func TestLog(t *testing.T) {
 		"no line end":    {log: "a\nb", want: "a; b"},
 		"many lines":     {log: strings.Repeat("x\n", 1000) + "a\nb\nc\n\n", want: "a; b; c"},
 		"one long line":  {log: strings.Repeat("é", maxLogTail) + "z", want: strings.Repeat("é", maxLogTail/2-1) + "z"},
-		"full":           {log: strings.Repeat("0123456789", process.DefaultMaxBytes/10) + "\na\nb\nc", want: "a; b; c", old: true},
-		"not quite full": {log: strings.Repeat("\n", process.DefaultMaxBytes-1) + "a", want: "a"},
+		"full":           {log: strings.Repeat("0123456789", logfile.DefaultMaxBytes/10) + "\na\nb\nc", want: "a; b; c", old: true},
+		"not quite full": {log: strings.Repeat("\n", logfile.DefaultMaxBytes-1) + "a", want: "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newPreparedLauncher(t, "")

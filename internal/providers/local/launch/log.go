@@ -4,11 +4,11 @@ import (
 	"os"
 	"strings"
 
-	"github.com/polder-kaas/polder/internal/providers/local/process"
+	"github.com/polder-kaas/polder/internal/files/logfile"
 )
 
 // openLog opens a host's log for the start of the host, which keeps it within its bounds from then on.
-func openLog(path string) (*os.File, error) { return process.LogFile{Path: path}.Open() }
+func openLog(path string) (*os.File, error) { return logfile.File{Path: path}.Open() }
 
 // maxLogTail is how much of the end of a log is looked at for last words.
 const maxLogTail = 4 << 10

@@ -14,16 +14,18 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/polder-kaas/polder/internal/files/logfile"
 )
 
 // Spec says what to run.
 type Spec struct {
-	Name string   // for people
-	Path string   // the program, absolute; argv[0] may differ (multi-call binary)
-	Args []string // the whole argv including argv[0]; empty: Path alone
-	Dir  string   // working directory; empty: ours
-	Env  []string // the whole environment; nothing of ours is passed on
-	Log  LogFile  // where stdout and stderr go
+	Name string       // for people
+	Path string       // the program, absolute; argv[0] may differ (multi-call binary)
+	Args []string     // the whole argv including argv[0]; empty: Path alone
+	Dir  string       // working directory; empty: ours
+	Env  []string     // the whole environment; nothing of ours is passed on
+	Log  logfile.File // where stdout and stderr go
 }
 
 // timing holds the times by which a Process goes; tests shorten them.

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/polder-kaas/polder/internal/files/logfile"
 	"github.com/polder-kaas/polder/internal/providers/local/processtest"
 )
 
@@ -112,7 +113,7 @@ func testSpec(dir, name string, args ...string) Spec {
 		Args: append([]string{name}, args...),
 		Dir:  "/",
 		Env:  []string{programVar + "=" + name, runVar + "=" + os.Getenv(runVar), "GORACE=atexit_sleep_ms=0"},
-		Log:  LogFile{Path: filepath.Join(dir, "log")},
+		Log:  logfile.File{Path: filepath.Join(dir, "log")},
 	}
 }
 
@@ -136,7 +137,7 @@ func killLeftovers() (left []string) {
 }
 
 // readLogLines returns the complete lines of the log with those that were set aside, oldest first.
-func readLogLines(l LogFile) (lines []string) {
+func readLogLines(l logfile.File) (lines []string) {
 	for _, path := range []string{l.Path + ".2", l.Path + ".1", l.Path} {
 		b, _ := os.ReadFile(path)
 		for s := bufio.NewScanner(bytes.NewReader(b)); s.Scan(); {
@@ -147,7 +148,7 @@ func readLogLines(l LogFile) (lines []string) {
 }
 
 // readyPID waits for a stubborn program to be ready and returns its PID.
-func readyPID(t *testing.T, l LogFile) (pid int) {
+func readyPID(t *testing.T, l logfile.File) (pid int) {
 	t.Helper()
 	processtest.Eventually(t, "the program is ready", func() bool {
 		return slices.ContainsFunc(readLogLines(l), func(s string) bool {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"sync/atomic"
 	"time"
+
+	"github.com/polder-kaas/polder/internal/files/logfile"
 )
 
 // maxQueuedChunks is how many chunks may wait for the disk: 2 MiB if they are full.
@@ -20,17 +22,17 @@ type sink struct {
 }
 
 // newSink starts the writer; close must be called.
-func newSink(file LogFile, timeout time.Duration) *sink {
+func newSink(file logfile.File, timeout time.Duration) *sink {
 	s := &sink{chunks: make(chan []byte, maxQueuedChunks), timeout: timeout, done: make(chan struct{})}
-	go s.write(newRotator(file))
+	go s.write(logfile.NewWriter(file))
 	return s
 }
 
-func (s *sink) write(r *rotator) {
+func (s *sink) write(w *logfile.Writer) {
 	defer close(s.done)
-	defer r.close()
+	defer w.Close()
 	for b := range s.chunks {
-		s.dropped.Add(int64(r.write(b)))
+		s.dropped.Add(int64(w.Append(b)))
 	}
 }
 

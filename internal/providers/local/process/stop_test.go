@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/polder-kaas/polder/internal/files/logfile"
 	"github.com/polder-kaas/polder/internal/providers/local/processtest"
 )
 
@@ -166,7 +167,7 @@ func TestProgramDiesWithSupervisor(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	pid := readyPID(t, LogFile{Path: filepath.Join(dir, "log")})
+	pid := readyPID(t, logfile.File{Path: filepath.Join(dir, "log")})
 	if !processtest.IsAlive(pid) {
 		t.Error("the program does not run")
 	}

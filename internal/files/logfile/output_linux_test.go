@@ -1,4 +1,4 @@
-package process
+package logfile
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 // Two descriptors of one file, as stdout and stderr are, write on while it is set aside.
 func TestRotateOutput(t *testing.T) {
-	l := LogFile{Path: filepath.Join(t.TempDir(), "host.log"), MaxBytes: 100}
+	l := File{Path: filepath.Join(t.TempDir(), "host.log"), MaxBytes: 100}
 	out, err := l.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestRotateOutput(t *testing.T) {
 
 func TestRotateOutputLeavesOthersAlone(t *testing.T) {
 	dir := t.TempDir()
-	l := LogFile{Path: filepath.Join(dir, "host.log"), MaxBytes: 10}
+	l := File{Path: filepath.Join(dir, "host.log"), MaxBytes: 10}
 	terminal, err := os.Create(filepath.Join(dir, "terminal"))
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestRotateOutputLeavesOthersAlone(t *testing.T) {
 
 // A file that cannot be set aside goes on being written.
 func TestRotateOutputThatCannot(t *testing.T) {
-	l := LogFile{Path: filepath.Join(t.TempDir(), "host.log"), MaxBytes: 10, Keep: 1}
+	l := File{Path: filepath.Join(t.TempDir(), "host.log"), MaxBytes: 10, Keep: 1}
 	if err := os.MkdirAll(filepath.Join(l.Path+".1", "in the way"), 0o700); err != nil {
 		t.Fatal(err)
 	}

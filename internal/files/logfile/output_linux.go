@@ -1,4 +1,4 @@
-package process
+package logfile
 
 import (
 	"fmt"
@@ -8,23 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open opens the file for appending. One beyond MaxBytes is set aside first.
-func (l LogFile) Open() (*os.File, error) {
-	r := newRotator(l)
-	if info, err := os.Stat(l.Path); err == nil && info.Size() > r.MaxBytes {
-		if err := r.rotate(); err != nil {
-			return nil, err
-		}
-	}
-	return os.OpenFile(l.Path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-}
-
 // RotateOutput sets the file aside if it is beyond MaxBytes, and makes those of the descriptors that led to it lead to
 // a new one. They stay open all the time, so whatever writes to them, a crash too, loses nothing. Descriptors of other
 // files, a terminal for example, are left alone.
-func (l LogFile) RotateOutput(descriptors ...*os.File) error {
+func (l File) RotateOutput(descriptors ...*os.File) error {
 	info, err := os.Stat(l.Path)
-	if err != nil || info.Size() <= newRotator(l).MaxBytes {
+	if err != nil || info.Size() <= NewWriter(l).MaxBytes {
 		return nil //nolint:nilerr // a file that is gone takes no room
 	}
 	var ours []*os.File
