@@ -144,8 +144,8 @@ func (k *Kubelet) nodeCertificate(cfg *rest.Config) (tls.Certificate, error) {
 // certificateDir is where a kubelet keeps its certificate.
 const certificateDir = "/var/lib/kubelet/pki"
 
-// ownCertificateFile is the machine's own file of that name: the kubeconfig, and the link to the newest certificate, have
-// the path that the machine had when it booted, and it may have been restored elsewhere since.
+// ownCertificateFile is the machine's own file of that name: the kubeconfig, and the link to the newest certificate,
+// have the path that the machine had when it booted, and it may have been restored elsewhere since.
 func (k *Kubelet) ownCertificateFile(path string) string {
 	if path == "" {
 		return ""
