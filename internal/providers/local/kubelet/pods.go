@@ -25,17 +25,15 @@ const (
 // stopOrder is the order in which processes end: clients first, etcd last.
 var stopOrder = [][]string{{"kube-scheduler", "kube-controller-manager"}, {apiServer}, {etcd}}
 
-const (
-	stopGracePeriod = 8 * time.Second
-	// manifestResyncInterval is how often the manifests are read even without an event of a change.
-	manifestResyncInterval = 30 * time.Second
-)
+const stopGracePeriod = 8 * time.Second
 
 // staticPods runs what is in the manifest directory.
 type staticPods struct {
 	cfg           Config
 	onChange      func()
 	reportProblem func(error) // what is wrong now, or nil
+	maxDisk       int64
+	checkInterval time.Duration // of the disk; the manifests are read again at the same time, without an event
 
 	mu       sync.Mutex
 	running  map[string]*staticPod
@@ -43,13 +41,14 @@ type staticPods struct {
 	refused  map[string]string // by file: the pod of the control plane that may not be run, which makes it fail
 	drained  bool
 	stopping bool // nothing is started any more
+	held     bool // nothing is started, because the disk is full
 	killed   bool // for good
 }
 
 func newStaticPods(cfg Config, changed func(), report func(error)) *staticPods {
 	return &staticPods{
 		cfg: cfg, onChange: changed, reportProblem: report, running: map[string]*staticPod{}, rejected: map[string]string{},
-		refused: map[string]string{},
+		refused: map[string]string{}, maxDisk: maxDisk, checkInterval: diskCheckInterval,
 	}
 }
 
@@ -70,10 +69,13 @@ func (p *staticPods) run(ctx context.Context) error {
 		return nil // the plug was pulled
 	}
 	defer p.stop()
-	tick := time.NewTicker(manifestResyncInterval)
+	tick := time.NewTicker(p.checkInterval)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		err := p.sync()
+		err := p.checkDisk()
+		if p.hold(err != nil) {
+			err = p.sync()
+		}
 		if errors.Is(err, os.ErrNotExist) {
 			return err // with their folder all pods are gone; the next attempt makes a new one
 		}

@@ -324,16 +324,13 @@ func TestKillWhilePodsAreStarted(t *testing.T) {
 // survived.
 func TestRunFollowsTheFolder(t *testing.T) {
 	k := newKubelet(t)
+	k.pods.checkInterval = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); k.runWithRetry(ctx, "static pods", k.pods.run) }()
 	defer func() { cancel(); <-done }()
-	begin := time.Now()
 	writeManifest(t, k, "etcd", manifestOf("etcd", 0))
 	first := waitUntilRunning(t, k, "etcd")
-	if took := time.Since(begin); took > manifestResyncInterval/2 {
-		t.Errorf("it took %s", took)
-	}
 	if err := os.RemoveAll(k.pods.manifestDir()); err != nil {
 		t.Fatal(err)
 	}
