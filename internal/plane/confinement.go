@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/polder-kaas/polder/internal/plane/status"
+	"github.com/polder-kaas/polder/internal/providers/local/cgroup"
 	"github.com/polder-kaas/polder/internal/providers/local/confine"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
@@ -16,6 +17,7 @@ func (p *Plane) detectConfinement(ctx context.Context) hostapi.Confinement {
 		return hostapi.Confinement{Missing: err.Error()}
 	}
 	c := confine.Detect(ctx, binary)
+	c.Cgroup = p.findCgroup() != nil
 	if ctx.Err() != nil {
 		return c // asked to stop meanwhile
 	}
@@ -29,4 +31,14 @@ func (p *Plane) detectConfinement(ctx context.Context) hostapi.Confinement {
 	}
 	p.reporter.update(func(s *status.Status) { s.Confinement = text })
 	return c
+}
+
+// findCgroup returns the cgroup in which local clusters are bounded, or nil if none is delegated.
+func (p *Plane) findCgroup() *cgroup.Parent {
+	parent, err := cgroup.Find()
+	if err != nil {
+		p.cfg.Log.Debug("the processes of a local cluster are not bounded together", "reason", err.Error())
+		return nil
+	}
+	return parent
 }

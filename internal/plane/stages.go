@@ -124,8 +124,8 @@ func (p *Plane) etcdLogger() *zap.Logger { return logging.NewEtcdLogger(p.cfg.Lo
 func (p *Plane) newLocalProvider(client func(userAgent string) *rest.Config) *local.Manager {
 	return local.New(local.Config{
 		Client: client, DataDir: p.dir.Path(), Kubernetes: buildinfo.Get().Kubernetes, Concurrency: p.cfg.Concurrency,
-		Confinement: p.confinement, AllowUnconfined: p.cfg.Local.AllowUnconfined, Trusted: p.cfg.Local.Trusted,
-		Log: p.cfg.Log,
+		Confinement: p.confinement, Cgroup: p.findCgroup(), AllowUnconfined: p.cfg.Local.AllowUnconfined,
+		Trusted: p.cfg.Local.Trusted, Log: p.cfg.Log,
 	})
 }
 

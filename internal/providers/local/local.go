@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
+	"github.com/polder-kaas/polder/internal/providers/local/cgroup"
 	"github.com/polder-kaas/polder/internal/providers/local/cluster"
 	"github.com/polder-kaas/polder/internal/providers/local/confine"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
@@ -42,7 +44,7 @@ import (
 // User is the identity with which the provider acts in the plane.
 const User = "polder:provider:local"
 
-// Config is what the provider works with. All fields are needed.
+// Config is what the provider works with. All fields but Cgroup are needed.
 type Config struct {
 	Client      func(userAgent string) *rest.Config // all rights; usable once Run is called
 	DataDir     string                              // of the plane
@@ -50,6 +52,7 @@ type Config struct {
 	Concurrency int
 	// Confinement is what the kernel offers to confine clusters; it may take a moment to say.
 	Confinement func() hostapi.Confinement
+	Cgroup      *cgroup.Parent // nil: none is delegated
 	// AllowUnconfined lets customers have clusters where that is too little.
 	AllowUnconfined bool
 	Trusted         []string // HOST:PORT that clusters may reach though their addresses are not public
@@ -121,9 +124,7 @@ func (m *Manager) setupControllers(ctx context.Context, mgr ctrl.Manager) error 
 	}
 	hosts := launch.Launcher{
 		HostsDir: hostapi.HostsDir(m.cfg.DataDir), Binary: binary,
-		Prepare: func(c *exec.Cmd, dir hostapi.Dir) (func(), error) {
-			return confine.PrepareHost(c, dir, m.cfg.Confinement())
-		},
+		Prepare: m.prepareHost,
 	}
 	watcher := watch.New()
 	watcher.Serve = outside.NewRelay(m.cfg.Trusted, m.cfg.Log).Serve
@@ -142,6 +143,20 @@ func (m *Manager) setupControllers(ctx context.Context, mgr ctrl.Manager) error 
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Hosts: hosts, Versions: versions, Watcher: watcher,
 		Events: mgr.GetEventRecorder("polder-provider-local"), Clock: clock.RealClock{},
 	}).SetupWithManager(mgr, o)
+}
+
+// prepareHost confines a host that is about to be started, and bounds it where that can be done.
+func (m *Manager) prepareHost(c *exec.Cmd, dir hostapi.Dir) (release func(), err error) {
+	release, err = confine.PrepareHost(c, dir, m.cfg.Confinement())
+	if err != nil || m.cfg.Cgroup == nil {
+		return release, err
+	}
+	releaseCgroup, err := m.cfg.Cgroup.Assign(c, filepath.Base(string(dir)))
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return func() { releaseCgroup(); release() }, nil
 }
 
 // Roles are the provider's rights: its own kinds, what it must read, and nothing else.

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/polder-kaas/polder/internal/providers/local/cgroup"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
@@ -55,7 +56,8 @@ func Enter(p Program, dir string) (hostapi.Confinement, error) {
 	if isOff() {
 		return hostapi.Confinement{Missing: "it is switched off"}, nil
 	}
-	c := hostapi.Confinement{Landlock: landlockVersion(), Seccomp: true, Namespaces: p == Host && inNamespaces()}
+	c := hostapi.Confinement{Landlock: landlockVersion(), Seccomp: true, Namespaces: p == Host && inNamespaces(),
+		Cgroup: p == Host && cgroup.IsBounded()}
 	if p == Host && os.Getenv(replacedVariable) != "" { //nolint:forbidigo // so it is handed over
 		return c, filterCalls(roleHost)
 	}

@@ -10,6 +10,7 @@ type Confinement struct {
 	Landlock   int    `json:"landlock"` // the version of its interface; 0: there is none
 	Seccomp    bool   `json:"seccomp"`
 	Namespaces bool   `json:"namespaces"`
+	Cgroup     bool   `json:"cgroup,omitempty"`  // bounds all processes of a cluster together
 	Missing    string `json:"missing,omitempty"` // why there is less than there could be
 }
 
@@ -30,6 +31,9 @@ func (c Confinement) String() string {
 	}
 	if c.Namespaces {
 		have = append(have, "namespaces")
+	}
+	if c.Cgroup {
+		have = append(have, "cgroup")
 	}
 	text := "nothing"
 	if len(have) > 0 {
