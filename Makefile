@@ -49,6 +49,10 @@ bin/example-provider: $(sources)
 bin/polderd-fault: bin/polderd
 	@hack/build $@ ./cmd/polderd '$(ldflags) $(kube_flags)' -tags fault
 
+# The version before this one; upgrades begin with it.
+bin/previous/polderd: test/fault/previous
+	@hack/build-previous
+
 $(manifests)/index.json: go.mod $(wildcard hack/capimanifests/*.go)
 	@go mod download sigs.k8s.io/cluster-api
 	@go run ./hack/capimanifests "$$(go list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api)" $(call module_ver,sigs.k8s.io/cluster-api) $(manifests)
@@ -94,7 +98,7 @@ test: build bin/polderd-fault bin/example-provider ## Run all tests but the long
 	@go test -p 1 -parallel 6 -timeout 15m ./test/reconcile ./test/provider
 
 .PHONY: fault
-fault: build bin/polderd-fault ## Run the long fault matrix
+fault: build bin/polderd-fault bin/previous/polderd ## Run the long fault matrix
 	@go test -count=1 -timeout 120m -v ./test/fault/...
 	@CGO_ENABLED=1 go test -race -count=1 -parallel 4 -timeout 60m -v ./test/reconcile -reconcile.full
 	@go test -tags fault -count=1 -timeout 60m -v -run '^TestFault' ./test/local ./test/stack ./test/operator

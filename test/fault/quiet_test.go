@@ -57,7 +57,12 @@ func TestQuietPlane(t *testing.T) {
 // startWithCluster starts a plane and makes a local cluster with one worker in it, through a WorkloadCluster.
 func startWithCluster(t *testing.T, flags ...string) *testenv.Plane {
 	t.Helper()
-	p := testenv.NewPlane(t, testenv.NewTree(t, false))
+	return startClusterIn(t, testenv.NewTree(t, false), flags...)
+}
+
+func startClusterIn(t *testing.T, tree testenv.Tree, flags ...string) *testenv.Plane {
+	t.Helper()
+	p := testenv.NewPlane(t, tree)
 	p.OfferShipped = true
 	p.Start(t, flags...)
 	p.AwaitReady(t)

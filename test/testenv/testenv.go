@@ -107,6 +107,18 @@ func chown(path string) error {
 	return os.Chown(path, unprivilegedUID, unprivilegedUID)
 }
 
+// InstallDaemon makes polderd of the tree the one in bin of the checkout that name says. One that runs goes on as it is.
+func (tree Tree) InstallDaemon(t testing.TB, name string) {
+	t.Helper()
+	next := filepath.Join(tree.Bin, "polderd.next")
+	if err := installProgram(name, next); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, filepath.Join(tree.Bin, "polderd")); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // installProgram puts a built program where the unprivileged user can reach it, wherever the checkout is.
 func installProgram(name, to string) error {
 	wd, err := os.Getwd()
@@ -115,7 +127,7 @@ func installProgram(name, to string) error {
 	}
 	from := filepath.Join(moduleRoot(wd), "bin", name)
 	if _, err := os.Stat(from); err != nil {
-		return errors.New("bin/" + name + " is not built; run: make build bin/polderd-fault")
+		return errors.New("bin/" + name + " is not built; run: make build bin/polderd-fault, or, for faults, make bin/previous/polderd")
 	}
 	if os.Link(from, to) == nil {
 		return nil
