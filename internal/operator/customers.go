@@ -15,6 +15,8 @@ import (
 	"github.com/polder-kaas/polder/internal/controller/workloadcluster"
 	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/internal/providers/heartbeat"
+	"github.com/polder-kaas/polder/internal/workload"
+	"github.com/polder-kaas/polder/internal/workload/probe"
 	"github.com/polder-kaas/polder/provider"
 )
 
@@ -50,8 +52,13 @@ func SetupProvider(mgr ctrl.Manager, live client.Client, k heartbeat.Publisher, 
 
 // SetupController registers the controller of a provider's WorkloadClusters alone.
 func SetupController(mgr ctrl.Manager, live client.Client, g *guard.Guard, concurrency int) error {
+	clusters := &workload.Clusters{Secrets: live, UserAgent: "polder-provider-" + g.Name()}
+	prober := probe.New(clusters.Readiness, clock.RealClock{})
+	if err := mgr.Add(prober); err != nil {
+		return err
+	}
 	r := &workloadcluster.Reconciler{
-		Client: mgr.GetClient(), Live: live, Provider: g, Clock: clock.RealClock{},
+		Client: mgr.GetClient(), Live: live, Provider: g, Clock: clock.RealClock{}, Prober: prober,
 		Events: mgr.GetEventRecorder("polder-provider-" + g.Name()),
 	}
 	return r.SetupWithManager(mgr, controllerOptions(concurrency))

@@ -38,27 +38,19 @@ type cachedCluster struct {
 
 // Get gives access to a cluster, by the kubeconfig in its Secret as it is now.
 func (c *Clusters) Get(ctx context.Context, cluster client.ObjectKey) (*Cluster, error) {
-	var s corev1.Secret
-	name := cluster.Name + "-kubeconfig"
-	if err := c.Secrets.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, &s); err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig of cluster %s: %w", cluster, err)
+	kubeconfig, err := c.readKubeconfig(ctx, cluster)
+	if err != nil {
+		return nil, err
 	}
-	sum := sha256.Sum256(s.Data["value"])
+	sum := sha256.Sum256(kubeconfig)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k, ok := c.cache[cluster]; ok && k.kubeconfigSum == sum {
 		return k.cluster, nil
 	}
-	cfg, err := RESTConfigFromKubeconfig(s.Data["value"])
+	made, err := c.connect(cluster, kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("secret %s of cluster %s: %w", name, cluster, err)
-	}
-	cfg.UserAgent, cfg.WrapTransport = c.UserAgent, transport.Wrappers(limitTransport, c.WrapTransport)
-	cfg.DisableCompression = true                     // few bytes could become many
-	cfg.WarningHandlerWithContext = rest.NoWarnings{} // a cluster must not write to our log
-	made, err := connect(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("secret %s of cluster %s: %w", name, cluster, err)
+		return nil, err
 	}
 	if c.cache == nil {
 		c.cache = map[client.ObjectKey]cachedCluster{}
@@ -67,13 +59,36 @@ func (c *Clusters) Get(ctx context.Context, cluster client.ObjectKey) (*Cluster,
 	return made, nil
 }
 
-func connect(cfg *rest.Config) (*Cluster, error) {
+func kubeconfigSecret(cluster client.ObjectKey) client.ObjectKey {
+	return client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Name + "-kubeconfig"}
+}
+
+func (c *Clusters) readKubeconfig(ctx context.Context, cluster client.ObjectKey) ([]byte, error) {
+	var s corev1.Secret
+	if err := c.Secrets.Get(ctx, kubeconfigSecret(cluster), &s); err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of cluster %s: %w", cluster, err)
+	}
+	return s.Data["value"], nil
+}
+
+// connect makes clients for a cluster.
+func (c *Clusters) connect(cluster client.ObjectKey, kubeconfig []byte) (*Cluster, error) {
+	cfg, err := RESTConfigFromKubeconfig(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("secret %s of cluster %s: %w", kubeconfigSecret(cluster).Name, cluster, err)
+	}
+	cfg.UserAgent, cfg.WrapTransport = c.UserAgent, transport.Wrappers(limitTransport, c.WrapTransport)
+	cfg.DisableCompression = true                     // few bytes could become many
+	cfg.WarningHandlerWithContext = rest.NoWarnings{} // a cluster must not write to our log
 	d, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("secret %s of cluster %s: %w", kubeconfigSecret(cluster).Name, cluster, err)
 	}
-	c, err := client.New(cfg, client.Options{Scheme: runtime.NewScheme(), Mapper: NewRESTMapper(d.RESTClient())})
-	return &Cluster{Client: c, api: d.RESTClient()}, err
+	made, err := client.New(cfg, client.Options{Scheme: runtime.NewScheme(), Mapper: NewRESTMapper(d.RESTClient())})
+	if err != nil {
+		return nil, fmt.Errorf("secret %s of cluster %s: %w", kubeconfigSecret(cluster).Name, cluster, err)
+	}
+	return &Cluster{Client: made, api: d.RESTClient()}, nil
 }
 
 // Forget drops the client of a cluster that is gone.

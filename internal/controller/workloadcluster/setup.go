@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
@@ -30,7 +31,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		markedProviderMissing(),
 	)
 	stackChanged := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, stackReadyChanged())
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("workloadcluster-"+r.Provider.Name()).
 		For(&v1alpha1.WorkloadCluster{}, builder.WithPredicates(touched)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(requestByName("")),
@@ -45,8 +46,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.requestsForNamespace),
 			builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		WithOptions(o).
-		Complete(r)
+		WithOptions(o)
+	if r.Prober != nil {
+		b = b.WatchesRawSource(source.Channel(r.Prober.Changed(), &handler.EnqueueRequestForObject{}))
+	}
+	return b.Complete(r)
 }
 
 // stackReadyChanged passes stacks whose Ready condition has another status or reason: who must act depends on it. Their
