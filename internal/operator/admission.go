@@ -28,6 +28,7 @@ const (
 	releasePath   = "/validate-stack-release"
 	stackPath     = "/validate-stack"
 	namespacePath = "/validate-stack-namespace"
+	protectedPath = "/validate-protected"
 )
 
 // registerAdmission serves the webhooks and registers them with the API server.
@@ -43,6 +44,7 @@ func (o *Operator) registerAdmission(ctx context.Context, mgr ctrl.Manager, prov
 		releasePath:   checkRelease(mgr.GetClient()),
 		stackPath:     checkStack(mgr.GetClient(), decoder),
 		namespacePath: checkNamespace(mgr.GetClient()),
+		protectedPath: checkProtected(live),
 
 		defaultWorkloadPath:    customers.Mutate,
 		validateWorkloadPath:   customers.Validate(decoder),
@@ -119,6 +121,7 @@ func validatingWebhooks(url string, ca []byte) *admissionv1.ValidatingWebhookCon
 		newWebhook("stack", stackPath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstacks",
 			admissionv1.Delete),
 		namespace,
+		protectedWebhook(newWebhook("", protectedPath, "", "", "")),
 		workload,
 		request,
 	}

@@ -317,6 +317,35 @@ func TestCheckNamespace(t *testing.T) {
 	}
 }
 
+// Parts of a protected cluster are not deleted. Who is asked about is tried on a plane, in test/provider.
+func TestCheckProtected(t *testing.T) {
+	kept, ending := newWorkload("demo"), newWorkload("ending")
+	kept.Spec.DeletionProtection, ending.Spec.DeletionProtection = ptr.To(true), ptr.To(true)
+	ending.Finalizers, ending.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: metav1.Now().Time}
+	there := newClient(t, kept, ending, newWorkload("free"))
+	const denied = "Machine m is a part of cluster demo, which is protected from deletion; set spec.deletionProtection of WorkloadCluster demo to false first"
+	for name, c := range map[string]struct {
+		reader  client.Reader
+		labels  map[string]string
+		code    int32
+		message string
+	}{
+		"a machine of a protected cluster": {there, map[string]string{clusterv1.ClusterNameLabel: "demo"}, 403, denied},
+		"one with the label of its own":    {there, map[string]string{clusterv1.ClusterNameLabel: "other", v1alpha1.WorkloadClusterLabel: "demo"}, 403, denied},
+		"of one that is being deleted":     {there, map[string]string{clusterv1.ClusterNameLabel: "ending"}, 0, ""},
+		"of one that is not protected":     {there, map[string]string{clusterv1.ClusterNameLabel: "free"}, 0, ""},
+		"of one that is none of ours":      {there, map[string]string{clusterv1.ClusterNameLabel: "bare"}, 0, ""},
+		"it cannot be read":                {failing(there, &v1alpha1.WorkloadCluster{}), map[string]string{clusterv1.ClusterNameLabel: "demo"}, 500, "broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: "m", Labels: c.labels}}
+			req := request(t, "s", "m", m)
+			req.Kind.Kind = "Machine"
+			checkResponse(t, checkProtected(c.reader)(t.Context(), req), c.code, c.message)
+		})
+	}
+}
+
 func TestValidatingWebhooks(t *testing.T) {
 	type asked struct {
 		Path, Group, Version, Resource string
@@ -329,6 +358,8 @@ func TestValidatingWebhooks(t *testing.T) {
 		"stack.clusterstack.x-k8s.io":   {stackPath, "clusterstack.x-k8s.io", "v1alpha1", "clusterstacks", []admissionv1.OperationType{"DELETE"}, 0},
 
 		"namespace.clusterstack.x-k8s.io": {namespacePath, "", "v1", "namespaces", []admissionv1.OperationType{"DELETE"}, 0},
+
+		"protected.workloadcluster.polder.dev": {protectedPath, "*", "*", "*", []admissionv1.OperationType{"DELETE"}, 2},
 
 		"validate.workloadcluster.polder.dev": {validateWorkloadPath, "polder.dev", "v1alpha1", "workloadclusters",
 			[]admissionv1.OperationType{"CREATE", "UPDATE", "DELETE"}, 0},
