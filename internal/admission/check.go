@@ -231,6 +231,11 @@ func (q *clusterReview) chooseRelease(p *v1alpha1.Provider) (lineage.CatalogueEn
 		}
 		return rel, false
 	}
+	if !same && q.object.Spec.Stack.Channel == v1alpha1.ChannelCustom && q.object.Spec.Stack.Version != "" &&
+		rel.Version.IsStable() {
+		q.addError(field.Invalid(spec.Child("stack", "channel"), string(v1alpha1.ChannelCustom),
+			fmt.Sprintf("release %s, which is pinned, is of channel stable; leave the channel out", rel.Version)))
+	}
 	if q.cluster == nil {
 		return rel, true
 	}

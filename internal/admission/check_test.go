@@ -71,6 +71,9 @@ func TestNewClusters(t *testing.T) {
 		"a channel that is not there": {newWorld(), []change{func(o *v1alpha1.WorkloadCluster) { o.Spec.Stack.Channel = v1alpha1.ChannelCustom }}, []string{
 			`spec.stack.channel: Invalid value: "custom": stack scs for Kubernetes 1.36 has no channel custom here; it has stable`,
 		}},
+		"a pin of another channel": {newWorld(), []change{pin("v1"), func(o *v1alpha1.WorkloadCluster) { o.Spec.Stack.Channel = v1alpha1.ChannelCustom }}, []string{
+			`spec.stack.channel: Invalid value: "custom": release v1, which is pinned, is of channel stable; leave the channel out`,
+		}},
 		"a pin that is not there": {newWorld(), []change{pin("v7")}, []string{
 			`spec.stack.version: Invalid value: "v7": stack scs for Kubernetes 1.36 has no release v7 here; it has v1`,
 		}},

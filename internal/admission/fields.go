@@ -3,59 +3,21 @@ package admission
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/suggest"
 	"github.com/polder-kaas/polder/internal/topology"
 	"github.com/polder-kaas/polder/internal/topology/nodelabels"
 )
-
-// checkNetwork requires ranges of addresses that do not overlap, with at most one of each IP family for pods, and for
-// services.
-func (q *clusterReview) checkNetwork() {
-	n, at := q.object.Spec.Network, spec.Child("network")
-	pods := q.checkRanges(at.Child("podCIDRs"), n.PodCIDRs)
-	services := q.checkRanges(at.Child("serviceCIDRs"), n.ServiceCIDRs)
-	for i, s := range services {
-		for _, p := range pods {
-			if s.IsValid() && p.IsValid() && s.Overlaps(p) {
-				q.addError(field.Invalid(at.Child("serviceCIDRs").Index(i), n.ServiceCIDRs[i],
-					fmt.Sprintf("it overlaps with podCIDRs %s", p)))
-			}
-		}
-	}
-}
-
-// checkRanges parses ranges. The result has an invalid prefix in place of each that cannot be read, so that indexes
-// stay those of the spec.
-func (q *clusterReview) checkRanges(at *field.Path, texts []string) []netip.Prefix {
-	out := make([]netip.Prefix, len(texts))
-	families := map[bool]bool{}
-	for i, text := range texts {
-		p, err := netip.ParsePrefix(text)
-		switch {
-		case err != nil:
-			q.addError(field.Invalid(at.Index(i), text, "write a range of addresses such as 10.244.0.0/16"))
-			continue
-		case p.Masked() != p:
-			q.addError(field.Invalid(at.Index(i), text, fmt.Sprintf("it has bits beside the range; write %s", p.Masked())))
-			continue
-		case families[p.Addr().Is4()]:
-			q.addError(field.Invalid(at.Index(i), text, "two ranges must be one of IPv4 and one of IPv6"))
-		}
-		families[p.Addr().Is4()] = true
-		out[i] = p
-	}
-	return out
-}
 
 // checkOIDC checks the form of the issuer's URL that OpenID Connect requires.
 func (q *clusterReview) checkOIDC() {
@@ -68,11 +30,34 @@ func (q *clusterReview) checkOIDC() {
 		q.addError(field.Invalid(spec.Child("oidc", "issuerURL"), o.IssuerURL,
 			"write the issuer's URL; it begins with https:// and has no query"))
 	}
+	for name, value := range map[string]string{
+		"clientID": o.ClientID, "usernameClaim": o.UsernameClaim, "groupsClaim": o.GroupsClaim,
+		"usernamePrefix": o.UsernamePrefix, "groupsPrefix": o.GroupsPrefix,
+	} {
+		q.checkOIDCText(name, value)
+	}
+}
+
+// checkOIDCText forbids what no issuer has in a name, and what would be read as something else where it ends up: in the
+// flags of the API server. Names that begin with system: are Kubernetes' own.
+func (q *clusterReview) checkOIDCText(name, value string) {
+	at := spec.Child("oidc", name)
+	isPrefix := strings.HasSuffix(name, "Prefix")
+	switch {
+	case strings.ContainsFunc(value, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }):
+		q.addError(field.Invalid(at, value, "it has blanks or characters that cannot be seen; write what the issuer calls it"))
+	case strings.HasPrefix(value, "-") && !(isPrefix && value == "-"):
+		q.addError(field.Invalid(at, value, "it begins with -, as a flag does; write what the issuer calls it"))
+	case isPrefix && strings.HasPrefix(value, "system:"):
+		q.addError(field.Invalid(at, value,
+			"names that begin with system: are Kubernetes' own, and would be given its rights; write another, such as oidc:"))
+	}
 }
 
 // checkWorkers requires names of pools that stay different with their zones added, and labels and taints that nodes can
 // have.
 func (q *clusterReview) checkWorkers() {
+	q.checkTotal()
 	parts := map[string]string{}
 	for i, p := range q.object.Spec.Workers {
 		at := spec.Child("workers").Index(i)
@@ -94,6 +79,21 @@ func (q *clusterReview) checkWorkers() {
 	}
 }
 
+// maxMachines is how many machines a cluster may have: Kubernetes is made and tested for 5,000 nodes.
+const maxMachines = 5000
+
+// checkTotal bounds all pools together.
+func (q *clusterReview) checkTotal() {
+	total := int64(ptr.Deref(q.object.Spec.ControlPlane.Replicas, 1))
+	for _, p := range q.object.Spec.Workers {
+		total += int64(ptr.Deref(p.Replicas, 1))
+	}
+	if total > maxMachines {
+		q.addError(field.Invalid(spec.Child("workers"), field.OmitValueType{},
+			fmt.Sprintf("all pools and the control plane together have %d machines; a cluster has at most %d", total, maxMachines)))
+	}
+}
+
 // checkLabels forbids labels that Cluster API would accept for machines and never put on nodes.
 func (q *clusterReview) checkLabels(at *field.Path, labels map[string]string) {
 	q.errs = append(q.errs, metav1validation.ValidateLabels(labels, at)...)
@@ -101,12 +101,21 @@ func (q *clusterReview) checkLabels(at *field.Path, labels map[string]string) {
 		switch {
 		case key == v1alpha1.PoolLabel:
 			q.addError(field.Forbidden(at.Key(key), "it is put on all nodes, with the name of their pool"))
+		case hasDomain(key, "polder.dev"), hasDomain(key, "node-role.kubernetes.io"):
+			q.addError(field.Forbidden(at.Key(key), "labels of this domain say what a node is for Polder or Kubernetes itself; "+
+				"use one without a domain, or of a domain of your own"))
 		// An invalid key was reported by ValidateLabels already.
 		case !nodelabels.IsSyncedToNode(key) && len(validation.IsQualifiedName(key)) == 0:
 			q.addError(field.Forbidden(at.Key(key),
 				"labels of this domain are not put on nodes; use one without a domain, or of a domain of your own"))
 		}
 	}
+}
+
+// hasDomain reports whether a key is of a domain, or of one below it.
+func hasDomain(key, domain string) bool {
+	of, _, ok := strings.Cut(key, "/")
+	return ok && (of == domain || strings.HasSuffix(of, "."+domain))
 }
 
 // checkTaints forbids, beside invalid taints, those that Kubernetes and Cluster API set and remove themselves.

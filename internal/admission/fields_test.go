@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
@@ -51,7 +52,7 @@ func TestNetwork(t *testing.T) {
 		want    []string
 	}{
 		"the default":        {nil, nil},
-		"one of each family": {[]change{pods("10.0.0.0/16", "fd00::/64"), services("10.96.0.0/16", "fd01::/112")}, nil},
+		"one of each family": {[]change{pods("10.0.0.0/16", "fd00::/56"), services("10.96.0.0/16", "fd01::/112")}, nil},
 		"no range": {[]change{pods("10.0.0.0")}, []string{
 			at + `podCIDRs[0]: Invalid value: "10.0.0.0": write a range of addresses such as 10.244.0.0/16`,
 		}},
@@ -64,11 +65,46 @@ func TestNetwork(t *testing.T) {
 		"services within pods": {[]change{pods("10.0.0.0/8")}, []string{
 			at + `serviceCIDRs[0]: Invalid value: "10.96.0.0/16": it overlaps with podCIDRs 10.0.0.0/8`,
 		}},
-		"the second overlaps": {[]change{pods("10.0.0.0/16", "fd00::/64"), services("10.96.0.0/16", "fd00::/112")}, []string{
-			at + `serviceCIDRs[1]: Invalid value: "fd00::/112": it overlaps with podCIDRs fd00::/64`,
+		"the second overlaps": {[]change{pods("10.0.0.0/16", "fd00::/56"), services("10.96.0.0/16", "fd00::/112")}, []string{
+			at + `serviceCIDRs[1]: Invalid value: "fd00::/112": it overlaps with podCIDRs fd00::/56`,
 		}},
 		"one that is none overlaps not": {[]change{pods("x"), services("0.0.0.0/0")}, []string{
 			at + `podCIDRs[0]: Invalid value: "x": write a range of addresses such as 10.244.0.0/16`,
+			at + `serviceCIDRs[0]: Invalid value: "0.0.0.0/0": addresses of 0.0.0.0/8 are not for hosts; choose a private range such as 10.96.0.0/16`,
+		}},
+		"services too large": {[]change{services("100.0.0.0/8")}, []string{
+			at + `serviceCIDRs[0]: Invalid value: "100.0.0.0/8": the number behind the slash is from 12, the largest range, to 28`,
+		}},
+		"services too small": {[]change{services("10.96.0.0/30")}, []string{
+			at + `serviceCIDRs[0]: Invalid value: "10.96.0.0/30": the number behind the slash is from 12, the largest range, to 28`,
+		}},
+		"one service": {[]change{services("10.96.0.1/32")}, []string{
+			at + `serviceCIDRs[0]: Invalid value: "10.96.0.1/32": the number behind the slash is from 12, the largest range, to 28`,
+		}},
+		"as large and as small as may be": {[]change{pods("11.0.0.0/8"), services("10.96.0.0/28")}, nil},
+		"services of IPv6 too large": {[]change{pods("fd01::/56"), services("fd00::/64")}, []string{
+			at + `serviceCIDRs[0]: Invalid value: "fd00::/64": the number behind the slash is from 108, the largest range, to 124`,
+		}},
+		"pods too small": {[]change{pods("10.0.0.0/30")}, []string{
+			at + `podCIDRs[0]: Invalid value: "10.0.0.0/30": the number behind the slash is from 8, the largest range, to 24`,
+		}},
+		"pods too few for the machines": {[]change{pods("10.0.0.0/23")}, []string{
+			at + `podCIDRs[0]: Invalid value: "10.0.0.0/23": it has room for 2 machines, each with a /24, and while machines are replaced the cluster has 4; ` +
+				"ask for fewer, or make a cluster with a larger range",
+		}},
+		"just enough": {[]change{pods("10.0.0.0/22")}, nil},
+		"services of another family": {[]change{pods("fd00::/56")}, []string{
+			at + `serviceCIDRs[0]: Invalid value: "10.96.0.0/16": it is of IPv4, and podCIDRs has no such range; write one there, or take a range of the pods' family`,
+		}},
+		"pods of both families, services of one": {[]change{pods("10.0.0.0/16", "fd00::/56")}, nil},
+		"loopback": {[]change{pods("127.0.0.0/16")}, []string{
+			at + `podCIDRs[0]: Invalid value: "127.0.0.0/16": addresses of 127.0.0.0/8 are each machine's own (loopback); choose a private range such as 10.96.0.0/16`,
+		}},
+		"link-local": {[]change{services("169.254.0.0/20")}, []string{
+			at + `serviceCIDRs[0]: Invalid value: "169.254.0.0/20": addresses of 169.254.0.0/16 are of each single network (link-local); choose a private range such as 10.96.0.0/16`,
+		}},
+		"multicast": {[]change{services("239.0.0.0/16")}, []string{
+			at + `serviceCIDRs[0]: Invalid value: "239.0.0.0/16": addresses of 224.0.0.0/3 are for groups (multicast), or reserved; choose a private range such as 10.96.0.0/16`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,6 +126,33 @@ func TestIssuer(t *testing.T) {
 		if wrong == ok {
 			t.Errorf("%s: %v", url, got)
 		}
+	}
+}
+
+func TestOIDCTexts(t *testing.T) {
+	for name, c := range map[string]struct {
+		oidc v1alpha1.OIDC
+		want string // what the error begins with; empty if there is none
+	}{
+		"plain":                     {v1alpha1.OIDC{ClientID: "portal-1", UsernameClaim: "email", UsernamePrefix: "oidc:"}, ""},
+		"a URL as client":           {v1alpha1.OIDC{ClientID: "https://app.example/x?y=z"}, ""},
+		"no prefix":                 {v1alpha1.OIDC{ClientID: "c", UsernamePrefix: "-"}, ""},
+		"a flag":                    {v1alpha1.OIDC{ClientID: "--anonymous-auth=true"}, "spec.oidc.clientID: Invalid value: \"--anonymous-auth=true\": it begins with -"},
+		"a flag behind a blank":     {v1alpha1.OIDC{ClientID: "c --x"}, "spec.oidc.clientID: Invalid value: \"c --x\": it has blanks"},
+		"a new line":                {v1alpha1.OIDC{ClientID: "c", GroupsClaim: "a\nb"}, "spec.oidc.groupsClaim: Invalid value: \"a\\nb\": it has blanks"},
+		"groups of Kubernetes":      {v1alpha1.OIDC{ClientID: "c", GroupsPrefix: "system:"}, "spec.oidc.groupsPrefix: Invalid value: \"system:\": names that begin with system:"},
+		"users of Kubernetes":       {v1alpha1.OIDC{ClientID: "c", UsernamePrefix: "system:x"}, "spec.oidc.usernamePrefix: Invalid value: \"system:x\": names that"},
+		"a claim that begins so is": {v1alpha1.OIDC{ClientID: "c", GroupsClaim: "system:groups"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.oidc.IssuerURL = "https://i.example"
+			// The class has no OIDC, which is an error too and does not matter here.
+			got := slices.DeleteFunc(checkNew(t, newWorld(), func(o *v1alpha1.WorkloadCluster) { o.Spec.OIDC = &c.oidc }),
+				func(s string) bool { return !strings.HasPrefix(s, "spec.oidc.") })
+			if (c.want == "") != (len(got) == 0) || c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], c.want)) {
+				t.Errorf("%q", got)
+			}
+		})
 	}
 }
 
@@ -118,6 +181,17 @@ func TestWorkers(t *testing.T) {
 		"a label that is ours": {nil, []change{label(v1alpha1.PoolLabel)}, []string{
 			at + "labels[polder.dev/pool]: Forbidden: it is put on all nodes, with the name of their pool",
 		}},
+		"a label of Polder": {nil, []change{label("polder.dev/x")}, []string{
+			at + "labels[polder.dev/x]: Forbidden: labels of this domain say what a node is for Polder or Kubernetes itself; use one without a domain, or of a domain of your own",
+		}},
+		"a role": {nil, []change{label("node-role.kubernetes.io/control-plane")}, []string{
+			at + "labels[node-role.kubernetes.io/control-plane]: Forbidden: labels of this domain say what a node is for Polder or Kubernetes itself; " +
+				"use one without a domain, or of a domain of your own",
+		}},
+		"more machines than Kubernetes takes": {nil, []change{
+			pool(v1alpha1.WorkerPool{Name: "p", Replicas: ptr.To(int32(3000))}), pool(v1alpha1.WorkerPool{Name: "q", Replicas: ptr.To(int32(3000))}),
+			pods("11.0.0.0/8"),
+		}, []string{"spec.workers: Invalid value: all pools and the control plane together have 6002 machines; a cluster has at most 5000"}},
 		"a label that never gets there": {nil, []change{label("kubernetes.io/x")}, []string{
 			at + "labels[kubernetes.io/x]: Forbidden: labels of this domain are not put on nodes; use one without a domain, or of a domain of your own",
 		}},

@@ -31,6 +31,9 @@ func (c *Catalogue) Choose(provider string, ref v1alpha1.StackReference) (Catalo
 	if len(lines) == 0 {
 		return CatalogueEntry{}, c.noStackError(provider, ref.Name)
 	}
+	if ref.KubernetesVersion == "" {
+		return CatalogueEntry{}, noChannelError(lines, ref) // nobody could fill it in: the channel has no release
+	}
 	minor := slices.DeleteFunc(slices.Clone(lines),
 		func(l catalogueStack) bool { return l.minor.MinorString() != ref.KubernetesVersion })
 	if len(minor) == 0 {
@@ -74,6 +77,22 @@ func (c *Catalogue) noMinorError(lines []catalogueStack, ref v1alpha1.StackRefer
 		Text: fmt.Sprintf("stack %s has no Kubernetes %s; it has %s", ref.Name, ref.KubernetesVersion,
 			strings.Join(have, ", ")),
 		Next: "choose a version that is there in spec.stack.kubernetesVersion",
+	}
+}
+
+// noChannelError says that a stack has nothing in the channel, and which channels it has.
+func noChannelError(lines []catalogueStack, ref v1alpha1.StackReference) error {
+	var have []string
+	for _, l := range lines {
+		if c := string(channelOf(l.stack)); !slices.Contains(have, c) {
+			have = append(have, c)
+		}
+	}
+	return &ReleaseUnavailableError{
+		Reason: v1alpha1.ReasonStackMissing, Field: "channel", Actor: v1alpha1.Customer,
+		Text: fmt.Sprintf("stack %s has nothing in channel %s; it has the channel %s", ref.Name, ref.Channel,
+			strings.Join(have, ", ")),
+		Next: "choose a channel that is there in spec.stack.channel",
 	}
 }
 

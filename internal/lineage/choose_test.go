@@ -110,6 +110,10 @@ func TestChooseFindsNone(t *testing.T) {
 			Reason: v1alpha1.ReasonStackMissing, Field: "channel", Actor: v1alpha1.Customer, Next: "choose the channel that is there in spec.stack.channel",
 			Text: "stack scs for Kubernetes 1.36 has no channel custom here; it has stable",
 		}},
+		"another channel, of whatever minor": {ref(ofCustom, func(r *v1alpha1.StackReference) { r.KubernetesVersion = "" }), one, lineage.ReleaseUnavailableError{
+			Reason: v1alpha1.ReasonStackMissing, Field: "channel", Actor: v1alpha1.Customer, Next: "choose a channel that is there in spec.stack.channel",
+			Text: "stack scs has nothing in channel custom; it has the channel stable",
+		}},
 		"a stack without releases": {ref(), []client.Object{empty}, lineage.ReleaseUnavailableError{
 			Reason: v1alpha1.ReasonReleaseMissing, Field: "name", Actor: v1alpha1.PlatformOperator, Next: "see why: polder stack status scs-1-36 -n a",
 			Text: "ClusterStack a/scs-1-36 has no release yet: the source sleeps",
