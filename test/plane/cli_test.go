@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/polder-kaas/polder/internal/program/exit"
@@ -34,6 +35,8 @@ func TestCommandLine(t *testing.T) {
 		expect(t, exit.OK, []string{"Nothing to stop: no polderd runs on " + data}, "down")
 		expect(t, exit.NotReady, []string{"no plane here yet; polder up makes one"}, "status")
 		expect(t, exit.Failure, []string{"no plane in " + data + " yet", "polder up"}, "kubectl", "get", "ns")
+		// The shared plane's kubeconfig is for its user, who is the same.
+		expect(t, exit.OK, []string{"kube-system"}, "kubectl", "get", "ns", "--kubeconfig", filepath.Join(shared.Get(t).Data, "admin.kubeconfig"))
 		expect(t, exit.OK, []string{"polder "}, "version")
 		expect(t, exit.OK, []string{"bash completion"}, "completion", "bash")
 	})
@@ -89,6 +92,18 @@ func TestCommandLine(t *testing.T) {
 		expect(t, exit.OK, []string{"namespace/made created"}, "kubectl", "create", "namespace", "made")
 		expect(t, exit.Failure, []string{"not found"}, "kubectl", "get", "namespace", "nope")
 		expect(t, exit.OK, []string{"Client Version: v1.", "Server Version: v1."}, "kubectl", "version")
+	})
+	t.Run("killed, and up at once", func(t *testing.T) {
+		for range 2 {
+			pid := statusJSON(t, tree).Status.PID
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			expect(t, exit.OK, []string{"ready after"}, "up")
+			if now := statusJSON(t, tree); now.Status.PID == pid || !now.Ready {
+				t.Errorf("process %d was killed, now it is %d, ready: %t", pid, now.Status.PID, now.Ready)
+			}
+		}
 	})
 	t.Run("down and up again", func(t *testing.T) {
 		address := statusJSON(t, tree).Status.Address

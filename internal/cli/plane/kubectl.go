@@ -2,6 +2,8 @@ package plane
 
 import (
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -24,7 +26,8 @@ func NewKubectlCommand(g *connect.Globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := os.Stat(p.Kubeconfig()); err != nil {
+			elsewhere := slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--kubeconfig") })
+			if _, err := os.Stat(p.Kubeconfig()); err != nil && !elsewhere {
 				return exit.Errorf(exit.Failure, "there is no plane in %s yet; start one with: polder up", p.Dir())
 			}
 			flags := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50)

@@ -50,12 +50,32 @@ func (p *Plane) Up(ctx context.Context, o UpOptions) (r Report, started bool, er
 	return r, child != nil, err
 }
 
-// awaitEndOfStop waits until the plane is not stopping, and returns its report.
+// answerTimeout is how long the API of a plane that says it is ready may be silent until that is an error.
+const answerTimeout = 20 * time.Second
+
+// awaitEndOfStop waits until the plane is not ending, and returns its report. A process that was killed has its lock,
+// and a status that says ready, until the kernel has taken all of its memory away: only its API tells.
 func (p *Plane) awaitEndOfStop(ctx context.Context) (r Report, err error) {
+	patience, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
 	err = poll(ctx, func() (bool, error) {
 		var err error
-		r, err = p.Inspect()
-		return !r.Running || r.Status.Phase != status.Stopping, err
+		if r, err = p.Inspect(); err != nil || !r.Running {
+			return true, err
+		}
+		switch r.Status.Phase {
+		case status.Stopping:
+			return false, nil
+		case status.Ready:
+		default:
+			return true, nil // it is starting
+		}
+		if _, err = p.FailingComponents(ctx); err != nil && patience.Err() != nil {
+			return false, exit.Errorf(exit.NotReady,
+				"polderd runs, process %d, but its API does not answer: %w; see %s, or end it with: polder down --data-dir %s",
+				r.Status.PID, err, p.LogFile(), p.dir)
+		}
+		return err == nil, nil
 	})
 	return r, err
 }
