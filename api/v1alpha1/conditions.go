@@ -39,6 +39,7 @@ const (
 	ReasonProviderPanicked  = "ProviderPanicked"  // the provider's code broke down
 	ReasonProviderTimedOut  = "ProviderTimedOut"  // the provider's code did not answer
 	ReasonNotOurs           = "BelongsToAnother"  // there is a Cluster of this name that is not ours
+	ReasonClusterLost       = "ClusterLost"       // the Cluster that was made for it is gone, and nobody deleted it here
 	ReasonClusterRefused    = "ClusterRefused"    // Cluster API does not take it
 	ReasonApplyFailed       = "ApplyFailed"       // it could not be written
 	ReasonAddonsFirst       = "AddonsFirst"       // the new release's add-ons are applied before its class
@@ -76,6 +77,10 @@ const (
 
 	// AnswerAnnotation on a Cluster is what its provider said of it, and what that was asked.
 	AnswerAnnotation = "polder.dev/provider-answer"
+
+	// RecreateAnnotation on a WorkloadCluster is the UID of a Cluster that is lost and is to be replaced by a new one,
+	// which is empty.
+	RecreateAnnotation = "polder.dev/recreate"
 
 	// WorkloadClusterLabel on a Cluster is the name of its WorkloadCluster.
 	WorkloadClusterLabel = "polder.dev/workload-cluster"

@@ -59,6 +59,12 @@ type WorkloadClusterStatus struct {
 	// +optional
 	Versions Versions `json:"versions,omitempty,omitzero"`
 
+	// clusterUID is the UID of the Cluster that was made. If that Cluster is gone, the cluster is lost: no other is made
+	// in its place until somebody asks for it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ClusterUID string `json:"clusterUID,omitempty"`
+
 	// endpoint is the URL of the cluster's API.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512

@@ -29,6 +29,7 @@ func newCommand(program string) *cobra.Command {
   polder upgrade      shows newer versions, or takes one
   polder export       writes one as a file that another provider can take
   polder delete       deletes it
+  polder recreate     makes a lost one anew, and empty
   polder stacks       shows what clusters can be made of, polder providers where
 
   polder up           starts the plane and waits until it is ready

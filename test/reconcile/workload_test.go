@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -51,6 +52,7 @@ func TestWorkloadCluster(t *testing.T) {
 		CheckSettled: settledWorkload,
 		Normalize:    normalizeWorkload,
 		Timeout:      patience,
+		AfterRemoval: recreateWorkload,
 		BadInputs: []reconciletest.Fault{
 			{
 				Name:          "a release that is not there",
@@ -68,6 +70,23 @@ func TestWorkloadCluster(t *testing.T) {
 		MinRequeueAfter: minimalPoll,
 		MaxEvents:       20, // Cluster API still waits for machines, and says so again and again
 	})
+}
+
+// recreateWorkload waits until the loss is reported, and asks for another Cluster, as polder recreate does.
+func recreateWorkload(ctx context.Context, c client.Client, ns string) error {
+	o := &v1alpha1.WorkloadCluster{}
+	if err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		if err := c.Get(ctx, client.ObjectKey{Namespace: ns, Name: "demo"}, o); err != nil {
+			return false, err
+		}
+		applied := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionApplied)
+		return applied != nil && applied.Reason == v1alpha1.ReasonClusterLost && o.Status.Phase == v1alpha1.PhaseStalled, nil
+	}); err != nil {
+		return fmt.Errorf("the loss is not reported, it is %s: %w", o.Status.Phase, err)
+	}
+	return patch(ctx, c, o, ns, "demo", map[string]any{"metadata": map[string]any{
+		"annotations": map[string]any{v1alpha1.RecreateAnnotation: o.Status.ClusterUID},
+	}})
 }
 
 // givenWorkload makes a stack with a release that seems to be ready, its class, and a WorkloadCluster.

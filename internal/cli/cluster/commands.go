@@ -12,7 +12,8 @@ func NewCommands(g *connect.Globals) []*cobra.Command {
 	return []*cobra.Command{
 		newCreateCommand(g), newApplyCommand(g), newGetCommand(g), newWaitCommand(g), newDescribeCommand(g),
 		newKubeconfigCommand(g),
-		newScaleCommand(g), newUpgradeCommand(g), newExportCommand(g), newDeleteCommand(g), newStacksCommand(g),
+		newScaleCommand(g), newUpgradeCommand(g), newExportCommand(g), newDeleteCommand(g), newRecreateCommand(g),
+		newStacksCommand(g),
 		newProvidersCommand(g),
 	}
 }

@@ -2,13 +2,10 @@ package cluster
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -19,7 +16,6 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/cli/connect"
-	"github.com/polder-kaas/polder/internal/cli/output"
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
@@ -87,7 +83,8 @@ func (d *deleteOptions) run(c *cobra.Command, a *connect.Access, names []string)
 		if d.yes {
 			break
 		}
-		if err := confirmDeletion(c.Context(), in, c.ErrOrStderr(), cluster, a.Globals.Now()); err != nil {
+		q := question{toDo: "delete it", notDone: "was not deleted"}
+		if err := q.ask(c.Context(), in, c.ErrOrStderr(), cluster, a.Globals.Now()); err != nil {
 			return err
 		}
 	}
@@ -109,29 +106,6 @@ func (d *deleteOptions) run(c *cobra.Command, a *connect.Access, names []string)
 		}
 	}
 	return nil
-}
-
-// confirmDeletion shows what would be lost, and wants the name typed.
-func confirmDeletion(ctx context.Context, in *bufio.Reader, out io.Writer, c *v1alpha1.WorkloadCluster,
-	now time.Time) error {
-	fmt.Fprintf(out, "Cluster %s/%s: provider %s, %s, %s old. All that is in it is lost.\nType its name to delete it: ",
-		c.Namespace, c.Name, cmp.Or(c.Spec.Provider, "not known"), machineCount(c), output.Age(now, c.CreationTimestamp.Time))
-	typed := make(chan string, 1)
-	// Nobody can interrupt a read of a terminal; the process ends soon after this gives up waiting.
-	go func() {
-		line, _ := in.ReadString('\n')
-		typed <- strings.TrimSpace(line)
-	}()
-	select {
-	case <-ctx.Done():
-		fmt.Fprintln(out)
-		return exit.Errorf(exit.Interrupted, "interrupted; cluster %q was not deleted", c.Name)
-	case name := <-typed:
-		if name != c.Name {
-			return exit.Errorf(exit.Usage, "that is not its name; cluster %q was not deleted", c.Name)
-		}
-		return nil
-	}
 }
 
 // machineCount is what is wanted, as the status or else the spec says.

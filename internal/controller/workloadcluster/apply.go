@@ -130,6 +130,7 @@ func (r *Reconciler) serverSideApply(ctx context.Context, s *scope, want *unstru
 		return fmt.Errorf("reading the Cluster that was applied: %w", err)
 	}
 	s.cluster = c
+	r.recordCluster(s)
 	return nil
 }
 

@@ -36,13 +36,13 @@ func (r *Reconciler) unpause(ctx context.Context, c *clusterv1.Cluster) error {
 // it is not kept paused longer than the spec says.
 func (r *Reconciler) waitForDeletion(ctx context.Context, s *scope) error {
 	a := advice{
-		"somebody is deleting the Cluster of this WorkloadCluster; it is made anew, and empty, once it is gone",
+		"somebody is deleting the Cluster of this WorkloadCluster, with all that is in it; no other is made in its place",
 		v1alpha1.PlatformOperator,
 		"find out who deletes it; to get rid of the cluster, delete the WorkloadCluster",
 	}
 	if ptr.Deref(s.object.Spec.Paused, false) {
 		a = advice{
-			"somebody is deleting the Cluster of this WorkloadCluster, which cannot be stopped; the deletion goes on once spec.paused is taken away, and then it is made anew, and empty",
+			"somebody is deleting the Cluster of this WorkloadCluster, which cannot be stopped; the deletion goes on once spec.paused is taken away, and no other is made in its place",
 			v1alpha1.Customer, "save what you need of the cluster, then take spec.paused away; to get rid of the cluster, delete the WorkloadCluster",
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/workload/probe"
 	"github.com/polder-kaas/polder/stack/version"
 )
 
@@ -23,15 +24,19 @@ const maxStages = 64
 // observe reads what Cluster API and the add-ons' controller report, and puts it into the status.
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if s.cluster == nil || !s.ownsCluster() {
+		reason, text := v1alpha1.ReasonNotThereYet, "nothing of the cluster was made yet"
+		if s.object.Status.ClusterUID != "" {
+			reason, text = v1alpha1.ReasonClusterLost, "the Cluster that was made is gone"
+		}
 		for _, t := range []string{v1alpha1.ConditionControlPlane, v1alpha1.ConditionReachable, v1alpha1.ConditionWorkers,
 			v1alpha1.ConditionAddons} {
-			s.conditions.SetFalse(t, v1alpha1.ReasonNotThereYet, "nothing of the cluster was made yet")
+			s.conditions.SetFalse(t, reason, text)
 		}
 		return nil
 	}
 	s.fillStatus()
 	s.observeControlPlane()
-	s.observeReachability()
+	s.observeReachability(r.probeResult(s))
 	s.observeWorkers()
 	s.observeAddons()
 	if err := r.checkQuota(ctx, s); err != nil {
@@ -194,12 +199,31 @@ func (m replicaCounts) readyText(of string, want int32) string {
 	return fmt.Sprintf("%d of %d machines of %s are ready", ready, want, of)
 }
 
-// observeReachability reports whether the cluster's API server answers.
-func (s *scope) observeReachability() {
+// probeResult returns what our own probes know of the cluster's API server; nil if that is nothing.
+func (r *Reconciler) probeResult(s *scope) *probe.Result {
+	if r.Prober == nil || !isControlPlaneInitialized(s.cluster) || !s.cluster.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return r.Prober.Result(client.ObjectKeyFromObject(s.cluster))
+}
+
+func (r *Reconciler) forgetProbes(cluster client.ObjectKey) {
+	if r.Prober != nil {
+		r.Prober.Forget(cluster)
+	}
+}
+
+// observeReachability reports whether the cluster's API server answers, to us and to Cluster API, which needs longer to
+// notice that it does not.
+func (s *scope) observeReachability(own *probe.Result) {
 	t := meta.FindStatusCondition(s.cluster.Status.Conditions, clusterv1.ClusterRemoteConnectionProbeCondition)
 	switch {
 	case !isControlPlaneInitialized(s.cluster) || t == nil:
 		s.conditions.SetFalse(v1alpha1.ConditionReachable, v1alpha1.ReasonNotThereYet, "the cluster has no API yet")
+	case own != nil && !own.Ready:
+		s.conditions.SetFalse(v1alpha1.ConditionReachable, v1alpha1.ReasonUnreachable,
+			fmt.Sprintf("the cluster's API has not been ready since %s: %s",
+				own.Since.UTC().Format("2006-01-02 15:04:05 UTC"), own.Why))
 	case t.Status != metav1.ConditionTrue:
 		s.conditions.SetFalse(v1alpha1.ConditionReachable, v1alpha1.ReasonUnreachable,
 			fmt.Sprintf("the cluster's API has not answered since %s",

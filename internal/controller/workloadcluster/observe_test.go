@@ -10,6 +10,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/workload/probe"
 )
 
 // observed is a condition after observe. Its reason is "" if it is true.
@@ -147,24 +148,29 @@ func TestWorkers(t *testing.T) {
 func TestReachability(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*scope)
+		own    *probe.Result
 		want   observed
 	}{
-		"it answers": {func(*scope) {}, observed{"", "the cluster's API answers"}},
+		"it answers":        {func(*scope) {}, nil, observed{"", "the cluster's API answers"}},
+		"it answers us too": {func(*scope) {}, &probe.Result{Ready: true}, observed{"", "the cluster's API answers"}},
+		"Cluster API has not noticed yet": {func(*scope) {}, &probe.Result{Since: noon, Why: "no answer within 4s"}, observed{
+			v1alpha1.ReasonUnreachable, "the cluster's API has not been ready since 2026-01-02 12:00:00 UTC: no answer within 4s",
+		}},
 		"it does not": {func(s *scope) {
 			s.setClusterCondition(clusterv1.ClusterRemoteConnectionProbeCondition, metav1.ConditionFalse, "")
-		}, observed{v1alpha1.ReasonUnreachable, "the cluster's API has not answered since 2026-01-02 11:59:00 UTC"}},
+		}, nil, observed{v1alpha1.ReasonUnreachable, "the cluster's API has not answered since 2026-01-02 11:59:00 UTC"}},
 		"nobody knows": {func(s *scope) {
 			s.setClusterCondition(clusterv1.ClusterRemoteConnectionProbeCondition, metav1.ConditionUnknown, "")
-		}, observed{v1alpha1.ReasonUnreachable, "the cluster's API has not answered since 2026-01-02 11:59:00 UTC"}},
-		"nobody has asked": {func(s *scope) { s.cluster.Status.Conditions = nil }, observed{v1alpha1.ReasonNotThereYet, "the cluster has no API yet"}},
-		"there is nobody to ask": {func(s *scope) { s.cluster.Status.Initialization.ControlPlaneInitialized = nil }, observed{
+		}, &probe.Result{Ready: true}, observed{v1alpha1.ReasonUnreachable, "the cluster's API has not answered since 2026-01-02 11:59:00 UTC"}},
+		"nobody has asked": {func(s *scope) { s.cluster.Status.Conditions = nil }, nil, observed{v1alpha1.ReasonNotThereYet, "the cluster has no API yet"}},
+		"there is nobody to ask": {func(s *scope) { s.cluster.Status.Initialization.ControlPlaneInitialized = nil }, nil, observed{
 			v1alpha1.ReasonNotThereYet, "the cluster has no API yet",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := healthyScope(t)
 			c.change(s)
-			s.observeReachability()
+			s.observeReachability(c.own)
 			if d := cmp.Diff(c.want, s.observed(v1alpha1.ConditionReachable)); d != "" {
 				t.Error(d)
 			}

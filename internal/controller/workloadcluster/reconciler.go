@@ -26,19 +26,21 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/topology"
+	"github.com/polder-kaas/polder/internal/workload/probe"
 	"github.com/polder-kaas/polder/provider"
 )
 
 // fieldOwner owns the fields of a Cluster that its WorkloadCluster decides.
 const fieldOwner = client.FieldOwner("polder-workloadcluster")
 
-// Reconciler reconciles the WorkloadClusters of one provider. All fields are needed.
+// Reconciler reconciles the WorkloadClusters of one provider. All fields but Prober are needed.
 type Reconciler struct {
 	Client   client.Client // reads from a cache
 	Live     client.Reader // reads from the API server
 	Provider *guard.Guard
 	Events   events.EventRecorder
 	Clock    clock.PassiveClock
+	Prober   *probe.Prober // asks clusters whether they are ready; nil: what Cluster API says must do
 }
 
 // scope is what one run works on.
@@ -74,10 +76,14 @@ func newScope(o *v1alpha1.WorkloadCluster) *scope {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := &v1alpha1.WorkloadCluster{}
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
+		r.forgetProbes(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if o.Spec.Provider != r.Provider.Name() {
 		return ctrl.Result{}, nil // it belongs to another provider
+	}
+	if !o.DeletionTimestamp.IsZero() {
+		r.forgetProbes(req.NamespacedName)
 	}
 	s := newScope(o)
 	if err := r.gather(ctx, s); err != nil {
@@ -134,10 +140,10 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) error {
 // checkOwner refuses to touch a Cluster that somebody else has created, and waits for one that is being deleted.
 func (r *Reconciler) checkOwner(ctx context.Context, s *scope) error {
 	if s.cluster == nil {
-		s.resetStatus()
-		return nil
+		return r.checkNotLost(ctx, s)
 	}
 	if s.ownsCluster() && s.cluster.DeletionTimestamp.IsZero() {
+		r.recordCluster(s)
 		return nil
 	}
 	if s.ownsCluster() {
@@ -148,13 +154,6 @@ func (r *Reconciler) checkOwner(ctx context.Context, s *scope) error {
 		"give the WorkloadCluster another name, or delete the Cluster",
 	})
 	return reconcile.Wait(0, "a Cluster of another") // the watch of Clusters reports when it goes
-}
-
-// resetStatus drops what is known of a Cluster that is gone: the next one begins anew.
-func (s *scope) resetStatus() {
-	st := &s.object.Status
-	st.Endpoint, st.FirstReadyTime, st.Versions, st.Pools, st.Addons = "", nil, v1alpha1.Versions{}, nil, nil
-	st.ControlPlane, st.Workers = v1alpha1.Counts{}, v1alpha1.Counts{}
 }
 
 // ownsCluster reports whether the Cluster is this object's. One without a controller that has our label and annotation

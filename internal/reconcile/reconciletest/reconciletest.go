@@ -83,6 +83,9 @@ type Subject struct {
 	// CheckDeleted returns nil once nothing is left outside of the API server after Delete. That no object of
 	// Kinds is left, with a finalizer or without, is checked anyway.
 	CheckDeleted Action
+	// AfterRemoval is what a person does after somebody removed an object that the subject has made, for subjects that
+	// do not replace in silence what cannot be replaced. Default: nothing, the subject makes it again.
+	AfterRemoval Action
 	// BadInputs are inputs that can be wrong: the objects report it soon, and recover when it is repaired.
 	BadInputs []Fault
 	// DeleteBlockers are what can block Delete: the objects name it, and are deleted once it is repaired.

@@ -157,7 +157,10 @@ func (l *scenario) remove(ctx context.Context, key string, o *unstructured.Unstr
 	if _, ok := l.inputs[key]; ok {
 		return false, nil
 	}
-	return true, l.h.client.Delete(ctx, o.DeepCopy())
+	if err := l.h.client.Delete(ctx, o.DeepCopy()); err != nil || l.h.subject.AfterRemoval == nil {
+		return true, err
+	}
+	return true, l.h.subject.AfterRemoval(ctx, l.h.client, l.namespace)
 }
 
 func sortedKeys(m map[string]any) []string {
