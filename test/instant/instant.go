@@ -10,6 +10,7 @@ package instant
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,6 +69,13 @@ func (p *Provider) Topology(ctx context.Context, in provider.Input) (provider.To
 
 // ClusterCount is how many clusters there are in a namespace.
 func (p *Provider) ClusterCount(namespace string) int { return p.world.ClusterCount(namespace) }
+
+// SetSilent chooses the clusters whose APIs take connections and never answer, by the names of their infrastructure;
+// nil lets all answer again.
+func (p *Provider) SetSilent(is func(types.NamespacedName) bool) { p.world.SetSilent(is) }
+
+// Waiting is how many requests to clusters wait for an answer they will not get, and how many ever have.
+func (p *Provider) Waiting() (now, ever int) { return p.world.Waiting() }
 
 // SetupWithManager registers the provider's controllers, and the APIs of its clusters, which are served until the
 // manager ends. The manager's scheme must have Cluster API's kinds; that of the provider's own are not needed.

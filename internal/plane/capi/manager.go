@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	"sigs.k8s.io/cluster-api/controllers/crdmigrator"
@@ -133,16 +134,22 @@ func (m *manager) setupClusterCache(
 	if secrets, err = r.secrets(m); err != nil {
 		return nil, nil, err
 	}
+	backoff := &connectBackoff{Reader: kubeconfigSecrets{secrets}, clock: clock.RealClock{}}
+	options := m.controllerOptions()
+	options.MaxConcurrentReconciles *= connectWorkers
 	clusters, err = clustercache.SetupWithManager(ctx, m, clustercache.Options{
-		SecretClient: kubeconfigSecrets{secrets}, Cache: r.cache(),
-		Client: r.client(m.kind.agent, workloadQPS, workloadBurst),
-	}, m.controllerOptions())
+		SecretClient: backoff, Cache: r.cache(), Client: r.client(m.kind.agent, workloadQPS, workloadBurst),
+	}, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	backoff.health = clusters.GetHealthCheckingState
 	// A new cluster's API comes up within seconds; by default the next try is after half a minute. The interface
 	// of ClusterCache lacks this method.
 	if c, ok := clusters.(interface{ SetConnectionCreationRetryInterval(time.Duration) }); ok {
 		c.SetConnectionCreationRetryInterval(workloadRetry)
 	}
-	return secrets, clusters, err
+	return secrets, clusters, nil
 }
 
 // setupMigrator sets up the controller that moves stored objects to the newest version after an upgrade of

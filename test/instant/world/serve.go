@@ -46,6 +46,10 @@ func (w *World) tlsConfigFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	if c == nil {
 		return nil, errors.New("there is no cluster at this address")
 	}
+	if w.silent.has(c.name) {
+		w.silent.wait(awaitClose(hello.Context(), hello.Conn), c.name)
+		return nil, errors.New("the cluster was silent for too long")
+	}
 	return c.tlsConfig, nil
 }
 
@@ -59,6 +63,7 @@ func (w *World) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case r.TLS == nil || len(r.TLS.VerifiedChains) == 0:
 		writeStatus(rw, http.StatusUnauthorized, "Unauthorized", "a client certificate of this cluster's authority is needed")
 	default:
+		w.silent.wait(r.Context(), c.name)
 		c.store.ServeHTTP(rw, r)
 	}
 }

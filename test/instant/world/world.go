@@ -27,10 +27,12 @@ type World struct {
 	addresses    map[netip.Addr]*cluster
 	nodeClusters map[types.NamespacedName]types.NamespacedName // of nodes: their clusters
 	nextAddress  netip.Addr
+	silent       silence
 }
 
 // cluster is one workload cluster.
 type cluster struct {
+	name      types.NamespacedName
 	address   netip.Addr // zero: it has none yet
 	tlsConfig *tls.Config
 	store     *store
@@ -88,7 +90,7 @@ func (w *World) assignAddress(c *cluster, address netip.Addr) error {
 func (w *World) getOrCreateCluster(name types.NamespacedName) *cluster {
 	c := w.clusters[name]
 	if c == nil {
-		c = &cluster{store: newStore()}
+		c = &cluster{name: name, store: newStore()}
 		w.clusters[name] = c
 	}
 	return c

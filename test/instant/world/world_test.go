@@ -206,6 +206,45 @@ func TestForget(t *testing.T) {
 	}
 }
 
+// A silent cluster takes connections and requests and answers neither; others are as before, and it answers once it may.
+func TestSilence(t *testing.T) {
+	f := newFixture(t)
+	loud, _ := f.make("loud")
+	quiet, _ := f.make("quiet")
+	connected := f.client(quiet)
+	if err := connected.List(t.Context(), &corev1.NodeList{}); err != nil {
+		t.Fatal(err)
+	}
+	f.SetSilent(func(n types.NamespacedName) bool { return n.Name == "quiet" })
+	fresh := rest.CopyConfig(quiet)
+	fresh.Timeout = 500 * time.Millisecond
+	discovery, err := rest.UnversionedRESTClientFor(versioned(fresh))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := discovery.Get().AbsPath("/").DoRaw(t.Context()); err == nil {
+		t.Error("a new connection was answered")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if err := connected.List(ctx, &corev1.NodeList{}); err == nil {
+		t.Error("a request of an old connection was answered")
+	}
+	if err := f.client(loud).List(t.Context(), &corev1.NodeList{}); err != nil {
+		t.Errorf("the other cluster: %v", err)
+	}
+	if _, ever := f.Waiting(); ever < 2 {
+		t.Errorf("%d requests waited", ever)
+	}
+	f.SetSilent(nil)
+	if err := connected.List(t.Context(), &corev1.NodeList{}); err != nil {
+		t.Errorf("it may answer again: %v", err)
+	}
+	if now, _ := f.Waiting(); now != 0 {
+		t.Errorf("%d requests still wait", now)
+	}
+}
+
 // A cluster nobody talks to costs little memory; connections come on top.
 func TestMemoryOfClusters(t *testing.T) {
 	f := newFixture(t)

@@ -1,0 +1,145 @@
+package provider
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/test/testenv"
+)
+
+var (
+	silentClusters = flag.Int("silent", 16, "how many clusters do not answer") // fewer would not keep all workers busy
+	besideClusters = flag.Int("beside", 8, "how many clusters are made beside them")
+)
+
+// maxAsked is how often in a minute all who want to reach a cluster may try, once it is known not to answer: three managers of
+// Cluster API and the operator. Before the pauses between their attempts grew, it was over twenty.
+const maxAsked = 12
+
+// Some clusters take connections and never answer, most from the beginning, some since they were ready. Others get ready as fast
+// as without them, they are left alone for longer and longer, and they are well once they answer.
+func TestSilentClusters(t *testing.T) { // alone: it compares times
+	g := newGround(t)
+	silent, others := *silentClusters, *besideClusters
+	for i := range others / 8 {
+		g.cluster(fmt.Sprint("silent-lost-", i), 0)
+	}
+	for i := range others / 8 {
+		g.await(fmt.Sprint("silent-lost-", i), ready)
+	}
+	calm := g.readyTimes("calm", others)
+	instantProvider.SetSilent(func(n types.NamespacedName) bool { return n.Namespace == g.ns && strings.HasPrefix(n.Name, "silent-") })
+	t.Cleanup(func() { instantProvider.SetSilent(nil) })
+	for i := range silent {
+		g.cluster(fmt.Sprint("silent-new-", i), 0)
+	}
+	waiting := sampleWaiting()
+	beside := g.readyTimes("beside", others)
+	all := waiting()
+	t.Logf("%d clusters ready without silent ones: p50 %s, p95 %s", others, percentile(calm, 50), percentile(calm, 95))
+	t.Logf("%d clusters ready beside %d silent ones: p50 %s, p95 %s (%.2f times)", others, silent, percentile(beside, 50), percentile(beside, 95),
+		float64(percentile(beside, 95))/float64(percentile(calm, 95)))
+	t.Logf("requests that wait at a time: p50 %d, p95 %d", percentile(all, 50), percentile(all, 95))
+	if percentile(beside, 95) > 3*percentile(calm, 95)+5*time.Second {
+		t.Error("clusters that do not answer hold up the others")
+	}
+	asked := askedPerMinute(silent + others/8)
+	t.Logf("a silent cluster is asked %.1f times a minute", asked)
+	if asked > maxAsked {
+		t.Error("clusters that do not answer are asked too often")
+	}
+	instantProvider.SetSilent(nil)
+	begin := time.Now()
+	for i := range silent {
+		g.await(fmt.Sprint("silent-new-", i), ready)
+	}
+	t.Logf("those that answer at last are ready after %s", time.Since(begin).Round(time.Millisecond))
+	g.removeAll()
+}
+
+// askedPerMinute counts for half a minute how often each silent cluster is asked.
+func askedPerMinute(clusters int) float64 {
+	const window = 30 * time.Second
+	_, before := instantProvider.Waiting()
+	<-time.After(window)
+	_, after := instantProvider.Waiting()
+	return float64(after-before) / float64(clusters) / window.Minutes()
+}
+
+// readyTimes makes clusters, four at a time, and returns how long each takes to be ready.
+func (g *ground) readyTimes(prefix string, n int) []time.Duration {
+	g.Helper()
+	made, begun, took := 0, map[string]time.Time{}, []time.Duration{}
+	testenv.Eventually(g, 4*soon, func() error {
+		for ; made < n && len(begun) < 4; made++ {
+			name := fmt.Sprint(prefix, "-", made)
+			begun[name] = time.Now()
+			g.cluster(name, int32(made%2))
+		}
+		var l v1alpha1.WorkloadClusterList
+		if err := g.mgmt.List(g.Context(), &l, client.InNamespace(g.ns)); err != nil {
+			return err
+		}
+		for _, o := range l.Items {
+			if since, ok := begun[o.Name]; ok && o.Status.ObservedGeneration == o.Generation && ready(&o) == nil {
+				took = append(took, time.Since(since).Round(time.Millisecond))
+				delete(begun, o.Name)
+			}
+		}
+		if len(took) < n {
+			return fmt.Errorf("%d of %d clusters are ready", len(took), n)
+		}
+		return nil
+	})
+	return took
+}
+
+// sampleWaiting counts those who wait for silent clusters, again and again, until the function it returns is called.
+func sampleWaiting() (stop func() []int) {
+	var all []int
+	var wg sync.WaitGroup
+	end := make(chan struct{})
+	wg.Go(func() {
+		for t := time.NewTicker(100 * time.Millisecond); ; {
+			select {
+			case <-end:
+				t.Stop()
+				return
+			case <-t.C:
+				now, _ := instantProvider.Waiting()
+				all = append(all, now)
+			}
+		}
+	})
+	return func() []int {
+		close(end)
+		wg.Wait()
+		return all
+	}
+}
+
+func percentile[T int | time.Duration](all []T, p int) T {
+	if len(all) == 0 {
+		return 0
+	}
+	all = slices.Sorted(slices.Values(all))
+	return all[min(len(all)-1, len(all)*p/100)]
+}
+
+// removeAll deletes all clusters and waits until nothing is left.
+func (g *ground) removeAll() {
+	g.Helper()
+	if err := g.mgmt.DeleteAllOf(g.Context(), &v1alpha1.WorkloadCluster{}, client.InNamespace(g.ns)); err != nil {
+		g.Fatal(err)
+	}
+	g.awaitNothing()
+}
