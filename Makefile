@@ -105,6 +105,14 @@ fault: build bin/polderd-fault bin/previous/polderd ## Run the long fault matrix
 	@go test -count=1 -timeout 30m -v -run ManyClusters ./test/provider -clusters 150
 	@go test -count=1 -timeout 60m -v -run 'DeletedAtAnyMoment|Transitions' ./test/provider -clusters 1000 -transitions 100
 
+.PHONY: reproducible
+reproducible: $(manifests)/index.json ## Build both programs twice, in two directories, and compare them; takes a full compilation
+	@hack/reproducible '$(ldflags) $(kube_flags)'
+
+.PHONY: sbom
+sbom: build ## Write what both programs are made of to bin/*.cdx.json (CycloneDX), and check licences
+	@for p in polder polderd; do GOMODCACHE=$$(go env GOMODCACHE) go run ./hack/sbom cyclonedx bin/$$p >bin/$$p.cdx.json || exit 1; done
+
 .PHONY: seeded
 seeded: $(manifests)/index.json ## Put bugs into copies of the source, and expect tests to find each
 	@go run ./hack/seeded
