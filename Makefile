@@ -102,7 +102,8 @@ fault: build bin/polderd-fault bin/previous/polderd ## Run the long fault matrix
 	@go test -count=1 -timeout 120m -v ./test/fault/...
 	@CGO_ENABLED=1 go test -race -count=1 -parallel 4 -timeout 60m -v ./test/reconcile -reconcile.full
 	@go test -tags fault -count=1 -timeout 60m -v -run '^TestFault' ./test/local ./test/stack ./test/operator
-	@go test -count=1 -timeout 30m -v -run ManyClusters ./test/provider -clusters 150
+	@go test -count=1 -timeout 60m -v -run ManyClusters ./test/provider -clusters 200 -check-memory
+	@go test -count=1 -timeout 60m -v -run SilentClusters ./test/provider -silent 20 -beside 80
 	@go test -count=1 -timeout 60m -v -run 'DeletedAtAnyMoment|Transitions' ./test/provider -clusters 1000 -transitions 100
 
 .PHONY: reproducible

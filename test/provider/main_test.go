@@ -3,6 +3,7 @@ package provider
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -23,6 +24,10 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if *checkMemory {
+		shared.Env = testenv.OwnGC()
+	}
 	dir, err := os.MkdirTemp("", "polder-instant-")
 	if err == nil {
 		err = os.Chmod(dir, 0o755)

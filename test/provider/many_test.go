@@ -21,6 +21,11 @@ var sizes = []int32{0, 1, 0, 0, 0, 0, 0, 2, 0, 0}
 // many is how many clusters are made at once. Each costs the plane some seconds of CPU time.
 var many = flag.Int("clusters", 50, "how many clusters are made at once")
 
+// checkMemory lets the plane collect garbage as it does for people. Memory for 200 clusters is a promise.
+var checkMemory = flag.Bool("check-memory", false, "check how much memory the plane takes for the clusters")
+
+const maxMemory = 1536 << 20
+
 func TestManyClusters(t *testing.T) {
 	t.Parallel()
 	g := newGround(t)
@@ -36,6 +41,11 @@ func TestManyClusters(t *testing.T) {
 	}
 	t.Logf("%d clusters ready after %s", *many, time.Since(begin).Round(time.Millisecond))
 	g.countAll(want)
+	memory := shared.Get(t).Memory(t)
+	t.Logf("polderd has %s", memory)
+	if *checkMemory && memory.Peak > maxMemory {
+		t.Errorf("more than %d MiB", maxMemory>>20)
+	}
 	machines := 0
 	for _, n := range want {
 		machines += int(n)

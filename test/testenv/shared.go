@@ -14,6 +14,7 @@ type SharedPlane struct {
 	Flags         []string // of polderd; to be set before the first use, as all here
 	OfferShipped  bool     // the plane offers the stacks in the binary
 	ExtraPrograms []string // programs of ours beside polder and polderd
+	Env           []string // further variables of polderd's environment
 
 	start func() (*Plane, error)
 	plane *Plane
@@ -39,7 +40,7 @@ func newShared(fault bool, without []string) *SharedPlane {
 			}
 		}
 		s.plane = newPlane(tree)
-		s.plane.OfferShipped = s.OfferShipped
+		s.plane.OfferShipped, s.plane.Env = s.OfferShipped, s.Env
 		if err := s.plane.writeExcluded(without); err != nil {
 			return nil, err
 		}
