@@ -6,10 +6,13 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	kubeadmapi "k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm" //nolint:depguard // what is tested here is kubeadm's configuration
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstraptokenv1 "k8s.io/kubernetes/cmd/kubeadm/app/apis/bootstraptoken/v1" //nolint:depguard // as below
+	kubeadmapi "k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm"                 //nolint:depguard // what is tested here is kubeadm's configuration
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
@@ -269,5 +272,18 @@ func TestRemoveSkippedPhases(t *testing.T) {
 				t.Errorf("left %v, not honored %q", left, m.status.NotHonored)
 			}
 		})
+	}
+}
+
+// kubeadm's own token is good for a day, and nobody knows it; those of the class stay.
+func TestWantedTokens(t *testing.T) {
+	token := func(description string, ttl time.Duration) bootstraptokenv1.BootstrapToken {
+		return bootstraptokenv1.BootstrapToken{Description: description, TTL: &metav1.Duration{Duration: ttl}}
+	}
+	var kubeadms bootstraptokenv1.BootstrapToken
+	bootstraptokenv1.SetDefaults_BootstrapToken(&kubeadms)
+	got := wantedTokens([]bootstraptokenv1.BootstrapToken{kubeadms, token("", time.Minute), token("of the class", 24*time.Hour)})
+	if len(got) != 2 || got[0].TTL.Duration != time.Minute || got[1].Description != "of the class" {
+		t.Errorf("%+v", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	bootstraptokenv1 "k8s.io/kubernetes/cmd/kubeadm/app/apis/bootstraptoken/v1"
 	kubeadmapi "k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm"
 	"k8s.io/kubernetes/cmd/kubeadm/app/constants"
 	"k8s.io/kubernetes/cmd/kubeadm/app/phases/addons/dns"
@@ -195,12 +196,22 @@ func uploadConfig(_ context.Context, m *machine) error {
 	return kubelet.CreateConfigMap(&m.kubeadm.config.ClusterConfiguration, c)
 }
 
+// wantedTokens are the tokens that the class asks for. Where it asks for none, kubeadm adds one that is good for a day.
+// Nobody knows it: machines join with tokens of Cluster API's, which live a quarter of an hour. One of the class that
+// says neither how long it is good nor what for looks the same, and goes with it.
+func wantedTokens(all []bootstraptokenv1.BootstrapToken) []bootstraptokenv1.BootstrapToken {
+	return slices.DeleteFunc(slices.Clone(all), func(t bootstraptokenv1.BootstrapToken) bool {
+		return t.Description == "" && t.Expires == nil && t.TTL != nil &&
+			t.TTL.Duration == bootstraptokenv1.DefaultTokenDuration
+	})
+}
+
 func createBootstrapTokens(_ context.Context, m *machine) error {
 	c, err := m.adminClient()
 	if err != nil {
 		return err
 	}
-	if err := node.UpdateOrCreateTokens(c, false, m.kubeadm.config.BootstrapTokens); err != nil {
+	if err := node.UpdateOrCreateTokens(c, false, wantedTokens(m.kubeadm.config.BootstrapTokens)); err != nil {
 		return err
 	}
 	for _, allow := range []func(kubernetes.Interface) error{
