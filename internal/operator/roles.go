@@ -20,7 +20,8 @@ func Roles() []client.Object {
 	const extra = User + ":extra"
 	own := csv1.GroupVersion.Group
 	read := []string{"get", "list", "watch"}
-	write := append([]string{"create", "update", "patch", "delete"}, read...)
+	cache := []string{"list", "watch"} // what is only ever read from a cache is not got
+	write := append([]string{"create", "patch", "delete"}, read...)
 	rule := func(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 	}
@@ -28,14 +29,14 @@ func Roles() []client.Object {
 		&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: User},
 			Rules: []rbacv1.PolicyRule{
-				rule(own, []string{"get", "list", "watch", "patch"}, "clusterstacks"),
+				rule(own, cache, "clusterstacks"),
 				rule(own, write, "clusterstackreleases"),
 				rule(own, []string{"get", "list", "watch", "create", "patch"}, "clusteraddons"),
 				rule(own, []string{"patch"}, "clusterstacks/status", "clusterstackreleases/status", "clusteraddons/status"),
 				rule(clusterv1.GroupVersion.Group, append([]string{"create", "patch", "delete"}, read...), "clusters"),
-				rule(clusterv1.GroupVersion.Group, read, "machinedeployments"),
+				rule(clusterv1.GroupVersion.Group, cache, "machinedeployments"),
 				rule(v1alpha1.GroupVersion.Group, []string{"get", "list", "watch", "patch"}, "workloadclusters"),
-				rule(v1alpha1.GroupVersion.Group, []string{"get", "list", "watch", "create", "patch"}, "providers"),
+				rule(v1alpha1.GroupVersion.Group, []string{"get", "list", "watch", "create"}, "providers"),
 				rule(v1alpha1.GroupVersion.Group, []string{"get", "list", "watch", "delete"}, "kubeconfigrequests"),
 				rule(v1alpha1.GroupVersion.Group, []string{"patch"}, "workloadclusters/status", "providers/status",
 					"kubeconfigrequests/status"),
@@ -48,10 +49,10 @@ func Roles() []client.Object {
 				rule("infrastructure.cluster.x-k8s.io", []string{"get"}, "localclusters"),
 				// To tell whether an object went with its kind.
 				rule("apiextensions.k8s.io", []string{"get", "list"}, "customresourcedefinitions"),
-				rule("", read, "namespaces"),
-				rule("", []string{"get", "list", "watch", "create"}, "resourcequotas"),
+				rule("", cache, "namespaces"),
+				rule("", append([]string{"create"}, cache...), "resourcequotas"),
 				rule("", []string{"get", "create", "update"}, "secrets"),
-				rule("events.k8s.io", []string{"create", "patch", "update"}, "events"),
+				rule("events.k8s.io", []string{"create", "patch"}, "events"),
 			},
 		},
 		&rbacv1.ClusterRole{

@@ -43,15 +43,15 @@ func TestRoles(t *testing.T) {
 	}
 	for resource, verbs := range map[string][]string{
 		"/secrets":                  {"get", "create", "update"}, // it knows their names, so it lists none
-		"/namespaces":               {"get", "list", "watch"},
-		"/resourcequotas":           {"get", "list", "watch", "create"}, // those that people have changed stay theirs
+		"/namespaces":               {"list", "watch"},
+		"/resourcequotas":           {"create", "list", "watch"}, // those that people have changed stay theirs
 		"cluster.x-k8s.io/clusters": {"create", "patch", "delete", "get", "list", "watch"},
 
 		"apiextensions.k8s.io/customresourcedefinitions": {"get", "list"},
 
 		v1alpha1.GroupVersion.Group + "/workloadclusters":   {"get", "list", "watch", "patch"},
 		v1alpha1.GroupVersion.Group + "/kubeconfigrequests": {"get", "list", "watch", "delete"},
-		csv1.GroupVersion.Group + "/clusterstacks":          {"get", "list", "watch", "patch"},
+		csv1.GroupVersion.Group + "/clusterstacks":          {"list", "watch"},
 		csv1.GroupVersion.Group + "/clusterstacks/status":   {"patch"},
 		csv1.GroupVersion.Group + "/clusteraddons":          {"get", "list", "watch", "create", "patch"},
 	} {

@@ -68,7 +68,7 @@ func (c Config) completeOptions(ctx context.Context) (options.CompletedOptions, 
 	if err := compatibility.DefaultComponentGlobalsRegistry.Set(); err != nil {
 		return none, fmt.Errorf("setting feature gates: %w", err)
 	}
-	o, err := c.newOptions().Complete(ctx, nil, nil)
+	o, err := c.adjustOptions(c.newOptions()).Complete(ctx, nil, nil)
 	if err != nil {
 		return none, fmt.Errorf("completing options: %w", err)
 	}

@@ -162,22 +162,22 @@ func (m *Manager) prepareHost(c *exec.Cmd, dir hostapi.Dir) (release func(), err
 // Roles are the provider's rights: its own kinds, what it must read, and nothing else.
 func Roles() []client.Object {
 	const name = "polder:provider:local"
-	read, write := []string{"get", "list", "watch"}, []string{"get", "list", "watch", "update", "patch"}
+	cache := []string{"list", "watch"} // what is only ever read from a cache is not got
 	return []client.Object{
 		&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Rules: []rbacv1.PolicyRule{
 				{APIGroups: []string{infrav1.GroupVersion.Group}, Resources: []string{"localclusters", "localmachines"},
-					Verbs: write},
+					Verbs: append([]string{"patch"}, cache...)},
 				{APIGroups: []string{infrav1.GroupVersion.Group},
-					Resources: []string{"localclusters/status", "localmachines/status"}, Verbs: write},
-				{APIGroups: []string{clusterv1.GroupVersion.Group}, Resources: []string{"clusters", "machines"}, Verbs: read},
+					Resources: []string{"localclusters/status", "localmachines/status"}, Verbs: []string{"patch"}},
+				{APIGroups: []string{clusterv1.GroupVersion.Group}, Resources: []string{"clusters", "machines"}, Verbs: cache},
 				// Only get: bootstrap data are read one by one, and no Secret is cached; namespaces say whose a cluster is.
 				{APIGroups: []string{""}, Resources: []string{"secrets", "namespaces"}, Verbs: []string{"get"}},
 				// Only get: read once for each control plane.
 				{APIGroups: []string{bootstrapv1.GroupVersion.Group}, Resources: []string{"kubeadmconfigs"},
 					Verbs: []string{"get"}},
-				{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
+				{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 			},
 		},
 		&rbacv1.ClusterRoleBinding{
