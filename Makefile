@@ -98,13 +98,17 @@ test: build bin/polderd-fault bin/example-provider ## Run all tests but the long
 	@go test -p 1 -parallel 6 -timeout 15m ./test/reconcile ./test/provider
 
 .PHONY: fault
-fault: build bin/polderd-fault bin/previous/polderd ## Run the long fault matrix
+fault: build bin/polderd-fault bin/previous/polderd bin/strace ## Run the long fault matrix
 	@go test -count=1 -timeout 120m -v ./test/fault/...
 	@CGO_ENABLED=1 go test -race -count=1 -parallel 4 -timeout 60m -v ./test/reconcile -reconcile.full
 	@go test -tags fault -count=1 -timeout 60m -v -run '^TestFault' ./test/local ./test/stack ./test/operator
 	@go test -count=1 -timeout 60m -v -run ManyClusters ./test/provider -clusters 200 -check-memory
 	@go test -count=1 -timeout 60m -v -run SilentClusters ./test/provider -silent 20 -beside 80
 	@go test -count=1 -timeout 60m -v -run 'DeletedAtAnyMoment|Transitions' ./test/provider -clusters 1000 -transitions 100
+
+# For tests that let system calls fail; taken from the distribution if it is not installed, without root.
+bin/strace: hack/strace
+	@hack/strace $@
 
 .PHONY: reproducible
 reproducible: $(manifests)/index.json ## Build both programs twice, in two directories, and compare them; takes a full compilation

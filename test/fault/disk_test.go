@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -118,17 +117,13 @@ func get(t *testing.T, p *testenv.Plane, path string) (int, string) {
 // TestFailingDisk makes each sync, or each write to the write-ahead log, of a running plane fail. It must end at once with a reason,
 // never acknowledge what is not on disk, and have all it acknowledged when the disk is well again.
 func TestFailingDisk(t *testing.T) {
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Fatal("strace is needed; install it with: apt-get install strace")
-	}
 	p := testenv.StartPlane(t)
 	ns := p.CreateNamespace(t)
 	for _, inject := range []string{"fdatasync:error=EIO", "fsync,fdatasync:error=EIO", "pwrite64:error=EIO", "pwrite64:error=ENOSPC"} {
 		t.Run(inject, func(t *testing.T) {
 			w := load(t, p, ns, rand.New(rand.NewPCG(1, 2)))
 			begin := time.Now()
-			s := exec.Command(strace, "-f", "-qq", "-o", os.DevNull, "-p", fmt.Sprint(p.PID()), "-e", "trace="+strings.Split(inject, ":")[0], "-e", "inject="+inject)
+			s := p.Strace(t, "-o", os.DevNull, "-e", "trace="+strings.Split(inject, ":")[0], "-e", "inject="+inject)
 			if err := s.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -151,13 +146,9 @@ func TestFailingDisk(t *testing.T) {
 
 // TestSlowDisk delays each sync: the plane gets slow, not wrong.
 func TestSlowDisk(t *testing.T) {
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Fatal("strace is needed; install it with: apt-get install strace")
-	}
 	p := testenv.StartPlane(t)
 	ns := p.CreateNamespace(t)
-	s := exec.Command(strace, "-f", "-qq", "-o", os.DevNull, "-p", fmt.Sprint(p.PID()), "-e", "trace=fdatasync", "-e", "inject=fdatasync:delay_exit=300000")
+	s := p.Strace(t, "-o", os.DevNull, "-e", "trace=fdatasync", "-e", "inject=fdatasync:delay_exit=300000")
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
