@@ -5,7 +5,8 @@
 //	crash     the process crashes before or after any of its writes, or after each of them
 //	missed    every k-th event of every watch is lost, and made up for by a resync only
 //	stale     events are late, of all kinds or of one, come twice, or the watch expires; a delete without a UID
-//	storm     somebody writes labels and annotations to the same objects twenty times a second
+//	storm     somebody writes labels and annotations to the same objects, or breaks and repairs an input, twenty
+//	          times a second
 //	quiet     nothing happens: nothing is written, and nobody asks to be run again soon
 //	stripped  what the subject has set on objects is removed by hand; objects are edited and deleted
 //	bad       an input is wrong, and is then repaired

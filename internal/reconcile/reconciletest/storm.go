@@ -3,7 +3,9 @@ package reconciletest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,7 +17,31 @@ import (
 // stormInterval is the time between two writes to each object.
 const stormInterval = 50 * time.Millisecond
 
-func stormCases(h *harness) []testCase { return []testCase{{"labels and annotations", h.storm}} }
+func stormCases(h *harness) []testCase {
+	out := []testCase{{"labels and annotations", h.storm}}
+	i := slices.IndexFunc(h.subject.BadInputs, func(f Fault) bool { return f.Timing == AnyTime })
+	if i >= 0 {
+		out = append(out, testCase{
+			"inputs", func(ctx context.Context) (string, error) { return h.stormInputs(ctx, h.subject.BadInputs[i]) },
+		})
+	}
+	return out
+}
+
+// stormInputs breaks and repairs an input again and again; the last word is what counts in the end.
+func (h *harness) stormInputs(ctx context.Context, f Fault) (string, error) {
+	l, err := h.startScenario(ctx, faultPlan{})
+	if err != nil {
+		return "", err
+	}
+	n, err := l.repeat(func(int) error {
+		return errors.Join(l.runAction(ctx, f.Break), l.runAction(ctx, f.Repair))
+	})
+	if err == nil {
+		err = l.waitUntilSettled(ctx, h.subject.Timeout)
+	}
+	return fmt.Sprintf("broken and repaired %d times", n), l.finish(ctx, err)
+}
 
 // storm writes to all objects while they are created and settle, and then checks that all of it is still there:
 // not before they have settled, since a slow reconciler might not have removed it yet.
@@ -36,6 +62,13 @@ func (h *harness) storm(ctx context.Context) (string, error) {
 
 // writeRepeatedly writes to all objects for some time, and returns the last value written to each object.
 func (l *scenario) writeRepeatedly(ctx context.Context) (n int, lastWritten map[types.UID]string, err error) {
+	lastWritten = map[types.UID]string{}
+	n, err = l.repeat(func(n int) error { return l.writeAll(ctx, strconv.Itoa(n), lastWritten) })
+	return n, lastWritten, err
+}
+
+// repeat calls write for some time, and returns how often.
+func (l *scenario) repeat(write func(n int) error) (n int, err error) {
 	d := 3 * time.Second
 	if l.h.fullDurations {
 		d = time.Minute
@@ -43,14 +76,13 @@ func (l *scenario) writeRepeatedly(ctx context.Context) (n int, lastWritten map[
 	end := time.Now().Add(d)
 	tick := time.NewTicker(stormInterval)
 	defer tick.Stop()
-	lastWritten = map[types.UID]string{}
 	for ; time.Now().Before(end); <-tick.C {
 		n++
-		if err := l.writeAll(ctx, strconv.Itoa(n), lastWritten); err != nil {
-			return n, lastWritten, err
+		if err := write(n); err != nil {
+			return n, err
 		}
 	}
-	return n, lastWritten, nil
+	return n, nil
 }
 
 func (l *scenario) checkWritesKept(ctx context.Context, lastWritten map[types.UID]string) error {
