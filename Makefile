@@ -106,6 +106,11 @@ fault: build bin/polderd-fault bin/previous/polderd bin/strace ## Run the long f
 	@go test -count=1 -timeout 60m -v -run SilentClusters ./test/provider -silent 20 -beside 80
 	@go test -count=1 -timeout 60m -v -run 'DeletedAtAnyMoment|Transitions' ./test/provider -clusters 1000 -transitions 100
 
+# Faults of one plane at random, one every half minute, on many clusters; SOAK=24h for a release. It prints its seed; SEED= repeats it.
+.PHONY: soak
+soak: build ## Run random faults for two hours, or as long as SOAK says, and look for growth
+	@go test -tags soak -count=1 -timeout 0 -v -run '^TestSoak$$' ./test/provider -check-memory -soak $(or $(SOAK),2h) -seed $(or $(SEED),0)
+
 # For tests that let system calls fail; taken from the distribution if it is not installed, without root.
 bin/strace: hack/strace
 	@hack/strace $@
