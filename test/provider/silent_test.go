@@ -29,41 +29,46 @@ const maxAsked = 12
 // as without them, they are left alone for longer and longer, and they are well once they answer.
 func TestSilentClusters(t *testing.T) { // alone: it compares times
 	g := newGround(t)
-	silent, others := *silentClusters, *besideClusters
-	for i := range others / 8 {
-		g.cluster(fmt.Sprint("silent-lost-", i), 0)
-	}
-	for i := range others / 8 {
-		g.await(fmt.Sprint("silent-lost-", i), ready)
-	}
+	silent, lost, others := *silentClusters, *besideClusters/8, *besideClusters
+	g.makeClusters("silent-lost", lost)
+	g.awaitClusters("silent-lost", lost)
 	calm := g.readyTimes("calm", others)
 	instantProvider.SetSilent(func(n types.NamespacedName) bool { return n.Namespace == g.ns && strings.HasPrefix(n.Name, "silent-") })
 	t.Cleanup(func() { instantProvider.SetSilent(nil) })
-	for i := range silent {
-		g.cluster(fmt.Sprint("silent-new-", i), 0)
-	}
+	g.makeClusters("silent-new", silent)
 	waiting := sampleWaiting()
 	beside := g.readyTimes("beside", others)
-	all := waiting()
+	all, ratio := waiting(), float64(percentile(beside, 95))/float64(percentile(calm, 95))
 	t.Logf("%d clusters ready without silent ones: p50 %s, p95 %s", others, percentile(calm, 50), percentile(calm, 95))
-	t.Logf("%d clusters ready beside %d silent ones: p50 %s, p95 %s (%.2f times)", others, silent, percentile(beside, 50), percentile(beside, 95),
-		float64(percentile(beside, 95))/float64(percentile(calm, 95)))
+	t.Logf("%d clusters ready beside %d silent ones: p50 %s, p95 %s (%.2f times)", others, silent, percentile(beside, 50), percentile(beside, 95), ratio)
 	t.Logf("requests that wait at a time: p50 %d, p95 %d", percentile(all, 50), percentile(all, 95))
 	if percentile(beside, 95) > 3*percentile(calm, 95)+5*time.Second {
 		t.Error("clusters that do not answer hold up the others")
 	}
-	asked := askedPerMinute(silent + others/8)
+	asked := askedPerMinute(silent + lost)
 	t.Logf("a silent cluster is asked %.1f times a minute", asked)
 	if asked > maxAsked {
 		t.Error("clusters that do not answer are asked too often")
 	}
 	instantProvider.SetSilent(nil)
 	begin := time.Now()
-	for i := range silent {
-		g.await(fmt.Sprint("silent-new-", i), ready)
-	}
+	g.awaitClusters("silent-new", silent)
 	t.Logf("those that answer at last are ready after %s", time.Since(begin).Round(time.Millisecond))
 	g.removeAll()
+}
+
+func (g *ground) makeClusters(prefix string, n int) {
+	g.Helper()
+	for i := range n {
+		g.cluster(fmt.Sprint(prefix, "-", i), 0)
+	}
+}
+
+func (g *ground) awaitClusters(prefix string, n int) {
+	g.Helper()
+	for i := range n {
+		g.await(fmt.Sprint(prefix, "-", i), ready)
+	}
 }
 
 // askedPerMinute counts for half a minute how often each silent cluster is asked.
