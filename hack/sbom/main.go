@@ -31,7 +31,7 @@ func main() {
 
 func run(w io.Writer, cache string, args []string) error {
 	if cache == "" || len(args) < 2 {
-		return errors.New("usage: GOMODCACHE=$(go env GOMODCACHE) sbom licences|cyclonedx PROGRAM...")
+		return errors.New("usage: GOMODCACHE=$(go env GOMODCACHE) sbom licences|cyclonedx PROGRAM [PROGRAM]")
 	}
 	all := map[string]linkedModule{}
 	var last *debug.BuildInfo
@@ -88,7 +88,8 @@ func writeLicences(w io.Writer, modules []linkedModule) error {
 	return nil
 }
 
-// writeCycloneDX writes a document of CycloneDX 1.6. It has no time and no serial number: the same program has the same.
+// writeCycloneDX writes a document of CycloneDX 1.6. It has no time and no serial number: the same program has the
+// same.
 func writeCycloneDX(w io.Writer, name string, info *debug.BuildInfo, modules []linkedModule) error {
 	type object = map[string]any
 	components := []object{{
@@ -106,7 +107,9 @@ func writeCycloneDX(w io.Writer, name string, info *debug.BuildInfo, modules []l
 	e.SetIndent("", " ")
 	return e.Encode(object{
 		"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1,
-		"metadata":   object{"component": object{"type": "application", "name": name, "purl": "pkg:golang/" + info.Main.Path}},
+		"metadata": object{"component": object{
+			"type": "application", "name": name, "purl": "pkg:golang/" + info.Main.Path,
+		}},
 		"components": components,
 	})
 }

@@ -46,7 +46,7 @@ func (q *clusterReview) checkOIDCText(name, value string) {
 	switch {
 	case strings.ContainsFunc(value, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }):
 		q.addError(field.Invalid(at, value, "it has blanks or characters that cannot be seen; write what the issuer calls it"))
-	case strings.HasPrefix(value, "-") && !(isPrefix && value == "-"):
+	case strings.HasPrefix(value, "-") && (!isPrefix || value != "-"):
 		q.addError(field.Invalid(at, value, "it begins with -, as a flag does; write what the issuer calls it"))
 	case isPrefix && strings.HasPrefix(value, "system:"):
 		q.addError(field.Invalid(at, value,

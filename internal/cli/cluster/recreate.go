@@ -90,6 +90,8 @@ func annotateRecreate(ctx context.Context, a *connect.Access, c *v1alpha1.Worklo
 	if err != nil {
 		return err
 	}
-	_, err = clusterClient(a).Patch(ctx, c.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	_, err = clusterClient(a).Patch(ctx, c.Name, types.MergePatchType, patch, metav1.PatchOptions{
+		FieldManager: fieldManager,
+	})
 	return explainError(a, fmt.Sprintf("making cluster %q anew", c.Name), c.Name, err)
 }

@@ -163,7 +163,7 @@ func TestManyThatHang(t *testing.T) {
 		done := make(chan struct{})
 		go func() { defer close(done); _ = p.Start(ctx) }()
 		go func() {
-			for range p.Changed() { //nolint:revive // only taken
+			for range p.Changed() {
 			}
 		}()
 		time.Sleep(2 * time.Minute)

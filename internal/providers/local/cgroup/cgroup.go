@@ -153,7 +153,7 @@ func (p *Parent) Assign(c *exec.Cmd, name string) (release func(), err error) {
 // open makes a cgroup with limits.
 func (p *Parent) open(name string) (*os.File, error) {
 	dir := filepath.Join(p.dir, prefix+name)
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // as all cgroups
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	for file, limit := range p.limits() {
@@ -164,8 +164,8 @@ func (p *Parent) open(name string) (*os.File, error) {
 	return os.Open(dir)
 }
 
-// limits are the files of a cgroup and what is written to them. Swap is none: a cluster that has reached its limit would
-// slow down the whole computer.
+// limits are the files of a cgroup and what is written to them. Swap is none: a cluster that has reached its limit
+// would slow down the whole computer.
 func (p *Parent) limits() map[string]string {
 	all := map[string]string{}
 	if slices.Contains(p.controllers, "memory") {

@@ -16,8 +16,8 @@ const (
 	diskCheckInterval = 10 * time.Second
 )
 
-// checkDisk returns an error while the machine's files take more than its disk has. What would fill the disk of the whole
-// computer must end with the machine: its programs are stopped, as on a computer whose own disk is full.
+// checkDisk returns an error while the machine's files take more than its disk has. What would fill the disk of the
+// whole computer must end with the machine: its programs are stopped, as on a computer whose own disk is full.
 func (p *staticPods) checkDisk() error {
 	used, limit := diskUsage(string(p.cfg.Dir)), p.maxDisk
 	if p.isHeld() {
@@ -30,8 +30,8 @@ func (p *staticPods) checkDisk() error {
 		"delete the machine, or make room there", p.cfg.Dir, used>>20, limit>>20)
 }
 
-// hold stops all programs while the disk is full, and lets them start again afterwards. It returns false if they are not
-// to run now.
+// hold stops all programs while the disk is full, and lets them start again afterwards. It returns false if they are
+// not to run now.
 func (p *staticPods) hold(full bool) bool {
 	p.mu.Lock()
 	was := p.held
