@@ -27,7 +27,7 @@ func (p *staticPods) checkDisk() error {
 		return nil
 	}
 	return fmt.Errorf("the machine's disk is full: %s has %d MiB, %d are allowed, so its programs are stopped; "+
-		"delete the machine, or make room there", p.cfg.Dir, used>>20, limit>>20)
+		"delete the machine, or make room there", p.cfg.Dir, used>>20, p.maxDisk>>20)
 }
 
 // hold stops all programs while the disk is full, and lets them start again afterwards. It returns false if they are
