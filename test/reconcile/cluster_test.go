@@ -71,7 +71,7 @@ func (h *hosts) signal(s syscall.Signal) reconciletest.Action {
 }
 
 // patience is generous: test machines are shared and slow at times.
-const patience = time.Minute
+const patience = 4 * time.Minute
 
 // clusterName is that of the Cluster and of its LocalCluster.
 const clusterName = "one"
