@@ -103,7 +103,7 @@ fault: build bin/polderd-fault bin/previous/polderd bin/strace ## Run the long f
 	@CGO_ENABLED=1 go test -race -count=1 -parallel 4 -timeout 60m -v ./test/reconcile -reconcile.full
 	@go test -tags fault -count=1 -timeout 60m -v -run '^TestFault' ./test/local ./test/stack ./test/operator
 	@go test -count=1 -timeout 60m -v -run ManyClusters ./test/provider -clusters 200 -check-memory
-	@go test -count=1 -timeout 60m -v -run SilentClusters ./test/provider -silent 20 -beside 80
+	@go test -count=1 -timeout 60m -v -run SilentClusters ./test/provider -silent 20 -beside 80 -check-times
 	@go test -count=1 -timeout 60m -v -run 'DeletedAtAnyMoment|Transitions' ./test/provider -clusters 1000 -transitions 100
 
 # Faults of one plane at random, one every half minute, on many clusters; SOAK=24h for a release. It prints its seed; SEED= repeats it.

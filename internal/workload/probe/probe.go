@@ -22,6 +22,7 @@ const (
 	interval = 4 * time.Second
 	timeout  = 4 * time.Second
 	retry    = 500 * time.Millisecond // after a first failure
+	recovery = 10 * time.Second       // of one that is known not to be ready
 	failures = 2                      // in a row: one may be a replaced machine, or a moment of load
 	parallel = 64                     // at a time
 )
@@ -190,7 +191,13 @@ func (p *Prober) record(ctx context.Context, cluster client.ObjectKey, t *target
 	case t.failures >= failures && (was == nil || was.Ready):
 		t.result = &Result{Since: p.clock.Now(), Why: firstLine(err)}
 	}
-	changed, first := t.result != was, t.failures == 1
+	changed, next := t.result != was, interval
+	switch {
+	case t.failures == 1:
+		next = retry
+	case t.failures >= failures:
+		next = recovery
+	}
 	p.mu.Unlock()
 	if changed {
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}
@@ -199,10 +206,7 @@ func (p *Prober) record(ctx context.Context, cluster client.ObjectKey, t *target
 		case <-ctx.Done():
 		}
 	}
-	if first {
-		return retry
-	}
-	return interval
+	return next
 }
 
 // firstLine is what a status has room for.
