@@ -67,7 +67,8 @@ func TestSecretsStaySecret(t *testing.T) {
 	for place, text := range places {
 		for secret, of := range secrets {
 			if strings.Contains(text, secret) {
-				t.Errorf("%s has %s", place, of)
+				at := strings.Index(text, secret)
+				t.Errorf("%s has %s: …%s…", place, of, text[max(0, at-300):at])
 			}
 		}
 	}
