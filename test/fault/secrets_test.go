@@ -68,7 +68,8 @@ func TestSecretsStaySecret(t *testing.T) {
 		for secret, of := range secrets {
 			if strings.Contains(text, secret) {
 				at := strings.Index(text, secret)
-				t.Errorf("%s has %s: …%s…", place, of, text[max(0, at-300):at])
+				line := text[strings.LastIndex(text[:at], "\n")+1 : at]
+				t.Errorf("%s has %s: %.300s … %s", place, of, line, line[max(0, len(line)-200):])
 			}
 		}
 	}

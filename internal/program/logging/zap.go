@@ -12,8 +12,9 @@ type zapCore struct{ h slog.Handler }
 
 var _ zapcore.Core = (*zapCore)(nil)
 
+// Enabled never lets through what etcd says at its level debug: that has the content of each write.
 func (c *zapCore) Enabled(l zapcore.Level) bool {
-	return c.h.Enabled(context.Background(), levelFromZap(l)) //nolint:forbidigo // zap hands over no context
+	return l > zapcore.DebugLevel && c.h.Enabled(context.Background(), levelFromZap(l)) //nolint:forbidigo // zap hands over no context
 }
 
 func (c *zapCore) With(fs []zapcore.Field) zapcore.Core {
