@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -95,16 +96,23 @@ func TestInterruptedStarts(t *testing.T) {
 	p := testenv.NewPlane(t, testenv.NewTree(t, false))
 	for i := range runs(t, 20) {
 		p.Start(t)
-		after := time.Duration(rnd.Int64N(int64(5 * time.Second)))
+		// Mostly early, but not before a Go program can hear a signal.
+		after := 200*time.Millisecond + time.Duration(rnd.Int64N(int64(5*time.Second))/int64(1+i%5))
 		<-time.After(after)
 		if i%2 == 0 {
 			p.Kill()
 		} else if code := p.Signal(t, syscall.SIGTERM, wait); code != exit.OK {
-			t.Errorf("stopped %s after its start: exit code %d", after, code)
+			t.Errorf("stopped %s after its start: exit code %d, %s", after, code, lastLines(p.Log()))
 		}
 	}
 	p.Start(t)
 	p.AwaitReady(t)
+}
+
+// lastLines are the last words of a process.
+func lastLines(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	return strings.Join(lines[max(0, len(lines)-4):], "\n")
 }
 
 // report prints the spread of some durations.
