@@ -152,17 +152,14 @@ func (p *Plane) reportStopping() {
 	p.cfg.Notify("STOPPING=1")
 }
 
-// handleFatal is called instead of klog's os.Exit. A post-start hook of the API server that is asked to stop
-// while it starts takes that for a failure; then the stop is in order, only shorter.
+// handleFatal is called instead of klog's os.Exit, and must not return. A post-start hook of the API server that is
+// asked to stop while it starts takes that for a failure. Nobody waits for it, so it waits for the end of the process.
 func (p *Plane) handleFatal(ctx context.Context, message string) {
-	if ctx.Err() == nil || !strings.Contains(message, context.Canceled.Error()) {
-		p.exitWithReason(message)
+	if ctx.Err() != nil && strings.HasPrefix(message, "PostStartHook") {
+		p.cfg.Log.Info("stopping while starting", "reason", message)
+		select {}
 	}
-	p.exitOnce.Do(func() {
-		p.cfg.Log.Info("stopped while starting", "reason", message)
-		_ = p.reporter.recordExit(nil)
-		os.Exit(exit.OK) //nolint:forbidigo // as in exitWithReason
-	})
+	p.exitWithReason(message)
 }
 
 // exitWithReason replaces the os.Exit calls hidden in libraries: the reason is kept where people look for it, and
