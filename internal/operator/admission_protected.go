@@ -33,7 +33,7 @@ func protectedWebhook(w admissionv1.ValidatingWebhook) admissionv1.ValidatingWeb
 			"oldObject != null && has(oldObject.metadata.labels) && (%q in oldObject.metadata.labels || %q in oldObject.metadata.labels)",
 			clusterv1.ClusterNameLabel, v1alpha1.WorkloadClusterLabel)},
 		{Name: "not-by-a-controller", Expression: fmt.Sprintf(
-			"!(request.userInfo.username.startsWith('polder:') || request.userInfo.username.startsWith('system:serviceaccount:kube-system:') || request.userInfo.username.startsWith('system:serviceaccount:%s:'))",
+			"!request.userInfo.username.matches('^(polder|system:serviceaccount:kube-system|system:serviceaccount:%s):')",
 			v1alpha1.ProvidersNamespace)},
 	}
 	return w

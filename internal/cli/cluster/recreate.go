@@ -57,8 +57,8 @@ func (r *recreateOptions) run(c *cobra.Command, a *connect.Access, name string) 
 		return err
 	}
 	if !isLost(cluster) {
-		return exit.Errorf(exit.Usage, "cluster %q is not lost (it is %s), so there is nothing to make anew; to begin with an empty one, delete it and create it again",
-			name, cluster.Status.Phase)
+		return exit.Errorf(exit.Usage, "cluster %q is not lost (it is %s), so there is nothing to make anew; "+
+			"to begin with an empty one, delete it and create it again", name, cluster.Status.Phase)
 	}
 	if !r.yes {
 		q := question{toDo: "make an empty one in its place", notDone: "was not made anew"}

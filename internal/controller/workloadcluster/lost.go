@@ -47,8 +47,8 @@ func (r *Reconciler) checkNotLost(ctx context.Context, s *scope) error {
 	}
 	s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonClusterLost, advice{
 		s.describeLost(lost), v1alpha1.PlatformOperator,
-		fmt.Sprintf("restore the plane from a backup; or, if what was in the cluster may be lost, make an empty one with: polder recreate %s -n %s",
-			s.object.Name, s.object.Namespace),
+		fmt.Sprintf("restore the plane from a backup; or, if what was in the cluster may be lost, "+
+			"make an empty one with: polder recreate %s -n %s", s.object.Name, s.object.Namespace),
 	})
 	return reconcile.Wait(0, "a Cluster that was lost") // the watches report its return, and the annotation
 }

@@ -214,7 +214,7 @@ func copyFile(dir, rel, to string) error {
 	if err != nil {
 		return err
 	}
-	if matches("machines/*/root/etc/kubernetes/*.conf", rel) {
+	if matches(hostapi.MachineDir("machines/*").RootFS("etc/kubernetes/*.conf"), rel) {
 		root := filepath.Join(dir, filepath.Dir(filepath.Dir(filepath.Dir(rel))))
 		err = copyKubeconfig(out, in, root)
 	} else {

@@ -15,6 +15,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/polder-kaas/polder/stack/text"
 )
 
 // Times of a probe. One that hangs right after an answer is found after interval + 2 * timeout + retry, 13 s, at most.
@@ -209,8 +211,10 @@ func (p *Prober) record(ctx context.Context, cluster client.ObjectKey, t *target
 	return next
 }
 
-// firstLine is what a status has room for.
+// maxReason is how much is kept of a reason, which a cluster may have a part in.
+const maxReason = 256
+
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
+	return strings.Clone(text.Truncate(line, maxReason)) // of its own: the whole may be megabytes
 }
