@@ -12,6 +12,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/reconcile/unreadable"
 )
 
 // objectsReady counts objects. Its labels have few values, however many objects there are: kinds, and the states and
@@ -23,22 +24,31 @@ var objectsReady = prometheus.NewDesc("polder_stack_objects", "Objects of cluste
 var workloadClusters = prometheus.NewDesc("polder_workload_clusters", "WorkloadClusters, by their provider and phase.",
 	[]string{"provider", "phase"}, nil)
 
+// unreadableObjects counts objects that cannot be decoded. An Event says what is wrong with each, but only for a while.
+var unreadableObjects = prometheus.NewDesc("polder_unreadable_objects", "Objects that no controller can read, by their kind.",
+	[]string{"kind"}, nil)
+
 // collectTimeout bounds the reads from the cache.
 const collectTimeout = 5 * time.Second
 
 // metricsCollector counts the objects in the cache whenever metrics are scraped.
-type metricsCollector struct{ cache client.Reader }
+type metricsCollector struct {
+	cache      client.Reader
+	unreadable *unreadable.Filter
+}
 
 // Describe sends the descriptions of all metrics.
 func (metricsCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- objectsReady
 	ch <- workloadClusters
+	ch <- unreadableObjects
 }
 
 // Collect sends the values of all metrics.
 func (f metricsCollector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout) //nolint:forbidigo // Prometheus gives none
 	defer cancel()
+	f.collectUnreadable(ch)
 	type state struct{ kind, ready, reason string }
 	counts := map[state]int{}
 	count := func(kind string, conditions []metav1.Condition) {
@@ -76,5 +86,16 @@ func (f metricsCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	for s, n := range counts {
 		ch <- prometheus.MustNewConstMetric(objectsReady, prometheus.GaugeValue, float64(n), s.kind, s.ready, s.reason)
+	}
+}
+
+// collectUnreadable sends how many objects of each kind cannot be read.
+func (f metricsCollector) collectUnreadable(ch chan<- prometheus.Metric) {
+	kinds := map[string]int{}
+	for _, o := range f.unreadable.Unreadable() {
+		kinds[o.Kind.Kind]++
+	}
+	for kind, n := range kinds {
+		ch <- prometheus.MustNewConstMetric(unreadableObjects, prometheus.GaugeValue, float64(n), kind)
 	}
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/polder-kaas/polder/internal/controller/workloadcluster"
 	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/internal/providers/heartbeat"
+	"github.com/polder-kaas/polder/internal/reconcile/unreadable"
 	"github.com/polder-kaas/polder/internal/releases"
 	"github.com/polder-kaas/polder/provider"
 )
@@ -75,6 +76,7 @@ const (
 	stagePoll        = 2 * time.Second
 	pruneInterval    = 10 * time.Minute // between removals of unused releases from disk
 	maxRenderings    = 2                // at the same time
+	addonWorkers     = 3                // for each worker of other kinds
 	initialBackoff   = 10 * time.Millisecond
 	maxBackoff       = time.Minute
 	presenceRetry    = 200 * time.Millisecond
@@ -87,6 +89,7 @@ type Operator struct {
 	cfg               Config
 	ready             chan struct{}
 	runtimeHookReader func() (client.Reader, error)
+	unreadable        *unreadable.Filter // of the manager
 }
 
 // New makes the component.
@@ -132,7 +135,7 @@ func (o *Operator) Run(ctx context.Context) error {
 			close(o.ready)
 		}
 	}()
-	f := metricsCollector{mgr.GetClient()}
+	f := metricsCollector{mgr.GetClient(), o.unreadable}
 	if err := o.cfg.Metrics.Register(f); err != nil {
 		return fmt.Errorf("registering the stack operator's metrics: %w", err)
 	}
@@ -230,13 +233,21 @@ func (o *Operator) newManager() (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Managed fields take memory, and no controller here reads them from the cache. Names of controllers are checked
-	// for the whole process, which may run a manager again.
-	return ctrl.NewManager(o.impersonatedConfig("polder-operator"), ctrl.Options{
+	o.unreadable = unreadable.New(scheme)
+	rc := o.impersonatedConfig("polder-operator")
+	rc.Wrap(unreadable.WrapTransport)
+	// Managed fields take memory, and no controller here reads them from the cache.
+	caching := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	// Names of controllers are checked for the whole process, which may run a manager again.
+	mgr, err := ctrl.NewManager(rc, ctrl.Options{
 		Scheme:                 scheme,
-		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:                  o.unreadable.FilterInformers(caching),
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
 		Controller:             config.Controller{SkipNameValidation: ptr.To(true)},
 	})
+	if err != nil {
+		return nil, err
+	}
+	return mgr, o.unreadable.AddReporter(mgr, rc)
 }

@@ -57,6 +57,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 	events := mgr.GetEventRecorder("polder-operator")
 	pool := rendering.New(maxRenderings, s.Renderer)
 	clusters := &workload.Clusters{Secrets: live, UserAgent: "polder-operator", WrapTransport: s.WrapWorkload}
+	if err := mgr.Add(clusters); err != nil {
+		return err
+	}
 	for _, r := range []interface {
 		SetupWithManager(ctrl.Manager, controller.Options) error
 	}{
@@ -66,11 +69,6 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 		&clusterstackrelease.Reconciler{
 			Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool, Kinds: s.Releases.Kinds,
 			Events: events, Clock: clock.RealClock{}, Interval: classInterval,
-		},
-		&clusteraddon.Reconciler{
-			Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool, Workload: clusters,
-			Events: events, Clock: clock.RealClock{}, Interval: addonInterval, Timeout: stageTimeout, Poll: stagePoll,
-			Limiter: &fairness.Limiter{PerNamespace: max(1, s.Concurrency/2)},
 		},
 		&customernamespace.Reconciler{Client: mgr.GetClient()},
 		&kubeconfigrequest.Reconciler{
@@ -82,6 +80,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 		if err := r.SetupWithManager(mgr, controllerOptions(s.Concurrency)); err != nil {
 			return err
 		}
+	}
+	// Its runs wait for workload clusters most of the time.
+	workers := addonWorkers * s.Concurrency
+	addons := &clusteraddon.Reconciler{
+		Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool, Workload: clusters,
+		Events: events, Clock: clock.RealClock{}, Interval: addonInterval, Timeout: stageTimeout, Poll: stagePoll,
+		Limiter: &fairness.Limiter{PerNamespace: max(1, workers/3)},
+	}
+	if err := addons.SetupWithManager(mgr, controllerOptions(workers)); err != nil {
+		return err
 	}
 	return mgr.Add(pruneLibrary(mgr.GetClient(), library))
 }

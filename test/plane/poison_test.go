@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 )
 
 // Objects that no validation has seen are in the store, as an older definition or a restore could leave them. Each is
-// itself in error at most: others of its kind are served and reconciled as before, and the plane stays ready. Fields of
-// another type are not among them: an object that Go cannot read stops its kind (docs/operate/reliability.md, 47).
+// itself in error at most: others of its kind are served and reconciled as before, and the plane stays ready.
+// TestUnreadableObjects has those with fields of another type.
 func TestPoisonedObjects(t *testing.T) {
 	p := testenv.NewPlane(t, testenv.NewTree(t, false))
 	p.OfferShipped = true
@@ -80,7 +81,7 @@ func openStore(t *testing.T, p *testenv.Plane) *clientv3.Client {
 }
 
 func keyOf(o *unstructured.Unstructured) string {
-	resource := map[string]string{"WorkloadCluster": "workloadclusters", "ClusterStack": "clusterstacks"}[o.GetKind()]
+	resource := strings.ToLower(o.GetKind()) + "s"
 	return fmt.Sprintf("/registry/%s/%s/%s/%s", o.GroupVersionKind().Group, resource, o.GetNamespace(), o.GetName())
 }
 
@@ -124,6 +125,12 @@ func newOf(kind, ns, name string) *unstructured.Unstructured {
 	case "WorkloadCluster":
 		o.Object = map[string]any{"spec": map[string]any{"provider": "local", "stack": map[string]any{"name": "scs", "kubernetesVersion": "1.37"}, "paused": true}}
 		o.SetAPIVersion("polder.dev/v1alpha1")
+	case "Cluster":
+		o.Object = map[string]any{"spec": map[string]any{
+			"paused": true, "controlPlaneEndpoint": map[string]any{"host": "example.com", "port": int64(6443)}, "clusterNetwork": map[string]any{"serviceDomain": "a.b"},
+			"infrastructureRef": map[string]any{"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "LocalCluster", "name": "none"},
+		}}
+		o.SetAPIVersion("cluster.x-k8s.io/v1beta2")
 	default:
 		o.Object = map[string]any{"spec": map[string]any{"provider": "local", "name": "scs", "kubernetesVersion": "1.37", "versions": []any{"v1"}}}
 		o.SetAPIVersion("clusterstack.x-k8s.io/v1alpha1")

@@ -3,8 +3,10 @@ package capi
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -22,9 +24,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
 	"github.com/polder-kaas/polder/internal/plane/runtimehooks"
+	"github.com/polder-kaas/polder/internal/reconcile/unreadable"
 )
 
 // Limits of requests to workload clusters, the defaults of Cluster API's own programs.
@@ -82,9 +86,13 @@ func (c *ClusterAPI) newManager(kind managerKind, converters conversion.Registry
 	waiter := newCacheWaiter(scheme)
 	clientConfig := c.clientConfigFor(kind)
 	clientConfig.Wrap(waiter.wrapTransport) // outside the write limiter: a wait for caches holds no slot
+	clientConfig.Wrap(unreadable.WrapTransport)
+	filter := unreadable.New(scheme)
+	// The filter before the informer that the waiter knows: what it does not let through must not be waited for.
+	caches := filter.FilterInformers(waiter.trackInformers(kind.cache(scheme, kind.agent, "", syncPeriod)))
 	m, err := ctrl.NewManager(clientConfig, ctrl.Options{
 		Scheme:                 scheme,
-		Cache:                  waiter.trackInformers(kind.cache(scheme, kind.agent, "", syncPeriod)),
+		Cache:                  caches,
 		Client:                 kind.client(),
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
@@ -98,8 +106,26 @@ func (c *ClusterAPI) newManager(kind managerKind, converters conversion.Registry
 	if err != nil {
 		return nil, err
 	}
-	return &manager{Manager: m, kind: kind, server: c.cfg.Webhooks.Server, converters: converters,
+	// With all rights: Cluster API's published roles are for Events of another kind.
+	if err := filter.AddReporter(m, c.cfg.Client("polder-unreadable-objects")); err != nil {
+		return nil, err
+	}
+	return &manager{Manager: m, kind: kind, server: mendingServer{c.cfg.Webhooks.Server, scheme}, converters: converters,
 		runtimeHooks: c.cfg.RuntimeHooks, concurrency: c.cfg.Concurrency}, nil
+}
+
+// mendingServer lets objects that cannot be read be repaired and deleted, which Cluster API's webhooks would refuse.
+type mendingServer struct {
+	webhook.Server
+	scheme *runtime.Scheme
+}
+
+// Register serves a webhook.
+func (s mendingServer) Register(path string, hook http.Handler) {
+	if w, ok := hook.(*admission.Webhook); ok {
+		w.Handler = unreadable.MendOldObject(s.scheme, w.Handler, admissionv1.Update, admissionv1.Delete)
+	}
+	s.Server.Register(path, hook)
 }
 
 // clientConfigFor returns the client configuration of one manager: its own user, with its own role.
