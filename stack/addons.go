@@ -8,6 +8,9 @@ import (
 const (
 	AfterControlPlaneInitialized = "AfterControlPlaneInitialized"
 	BeforeClusterUpgrade         = "BeforeClusterUpgrade"
+
+	// afterClusterUpgrade is a hook that stacks name, and that no operator runs stages on.
+	afterClusterUpgrade = "AfterClusterUpgrade"
 )
 
 // The two things that are done with the add-on of a stage.

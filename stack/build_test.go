@@ -225,7 +225,7 @@ func TestPlan(t *testing.T) {
 		"a word that is none":  {mode: "a-b", want: `mode "a-b" is neither stable, hash nor a word of small letters for a pre-release, such as beta`},
 		"Kubernetes that is not exact": {mode: "stable",
 			change: map[string]string{"stack.yaml": "provider: docker\nclusterStackName: ferrol\nkubernetesVersion: '1.36'\n"},
-			want:   "stack.yaml: kubernetesVersion must be exact to build a release, for example v1.36.0"},
+			want:   "stack.yaml says Kubernetes 1.36, and a release is for an exact version; write it there, or choose it with --kubernetes, for example v1.36.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := source(t, tc.change)

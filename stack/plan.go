@@ -34,9 +34,8 @@ type History struct {
 // content's hash. Any other mode is the word of a pre-release, for example beta: that comes before
 // the next stable version, and is counted.
 func (s *Source) Plan(mode string, h History) (Versions, error) {
-	if !s.Kubernetes.HasPatch() {
-		return Versions{}, fmt.Errorf("%s: kubernetesVersion must be exact to build a release, for example v%s.0",
-			s.ConfigFile, s.Kubernetes.MinorString())
+	if err := s.checkPatch(); err != nil {
+		return Versions{}, err
 	}
 	v := Versions{Kubernetes: s.Kubernetes.String()}
 	switch mode {
@@ -61,9 +60,8 @@ func (s *Source) Plan(mode string, h History) (Versions, error) {
 
 // CustomVersions gives versions that the author has chosen. The zero version of a part means that of the stack.
 func (s *Source) CustomVersions(stack, addon, nodeImage version.Version) (Versions, error) {
-	if !s.Kubernetes.HasPatch() {
-		return Versions{}, fmt.Errorf("%s: kubernetesVersion must be exact to build a release, for example v%s.0",
-			s.ConfigFile, s.Kubernetes.MinorString())
+	if err := s.checkPatch(); err != nil {
+		return Versions{}, err
 	}
 	v := Versions{Kubernetes: s.Kubernetes.String()}.withAll(stack)
 	if addon != (version.Version{}) {
@@ -73,6 +71,24 @@ func (s *Source) CustomVersions(stack, addon, nodeImage version.Version) (Versio
 		v.Components.NodeImage = &nodeImage
 	}
 	return v, nil
+}
+
+// checkPatch refuses a version of Kubernetes without a patch. Other tools ask the network for the newest one; here the
+// same source gives the same release.
+func (s *Source) checkPatch() error {
+	if s.Kubernetes.HasPatch() {
+		return nil
+	}
+	return fmt.Errorf("%s says Kubernetes %s, and a release is for an exact version; write it there, or choose it with "+
+		"--kubernetes, for example v%s.0", s.ConfigFile, s.Kubernetes, s.Kubernetes.MinorString())
+}
+
+// WithPatch gives the source with an exact version of Kubernetes. Where it names none, that is the first of its minor:
+// good to look at a stack, not to release it.
+func (s *Source) WithPatch() *Source {
+	out := *s
+	out.Kubernetes.Patch = max(s.Kubernetes.Patch, 0)
+	return &out
 }
 
 func (v Versions) withAll(id version.Version) Versions {

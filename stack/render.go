@@ -91,10 +91,11 @@ func applyRank(o render.Object) int {
 
 // RenderAddons renders the add-ons of a cluster, stage by stage, in their order. A chart is rendered
 // once, so stages of both runtime hooks share its objects: they must not be changed. The Cluster must be in
-// the version that the class is written in (ClusterData.ConvertTo).
+// the version that the class is written in (ClusterData.ConvertTo). Findings with errors mean that the add-ons must not
+// be applied; an action or a hook that is not known is one.
 func (r *Release) RenderAddons(ctx context.Context, rd *render.Renderer,
 	in AddonInput) ([]RenderedStage, finding.List, error) {
-	stages, found := r.allStages()
+	stages, found := r.allStages(), r.CheckStages()
 	var jobs []render.Job
 	index := map[string]int{}
 	for _, s := range stages {
@@ -150,36 +151,28 @@ func (r *Release) readOutputs(out []render.Output) ([]RenderedStage, finding.Lis
 // runtimeHooks are those that stages are run on, in the order they happen in.
 var runtimeHooks = []string{AfterControlPlaneInitialized, BeforeClusterUpgrade}
 
-// allStages lists the stages of each runtime hook. In the convention with one chart, that chart is the only
-// stage of both.
-func (r *Release) allStages() ([]RenderedStage, finding.List) {
+// allStages lists the stages of each runtime hook that have a chart. In the convention with one chart, that chart is
+// the only stage of both.
+func (r *Release) allStages() (out []RenderedStage) {
 	if r.Addons.Config == nil {
 		one := Stage{Name: "", Action: ActionApply}
 		return []RenderedStage{{RuntimeHook: AfterControlPlaneInitialized, Stage: one},
-			{RuntimeHook: BeforeClusterUpgrade, Stage: one}}, nil
+			{RuntimeHook: BeforeClusterUpgrade, Stage: one}}
 	}
-	var out []RenderedStage
-	var found finding.List
 	for _, runtimeHook := range runtimeHooks {
 		for _, s := range r.Addons.Config.AddonStages[runtimeHook] {
-			if _, ok := r.Addons.Charts[s.Name]; !ok {
-				found = append(found, finding.Finding{File: addonConfigFile, Severity: finding.Error, Rule: "stage-chart",
-					What: fmt.Sprintf("stage %q of %s has no chart", s.Name, runtimeHook),
-					Fix:  fmt.Sprintf("add %s/%s/%s, or remove the stage", addonDir, s.Name, chartFile)})
-				continue
+			if _, ok := r.Addons.Charts[s.Name]; ok { // CheckStages reports the others
+				out = append(out, RenderedStage{RuntimeHook: runtimeHook, Stage: s})
 			}
-			out = append(out, RenderedStage{RuntimeHook: runtimeHook, Stage: s})
 		}
 	}
-	return out, found
+	return out
 }
 
 // Stages are those of a runtime hook, in their order. In the convention with one chart, that chart is the only
 // stage, with no name.
 func (r *Release) Stages(runtimeHook string) (out []Stage) {
-	// RenderAddons reports stages without a chart.
-	all, _ := r.allStages()
-	for _, s := range all {
+	for _, s := range r.allStages() {
 		if s.RuntimeHook == runtimeHook {
 			out = append(out, s.Stage)
 		}

@@ -1,9 +1,11 @@
 package stack
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/polder-kaas/polder/stack/archive"
@@ -31,12 +33,16 @@ type Source struct {
 	Files               archive.Tree
 }
 
-// ForKubernetes gives the source for another of its versions of Kubernetes; only the minor of k counts.
+// ForKubernetes gives the source for another of its versions of Kubernetes. Only the minor of k counts, unless the
+// source names no patch of it: then that of k does.
 func (s *Source) ForKubernetes(k version.Kubernetes) (*Source, error) {
 	for _, v := range s.Versions {
 		if v.SameMinor(k) {
 			other := *s
 			other.Kubernetes = v
+			if !v.HasPatch() {
+				other.Kubernetes = k
+			}
 			return &other, nil
 		}
 	}
@@ -51,8 +57,8 @@ func (s *Source) ForKubernetes(k version.Kubernetes) (*Source, error) {
 // csctlConfig is the file of today's tools.
 type csctlConfig struct {
 	Config struct {
-		KubernetesVersion string `json:"kubernetesVersion"`
-		ClusterStackName  string `json:"clusterStackName"`
+		KubernetesVersion versionText `json:"kubernetesVersion"`
+		ClusterStackName  string      `json:"clusterStackName"`
 		Provider          struct {
 			Type string `json:"type"`
 		} `json:"provider"`
@@ -62,10 +68,38 @@ type csctlConfig struct {
 // stackConfig is the flat file of the next generation. A source that serves several minors lists
 // their versions; without a choice it is for the newest.
 type stackConfig struct {
-	Provider           string   `json:"provider"`
-	ClusterStackName   string   `json:"clusterStackName"`
-	KubernetesVersion  string   `json:"kubernetesVersion"`
-	KubernetesVersions []string `json:"kubernetesVersions"`
+	Provider           string        `json:"provider"`
+	ClusterStackName   string        `json:"clusterStackName"`
+	KubernetesVersion  versionText   `json:"kubernetesVersion"`
+	KubernetesVersions []versionText `json:"kubernetesVersions"`
+}
+
+// versionText is a version that may be written without quotes, which makes 1.35 a number. Which number does not matter:
+// setVersions reads it as it was written.
+type versionText string
+
+// UnmarshalJSON takes texts and numbers.
+func (v *versionText) UnmarshalJSON(b []byte) error {
+	var n json.Number
+	if json.Unmarshal(b, &n) == nil && n != "" {
+		*v = versionText(n)
+		return nil
+	}
+	return json.Unmarshal(b, (*string)(v))
+}
+
+// IsRelease says whether files are those of a release, and not of a source. Other tools put their metadata.yaml into
+// sources and their csctl.yaml into releases, so archives tell.
+func IsRelease(files archive.Tree) bool {
+	if _, ok := files[metadataFile]; !ok {
+		return false
+	}
+	for name := range files {
+		if !strings.Contains(name, "/") && strings.HasSuffix(name, ".tgz") {
+			return true
+		}
+	}
+	return !slices.ContainsFunc(configFiles, func(name string) bool { return files[name] != nil })
 }
 
 // ParseSource reads the configuration of a source directory. With an error it may still return what could be
@@ -110,7 +144,7 @@ func (s *Source) setConfig(d document.Document, c stackConfig, prefix []string) 
 	at := func(key, reason string) {
 		errs = append(errs, &document.Error{File: d.File(), Line: d.Line(append(prefix, key)...), Reason: reason})
 	}
-	s.setVersions(c, at)
+	s.setVersions(d, c, prefix, at)
 	s.ReleaseLine = version.ReleaseLine{Provider: c.Provider, Name: c.ClusterStackName}
 	if len(s.Versions) > 0 {
 		s.Kubernetes = slices.MaxFunc(s.Versions, version.CompareKubernetes)
@@ -125,14 +159,20 @@ func (s *Source) setConfig(d document.Document, c stackConfig, prefix []string) 
 	return errors.Join(errs...)
 }
 
-func (s *Source) setVersions(c stackConfig, at func(key, reason string)) {
+func (s *Source) setVersions(d document.Document, c stackConfig, prefix []string, at func(key, reason string)) {
 	key, list := "kubernetesVersions", c.KubernetesVersions
 	if len(list) == 0 {
-		key, list = "kubernetesVersion", []string{c.KubernetesVersion}
+		key, list = "kubernetesVersion", []versionText{c.KubernetesVersion}
 	} else if c.KubernetesVersion != "" {
 		at("kubernetesVersion", "a stack has either kubernetesVersion or kubernetesVersions; remove one")
 	}
-	for _, text := range list {
+	for i, v := range list {
+		text := string(v)
+		for _, keys := range [][]string{{key}, {key, strconv.Itoa(i)}} {
+			if written, ok := d.Scalar(slices.Concat(prefix, keys)...); ok && text != "" {
+				text = written
+			}
+		}
 		if text == "" {
 			at(key, "kubernetesVersion is missing; write for example kubernetesVersion: v1.36.3")
 			continue

@@ -6,6 +6,7 @@ import (
 
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/archive"
+	"github.com/polder-kaas/polder/stack/version"
 )
 
 const csctl = `apiVersion: csctl.clusterstack.x-k8s.io/v1alpha1
@@ -19,10 +20,14 @@ config:
 
 func TestParseSource(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, line, kubernetes string }{
-		"of today":          {"csctl.yaml", csctl, "openstack-scs2-1-34", "v1.34.7"},
-		"older":             {"csmctl.yaml", strings.ReplaceAll(csctl, "csctl.", "csmctl."), "openstack-scs2-1-34", "v1.34.7"},
-		"next":              {"stack.yaml", "provider: local\nclusterStackName: scs\nkubernetesVersion: \"1.36\"\naddons: {ccm: 2.x}\n", "local-scs-1-36", "1.36"},
-		"next, and exactly": {"stack.yaml", "provider: local\nclusterStackName: my-stack\nkubernetesVersion: 1.36.3\n", "local-my-stack-1-36", "v1.36.3"},
+		"of today":              {"csctl.yaml", csctl, "openstack-scs2-1-34", "v1.34.7"},
+		"older":                 {"csmctl.yaml", strings.ReplaceAll(csctl, "csctl.", "csmctl."), "openstack-scs2-1-34", "v1.34.7"},
+		"next":                  {"stack.yaml", "provider: local\nclusterStackName: scs\nkubernetesVersion: \"1.36\"\naddons: {ccm: 2.x}\n", "local-scs-1-36", "1.36"},
+		"without quotes":        {"stack.yaml", "provider: local\nclusterStackName: scs\nkubernetesVersion: 1.30\n", "local-scs-1-30", "1.30"},
+		"a list without quotes": {"stack.yaml", "provider: local\nclusterStackName: scs\nkubernetesVersions: [1.9, 1.30]\n", "local-scs-1-30", "1.30"},
+		"an alias":              {"stack.yaml", "x: &v 1.30\nprovider: local\nclusterStackName: scs\nkubernetesVersion: *v\n", "local-scs-1-30", "1.30"},
+		"csctl's minor":         {"csctl.yaml", strings.Replace(csctl, "v1.34.7", "1.30", 1), "openstack-scs2-1-30", "1.30"},
+		"next, and exactly":     {"stack.yaml", "provider: local\nclusterStackName: my-stack\nkubernetesVersion: 1.36.3\n", "local-my-stack-1-36", "v1.36.3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := stack.ParseSource(archive.Tree{c.file: []byte(c.text)})
@@ -33,8 +38,10 @@ func TestParseSource(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ file, text, want string }{
 		"nothing": {"README", "", "there is no stack.yaml, so this is no stack; polder stack init makes one"},
-		"a version as float": {"stack.yaml", "provider: local\nclusterStackName: scs\nkubernetesVersion: 1.36\n",
-			"stack.yaml:3: kubernetesVersion must be a string, not number"},
+		"a version that is a list": {"stack.yaml", "provider: local\nclusterStackName: scs\nkubernetesVersion: [1.36]\n",
+			"stack.yaml:3: kubernetesVersion must be a string, not array"},
+		"a version that is none": {"stack.yaml", "provider: local\nclusterStackName: scs\nkubernetesVersion: 1\n",
+			`stack.yaml:3: version "1" of Kubernetes is not of the form`},
 		"no version":     {"csctl.yaml", "config:\n  clusterStackName: a\n  provider: {type: b}\n", "csctl.yaml:1: kubernetesVersion is missing"},
 		"all wrong":      {"stack.yaml", "provider: a-b\nclusterStackName: A\nkubernetesVersion: x\n", "stack.yaml:1: provider \"a-b\" must be"},
 		"all wrong, too": {"stack.yaml", "provider: a-b\nclusterStackName: A\nkubernetesVersion: x\n", "stack.yaml:2: stack name \"A\" must be"},
@@ -44,6 +51,49 @@ func TestParseSource(t *testing.T) {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
+	}
+}
+
+// A source without a patch is built for the one that is chosen.
+func TestChoosePatch(t *testing.T) {
+	s, err := stack.ParseSource(archive.Tree{"stack.yaml": []byte("provider: local\nclusterStackName: scs\nkubernetesVersion: 1.35\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Plan(stack.ModeStable, stack.History{}); err == nil ||
+		!strings.Contains(err.Error(), "stack.yaml says Kubernetes 1.35, and a release is for an exact version; write it there, or choose it with --kubernetes") {
+		t.Error(err)
+	}
+	k, err := version.ParseKubernetes("v1.35.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err = s.ForKubernetes(k); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := s.Plan(stack.ModeStable, stack.History{}); err != nil || v.Kubernetes != "v1.35.3" {
+		t.Error(v, err)
+	}
+}
+
+// Files of one tool in the place of another do not change what a directory is.
+func TestIsRelease(t *testing.T) {
+	for names, want := range map[string]bool{
+		"csctl.yaml metadata.yaml cluster-class/Chart.yaml":           false, // left there by hand
+		"stack.yaml cluster-class/Chart.yaml":                         false,
+		"metadata.yaml a-b-1-36-cluster-class-v1.tgz":                 true,
+		"metadata.yaml a-b-1-36-cluster-class-v1.tgz csctl.yaml":      true, // upstream's next build puts it there
+		"metadata.yaml a-b-1-36-cluster-class-v1.tgz cluster-class/x": true,
+		"metadata.yaml": true, // which is then told what it lacks
+		"csctl.yaml metadata.yaml cluster-class/charts/x-1.tgz stack.lock": false,
+	} {
+		files := archive.Tree{}
+		for _, name := range strings.Fields(names) {
+			files[name] = []byte("x")
+		}
+		if got := stack.IsRelease(files); got != want {
+			t.Errorf("%s: %t", names, got)
+		}
 	}
 }
 

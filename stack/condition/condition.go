@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/types"
 
 	"github.com/polder-kaas/polder/stack/text"
@@ -55,11 +56,29 @@ func Compile(expression string, keys []string) (*Program, error) {
 	if t := ast.OutputType(); !t.IsEquivalentType(cel.BoolType) && !t.IsEquivalentType(cel.DynType) {
 		return nil, fmt.Errorf("the expression gives a value of type %s; it must be true or false", t)
 	}
+	if cost, err := env.EstimateCost(ast, smallestObjects{}); err != nil {
+		return nil, oneLine(err)
+	} else if cost.Max > maxCost {
+		return nil, fmt.Errorf("the expression may cost %d even on the smallest objects; at most %d is allowed", cost.Max,
+			maxCost)
+	}
 	p, err := env.Program(ast, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(1000))
 	if err != nil {
 		return nil, oneLine(err)
 	}
 	return &Program{keys: slices.Clone(keys), program: p}, nil
+}
+
+// smallestObjects says that every list and text in an object has one item: how large they are is not known before the
+// objects are there, so only what the expression itself costs is judged beforehand.
+type smallestObjects struct{}
+
+func (smallestObjects) EstimateSize(checker.AstNode) *checker.SizeEstimate {
+	return &checker.SizeEstimate{Min: 1, Max: 1}
+}
+
+func (smallestObjects) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNode) *checker.CallEstimate {
+	return nil
 }
 
 // Eval says whether the condition is true for the objects, which must be there for all keys. A field

@@ -229,6 +229,24 @@ func (d Document) Line(keys ...string) int {
 	return line
 }
 
+// Scalar is the text of a value as it was written: 1.30 is a number to YAML, and the same as 1.3. It is not there for
+// lists and objects, nor for what an alias of a whole object brings in.
+func (d Document) Scalar(keys ...string) (string, bool) {
+	n := d.root
+	for _, k := range keys {
+		for n.Kind == yaml.AliasNode {
+			n = n.Alias
+		}
+		if n, _ = childNode(n, k); n == nil {
+			return "", false
+		}
+	}
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n.Value, n.Kind == yaml.ScalarNode
+}
+
 // childNode is the value of a key, and the line of that key; of a list, an item and its line.
 func childNode(n *yaml.Node, key string) (*yaml.Node, int) {
 	if n.Kind == yaml.SequenceNode {

@@ -51,7 +51,7 @@ func tooLargeError(host string, most int64) error {
 
 // Explain makes one sentence of an error of the client: with the host, without users, passwords and
 // queries of addresses. The host is for errors that do not name one, as those of reading a body.
-// errors.Is finds ErrRefused and the context's errors in it.
+// errors.Is finds ErrRefused, ErrStalled and the context's errors in it.
 func Explain(host string, err error) error {
 	var ue *url.Error
 	if errors.As(err, &ue) {
@@ -72,6 +72,8 @@ func Explain(host string, err error) error {
 		return nil
 	case errors.As(err, &ref):
 		return ref
+	case errors.Is(err, ErrStalled):
+		return &explainedError{host + " sends almost nothing any more, and was given up", ErrStalled}
 	case errors.Is(err, context.Canceled):
 		return &explainedError{host + ": the request was cancelled", context.Canceled}
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &slow) && slow.Timeout():

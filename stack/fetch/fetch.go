@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // Policy says which hosts we may talk to: those with a public address by https, and those the user or
@@ -32,6 +34,7 @@ type Policy struct {
 // Limits bound one request. Zero means the default.
 type Limits struct {
 	Time      time.Duration // of the whole request, with redirects and the body; 60 s
+	Stall     time.Duration // of waiting for the header, and for each 4 KiB of the body, or what is left of it; 20 s
 	Redirects int           // 5
 	Header    int64         // bytes of the answer's header; 64 KiB
 }
@@ -39,6 +42,9 @@ type Limits struct {
 func (l Limits) withDefaults() Limits {
 	if l.Time == 0 {
 		l.Time = 60 * time.Second
+	}
+	if l.Stall == 0 {
+		l.Stall = 20 * time.Second
 	}
 	if l.Redirects == 0 {
 		l.Redirects = 5
@@ -61,11 +67,13 @@ func New(p Policy, l Limits) *Client {
 	l = l.withDefaults()
 	g := &policyTransport{
 		trusted: newTrustedHosts(p.Trusted), plainHTTP: p.PlainHTTP, resolver: p.Resolver, maxRedirects: l.Redirects,
+		stall: l.Stall, clock: clock.RealClock{},
 	}
 	g.next = &http.Transport{
 		DialContext:            g.dial,
 		TLSClientConfig:        &tls.Config{RootCAs: p.Roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    10 * time.Second,
+		ResponseHeaderTimeout:  l.Stall,
 		MaxResponseHeaderBytes: l.Header,
 		DisableCompression:     true,
 		ForceAttemptHTTP2:      true, // a DialContext switches it off otherwise

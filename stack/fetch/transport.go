@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 const dialTimeout = 15 * time.Second
@@ -19,6 +21,8 @@ type policyTransport struct {
 	plainHTTP    bool
 	resolver     *net.Resolver
 	maxRedirects int
+	stall        time.Duration
+	clock        clock.WithDelayedExecution
 	next         *http.Transport
 }
 
@@ -32,7 +36,15 @@ func (g *policyTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	return g.next.RoundTrip(req)
+	ctx, cancel := context.WithCancelCause(req.Context())
+	resp, err := g.next.RoundTrip(req.WithContext(ctx))
+	if err != nil || resp.Body == http.NoBody {
+		cancel(nil)
+		return resp, err
+	}
+	resp.Request = req
+	resp.Body = &stallReader{ReadCloser: resp.Body, clock: g.clock, limit: g.stall, cancel: cancel}
+	return resp, nil
 }
 
 // CloseIdleConnections is for http.Client.

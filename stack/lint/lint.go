@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/archive"
@@ -22,9 +24,10 @@ import (
 type Options struct {
 	Renderer       *render.Renderer
 	VendoredCharts stack.VendoredCharts // locked dependencies that are at hand
+	Minors         []version.Kubernetes // that are linted, of those the source has; nil means all
 }
 
-// linter gathers findings about one source.
+// linter gathers findings about one source, for one of its minors of Kubernetes.
 type linter struct {
 	source        *stack.Source
 	files         archive.Tree
@@ -50,21 +53,48 @@ func Run(ctx context.Context, files archive.Tree, o Options) (finding.List, erro
 	l.source = source
 	l.checkStages()
 	l.checkPlaceholders()
-	for _, k := range source.Versions { // Sorted drops findings that are the same for all
-		if l.source, _ = source.ForKubernetes(k); l.source == nil {
-			continue
-		}
-		l.checkConfig()
-		l.checkCharts()
-		incomplete := l.checkDependencies()
-		if l.configInvalid { // without a name nothing can be rendered
-			continue
-		}
-		if err := l.checkRendered(ctx, incomplete); err != nil {
-			return nil, err
-		}
+	if err := l.checkMinors(ctx); err != nil {
+		return nil, err
 	}
-	return l.findings.Sorted(), nil
+	return l.findings.Sorted(), nil // which drops findings that are the same for all minors
+}
+
+// checkMinors lints the source for each of its minors, as many in parallel as there are CPUs: most of the time goes
+// into starting processes that render.
+func (l *linter) checkMinors(ctx context.Context) error {
+	minors := l.opts.Minors
+	if minors == nil {
+		minors = l.source.Versions
+	}
+	found, errs := make([]finding.List, len(minors)), make([]error, len(minors))
+	var wg sync.WaitGroup
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, k := range minors {
+		source, err := l.source.ForKubernetes(k)
+		if err != nil {
+			continue // it was parsed with an error
+		}
+		free <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-free }()
+			one := &linter{source: source, files: l.files, opts: l.opts, configInvalid: l.configInvalid}
+			errs[i] = one.checkMinor(ctx)
+			found[i] = one.findings
+		})
+	}
+	wg.Wait()
+	l.findings = append(l.findings, slices.Concat(found...)...)
+	return errors.Join(errs...)
+}
+
+func (l *linter) checkMinor(ctx context.Context) error {
+	l.checkConfig()
+	l.checkCharts()
+	incomplete := l.checkDependencies()
+	if l.configInvalid { // without a name nothing can be rendered
+		return nil
+	}
+	return l.checkDraft(ctx, incomplete)
 }
 
 func (l *linter) add(f finding.Finding) { l.findings = append(l.findings, f) }
@@ -128,9 +158,15 @@ func (l *linter) checkConfig() {
 		return max(d.Line(key), d.Line("config", key)) // the older file has everything below config
 	}
 	if !s.Kubernetes.HasPatch() && s.Kubernetes.Minor > 0 {
-		l.addError(s.ConfigFile, max(at("kubernetesVersion"), at("kubernetesVersions")), "kubernetes-exact",
+		l.addWarning(s.ConfigFile, max(at("kubernetesVersion"), at("kubernetesVersions")), "kubernetes-exact",
 			fmt.Sprintf("kubernetesVersion %s has no patch, and a release is for an exact version", s.Kubernetes),
-			fmt.Sprintf("write v%s.0, or the patch you mean", s.Kubernetes.MinorString()))
+			fmt.Sprintf("write v%s.0 or the patch you mean, or choose it in a build with --kubernetes",
+				s.Kubernetes.MinorString()))
+	}
+	if strings.Contains(s.Name, "-") {
+		l.addWarning(s.ConfigFile, at("clusterStackName"), "name-dash",
+			fmt.Sprintf("the cluster-stack-operator and csctl cannot read the name of a release such as %s-v1, because %s has a dash",
+				s.ReleaseLine, s.Name), "write "+strings.ReplaceAll(s.Name, "-", "")+" if they are to use it")
 	}
 	longest := version.ReleaseName{ReleaseLine: s.ReleaseLine, Version: version.Version{Word: "sha", ID: "0000000"}}
 	if n := len(longest.Tag()); n > version.MaxName {
@@ -153,13 +189,18 @@ func (l *linter) checkOtherConfigs() {
 			l.addDocumentError("config", err)
 			continue
 		}
-		if !slices.Contains(s.Versions, other.Kubernetes) ||
+		if !slices.ContainsFunc(s.Versions, func(k version.Kubernetes) bool { return agree(k, other.Kubernetes) }) ||
 			!other.SameLine(version.ReleaseLine{Provider: s.Provider, Name: s.Name, Kubernetes: other.Kubernetes}) {
 			l.addError(name, l.findLine(name, "kubernetesVersion"), "kubernetes-disagree",
 				fmt.Sprintf("%s says %s with Kubernetes %s, and %s says %s with %s", name, other.ReleaseLine, other.Kubernetes,
 					s.ConfigFile, s.ReleaseLine, s.Kubernetes), "make both say the same, or remove one")
 		}
 	}
+}
+
+// agree says whether two versions can mean the same: one of them may leave the patch out.
+func agree(a, b version.Kubernetes) bool {
+	return a.SameMinor(b) && (a.Patch == b.Patch || !a.HasPatch() || !b.HasPatch())
 }
 
 // checkPlaceholders finds placeholders for versions that a build does not know.

@@ -75,8 +75,6 @@ func TestFaults(t *testing.T) {
 			want: `stack.yaml[clusterStackName: te_st]: error: stack name "te_st" must be`},
 		"a version that is none": {change: replace{config, "kubernetesVersion: v1.36.3", "kubernetesVersion: latest"},
 			want: `stack.yaml[kubernetesVersion: latest]: error: version "latest" of Kubernetes`},
-		"a version without a patch": {change: replace{config, "kubernetesVersion: v1.36.3", "kubernetesVersion: '1.36'"},
-			want: `stack.yaml[kubernetesVersion: '1.36']: error: kubernetesVersion 1.36 has no patch`},
 		"a name that is too long": {change: replace{config, "Name: test", "Name: " + strings.Repeat("t", 50)},
 			want: `stack.yaml[clusterStackName: tttttttttttttttttttttttttttttttttttttttttttttttttt]: error: the name of a release`, also: []string{"chart-name"}},
 		"two configurations that disagree": {change: replace{"csctl.yaml", "",
@@ -100,12 +98,12 @@ func TestFaults(t *testing.T) {
 			want: `cluster-addon/about/Chart.yaml[- {name: sub, version: 1.x}]: error: the chart needs sub 1.x, which is not in`},
 		"a lock that is none": {change: replace{"stack.lock", "", "kind: Other\n"}, want: `stack.lock[kind: Other]: error: this is "Other" of ""`},
 		"an unknown version to fill in": {change: replace{addonYAML, "\ndata:", "\n  labels: {v: '<< .Version >>'}\ndata:"},
-			want: `cluster-addon/about/templates/about.yaml[labels: {v: '<< .Version >>'}]: error: << .Version >> is not known`},
+			want: `cluster-addon/about/templates/about.yaml[labels: {v: '<< .Version >>'}]: error: << .Version >> is not known`, also: []string{"object"}},
 		"a chart's name that is none": {change: replace{addonFile, "name: about", "name: about it"},
 			want: `cluster-addon/about/Chart.yaml[name: about it]: error: "about it" is no name of a chart`, also: []string{"render"}},
 		// Stages.
 		"a stage without a chart": {change: replace{stages, "name: about\n      action: apply\n  Before", "name: abuot\n      action: apply\n  Before"},
-			want: `clusteraddon.yaml[- name: abuot]: error: stage "abuot" has no chart`},
+			want: `clusteraddon.yaml[- name: abuot]: error: stage "abuot" of AfterControlPlaneInitialized has no chart`},
 		"an unknown hook": {change: replace{stages, "BeforeClusterUpgrade", "BeforeClusterUpdate"},
 			want: `clusteraddon.yaml[BeforeClusterUpdate: # before a cluster gets another release]: error: hook "BeforeClusterUpdate" is not known`},
 		"an unknown field of a stage": {change: replace{stages, "action: apply\n  Before", "action: apply\n      waitForPostConditon: {}\n  Before"},
@@ -126,6 +124,12 @@ func TestFaults(t *testing.T) {
 			want: `clusteraddon.yaml[conditions: 'a.x == b.x'}]: error: the expression of waitForPreCondition: 1:8: undeclared reference to 'b'`},
 		"a condition that is no truth value": {change: condition("[{key: a, apiVersion: v1, kind: Pod, name: a}]", "size(a)"),
 			want: `clusteraddon.yaml[conditions: 'size(a)'}]: error: the expression of waitForPreCondition: the expression gives a value of type int`},
+		"a condition that costs too much": {change: condition("[{key: a, apiVersion: v1, kind: Pod, name: a}]",
+			"a.x == 1 && "+strings.Repeat("["+strings.Repeat("1,", 50)+"1].all(i, ", 5)+"true"+strings.Repeat(")", 5)),
+			want: `clusteraddon.yaml[conditions: 'a.x == 1 && [1,1,`},
+		"too many stages": {change: replace{stages, "addonStages:\n", "addonStages:\n  Sometime: [" +
+			strings.Repeat("{name: about, action: apply}, ", 65) + "]\n"}, want: "clusteraddon.yaml[Sometime: [" +
+			strings.Repeat("{name: about, action: apply}, ", 65) + "]]: error: Sometime has 65 stages; at most 64 are taken", also: []string{"stage-hook"}},
 		"an object without a kind": {change: condition("[{key: a, apiVersion: v1, name: a}]", "a.x == 1"),
 			want: `clusteraddon.yaml[waitForPreCondition: {objects: [{key: a, apiVersion: v1, name: a}],]: error: an object of waitForPreCondition has no kind`},
 		"two objects with one key": {change: condition("[{key: a, apiVersion: v1, kind: Pod, name: a}, {key: a, apiVersion: v1, kind: Pod, name: b}]",
@@ -205,6 +209,26 @@ func TestFaults(t *testing.T) {
 			want: `cluster-addon/about/overwrite.yaml[cluster: {{ .Cluster.metadata.namespace | nope }}/{{ .Cluster.metadata.name }}]: error: function "nope" not defined`},
 		"an object that is unsound": {change: replace{addonYAML, "name: cluster-stack", "name: Cluster Stack"},
 			want: `cluster-addon/about/templates/about.yaml[kind: ConfigMap]: error: ConfigMap kube-public/Cluster Stack has the name`},
+		"an unknown field of metadata": {change: replace{addonYAML, "  namespace:", "  label: {a: b}\n  namespace:"},
+			want: `cluster-addon/about/templates/about.yaml[label: {a: b}]: error: ConfigMap kube-public/cluster-stack has the field metadata.label, which v1 does not know`},
+		"an unknown field of metadata of any kind": {change: replace{"cluster-addon/about/templates/w.yaml", "",
+			"apiVersion: example.org/v1\nkind: Widget\nmetadata:\n  name: w\n  namspace: x\nspec: {any: thing}\n"},
+			want: `cluster-addon/about/templates/w.yaml[namspace: x]: error: Widget w has the field metadata.namspace, which example.org/v1 does not know`},
+		"an unknown field in metadata of the class": {change: replace{classYAML, "metadata:\n  name: {{ $class }}", "metadata:\n  finaliser: []\n  name: {{ $class }}"},
+			want: `cluster-class/templates/clusterclass.yaml[finaliser: []]: error: ClusterClass local-test-1-36-v0-lint.0 has the field metadata.finaliser`, also: []string{"field"}},
+		"an unknown field of a built-in kind": {change: replace{"cluster-addon/about/templates/d.yaml", "", deployment("  replica: 2\n")},
+			want: `cluster-addon/about/templates/d.yaml[replica: 2]: error: Deployment x/d has the field spec.replica, which apps/v1 does not know, so no API server takes it`},
+		"a field deep within": {change: replace{"cluster-addon/about/templates/d.yaml", "",
+			strings.Replace(deployment(""), "image: i", "imag: i", 1)},
+			want: `cluster-addon/about/templates/d.yaml[spec: {containers: [{name: c, imag: i}]}]: error: Deployment x/d has the field spec.template.spec.containers[0].imag, which`},
+		"a field of another type": {change: replace{"cluster-addon/about/templates/d.yaml", "", deployment("  replicas: two\n")},
+			want: `cluster-addon/about/templates/d.yaml[replicas: two]: error: Deployment x/d: spec.replicas cannot be a string`},
+		"a kind that is none": {change: replace{"cluster-addon/about/templates/d.yaml", "", strings.Replace(deployment(""), "kind: Deployment", "kind: Deploymet", 1)},
+			want: `cluster-addon/about/templates/d.yaml[kind: Deploymet]: error: Deploymet x/d is of a kind that apps/v1 does not have`},
+		"a version that is not served": {change: replace{"cluster-addon/about/templates/d.yaml", "", strings.Replace(deployment(""), "apps/v1", "apps/v2", 1)},
+			want: `cluster-addon/about/templates/d.yaml[apiVersion: apps/v2]: error: Deployment x/d is of apps/v2, which Kubernetes does not serve`},
+		"a label that is none": {change: replace{"cluster-addon/about/templates/d.yaml", "", strings.Replace(deployment(""), "name: d,", "name: d, labels: {a: '-'},", 1)},
+			want: `cluster-addon/about/templates/d.yaml[metadata: {name: d, labels: {a: '-'}, namespace: x, creationTimestamp: null}]: error: Deployment x/d: metadata.labels has "-": a valid label must be`},
 		"an object twice": {change: replace{"cluster-addon/about/templates/again.yaml", "",
 			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cluster-stack, namespace: kube-public}\n"},
 			want: `cluster-addon/about/templates/again.yaml[kind: ConfigMap]: error: ConfigMap kube-public/cluster-stack is rendered twice`},
@@ -245,6 +269,11 @@ func shown(files archive.Tree, f finding.Finding) string {
 	return strings.Replace(f.String(), f.File, f.File+"["+strings.TrimSpace(lines[line-1])+"]", 1)
 }
 
+func deployment(spec string) string {
+	return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: x, creationTimestamp: null}\nspec:\n" + spec +
+		"  selector: {matchLabels: {a: b}}\n  template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: c, image: i}]}\n"
+}
+
 func condition(objects, expression string) replace {
 	return replace{
 		stages, "action: apply\n  Before",
@@ -274,11 +303,52 @@ func changed(t *testing.T, files archive.Tree, r replace) archive.Tree {
 	return out
 }
 
+// Releases of a stack whose name has a dash cannot be read by the old operator.
+func TestDashInName(t *testing.T) {
+	files, err := scaffold.New(version.ReleaseLine{Provider: "local", Name: "te-st", Kubernetes: version.Kubernetes{Major: 1, Minor: 36, Patch: 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "stack.yaml[clusterStackName: te-st]: warning: the cluster-stack-operator and csctl cannot read the name of a release such as local-te-st-1-36-v1"
+	if found := run(t, files); len(found) != 1 || !strings.HasPrefix(shown(files, found[0]), want) {
+		t.Error(found)
+	}
+}
+
+// A Kubernetes that is newer than the types here may have more fields.
+func TestNewerKubernetes(t *testing.T) {
+	files, err := scaffold.New(version.ReleaseLine{Provider: "local", Name: "test", Kubernetes: version.Kubernetes{Major: 1, Minor: 99, Patch: 0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["cluster-addon/about/templates/d.yaml"] = []byte(deployment("  replica: 2\n"))
+	if found := run(t, files); len(found) != 1 || found[0].Severity != finding.Warning || !strings.Contains(found[0].What, "spec.replica") {
+		t.Error(found)
+	}
+}
+
+// The older file may leave out the patch that the newer one has.
+func TestMinorBesidePatch(t *testing.T) {
+	for _, v := range []string{"1.36", "v1.36", "v1.36.3"} {
+		files := clean(t, "local")
+		files["csctl.yaml"] = []byte("config:\n  kubernetesVersion: " + v + "\n  clusterStackName: test\n  provider: {type: local}\n")
+		if found := run(t, files); len(found) > 0 {
+			t.Errorf("%s: %v", v, found)
+		}
+	}
+}
+
 func TestWarnings(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change replace
 		want   string
 	}{
+		"a version without a patch": {replace{config, "kubernetesVersion: v1.36.3", "kubernetesVersion: 1.36"},
+			`stack.yaml[kubernetesVersion: 1.36]: warning: kubernetesVersion 1.36 has no patch`},
+		"a hook that is a no-op": {replace{stages, "  Before", "  AfterClusterUpgrade: [{name: about, action: apply}]\n  Before"},
+			`clusteraddon.yaml[AfterClusterUpgrade: [{name: about, action: apply}]]: warning: nobody runs the stages of AfterClusterUpgrade`},
+		"a version that is removed": {replace{"cluster-addon/about/templates/d.yaml", "", strings.Replace(deployment(""), "apps/v1", "apps/v1beta2", 1)},
+			`cluster-addon/about/templates/d.yaml[apiVersion: apps/v1beta2]: warning: Deployment x/d is of apps/v1beta2, which Kubernetes 1.36 does not serve`},
 		"a chart without a stage": {replace{"cluster-addon/extra/Chart.yaml", "", "apiVersion: v2\nname: extra\nversion: 0.1.0\n"},
 			"cluster-addon/extra/Chart.yaml: warning: no stage uses the chart extra"},
 		"a variable without a use": {replace{classYAML, "  variables: # what",

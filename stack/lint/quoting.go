@@ -28,9 +28,10 @@ const (
 
 // textLeaf is a text somewhere in a variable: of the variable itself, of a field, or of an item of a list.
 type textLeaf struct {
-	name   string // for people, such as mirrors[].host
-	path   []string
-	schema map[string]any
+	name    string // for people, such as mirrors[].host
+	path    []string
+	schema  map[string]any
+	hostile []string // what customers can write there; see acceptedTexts
 }
 
 // checkQuoting renders each template of a patch with a plain value and with hostile ones in each text that customers
@@ -42,20 +43,22 @@ func (l *classLinter) checkQuoting(ctx context.Context) {
 		plain[v.Name] = sampleValue(v.Schema.OpenAPIV3Schema, 0)
 		leaves = append(leaves, textLeaves(v.Name, []string{v.Name}, v.Schema.OpenAPIV3Schema, 0)...)
 	}
+	leaves = leaves[:min(len(leaves), maxLeaves)]
+	for i := range leaves { // once, and not for each template
+		leaves[i].hostile = acceptedTexts(ctx, leaves[i].schema)
+	}
 	for _, p := range l.class.Patches {
 		for _, d := range p.Definitions {
 			for _, j := range d.JSONPatches {
 				if j.ValueFrom != nil && j.ValueFrom.Template != "" {
-					l.checkTemplateQuoting(ctx, p, j, plain, leaves[:min(len(leaves), maxLeaves)])
+					l.checkTemplateQuoting(p, j, plain, leaves)
 				}
 			}
 		}
 	}
 }
 
-func (l *classLinter) checkTemplateQuoting(
-	ctx context.Context, p class.Patch, j class.JSONPatch, plain map[string]any, leaves []textLeaf,
-) {
+func (l *classLinter) checkTemplateQuoting(p class.Patch, j class.JSONPatch, plain map[string]any, leaves []textLeaf) {
 	t, err := template.New("").Funcs(boundedFuncs()).Parse(j.ValueFrom.Template)
 	if err != nil || t.Tree == nil {
 		return // checkTemplate has said so
@@ -69,10 +72,7 @@ func (l *classLinter) checkTemplateQuoting(
 		if !slices.Contains(used, leaf.path[0]) {
 			continue
 		}
-		for _, text := range hostileTexts {
-			if !accepts(ctx, leaf.schema, text) {
-				continue
-			}
+		for _, text := range leaf.hostile {
 			if got, err := renderShape(t, replaceLeaf(plain, leaf.path, text)); err == nil && got == want {
 				continue
 			}
@@ -86,10 +86,15 @@ func (l *classLinter) checkTemplateQuoting(
 	}
 }
 
-// accepts says whether customers can write a text there.
-func accepts(ctx context.Context, s map[string]any, text string) bool {
-	b, err := json.Marshal(text)
-	return err == nil && len(schema.ForVariable(s).Validate(ctx, field.NewPath("x"), b, nil)) == 0
+// acceptedTexts are the hostile texts that a schema lets customers write.
+func acceptedTexts(ctx context.Context, s map[string]any) (out []string) {
+	v := schema.ForVariable(s)
+	for _, text := range hostileTexts {
+		if b, err := json.Marshal(text); err == nil && len(v.Validate(ctx, field.NewPath("x"), b, nil)) == 0 {
+			out = append(out, text)
+		}
+	}
+	return out
 }
 
 // renderShape renders a template and returns the fields of the result, without its texts. A text that is YAML itself,
@@ -140,7 +145,7 @@ func textLeaves(name string, path []string, s map[string]any, depth int) (out []
 	path = slices.Clip(path)
 	switch s["type"] {
 	case "string":
-		out = append(out, textLeaf{name, path, s})
+		out = append(out, textLeaf{name: name, path: path, schema: s})
 	case "object":
 		props, _ := s["properties"].(map[string]any)
 		for _, k := range slices.Sorted(maps.Keys(props)) {

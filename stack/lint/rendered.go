@@ -12,17 +12,21 @@ import (
 	"github.com/polder-kaas/polder/stack/version"
 )
 
-// checkRendered checks what the charts render to with their defaults, for a sample cluster.
-func (l *linter) checkRendered(ctx context.Context, incomplete map[string]bool) error {
+// checkDraft checks what the source would be released as.
+func (l *linter) checkDraft(ctx context.Context, incomplete map[string]bool) error {
 	if _, ok := l.files[chartYAML(classDir)]; !ok || incomplete[classDir] {
 		return nil
 	}
-	// checkConfig reports a version of Kubernetes that is not exact, which is the only error here.
-	v, err := l.source.CustomVersions(version.Version{Word: "lint", ID: "0"}, version.Version{}, version.Version{})
+	source := l.source.WithPatch() // checkConfig reports a version without one
+	v, err := source.CustomVersions(version.Version{Word: "lint", ID: "0"}, version.Version{}, version.Version{})
 	if err != nil {
-		return nil //nolint:nilerr // said by config: the version is not exact
+		return err
 	}
-	r := l.source.Draft(v, l.opts.VendoredCharts)
+	return l.checkRendered(ctx, source.Draft(v, l.opts.VendoredCharts), incomplete)
+}
+
+// checkRendered checks what the charts render to with their defaults, for a sample cluster.
+func (l *linter) checkRendered(ctx context.Context, r *stack.Release, incomplete map[string]bool) error {
 	c, found, err := r.RenderClass(ctx, l.opts.Renderer, "default")
 	if err != nil {
 		return err
@@ -30,6 +34,9 @@ func (l *linter) checkRendered(ctx context.Context, incomplete map[string]bool) 
 	l.addRenderFindings(found)
 	if c != nil {
 		l.checkClass(ctx, c)
+		if err := l.addObjectFindings(checkClassObjects(r, c)); err != nil {
+			return err
+		}
 	} else { // what is wrong is reported; add-ons are rendered all the same
 		c = &stack.Class{Class: &class.Class{Version: class.V1Beta2}}
 	}
@@ -40,13 +47,9 @@ func (l *linter) checkRendered(ctx context.Context, incomplete map[string]bool) 
 	return l.checkAddons(ctx, r, data, incomplete)
 }
 
-// addRenderFindings adds findings of rendering that static checks have not reported already.
+// addRenderFindings adds findings of rendering, which know no line.
 func (l *linter) addRenderFindings(found finding.List) {
 	for _, f := range found {
-		// checkStages reports it, with its line.
-		if f.Rule == "stage-chart" {
-			continue
-		}
 		if f.Line == 0 {
 			f.Line = l.guessLine(f)
 		}
@@ -74,12 +77,13 @@ func (l *linter) checkAddons(ctx context.Context, r *stack.Release, data stack.C
 	} else if _, ok := r.Addons.Charts[""]["Chart.yaml"]; !ok || incomplete[addonDir] {
 		return nil
 	}
-	_, found, err := r.RenderAddons(ctx, l.opts.Renderer, stack.AddonInput{Cluster: data, Record: render.FixedRecord()})
+	in := stack.AddonInput{Cluster: data, Record: render.FixedRecord()}
+	stages, found, err := r.RenderAddons(ctx, l.opts.Renderer, in)
 	if err != nil {
 		return err
 	}
 	l.addRenderFindings(found)
-	return nil
+	return l.addObjectFindings(checkAddonObjects(r, stages))
 }
 
 // dropIncompleteStages takes out stages whose charts cannot be rendered.

@@ -3,11 +3,10 @@ package params
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/polder-kaas/polder/stack"
+	"github.com/polder-kaas/polder/stack/class"
 	"github.com/polder-kaas/polder/stack/document"
 )
 
@@ -38,50 +37,34 @@ func writeParameters(b *strings.Builder, c *stack.Class) {
 		b.WriteString("There are none.\n\n")
 		return
 	}
-	b.WriteString("| name | type | default | allowed | meaning |\n|---|---|---|---|---|\n")
-	for _, v := range c.Variables {
-		name := v.Name
-		if v.Required {
+	b.WriteString("| name | type | default | allowed | replaces when changed | meaning |\n|---|---|---|---|---|---|\n")
+	for _, p := range (lister{quote: "`"}).list(c.Class) {
+		name, value := p.Name, ""
+		if p.Required {
 			name += " (required)"
 		}
-		writeRow(b, name, v.Schema.OpenAPIV3Schema)
-		writeNestedRows(b, v.Name, v.Schema.OpenAPIV3Schema)
+		if p.Default != "" {
+			value = "`" + escapeCell(p.Default) + "`"
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n", name, p.Type, value, escapeCell(p.Allowed),
+			DescribeMachines(p.Replaces), escapeCell(p.Description))
 	}
 	b.WriteString("\n")
 }
 
-// writeNestedRows writes rows for the fields of objects, and of lists of objects.
-func writeNestedRows(b *strings.Builder, at string, s map[string]any) {
-	if items, ok := s["items"].(map[string]any); ok {
-		writeNestedRows(b, at+"[]", items)
+// DescribeMachines names the machines that are replaced when a parameter changes.
+func DescribeMachines(m class.Machines) string {
+	switch {
+	case m.Unknown:
+		return "perhaps"
+	case m.ControlPlane && m.Workers:
+		return "all machines"
+	case m.ControlPlane:
+		return "control plane"
+	case m.Workers:
+		return "workers"
 	}
-	props, _ := s["properties"].(map[string]any)
-	required, _ := s["required"].([]any)
-	for _, name := range slices.Sorted(maps.Keys(props)) {
-		sub, ok := props[name].(map[string]any)
-		if !ok {
-			continue
-		}
-		label := at + "." + name
-		if slices.Contains(required, any(name)) {
-			label += " (required)"
-		}
-		writeRow(b, label, sub)
-		writeNestedRows(b, at+"."+name, sub)
-	}
-}
-
-func writeRow(b *strings.Builder, name string, s map[string]any) {
-	value := ""
-	if d, ok := s["default"]; ok {
-		value = "`" + escapeCell(compactJSON(d)) + "`"
-	}
-	text, _ := s["description"].(string)
-	if e, ok := s["example"]; ok {
-		text += " For example `" + compactJSON(e) + "`."
-	}
-	fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", name, typeName(s), value, escapeCell(describeConstraints(s)),
-		escapeCell(text))
+	return "none"
 }
 
 func typeName(s map[string]any) string {
@@ -93,17 +76,18 @@ func typeName(s map[string]any) string {
 }
 
 // describeConstraints says in words what a value is checked against.
-func describeConstraints(s map[string]any) string {
+func (l lister) describeConstraints(s map[string]any) string {
 	var out []string
 	if e, ok := s["enum"].([]any); ok {
 		var list []string
 		for _, v := range e {
-			list = append(list, "`"+compactJSON(v)+"`")
+			list = append(list, l.quote+compactJSON(v)+l.quote)
 		}
 		out = append(out, strings.Join(list, ", "))
 	}
 	for _, k := range []struct{ key, text string }{
-		{"minimum", "at least %s"}, {"maximum", "at most %s"}, {"pattern", "like `%s`"}, {"format", "%s"},
+		{"minimum", "at least %s"}, {"maximum", "at most %s"}, {"pattern", "like " + l.quote + "%s" + l.quote},
+		{"format", "%s"},
 		{"minLength", "at least %s characters"}, {"maxLength", "at most %s characters"}, {"minItems", "at least %s"},
 		{"maxItems", "at most %s"},
 	} {

@@ -36,7 +36,9 @@ const (
 // releaseLimits bound the directory of a release by what fits into an artifact.
 func releaseLimits() archive.Limits {
 	most := archive.DefaultLimits.Packed
-	return archive.Limits{Packed: most, Total: most, File: most, Entries: maxFiles, Ratio: archive.DefaultLimits.Ratio}
+	return archive.Limits{
+		Packed: most, Total: most, File: most, Entries: maxFiles + 1, Ratio: archive.DefaultLimits.Ratio, // with its manifest
+	}
 }
 
 // artifact is a release as a registry has it: a manifest and a layer per file.
@@ -45,6 +47,16 @@ type artifact struct {
 	descriptor ocispec.Descriptor // of the manifest
 	layers     []ocispec.Descriptor
 	blobs      [][]byte // of the layers
+}
+
+// withManifest is the artifact with another manifest, if that describes just these files.
+func (a artifact) withManifest(manifest []byte, files archive.Tree) artifact {
+	sum := digest.FromBytes(manifest)
+	if len(manifest) == 0 || Verify(sum.String(), manifest, files) != nil {
+		return a
+	}
+	a.manifest, a.descriptor.Digest, a.descriptor.Size = manifest, sum, int64(len(manifest))
+	return a
 }
 
 func (a artifact) digest() string { return a.descriptor.Digest.String() }

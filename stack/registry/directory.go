@@ -1,10 +1,12 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,7 +27,7 @@ var _ Store = (*directory)(nil)
 // LoadDir reads the directory of one release, whatever it is called: the name of the release is in
 // the name of its class's archive.
 func LoadDir(dir string) (*stack.Release, error) {
-	files, err := archive.ReadDir(dir, releaseLimits(), nil)
+	files, _, err := readFiles(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -34,6 +36,32 @@ func LoadDir(dir string) (*stack.Release, error) {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return stack.Load(name, files)
+}
+
+// manifestFile is the manifest that a release had in its registry, where that is not the one we would write: its
+// digest is the release's, and everybody else knows the release by it.
+const manifestFile = ".manifest.json"
+
+// readFiles reads the files of a release. Directories beside them are no part of it: people unpack its archives there.
+func readFiles(dir string) (files archive.Tree, manifest []byte, err error) {
+	files, err = archive.ReadDir(dir, releaseLimits(), func(_ string, isDir bool) bool { return isDir })
+	if err != nil {
+		return nil, nil, err
+	}
+	manifest = files[manifestFile]
+	delete(files, manifestFile)
+	return files, manifest, nil
+}
+
+// WriteDir writes a release that was pulled into a directory of releases. It keeps its digest.
+func WriteDir(dir string, pulled *Pulled) (Published, error) {
+	d := &directory{reference: Reference{Directory: dir}}
+	tag := pulled.Release.Name.Tag()
+	p, err := d.publish(tag, pulled.Release, pulled.Manifest)
+	if err != nil {
+		return Published{}, fmt.Errorf("writing %s: %w", d.reference.WithTag(tag), err)
+	}
+	return p, nil
 }
 
 // List reads every release whole, as its digest is over all of it.
@@ -125,7 +153,7 @@ func (d *directory) readRelease(tag string) (*stack.Release, artifact, error) {
 	case !info.IsDir():
 		return nil, artifact{}, fmt.Errorf("%s is no directory", dir)
 	}
-	files, err := archive.ReadDir(dir, releaseLimits(), nil)
+	files, manifest, err := readFiles(dir)
 	if err != nil {
 		return nil, artifact{}, err
 	}
@@ -137,23 +165,31 @@ func (d *directory) readRelease(tag string) (*stack.Release, artifact, error) {
 	if err != nil {
 		return nil, artifact{}, invalidReleaseError{err}
 	}
-	return r, a, nil
+	return r, a.withManifest(manifest, files), nil
 }
 
 // Publish writes a directory, all of it or nothing.
 func (d *directory) Publish(_ context.Context, r *stack.Release) (Published, error) {
 	tag := r.Name.Tag()
-	p, err := d.publish(tag, r)
+	p, err := d.publish(tag, r, nil)
 	if err != nil {
 		return Published{}, fmt.Errorf("publishing %s: %w", d.reference.WithTag(tag), err)
 	}
 	return p, nil
 }
 
-func (d *directory) publish(tag string, r *stack.Release) (Published, error) {
+// publish writes a release, with the manifest it had elsewhere; nil means the one that we write.
+func (d *directory) publish(tag string, r *stack.Release, manifest []byte) (Published, error) {
 	a, err := packArtifact(r)
 	if err != nil {
 		return Published{}, err
+	}
+	files := r.Files
+	if own := a.digest(); manifest != nil {
+		if a = a.withManifest(manifest, r.Files); a.digest() != own {
+			files = maps.Clone(r.Files)
+			files[manifestFile] = manifest
+		}
 	}
 	if err := d.reference.checkMatches(tag, a.digest()); err != nil {
 		return Published{}, err
@@ -161,20 +197,20 @@ func (d *directory) publish(tag string, r *stack.Release) (Published, error) {
 	p := Published{Reference: d.reference.WithTag(tag)}
 	p.Reference.Digest = a.digest()
 	// before reading what is there, so that whoever is first wins
-	writeErr := archive.WriteDir(filepath.Join(d.reference.Directory, tag), r.Files)
+	writeErr := archive.WriteDir(filepath.Join(d.reference.Directory, tag), files)
 	if writeErr == nil {
 		return p, nil
 	}
 	// WriteDir also fails if the release is there: then its content decides what that means.
-	_, existing, err := d.readRelease(tag)
+	old, existing, err := d.readRelease(tag)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return Published{}, writeErr
-	case err == nil && existing.digest() == a.digest():
-		p.Existed = true
+	case err == nil && maps.EqualFunc(old.Files, r.Files, bytes.Equal): // perhaps with the manifest of another tool
+		p.Existed, p.Reference.Digest = true, existing.digest()
 		return p, nil
 	case d.overwrite:
-		return p, d.replace(tag, r.Files)
+		return p, d.replace(tag, files)
 	case err != nil:
 		return Published{}, fmt.Errorf("%w: %s is there, and cannot be read: %w", ErrExists, tag, err)
 	}

@@ -48,6 +48,7 @@ func runTask(in io.Reader, out io.Writer) error {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // Helm's warnings are for people at a terminal
 	log.SetOutput(io.Discard)
 	debug.SetMaxStack(maxStack)
+	debug.SetGCPercent(100) // what packages made at the start stays; see Renderer.command
 	var t task
 	dec := json.NewDecoder(in)
 	dec.UseNumber()

@@ -31,8 +31,9 @@ type buildOptions struct {
 func newBuildCommand() *cobra.Command {
 	var b buildOptions
 	c := &cobra.Command{
-		Use:   "build [DIR]",
-		Short: "Make a release of a stack",
+		Use:        "build [DIR]",
+		Short:      "Make a release of a stack",
+		SuggestFor: []string{"create", "package"},
 		Long: `build makes releases of the source of a stack, one for each minor of Kubernetes it serves, and writes each to
 a directory of its name. The same source gives the same bytes on every computer. It lints first: a stack with
 errors is not built.
@@ -57,7 +58,7 @@ Charts that charts need are taken from stack.lock (see polder stack lock) and be
 	f.StringVarP(&b.mode, "mode", "m", stack.ModeStable, "`mode`: stable, hash, or the word of a pre-release")
 	f.StringVar(&b.output, "output", ".release", "`directory` for releases")
 	f.StringVar(&b.lastReleases, "last", "", "`where` earlier releases are (default: the output directory)")
-	f.StringVar(&b.kubernetes, "kubernetes", "", "build only for this `minor` of Kubernetes")
+	f.StringVar(&b.kubernetes, "kubernetes", "", "build only for this `minor` of Kubernetes, or for this patch where the stack names only the minor")
 	f.StringVar(&b.stackVersion, "version", "", "`version` of the release, instead of a mode")
 	f.StringVar(&b.addonVersion, "addon-version", "", "`version` of the add-ons, with --version (default: the same)")
 	f.StringVar(&b.imageVersion, "node-image-version", "",
@@ -85,7 +86,7 @@ func (b *buildOptions) run(ctx context.Context, stdin io.Reader, out io.Writer, 
 	if b.kubernetes != "" {
 		versions = []version.Kubernetes{s.Kubernetes}
 	}
-	if err := b.lintSource(ctx, dir, s, deps); err != nil {
+	if err := lintSource(ctx, dir, s, lint.Options{VendoredCharts: deps, Minors: versions}); err != nil {
 		return err
 	}
 	var releases []*stack.Release
@@ -166,8 +167,8 @@ func directoryReference(dir string) string {
 }
 
 // lintSource lints the source, so that what cannot be used is not released.
-func (b *buildOptions) lintSource(ctx context.Context, dir string, s *stack.Source, deps stack.VendoredCharts) error {
-	found, err := lint.Run(ctx, s.Files, lint.Options{VendoredCharts: deps})
+func lintSource(ctx context.Context, dir string, s *stack.Source, o lint.Options) error {
+	found, err := lint.Run(ctx, s.Files, o)
 	if err != nil {
 		return err
 	}

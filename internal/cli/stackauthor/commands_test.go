@@ -188,6 +188,9 @@ func TestRenderChoice(t *testing.T) {
 			t.Errorf("%v: %s, want %s", err, complaints, want)
 		}
 	}
+	// Who wants the class alone does not care about add-ons.
+	write(t, filepath.Join(src, "cluster-addon", "about", "templates", "x.yaml"), "{{ fail \"no luck\" }}")
+	replaceIn(t, filepath.Join(src, "clusteraddon.yaml"), "action: apply", "action: install")
 	if out := must(t, "stack", "render", src, "--only", "class"); strings.Contains(out, "ConfigMap") || !strings.Contains(out, "ClusterClass") {
 		t.Error(out)
 	}
@@ -231,8 +234,10 @@ func TestBadInput(t *testing.T) {
 		"no such earlier releases": {[]string{"build", src, "--last", filepath.Join(dir, "typo"), "--output", filepath.Join(dir, "never")},
 			"there is no such directory", exit.Failure},
 		"no mode":                   {[]string{"build", src, "--mode", ""}, `mode "" is neither`, exit.Failure},
-		"an unknown command":        {[]string{"biuld"}, "polder stack takes no arguments", exit.Usage},
-		"a release to lint":         {[]string{"lint", v1}, "is a release, and lint is for sources", exit.Usage},
+		"an unknown command":        {[]string{"biuld"}, `polder stack has no command "biuld"; did you mean build?`, exit.Usage},
+		"what others call publish":  {[]string{"push", v1, to}, `polder stack has no command "push"; did you mean publish?`, exit.Usage},
+		"what others call render":   {[]string{"template", src}, `polder stack has no command "template"; did you mean render?`, exit.Usage},
+		"what csctl calls build":    {[]string{"create", src}, `polder stack has no command "create"; did you mean build?`, exit.Usage},
 		"a link":                    {[]string{"lint", link}, `entry "cluster-class/x" is a symbolic link`, exit.Failure},
 		"an unknown hook":           {[]string{"render", src, "--hook", "Sometime"}, `hook "Sometime" is not known`, exit.Usage},
 		"an unknown part":           {[]string{"render", src, "--only", "moon"}, `has no part "moon"`, exit.Usage},

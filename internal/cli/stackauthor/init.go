@@ -29,7 +29,8 @@ add-on, and a README that says what each file is.`,
 		Args: cmdline.Args(1, 1, "a new directory"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if name == "" {
-				name = strings.ToLower(filepath.Base(filepath.Clean(args[0])))
+				// The tools that came before cannot read names with dashes.
+				name = strings.ReplaceAll(strings.ToLower(filepath.Base(filepath.Clean(args[0]))), "-", "")
 			}
 			k, err := version.ParseKubernetes(kubernetes)
 			if err != nil {
@@ -58,7 +59,7 @@ add-on, and a README that says what each file is.`,
 	}
 	c.Flags().StringVar(&provider, "provider", "local",
 		"`provider` of machines: "+strings.Join(scaffold.Providers(), ", "))
-	c.Flags().StringVar(&name, "name", "", "`name` of the stack (default: that of the directory)")
+	c.Flags().StringVar(&name, "name", "", "`name` of the stack (default: that of the directory, without dashes)")
 	c.Flags().StringVar(&kubernetes, "kubernetes", defaultKubernetes, "exact `version` of Kubernetes")
 	return c
 }

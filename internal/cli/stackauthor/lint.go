@@ -10,13 +10,13 @@ import (
 
 	"github.com/polder-kaas/polder/internal/cli/output"
 	"github.com/polder-kaas/polder/internal/program/cmdline"
-	"github.com/polder-kaas/polder/internal/program/exit"
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/archive"
 	"github.com/polder-kaas/polder/stack/dependency"
 	"github.com/polder-kaas/polder/stack/document"
 	"github.com/polder-kaas/polder/stack/finding"
 	"github.com/polder-kaas/polder/stack/lint"
+	"github.com/polder-kaas/polder/stack/registry"
 )
 
 // vendorFromCache are the locked dependencies that were fetched before, or lie in the stack; what is wrong
@@ -41,6 +41,24 @@ func vendorFromCache(ctx context.Context, files archive.Tree) (stack.VendoredCha
 	return deps, found
 }
 
+// lintDir lints the source or the release in a directory.
+func lintDir(ctx context.Context, dir string) (finding.List, error) {
+	files, err := readStack(dir)
+	if err != nil {
+		return nil, err
+	}
+	if stack.IsRelease(files) {
+		r, err := registry.LoadDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		return lint.RunRelease(ctx, r, lint.Options{})
+	}
+	deps, changed := vendorFromCache(ctx, files)
+	found, err := lint.Run(ctx, files, lint.Options{VendoredCharts: deps})
+	return append(changed, found...).Sorted(), err
+}
+
 // newLintCommand is polder stack lint.
 func newLintCommand() *cobra.Command {
 	var out output.Format
@@ -49,23 +67,15 @@ func newLintCommand() *cobra.Command {
 		Short: "Find everything in a stack that would fail later",
 		Long: `lint reads the source of a stack and says all that is wrong with it at once: where, what, and how to mend
 it. It renders every chart with its defaults, for a sample of a cluster, in each version of Kubernetes
-the stack names. It needs no network. The exit code is 1 if there are errors; warnings alone are 0.`,
+the stack names. It needs no network. The exit code is 1 if there are errors; warnings alone are 0.
+
+Of a release, which other tools may have built, it checks stages, class and rendered objects in the same way.`,
 		Args: cmdline.Args(0, 1, "a directory"),
 		RunE: func(c *cobra.Command, args []string) error {
-			files, err := readStack(dirArg(args))
+			found, err := lintDir(c.Context(), dirArg(args))
 			if err != nil {
 				return err
 			}
-			if _, release := files["metadata.yaml"]; release && files["stack.yaml"] == nil {
-				return exit.Errorf(exit.Usage,
-					"%s is a release, and lint is for sources; polder stack render shows whether it is sound", dirArg(args))
-			}
-			deps, changed := vendorFromCache(c.Context(), files)
-			found, err := lint.Run(c.Context(), files, lint.Options{VendoredCharts: deps})
-			if err != nil {
-				return err
-			}
-			found = append(changed, found...).Sorted()
 			if out.IsStructured() {
 				if found == nil {
 					found = finding.List{} // an empty list, not nothing

@@ -3,12 +3,14 @@ package stackauthor
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/polder-kaas/polder/internal/cli/output"
 	"github.com/polder-kaas/polder/internal/program/cmdline"
 	"github.com/polder-kaas/polder/internal/program/exit"
+	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/params"
 )
 
@@ -20,7 +22,8 @@ func newParamsCommand() *cobra.Command {
 		Use:   "params DIR|REF",
 		Short: "Show what a stack contains and which parameters its clusters have",
 		Long: `params shows, as a page in Markdown, what a release contains and which parameters clusters of it have; or,
-with -o schema, the parameters as JSON Schema. It takes what polder stack render takes.`,
+with -o schema, the parameters as JSON Schema. It takes what polder stack render takes. The exit code is 1 if
+something is wrong with the release; what could be read is printed all the same.`,
 		Args: cmdline.Args(1, 1, "a directory or a reference"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if out != "page" && out != "schema" {
@@ -30,29 +33,39 @@ with -o schema, the parameters as JSON Schema. It takes what polder stack render
 			if err != nil {
 				return err
 			}
-			class, stages, found, err := renderAll(c.Context(), r, "default", "")
+			rendered, err := renderRelease(c.Context(), r, "default", "", false)
 			if err != nil {
 				return err
 			}
-			for _, f := range found.Errors().Sorted() {
+			if rendered.class != nil {
+				if err := printParams(c.OutOrStdout(), out, r, rendered); err != nil {
+					return err
+				}
+			}
+			for _, f := range rendered.found.Errors().Sorted() {
 				fmt.Fprintln(c.ErrOrStderr(), f)
 			}
-			if class == nil {
+			// What is printed may be wrong then, and a pipeline must notice.
+			if rendered.found.Err() != nil {
 				return output.ErrSilent
 			}
-			if out == "page" {
-				_, err = fmt.Fprint(c.OutOrStdout(), params.Page(r, class, stages))
-				return err
-			}
-			b, err := json.MarshalIndent(params.Schema(r, class), "", "  ")
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s\n", b)
-			return err
+			return nil
 		},
 	}
 	a.addFlags(c)
 	c.Flags().StringVarP(&out, "output", "o", "page", "`form`: page or schema")
 	return c
+}
+
+func printParams(w io.Writer, form string, r *stack.Release, rendered rendering) error {
+	if form == "page" {
+		_, err := fmt.Fprint(w, params.Page(r, rendered.class, rendered.stages))
+		return err
+	}
+	b, err := json.MarshalIndent(params.Schema(r, rendered.class), "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", b)
+	return err
 }

@@ -26,7 +26,7 @@ type releaseFlags struct {
 func (a *releaseFlags) addFlags(c *cobra.Command) {
 	a.registryFlags.addFlags(c)
 	c.Flags().StringVar(&a.kubernetes, "kubernetes", "",
-		"`minor` of Kubernetes, of a source that serves several (default: the newest)")
+		"`minor` of Kubernetes, of a source that serves several (default: the newest), or the patch where it names none")
 }
 
 // loadRelease reads a release from wherever it is. A source is built in memory, as mode hash does.
@@ -46,7 +46,7 @@ func (a *releaseFlags) loadRelease(ctx context.Context, stdin io.Reader, arg str
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := files["metadata.yaml"]; ok {
+	if stack.IsRelease(files) {
 		return registry.LoadDir(arg)
 	}
 	return a.buildRelease(ctx, stdin, arg, files)
@@ -69,6 +69,7 @@ func (a *releaseFlags) buildRelease(ctx context.Context, stdin io.Reader, dir st
 		return nil, err
 	}
 	deps, _ := f.Vendor(ctx, s) // a chart without what it needs does not render, and says so
+	s = s.WithPatch()
 	v, err := s.Plan(stack.ModeHash, stack.History{})
 	if err != nil {
 		return nil, wrapDirError(dir, err)

@@ -15,8 +15,12 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/finding"
+	"github.com/polder-kaas/polder/stack/lint"
 	"github.com/polder-kaas/polder/stack/render"
 )
+
+// partClass is the part of a release that is no stage.
+const partClass = "class"
 
 // renderOptions are the flags of render.
 type renderOptions struct {
@@ -31,8 +35,9 @@ type renderOptions struct {
 func newRenderCommand() *cobra.Command {
 	var r renderOptions
 	c := &cobra.Command{
-		Use:   "render DIR|REF",
-		Short: "Show the objects a stack renders to",
+		Use:        "render DIR|REF",
+		Short:      "Show the objects a stack renders to",
+		SuggestFor: []string{"template", "show"},
 		Long: `render shows the objects of the class and, stage by stage, those of the add-ons. It takes the source of a
 stack, the directory of a release, or a published release (oci://host/repository:tag).
 
@@ -68,19 +73,19 @@ func (r *renderOptions) run(ctx context.Context, stdin io.Reader, out, complaint
 	if err != nil {
 		return err
 	}
-	class, stages, found, err := renderAll(ctx, release, r.namespace, r.values)
+	rendered, err := renderRelease(ctx, release, r.namespace, r.values, r.onlyPart == partClass)
 	if err != nil {
 		return err
 	}
-	for _, f := range found.Sorted() {
+	for _, f := range rendered.found.Sorted() {
 		fmt.Fprintln(complaints, f)
 	}
-	shown, err := r.printParts(out, class, stages)
+	shown, err := r.printParts(out, rendered)
 	if err != nil {
 		return err
 	}
 	// The findings were printed above; only the exit code is left to say.
-	if found.Err() != nil {
+	if rendered.found.Err() != nil {
 		return output.ErrSilent
 	}
 	if !shown {
@@ -90,21 +95,45 @@ func (r *renderOptions) run(ctx context.Context, stdin io.Reader, out, complaint
 	return nil
 }
 
-// renderAll renders the class, then the add-ons for a cluster of it.
-func renderAll(ctx context.Context, r *stack.Release, namespace,
-	values string) (*stack.Class, []stack.RenderedStage, finding.List, error) {
+// rendering is what a release renders to, and what is wrong with it.
+type rendering struct {
+	class  *stack.Class // nil if it does not render
+	stages []stack.RenderedStage
+	found  finding.List
+}
+
+// renderRelease renders the class, then the add-ons for a cluster of it, unless only the class is asked for: then what
+// is wrong with add-ons does not matter.
+func renderRelease(ctx context.Context, r *stack.Release, namespace, values string, onlyClass bool) (rendering, error) {
 	rd := new(render.Renderer)
-	class, found, err := r.RenderClass(ctx, rd, namespace)
-	if err != nil || class == nil {
-		return nil, nil, found, err
-	}
-	data, wrong, err := readClusterData(ctx, r, class, values)
+	var out rendering
+	var err error
+	out.class, out.found, err = r.RenderClass(ctx, rd, namespace)
 	if err != nil {
-		return nil, nil, nil, err
+		return out, err
 	}
-	found = append(found, wrong...)
-	stages, more, err := r.RenderAddons(ctx, rd, stack.AddonInput{Cluster: data, Record: render.FixedRecord()})
-	return class, stages, append(found, more...), err
+	if out.class == nil {
+		if !onlyClass {
+			out.found = append(out.found, r.CheckStages()...)
+		}
+		return out, nil
+	}
+	out.found = append(out.found, lint.CheckVariables(ctx, r, out.class)...)
+	data, wrong, err := readClusterData(ctx, r, out.class, values)
+	if err != nil {
+		return out, err
+	}
+	out.found = append(out.found, wrong...)
+	if !onlyClass {
+		stages, found, err := r.RenderAddons(ctx, rd, stack.AddonInput{Cluster: data, Record: render.FixedRecord()})
+		if err != nil {
+			return out, err
+		}
+		out.stages, out.found = stages, append(out.found, found...)
+	}
+	found, err := lint.CheckObjects(r, out.class, out.stages)
+	out.found = append(out.found, found...)
+	return out, err
 }
 
 // readClusterData reads the Cluster to render for; where none is given, it makes one up, so that every stack can be
@@ -148,15 +177,15 @@ func findLine(text []byte, word string) int {
 }
 
 // printParts writes what was asked for, and says whether there was any of it.
-func (r *renderOptions) printParts(w io.Writer, class *stack.Class, stages []stack.RenderedStage) (bool, error) {
+func (r *renderOptions) printParts(w io.Writer, rendered rendering) (bool, error) {
 	shown := false
-	if class != nil && (r.onlyPart == "" || r.onlyPart == "class") {
+	if rendered.class != nil && (r.onlyPart == "" || r.onlyPart == partClass) {
 		shown = true
-		if err := printObjects(w, "class", class.Objects); err != nil {
+		if err := printObjects(w, partClass, rendered.class.Objects); err != nil {
 			return shown, err
 		}
 	}
-	for _, s := range stages {
+	for _, s := range rendered.stages {
 		name := s.Stage.Name
 		if name == "" {
 			name = "cluster-addon"
