@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/stack/version"
 )
@@ -23,10 +24,16 @@ import (
 // classIndex is the field index of Clusters by their class, as namespace/name.
 const classIndex = "spec.topology.classRef"
 
+// unknownClass is the class of Clusters that lack fields in the cache because these could not be read.
+const unknownClass = "unknown"
+
 // IndexClustersByClass adds the index that ClustersOfRelease needs. A cache needs it once.
 func IndexClustersByClass(ctx context.Context, indexer client.FieldIndexer) error {
 	return indexer.IndexField(ctx, &clusterv1.Cluster{}, classIndex, func(o client.Object) []string {
 		if c, ok := o.(*clusterv1.Cluster); ok {
+			if c.Annotations[v1alpha1.UnreadableAnnotation] != "" && c.ResourceVersion == v1alpha1.UnreadableVersion {
+				return []string{unknownClass}
+			}
 			if class, ok := ClassOfCluster(c); ok {
 				return []string{class.String()}
 			}
@@ -87,21 +94,26 @@ func OwnsClass(ctx context.Context, c client.Reader, r *csv1.ClusterStackRelease
 	return metav1.IsControlledBy(m, r), nil
 }
 
-// ClustersOfRelease returns the Clusters, of all namespaces, whose class is the release's, sorted.
+// ClustersOfRelease returns the Clusters, of all namespaces, whose class is the release's, sorted. Those whose class is
+// not known are among them: a release that they may use must not be deleted.
 func ClustersOfRelease(ctx context.Context, c client.Reader, release client.ObjectKey) ([]clusterv1.Cluster, error) {
 	name, err := version.ParseReleaseName(release.Name)
 	if err != nil {
 		return nil, nil // no class can be of it
 	}
-	var l clusterv1.ClusterList
-	class := client.ObjectKey{Namespace: release.Namespace, Name: name.Class()}
-	if err := c.List(ctx, &l, client.MatchingFields{classIndex: class.String()}); err != nil {
-		return nil, fmt.Errorf("looking for clusters of class %s: %w", class, err)
+	class := client.ObjectKey{Namespace: release.Namespace, Name: name.Class()}.String()
+	var found []clusterv1.Cluster
+	for _, key := range []string{class, unknownClass} {
+		var l clusterv1.ClusterList
+		if err := c.List(ctx, &l, client.MatchingFields{classIndex: key}); err != nil {
+			return nil, fmt.Errorf("looking for clusters of class %s: %w", class, err)
+		}
+		found = append(found, l.Items...)
 	}
-	slices.SortFunc(l.Items, func(a, b clusterv1.Cluster) int {
+	slices.SortFunc(found, func(a, b clusterv1.Cluster) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
-	return l.Items, nil
+	return found, nil
 }
 
 // maxNames is how many clusters a message names.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
+	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/stack/version"
 )
@@ -222,6 +223,15 @@ func TestClustersOfRelease(t *testing.T) {
 	if _, err := lineage.ClustersOfRelease(t.Context(), failingReader(t), client.ObjectKey{Namespace: "a", Name: "docker-ferrol-1-27-v1"}); !errors.Is(err,
 		errBroken) {
 		t.Errorf("error %v: it must not look as if nobody used the release", err)
+	}
+	// A cluster of which only a part could be read may be of any class.
+	part := newCluster("c", "part", "", "")
+	part.Annotations, part.ResourceVersion = map[string]string{v1alpha1.UnreadableAnnotation: "true"}, v1alpha1.UnreadableVersion
+	claimed := newCluster("c", "claimed", "", "")
+	claimed.Annotations = part.Annotations
+	got, err := lineage.ClustersOfRelease(t.Context(), newReader(t, part, claimed), client.ObjectKey{Namespace: "a", Name: "docker-ferrol-1-27-v1"})
+	if err != nil || lineage.ClusterNames(got) != "c/part" {
+		t.Errorf("%s, %v", lineage.ClusterNames(got), err)
 	}
 }
 

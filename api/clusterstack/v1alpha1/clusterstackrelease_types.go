@@ -71,6 +71,62 @@ type Resource struct {
 	Error string `json:"error,omitempty"`
 }
 
+// ReplacedMachines are the machines of a cluster that are replaced when a parameter changes.
+type ReplacedMachines string
+
+// Machines that are replaced.
+const (
+	ReplacesNone         ReplacedMachines = "None"
+	ReplacesControlPlane ReplacedMachines = "ControlPlane"
+	ReplacesWorkers      ReplacedMachines = "Workers"
+	ReplacesAll          ReplacedMachines = "All"
+	ReplacesUnknown      ReplacedMachines = "Unknown" // something outside the class decides
+)
+
+// MaxReleaseParameters is how many parameters and fields of them a release lists. The rest is left out.
+const MaxReleaseParameters = 256
+
+// MaxParameterText is how many bytes the texts of a parameter have. The rest is left out.
+const MaxParameterText = 512
+
+// Parameter is something that clusters can choose in spec.parameters, or a field of it.
+type Parameter struct {
+	// name of the parameter; of a field, with the path to it, such as mirrors[].host.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Name string `json:"name,omitempty"`
+
+	// type of its value: string, integer, number, boolean, object, or a list of these.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Type string `json:"type,omitempty"`
+
+	// required says that there is no cluster, or no object around the field, without it.
+	// +optional
+	Required bool `json:"required,omitempty"`
+
+	// default is the value it has if nobody sets it, as JSON.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Default string `json:"default,omitempty"`
+
+	// allowed says in words which values of its type are taken.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Allowed string `json:"allowed,omitempty"`
+
+	// description says what it means.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Description string `json:"description,omitempty"`
+
+	// replaces says which machines are replaced when it changes.
+	// +optional
+	// +kubebuilder:validation:Enum=None;ControlPlane;Workers;All;Unknown
+	Replaces ReplacedMachines `json:"replaces,omitempty"`
+}
+
 // ClusterStackReleaseStatus is what was observed.
 type ClusterStackReleaseStatus struct {
 	// resources are the objects of the class. They are listed before they are applied, so nothing is
@@ -84,6 +140,12 @@ type ClusterStackReleaseStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+
+	// parameters are what clusters of the release can choose, each followed by its fields.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Parameters []Parameter `json:"parameters,omitempty"`
 
 	// digest is that of the content that is applied. Once it is known, no other content is taken.
 	// +optional
@@ -104,7 +166,7 @@ type ClusterStackReleaseStatus struct {
 	NextStep string `json:"nextStep,omitempty"`
 
 	// conditions of the object: Ready, ClusterStackReleaseDownloaded, HelmChartApplied, ClassReady and, if there is
-	// a providerRef, ProviderRefIgnored.
+	// a providerRef, ProviderRefIgnored, if the class has references in old versions, OldReferences.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -6,6 +6,9 @@ const (
 	ConditionReady = "Ready"
 	// ConditionProviderRefIgnored is true if there is a providerRef, which nobody acts on.
 	ConditionProviderRefIgnored = "ProviderRefIgnored"
+	// ConditionOldReferences is true if the class refers to its templates in versions that are not the newest of their
+	// kinds. Cluster API reads them all the same.
+	ConditionOldReferences = "OldReferences"
 
 	// ConditionSourceAvailable of a ClusterStack: its source could be listed when it was last tried.
 	ConditionSourceAvailable = "AssetsClientAPIAvailable"
@@ -45,6 +48,7 @@ const (
 	ReasonDeleting          = "Deleting"
 	ReasonInUse             = "InUse"
 	ReasonNotActedOn        = "NotActedOn"
+	ReasonOldVersion        = "OldVersion"
 )
 
 // Reasons of a ClusterStackRelease.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,14 +22,21 @@ import (
 // newStacksCommand is polder stacks.
 func newStacksCommand(g *connect.Globals) *cobra.Command {
 	var everywhere bool
+	var minor string
 	var out output.Flag
 	c := &cobra.Command{
-		Use:   "stacks",
-		Short: "Show which stacks clusters can be made of here",
+		Use:   "stacks [NAME]",
+		Short: "Show which stacks clusters can be made of here, and their parameters",
 		Long: `stacks shows the stacks of the namespace and of the catalogue, which all namespaces may use. STACK and KUBERNETES are
-what polder create takes as --stack and --kubernetes. What is behind one that is not ready, polder stack status says.`,
-		Args: cmdline.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+what polder create takes as --stack and --kubernetes. What is behind one that is not ready, polder stack status says.
+
+With the name of a stack it shows what clusters of its newest release can choose in spec.parameters: the type of each
+parameter, its default, which values are allowed, what it means, and which machines are replaced when it changes.`,
+		Example: `  polder stacks
+  polder stacks scs --kubernetes 1.36 -o yaml`,
+		Args:              cmdline.Args(0, 1, "at most the name of a stack"),
+		ValidArgsFunction: completeStacks(g),
+		RunE: func(c *cobra.Command, args []string) error {
 			if everywhere && c.Flags().Changed("namespace") {
 				return exit.Errorf(exit.Usage, "--namespace and --all-namespaces contradict each other; give one of them")
 			}
@@ -47,13 +55,38 @@ what polder create takes as --stack and --kubernetes. What is behind one that is
 			for _, p := range problems {
 				fmt.Fprintln(c.ErrOrStderr(), "warning:", p)
 			}
+			if len(args) == 1 {
+				return showStack(c, a, all, args[0], minor, &out)
+			}
+			if minor != "" {
+				return exit.Errorf(exit.Usage, "--kubernetes needs the name of a stack")
+			}
 			return printStacks(c, a, all, &out)
 		},
 	}
 	addNamespaceFlag(c)
 	c.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "stacks of all namespaces")
+	c.Flags().StringVar(&minor, "kubernetes", "",
+		"with NAME: parameters for this `minor` of Kubernetes (default: the newest)")
 	out.AddFlags(c, output.FormatTable, output.FormatJSON, output.FormatYAML, output.FormatName)
 	return c
+}
+
+// completeStacks completes the names of stacks.
+func completeStacks(g *connect.Globals) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		a, err := g.Connect(c)
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		all, _ := objects.ListStacks(c.Context(), a, a.Namespace, v1alpha1.CatalogueNamespace)
+		var names []cobra.Completion
+		for _, s := range all {
+			names = append(names, s.Spec.Name)
+		}
+		slices.Sort(names)
+		return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // printStacks tells whoever runs the plane how to get a stack, and everybody else whom to ask.

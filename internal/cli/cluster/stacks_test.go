@@ -39,6 +39,64 @@ local      scs     1.10         stable    -              Unknown   default
 		"listing stacks: anna may not list clusterstacks in namespace default; ask the plane's operator for the right, or choose another namespace with -n", "stacks")
 }
 
+// A customer sees what can be chosen before an error says it.
+func TestStackParameters(t *testing.T) {
+	f := newFakePlane(t)
+	f.expectOutput(exit.Usage, "", `there is no stack "scs", and no other`, "stacks", "scs")
+	f.add(stackIn("default", "b", "1.37", ""))
+	f.expectOutput(exit.Failure, "", "stack scs has no release yet; why, says: polder stack status", "stacks", "scs")
+	f.add(stackIn("polder-catalogue", "c", "1.36", ", status: {latestRelease: 'local-scs-1-36-v2 | v1.36.6'}"))
+	f.add(stackIn("polder-catalogue", "d", "1.35", ", status: {latestRelease: 'local-scs-1-35-v1 | v1.35.10'}"))
+	f.add(`{apiVersion: clusterstack.x-k8s.io/v1alpha1, kind: ClusterStackRelease, metadata: {name: local-scs-1-35-v1, namespace: polder-catalogue}}`)
+	f.add(`{apiVersion: clusterstack.x-k8s.io/v1alpha1, kind: ClusterStackRelease, metadata: {name: local-scs-1-36-v2, namespace: polder-catalogue}, status: {parameters: [
+  {name: flavor, type: string, default: '"SCS-2V-4"', allowed: 'like ^SCS-', description: "The shape.\nOf all.", replaces: All},
+  {name: mirrors, type: list of object, replaces: ControlPlane},
+  {name: 'mirrors[].host', type: string, required: true, replaces: ControlPlane},
+  {name: level, type: string, allowed: '"a", "b"', replaces: None}, {name: x, type: string, replaces: Workers}, {name: z, type: integer, replaces: Unknown}]}}`)
+	f.expectOutput(exit.OK, `Stack scs of provider local, release local-scs-1-36-v2, Kubernetes v1.36.6
+Set these in spec.parameters. REPLACES names the machines that are replaced when one changes.
+
+PARAMETER                   TYPE             DEFAULT      ALLOWED      REPLACES        MEANING
+flavor                      string           "SCS-2V-4"   like ^SCS-   all machines    The shape. Of all.
+mirrors                     list of object   -            -            control plane   -
+mirrors[].host (required)   string           -            -            control plane   -
+level                       string           -            "a", "b"     none            -
+x                           string           -            -            workers         -
+z                           integer          -            -            perhaps         -
+`, "", "stacks", "scs")
+	out, _, code := f.runWithInput("", "stacks", "scs", "-o", "yaml")
+	for _, want := range []string{"- kubernetes: v1.36.6\n", "  release: local-scs-1-36-v2\n", "default: '\"SCS-2V-4\"'", "  - allowed: like ^SCS-", "replaces: All", "required: true"} {
+		if code != exit.OK || !strings.Contains(out, want) {
+			t.Errorf("%d, %s, want %s", code, out, want)
+		}
+	}
+	f.expectOutput(exit.OK, "clusterstackrelease/local-scs-1-36-v2\n", "", "stacks", "scs", "-o", "name")
+	f.expectOutput(exit.OK, `Stack scs of provider local, release local-scs-1-35-v1, Kubernetes v1.35.10
+It has no parameters, or the plane has not listed them yet.
+`, "", "stacks", "scs", "--kubernetes", "1.35")
+	f.add("{apiVersion: polder.dev/v1alpha1, kind: Provider, metadata: {name: here}, status: {stackProvider: local, parameters: {" +
+		"network: {type: object, description: Where., required: [name], properties: {name: {type: string, enum: [a, b]}}}}}}")
+	f.add("{apiVersion: polder.dev/v1alpha1, kind: Provider, metadata: {name: other}, status: {stackProvider: other, parameters: {no: {type: string}}}}")
+	f.expectOutput(exit.OK, `Stack scs of provider local, release local-scs-1-35-v1, Kubernetes v1.35.10
+It has no parameters, or the plane has not listed them yet.
+
+And these, which provider here takes whatever the stack:
+
+PARAMETER                 TYPE     DEFAULT   ALLOWED    REPLACES   MEANING
+network                   object   -         -          perhaps    Where.
+network.name (required)   string   -         "a", "b"   perhaps    -
+`, "", "stacks", "scs", "--kubernetes", "1.35")
+	if out, _, _ := f.runWithInput("", "stacks", "scs", "-o", "yaml"); !strings.Contains(out, "providerParameters:\n    here:\n") || strings.Contains(out, "other") {
+		t.Errorf("%s", out)
+	}
+	f.expectOutput(exit.Usage, "", "stack scs is not there for Kubernetes 1.30; choose from: 1.35, 1.36, 1.37", "stacks", "scs", "--kubernetes", "1.30")
+	f.expectOutput(exit.Usage, "", `there is no stack "sss"; choose from: scs; did you mean scs?`, "stacks", "sss")
+	f.expectOutput(exit.Usage, "", "--kubernetes needs the name of a stack", "stacks", "--kubernetes", "1.36")
+	if out, _, _ := f.runWithInput("", "__complete", "stacks", ""); out != "scs\n:4\n" {
+		t.Errorf("it completes to %q", out)
+	}
+}
+
 func TestProviders(t *testing.T) {
 	f := newFakePlane(t)
 	f.expectOutput(exit.OK, "", "There are no providers yet, so no cluster can be made; the plane's operator installs them.\n", "providers")

@@ -47,9 +47,10 @@ func evaluateConditions(o *metav1.ObjectMeta, conditions []metav1.Condition) hea
 			h.Notes = append(h.Notes, cmp.Or(c.Message, c.Reason))
 		}
 	}
-	if c := currentCondition(o, conditions, csv1.ConditionProviderRefIgnored); c != nil &&
-		c.Status == metav1.ConditionTrue {
-		h.Notes = append(h.Notes, cmp.Or(c.Message, "spec.providerRef is not acted on"))
+	for _, kind := range []string{csv1.ConditionProviderRefIgnored, csv1.ConditionOldReferences} {
+		if c := currentCondition(o, conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
+			h.Notes = append(h.Notes, cmp.Or(c.Message, c.Type))
+		}
 	}
 	return h
 }

@@ -349,7 +349,7 @@ Next:
 				newCondition("AssetsClientAPIAvailable", csv1.ReasonSourceUnreachable, "no route"), newCondition("Future", "Unheard", "of"))
 			s.Spec.ProviderRef = &corev1.ObjectReference{Kind: "OpenStackClusterStackReleaseTemplate", Name: "x"}
 			w.stacks = []csv1.ClusterStack{s}
-		}, `a/scs (local scs 1.36, stable)   Ready   latest release not known; no route; spec.providerRef is not acted on
+		}, `a/scs (local scs 1.36, stable)   Ready   latest release not known; no route; ProviderRefIgnored
 
 Next:
 - ClusterStack a/scs: check address and credentials in spec.source or, without it, of polderd's --stack-source; it is tried again by itself (platform operator)

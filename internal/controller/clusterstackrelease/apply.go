@@ -33,6 +33,7 @@ func (r *Reconciler) applyClass(ctx context.Context, s *scope) error {
 	if err != nil {
 		return r.reportRenderError(s, err)
 	}
+	s.object.Status.Parameters = describeParameters(objects)
 	a := r.newApplier(s.object)
 	set, err := a.Prepare(ctx, rendering.ToUnstructured(objects))
 	if err != nil {

@@ -3,6 +3,7 @@ package clusterstackrelease
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,7 +38,7 @@ func (r *Reconciler) waitForClass(ctx context.Context, s *scope) error {
 		case cond == nil, cond.ObservedGeneration != c.Generation:
 			s.conditions.SetFalse(csv1.ConditionClassReady, csv1.ReasonClassNotSeen,
 				"Cluster API has not looked at the class yet")
-		case cond.Status != metav1.ConditionTrue:
+		case cond.Status != metav1.ConditionTrue && cond.Reason != clusterv1.ClusterClassRefVersionsNotUpToDateReason:
 			s.conditions.SetFalse(csv1.ConditionClassReady, csv1.ReasonClassNotReady,
 				fmt.Sprintf("Cluster API does not take the class: %s is %s: %s", t, cond.Status, cond.Message))
 		default:
@@ -45,8 +46,37 @@ func (r *Reconciler) waitForClass(ctx context.Context, s *scope) error {
 		}
 		return reconcile.Wait(0, "class %s", c.Name) // the watch of its kind reports it
 	}
+	s.reportOldReferences(c)
 	s.conditions.SetTrue(csv1.ConditionClassReady, "clusters can be made of class "+c.Name)
 	return nil
+}
+
+// reportOldReferences warns of references to templates in versions that are not the newest of their kinds, as most
+// releases of older tools have: Cluster API reads the template in the newest version all the same.
+func (s *scope) reportOldReferences(c *clusterv1.ClusterClass) {
+	cond := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterClassRefVersionsUpToDateCondition)
+	if cond == nil || cond.Status != metav1.ConditionFalse {
+		s.conditions.Remove(csv1.ConditionOldReferences)
+		return
+	}
+	s.conditions.Set(metav1.Condition{
+		Type: csv1.ConditionOldReferences, Status: metav1.ConditionTrue, Reason: csv1.ReasonOldVersion,
+		Message: "the class works, but will not once these versions are no longer served: " +
+			strings.Join(listedIn(cond.Message), ", "),
+	})
+}
+
+// listedIn returns the items of a list in a message of Cluster API, which has one in each line after the first.
+func listedIn(message string) (items []string) {
+	for line := range strings.Lines(message) {
+		if item, ok := strings.CutPrefix(strings.TrimSpace(line), "* "); ok {
+			items = append(items, item)
+		}
+	}
+	if items == nil {
+		return []string{message}
+	}
+	return items
 }
 
 // checkNotInUse waits for the last cluster of a release that is being deleted.

@@ -313,6 +313,9 @@ func TestWaitForClass(t *testing.T) {
 		return metav1.Condition{Type: name, Status: status, ObservedGeneration: generation, Message: "no"}
 	}
 	variables, refs := clusterv1.ClusterClassVariablesReadyCondition, clusterv1.ClusterClassRefVersionsUpToDateCondition
+	old := is(refs, "False", 2)
+	old.Reason = clusterv1.ClusterClassRefVersionsNotUpToDateReason
+	old.Message = "These are old:\n* KubeadmControlPlaneTemplate x: current: v1beta1\n* KubeadmConfigTemplate y: current: v1beta1"
 	notYet := "Cluster API has not looked at the class yet"
 	for name, c := range map[string]struct {
 		have []metav1.Condition
@@ -326,6 +329,9 @@ func TestWaitForClass(t *testing.T) {
 		}},
 		"nobody knows": {[]metav1.Condition{is(variables, "True", 2), is(refs, "Unknown", 2)}, cond{
 			"False", "ClassNotReady", "Cluster API does not take the class: RefVersionsUpToDate is Unknown: no",
+		}},
+		"its references are old": {[]metav1.Condition{is(variables, "True", 2), old}, cond{
+			"True", "Ready", "clusters can be made of class docker-ferrol-1-27-v0-sha.abc",
 		}},
 		"it is taken": {[]metav1.Condition{is(variables, "True", 2), is(refs, "True", 2)}, cond{
 			"True", "Ready", "clusters can be made of class docker-ferrol-1-27-v0-sha.abc",
@@ -345,6 +351,13 @@ func TestWaitForClass(t *testing.T) {
 			}
 			if d := cmp.Diff(c.want, conditionOf(s.object, csv1.ConditionClassReady)); d != "" {
 				t.Error(d)
+			}
+			warned := meta.FindStatusCondition(s.object.Status.Conditions, csv1.ConditionOldReferences)
+			if (warned != nil) != (name == "its references are old") {
+				t.Errorf("old references: %v", warned)
+			} else if warned != nil && !strings.HasSuffix(warned.Message,
+				": KubeadmControlPlaneTemplate x: current: v1beta1, KubeadmConfigTemplate y: current: v1beta1") {
+				t.Error(warned.Message)
 			}
 		})
 	}

@@ -24,7 +24,7 @@ func newStack() *csv1.ClusterStack {
 // Nobody makes a reason and forgets what to do about it.
 func TestEveryReasonHasAdvice(t *testing.T) {
 	silent := []string{
-		csv1.ReasonReady, csv1.ReasonAvailable, csv1.ReasonNotActedOn, // all is well
+		csv1.ReasonReady, csv1.ReasonAvailable, csv1.ReasonNotActedOn, csv1.ReasonOldVersion, // all is well
 		csv1.ReasonReleasesNotReady, csv1.ReasonReleaseNotReady, // the release says what to do
 		csv1.ReasonDeleting, csv1.ReasonStagesRunning, csv1.ReasonSourceBusy, csv1.ReasonClassNotSeen, // it passes by itself
 	}

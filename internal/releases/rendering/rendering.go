@@ -11,6 +11,7 @@ import (
 
 	"github.com/polder-kaas/polder/stack"
 	"github.com/polder-kaas/polder/stack/class"
+	"github.com/polder-kaas/polder/stack/lint"
 	"github.com/polder-kaas/polder/stack/render"
 )
 
@@ -46,11 +47,14 @@ func (p *Pool) acquireSlot(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// RenderClass renders the class of a release and its templates. An error of type finding.List is about
-// the release, any other about the renderer.
+// RenderClass renders the class of a release and its templates, to install it: a release that lint would find an
+// error in is refused. An error of type finding.List is about the release, any other about the renderer.
 func (p *Pool) RenderClass(ctx context.Context, r *stack.Release, namespace string) ([]render.Object, error) {
 	c, err := p.renderClass(ctx, r, namespace)
 	if err != nil {
+		return nil, err
+	}
+	if err := lint.CheckRelease(ctx, r, c).Err(); err != nil {
 		return nil, err
 	}
 	return c.Objects, nil

@@ -2,10 +2,12 @@ package rendering
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -53,6 +55,42 @@ func release(t *testing.T, class, addon string) *stack.Release {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// The operator refuses what lint would refuse in a source, before anything is installed.
+func TestRefuse(t *testing.T) {
+	const costly = `{name: a, required: false, schema: {openAPIV3Schema: {type: object, properties: {l: {type: array, items: {type: string}}}, ` +
+		`x-kubernetes-validations: [{rule: "self.l.all(a, self.l.all(b, a <= b))"}]}}}`
+	const hooks = "apiVersion: clusteraddonconfig.x-k8s.io/v1alpha1\naddonStages: "
+	for name, tc := range map[string]struct{ class, stages, want string }{
+		"a rule that costs too much": {class: strings.Replace(goodClass, "[]", "["+costly+"]", 1), want: "may cost more than 100 times"},
+		"an unknown action":          {stages: hooks + "{AfterControlPlaneInitialized: [{name: x, action: install}]}", want: `action "install" of stage "x" is not known`},
+		"an unknown hook":            {stages: hooks + "{Sometime: [{name: x, action: apply}]}", want: `hook "Sometime" is not known`},
+		"CEL that does not compile": {stages: hooks + "{BeforeClusterUpgrade: [{name: x, action: apply, waitForPreCondition: {objects: [], conditions: x}}]}",
+			want: "undeclared reference to 'x'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := release(t, cmp.Or(tc.class, goodClass), object)
+			if tc.stages != "" {
+				r.Files["clusteraddon.yaml"] = []byte(tc.stages)
+				r.Addons.Charts = map[string]archive.Tree{"x": r.Addons.Charts[""]}
+				config, err := stack.ParseAddonConfig([]byte(tc.stages))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Addons.Config = &config
+			}
+			p := New(1, "")
+			var found finding.List
+			if _, err := p.RenderClass(t.Context(), r, "a"); !errors.As(err, &found) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("installing: %v", err)
+			}
+			_, err := p.RenderAddons(t.Context(), r, stack.AddonInput{Record: render.FixedRecord()})
+			if tc.stages != "" && (!errors.As(err, &found) || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("applying add-ons: %v", err)
+			}
+		})
+	}
 }
 
 func TestRender(t *testing.T) {

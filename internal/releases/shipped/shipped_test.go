@@ -38,7 +38,7 @@ func TestBuildReleases(t *testing.T) {
 	for _, r := range all {
 		names = append(names, r.Name.Tag())
 	}
-	if d := cmp.Diff([]string{"local-scs-1-35-v3", "local-scs-1-36-v3", "local-scs-1-37-v3"}, names); d != "" {
+	if d := cmp.Diff([]string{"local-scs-1-35-v4", "local-scs-1-36-v4", "local-scs-1-37-v4"}, names); d != "" {
 		t.Error(d)
 	}
 	dir := t.TempDir()
