@@ -23,6 +23,9 @@ const (
 	maxDiskGB    = 1 << 20
 )
 
+// memoryStepMiB is what sizes of memory in portable names are multiples of.
+const memoryStepMiB = 512
+
 // ShapeOf reads a shape. Sizes are rounded up.
 func ShapeOf(m v1alpha1.MachineShape) (Shape, error) {
 	s := Shape{CPUs: int(m.CPU)}
@@ -88,6 +91,9 @@ func (d Description) ChooseMachineType(m v1alpha1.MachineSelection) (string, err
 	switch {
 	case len(fits) > 0:
 		return fits[0].Name, nil
+	case d.AnyShape && m.Machine != nil && want.MemoryMiB%memoryStepMiB != 0:
+		return "", fmt.Errorf("memory: machines have whole or half GiB; write %s",
+			nextSizes(want.MemoryMiB/memoryStepMiB*memoryStepMiB))
 	case d.AnyShape:
 		return portableName(m, want), nil
 	case len(large) > 0:
@@ -151,11 +157,20 @@ func portableName(m v1alpha1.MachineSelection, s Shape) string {
 	if m.MachineType != "" {
 		return m.MachineType
 	}
-	t := machinetype.Type{CPUs: s.CPUs, CPU: machinetype.Virtual, MemoryMiB: (s.MemoryMiB + 511) / 512 * 512}
+	t := machinetype.Type{CPUs: s.CPUs, CPU: machinetype.Virtual, MemoryMiB: s.MemoryMiB}
 	if s.DiskGB > 0 {
 		t.Disks, t.DiskGB = 1, s.DiskGB
 	}
 	return t.String()
+}
+
+// nextSizes are the one that is given, if it is one, and the next.
+func nextSizes(mib int) string {
+	next := fmt.Sprintf("%dMi", mib+memoryStepMiB)
+	if mib == 0 {
+		return next
+	}
+	return fmt.Sprintf("%dMi or %s", mib, next)
 }
 
 // maxListedTypes is how many machine types an error message names.

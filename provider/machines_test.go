@@ -142,8 +142,10 @@ func TestChoose(t *testing.T) {
 		"any shape: a portable name stays":    {asked: v1alpha1.MachineSelection{MachineType: "SCS-32V-64"}, any: true, want: "SCS-32V-64"},
 		"any shape: it gets a name": {asked: v1alpha1.MachineSelection{Machine: shape(32, "64Gi", "")}, any: true,
 			want: "SCS-32V-64"},
-		"any shape: memory in halves, up": {asked: v1alpha1.MachineSelection{Machine: shape(32, "4097Mi", "")}, any: true,
+		"any shape: memory in halves": {asked: v1alpha1.MachineSelection{Machine: shape(32, "4608Mi", "")}, any: true,
 			want: "SCS-32V-4.5"},
+		"any shape: memory between them": {asked: v1alpha1.MachineSelection{Machine: shape(32, "4097Mi", "")}, any: true,
+			err: "memory: machines have whole or half GiB; write 4096Mi or 4608Mi"},
 		"any shape: with its disk": {asked: v1alpha1.MachineSelection{Machine: shape(32, "4Gi", "20Gi")}, any: true,
 			want: "SCS-32V-4-22"},
 	} {

@@ -28,7 +28,8 @@ type Provider interface {
 
 	// Validate says what is wrong with a cluster, as far as that can be known at once. It is asked before a
 	// cluster is stored, and again before it is acted on. Standard fields are checked by others; what is left
-	// is what only the provider knows.
+	// is what only the provider knows. One error alone of type Forbidden, on spec.provider, says that there is no room
+	// for another cluster, whatever its spec.
 	Validate(ctx context.Context, in Input) field.ErrorList
 
 	// Topology is what the class of the release gets. It depends on the input alone. The answer is kept

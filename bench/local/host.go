@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/polder-kaas/polder/bench/process"
@@ -46,16 +49,13 @@ func (b *bench) readSettledHost(ctx context.Context, name string) (host, error) 
 }
 
 func readUsage(s hostapi.Status) (host, error) {
-	h, pids := host{Status: s}, []int{s.PID}
+	h := host{Status: s}
 	for _, m := range s.Machines {
 		for _, p := range m.Processes {
 			h.machines += p.Memory
-			if p.PID != 0 { // else it does not run at the moment
-				pids = append(pids, p.PID)
-			}
 		}
 	}
-	for _, pid := range pids {
+	for _, pid := range h.pids() {
 		c, err := process.ReadCPU(pid)
 		if err != nil {
 			return h, err
@@ -63,4 +63,47 @@ func readUsage(s hostapi.Status) (host, error) {
 		h.cpu += c.Own
 	}
 	return h, nil
+}
+
+// pids are those of the host and of what it runs.
+func (h host) pids() []int {
+	all := []int{h.PID}
+	for _, m := range h.Machines {
+		for _, p := range m.Processes {
+			if p.PID != 0 { // else it does not run at the moment
+				all = append(all, p.PID)
+			}
+		}
+	}
+	return all
+}
+
+// manyUsage is what several clusters use together.
+type manyUsage struct{ memory, threads, watchers int }
+
+func (b *bench) readMany(ctx context.Context, names []string) (u manyUsage, err error) {
+	for _, name := range names {
+		h, err := b.readHost(ctx, name)
+		if err != nil {
+			return u, err
+		}
+		u.memory += int(h.machines + h.Memory)
+		for _, pid := range h.pids() {
+			threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+			if err != nil {
+				return u, err
+			}
+			u.threads += len(threads)
+			files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+			if err != nil {
+				return u, err
+			}
+			for _, f := range files {
+				if to, err := os.Readlink(f); err == nil && strings.Contains(to, "inotify") {
+					u.watchers++
+				}
+			}
+		}
+	}
+	return u, nil
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/polder-kaas/polder/bench/scenario"
@@ -122,4 +124,28 @@ func (b *bench) measureNodes(ctx context.Context, name string, rows *scenario.Ro
 	rows.AddWithAim("  and in the control plane's processes", "", "%d MB",
 		(int64(after.machines)-int64(before.machines))>>20)
 	return nil
+}
+
+// measureMany makes clusters of one control plane and one worker, all at once, until every one is ready.
+func (b *bench) measureMany(ctx context.Context) (rows scenario.Rows, err error) {
+	begin := time.Now()
+	names, errs := make([]string, b.many), make([]error, b.many)
+	var all sync.WaitGroup
+	for i := range names {
+		names[i] = fmt.Sprintf("many-%d", i)
+		all.Go(func() { _, errs[i] = b.createCluster(ctx, names[i], shape{newVersion, 1, 1}) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return rows, err
+	}
+	rows.AddWithAim(fmt.Sprintf("%d clusters at once, all ready", b.many), "all", "%.0f s", time.Since(begin).Seconds())
+	used, err := b.readMany(ctx, names)
+	if err != nil {
+		return rows, err
+	}
+	rows.AddWithAim("  anonymous memory of each", "", "%d MB", used.memory/b.many>>20)
+	rows.AddWithAim("  threads of each", "", "%d", used.threads/b.many)
+	rows.AddWithAim("  file watchers of all (128 for a user)", "128", "%d", used.watchers)
+	return rows, nil
 }

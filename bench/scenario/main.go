@@ -25,6 +25,7 @@ type Benchmark struct {
 // Main runs a benchmark until it ends or is interrupted, and returns the exit code of the program: 1 if something could
 // not be measured, 2 for wrong flags.
 func Main(b Benchmark) int {
+	only := flag.String("only", "", "run only scenes that have this in their name")
 	flag.Parse()
 	if err := b.validate(flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -32,7 +33,7 @@ func Main(b Benchmark) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := b.run(ctx, os.Stdout); err != nil {
+	if err := b.run(ctx, os.Stdout, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		return 1
 	}
@@ -50,8 +51,8 @@ func (b Benchmark) validate(args []string) error {
 }
 
 // run prints the table whatever went wrong: a figure that was measured took minutes, and is as good as before.
-func (b Benchmark) run(ctx context.Context, out io.Writer) error {
-	var r Runner
+func (b Benchmark) run(ctx context.Context, out io.Writer, only string) error {
+	r := Runner{only: only}
 	err := b.Run(ctx, &r)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("interrupted: %w", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -16,7 +17,10 @@ type Scene struct {
 }
 
 // Runner runs scenes and keeps their rows. Its zero value is ready for use.
-type Runner struct{ rows Rows }
+type Runner struct {
+	rows Rows
+	only string // a part of the names of scenes to run
+}
 
 // Run runs scenes one after the other. One that fails does not keep the next from being measured; an interrupt does.
 func (r *Runner) Run(ctx context.Context, scenes ...Scene) error {
@@ -24,6 +28,9 @@ func (r *Runner) Run(ctx context.Context, scenes ...Scene) error {
 	for _, s := range scenes {
 		if err := ctx.Err(); err != nil {
 			return errors.Join(append(errs, fmt.Errorf("%s: %w", s.Name, err))...)
+		}
+		if !strings.Contains(s.Name, r.only) {
+			continue
 		}
 		Logf("%s", s.Name)
 		rows, err := s.Run(ctx)

@@ -29,19 +29,21 @@ func TestRunPrintsWhatWasMeasured(t *testing.T) {
 		scenes []Scene
 		err    error
 		want   []string // first cells of the table
+		only   string
 	}{
-		{"all", []Scene{sceneOf("a", nil), sceneOf("b", nil)}, nil, []string{"WHAT", "a", "b"}},
-		{"nothing", nil, nil, nil},
+		{"all", []Scene{sceneOf("a", nil), sceneOf("b", nil)}, nil, []string{"WHAT", "a", "b"}, ""},
+		{"one", []Scene{sceneOf("first", nil), sceneOf("second", nil)}, nil, []string{"WHAT", "second"}, "eco"},
+		{"nothing", nil, nil, nil, ""},
 		{"goes on after a failure", []Scene{sceneOf("a", errBroken), sceneOf("b", nil)}, errBroken,
-			[]string{"WHAT", "a", "b"}},
+			[]string{"WHAT", "a", "b"}, ""},
 		{"ends with an interrupt", []Scene{sceneOf("a", nil), interrupted, sceneOf("c", nil)}, context.Canceled,
-			[]string{"WHAT", "a"}},
+			[]string{"WHAT", "a"}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out strings.Builder
 			run := func(_ context.Context, r *Runner) error { return r.Run(ctx, tt.scenes...) }
 			b := Benchmark{Columns: []string{"WHAT", "MEASURED"}, Run: run}
-			if err := b.run(ctx, &out); !errors.Is(err, tt.err) {
+			if err := b.run(ctx, &out, tt.only); !errors.Is(err, tt.err) {
 				t.Errorf("got error %v, want %v", err, tt.err)
 			}
 			var got []string
@@ -60,7 +62,7 @@ func TestRunKeepsRowsOfAFailedSetup(t *testing.T) {
 	b := Benchmark{Columns: []string{"WHAT", "MEASURED"}, Run: func(ctx context.Context, r *Runner) error {
 		return errors.Join(r.Run(ctx, sceneOf("a", nil)), errBroken)
 	}}
-	if err := b.run(t.Context(), &out); !errors.Is(err, errBroken) || !strings.Contains(out.String(), "a ") {
+	if err := b.run(t.Context(), &out, ""); !errors.Is(err, errBroken) || !strings.Contains(out.String(), "a ") {
 		t.Errorf("got %q, %v", out.String(), err)
 	}
 }

@@ -14,10 +14,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	infrav1 "github.com/polder-kaas/polder/api/infrastructure/v1alpha1"
 	"github.com/polder-kaas/polder/internal/program/exit"
+	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
+	"github.com/polder-kaas/polder/internal/providers/local/launch"
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
@@ -122,6 +127,53 @@ func TestFaultDeadMachineIsReplaced(t *testing.T) {
 	c.awaitControlPlane(t, faultTimeout, 3, newVersion)
 	if names := members(t, c, machineWithStore(t, c)); len(names) != 3 || slices.Contains(names, victim.Node) {
 		t.Errorf("members of the store: %v, want three without %s", names, victim.Node)
+	}
+	isDeleted(t, c)
+}
+
+// The only machine of a control plane whose files are gone is not made anew, which would be an empty cluster under the
+// old name: it is said that it is lost.
+func TestFaultLostMachine(t *testing.T) {
+	p := testenv.StartPlane(t)
+	c := create(t, p, "lost", newVersion, options{})
+	c.awaitAvailable(t, faultTimeout)
+	s, _, err := p.HostStatus(t.Context(), c.namespace, c.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	victim := machineWithStore(t, c)
+	o, err := c.get(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	infra := &infrav1.LocalCluster{}
+	if err := c.mgmt.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: o.Spec.InfrastructureRef.Name}, infra); err != nil {
+		t.Fatal(err)
+	}
+	dir := launch.Launcher{HostsDir: hostapi.HostsDir(p.Data)}.Dir(string(infra.UID))
+	if err := syscall.Kill(s.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(string(dir.MachineDir(victim.Name))); err != nil {
+		t.Fatal(err)
+	}
+	lm := &infrav1.LocalMachine{}
+	testenv.Eventually(t, faultTimeout, func() error {
+		if err := c.mgmt.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: victim.Name}, lm); err != nil {
+			return err
+		}
+		if b := meta.FindStatusCondition(lm.Status.Conditions, infrav1.BootedCondition); b == nil || b.Reason != infrav1.MachineLostReason {
+			return fmt.Errorf("it is not said that the machine is lost: %v", b)
+		}
+		return nil
+	})
+	if s, _, err = p.HostStatus(t.Context(), c.namespace, c.name); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range s.Machines {
+		if m.Name == victim.Name {
+			t.Errorf("it was made anew: %+v", m.Boot)
+		}
 	}
 	isDeleted(t, c)
 }

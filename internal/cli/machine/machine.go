@@ -24,7 +24,8 @@ each cluster's host, a process of its own, so it also works while polderd is dow
 		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
 		SuggestionsMinimumDistance: 2,
 	}
-	c.AddCommand(newListCommand(g), newDescribeCommand(g), newLogsCommand(g), newOffCommand(g), newOnCommand(g))
+	c.AddCommand(newListCommand(g), newDescribeCommand(g), newLogsCommand(g), newOffCommand(g), newOnCommand(g),
+		newFailCommand(g))
 	return c
 }
 

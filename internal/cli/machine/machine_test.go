@@ -72,6 +72,18 @@ func TestPower(t *testing.T) {
 	p.Expect(exit.OK, "Machine demo-cp is on already.\n", "", "machine", "on", "demo-cp")
 }
 
+func TestFail(t *testing.T) {
+	p := clitest.New(t, newRoot)
+	fakehost.Start(t, p.Dir, clitest.DemoCluster())
+	p.Expect(exit.OK, "All processes of machine demo-cp hang; let them go on with: polder machine fail demo-cp --how continue --data-dir DIR\n", "", "machine", "fail", "demo-cp", "--how", "stop")
+	p.Expect(exit.OK, "All processes of machine demo-cp go on.\n", "", "machine", "fail", "demo-cp", "--how", "continue")
+	p.Expect(exit.OK, "All files of machine demo-cp are gone; see what becomes of its cluster with: polder describe CLUSTER --data-dir DIR\n", "", "machine", "fail", "demo-cp", "--how", "disk", "--yes")
+	p.Expect(exit.Usage, "", "the files of a machine do not come back; say --yes if you mean it", "machine", "fail", "demo-cp", "--how", "disk")
+	p.Expect(exit.Usage, "", `machines do not fail by "fire"; choose stop, kill, disk or continue`, "machine", "fail", "demo-cp", "--how", "fire")
+	p.Expect(exit.Usage, "", "say how it shall fail, with --how stop, kill or disk", "machine", "fail", "demo-cp")
+	p.Expect(exit.Failure, "", "failing machine demo-cp: the cluster's host answered: nothing runs on machine demo-cp", "machine", "fail", "demo-cp", "--how", "kill")
+}
+
 func TestPowerWithoutHost(t *testing.T) {
 	p := clitest.New(t, newRoot)
 	dir := fakehost.Prepare(t, p.Dir, clitest.DemoCluster().Cluster)

@@ -39,6 +39,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/machine"
 	"github.com/polder-kaas/polder/internal/providers/local/outside"
 	"github.com/polder-kaas/polder/internal/providers/local/watch"
+	"github.com/polder-kaas/polder/internal/reconcile/unreadable"
 )
 
 // User is the identity with which the provider acts in the plane.
@@ -104,13 +105,19 @@ func (m *Manager) newManager() (ctrl.Manager, error) {
 	rc := m.cfg.Client("polder-provider-local")
 	rc.Impersonate = rest.ImpersonationConfig{UserName: User}
 	rc.ContentType = "" // custom resources have no protobuf form
-	return ctrl.NewManager(rc, ctrl.Options{
+	rc.Wrap(unreadable.WrapTransport)
+	filter := unreadable.New(scheme)
+	mgr, err := ctrl.NewManager(rc, ctrl.Options{
 		Scheme:                 scheme,
-		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:                  filter.FilterInformers(cache.Options{DefaultTransform: cache.TransformStripManagedFields()}),
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
 		Controller:             config.Controller{SkipNameValidation: ptr.To(true)},
 	})
+	if err != nil {
+		return nil, err
+	}
+	return mgr, filter.AddReporter(mgr, rc)
 }
 
 func (m *Manager) setupControllers(ctx context.Context, mgr ctrl.Manager) error {

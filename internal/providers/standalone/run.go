@@ -24,6 +24,7 @@ import (
 	"github.com/polder-kaas/polder/internal/operator"
 	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/internal/providers/heartbeat"
+	"github.com/polder-kaas/polder/internal/reconcile/unreadable"
 	"github.com/polder-kaas/polder/provider"
 )
 
@@ -52,9 +53,7 @@ func Run(ctx context.Context, p provider.Provider, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(cfg.Plane, ctrl.Options{
-		Scheme:                        scheme,
-		Cache:                         cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+	mgr, err := newManager(cfg, scheme, ctrl.Options{
 		Metrics:                       metricsserver.Options{BindAddress: cfg.Metrics},
 		HealthProbeBindAddress:        "0",
 		WebhookServer:                 admissionHook.server,
@@ -80,6 +79,19 @@ func Run(ctx context.Context, p provider.Provider, cfg Config) error {
 		return fmt.Errorf("setting up provider %s: %w", g.Name(), err)
 	}
 	return mgr.Start(ctx)
+}
+
+// newManager returns a manager with these options, whose caches go on if an object cannot be read.
+func newManager(cfg Config, scheme *runtime.Scheme, o ctrl.Options) (ctrl.Manager, error) {
+	plane, filter := rest.CopyConfig(cfg.Plane), unreadable.New(scheme)
+	plane.Wrap(unreadable.WrapTransport)
+	o.Scheme = scheme
+	o.Cache = filter.FilterInformers(cache.Options{DefaultTransform: cache.TransformStripManagedFields()})
+	mgr, err := ctrl.NewManager(plane, o)
+	if err != nil {
+		return nil, err
+	}
+	return mgr, filter.AddReporter(mgr, plane)
 }
 
 // newScheme returns a scheme with our kinds, those of Cluster API, and the provider's own.

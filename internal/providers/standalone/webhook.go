@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -22,6 +23,7 @@ import (
 	ownadmission "github.com/polder-kaas/polder/internal/admission"
 	"github.com/polder-kaas/polder/internal/files/certificate"
 	"github.com/polder-kaas/polder/internal/providers/guard"
+	"github.com/polder-kaas/polder/internal/reconcile/unreadable"
 )
 
 const webhookPath = "/validate-workloadcluster"
@@ -80,8 +82,9 @@ func (h *admissionWebhook) close() {
 func (h *admissionWebhook) register(mgr ctrl.Manager) {
 	h.server.elected = mgr.Elected()
 	checker := &ownadmission.Checker{Client: mgr.GetClient(), Providers: map[string]*guard.Guard{h.guard.Name(): h.guard}}
+	validate := checker.ValidateProvider(admission.NewDecoder(mgr.GetScheme()))
 	mgr.GetWebhookServer().Register(webhookPath, &admission.Webhook{
-		Handler: checker.ValidateProvider(admission.NewDecoder(mgr.GetScheme())),
+		Handler: unreadable.MendOldObject(mgr.GetScheme(), validate, admissionv1.Update),
 	})
 }
 
@@ -153,7 +156,7 @@ func newCertificate(host string, now time.Time) (tls.Certificate, []byte, error)
 	} else {
 		t.DNSNames = []string{host}
 	}
-	terms := certificate.Terms{SerialBits: 127, Now: now, Backdate: time.Hour, Lifetime: certificateLifetime}
+	terms := certificate.Terms{SerialBits: 127, Now: now, Backdate: 2 * time.Hour, Lifetime: certificateLifetime}
 	c, err := certificate.SelfSign(t, terms, key)
 	if err != nil {
 		return tls.Certificate{}, nil, err

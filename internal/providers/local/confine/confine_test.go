@@ -95,6 +95,10 @@ func componentAttempts() map[string]func() error {
 			s, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0)
 			return errors.Join(err, closeFD(s, err))
 		},
+		"watch files": func() error {
+			w, err := unix.InotifyInit1(0)
+			return errors.Join(err, closeFD(w, err))
+		},
 		"signal its parent":     func() error { return unix.Kill(os.Getppid(), 0) },
 		"signal its group":      func() error { return unix.Kill(0, 0) },
 		"may signal itself":     func() error { return unix.Kill(os.Getpid(), 0) },

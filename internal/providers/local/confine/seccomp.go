@@ -33,6 +33,10 @@ var componentCalls = []uint32{
 	unix.SYS_SOCKETPAIR,
 }
 
+// watcherCalls make watchers of files, of which a user may have few (see kubelet.ManifestWatcher) and each API server
+// takes five. Without one Kubernetes reads its certificates and configuration every minute.
+var watcherCalls = []uint32{unix.SYS_INOTIFY_INIT1}
+
 // newNamespaces are the flags of clone that none of our programs uses once it is confined.
 const newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID |
 	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
@@ -82,6 +86,11 @@ func filter(r role, pid int) []bpf.Instruction {
 	}
 	for _, n := range denied {
 		p = append(p, bpf.JumpIf{Cond: bpf.JumpEqual, Val: n, SkipFalse: 1}, deny(unix.EPERM))
+	}
+	if r == roleComponent {
+		for _, n := range append(watcherCalls, oldWatcherCalls...) {
+			p = append(p, bpf.JumpIf{Cond: bpf.JumpEqual, Val: n, SkipFalse: 1}, deny(unix.EMFILE)) // as if there were none left
+		}
 	}
 	p = append(p,
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_CLONE, SkipFalse: 4},

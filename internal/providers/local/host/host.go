@@ -23,6 +23,7 @@ import (
 	"github.com/polder-kaas/polder/internal/files/filelock"
 	"github.com/polder-kaas/polder/internal/providers/local/balancer"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
+	"github.com/polder-kaas/polder/internal/providers/local/kubelet"
 	"github.com/polder-kaas/polder/internal/providers/local/kubeversion"
 	"github.com/polder-kaas/polder/internal/providers/local/process"
 )
@@ -51,6 +52,7 @@ type Host struct {
 	cluster      hostapi.Cluster
 	started      time.Time
 	forker       *process.Forker
+	watcher      *kubelet.ManifestWatcher
 	balancer     *balancer.Balancer
 	bootSlots    chan struct{}   // one for each worker that is booting
 	changeSignal chan struct{}   // wakes publishChanges; one signal is enough for many changes
@@ -80,6 +82,7 @@ func Run(ctx context.Context, cfg Config) error {
 	defer lock.Close() //nolint:errcheck // the kernel does the same
 	h := newHost(cfg)
 	defer h.forker.Close()
+	defer h.watcher.Close()
 	if err := readJSON(cfg.Dir.ClusterFile(), &h.cluster); err != nil {
 		return err
 	}
@@ -106,6 +109,10 @@ func newHost(cfg Config) *Host {
 		outside: newOutsideConnections(),
 	}
 	h.machineUnlocked = sync.NewCond(&h.mu)
+	var err error
+	if h.watcher, err = kubelet.NewManifestWatcher(); err != nil {
+		cfg.Log.Warn("manifests are read at intervals; the limit fs.inotify.max_user_instances may be too low", "error", err)
+	}
 	h.revision = h.started.UnixMilli() // so that no revision is used twice, not even after a restart
 	return h
 }

@@ -222,6 +222,58 @@ func TestPower(t *testing.T) {
 	}
 }
 
+func TestFail(t *testing.T) {
+	f := newFixture(t)
+	f.run(t)
+	f.putMachines(t, controlPlane(machineOf("a", "hang")))
+	port := freePort(t)
+	f.writeAPIServerManifest(t, "a", port)
+	runningPID := func() int {
+		for _, p := range f.machineStatus(t, "a").Processes {
+			if p.Name == "kube-apiserver" {
+				return p.PID
+			}
+		}
+		return 0
+	}
+	processtest.Eventually(t, "it runs", func() bool { return runningPID() != 0 })
+	first := runningPID()
+	for _, c := range []struct {
+		how   hostapi.Failure
+		state string // of the process, after proc(5)
+	}{{hostapi.FailStop, "T"}, {hostapi.FailContinue, "SR"}} {
+		if err := f.FailMachine(t.Context(), "a", c.how); err != nil {
+			t.Fatal(err)
+		}
+		processtest.Eventually(t, string(c.how), func() bool { return strings.Contains(c.state, processState(first)) })
+	}
+	if err := f.FailMachine(t.Context(), "a", hostapi.FailKill); err != nil {
+		t.Fatal(err)
+	}
+	processtest.Eventually(t, "it runs again", func() bool { pid := runningPID(); return pid != 0 && pid != first })
+	for name, how := range map[string]hostapi.Failure{"a": "fire", "nobody": hostapi.FailKill} {
+		if err := f.FailMachine(t.Context(), name, how); err == nil {
+			t.Errorf("%s fails by %s", name, how)
+		}
+	}
+	if err := f.FailMachine(t.Context(), "a", hostapi.FailDisk); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(string(f.dir.MachineDir("a"))); !errors.Is(err, os.ErrNotExist) || f.machineStatus(t, "a").Name != "" {
+		t.Errorf("it is still there: %v", err)
+	}
+	if left := killLeftovers(); len(left) > 0 {
+		t.Errorf("still running: %q", left)
+	}
+}
+
+// processState is one letter, after proc(5).
+func processState(pid int) string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return rest[:min(1, len(rest))]
+}
+
 // Whoever changes a machine at the same time as others, in the end it is there or not.
 func TestChangesAtTheSameTime(t *testing.T) {
 	f := newFixture(t)

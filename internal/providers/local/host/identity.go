@@ -87,7 +87,7 @@ func (a *certificateAuthority) sign(template *x509.Certificate, now time.Time) (
 		return nil, nil, err
 	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
-	terms := certificate.Terms{SerialBits: 120, Now: now, Backdate: 5 * time.Minute, Lifetime: certificateLife}
+	terms := certificate.Terms{SerialBits: 120, Now: now, Backdate: 2 * time.Hour, Lifetime: certificateLife}
 	c, err := a.issuer.Issue(template, terms, k.Public())
 	if err != nil {
 		return nil, nil, err

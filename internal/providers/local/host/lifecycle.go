@@ -24,11 +24,16 @@ func (h *Host) removeMachine(ctx context.Context, name string) error {
 	if m.spec.ControlPlane && m.spec.Node != "" {
 		h.removeMirrorPods(context.WithoutCancel(ctx), m.spec.Node) // nobody would do it later
 	}
+	return h.forgetMachine(m)
+}
+
+// forgetMachine removes the files of a machine on which nothing runs any more.
+func (h *Host) forgetMachine(m *machine) error {
 	if err := os.RemoveAll(string(m.dir)); err != nil {
 		return err
 	}
 	h.mu.Lock()
-	delete(h.machines, name)
+	delete(h.machines, m.spec.Name)
 	h.mu.Unlock()
 	h.notifyChange()
 	return nil

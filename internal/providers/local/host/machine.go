@@ -105,7 +105,7 @@ func (h *Host) newMachine(spec hostapi.MachineSpec, address netip.Addr, emulate 
 	m.configured.Store(len(spec.ClusterConfiguration) > 0)
 	m.kubelet = kubelet.New(kubelet.Config{
 		Machine: spec, Dir: m.dir, Address: address, Cluster: h.cluster.Addresses, EmulatedVersion: emulate,
-		Binary: h.cfg.Binary, Forker: h.forker,
+		Binary: h.cfg.Binary, Forker: h.forker, Watcher: h.watcher,
 		AllowEverything:      h.cfg.AllowEverything || allowance.IsEverythingAllowed(m.dir),
 		APIServerEnvironment: h.proxyEnvironment(),
 		ServingCertificate:   h.servingCertificate, ClientCertificate: h.nodeCertificate,

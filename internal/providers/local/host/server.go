@@ -70,6 +70,9 @@ func (h *Host) handler() http.Handler {
 	mux.HandleFunc("POST /machines/{name}/power", errorHandler(func(r *http.Request) error {
 		return h.setPower(r.Context(), r.PathValue("name"), r.URL.Query().Get("on") == "true")
 	}))
+	mux.HandleFunc("POST /machines/{name}/fail", errorHandler(func(r *http.Request) error {
+		return h.failMachine(r.Context(), r.PathValue("name"), hostapi.Failure(r.URL.Query().Get("how")))
+	}))
 	mux.HandleFunc("POST "+hostapi.OutsidePath, h.keepOffer)
 	mux.HandleFunc("POST /stop", errorHandler(func(r *http.Request) error {
 		h.mu.Lock()

@@ -74,6 +74,22 @@ func (c *Client) SetPower(ctx context.Context, machine string, on bool) error {
 	return c.do(ctx, http.MethodPost, "/machines/"+url.PathEscape(machine)+"/power?on="+strconv.FormatBool(on), nil, nil)
 }
 
+// Failure is a way for a machine to fail.
+type Failure string
+
+// Ways to fail.
+const (
+	FailKill     Failure = "kill"     // its processes end at once, and are started again
+	FailStop     Failure = "stop"     // its processes hang
+	FailContinue Failure = "continue" // they go on
+	FailDisk     Failure = "disk"     // its files are gone, and with them the machine
+)
+
+// FailMachine makes a machine fail.
+func (c *Client) FailMachine(ctx context.Context, machine string, how Failure) error {
+	return c.do(ctx, http.MethodPost, "/machines/"+url.PathEscape(machine)+"/fail?how="+url.QueryEscape(string(how)), nil, nil)
+}
+
 // DeleteMachine ends the machine's processes and removes its files; it returns when they are gone.
 func (c *Client) DeleteMachine(ctx context.Context, machine string) error {
 	return c.do(ctx, http.MethodDelete, "/machines/"+url.PathEscape(machine), nil, nil)

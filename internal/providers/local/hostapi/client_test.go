@@ -46,6 +46,7 @@ func TestClientAsks(t *testing.T) {
 		"drain":       {call: func(ctx context.Context, c *Client) error { return c.DrainMachine(ctx, "a") }, want: "POST /machines/a/drain"},
 		"off":         {call: func(ctx context.Context, c *Client) error { return c.SetPower(ctx, "a", false) }, want: "POST /machines/a/power?on=false"},
 		"on":          {call: func(ctx context.Context, c *Client) error { return c.SetPower(ctx, "a", true) }, want: "POST /machines/a/power?on=true"},
+		"fail":        {call: func(ctx context.Context, c *Client) error { return c.FailMachine(ctx, "a", FailStop) }, want: "POST /machines/a/fail?how=stop"},
 		"delete":      {call: func(ctx context.Context, c *Client) error { return c.DeleteMachine(ctx, "a") }, want: "DELETE /machines/a"},
 		"end":         {call: func(ctx context.Context, c *Client) error { return c.Stop(ctx, false) }, want: "POST /stop?now=false"},
 		"end at once": {call: func(ctx context.Context, c *Client) error { return c.Stop(ctx, true) }, want: "POST /stop?now=true"},

@@ -26,6 +26,7 @@ type Config struct {
 	EmulatedVersion string       // minor of Kubernetes to emulate, or empty
 	Binary          string       // of polderd, which is every program a static pod may be
 	Forker          *process.Forker
+	Watcher         *ManifestWatcher // nil: manifests are read at intervals
 	// APIServerEnvironment is added to that of the API server.
 	APIServerEnvironment []string
 	AllowEverything      bool // see rewrite.Machine

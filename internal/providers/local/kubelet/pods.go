@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"github.com/polder-kaas/polder/internal/providers/local/rewrite"
 )
 
@@ -26,6 +24,9 @@ const (
 var stopOrder = [][]string{{"kube-scheduler", "kube-controller-manager"}, {apiServer}, {etcd}}
 
 const stopGracePeriod = 8 * time.Second
+
+// unwatchedInterval is how often manifests are read if nobody tells of changes.
+const unwatchedInterval = time.Second
 
 // staticPods runs what is in the manifest directory.
 type staticPods struct {
@@ -57,19 +58,20 @@ func (p *staticPods) run(ctx context.Context) error {
 	if err := os.MkdirAll(p.manifestDir(), 0o700); err != nil {
 		return err
 	}
-	w, err := fsnotify.NewWatcher()
+	changes, end, err := p.cfg.Watcher.Watch(p.manifestDir())
 	if err != nil {
-		return fmt.Errorf("watching manifests: %w; the limit fs.inotify.max_user_instances may be too low", err)
+		p.cfg.Log.Warn("manifests are not watched, but read at intervals", "dir", p.manifestDir(), "error", err)
 	}
-	defer w.Close() //nolint:errcheck // nothing to lose
-	if err := w.Add(p.manifestDir()); err != nil {
-		return fmt.Errorf("watching %s: %w; the limit fs.inotify.max_user_watches may be too low", p.manifestDir(), err)
-	}
+	defer end()
 	if !p.allowStarts() {
 		return nil // the plug was pulled
 	}
 	defer p.stop()
-	tick := time.NewTicker(p.checkInterval)
+	interval := p.checkInterval
+	if changes == nil {
+		interval = min(interval, unwatchedInterval)
+	}
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		err := p.checkDisk()
@@ -82,8 +84,7 @@ func (p *staticPods) run(ctx context.Context) error {
 		p.reportProblem(err)
 		select {
 		case <-ctx.Done():
-		case <-w.Events:
-		case <-w.Errors: // events were lost; everything is read again anyway
+		case <-changes:
 		case <-tick.C:
 		}
 	}

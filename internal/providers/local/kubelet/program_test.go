@@ -130,13 +130,19 @@ func newKubelet(t *testing.T) *Kubelet {
 	}
 	forker := process.NewForker()
 	t.Cleanup(forker.Close)
+	watcher, err := NewManifestWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(watcher.Close)
 	dir := hostapi.MachineDir(t.TempDir())
 	if err := os.MkdirAll(dir.RootFS("/etc/kubernetes/manifests"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	k := New(Config{
 		Machine: hostapi.MachineSpec{Name: "m", Node: "node-1", UID: "u", ControlPlane: true, Version: "v1.36.1", ProviderID: "local://ns/c/m"},
-		Dir:     dir, Address: testAddress(), AllowEverything: true, Binary: exe, Forker: forker, OnChange: func() {}, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler),
+		Dir:     dir, Address: testAddress(), AllowEverything: true, Binary: exe, Forker: forker, Watcher: watcher,
+		OnChange: func() {}, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(k.Kill) // before the forker is closed
 	return k

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
@@ -88,6 +89,10 @@ func (s *scope) reportHostError(err error) error {
 // so it is the same however often this is tried.
 func (r *Reconciler) createMachine(ctx context.Context, s *scope) error {
 	id := fmt.Sprintf("local://%s/%s/%s", s.local.Namespace, s.cluster.Name, s.local.Name)
+	if s.status == nil && s.wasNode() {
+		s.reportLost()
+		return reconcile.Wait(0, "a machine that is lost") // its deletion is the next that happens to it
+	}
 	if s.status == nil || s.lacksConfiguration() {
 		spec, err := r.machineSpec(ctx, s, id)
 		if err != nil {
@@ -108,6 +113,26 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope) error {
 	}
 	s.local.Spec.ProviderID = id
 	return nil
+}
+
+// wasNode says that the machine has been a node of its cluster, as Cluster API remembers. Its data is not to be had
+// again: made anew, the only machine of a control plane would begin an empty cluster under the old name.
+func (s *scope) wasNode() bool {
+	booted := s.conditions.Get(infrav1.BootedCondition)
+	return s.machine.Status.NodeRef.IsDefined() || booted != nil && booted.Status == metav1.ConditionTrue
+}
+
+// reportLost says that the machine is gone, and what to do.
+func (s *scope) reportLost() {
+	next := fmt.Sprintf("health checks of the stack replace it; without them, delete Machine %s", s.machine.Name)
+	if util.IsControlPlaneMachine(s.machine) {
+		next = fmt.Sprintf("if others of the control plane run, health checks of the stack replace it, or the deletion of Machine %s; "+
+			"if it was the only one, all that was in the cluster is lost, unless polder restore brings it back", s.machine.Name)
+	}
+	s.setCondition(infrav1.BootedCondition, false, infrav1.MachineLostReason,
+		"the files of the machine are gone, and it is not made anew; %s", next)
+	s.setCondition(infrav1.ProcessesRunningCondition, false, infrav1.MachineLostReason,
+		"the files of the machine are gone")
 }
 
 // lacksConfiguration says that the machine was made by an older polderd, which did not hand over its cluster's

@@ -24,6 +24,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/launch"
 	"github.com/polder-kaas/polder/internal/providers/local/processtest"
+	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
 // fakeHost answers every request with code and status, and records the requests.
@@ -122,6 +123,35 @@ func TestCreateMachine(t *testing.T) {
 	}
 	if s.local.Spec.ProviderID != want.ProviderID || s.status == nil || condition(s, infrav1.BootedCondition) != "" {
 		t.Errorf("provider ID %q, %s", s.local.Spec.ProviderID, condition(s, infrav1.BootedCondition))
+	}
+}
+
+// A machine that has been a node is not made anew: the only one of a control plane would begin an empty cluster.
+func TestLostMachine(t *testing.T) {
+	for name, change := range map[string]func(*scope){
+		"it is a node":   func(s *scope) { s.machine.Status.NodeRef = clusterv1.MachineNodeReference{Name: "node"} },
+		"it has booted":  func(s *scope) { s.setCondition(infrav1.BootedCondition, true, infrav1.BootedReason, "") },
+		"it has neither": nil,
+	} {
+		for _, controlPlane := range []bool{true, false} {
+			h := newFakeHost(t, http.StatusOK, hostapi.Status{Machines: []hostapi.MachineStatus{{Name: "local", UID: "u"}}})
+			r, s := fixture(h, controlPlane)
+			if change == nil {
+				if err := r.createMachine(t.Context(), s); err != nil || len(h.requests) == 0 {
+					t.Errorf("%s: %v, asked %q", name, err, h.requests)
+				}
+				continue
+			}
+			change(s)
+			if err := r.createMachine(t.Context(), s); !reconcile.IsWait(err) || len(h.requests) > 0 {
+				t.Errorf("%s: %v, asked %q", name, err, h.requests)
+			}
+			got := condition(s, infrav1.BootedCondition)
+			if !strings.HasPrefix(got, "False MachineLost: the files of the machine are gone, and it is not made anew; ") ||
+				strings.Contains(got, "polder restore") != controlPlane || !strings.Contains(got, "Machine node") {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
 	}
 }
 

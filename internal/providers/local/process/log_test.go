@@ -40,6 +40,20 @@ func TestRotationLosesNoLine(t *testing.T) {
 	}
 }
 
+func TestDropWatchFailures(t *testing.T) {
+	const failure = `E1117 1 dynamic_cafile_content.go:170] "Failed to watch CA file, will retry later" err="error creating fsnotify watcher: too many open files"` + "\n"
+	for in, want := range map[string]string{
+		"a\nb\n":                          "a\nb\n",
+		failure:                           "",
+		"a\n" + failure + failure + "b":   "a\nb",
+		"GET \\" + failure[50:90] + "x\n": "GET \\" + failure[50:90] + "x\n",
+	} {
+		if got := string(dropWatchFailures([]byte(in))); got != want {
+			t.Errorf("%q: %q", in, got)
+		}
+	}
+}
+
 func TestLogThatCannotBeWritten(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {

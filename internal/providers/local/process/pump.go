@@ -31,9 +31,11 @@ func (p *pump) copyOutput() {
 	for {
 		n, err := p.pipe.Read(buf)
 		if n > 0 {
-			p.tail.add(buf[:n])
-			p.log.enqueue(buf[:n])
 			midLine = !bytes.HasSuffix(buf[:n], []byte{'\n'})
+			if out := dropWatchFailures(buf[:n]); len(out) > 0 {
+				p.tail.add(out)
+				p.log.enqueue(out)
+			}
 		}
 		if err != nil {
 			break // all writers are gone, or finish has waited long enough
@@ -42,6 +44,26 @@ func (p *pump) copyOutput() {
 	if midLine {
 		p.log.enqueue([]byte{'\n'}) // the next run begins a line of its own
 	}
+}
+
+// watchFailure is what Kubernetes says every minute of each of its files, because it gets no watcher (see package
+// confine) and reads them every minute instead. Its quotes would be escaped in what a client of the API can have
+// logged.
+var watchFailure = []byte(`will retry later" err="error creating fsnotify watcher`)
+
+// dropWatchFailures returns output without these lines, which are wanted and would push everything else out of the log.
+// One that is cut by the end of what was read stays.
+func dropWatchFailures(out []byte) []byte {
+	if !bytes.Contains(out, watchFailure) {
+		return out
+	}
+	var kept []byte
+	for line := range bytes.Lines(out) {
+		if !bytes.Contains(line, watchFailure) {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
 }
 
 // finish copies what is still in the pipe and returns the last lines. A process that left the group may hold the pipe

@@ -16,7 +16,14 @@
       type: array
       description: Further names and addresses in the API server's certificate.
       maxItems: 100
-      items: {type: string, minLength: 1, maxLength: 253, pattern: "^[A-Za-z0-9.:*-]+$"}
+      items:
+        type: string
+        minLength: 1
+        maxLength: 253
+        pattern: "^[A-Za-z0-9.:*-]+$"
+        x-kubernetes-validations:
+          - rule: "isIP(self) || self.matches('^([*][.])?[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$')"
+            message: write the name of a host, such as api.example.org or *.example.org, or an IP address
       default: {{ toJson .Values.variables.certSANs }}
 - name: podSecurityStandard
   required: false
