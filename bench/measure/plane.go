@@ -23,7 +23,6 @@ import (
 )
 
 const (
-	program           = "bin/polderd"
 	startTimeout      = 90 * time.Second
 	stopTimeout       = 30 * time.Second
 	startPollInterval = 20 * time.Millisecond
@@ -32,18 +31,33 @@ const (
 // Plane is a polderd with its directory.
 type Plane struct {
 	*process.Process
-	dir    string // short, since sockets will be in it
-	listen string
-	flags  []string
-	Config *rest.Config // of the administrator
-	Client client.WithWatch
+	variant Variant
+	dir     string // short, since sockets will be in it
+	listen  string
+	Config  *rest.Config // of the administrator
+	Client  client.WithWatch
+}
+
+// Variant is a way to run polderd.
+type Variant struct {
+	Program string   // empty: bin/polderd
+	Env     []string // further variables
+	Flags   []string // further flags
+}
+
+// WithPlane runs bin/polderd as Variant.WithPlane does.
+func WithPlane(ctx context.Context, do func(*Plane) error, flags ...string) error {
+	return Variant{Flags: flags}.WithPlane(ctx, do)
 }
 
 // WithPlane starts a polderd on an empty directory and calls do. Then it ends polderd and all clusters and removes
 // everything, also after an interrupt.
-func WithPlane(ctx context.Context, do func(*Plane) error, flags ...string) (err error) {
+func (v Variant) WithPlane(ctx context.Context, do func(*Plane) error) (err error) {
 	log.SetLogger(logr.Discard()) // of clients; errors come back anyway
-	p := &Plane{flags: flags, listen: "127.0.0.1:0"}
+	if v.Program == "" {
+		v.Program = "bin/polderd"
+	}
+	p := &Plane{variant: v, listen: "127.0.0.1:0"}
 	if p.dir, err = os.MkdirTemp("", "polder-bench-"); err != nil {
 		return err
 	}
@@ -63,8 +77,8 @@ func (p *Plane) Kubeconfig() string { return filepath.Join(p.Data(), "admin.kube
 
 // Start runs polderd until it is ready, on the address it had before.
 func (p *Plane) Start(ctx context.Context) (err error) {
-	args := append([]string{"serve", "--data-dir", p.Data(), "--listen", p.listen}, p.flags...)
-	p.Process, err = process.Start(p.dir, program, args...)
+	args := append([]string{"serve", "--data-dir", p.Data(), "--listen", p.listen}, p.variant.Flags...)
+	p.Process, err = process.StartWithEnv(p.variant.Env, p.dir, p.variant.Program, args...)
 	if err != nil {
 		return err
 	}

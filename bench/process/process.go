@@ -26,6 +26,11 @@ type Process struct {
 // Start runs a program in a directory, with an environment that says nothing about memory or processors, and a log
 // beside what it writes. If the benchmark is killed, the kernel ends the process too.
 func Start(dir, program string, args ...string) (*Process, error) {
+	return StartWithEnv(nil, dir, program, args...)
+}
+
+// StartWithEnv runs a program as Start does, with further variables in its environment.
+func StartWithEnv(env []string, dir, program string, args ...string) (*Process, error) {
 	abs, err := filepath.Abs(program)
 	if err != nil {
 		return nil, err
@@ -39,7 +44,7 @@ func Start(dir, program string, args ...string) (*Process, error) {
 	defer out.Close() //nolint:errcheck // the process has a copy of its own
 	p.cmd = exec.Command(abs, args...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, out, out
-	p.cmd.Env = []string{"HOME=" + dir, "PATH=/usr/bin:/bin"}
+	p.cmd.Env = append([]string{"HOME=" + dir, "PATH=/usr/bin:/bin"}, env...)
 	// A group of its own keeps ^C on the terminal away from it: we end it ourselves.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {

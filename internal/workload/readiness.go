@@ -2,7 +2,6 @@ package workload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -20,7 +19,7 @@ func (c *Clusters) Readiness(cluster client.ObjectKey) func(ctx context.Context)
 		if connected == nil {
 			kubeconfig, err := c.readKubeconfig(ctx, cluster)
 			if err == nil {
-				connected, err = c.connect(cluster, kubeconfig)
+				connected, err = c.connect(cluster, kubeconfig, nil)
 			}
 			if err != nil {
 				return fmt.Errorf("%w: %w", probe.ErrNotAsked, err)
@@ -45,8 +44,8 @@ func (c *Cluster) checkReady(ctx context.Context) error {
 	for line := range strings.Lines(string(b)) {
 		if check, ok := strings.CutPrefix(line, "[-]"); ok {
 			name, _, _ := strings.Cut(strings.TrimSpace(check), " ")
-			return fmt.Errorf("its check %q fails", name)
+			return probe.NotReadyError(fmt.Sprintf("its check %q fails", name))
 		}
 	}
-	return errors.New("it is not ready")
+	return probe.NotReadyError("it is not ready")
 }

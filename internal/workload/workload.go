@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -20,7 +21,8 @@ type Cluster struct {
 	api    rest.Interface
 }
 
-// Clusters gives access to workload clusters.
+// Clusters gives access to workload clusters. It is a Runnable of a manager: while it runs, requests to clusters that
+// do not answer fail at once.
 type Clusters struct {
 	Secrets   client.Reader // not cached: Secrets are read by name
 	UserAgent string        // of our requests to the clusters
@@ -29,6 +31,9 @@ type Clusters struct {
 
 	mu    sync.Mutex
 	cache map[client.ObjectKey]cachedCluster
+
+	once    sync.Once
+	breaker *breaker // see circuits
 }
 
 type cachedCluster struct {
@@ -36,8 +41,20 @@ type cachedCluster struct {
 	cluster       *Cluster
 }
 
-// Get gives access to a cluster, by the kubeconfig in its Secret as it is now.
+// Start asks clusters that kept a request waiting for a sign of life, until ctx ends.
+func (c *Clusters) Start(ctx context.Context) error { return c.circuits().run(ctx) }
+
+func (c *Clusters) circuits() *breaker {
+	c.once.Do(func() { c.breaker = newBreaker(c.Readiness, clock.RealClock{}) })
+	return c.breaker
+}
+
+// Get gives access to a cluster, by the kubeconfig in its Secret as it is now. The error is an UnreachableError if the
+// cluster is known not to answer.
 func (c *Clusters) Get(ctx context.Context, cluster client.ObjectKey) (*Cluster, error) {
+	if err := c.circuits().check(cluster); err != nil {
+		return nil, err
+	}
 	kubeconfig, err := c.readKubeconfig(ctx, cluster)
 	if err != nil {
 		return nil, err
@@ -48,7 +65,7 @@ func (c *Clusters) Get(ctx context.Context, cluster client.ObjectKey) (*Cluster,
 	if k, ok := c.cache[cluster]; ok && k.kubeconfigSum == sum {
 		return k.cluster, nil
 	}
-	made, err := c.connect(cluster, kubeconfig)
+	made, err := c.connect(cluster, kubeconfig, c.circuits().wrapTransport(cluster))
 	if err != nil {
 		return nil, err
 	}
@@ -71,13 +88,13 @@ func (c *Clusters) readKubeconfig(ctx context.Context, cluster client.ObjectKey)
 	return s.Data["value"], nil
 }
 
-// connect makes clients for a cluster.
-func (c *Clusters) connect(cluster client.ObjectKey, kubeconfig []byte) (*Cluster, error) {
+// connect makes clients for a cluster, whose requests go through outer first.
+func (c *Clusters) connect(cluster client.ObjectKey, kubeconfig []byte, outer transport.WrapperFunc) (*Cluster, error) {
 	cfg, err := RESTConfigFromKubeconfig(kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("secret %s of cluster %s: %w", kubeconfigSecret(cluster).Name, cluster, err)
 	}
-	cfg.UserAgent, cfg.WrapTransport = c.UserAgent, transport.Wrappers(limitTransport, c.WrapTransport)
+	cfg.UserAgent, cfg.WrapTransport = c.UserAgent, transport.Wrappers(limitTransport, c.WrapTransport, outer)
 	cfg.DisableCompression = true                     // few bytes could become many
 	cfg.WarningHandlerWithContext = rest.NoWarnings{} // a cluster must not write to our log
 	d, err := discovery.NewDiscoveryClientForConfig(cfg)
@@ -93,6 +110,7 @@ func (c *Clusters) connect(cluster client.ObjectKey, kubeconfig []byte) (*Cluste
 
 // Forget drops the client of a cluster that is gone.
 func (c *Clusters) Forget(cluster client.ObjectKey) {
+	c.circuits().forget(cluster)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.cache, cluster)

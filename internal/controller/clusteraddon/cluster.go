@@ -3,6 +3,7 @@ package clusteraddon
 import (
 	"context"
 	"errors"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
@@ -11,7 +12,11 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/reconcile/fairness"
+	"github.com/polder-kaas/polder/internal/workload"
 )
+
+// unreachableDelay is how soon to look again whether a cluster answers that does not; that costs no request to it.
+const unreachableDelay = 10 * time.Second
 
 // connectCluster waits for the control plane and connects to it. It follows the Cluster's status and not the runtime
 // hook AfterControlPlaneInitialized, which Cluster API calls only once.
@@ -21,6 +26,17 @@ func (r *Reconciler) connectCluster(ctx context.Context, s *scope) error {
 			"the control plane is not initialized yet")
 		return reconcile.Wait(0, "the control plane") // the watch of Clusters reports it
 	}
+	w, err := r.Workload.Get(ctx, client.ObjectKeyFromObject(s.cluster))
+	if err != nil {
+		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonUnreachable, err.Error())
+	}
+	if errors.As(err, new(*workload.UnreachableError)) {
+		return reconcile.Wait(wait.Jitter(unreachableDelay, 0.2), "%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	s.workload = w
 	// From here on the run talks to the workload cluster, which may be slow: one namespace must not take all workers.
 	done, err := r.Limiter.Acquire(ctx, s.cluster.Namespace)
 	if errors.Is(err, fairness.ErrBusy) {
@@ -31,11 +47,5 @@ func (r *Reconciler) connectCluster(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.freeSlot = done
-	w, err := r.Workload.Get(ctx, client.ObjectKeyFromObject(s.cluster))
-	if err != nil {
-		s.conditions.SetFalse(csv1.ConditionClusterReady, csv1.ReasonUnreachable, err.Error())
-		return err
-	}
-	s.workload = w
 	return nil
 }

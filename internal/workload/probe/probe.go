@@ -36,11 +36,17 @@ type Open func(cluster client.ObjectKey) (ask func(context.Context) error)
 // ErrNotAsked is in an error that says nothing about the cluster: it could not be asked at all.
 var ErrNotAsked = errors.New("the cluster was not asked")
 
+// NotReadyError is what a cluster has answered that is not ready.
+type NotReadyError string
+
+func (e NotReadyError) Error() string { return string(e) }
+
 // Result is what is known of a cluster's API server.
 type Result struct {
-	Ready bool
-	Since time.Time
-	Why   string // it is not ready
+	Ready   bool
+	Answers bool // ready or not
+	Since   time.Time
+	Why     string // it is not ready
 }
 
 // Prober probes clusters. It is a Runnable of a manager.
@@ -60,6 +66,7 @@ type Prober struct {
 // target is a cluster that is probed.
 type target struct {
 	stop     context.CancelFunc // nil until it is probed
+	delay    time.Duration      // before the first probe
 	failures int
 	result   *Result // nil: not known yet
 }
@@ -93,14 +100,42 @@ func (p *Prober) Start(ctx context.Context) error {
 func (p *Prober) Result(cluster client.ObjectKey) *Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// Those that are found at once, at a start, must not be asked at once for ever.
+	delay := time.Duration(rand.Int64N(int64(interval))) //nolint:gosec // no secret
+	return p.target(cluster, target{delay: delay}).known()
+}
+
+// Suspect probes a cluster from now on, if it is not probed yet: at once, and as if it had failed before.
+func (p *Prober) Suspect(cluster client.ObjectKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target(cluster, target{failures: failures - 1})
+}
+
+// Peek returns what is known of a cluster; nil if it is not probed.
+func (p *Prober) Peek(cluster client.ObjectKey) *Result {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t, ok := p.targets[cluster]; ok {
+		return t.known()
+	}
+	return nil
+}
+
+// target returns the target of a cluster, which is probed from now on, and begins as given; p.mu is held.
+func (p *Prober) target(cluster client.ObjectKey, begin target) *target {
 	t, ok := p.targets[cluster]
 	if !ok {
-		t = &target{}
+		t = &begin
 		p.targets[cluster] = t
 		if p.ctx != nil {
 			p.run(cluster, t)
 		}
 	}
+	return t
+}
+
+func (t *target) known() *Result {
 	if t.result == nil {
 		return nil
 	}
@@ -127,8 +162,7 @@ func (p *Prober) run(cluster client.ObjectKey, t *target) {
 	t.stop = cancel
 	ask := p.open(cluster)
 	p.running.Go(func() {
-		// Those that are found at once, at a start, must not be asked at once for ever.
-		delay := time.Duration(rand.Int64N(int64(interval))) //nolint:gosec // no secret
+		delay := t.delay
 		for p.wait(ctx, delay) {
 			if err := p.probe(ctx, p.slotsFor(t), ask); ctx.Err() == nil {
 				delay = p.record(ctx, cluster, t, err)
@@ -180,6 +214,7 @@ func (p *Prober) record(ctx context.Context, cluster client.ObjectKey, t *target
 	if errors.Is(err, ErrNotAsked) {
 		return interval
 	}
+	answers := err == nil || errors.As(err, new(NotReadyError))
 	p.mu.Lock()
 	was := t.result
 	if err == nil {
@@ -189,9 +224,9 @@ func (p *Prober) record(ctx context.Context, cluster client.ObjectKey, t *target
 	}
 	switch {
 	case err == nil && (was == nil || !was.Ready):
-		t.result = &Result{Ready: true, Since: p.clock.Now()}
-	case t.failures >= failures && (was == nil || was.Ready):
-		t.result = &Result{Since: p.clock.Now(), Why: firstLine(err)}
+		t.result = &Result{Ready: true, Answers: true, Since: p.clock.Now()}
+	case t.failures >= failures && (was == nil || was.Ready || was.Answers != answers):
+		t.result = &Result{Answers: answers, Since: p.clock.Now(), Why: firstLine(err)}
 	}
 	changed, next := t.result != was, interval
 	switch {
