@@ -137,7 +137,7 @@ func (p *Plane) newOperator(
 	return operator.New(operator.Config{
 		Client: client, DataDir: p.dir.Path(), Releases: sources, Metrics: p.metrics, Concurrency: p.cfg.Concurrency,
 		Providers: []provider.Provider{local.Provider{
-			Version: v.Version, Kubernetes: v.Kubernetes, Confinement: p.confinement,
+			Version: v.Version, Kubernetes: v.Kubernetes, Confinement: p.confinement, DataDir: p.dir.Path(),
 		}},
 		Webhooks: hooks,
 	})

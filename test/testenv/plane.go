@@ -25,6 +25,7 @@ type Plane struct {
 	Data         string
 	OfferShipped bool     // the plane offers the stacks in the binary; most tests bring their own
 	Env          []string // further variables of polderd's environment
+	MaxFiles     int      // that polderd may have open; 0: as many as the test may
 
 	cmd    *exec.Cmd
 	log    *Buffer
@@ -77,6 +78,11 @@ func (p *Plane) start(flags ...string) error {
 	p.cmd = p.Tree.Command("polderd", all...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.Env = append(p.cmd.Env, p.Env...)
+	if p.MaxFiles > 0 {
+		limited := fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, p.MaxFiles)
+		p.cmd.Args = append([]string{"sh", "-c", limited, p.cmd.Path}, p.cmd.Args[1:]...)
+		p.cmd.Path = "/bin/sh"
+	}
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}

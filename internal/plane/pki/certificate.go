@@ -16,8 +16,9 @@ import (
 	"github.com/polder-kaas/polder/internal/files/certificate"
 )
 
-// backdate makes certificates valid on machines whose clock is a little behind ours.
-const backdate = 5 * time.Minute
+// backdate makes certificates valid on machines whose clock is behind ours, and here after the clock was set back: by
+// an hour, for one that took its time zone for the world's.
+const backdate = 2 * time.Hour
 
 // serialBits is the length of serial numbers.
 const serialBits = 127
