@@ -11,6 +11,7 @@ import (
 	kubectlcmd "k8s.io/kubectl/pkg/cmd"
 
 	"github.com/polder-kaas/polder/internal/cli/connect"
+	_ "github.com/polder-kaas/polder/internal/cli/plane/translations" // before kubectl asks for all of them
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 

@@ -41,13 +41,26 @@ func (p *Plane) Up(ctx context.Context, o UpOptions) (r Report, started bool, er
 		return r, false, err
 	}
 	var child *childProcess
+	_, missing := os.Stat(p.dir)
 	if !r.Running {
 		if child, err = p.startProcess(o, r); err != nil {
 			return r, false, err
 		}
 	}
 	r, err = p.awaitReady(ctx, child, o.Progress)
+	if errors.Is(missing, os.ErrNotExist) && exit.Code(err) == exit.Usage {
+		err = errors.Join(err, p.removeEmpty())
+	}
 	return r, child != nil, err
+}
+
+// removeEmpty removes a directory that has nothing but a log of why it is so: flags that cannot be must not leave one.
+func (p *Plane) removeEmpty() error {
+	files, err := os.ReadDir(p.dir)
+	if err != nil || len(files) != 1 || files[0].Name() != filepath.Base(p.LogFile()) {
+		return err
+	}
+	return errors.Join(os.Remove(p.LogFile()), os.Remove(p.dir))
 }
 
 // answerTimeout is how long the API of a plane that says it is ready may be silent until that is an error.

@@ -99,6 +99,11 @@ func (h *Host) handler() http.Handler {
 		}
 		http.Error(w, "there is no machine "+r.PathValue("name"), http.StatusConflict)
 	})
+	mux.HandleFunc("POST /machines/{name}/fail", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("how") == string(hostapi.FailKill) {
+			http.Error(w, "nothing runs on machine "+r.PathValue("name"), http.StatusConflict)
+		}
+	})
 	mux.HandleFunc("POST /stop", func(http.ResponseWriter, *http.Request) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
