@@ -45,8 +45,10 @@ const (
 	ReasonAddonsFirst       = "AddonsFirst"       // the new release's add-ons are applied before its class
 	ReasonNotThereYet       = "NotThereYet"       // Cluster API has not made it yet
 	ReasonMachinesMissing   = "MachinesMissing"   // some are not ready
+	ReasonMachinesComing    = "MachinesComing"    // there are to be more than there were, and all that were are ready
 	ReasonMachinesOutOfDate = "MachinesOutOfDate" // some are not as the spec says
 	ReasonQuotaExceeded     = "QuotaExceeded"     // the namespace may have no more of what is missing
+	ReasonEtcdFull          = "EtcdFull"          // the cluster's etcd has no space left, and takes no changes
 	ReasonUnreachable       = "Unreachable"       // the cluster's API does not answer
 	ReasonNotVerified       = "NotVerified"       // it seems ready, and could not be looked at closer
 	ReasonPaused            = "Paused"
@@ -81,6 +83,12 @@ const (
 	// RecreateAnnotation on a WorkloadCluster is the UID of a Cluster that is lost and is to be replaced by a new one,
 	// which is empty.
 	RecreateAnnotation = "polder.dev/recreate"
+
+	// UnreadableAnnotation, together with the resource version UnreadableVersion, is on an object in the cache of a
+	// controller that lacks the fields that could not be decoded. In the API server no object has both.
+	UnreadableAnnotation = "polder.dev/unreadable"
+	// UnreadableVersion is one that no stored object has, so that an update meets a conflict.
+	UnreadableVersion = "1"
 
 	// WorkloadClusterLabel on a Cluster is the name of its WorkloadCluster.
 	WorkloadClusterLabel = "polder.dev/workload-cluster"

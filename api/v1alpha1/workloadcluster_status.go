@@ -101,6 +101,11 @@ type WorkloadClusterStatus struct {
 	// +optional
 	FirstReadyTime *metav1.Time `json:"firstReadyTime,omitempty"`
 
+	// lastProgressTime is when something of the cluster was seen to move: a number, a version, a condition or its
+	// message.
+	// +optional
+	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
+
 	// undo says, while an update is under way, what of it can still be undone, and how.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

@@ -643,6 +643,10 @@ func (in *WorkloadClusterStatus) DeepCopyInto(out *WorkloadClusterStatus) {
 		in, out := &in.FirstReadyTime, &out.FirstReadyTime
 		*out = (*in).DeepCopy()
 	}
+	if in.LastProgressTime != nil {
+		in, out := &in.LastProgressTime, &out.LastProgressTime
+		*out = (*in).DeepCopy()
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]v1.Condition, len(*in))

@@ -60,6 +60,7 @@ func (c *Checker) Check(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (
 	q.checkNetwork()
 	q.checkOIDC()
 	q.checkWorkers()
+	q.checkShapes()
 	parametersFit := q.checkParameterSize()
 	p := q.findProvider()
 	if p == nil {

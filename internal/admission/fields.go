@@ -17,6 +17,7 @@ import (
 	"github.com/polder-kaas/polder/internal/suggest"
 	"github.com/polder-kaas/polder/internal/topology"
 	"github.com/polder-kaas/polder/internal/topology/nodelabels"
+	"github.com/polder-kaas/polder/provider"
 )
 
 // checkOIDC checks the form of the issuer's URL that OpenID Connect requires.
@@ -76,6 +77,46 @@ func (q *clusterReview) checkWorkers() {
 		}
 		q.checkLabels(at.Child("labels"), p.Labels)
 		q.checkTaints(at.Child("taints"), p.Taints)
+	}
+}
+
+// The least memory that machines need: kubeadm makes no control plane with less, and a kubelet and a runtime do not
+// fit into less.
+const (
+	minControlPlaneMiB = 1700
+	minWorkerMiB       = 512
+)
+
+// checkShapes forbids machines on which Kubernetes never starts, unless the cluster has them already.
+func (q *clusterReview) checkShapes() {
+	controlPlane := q.object.Spec.ControlPlane.Machine
+	var old *v1alpha1.MachineShape
+	had := map[string]*v1alpha1.MachineShape{}
+	if q.old != nil {
+		old = q.old.Spec.ControlPlane.Machine
+		for _, p := range q.old.Spec.Workers {
+			had[p.Name] = p.Machine
+		}
+	}
+	q.checkShape(spec.Child("controlPlane", "machine"), controlPlane, old, minControlPlaneMiB)
+	for i, p := range q.object.Spec.Workers {
+		q.checkShape(spec.Child("workers").Index(i).Child("machine"), p.Machine, had[p.Name], minWorkerMiB)
+	}
+}
+
+// checkShape checks one shape. What else is wrong with it says the provider. Quantities are not compared before ShapeOf
+// has read them: that takes for ever if somebody writes 1e2000000000.
+func (q *clusterReview) checkShape(at *field.Path, m, old *v1alpha1.MachineShape, least int) {
+	if m == nil {
+		return
+	}
+	s, err := provider.ShapeOf(*m)
+	if err != nil || s.MemoryMiB >= least {
+		return
+	}
+	if was, err := provider.ShapeOf(ptr.Deref(old, v1alpha1.MachineShape{})); err != nil || was != s {
+		q.addError(field.Invalid(at.Child("memory"), m.Memory.String(),
+			fmt.Sprintf("Kubernetes does not start with less than %dMi here; write at least that", least)))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
@@ -263,5 +264,31 @@ func TestName(t *testing.T) {
 				t.Error(got)
 			}
 		})
+	}
+}
+
+func TestShapes(t *testing.T) {
+	shape := func(memory string) *v1alpha1.MachineShape {
+		return &v1alpha1.MachineShape{CPU: 2, Memory: resource.MustParse(memory)}
+	}
+	with := func(controlPlane, worker string) change {
+		return func(o *v1alpha1.WorkloadCluster) {
+			o.Spec.ControlPlane.MachineSelection = v1alpha1.MachineSelection{Machine: shape(controlPlane)}
+			o.Spec.Workers = []v1alpha1.WorkerPool{{Name: "a", MachineSelection: v1alpha1.MachineSelection{Machine: shape(worker)}}}
+		}
+	}
+	const small = `Kubernetes does not start with less than `
+	if d := cmp.Diff([]string{
+		`spec.controlPlane.machine.memory: Invalid value: "1Mi": ` + small + "1700Mi here; write at least that",
+		`spec.workers[0].machine.memory: Invalid value: "256Mi": ` + small + "512Mi here; write at least that",
+	}, checkNew(t, newWorld(), with("1Mi", "256Mi"))); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string(nil), checkNew(t, newWorld(), with("2Gi", "512Mi"))); d != "" {
+		t.Error(d)
+	}
+	// What a cluster has already stops no other change.
+	if d := cmp.Diff([]string(nil), checkChange(t, newWorld(), cluster(with("1Mi", "256Mi")), cluster(with("1Mi", "256Mi")))); d != "" {
+		t.Error(d)
 	}
 }

@@ -71,7 +71,7 @@ func decodeDefaultingFields(raw []byte, namespace string) (*v1alpha1.WorkloadClu
 func (c *Checker) Validate(decoder admission.Decoder) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
 		if req.Operation == admissionv1.Delete {
-			return validateDeletion(decoder, req)
+			return validateDeletion(req)
 		}
 		o, old, err := decodeRequest(decoder, req)
 		if err != nil {
@@ -147,14 +147,20 @@ func decodeRequest(decoder admission.Decoder, req admission.Request) (o, old *v1
 
 // validateDeletion refuses the deletion of a protected cluster. The object is in OldObject: requests that delete have
 // no other.
-func validateDeletion(decoder admission.Decoder, req admission.Request) admission.Response {
-	o := &v1alpha1.WorkloadCluster{}
-	if err := decoder.DecodeRaw(req.OldObject, o); err != nil {
+func validateDeletion(req admission.Request) admission.Response {
+	// Only this: a cluster of which something else cannot be read can be deleted.
+	var o struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Spec     struct {
+			DeletionProtection *bool `json:"deletionProtection"`
+		} `json:"spec"`
+	}
+	if err := utiljson.Unmarshal(req.OldObject.Raw, &o); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	if ptr.Deref(o.Spec.DeletionProtection, false) {
 		return admission.Denied(
-			fmt.Sprintf("cluster %s is protected from deletion; set spec.deletionProtection to false first", o.Name),
+			fmt.Sprintf("cluster %s is protected from deletion; set spec.deletionProtection to false first", o.Metadata.Name),
 		)
 	}
 	return admission.Allowed("")

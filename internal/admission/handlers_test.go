@@ -116,6 +116,21 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+func TestDeletionOfWhatCannotBeRead(t *testing.T) {
+	for raw, allowed := range map[string]bool{
+		`{"spec":{"provider":5}}`:                           true,
+		`{"spec":{"provider":5,"deletionProtection":true}}`: false,
+		`{"spec":{"deletionProtection":"yes"}}`:             false, // it may be protected
+		`{"spec":"text"}`:                                   false,
+	} {
+		req := request(t, admissionv1.Delete, nil, cluster())
+		req.OldObject.Raw = []byte(raw)
+		if got := newWorld().checker(t).Validate(ctrladmission.NewDecoder(scheme(t)))(t.Context(), req); got.Allowed != allowed {
+			t.Errorf("%s: %+v", raw, got)
+		}
+	}
+}
+
 func TestValidateProvider(t *testing.T) {
 	for name, c := range map[string]struct {
 		object *v1alpha1.WorkloadCluster

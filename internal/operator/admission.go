@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
+	requestv1 "k8s.io/api/admission/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -20,6 +21,7 @@ import (
 	"github.com/polder-kaas/polder/internal/controller/kubeconfigrequest"
 	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/providers/guard"
+	"github.com/polder-kaas/polder/internal/reconcile/unreadable"
 )
 
 // Paths of the webhooks for stacks and their clusters.
@@ -42,8 +44,8 @@ func (o *Operator) registerAdmission(ctx context.Context, mgr ctrl.Manager, prov
 	for path, handle := range map[string]admission.HandlerFunc{
 		clusterPath:   checkCluster(mgr.GetClient(), decoder),
 		releasePath:   checkRelease(mgr.GetClient()),
-		stackPath:     checkStack(mgr.GetClient(), decoder),
-		namespacePath: checkNamespace(mgr.GetClient()),
+		stackPath:     checkStack(mgr.GetClient()),
+		namespacePath: checkNamespace(mgr.GetClient(), o.unreadable.Unreadable),
 		protectedPath: checkProtected(live),
 
 		defaultWorkloadPath:    customers.Mutate,
@@ -51,7 +53,9 @@ func (o *Operator) registerAdmission(ctx context.Context, mgr ctrl.Manager, prov
 		defaultKubeconfigPath:  kubeconfigrequest.MutatingHandler(decoder),
 		validateKubeconfigPath: kubeconfigrequest.ValidatingHandler(live, mgr.GetClient(), decoder),
 	} {
-		o.cfg.Webhooks.Server.Register(path, &admission.Webhook{Handler: handle})
+		// Not for deletions: whether a cluster is protected may be what cannot be read.
+		mending := unreadable.MendOldObject(mgr.GetScheme(), handle, requestv1.Update)
+		o.cfg.Webhooks.Server.Register(path, &admission.Webhook{Handler: mending})
 	}
 	ca, err := o.cfg.Webhooks.CA()
 	if err != nil {
@@ -89,10 +93,11 @@ func validatingWebhooks(url string, ca []byte) *admissionv1.ValidatingWebhookCon
 	cluster := newWebhook("cluster", clusterPath, clusterv1.GroupVersion.Group, clusterv1.GroupVersion.Version, "clusters",
 		admissionv1.Create, admissionv1.Update)
 	// Cluster API writes to Clusters all the time; only their class and version are of interest.
+	// An old object of other types than these must not keep anybody from repairing it.
 	cluster.MatchConditions = []admissionv1.MatchCondition{
 		{Name: "has-class", Expression: "has(object.spec) && has(object.spec.topology) && has(object.spec.topology.classRef)"},
 		{Name: "class-or-version-changed",
-			Expression: "oldObject == null || !has(oldObject.spec.topology) || oldObject.spec.topology.classRef != object.spec.topology.classRef || oldObject.spec.topology.version != object.spec.topology.version"},
+			Expression: "oldObject == null || !has(oldObject.spec) || !has(oldObject.spec.topology) || oldObject.spec.topology.classRef != object.spec.topology.classRef || oldObject.spec.topology.version != object.spec.topology.version || type(oldObject.spec) != map || type(oldObject.spec.topology) != map"},
 	}
 	// Deletion of a namespace must be refused as a whole: its objects are deleted one by one, and a refusal then comes
 	// too late.
@@ -214,10 +219,11 @@ func deletedName(req admission.Request) (string, error) {
 }
 
 // checkStack refuses the deletion of a stack with a release that clusters use.
-func checkStack(c client.Reader, decoder admission.Decoder) admission.HandlerFunc {
+func checkStack(c client.Reader) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
-		s := &csv1.ClusterStack{}
-		if err := decoder.DecodeRaw(req.OldObject, s); err != nil {
+		// Its metadata alone: a stack that cannot be read can be deleted, too.
+		s := &metav1.PartialObjectMetadata{}
+		if err := json.Unmarshal(req.OldObject.Raw, s); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
 		var l csv1.ClusterStackReleaseList

@@ -15,6 +15,7 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/lineage"
+	"github.com/polder-kaas/polder/internal/reconcile/unreadable"
 )
 
 // checkForeignClass decides on a class that has the name of a release's class and is not the release's. Somebody else's
@@ -41,8 +42,15 @@ func checkForeignClass(ctx context.Context, c client.Reader, class client.Object
 
 // checkNamespace refuses the deletion of a namespace with classes that clusters of other namespaces use: the templates
 // would go at once. Clusters of the namespace itself go with it, unless one is protected.
-func checkNamespace(c client.Reader) admission.HandlerFunc {
+func checkNamespace(c client.Reader, listUnreadable func() []unreadable.Object) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
+		for _, o := range listUnreadable() {
+			if o.Namespace == req.Name && o.Kind.Kind == "WorkloadCluster" {
+				return admission.Denied(
+					fmt.Sprintf("cluster %s of this namespace may be protected from deletion, but cannot be read: %s; repair it first", o.Name, o.Problem),
+				)
+			}
+		}
 		var l csv1.ClusterStackReleaseList
 		if err := c.List(ctx, &l, client.InNamespace(req.Name)); err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)

@@ -28,6 +28,7 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/lineage"
+	"github.com/polder-kaas/polder/internal/reconcile/unreadable"
 )
 
 const v1, v2 = "docker-ferrol-1-27-v1", "docker-ferrol-1-27-v2"
@@ -262,7 +263,6 @@ func TestCheckStack(t *testing.T) {
 	all := newClient(t, newStack("ferrol", nil), newStack("other", nil), newStack("third", nil),
 		newRelease(v1, "ferrol"), newRelease(v2, "ferrol"), newRelease("docker-ferrol-1-27-v3", "other"), newRelease("docker-ferrol-1-27-v4", "third"),
 		newCluster("a", v1, ""), newCluster("b", v2, ""), newCluster("c", "docker-ferrol-1-27-v4", ""))
-	decoder := admission.NewDecoder(all.Scheme())
 	for name, c := range map[string]struct {
 		reader  client.Reader
 		stack   string
@@ -278,15 +278,21 @@ func TestCheckStack(t *testing.T) {
 		"the clusters cannot be read": {failing(all, &clusterv1.ClusterList{}), "ferrol", 500, "looking for clusters of class s/docker-ferrol-1-27-v1: broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			checkResponse(t, checkStack(c.reader, decoder)(t.Context(), request(t, "s", c.stack, newStack(c.stack, nil))), c.code, c.message)
+			checkResponse(t, checkStack(c.reader)(t.Context(), request(t, "s", c.stack, newStack(c.stack, nil))), c.code, c.message)
 		})
 	}
-	bad := request(t, "s", "ferrol", newStack("ferrol", nil))
+	bad := request(t, "s", "other", newStack("other", nil))
+	bad.OldObject.Raw = []byte(`{"metadata":{"name":"other","uid":"other"},"spec":"text"}`)
+	if got := checkStack(all)(t.Context(), bad); !got.Allowed {
+		t.Errorf("one that cannot be read cannot be deleted: %+v", got)
+	}
 	bad.OldObject.Raw = []byte("{")
-	if got := checkStack(all, decoder)(t.Context(), bad); got.Allowed || got.Result.Code != http.StatusBadRequest {
+	if got := checkStack(all)(t.Context(), bad); got.Allowed || got.Result.Code != http.StatusBadRequest {
 		t.Errorf("%+v", got)
 	}
 }
+
+func noUnreadable() []unreadable.Object { return nil }
 
 func TestCheckNamespace(t *testing.T) {
 	all := newClient(t, newRelease(v1, "ferrol"), newRelease(v2, "ferrol"), newCluster("a", v1, ""), newCluster("s", v2, ""))
@@ -312,9 +318,15 @@ func TestCheckNamespace(t *testing.T) {
 		"the clusters cannot be read":   {failing(all, &clusterv1.ClusterList{}), "s", 500, "looking for clusters of class s/docker-ferrol-1-27-v1: broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			checkResponse(t, checkNamespace(c.reader)(t.Context(), request(t, c.namespace, c.namespace, &corev1.Namespace{})), c.code, c.message)
+			checkResponse(t, checkNamespace(c.reader, noUnreadable)(t.Context(), request(t, c.namespace, c.namespace, &corev1.Namespace{})), c.code, c.message)
 		})
 	}
+	unreadableOne := func() []unreadable.Object {
+		return []unreadable.Object{{Kind: v1alpha1.GroupVersion.WithKind("WorkloadCluster"), Namespace: "s", Name: "demo", Problem: "spec holds text"}}
+	}
+	checkResponse(t, checkNamespace(free, unreadableOne)(t.Context(), request(t, "s", "s", &corev1.Namespace{})), 403,
+		"cluster demo of this namespace may be protected from deletion, but cannot be read: spec holds text; repair it first")
+	checkResponse(t, checkNamespace(free, unreadableOne)(t.Context(), request(t, "a", "a", &corev1.Namespace{})), 0, "")
 }
 
 // Parts of a protected cluster are not deleted. Who is asked about is tried on a plane, in test/provider.
@@ -429,6 +441,9 @@ func TestMatchConditions(t *testing.T) {
 		"a class of another namespace":  {of("", "k", "v1.27.3"), of("s", "k", "v1.27.3"), true},
 		"another version":               {of("", "k", "v1.27.3"), of("", "k", "v1.27.4"), true},
 		"it had no class before":        {plain, of("", "k", "v1.27.3"), true},
+		"it had text for a topology":    {map[string]any{"spec": map[string]any{"topology": "text"}}, of("", "k", "v1.27.3"), true},
+		"it had text for a spec":        {map[string]any{"spec": "text"}, of("", "k", "v1.27.3"), true},
+		"it had no spec":                {map[string]any{}, of("", "k", "v1.27.3"), true},
 		"it has no class any more":      {of("", "k", "v1.27.3"), plain, false},
 	} {
 		t.Run(name, func(t *testing.T) {

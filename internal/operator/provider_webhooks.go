@@ -86,7 +86,8 @@ func providerWebhook(p *v1alpha1.Provider) *admissionv1.ValidatingWebhookConfigu
 			{Name: "names-this-provider", Expression: fmt.Sprintf("has(object.spec.provider) && object.spec.provider == %q",
 				p.Name)},
 			{Name: "concerns-the-provider",
-				Expression: "oldObject == null || " +
+				// A spec that is none must not keep anybody from repairing it.
+				Expression: "oldObject == null || !has(oldObject.spec) || type(oldObject.spec) != map || " +
 					specFieldsChanged("stack", "controlPlane", "workers", "network", "oidc", "parameters")},
 		},
 		FailurePolicy:           ptr.To(admissionv1.Fail),

@@ -122,6 +122,8 @@ func TestProviderWebhookMatchConditions(t *testing.T) {
 		"it loses OIDC":              {of("my-cloud", 1, "oidc", "x"), of("my-cloud", 1), true},
 		"another parameter":          {of("my-cloud", 1, "parameters", "x"), of("my-cloud", 1, "parameters", "y"), true},
 		"nothing of that is changed": {of("my-cloud", 1, "parameters", "x"), of("my-cloud", 1, "parameters", "x"), false},
+		"it had text for a spec":     {map[string]any{"spec": "text"}, of("my-cloud", 1), true},
+		"it had no spec":             {map[string]any{}, of("my-cloud", 1), true},
 		"it is paused":               {of("my-cloud", 1), of("my-cloud", 1, "paused", true), false},
 		"it loses its protection":    {of("my-cloud", 1, "deletionProtection", true), of("my-cloud", 1), false},
 	} {

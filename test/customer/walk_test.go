@@ -74,6 +74,7 @@ func TestWalk(t *testing.T) {
 	w.fails(2, "cannot be lowered", "", "upgrade", "walk", "--kubernetes", "1.36")
 
 	w.exported()
+	w.accessInSecret()
 	w.fails(2, "--yes", "", "delete", "walk")
 	w.does("", "delete", "walk", "--yes", "--wait", "--timeout", "2m")
 	w.nothingIsLeft()
@@ -374,6 +375,25 @@ func (w *walk) exported() {
 	}
 	again := w.does(strings.Replace(out, "name: walk", "name: again", 1), "create", "-f", "-", "--provider", "local", "--dry-run=server", "-o", "yaml")
 	w.says(again, "name: again", "provider: local", "podSecurityStandard: restricted")
+}
+
+// accessInSecret makes a request whose answer is in a Secret; both go with the cluster.
+func (w *walk) accessInSecret() {
+	w.t.Helper()
+	r := &v1alpha1.KubeconfigRequest{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "walk"}}
+	r.Spec = v1alpha1.KubeconfigRequestSpec{ClusterName: "walk", Role: v1alpha1.RoleViewer, ExpirationSeconds: 3600}
+	if err := w.mgmt.Create(w.t.Context(), r); err != nil {
+		w.t.Fatal(err)
+	}
+	testenv.Eventually(w.t, soon, func() error {
+		if err := w.mgmt.Get(w.t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
+			return err
+		}
+		if r.Status.SecretName == "" {
+			return fmt.Errorf("no credentials: %v", r.Status.Conditions)
+		}
+		return nil
+	})
 }
 
 func (w *walk) nothingIsLeft() {

@@ -67,8 +67,8 @@ func TestWorkloadCluster(t *testing.T) {
 				Repair:        setStack(map[string]any{"kubernetesVersion": "1.37"}),
 			},
 		},
-		MinRequeueAfter: minimalPoll,
-		MaxEvents:       20, // Cluster API still waits for machines, and says so again and again
+		MinRequeueAfter: 2 * time.Minute, // it waits for machines, and looks after three minutes whether it stands still
+		MaxEvents:       20,              // Cluster API still waits for machines, and says so again and again
 	})
 }
 

@@ -31,6 +31,7 @@ const (
 	WaitingForHostReason          = "WaitingForHost"
 	HostRenewedReason             = "HostRenewed" // of an event
 	VersionNotSupportedReason     = "VersionNotSupported"
+	MachineLostReason             = "MachineLost" // it was a node, and its files are gone
 	DeletingReason                = "Deleting"
 
 	// ProcessesRunningCondition says that what should run on the machine runs and is healthy.

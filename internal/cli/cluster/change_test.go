@@ -93,6 +93,7 @@ func TestScale(t *testing.T) {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	f.expectOutput(exit.OK, "workloadcluster/demo unchanged\n", "", "scale", "demo", "--pool", "b=0")
+	f.expectOutput(exit.Usage, "", `--pool names "b" twice; say once how many machines it shall have`, "scale", "demo", "--pool", "b=1", "--pool", "b=2")
 	f.expectOutput(exit.OK, "workloadcluster/one scaled: pool a 1 to 4\n", "", "scale", "one", "--workers", "4")
 	for args, want := range map[string]string{
 		"demo":                        "say what to scale, with --workers N, --pool POOL=N or --control-planes N",
@@ -243,4 +244,6 @@ func TestUpgradeRefuses(t *testing.T) {
 	f.expectOutput(exit.Usage, "", `cluster "demo" stays at version v3 of its stack; say which one of Kubernetes 1.36 it shall have, with --version`, "upgrade",
 		"demo", "--kubernetes", "1.36")
 	f.expectOutput(exit.OK, "workloadcluster/demo unchanged: there is nothing newer\n", "", "upgrade", "demo", "--to-latest")
+	f.expectOutput(exit.Usage, "", `Kubernetes is raised by one minor at a time: cluster "demo" runs 1.35, and its stack has no 1.36, so 1.37 cannot be reached`, "upgrade",
+		"demo", "--kubernetes", "1.37")
 }

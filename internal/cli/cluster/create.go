@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/cli/connect"
@@ -125,7 +126,21 @@ func (n *createOptions) buildCluster(c *cobra.Command, args []string) (*v1alpha1
 	if cluster.Name == "" {
 		return nil, exit.Errorf(exit.Usage, "the cluster has no name; give it one: %s NAME", c.CommandPath())
 	}
-	return cluster, nil
+	return cluster, checkName(cluster.Name)
+}
+
+// checkName says in plain words what the plane says with a regular expression.
+func checkName(name string) error {
+	if len(validation.IsDNS1123Label(name)) == 0 {
+		return nil
+	}
+	hint := ""
+	if lower := strings.ToLower(name); lower != name && len(validation.IsDNS1123Label(lower)) == 0 {
+		hint = ", such as " + lower
+	}
+	return exit.Errorf(exit.Usage,
+		"%q is no name for a cluster; write lower case letters, digits and dashes%s, with a letter or digit at both ends and at most 63 in all",
+		name, hint)
 }
 
 // createCluster has the plane refuse unknown fields: an older one would drop them without a word, and make another
@@ -143,12 +158,29 @@ func createCluster(ctx context.Context, a *connect.Access, cluster *v1alpha1.Wor
 		o.DryRun = []string{metav1.DryRunAll}
 	}
 	made, err := clusterClient(a).Create(ctx, u, o)
-	if apierrors.IsAlreadyExists(err) {
-		return nil, exit.Errorf(exit.Failure,
-			"there is a cluster %q in namespace %s already; change it with: %s, or choose another name", cluster.Name,
-			a.Namespace, a.Hint("apply -f FILE"))
+	if err != nil {
+		if existing := existsError(ctx, a, cluster.Name); existing != nil {
+			return nil, existing
+		}
 	}
 	return made, a.Explain(fmt.Sprintf("making cluster %q", cluster.Name), err)
+}
+
+// existsError says that there is a cluster of this name; nil if there is none, or that is not known. The plane may
+// refuse a cluster for what another of its name is.
+func existsError(ctx context.Context, a *connect.Access, name string) error {
+	u, err := clusterClient(a).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return nil //nolint:nilerr // what the plane said of the creation is said
+	case u.GetDeletionTimestamp() != nil:
+		return exit.Errorf(exit.Failure,
+			"cluster %q in namespace %s is being deleted; wait until it is gone with: %s, then make it again, or choose another name",
+			name, a.Namespace, a.Hint("wait "+name+" --for deleted"))
+	}
+	return exit.Errorf(exit.Failure,
+		"there is a cluster %q in namespace %s already; change it with: %s, or choose another name", name, a.Namespace,
+		a.Hint("apply -f FILE"))
 }
 
 // printDryRun prints a cluster that nobody was asked for.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,6 +139,39 @@ func TestCreateRefusedByThePlane(t *testing.T) {
   spec.stack.name: "s": there is none
   it is wrong
   the name of a cluster has at most 40 characters`, "create", "demo", "--stack", "s")
+}
+
+// Names and numbers that cannot be are told without a plane, and without regular expressions.
+func TestCreateWithBadValues(t *testing.T) {
+	f := newFakePlane(t)
+	const rule = " with a letter or digit at both ends and at most 63 in all"
+	f.expectOutput(exit.Usage, "", `"Demo" is no name for a cluster; write lower case letters, digits and dashes, such as demo,`+rule, "create", "Demo", "--stack", "s")
+	f.expectOutput(exit.Usage, "", `"a.b" is no name for a cluster; write lower case letters, digits and dashes,`+rule, "create", "a.b", "--stack", "s")
+	f.expectOutput(exit.Usage, "", `--workers "1e3" is no whole number that fits here; see: polder create --help`, "create", "demo", "--stack", "s", "--workers", "1e3")
+	f.expectOutput(exit.Usage, "", `--workers "99999999999" is no whole number that fits here; see: polder create --help`, "create", "demo", "--stack", "s", "--workers", "99999999999")
+	if len(f.requests) > 0 {
+		t.Errorf("the plane was asked: %v", f.requests)
+	}
+}
+
+// Whatever the plane says of a cluster whose name is taken, that is what matters.
+func TestCreateExisting(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.WorkloadCluster)
+		want   string
+	}{
+		"there": {func(*v1alpha1.WorkloadCluster) {},
+			`there is a cluster "demo" in namespace default already; change it with: polder apply -f FILE, or choose another name`},
+		"leaving": {func(o *v1alpha1.WorkloadCluster) { o.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
+			`cluster "demo" in namespace default is being deleted; wait until it is gone with: polder wait demo --for deleted, then make it again, or choose another name`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", c.change))
+			f.refuse["POST "+clusterPath] = refusal(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "demo", "long",
+				metav1.StatusCause{Field: "spec.stack.kubernetesVersion", Message: "one minor at a time"})
+			f.expectOutput(exit.Failure, "", c.want, "create", "demo", "--stack", "s")
+		})
+	}
 }
 
 const twoProviders = `apiVersion: polder.dev/v1alpha1

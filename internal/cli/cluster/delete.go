@@ -3,6 +3,7 @@ package cluster
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -88,24 +89,47 @@ func (d *deleteOptions) run(c *cobra.Command, a *connect.Access, names []string)
 			return err
 		}
 	}
+	// What cannot be deleted stops none of the others.
+	var errs []error
+	var leaving []*v1alpha1.WorkloadCluster
 	for _, cluster := range all {
 		if err := deleteCluster(c.Context(), a, cluster); err != nil {
-			return err
+			errs = append(errs, err)
+			continue
 		}
+		leaving = append(leaving, cluster)
 		if _, err := fmt.Fprintf(c.OutOrStdout(), "workloadcluster/%s is being deleted\n", cluster.Name); err != nil {
 			return err
 		}
 	}
-	if !d.wait.enabled {
-		return nil
+	if d.wait.enabled {
+		errs = append(errs, d.waitForAll(c, a, leaving)...)
 	}
-	// By UID, since a cluster of the same name may have been made meanwhile.
+	return joinErrors(errs)
+}
+
+// waitForAll waits for one after the other; after an interruption for none.
+func (d *deleteOptions) waitForAll(c *cobra.Command, a *connect.Access,
+	all []*v1alpha1.WorkloadCluster) (errs []error) {
+	d.wait.named = len(all) > 1
 	for _, cluster := range all {
+		// By UID, since a cluster of the same name may have been made meanwhile.
 		if err := d.wait.run(c, a, cluster.Name, goal{deleted: true, uid: cluster.UID}, true); err != nil {
-			return err
+			errs = append(errs, err)
+		}
+		if c.Context().Err() != nil {
+			break
 		}
 	}
-	return nil
+	return errs
+}
+
+// joinErrors is one error with the code of the first.
+func joinErrors(errs []error) error {
+	if len(errs) < 2 {
+		return errors.Join(errs...)
+	}
+	return exit.With(exit.Code(errs[0]), errors.Join(errs...))
 }
 
 // machineCount is what is wanted, as the status or else the spec says.

@@ -101,6 +101,18 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// A cluster that cannot be deleted keeps none of the others, and is named in the end.
+func TestDeleteSeveral(t *testing.T) {
+	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, ""), aWorkload(v1alpha1.PhaseReady, "", withName("b")), aWorkload(v1alpha1.PhaseReady, "", withName("c")))
+	f.refuse["DELETE "+clusterPath+"/b"] = refusal(422, metav1.StatusReasonInvalid, "b", "the cluster is protected")
+	out, errs, code := f.runWithInput("", "delete", "demo", "b", "c", "--yes", "--wait")
+	const deleted = "workloadcluster/demo is being deleted\nworkloadcluster/c is being deleted\n"
+	if !strings.HasPrefix(out, deleted) || !strings.HasSuffix(out, "Cluster c is gone.\n") || !strings.Contains(errs, `deleting cluster "b": the plane refuses it`) ||
+		code != exit.Usage || len(f.objects) != 1 {
+		t.Errorf("it ends with %d: %s%s", code, out, errs)
+	}
+}
+
 func TestDeleteRefused(t *testing.T) {
 	f := newFakePlane(t, aWorkload(v1alpha1.PhaseReady, "", func(c *v1alpha1.WorkloadCluster) { c.Spec.DeletionProtection = ptr.To(true) }))
 	f.refuse["DELETE "+clusterPath+"/demo"] = refusal(422, metav1.StatusReasonInvalid, "demo",

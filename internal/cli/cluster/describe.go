@@ -127,12 +127,12 @@ func (d *description) printFacts(w io.Writer) {
 		}
 	}
 	say("Provider", c.Spec.Provider)
-	kubernetes := describeVersionChange(v.Kubernetes, v.WantedKubernetes)
+	kubernetes := describeVersionChange(v.Kubernetes, v.WantedKubernetes, c.Status.Phase)
 	if v.Workers != "" && v.Workers != v.Kubernetes {
 		kubernetes += "; workers run " + v.Workers
 	}
 	say("Kubernetes", kubernetes)
-	say("Release", describeVersionChange(v.Release, v.WantedRelease))
+	say("Release", describeVersionChange(v.Release, v.WantedRelease, c.Status.Phase))
 	say("Endpoint", c.Status.Endpoint)
 	say("Age", output.Age(d.now, c.CreationTimestamp.Time))
 	var updates []string
@@ -147,10 +147,12 @@ func (d *description) printFacts(w io.Writer) {
 }
 
 // describeVersionChange tells status from spec: what runs, and what it is to become.
-func describeVersionChange(is, wanted string) string {
+func describeVersionChange(is, wanted string, phase v1alpha1.Phase) string {
 	switch {
 	case is == "" && wanted == "":
 		return "not known yet"
+	case is == "" && phase == v1alpha1.PhaseStalled:
+		return wanted + " is to be installed"
 	case is == "":
 		return wanted + " is being installed"
 	case wanted == "" || wanted == is:

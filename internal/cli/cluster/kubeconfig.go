@@ -76,7 +76,7 @@ a file, or merges it into your own as context NAME. The key never leaves this ma
 	f.DurationVar(&r.validity, "for", maxValidity, "how long it is valid, from 10m to 8h")
 	addTimeoutFlag(c, &r.timeout, connect.RequestTimeout, "how long to wait for the plane's signature")
 	f.StringVar(&r.file, "output-file", "", "write it to a `file` that only you can read")
-	f.BoolVar(&r.merge, "merge", false, "merge it into $KUBECONFIG or ~/.kube/config as context NAME")
+	f.BoolVar(&r.merge, "merge", false, "merge it into $KUBECONFIG or ~/.kube/config as context NAME, that of a viewer as NAME-viewer")
 	f.BoolVar(&r.force, "force", false, "with --merge: replace a context of this name that is for another cluster")
 	f.BoolVar(&r.admin, "admin", false, "read Cluster API's own kubeconfig, where you may")
 	// the flag exists
@@ -115,14 +115,18 @@ func (r *kubeconfigOptions) get(c *cobra.Command, a *connect.Access) (*issuedKub
 	return r.requestKubeconfig(c, a)
 }
 
-// newIssuedKubeconfig is one with all names made of the cluster's, so that it can be merged with others.
-func newIssuedKubeconfig(namespace, name string, cluster *clientcmdapi.Cluster,
+// newIssuedKubeconfig is one with all names made of the cluster's, so that it can be merged with others. Those of a
+// viewer are others than an administrator's: neither replaces the other's access.
+func newIssuedKubeconfig(namespace, name string, role v1alpha1.Role, cluster *clientcmdapi.Cluster,
 	user *clientcmdapi.AuthInfo) *issuedKubeconfig {
 	k := clientcmdapi.NewConfig()
-	entry := "polder-" + namespace + "-" + name
-	k.Clusters[entry], k.AuthInfos[entry] = cluster, user
-	k.Contexts[name] = &clientcmdapi.Context{Cluster: entry, AuthInfo: entry}
-	k.CurrentContext = name
+	entry, suffix := "polder-"+namespace+"-"+name, ""
+	if role == v1alpha1.RoleViewer {
+		suffix = "-viewer"
+	}
+	k.Clusters[entry], k.AuthInfos[entry+suffix] = cluster, user
+	k.Contexts[name+suffix] = &clientcmdapi.Context{Cluster: entry, AuthInfo: entry + suffix}
+	k.CurrentContext = name + suffix
 	return &issuedKubeconfig{config: k}
 }
 
@@ -156,5 +160,6 @@ func (r *kubeconfigOptions) readAdminKubeconfig(c *cobra.Command, a *connect.Acc
 	if k.Clusters[context.Cluster] == nil || k.AuthInfos[context.AuthInfo] == nil {
 		return nil, fmt.Errorf("the kubeconfig in Secret %s in namespace %s lacks its cluster or user", name, a.Namespace)
 	}
-	return newIssuedKubeconfig(a.Namespace, r.cluster, k.Clusters[context.Cluster], k.AuthInfos[context.AuthInfo]), nil
+	return newIssuedKubeconfig(a.Namespace, r.cluster, v1alpha1.RoleAdmin, k.Clusters[context.Cluster],
+		k.AuthInfos[context.AuthInfo]), nil
 }

@@ -75,7 +75,7 @@ func (r *kubeconfigOptions) requestKubeconfig(c *cobra.Command, a *connect.Acces
 	if _, err := tls.X509KeyPair([]byte(s.Certificate), key); err != nil {
 		return nil, fmt.Errorf("the plane signed something else than what it was asked for (%w); try again", err)
 	}
-	k := newIssuedKubeconfig(a.Namespace, r.cluster,
+	k := newIssuedKubeconfig(a.Namespace, r.cluster, v1alpha1.Role(r.role),
 		&clientcmdapi.Cluster{Server: s.Endpoint, CertificateAuthorityData: []byte(s.CertificateAuthority)},
 		&clientcmdapi.AuthInfo{ClientCertificateData: []byte(s.Certificate), ClientKeyData: key})
 	if s.ExpirationTime != nil {

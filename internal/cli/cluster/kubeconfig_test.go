@@ -68,9 +68,9 @@ func TestKubeconfigPrints(t *testing.T) {
 	if err != nil || code != exit.OK || errs != "" {
 		t.Fatalf("it ends with %d, %v: %s%s", code, err, out, errs)
 	}
-	if k.CurrentContext != "demo" || k.Clusters["polder-default-demo"].Server != "https://demo.example" ||
+	if k.CurrentContext != "demo-viewer" || k.Clusters["polder-default-demo"].Server != "https://demo.example" ||
 		string(k.Clusters["polder-default-demo"].CertificateAuthorityData) != "CA" ||
-		!strings.Contains(string(k.AuthInfos["polder-default-demo"].ClientKeyData), "EC PRIVATE KEY") {
+		!strings.Contains(string(k.AuthInfos["polder-default-demo-viewer"].ClientKeyData), "EC PRIVATE KEY") {
 		t.Errorf("it prints %s", out)
 	}
 	spec := f.bodies["POST"]["spec"].(map[string]any)
@@ -133,7 +133,7 @@ func TestKubeconfigRefused(t *testing.T) {
 		"--for 8h1s":              "--for 8h0m1s is not possible; choose from 10m to 8h",
 		"--merge --output-file x": "--output-file and --merge contradict each other; give one of them",
 		"--admin --for 1h":        "--admin is what Cluster API made: it takes neither --role nor --for",
-		"--timeout 0":             `invalid argument "0" for "--timeout" flag: this is no time to wait for; write, for example, 90s or 20m; see: polder kubeconfig --help`,
+		"--timeout 0":             `--timeout "0" is no time that fits here; write, for example, 90s or 20m; see: polder kubeconfig --help`,
 	} {
 		f.expectOutput(exit.Usage, "", want, append([]string{"kubeconfig", "demo"}, strings.Fields(flags)...)...)
 	}
@@ -297,7 +297,7 @@ func TestKubeconfigLinks(t *testing.T) {
 
 func TestKubeconfigMergeRefuses(t *testing.T) {
 	of := func(server string) *clientcmdapi.Config {
-		return newIssuedKubeconfig("default", "demo", &clientcmdapi.Cluster{Server: server}, &clientcmdapi.AuthInfo{Token: server}).config
+		return newIssuedKubeconfig("default", "demo", v1alpha1.RoleAdmin, &clientcmdapi.Cluster{Server: server}, &clientcmdapi.AuthInfo{Token: server}).config
 	}
 	into := clientcmdapi.NewConfig()
 	if err := mergeContext(into, into, of("https://one"), false); err != nil || into.CurrentContext != "demo" {

@@ -112,6 +112,9 @@ func (s *scaleOptions) wantedReplicas(c *v1alpha1.WorkloadCluster) (map[string]i
 		case !slices.Contains(names, name):
 			return nil, exit.Errorf(exit.Usage, "cluster %q has no pool %q; %s", c.Name, name, have)
 		}
+		if _, twice := want[name]; twice {
+			return nil, exit.Errorf(exit.Usage, "--pool names %q twice; say once how many machines it shall have", name)
+		}
 		want[name] = int32(n)
 	}
 	return want, nil

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"slices"
+
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/cli/objects"
 	"github.com/polder-kaas/polder/internal/program/exit"
@@ -66,8 +68,22 @@ func checkKubernetesUpgrade(c *v1alpha1.WorkloadCluster, to string) error {
 	case version.CompareKubernetes(wanted, is) < 0:
 		return exit.Errorf(exit.Usage, "Kubernetes cannot be lowered: cluster %q runs %s", c.Name, is.MinorString())
 	case wanted.Major == is.Major && wanted.Minor > is.Minor+1:
-		return exit.Errorf(exit.Usage, "Kubernetes is raised by one minor at a time: cluster %q runs %s, so take %d.%d first",
-			c.Name, is.MinorString(), is.Major, is.Minor+1)
+		next := version.Kubernetes{Major: is.Major, Minor: is.Minor + 1}.MinorString()
+		if !offersMinor(c, next) {
+			return exit.Errorf(exit.Usage,
+				"Kubernetes is raised by one minor at a time: cluster %q runs %s, and its stack has no %s, so %s cannot be reached",
+				c.Name, is.MinorString(), next, wanted.MinorString())
+		}
+		return exit.Errorf(exit.Usage, "Kubernetes is raised by one minor at a time: cluster %q runs %s, so take %s first",
+			c.Name, is.MinorString(), next)
 	}
 	return nil
+}
+
+// offersMinor says that the cluster can be upgraded to a minor.
+func offersMinor(c *v1alpha1.WorkloadCluster, minor string) bool {
+	return slices.ContainsFunc(c.Status.Updates, func(u v1alpha1.Update) bool {
+		k, err := version.ParseKubernetes(u.KubernetesVersion)
+		return err == nil && k.MinorString() == minor
+	})
 }

@@ -18,7 +18,8 @@ func printUpdates(w io.Writer, c *v1alpha1.WorkloadCluster, hint func(string) st
 		follows = "stays at version " + ref.Version
 	}
 	fmt.Fprintf(w, "Cluster %s runs Kubernetes %s of release %s, and %s of stack %s.\n", c.Name,
-		describeVersionChange(v.Kubernetes, v.WantedKubernetes), describeVersionChange(v.Release, v.WantedRelease), follows,
+		describeVersionChange(v.Kubernetes, v.WantedKubernetes, c.Status.Phase),
+		describeVersionChange(v.Release, v.WantedRelease, c.Status.Phase), follows,
 		ref.Name)
 	if c.Status.Undo != "" {
 		fmt.Fprintf(w, "Undo: %s\n", output.Sanitize(c.Status.Undo))

@@ -54,6 +54,7 @@ const defaultWaitTimeout = 20 * time.Minute
 type waitOptions struct {
 	enabled bool
 	timeout time.Duration
+	named   bool // each line has the name of its cluster
 }
 
 // addFlags is for commands that change a cluster, which wait only on request.
@@ -94,6 +95,9 @@ func (w *waitOptions) run(c *cobra.Command, a *connect.Access, name string, to g
 		out = c.OutOrStdout()
 	}
 	v := &waitLoop{name: name, goal: to, out: out, now: a.Globals.Now, begin: a.Globals.Now(), hint: a.Hint}
+	if w.named {
+		v.prefix = name + "  "
+	}
 	err := v.wait(c.Context(), follow.PlaneSource{Objects: clusterClient(a), Name: name}, a.Namespace, w.timeout)
 	if errors.Is(err, errNoCluster) {
 		return notFoundError(a, name)

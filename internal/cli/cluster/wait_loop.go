@@ -24,12 +24,13 @@ var errStalled = errors.New("stalled for too long")
 
 // waitLoop watches one cluster until its goal is reached, or cannot be.
 type waitLoop struct {
-	name  string
-	goal  goal
-	out   io.Writer
-	now   func() time.Time
-	begin time.Time
-	hint  func(command string) string
+	name   string
+	goal   goal
+	prefix string // of each line
+	out    io.Writer
+	now    func() time.Time
+	begin  time.Time
+	hint   func(command string) string
 
 	last      v1alpha1.WorkloadCluster
 	lastLine  string // the last line, without its time
@@ -139,7 +140,7 @@ func (v *waitLoop) printLine(phase, message string) {
 		return
 	}
 	v.lastLine = text
-	fmt.Fprintf(v.out, "%6.1fs  %s\n", v.now().Sub(v.begin).Seconds(), text)
+	fmt.Fprintf(v.out, "%6.1fs  %s%s\n", v.now().Sub(v.begin).Seconds(), v.prefix, text)
 }
 
 // printSuccess says what comes next.

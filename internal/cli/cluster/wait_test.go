@@ -323,7 +323,7 @@ func TestWaitCommand(t *testing.T) {
 	f.expectOutput(exit.Usage, "", `there is no cluster "other" in namespace default; see which there are with: polder get`, "wait", "other")
 	f.expectOutput(exit.OK, "Cluster other is gone.\n", "", "wait", "other", "--for", "deleted")
 	f.expectOutput(exit.Usage, "",
-		`invalid argument "0" for "--timeout" flag: this is no time to wait for; write, for example, 90s or 20m; see: polder wait --help`, "wait", "demo",
+		`--timeout "0" is no time that fits here; write, for example, 90s or 20m; see: polder wait --help`, "wait", "demo",
 		"--timeout", "0")
 	f.expectOutput(exit.Usage, "", "polder wait takes the name of a cluster, but got 0 arguments; see: polder wait --help", "wait")
 	f.refuse["GET "+clusterPath] = refusal(403, metav1.StatusReasonForbidden, "",

@@ -105,7 +105,11 @@ func (g *Globals) loadConfig(rules *clientcmd.ClientConfigLoadingRules, local bo
 		}
 	}
 	file, err := rules.Load()
-	if err != nil {
+	switch {
+	case err != nil && strings.Contains(err.Error(), "couldn't get version/kind"): // client-go has no type for it
+		return nil, "", exit.Errorf(exit.Usage, "%s is no kubeconfig; name one with --kubeconfig or $KUBECONFIG",
+			KubeconfigPaths(rules))
+	case err != nil:
 		return nil, "", fmt.Errorf("%s cannot be read as a kubeconfig: %w", KubeconfigPaths(rules), err)
 	}
 	switch {

@@ -36,6 +36,42 @@ func TestDeletedWhenItsTimeIsOver(t *testing.T) {
 	}
 }
 
+// Credentials for a cluster that is gone are of no use to anybody.
+func TestDeletedWithItsCluster(t *testing.T) {
+	for name, c := range map[string]struct {
+		answered bool
+		change   func(*world)
+		gone     bool
+	}{
+		"the cluster is there":       {true, func(*world) {}, false},
+		"the cluster is gone":        {true, func(w *world) { w.must(w.Client.Delete(t.Context(), newWorkloadCluster())) }, true},
+		"another has its name":       {true, func(w *world) { w.replaceCluster(at.Add(time.Hour)) }, true},
+		"it is as old as its answer": {true, func(w *world) { w.replaceCluster(at.Truncate(time.Second)) }, false},
+		"nobody has answered yet":    {false, func(w *world) { w.must(w.Client.Delete(t.Context(), newWorkloadCluster())) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newRequest())
+			if c.answered {
+				w.run()
+			}
+			c.change(w)
+			w.run()
+			if gone := w.request() == nil; gone != c.gone {
+				t.Errorf("gone: %t", gone)
+			}
+		})
+	}
+}
+
+// replaceCluster puts another WorkloadCluster in the place of the one that is there.
+func (w *world) replaceCluster(made time.Time) {
+	w.t.Helper()
+	w.must(w.Client.Delete(w.t.Context(), newWorkloadCluster()))
+	o := newWorkloadCluster()
+	o.UID, o.CreationTimestamp = "another", metav1.Time{Time: made}
+	w.must(w.Client.Create(w.t.Context(), o))
+}
+
 func TestDeletedWithoutAnAnswerAfterAnHour(t *testing.T) {
 	w := newWorld(t, newRequest())
 	w.unreachable = errors.New("no route")

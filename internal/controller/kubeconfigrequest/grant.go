@@ -26,6 +26,10 @@ const grantTimeout = 30 * time.Second
 
 // grantRoles applies the roles of our groups in the workload cluster, before anybody gets into such a group.
 func (r *Reconciler) grantRoles(ctx context.Context, s *scope) error {
+	w, err := r.Workload.Get(ctx, client.ObjectKeyFromObject(s.cluster))
+	if err != nil {
+		return s.stopIfBlocked(newUnreachableObstacle(s.cluster.Name, err))
+	}
 	done, err := r.Limiter.Acquire(ctx, s.cluster.Namespace)
 	if errors.Is(err, fairness.ErrBusy) {
 		return s.waitForSlot(err)
@@ -36,10 +40,6 @@ func (r *Reconciler) grantRoles(ctx context.Context, s *scope) error {
 	defer done()
 	limited, cancel := context.WithTimeout(ctx, grantTimeout)
 	defer cancel()
-	w, err := r.Workload.Get(limited, client.ObjectKeyFromObject(s.cluster))
-	if err != nil {
-		return s.stopIfBlocked(newUnreachableObstacle(s.cluster.Name, err))
-	}
 	return s.stopIfBlocked(obstacleFromApplyError(s.cluster.Name, applyRoles(limited, w.Client)))
 }
 

@@ -29,6 +29,32 @@ func deletionTime(o *v1alpha1.KubeconfigRequest) time.Time {
 	return o.CreationTimestamp.Add(answerTimeout)
 }
 
+// isOver reports whether nobody needs the request any more: its time is over, or it has credentials for a cluster that
+// is gone, or was made after them under the same name. The cache may be behind, so the API server is asked.
+func (r *Reconciler) isOver(ctx context.Context, s *scope) (bool, error) {
+	o := s.request
+	if !s.now.Before(deletionTime(o)) {
+		return true, nil
+	}
+	if !isAnswered(o) {
+		return false, nil
+	}
+	key := client.ObjectKey{Namespace: o.Namespace, Name: o.Spec.ClusterName}
+	c := &v1alpha1.WorkloadCluster{}
+	if r.Client.Get(ctx, key, c) == nil && !o.CreationTimestamp.Before(&c.CreationTimestamp) {
+		return false, nil
+	}
+	c = &v1alpha1.WorkloadCluster{}
+	err := r.Live.Get(ctx, key, c)
+	if apierror.IsObjectNotFound(err, "workloadclusters", key.Name) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading WorkloadCluster %s: %w", key, err)
+	}
+	return o.CreationTimestamp.Before(&c.CreationTimestamp), nil
+}
+
 // requeueDelay returns when to look again: after the delay that was asked for (0 is never), but not later than at
 // deletionTime. The credentials may have been issued in this run, and may have expired already if their Secret was made
 // long ago.

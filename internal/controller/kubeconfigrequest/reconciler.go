@@ -77,7 +77,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	tracked, s := reconcile.Track(o), newScope(o, r.Clock.Now())
-	if !s.now.Before(deletionTime(o)) {
+	over, err := r.isOver(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if over {
 		return reconcile.Finish(ctrl.Result{}, r.deleteRequest(ctx, o), nil)
 	}
 	var phases []reconcile.Phase[*scope]

@@ -27,8 +27,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		For(&v1alpha1.KubeconfigRequest{},
 			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, statusLost()))).
 		Watches(&v1alpha1.WorkloadCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsForCluster),
-			builder.WithPredicates(onlyCreated())).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsForCluster),
+			builder.WithPredicates(createdOrDeleted())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.openRequestsForCluster),
 			builder.WithPredicates(clusterChanged())).
 		WithOptions(o).
 		Complete(r)
@@ -41,11 +41,10 @@ func statusLost() predicate.Predicate {
 	)
 }
 
-// onlyCreated passes WorkloadClusters that are created. Whatever becomes of them shows in their Clusters.
-func onlyCreated() predicate.Predicate {
+// createdOrDeleted passes WorkloadClusters that come or go. What becomes of them meanwhile shows in their Clusters.
+func createdOrDeleted() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc:  func(event.UpdateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
@@ -79,15 +78,25 @@ func controllerUID(c *clusterv1.Cluster) types.UID {
 	return ""
 }
 
-// requestsForCluster maps a cluster to the requests for it that have no credentials yet.
+// openRequestsForCluster maps a cluster to the requests for it that have no credentials yet.
+func (r *Reconciler) openRequestsForCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
+	return r.findRequests(ctx, cluster, func(o *v1alpha1.KubeconfigRequest) bool { return !isAnswered(o) })
+}
+
+// requestsForCluster maps a cluster to all requests for it: those with credentials go with it.
 func (r *Reconciler) requestsForCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
+	return r.findRequests(ctx, cluster, func(*v1alpha1.KubeconfigRequest) bool { return true })
+}
+
+func (r *Reconciler) findRequests(ctx context.Context, cluster client.Object,
+	wanted func(*v1alpha1.KubeconfigRequest) bool) []reconcile.Request {
 	var l v1alpha1.KubeconfigRequestList
 	if err := r.Client.List(ctx, &l, client.InNamespace(cluster.GetNamespace())); err != nil {
 		return nil // they are reconciled again anyway
 	}
 	var out []reconcile.Request
 	for i := range l.Items {
-		if o := &l.Items[i]; o.Spec.ClusterName == cluster.GetName() && !isAnswered(o) {
+		if o := &l.Items[i]; o.Spec.ClusterName == cluster.GetName() && wanted(o) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 		}
 	}

@@ -28,7 +28,7 @@ func TestRequestsForCluster(t *testing.T) {
 		called("other-namespace", func(o *v1alpha1.KubeconfigRequest) { o.Namespace = "others" }),
 	).Build()
 	var got []string
-	for _, r := range (&Reconciler{Client: c}).requestsForCluster(t.Context(), newCluster()) {
+	for _, r := range (&Reconciler{Client: c}).openRequestsForCluster(t.Context(), newCluster()) {
 		got = append(got, r.String())
 	}
 	if d := cmp.Diff([]string{"team/waits"}, got); d != "" {
@@ -61,8 +61,17 @@ func TestClusterChanged(t *testing.T) {
 	}
 }
 
-func TestOnlyCreated(t *testing.T) {
-	if p := onlyCreated(); !p.Create(event.CreateEvent{}) || p.Update(event.UpdateEvent{}) || p.Delete(event.DeleteEvent{}) || p.Generic(event.GenericEvent{}) {
-		t.Error("not only new ones are heard of")
+// With a WorkloadCluster go those that have credentials, too.
+func TestAllRequestsForCluster(t *testing.T) {
+	w := newWorld(t, newRequest())
+	w.run()
+	if got := w.requestsForCluster(t.Context(), newWorkloadCluster()); len(got) != 1 || !isAnswered(w.request()) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestCreatedOrDeleted(t *testing.T) {
+	if p := createdOrDeleted(); !p.Create(event.CreateEvent{}) || p.Update(event.UpdateEvent{}) || !p.Delete(event.DeleteEvent{}) || p.Generic(event.GenericEvent{}) {
+		t.Error("others than those that come and go are heard of")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -93,5 +94,29 @@ func TestParametersThatTheProviderSets(t *testing.T) {
 	}
 	if r.summarize(s); s.object.Status.Phase != v1alpha1.PhaseStalled || s.object.Status.Actor != v1alpha1.Customer {
 		t.Errorf("%s %s: %s", s.object.Status.Phase, s.object.Status.Actor, s.object.Status.Message)
+	}
+}
+
+// That there is no room is not the customer's to mend.
+func TestProviderWithoutRoom(t *testing.T) {
+	at := field.NewPath("spec", "provider")
+	for name, c := range map[string]struct {
+		errs field.ErrorList
+		want advice
+	}{
+		"no room": {field.ErrorList{field.Forbidden(at, "1 MiB is left")}, advice{
+			"provider local has no room for the cluster: 1 MiB is left", v1alpha1.PlatformOperator, "make room; it is asked again by itself",
+		}},
+		"something else": {field.ErrorList{field.Forbidden(at, "1 MiB is left"), field.Required(at, "x")}, advice{
+			"provider local does not take the spec: [spec.provider: Forbidden: 1 MiB is left, spec.provider: Required value: x]", v1alpha1.Customer, "correct the spec",
+		}},
+	} {
+		s := healthyScope(t)
+		if err := s.reportRefusal(c.errs); !reconcile.IsWait(err) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if d := cmp.Diff(c.want, s.advice[v1alpha1.ConditionAccepted], cmp.AllowUnexported(advice{})); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
 	}
 }

@@ -87,11 +87,23 @@ func (s *scope) reportMissingClass(err error) error {
 // reportRefusal says why the provider refuses the spec.
 func (s *scope) reportRefusal(errs field.ErrorList) error {
 	text := errs.ToAggregate().Error()
-	s.stall(v1alpha1.ConditionAccepted, v1alpha1.ReasonProviderRefused, advice{
+	a := advice{
 		fmt.Sprintf("provider %s does not take the spec: %s", s.description.Name, text), v1alpha1.Customer,
 		"correct the spec",
-	})
+	}
+	if providerHasNoRoom(errs) {
+		a = advice{
+			fmt.Sprintf("provider %s has no room for the cluster: %s", s.description.Name, errs[0].Detail),
+			v1alpha1.PlatformOperator, "make room; it is asked again by itself",
+		}
+	}
+	s.stall(v1alpha1.ConditionAccepted, v1alpha1.ReasonProviderRefused, a)
 	return reconcile.Wait(providerRetry, "%s", text) // what the provider offers may change
+}
+
+// providerHasNoRoom says that the provider refuses every cluster now, whatever its spec.
+func providerHasNoRoom(errs field.ErrorList) bool {
+	return len(errs) == 1 && errs[0].Type == field.ErrorTypeForbidden && errs[0].Field == "spec.provider"
 }
 
 // reportProviderFailure says how a call to the provider failed. What runs goes on.

@@ -14,6 +14,8 @@ func TestSummarizeMessage(t *testing.T) {
 		"another machine knows":    {"* Machine a:\n  * X: Waiting for Cluster control plane to be initialized\n* Machine b:\n  * Y: broken", "b: broken"},
 		"several machines":         {"* Machines a, b:\n  * InfrastructureReady: the machine is starting", "Machines a, b: the machine is starting"},
 		"an item without its name": {"* Machine a:\n  * KubeadmConfig is not up-to-date", "a: KubeadmConfig is not up-to-date"},
+		"a list below a condition": {"* Machine a:\n  * InfrastructureReady:\n    * LocalMachine: kube-apiserver ended: no such flag", "a: kube-apiserver ended: no such flag"},
+		"a heading and no list":    {"* Machine a:\n  * InfrastructureReady:", ""},
 		"not yet":                  {"Control plane not yet initialized", ""},
 		"empty lines":              {"\n\n* Machine a:\n\n  * X: broken\n", "a: broken"},
 	} {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,6 +136,18 @@ func hasUncountedControlPlane(c *clusterv1.Cluster) bool {
 		cp.UpToDateReplicas == nil
 }
 
+// hasFullEtcd reports whether a member of the cluster's etcd has raised the alarm for no space. Cluster API tells so
+// among much that follows from it, and does not replace the only member.
+func hasFullEtcd(c *clusterv1.Cluster) bool {
+	t := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterControlPlaneMachinesReadyCondition)
+	if t == nil || t.Status == metav1.ConditionTrue {
+		return false
+	}
+	_, alarms, ok := strings.Cut(t.Message, "Etcd reports alarms: ")
+	alarms, _, _ = strings.Cut(alarms, "\n")
+	return ok && strings.Contains(alarms, "NOSPACE")
+}
+
 // observeControlPlane reports how the control plane is.
 func (s *scope) observeControlPlane() {
 	c, want := s.cluster, ptr.Deref(s.object.Spec.ControlPlane.Replicas, 1)
@@ -143,7 +156,15 @@ func (s *scope) observeControlPlane() {
 	switch {
 	case !isControlPlaneInitialized(c):
 		s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet,
-			"the control plane is being made"+conditionDetail(c, clusterv1.ClusterControlPlaneInitializedCondition))
+			"the control plane is being made"+conditionDetail(c, clusterv1.ClusterControlPlaneInitializedCondition,
+				clusterv1.ClusterInfrastructureReadyCondition, clusterv1.ClusterControlPlaneMachinesReadyCondition))
+	case hasFullEtcd(c):
+		s.stall(v1alpha1.ConditionControlPlane, v1alpha1.ReasonEtcdFull, advice{
+			text:  "the cluster's etcd is full (alarm NOSPACE): the cluster takes no changes, only deletions",
+			actor: v1alpha1.PlatformOperator,
+			next: "delete in the cluster what is not needed, which works; then run etcdctl defrag and etcdctl alarm disarm " +
+				"on its control plane (docs/operate, When a cluster's etcd is full)",
+		})
 	case hasUncountedControlPlane(c) &&
 		!meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1.ClusterControlPlaneAvailableCondition):
 		s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesMissing,
@@ -151,7 +172,8 @@ func (s *scope) observeControlPlane() {
 	case hasUncountedControlPlane(c) && isTopologyReconciled(c):
 		s.conditions.SetTrue(v1alpha1.ConditionControlPlane, "the control plane is available")
 	case !hasUncountedControlPlane(c) && m.hasMissing(want):
-		s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesMissing,
+		s.conditions.SetFalse(v1alpha1.ConditionControlPlane,
+			s.missingReason(v1alpha1.ConditionControlPlane, s.tracked.Stored().Status.ControlPlane, m, want),
 			m.readyText("the control plane", want)+conditionDetail(c, clusterv1.ClusterControlPlaneMachinesReadyCondition))
 	case m.hasOutdated(want) || !isTopologyReconciled(c):
 		s.conditions.SetFalse(v1alpha1.ConditionControlPlane, v1alpha1.ReasonMachinesOutOfDate,
@@ -168,7 +190,8 @@ func (s *scope) observeWorkers() {
 	m := replicaCounts{w.DesiredReplicas, w.Replicas, w.ReadyReplicas, w.AvailableReplicas, w.UpToDateReplicas}
 	switch {
 	case m.hasMissing(want):
-		s.conditions.SetFalse(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesMissing,
+		s.conditions.SetFalse(v1alpha1.ConditionWorkers,
+			s.missingReason(v1alpha1.ConditionWorkers, s.tracked.Stored().Status.Workers, m, want),
 			m.readyText("the pools", want)+conditionDetail(c, clusterv1.ClusterWorkerMachinesReadyCondition))
 	case m.hasOutdated(want) || !isTopologyReconciled(c):
 		s.conditions.SetFalse(v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesOutOfDate,
@@ -176,6 +199,19 @@ func (s *scope) observeWorkers() {
 	default:
 		s.conditions.SetTrue(v1alpha1.ConditionWorkers, "all machines of all pools are ready")
 	}
+}
+
+// missingReason tells machines that are still to come from those that were there. was is what the status said before.
+func (s *scope) missingReason(condition string, was v1alpha1.Counts, m replicaCounts, want int32) string {
+	before := meta.FindStatusCondition(s.tracked.Stored().Status.Conditions, condition)
+	if before == nil || ptr.Deref(m.ready, 0) < ptr.Deref(was.Ready, 0) {
+		return v1alpha1.ReasonMachinesMissing
+	}
+	grows := before.Status == metav1.ConditionTrue && want > ptr.Deref(was.Desired, want)
+	if grows || before.Status == metav1.ConditionFalse && before.Reason == v1alpha1.ReasonMachinesComing {
+		return v1alpha1.ReasonMachinesComing
+	}
+	return v1alpha1.ReasonMachinesMissing
 }
 
 // replicaCounts are the machines of the control plane or of all pools, as Cluster API counts them.

@@ -69,6 +69,22 @@ func TestControlPlane(t *testing.T) {
 		"one is old": {func(s *scope) { s.cluster.Status.ControlPlane.UpToDateReplicas = n }, observed{
 			v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date",
 		}},
+		"etcd is full": {
+			func(s *scope) {
+				s.cluster.Status.ControlPlane.ReadyReplicas = n
+				s.setClusterCondition(clusterv1.ClusterControlPlaneMachinesReadyCondition, metav1.ConditionFalse,
+					"* Machine a:\n  * InfrastructureReady:\n    * node: database space exceeded\n  * EtcdMemberHealthy: Etcd reports alarms: CORRUPT, NOSPACE\n  * x")
+			},
+			observed{v1alpha1.ReasonEtcdFull, "the cluster's etcd is full (alarm NOSPACE): the cluster takes no changes, only deletions"},
+		},
+		"etcd has another alarm": {
+			func(s *scope) {
+				s.cluster.Status.ControlPlane.ReadyReplicas = n
+				s.setClusterCondition(clusterv1.ClusterControlPlaneMachinesReadyCondition, metav1.ConditionFalse,
+					"* Machine a:\n  * EtcdMemberHealthy: Etcd reports alarms: CORRUPT\n  * NodeHealthy: NOSPACE")
+			},
+			observed{v1alpha1.ReasonMachinesMissing, "2 of 3 machines of the control plane are ready: a: Etcd reports alarms: CORRUPT"},
+		},
 		"what counts is of before": {func(s *scope) { s.cluster.Generation++ }, observed{v1alpha1.ReasonMachinesOutOfDate, "machines are brought up to date"}},
 		"Cluster API waits": {
 			func(s *scope) {

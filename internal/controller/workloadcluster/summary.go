@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -19,6 +22,7 @@ import (
 const (
 	progressTimeout = 15 * time.Minute // for what is being created or changed
 	degradedTimeout = 5 * time.Minute  // for what worked, and does not
+	stillTimeout    = 3 * time.Minute  // for what does not move at all
 )
 
 // summarize makes of all conditions what people read, and records an event if the phase changes.
@@ -38,14 +42,23 @@ func (r *Reconciler) summarize(s *scope) {
 	// A pause counts once the Cluster has it. Before, and while the Cluster is deleted, other conditions matter more.
 	case ptr.Deref(o.Spec.Paused, false) && s.cluster != nil && ptr.Deref(s.cluster.Spec.Paused, false) &&
 		s.cluster.DeletionTimestamp.IsZero():
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v1alpha1.ReasonPaused, "the cluster is paused: nothing is changed, repaired or updated"
+		ready.Status, ready.Reason = metav1.ConditionFalse, v1alpha1.ReasonPaused
+		ready.Message = "the cluster is paused: nothing is changed, repaired or updated"
 		a = advice{ready.Message, v1alpha1.Customer, "take spec.paused away to go on"}
+	case s.isPausedByHand():
+		ready.Status, ready.Reason = metav1.ConditionFalse, v1alpha1.ReasonPaused
+		ready.Message = "the Cluster of this WorkloadCluster is paused, which its spec does not say: " +
+			"nothing is changed, repaired or updated"
+		a = advice{ready.Message, v1alpha1.PlatformOperator, s.unpauseCommand()}
 	case ready.Status == metav1.ConditionTrue:
 		ready.Message = "the cluster is ready"
 		a = advice{text: ready.Message, actor: v1alpha1.Nobody}
 		if st.FirstReadyTime == nil {
 			st.FirstReadyTime = &metav1.Time{Time: r.Clock.Now().Truncate(time.Second)}
 		}
+	}
+	if s.hasMoved() {
+		st.LastProgressTime = &metav1.Time{Time: r.Clock.Now().Truncate(time.Second)}
 	}
 	// Before escalateOverdue, whose limit depends on the phase.
 	st.Phase = s.phase(ready, a)
@@ -109,6 +122,55 @@ func (s *scope) deletingCondition(ready metav1.Condition, a *advice) metav1.Cond
 	return ready
 }
 
+// isPausedByHand reports whether somebody has paused the Cluster, which is not ours to undo, by its spec or by Cluster
+// API's annotation.
+func (s *scope) isPausedByHand() bool {
+	if s.cluster == nil || !s.ownsCluster() || !s.cluster.DeletionTimestamp.IsZero() {
+		return false
+	}
+	_, annotated := s.cluster.Annotations[clusterv1.PausedAnnotation]
+	return annotated || ptr.Deref(s.cluster.Spec.Paused, false) && !ptr.Deref(s.object.Spec.Paused, false)
+}
+
+// unpauseCommand says how to let Cluster API go on.
+func (s *scope) unpauseCommand() string {
+	if s.cluster.Annotations[v1alpha1.UnreadableAnnotation] != "" { // then it was paused by us, see package unreadable
+		return fmt.Sprintf("the Cluster cannot be read; its Event says what is wrong with it: kubectl get events -n %s "+
+			"--field-selector reason=UnreadableObject", s.object.Namespace)
+	}
+	if _, annotated := s.cluster.Annotations[clusterv1.PausedAnnotation]; annotated {
+		return fmt.Sprintf("let it go on with: kubectl annotate cluster -n %s %s %s-", s.object.Namespace, s.object.Name,
+			clusterv1.PausedAnnotation)
+	}
+	return fmt.Sprintf(`let it go on with: kubectl patch cluster -n %s %s --type merge -p '{"spec":{"paused":null}}'`,
+		s.object.Namespace, s.object.Name)
+}
+
+// hasMoved reports whether something of the cluster is other than it was at the last write of its status.
+func (s *scope) hasMoved() bool {
+	was, is := s.tracked.Stored().Status, s.object.Status
+	return was.LastProgressTime == nil || was.ObservedGeneration != is.ObservedGeneration ||
+		!equality.Semantic.DeepEqual(movingParts(was), movingParts(is))
+}
+
+// movingParts are what changes of a status when a cluster gets on. Digits of messages do not count: that an attempt is
+// the seventh is no progress.
+func movingParts(st v1alpha1.WorkloadClusterStatus) []any {
+	parts := []any{st.Versions, st.ControlPlane, st.Workers, st.Pools, st.Addons, st.Endpoint}
+	for _, t := range readyConditions {
+		c := ptr.Deref(meta.FindStatusCondition(st.Conditions, t), metav1.Condition{})
+		parts = append(parts, c.Status, c.Reason, strings.Map(dropDigit, c.Message))
+	}
+	return parts
+}
+
+func dropDigit(r rune) rune {
+	if unicode.IsDigit(r) {
+		return -1
+	}
+	return r
+}
+
 // phase returns where the cluster is, in one word.
 func (s *scope) phase(ready metav1.Condition, a advice) v1alpha1.Phase {
 	switch {
@@ -137,8 +199,8 @@ func (s *scope) isChanging() bool {
 	}
 	for _, t := range []string{v1alpha1.ConditionControlPlane, v1alpha1.ConditionWorkers, v1alpha1.ConditionAddons} {
 		if c := meta.FindStatusCondition(s.object.Status.Conditions, t); c != nil &&
-			(c.Reason == v1alpha1.ReasonMachinesOutOfDate || c.Reason == v1alpha1.ReasonAddonsFirst ||
-				c.Reason == v1alpha1.ReasonProgressing) {
+			(c.Reason == v1alpha1.ReasonMachinesOutOfDate || c.Reason == v1alpha1.ReasonMachinesComing ||
+				c.Reason == v1alpha1.ReasonAddonsFirst || c.Reason == v1alpha1.ReasonProgressing) {
 			return true
 		}
 	}
@@ -155,8 +217,8 @@ func replicasDiffer(desired, there, upToDate *int32) bool {
 	return desired != nil && (there == nil || *there != *desired || upToDate == nil || *upToDate != *desired)
 }
 
-// escalateOverdue calls for the platform operator if something takes too long. Before that, it requeues for the time
-// when it will.
+// escalateOverdue calls for the platform operator if something takes too long, or nothing moves. Before that, it
+// requeues for the time when it will.
 func (r *Reconciler) escalateOverdue(s *scope, a *advice, first string) {
 	since := s.waitingSince(first)
 	if since == nil {
@@ -166,14 +228,19 @@ func (r *Reconciler) escalateOverdue(s *scope, a *advice, first string) {
 	if s.object.Status.Phase == v1alpha1.PhaseDegraded {
 		limit = degradedTimeout
 	}
-	took := r.Clock.Now().Sub(since.Time)
-	if took < limit {
-		s.requeueAfter = minNonZero(s.requeueAfter, limit-took+time.Second)
+	now := r.Clock.Now()
+	moved := later(*since, ptr.Deref(s.object.Status.LastProgressTime, *since))
+	took, still := now.Sub(since.Time), now.Sub(moved.Time)
+	if took < limit && still < stillTimeout {
+		s.requeueAfter = minNonZero(s.requeueAfter, min(limit-took, stillTimeout-still)+time.Second)
 		return
 	}
+	why := "it takes longer than it should"
+	if took < limit {
+		why = "nothing has moved for three minutes"
+	}
 	a.actor = v1alpha1.PlatformOperator
-	a.next = fmt.Sprintf("it takes longer than it should; see what it waits for: polder describe %s -n %s", s.object.Name,
-		s.object.Namespace)
+	a.next = fmt.Sprintf("%s; see what it waits for: polder describe %s -n %s", why, s.object.Name, s.object.Namespace)
 }
 
 // waitingSince returns since when a condition is waited for; nil if that is not known, because the condition is of an

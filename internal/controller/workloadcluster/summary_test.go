@@ -14,6 +14,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
 // statusTexts is what people read in the status of a cluster.
@@ -125,6 +126,29 @@ func TestStatusTexts(t *testing.T) {
 			},
 			statusTexts{v1alpha1.PhaseUpdating, v1alpha1.PlatformOperator, "1 of 3 machines of the pools are ready", describe, ""},
 		},
+		"machines are there, and were never ready": {
+			func(s *scope) {
+				n := ptr.To[int32](3)
+				s.object.Status.Workers = newCounts(1, ptr.To[int32](1), ptr.To[int32](1))
+				s.tracked = reconcile.Track(s.object)
+				s.object.Spec.Workers[0].Replicas = n
+				w := s.cluster.Status.Workers
+				w.DesiredReplicas, w.Replicas, w.UpToDateReplicas = n, n, n
+			},
+			statusTexts{v1alpha1.PhaseUpdating, v1alpha1.Nobody, "1 of 3 machines of the pools are ready", "", ""},
+		},
+		"machines come, and one of those that were there goes": {
+			func(s *scope) {
+				n := ptr.To[int32](3)
+				s.object.Status.Workers = newCounts(1, ptr.To[int32](1), ptr.To[int32](1))
+				failSince(s, v1alpha1.ConditionWorkers, v1alpha1.ReasonMachinesComing, 0)
+				s.tracked = reconcile.Track(s.object)
+				s.object.Spec.Workers[0].Replicas = n
+				w := s.cluster.Status.Workers
+				w.DesiredReplicas, w.Replicas, w.UpToDateReplicas, w.ReadyReplicas = n, n, n, ptr.To[int32](0)
+			},
+			statusTexts{v1alpha1.PhaseDegraded, v1alpha1.Nobody, "0 of 3 machines of the pools are ready", "", ""},
+		},
 		"machines go": {
 			func(s *scope) {
 				s.cluster.Status.Workers.Replicas = ptr.To[int32](3)
@@ -206,6 +230,32 @@ func TestStatusTexts(t *testing.T) {
 		"it is paused": {
 			func(s *scope) { s.object.Spec.Paused, s.cluster.Spec.Paused = ptr.To(true), ptr.To(true) },
 			statusTexts{v1alpha1.PhasePaused, v1alpha1.Customer, "the cluster is paused: nothing is changed, repaired or updated", "take spec.paused away to go on", ""},
+		},
+		"somebody has paused the Cluster": {
+			func(s *scope) { s.cluster.Spec.Paused = ptr.To(true) },
+			statusTexts{
+				v1alpha1.PhasePaused, v1alpha1.PlatformOperator,
+				"the Cluster of this WorkloadCluster is paused, which its spec does not say: nothing is changed, repaired or updated",
+				`let it go on with: kubectl patch cluster -n tenant demo --type merge -p '{"spec":{"paused":null}}'`, "",
+			},
+		},
+		"somebody has paused the Cluster by an annotation": {
+			func(s *scope) { s.cluster.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} },
+			statusTexts{
+				v1alpha1.PhasePaused, v1alpha1.PlatformOperator,
+				"the Cluster of this WorkloadCluster is paused, which its spec does not say: nothing is changed, repaired or updated",
+				"let it go on with: kubectl annotate cluster -n tenant demo cluster.x-k8s.io/paused-", "",
+			},
+		},
+		"its Cluster cannot be read": {
+			func(s *scope) {
+				s.cluster.Annotations = map[string]string{clusterv1.PausedAnnotation: "true", v1alpha1.UnreadableAnnotation: "true"}
+			},
+			statusTexts{
+				v1alpha1.PhasePaused, v1alpha1.PlatformOperator,
+				"the Cluster of this WorkloadCluster is paused, which its spec does not say: nothing is changed, repaired or updated",
+				"the Cluster cannot be read; its Event says what is wrong with it: kubectl get events -n tenant --field-selector reason=UnreadableObject", "",
+			},
 		},
 		"it is paused, and there is nothing to pause": {
 			func(s *scope) {
@@ -295,25 +345,70 @@ func TestNeverReadyWithoutAllConditions(t *testing.T) {
 	}
 }
 
+// setStill makes what the scope has now what was written before: nothing has moved since, for a day.
+func (s *scope) setStill() {
+	s.object.Status.LastProgressTime = &metav1.Time{Time: noon.Add(-24 * time.Hour)}
+	s.object.Status.ObservedGeneration = s.object.Generation
+	s.tracked = reconcile.Track(s.object)
+}
+
 // A cluster that waits is reconciled again when its time is up, and not before.
 func TestEscalateOverdue(t *testing.T) {
+	const still = "nothing has moved for three minutes; see what it waits for: polder describe demo -n tenant"
+	const slow = "it takes longer than it should; see what it waits for: polder describe demo -n tenant"
 	for name, c := range map[string]struct {
 		ago, recall time.Duration
+		moved       time.Duration // ago
 		want        time.Duration
 		actor       v1alpha1.Actor
+		next        string
 	}{
-		"it has just begun":          {0, 0, progressTimeout + time.Second, v1alpha1.Nobody},
-		"it lasts a while":           {10 * time.Minute, 0, 5*time.Minute + time.Second, v1alpha1.Nobody},
-		"something else comes first": {0, time.Second, time.Second, v1alpha1.Nobody},
-		"it takes too long":          {progressTimeout, 0, 0, v1alpha1.PlatformOperator},
+		"it has just begun":           {0, 0, 0, stillTimeout + time.Second, v1alpha1.Nobody, ""},
+		"it lasts a while, and moves": {10 * time.Minute, 0, time.Minute, 2*time.Minute + time.Second, v1alpha1.Nobody, ""},
+		"it lasts long, and moves":    {14 * time.Minute, 0, 0, time.Minute + time.Second, v1alpha1.Nobody, ""},
+		"something else comes first":  {0, time.Second, 0, time.Second, v1alpha1.Nobody, ""},
+		"it does not move":            {4 * time.Minute, 0, stillTimeout, 0, v1alpha1.PlatformOperator, still},
+		"it has not moved before":     {time.Minute, 0, time.Hour, 2*time.Minute + time.Second, v1alpha1.Nobody, ""},
+		"it takes too long":           {progressTimeout, 0, 0, 0, v1alpha1.PlatformOperator, slow},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := healthyScope(t)
 			s.object.Status.FirstReadyTime, s.requeueAfter = nil, c.recall
 			failSince(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, c.ago)
+			s.setStill()
+			s.object.Status.LastProgressTime = &metav1.Time{Time: noon.Add(-c.moved)}
 			newReconciler(t).summarize(s)
-			if s.requeueAfter != c.want || s.object.Status.Actor != c.actor {
-				t.Errorf("%s, %s", s.requeueAfter, s.object.Status.Actor)
+			if s.requeueAfter != c.want || s.object.Status.Actor != c.actor || s.object.Status.NextStep != c.next {
+				t.Errorf("%s, %s, %s", s.requeueAfter, s.object.Status.Actor, s.object.Status.NextStep)
+			}
+		})
+	}
+}
+
+// Whatever moves of a cluster is progress; that time passes, or somebody is called, is none.
+func TestLastProgressTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.WorkloadCluster)
+		moved  bool
+	}{
+		"nothing":                  {func(*v1alpha1.WorkloadCluster) {}, false},
+		"a machine":                {func(o *v1alpha1.WorkloadCluster) { o.Status.Workers.Ready = ptr.To[int32](1) }, true},
+		"a machine of a pool":      {func(o *v1alpha1.WorkloadCluster) { o.Status.Pools = []v1alpha1.PoolStatus{{Name: "a"}} }, true},
+		"an add-on":                {func(o *v1alpha1.WorkloadCluster) { o.Status.Addons = []v1alpha1.AddonStatus{{Name: "a"}} }, true},
+		"a version":                {func(o *v1alpha1.WorkloadCluster) { o.Status.Versions.Kubernetes = "v1.36.4" }, true},
+		"the spec":                 {func(o *v1alpha1.WorkloadCluster) { o.Generation++ }, true},
+		"the text of a problem":    {func(o *v1alpha1.WorkloadCluster) { o.Status.Conditions[3].Message = "another" }, true},
+		"the number of an attempt": {func(o *v1alpha1.WorkloadCluster) { o.Status.Conditions[3].Message = "fine7" }, false},
+		"who must act":             {func(o *v1alpha1.WorkloadCluster) { o.Status.Actor, o.Status.NextStep = v1alpha1.Customer, "act" }, false},
+		"a time":                   {func(o *v1alpha1.WorkloadCluster) { o.Status.Conditions[3].LastTransitionTime = metav1.Time{Time: noon} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := healthyScope(t)
+			s.setStill()
+			c.change(s.object)
+			newReconciler(t).summarize(s)
+			if moved := s.object.Status.LastProgressTime.Time.Equal(noon); moved != c.moved {
+				t.Errorf("moved: %t", moved)
 			}
 		})
 	}
@@ -339,13 +434,13 @@ func TestWaitingSince(t *testing.T) {
 		want   time.Duration // until it is reconciled again; 0 if it takes too long
 	}{
 		"nothing was in its way":                  {func(*scope) {}, 0},
-		"its stack has come":                      {became(v1alpha1.ConditionResolved, time.Minute), 14*time.Minute + time.Second},
+		"its stack has come":                      {became(v1alpha1.ConditionResolved, time.Minute), stillTimeout - time.Minute + time.Second},
 		"its stack has come long ago":             {became(v1alpha1.ConditionResolved, progressTimeout), 0},
-		"its provider takes it now":               {became(v1alpha1.ConditionAccepted, time.Minute), 14*time.Minute + time.Second},
-		"Cluster API takes it now":                {became(v1alpha1.ConditionApplied, time.Minute), 14*time.Minute + time.Second},
-		"its Cluster is new":                      {func(s *scope) { s.cluster.CreationTimestamp = ago(time.Minute) }, 14*time.Minute + time.Second},
+		"its provider takes it now":               {became(v1alpha1.ConditionAccepted, time.Minute), stillTimeout - time.Minute + time.Second},
+		"Cluster API takes it now":                {became(v1alpha1.ConditionApplied, time.Minute), stillTimeout - time.Minute + time.Second},
+		"its Cluster is new":                      {func(s *scope) { s.cluster.CreationTimestamp = ago(time.Minute) }, stillTimeout - time.Minute + time.Second},
 		"its Cluster is old":                      {func(s *scope) { s.cluster.CreationTimestamp = ago(time.Hour) }, 0},
-		"it was paused until now":                 {paused(metav1.ConditionFalse, 7, time.Minute), 14*time.Minute + time.Second},
+		"it was paused until now":                 {paused(metav1.ConditionFalse, 7, time.Minute), stillTimeout - time.Minute + time.Second},
 		"it was paused long ago":                  {paused(metav1.ConditionFalse, 6, time.Hour), 0},
 		"somebody else has paused it":             {paused(metav1.ConditionTrue, 7, time.Minute), 0},
 		"what comes after it does not matter":     {became(v1alpha1.ConditionReachable, time.Minute), 0},
@@ -353,13 +448,14 @@ func TestWaitingSince(t *testing.T) {
 		"the last thing that was in its way counts": {func(s *scope) {
 			became(v1alpha1.ConditionApplied, 2*time.Minute)(s)
 			became(v1alpha1.ConditionResolved, 3*time.Minute)(s)
-		}, 13*time.Minute + time.Second},
+		}, stillTimeout - 2*time.Minute + time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := healthyScope(t)
 			s.object.Status.FirstReadyTime = nil
 			failSince(s, v1alpha1.ConditionControlPlane, v1alpha1.ReasonNotThereYet, 2*time.Hour)
 			c.change(s)
+			s.setStill()
 			newReconciler(t).summarize(s)
 			if called := s.object.Status.Actor != v1alpha1.Nobody; s.requeueAfter != c.want || called != (c.want == 0) {
 				t.Errorf("%s, %s, want %s", s.requeueAfter, s.object.Status.Actor, c.want)
