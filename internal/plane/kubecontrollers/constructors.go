@@ -98,6 +98,12 @@ func newClusterRoleAggregation(_ context.Context, s *dependencies) ([]runFunc, e
 	return []runFunc{func(ctx context.Context) { c.Run(ctx, otherWorkers) }}, nil
 }
 
+// recountPeriod is how often all quotas are counted anew. Kubernetes does it every five minutes. A deletion that is
+// seen before the API server's own count of what is deleted counts for nothing until then: the controller finds the
+// number that it remembers, and writes nothing. Whoever deletes a cluster would wait that long before they can make
+// another. Counting is done in memory.
+const recountPeriod = 30 * time.Second
+
 // newQuotaController returns the controller that counts objects. The evaluators for pods, volumes and devices are
 // left out: they need informers for kinds that this API does not have.
 func newQuotaController(ctx context.Context, s *dependencies) ([]runFunc, error) {
@@ -110,7 +116,7 @@ func newQuotaController(ctx context.Context, s *dependencies) ([]runFunc, error)
 	c, err := resourcequota.NewController(ctx, &resourcequota.ControllerOptions{
 		QuotaClient:               client.CoreV1(),
 		ResourceQuotaInformer:     s.typed.Core().V1().ResourceQuotas(),
-		ResyncPeriod:              controller.StaticResyncPeriodFunc(5 * time.Minute),
+		ResyncPeriod:              controller.StaticResyncPeriodFunc(recountPeriod),
 		InformerFactory:           s.objects,
 		ReplenishmentResyncPeriod: controller.StaticResyncPeriodFunc(resyncPeriod),
 		DiscoveryFunc:             discover,
