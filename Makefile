@@ -98,11 +98,12 @@ test: build bin/polderd-fault bin/example-provider ## Run all tests but the long
 	@go test -p 1 -parallel 6 -timeout 15m ./test/reconcile ./test/provider
 
 .PHONY: fault
-fault: build bin/polderd-fault bin/previous/polderd bin/strace ## Run the long fault matrix
+fault: build bin/polderd-fault bin/previous/polderd bin/strace bin/clusterctl ## Run the long fault matrix
 	@go test -count=1 -timeout 120m -v ./test/fault/...
 	@CGO_ENABLED=1 go test -race -count=1 -parallel 4 -timeout 60m -v ./test/reconcile -reconcile.full
 	@go test -tags fault -count=1 -timeout 60m -v -run '^TestFault' ./test/local ./test/stack ./test/operator
 	@go test -count=1 -timeout 60m -v -run ManyClusters ./test/provider -clusters 200 -check-memory
+	@go test -tags clusterctl -count=1 -timeout 60m -v -run '^TestMove' ./test/provider
 	@go test -count=1 -timeout 60m -v -run SilentClusters ./test/provider -silent 20 -beside 80 -check-times
 	@go test -count=1 -timeout 60m -v -run 'DeletedAtAnyMoment|Transitions' ./test/provider -clusters 1000 -transitions 100
 
@@ -112,6 +113,10 @@ soak: build ## Run random faults for two hours, or as long as SOAK says, and loo
 	@go test -tags soak -count=1 -timeout 0 -v -run '^TestSoak$$' ./test/provider -check-memory -soak $(or $(SOAK),2h) -seed $(or $(SEED),0)
 
 # For tests that let system calls fail; taken from the distribution if it is not installed, without root.
+# Cluster API's own program, in a module of its own: it wants other versions of what Polder is made of.
+bin/clusterctl: hack/clusterctl/go.mod
+	@cd hack/clusterctl && go build -o ../../$@ sigs.k8s.io/cluster-api/cmd/clusterctl
+
 bin/strace: hack/strace
 	@hack/strace $@
 

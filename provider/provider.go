@@ -74,6 +74,9 @@ type Description struct {
 	// Isolation says what keeps the clusters of one customer apart from those of others and from the plane, for people.
 	Isolation string
 
+	// Immovable says why its clusters cannot be moved to another plane, for people; empty: clusterctl moves them.
+	Immovable string
+
 	// Parameters are those of spec.parameters that the provider itself takes, by name, each with its JSON
 	// schema. They are not given to the class.
 	Parameters map[string]map[string]any

@@ -40,6 +40,7 @@ const (
 	ReasonProviderTimedOut  = "ProviderTimedOut"  // the provider's code did not answer
 	ReasonNotOurs           = "BelongsToAnother"  // there is a Cluster of this name that is not ours
 	ReasonClusterLost       = "ClusterLost"       // the Cluster that was made for it is gone, and nobody deleted it here
+	ReasonClusterMoving     = "ClusterMoving"     // its Cluster is on the way here from another plane
 	ReasonClusterRefused    = "ClusterRefused"    // Cluster API does not take it
 	ReasonApplyFailed       = "ApplyFailed"       // it could not be written
 	ReasonAddonsFirst       = "AddonsFirst"       // the new release's add-ons are applied before its class
@@ -83,6 +84,10 @@ const (
 	// RecreateAnnotation on a WorkloadCluster is the UID of a Cluster that is lost and is to be replaced by a new one,
 	// which is empty.
 	RecreateAnnotation = "polder.dev/recreate"
+
+	// MovingAnnotation on a WorkloadCluster is the UID of its Cluster while that is paused, as it is during a move to
+	// another plane: there it says that a Cluster is to come, and none is to be made.
+	MovingAnnotation = "polder.dev/moving"
 
 	// UnreadableAnnotation, together with the resource version UnreadableVersion, is on an object in the cache of a
 	// controller that lacks the fields that could not be decoded. In the API server no object has both.

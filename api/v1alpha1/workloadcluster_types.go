@@ -257,6 +257,7 @@ type OIDC struct {
 // WorkloadCluster is a Kubernetes cluster that a customer asks for.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=workloadclusters,scope=Namespaced,categories={kaas,cluster-api},shortName=wc
+// +kubebuilder:metadata:labels={"clusterctl.cluster.x-k8s.io=","clusterctl.cluster.x-k8s.io/move="}
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`

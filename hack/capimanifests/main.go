@@ -130,7 +130,7 @@ func (i *index) addCRDs(bases, out string, labels []struct {
 		}
 		for _, o := range objs {
 			meta := o["metadata"].(object)
-			ls := object{}
+			ls := object{"clusterctl.cluster.x-k8s.io": ""} // as clusterctl init does, so that clusterctl move finds the kind
 			for _, l := range labels {
 				for k, v := range l.Pairs {
 					ls[k] = v

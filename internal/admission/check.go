@@ -70,6 +70,9 @@ func (c *Checker) Check(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (
 	if err := c.checkMachineQuota(ctx, q); err != nil {
 		return nil, err
 	}
+	if old == nil && o.Annotations[v1alpha1.MovingAnnotation] != "" {
+		return q.errs, nil // its stack may come after it from the other plane; it makes nothing before its Cluster is there
+	}
 	rel, ok := q.chooseRelease(p)
 	if !ok || !parametersFit || old != nil && topology.HasSameInput(o, old) {
 		return q.errs, nil // the rest was accepted before, or is reported in the status

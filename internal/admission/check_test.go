@@ -68,6 +68,9 @@ func TestNewClusters(t *testing.T) {
 		"a minor that is not there": {newWorld(), []change{minor("1.40")}, []string{
 			`spec.stack.kubernetesVersion: Invalid value: "1.40": stack scs has no Kubernetes 1.40; it has 1.36`,
 		}},
+		"a stack that comes after it from another plane": {newWorld(), []change{minor("1.40"), func(o *v1alpha1.WorkloadCluster) {
+			o.Annotations = map[string]string{v1alpha1.MovingAnnotation: "u"}
+		}}, nil},
 		"a channel that is not there": {newWorld(), []change{func(o *v1alpha1.WorkloadCluster) { o.Spec.Stack.Channel = v1alpha1.ChannelCustom }}, []string{
 			`spec.stack.channel: Invalid value: "custom": stack scs for Kubernetes 1.36 has no channel custom here; it has stable`,
 		}},

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -121,15 +122,24 @@ func validatingWebhooks(url string, ca []byte) *admissionv1.ValidatingWebhookCon
 	w.Name = "polder-operator"
 	w.Webhooks = []admissionv1.ValidatingWebhook{
 		cluster,
-		newWebhook("release", releasePath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstackreleases",
-			admissionv1.Delete),
-		newWebhook("stack", stackPath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstacks",
-			admissionv1.Delete),
+		exceptMoved(newWebhook("release", releasePath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstackreleases",
+			admissionv1.Delete)),
+		exceptMoved(newWebhook("stack", stackPath, csv1.GroupVersion.Group, csv1.GroupVersion.Version, "clusterstacks",
+			admissionv1.Delete)),
 		namespace,
-		protectedWebhook(newWebhook("", protectedPath, "", "", "")),
-		workload,
+		exceptMoved(protectedWebhook(newWebhook("", protectedPath, "", "", ""))),
+		exceptMoved(workload),
 		request,
 	}
+	return w
+}
+
+// exceptMoved leaves deletions alone that end a move: another plane has the object, and nothing of the cluster itself
+// goes.
+func exceptMoved(w admissionv1.ValidatingWebhook) admissionv1.ValidatingWebhook {
+	w.MatchConditions = append(w.MatchConditions, admissionv1.MatchCondition{Name: "not-moved", Expression: fmt.Sprintf(
+		"request.operation != 'DELETE' || oldObject == null || !has(oldObject.metadata.annotations) || !(%q in oldObject.metadata.annotations)",
+		clusterctlv1.DeleteForMoveAnnotation)})
 	return w
 }
 

@@ -366,15 +366,15 @@ func TestValidatingWebhooks(t *testing.T) {
 	}
 	want := map[string]asked{
 		"cluster.clusterstack.x-k8s.io": {clusterPath, "cluster.x-k8s.io", "v1beta2", "clusters", []admissionv1.OperationType{"CREATE", "UPDATE"}, 2},
-		"release.clusterstack.x-k8s.io": {releasePath, "clusterstack.x-k8s.io", "v1alpha1", "clusterstackreleases", []admissionv1.OperationType{"DELETE"}, 0},
-		"stack.clusterstack.x-k8s.io":   {stackPath, "clusterstack.x-k8s.io", "v1alpha1", "clusterstacks", []admissionv1.OperationType{"DELETE"}, 0},
+		"release.clusterstack.x-k8s.io": {releasePath, "clusterstack.x-k8s.io", "v1alpha1", "clusterstackreleases", []admissionv1.OperationType{"DELETE"}, 1},
+		"stack.clusterstack.x-k8s.io":   {stackPath, "clusterstack.x-k8s.io", "v1alpha1", "clusterstacks", []admissionv1.OperationType{"DELETE"}, 1},
 
 		"namespace.clusterstack.x-k8s.io": {namespacePath, "", "v1", "namespaces", []admissionv1.OperationType{"DELETE"}, 0},
 
-		"protected.workloadcluster.polder.dev": {protectedPath, "*", "*", "*", []admissionv1.OperationType{"DELETE"}, 2},
+		"protected.workloadcluster.polder.dev": {protectedPath, "*", "*", "*", []admissionv1.OperationType{"DELETE"}, 3},
 
 		"validate.workloadcluster.polder.dev": {validateWorkloadPath, "polder.dev", "v1alpha1", "workloadclusters",
-			[]admissionv1.OperationType{"CREATE", "UPDATE", "DELETE"}, 0},
+			[]admissionv1.OperationType{"CREATE", "UPDATE", "DELETE"}, 1},
 
 		"validate.kubeconfigrequest.polder.dev": {validateKubeconfigPath, "polder.dev", "v1alpha1", "kubeconfigrequests",
 			[]admissionv1.OperationType{"CREATE", "DELETE"}, 1},
@@ -398,6 +398,45 @@ func TestValidatingWebhooks(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" || w.Name != "polder-operator" {
 		t.Error(w.Name, d)
+	}
+}
+
+// Nobody is asked about deletions that end a move; all else is asked about as ever.
+func TestMovedObjectsMayGo(t *testing.T) {
+	env, err := cel.NewEnv(cel.Variable("request", cel.DynType), cel.Variable("oldObject", cel.DynType))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conditions := exceptMoved(admissionv1.ValidatingWebhook{}).MatchConditions
+	ast, issues := env.Compile(conditions[len(conditions)-1].Expression)
+	if issues.Err() != nil {
+		t.Fatal(issues.Err())
+	}
+	p, err := env.Program(ast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(annotations map[string]any) any {
+		return map[string]any{"metadata": map[string]any{"annotations": annotations}}
+	}
+	moved := of(map[string]any{"clusterctl.cluster.x-k8s.io/delete-for-move": ""})
+	for name, c := range map[string]struct {
+		operation string
+		old       any
+		asked     bool
+	}{
+		"it was moved":            {"DELETE", moved, false},
+		"it was not":              {"DELETE", of(map[string]any{"a": "b"}), true},
+		"it has no annotations":   {"DELETE", map[string]any{"metadata": map[string]any{}}, true},
+		"nobody knows the old":    {"DELETE", nil, true},
+		"it is changed meanwhile": {"UPDATE", moved, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, _, err := p.Eval(map[string]any{"request": map[string]any{"operation": c.operation}, "oldObject": c.old})
+			if err != nil || out.Value() != c.asked {
+				t.Errorf("%v, %v", out, err)
+			}
+		})
 	}
 }
 

@@ -9,6 +9,7 @@ package instant
 
 import (
 	"context"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -33,7 +34,9 @@ type Provider struct {
 	// Concurrency is how many objects of a kind are worked on at the same time; 0 is 10.
 	Concurrency int
 
-	world *world.World
+	world  *world.World
+	serves atomic.Bool // the APIs of clusters
+	claims claims
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -83,7 +86,7 @@ func (p *Provider) SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.Add(apiRunnable{p}); err != nil {
 		return err
 	}
-	b := reconcilerBase{client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), world: p.world}
+	b := reconcilerBase{client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), world: p.world, claims: p.claims.ofManager()}
 	for _, c := range []struct {
 		kind kind
 		r    reconcile.Reconciler
@@ -111,8 +114,14 @@ func (p *Provider) options() controller.Options {
 // apiRunnable is the part of the manager that serves the clusters' APIs.
 type apiRunnable struct{ *Provider }
 
-// Start serves until ctx ends.
-func (s apiRunnable) Start(ctx context.Context) error { return s.world.Run(ctx, s.Port) }
+// Start serves until ctx ends, unless another manager does: several planes may have the same provider.
+func (s apiRunnable) Start(ctx context.Context) error {
+	if !s.serves.CompareAndSwap(false, true) {
+		<-ctx.Done()
+		return nil
+	}
+	return s.world.Run(ctx, s.Port)
+}
 
 // NeedLeaderElection says no, so that the manager starts it before the controllers, which wait for its listener.
 func (s apiRunnable) NeedLeaderElection() bool { return false }
@@ -122,4 +131,5 @@ type reconcilerBase struct {
 	client    client.Client // reads from a cache
 	apiReader client.Reader // reads from the API: Secrets are not cached
 	world     *world.World
+	claims    managerClaims
 }

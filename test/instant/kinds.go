@@ -39,7 +39,8 @@ func (k kind) newObject() *unstructured.Unstructured {
 	return u
 }
 
-// CRDs are the definitions of the provider's kinds. The label names the contract of Cluster API they fulfil.
+// CRDs are the definitions of the provider's kinds. One label names the contract of Cluster API they fulfil, the other
+// lets clusterctl move them.
 func (p *Provider) CRDs() []*apiextensionsv1.CustomResourceDefinition {
 	var out []*apiextensionsv1.CustomResourceDefinition
 	for _, k := range kinds {
@@ -51,7 +52,7 @@ func (p *Provider) CRDs() []*apiextensionsv1.CustomResourceDefinition {
 func (k kind) definition() *apiextensionsv1.CustomResourceDefinition {
 	free := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)}
 	d := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
-		Name: k.plural() + "." + groupVersion.Group, Labels: map[string]string{"cluster.x-k8s.io/v1beta2": groupVersion.Version},
+		Name: k.plural() + "." + groupVersion.Group, Labels: map[string]string{"cluster.x-k8s.io/v1beta2": groupVersion.Version, "clusterctl.cluster.x-k8s.io": ""},
 	}}
 	d.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
 		Group: groupVersion.Group, Scope: apiextensionsv1.NamespaceScoped,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -65,12 +66,13 @@ type scope struct {
 }
 
 // gather reads an object and its Cluster. The scope is nil if there is nothing to do: the object is gone or going, is
-// nobody's yet, or its Cluster is paused.
+// nobody's yet, or its Cluster is paused. It is gone when no plane has it any more.
 func (b reconcilerBase) gather(ctx context.Context, k kind, name types.NamespacedName) (s *scope, gone bool, err error) {
 	s = &scope{object: k.newObject(), cluster: &clusterv1.Cluster{}}
 	if err := b.client.Get(ctx, name, s.object); err != nil {
-		return nil, client.IgnoreNotFound(err) == nil, client.IgnoreNotFound(err)
+		return nil, apierrors.IsNotFound(err) && b.claims.release(k, name), client.IgnoreNotFound(err)
 	}
+	b.claims.hold(k, name)
 	owner := s.object.GetLabels()[clusterv1.ClusterNameLabel]
 	if s.object.GetDeletionTimestamp() != nil || owner == "" {
 		return nil, false, nil

@@ -43,6 +43,19 @@ type ground struct {
 func newGround(t *testing.T) *ground {
 	t.Helper()
 	plane := shared.Get(t)
+	g := newGroundOn(t, plane)
+	var err error
+	start.Do(func() { stop, err = g.run(plane) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.awaitProvider()
+	return g
+}
+
+// newGroundOn returns a namespace of a plane; whoever asks runs the provider there.
+func newGroundOn(t *testing.T, plane *testenv.Plane) *ground {
+	t.Helper()
 	scheme := testenv.Scheme(t)
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -53,14 +66,14 @@ func newGround(t *testing.T) *ground {
 	}
 	g := &ground{T: t, mgmt: mgmt, ns: plane.CreateNamespace(t)}
 	g.install()
-	start.Do(func() { err = g.run(plane) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	testenv.Eventually(t, soon, func() error {
-		return mgmt.Get(t.Context(), client.ObjectKey{Name: "instant"}, &v1alpha1.Provider{})
-	})
 	return g
+}
+
+func (g *ground) awaitProvider() {
+	g.Helper()
+	testenv.Eventually(g, soon, func() error {
+		return g.mgmt.Get(g.Context(), client.ObjectKey{Name: "instant"}, &v1alpha1.Provider{})
+	})
 }
 
 // install brings the kinds, the roles and the stack of the provider into the plane.
@@ -103,7 +116,8 @@ var (
 	stop  = func() error { return nil }
 )
 
-func (g *ground) run(plane *testenv.Plane) error {
+// run runs the provider for a plane until stop is called.
+func (g *ground) run(plane *testenv.Plane) (stop func() error, err error) {
 	ctrl.SetLogger(logr.Discard())
 	mgr, err := ctrl.NewManager(plane.RESTConfig(g), ctrl.Options{
 		Scheme: g.mgmt.Scheme(), Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
@@ -122,15 +136,14 @@ func (g *ground) run(plane *testenv.Plane) error {
 	}
 	if err != nil {
 		cancel()
-		return err
+		return func() error { return nil }, err
 	}
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	stop = func() error {
+	return func() error {
 		cancel()
 		return <-done
-	}
-	return nil
+	}, nil
 }
 
 func (g *ground) create(o client.Object) {

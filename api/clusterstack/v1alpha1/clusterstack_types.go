@@ -196,6 +196,7 @@ type ClusterStackStatus struct {
 // ClusterStack keeps releases of a stack ready for clusters.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusterstacks,scope=Namespaced,categories=cluster-api,shortName=csk
+// +kubebuilder:metadata:labels={"clusterctl.cluster.x-k8s.io=","clusterctl.cluster.x-k8s.io/move="}
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.provider`

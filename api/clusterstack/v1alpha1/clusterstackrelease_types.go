@@ -177,6 +177,7 @@ type ClusterStackReleaseStatus struct {
 // ClusterStackRelease is one release of a stack, with its class in the plane.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusterstackreleases,scope=Namespaced,categories=cluster-api,shortName=cskr
+// +kubebuilder:metadata:labels={"clusterctl.cluster.x-k8s.io=","clusterctl.cluster.x-k8s.io/move="}
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="K8s version",type=string,JSONPath=`.status.kubernetesVersion`

@@ -76,7 +76,7 @@ type LocalInitialization struct {
 // +kubebuilder:resource:path=localclusters,scope=Namespaced,categories=cluster-api,shortName=lc
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
-// +kubebuilder:metadata:labels={"cluster.x-k8s.io/v1beta2=v1alpha1","cluster.x-k8s.io/provider=infrastructure-local"}
+// +kubebuilder:metadata:labels={"cluster.x-k8s.io/v1beta2=v1alpha1","cluster.x-k8s.io/provider=infrastructure-local","clusterctl.cluster.x-k8s.io="}
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.metadata.labels['cluster\.x-k8s\.io/cluster-name']`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.spec.controlPlaneEndpoint.host`
@@ -136,7 +136,7 @@ type LocalClusterTemplateResource struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=localclustertemplates,scope=Namespaced,categories=cluster-api,shortName=lct
 // +kubebuilder:storageversion
-// +kubebuilder:metadata:labels={"cluster.x-k8s.io/v1beta2=v1alpha1","cluster.x-k8s.io/provider=infrastructure-local"}
+// +kubebuilder:metadata:labels={"cluster.x-k8s.io/v1beta2=v1alpha1","cluster.x-k8s.io/provider=infrastructure-local","clusterctl.cluster.x-k8s.io="}
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type LocalClusterTemplate struct {
 	metav1.TypeMeta `json:",inline"`

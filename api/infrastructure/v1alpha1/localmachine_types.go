@@ -63,7 +63,7 @@ type LocalMachineStatus struct {
 // +kubebuilder:resource:path=localmachines,scope=Namespaced,categories=cluster-api,shortName=lm
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
-// +kubebuilder:metadata:labels={"cluster.x-k8s.io/v1beta2=v1alpha1","cluster.x-k8s.io/provider=infrastructure-local"}
+// +kubebuilder:metadata:labels={"cluster.x-k8s.io/v1beta2=v1alpha1","cluster.x-k8s.io/provider=infrastructure-local","clusterctl.cluster.x-k8s.io="}
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.metadata.labels['cluster\.x-k8s\.io/cluster-name']`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Address",type=string,JSONPath=`.status.addresses[?(@.type=="InternalIP")].address`
@@ -132,7 +132,7 @@ type LocalMachineTemplateStatus struct {
 // +kubebuilder:resource:path=localmachinetemplates,scope=Namespaced,categories=cluster-api,shortName=lmt
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
-// +kubebuilder:metadata:labels={"cluster.x-k8s.io/v1beta2=v1alpha1","cluster.x-k8s.io/provider=infrastructure-local"}
+// +kubebuilder:metadata:labels={"cluster.x-k8s.io/v1beta2=v1alpha1","cluster.x-k8s.io/provider=infrastructure-local","clusterctl.cluster.x-k8s.io="}
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type LocalMachineTemplate struct {
 	metav1.TypeMeta `json:",inline"`

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,7 +57,8 @@ func (r *recreateOptions) run(c *cobra.Command, a *connect.Access, name string) 
 	if err != nil {
 		return err
 	}
-	if !isLost(cluster) {
+	lost := lostUID(cluster)
+	if lost == "" {
 		return exit.Errorf(exit.Usage, "cluster %q is not lost (it is %s), so there is nothing to make anew; "+
 			"to begin with an empty one, delete it and create it again", name, cluster.Status.Phase)
 	}
@@ -66,26 +68,30 @@ func (r *recreateOptions) run(c *cobra.Command, a *connect.Access, name string) 
 			return err
 		}
 	}
-	if err := annotateRecreate(c.Context(), a, cluster); err != nil {
+	if err := annotateRecreate(c.Context(), a, cluster, lost); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(c.OutOrStdout(), "workloadcluster/%s is being made anew\n", name)
 	return err
 }
 
-// isLost says that the Cluster of a WorkloadCluster is gone, as its status says.
-func isLost(c *v1alpha1.WorkloadCluster) bool {
+// lostUID is the UID of the Cluster of a WorkloadCluster if that is gone, or has not come with it from another plane,
+// as its status says.
+func lostUID(c *v1alpha1.WorkloadCluster) string {
 	applied := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionApplied)
-	return c.Status.ClusterUID != "" && applied != nil && applied.Reason == v1alpha1.ReasonClusterLost
+	if applied == nil || applied.Reason != v1alpha1.ReasonClusterLost && applied.Reason != v1alpha1.ReasonClusterMoving {
+		return ""
+	}
+	return cmp.Or(c.Status.ClusterUID, c.Annotations[v1alpha1.MovingAnnotation])
 }
 
 // annotateRecreate asks for a new Cluster in place of the one that is lost, and of no other.
-func annotateRecreate(ctx context.Context, a *connect.Access, c *v1alpha1.WorkloadCluster) error {
+func annotateRecreate(ctx context.Context, a *connect.Access, c *v1alpha1.WorkloadCluster, lost string) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.RequestTimeout)
 	defer cancel()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":         c.UID,
-		"annotations": map[string]any{v1alpha1.RecreateAnnotation: c.Status.ClusterUID},
+		"annotations": map[string]any{v1alpha1.RecreateAnnotation: lost},
 	}})
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package workloadcluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -31,9 +32,10 @@ func (r *Reconciler) recordCluster(s *scope) {
 // checkNotLost stops the run if there was a Cluster and it is gone: a new one would have the name, the access and the
 // state Ready of the lost one, and nothing of what was in it. Only a person can know whether that is wanted.
 func (r *Reconciler) checkNotLost(ctx context.Context, s *scope) error {
-	lost := s.object.Status.ClusterUID
+	lost := cmp.Or(s.object.Status.ClusterUID, s.object.Annotations[v1alpha1.MovingAnnotation])
 	if lost == "" || s.object.Annotations[v1alpha1.RecreateAnnotation] == lost {
 		s.resetStatus()
+		delete(s.object.Annotations, v1alpha1.MovingAnnotation)
 		return nil
 	}
 	c := &clusterv1.Cluster{}
@@ -45,10 +47,16 @@ func (r *Reconciler) checkNotLost(ctx context.Context, s *scope) error {
 	if err := apierror.IgnoreObjectNotFound(err, "clusters", s.object.Name); err != nil {
 		return err
 	}
+	if s.object.Status.ClusterUID == "" {
+		return s.awaitMoved(lost)
+	}
+	next := "restore the plane from a backup; "
+	if s.object.Annotations[v1alpha1.MovingAnnotation] != "" {
+		next = "it was paused, as for a move: if another plane has it now, delete the WorkloadCluster here; if not, restore the plane from a backup; "
+	}
 	s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonClusterLost, advice{
 		s.describeLost(lost), v1alpha1.PlatformOperator,
-		fmt.Sprintf("restore the plane from a backup; or, if what was in the cluster may be lost, "+
-			"make an empty one with: polder recreate %s -n %s", s.object.Name, s.object.Namespace),
+		next + fmt.Sprintf("or, if what was in the cluster may be lost, make an empty one with: polder recreate %s -n %s", s.object.Name, s.object.Namespace),
 	})
 	return reconcile.Wait(0, "a Cluster that was lost") // the watches report its return, and the annotation
 }

@@ -12,6 +12,7 @@ func TestLostCluster(t *testing.T) {
 	for name, c := range map[string]struct {
 		was      string // the Cluster that is written down
 		recreate string // what the annotation says
+		moving   string // the Cluster that is to come from another plane
 		there    bool   // the API server has it, but the cache does not
 		lost     bool
 	}{
@@ -20,11 +21,15 @@ func TestLostCluster(t *testing.T) {
 		"a person wants another":       {was: "u", recreate: "u"},
 		"that was about an older loss": {was: "u", recreate: "t", lost: true},
 		"the cache is late":            {was: "u", there: true},
+		"it went while it was paused":  {was: "u", moving: "u", lost: true},
+		"it has not come yet":          {moving: "u", lost: true},
+		"it will never come":           {moving: "u", recreate: "u"},
+		"it has come":                  {moving: "u", there: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := healthyScope(t)
 			s.object.Status.ClusterUID = c.was
-			s.object.Annotations = map[string]string{v1alpha1.RecreateAnnotation: c.recreate}
+			s.object.Annotations = map[string]string{v1alpha1.RecreateAnnotation: c.recreate, v1alpha1.MovingAnnotation: c.moving}
 			r := newReconciler(t)
 			if c.there {
 				r = newReconciler(t, s.cluster)
@@ -40,7 +45,10 @@ func TestLostCluster(t *testing.T) {
 				if !strings.Contains(a.text, "UID u") || !strings.Contains(a.next, "polder recreate") || a.actor != v1alpha1.PlatformOperator {
 					t.Errorf("%+v", a)
 				}
-				if s.object.Status.ClusterUID != "u" || s.object.Status.FirstReadyTime == nil {
+				if moved := strings.Contains(a.next, "move"); moved != (c.moving != "") {
+					t.Errorf("%+v", a)
+				}
+				if s.object.Status.ClusterUID != c.was || s.object.Status.FirstReadyTime == nil {
 					t.Error("what was known of it is forgotten")
 				}
 			case c.there:

@@ -28,6 +28,8 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 		reason, text := v1alpha1.ReasonNotThereYet, "nothing of the cluster was made yet"
 		if s.object.Status.ClusterUID != "" {
 			reason, text = v1alpha1.ReasonClusterLost, "the Cluster that was made is gone"
+		} else if s.object.Annotations[v1alpha1.MovingAnnotation] != "" {
+			reason, text = v1alpha1.ReasonClusterMoving, "the Cluster has not come yet from another plane"
 		}
 		for _, t := range []string{v1alpha1.ConditionControlPlane, v1alpha1.ConditionReachable, v1alpha1.ConditionWorkers,
 			v1alpha1.ConditionAddons} {

@@ -144,6 +144,7 @@ func (r *Reconciler) checkOwner(ctx context.Context, s *scope) error {
 	}
 	if s.ownsCluster() && s.cluster.DeletionTimestamp.IsZero() {
 		r.recordCluster(s)
+		r.markMovable(s)
 		return nil
 	}
 	if s.ownsCluster() {

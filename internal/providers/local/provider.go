@@ -37,6 +37,7 @@ func (p Provider) Describe() provider.Description {
 		Capabilities: []string{"ha-control-plane", "offline", "zones"},
 		AnyShape:     true,
 		Zones:        []string{"zone-a", "zone-b", "zone-c"}, // as the shipped stack has them
+		Immovable:    "its machines are processes on the computer of the plane; polder backup --local-clusters takes them along",
 	}
 	if p.Confinement != nil {
 		d.Isolation = "processes of one user, confined by " + p.Confinement().String()
