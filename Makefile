@@ -99,6 +99,7 @@ test: build bin/polderd-fault bin/example-provider ## Run all tests but the long
 
 .PHONY: fault
 fault: build bin/polderd-fault bin/previous/polderd bin/strace bin/clusterctl ## Run the long fault matrix
+	@hack/check-dist
 	@go test -count=1 -timeout 120m -v ./test/fault/...
 	@CGO_ENABLED=1 go test -race -count=1 -parallel 4 -timeout 60m -v ./test/reconcile -reconcile.full
 	@go test -tags fault -count=1 -timeout 60m -v -run '^TestFault' ./test/local ./test/stack ./test/operator
@@ -119,6 +120,10 @@ bin/clusterctl: hack/clusterctl/go.mod
 
 bin/strace: hack/strace
 	@hack/strace $@
+
+.PHONY: dist
+dist: build sbom ## Put both programs and what they are made of into dist/, with checksums that KEY=, an SSH key, signs
+	@hack/dist '$(KEY)' dist bin/polder bin/polderd bin/polder.cdx.json bin/polderd.cdx.json
 
 .PHONY: reproducible
 reproducible: $(manifests)/index.json ## Build both programs twice, in two directories, and compare them; takes a full compilation
