@@ -70,7 +70,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 			Client: mgr.GetClient(), Live: live, Releases: library, Renderer: pool, Kinds: s.Releases.Kinds,
 			Events: events, Clock: clock.RealClock{}, Interval: classInterval,
 		},
-		&customernamespace.Reconciler{Client: mgr.GetClient()},
+		&customernamespace.Reconciler{Client: mgr.GetClient(), Live: live},
 		&kubeconfigrequest.Reconciler{
 			Client: mgr.GetClient(), Live: live, Workload: clusters, Clock: clock.RealClock{}, Events: events,
 			// Anybody can make any number of requests for a cluster that does not answer, so few of them may wait.

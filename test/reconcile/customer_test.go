@@ -26,7 +26,8 @@ func TestCustomerNamespace(t *testing.T) {
 	}
 	found, err := reconciletest.RunChecks(t.Context(), api(t), reconciletest.Subject{
 		Setup: func(_ context.Context, mgr ctrl.Manager) error {
-			return (&customernamespace.Reconciler{Client: mgr.GetClient()}).SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: 2})
+			return (&customernamespace.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}).
+				SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: 2})
 		},
 		Kinds:        []client.Object{&corev1.ResourceQuota{}},
 		User:         operator.User,

@@ -23,6 +23,7 @@ import (
 // Reconciler makes the ResourceQuotas of customers' namespaces.
 type Reconciler struct {
 	Client client.Client // reads from a cache
+	Live   client.Reader // reads from the API server
 }
 
 // SetupWithManager registers the reconciler.
@@ -48,13 +49,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	q := quota.Default(ns.Name)
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(q), &corev1.ResourceQuota{})
 	if apierrors.IsNotFound(err) {
-		err = r.Client.Create(ctx, q)
+		err = r.createQuota(ctx, q)
 	}
 	// Somebody else was faster, or the namespace is being deleted, which the cache does not know yet.
 	if apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		err = nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
+}
+
+// createQuota creates the quota if the namespace is still to have it. The cache may not know that it is not: who takes
+// the label away and then the quota would find it again, and nobody else removes it.
+func (r *Reconciler) createQuota(ctx context.Context, q *corev1.ResourceQuota) error {
+	var l corev1.NamespaceList // a list of one: there is no right to get
+	if err := r.Live.List(ctx, &l, client.MatchingFields{"metadata.name": q.Namespace}); err != nil {
+		return err
+	}
+	if len(l.Items) == 0 || !wantsQuota(&l.Items[0]) {
+		return nil
+	}
+	return r.Client.Create(ctx, q)
 }
 
 // wantsQuota reports whether a namespace is a customer's, and its quota is left to us.

@@ -43,7 +43,8 @@ func TestReconcile(t *testing.T) {
 				objects = append(objects, ns)
 			}
 			writes := 0
-			r := &Reconciler{Client: interceptor.NewClient(fake.NewClientBuilder().WithObjects(objects...).Build(), interceptor.Funcs{
+			stored := newStore(objects...)
+			r := &Reconciler{Live: stored, Client: interceptor.NewClient(stored, interceptor.Funcs{
 				Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 					writes++
 					return c.Create(ctx, o, opts...)
@@ -73,6 +74,33 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
+// A quota is not made for a namespace that the cache alone takes for a customer's.
+func TestCacheIsLate(t *testing.T) {
+	was := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"polder.dev/customer": ""}}}
+	for name, live := range map[string]client.WithWatch{
+		"it has no label any more": newStore(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}),
+		"it is gone":               newStore(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			cached := newStore(was.DeepCopy())
+			r := &Reconciler{Client: cached, Live: live}
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "a"}}); err != nil {
+				t.Fatal(err)
+			}
+			var l corev1.ResourceQuotaList
+			if err := cached.List(t.Context(), &l); err != nil || len(l.Items) > 0 {
+				t.Errorf("%+v, %v", l.Items, err)
+			}
+		})
+	}
+}
+
+// newStore is an API server that can be asked for namespaces by their name.
+func newStore(objects ...client.Object) client.WithWatch {
+	return fake.NewClientBuilder().WithObjects(objects...).
+		WithIndex(&corev1.Namespace{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
+}
+
 // What has become of the namespace meanwhile is no failure.
 func TestCreateComesTooLate(t *testing.T) {
 	ending := apierrors.NewForbidden(schema.GroupResource{Resource: "resourcequotas"}, "polder-default", nil)
@@ -89,7 +117,7 @@ func TestCreateComesTooLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"polder.dev/customer": ""}}}
-			r := &Reconciler{Client: interceptor.NewClient(fake.NewClientBuilder().WithObjects(ns).Build(), interceptor.Funcs{
+			r := &Reconciler{Live: newStore(ns), Client: interceptor.NewClient(newStore(ns), interceptor.Funcs{
 				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return c.err },
 			})}
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "a"}}); (err != nil) != c.fails {
