@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	shared.Flags = []string{"--no-shipped-stacks", "--stack-directory", directory + "=" + dir, "--stack-kinds", "instant.polder.dev/*"}
+	shared.Flags = []string{"--no-shipped-stacks", "--profiling", "--stack-directory", directory + "=" + dir, "--stack-kinds", "instant.polder.dev/*"}
 	code := shared.Run(m)
 	faulty.Release()
 	if err := stop(); err != nil {

@@ -7,6 +7,8 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -26,6 +28,7 @@ import (
 var (
 	soakTime     = flag.Duration("soak", 2*time.Hour, "how long faults are made")
 	soakClusters = flag.Int("soak-clusters", 20, "how many clusters there are")
+	soakHeaps    = flag.String("soak-heaps", "", "directory for profiles of the heap, of the beginning and the end of what is measured")
 	soakPause    = flag.Duration("soak-pause", 30*time.Second, "from one fault to the next, at least")
 )
 
@@ -59,10 +62,12 @@ func TestSoak(t *testing.T) {
 		s.makeFault(counts, s.harmless())
 	}
 	first, measured := s.measure(), time.Now()
+	s.writeHeap("first")
 	for time.Since(begin) < *soakTime {
 		s.makeFault(counts, s.harmless())
 	}
 	last := s.measure()
+	s.writeHeap("last")
 	hours := time.Since(measured).Hours()
 	t.Logf("faults: %v", counts)
 	t.Logf("goroutines %d, then %d; memory %d MiB, then %d MiB; live objects %.1f MiB, then %.1f MiB (%+.1f %% an hour)", first.goroutines,
@@ -202,6 +207,18 @@ func (s *soak) settle(after string) {
 		s.await(name, ready)
 	}
 	s.Logf("all is well %s after: %s", time.Since(begin).Round(time.Millisecond), after)
+}
+
+// writeHeap writes a profile of polderd's heap; "go tool pprof -base first last" shows what has grown.
+func (s *soak) writeHeap(name string) {
+	s.Helper()
+	if *soakHeaps == "" {
+		return
+	}
+	profile := s.plane.GetPath(s, "/debug/pprof/heap?gc=1")
+	if err := os.WriteFile(filepath.Join(*soakHeaps, name+".pprof"), []byte(profile), 0o600); err != nil {
+		s.Fatal(err)
+	}
 }
 
 // usage is what must not grow. Memory of the process depends on when the collector came; live objects do not.
