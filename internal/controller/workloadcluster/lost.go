@@ -48,15 +48,17 @@ func (r *Reconciler) checkNotLost(ctx context.Context, s *scope) error {
 		return err
 	}
 	if s.object.Status.ClusterUID == "" {
-		return s.awaitMoved(lost)
+		return s.awaitMoved()
 	}
 	next := "restore the plane from a backup; "
 	if s.object.Annotations[v1alpha1.MovingAnnotation] != "" {
-		next = "it was paused, as for a move: if another plane has it now, delete the WorkloadCluster here; if not, restore the plane from a backup; "
+		next = "it was paused, as for a move: if another plane has it now, delete the WorkloadCluster here; " +
+			"if not, restore the plane from a backup; "
 	}
 	s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonClusterLost, advice{
 		s.describeLost(lost), v1alpha1.PlatformOperator,
-		next + fmt.Sprintf("or, if what was in the cluster may be lost, make an empty one with: polder recreate %s -n %s", s.object.Name, s.object.Namespace),
+		next + fmt.Sprintf("or, if what was in the cluster may be lost, make an empty one with: polder recreate %s -n %s",
+			s.object.Name, s.object.Namespace),
 	})
 	return reconcile.Wait(0, "a Cluster that was lost") // the watches report its return, and the annotation
 }

@@ -42,7 +42,7 @@ func TestLostCluster(t *testing.T) {
 			}
 			switch {
 			case c.lost:
-				if !strings.Contains(a.text, "UID u") || !strings.Contains(a.next, "polder recreate") || a.actor != v1alpha1.PlatformOperator {
+				if strings.Contains(a.text, "UID u") != (c.was != "") || !strings.Contains(a.next, "polder recreate") || a.actor != v1alpha1.PlatformOperator {
 					t.Errorf("%+v", a)
 				}
 				if moved := strings.Contains(a.next, "move"); moved != (c.moving != "") {

@@ -29,10 +29,11 @@ func (r *Reconciler) markMovable(s *scope) {
 	delete(a, v1alpha1.MovingAnnotation)
 }
 
-// awaitMoved waits for a Cluster that is on the way here from another plane.
-func (s *scope) awaitMoved(uid string) error {
+// awaitMoved waits for a Cluster that is on the way here from another plane. Its UID is not said: whoever may write the
+// annotation could have any text shown.
+func (s *scope) awaitMoved() error {
 	s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonClusterMoving, advice{
-		fmt.Sprintf("the WorkloadCluster has come from another plane, and its Cluster, UID %s there, has not come yet", uid), v1alpha1.PlatformOperator,
+		"the WorkloadCluster has come from another plane, and its Cluster has not come yet", v1alpha1.PlatformOperator,
 		fmt.Sprintf("wait for the end of clusterctl move, or run it again if it has failed; if there is no such Cluster any more, "+
 			"make an empty one with: polder recreate %s -n %s", s.object.Name, s.object.Namespace),
 	})
