@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/yaml"
 
 	"github.com/polder-kaas/polder/internal/cli/connect"
+	"github.com/polder-kaas/polder/internal/cli/kubeconfigfile"
 	"github.com/polder-kaas/polder/internal/files/atomicfile"
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
@@ -36,13 +35,13 @@ func (r *kubeconfigOptions) deliver(c *cobra.Command, k *issuedKubeconfig) error
 	case r.merge:
 		rules := clientcmd.NewDefaultClientConfigLoadingRules()
 		rules.WarnIfAllMissing = false // then the file is made
-		file := mergeTarget(rules, r.cluster)
+		file := kubeconfigfile.MergeTarget(rules, r.cluster)
 		use := "kubectl --context " + r.cluster
 		if !slices.Contains(rules.Precedence, file) {
 			use = "kubectl --kubeconfig " + file + " --context " + r.cluster
 			rules = &clientcmd.ClientConfigLoadingRules{Precedence: []string{file}}
 		}
-		if err := mergeIntoFile(file, rules, k.config, r.force); err != nil {
+		if err := kubeconfigfile.Merge(file, rules, k.config, r.force); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(c.OutOrStdout(), "Merged context %s into %s%s. Use it with: %s get nodes\n", r.cluster, file,
@@ -57,24 +56,6 @@ func (r *kubeconfigOptions) deliver(c *cobra.Command, k *issuedKubeconfig) error
 	return err
 }
 
-// mergeTarget is the file that kubectl config would write to: that which has the context, else the usual one; but never
-// a plane's own, which polder up tells people to name in $KUBECONFIG: polderd writes that anew.
-func mergeTarget(rules *clientcmd.ClientConfigLoadingRules, name string) string {
-	if whole, err := rules.Load(); err == nil { // else it is said later
-		if c := whole.Contexts[name]; c != nil && filepath.Base(c.LocationOfOrigin) != connect.AdminKubeconfig {
-			return c.LocationOfOrigin
-		}
-	}
-	others := &clientcmd.ClientConfigLoadingRules{Precedence: slices.DeleteFunc(slices.Clone(rules.Precedence),
-		func(f string) bool {
-			return filepath.Base(f) == connect.AdminKubeconfig
-		})}
-	if len(others.Precedence) == 0 {
-		return clientcmd.RecommendedHomeFile
-	}
-	return others.GetDefaultFilename()
-}
-
 // writeKubeconfig replaces a file only if nothing but what polder wrote is lost.
 func writeKubeconfig(file string, k *clientcmdapi.Config) error {
 	b, err := os.ReadFile(file)
@@ -82,7 +63,7 @@ func writeKubeconfig(file string, k *clientcmdapi.Config) error {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
 		return exit.Errorf(exit.Usage, "--output-file: %w; name a file", err)
-	case !isKubeconfig(b):
+	case !kubeconfigfile.IsKubeconfig(b):
 		return exit.Errorf(exit.Usage, "%s is no kubeconfig, so it is not overwritten; name another file", file)
 	default:
 		old, err := clientcmd.Load(b)
@@ -99,15 +80,5 @@ func writeKubeconfig(file string, k *clientcmdapi.Config) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(resolveLink(file), text, 0o600)
-}
-
-// isKubeconfig also takes an empty file, which has nothing to lose.
-func isKubeconfig(b []byte) bool {
-	var id struct {
-		Kind       string `json:"kind"`
-		APIVersion string `json:"apiVersion"`
-	}
-	return strings.TrimSpace(string(b)) == "" || yaml.Unmarshal(b, &id) == nil && id.Kind == "Config" &&
-		id.APIVersion == "v1"
+	return atomicfile.Write(kubeconfigfile.ResolveLink(file), text, 0o600)
 }

@@ -1,4 +1,5 @@
-package cluster
+// Package kubeconfigfile changes kubeconfigs of people, in which there may be much that is not ours.
+package kubeconfigfile
 
 import (
 	"errors"
@@ -6,18 +7,21 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
 
 	"github.com/polder-kaas/polder/internal/cli/connect"
 	"github.com/polder-kaas/polder/internal/files/atomicfile"
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
-// mergeIntoFile adds a context to one of the files that make up a kubeconfig, whose other entries stay. It takes the
+// Merge adds a context to one of the files that make up a kubeconfig, whose other entries stay. It takes the
 // lock that kubectl takes too.
-func mergeIntoFile(file string, rules *clientcmd.ClientConfigLoadingRules, k *clientcmdapi.Config,
+func Merge(file string, rules *clientcmd.ClientConfigLoadingRules, k *clientcmdapi.Config,
 	force bool) (err error) {
 	unlock, err := lockKubeconfig(file)
 	if err != nil {
@@ -25,7 +29,7 @@ func mergeIntoFile(file string, rules *clientcmd.ClientConfigLoadingRules, k *cl
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 
-	file = resolveLink(file)
+	file = ResolveLink(file)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
@@ -33,7 +37,7 @@ func mergeIntoFile(file string, rules *clientcmd.ClientConfigLoadingRules, k *cl
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if !isKubeconfig(b) {
+	if !IsKubeconfig(b) {
 		return exit.Errorf(exit.Usage,
 			"%s is no kubeconfig, so nothing is merged into it; set $KUBECONFIG to another file, or use --output-file", file)
 	}
@@ -71,8 +75,8 @@ func lockKubeconfig(file string) (unlock func() error, err error) {
 	return func() error { return errors.Join(l.Close(), os.Remove(lock)) }, nil
 }
 
-// resolveLink is the file that a link leads to, whether or not it is there, so that the link stays one.
-func resolveLink(file string) string {
+// ResolveLink is the file that a link leads to, whether or not it is there, so that the link stays one.
+func ResolveLink(file string) string {
 	if target, err := filepath.EvalSymlinks(file); err == nil {
 		return target
 	}
@@ -114,4 +118,32 @@ func mergeContext(into, whole, k *clientcmdapi.Config, force bool) error {
 		into.CurrentContext = name
 	}
 	return nil
+}
+
+// MergeTarget is the file that kubectl config would write to: that which has the context, else the usual one; but never
+// a plane's own, which polder up tells people to name in $KUBECONFIG: polderd writes that anew.
+func MergeTarget(rules *clientcmd.ClientConfigLoadingRules, name string) string {
+	if whole, err := rules.Load(); err == nil { // else it is said later
+		if c := whole.Contexts[name]; c != nil && filepath.Base(c.LocationOfOrigin) != connect.AdminKubeconfig {
+			return c.LocationOfOrigin
+		}
+	}
+	others := &clientcmd.ClientConfigLoadingRules{Precedence: slices.DeleteFunc(slices.Clone(rules.Precedence),
+		func(f string) bool {
+			return filepath.Base(f) == connect.AdminKubeconfig
+		})}
+	if len(others.Precedence) == 0 {
+		return clientcmd.RecommendedHomeFile
+	}
+	return others.GetDefaultFilename()
+}
+
+// IsKubeconfig also takes an empty file, which has nothing to lose.
+func IsKubeconfig(b []byte) bool {
+	var id struct {
+		Kind       string `json:"kind"`
+		APIVersion string `json:"apiVersion"`
+	}
+	return strings.TrimSpace(string(b)) == "" || yaml.Unmarshal(b, &id) == nil && id.Kind == "Config" &&
+		id.APIVersion == "v1"
 }
