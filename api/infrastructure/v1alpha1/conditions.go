@@ -41,7 +41,8 @@ const (
 	ProcessesWaitingReason = "Starting"
 	ProcessFailingReason   = "ProcessFailing"
 	PoweredOffReason       = "PoweredOff"
-	SimulatedReason        = "Simulated" // a worker: nothing runs but the simulation of its node
+	PartitionedReason      = "Partitioned" // cut off from the network, by polder machine fail
+	SimulatedReason        = "Simulated"   // a worker: nothing runs but the simulation of its node
 
 	// ConfigurationHonoredCondition is false when the bootstrap data ask for things a machine
 	// that is only processes cannot do; the message lists them. The machine runs without them.

@@ -28,6 +28,8 @@ should:
 
   --how stop       all its processes hang; --how continue lets them go on
   --how kill       all its processes end at once, and are started again
+  --how partition  it is cut off from the network, while its processes run: no heartbeat of its node, no request to
+                   its API server, no word between its etcd and the others; --how continue connects it again
   --how disk       all its files are gone, and do not come back; it needs --yes
 
 polder machine off pulls the plug.`,
@@ -44,10 +46,10 @@ polder machine off pulls the plug.`,
 			return err
 		},
 	}
-	c.Flags().StringVar(&o.how, "how", "", "stop, kill or disk; continue ends stop")
+	c.Flags().StringVar(&o.how, "how", "", "stop, kill, partition or disk; continue ends stop and partition")
 	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "with --how disk: the files may be lost")
 	// the flag exists
-	_ = c.RegisterFlagCompletionFunc("how", cobra.FixedCompletions([]string{"stop", "kill", "disk", "continue"},
+	_ = c.RegisterFlagCompletionFunc("how", cobra.FixedCompletions([]string{"stop", "kill", "partition", "disk", "continue"},
 		cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
@@ -55,14 +57,14 @@ polder machine off pulls the plug.`,
 func (o *failOptions) check() error {
 	switch hostapi.Failure(o.how) {
 	case "":
-		return exit.Errorf(exit.Usage, "say how it shall fail, with --how stop, kill or disk")
+		return exit.Errorf(exit.Usage, "say how it shall fail, with --how stop, kill, partition or disk")
 	case hostapi.FailDisk:
 		if !o.yes {
 			return exit.Errorf(exit.Usage, "the files of a machine do not come back; say --yes if you mean it")
 		}
-	case hostapi.FailKill, hostapi.FailStop, hostapi.FailContinue:
+	case hostapi.FailKill, hostapi.FailStop, hostapi.FailPartition, hostapi.FailContinue:
 	default:
-		return exit.Errorf(exit.Usage, "machines do not fail by %q; choose stop, kill, disk or continue", o.how)
+		return exit.Errorf(exit.Usage, "machines do not fail by %q; choose stop, kill, partition, disk or continue", o.how)
 	}
 	return nil
 }
@@ -74,7 +76,10 @@ func (o *failOptions) describe(g *connect.Globals, name string) string {
 		return fmt.Sprintf("All processes of machine %s hang; let them go on with: %s", name,
 			g.Hint("machine fail "+name+" --how continue"))
 	case hostapi.FailContinue:
-		return fmt.Sprintf("All processes of machine %s go on.", name)
+		return fmt.Sprintf("Machine %s goes on.", name)
+	case hostapi.FailPartition:
+		return fmt.Sprintf("Machine %s is cut off from the network; connect it again with: %s", name,
+			g.Hint("machine fail "+name+" --how continue"))
 	case hostapi.FailDisk:
 		return fmt.Sprintf("All files of machine %s are gone; see what becomes of its cluster with: %s", name,
 			g.Hint("describe CLUSTER"))

@@ -22,7 +22,7 @@ func newListCommand(g *connect.Globals) *cobra.Command {
 		Use:   "list",
 		Short: "List the machines of all local clusters, or of one",
 		Long: `list shows every machine of the local clusters in the data directory. Its state is booting, with what
-it is at; running; failing; off; host down, if the cluster's host does not run; or host silent, if that
+it is at; running; failing; off; partitioned; host down, if the cluster's host does not run; or host silent, if that
 runs and does not answer. MEMORY is what the processes have for themselves alone. The nodes of workers
 are simulated: no process runs for them.`,
 		Args: cmdline.NoArgs,

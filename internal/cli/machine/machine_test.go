@@ -76,11 +76,12 @@ func TestFail(t *testing.T) {
 	p := clitest.New(t, newRoot)
 	fakehost.Start(t, p.Dir, clitest.DemoCluster())
 	p.Expect(exit.OK, "All processes of machine demo-cp hang; let them go on with: polder machine fail demo-cp --how continue --data-dir DIR\n", "", "machine", "fail", "demo-cp", "--how", "stop")
-	p.Expect(exit.OK, "All processes of machine demo-cp go on.\n", "", "machine", "fail", "demo-cp", "--how", "continue")
+	p.Expect(exit.OK, "Machine demo-cp goes on.\n", "", "machine", "fail", "demo-cp", "--how", "continue")
+	p.Expect(exit.OK, "Machine demo-cp is cut off from the network; connect it again with: polder machine fail demo-cp --how continue --data-dir DIR\n", "", "machine", "fail", "demo-cp", "--how", "partition")
 	p.Expect(exit.OK, "All files of machine demo-cp are gone; see what becomes of its cluster with: polder describe CLUSTER --data-dir DIR\n", "", "machine", "fail", "demo-cp", "--how", "disk", "--yes")
 	p.Expect(exit.Usage, "", "the files of a machine do not come back; say --yes if you mean it", "machine", "fail", "demo-cp", "--how", "disk")
-	p.Expect(exit.Usage, "", `machines do not fail by "fire"; choose stop, kill, disk or continue`, "machine", "fail", "demo-cp", "--how", "fire")
-	p.Expect(exit.Usage, "", "say how it shall fail, with --how stop, kill or disk", "machine", "fail", "demo-cp")
+	p.Expect(exit.Usage, "", `machines do not fail by "fire"; choose stop, kill, partition, disk or continue`, "machine", "fail", "demo-cp", "--how", "fire")
+	p.Expect(exit.Usage, "", "say how it shall fail, with --how stop, kill, partition or disk", "machine", "fail", "demo-cp")
 	p.Expect(exit.Failure, "", "failing machine demo-cp: the cluster's host answered: nothing runs on machine demo-cp", "machine", "fail", "demo-cp", "--how", "kill")
 }
 

@@ -17,6 +17,7 @@ const (
 	stateRunning    state = "running"
 	stateFailing    state = "failing"
 	stateOff        state = "off"
+	statePartition  state = "partitioned"
 	stateHostDown   state = "host down"
 	stateHostSilent state = "host silent" // it runs and does not answer
 )
@@ -33,6 +34,8 @@ func evaluateState(l lifecycle.LocalCluster, m hostapi.MachineStatus, now time.T
 		return stateHostDown, m.Problem
 	case m.Off:
 		return stateOff, ""
+	case m.Partitioned:
+		return statePartition, "it is cut off from the network; polder machine fail " + m.Name + " --how continue connects it again"
 	case m.IsRunning():
 		return stateRunning, ""
 	}

@@ -32,6 +32,7 @@ func TestEvaluateState(t *testing.T) {
 		"host ended":                 {down, hostapi.MachineStatus{Boot: booted, Off: true}, stateHostDown, ""},
 		"files of it are broken":     {down, hostapi.MachineStatus{Problem: "reading x"}, stateHostDown, "reading x"},
 		"host hangs":                 {silent, hostapi.MachineStatus{Boot: booted}, stateHostSilent, ""},
+		"cut off from the network":   {answers, hostapi.MachineStatus{Name: "m", Partitioned: true}, statePartition, "it is cut off from the network; polder machine fail m --how continue connects it again"},
 		"switched off while booting": {answers, hostapi.MachineStatus{Off: true, Boot: hostapi.BootStatus{Step: "certs"}}, stateOff, ""},
 		"all runs": {answers,
 			hostapi.MachineStatus{ControlPlane: true, Boot: booted, Registered: true, Processes: []hostapi.ProcessStatus{ready}}, stateRunning, ""},

@@ -44,6 +44,8 @@ func machineOnDisk(dir hostapi.MachineDir) (hostapi.MachineStatus, error) {
 	}
 	_, err := os.Stat(dir.OffFile())
 	s.Off = err == nil
+	_, err = os.Stat(dir.PartitionFile())
+	s.Partitioned = err == nil
 	if err := readJSON(dir.BootFile(), &s.Boot); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.Boot.Problem = err.Error()
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/kubeversion"
 	"github.com/polder-kaas/polder/internal/providers/local/launch"
+	"github.com/polder-kaas/polder/internal/providers/local/partition"
 )
 
 // Program runs until ctx ends or its work is done, and returns an exit code.
@@ -34,7 +35,7 @@ type Program func(ctx context.Context) int
 // arguments from os.Args and handle signals themselves, as the originals do.
 func ProgramFor(argv []string) Program {
 	return map[string]Program{
-		"etcd":                    staticPod(func() int { etcdmain.Main(argv); return 0 }),
+		"etcd":                    staticPod(func() int { return runEtcd(argv) }),
 		"kube-apiserver":          staticPod(func() int { return cli.Run(apiserver.NewAPIServerCommand()) }),
 		"kube-controller-manager": staticPod(func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) }),
 		"kube-scheduler":          staticPod(func() int { return cli.Run(scheduler.NewSchedulerCommand()) }),
@@ -58,6 +59,18 @@ func staticPod(run func() int) Program {
 		go memory.TuneGC(ctx, memoryBurst)
 		return run()
 	}
+}
+
+// etcdPeerPort is where etcds speak to each other; package allowlist allows no other.
+const etcdPeerPort = 2380
+
+// runEtcd runs etcd, which is all of a machine that speaks to other machines directly.
+func runEtcd(argv []string) int {
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // etcd ends the process itself
+	defer cancel()
+	go partition.Watch(ctx, etcdPeerPort)
+	etcdmain.Main(argv)
+	return 0
 }
 
 func directoryProgram(argv []string, run func(context.Context, string) error) Program {

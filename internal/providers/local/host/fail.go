@@ -7,6 +7,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/polder-kaas/polder/internal/files/atomicfile"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
@@ -25,12 +26,23 @@ func (h *Host) failMachine(ctx context.Context, name string, how hostapi.Failure
 		return m.signalProcesses(syscall.SIGKILL)
 	case hostapi.FailStop:
 		return m.signalProcesses(syscall.SIGSTOP)
+	case hostapi.FailPartition:
+		return m.setPartitioned(true)
 	case hostapi.FailContinue:
-		return m.signalProcesses(syscall.SIGCONT)
+		return m.continueRunning()
 	case hostapi.FailDisk:
 		return h.loseMachine(ctx, m)
 	}
 	return fmt.Errorf("machines cannot fail by %q", how)
+}
+
+// continueRunning ends what stop and partition have begun.
+func (m *machine) continueRunning() error {
+	if !m.kubelet.IsPartitioned() {
+		return m.signalProcesses(syscall.SIGCONT)
+	}
+	_ = m.signalProcesses(syscall.SIGCONT) // on many nothing runs
+	return m.setPartitioned(false)
 }
 
 // signalProcesses sends a signal to all processes that run on the machine.
@@ -47,9 +59,24 @@ func (m *machine) signalProcesses(s syscall.Signal) error {
 		sent++
 	}
 	if sent == 0 {
-		return fmt.Errorf("nothing runs on machine %s: it is simulated, or does not run; use disk, or switch it off", m.spec.Name)
+		return fmt.Errorf("nothing runs on machine %s: it is simulated, or does not run; use partition or disk, or switch it off", m.spec.Name)
 	}
 	return nil
+}
+
+// setPartitioned cuts the machine off from the network, or connects it again. A machine that is cut off stays so when
+// the host restarts.
+func (m *machine) setPartitioned(on bool) error {
+	if !on {
+		if err := os.Remove(m.dir.PartitionFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return m.kubelet.SetPartitioned(false) // which registers the node again, and so starts its heartbeats
+	}
+	if err := atomicfile.Write(m.dir.PartitionFile(), nil, 0o600); err != nil {
+		return err
+	}
+	return m.kubelet.SetPartitioned(true)
 }
 
 // loseMachine removes all files of a machine, as if its disk were gone, and forgets it.

@@ -267,6 +267,34 @@ func TestFail(t *testing.T) {
 	}
 }
 
+func TestPartition(t *testing.T) {
+	f := newFixture(t)
+	f.run(t)
+	f.putMachines(t, controlPlane(machineOf("a", "hang")))
+	f.writeAPIServerManifest(t, "a", freePort(t))
+	serves := func() bool { s, err := f.Status(t.Context()); return err == nil && len(s.Serving) == 1 }
+	processtest.Eventually(t, "it serves", serves)
+	if err := f.FailMachine(t.Context(), "a", hostapi.FailPartition); err != nil {
+		t.Fatal(err)
+	}
+	if m := f.machineStatus(t, "a"); serves() || !m.Partitioned || m.IsRunning() || m.Processes[0].PID == 0 {
+		t.Errorf("cut off from the network it is %+v", m)
+	}
+	f.stop()
+	_ = f.waitForExit(t)
+	f.run(t)
+	if m := f.machineStatus(t, "a"); serves() || !m.Partitioned {
+		t.Errorf("after a restart of the host it is %+v", m)
+	}
+	if err := f.FailMachine(t.Context(), "a", hostapi.FailContinue); err != nil {
+		t.Fatal(err)
+	}
+	processtest.Eventually(t, "it serves again", serves)
+	if m := f.machineStatus(t, "a"); m.Partitioned {
+		t.Errorf("connected again it is %+v", m)
+	}
+}
+
 // processState is one letter, after proc(5).
 func processState(pid int) string {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

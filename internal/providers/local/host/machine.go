@@ -114,6 +114,10 @@ func (h *Host) newMachine(spec hostapi.MachineSpec, address netip.Addr, emulate 
 	m.ctx, m.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // it ends with the machine, not with a request
 	_, err := os.Stat(m.dir.OffFile())
 	m.off = err == nil
+	_, err = os.Stat(m.dir.PartitionFile())
+	if err := m.kubelet.SetPartitioned(err == nil); err != nil && !errors.Is(err, os.ErrNotExist) {
+		h.cfg.Log.Warn("a machine may be cut off from the network", "machine", spec.Name, "error", err)
+	}
 	return m
 }
 

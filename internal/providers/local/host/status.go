@@ -31,7 +31,7 @@ func (h *Host) status() hostapi.Status {
 func (m *machine) status() hostapi.MachineStatus {
 	s := hostapi.MachineStatus{
 		Name: m.spec.Name, Node: m.spec.Node, UID: m.spec.UID, ControlPlane: m.spec.ControlPlane, Version: m.spec.Version,
-		Dir: string(m.dir), Off: m.off, Configured: m.configured.Load(),
+		Dir: string(m.dir), Off: m.off, Partitioned: m.kubelet.IsPartitioned(), Configured: m.configured.Load(),
 	}
 	if m.address.IsValid() {
 		s.Address = m.address.String()

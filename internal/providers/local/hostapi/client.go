@@ -79,10 +79,11 @@ type Failure string
 
 // Ways to fail.
 const (
-	FailKill     Failure = "kill"     // its processes end at once, and are started again
-	FailStop     Failure = "stop"     // its processes hang
-	FailContinue Failure = "continue" // they go on
-	FailDisk     Failure = "disk"     // its files are gone, and with them the machine
+	FailKill      Failure = "kill"      // its processes end at once, and are started again
+	FailStop      Failure = "stop"      // its processes hang
+	FailPartition Failure = "partition" // it is cut off from the network; its processes run
+	FailContinue  Failure = "continue"  // they go on, and it is connected again
+	FailDisk      Failure = "disk"      // its files are gone, and with them the machine
 )
 
 // FailMachine makes a machine fail.

@@ -50,6 +50,9 @@ func (d MachineDir) NodeFile() string { return filepath.Join(string(d), "node.js
 // OffFile is there while the machine is powered off.
 func (d MachineDir) OffFile() string { return filepath.Join(string(d), "off") }
 
+// PartitionFile is there while the machine is cut off from the network.
+func (d MachineDir) PartitionFile() string { return filepath.Join(string(d), "partitioned") }
+
 // RootFS is the root of the machine's own file system.
 func (d MachineDir) RootFS(elem ...string) string {
 	return filepath.Join(append([]string{string(d), "root"}, elem...)...)

@@ -76,6 +76,7 @@ type MachineStatus struct {
 	Address      string          `json:"address"`
 	Dir          string          `json:"dir"`
 	Off          bool            `json:"off,omitempty"`
+	Partitioned  bool            `json:"partitioned,omitempty"` // cut off from the network, by FailPartition
 	Boot         BootStatus      `json:"boot"`
 	Processes    []ProcessStatus `json:"processes,omitempty"`
 	// Configured says that it has its ClusterConfiguration.
@@ -86,7 +87,7 @@ type MachineStatus struct {
 
 // IsRunning says that everything that should run on the machine does, and that the cluster shows it.
 func (m MachineStatus) IsRunning() bool {
-	if m.Off || !m.Boot.Done || !m.Registered || m.ControlPlane && len(m.Processes) == 0 {
+	if m.Off || m.Partitioned || !m.Boot.Done || !m.Registered || m.ControlPlane && len(m.Processes) == 0 {
 		return false
 	}
 	for _, p := range m.Processes {

@@ -111,6 +111,7 @@ func TestLayout(t *testing.T) {
 		"/d/local/0123/machines/m/boot.json":    m.BootFile(),
 		"/d/local/0123/machines/m/node.json":    m.NodeFile(),
 		"/d/local/0123/machines/m/off":          m.OffFile(),
+		"/d/local/0123/machines/m/partitioned":  m.PartitionFile(),
 		"/d/local/0123/machines/m/root":         m.RootFS(),
 		m.RootFS() + "/etc/x":                   m.RootFS("/etc", "x"),
 		"/d/local/0123/machines/m/log":          m.LogDir(),

@@ -48,13 +48,16 @@ type Kubelet struct {
 	node          atomic.Pointer[nodeState]
 	mirrorTrigger chan struct{} // something that the mirror pods show has changed
 
-	mu       sync.Mutex
-	problems map[string]string // by part
+	mu          sync.Mutex
+	problems    map[string]string // by part
+	partitioned bool
+	reconnect   chan struct{} // closed when partitioned changes
 }
 
 // New prepares a kubelet; Run starts it.
 func New(cfg Config) *Kubelet {
-	k := &Kubelet{cfg: cfg, mirrorTrigger: make(chan struct{}, 1), problems: map[string]string{}}
+	k := &Kubelet{cfg: cfg, mirrorTrigger: make(chan struct{}, 1), problems: map[string]string{},
+		reconnect: make(chan struct{})}
 	k.node.Store(&nodeState{})
 	k.pods = newStaticPods(cfg, k.notifyChange, func(err error) { k.setProblem("static pods", err) })
 	return k
@@ -67,8 +70,7 @@ func (k *Kubelet) Run(ctx context.Context) {
 	if k.cfg.Machine.ControlPlane {
 		wg.Go(func() { k.runWithRetry(ctx, "static pods", k.pods.run) })
 	}
-	wg.Go(func() { k.runWithRetry(ctx, "kubelet endpoint", k.serve) })
-	wg.Go(func() { k.runWithRetry(ctx, "node", k.syncNode) })
+	wg.Go(func() { k.runWhileConnected(ctx) })
 	wg.Wait()
 }
 
@@ -116,7 +118,7 @@ func (k *Kubelet) Kill() { k.pods.kill() }
 func (k *Kubelet) Drain() { k.pods.drain() }
 
 // IsServing says that the machine's API server may get requests.
-func (k *Kubelet) IsServing() bool { return k.pods.isServing() }
+func (k *Kubelet) IsServing() bool { return !k.IsPartitioned() && k.pods.isServing() }
 
 // Endpoint is where the machine's API server listens.
 func (k *Kubelet) Endpoint() netip.AddrPort {
@@ -148,4 +150,4 @@ func (k *Kubelet) notifyChange() {
 }
 
 // IsDraining says that the API server ends the requests it still has.
-func (k *Kubelet) IsDraining() bool { return k.pods.isDraining() }
+func (k *Kubelet) IsDraining() bool { return !k.IsPartitioned() && k.pods.isDraining() }

@@ -218,16 +218,21 @@ func runningLabelPatch(on bool) []byte {
 // RemoveRunningLabel makes the simulation stop the node's heartbeats. It is best effort: a cluster whose only control
 // plane was switched off cannot be told.
 func (k *Kubelet) RemoveRunningLabel(ctx context.Context) {
+	if err := k.removeRunningLabel(ctx); err != nil && !errors.Is(err, os.ErrNotExist) {
+		k.cfg.Log.Info("the cluster was not told that the machine is off", "machine", k.cfg.Machine.Name, "error", err)
+	}
+}
+
+func (k *Kubelet) removeRunningLabel(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	c, err := k.newNodeClient(ctx)
 	if err != nil {
-		return
+		return err
 	}
-	if _, err := c.CoreV1().Nodes().Patch(ctx, k.cfg.Machine.Node, "application/merge-patch+json",
-		runningLabelPatch(false), metav1.PatchOptions{}); err != nil {
-		k.cfg.Log.Info("the cluster was not told that the machine is off", "machine", k.cfg.Machine.Name, "error", err)
-	}
+	_, err = c.CoreV1().Nodes().Patch(ctx, k.cfg.Machine.Node, "application/merge-patch+json",
+		runningLabelPatch(false), metav1.PatchOptions{})
+	return err
 }
 
 func (k *Kubelet) desiredNode() (*corev1.Node, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/polder-kaas/polder/internal/files/logfile"
 	"github.com/polder-kaas/polder/internal/providers/local/confine"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
+	"github.com/polder-kaas/polder/internal/providers/local/partition"
 	"github.com/polder-kaas/polder/internal/providers/local/process"
 	"github.com/polder-kaas/polder/internal/providers/local/rewrite"
 )
@@ -64,8 +65,11 @@ func newStaticPod(cfg Config, m manifest, changed func()) (*staticPod, error) {
 // environment is that of a process. Of two values the first counts, so ours come before what the pod asks for.
 func (c Config) environment(r rewrite.Result) []string {
 	env := slices.Clone(baseEnvironment)
-	if r.Args[0] == "kube-apiserver" {
+	switch r.Args[0] {
+	case apiServer:
 		env = append(env, c.APIServerEnvironment...)
+	case etcd:
+		env = append(env, partition.Environment)
 	}
 	return append(env, r.Env...)
 }

@@ -209,7 +209,7 @@ func (r *Reconciler) reportStatus(_ context.Context, s *scope) error {
 
 // isHealthy says that nothing has gone wrong so far: no process has ended, and the boot has no problem.
 func isHealthy(m hostapi.MachineStatus) bool {
-	return !m.Off && m.Boot.Problem == "" &&
+	return !m.Off && !m.Partitioned && m.Boot.Problem == "" &&
 		!slices.ContainsFunc(m.Processes, func(p hostapi.ProcessStatus) bool { return p.LastExit != "" })
 }
 
@@ -242,6 +242,11 @@ func (r *Reconciler) reportProcesses(s *scope, m hostapi.MachineStatus) {
 	const c = infrav1.ProcessesRunningCondition
 	if m.Off {
 		s.setCondition(c, false, infrav1.PoweredOffReason, "the machine is switched off")
+		return
+	}
+	if m.Partitioned {
+		s.setCondition(c, false, infrav1.PartitionedReason,
+			"the machine is cut off from the network; connect it again with: polder machine fail %s --how continue", m.Name)
 		return
 	}
 	for _, p := range m.Processes {

@@ -143,7 +143,7 @@ func (r *Reconciler) gather(ctx context.Context, s *scope) (bool, error) {
 func (s *scope) summarize() {
 	of := []string{infrav1.BootedCondition, infrav1.ProcessesRunningCondition}
 	if c := s.conditions.Get(infrav1.ProcessesRunningCondition); c != nil &&
-		(c.Reason == infrav1.ProcessFailingReason || c.Reason == infrav1.PoweredOffReason) {
+		slices.Contains([]string{infrav1.ProcessFailingReason, infrav1.PoweredOffReason, infrav1.PartitionedReason}, c.Reason) {
 		slices.Reverse(of)
 	}
 	s.conditions.Set(s.conditions.Summarize(infrav1.ReadyCondition, of...))
