@@ -67,6 +67,8 @@ func newServeCommand() *cobra.Command {
 	f.BoolVar(&cfg.WatchCache, "watch-cache", false,
 		"keep the recent history of custom resources in memory; worth its price with hundreds of watching clients")
 	f.BoolVar(&cfg.Profiling, "profiling", false, "serve /debug/pprof to administrators")
+	f.StringVar(&cfg.AuthenticationConfig, "authentication-config", "",
+		"`FILE` that says whose tokens are believed: Kubernetes' AuthenticationConfiguration, read again when it changes")
 	f.StringVar(&cfg.Stacks.Source, "stack-source", "",
 		"where releases of cluster stacks are, for ClusterStacks that name no source: oci://HOST/REPOSITORY or a directory")
 	f.StringVar(&cfg.Stacks.SourceCA, "stack-source-ca", "",

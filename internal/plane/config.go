@@ -24,19 +24,21 @@ const DefaultConcurrency = 10
 
 // Config is what an operator can choose about a plane.
 type Config struct {
-	DataDir             string           // needed
-	Listen              string           // host:port; empty means DefaultListen, port 0 any free one
-	TLSNames            []string         // further names and addresses the API is reached under
-	CertificateLifetime time.Duration    // of all but the authorities; 0 means a year
-	Concurrency         int              // objects of one kind worked on at the same time; 0 means DefaultConcurrency
-	WatchCache          bool             // of custom resources: recent history in memory, for many watching clients
-	Profiling           bool             // serve /debug/pprof to those RBAC allows it
-	Stacks              Stacks           // where cluster stacks come from
-	Local               Local            // what local clusters may
-	Backups             backup.Schedule  // that the plane makes by itself
-	Clock               clock.WithTicker // nil means the real one
-	Log                 *slog.Logger     // needed
-	Notify              func(string)     // called with "READY=1" and "STOPPING=1", as systemd wants it; optional
+	DataDir             string        // needed
+	Listen              string        // host:port; empty means DefaultListen, port 0 any free one
+	TLSNames            []string      // further names and addresses the API is reached under
+	CertificateLifetime time.Duration // of all but the authorities; 0 means a year
+	Concurrency         int           // objects of one kind worked on at the same time; 0 means DefaultConcurrency
+	WatchCache          bool          // of custom resources: recent history in memory, for many watching clients
+	Profiling           bool          // serve /debug/pprof to those RBAC allows it
+	// AuthenticationConfig is a file that says whose tokens are believed, as Kubernetes has it; empty: nobody's but ours.
+	AuthenticationConfig string
+	Stacks               Stacks           // where cluster stacks come from
+	Local                Local            // what local clusters may
+	Backups              backup.Schedule  // that the plane makes by itself
+	Clock                clock.WithTicker // nil means the real one
+	Log                  *slog.Logger     // needed
+	Notify               func(string)     // called with "READY=1" and "STOPPING=1", as systemd wants it; optional
 }
 
 // Local is what an operator can choose about local clusters.
@@ -75,6 +77,11 @@ func (c Config) Complete() (Config, error) {
 	}
 	if c.Concurrency < 1 || c.Concurrency > 1000 {
 		errs = append(errs, fmt.Errorf("--concurrency %d is out of range; choose 1 to 1000", c.Concurrency))
+	}
+	if c.AuthenticationConfig != "" {
+		file, err := filepath.Abs(c.AuthenticationConfig)
+		errs = append(errs, err)
+		c.AuthenticationConfig = file
 	}
 	for _, t := range c.Local.Trusted {
 		if err := outside.CheckTrusted(t); err != nil {

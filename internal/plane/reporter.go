@@ -44,6 +44,26 @@ func (r *statusReporter) setBackup(b status.Backup) {
 	r.update(func(s *status.Status) { s.Backup = &b })
 }
 
+// setLogin records whose tokens are believed, if there is a file that says so.
+func (r *statusReporter) setLogin(l status.Login) {
+	if l.File != "" {
+		r.update(func(s *status.Status) { s.Login = &l })
+	}
+}
+
+// warnings are what an operator should know of a plane that is ready.
+func (r *statusReporter) warnings() (all []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l := r.s.Login; l != nil && l.Problem != "" {
+		all = append(all, "polder-authentication: "+l.Problem)
+	}
+	if b := r.s.Backup; b != nil && b.Problem != "" {
+		all = append(all, "polder-backup: "+b.Problem)
+	}
+	return all
+}
+
 // setPhase sets the phase. A plane that is stopping never becomes ready again.
 func (r *statusReporter) setPhase(p status.Phase) {
 	r.update(func(s *status.Status) {

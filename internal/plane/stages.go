@@ -16,6 +16,7 @@ import (
 	"github.com/polder-kaas/polder/config/crd"
 	"github.com/polder-kaas/polder/internal/operator"
 	"github.com/polder-kaas/polder/internal/plane/apiserver"
+	"github.com/polder-kaas/polder/internal/plane/authentication"
 	"github.com/polder-kaas/polder/internal/plane/capi"
 	"github.com/polder-kaas/polder/internal/plane/etcd"
 	"github.com/polder-kaas/polder/internal/plane/install"
@@ -57,6 +58,13 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 		Certificate: certs.WebhookCertificate,
 		ErrorLog:    slog.NewLogLogger(logging.NewLibraryHandler(p.cfg.Log, "webhooks"), slog.LevelInfo),
 	})
+	login, err := authentication.New(authentication.Config{
+		File: p.cfg.AuthenticationConfig, Target: p.dir.Path("authentication.yaml"), OwnIssuer: apiserver.Issuer,
+		Clock: p.cfg.Clock, Log: p.cfg.Log, Report: p.reporter.setLogin,
+	})
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	checks := newDeferredChecks()
 	api := apiserver.New(ctx, apiserver.Config{
 		Listener:         p.listener,
@@ -70,6 +78,7 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 		DialWebhook:      webhookServer.Dial,
 		Checks:           checks.list(componentNames...),
 		Handlers:         p.handlers(store),
+		Warnings:         p.reporter.warnings,
 		WatchCache:       p.cfg.WatchCache,
 		Profiling:        p.cfg.Profiling,
 	})
@@ -105,7 +114,7 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 	last := supervisor.Stage{
 		api.BootstrapRoles(), controllers, clusterAPI, p.newLocalProvider(api.Client), stacks, p.newBackup(store),
 	}
-	return []supervisor.Stage{{certs}, {store, webhookServer}, {api}, {objects}, last}, checks, api, nil
+	return []supervisor.Stage{{certs, login}, {store, webhookServer}, {api}, {objects}, last}, checks, api, nil
 }
 
 func (p *Plane) storeDir() string { return p.dir.Path("etcd") }
@@ -145,7 +154,7 @@ func (p *Plane) newOperator(
 
 // componentNames are the checks of /readyz, in the order components start.
 var componentNames = []string{
-	"certificates", "etcd", "webhooks", "apiserver", "crds", "roles", "kube-controllers", "cluster-api", "provider-local",
+	"certificates", "authentication", "etcd", "webhooks", "apiserver", "crds", "roles", "kube-controllers", "cluster-api", "provider-local",
 	"operator", "backup",
 }
 

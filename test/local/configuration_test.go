@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -13,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,19 +33,19 @@ func small(args string) func(*clusterv1.Cluster) {
 // What the class says in its kubeadm configuration is what runs, and what cannot be done is said.
 // A second cluster beside it has nothing of it.
 func TestConfigurationIsWhatRuns(t *testing.T) {
-	issuer := newIssuer(t)
+	issuer := testenv.NewIssuer(t)
 	p := testenv.NewPlane(t, testenv.NewTree(t, false))
-	p.Start(t, "--local-trust", issuer.address) // it is on this computer, where clusters reach nothing else
+	p.Start(t, "--local-trust", issuer.Address) // it is on this computer, where clusters reach nothing else
 	p.AwaitReady(t)
 	const caFile = "/etc/kubernetes/pki/issuer.crt"
 	strict := create(t, p, "strict", newVersion, options{
-		cluster: small(fmt.Sprintf(`{"oidc-issuer-url":%q,"oidc-client-id":"kubectl","oidc-username-claim":"email","oidc-ca-file":%q}`, issuer.url, caFile)),
+		cluster: small(fmt.Sprintf(`{"oidc-issuer-url":%q,"oidc-client-id":"kubectl","oidc-username-claim":"email","oidc-ca-file":%q}`, issuer.URL, caFile)),
 		class: func(u *unstructured.Unstructured) {
 			if u.GetKind() == "KubeadmControlPlaneTemplate" {
 				spec, _, _ := unstructured.NestedMap(u.Object, "spec", "template", "spec", "kubeadmConfigSpec")
 				spec["preKubeadmCommands"] = []any{"sysctl -w net.ipv4.ip_forward=1"}
 				files, _, _ := unstructured.NestedSlice(spec, "files")
-				spec["files"] = append(files, map[string]any{"path": caFile, "permissions": "0644", "content": issuer.ca})
+				spec["files"] = append(files, map[string]any{"path": caFile, "permissions": "0644", "content": issuer.CA})
 				spec["ntp"] = map[string]any{"enabled": true, "servers": []any{"ntp.example.org"}}
 				if err := unstructured.SetNestedMap(u.Object, spec, "spec", "template", "spec", "kubeadmConfigSpec"); err != nil {
 					t.Fatal(err)
@@ -62,18 +60,18 @@ func TestConfigurationIsWhatRuns(t *testing.T) {
 		c.awaitAvailable(t, createTimeout)
 	}
 	t.Run("a token of the issuer is accepted", func(t *testing.T) {
-		token := issuer.token(t, "kubectl", "someone@example.org")
+		token := issuer.Token(t, "kubectl", map[string]any{"email": "someone@example.org"})
 		testenv.Eventually(t, soon, func() error {
-			who, err := whoAmI(t, strict.config(t), token)
-			if err == nil && who != issuer.url+"#someone@example.org" && who != "someone@example.org" {
+			who, err := testenv.WhoAmI(t, strict.config(t), token)
+			if err == nil && who != issuer.URL+"#someone@example.org" && who != "someone@example.org" {
 				err = fmt.Errorf("accepted as %q", who)
 			}
 			return err
 		})
-		if _, err := whoAmI(t, strict.config(t), issuer.token(t, "another client", "someone@example.org")); !apierrors.IsUnauthorized(err) {
+		if _, err := testenv.WhoAmI(t, strict.config(t), issuer.Token(t, "another client", map[string]any{"email": "someone@example.org"})); !apierrors.IsUnauthorized(err) {
 			t.Errorf("a token for another client: %v", err)
 		}
-		if _, err := whoAmI(t, plain.config(t), token); !apierrors.IsUnauthorized(err) {
+		if _, err := testenv.WhoAmI(t, plain.config(t), token); !apierrors.IsUnauthorized(err) {
 			t.Errorf("a cluster that knows no issuer: %v", err)
 		}
 	})
@@ -136,20 +134,6 @@ func isDeletedBeside(t *testing.T, first, second *cluster) {
 		}
 	}
 	nothingLeft(t, second)
-}
-
-func whoAmI(t *testing.T, cfg *rest.Config, token string) (string, error) {
-	anonymous := rest.AnonymousClientConfig(cfg)
-	anonymous.BearerToken = token
-	k, err := kubernetes.NewForConfig(anonymous)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := k.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	if err != nil {
-		return "", err
-	}
-	return r.Status.UserInfo.Username, nil
 }
 
 func infraCondition(t *testing.T, c *cluster, kind string) metav1.Condition {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -139,6 +140,9 @@ func (r report) printTable(w io.Writer, now time.Time) error {
 	if r.Running && r.Status.Backup != nil {
 		fmt.Fprintf(t, "Backups:\t%s\n", describeBackups(*r.Status.Backup, now))
 	}
+	if r.Running && r.Status.Login != nil {
+		fmt.Fprintf(t, "Login:\t%s\n", describeLogin(*r.Status.Login))
+	}
 	if len(r.LocalClusters) > 0 || r.LocalClustersProblem != "" {
 		fmt.Fprintf(t, "Local clusters:\t%s\n", cmp.Or(r.LocalClustersProblem, localcluster.Describe(r.LocalClusters)))
 	}
@@ -149,6 +153,21 @@ func (r report) printTable(w io.Writer, now time.Time) error {
 		}
 	}
 	return t.Flush()
+}
+
+// describeLogin says whose tokens are believed, and what is wrong if people may not be able to log in.
+func describeLogin(l planestatus.Login) string {
+	issuers := "nobody's tokens are believed"
+	if len(l.Issuers) > 0 {
+		issuers = "with tokens of " + strings.Join(l.Issuers, ", ")
+	}
+	switch {
+	case l.Problem != "":
+		return "PROBLEM: " + l.Problem
+	case l.Pending:
+		return issuers + ", as soon as the API server has taken " + l.File
+	}
+	return issuers
 }
 
 // describeBackups says how old the newest scheduled backup is, and what is wrong if the last one failed.

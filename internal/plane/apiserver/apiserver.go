@@ -33,10 +33,11 @@ type Config struct {
 	ClientCA         string // file
 	SAKey            string // file: signs and verifies service-account tokens
 	EncryptionConfig string // file
-	AuthConfig       string // path of a file that this package writes
+	AuthConfig       string // file: AuthenticationConfiguration, read again when it changes
 	WebhookHost      string // host:port whose webhooks are dialled by DialWebhook
 	DialWebhook      func(ctx context.Context) (net.Conn, error)
 	Checks           []Check                 // further checks of /readyz
+	Warnings         func() []string         // what /readyz?verbose tells operators though it is ready; optional
 	Handlers         map[string]http.Handler // further paths, behind authentication and authorisation
 	WatchCache       bool                    // of custom resources; see plane.Config
 	Profiling        bool                    // serve /debug/pprof to those RBAC allows it

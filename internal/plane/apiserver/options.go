@@ -23,8 +23,6 @@ import (
 	certsigning "k8s.io/kubernetes/plugin/pkg/admission/certificates/signing"
 	certsubject "k8s.io/kubernetes/plugin/pkg/admission/certificates/subjectrestriction"
 	"k8s.io/kubernetes/plugin/pkg/admission/serviceaccount"
-
-	"github.com/polder-kaas/polder/internal/files/atomicfile"
 )
 
 // Issuer is in every service-account token. Changing it makes all of them invalid.
@@ -47,23 +45,9 @@ func admissionPlugins() sets.Set[string] {
 	)
 }
 
-// authConfig lets anonymous requests through to three paths and nowhere else.
-const authConfig = `apiVersion: apiserver.config.k8s.io/v1
-kind: AuthenticationConfiguration
-anonymous:
-  enabled: true
-  conditions:
-  - path: /livez
-  - path: /readyz
-  - path: /version
-`
-
 // completeOptions turns our configuration into that of Kubernetes.
 func (c Config) completeOptions(ctx context.Context) (options.CompletedOptions, error) {
 	var none options.CompletedOptions
-	if err := atomicfile.Write(c.AuthConfig, []byte(authConfig), 0o600); err != nil {
-		return none, err
-	}
 	// Feature gates keep their defaults; they are final from here on.
 	if err := compatibility.DefaultComponentGlobalsRegistry.Set(); err != nil {
 		return none, fmt.Errorf("setting feature gates: %w", err)

@@ -23,8 +23,8 @@ const authSyncTimeout = 15 * time.Second
 // holdUntilAuthSynced makes requests wait that come before roles, bindings and service accounts are read. The API
 // server would answer them that it does not know the user, or that the user has no rights, which clients take for
 // final: every start would end somebody's controllers. Requests of this process need none of that, and reading it
-// needs them. Behind authentication, names of health checks are hidden from who is anonymous.
-func holdUntilAuthSynced(c *genericapiserver.Config, f informers.SharedInformerFactory) {
+// needs them. Behind authentication, names of health checks are hidden from who is no operator.
+func holdUntilAuthSynced(c *genericapiserver.Config, f informers.SharedInformerFactory, warnings func() []string) {
 	rbac, core := f.Rbac().V1(), f.Core().V1()
 	h := &startupGate{token: c.LoopbackClientConfig.BearerToken, synced: []cache.InformerSynced{
 		rbac.Roles().Informer().HasSynced, rbac.RoleBindings().Informer().HasSynced,
@@ -33,7 +33,8 @@ func holdUntilAuthSynced(c *genericapiserver.Config, f informers.SharedInformerF
 	}}
 	build := c.BuildHandlerChainFunc
 	c.BuildHandlerChainFunc = func(next http.Handler, c *genericapiserver.Config) http.Handler {
-		return h.wrapHandler(build(health.HideChecks(next), c))
+		hidden := health.HideChecks(next, health.Config{Authorizer: c.Authorization.Authorizer, Warnings: warnings})
+		return h.wrapHandler(build(hidden, c))
 	}
 }
 

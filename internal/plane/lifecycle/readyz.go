@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -29,6 +30,9 @@ func (p *Plane) FailingComponents(ctx context.Context) (failing map[string]strin
 	names, err := parseReadyz(io.LimitReader(res.Body, maxReadyz))
 	if err != nil {
 		return nil, err
+	}
+	if len(names) == 0 && res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answers %s, without saying why", res.Status)
 	}
 	failing = map[string]string{}
 	for _, name := range names {

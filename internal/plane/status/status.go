@@ -44,6 +44,15 @@ type Status struct {
 	Versions    buildinfo.Info      `json:"versions"`
 	Components  []supervisor.Status `json:"components"`
 	Backup      *Backup             `json:"backup,omitempty"` // nil if none are scheduled
+	Login       *Login              `json:"login,omitempty"`  // nil if nobody can log in with tokens of others
+}
+
+// Login says whose tokens are believed.
+type Login struct {
+	File    string   `json:"file"` // the operator's AuthenticationConfiguration
+	Issuers []string `json:"issuers"`
+	Pending bool     `json:"pending,omitempty"` // the API server does not use it yet
+	Problem string   `json:"problem,omitempty"`
 }
 
 // Backup says how the scheduled backups are.
