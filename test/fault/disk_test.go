@@ -134,6 +134,9 @@ func TestFailingDisk(t *testing.T) {
 			if code != exit.ComponentFailed && code != 2 {
 				t.Errorf("exit code %d", code)
 			}
+			if p.Status(t).Reason == "" {
+				t.Error("nobody says why")
+			}
 			p.Start(t)
 			p.AwaitReady(t)
 			if err := w.Verify(t.Context(), p.RESTConfig(t)); err != nil {

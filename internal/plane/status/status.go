@@ -74,13 +74,18 @@ type BackupFile struct {
 	Seconds   float64   `json:"seconds,omitempty"` // that it took; unknown if an earlier run wrote it
 }
 
-// Write replaces the status of the plane in dir.
+// Write replaces the status of the plane in dir. If the disk syncs nothing, which may be what there is to say, it is
+// written all the same.
 func Write(dir string, s Status) error {
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encoding status: %w", err)
 	}
-	return atomicfile.Write(filepath.Join(dir, fileName), append(b, '\n'), 0o600)
+	path, b := filepath.Join(dir, fileName), append(b, '\n')
+	if err := atomicfile.Write(path, b, 0o600); err != nil {
+		return errors.Join(err, atomicfile.WriteUnsynced(path, b, 0o600))
+	}
+	return nil
 }
 
 // Read returns the last status written in dir; ok is false if there never was one.
