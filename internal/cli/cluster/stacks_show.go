@@ -162,7 +162,8 @@ func printStackParameters(w io.Writer, s shownStack) error {
 	if len(s.Parameters) == 0 {
 		fmt.Fprintln(w, "It has no parameters, or the plane has not listed them yet.")
 	} else {
-		fmt.Fprintf(w, "Set these in spec.parameters. REPLACES names the machines that are replaced when one changes.\n\n")
+		fmt.Fprintf(w, "Set these in spec.parameters. REPLACES names the machines that are replaced when one changes.\n"+
+			"One that the provider sets from another field, such as machineType, is refused with the name of that field.\n\n")
 		if err := printParameters(w, s.Parameters); err != nil {
 			return err
 		}

@@ -55,6 +55,7 @@ func TestStackParameters(t *testing.T) {
   {name: level, type: string, allowed: '"a", "b"', replaces: None}, {name: x, type: string, replaces: Workers}, {name: z, type: integer, replaces: Unknown}]}}`)
 	f.expectOutput(exit.OK, `Stack scs of provider local, release local-scs-1-36-v2, Kubernetes v1.36.6
 Set these in spec.parameters. REPLACES names the machines that are replaced when one changes.
+One that the provider sets from another field, such as machineType, is refused with the name of that field.
 
 PARAMETER                   TYPE             DEFAULT      ALLOWED      REPLACES        MEANING
 flavor                      string           "SCS-2V-4"   like ^SCS-   all machines    The shape. Of all.
