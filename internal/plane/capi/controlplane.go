@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"k8s.io/utils/clock"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/crdmigrator"
 	"sigs.k8s.io/cluster-api/controlplane/kubeadm/reconcilers/kubeadmcontrolplane"
@@ -47,7 +48,7 @@ func setupControlPlane(ctx context.Context, m *manager) error {
 		Client:                      m.GetClient(),
 		APIReader:                   m.GetAPIReader(),
 		SecretCachingClient:         secrets,
-		ClusterCache:                clusters,
+		ClusterCache:                recheckingCache{ClusterCache: clusters, reader: m.GetClient(), clock: clock.RealClock{}},
 		EtcdDialTimeout:             etcdDialTimeout,
 		EtcdCallTimeout:             etcdCallTimeout,
 		EtcdLogger:                  zap.NewNop(),
