@@ -91,11 +91,11 @@ bin/controller-gen: hack/tools/go.mod
 	@cd hack/tools && go build -o ../../$@ sigs.k8s.io/controller-tools/cmd/controller-gen
 
 .PHONY: test
-test: build bin/polderd-fault bin/example-provider ## Run all tests but the long fault matrix
-	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane %/test/local %/test/stack %/test/reconcile %/test/operator %/test/customer %/test/provider $(renders),$(light))
+test: build bin/polderd-fault bin/example-provider bin/issuer/node ## Run all tests but the long fault matrix
+	@CGO_ENABLED=1 go test -race -p 2 -timeout 20m $(filter-out %/test/plane %/test/local %/test/stack %/test/reconcile %/test/operator %/test/customer %/test/provider %/test/service $(renders),$(light))
 	@go test -p 2 -timeout 10m ./internal/providers/local/boot $(filter $(renders),$(light))
 	@CGO_ENABLED=1 go test -race -p 2 -parallel 4 -timeout 30m ./test/plane ./test/local ./test/stack ./test/operator ./test/customer # each alone uses 1.1 to 1.5 of two cores
-	@go test -p 1 -parallel 6 -timeout 15m ./test/reconcile ./test/provider
+	@go test -p 1 -parallel 6 -timeout 15m ./test/reconcile ./test/provider ./test/service
 
 .PHONY: fault
 fault: build bin/polderd-fault bin/previous/polderd bin/strace bin/clusterctl ## Run the long fault matrix
@@ -112,6 +112,10 @@ fault: build bin/polderd-fault bin/previous/polderd bin/strace bin/clusterctl ##
 .PHONY: soak
 soak: build ## Run random faults for two hours, or as long as SOAK says, and look for growth
 	@go test -tags soak -count=1 -timeout 0 -v -run '^TestSoak$$' ./test/provider -check-memory -soak $(or $(SOAK),2h) -seed $(or $(SEED),0)
+
+# An issuer of tokens, for tests of login.
+bin/issuer/node: hack/issuer/install hack/issuer/issuer.mjs hack/issuer/package-lock.json
+	@hack/issuer/install bin/issuer
 
 # For tests that let system calls fail; taken from the distribution if it is not installed, without root.
 # Cluster API's own program, in a module of its own: it wants other versions of what Polder is made of.

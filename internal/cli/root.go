@@ -6,6 +6,7 @@ import (
 
 	"github.com/polder-kaas/polder/internal/cli/cluster"
 	"github.com/polder-kaas/polder/internal/cli/connect"
+	"github.com/polder-kaas/polder/internal/cli/login"
 	"github.com/polder-kaas/polder/internal/cli/machine"
 	"github.com/polder-kaas/polder/internal/cli/plane"
 	"github.com/polder-kaas/polder/internal/cli/stackauthor"
@@ -31,6 +32,7 @@ func newCommand(program string) *cobra.Command {
   polder delete       deletes it
   polder recreate     makes a lost one anew, and empty
   polder stacks       shows what clusters can be made of, polder providers where
+  polder login        logs in to a plane elsewhere, polder whoami says as whom, polder logout ends it
 
   polder up           starts the plane and waits until it is ready
   polder status       says how it is
@@ -50,5 +52,6 @@ func newCommand(program string) *cobra.Command {
 	root.AddCommand(here...)
 	root.AddCommand(plane.NewVersionCommand(g), commanddocs.Command())
 	root.AddCommand(cluster.NewCommands(g)...)
+	root.AddCommand(login.NewCommands(g)...)
 	return root
 }

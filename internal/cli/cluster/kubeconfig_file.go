@@ -41,7 +41,7 @@ func (r *kubeconfigOptions) deliver(c *cobra.Command, k *issuedKubeconfig) error
 			use = "kubectl --kubeconfig " + file + " --context " + r.cluster
 			rules = &clientcmd.ClientConfigLoadingRules{Precedence: []string{file}}
 		}
-		if err := kubeconfigfile.Merge(file, rules, k.config, r.force); err != nil {
+		if err := kubeconfigfile.Merge(file, rules, k.config, kubeconfigfile.Options{Force: r.force}); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(c.OutOrStdout(), "Merged context %s into %s%s. Use it with: %s get nodes\n", r.cluster, file,

@@ -30,6 +30,7 @@ const RequestTimeout = 30 * time.Second
 // Access is a plane as a customer sees it: an API, and a namespace that is meant. Globals.Connect makes one for a
 // command.
 type Access struct {
+	Config           *rest.Config
 	Client           dynamic.Interface
 	RESTClient       rest.Interface // for WorkloadClusters only
 	Namespace        string
@@ -50,7 +51,7 @@ func (g *Globals) Connect(c *cobra.Command) (*Access, error) {
 	}
 	config.QPS = -1 // a few requests need no brake
 	config.WarningHandler = warningPrinter{c.ErrOrStderr()}
-	a := &Access{Namespace: namespace, defaultNamespace: namespace, Address: config.Host, Local: local, Globals: g}
+	a := &Access{Config: config, Namespace: namespace, defaultNamespace: namespace, Address: config.Host, Local: local, Globals: g}
 	if f := c.Flag("namespace"); f != nil && f.Value.String() != "" {
 		a.Namespace = f.Value.String()
 	}
@@ -84,11 +85,24 @@ func (g *Globals) kubeconfigRules(
 		return singleFile(adminFile), true
 	case g.Program == PluginName || fromEnvironment || g.DataDir == "":
 		return kubectlRules, false
+	case g.contextName != "" && !hasContext(adminFile, g.contextName):
+		return kubectlRules, false // that of a login, for example
 	}
 	if _, err := os.Stat(adminFile); err == nil {
 		return singleFile(adminFile), true
 	}
 	return kubectlRules, false
+}
+
+func hasContext(file, name string) bool {
+	k, err := clientcmd.LoadFromFile(file)
+	return err == nil && k.Contexts[name] != nil
+}
+
+// MeansLocalPlane says that commands without further flags mean the plane of the data directory.
+func (g *Globals) MeansLocalPlane() bool {
+	_, local := g.kubeconfigRules(clientcmd.NewDefaultClientConfigLoadingRules())
+	return local
 }
 
 // isFlagSet is false for Globals that were not made by NewRoot, too: those have no flags.

@@ -21,6 +21,8 @@ func TestConnectPrecedence(t *testing.T) {
 	}{
 		"nothing":                         {want: home},
 		"a plane on this machine":         {started: true, want: "DIR/admin.kubeconfig", local: true},
+		"its context":                     {args: []string{"--context", "polder"}, started: true, want: "DIR/admin.kubeconfig", local: true},
+		"a context of another plane":      {args: []string{"--context", "elsewhere"}, started: true, want: home},
 		"environment":                     {env: true, started: true, want: env},
 		"the flag before all":             {args: []string{"--kubeconfig", "/f", "--data-dir", "/d"}, env: true, started: true, want: "/f"},
 		"a directory that is named":       {args: []string{"--data-dir", "/d"}, env: true, want: "/d/admin.kubeconfig", local: true},
@@ -32,7 +34,8 @@ func TestConnectPrecedence(t *testing.T) {
 			dir := t.TempDir()
 			t.Setenv("POLDER_DATA_DIR", dir)
 			if tt.started {
-				if err := os.WriteFile(filepath.Join(dir, "admin.kubeconfig"), nil, 0o600); err != nil {
+				const text = `{"apiVersion":"v1","kind":"Config","contexts":[{"name":"polder","context":{"cluster":"x"}}]}`
+				if err := os.WriteFile(filepath.Join(dir, "admin.kubeconfig"), []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -51,6 +54,7 @@ func TestConnectPrecedence(t *testing.T) {
 				t.Fatal(err)
 			}
 			g.DataDir, g.kubeconfigFile = g.flags.Lookup("data-dir").Value.String(), g.flags.Lookup("kubeconfig").Value.String()
+			g.contextName = g.flags.Lookup("context").Value.String()
 			rules, local := g.kubeconfigRules(usual)
 			if got := strings.ReplaceAll(KubeconfigPaths(rules), dir, "DIR"); got != tt.want || local != tt.local {
 				t.Errorf("%s (local: %t), want %s", got, local, tt.want)

@@ -96,7 +96,7 @@ func NewRoot(program string) (*cobra.Command, *Globals) {
 	root.PersistentFlags().StringVar(&g.kubeconfigFile, "kubeconfig", "",
 		"`file` with access to a plane, for the commands on clusters (default: $KUBECONFIG, else that of the data directory, else ~/.kube/config)")
 	root.PersistentFlags().StringVar(&g.contextName, "context", "",
-		"`name` of a context in that file (default: its current one)")
+		"`name` of a context in that file, or of polder login (default: its current one)")
 	g.flags = root.PersistentFlags()
 	return root, g
 }

@@ -19,10 +19,44 @@ import (
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
+// Options say what Merge may do.
+type Options struct {
+	Force bool // what belongs to another cluster may be replaced
+	Use   bool // the context becomes the current one
+}
+
 // Merge adds a context to one of the files that make up a kubeconfig, whose other entries stay. It takes the
 // lock that kubectl takes too.
-func Merge(file string, rules *clientcmd.ClientConfigLoadingRules, k *clientcmdapi.Config,
-	force bool) (err error) {
+func Merge(file string, rules *clientcmd.ClientConfigLoadingRules, k *clientcmdapi.Config, o Options) (err error) {
+	change := func(into, whole *clientcmdapi.Config) error {
+		if err := mergeContext(into, whole, k, o.Force); err != nil {
+			return err
+		}
+		if o.Use {
+			into.CurrentContext = k.CurrentContext
+		}
+		return nil
+	}
+	return update(file, rules, change)
+}
+
+// Remove takes a context out of a file, with the cluster and the user of the same name.
+func Remove(file string, name string) error {
+	rules := &clientcmd.ClientConfigLoadingRules{Precedence: []string{file}}
+	return update(file, rules, func(into, _ *clientcmdapi.Config) error {
+		delete(into.Contexts, name)
+		delete(into.Clusters, name)
+		delete(into.AuthInfos, name)
+		if into.CurrentContext == name {
+			into.CurrentContext = ""
+		}
+		return nil
+	})
+}
+
+// update changes one of the files that make up a kubeconfig.
+func update(file string, rules *clientcmd.ClientConfigLoadingRules,
+	change func(into, whole *clientcmdapi.Config) error) (err error) {
 	unlock, err := lockKubeconfig(file)
 	if err != nil {
 		return err
@@ -49,7 +83,7 @@ func Merge(file string, rules *clientcmd.ClientConfigLoadingRules, k *clientcmda
 	if err != nil {
 		return fmt.Errorf("%s cannot be read as a kubeconfig: %w", connect.KubeconfigPaths(rules), err)
 	}
-	if err := mergeContext(into, whole, k, force); err != nil {
+	if err := change(into, whole); err != nil {
 		return err
 	}
 	text, err := clientcmd.Write(*into)
