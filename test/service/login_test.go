@@ -70,6 +70,25 @@ func TestLogin(t *testing.T) {
 		}
 	})
 
+	t.Run("no other server gets the token", func(t *testing.T) {
+		b, err := os.ReadFile(filepath.Join(alice.Home, ".kube", "config"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := filepath.Join(alice.Root, "changed")
+		if err := os.WriteFile(changed, []byte(strings.ReplaceAll(string(b), server, i.url)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := alice.run("polder", "whoami", "--kubeconfig", changed)
+		if exitCode(err) != exit.Failure || !strings.Contains(out, "this login is to "+server+"; its token is not sent to another server") {
+			t.Errorf("%v: %s", err, out)
+		}
+		out, err = alice.run("polder", "login", "https://other.example.org", "--name", "plane", "--issuer", i.url, "--client-id", "polder")
+		if exitCode(err) != exit.Usage || !strings.Contains(out, "login plane is to another plane, "+server) {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+
 	// Each renewal ends the refresh token before; an issuer that sees one twice ends the login.
 	t.Run("many commands at once renew it once each", func(t *testing.T) {
 		var wg sync.WaitGroup

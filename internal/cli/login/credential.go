@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,6 +39,9 @@ func newCredentialCommand(g *connect.Globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := s.checkServer(os.Getenv(execInfo)); err != nil { //nolint:forbidigo // so client-go hands it over
+				return err
+			}
 			return json.NewEncoder(c.OutOrStdout()).Encode(clientauthv1.ExecCredential{
 				TypeMeta: metav1.TypeMeta{APIVersion: execVersion, Kind: "ExecCredential"},
 				Status: &clientauthv1.ExecCredentialStatus{
@@ -45,6 +50,24 @@ func newCredentialCommand(g *connect.Globals) *cobra.Command {
 			})
 		},
 	}
+}
+
+// execInfo is the variable in which client-go says for which cluster it wants a token.
+const execInfo = "KUBERNETES_EXEC_INFO"
+
+// checkServer keeps a token from a server that it is not for: somebody has changed the kubeconfig.
+func (v session) checkServer(info string) error {
+	if info == "" {
+		return nil // called by hand
+	}
+	var asked clientauthv1.ExecCredential
+	if err := json.Unmarshal([]byte(info), &asked); err != nil {
+		return fmt.Errorf("%s cannot be read: %w", execInfo, err)
+	}
+	if c := asked.Spec.Cluster; c == nil || c.Server != v.Server {
+		return exit.Errorf(exit.Failure, "this login is to %s; its token is not sent to another server", v.Server)
+	}
+	return nil
 }
 
 // current is a login with a token that is good for a while, renewed if it must be.

@@ -111,11 +111,11 @@ func (o *loginOptions) run(c *cobra.Command, g *connect.Globals) error {
 	if err != nil {
 		return err
 	}
-	if err := store.save(o.name, s); err != nil {
-		return err
-	}
 	file, before, err := o.addContext(config)
 	if err != nil {
+		return err
+	}
+	if err := store.save(o.name, s); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.OutOrStdout(), "Logged in to %s as %s. Context %s in %s is the current one", s.Server,
@@ -141,6 +141,17 @@ func (o *loginOptions) prepare(store sessions) (session, error) {
 	before, err := store.load(o.name)
 	if err != nil && !errors.Is(err, errNoSession) {
 		return session{}, err
+	}
+	if before.Server != "" && before.Server != o.server {
+		if !o.force {
+			return session{}, exit.Errorf(exit.Usage,
+				"login %s is to another plane, %s; name this one with --name, or replace that with --force", o.name, before.Server)
+		}
+		before = session{}
+		// At once: the token of one plane must not be sent to the other.
+		if err := store.remove(o.name); err != nil {
+			return session{}, err
+		}
 	}
 	s := session{Server: o.server, Issuer: o.issuer}
 	if o.issuerCA != "" {
@@ -209,8 +220,8 @@ func (o *loginOptions) kubeconfig(s session) (*clientcmdapi.Config, error) {
 	k.Contexts[o.name] = &clientcmdapi.Context{Cluster: o.name, AuthInfo: o.name, Namespace: o.namespace}
 	k.AuthInfos[o.name] = &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
 		APIVersion: execVersion, Command: self, Args: []string{"credential", o.name},
-		InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
-		InstallHint:     "polder hands out the token of your login; it has been moved since: log in again with it",
+		InteractiveMode: clientcmdapi.NeverExecInteractiveMode, ProvideClusterInfo: true,
+		InstallHint: "polder hands out the token of your login; it has been moved since: log in again with it",
 	}}
 	return k, nil
 }
