@@ -40,10 +40,11 @@ func newCommand(program string) *cobra.Command {
   polder machine      shows the machines of local clusters
   polder maintain     gives space that its store does not need back to the disk
   polder backup       writes all of it to a file, polder restore makes a plane of that
+  polder audit        shows who did what in it
   polder down         stops it; all data stays`
 	here := []*cobra.Command{
 		plane.NewUpCommand(g), plane.NewStatusCommand(g), plane.NewDownCommand(g), plane.NewKubectlCommand(g),
-		plane.NewMaintainCommand(g), plane.NewBackupCommand(g), plane.NewRestoreCommand(g), machine.NewCommand(g),
+		plane.NewMaintainCommand(g), plane.NewBackupCommand(g), plane.NewRestoreCommand(g), plane.NewAuditCommand(g), machine.NewCommand(g),
 		stackauthor.NewCommand(g),
 	}
 	for _, c := range here {

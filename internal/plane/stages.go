@@ -14,8 +14,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/polder-kaas/polder/config/crd"
+	"github.com/polder-kaas/polder/internal/files/atomicfile"
 	"github.com/polder-kaas/polder/internal/operator"
 	"github.com/polder-kaas/polder/internal/plane/apiserver"
+	"github.com/polder-kaas/polder/internal/plane/audit"
 	"github.com/polder-kaas/polder/internal/plane/authentication"
 	"github.com/polder-kaas/polder/internal/plane/capi"
 	"github.com/polder-kaas/polder/internal/plane/etcd"
@@ -65,6 +67,9 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	if err := p.prepareAudit(); err != nil {
+		return nil, nil, nil, err
+	}
 	checks := newDeferredChecks()
 	api := apiserver.New(ctx, apiserver.Config{
 		Listener:         p.listener,
@@ -74,6 +79,8 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 		SAKey:            certs.ServiceAccountKeyFile(),
 		EncryptionConfig: certs.EncryptionConfigFile(),
 		AuthConfig:       p.dir.Path("authentication.yaml"),
+		AuditPolicy:      p.auditPolicyPath(),
+		AuditLog:         audit.File(p.dir.Path()),
 		WebhookHost:      net.JoinHostPort(pki.WebhookHost, "443"),
 		DialWebhook:      webhookServer.Dial,
 		Checks:           checks.list(componentNames...),
@@ -115,6 +122,16 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 		api.BootstrapRoles(), controllers, clusterAPI, p.newLocalProvider(api.Client), stacks, p.newBackup(store),
 	}
 	return []supervisor.Stage{{certs, login}, {store, webhookServer}, {api}, {objects}, last}, checks, api, nil
+}
+
+func (p *Plane) auditPolicyPath() string { return p.dir.Path("audit-policy.yaml") }
+
+// prepareAudit writes what is recorded of requests, and makes the folder for the record.
+func (p *Plane) prepareAudit() error {
+	if err := os.MkdirAll(audit.Dir(p.dir.Path()), 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Write(p.auditPolicyPath(), audit.Policy, 0o600)
 }
 
 func (p *Plane) storeDir() string { return p.dir.Path("etcd") }

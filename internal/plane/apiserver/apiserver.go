@@ -34,6 +34,8 @@ type Config struct {
 	SAKey            string // file: signs and verifies service-account tokens
 	EncryptionConfig string // file
 	AuthConfig       string // file: AuthenticationConfiguration, read again when it changes
+	AuditPolicy      string // file: what is recorded of requests
+	AuditLog         string // path of the file it is recorded in, in a folder that is there
 	WebhookHost      string // host:port whose webhooks are dialled by DialWebhook
 	DialWebhook      func(ctx context.Context) (net.Conn, error)
 	Checks           []Check                 // further checks of /readyz

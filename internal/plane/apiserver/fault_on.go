@@ -10,7 +10,7 @@ import (
 )
 
 // adjustOptions lets tests see who asks for what: if there is a file "audit.yaml" in the data directory, it is the policy
-// of an audit log beside it.
+// of an audit log beside it, which records what the plane itself does as well.
 func (c Config) adjustOptions(o *options.Options) *options.Options {
 	dir := filepath.Dir(c.AuthConfig)
 	policy := filepath.Join(dir, "audit.yaml")

@@ -23,6 +23,8 @@ import (
 	certsigning "k8s.io/kubernetes/plugin/pkg/admission/certificates/signing"
 	certsubject "k8s.io/kubernetes/plugin/pkg/admission/certificates/subjectrestriction"
 	"k8s.io/kubernetes/plugin/pkg/admission/serviceaccount"
+
+	"github.com/polder-kaas/polder/internal/plane/audit"
 )
 
 // Issuer is in every service-account token. Changing it makes all of them invalid.
@@ -84,6 +86,11 @@ func (c Config) newOptions() *options.Options {
 	o.Admission.GenericAdmission.DefaultOffPlugins = sets.New(kubeoptions.AllOrderedPlugins...).Difference(
 		admissionPlugins(),
 	)
+
+	o.Audit.PolicyFile = c.AuditPolicy
+	o.Audit.LogOptions.Path = c.AuditLog
+	o.Audit.LogOptions.MaxSize, o.Audit.LogOptions.MaxBackups = audit.MaxSizeMB, audit.MaxFiles
+	o.Audit.LogOptions.Compress = true
 
 	o.Features.EnableProfiling = c.Profiling
 	// An open watch would otherwise delay the stop by a minute.
