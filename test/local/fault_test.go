@@ -211,11 +211,11 @@ func TestFaultUpgradeTwiceThenReboot(t *testing.T) {
 	isDeleted(t, c)
 }
 
-// A full disk ends the plane and a cluster's etcd with their reason, and a start is refused; once there
-// is space again, everything goes on from where it was.
+// A full disk makes the plane refuse changes and ends a cluster's etcd, both with their reason, and a start is refused;
+// once there is space again, everything goes on from where it was.
 func TestFaultDiskFull(t *testing.T) {
 	p := testenv.NewPlane(t, testenv.NewTree(t, false))
-	smallDisk(t, p.Data)
+	smallDisk(t, p)
 	p.Start(t)
 	p.AwaitReady(t)
 	c := create(t, p, "full", newVersion, options{cluster: func(o *clusterv1.Cluster) {
@@ -224,9 +224,15 @@ func TestFaultDiskFull(t *testing.T) {
 	c.awaitAvailable(t, faultTimeout)
 	filler := filepath.Join(p.Data, "filler")
 	fill(t, filler)
-	if code := p.AwaitExit(t, faultTimeout); code != exit.ComponentFailed {
-		t.Errorf("polderd ended with code %d", code)
-	}
+	testenv.Eventually(t, soon, func() error {
+		out, err := p.Tree.Command("polder", "status", "--data-dir", p.Data).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "is full") {
+			return fmt.Errorf("polder status does not say it: %w: %s", err, out)
+		}
+		return nil
+	})
+	more := filepath.Join(p.Data, "more")
+	fill(t, more) // what the plane had kept for itself, and gave back
 	testenv.Eventually(t, faultTimeout, func() error {
 		said := fmt.Sprint(c.host(t).Machines)
 		if !strings.Contains(said, "no space left on device") {
@@ -234,11 +240,14 @@ func TestFaultDiskFull(t *testing.T) {
 		}
 		return nil
 	})
+	if code := p.Signal(t, syscall.SIGTERM, soon); code != exit.OK {
+		t.Errorf("polderd ended with code %d", code)
+	}
 	p.Start(t)
 	if code := p.AwaitExit(t, soon); code != exit.DataDir || !strings.Contains(p.Log(), "is full") {
 		t.Errorf("a start on a full disk ended with code %d", code)
 	}
-	if err := os.Remove(filler); err != nil {
+	if err := errors.Join(os.Remove(filler), os.Remove(more)); err != nil {
 		t.Fatal(err)
 	}
 	p.Start(t)
@@ -250,8 +259,9 @@ func TestFaultDiskFull(t *testing.T) {
 
 // smallDisk makes dir a file system of its own that the plane nearly fills. It needs root, as the
 // whole fault matrix does not: run this one alone with it if you lack it.
-func smallDisk(t *testing.T, dir string) {
+func smallDisk(t *testing.T, p *testenv.Plane) {
 	t.Helper()
+	dir := p.Data
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -264,6 +274,7 @@ func smallDisk(t *testing.T, dir string) {
 		t.Fatalf("a file system for this test cannot be mounted (%v); run it as root", err)
 	}
 	t.Cleanup(func() {
+		p.StopEverything(t) // whose files are gone after this
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}

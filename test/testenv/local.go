@@ -94,6 +94,15 @@ func (p *Plane) HostStatus(ctx context.Context, namespace, name string) (hostapi
 	return hostapi.Status{}, nil, fmt.Errorf("there is no host for cluster %s/%s", namespace, name)
 }
 
+// StopEverything kills the plane and ends the hosts of its clusters, for tests that take their files away.
+func (p *Plane) StopEverything(t testing.TB) {
+	t.Helper()
+	p.Kill()
+	if err := p.stopHosts(); err != nil {
+		t.Error(err)
+	}
+}
+
 // stopHosts ends the hosts of local clusters, which outlive their plane.
 func (p *Plane) stopHosts() error {
 	if _, err := os.Stat(p.launcher().HostsDir); err != nil {

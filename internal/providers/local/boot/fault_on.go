@@ -12,13 +12,14 @@ import (
 	configutil "k8s.io/kubernetes/cmd/kubeadm/app/util/config"
 	kubeconfigutil "k8s.io/kubernetes/cmd/kubeadm/app/util/kubeconfig"
 
+	"github.com/polder-kaas/polder/internal/providers/local/allowance"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
-// injectCrash kills the process after the step that the file "interrupt-boot" in the plane's data
-// directory names; once per machine and step. "*" names every step.
+// injectCrash kills the process after the step that the file "interrupt-boot" names, which a test puts into the
+// plane's data directory; once per machine and step. "*" names every step.
 func injectCrash(dir hostapi.MachineDir, step string) error {
-	b, err := os.ReadFile(filepath.Join(string(dir), "..", "..", "..", "..", "interrupt-boot"))
+	b, err := os.ReadFile(filepath.Join(string(dir), allowance.InterruptBoot))
 	if err != nil {
 		return nil
 	}
