@@ -44,8 +44,8 @@ func newCommand(program string) *cobra.Command {
   polder down         stops it; all data stays`
 	here := []*cobra.Command{
 		plane.NewUpCommand(g), plane.NewStatusCommand(g), plane.NewDownCommand(g), plane.NewKubectlCommand(g),
-		plane.NewMaintainCommand(g), plane.NewBackupCommand(g), plane.NewRestoreCommand(g), plane.NewAuditCommand(g), machine.NewCommand(g),
-		stackauthor.NewCommand(g),
+		plane.NewMaintainCommand(g), plane.NewBackupCommand(g), plane.NewRestoreCommand(g),
+		plane.NewAuditCommand(g), machine.NewCommand(g), stackauthor.NewCommand(g),
 	}
 	for _, c := range here {
 		c.PersistentPreRunE = g.RefuseKubeconfig

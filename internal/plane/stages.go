@@ -60,35 +60,12 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 		Certificate: certs.WebhookCertificate,
 		ErrorLog:    slog.NewLogLogger(logging.NewLibraryHandler(p.cfg.Log, "webhooks"), slog.LevelInfo),
 	})
-	login, err := authentication.New(authentication.Config{
-		File: p.cfg.AuthenticationConfig, Target: p.dir.Path("authentication.yaml"), OwnIssuer: apiserver.Issuer,
-		Clock: p.cfg.Clock, Log: p.cfg.Log, Report: p.reporter.setLogin,
-	})
+	login, err := p.prepareRequests()
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err := p.prepareAudit(); err != nil {
-		return nil, nil, nil, err
-	}
 	checks := newDeferredChecks()
-	api := apiserver.New(ctx, apiserver.Config{
-		Listener:         p.listener,
-		Etcd:             store.Endpoint(),
-		Certificate:      certs.APIServerFile(),
-		ClientCA:         certs.ClientCAFile(),
-		SAKey:            certs.ServiceAccountKeyFile(),
-		EncryptionConfig: certs.EncryptionConfigFile(),
-		AuthConfig:       p.dir.Path("authentication.yaml"),
-		AuditPolicy:      p.auditPolicyPath(),
-		AuditLog:         audit.File(p.dir.Path()),
-		WebhookHost:      net.JoinHostPort(pki.WebhookHost, "443"),
-		DialWebhook:      webhookServer.Dial,
-		Checks:           checks.list(componentNames...),
-		Handlers:         p.handlers(store),
-		Warnings:         p.reporter.warnings,
-		WatchCache:       p.cfg.WatchCache,
-		Profiling:        p.cfg.Profiling,
-	})
+	api := p.newAPIServer(ctx, certs, store, webhookServer, checks)
 	sources, err := p.cfg.Stacks.releaseSources()
 	if err != nil {
 		return nil, nil, nil, err
@@ -124,14 +101,47 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 	return []supervisor.Stage{{certs, login}, {store, webhookServer}, {api}, {objects}, last}, checks, api, nil
 }
 
+// newAPIServer prepares the API.
+func (p *Plane) newAPIServer(
+	ctx context.Context, certs *pki.PKI, store *etcd.Etcd, hooks *webhooks.Server, checks *deferredChecks,
+) *apiserver.APIServer {
+	return apiserver.New(ctx, apiserver.Config{
+		Listener:         p.listener,
+		Etcd:             store.Endpoint(),
+		Certificate:      certs.APIServerFile(),
+		ClientCA:         certs.ClientCAFile(),
+		SAKey:            certs.ServiceAccountKeyFile(),
+		EncryptionConfig: certs.EncryptionConfigFile(),
+		AuthConfig:       p.authenticationPath(),
+		AuditPolicy:      p.auditPolicyPath(),
+		AuditLog:         audit.File(p.dir.Path()),
+		WebhookHost:      net.JoinHostPort(pki.WebhookHost, "443"),
+		DialWebhook:      hooks.Dial,
+		Checks:           checks.list(componentNames...),
+		Handlers:         p.handlers(store),
+		Warnings:         p.reporter.warnings,
+		WatchCache:       p.cfg.WatchCache,
+		Profiling:        p.cfg.Profiling,
+	})
+}
+
 func (p *Plane) auditPolicyPath() string { return p.dir.Path("audit-policy.yaml") }
 
-// prepareAudit writes what is recorded of requests, and makes the folder for the record.
-func (p *Plane) prepareAudit() error {
+func (p *Plane) authenticationPath() string { return p.dir.Path("authentication.yaml") }
+
+// prepareRequests writes what the API server must know of requests: whose tokens are believed, and what is recorded. It
+// returns the component that keeps the first up to date.
+func (p *Plane) prepareRequests() (*authentication.Authentication, error) {
 	if err := os.MkdirAll(audit.Dir(p.dir.Path()), 0o700); err != nil {
-		return err
+		return nil, err
 	}
-	return atomicfile.Write(p.auditPolicyPath(), audit.Policy, 0o600)
+	if err := atomicfile.Write(p.auditPolicyPath(), audit.Policy, 0o600); err != nil {
+		return nil, err
+	}
+	return authentication.New(authentication.Config{
+		File: p.cfg.AuthenticationConfig, Target: p.authenticationPath(), OwnIssuer: apiserver.Issuer,
+		Clock: p.cfg.Clock, Log: p.cfg.Log, Report: p.reporter.setLogin,
+	})
 }
 
 func (p *Plane) storeDir() string { return p.dir.Path("etcd") }
@@ -171,8 +181,8 @@ func (p *Plane) newOperator(
 
 // componentNames are the checks of /readyz, in the order components start.
 var componentNames = []string{
-	"certificates", "authentication", "etcd", "webhooks", "apiserver", "crds", "roles", "kube-controllers", "cluster-api", "provider-local",
-	"operator", "backup",
+	"certificates", "authentication", "etcd", "webhooks", "apiserver", "crds", "roles", "kube-controllers", "cluster-api",
+	"provider-local", "operator", "backup",
 }
 
 // newPKI prepares the certificates, for all names that the API may be reached under.

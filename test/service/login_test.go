@@ -167,6 +167,7 @@ func TestLoginRefusals(t *testing.T) {
 	p := startPlane(t, i)
 	server := p.Status(t).Address
 	alice := newPerson(t, p, i)
+	known := []string{server, "--issuer-ca", alice.issuerCA}
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -178,8 +179,8 @@ func TestLoginRefusals(t *testing.T) {
 		"no client":                 {[]string{server, "--issuer", i.url}, exit.Usage, "--client-id"},
 		"an issuer nobody vouches":  {[]string{server, "--issuer", i.url, "--client-id", "polder"}, exit.Failure, "certificate"},
 		"an issuer that is away":    {[]string{server, "--issuer", "https://127.0.0.1:1", "--client-id", "polder"}, exit.Failure, "connection refused"},
-		"a path of the issuer":      {[]string{server, "--issuer", i.url + "/", "--client-id", "polder", "--issuer-ca", alice.issuerCA}, exit.Usage, "is the configuration of issuer"},
-		"a client nobody knows":     {[]string{server, "--issuer", i.url, "--client-id", "other", "--issuer-ca", alice.issuerCA, "--device"}, exit.Failure, "refuses: invalid_client"},
+		"a path of the issuer":      {append(known, "--issuer", i.url+"/", "--client-id", "polder"), exit.Usage, "is the configuration of issuer"},
+		"a client nobody knows":     {append(known, "--issuer", i.url, "--client-id", "other", "--device"), exit.Failure, "refuses: invalid_client"},
 		"a name that is no file's":  {[]string{server, "--issuer", i.url, "--client-id", "polder", "--name", "../x"}, exit.Usage, "cannot be the name of a login"},
 		"a file that is not there":  {[]string{server, "--issuer", i.url, "--client-id", "polder", "--issuer-ca", "/nothing"}, exit.Usage, "--issuer-ca: open /nothing"},
 		"a file with another thing": {[]string{server, "--issuer", i.url, "--client-id", "polder", "--issuer-ca", "/etc/passwd"}, exit.Usage, "--issuer-ca holds no certificate"},

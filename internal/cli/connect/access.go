@@ -51,7 +51,9 @@ func (g *Globals) Connect(c *cobra.Command) (*Access, error) {
 	}
 	config.QPS = -1 // a few requests need no brake
 	config.WarningHandler = warningPrinter{c.ErrOrStderr()}
-	a := &Access{Config: config, Namespace: namespace, defaultNamespace: namespace, Address: config.Host, Local: local, Globals: g}
+	a := &Access{
+		Config: config, Namespace: namespace, defaultNamespace: namespace, Address: config.Host, Local: local, Globals: g,
+	}
 	if f := c.Flag("namespace"); f != nil && f.Value.String() != "" {
 		a.Namespace = f.Value.String()
 	}

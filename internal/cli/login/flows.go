@@ -39,7 +39,9 @@ func (i *issuer) inBrowser(ctx context.Context, s *session, open func(address st
 	}
 	state, nonce, verifier := rand.Text(), rand.Text(), oauth2.GenerateVerifier()
 	answers := make(chan url.Values, 1)
-	server := &http.Server{Handler: callbackHandler(state, answers), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
+	server := &http.Server{
+		Handler: callbackHandler(state, answers), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+	}
 	go func() { _ = server.Serve(l) }() // it ends with the flow
 	defer func() {
 		end, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

@@ -168,7 +168,9 @@ func (i *issuer) explain(err error) error {
 		if text == "" && refused.Response != nil {
 			text = refused.Response.Status
 		}
-		return &refusedError{code: refused.ErrorCode, text: fmt.Sprintf("issuer %s refuses: %s", i.config.URL, output.Sanitize(text))}
+		return &refusedError{
+			code: refused.ErrorCode, text: fmt.Sprintf("issuer %s refuses: %s", i.config.URL, output.Sanitize(text)),
+		}
 	}
 	return fmt.Errorf("issuer %s does not answer: %w", i.config.URL, unwrapURLError(err))
 }

@@ -51,10 +51,10 @@ func newLoginCommand(g *connect.Globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "login URL",
 		Short: "Log in to a plane, for polder and kubectl",
-		Long: `login gets you a token of the issuer that the plane at URL believes, in your browser or, with --device, with a code that
-you type in a browser elsewhere. It adds a context to your kubeconfig and makes that the current one, so that kubectl and
-all commands of polder on clusters work with it. The login is renewed by itself until the issuer ends it, or polder logout
-does. It is kept in a file that only you can read; the kubeconfig holds no secret.
+		Long: `login gets you a token of the issuer that the plane at URL believes, in your browser or, with --device, with
+a code that you type in a browser elsewhere. It adds a context to your kubeconfig and makes that the current one, so
+that kubectl and all commands of polder on clusters work with it. The login is renewed by itself until the issuer ends
+it, or polder logout does. It is kept in a file that only you can read; the kubeconfig holds no secret.
 
 Who gave you the URL also knows --issuer and --client-id. The next login to the same plane needs neither.`,
 		Example: `  polder login https://plane.example.org:7443 --issuer https://login.example.org --client-id polder
@@ -193,7 +193,7 @@ func openCommand(address string) {
 		name = "open"
 	}
 	if path, err := exec.LookPath(name); err == nil {
-		cmd := exec.Command(path, address)
+		cmd := exec.Command(path, address) //nolint:gosec // no shell; the address begins with https
 		if cmd.Start() == nil {
 			go func() { _ = cmd.Wait() }()
 		}

@@ -86,7 +86,7 @@ func (s sessions) save(name string, v session) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
-	b, err := json.MarshalIndent(v, "", "  ")
+	b, err := json.MarshalIndent(v, "", "  ") //nolint:gosec // this file is where the token is kept
 	if err != nil {
 		return err
 	}

@@ -49,8 +49,8 @@ polder machine off pulls the plug.`,
 	c.Flags().StringVar(&o.how, "how", "", "stop, kill, partition or disk; continue ends stop and partition")
 	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "with --how disk: the files may be lost")
 	// the flag exists
-	_ = c.RegisterFlagCompletionFunc("how", cobra.FixedCompletions([]string{"stop", "kill", "partition", "disk", "continue"},
-		cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("how", cobra.FixedCompletions(
+		[]string{"stop", "kill", "partition", "disk", "continue"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

@@ -130,7 +130,8 @@ func (a *APIServer) configure(ctx context.Context) (configs, error) {
 	}
 	// There are no Services here to aggregate from, only our own groups.
 	aggregator.ExtraConfig.DisableRemoteAvailableConditionController = true
-	holdUntilAuthSynced(&aggregator.GenericConfig.Config, plane.VersionedInformers, a.cfg.Warnings) // the aggregator is in front
+	// The aggregator is in front.
+	holdUntilAuthSynced(&aggregator.GenericConfig.Config, plane.VersionedInformers, a.cfg.Warnings)
 	return configs{plane: plane, extensions: extensions, aggregator: aggregator}, nil
 }
 

@@ -104,12 +104,13 @@ func reserveNames(j *apiserver.JWTAuthenticator) {
 		user = append(user, fmt.Sprintf("!user.username.startsWith(%q)", p))
 		group = append(group, fmt.Sprintf("!g.startsWith(%q)", p))
 	}
+	reserved := " that begin with " + strings.Join(reservedPrefixes, " or ") + " are reserved"
 	for _, r := range []apiserver.UserValidationRule{
-		{Expression: strings.Join(user, " && "), Message: "names of users that begin with " + strings.Join(reservedPrefixes, " or ") + " are reserved"},
-		{Expression: "user.groups.all(g, " + strings.Join(group, " && ") + ")",
-			Message: "names of groups that begin with " + strings.Join(reservedPrefixes, " or ") + " are reserved"},
+		{Expression: strings.Join(user, " && "), Message: "names of users" + reserved},
+		{Expression: "user.groups.all(g, " + strings.Join(group, " && ") + ")", Message: "names of groups" + reserved},
 	} {
-		if !slices.ContainsFunc(j.UserValidationRules, func(x apiserver.UserValidationRule) bool { return x.Expression == r.Expression }) {
+		same := func(x apiserver.UserValidationRule) bool { return x.Expression == r.Expression }
+		if !slices.ContainsFunc(j.UserValidationRules, same) {
 			j.UserValidationRules = append(j.UserValidationRules, r)
 		}
 	}

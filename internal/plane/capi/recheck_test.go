@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/clustercache"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -39,21 +40,29 @@ func TestControlPlanesAreRechecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := fake.NewClientBuilder().WithScheme(s)
-	for name, c := range map[string]struct{ components, store metav1.ConditionStatus }{
-		"well": {metav1.ConditionTrue, metav1.ConditionTrue}, "node-unreachable": {metav1.ConditionUnknown, metav1.ConditionTrue},
-		"known-to-be-ill": {metav1.ConditionFalse, metav1.ConditionTrue}, "store-ill": {metav1.ConditionTrue, metav1.ConditionFalse},
-		"store-unreachable": {metav1.ConditionTrue, metav1.ConditionUnknown}, "new": {},
+	start := time.Unix(1_000_000, 0)
+	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+	for name, c := range map[string]struct {
+		components, store metav1.ConditionStatus
+		age               time.Duration // of both, when it is looked
+		starting          bool
+	}{
+		"well": {yes, yes, time.Hour, false}, "node-unreachable": {unknown, yes, time.Minute, false}, "just-now": {unknown, yes, recheckInterval, false},
+		"known-to-be-ill": {no, yes, time.Hour, false}, "store-ill": {yes, no, time.Minute, false}, "store-unreachable": {yes, unknown, time.Minute, false},
+		"starting": {unknown, unknown, time.Hour, true}, "new": {},
 	} {
 		o := &controlplanev1.KubeadmControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}}
 		if c.components != "" {
+			since := metav1.NewTime(start.Add(recheckInterval - c.age))
+			o.Status.Initialization.ControlPlaneInitialized = ptr.To(!c.starting)
 			o.Status.Conditions = []metav1.Condition{
-				{Type: controlplanev1.KubeadmControlPlaneControlPlaneComponentsHealthyCondition, Status: c.components},
-				{Type: controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition, Status: c.store},
+				{Type: controlplanev1.KubeadmControlPlaneControlPlaneComponentsHealthyCondition, Status: c.components, LastTransitionTime: since},
+				{Type: controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition, Status: c.store, LastTransitionTime: since},
 			}
 		}
 		b = b.WithObjects(o)
 	}
-	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
+	clock := clocktesting.NewFakeClock(start)
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	defer q.ShutDown()
 	below := &noEvents{}

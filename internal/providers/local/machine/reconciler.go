@@ -142,8 +142,8 @@ func (r *Reconciler) gather(ctx context.Context, s *scope) (bool, error) {
 // summarize puts first what is in the way: a boot waits for a process that fails, not the other way round.
 func (s *scope) summarize() {
 	of := []string{infrav1.BootedCondition, infrav1.ProcessesRunningCondition}
-	if c := s.conditions.Get(infrav1.ProcessesRunningCondition); c != nil &&
-		slices.Contains([]string{infrav1.ProcessFailingReason, infrav1.PoweredOffReason, infrav1.PartitionedReason}, c.Reason) {
+	inTheWay := []string{infrav1.ProcessFailingReason, infrav1.PoweredOffReason, infrav1.PartitionedReason}
+	if c := s.conditions.Get(infrav1.ProcessesRunningCondition); c != nil && slices.Contains(inTheWay, c.Reason) {
 		slices.Reverse(of)
 	}
 	s.conditions.Set(s.conditions.Summarize(infrav1.ReadyCondition, of...))
