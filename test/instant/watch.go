@@ -23,7 +23,7 @@ import (
 func (k kind) setupController(mgr ctrl.Manager, o controller.Options, r reconcile.Reconciler) error {
 	return ctrl.NewControllerManagedBy(mgr).Named(strings.ToLower(string(k))).
 		For(k.newObject(), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(k.requestsForCluster(mgr.GetClient())), builder.WithPredicates(endpointOrPauseChanged())).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(k.requestsForCluster(mgr.GetCache())), builder.WithPredicates(endpointOrPauseChanged())).
 		WithOptions(o).
 		Complete(r)
 }

@@ -36,8 +36,9 @@ const (
 // ground is a namespace in the plane, where the provider is at work.
 type ground struct {
 	*testing.T
-	mgmt client.Client
-	ns   string
+	mgmt     client.Client
+	ns       string
+	patience time.Duration // how long one cluster may take, if that is longer than usual
 }
 
 func newGround(t *testing.T) *ground {
@@ -185,7 +186,7 @@ func (g *ground) change(name string, f func(*v1alpha1.WorkloadCluster)) {
 func (g *ground) await(name string, right func(*v1alpha1.WorkloadCluster) error) *v1alpha1.WorkloadCluster {
 	g.Helper()
 	o := &v1alpha1.WorkloadCluster{}
-	testenv.Eventually(g, soon, func() error {
+	testenv.Eventually(g, max(soon, g.patience), func() error {
 		if err := g.mgmt.Get(g.Context(), client.ObjectKey{Namespace: g.ns, Name: name}, o); err != nil {
 			return err
 		}
@@ -214,7 +215,7 @@ func (g *ground) remove(o client.Object) {
 
 func (g *ground) awaitGone(o client.Object) {
 	g.Helper()
-	testenv.Eventually(g, soon, func() error {
+	testenv.Eventually(g, max(soon, g.patience), func() error {
 		if err := g.mgmt.Get(g.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("%T %s is still there: %w", o, o.GetName(), err)
 		}
