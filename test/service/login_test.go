@@ -126,7 +126,12 @@ func TestLogin(t *testing.T) {
 	})
 
 	t.Run("again, without saying how", func(t *testing.T) {
-		out, err := alice.logIn(t, inBrowser("alice"), server, "--name", "plane", "--no-browser")
+		other := filepath.Join(alice.Home, "other")
+		out, err := alice.logIn(t, inBrowser("alice"), server, "--name", "plane", "--no-browser", "--ca", alice.ca, "--kubeconfig", other)
+		if err != nil || !strings.Contains(out, "as oidc:alice. Context plane in "+other+" is the current one.") {
+			t.Errorf("into another kubeconfig: %v: %s", err, out)
+		}
+		out, err = alice.logIn(t, inBrowser("alice"), server, "--name", "plane", "--no-browser")
 		if err != nil || !strings.Contains(out, "as oidc:alice") {
 			t.Errorf("%v: %s", err, out)
 		}

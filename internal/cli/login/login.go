@@ -44,6 +44,7 @@ type loginOptions struct {
 	device    bool
 	noBrowser bool
 	force     bool
+	rules     *clientcmd.ClientConfigLoadingRules // of the kubeconfig
 }
 
 func newLoginCommand(g *connect.Globals) *cobra.Command {
@@ -61,7 +62,7 @@ Who gave you the URL also knows --issuer and --client-id. The next login to the 
   polder login https://plane.example.org:7443 --device`,
 		Args: cmdline.Args(1, 1, "the URL of a plane"),
 		RunE: func(c *cobra.Command, args []string) error {
-			o.server = args[0]
+			o.server, o.rules = args[0], loadingRules(c)
 			return o.run(c, g)
 		},
 	}
@@ -212,7 +213,7 @@ func (o *loginOptions) kubeconfig(s session) (*clientcmdapi.Config, error) {
 			return nil, exit.Errorf(exit.Usage, "--ca: %w", err)
 		}
 	} else {
-		cluster.CertificateAuthorityData = knownAuthority(s.Server)
+		cluster.CertificateAuthorityData = knownAuthority(o.rules, s.Server)
 	}
 	k := clientcmdapi.NewConfig()
 	k.CurrentContext = o.name
@@ -227,8 +228,8 @@ func (o *loginOptions) kubeconfig(s session) (*clientcmdapi.Config, error) {
 }
 
 // knownAuthority is what the kubeconfig has for the same plane already.
-func knownAuthority(server string) []byte {
-	whole, err := loadingRules().Load()
+func knownAuthority(rules *clientcmd.ClientConfigLoadingRules, server string) []byte {
+	whole, err := rules.Load()
 	if err != nil {
 		return nil // it is said when the context is added
 	}
@@ -240,7 +241,11 @@ func knownAuthority(server string) []byte {
 	return nil
 }
 
-func loadingRules() *clientcmd.ClientConfigLoadingRules {
+// loadingRules say which files are the kubeconfig: that of the flag --kubeconfig, or those that kubectl takes.
+func loadingRules(c *cobra.Command) *clientcmd.ClientConfigLoadingRules {
+	if f := c.Flag("kubeconfig"); f != nil && f.Value.String() != "" {
+		return &clientcmd.ClientConfigLoadingRules{Precedence: []string{f.Value.String()}}
+	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.WarnIfAllMissing = false // then the file is made
 	return rules
@@ -270,10 +275,9 @@ func (o *loginOptions) greet(ctx context.Context, k *clientcmdapi.Config, s sess
 
 // addContext adds the context to the kubeconfig, and makes it the current one.
 func (o *loginOptions) addContext(k *clientcmdapi.Config) (file, before string, err error) {
-	rules := loadingRules()
-	file = kubeconfigfile.MergeTarget(rules, o.name)
-	if whole, err := rules.Load(); err == nil {
+	file = kubeconfigfile.MergeTarget(o.rules, o.name)
+	if whole, err := o.rules.Load(); err == nil {
 		before = whole.CurrentContext
 	}
-	return file, before, kubeconfigfile.Merge(file, rules, k, kubeconfigfile.Options{Force: o.force, Use: true})
+	return file, before, kubeconfigfile.Merge(file, o.rules, k, kubeconfigfile.Options{Force: o.force, Use: true})
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/polder-kaas/polder/internal/cli/connect"
 	"github.com/polder-kaas/polder/internal/cli/kubeconfigfile"
@@ -89,7 +90,7 @@ func logout(c *cobra.Command, store sessions, name string) error {
 	if err != nil {
 		fmt.Fprintf(c.ErrOrStderr(), "The issuer was not told, and may renew the login for who has a copy of it: %v\n", err)
 	}
-	if err := removeContext(name, s.Server); err != nil {
+	if err := removeContext(loadingRules(c), name, s.Server); err != nil {
 		return err
 	}
 	if err := store.remove(name); err != nil {
@@ -111,8 +112,7 @@ func giveBack(ctx context.Context, s session) error {
 }
 
 // removeContext takes what polder login has added out of the kubeconfig, unless it is another's by now.
-func removeContext(name, server string) error {
-	rules := loadingRules()
+func removeContext(rules *clientcmd.ClientConfigLoadingRules, name, server string) error {
 	whole, err := rules.Load()
 	if err != nil {
 		return nil //nolint:nilerr // nothing of ours can be in a file that nobody can read
