@@ -194,7 +194,7 @@ func openCommand(address string) {
 		name = "open"
 	}
 	if path, err := exec.LookPath(name); err == nil {
-		cmd := exec.Command(path, address) //nolint:gosec // no shell; the address begins with https
+		cmd := exec.Command(path, address) //nolint:gosec,forbidigo // the user's browser; no shell, and an https address
 		if cmd.Start() == nil {
 			go func() { _ = cmd.Wait() }()
 		}

@@ -66,8 +66,8 @@ type Authentication struct {
 	silent    error // of an issuer that does not answer
 }
 
-// New writes the configuration for the API server, before it starts. A file that cannot be used is refused, unless there
-// is one from before: then that is taken, so that a mistake in the file and a restart do not lock everybody out.
+// New writes the configuration for the API server, before it starts. A file that cannot be used is refused, unless
+// there is one from before: then that is taken, so that a mistake in the file and a restart do not lock everybody out.
 func New(cfg Config) (*Authentication, error) {
 	a := &Authentication{cfg: cfg, ready: make(chan struct{}), probe: probeIssuer, isLoaded: isLoaded}
 	b, err := a.readFile()
@@ -230,7 +230,8 @@ func (a *Authentication) report() {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if r := a.reported; r != nil && r.Problem == s.Problem && r.Pending == s.Pending && slices.Equal(r.Issuers, s.Issuers) {
+	if r := a.reported; r != nil && r.Problem == s.Problem && r.Pending == s.Pending &&
+		slices.Equal(r.Issuers, s.Issuers) {
 		return
 	}
 	if s.Problem != "" && (a.reported == nil || a.reported.Problem != s.Problem) {

@@ -26,9 +26,9 @@ const (
 	maxRechecks     = 20 // each interval
 )
 
-// recheckingCache is a ClusterCache whose source of events also queues control planes of which Cluster API does not know
-// how they are. Cluster API looks again at those that it knows to be unhealthy, but not at these: a node that could not
-// be reached for a minute was called unreachable for ten, the time after which everything is looked at.
+// recheckingCache is a ClusterCache whose source of events also queues control planes of which Cluster API does not
+// know how they are. Cluster API looks again at those that it knows to be unhealthy, but not at these: a node that
+// could not be reached for a minute was called unreachable for ten, the time after which everything is looked at.
 type recheckingCache struct {
 	clustercache.ClusterCache
 	reader client.Reader // of control planes, from a cache
@@ -77,7 +77,7 @@ func (c recheckingCache) listUncertain(ctx context.Context) (all []ctrl.Request)
 			all = append(all, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 		}
 	}
-	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] }) //nolint:gosec // so that each has its turn
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] }) // each has its turn
 	return all[:min(len(all), maxRechecks)]
 }
 
