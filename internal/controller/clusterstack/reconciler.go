@@ -11,14 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	ctrlreconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -117,7 +115,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Named("clusterstack").
 		For(&csv1.ClusterStack{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
 			predicate.AnnotationChangedPredicate{}, statusLost()))).
-		Watches(&csv1.ClusterStackRelease{}, r.releaseHandler()).
+		Watches(&csv1.ClusterStackRelease{}, handler.EnqueueRequestsFromMapFunc(r.requestsForRelease)).
 		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsForCluster),
 			builder.WithPredicates(reconcile.ClassChangedPredicate())).
 		WithOptions(o).
@@ -127,39 +125,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 // statusLost passes stacks that have lost their status.
 func statusLost() predicate.Predicate {
 	return reconcile.StatusLostPredicate(func(o *csv1.ClusterStack) []metav1.Condition { return o.Status.Conditions })
-}
-
-// settleDelay is how long a stack waits for more to change of a release on its way: that takes about ten writes, none
-// of which anybody waits for.
-const settleDelay = 200 * time.Millisecond
-
-type requestQueue = workqueue.TypedRateLimitingInterface[ctrlreconcile.Request]
-
-// releaseHandler queues the stacks of a release that has changed: at once if it is usable, or was, and else a bit
-// later, with all that has changed by then.
-func (r *Reconciler) releaseHandler() handler.EventHandler {
-	add := func(ctx context.Context, o client.Object, q requestQueue, delay time.Duration) {
-		for _, req := range r.requestsForRelease(ctx, o) {
-			q.AddAfter(req, delay) // without delay it is added at once
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q requestQueue) { add(ctx, e.Object, q, 0) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q requestQueue) {
-			var delay time.Duration
-			if isOnItsWay(e.ObjectOld) && isOnItsWay(e.ObjectNew) {
-				delay = settleDelay
-			}
-			add(ctx, e.ObjectNew, q, delay)
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q requestQueue) { add(ctx, e.Object, q, 0) },
-	}
-}
-
-// isOnItsWay says that a release is neither usable nor being deleted, and has its owner.
-func isOnItsWay(o client.Object) bool {
-	rel, ok := o.(*csv1.ClusterStackRelease)
-	return ok && rel.DeletionTimestamp.IsZero() && !isReady(rel) && metav1.GetControllerOf(rel) != nil
 }
 
 // requestsForRelease maps a release to the stacks it belongs to, or would belong to if its owner reference had not been

@@ -100,9 +100,6 @@ func (r *Reconciler) requestsForStack(ctx context.Context, o client.Object) []re
 	return out
 }
 
-// notCreated passes no object that has just come: the release has made it, or was not told of its deletion yet.
-var notCreated = predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }}
-
 // watches starts watches for the kinds that releases bring. They are not known beforehand.
 type watches struct {
 	mgr        ctrl.Manager
@@ -125,7 +122,7 @@ func (w *watches) watchKinds(refs []apply.Ref) error {
 		o.SetGroupVersionKind(gvk)
 		owner := handler.EnqueueRequestForOwner(w.mgr.GetScheme(), w.mgr.GetRESTMapper(), &csv1.ClusterStackRelease{},
 			handler.OnlyControllerOwner())
-		if err := w.controller.Watch(source.Kind[client.Object](w.mgr.GetCache(), o, owner, notCreated)); err != nil {
+		if err := w.controller.Watch(source.Kind[client.Object](w.mgr.GetCache(), o, owner)); err != nil {
 			return err
 		}
 		w.watched[gvk] = true
