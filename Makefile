@@ -117,11 +117,11 @@ soak: build ## Run random faults for two hours, or as long as SOAK says, and loo
 bin/issuer/node: hack/issuer/install hack/issuer/issuer.mjs hack/issuer/package-lock.json
 	@hack/issuer/install bin/issuer
 
-# For tests that let system calls fail; taken from the distribution if it is not installed, without root.
 # Cluster API's own program, in a module of its own: it wants other versions of what Polder is made of.
 bin/clusterctl: hack/clusterctl/go.mod
 	@cd hack/clusterctl && go build -o ../../$@ sigs.k8s.io/cluster-api/cmd/clusterctl
 
+# For tests that let system calls fail; taken from the distribution if it is not installed, without root.
 bin/strace: hack/strace
 	@hack/strace $@
 

@@ -131,6 +131,12 @@ func TestLogin(t *testing.T) {
 		if err != nil || !strings.Contains(out, "as oidc:alice. Context plane in "+other+" is the current one.") {
 			t.Errorf("into another kubeconfig: %v: %s", err, out)
 		}
+		admin := filepath.Join(alice.Home, "admin.kubeconfig") // what polder up tells people to name
+		out, err = alice.with("KUBECONFIG="+admin).logIn(t, inBrowser("alice"), server, "--name", "plane", "--no-browser", "--ca", alice.ca)
+		config := filepath.Join(alice.Home, ".kube", "config")
+		if err != nil || !strings.Contains(out, "Context plane is in "+config+"; use it with --kubeconfig "+config+" --context plane.") {
+			t.Errorf("with a kubeconfig that polderd writes: %v: %s", err, out)
+		}
 		out, err = alice.logIn(t, inBrowser("alice"), server, "--name", "plane", "--no-browser")
 		if err != nil || !strings.Contains(out, "as oidc:alice") {
 			t.Errorf("%v: %s", err, out)

@@ -38,8 +38,14 @@ func startPlane(t *testing.T, i *issuer) *testenv.Plane {
 // person is somebody with a home of their own on a computer that has no plane.
 type person struct {
 	testenv.Tree
-	ca       string // file with the plane's certificate authority
-	issuerCA string // file with the issuer's
+	ca       string   // file with the plane's certificate authority
+	issuerCA string   // file with the issuer's
+	env      []string // beside that of all programs
+}
+
+func (p person) with(env ...string) person {
+	p.env = env
+	return p
 }
 
 func newPerson(t *testing.T, p *testenv.Plane, i *issuer) person {
@@ -67,6 +73,7 @@ func (p person) run(program string, args ...string) (string, error) {
 func (p person) logIn(t *testing.T, seen func(line string) bool, args ...string) (string, error) {
 	t.Helper()
 	c := p.Command("polder", append([]string{"login"}, args...)...)
+	c.Env = append(c.Env, p.env...)
 	var out, said bytes.Buffer
 	c.Stdout = &out
 	errs, err := c.StderrPipe()

@@ -2,6 +2,7 @@
 package kubeconfigfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -143,7 +144,8 @@ func mergeContext(into, whole, k *clientcmdapi.Config, force bool) error {
 			context.Cluster)
 	}
 	if old != nil {
-		context.Namespace, context.Extensions = old.Namespace, old.Extensions // what people set themselves
+		// What people set themselves stays, unless they say otherwise now.
+		context.Namespace, context.Extensions = cmp.Or(context.Namespace, old.Namespace), old.Extensions
 	}
 	maps.Copy(into.Clusters, k.Clusters)
 	maps.Copy(into.AuthInfos, k.AuthInfos)

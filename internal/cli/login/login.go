@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,20 +113,16 @@ func (o *loginOptions) run(c *cobra.Command, g *connect.Globals) error {
 	if err != nil {
 		return err
 	}
-	file, before, err := o.addContext(config)
+	added, err := o.addContext(config)
 	if err != nil {
 		return err
 	}
 	if err := store.save(o.name, s); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.OutOrStdout(), "Logged in to %s as %s. Context %s in %s is the current one", s.Server,
-		output.Sanitize(who), o.name, file)
-	if before != "" && before != o.name {
-		fmt.Fprintf(c.OutOrStdout(), "; it was %s", output.Sanitize(before))
-	}
-	fmt.Fprintf(c.OutOrStdout(), ".\n")
-	if g.MeansLocalPlane() {
+	fmt.Fprintf(c.OutOrStdout(), "Logged in to %s as %s. ", s.Server, output.Sanitize(who))
+	fmt.Fprintln(c.OutOrStdout(), added.describe(o.name))
+	if added.isCurrent && g.MeansLocalPlane() {
 		_, err = fmt.Fprintf(c.OutOrStdout(), "There is a plane on this computer, which polder means unless you say: polder --context %s\n", o.name)
 	}
 	return err
@@ -273,11 +270,37 @@ func (o *loginOptions) greet(ctx context.Context, k *clientcmdapi.Config, s sess
 	return who.Username, nil
 }
 
-// addContext adds the context to the kubeconfig, and makes it the current one.
-func (o *loginOptions) addContext(k *clientcmdapi.Config) (file, before string, err error) {
-	file = kubeconfigfile.MergeTarget(o.rules, o.name)
-	if whole, err := o.rules.Load(); err == nil {
-		before = whole.CurrentContext
+// addedContext is where the context of a login is.
+type addedContext struct {
+	file      string
+	isCurrent bool   // for whoever names no other
+	before    string // the current one until now
+}
+
+func (a addedContext) describe(name string) string {
+	switch {
+	case !a.isCurrent: // $KUBECONFIG means other files, or one of them says which is current
+		return fmt.Sprintf("Context %s is in %s; use it with --kubeconfig %s --context %s.", name, a.file, a.file, name)
+	case a.before != "" && a.before != name:
+		return fmt.Sprintf("Context %s in %s is the current one; it was %s.", name, a.file, output.Sanitize(a.before))
 	}
-	return file, before, kubeconfigfile.Merge(file, o.rules, k, kubeconfigfile.Options{Force: o.force, Use: true})
+	return fmt.Sprintf("Context %s in %s is the current one.", name, a.file)
+}
+
+// addContext adds the context to the kubeconfig, and makes it the current one of its file.
+func (o *loginOptions) addContext(k *clientcmdapi.Config) (a addedContext, err error) {
+	a.file = kubeconfigfile.MergeTarget(o.rules, o.name)
+	if whole, err := o.rules.Load(); err == nil {
+		a.before = whole.CurrentContext
+	}
+	rules := o.rules
+	if !slices.Contains(rules.Precedence, a.file) {
+		rules = &clientcmd.ClientConfigLoadingRules{Precedence: []string{a.file}}
+	}
+	if err := kubeconfigfile.Merge(a.file, rules, k, kubeconfigfile.Options{Force: o.force, Use: true}); err != nil {
+		return a, err
+	}
+	whole, err := o.rules.Load()
+	a.isCurrent = err == nil && whole.CurrentContext == o.name
+	return a, nil
 }

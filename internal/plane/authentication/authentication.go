@@ -191,15 +191,21 @@ func (a *Authentication) checkIssuers(ctx context.Context) {
 		return
 	}
 	a.probed = a.cfg.Clock.Now()
+	errs := make([]error, len(a.merged.Issuers))
+	var wg sync.WaitGroup // all at once: a new file waits no longer for many that are silent than for one
+	for n, i := range a.merged.Issuers {
+		wg.Go(func() { errs[n] = a.probe(ctx, i) })
+	}
+	wg.Wait()
 	var silent error
-	for _, i := range a.merged.Issuers {
-		err := a.probe(ctx, i)
+	for n, err := range errs {
+		url := a.merged.Issuers[n].URL
 		switch {
 		case err == nil:
 		case silent == nil:
-			silent = fmt.Errorf("issuer %s: %w", i.URL, err)
+			silent = fmt.Errorf("issuer %s: %w", url, err)
 		default:
-			silent = fmt.Errorf("%w; issuer %s: %w", silent, i.URL, err)
+			silent = fmt.Errorf("%w; issuer %s: %w", silent, url, err)
 		}
 	}
 	if ctx.Err() == nil {

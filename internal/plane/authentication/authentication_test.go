@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ type fixture struct {
 	inForce string // what the API server uses
 	answers error  // of issuers
 	taking  bool   // the API server takes what is new
-	asked   int
+	asked   atomic.Int32
 	cfg     Config
 	t       *testing.T
 }
@@ -56,7 +57,7 @@ func (f *fixture) restart() {
 		}
 		return string(b) == f.inForce
 	}
-	a.probe = func(context.Context, Issuer) error { f.asked++; return f.answers }
+	a.probe = func(context.Context, Issuer) error { f.asked.Add(1); return f.answers }
 }
 
 func (f *fixture) write(text string) {
@@ -133,12 +134,12 @@ func TestIssuerDoesNotAnswer(t *testing.T) {
 	if s := f.round(probeInterval); s.Problem != "" || s.Pending || len(s.Issuers) != 2 {
 		t.Errorf("once it answers %+v", s)
 	}
-	asked := f.asked
+	asked := f.asked.Load()
 	for range 60 {
 		f.round(time.Second)
 	}
-	if f.asked != asked {
-		t.Errorf("issuers that answer were asked %d times in a minute", f.asked-asked)
+	if n := f.asked.Load() - asked; n != 0 {
+		t.Errorf("issuers that answer were asked %d times in a minute", n)
 	}
 }
 
