@@ -73,10 +73,11 @@ func (m *machine) setPartitioned(on bool) error {
 		}
 		return m.kubelet.SetPartitioned(false) // which registers the node again, and so starts its heartbeats
 	}
-	if err := atomicfile.Write(m.dir.PartitionFile(), nil, 0o600); err != nil {
+	// First, since it fails on a machine whose files are not what they should be; nothing is to remain of that.
+	if err := m.kubelet.SetPartitioned(true); err != nil {
 		return err
 	}
-	return m.kubelet.SetPartitioned(true)
+	return atomicfile.Write(m.dir.PartitionFile(), nil, 0o600)
 }
 
 // loseMachine removes all files of a machine, as if its disk were gone, and forgets it.
