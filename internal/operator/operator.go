@@ -15,13 +15,11 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -32,6 +30,7 @@ import (
 	"github.com/polder-kaas/polder/internal/controller/workloadcluster"
 	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/internal/providers/heartbeat"
+	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/reconcile/unreadable"
 	"github.com/polder-kaas/polder/internal/releases"
 	"github.com/polder-kaas/polder/provider"
@@ -238,13 +237,12 @@ func (o *Operator) newManager() (ctrl.Manager, error) {
 	rc.Wrap(unreadable.WrapTransport)
 	// Managed fields take memory, and no controller here reads them from the cache.
 	caching := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
-	// Names of controllers are checked for the whole process, which may run a manager again.
 	mgr, err := ctrl.NewManager(rc, ctrl.Options{
 		Scheme:                 scheme,
 		Cache:                  o.unreadable.FilterInformers(caching),
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
-		Controller:             config.Controller{SkipNameValidation: ptr.To(true)},
+		Controller:             reconcile.ControllerConfig(),
 	})
 	if err != nil {
 		return nil, err

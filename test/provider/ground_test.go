@@ -15,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
@@ -23,6 +22,7 @@ import (
 	"github.com/polder-kaas/polder/internal/operator"
 	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/internal/providers/heartbeat"
+	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
@@ -122,7 +122,7 @@ func (g *ground) run(plane *testenv.Plane) (stop func() error, err error) {
 	ctrl.SetLogger(logr.Discard())
 	mgr, err := ctrl.NewManager(plane.RESTConfig(g), ctrl.Options{
 		Scheme: g.mgmt.Scheme(), Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
-		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Controller: reconcile.ControllerConfig(),
 	})
 	if err == nil {
 		err = instantProvider.SetupWithManager(mgr)

@@ -19,13 +19,11 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -39,6 +37,7 @@ import (
 	"github.com/polder-kaas/polder/internal/providers/local/machine"
 	"github.com/polder-kaas/polder/internal/providers/local/outside"
 	"github.com/polder-kaas/polder/internal/providers/local/watch"
+	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/reconcile/unreadable"
 )
 
@@ -112,7 +111,7 @@ func (m *Manager) newManager() (ctrl.Manager, error) {
 		Cache:                  filter.FilterInformers(cache.Options{DefaultTransform: cache.TransformStripManagedFields()}),
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
-		Controller:             config.Controller{SkipNameValidation: ptr.To(true)},
+		Controller:             reconcile.ControllerConfig(),
 	})
 	if err != nil {
 		return nil, err

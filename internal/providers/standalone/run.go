@@ -24,6 +24,7 @@ import (
 	"github.com/polder-kaas/polder/internal/operator"
 	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/internal/providers/heartbeat"
+	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/reconcile/unreadable"
 	"github.com/polder-kaas/polder/provider"
 )
@@ -85,7 +86,7 @@ func Run(ctx context.Context, p provider.Provider, cfg Config) error {
 func newManager(cfg Config, scheme *runtime.Scheme, o ctrl.Options) (ctrl.Manager, error) {
 	plane, filter := rest.CopyConfig(cfg.Plane), unreadable.New(scheme)
 	plane.Wrap(unreadable.WrapTransport)
-	o.Scheme = scheme
+	o.Scheme, o.Controller = scheme, reconcile.ControllerConfig()
 	o.Cache = filter.FilterInformers(cache.Options{DefaultTransform: cache.TransformStripManagedFields()})
 	mgr, err := ctrl.NewManager(plane, o)
 	if err != nil {

@@ -10,10 +10,11 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/polder-kaas/polder/internal/reconcile"
 )
 
 // stopTimeout is how long a process may take to stop.
@@ -77,7 +78,7 @@ func (h *harness) managerOptions(namespace string, p faultPlan, log *processLog)
 		},
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress:  "0",
-		Controller:              config.Controller{SkipNameValidation: ptr.To(true)},
+		Controller:              reconcile.ControllerConfig(),
 		GracefulShutdownTimeout: ptr.To[time.Duration](-1), // no limit: those of a crashed process end when they are released
 	}
 	if p.loseEvery > 0 {
