@@ -103,6 +103,33 @@ func (d Description) ChooseMachineType(m v1alpha1.MachineSelection) (string, err
 	return "", fmt.Errorf("%s has no machine with %s; %s", d.Name, want, d.describeLargest())
 }
 
+// ChosenShape is the size of the machine that is chosen for what is asked for, and whether it is known: nobody here knows
+// the size of a provider's default.
+func (d Description) ChosenShape(m v1alpha1.MachineSelection) (Shape, bool) {
+	name, err := d.ChooseMachineType(m)
+	if err != nil || name == "" {
+		return Shape{}, false
+	}
+	s := Shape{}
+	if i := slices.IndexFunc(d.MachineTypes, func(t v1alpha1.MachineType) bool { return t.Name == name }); i >= 0 {
+		t := d.MachineTypes[i]
+		s = Shape{CPUs: int(t.CPU), MemoryMiB: int(t.MemoryMiB), DiskGB: int(t.DiskGB)}
+	} else {
+		t, err := machinetype.Parse(name)
+		if err != nil {
+			return Shape{}, false
+		}
+		s = Shape{CPUs: t.CPUs, MemoryMiB: t.MemoryMiB, DiskGB: t.DiskGB * max(1, t.Disks)}
+	}
+	if s.DiskGB == 0 {
+		want, err := d.requestedShape(m) // it boots from a volume of the size that is asked for
+		if err == nil {
+			s.DiskGB = want.DiskGB
+		}
+	}
+	return s, true
+}
+
 // requestedShape is the shape that is asked for.
 func (d Description) requestedShape(m v1alpha1.MachineSelection) (Shape, error) {
 	if m.Machine != nil {

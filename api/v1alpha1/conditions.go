@@ -66,6 +66,13 @@ const (
 	ReasonExpired         = "Expired"
 )
 
+// Reasons of a Tenant.
+const (
+	ReasonNamespaceTaken    = "NamespaceTaken"    // the namespace is not marked as the tenant's
+	ReasonNamespaceLost     = "NamespaceLost"     // the namespace that was made is gone, or going
+	ReasonNamespaceReserved = "NamespaceReserved" // the plane itself needs a namespace of that name
+)
+
 // Annotations, labels, finalizers and names.
 const (
 	// WorkloadClusterFinalizer holds a WorkloadCluster until its cluster is gone.
@@ -112,6 +119,16 @@ const (
 	QuotaOwn = "own"
 	// DefaultQuotaName is the name of the ResourceQuota that is made for a customer's namespace.
 	DefaultQuotaName = "polder-default"
+
+	// TenantLabel on a namespace is the name of the Tenant that it is for, and on what is made in it for that Tenant.
+	TenantLabel = "polder.dev/tenant"
+	// TenantUIDAnnotation on a namespace is the UID of the Tenant that it is for. Without it, the Tenant that the label
+	// names takes the namespace with all that is in it; with another one, it does not: they are those of an earlier one.
+	TenantUIDAnnotation = "polder.dev/tenant-uid"
+	// RobotAccountPrefix is how names of robots' service accounts begin. Customers get tokens for no other account.
+	RobotAccountPrefix = "robot-"
+	// TenantQuotaName is the name of the ResourceQuota that a Tenant makes in its namespace.
+	TenantQuotaName = "polder-tenant"
 
 	// CatalogueNamespace has the stacks that all namespaces may use.
 	CatalogueNamespace = "polder-catalogue"

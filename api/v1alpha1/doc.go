@@ -1,5 +1,6 @@
 // Package v1alpha1 has the kinds people use to get clusters: WorkloadCluster, which is also the file
-// cluster-values.yaml, KubeconfigRequest, and Provider, with which a provider describes itself.
+// cluster-values.yaml, KubeconfigRequest, Provider, with which a provider describes itself, and Tenant, which says who may
+// have how much.
 // +kubebuilder:object:generate=true
 // +groupName=polder.dev
 package v1alpha1
@@ -19,6 +20,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&WorkloadCluster{}, &WorkloadClusterList{},
 		&KubeconfigRequest{}, &KubeconfigRequestList{},
 		&Provider{}, &ProviderList{},
+		&Tenant{}, &TenantList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -21,6 +21,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/providers/guard"
+	"github.com/polder-kaas/polder/internal/quota"
 	"github.com/polder-kaas/polder/internal/suggest"
 	"github.com/polder-kaas/polder/internal/topology"
 	"github.com/polder-kaas/polder/provider"
@@ -29,7 +30,10 @@ import (
 // Checker checks WorkloadClusters.
 type Checker struct {
 	Client    client.Reader           // may read from a cache
+	Live      client.Reader           // reads from the API server
 	Providers map[string]*guard.Guard // those that run in this process; others have webhooks of their own
+
+	Reservations *quota.Reservations // of what is asked for and not stored yet
 }
 
 // clusterReview is one WorkloadCluster under review, with all that it is checked against.
@@ -38,6 +42,7 @@ type clusterReview struct {
 	cluster     *clusterv1.Cluster        // nil if there is none
 	providers   []v1alpha1.Provider
 	catalogue   *lineage.Catalogue
+	dryRun      bool // nothing will be stored
 	errs        field.ErrorList
 }
 
@@ -47,11 +52,11 @@ var spec = field.NewPath("spec")
 func (q *clusterReview) addError(err *field.Error) { q.errs = append(q.errs, err) }
 
 // Check returns all errors of a WorkloadCluster. The second result is for a check that could not be made.
-func (c *Checker) Check(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (field.ErrorList, error) {
+func (c *Checker) Check(ctx context.Context, o, old *v1alpha1.WorkloadCluster, dryRun bool) (field.ErrorList, error) {
 	if !o.DeletionTimestamp.IsZero() || old != nil && isSameSpec(&o.Spec, &old.Spec) {
 		return nil, nil // errors that were there before must not keep anybody from changing metadata or deleting
 	}
-	q := &clusterReview{object: o, old: old}
+	q := &clusterReview{object: o, old: old, dryRun: dryRun}
 	if err := c.gather(ctx, q); err != nil {
 		return nil, err
 	}
@@ -62,22 +67,41 @@ func (c *Checker) Check(ctx context.Context, o, old *v1alpha1.WorkloadCluster) (
 	q.checkWorkers()
 	q.checkShapes()
 	parametersFit := q.checkParameterSize()
-	p := q.findProvider()
-	if p == nil {
-		return q.errs, nil
+	// A provider that has gone keeps nobody from changing a cluster, but not beyond the quota either.
+	if p := q.findProvider(); p != nil {
+		if err := c.checkWithProvider(ctx, q, p, parametersFit); err != nil {
+			return nil, err
+		}
 	}
+	// At the end: what is refused reserves nothing.
+	err := c.checkAskedQuota(ctx, q)
+	return q.errs, err
+}
+
+// checkWithProvider checks what depends on the provider.
+func (c *Checker) checkWithProvider(ctx context.Context, q *clusterReview, p *v1alpha1.Provider,
+	parametersFit bool) error {
 	q.checkZones(p)
-	if err := c.checkMachineQuota(ctx, q); err != nil {
-		return nil, err
+	if err := c.checkTenant(ctx, q, p); err != nil {
+		return err
 	}
+	if err := c.checkMachineQuota(ctx, q); err != nil {
+		return err
+	}
+	return c.checkRelease(ctx, q, p, parametersFit)
+}
+
+// checkRelease checks what depends on the release that the spec asks for.
+func (c *Checker) checkRelease(ctx context.Context, q *clusterReview, p *v1alpha1.Provider, parametersFit bool) error {
+	o, old := q.object, q.old
 	if old == nil && o.Annotations[v1alpha1.MovingAnnotation] != "" {
-		return q.errs, nil // its stack may come after it from the other plane; it makes nothing before its Cluster is there
+		return nil // its stack may come after it from the other plane; it makes nothing before its Cluster is there
 	}
 	rel, ok := q.chooseRelease(p)
 	if !ok || !parametersFit || old != nil && topology.HasSameInput(o, old) {
-		return q.errs, nil // the rest was accepted before, or is reported in the status
+		return nil // the rest was accepted before, or is reported in the status
 	}
-	return q.errs, c.checkClass(ctx, q, p, rel)
+	return c.checkClass(ctx, q, p, rel)
 }
 
 // isSameSpec reports whether two specs are written alike. Quantities are not compared as numbers: a stored one may be

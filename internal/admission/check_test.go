@@ -165,7 +165,7 @@ func TestChanges(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			errs, err := c.world.checker(t).Check(t.Context(), cluster(c.new...), cluster(c.old...))
+			errs, err := c.world.checker(t).Check(t.Context(), cluster(c.new...), cluster(c.old...), false)
 			if d := cmp.Diff(c.want, errorTexts(errs)); d != "" || err != nil {
 				t.Error(d, err)
 			}
@@ -188,7 +188,7 @@ func TestWhatIsNotLookedAt(t *testing.T) {
 			cluster(append(wrong, func(o *v1alpha1.WorkloadCluster) { o.Spec.Network.PodCIDRs = nil })...)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if errs, err := w.checker(t).Check(t.Context(), c.object, c.old); err != nil || len(errs) > 0 {
+			if errs, err := w.checker(t).Check(t.Context(), c.object, c.old, false); err != nil || len(errs) > 0 {
 				t.Error(errs, err)
 			}
 		})
@@ -210,7 +210,7 @@ func TestWhatCannotBeFoundOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			w.failing, w.providers = c.failing, guarded(stubProvider{breaks: c.breaks})
-			if _, err := w.checker(t).Check(t.Context(), cluster(), nil); !errors.Is(err, c.want) {
+			if _, err := w.checker(t).Check(t.Context(), cluster(), nil, false); !errors.Is(err, c.want) {
 				t.Errorf("%v, want %v", err, c.want)
 			}
 			if _, err := w.checker(t).CheckProvider(t.Context(), cluster(), nil); !errors.Is(err, c.want) {
@@ -241,7 +241,7 @@ func TestTheProviderIsNotAskedAgain(t *testing.T) {
 			guard.ErrPanicked},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if errs, err := w.checker(t).Check(t.Context(), cluster(c.new...), cluster(c.old...)); !errors.Is(err, c.want) || len(errs) > 0 {
+			if errs, err := w.checker(t).Check(t.Context(), cluster(c.new...), cluster(c.old...), false); !errors.Is(err, c.want) || len(errs) > 0 {
 				t.Errorf("%v %v, want %v", errs, err, c.want)
 			}
 			if errs, err := w.checker(t).CheckProvider(t.Context(), cluster(c.new...), cluster(c.old...)); !errors.Is(err, c.want) || len(errs) > 0 {

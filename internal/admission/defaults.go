@@ -3,13 +3,15 @@ package admission
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/lineage"
+	"github.com/polder-kaas/polder/internal/tenancy"
 )
 
-// Default fills in fields that were left out and depend on what is installed: the provider, if there is only one, and
-// the newest minor of Kubernetes. A cluster keeps what it got in this way, also if the field is left out again.
+// Default fills in fields that were left out and depend on what is installed: the provider, if there is only one that
+// may be used, and the newest minor of Kubernetes. A cluster keeps what it got in this way, also if the field is left out again.
 func (c *Checker) Default(ctx context.Context, o, old *v1alpha1.WorkloadCluster) error {
 	if old != nil {
 		if o.Spec.Provider == "" {
@@ -27,8 +29,12 @@ func (c *Checker) Default(ctx context.Context, o, old *v1alpha1.WorkloadCluster)
 	if err := c.Client.List(ctx, &l); err != nil {
 		return fmt.Errorf("reading the providers: %w", err)
 	}
-	if o.Spec.Provider == "" && len(l.Items) == 1 {
-		o.Spec.Provider = l.Items[0].Name
+	if o.Spec.Provider == "" {
+		only, err := c.onlyProvider(ctx, o.Namespace, l.Items)
+		if err != nil {
+			return err
+		}
+		o.Spec.Provider = only
 	}
 	if o.Spec.Stack.KubernetesVersion != "" {
 		return nil
@@ -45,4 +51,22 @@ func (c *Checker) Default(ctx context.Context, o, old *v1alpha1.WorkloadCluster)
 			o.Spec.Stack.Channel)
 	}
 	return nil
+}
+
+// onlyProvider returns the provider if there is only one that a namespace may use; "" if there are several, or none.
+func (c *Checker) onlyProvider(ctx context.Context, namespace string, all []v1alpha1.Provider) (string, error) {
+	t, err := tenancy.Of(ctx, c.Client, namespace)
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for i := range all {
+		if t == nil || len(t.Spec.Allow.Providers) == 0 || slices.Contains(t.Spec.Allow.Providers, all[i].Name) {
+			names = append(names, all[i].Name)
+		}
+	}
+	if len(names) != 1 {
+		return "", nil
+	}
+	return names[0], nil
 }

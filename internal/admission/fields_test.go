@@ -24,7 +24,7 @@ func checkNew(t *testing.T, w *world, changes ...change) []string {
 // checkChange returns the errors of a change from old to o, sorted.
 func checkChange(t *testing.T, w *world, old, o *v1alpha1.WorkloadCluster) []string {
 	t.Helper()
-	errs, err := w.checker(t).Check(t.Context(), o, old)
+	errs, err := w.checker(t).Check(t.Context(), o, old, false)
 	if err != nil {
 		t.Fatal(err)
 	}

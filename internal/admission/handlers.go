@@ -71,13 +71,17 @@ func decodeDefaultingFields(raw []byte, namespace string) (*v1alpha1.WorkloadClu
 func (c *Checker) Validate(decoder admission.Decoder) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
 		if req.Operation == admissionv1.Delete {
-			return validateDeletion(req)
+			answer := validateDeletion(req)
+			if answer.Allowed && !ptr.Deref(req.DryRun, false) {
+				c.Reservations.Release(req.Namespace, req.Name)
+			}
+			return answer
 		}
 		o, old, err := decodeRequest(decoder, req)
 		if err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		errs, err := c.Check(ctx, o, old)
+		errs, err := c.Check(ctx, o, old, ptr.Deref(req.DryRun, false))
 		if err != nil {
 			return FailureResponse(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -155,7 +156,7 @@ func TestValidateProvider(t *testing.T) {
 
 // A namespace from the same file as its first cluster may not be known yet: the client is told to try again.
 func TestNamespacesThatAreNotKnownYet(t *testing.T) {
-	w, decoder := newWorld(), ctrladmission.NewDecoder(scheme(t))
+	w, decoder := newWorld().without("Namespace/a"), ctrladmission.NewDecoder(scheme(t))
 	s := &csv1.ClusterStack{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.CatalogueNamespace, Name: "shared"}}
 	s.Spec = csv1.ClusterStackSpec{
 		Provider: "local", Name: "scs", KubernetesVersion: "1.36", Channel: csv1.ChannelStable,
@@ -170,7 +171,7 @@ func TestNamespacesThatAreNotKnownYet(t *testing.T) {
 		}
 	}
 	s.Spec.AllowedNamespaces = &metav1.LabelSelector{}
-	if got := w.add(s).checker(t).Validate(decoder)(t.Context(), request(t, admissionv1.Create, cluster(), nil)); !got.Allowed {
+	if got := w.add(s, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}).checker(t).Validate(decoder)(t.Context(), request(t, admissionv1.Create, cluster(), nil)); !got.Allowed {
 		t.Errorf("everybody is served: %+v", got.Result)
 	}
 }

@@ -246,7 +246,7 @@ func TestThereIsAnEndToErrors(t *testing.T) {
 	mirrors := func(n int) change {
 		return raw("mirrors", "["+strings.Repeat(`{"x":1},`, n)+`{"x":1}]`)
 	}
-	all, err := newWorld().checker(t).Check(t.Context(), cluster(mirrors(5000)), nil)
+	all, err := newWorld().checker(t).Check(t.Context(), cluster(mirrors(5000)), nil, false)
 	if err != nil || len(all) != 51 {
 		t.Errorf("%d errors, %v", len(all), err)
 	}

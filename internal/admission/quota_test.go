@@ -6,10 +6,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/admission"
 	"github.com/polder-kaas/polder/internal/quota"
+	"github.com/polder-kaas/polder/internal/quota/counted"
 )
 
 // All clusters of a namespace together fit into its quota, with room to replace machines. What is there stays editable.
@@ -47,7 +50,7 @@ func TestMachineQuota(t *testing.T) {
 			if c.old != nil {
 				w.add(c.old)
 			}
-			errs, err := w.checker(t).Check(t.Context(), c.o, c.old)
+			errs, err := w.checker(t).Check(t.Context(), c.o, c.old, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,8 +63,44 @@ func TestMachineQuota(t *testing.T) {
 	for _, failing := range []any{&corev1.ResourceQuotaList{}, &v1alpha1.WorkloadClusterList{}} {
 		w := newWorld().add(quota.Default("a"))
 		w.failing = failing
-		if _, err := w.checker(t).Check(t.Context(), cluster(), nil); err == nil {
+		if _, err := w.checker(t).Check(t.Context(), cluster(), nil, false); err == nil {
 			t.Errorf("%T cannot be read, and nobody says so", failing)
 		}
 	}
+}
+
+// What clusters ask for fits into the quota, also while their provider is away. Nothing is reserved by a try or by what is
+// refused for another reason.
+func TestAskedQuota(t *testing.T) {
+	sized := func(name string, workers int32) *v1alpha1.WorkloadCluster {
+		return cluster(func(o *v1alpha1.WorkloadCluster) {
+			o.Name, o.Spec.Workers[0].Replicas, o.Spec.Workers[0].MachineType = name, ptr.To(workers), "small"
+		})
+	}
+	newWorld := func() *world {
+		q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "q"}}
+		q.Spec.Hard = corev1.ResourceList{counted.Machines: resource.MustParse("6")}
+		return newWorld().add(q)
+	}
+	check := func(c *admission.Checker, o, old *v1alpha1.WorkloadCluster, dryRun bool, want string) {
+		t.Helper()
+		errs, err := c.Check(t.Context(), o, old, dryRun)
+		if got := strings.Join(errorTexts(errs), "\n"); err != nil || (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s, %v, want %q", got, err, want)
+		}
+	}
+	c := newWorld().checker(t)
+	check(c, sized("one", 4), nil, true, "")
+	bad := sized("bad", 4)
+	bad.Spec.Network.PodCIDRs = []string{"x"}
+	check(c, bad, nil, false, "podCIDRs")
+	check(c, sized("two", 3), nil, false, "")
+	check(c, sized("two", 3), nil, false, "") // tried again
+	check(c, sized("three", 2), nil, false, "spec: Forbidden: 4 of 6 machines are used, and this asks for 3 more (ResourceQuota q of namespace a)")
+	check(c, sized("four", 1), nil, false, "")
+
+	old := sized("demo", 3)
+	away := newWorld().add(old).without("Provider/local").checker(t)
+	check(away, sized("demo", 6), old, false, "4 of 6 machines are used, and this asks for 3 more")
+	check(away, sized("demo", 1), old, false, "")
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +24,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/admission"
 	"github.com/polder-kaas/polder/internal/providers/guard"
+	"github.com/polder-kaas/polder/internal/quota"
 	"github.com/polder-kaas/polder/provider"
 	"github.com/polder-kaas/polder/provider/scsvars"
 )
@@ -78,7 +80,7 @@ func newWorld() *world {
 	p := &v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "local"}}
 	p.Status.Zones = []string{"north", "south"}
 	p.Status.Parameters = &provider.JSON{Raw: []byte(`{"costCentre":{"type":"string","pattern":"^[0-9]+$"}}`)}
-	w.add(p)
+	w.add(p, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
 	w.line("1.36", "v1.36.3")
 	return w
 }
@@ -148,7 +150,9 @@ func (w *world) checker(t *testing.T) *admission.Checker {
 			return c.List(ctx, l, opts...)
 		},
 	})
-	return &admission.Checker{Client: all, Providers: w.providers}
+	return &admission.Checker{
+		Client: all, Live: all, Providers: w.providers, Reservations: &quota.Reservations{Clock: clock.RealClock{}},
+	}
 }
 
 // running makes a Cluster at a version of Kubernetes.

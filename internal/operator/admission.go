@@ -10,6 +10,7 @@ import (
 	requestv1 "k8s.io/api/admission/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
@@ -20,8 +21,10 @@ import (
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	ownadmission "github.com/polder-kaas/polder/internal/admission"
 	"github.com/polder-kaas/polder/internal/controller/kubeconfigrequest"
+	"github.com/polder-kaas/polder/internal/controller/tenant"
 	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/providers/guard"
+	"github.com/polder-kaas/polder/internal/quota"
 	"github.com/polder-kaas/polder/internal/reconcile/unreadable"
 )
 
@@ -37,10 +40,17 @@ const (
 // registerAdmission serves the webhooks and registers them with the API server.
 func (o *Operator) registerAdmission(ctx context.Context, mgr ctrl.Manager, providers map[string]*guard.Guard) error {
 	decoder := admission.NewDecoder(mgr.GetScheme())
-	customers := &ownadmission.Checker{Client: mgr.GetClient(), Providers: providers}
 	live, err := o.liveClient("polder-operator-admission")
 	if err != nil {
 		return err
+	}
+	customers := &ownadmission.Checker{
+		Client: mgr.GetClient(), Live: live, Providers: providers,
+		Reservations: &quota.Reservations{Clock: clock.RealClock{}},
+	}
+	if o.cfg.Quota != nil {
+		// Before any WorkloadCluster can be stored: they are counted then.
+		o.cfg.Quota.Set(mgr.GetClient(), live)
 	}
 	for path, handle := range map[string]admission.HandlerFunc{
 		clusterPath:   checkCluster(mgr.GetClient(), decoder),
@@ -50,6 +60,7 @@ func (o *Operator) registerAdmission(ctx context.Context, mgr ctrl.Manager, prov
 		protectedPath: checkProtected(live),
 
 		defaultWorkloadPath:    customers.Mutate,
+		validateTenantPath:     (&tenant.Validator{Client: mgr.GetClient(), Decoder: decoder}).Handle,
 		validateWorkloadPath:   customers.Validate(decoder),
 		defaultKubeconfigPath:  kubeconfigrequest.MutatingHandler(decoder),
 		validateKubeconfigPath: kubeconfigrequest.ValidatingHandler(live, mgr.GetClient(), decoder),
@@ -118,6 +129,12 @@ func validatingWebhooks(url string, ca []byte) *admissionv1.ValidatingWebhookCon
 	request.MatchConditions = []admissionv1.MatchCondition{
 		{Name: "not-by-the-operator", Expression: fmt.Sprintf("request.userInfo.username != %q", User)},
 	}
+	tenants := newWebhook("tenant", validateTenantPath, "", "", "")
+	tenants.Name = "validate.tenant.polder.dev"
+	tenants.Rules = []admissionv1.RuleWithOperations{
+		polderRule("tenants", admissionv1.Create, admissionv1.Update, admissionv1.Delete),
+	}
+	tenants.Rules[0].Scope = ptr.To(admissionv1.ClusterScope)
 	w := &admissionv1.ValidatingWebhookConfiguration{}
 	w.Name = "polder-operator"
 	w.Webhooks = []admissionv1.ValidatingWebhook{
@@ -130,6 +147,7 @@ func validatingWebhooks(url string, ca []byte) *admissionv1.ValidatingWebhookCon
 		exceptMoved(protectedWebhook(newWebhook("", protectedPath, "", "", ""))),
 		exceptMoved(workload),
 		request,
+		tenants,
 	}
 	return w
 }

@@ -376,6 +376,9 @@ func TestValidatingWebhooks(t *testing.T) {
 		"validate.workloadcluster.polder.dev": {validateWorkloadPath, "polder.dev", "v1alpha1", "workloadclusters",
 			[]admissionv1.OperationType{"CREATE", "UPDATE", "DELETE"}, 1},
 
+		"validate.tenant.polder.dev": {validateTenantPath, "polder.dev", "v1alpha1", "tenants",
+			[]admissionv1.OperationType{"CREATE", "UPDATE", "DELETE"}, 0},
+
 		"validate.kubeconfigrequest.polder.dev": {validateKubeconfigPath, "polder.dev", "v1alpha1", "kubeconfigrequests",
 			[]admissionv1.OperationType{"CREATE", "DELETE"}, 1},
 	}
@@ -388,7 +391,7 @@ func TestValidatingWebhooks(t *testing.T) {
 			len(h.MatchConditions),
 		}
 		if *h.FailurePolicy != admissionv1.Fail || *h.MatchPolicy != admissionv1.Equivalent || *h.SideEffects != admissionv1.SideEffectClassNone ||
-			(*rule.Scope == admissionv1.NamespacedScope) == (rule.Resources[0] == "namespaces") {
+			(*rule.Scope == admissionv1.NamespacedScope) == slices.Contains([]string{"namespaces", "tenants"}, rule.Resources[0]) {
 			t.Errorf("%s: %+v", h.Name, h)
 		}
 		if string(h.ClientConfig.CABundle) != "authority" || *h.TimeoutSeconds != 10 || !slices.Equal(h.AdmissionReviewVersions, []string{"v1"}) ||

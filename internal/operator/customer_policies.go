@@ -34,7 +34,9 @@ var references = []reference{
 // who may create the same kind in all namespaces is the platform operator, or a part of the plane.
 func CustomerPolicies() []client.Object {
 	var out []client.Object
-	for _, p := range []*admissionv1.ValidatingAdmissionPolicy{referencePolicy(), clusterSecretPolicy()} {
+	for _, p := range []*admissionv1.ValidatingAdmissionPolicy{
+		referencePolicy(), clusterSecretPolicy(), robotTokenPolicy(),
+	} {
 		out = append(out, p, &admissionv1.ValidatingAdmissionPolicyBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: p.Name},
 			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
@@ -82,6 +84,34 @@ func clusterSecretPolicy() *admissionv1.ValidatingAdmissionPolicy {
 		Message:    "Secrets that clusters are made of, by name or by type, are written by the plane alone in the namespace of a customer; give yours another name",
 		Reason:     ptr.To(metav1.StatusReasonForbidden),
 	}}
+	return p
+}
+
+// maxTokenSeconds is how long a token of a robot may be valid: 90 days.
+const maxTokenSeconds = 90 * 24 * 60 * 60
+
+// robotTokenPolicy returns the policy that gives tokens for robots only, and none that nobody has to renew. An account
+// that the platform operator has made in a customer's namespace, with whatever rights, is not the customer's to use.
+func robotTokenPolicy() *admissionv1.ValidatingAdmissionPolicy {
+	p := newCustomerPolicy("polder-customer-robot-tokens")
+	r := createOrUpdate("", "v1", "serviceaccounts/token")
+	r.Operations = []admissionv1.OperationType{admissionv1.Create}
+	p.Spec.MatchConstraints.ResourceRules = []admissionv1.NamedRuleWithOperations{r}
+	p.Spec.Variables = []admissionv1.Variable{{Name: "trusted",
+		Expression: "authorizer.group('').resource('serviceaccounts').subresource('token').check('create').allowed()"}}
+	p.Spec.Validations = []admissionv1.Validation{
+		{
+			Expression: fmt.Sprintf("request.name.startsWith(%q) || variables.trusted", v1alpha1.RobotAccountPrefix),
+			Message:    "tokens are given for robots of the tenant only; name one in spec.robots of the Tenant",
+			Reason:     ptr.To(metav1.StatusReasonForbidden),
+		},
+		{
+			Expression: fmt.Sprintf("!has(object.spec.expirationSeconds) || object.spec.expirationSeconds <= %d || variables.trusted",
+				maxTokenSeconds),
+			Message: "spec.expirationSeconds: a token of a robot is valid for 90 days at most; ask for less, and for another in time",
+			Reason:  ptr.To(metav1.StatusReasonForbidden),
+		},
+	}
 	return p
 }
 

@@ -64,12 +64,13 @@ func SetupController(mgr ctrl.Manager, live client.Client, g *guard.Guard, concu
 	return r.SetupWithManager(mgr, controllerOptions(concurrency))
 }
 
-// Paths of the webhooks for WorkloadClusters and KubeconfigRequests.
+// Paths of the webhooks for WorkloadClusters, KubeconfigRequests and Tenants.
 const (
 	defaultWorkloadPath    = "/default-workloadcluster"
 	validateWorkloadPath   = "/validate-workloadcluster"
 	defaultKubeconfigPath  = "/default-kubeconfigrequest"
 	validateKubeconfigPath = "/validate-kubeconfigrequest"
+	validateTenantPath     = "/validate-tenant"
 )
 
 // mutatingWebhooks returns the registration of all webhooks that set defaults.

@@ -27,6 +27,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apply"
 	"github.com/polder-kaas/polder/internal/controller/clusteraddon"
+	"github.com/polder-kaas/polder/internal/controller/tenant"
 	"github.com/polder-kaas/polder/internal/controller/workloadcluster"
 	"github.com/polder-kaas/polder/internal/providers/guard"
 	"github.com/polder-kaas/polder/internal/providers/heartbeat"
@@ -36,8 +37,12 @@ import (
 	"github.com/polder-kaas/polder/provider"
 )
 
-// User is the user that the operator acts as in the plane.
-const User = "polder:operator"
+// Users that the operator acts as in the plane. What releases bring is written by User, so another gives rights to
+// people: whatever a release finds a way to write, it is none.
+const (
+	User       = "polder:operator"
+	TenantUser = "polder:tenants"
+)
 
 // Config configures the operator.
 type Config struct {
@@ -47,7 +52,13 @@ type Config struct {
 	Providers   []provider.Provider // providers that run in this process
 	Webhooks    Webhooks
 	Metrics     prometheus.Registerer // where the operator's own metrics are registered
+	Quota       QuotaSource           // is told where to read clusters and providers; may be nil
 	Concurrency int
+}
+
+// QuotaSource is told where quotas read clusters and providers.
+type QuotaSource interface {
+	Set(cache, live client.Reader)
 }
 
 // Releases says where releases come from and what they may contain.
@@ -109,9 +120,7 @@ func (o *Operator) Ready() <-chan struct{} { return o.ready }
 func (o *Operator) Run(ctx context.Context) error {
 	mgr, err := o.newManager()
 	if err == nil {
-		err = Setup(ctx, mgr, Settings{
-			Releases: o.cfg.Releases, Dir: filepath.Join(o.cfg.DataDir, "releases"), Concurrency: o.cfg.Concurrency,
-		})
+		err = o.setup(ctx, mgr)
 	}
 	// A provider that fails must not keep the plane from starting: clusters of the other providers depend on it.
 	providers, guardErr := GuardProviders(ctx, o.cfg.Providers)
@@ -140,6 +149,18 @@ func (o *Operator) Run(ctx context.Context) error {
 	}
 	defer o.cfg.Metrics.Unregister(f)
 	return mgr.Start(ctx)
+}
+
+// setup sets up the controllers that need no provider.
+func (o *Operator) setup(ctx context.Context, mgr ctrl.Manager) error {
+	tenants, err := o.liveClientOf(TenantUser, "polder-operator-tenants")
+	if err != nil {
+		return err
+	}
+	return Setup(ctx, mgr, Settings{
+		Releases: o.cfg.Releases, Dir: filepath.Join(o.cfg.DataDir, "releases"), Concurrency: o.cfg.Concurrency,
+		Tenants: tenants,
+	})
 }
 
 // setupProviders sets up the controllers, webhooks and heartbeats of providers.
@@ -208,22 +229,27 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// impersonatedConfig returns a client configuration with the rights of User, which are fewer than those of
+// impersonatedConfig returns a client configuration with the rights of a user, which are fewer than those of
 // Config.Client.
-func (o *Operator) impersonatedConfig(agent string) *rest.Config {
+func (o *Operator) impersonatedConfig(user, agent string) *rest.Config {
 	rc := o.cfg.Client(agent)
-	rc.Impersonate = rest.ImpersonationConfig{UserName: User}
+	rc.Impersonate = rest.ImpersonationConfig{UserName: user}
 	rc.ContentType = "" // custom resources have no protobuf form
 	return rc
 }
 
 // liveClient returns a client without a cache.
 func (o *Operator) liveClient(agent string) (client.Client, error) {
+	return o.liveClientOf(User, agent)
+}
+
+// liveClientOf returns a client without a cache that has the rights of a user.
+func (o *Operator) liveClientOf(user, agent string) (client.Client, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}
-	return client.New(o.impersonatedConfig(agent), client.Options{Scheme: scheme})
+	return client.New(o.impersonatedConfig(user, agent), client.Options{Scheme: scheme})
 }
 
 // newManager makes the manager of all controllers here. The plane serves its metrics and its health.
@@ -233,10 +259,13 @@ func (o *Operator) newManager() (ctrl.Manager, error) {
 		return nil, err
 	}
 	o.unreadable = unreadable.New(scheme)
-	rc := o.impersonatedConfig("polder-operator")
+	rc := o.impersonatedConfig(User, "polder-operator")
 	rc.Wrap(unreadable.WrapTransport)
 	// Managed fields take memory, and no controller here reads them from the cache.
 	caching := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	if caching.ByObject, err = tenant.CacheByObject(); err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(rc, ctrl.Options{
 		Scheme:                 scheme,
 		Cache:                  o.unreadable.FilterInformers(caching),

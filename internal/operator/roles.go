@@ -8,6 +8,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/tenancy"
 )
 
 // AggregateLabel on a ClusterRole, with the value "true", gives its rights to the operator: for kinds of other
@@ -51,6 +52,9 @@ func Roles() []client.Object {
 				rule("apiextensions.k8s.io", []string{"get", "list"}, "customresourcedefinitions"),
 				rule("", cache, "namespaces"),
 				rule("", append([]string{"create"}, cache...), "resourcequotas"),
+				rule(v1alpha1.GroupVersion.Group, cache, "tenants"),
+				rule("", cache, "serviceaccounts"),
+				rule(rbacv1.GroupName, cache, "rolebindings", "clusterroles", "clusterrolebindings"),
 				rule("", []string{"get", "create", "update"}, "secrets"),
 				rule("events.k8s.io", []string{"create", "patch"}, "events"),
 			},
@@ -61,16 +65,40 @@ func Roles() []client.Object {
 				ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{AggregateLabel: "true"}}},
 			},
 		},
-		binding(User),
-		binding(extra),
+		binding(User, User),
+		binding(extra, User),
+		tenantRole(),
+		binding(TenantUser, TenantUser),
 	}
 }
 
-// binding binds a ClusterRole to the operator's user.
-func binding(role string) client.Object {
+// tenantRole returns the rights that Tenants are given their namespaces, quotas and rights with. Nobody can give rights
+// that he does not have: to a Tenant it has those that its members get, and the roles in namespaces it may bind. Of what
+// is there already it changes only what it finds by name.
+func tenantRole() client.Object {
+	rule := func(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+	}
+	return &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: TenantUser},
+		Rules: []rbacv1.PolicyRule{
+			rule(v1alpha1.GroupVersion.Group, []string{"get", "update", "patch"}, "tenants"),
+			rule(v1alpha1.GroupVersion.Group, []string{"patch"}, "tenants/status"),
+			rule("", []string{"get", "create", "patch"}, "namespaces"),
+			rule("", []string{"get", "create", "update"}, "resourcequotas"),
+			rule("", []string{"get", "create", "update", "delete"}, "serviceaccounts"),
+			rule(rbacv1.GroupName, []string{"get", "create", "update"}, "rolebindings", "clusterroles", "clusterrolebindings"),
+			{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"bind"},
+				ResourceNames: tenancy.RoleNames()},
+		},
+	}
+}
+
+// binding binds a ClusterRole to a user of the operator.
+func binding(role, user string) client.Object {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: User}},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}
 }

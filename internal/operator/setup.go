@@ -20,6 +20,7 @@ import (
 	"github.com/polder-kaas/polder/internal/controller/clusterstackrelease"
 	"github.com/polder-kaas/polder/internal/controller/customernamespace"
 	"github.com/polder-kaas/polder/internal/controller/kubeconfigrequest"
+	"github.com/polder-kaas/polder/internal/controller/tenant"
 	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/reconcile/fairness"
 	"github.com/polder-kaas/polder/internal/releases"
@@ -33,6 +34,8 @@ type Settings struct {
 	Dir         string // where releases are kept on disk
 	Concurrency int
 	Renderer    string // the program that renders charts; empty: the running one
+	// Tenants writes what Tenants get, and reads it without a cache; nil: the manager's own rights are used.
+	Tenants client.Client
 	// WrapWorkload wraps the transport to workload clusters, unless it is nil.
 	WrapWorkload transport.WrapperFunc
 }
@@ -54,6 +57,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 	if err := lineage.IndexClustersByClass(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	if s.Tenants == nil {
+		s.Tenants = live
+	}
 	events := mgr.GetEventRecorder("polder-operator")
 	pool := rendering.New(maxRenderings, s.Renderer)
 	clusters := &workload.Clusters{Secrets: live, UserAgent: "polder-operator", WrapTransport: s.WrapWorkload}
@@ -71,6 +77,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 			Events: events, Clock: clock.RealClock{}, Interval: classInterval,
 		},
 		&customernamespace.Reconciler{Client: mgr.GetClient(), Live: live},
+		&tenant.Reconciler{Cache: mgr.GetClient(), Live: s.Tenants},
 		&kubeconfigrequest.Reconciler{
 			Client: mgr.GetClient(), Live: live, Workload: clusters, Clock: clock.RealClock{}, Events: events,
 			// Anybody can make any number of requests for a cluster that does not answer, so few of them may wait.

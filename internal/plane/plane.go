@@ -20,6 +20,7 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
 	"github.com/polder-kaas/polder/internal/plane/datadir"
 	"github.com/polder-kaas/polder/internal/plane/etcd"
+	"github.com/polder-kaas/polder/internal/plane/quotaevaluator"
 	"github.com/polder-kaas/polder/internal/plane/status"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
 	"github.com/polder-kaas/polder/internal/program/buildinfo"
@@ -41,6 +42,7 @@ type Plane struct {
 	reporter  *statusReporter
 	metrics   *prometheus.Registry // our own metrics
 	exitOnce  sync.Once
+	quota     quotaevaluator.Source // filled by the operator, read by whoever counts
 
 	// confinement is what the kernel offers to confine local clusters; the first call takes a moment.
 	confinement func() hostapi.Confinement

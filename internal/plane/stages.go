@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -30,6 +31,7 @@ import (
 	"github.com/polder-kaas/polder/internal/program/buildinfo"
 	"github.com/polder-kaas/polder/internal/program/logging"
 	"github.com/polder-kaas/polder/internal/providers/local"
+	"github.com/polder-kaas/polder/internal/tenancy"
 	"github.com/polder-kaas/polder/provider"
 )
 
@@ -77,15 +79,19 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 	stacks := p.newOperator(api.Client, sources, operator.Webhooks{
 		Server: webhookServer.ForManager(), URL: webhookURL, CA: certs.ServerCA, Register: registerWebhook,
 	})
+	users := append(capi.Users(), local.User, operator.User, operator.TenantUser)
 	objects := install.New(install.Config{
 		Client:      api.Client,
 		Definitions: definitions,
-		Roles: slices.Concat(ownRoles(), discoveryRoles(append(capi.Users(), local.User, operator.User)),
-			capi.Roles(p.manifests), local.Roles(), operator.Roles(), operator.CustomerRoles()),
-		Objects: slices.Concat(operator.ProviderObjects(), operator.CustomerPolicies(), catalogue),
+		Roles: slices.Concat(ownRoles(), discoveryRoles(users),
+			capi.Roles(p.manifests), local.Roles(), operator.Roles(), operator.CustomerRoles(),
+			tenancy.Roles()),
+		Objects: slices.Concat(operator.ProviderObjects(), operator.CustomerPolicies(), flowControl(users, runtime.GOMAXPROCS(0)),
+			catalogue),
 	})
 	controllers := kubecontrollers.New(kubecontrollers.Config{
 		Client: api.Client, Informers: api.Informers, SAKey: certs.ServiceAccountKeyFile(), RootCA: certs.ServerCA,
+		Quota: &p.quota,
 	})
 	clusterAPI := capi.New(capi.Config{
 		Client:       api.Client,
@@ -120,6 +126,7 @@ func (p *Plane) newAPIServer(
 		Checks:           checks.list(componentNames...),
 		Handlers:         p.handlers(store),
 		Warnings:         p.reporter.warnings,
+		Quota:            &p.quota,
 		WatchCache:       p.cfg.WatchCache,
 		Profiling:        p.cfg.Profiling,
 	})
@@ -176,6 +183,7 @@ func (p *Plane) newOperator(
 			Version: v.Version, Kubernetes: v.Kubernetes, Confinement: p.confinement, DataDir: p.dir.Path(),
 		}},
 		Webhooks: hooks,
+		Quota:    &p.quota,
 	})
 }
 

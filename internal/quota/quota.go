@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/quota/counted"
 	"github.com/polder-kaas/polder/internal/topology"
 )
 
@@ -34,10 +35,10 @@ func Default(namespace string) *corev1.ResourceQuota {
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.DefaultQuotaName}}
 	q.Spec.Hard = corev1.ResourceList{}
 	for name, most := range map[corev1.ResourceName]int64{
-		"count/workloadclusters.polder.dev":   20,
+		counted.Clusters:                      defaultClusters,
 		"count/kubeconfigrequests.polder.dev": 50,
-		"count/clusters.cluster.x-k8s.io":     20,
-		Machines:                              100,
+		"count/clusters.cluster.x-k8s.io":     defaultClusters,
+		Machines:                              defaultMachines,
 
 		countSecrets:                                   500,
 		"count/configmaps":                             100,
@@ -71,7 +72,8 @@ type MachineLimit struct {
 	Most  int64
 }
 
-// LimitOfMachines returns the lowest limit of machines in a namespace; nil if there is none.
+// LimitOfMachines returns the lowest limit of machines in a namespace; nil if there is none. A quota that counts those
+// that clusters ask for, too, leaves room to replace them.
 func LimitOfMachines(ctx context.Context, c client.Reader, namespace string) (*MachineLimit, error) {
 	var l corev1.ResourceQuotaList
 	if err := c.List(ctx, &l, client.InNamespace(namespace)); err != nil {
@@ -80,6 +82,9 @@ func LimitOfMachines(ctx context.Context, c client.Reader, namespace string) (*M
 	var lowest *MachineLimit
 	for i := range l.Items {
 		most, ok := l.Items[i].Spec.Hard[Machines]
+		if _, asked := l.Items[i].Spec.Hard[counted.Machines]; asked {
+			continue
+		}
 		if ok && (lowest == nil || most.Value() < lowest.Most) {
 			lowest = &MachineLimit{Quota: l.Items[i].Name, Most: most.Value()}
 		}
@@ -102,17 +107,9 @@ func Exhausted(ctx context.Context, c client.Reader, namespace string, machineTo
 			used := q.Status.Used[name]
 			if ok && used.Cmp(most) >= 0 && (name != Machines || machineToMake) {
 				return fmt.Sprintf("ResourceQuota %s of namespace %s allows %s %s, and there are %s", q.Name, namespace,
-					most.String(), describe(name), used.String()), nil
+					most.String(), counted.Describe(name), used.String()), nil
 			}
 		}
 	}
 	return "", nil
-}
-
-// describe returns the word for what a name in a ResourceQuota counts.
-func describe(name corev1.ResourceName) string {
-	if name == Machines {
-		return "machines"
-	}
-	return "Secrets"
 }

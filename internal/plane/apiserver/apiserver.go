@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/polder-kaas/polder/internal/plane/quotaevaluator"
 )
 
 // Check is a check of /readyz beyond the API server's own.
@@ -41,6 +43,7 @@ type Config struct {
 	Checks           []Check                 // further checks of /readyz
 	Warnings         func() []string         // what /readyz?verbose tells operators though it is ready; optional
 	Handlers         map[string]http.Handler // further paths, behind authentication and authorisation
+	Quota            *quotaevaluator.Source  // where quotas read what clusters ask for
 	WatchCache       bool                    // of custom resources; see plane.Config
 	Profiling        bool                    // serve /debug/pprof to those RBAC allows it
 	Log              *slog.Logger

@@ -103,7 +103,7 @@ func (a *APIServer) configure(ctx context.Context) (configs, error) {
 	services := webhook.NewDefaultServiceResolver()
 	own := webhookInitializer{a.newWebhookResolver(generic)}
 	plane, initializers, err := controlplaneapiserver.CreateConfig(opts, generic, informers, nil, storage, services,
-		[]admission.PluginInitializer{own})
+		[]admission.PluginInitializer{own, quotaInitializer{a.cfg.Quota}})
 	if err != nil {
 		return cs, fmt.Errorf("configuring built-in kinds: %w", err)
 	}

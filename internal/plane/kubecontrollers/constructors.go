@@ -5,6 +5,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	quota "k8s.io/apiserver/pkg/quota/v1"
 	quotageneric "k8s.io/apiserver/pkg/quota/v1/generic"
 	"k8s.io/client-go/util/keyutil"
 	"k8s.io/klog/v2"
@@ -16,6 +19,8 @@ import (
 	serviceaccountcontroller "k8s.io/kubernetes/pkg/controller/serviceaccount"
 	quotainstall "k8s.io/kubernetes/pkg/quota/v1/install"
 	"k8s.io/kubernetes/pkg/serviceaccount"
+
+	"github.com/polder-kaas/polder/internal/plane/quotaevaluator"
 )
 
 // Numbers of workers: enough for thousands of objects, since everything is in process.
@@ -111,7 +116,9 @@ func newQuotaController(ctx context.Context, s *dependencies) ([]runFunc, error)
 	if err != nil {
 		return nil, err
 	}
-	conf := quotageneric.NewConfiguration(nil, quotainstall.DefaultIgnoredResources())
+	lister := quotageneric.ListerFuncForResourceFunc(s.objects.ForResource)
+	clusters := quotaevaluator.New(s.cfg.Quota, quotageneric.ListResourceUsingListerFunc(lister, quotaevaluator.Resource))
+	conf := quotageneric.NewConfiguration([]quota.Evaluator{clusters}, quotainstall.DefaultIgnoredResources())
 	discover := client.Discovery().ServerPreferredNamespacedResources
 	c, err := resourcequota.NewController(ctx, &resourcequota.ControllerOptions{
 		QuotaClient:               client.CoreV1(),
@@ -123,7 +130,7 @@ func newQuotaController(ctx context.Context, s *dependencies) ([]runFunc, error)
 		IgnoredResourcesFunc:      conf.IgnoredResources,
 		InformersStarted:          s.started,
 		Registry:                  quotageneric.NewRegistry(conf.Evaluators()),
-		UpdateFilter:              quotainstall.DefaultUpdateFilter(),
+		UpdateFilter:              asksForOther,
 	})
 	if err != nil {
 		return nil, err
@@ -132,4 +139,12 @@ func newQuotaController(ctx context.Context, s *dependencies) ([]runFunc, error)
 		func(ctx context.Context) { c.Run(ctx, otherWorkers) },
 		func(ctx context.Context) { c.Sync(ctx, discover, discoveryInterval) },
 	}, nil
+}
+
+// asksForOther reports whether an update may set something of a quota free: a cluster that asks for less.
+func asksForOther(kind schema.GroupVersionResource, was, is any) bool {
+	a, err := meta.Accessor(was)
+	b, err2 := meta.Accessor(is)
+	return kind.GroupResource() == quotaevaluator.Resource.GroupResource() && err == nil && err2 == nil &&
+		a.GetGeneration() != b.GetGeneration()
 }

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/controller-manager/pkg/informerfactory"
+
+	"github.com/polder-kaas/polder/internal/plane/quotaevaluator"
 )
 
 // discoveryInterval is how soon garbage collection and quota notice a new kind.
@@ -34,6 +36,7 @@ type Config struct {
 	Informers func() informers.SharedInformerFactory
 	SAKey     string                 // file with the key that signs service-account tokens
 	RootCA    func() ([]byte, error) // authority that token Secrets tell their users to trust
+	Quota     *quotaevaluator.Source // where quotas read what clusters ask for
 }
 
 // Controllers are all of them as one component of the plane.

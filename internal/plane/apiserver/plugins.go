@@ -5,18 +5,24 @@ import (
 	"net"
 
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
 	webhookinit "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
+	kubequota "k8s.io/apiserver/pkg/quota/v1"
+	"k8s.io/apiserver/pkg/quota/v1/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/rest"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+	quotainstall "k8s.io/kubernetes/pkg/quota/v1/install"
+
+	"github.com/polder-kaas/polder/internal/plane/quotaevaluator"
 )
 
 // newWebhookResolver connects to our own webhooks by our own dialer, so that they need no port others could call;
 // all other webhooks are dialled as in any API server.
-func (a *APIServer) newWebhookResolver(generic *genericapiserver.Config) webhook.AuthenticationInfoResolverWrapper {
+func (a *APIServer) newWebhookResolver(server *genericapiserver.Config) webhook.AuthenticationInfoResolverWrapper {
 	standard := webhook.NewDefaultAuthenticationInfoResolverWrapper(controlplaneapiserver.CreateProxyTransport(),
-		generic.EgressSelector, generic.LoopbackClientConfig, generic.TracerProvider)
+		server.EgressSelector, server.LoopbackClientConfig, server.TracerProvider)
 	own := &rest.Config{Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return a.cfg.DialWebhook(ctx) }}
 	return func(delegate webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
 		next := standard(delegate)
@@ -43,5 +49,17 @@ var _ admission.PluginInitializer = webhookInitializer{}
 func (i webhookInitializer) Initialize(p admission.Interface) {
 	if w, ok := p.(webhookinit.WantsAuthenticationInfoResolverWrapper); ok {
 		w.SetAuthenticationInfoResolverWrapper(i.wrapper)
+	}
+}
+
+// quotaInitializer gives the plugin of quotas our evaluators. Those of Kubernetes are for kinds that are not here.
+type quotaInitializer struct{ source *quotaevaluator.Source }
+
+var _ admission.PluginInitializer = quotaInitializer{}
+
+func (i quotaInitializer) Initialize(p admission.Interface) {
+	if w, ok := p.(initializer.WantsQuotaConfiguration); ok {
+		w.SetQuotaConfiguration(generic.NewConfiguration([]kubequota.Evaluator{quotaevaluator.New(i.source, nil)},
+			quotainstall.DefaultIgnoredResources()))
 	}
 }
