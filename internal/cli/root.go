@@ -10,6 +10,7 @@ import (
 	"github.com/polder-kaas/polder/internal/cli/machine"
 	"github.com/polder-kaas/polder/internal/cli/plane"
 	"github.com/polder-kaas/polder/internal/cli/stackauthor"
+	"github.com/polder-kaas/polder/internal/cli/tenant"
 	"github.com/polder-kaas/polder/internal/program/commanddocs"
 )
 
@@ -33,6 +34,7 @@ func newCommand(program string) *cobra.Command {
   polder recreate     makes a lost one anew, and empty
   polder stacks       shows what clusters can be made of, polder providers where
   polder login        logs in to a plane elsewhere, polder whoami says as whom, polder logout ends it
+  polder tenant       says who may have clusters here, and how many
 
   polder up           starts the plane and waits until it is ready
   polder status       says how it is
@@ -54,5 +56,6 @@ func newCommand(program string) *cobra.Command {
 	root.AddCommand(plane.NewVersionCommand(g), commanddocs.Command())
 	root.AddCommand(cluster.NewCommands(g)...)
 	root.AddCommand(login.NewCommands(g)...)
+	root.AddCommand(tenant.NewCommand(g))
 	return root
 }
