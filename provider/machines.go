@@ -103,8 +103,8 @@ func (d Description) ChooseMachineType(m v1alpha1.MachineSelection) (string, err
 	return "", fmt.Errorf("%s has no machine with %s; %s", d.Name, want, d.describeLargest())
 }
 
-// ChosenShape is the size of the machine that is chosen for what is asked for, and whether it is known: nobody here knows
-// the size of a provider's default.
+// ChosenShape is the size of the machine that is chosen for what is asked for, and whether it is known: nobody here
+// knows the size of a provider's default.
 func (d Description) ChosenShape(m v1alpha1.MachineSelection) (Shape, bool) {
 	name, err := d.ChooseMachineType(m)
 	if err != nil || name == "" {

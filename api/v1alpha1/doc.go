@@ -1,6 +1,6 @@
 // Package v1alpha1 has the kinds people use to get clusters: WorkloadCluster, which is also the file
-// cluster-values.yaml, KubeconfigRequest, Provider, with which a provider describes itself, and Tenant, which says who may
-// have how much.
+// cluster-values.yaml, KubeconfigRequest, Provider, with which a provider describes itself, and Tenant, which says who
+// may have how much.
 // +kubebuilder:object:generate=true
 // +groupName=polder.dev
 package v1alpha1

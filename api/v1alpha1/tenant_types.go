@@ -215,8 +215,8 @@ type TenantStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Tenant is a customer: who belongs to it, what it may have, and the namespace with its clusters. To delete it takes its
-// members' rights away and leaves namespace and clusters as they are.
+// Tenant is a customer: who belongs to it, what it may have, and the namespace with its clusters. To delete it takes
+// its members' rights away and leaves namespace and clusters as they are.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=tenants,scope=Cluster,categories=kaas
 // +kubebuilder:storageversion

@@ -11,7 +11,8 @@ import (
 )
 
 // Default fills in fields that were left out and depend on what is installed: the provider, if there is only one that
-// may be used, and the newest minor of Kubernetes. A cluster keeps what it got in this way, also if the field is left out again.
+// may be used, and the newest minor of Kubernetes. A cluster keeps what it got in this way, also if the field is left
+// out again.
 func (c *Checker) Default(ctx context.Context, o, old *v1alpha1.WorkloadCluster) error {
 	if old != nil {
 		if o.Spec.Provider == "" {

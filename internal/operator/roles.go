@@ -73,8 +73,8 @@ func Roles() []client.Object {
 }
 
 // tenantRole returns the rights that Tenants are given their namespaces, quotas and rights with. Nobody can give rights
-// that he does not have: to a Tenant it has those that its members get, and the roles in namespaces it may bind. Of what
-// is there already it changes only what it finds by name.
+// that he does not have: to a Tenant it has those that its members get, and the roles in namespaces it may bind. Of
+// what is there already it changes only what it finds by name.
 func tenantRole() client.Object {
 	rule := func(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}

@@ -86,8 +86,8 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 		Roles: slices.Concat(ownRoles(), discoveryRoles(users),
 			capi.Roles(p.manifests), local.Roles(), operator.Roles(), operator.CustomerRoles(),
 			tenancy.Roles()),
-		Objects: slices.Concat(operator.ProviderObjects(), operator.CustomerPolicies(), flowControl(users, runtime.GOMAXPROCS(0)),
-			catalogue),
+		Objects: slices.Concat(operator.ProviderObjects(), operator.CustomerPolicies(),
+			flowControl(users, runtime.GOMAXPROCS(0)), catalogue),
 	})
 	controllers := kubecontrollers.New(kubecontrollers.Config{
 		Client: api.Client, Informers: api.Informers, SAKey: certs.ServiceAccountKeyFile(), RootCA: certs.ServerCA,

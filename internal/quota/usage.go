@@ -16,8 +16,8 @@ import (
 // Describe returns what is known of a provider; false if there is none of that name.
 type Describe func(name string) (provider.Description, bool)
 
-// Usage returns how much a cluster asks for, itself included. Machines whose size nobody knows count as machines alone: admission lets
-// no such cluster into a namespace where sizes are limited.
+// Usage returns how much a cluster asks for, itself included. Machines whose size nobody knows count as machines alone:
+// admission lets no such cluster into a namespace where sizes are limited.
 func Usage(spec *v1alpha1.WorkloadClusterSpec, describe Describe) corev1.ResourceList {
 	d, _ := describe(spec.Provider)
 	var controlPlanes, machines, cpus, mib, gb int64

@@ -122,7 +122,8 @@ func TestForTenant(t *testing.T) {
 func TestExceeded(t *testing.T) {
 	q := &corev1.ResourceQuota{}
 	list := func(clusters, cpus, memory string) corev1.ResourceList {
-		return corev1.ResourceList{counted.Clusters: resource.MustParse(clusters), counted.CPU: resource.MustParse(cpus), counted.Memory: resource.MustParse(memory), counted.Machines: resource.MustParse("99")}
+		return corev1.ResourceList{counted.Clusters: resource.MustParse(clusters), counted.CPU: resource.MustParse(cpus), counted.Memory: resource.MustParse(memory),
+			counted.Machines: resource.MustParse("99")}
 	}
 	q.Spec.Hard = list("2", "10", "8Gi")
 	delete(q.Spec.Hard, counted.Machines)

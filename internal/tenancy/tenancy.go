@@ -83,7 +83,8 @@ func Objects(t *v1alpha1.Tenant) []client.Object {
 	q.Labels = map[string]string{v1alpha1.TenantLabel: t.Name}
 	out := []client.Object{q}
 	for _, r := range t.Spec.Robots {
-		out = append(out, &corev1.ServiceAccount{ObjectMeta: newMeta(t, t.NamespaceName(), v1alpha1.RobotAccountPrefix+r.Name)})
+		name := v1alpha1.RobotAccountPrefix + r.Name
+		out = append(out, &corev1.ServiceAccount{ObjectMeta: newMeta(t, t.NamespaceName(), name)})
 	}
 	for _, role := range []v1alpha1.TenantRole{v1alpha1.TenantAdmin, v1alpha1.TenantEditor, v1alpha1.TenantViewer} {
 		name := roleNames[role]

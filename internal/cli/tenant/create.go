@@ -37,8 +37,8 @@ func newCreateCommand(g *connect.Globals) *cobra.Command {
 		Use:   "create NAME",
 		Short: "Make a tenant",
 		Long: `create makes a tenant with a namespace of its own, and waits until its members can use it.
-What is not limited: 20 clusters and 100 machines are allowed, of any size. Parameters that clusters may have are written into the
-object: polder kubectl edit tenant NAME.`,
+Where nothing is said, 20 clusters and 100 machines are allowed, of any size. What parameters of clusters may be is
+written into the object: polder kubectl edit tenant NAME.`,
 		Example: "  polder tenant create acme --admins group:acme-admins --editors user:bob --machines 30 --cpu 120",
 		Args:    cmdline.Args(1, 1, "the name of a tenant"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -144,7 +144,7 @@ func (o *createOptions) readQuota(c *cobra.Command) error {
 // await waits until members can use a tenant, and says why they cannot.
 func (o *createOptions) await(ctx context.Context, a *connect.Access, name string) error {
 	message, refused := "nobody has looked at it yet", false
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, o.timeout, true, func(ctx context.Context) (bool, error) {
+	isDone := func(ctx context.Context) (bool, error) {
 		t, err := get(ctx, a, name)
 		if err != nil {
 			return false, err
@@ -155,7 +155,8 @@ func (o *createOptions) await(ctx context.Context, a *connect.Access, name strin
 		}
 		message, refused = r.Message, slices.Contains(final, r.Reason)
 		return refused || r.Status == metav1.ConditionTrue, nil
-	})
+	}
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, o.timeout, true, isDone)
 	if refused || wait.Interrupted(err) && ctx.Err() == nil {
 		return exit.Errorf(exit.NotReady, "tenant %q was made, and is not ready: %s", name, output.Sanitize(message))
 	}

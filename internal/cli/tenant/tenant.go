@@ -1,5 +1,5 @@
-// Package tenant has the commands of polder on tenants: for platform operators, who make them, and for their admins, who
-// say who belongs to them.
+// Package tenant has the commands of polder on tenants: for platform operators, who make them, and for their admins,
+// who say who belongs to them.
 package tenant
 
 import (
@@ -147,7 +147,7 @@ func (f memberFlags) read() (out []v1alpha1.TenantMember, err error) {
 				return nil, err
 			}
 			m := v1alpha1.TenantMember{Kind: kind, Name: name, Role: role}
-			if i := slices.IndexFunc(out, func(o v1alpha1.TenantMember) bool { return o.Kind == kind && o.Name == name }); i >= 0 {
+			if i := slices.IndexFunc(out, isMember(kind, name)); i >= 0 {
 				return nil, exit.Errorf(exit.Usage, "%s is named as %s and as %s; each member has one role, and admins may do all that others may",
 					text, out[i].Role, role)
 			}

@@ -104,13 +104,15 @@ func checkMembers(t, old *v1alpha1.Tenant) (errs field.ErrorList) {
 		case strings.HasPrefix(m.Name, "system:"), strings.HasPrefix(m.Name, "polder:"):
 			errs = append(errs, field.Invalid(at, m.Name,
 				"names that begin with system: or polder: are no people; name a group or a user of an issuer, and for programs write robots"))
-		case m.Name != strings.TrimSpace(m.Name), strings.ContainsFunc(m.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		case m.Name != strings.TrimSpace(m.Name), strings.ContainsFunc(m.Name, isUnseen):
 			errs = append(errs, field.Invalid(at, m.Name,
 				"it begins or ends with a blank, or has characters that cannot be seen; write it as polder whoami shows it"))
 		}
 	}
 	return errs
 }
+
+func isUnseen(r rune) bool { return !unicode.IsPrint(r) }
 
 // checkNamespace forbids namespaces of the plane and of other tenants.
 func (v *Validator) checkNamespace(ctx context.Context, t *v1alpha1.Tenant) (field.ErrorList, error) {

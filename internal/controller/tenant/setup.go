@@ -81,8 +81,8 @@ func limitsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, ok := e.ObjectOld.(*corev1.ResourceQuota)
 		b, ok2 := e.ObjectNew.(*corev1.ResourceQuota)
-		return ok && ok2 && (!equality.Semantic.DeepEqual(a.Spec, b.Spec) ||
-			!equality.Semantic.DeepEqual(a.Status.Hard, b.Status.Hard) || len(a.Status.Used) != len(b.Status.Used) || !maps.Equal(a.Labels, b.Labels))
+		return ok && ok2 && (!equality.Semantic.DeepEqual(a.Spec, b.Spec) || !maps.Equal(a.Labels, b.Labels) ||
+			!equality.Semantic.DeepEqual(a.Status.Hard, b.Status.Hard) || len(a.Status.Used) != len(b.Status.Used))
 	}}
 }
 

@@ -1,6 +1,6 @@
 // Package quotaevaluator lets ResourceQuotas of Kubernetes count what WorkloadClusters ask for: machines, CPUs, memory
-// and disk, beside how many there are. The API server charges each new cluster before it is stored, one after the other,
-// so that requests at the same time never get more together than one alone; a controller counts all of it anew.
+// and disk, beside how many there are. The API server charges each new cluster before it is stored, one after the
+// other, so that requests at the same time never get more together than one alone; a controller counts all of it anew.
 //
 // Changes of clusters are not charged here: the API server tries one again if something else of the object has changed
 // meanwhile, and would charge each try. They are checked at admission, see quota.Reservations, and then counted.

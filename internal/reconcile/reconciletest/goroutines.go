@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// reconcilerStacks returns the stacks of goroutines that are in a reconciler, a controller or another part of a manager:
-// they show why a process does not end.
+// reconcilerStacks returns the stacks of goroutines that are in a reconciler, a controller or another part of a
+// manager: they show why a process does not end.
 func reconcilerStacks() string {
 	b := make([]byte, 4<<20)
 	b = b[:runtime.Stack(b, true)]
