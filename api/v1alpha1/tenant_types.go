@@ -29,7 +29,6 @@ const (
 
 // TenantSpec is what the tenant is given. Its own admins may change members and robots; all else is the platform
 // operator's.
-// +kubebuilder:validation:XValidation:rule="has(self.namespace) == has(oldSelf.namespace) && (!has(self.namespace) || self.namespace == oldSelf.namespace)",message="a tenant keeps its namespace; make another tenant"
 type TenantSpec struct {
 	// title is what people call the tenant.
 	// +optional
@@ -226,7 +225,7 @@ type TenantStatus struct {
 // +kubebuilder:printcolumn:name="Title",type=string,JSONPath=`.spec.title`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name of a tenant has at most 63 lower case letters, digits and dashes, and begins with a letter"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name of a tenant has at most 63 characters"
 type Tenant struct {
 	metav1.TypeMeta `json:",inline"`
 

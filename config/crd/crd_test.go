@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -63,6 +64,27 @@ func TestAmounts(t *testing.T) {
 			if errs := validation.ValidateCustomResource(field.NewPath("machine"), o, v); (len(errs) == 0) != c.ok {
 				t.Errorf("%s %v: %v", name, c.amount, errs)
 			}
+		}
+	}
+}
+
+// The API server would take all definitions. A new plane gets them written into its store, where nobody checks them: a
+// rule that costs too much would be found out when the next version is started on an old plane.
+func TestDefinitionsAreValid(t *testing.T) {
+	all, err := crd.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range all {
+		apiextensionsv1.SetDefaults_CustomResourceDefinition(d)
+		apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&d.Spec)
+		in := &apiextensions.CustomResourceDefinition{}
+		if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(d, in, nil); err != nil {
+			t.Fatal(err)
+		}
+		in.Status.StoredVersions = []string{d.Spec.Versions[0].Name}
+		if errs := crdvalidation.ValidateCustomResourceDefinition(t.Context(), in); len(errs) > 0 {
+			t.Errorf("%s: %v", d.Name, errs.ToAggregate())
 		}
 	}
 }

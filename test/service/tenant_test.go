@@ -141,6 +141,7 @@ func TestTenantLife(t *testing.T) {
 	polder(2, "is no member; write group:NAME or user:NAME", "create", "life2", "--admins", "bob")
 	polder(2, "--memory \"1e99\" is no amount", "create", "life2", "--memory", "1e99")
 	polder(2, "the plane itself has namespaces of such names", "create", "polder-x")
+	polder(2, "begins with a letter", "create", "1life")
 	polder(2, "it is the namespace of tenant life; write another", "create", "life2", "--namespace", "life")
 	sayWord(t, polder(0, "life", "list"), "Life & Co")
 
@@ -397,6 +398,9 @@ func TestTenantFields(t *testing.T) {
 	}
 	if err := patch(p.Client(t), `{"metadata":{"labels":{"a":"b"}},"spec":{"quota":{"machines":7},"title":"x"}}`); err != nil {
 		t.Errorf("the platform operator: %v", err)
+	}
+	if err := patch(p.Client(t), `{"spec":{"namespace":"elsewhere"}}`); err == nil || !strings.Contains(err.Error(), "a tenant keeps its namespace, fields") {
+		t.Errorf("the platform operator gives it another namespace: %v", err)
 	}
 }
 

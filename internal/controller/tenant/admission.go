@@ -13,6 +13,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -50,11 +51,14 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 	}
 	errs := checkMembers(t, old)
 	if req.Operation == admissionv1.Create {
-		more, err := v.checkNamespace(ctx, t)
+		more, err := v.checkNames(ctx, t)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
 		errs = append(errs, more...)
+	} else if t.Spec.Namespace != old.Spec.Namespace {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "namespace"),
+			fmt.Sprintf("a tenant keeps its namespace, %s; make another tenant", old.NamespaceName())))
 	}
 	errs = append(errs, checkAllowed(&t.Spec.Allow)...)
 	if req.Operation == admissionv1.Update {
@@ -114,8 +118,12 @@ func checkMembers(t, old *v1alpha1.Tenant) (errs field.ErrorList) {
 
 func isUnseen(r rune) bool { return !unicode.IsPrint(r) }
 
-// checkNamespace forbids namespaces of the plane and of other tenants.
-func (v *Validator) checkNamespace(ctx context.Context, t *v1alpha1.Tenant) (field.ErrorList, error) {
+// checkNames forbids names that no label can have, and namespaces of the plane and of other tenants.
+func (v *Validator) checkNames(ctx context.Context, t *v1alpha1.Tenant) (field.ErrorList, error) {
+	if t.Name != "" && len(validation.IsDNS1035Label(t.Name)) > 0 {
+		return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), t.Name,
+			"the name of a tenant has lower case letters, digits and dashes, and begins with a letter")}, nil
+	}
 	at, name := field.NewPath("spec", "namespace"), t.NamespaceName()
 	if t.Spec.Namespace == "" {
 		at = field.NewPath("metadata", "name")
