@@ -81,6 +81,9 @@ func (h *harness) managerOptions(namespace string, p faultPlan, log *processLog)
 		Controller:              reconcile.ControllerConfig(),
 		GracefulShutdownTimeout: ptr.To[time.Duration](-1), // no limit: those of a crashed process end when they are released
 	}
+	if h.subject.Cache != nil {
+		o.Cache.ByObject = h.subject.Cache(namespace)
+	}
 	if p.loseEvery > 0 {
 		o.Cache.SyncPeriod = ptr.To(resyncPeriod)
 	}

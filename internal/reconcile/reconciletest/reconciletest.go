@@ -53,6 +53,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -100,6 +101,9 @@ type Subject struct {
 	User string
 	// Namespaces are further namespaces that the subject reads. Default: it reads its own namespace only.
 	Namespaces []string
+	// Cache says what of kinds without a namespace is kept in memory: what belongs to the namespace of a case, so that
+	// cases beside each other do not see each other's. Default: all of them.
+	Cache func(namespace string) map[client.Object]cache.ByObject
 	// MinRequeueAfter is the shortest requeue that a settled object may ask for. Default: ten minutes.
 	MinRequeueAfter time.Duration
 
