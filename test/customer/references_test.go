@@ -25,6 +25,7 @@ const (
 	byDirection = "offers something to other namespaces, and takes nothing from them"
 	byPlace     = "about namespaces of the workload cluster"
 	byStatus    = "written by the plane"
+	byField     = "the platform operator's alone: admission decides by field, which TestTenantFields tries"
 )
 
 // foreign are all fields of all kinds in which a namespace can be written, each with how it is kept from doing harm. A
@@ -41,6 +42,8 @@ var foreign = map[string]string{
 	"extensionconfigs.runtime.cluster.x-k8s.io/* .spec.namespaceSelector":               byScope,
 	"clusteraddons.clusterstack.x-k8s.io/v1alpha1 .status.resources[].namespace":        byStatus,
 	"clusterstackreleases.clusterstack.x-k8s.io/v1alpha1 .status.resources[].namespace": byStatus,
+	"tenants.polder.dev/v1alpha1 .spec.namespace":                                       byField,
+	"tenants.polder.dev/v1alpha1 .status.namespace":                                     byStatus,
 	"machinepools.cluster.x-k8s.io/* .status.nodeRefs[].namespace":                      byStatus,
 }
 
