@@ -136,10 +136,16 @@ func newQuotaController(ctx context.Context, s *dependencies) ([]runFunc, error)
 		return nil, err
 	}
 	return []runFunc{
-		func(ctx context.Context) { c.Run(ctx, otherWorkers) },
+		func(ctx context.Context) {
+			s.cfg.Quota.Await(ctx, operatorTime) // each quota would be tried in vain until then
+			c.Run(ctx, otherWorkers)
+		},
 		func(ctx context.Context) { c.Sync(ctx, discover, discoveryInterval) },
 	}, nil
 }
+
+// operatorTime is how long quotas wait at the start for the operator, which knows what clusters ask for.
+const operatorTime = 10 * time.Second
 
 // asksForOther reports whether an update may set something of a quota free: a cluster that asks for less.
 func asksForOther(kind schema.GroupVersionResource, was, is any) bool {

@@ -43,6 +43,25 @@ type readers struct{ cache, live client.Reader }
 // Set gives a cache, and what reads from the API server itself.
 func (s *Source) Set(cache, live client.Reader) { s.readers.Store(&readers{cache, live}) }
 
+// Await waits until clusters and providers can be read, at most for a time.
+func (s *Source) Await(ctx context.Context, most time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	t := time.NewTicker(50 * time.Millisecond)
+	defer t.Stop()
+	for {
+		r := s.readers.Load()
+		if r != nil && r.cache.List(ctx, &v1alpha1.ProviderList{}, client.UnsafeDisableDeepCopy) == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
 // Evaluator counts WorkloadClusters. Its other methods are those of an evaluator of Kubernetes that counts objects.
 type Evaluator struct {
 	kubequota.Evaluator
@@ -113,11 +132,14 @@ func (e *Evaluator) UsageStats(o kubequota.UsageStatsOptions) (kubequota.UsageSt
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout) //nolint:forbidigo // the interface has no context
 	defer cancel()
-	describe, err := e.awaitProviders(ctx)
+	from := e.source.readers.Load()
+	if from == nil {
+		return out, errors.New("the operator has not started, and nobody else knows what clusters ask for")
+	}
+	describe, err := e.describe(ctx)
 	if err != nil {
 		return out, err
 	}
-	from := e.source.readers.Load()
 	return generic.CalculateUsageStats(o, e.list, generic.MatchesNoScopeFunc,
 		func(item runtime.Object) (corev1.ResourceList, error) {
 			m, err := meta.Accessor(item)
@@ -130,26 +152,6 @@ func (e *Evaluator) UsageStats(o kubequota.UsageStatsOptions) (kubequota.UsageSt
 			}
 			return quota.Usage(&c.Spec, describe), nil
 		})
-}
-
-// awaitProviders returns what providers say of themselves. At the start of the plane nobody knows for a moment.
-func (e *Evaluator) awaitProviders(ctx context.Context) (quota.Describe, error) {
-	t := time.NewTicker(50 * time.Millisecond)
-	defer t.Stop()
-	for {
-		err := errors.New("the operator has not started")
-		if e.source.readers.Load() != nil {
-			var describe quota.Describe
-			if describe, err = e.describe(ctx); err == nil {
-				return describe, nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("the providers cannot be read: %w", err)
-		case <-t.C:
-		}
-	}
 }
 
 // read returns a cluster that is not older than a generation.
