@@ -71,11 +71,7 @@ func decodeDefaultingFields(raw []byte, namespace string) (*v1alpha1.WorkloadClu
 func (c *Checker) Validate(decoder admission.Decoder) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
 		if req.Operation == admissionv1.Delete {
-			answer := validateDeletion(req)
-			if answer.Allowed && !ptr.Deref(req.DryRun, false) {
-				c.Reservations.Release(req.Namespace, req.Name)
-			}
-			return answer
+			return c.validateDeletion(req)
 		}
 		o, old, err := decodeRequest(decoder, req)
 		if err != nil {
@@ -151,7 +147,7 @@ func decodeRequest(decoder admission.Decoder, req admission.Request) (o, old *v1
 
 // validateDeletion refuses the deletion of a protected cluster. The object is in OldObject: requests that delete have
 // no other.
-func validateDeletion(req admission.Request) admission.Response {
+func (c *Checker) validateDeletion(req admission.Request) admission.Response {
 	// Only this: a cluster of which something else cannot be read can be deleted.
 	var o struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
@@ -167,5 +163,6 @@ func validateDeletion(req admission.Request) admission.Response {
 			fmt.Sprintf("cluster %s is protected from deletion; set spec.deletionProtection to false first", o.Metadata.Name),
 		)
 	}
+	c.Reservations.Observe(req.Namespace, o.Metadata.Name, o.Metadata.Generation)
 	return admission.Allowed("")
 }

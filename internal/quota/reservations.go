@@ -55,8 +55,8 @@ func (r *Reservations) Reserve(ctx context.Context, namespace, name string, want
 	}
 	now := r.Clock.Now()
 	for k, v := range n.names {
-		// A request is stored with the next generation, or is checked again on top of the one that came before it.
-		if now.After(v.until) || stored[k].Generation > v.generation {
+		s, there := stored[k]
+		if now.After(v.until) || there && v.isOver(s.Generation) || !there && v.generation > 0 {
 			delete(n.names, k)
 		}
 	}
@@ -77,13 +77,20 @@ func (r *Reservations) Reserve(ctx context.Context, namespace, name string, want
 	return nil
 }
 
-// Release forgets what is reserved for a cluster, which is being deleted.
-func (r *Reservations) Release(namespace, name string) {
+// Observe is told that a cluster is stored with a generation, for one that is being deleted: nobody sees it later. What
+// is asked for beyond that generation stays reserved, since the deletion may fail.
+func (r *Reservations) Observe(namespace, name string, generation int64) {
 	n := r.of(namespace)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.names, name)
+	if n.names[name].isOver(generation) {
+		delete(n.names, name)
+	}
 }
+
+// isOver reports whether a request has ended if its cluster is stored with this generation: it is stored with the next
+// one, or is checked again on top of the one that came before it.
+func (r reservation) isOver(stored int64) bool { return stored > r.generation }
 
 func (r *Reservations) of(namespace string) *reserved {
 	r.mu.Lock()

@@ -180,8 +180,15 @@ func TestReservations(t *testing.T) {
 	check("another grows", "c", 7, 3, true)
 	stored["c"] = quota.Stored{Usage: cpus(1), Generation: 2} // somebody else's change came first, and that one was refused
 	check("and was overtaken", "e", 5, 4, true)
-	r.Release("ns", "e")
-	check("one was deleted", "f", 6, 4, true)
+	r.Observe("ns", "e", 1)
+	check("one was made, and is deleted", "f", 6, 4, true)
+	r.Observe("ns", "f", 1)
+	check("another grows again", "c", 7, 3, true)
+	r.Observe("ns", "c", 2) // a deletion that fails
+	check("and is deleted in vain", "h", 1, 10, false)
+	delete(stored, "c")
+	check("and is gone", "h", 7, 3, true)
+	stored["c"] = quota.Stored{Usage: cpus(1), Generation: 1}
 	now.SetTime(time.Unix(3600, 0))
 	check("requests that never ended", "g", 7, 3, true)
 	err := r.Reserve(t.Context(), "ns", "g", quota.Stored{}, func(context.Context) (map[string]quota.Stored, error) { return nil, errors.New("x") }, nil)
