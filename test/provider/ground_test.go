@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -216,9 +217,14 @@ func (g *ground) remove(o client.Object) {
 func (g *ground) awaitGone(o client.Object) {
 	g.Helper()
 	testenv.Eventually(g, max(soon, g.patience), func() error {
-		if err := g.mgmt.Get(g.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("%T %s is still there: %w", o, o.GetName(), err)
+		err := g.mgmt.Get(g.Context(), client.ObjectKeyFromObject(o), o)
+		if apierrors.IsNotFound(err) {
+			return nil
 		}
-		return nil
+		status := ""
+		if c, ok := o.(*v1alpha1.WorkloadCluster); ok {
+			status = fmt.Sprintf(", %s: %s", c.Status.Phase, c.Status.Message)
+		}
+		return errors.Join(err, fmt.Errorf("%T %s is still there since %s%s", o, o.GetName(), o.GetDeletionTimestamp(), status))
 	})
 }

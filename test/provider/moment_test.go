@@ -41,6 +41,7 @@ func TestManyDeletedAtAnyMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := max(1, *many/5)
+	g.patience = soon * time.Duration(n) / 200 // they are deleted at once, and wait for each other
 	var wg sync.WaitGroup
 	begin := time.Now()
 	for i := range n {
