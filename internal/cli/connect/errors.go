@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,15 +14,6 @@ import (
 	"github.com/polder-kaas/polder/internal/cli/output"
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
-
-// forbiddenPattern is how an API server says that somebody lacks a right.
-var forbiddenPattern = regexp.MustCompile(
-	`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)"| at the cluster scope)?`,
-)
-
-// invalidValuePrefix is how an API server begins what is wrong with a value; of a whole object it says no more than
-// that it is one.
-var invalidValuePrefix = regexp.MustCompile(`^Invalid value: (("object"|"array"|"map"): )?`)
 
 // Explain says in clear words why the plane did not do something, and with which exit code to end. doing is what, as in
 // `making cluster "a"`; err is what a client of the plane returned, and nothing if that is nil.
@@ -67,15 +57,15 @@ func (a *Access) explainUnreachable(err error) error {
 
 // explainForbidden is either a missing right, or a refusal of what was wanted.
 func (a *Access) explainForbidden(doing string, s metav1.Status) error {
-	m := forbiddenPattern.FindStringSubmatch(s.Message)
-	if m == nil {
+	m, ok := apierror.ReadMissingRight(s)
+	if !ok {
 		return fmt.Errorf("%s: the plane refuses it: %s", doing, trimDenialPrefix(s.Message))
 	}
 	where := "in all namespaces"
-	if m[5] != "" {
-		where = "in namespace " + m[5]
+	if m.Namespace != "" {
+		where = "in namespace " + m.Namespace
 	}
-	return fmt.Errorf("%s: %s may not %s %s %s; ask the plane's operator for the right, or choose another namespace with -n", doing, m[1], m[2], m[3], where)
+	return fmt.Errorf("%s: %s may not %s %s %s; ask the plane's operator for the right, or choose another namespace with -n", doing, m.User, m.Verb, m.Resource, where)
 }
 
 // isUnknownKind tells a missing kind from a missing object: only of the latter an API server speaks itself, by name.
@@ -84,25 +74,16 @@ func isUnknownKind(err error, s metav1.Status) bool {
 		(s.Details == nil || s.Details.Name == "" || apierror.IsUnexpectedResponse(err))
 }
 
-// uncheckedRulesMessage is how the API server says that it stopped at what is wrong.
-const uncheckedRulesMessage = "some validation rules were not checked because the object was invalid"
-
-// inBodyPattern is how the API server names a field once more.
-var inBodyPattern = regexp.MustCompile(`[^ ]+ in body `)
-
 // describeCauses are what is wrong, each in a line of its own if there are several or a field is known.
 func describeCauses(s metav1.Status) string {
-	if s.Details == nil || len(s.Details.Causes) == 0 {
+	causes := apierror.Causes(s)
+	if len(causes) == 0 {
 		return " " + trimDenialPrefix(s.Message)
 	}
 	var lines []string
-	for _, c := range s.Details.Causes {
-		if strings.Contains(c.Message, uncheckedRulesMessage) && len(s.Details.Causes) > 1 {
-			continue // it goes without saying
-		}
-		text := output.Sanitize(trimDenialPrefix(invalidValuePrefix.ReplaceAllString(c.Message, "")))
-		text = inBodyPattern.ReplaceAllString(text, "it ")
-		if c.Field != "" && c.Field != "<nil>" {
+	for _, c := range causes {
+		text := output.Sanitize(c.Message)
+		if c.Field != "" {
 			text = c.Field + ": " + text
 		}
 		lines = append(lines, "\n  "+text)
@@ -112,10 +93,5 @@ func describeCauses(s metav1.Status) string {
 
 // trimDenialPrefix leaves out which part of an API server has refused something.
 func trimDenialPrefix(message string) string {
-	for _, before := range []string{"denied request: ", "denied the request: "} {
-		if _, text, found := strings.Cut(message, before); found {
-			message = text
-		}
-	}
-	return output.Sanitize(message)
+	return output.Sanitize(apierror.TrimDenialPrefix(message))
 }
