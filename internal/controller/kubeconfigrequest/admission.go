@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -71,7 +72,9 @@ func ValidatingHandler(live client.Reader, reviews Reviewer, decoder admission.D
 			)
 		}
 		if w := validateRequest(o); w != nil {
-			return admission.Denied(w.message)
+			r := admission.Denied(w.message)
+			r.Result.Code, r.Result.Reason = http.StatusUnprocessableEntity, metav1.StatusReasonInvalid
+			return r
 		}
 		// The role is checked first: who may not see a cluster is not told whether it exists.
 		return denyOnFirstReason(ctx,
