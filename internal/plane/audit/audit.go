@@ -41,6 +41,7 @@ func File(dataDir string) string { return filepath.Join(Dir(dataDir), fileName) 
 type Event struct {
 	Time      time.Time
 	User      string
+	Groups    []string
 	As        string // whom the user has acted as, if that was another
 	Verb      string
 	Group     string
@@ -70,7 +71,8 @@ type line struct {
 }
 
 type user struct {
-	Username string `json:"username"`
+	Username string   `json:"username"`
+	Groups   []string `json:"groups"`
 }
 
 type objectRef struct {
@@ -92,7 +94,10 @@ func parse(b []byte) (Event, error) {
 	if err := json.Unmarshal(b, &l); err != nil {
 		return Event{}, err
 	}
-	e := Event{Time: l.Received, User: l.User.Username, Verb: l.Verb, Path: l.RequestURI, Request: l.RequestObject, Raw: b}
+	e := Event{
+		Time: l.Received, User: l.User.Username, Groups: l.User.Groups, Verb: l.Verb, Path: l.RequestURI,
+		Request: l.RequestObject, Raw: b,
+	}
 	if l.ImpersonatedUser != nil {
 		e.As = l.ImpersonatedUser.Username
 	}
@@ -158,6 +163,17 @@ func listFiles(dir string) ([]string, error) {
 }
 
 func readFile(file string, f func(Event) error) error {
+	return readLines(file, func(line []byte) error {
+		e, err := parse(slices.Clone(line))
+		if err != nil {
+			return nil //nolint:nilerr // a line that was not written whole
+		}
+		return f(e)
+	})
+}
+
+// readLines calls f with each line, which f may not keep.
+func readLines(file string, f func([]byte) error) error {
 	in, err := os.Open(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // it was packed, or removed, since it was listed
@@ -178,11 +194,7 @@ func readFile(file string, f func(Event) error) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, maxLine)
 	for s.Scan() {
-		e, err := parse(slices.Clone(s.Bytes()))
-		if err != nil {
-			continue
-		}
-		if err := f(e); err != nil {
+		if err := f(s.Bytes()); err != nil {
 			return err
 		}
 	}

@@ -67,3 +67,36 @@ func TestRead(t *testing.T) {
 		t.Errorf("told to stop: %v", err)
 	}
 }
+
+// The newest come first, from the newest file back, and no more of the record is read than allowed.
+func TestReadNewest(t *testing.T) {
+	data := t.TempDir()
+	if err := os.Mkdir(Dir(data), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"audit-2026-01-01T00-00-00.000.log": event("a1") + event("a2") + event("a3"),
+		"audit.log":                         event("b1") + event("other") + event("b2") + `{"half`,
+	} {
+		if err := os.WriteFile(filepath.Join(Dir(data), name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, x := range []struct {
+		limit int
+		bytes int64
+		want  string
+		all   bool
+	}{{1, 1e6, "b2", true}, {3, 1e6, "b2 b1 a3", true}, {9, 1e6, "b2 b1 a3 a2 a1", true}, {9, 10, "b2 b1", false}} {
+		found, all, err := ReadNewest(t.Context(), data, Query{
+			Limit: x.limit, MaxBytes: x.bytes, Contains: []string{`"a`, `"b`}, Match: func(e Event) bool { return e.Name != "other" },
+		})
+		var names []string
+		for _, e := range found {
+			names = append(names, e.Name)
+		}
+		if got := strings.Join(names, " "); got != x.want || all != x.all || err != nil {
+			t.Errorf("%d of %d bytes: %s %t %v, want %s", x.limit, x.bytes, got, all, err, x.want)
+		}
+	}
+}
