@@ -125,6 +125,9 @@ const (
 	// TenantUIDAnnotation on a namespace is the UID of the Tenant that it is for. Without it, the Tenant that the label
 	// names takes the namespace with all that is in it; with another one, it does not: they are those of an earlier one.
 	TenantUIDAnnotation = "polder.dev/tenant-uid"
+	// IdempotencyAnnotation on a WorkloadCluster is a hash of the Idempotency-Key and of the request that made it.
+	IdempotencyAnnotation = "polder.dev/idempotency-key"
+
 	// RobotAccountPrefix is how names of robots' service accounts begin. Customers get tokens for no other account.
 	RobotAccountPrefix = "robot-"
 	// TenantQuotaName is the name of the ResourceQuota that a Tenant makes in its namespace.

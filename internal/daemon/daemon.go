@@ -59,6 +59,11 @@ func newServeCommand() *cobra.Command {
 	f.StringVar(&cfg.DataDir, "data-dir", datadir.Default(), "directory for all data, keys and sockets of the plane")
 	f.StringVar(&cfg.Listen, "listen", plane.DefaultListen,
 		"`ADDRESS:PORT` of the Kubernetes API; port 0 takes any free one")
+	f.StringVar(&cfg.REST.Listen, "rest-listen", "",
+		"`ADDRESS:PORT` of the REST API for customers; port 0 takes any free one (default: it is not served)")
+	f.StringVar(&cfg.REST.Certificate, "rest-certificate", "",
+		"`FILE` with the certificate of the REST API, read again when it changes (default: one of the plane's own authority)")
+	f.StringVar(&cfg.REST.Key, "rest-key", "", "`FILE` with its key")
 	f.StringSliceVar(&cfg.TLSNames, "tls-san", nil, "further `NAME` or address the API is reached under; may be repeated")
 	f.DurationVar(&cfg.CertificateLifetime, "certificate-lifetime", 0,
 		"life of serving and client certificates; they are renewed after two thirds of it (default one year)")

@@ -26,6 +26,7 @@ const DefaultConcurrency = 10
 type Config struct {
 	DataDir             string        // needed
 	Listen              string        // host:port; empty means DefaultListen, port 0 any free one
+	REST                REST          // the API for customers
 	TLSNames            []string      // further names and addresses the API is reached under
 	CertificateLifetime time.Duration // of all but the authorities; 0 means a year
 	Concurrency         int           // objects of one kind worked on at the same time; 0 means DefaultConcurrency
@@ -39,6 +40,27 @@ type Config struct {
 	Clock                clock.WithTicker // nil means the real one
 	Log                  *slog.Logger     // needed
 	Notify               func(string)     // called with "READY=1" and "STOPPING=1", as systemd wants it; optional
+}
+
+// REST is what an operator can choose about the API for customers.
+type REST struct {
+	Listen      string // host:port; empty means that it is not served
+	Certificate string // file; empty means a certificate of the plane's own authority
+	Key         string // file
+}
+
+// check says what is wrong with it.
+func (r REST) check() error {
+	if (r.Certificate == "") != (r.Key == "") {
+		return errors.New("--rest-certificate and --rest-key belong together; give both, or none")
+	}
+	if r.Certificate != "" && r.Listen == "" {
+		return errors.New("--rest-certificate is of no use without --rest-listen")
+	}
+	if r.Listen == "" {
+		return nil
+	}
+	return checkListen("--rest-listen", r.Listen, "127.0.0.1:8443")
 }
 
 // Local is what an operator can choose about local clusters.
@@ -68,7 +90,7 @@ func (c Config) Complete() (Config, error) {
 	if c.DataDir == "" {
 		errs = append(errs, errors.New("no data directory given; name one with --data-dir"))
 	}
-	if err := checkListen(c.Listen); err != nil {
+	if err := errors.Join(checkListen("--listen", c.Listen, DefaultListen), c.REST.check()); err != nil {
 		errs = append(errs, err)
 	}
 	if c.CertificateLifetime != 0 && c.CertificateLifetime < minCertificateLifetime {
@@ -103,16 +125,16 @@ func (c Config) Complete() (Config, error) {
 }
 
 // checkListen wants an address, not a name: a name could mean several addresses or, tomorrow, another.
-func checkListen(s string) error {
+func checkListen(flag, s, example string) error {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
-		return fmt.Errorf("--listen %q is not ADDRESS:PORT; an example is %s", s, DefaultListen)
+		return fmt.Errorf("%s %q is not ADDRESS:PORT; an example is %s", flag, s, example)
 	}
 	if net.ParseIP(host) == nil {
-		return fmt.Errorf("--listen %q: %q is not an IP address; an example is %s", s, host, DefaultListen)
+		return fmt.Errorf("%s %q: %q is not an IP address; an example is %s", flag, s, host, example)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n > 65535 {
-		return fmt.Errorf("--listen %q: %q is not a port; choose 0 to 65535", s, port)
+		return fmt.Errorf("%s %q: %q is not a port; choose 0 to 65535", flag, s, port)
 	}
 	return nil
 }

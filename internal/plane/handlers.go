@@ -3,6 +3,7 @@ package plane
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 
 	"github.com/polder-kaas/polder/internal/plane/etcd"
@@ -13,6 +14,7 @@ import (
 // those that no role names.
 func (p *Plane) handlers(store *etcd.Etcd) map[string]http.Handler {
 	all := metricsHandlers(p.metrics)
+	maps.Copy(all, p.frontHandlers())
 	all[maintenance.Path] = maintainHandler(store)
 	return all
 }

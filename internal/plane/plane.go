@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/polder-kaas/polder/internal/front/rest"
 	"github.com/polder-kaas/polder/internal/plane/capi"
 	"github.com/polder-kaas/polder/internal/plane/capi/manifests"
 	"github.com/polder-kaas/polder/internal/plane/datadir"
@@ -38,6 +39,7 @@ type Plane struct {
 	cfg       Config
 	dir       *datadir.Dir
 	listener  net.Listener
+	rest      net.Listener // of the API for customers; nil if it is not served
 	manifests manifests.Index
 	reporter  *statusReporter
 	metrics   *prometheus.Registry // our own metrics
@@ -66,8 +68,14 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.dir.Close()) }()
-	if p.listener, err = listen(ctx, cfg.Listen); err != nil {
+	if p.listener, err = listen(ctx, "--listen", cfg.Listen); err != nil {
 		return err
+	}
+	if cfg.REST.Listen != "" {
+		if p.rest, err = listen(ctx, "--rest-listen", cfg.REST.Listen); err != nil {
+			return err
+		}
+		defer p.rest.Close() //nolint:errcheck // who serves it has closed it
 	}
 	// Only the API server may close the listener: Kubernetes panics if it is closed under it.
 	return p.run(ctx, v)
@@ -75,7 +83,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 
 func (p *Plane) run(ctx context.Context, v buildinfo.Info) error {
 	p.reporter = newStatusReporter(p.dir.Path(), p.cfg.Clock, p.cfg.Log, status.Status{
-		PID: os.Getpid(), Phase: status.Starting, StartedAt: p.cfg.Clock.Now(), Address: p.serverURL(),
+		PID: os.Getpid(), Phase: status.Starting, StartedAt: p.cfg.Clock.Now(), Address: p.serverURL(), REST: p.restURL(),
 		Kubeconfig: p.kubeconfigPath(), Stacks: p.cfg.Stacks.Source, Versions: v,
 	})
 	var keeper sync.WaitGroup
@@ -179,32 +187,43 @@ func (p *Plane) exitWithReason(message string) {
 func (p *Plane) kubeconfigPath() string { return p.dir.Path("admin.kubeconfig") }
 
 // serverURL is the URL of the API as seen from this machine.
-func (p *Plane) serverURL() string {
-	a, ok := p.listener.Addr().(*net.TCPAddr)
-	if !ok || a.IP.IsUnspecified() {
-		_, port, _ := net.SplitHostPort(p.listener.Addr().String()) // a listener's address is well-formed
-		return "https://" + net.JoinHostPort("127.0.0.1", port)
+func (p *Plane) serverURL() string { return "https://" + reachableAddress(p.listener) }
+
+// restURL is that of the API for customers, or nothing if it is not served.
+func (p *Plane) restURL() string {
+	if p.rest == nil {
+		return ""
 	}
-	return "https://" + a.String()
+	return "https://" + reachableAddress(p.rest) + rest.Prefix
+}
+
+// reachableAddress is where a listener can be reached from this machine.
+func reachableAddress(l net.Listener) string {
+	a, ok := l.Addr().(*net.TCPAddr)
+	if !ok || a.IP.IsUnspecified() {
+		_, port, _ := net.SplitHostPort(l.Addr().String()) // a listener's address is well-formed
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return a.String()
 }
 
 // listen opens the port before anything is started, so that a taken one is reported at once.
-func listen(ctx context.Context, address string) (net.Listener, error) {
+func listen(ctx context.Context, flag, address string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
 	switch {
 	case err == nil:
 		return l, nil
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, exit.Errorf(exit.AddressTaken, "address %s is taken by another program; choose another with --listen",
-			address)
+		return nil, exit.Errorf(exit.AddressTaken, "address %s is taken by another program; choose another with %s",
+			address, flag)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, exit.Errorf(exit.AddressTaken, "address %s does not belong to this machine; choose another with --listen",
-			address)
+		return nil, exit.Errorf(exit.AddressTaken, "address %s does not belong to this machine; choose another with %s",
+			address, flag)
 	case errors.Is(err, syscall.EACCES):
 		return nil, exit.Errorf(exit.AddressTaken,
-			"address %s may not be opened by this user; choose a port above 1023 with --listen", address)
+			"address %s may not be opened by this user; choose a port above 1023 with %s", address, flag)
 	}
-	return nil, exit.Errorf(exit.AddressTaken, "address %s cannot be opened: %w; choose another with --listen", address,
-		err)
+	return nil, exit.Errorf(exit.AddressTaken, "address %s cannot be opened: %w; choose another with %s", address,
+		err, flag)
 }

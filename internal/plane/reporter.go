@@ -36,6 +36,12 @@ func (r *statusReporter) update(change func(*status.Status)) {
 	}
 }
 
+func (r *statusReporter) get() status.Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.s
+}
+
 func (r *statusReporter) setComponents(cs []supervisor.Status) {
 	r.update(func(s *status.Status) { s.Components = cs })
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/polder-kaas/polder/config/crd"
 	"github.com/polder-kaas/polder/internal/files/atomicfile"
+	"github.com/polder-kaas/polder/internal/front/planeapi"
 	"github.com/polder-kaas/polder/internal/operator"
 	"github.com/polder-kaas/polder/internal/plane/apiserver"
 	"github.com/polder-kaas/polder/internal/plane/audit"
@@ -85,7 +86,7 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 		Definitions: definitions,
 		Roles: slices.Concat(ownRoles(), discoveryRoles(users),
 			capi.Roles(p.manifests), local.Roles(), operator.Roles(), operator.CustomerRoles(),
-			tenancy.Roles()),
+			tenancy.Roles(), planeapi.Roles()),
 		Objects: slices.Concat(operator.ProviderObjects(), operator.CustomerPolicies(),
 			flowControl(users, runtime.GOMAXPROCS(0)), catalogue),
 	})
@@ -104,7 +105,11 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 	last := supervisor.Stage{
 		api.BootstrapRoles(), controllers, clusterAPI, p.newLocalProvider(api.Client), stacks, p.newBackup(store),
 	}
-	return []supervisor.Stage{{certs, login}, {store, webhookServer}, {api}, {objects}, last}, checks, api, nil
+	stages := []supervisor.Stage{{certs, login}, {store, webhookServer}, {api}, {objects}, last}
+	if stages, err = p.appendFront(stages, api, certs); err != nil {
+		return nil, nil, nil, err
+	}
+	return stages, checks, api, nil
 }
 
 // newAPIServer prepares the API.
@@ -123,7 +128,7 @@ func (p *Plane) newAPIServer(
 		AuditLog:         audit.File(p.dir.Path()),
 		WebhookHost:      net.JoinHostPort(pki.WebhookHost, "443"),
 		DialWebhook:      hooks.Dial,
-		Checks:           checks.list(componentNames...),
+		Checks:           checks.list(p.componentNames()...),
 		Handlers:         p.handlers(store),
 		Warnings:         p.reporter.warnings,
 		Quota:            &p.quota,
@@ -188,16 +193,27 @@ func (p *Plane) newOperator(
 }
 
 // componentNames are the checks of /readyz, in the order components start.
-var componentNames = []string{
-	"certificates", "authentication", "etcd", "webhooks", "apiserver", "crds", "roles", "kube-controllers", "cluster-api",
-	"provider-local", "operator", "backup",
+func (p *Plane) componentNames() []string {
+	names := []string{
+		"certificates", "authentication", "etcd", "webhooks", "apiserver", "crds", "roles", "kube-controllers", "cluster-api",
+		"provider-local", "operator", "backup",
+	}
+	if p.rest != nil {
+		names = append(names, "rest")
+	}
+	return names
 }
 
 // newPKI prepares the certificates, for all names that the API may be reached under.
 func (p *Plane) newPKI(storeExists bool) (*pki.PKI, error) {
 	names := p.cfg.TLSNames
-	if a, ok := p.listener.Addr().(*net.TCPAddr); ok && !a.IP.IsUnspecified() {
-		names = append(names, a.IP.String())
+	for _, l := range []net.Listener{p.listener, p.rest} {
+		if l == nil {
+			continue
+		}
+		if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsUnspecified() {
+			names = append(names, a.IP.String())
+		}
 	}
 	if h, err := os.Hostname(); err == nil {
 		names = append(names, h)

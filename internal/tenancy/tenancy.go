@@ -63,6 +63,9 @@ func Roles() []client.Object {
 	return out
 }
 
+// AuditPath is the plane's path, with the name of a tenant after it, of the record of what was done in that tenant.
+const AuditPath = "/polder/audit/"
+
 // IsReserved reports whether the plane itself needs a namespace of this name, or may do so later.
 func IsReserved(namespace string) bool {
 	return namespace == metav1.NamespaceDefault || strings.HasPrefix(namespace, "kube-") ||
@@ -95,18 +98,19 @@ func Objects(t *v1alpha1.Tenant) []client.Object {
 		})
 	}
 	return append(append(out, ownObjectRole(t, "member", []string{"get"})...),
-		ownObjectRole(t, "admin", []string{"update", "patch"})...)
+		ownObjectRole(t, "admin", []string{"update", "patch"},
+			rbacv1.PolicyRule{NonResourceURLs: []string{AuditPath + t.Name}, Verbs: []string{"get"}})...)
 }
 
 // ownObjectRole returns a role for the Tenant itself: all members read it, and admins write it as far as admission lets
 // them.
-func ownObjectRole(t *v1alpha1.Tenant, name string, verbs []string) []client.Object {
+func ownObjectRole(t *v1alpha1.Tenant, name string, verbs []string, further ...rbacv1.PolicyRule) []client.Object {
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: newMeta(t, "", "polder:tenant:"+t.Name+":"+name),
-		Rules: []rbacv1.PolicyRule{{
+		Rules: append([]rbacv1.PolicyRule{{
 			APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"tenants"},
 			ResourceNames: []string{t.Name}, Verbs: verbs,
-		}},
+		}}, further...),
 	}
 	b := &rbacv1.ClusterRoleBinding{ObjectMeta: newMeta(t, "", role.Name), RoleRef: newRoleRef(role.Name)}
 	b.Subjects = subjects(t, v1alpha1.TenantAdmin)

@@ -2,8 +2,10 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -28,12 +30,34 @@ import (
 	"github.com/polder-kaas/polder/test/testenv"
 )
 
-// shared is a plane with the shipped stacks, for tests of tenants; each has tenants of its own.
-var shared = testenv.NewShared()
+// shared is a plane with the shipped stacks, for tests of tenants; each has tenants of its own. It believes
+// issuerOfShared, and serves the REST API.
+var (
+	shared         = testenv.NewShared()
+	issuerOfShared *signer
+)
 
 func TestMain(m *testing.M) {
 	shared.OfferShipped = true
-	os.Exit(shared.Run(m))
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "polder-issuer-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	if issuerOfShared, err = newSigner(); err != nil {
+		panic(err)
+	}
+	defer issuerOfShared.Close()
+	file := filepath.Join(dir, "login.yaml")
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(file, []byte(issuerOfShared.configuration()), 0o644)); err != nil { // polderd runs as another user
+		panic(err)
+	}
+	shared.Flags = []string{"--rest-listen", "127.0.0.1:0", "--authentication-config", file}
+	return shared.Run(m)
 }
 
 // as is the client configuration of a person whom the plane knows by a name and groups.

@@ -128,6 +128,9 @@ func (r report) printTable(w io.Writer, now time.Time) error {
 	fmt.Fprintf(t, "Data:\t%s\n", r.DataDir)
 	if r.Running {
 		fmt.Fprintf(t, "Address:\t%s\n", r.Status.Address)
+		if r.Status.REST != "" {
+			fmt.Fprintf(t, "REST API:\t%s\n", r.Status.REST)
+		}
 		fmt.Fprintf(t, "Kubeconfig:\t%s\n", r.Status.Kubeconfig)
 		fmt.Fprintf(t, "Process:\t%d, up %s\n", r.Status.PID, output.Age(now, r.Status.StartedAt))
 		fmt.Fprintf(t, "Memory:\t%d MB, %d MB of it not shared with the binary on disk\n", r.Memory.Resident>>20,

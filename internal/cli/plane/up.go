@@ -56,6 +56,8 @@ stacks, or trusts registries with private addresses, runs polderd serve with the
 	}
 	c.Flags().StringVar(&o.Listen, "listen", "",
 		"`ADDRESS:PORT` of the Kubernetes API (default: as last time, at first 127.0.0.1:7443)")
+	c.Flags().StringVar(&o.REST, "rest-listen", "",
+		"`ADDRESS:PORT` of the REST API for customers (default: as last time, at first it is not served)")
 	c.Flags().StringVar(&o.Stacks, "stack-source", "",
 		"where releases of cluster stacks are, for ClusterStacks that name no source: oci://HOST/REPOSITORY or a directory (default: as last time, at first none)")
 	c.Flags().DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long to wait")
@@ -110,6 +112,13 @@ func printReady(w io.Writer, p *lifecycle.Plane, r lifecycle.Report, started boo
 	if err == nil && !started && wanted.Listen != "" && r.Status.Address != "https://"+wanted.Listen {
 		_, err = fmt.Fprintf(w, "\nTo change the address to %s, run: polder down && polder up --listen %s\n", wanted.Listen,
 			wanted.Listen)
+	}
+	if err == nil && r.Status.REST != "" {
+		_, err = fmt.Fprintf(w, "\nThe REST API for customers is at %s.\n", r.Status.REST)
+	}
+	if err == nil && !started && wanted.REST != "" && r.Status.REST != "https://"+wanted.REST+"/v1" {
+		_, err = fmt.Fprintf(w, "\nTo serve the REST API at %s, run: polder down && polder up --rest-listen %s\n", wanted.REST,
+			wanted.REST)
 	}
 	if err == nil && !started && wanted.Stacks != "" && r.Status.Stacks != wanted.Stacks {
 		_, err = fmt.Fprintf(w, "\nTo change the source of stacks to %s, run: polder down && polder up --stack-source %s\n",

@@ -40,13 +40,15 @@ type Config struct {
 	AuditLog         string // path of the file it is recorded in, in a folder that is there
 	WebhookHost      string // host:port whose webhooks are dialled by DialWebhook
 	DialWebhook      func(ctx context.Context) (net.Conn, error)
-	Checks           []Check                 // further checks of /readyz
-	Warnings         func() []string         // what /readyz?verbose tells operators though it is ready; optional
-	Handlers         map[string]http.Handler // further paths, behind authentication and authorisation
-	Quota            *quotaevaluator.Source  // where quotas read what clusters ask for
-	WatchCache       bool                    // of custom resources; see plane.Config
-	Profiling        bool                    // serve /debug/pprof to those RBAC allows it
-	Log              *slog.Logger
+	Checks           []Check         // further checks of /readyz
+	Warnings         func() []string // what /readyz?verbose tells operators though it is ready; optional
+	// Handlers are for further paths, behind authentication and authorisation; one that ends with a slash is for all that
+	// begin with it.
+	Handlers   map[string]http.Handler
+	Quota      *quotaevaluator.Source // where quotas read what clusters ask for
+	WatchCache bool                   // of custom resources; see plane.Config
+	Profiling  bool                   // serve /debug/pprof to those RBAC allows it
+	Log        *slog.Logger
 }
 
 // APIServer is the API as a component of the plane.
@@ -57,6 +59,7 @@ type APIServer struct {
 	configured       chan configResult
 
 	// Set before ready closes.
+	handler   http.Handler
 	loopback  *rest.Config
 	informers informers.SharedInformerFactory
 }
@@ -95,6 +98,10 @@ func (a *APIServer) Client(userAgent string) *rest.Config {
 	return c
 }
 
+// Handler returns what serves the API, with authentication and all that follows, for requests of this process. It must
+// not be used before Ready.
+func (a *APIServer) Handler() http.Handler { return a.handler }
+
 // Informers returns the informers of the API server's own admission and authorisation. They must not be used
 // before Ready.
 func (a *APIServer) Informers() informers.SharedInformerFactory { return a.informers }
@@ -109,6 +116,7 @@ func (a *APIServer) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("preparing the API server: %w", err)
 	}
+	a.handler = servers.aggregator.GenericAPIServer.Handler
 	rctx, stop := context.WithCancel(ctx)
 	defer stop()
 	a.deferOpenAPI(rctx, servers.extensions)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
@@ -160,6 +161,10 @@ func (a *APIServer) addChecksAndHandlers(s *genericapiserver.GenericAPIServer) e
 		}
 	}
 	for path, h := range a.cfg.Handlers {
+		if strings.HasSuffix(path, "/") {
+			s.Handler.NonGoRestfulMux.HandlePrefix(path, h)
+			continue
+		}
 		s.Handler.NonGoRestfulMux.Handle(path, h)
 	}
 	return nil

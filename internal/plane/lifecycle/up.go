@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,6 +26,7 @@ const maxLogSize = 10 << 20
 type UpOptions struct {
 	Binary  string   // path of polderd
 	Listen  string   // empty means as last time, or polderd's default
+	REST    string   // where the API for customers is served; empty means as last time, or not at all
 	Stacks  string   // default source of cluster stacks; empty means as last time, or none
 	Args    []string // further flags for polderd
 	Timeout time.Duration
@@ -149,6 +151,15 @@ func (c *childProcess) exitResult() (bool, error) {
 	}
 }
 
+// hostOf is ADDRESS:PORT of a URL, or nothing.
+func hostOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
 func (p *Plane) startProcess(o UpOptions, last Report) (*childProcess, error) {
 	if err := datadir.Prepare(p.dir); err != nil {
 		return nil, err
@@ -165,6 +176,9 @@ func (p *Plane) startProcess(o UpOptions, last Report) (*childProcess, error) {
 	args := append([]string{"serve", "--data-dir", p.dir}, o.Args...)
 	if listen := cmp.Or(o.Listen, strings.TrimPrefix(last.Status.Address, "https://")); listen != "" {
 		args = append(args, "--listen", listen)
+	}
+	if rest := cmp.Or(o.REST, hostOf(last.Status.REST)); rest != "" {
+		args = append(args, "--rest-listen", rest)
 	}
 	if stacks := cmp.Or(o.Stacks, last.Status.Stacks); stacks != "" {
 		args = append(args, "--stack-source", stacks)

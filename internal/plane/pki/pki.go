@@ -44,6 +44,7 @@ type Config struct {
 type PKI struct {
 	cfg     Config
 	webhook atomic.Pointer[tls.Certificate]
+	serving atomic.Pointer[tls.Certificate]
 	health  atomic.Pointer[renewalResult]
 	ready   chan struct{}
 }
@@ -98,10 +99,12 @@ func (p *PKI) ensure() error {
 		return err
 	}
 	names, ips := p.servingNames()
-	if _, err := p.ensureLeaf(leafSpec{file: apiserverFile, subject: pkix.Name{CommonName: "polder-apiserver"},
-		usage: x509.ExtKeyUsageServerAuth, names: names, ips: ips}, serverCA); err != nil {
+	serving, err := p.ensureLeaf(leafSpec{file: apiserverFile, subject: pkix.Name{CommonName: "polder-apiserver"},
+		usage: x509.ExtKeyUsageServerAuth, names: names, ips: ips}, serverCA)
+	if err != nil {
 		return err
 	}
+	p.serving.Store(&tls.Certificate{Certificate: [][]byte{serving.cert.Raw}, PrivateKey: serving.key, Leaf: serving.cert})
 	wh, err := p.ensureLeaf(leafSpec{file: webhookFile, subject: pkix.Name{CommonName: WebhookHost},
 		usage: x509.ExtKeyUsageServerAuth, names: []string{WebhookHost}}, serverCA)
 	if err != nil {
@@ -205,6 +208,11 @@ func (p *PKI) ServerCA() ([]byte, error) {
 		return nil, fmt.Errorf("reading server authority: %w", err)
 	}
 	return b, nil
+}
+
+// ServingCertificate returns the present certificate of the API server, for others who serve under the same names.
+func (p *PKI) ServingCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return p.serving.Load(), nil
 }
 
 // WebhookCertificate returns the present certificate of the webhook server, for tls.Config.GetCertificate.

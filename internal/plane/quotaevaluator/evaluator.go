@@ -43,6 +43,14 @@ type readers struct{ cache, live client.Reader }
 // Set gives a cache, and what reads from the API server itself.
 func (s *Source) Set(cache, live client.Reader) { s.readers.Store(&readers{cache, live}) }
 
+// Cache returns what reads from the cache, or nil if there is none yet.
+func (s *Source) Cache() client.Reader {
+	if r := s.readers.Load(); r != nil {
+		return r.cache
+	}
+	return nil
+}
+
 // Await waits until clusters and providers can be read, at most for a time.
 func (s *Source) Await(ctx context.Context, most time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, most)

@@ -37,6 +37,7 @@ type Status struct {
 	StartedAt  time.Time  `json:"startedAt"`
 	ReadyAt    *time.Time `json:"readyAt,omitempty"`
 	Address    string     `json:"address"`
+	REST       string     `json:"rest,omitempty"` // URL of the API for customers, if it is served
 	Kubeconfig string     `json:"kubeconfig"`
 	Stacks     string     `json:"stacks,omitempty"` // the default source of cluster stacks
 	// Confinement says what confines local clusters on this machine; empty until it is known.

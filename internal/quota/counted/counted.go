@@ -25,6 +25,17 @@ func InClusters() []corev1.ResourceName {
 // All are the names of what is counted.
 func All() []corev1.ResourceName { return append([]corev1.ResourceName{Clusters}, InClusters()...) }
 
+// Field returns the field of a Tenant's quota that limits what a name counts.
+func Field(name corev1.ResourceName) string {
+	switch name {
+	case Clusters:
+		return "clusters"
+	case ControlPlanes:
+		return "controlPlanes"
+	}
+	return strings.TrimPrefix(string(name), "polder.dev/")
+}
+
 // Describe returns the words for what a name in a ResourceQuota counts.
 func Describe(name corev1.ResourceName) string {
 	switch name {

@@ -1,0 +1,484 @@
+package rest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
+)
+
+var clusterResource = v1alpha1.GroupVersion.WithResource("workloadclusters")
+
+// TenantPath names a tenant.
+type TenantPath struct {
+	Tenant string `path:"tenant" minLength:"1" maxLength:"63" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" doc:"Name of the tenant." example:"acme"`
+}
+
+// ClusterPath names a cluster.
+type ClusterPath struct {
+	TenantPath
+	Cluster string `path:"cluster" minLength:"1" maxLength:"63" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" doc:"Name of the cluster." example:"demo"`
+}
+
+// Page is a part of a list.
+type Page struct {
+	PageSize  int64  `query:"pageSize" minimum:"1" maximum:"500" default:"100" doc:"How many at most."`
+	PageToken string `query:"pageToken" maxLength:"4096" doc:"nextPageToken of the answer before."`
+}
+
+func (p Page) options() metav1.ListOptions {
+	return metav1.ListOptions{Limit: p.PageSize, Continue: p.PageToken}
+}
+
+// list is the answer to a question for many.
+type list[T any] struct {
+	Body struct {
+		Items         []T    `json:"items" nullable:"false"`
+		NextPageToken string `json:"nextPageToken,omitempty" doc:"If there are more: pageToken of the next request."`
+	}
+}
+
+func newList[T ~map[string]any](items []unstructured.Unstructured, next string) *list[T] {
+	out := &list[T]{}
+	out.Body.Items, out.Body.NextPageToken = make([]T, len(items)), next
+	for i := range items {
+		out.Body.Items[i] = present(&items[i])
+	}
+	return out
+}
+
+// DryRunQuery asks what would be.
+type DryRunQuery struct {
+	DryRun bool `query:"dryRun" doc:"Check it, and change nothing."`
+}
+
+func (d DryRunQuery) options() []string {
+	if d.DryRun {
+		return []string{metav1.DryRunAll}
+	}
+	return nil
+}
+
+// clusterOutput is a cluster as an answer.
+type clusterOutput struct {
+	Status   int
+	ETag     string `header:"ETag"`
+	Location string `header:"Location"`
+	Warning  string `header:"Warning"`
+	Body     clusterObject
+}
+
+func newClusterOutput(ctx context.Context, u *unstructured.Unstructured, status int) *clusterOutput {
+	return &clusterOutput{Status: status, ETag: eTag(u), Warning: callerOf(ctx).warningHeader(), Body: present(u)}
+}
+
+// operation is one of clusters.
+func operation(id, method, path, tag, summary string, codes ...int) huma.Operation {
+	return huma.Operation{
+		OperationID: id, Method: method, Path: Prefix + path, Tags: []string{tag}, Summary: summary, MaxBodyBytes: MaxBody,
+		BodyReadTimeout: bodyTimeout,
+		Errors: append(codes, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound,
+			http.StatusTooManyRequests),
+	}
+}
+
+const (
+	clustersPath       = "/tenants/{tenant}/clusters"
+	clusterPathPattern = clustersPath + "/{cluster}"
+	tagClusters        = "Clusters"
+)
+
+func registerClusters(a *API) error {
+	huma.Register(a.huma, operation("list-clusters", http.MethodGet, clustersPath, tagClusters,
+		"List clusters of a tenant"), a.listClusters)
+	huma.Register(a.huma, operation("get-cluster", http.MethodGet, clusterPathPattern, tagClusters, "Read a cluster"),
+		a.getCluster)
+
+	create := operation("create-cluster", http.MethodPost, clustersPath, tagClusters, "Make a cluster", http.StatusBadRequest,
+		http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+		http.StatusUnprocessableEntity)
+	create.DefaultStatus, create.RequestBody = http.StatusCreated, &huma.RequestBody{}
+	create.Description = "The body is cluster-values.yaml, as polder apply and kubectl apply take it. The answer comes at " +
+		"once; status of the cluster says how far it is."
+	huma.Register(a.huma, create, a.createCluster)
+
+	put := operation("put-cluster", http.MethodPut, clusterPathPattern, tagClusters,
+		"Replace a cluster's file, or make the cluster", http.StatusBadRequest, http.StatusConflict, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge,
+		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity)
+	put.RequestBody = &huma.RequestBody{}
+	put.Description = "spec, labels and annotations become what the body says: what it leaves out goes, or has its default."
+	huma.Register(a.huma, put, a.putCluster)
+
+	patch := operation("patch-cluster", http.MethodPatch, clusterPathPattern, tagClusters, "Change fields of a cluster",
+		http.StatusBadRequest, http.StatusConflict, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge,
+		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity)
+	patch.RequestBody = &huma.RequestBody{}
+	patch.Description = "The body is a JSON merge patch (RFC 7396)."
+	huma.Register(a.huma, patch, a.patchCluster)
+
+	del := operation("delete-cluster", http.MethodDelete, clusterPathPattern, tagClusters, "Delete a cluster",
+		http.StatusConflict, http.StatusPreconditionFailed, http.StatusUnprocessableEntity)
+	del.DefaultStatus = http.StatusAccepted
+	del.Description = "It is gone when it is not found any more; until then its status says what is being deleted."
+	huma.Register(a.huma, del, a.deleteCluster)
+
+	schema := kindSchema(a.huma.OpenAPI().Components.Schemas, "WorkloadCluster")
+	a.setBodySchema(create.RequestBody, schema, typeYAML, typeJSON)
+	a.setBodySchema(put.RequestBody, schema, typeYAML, typeJSON)
+	a.setBodySchema(patch.RequestBody, &huma.Schema{
+		Type: huma.TypeObject, Description: "Fields that change; null takes one out.",
+	}, typeMergePatch)
+	return nil
+}
+
+// clusters is the plane's API for those of a namespace.
+func (a *API) clusters(namespace string) dynamic.ResourceInterface {
+	return a.client.Resource(clusterResource).Namespace(namespace)
+}
+
+func (a *API) listClusters(ctx context.Context, in *struct {
+	TenantPath
+	Page
+}) (*list[clusterObject], error) {
+	ctx, cancel := context.WithTimeout(ctx, planeTimeout)
+	defer cancel()
+	namespace, err := a.namespaceOf(ctx, in.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	l, err := a.clusters(namespace).List(ctx, in.options())
+	if err != nil {
+		return nil, a.explainIn(ctx, in.Tenant, err)
+	}
+	return newList[clusterObject](l.Items, l.GetContinue()), nil
+}
+
+func (a *API) getCluster(ctx context.Context, in *struct {
+	ClusterPath
+	IfNoneMatch string `header:"If-None-Match" maxLength:"1024" doc:"An ETag: if the cluster still has it, the answer is 304 without a body."`
+}) (*clusterOutput, error) {
+	ctx, cancel := context.WithTimeout(ctx, planeTimeout)
+	defer cancel()
+	u, err := a.readCluster(ctx, in.Tenant, in.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	if in.IfNoneMatch != "" && in.IfNoneMatch == eTag(u) {
+		return &clusterOutput{Status: http.StatusNotModified, ETag: eTag(u)}, nil
+	}
+	return newClusterOutput(ctx, u, http.StatusOK), nil
+}
+
+// readCluster reads one cluster with the rights of the caller.
+func (a *API) readCluster(ctx context.Context, tenant, name string) (*unstructured.Unstructured, error) {
+	namespace, err := a.namespaceOf(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	u, err := a.clusters(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, a.explainCluster(ctx, tenant, name, err)
+	}
+	return u, nil
+}
+
+func (a *API) createCluster(ctx context.Context, in *struct {
+	TenantPath
+	DryRunQuery
+	ObjectBody
+	IdempotencyKey string `header:"Idempotency-Key" minLength:"1" maxLength:"255" doc:"A text of your own, new for each cluster: if the same request comes again with it, the answer is the cluster that was made, not a second one or an error."`
+}) (*clusterOutput, error) {
+	ctx, cancel := context.WithTimeout(ctx, planeTimeout)
+	defer cancel()
+	namespace, err := a.namespaceOf(ctx, in.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	object, err := in.decode()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := newCluster(object, namespace, "")
+	if err != nil {
+		return nil, err
+	}
+	cluster.SetResourceVersion("")
+	mark := idempotencyMark(in.IdempotencyKey, object)
+	setAnnotation(cluster, v1alpha1.IdempotencyAnnotation, mark)
+	made, err := a.createOnce(ctx, namespace, cluster, mark, in.options())
+	if err != nil {
+		return nil, a.explainCluster(ctx, in.Tenant, cluster.GetName(), err)
+	}
+	out := newClusterOutput(ctx, made, http.StatusCreated)
+	out.Location = Prefix + "/tenants/" + in.Tenant + "/clusters/" + made.GetName()
+	return out, nil
+}
+
+// idempotencyMark is what is kept of a key: nothing that could be used again, and of which request it was.
+func idempotencyMark(key string, object map[string]any) string {
+	if key == "" {
+		return ""
+	}
+	b, _ := json.Marshal(object) // it was decoded from JSON
+	k, o := sha256.Sum256([]byte(key)), sha256.Sum256(b)
+	return hex.EncodeToString(k[:16]) + "." + hex.EncodeToString(o[:16])
+}
+
+func setAnnotation(u *unstructured.Unstructured, name, value string) {
+	all := u.GetAnnotations()
+	if all == nil {
+		all = map[string]string{}
+	}
+	delete(all, name) // it is not the caller's
+	if value != "" {
+		all[name] = value
+	}
+	u.SetAnnotations(all)
+}
+
+// createOnce makes a cluster, or returns the one that the same request has made before. It looks before it tries: what
+// the plane refuses because it is there already counts against the quota for a moment.
+func (a *API) createOnce(ctx context.Context, namespace string, cluster *unstructured.Unstructured, mark string,
+	dryRun []string) (*unstructured.Unstructured, error) {
+	if mark != "" {
+		if u, err := a.findCreated(ctx, namespace, cluster.GetName(), mark); u != nil || err != nil {
+			return u, err
+		}
+	}
+	made, err := a.clusters(namespace).Create(ctx, cluster, metav1.CreateOptions{
+		FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun,
+	})
+	if apierrors.IsAlreadyExists(err) && mark != "" {
+		if u, ferr := a.findCreated(ctx, namespace, cluster.GetName(), mark); u != nil || ferr != nil {
+			return u, ferr
+		}
+	}
+	return made, err
+}
+
+// findCreated returns the cluster that a request has made, or nil if there is none, or one that another has made.
+func (a *API) findCreated(ctx context.Context, namespace, name, mark string) (*unstructured.Unstructured, error) {
+	u, err := a.clusters(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, apierror.IgnoreObjectNotFound(err, clusterResource.Resource, name)
+	}
+	const keyLength = 32
+	was := u.GetAnnotations()[v1alpha1.IdempotencyAnnotation]
+	switch {
+	case was == mark:
+		return u, nil
+	case len(was) > keyLength && was[:keyLength] == mark[:keyLength]:
+		return nil, problemf(http.StatusUnprocessableEntity,
+			"this Idempotency-Key has made cluster %s of another body; use a new key for each cluster", name)
+	}
+	return nil, nil
+}
+
+func (a *API) putCluster(ctx context.Context, in *struct {
+	ClusterPath
+	Preconditions
+	DryRunQuery
+	ObjectBody
+}) (*clusterOutput, error) {
+	ctx, cancel := context.WithTimeout(ctx, planeTimeout)
+	defer cancel()
+	version, err := in.version()
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := a.namespaceOf(ctx, in.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	object, err := in.decode()
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := newCluster(object, namespace, in.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	if v := wanted.GetResourceVersion(); v != "" && version == "" {
+		version = v // of the file, which somebody has read and changed
+	}
+	wanted.SetResourceVersion("")
+	const tries = 10
+	for i := range tries {
+		u, status, err := a.put(ctx, namespace, wanted, version, in.Preconditions, in.options())
+		if apierrors.IsConflict(err) && i < tries-1 || apierrors.IsAlreadyExists(err) && !in.mustNotExist() && i < tries-1 {
+			continue // it changed between our reading and our writing
+		}
+		if err != nil {
+			return nil, a.explainCluster(ctx, in.Tenant, in.Cluster, err)
+		}
+		return newClusterOutput(ctx, u, status), nil
+	}
+	return nil, changedMeanwhile("cluster " + in.Cluster)
+}
+
+// put reads the cluster as it is and writes it as it is wanted, once.
+func (a *API) put(ctx context.Context, namespace string, wanted *unstructured.Unstructured, version string,
+	p Preconditions, dryRun []string) (*unstructured.Unstructured, int, error) {
+	what := "cluster " + wanted.GetName()
+	was, err := a.clusters(namespace).Get(ctx, wanted.GetName(), metav1.GetOptions{})
+	switch {
+	case apierror.IsObjectNotFound(err, clusterResource.Resource, wanted.GetName()) && (p.mustExist() || version != ""):
+		return nil, 0, problemf(http.StatusPreconditionFailed, "there is no %s any more", what)
+	case apierror.IsObjectNotFound(err, clusterResource.Resource, wanted.GetName()):
+		made := wanted.DeepCopy()
+		setAnnotation(made, v1alpha1.IdempotencyAnnotation, "")
+		u, err := a.clusters(namespace).Create(ctx, made, metav1.CreateOptions{
+			FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun,
+		})
+		return u, http.StatusCreated, err
+	case err != nil:
+		return nil, 0, err
+	case p.mustNotExist():
+		return nil, 0, problemf(http.StatusPreconditionFailed, "there is a %s already", what)
+	case version != "" && version != was.GetResourceVersion():
+		return nil, 0, changedMeanwhile(what)
+	}
+	u, err := a.clusters(namespace).Update(ctx, replaced(was, wanted), metav1.UpdateOptions{
+		FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun,
+	})
+	if apierrors.IsConflict(err) && version != "" {
+		return nil, 0, changedMeanwhile(what)
+	}
+	return u, http.StatusOK, err
+}
+
+// replaced is the cluster that was there with what is wanted: all that customers write, and nothing else, is of the
+// latter.
+func replaced(was, wanted *unstructured.Unstructured) *unstructured.Unstructured {
+	out := wanted.DeepCopy()
+	meta, _ := was.Object["metadata"].(map[string]any)
+	meta = maps.Clone(meta)
+	delete(meta, "managedFields") // the plane keeps them itself
+	out.Object["metadata"] = meta
+	out.SetLabels(wanted.GetLabels())
+	annotations := wanted.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	for _, name := range hiddenAnnotations {
+		delete(annotations, name)
+		if v, ok := was.GetAnnotations()[name]; ok {
+			annotations[name] = v
+		}
+	}
+	out.SetAnnotations(annotations)
+	return out
+}
+
+func (a *API) patchCluster(ctx context.Context, in *struct {
+	ClusterPath
+	Preconditions
+	DryRunQuery
+	ObjectBody
+}) (*clusterOutput, error) {
+	ctx, cancel := context.WithTimeout(ctx, planeTimeout)
+	defer cancel()
+	if _, err := in.mediaType(typeMergePatch, typeJSON); err != nil {
+		return nil, err
+	}
+	version, err := in.version()
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := a.namespaceOf(ctx, in.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := decodeObject(in.RawBody)
+	if err != nil {
+		return nil, err
+	}
+	if err := restrictPatch(patch, version); err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	u, err := a.clusters(namespace).Patch(ctx, in.Cluster, types.MergePatchType, data, metav1.PatchOptions{
+		FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: in.options(),
+	})
+	if apierrors.IsConflict(err) && version != "" {
+		err = changedMeanwhile("cluster " + in.Cluster)
+	}
+	if err != nil {
+		return nil, a.explainCluster(ctx, in.Tenant, in.Cluster, err)
+	}
+	return newClusterOutput(ctx, u, http.StatusOK), nil
+}
+
+// restrictPatch lets a patch change what PUT could, and gives it the version that it is for.
+func restrictPatch(patch map[string]any, version string) error {
+	for name := range patch {
+		if name != "metadata" && name != "spec" && name != "apiVersion" && name != "kind" {
+			return fieldProblem(name, "only spec, and labels and annotations in metadata, can be changed")
+		}
+	}
+	meta, ok := patch["metadata"].(map[string]any)
+	if _, given := patch["metadata"]; given && !ok {
+		return fieldProblem("metadata", "it is no object")
+	}
+	for name := range meta {
+		if name != "labels" && name != "annotations" && name != "resourceVersion" {
+			return fieldProblem("metadata."+name, "only labels and annotations can be changed")
+		}
+	}
+	if version != "" {
+		if meta == nil {
+			meta = map[string]any{}
+		}
+		meta["resourceVersion"], patch["metadata"] = version, meta
+	}
+	return nil
+}
+
+func (a *API) deleteCluster(ctx context.Context, in *struct {
+	ClusterPath
+	IfMatch string `header:"If-Match" maxLength:"1024" doc:"The ETag that the cluster must have."`
+	UID     string `query:"uid" maxLength:"64" doc:"The uid that the cluster must have: no later one of its name is deleted."`
+	DryRunQuery
+}) (*struct{}, error) {
+	ctx, cancel := context.WithTimeout(ctx, planeTimeout)
+	defer cancel()
+	version, err := Preconditions{IfMatch: in.IfMatch}.version()
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := a.namespaceOf(ctx, in.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	o := metav1.DeleteOptions{DryRun: in.options()}
+	if version != "" || in.UID != "" {
+		o.Preconditions = &metav1.Preconditions{}
+	}
+	if version != "" {
+		o.Preconditions.ResourceVersion = ptr.To(version)
+	}
+	if in.UID != "" {
+		o.Preconditions.UID = ptr.To(types.UID(in.UID))
+	}
+	err = a.clusters(namespace).Delete(ctx, in.Cluster, o)
+	if apierrors.IsConflict(err) && o.Preconditions != nil {
+		err = changedMeanwhile("cluster " + in.Cluster)
+	}
+	return nil, a.explainCluster(ctx, in.Tenant, in.Cluster, err)
+}
