@@ -21,7 +21,7 @@ sources      = $(wildcard $(shell git ls-files -co --exclude-standard ':!docs/*.
 
 # Packages that link the whole of Kubernetes have no unit tests; tests under test/ run the built binary.
 heavy       := github.com/polder-kaas/polder/(cmd/polderd|internal/daemon|internal/plane|internal/plane/(apiserver|kubecontrollers)|internal/providers/local/(boot|component))$$
-light        = $(shell go list ./... | grep -Ev '$(heavy)' | grep -Ev '/(test/fault|bench/(backup|local|operator|plane|stack|workloadcluster))')
+light        = $(shell go list ./... | grep -Ev '$(heavy)' | grep -Ev '/(test/fault|bench/(backup|local|operator|plane|service|stack|workloadcluster))')
 
 # Tests without the race detector: boot, which links kubeadm, and those that render charts in a child, whose memory and time are limited;
 # stack/schema, where CEL runs until a budget is used up, forty times longer with the detector; and confine, whose processes see no
@@ -106,6 +106,7 @@ fault: build bin/polderd-fault bin/previous/polderd bin/strace bin/clusterctl ##
 	@go test -count=1 -timeout 60m -v -run ManyClusters ./test/provider -clusters 200 -check-memory
 	@go test -tags clusterctl -count=1 -timeout 60m -v -run '^TestMove' ./test/provider
 	@go test -count=1 -timeout 60m -v -run SilentClusters ./test/provider -silent 20 -beside 80 -check-times
+	@go test -count=1 -timeout 60m -v -run 'TestNonInterference|TestRESTWatchLong' ./test/service -interference 10000 -rest.watch 11m
 	@go test -count=1 -timeout 60m -v -run 'DeletedAtAnyMoment|Transitions' ./test/provider -clusters 1000 -transitions 100
 
 # Faults of one plane at random, one every half minute, on many clusters; SOAK=24h for a release. It prints its seed; SEED= repeats it.
@@ -142,8 +143,9 @@ seeded: $(manifests)/index.json ## Put bugs into copies of the source, and expec
 	@go run ./hack/seeded
 
 .PHONY: fuzz
-fuzz: ## Fuzz every reader of outside bytes; FUZZTIME=10m for longer
+fuzz: build bin/polderd-fault ## Fuzz every reader of outside bytes; FUZZTIME=10m for longer
 	@hack/fuzz $(or $(FUZZTIME),30s)
+	@go test -count=1 -v -run TestRESTFuzz ./test/service -rest.fuzz 20000
 
 .PHONY: bench-plane
 bench-plane: build ## Compare polderd with the same parts as separate processes
@@ -169,6 +171,11 @@ bench-operator: build ## Measure the stack operator: time to ready, add-ons, wha
 bench-workloadcluster: build ## Measure WorkloadClusters: beside bare Clusters, many of them, and their list
 	@hack/build bin/bench/workloadcluster ./bench/workloadcluster '-s -w'
 	@bin/bench/workloadcluster
+
+.PHONY: bench-service
+bench-service: build ## Measure the REST API beside the plane's own Kubernetes API
+	@hack/build bin/bench/service ./bench/service '-s -w'
+	@bin/bench/service
 
 .PHONY: bench-backup
 bench-backup: build ## Measure backup and restore of a plane with 1 GiB, and what clients notice meanwhile

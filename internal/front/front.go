@@ -103,10 +103,11 @@ func (f *Front) guard(api http.Handler) http.Handler {
 		rest.WriteProblem(w, http.StatusForbidden, "a page of another site may not ask for this")
 	}))
 	h := http.MaxBytesHandler(crossOrigin.Handler(api), rest.MaxBody+1) // the API says itself what is too large
-	h = limitRequests(newLimiter(f.cfg.Clock), func(w http.ResponseWriter) {
+	refuse := func(w http.ResponseWriter) {
 		w.Header().Set("Retry-After", "1")
 		rest.WriteProblem(w, http.StatusTooManyRequests, "too many requests at once from here; try again in a second")
-	}, h)
+	}
+	h = limitRequests(newLimiter(f.cfg.Clock), refuse, limitBodies(refuse, h))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header.Set("X-Content-Type-Options", "nosniff")

@@ -39,11 +39,11 @@ func newLimiter(c clock.PassiveClock) *limiter {
 }
 
 // allow says whether a request may go on. Whoever is known is held up by nobody else at the same address.
-func (l *limiter) allow(address, token string) bool {
-	if _, known := l.believed.Get(token); !known && !l.take("address "+address) {
-		return false
+func (l *limiter) allow(address, token string) (allowed, known bool) {
+	if _, known = l.believed.Get(token); !known && !l.take("address "+address) {
+		return false, known
 	}
-	return token == "" || l.take("token "+token)
+	return token == "" || l.take("token "+token), known
 }
 
 // learn remembers whether the plane believes a token.
@@ -90,11 +90,38 @@ func addressOf(remote string) string {
 func limitRequests(l *limiter, refuse func(http.ResponseWriter), next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token := hashToken(r)
-		if !l.allow(addressOf(r.RemoteAddr), token) {
+		allowed, known := l.allow(addressOf(r.RemoteAddr), token)
+		if !allowed {
 			refuse(w)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(rest.WithBelieved(r.Context(), func(yes bool) { l.learn(token, yes) })))
+		next.ServeHTTP(w, r.WithContext(rest.WithBelieved(r.Context(), rest.Believed{
+			Known: known, Tell: func(yes bool) { l.learn(token, yes) },
+		})))
+	})
+}
+
+// Large bodies are those that no file of a cluster has by accident. Each is in memory as a whole, some times over.
+const (
+	largeBody      = 64 << 10
+	maxLargeBodies = 32
+)
+
+// limitBodies lets only some large bodies be in memory at the same time.
+func limitBodies(refuse func(http.ResponseWriter), next http.Handler) http.Handler {
+	places := make(chan struct{}, maxLargeBodies)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if 0 <= r.ContentLength && r.ContentLength <= largeBody {
+			next.ServeHTTP(w, r)
+			return
+		}
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+			next.ServeHTTP(w, r)
+		default:
+			refuse(w)
+		}
 	})
 }
 

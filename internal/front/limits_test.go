@@ -16,7 +16,7 @@ func TestLimiter(t *testing.T) {
 	l := newLimiter(c)
 	l.learn("known", true)
 	for i := range requestBurst {
-		if !l.allow("here", "") {
+		if ok, _ := l.allow("here", ""); !ok {
 			t.Fatalf("request %d is one too many", i)
 		}
 	}
@@ -24,20 +24,23 @@ func TestLimiter(t *testing.T) {
 		address, token string
 		want           bool
 	}{{"here", "", false}, {"here", "new", false}, {"here", "known", true}, {"there", "", true}, {"there", "new", true}} {
-		if got := l.allow(x.address, x.token); got != x.want {
+		if got, known := l.allow(x.address, x.token); got != x.want || known != (x.token == "known") {
 			t.Errorf("%s with token %q: %t", x.address, x.token, got)
 		}
 	}
 	for range requestBurst {
 		l.allow("there", "known")
 	}
-	if l.allow("there", "known") {
+	if ok, _ := l.allow("there", "known"); ok {
 		t.Error("one token may ask without end")
 	}
 	l.learn("known", false)
 	c.SetTime(c.Now().Add(time.Second))
 	n := 0
-	for l.allow("here", "known") {
+	for {
+		if ok, _ := l.allow("here", "known"); !ok {
+			break
+		}
 		n++
 	}
 	if n != requestsPerSecond {
@@ -101,5 +104,37 @@ func TestLimitedListener(t *testing.T) {
 	_ = all[0].Close() // twice is once
 	if !l.take("192.0.2.1") || l.take("192.0.2.1") {
 		t.Error("a closed connection gives one place")
+	}
+}
+
+func TestLimitBodies(t *testing.T) {
+	release, inside := make(chan struct{}), make(chan struct{})
+	h := limitBodies(func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.ContentLength > largeBody {
+			inside <- struct{}{}
+			<-release
+		}
+	}))
+	ask := func(length int64) int {
+		r := httptest.NewRequest(http.MethodPut, "/", http.NoBody)
+		r.ContentLength = length
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	ended := make(chan int)
+	for range maxLargeBodies {
+		go func() { ended <- ask(largeBody + 1) }()
+		<-inside
+	}
+	if got := []int{ask(largeBody + 1), ask(-1), ask(largeBody), ask(0)}; got[0] != 429 || got[1] != 429 || got[2] != 200 || got[3] != 200 {
+		t.Errorf("while there are as many as there may be: %v", got)
+	}
+	close(release)
+	for range maxLargeBodies {
+		<-ended
+	}
+	if got := ask(-1); got != 200 {
+		t.Errorf("when they have ended: %d", got)
 	}
 }

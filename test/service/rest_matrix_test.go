@@ -104,6 +104,7 @@ func (c restClient) status(t testing.TB, e endpoint, path, body, tag string) (in
 // TestRESTMatrix asks every operation of the published document as everybody: nobody gets more than is declared, and to
 // others a tenant and one that is not there are the same.
 func TestRESTMatrix(t *testing.T) {
+	t.Parallel()
 	p := shared.Get(t)
 	awaitStacks(t, p.Client(t))
 	restTenant(t, p, "rest-m")

@@ -198,6 +198,11 @@ func TestRESTLimits(t *testing.T) {
 		"\r\nContent-Type: application/yaml\r\nContent-Length: 1000\r\n\r\nspec:", 1); err == nil && all[0].code < 400 || time.Since(begin) > 30*time.Second {
 		t.Errorf("a slow body: %d answers, %v after %s", len(all), err, time.Since(begin))
 	}
+	// Nothing is read of somebody whom the plane does not know.
+	begin = time.Now()
+	if all, err := rawREST(t, p, "PUT /v1/tenants/rest-l/clusters/a HTTP/1.1\r\nHost: polder\r\nAuthorization: Bearer wrong\r\nContent-Length: 900000\r\n\r\n", 1); err != nil || all[0].code != 401 || time.Since(begin) > 5*time.Second {
+		t.Errorf("a body of nobody: %v %v after %s", all, err, time.Since(begin))
+	}
 	begin = time.Now()
 	if all, err := rawREST(t, p, "GET /v1/me HTTP/1.1\r\nHost: pol", 1); err == nil && all[0].code < 400 || time.Since(begin) > 30*time.Second {
 		t.Errorf("a slow header: %v %v after %s", all, err, time.Since(begin))

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -158,6 +159,7 @@ type object struct {
 
 // TestRESTClusters follows a cluster through all that can be done with it.
 func TestRESTClusters(t *testing.T) {
+	t.Parallel()
 	p := shared.Get(t)
 	awaitStacks(t, p.Client(t))
 	restTenant(t, p, "rest-a")
@@ -255,6 +257,7 @@ func TestRESTClusters(t *testing.T) {
 
 // TestRESTBadInput sends what cannot be taken: each is one sentence that says what is wrong and where.
 func TestRESTBadInput(t *testing.T) {
+	t.Parallel()
 	p := shared.Get(t)
 	awaitStacks(t, p.Client(t))
 	restTenant(t, p, "rest-b")
@@ -304,6 +307,7 @@ func TestRESTBadInput(t *testing.T) {
 
 // TestRESTTenants is about what is beside clusters: who one is, tenants, members, robots, quota, the record.
 func TestRESTTenants(t *testing.T) {
+	t.Parallel()
 	p := shared.Get(t)
 	restTenant(t, p, "rest-c")
 	restTenant(t, p, "rest-c-other")
@@ -381,6 +385,7 @@ func TestRESTTenants(t *testing.T) {
 
 // TestRESTOffers reads what clusters can be made of, and how the plane is.
 func TestRESTOffers(t *testing.T) {
+	t.Parallel()
 	p := shared.Get(t)
 	awaitStacks(t, p.Client(t))
 	restTenant(t, p, "rest-d")
@@ -460,6 +465,7 @@ func awaitEvent(t testing.TB, from <-chan [2]string, event string, words ...stri
 
 // TestRESTWatch follows clusters, sees who loses their rights cut off, and a refusal before anything is streamed.
 func TestRESTWatch(t *testing.T) {
+	t.Parallel()
 	p := shared.Get(t)
 	awaitStacks(t, p.Client(t))
 	restTenant(t, p, "rest-e")
@@ -477,8 +483,48 @@ func TestRESTWatch(t *testing.T) {
 	awaitEvent(t, events, "cluster", `"DELETED"`, `"name":"one"`)
 }
 
+var restWatch = flag.Duration("rest.watch", 65*time.Second, "how long TestRESTWatchLong watches")
+
+// TestRESTWatchLong keeps watches open for longer than any request may take, with both versions of HTTP: at the end they
+// still tell what happens.
+func TestRESTWatchLong(t *testing.T) {
+	t.Parallel()
+	p := shared.Get(t)
+	awaitStacks(t, p.Client(t))
+	restTenant(t, p, "rest-w")
+	ed, now, old := restAs(t, p, "rest-w-editor"), restAs(t, p, "rest-w-viewer"), restAs(t, p, "rest-w-viewer")
+	tr := old.http.Transport.(*http.Transport).Clone()
+	tr.ForceAttemptHTTP2, tr.TLSClientConfig.NextProtos = false, []string{"http/1.1"}
+	t.Cleanup(tr.CloseIdleConnections)
+	old.http = &http.Client{Transport: tr}
+	all := []<-chan [2]string{watchEvents(t, now, "/tenants/rest-w/clusters:watch"), watchEvents(t, old, "/tenants/rest-w/clusters:watch")}
+	for _, events := range all {
+		awaitEvent(t, events, "synced")
+	}
+	for begin, i := time.Now(), 0; ; i++ {
+		name := fmt.Sprint("c", i)
+		ed.want(t, 201, "", "PUT", "/tenants/rest-w/clusters/"+name, clusterFile(name), "Content-Type", yamlType)
+		for _, events := range all {
+			awaitEvent(t, events, "cluster", `"ADDED"`, `"name":"`+name+`"`)
+		}
+		ed.want(t, 202, "", "DELETE", "/tenants/rest-w/clusters/"+name, "")
+		for _, events := range all {
+			awaitEvent(t, events, "cluster", `"DELETED"`, `"name":"`+name+`"`)
+		}
+		left := *restWatch - time.Since(begin)
+		if left <= 0 {
+			return
+		}
+		select { // nothing is told for a while, so that only what keeps it alive is sent
+		case <-time.After(min(left, max(*restWatch/3, 20*time.Second))):
+		case <-t.Context().Done():
+		}
+	}
+}
+
 // TestRESTKubeconfig gets access to a cluster that runs, with a key of one's own and with one that is made.
 func TestRESTKubeconfig(t *testing.T) {
+	t.Parallel()
 	p := shared.Get(t)
 	awaitStacks(t, p.Client(t))
 	restTenant(t, p, "rest-f")
@@ -549,6 +595,7 @@ func TestRESTKubeconfig(t *testing.T) {
 
 // TestRESTKilledClient breaks requests off at any moment and repeats them with their keys: there is one cluster of each.
 func TestRESTKilledClient(t *testing.T) {
+	t.Parallel()
 	p := shared.Get(t)
 	awaitStacks(t, p.Client(t))
 	restTenant(t, p, "rest-g")

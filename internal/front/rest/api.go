@@ -51,6 +51,8 @@ type API struct {
 	huma   huma.API
 	mux    *http.ServeMux
 	client dynamic.Interface
+
+	watches watchCount
 }
 
 // New makes the API, which is ready for requests.
@@ -87,6 +89,7 @@ func newDocument() huma.Config {
 		"polder apply and kubectl apply take is what POST and PUT take, as YAML or JSON."
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
 	c.RejectUnknownQueryParameters = true
+	c.Components.Schemas = huma.NewMapRegistry(schemaPrefix, nameSchema)
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"bearer": {Type: "http", Scheme: "bearer", Description: "A token of an issuer that the plane believes, or of a robot."},
 	}
@@ -171,7 +174,26 @@ func (a *API) identify(c huma.Context, next func(huma.Context)) {
 		unauthorized("this needs a token: Authorization: Bearer TOKEN; polder login gets one").write(w)
 		return
 	}
-	next(huma.WithValue(c, callerKey{}, &caller{token: token, address: c.RemoteAddr()}))
+	c = huma.WithValue(c, callerKey{}, &caller{token: token, address: c.RemoteAddr()})
+	// Whoever the plane has not believed yet is asked for before anything of theirs is read.
+	if b, _ := c.Context().Value(believedKey{}).(Believed); !b.Known {
+		if err := a.review(c.Context()); err != nil {
+			_, w := humago.Unwrap(c)
+			err.write(w)
+			return
+		}
+	}
+	next(c)
+}
+
+// review asks the plane who somebody is.
+func (a *API) review(ctx context.Context) *Problem {
+	ctx, cancel := context.WithTimeout(ctx, planeTimeout)
+	defer cancel()
+	_, err := a.reviewSelf(ctx)
+	var p *Problem
+	errors.As(explain(err), &p)
+	return p
 }
 
 var tokenPattern = regexp.MustCompile(`^[-A-Za-z0-9._~+/]+=*$`)
@@ -202,18 +224,25 @@ func (p passThrough) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(inprocess.WithRemoteAddr(r.Context(), c.address))
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	res, err := p.next.RoundTrip(r)
-	if tell, ok := r.Context().Value(believedKey{}).(func(bool)); ok && err == nil {
-		tell(res.StatusCode != http.StatusUnauthorized)
+	if b, ok := r.Context().Value(believedKey{}).(Believed); ok && err == nil {
+		b.Tell(res.StatusCode != http.StatusUnauthorized)
 	}
 	return res, err
 }
 
 type believedKey struct{}
 
-// WithBelieved has a function called with whether the plane believes the token of a request, as soon as it has said so.
-// It may be called several times, and at the same time.
-func WithBelieved(ctx context.Context, tell func(bool)) context.Context {
-	return context.WithValue(ctx, believedKey{}, tell)
+// Believed is what is known of the token of a request.
+type Believed struct {
+	Known bool // the plane has believed it before
+	// Tell is called with whether the plane believes it, as soon as that has said so. It may be called several times, and
+	// at the same time.
+	Tell func(bool)
+}
+
+// WithBelieved says what is known of the token of a request.
+func WithBelieved(ctx context.Context, b Believed) context.Context {
+	return context.WithValue(ctx, believedKey{}, b)
 }
 
 // warnings keeps those of the plane, for example of fields that are not needed any more, for who has asked.

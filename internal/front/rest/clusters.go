@@ -75,9 +75,9 @@ func (d DryRunQuery) options() []string {
 // clusterOutput is a cluster as an answer.
 type clusterOutput struct {
 	Status   int
-	ETag     string `header:"ETag"`
-	Location string `header:"Location"`
-	Warning  string `header:"Warning"`
+	ETag     string `header:"ETag" doc:"The version of the object, for If-Match."`
+	Location string `header:"Location" doc:"Of what was made: its path."`
+	Warning  string `header:"Warning" doc:"What the plane warns of, for example of a field that is not needed any more."`
 	Body     clusterObject
 }
 

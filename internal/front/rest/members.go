@@ -44,12 +44,15 @@ type RobotPath struct {
 	Robot string `path:"robot" minLength:"1" maxLength:"40" pattern:"^[a-z]([-a-z0-9]*[a-z0-9])?$" doc:"Name of the robot." example:"ci"`
 }
 
-// members is who belongs to a tenant.
+// MemberList is who belongs to a tenant.
+type MemberList struct {
+	Items []Member `json:"items" nullable:"false" maxItems:"256"`
+}
+
+// members is who belongs to a tenant, as an answer.
 type members struct {
-	ETag string `header:"ETag"`
-	Body struct {
-		Items []Member `json:"items" nullable:"false" maxItems:"256"`
-	}
+	ETag string `header:"ETag" doc:"The version of the tenant, for If-Match."`
+	Body MemberList
 }
 
 func registerMembers(a *API) error {
@@ -157,9 +160,7 @@ func (a *API) changeTenant(ctx context.Context, name, version string,
 func (a *API) putMembers(ctx context.Context, in *struct {
 	TenantPath
 	IfMatch string `header:"If-Match" maxLength:"1024" doc:"The ETag of the list that was read; needed."`
-	Body    struct {
-		Items []Member `json:"items" nullable:"false" maxItems:"256"`
-	}
+	Body    MemberList
 }) (*members, error) {
 	version, err := Preconditions{IfMatch: in.IfMatch}.version()
 	if err != nil {

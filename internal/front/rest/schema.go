@@ -1,9 +1,12 @@
 package rest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
+	"regexp"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -39,6 +42,23 @@ func (releaseObject) Schema(r huma.Registry) *huma.Schema {
 }
 
 const schemaPrefix = "#/components/schemas/"
+
+// schemaNames are names in the document where those that huma makes of Go's are not for people.
+var schemaNames = map[string]string{ //nolint:gosec // names, of which one has a token in it
+	"AuditOutputBody": "AuditEventList", "Info": "Version",
+	"Create-robot-tokenRequest": "RobotTokenRequest", "Put-robotRequest": "RobotRequest",
+}
+
+var listBodyPattern = regexp.MustCompile(`^List(.+?)(Object)?Body$`)
+
+// nameSchema names the schema of a type; generated clients have its name.
+func nameSchema(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	if m := listBodyPattern.FindStringSubmatch(name); m != nil {
+		return m[1] + "List"
+	}
+	return cmp.Or(schemaNames[name], name)
+}
 
 // kindSchema puts the schema of a kind into the document, once, and returns a reference to it. There is none without
 // one: the kinds are those of this program.

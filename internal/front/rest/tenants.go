@@ -95,11 +95,7 @@ func registerSelf(a *API) error {
 		func(ctx context.Context, _ *struct{}) (*struct{ Body Self }, error) {
 			ctx, cancel := context.WithTimeout(ctx, planeTimeout)
 			defer cancel()
-			review := &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": authenticationv1.SchemeGroupVersion.String(), "kind": "SelfSubjectReview",
-			}}
-			u, err := a.client.Resource(authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews")).
-				Create(ctx, review, metav1.CreateOptions{})
+			u, err := a.reviewSelf(ctx)
 			if err != nil {
 				return nil, explain(err)
 			}
@@ -111,6 +107,15 @@ func registerSelf(a *API) error {
 			return out, nil
 		})
 	return nil
+}
+
+// reviewSelf asks the plane who the caller is.
+func (a *API) reviewSelf(ctx context.Context) (*unstructured.Unstructured, error) {
+	review := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": authenticationv1.SchemeGroupVersion.String(), "kind": "SelfSubjectReview",
+	}}
+	return a.client.Resource(authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews")).
+		Create(ctx, review, metav1.CreateOptions{})
 }
 
 // getPath asks the plane for a path of its own, with the rights of the caller.
@@ -182,7 +187,7 @@ func registerTenants(a *API) error {
 
 // tenantOutput is a tenant as an answer.
 type tenantOutput struct {
-	ETag string `header:"ETag"`
+	ETag string `header:"ETag" doc:"The version of the tenant."`
 	Body tenantObject
 }
 

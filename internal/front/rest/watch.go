@@ -58,7 +58,13 @@ func registerWatch(a *API) error {
 		if err != nil {
 			return nil, a.explainIn(ctx, in.Tenant, err)
 		}
+		// Only now, so that nobody takes places of a tenant that is not theirs.
+		end, refused := a.watches.begin(in.Tenant, callerOf(ctx).token)
+		if refused != nil {
+			return nil, refused
+		}
 		return &huma.StreamResponse{Body: func(c huma.Context) {
+			defer end()
 			_, rw := humago.Unwrap(c)
 			w.out = &eventWriter{w: rw, control: http.NewResponseController(rw)}
 			w.run(c.Context(), first)
@@ -234,5 +240,7 @@ func (o *eventWriter) write(b []byte) error {
 	if err := o.control.Flush(); err != nil {
 		return errClientGone
 	}
+	// With HTTP/2 a deadline ends the stream also while nothing is written.
+	_ = o.control.SetWriteDeadline(time.Time{})
 	return nil
 }
