@@ -59,7 +59,12 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require github.com/danielgtaylor/huma/v2 v2.37.2
+require (
+	github.com/danielgtaylor/huma/v2 v2.37.2
+	github.com/oapi-codegen/runtime v1.8.0
+)
+
+require github.com/apapsch/go-jsonmerge/v2 v2.0.0 // indirect
 
 require (
 	cel.dev/expr v0.25.2 // indirect
