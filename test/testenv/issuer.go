@@ -26,15 +26,26 @@ type Issuer struct {
 	URL     string
 	CA      string // PEM
 	Address string
+	Close   func()
 	key     *rsa.PrivateKey
 }
 
 // NewIssuer starts an issuer for one test.
 func NewIssuer(t testing.TB) *Issuer {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	i, err := StartIssuer()
 	if err != nil {
 		t.Fatal(err)
+	}
+	t.Cleanup(i.Close)
+	return i
+}
+
+// StartIssuer starts an issuer for all tests of a package, until it is closed.
+func StartIssuer() (*Issuer, error) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return nil, err
 	}
 	i := &Issuer{key: key}
 	mux := http.NewServeMux()
@@ -48,10 +59,9 @@ func NewIssuer(t testing.TB) *Issuer {
 		}}})
 	})
 	s := httptest.NewTLSServer(mux)
-	t.Cleanup(s.Close)
-	i.URL, i.Address = s.URL, s.Listener.Addr().String()
+	i.URL, i.Address, i.Close = s.URL, s.Listener.Addr().String(), s.Close
 	i.CA = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
-	return i
+	return i, nil
 }
 
 // Token makes a token that is good for an hour, with further claims.

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"time"
@@ -13,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/client-go/util/keyutil"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/cli/connect"
@@ -26,7 +24,7 @@ import (
 
 // requestKubeconfig has the plane sign a key that is made here.
 func (r *kubeconfigOptions) requestKubeconfig(c *cobra.Command, a *connect.Access) (*issuedKubeconfig, error) {
-	key, csr, err := newKeyAndCSR()
+	key, csr, err := certificate.NewKeyAndRequest("polder") // the plane says whose it is
 	if err != nil {
 		return nil, err
 	}
@@ -82,19 +80,6 @@ func (r *kubeconfigOptions) requestKubeconfig(c *cobra.Command, a *connect.Acces
 		k.expiresAt = s.ExpirationTime.Time
 	}
 	return k, nil
-}
-
-// newKeyAndCSR is a key, and a request to sign it, both in PEM form. The plane says whose it is.
-func newKeyAndCSR() (key []byte, csr string, err error) {
-	private, err := certificate.NewKey()
-	if err != nil {
-		return nil, "", err
-	}
-	if key, err = keyutil.MarshalPrivateKeyToPEM(private); err != nil {
-		return nil, "", err
-	}
-	request, err := certificate.NewRequest(pkix.Name{CommonName: "polder"}, private)
-	return key, string(request), err
 }
 
 // signatureWaiter waits for that of the plane.

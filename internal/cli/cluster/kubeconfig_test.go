@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/files/certificate"
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
@@ -67,7 +68,7 @@ func TestKubeconfigPrints(t *testing.T) {
 	}
 	if k.CurrentContext != "demo-viewer" || k.Clusters["polder-default-demo"].Server != "https://demo.example" ||
 		string(k.Clusters["polder-default-demo"].CertificateAuthorityData) != "CA" ||
-		!strings.Contains(string(k.AuthInfos["polder-default-demo-viewer"].ClientKeyData), "EC PRIVATE KEY") {
+		!strings.Contains(string(k.AuthInfos["polder-default-demo-viewer"].ClientKeyData), certificate.KeyPEMType) {
 		t.Errorf("it prints %s", out)
 	}
 	spec := f.bodies["POST"]["spec"].(map[string]any)
@@ -96,7 +97,7 @@ func TestKubeconfigRefused(t *testing.T) {
 	}
 	f.after = func(method, _ string, o map[string]any) {
 		if method == "POST" {
-			_, request, _ := newKeyAndCSR()
+			_, request, _ := certificate.NewKeyAndRequest("polder")
 			o["status"] = map[string]any{
 				"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}, "certificate": signCSR(t, request), "endpoint": "https://x",
 			}

@@ -89,6 +89,19 @@ func create(c, parent *x509.Certificate, key crypto.PublicKey, signer crypto.Sig
 // NewKey makes an ECDSA key on the curve P-256, which all our keys are.
 func NewKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
+// NewKeyAndRequest makes a key, and a request to sign it for a name, both in PEM form.
+func NewKeyAndRequest(name string) (key []byte, request string, err error) {
+	private, err := NewKey()
+	if err != nil {
+		return nil, "", err
+	}
+	if key, err = EncodeKey(private); err != nil {
+		return nil, "", err
+	}
+	r, err := NewRequest(pkix.Name{CommonName: name}, private)
+	return key, string(r), err
+}
+
 // NewRequest returns a signing request for a key, in PEM form.
 func NewRequest(subject pkix.Name, key crypto.Signer) ([]byte, error) {
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)

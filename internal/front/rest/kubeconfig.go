@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509/pkix"
 	"net/http"
 	"time"
 
@@ -71,7 +70,7 @@ func (a *API) createKubeconfig(ctx context.Context, in *struct {
 	}
 	var key []byte
 	if in.Body.CertificateRequest == "" {
-		if key, in.Body.CertificateRequest, err = newKeyAndCSR(); err != nil {
+		if key, in.Body.CertificateRequest, err = certificate.NewKeyAndRequest("polder"); err != nil {
 			return nil, err
 		}
 	}
@@ -94,19 +93,6 @@ func (a *API) createKubeconfig(ctx context.Context, in *struct {
 		Kubeconfig: string(file), Certificate: s.Certificate, CertificateAuthority: s.CertificateAuthority,
 		Endpoint: s.Endpoint, ExpirationTime: s.ExpirationTime.UTC(),
 	}}, nil
-}
-
-// newKeyAndCSR is a key, and a request to sign it, both in PEM form. The plane says whose it is.
-func newKeyAndCSR() (key []byte, csr string, err error) {
-	private, err := certificate.NewKey()
-	if err != nil {
-		return nil, "", err
-	}
-	if key, err = certificate.EncodeKey(private); err != nil {
-		return nil, "", err
-	}
-	request, err := certificate.NewRequest(pkix.Name{CommonName: "polder"}, private)
-	return key, string(request), err
 }
 
 // sign has the plane sign a certificate request, with the rights of the caller, and leaves nothing behind.
