@@ -32,33 +32,6 @@ type ClusterPath struct {
 	Cluster string `path:"cluster" minLength:"1" maxLength:"63" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" doc:"Name of the cluster." example:"demo"`
 }
 
-// Page is a part of a list.
-type Page struct {
-	PageSize  int64  `query:"pageSize" minimum:"1" maximum:"500" default:"100" doc:"How many at most."`
-	PageToken string `query:"pageToken" maxLength:"4096" doc:"nextPageToken of the answer before."`
-}
-
-func (p Page) options() metav1.ListOptions {
-	return metav1.ListOptions{Limit: p.PageSize, Continue: p.PageToken}
-}
-
-// list is the answer to a question for many.
-type list[T any] struct {
-	Body struct {
-		Items         []T    `json:"items" nullable:"false"`
-		NextPageToken string `json:"nextPageToken,omitempty" doc:"If there are more: pageToken of the next request."`
-	}
-}
-
-func newList[T ~map[string]any](items []unstructured.Unstructured, next string) *list[T] {
-	out := &list[T]{}
-	out.Body.Items, out.Body.NextPageToken = make([]T, len(items)), next
-	for i := range items {
-		out.Body.Items[i] = present(&items[i])
-	}
-	return out
-}
-
 // DryRunQuery asks what would be.
 type DryRunQuery struct {
 	DryRun bool `query:"dryRun" doc:"Check it, and change nothing."`
@@ -158,11 +131,11 @@ func (a *API) listClusters(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	l, err := a.clusters(namespace).List(ctx, in.options())
+	l, err := listObjects[clusterObject](ctx, a, clusterResource, namespace, in.Page)
 	if err != nil {
 		return nil, a.explainIn(ctx, in.Tenant, err)
 	}
-	return newList[clusterObject](l.Items, l.GetContinue()), nil
+	return l, nil
 }
 
 func (a *API) getCluster(ctx context.Context, in *struct {

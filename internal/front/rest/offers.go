@@ -65,11 +65,11 @@ func registerStacks(a *API) error {
 			if err != nil {
 				return nil, err
 			}
-			l, err := a.client.Resource(stackResource).Namespace(namespace).List(ctx, in.options())
+			l, err := listObjects[stackObject](ctx, a, stackResource, namespace, in.Page)
 			if err != nil {
 				return nil, a.explainStacks(ctx, in.Tenant, err)
 			}
-			return newList[stackObject](l.Items, l.GetContinue()), nil
+			return l, nil
 		})
 	huma.Register(a.huma, operation("get-stack-schema", http.MethodGet, "/stacks/{stack}/schema", tagOffers,
 		"Read what clusters of a stack can choose, for each provider"), a.getStackSchema)
@@ -162,11 +162,8 @@ func registerProviders(a *API) error {
 		func(ctx context.Context, in *Page) (*list[providerObject], error) {
 			ctx, cancel := context.WithTimeout(ctx, planeTimeout)
 			defer cancel()
-			l, err := a.client.Resource(providerResource).List(ctx, in.options())
-			if err != nil {
-				return nil, explain(err)
-			}
-			return newList[providerObject](l.Items, l.GetContinue()), nil
+			l, err := listObjects[providerObject](ctx, a, providerResource, "", *in)
+			return l, explain(err)
 		})
 	return nil
 }
@@ -209,15 +206,9 @@ func registerPlane(a *API) error {
 		func(ctx context.Context, in *Page) (*list[releaseObject], error) {
 			ctx, cancel := context.WithTimeout(ctx, planeTimeout)
 			defer cancel()
-			l, err := a.client.Resource(releaseResource).List(ctx, in.options())
-			if err != nil {
-				return nil, explain(err)
-			}
-			out := newList[releaseObject](l.Items, l.GetContinue())
-			for i := range l.Items { // those of all tenants: of whom they are counts
-				out.Body.Items[i]["metadata"].(map[string]any)["namespace"] = l.Items[i].GetNamespace() //nolint:forcetypeassert // see present
-			}
-			return out, nil
+			// They are those of all tenants: of whom counts.
+			l, err := listObjects[releaseObject](ctx, a, releaseResource, "", *in, "namespace")
+			return l, explain(err)
 		})
 	return nil
 }

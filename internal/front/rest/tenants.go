@@ -136,7 +136,11 @@ func (a *API) getPath(ctx context.Context, path string, query url.Values, out an
 	}
 	var s metav1.Status
 	if err := json.NewDecoder(res.Body).Decode(&s); err != nil || s.Kind != "Status" {
-		return problemf(res.StatusCode, "the plane says: %s", http.StatusText(res.StatusCode))
+		p := problemf(res.StatusCode, "the plane says: %s", http.StatusText(res.StatusCode))
+		if after := res.Header.Get("Retry-After"); after != "" {
+			p.header = http.Header{"Retry-After": {after}}
+		}
+		return p
 	}
 	return &apierrors.StatusError{ErrStatus: s}
 }
@@ -147,26 +151,18 @@ func registerTenants(a *API) error {
 			ctx, cancel := context.WithTimeout(ctx, planeTimeout)
 			defer cancel()
 			// Whoever may see all of them does.
-			l, err := a.client.Resource(tenantResource).List(ctx, in.options())
+			l, err := listObjects[tenantObject](ctx, a, tenantResource, "", *in)
 			if !apierrors.IsForbidden(err) {
-				if err != nil {
-					return nil, explain(err)
-				}
-				return newList[tenantObject](l.Items, l.GetContinue()), nil
+				return l, explain(err)
 			}
 			var own struct {
-				Items    []map[string]any `json:"items"`
-				Continue string           `json:"continue"`
+				Items    []map[string]json.RawMessage `json:"items"`
+				Continue string                       `json:"continue"`
 			}
-			query := url.Values{"limit": {fmt.Sprint(in.PageSize)}, "continue": {in.PageToken}}
-			if err := a.getPath(ctx, planeapi.TenantsPath, query, &own); err != nil {
+			if err := a.getPath(ctx, planeapi.TenantsPath, in.query(), &own); err != nil {
 				return nil, explain(err)
 			}
-			items := make([]unstructured.Unstructured, len(own.Items))
-			for i, o := range own.Items {
-				items[i].Object = o
-			}
-			return newList[tenantObject](items, own.Continue), nil
+			return newList[tenantObject](own.Items, own.Continue)
 		})
 	huma.Register(a.huma, operation("get-tenant", http.MethodGet, tenantPathPattern, tagTenants, "Read a tenant"),
 		func(ctx context.Context, in *TenantPath) (*tenantOutput, error) {
