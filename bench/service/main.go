@@ -1,7 +1,7 @@
 // Command service measures the REST API beside the plane's own Kubernetes API: the same requests, of the same robot, to
 // both in turns.
 //
-//	service [-clusters N] [-rounds N] [-clients N]
+//	service [-clusters N] [-rounds N] [-clients N] [-tenants N]
 //
 // It starts bin/polderd on an empty directory and leaves nothing behind. Times depend on the machine; the ratio of both
 // in one run is what counts.
@@ -38,7 +38,7 @@ const (
 )
 
 type bench struct {
-	clusters, rounds, clients int
+	clusters, rounds, clients, tenants int
 	*measure.Plane
 	http   *http.Client
 	rest   string // URL
@@ -51,22 +51,25 @@ func main() {
 	flag.IntVar(&b.clusters, "clusters", 50, "that a list has")
 	flag.IntVar(&b.rounds, "rounds", 10, "for each operation")
 	flag.IntVar(&b.clients, "clients", 4, "that ask at the same time")
+	flag.IntVar(&b.tenants, "tenants", 1000, "to make on a plane of their own")
 	os.Exit(scenario.Main(scenario.Benchmark{Columns: measure.Columns, Validate: b.validate, Run: b.run}))
 }
 
 func (b *bench) validate() error {
-	if b.clusters < 1 || b.clusters > 500 || b.rounds < 1 || b.clients < 1 {
-		return errors.New("-clusters must be 1 to 500, -rounds and -clients at least 1")
+	if b.clusters < 1 || b.clusters > 500 || b.rounds < 1 || b.clients < 1 || b.tenants < 1 {
+		return errors.New("-clusters must be 1 to 500, -rounds, -clients and -tenants at least 1")
 	}
 	return nil
 }
 
 func (b *bench) run(ctx context.Context, r *scenario.Runner) error {
+	return errors.Join(b.compareAPIs(ctx, r), r.Run(ctx, scenario.Scene{Name: "tenants", Run: b.many}))
+}
+
+// compareAPIs runs all scenes that compare both APIs on one plane.
+func (b *bench) compareAPIs(ctx context.Context, r *scenario.Runner) error {
 	return measure.WithPlane(ctx, func(p *measure.Plane) error {
 		b.Plane = p
-		if err := b.prepare(ctx); err != nil {
-			return err
-		}
 		return r.Run(ctx,
 			scenario.Scene{Name: "list", Run: func(ctx context.Context) (scenario.Rows, error) {
 				return b.compare(ctx, fmt.Sprintf("a list of %d clusters", b.clusters), b.list)
@@ -81,8 +84,11 @@ func (b *bench) run(ctx context.Context, r *scenario.Runner) error {
 	}, "--rest-listen", "127.0.0.1:0")
 }
 
-// prepare makes a tenant with clusters that are paused, and tokens of a robot.
+// prepare makes a tenant with clusters that are paused, and tokens of a robot, before the first scene that needs them.
 func (b *bench) prepare(ctx context.Context) error {
+	if b.http != nil {
+		return nil
+	}
 	s, _, err := status.Read(b.Data())
 	if err != nil {
 		return err
@@ -187,6 +193,9 @@ func (b *bench) create(ctx context.Context, rest bool, i int) error {
 // compare measures one operation with both APIs in turns.
 func (b *bench) compare(ctx context.Context, what string,
 	ask func(ctx context.Context, rest bool, i int) error) (rows scenario.Rows, err error) {
+	if err := b.prepare(ctx); err != nil {
+		return rows, err
+	}
 	var took [2][]time.Duration
 	var wall [2]time.Duration
 	for round := range 2 * b.rounds {
