@@ -249,6 +249,48 @@ type KubeconfigRequest struct {
 // KubeconfigRequestRole What the holder may do in the cluster.
 type KubeconfigRequestRole string
 
+// Machine defines model for Machine.
+type Machine struct {
+	// ControlPlane Whether it is one of the control plane.
+	ControlPlane bool `json:"controlPlane"`
+
+	// CreationTimestamp When it was asked for.
+	CreationTimestamp time.Time `json:"creationTimestamp"`
+
+	// Kubernetes The exact version of Kubernetes.
+	//
+	// Examples: v1.36.3
+	Kubernetes string `json:"kubernetes,omitempty"`
+
+	// Message What it waits for, or what is wrong with it.
+	Message string `json:"message,omitempty"`
+
+	// Name Name of the machine.
+	Name string `json:"name"`
+
+	// Node Name of its node in the cluster, once there is one.
+	Node string `json:"node,omitempty"`
+
+	// Phase How far it is, for people.
+	//
+	// Examples: Running
+	Phase string `json:"phase"`
+
+	// Pool The pool of spec.workers that it belongs to.
+	Pool string `json:"pool,omitempty"`
+
+	// Ready Whether it can be used.
+	Ready bool `json:"ready"`
+}
+
+// MachineList defines model for MachineList.
+type MachineList struct {
+	Items []Machine `json:"items"`
+
+	// NextPageToken If there are more: pageToken of the next request.
+	NextPageToken string `json:"nextPageToken,omitempty"`
+}
+
 // Member defines model for Member.
 type Member struct {
 	// Kind Whether it is one person or many.
@@ -663,6 +705,15 @@ type ListEventsParams struct {
 	PageToken string `form:"pageToken,omitempty" json:"pageToken,omitempty"`
 }
 
+// ListMachinesParams defines parameters for ListMachines.
+type ListMachinesParams struct {
+	// PageSize How many at most.
+	PageSize int64 `form:"pageSize,omitempty" json:"pageSize,omitempty"`
+
+	// PageToken nextPageToken of the answer before.
+	PageToken string `form:"pageToken,omitempty" json:"pageToken,omitempty"`
+}
+
 // PutMembersParams defines parameters for PutMembers.
 type PutMembersParams struct {
 	// IfMatch The ETag of the list that was read; needed.
@@ -903,6 +954,11 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/tenants/{tenant}/clusters/{cluster}/kubeconfig (the `CreateKubeconfig` operationId).
 	CreateKubeconfig(ctx context.Context, tenant string, cluster string, body CreateKubeconfigJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListMachines List the machines of a cluster
+	//
+	// Corresponds with GET /v1/tenants/{tenant}/clusters/{cluster}/machines (the `ListMachines` operationId).
+	ListMachines(ctx context.Context, tenant string, cluster string, params *ListMachinesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListUpgrades List what spec.stack of a cluster could be changed to
 	//
@@ -1338,6 +1394,21 @@ func (c *Client) CreateKubeconfigWithBody(ctx context.Context, tenant string, cl
 // Corresponds with POST /v1/tenants/{tenant}/clusters/{cluster}/kubeconfig (the `CreateKubeconfig` operationId).
 func (c *Client) CreateKubeconfig(ctx context.Context, tenant string, cluster string, body CreateKubeconfigJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCreateKubeconfigRequest(c.Server, tenant, cluster, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListMachines List the machines of a cluster
+//
+// Corresponds with GET /v1/tenants/{tenant}/clusters/{cluster}/machines (the `ListMachines` operationId).
+func (c *Client) ListMachines(ctx context.Context, tenant string, cluster string, params *ListMachinesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListMachinesRequest(c.Server, tenant, cluster, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2663,6 +2734,78 @@ func NewCreateKubeconfigRequestWithBody(server string, tenant string, cluster st
 	return req, nil
 }
 
+// NewListMachinesRequest constructs an http.Request for the ListMachines method
+func NewListMachinesRequest(server string, tenant string, cluster string, params *ListMachinesParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "tenant", tenant, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "cluster", cluster, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/tenants/%s/clusters/%s/machines", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", false, "pageSize", params.PageSize, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", false, "pageToken", params.PageToken, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListUpgradesRequest constructs an http.Request for the ListUpgrades method
 func NewListUpgradesRequest(server string, tenant string, cluster string) (*http.Request, error) {
 	var err error
@@ -3287,6 +3430,13 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/tenants/{tenant}/clusters/{cluster}/kubeconfig (the `CreateKubeconfig` operationId).
 	CreateKubeconfigWithResponse(ctx context.Context, tenant string, cluster string, body CreateKubeconfigJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateKubeconfigResponse, error)
+
+	// ListMachinesWithResponse List the machines of a cluster
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/tenants/{tenant}/clusters/{cluster}/machines (the `ListMachines` operationId).
+	ListMachinesWithResponse(ctx context.Context, tenant string, cluster string, params *ListMachinesParams, reqEditors ...RequestEditorFn) (*ListMachinesResponse, error)
 
 	// ListUpgradesWithResponse List what spec.stack of a cluster could be changed to
 	//
@@ -4877,6 +5027,81 @@ func (r CreateKubeconfigResponse) StatusCode() int {
 	return 0
 }
 
+type ListMachinesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *MachineList
+	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
+	ApplicationproblemJSON401 *Problem
+	// ApplicationproblemJSON403 the response for an HTTP 403 `application/problem+json` response
+	ApplicationproblemJSON403 *Problem
+	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON422 the response for an HTTP 422 `application/problem+json` response
+	ApplicationproblemJSON422 *Problem
+	// ApplicationproblemJSON429 the response for an HTTP 429 `application/problem+json` response
+	ApplicationproblemJSON429 *Problem
+	// ApplicationproblemJSON500 the response for an HTTP 500 `application/problem+json` response
+	ApplicationproblemJSON500 *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListMachinesResponse) GetJSON200() *MachineList {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON401 returns the response for an HTTP 401 `application/problem+json` response
+func (r ListMachinesResponse) GetApplicationproblemJSON401() *Problem {
+	return r.ApplicationproblemJSON401
+}
+
+// GetApplicationproblemJSON403 returns the response for an HTTP 403 `application/problem+json` response
+func (r ListMachinesResponse) GetApplicationproblemJSON403() *Problem {
+	return r.ApplicationproblemJSON403
+}
+
+// GetApplicationproblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r ListMachinesResponse) GetApplicationproblemJSON404() *Problem {
+	return r.ApplicationproblemJSON404
+}
+
+// GetApplicationproblemJSON422 returns the response for an HTTP 422 `application/problem+json` response
+func (r ListMachinesResponse) GetApplicationproblemJSON422() *Problem {
+	return r.ApplicationproblemJSON422
+}
+
+// GetApplicationproblemJSON429 returns the response for an HTTP 429 `application/problem+json` response
+func (r ListMachinesResponse) GetApplicationproblemJSON429() *Problem {
+	return r.ApplicationproblemJSON429
+}
+
+// GetApplicationproblemJSON500 returns the response for an HTTP 500 `application/problem+json` response
+func (r ListMachinesResponse) GetApplicationproblemJSON500() *Problem {
+	return r.ApplicationproblemJSON500
+}
+
+// GetBody returns the raw response body bytes
+func (r ListMachinesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListMachinesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListMachinesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ListUpgradesResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -5953,6 +6178,19 @@ func (c *ClientWithResponses) CreateKubeconfigWithResponse(ctx context.Context, 
 		return nil, err
 	}
 	return ParseCreateKubeconfigResponse(rsp)
+}
+
+// ListMachinesWithResponse List the machines of a cluster
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/tenants/{tenant}/clusters/{cluster}/machines (the `ListMachines` operationId).
+func (c *ClientWithResponses) ListMachinesWithResponse(ctx context.Context, tenant string, cluster string, params *ListMachinesParams, reqEditors ...RequestEditorFn) (*ListMachinesResponse, error) {
+	rsp, err := c.ListMachines(ctx, tenant, cluster, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListMachinesResponse(rsp)
 }
 
 // ListUpgradesWithResponse List what spec.stack of a cluster could be changed to
@@ -7549,6 +7787,74 @@ func ParseCreateKubeconfigResponse(rsp *http.Response) (*CreateKubeconfigRespons
 			return nil, err
 		}
 		response.ApplicationproblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON500 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListMachinesResponse parses an HTTP response from a ListMachinesWithResponse call
+func ParseListMachinesResponse(rsp *http.Response) (*ListMachinesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListMachinesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest MachineList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON404 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Problem

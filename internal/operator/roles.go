@@ -84,7 +84,7 @@ func tenantRole() client.Object {
 		Rules: []rbacv1.PolicyRule{
 			rule(v1alpha1.GroupVersion.Group, []string{"get", "update", "patch"}, "tenants"),
 			rule(v1alpha1.GroupVersion.Group, []string{"patch"}, "tenants/status"),
-			{NonResourceURLs: []string{tenancy.AuditPath + "*"}, Verbs: []string{"get"}},
+			{NonResourceURLs: []string{tenancy.AuditPath + "*", tenancy.MachinesPath + "*"}, Verbs: []string{"get"}},
 			rule("", []string{"get", "create", "patch"}, "namespaces"),
 			rule("", []string{"get", "create", "update"}, "resourcequotas"),
 			rule("", []string{"get", "create", "update", "delete"}, "serviceaccounts"),

@@ -78,22 +78,22 @@ func (p *Plane) namespaceOfTenant(name string) string {
 	return t.NamespaceName()
 }
 
-// tenantReader reads tenants from the cache of the operator, once that is there.
-type tenantReader struct{ p *Plane }
+// cacheReader reads a cache of the plane, once that is there.
+type cacheReader func() client.Reader
 
-var _ client.Reader = tenantReader{}
+var _ client.Reader = cacheReader(nil)
 
 // Get reads one object.
-func (r tenantReader) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	if c := r.p.quota.Cache(); c != nil {
+func (r cacheReader) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if c := r(); c != nil {
 		return c.Get(ctx, key, o, opts...)
 	}
 	return fmt.Errorf("the plane is starting")
 }
 
 // List reads many.
-func (r tenantReader) List(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
-	if c := r.p.quota.Cache(); c != nil {
+func (r cacheReader) List(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
+	if c := r(); c != nil {
 		return c.List(ctx, l, opts...)
 	}
 	return fmt.Errorf("the plane is starting")
@@ -102,7 +102,8 @@ func (r tenantReader) List(ctx context.Context, l client.ObjectList, opts ...cli
 // frontHandlers serve what the door for customers asks the plane.
 func (p *Plane) frontHandlers() map[string]http.Handler {
 	return planeapi.Handlers(planeapi.Config{
-		Tenants: tenantReader{p}, DataDir: p.dir.Path(), Status: func() (any, error) { return p.describe() },
+		Tenants: cacheReader(p.quota.Cache), Machines: cacheReader(func() client.Reader { return p.capi.Cache() }),
+		DataDir: p.dir.Path(), Status: func() (any, error) { return p.describe() },
 	})
 }
 

@@ -45,6 +45,7 @@ type Plane struct {
 	metrics   *prometheus.Registry // our own metrics
 	exitOnce  sync.Once
 	quota     quotaevaluator.Source // filled by the operator, read by whoever counts
+	capi      *capi.ClusterAPI
 
 	// confinement is what the kernel offers to confine local clusters; the first call takes a moment.
 	confinement func() hostapi.Confinement

@@ -102,6 +102,7 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 		Concurrency:  p.cfg.Concurrency,
 		Clock:        p.cfg.Clock,
 	})
+	p.capi = clusterAPI
 	last := supervisor.Stage{
 		api.BootstrapRoles(), controllers, clusterAPI, p.newLocalProvider(api.Client), stacks, p.newBackup(store),
 	}

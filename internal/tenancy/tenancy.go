@@ -66,6 +66,10 @@ func Roles() []client.Object {
 // AuditPath is the plane's path, with the name of a tenant after it, of the record of what was done in that tenant.
 const AuditPath = "/polder/audit/"
 
+// MachinesPath is the plane's path, with the names of a tenant and of a cluster after it, of the machines of that
+// cluster. Members have no rights to kinds of Cluster API.
+const MachinesPath = "/polder/machines/"
+
 // IsReserved reports whether the plane itself needs a namespace of this name, or may do so later.
 func IsReserved(namespace string) bool {
 	return namespace == metav1.NamespaceDefault || strings.HasPrefix(namespace, "kube-") ||
@@ -97,7 +101,8 @@ func Objects(t *v1alpha1.Tenant) []client.Object {
 			Subjects:   subjects(t, role),
 		})
 	}
-	return append(append(out, ownObjectRole(t, "member", []string{"get"})...),
+	return append(append(out, ownObjectRole(t, "member", []string{"get"},
+		rbacv1.PolicyRule{NonResourceURLs: []string{MachinesPath + t.Name + "/*"}, Verbs: []string{"get"}})...),
 		ownObjectRole(t, "admin", []string{"update", "patch"},
 			rbacv1.PolicyRule{NonResourceURLs: []string{AuditPath + t.Name}, Verbs: []string{"get"}})...)
 }

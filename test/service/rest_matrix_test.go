@@ -57,6 +57,7 @@ var declared = map[string]struct {
 	"delete-cluster":     {403, 202, 202, 202, ""}, // with dryRun
 	"watch-clusters":     {200, 200, 200, 200, ""},
 	"list-events":        {200, 200, 200, 200, ""},
+	"list-machines":      {200, 200, 200, 200, ""},
 	"list-addons":        {200, 200, 200, 200, ""},
 	"list-upgrades":      {200, 200, 200, 200, ""},
 	"create-kubeconfig":  {409, 409, 409, 409, `{}`}, // it is paused, so that there is nothing to get access to

@@ -576,7 +576,7 @@ func TestRESTKubeconfig(t *testing.T) {
 	}
 	ed.want(t, 422, "", "POST", cluster+"/kubeconfig", `{"role":"admin","certificateRequest":"x"}`, "Content-Type", jsonType)
 	ed.want(t, 404, "there is no cluster none", "POST", "/tenants/rest-f/clusters/none/kubeconfig", `{}`, "Content-Type", jsonType)
-	for part, words := range map[string]string{"events": "the cluster is ready", "addons": `"done":true`, "upgrades": `"kubernetesVersion":"1.37"`} {
+	for part, words := range map[string]string{"events": "the cluster is ready", "addons": `"done":true`, "machines": `"controlPlane":true,"phase":"Running","ready":true`, "upgrades": `"kubernetesVersion":"1.37"`} {
 		vi.want(t, 200, words, "GET", cluster+"/"+part, "")
 	}
 	// Nothing of it is kept.

@@ -28,6 +28,9 @@ const (
 	TenantsPath = "/polder/tenants" // the tenants that somebody belongs to: everybody may ask
 	AuditPath   = tenancy.AuditPath // and the name of a tenant: the record of it, for its admins
 	StatusPath  = "/polder/status"  // how the plane is: for its operators
+
+	// MachinesPath and the names of a tenant and of its cluster: the machines of that, for members of the tenant.
+	MachinesPath = tenancy.MachinesPath
 )
 
 // TenantPage is the answer of TenantsPath.
@@ -57,17 +60,19 @@ type AuditPage struct {
 
 // Config is what the handlers read.
 type Config struct {
-	Tenants client.Reader       // a cache of all tenants
-	DataDir string              // with the record
-	Status  func() (any, error) // how the plane is
+	Tenants  client.Reader       // a cache of all tenants, namespaces and WorkloadClusters
+	Machines client.Reader       // a cache of all machines
+	DataDir  string              // with the record
+	Status   func() (any, error) // how the plane is
 }
 
 // Handlers returns a handler for each path.
 func Handlers(cfg Config) map[string]http.Handler {
 	a := &auditReader{tenants: cfg.Tenants, dataDir: cfg.DataDir, turn: make(chan struct{}, 1)}
 	return map[string]http.Handler{
-		TenantsPath: getOnly(func(w http.ResponseWriter, r *http.Request) { serveTenants(w, r, cfg.Tenants) }),
-		AuditPath:   getOnly(a.serve),
+		TenantsPath:  getOnly(func(w http.ResponseWriter, r *http.Request) { serveTenants(w, r, cfg.Tenants) }),
+		AuditPath:    getOnly(a.serve),
+		MachinesPath: getOnly((&machineReader{tenants: cfg.Tenants, machines: cfg.Machines}).serve),
 		StatusPath: getOnly(func(w http.ResponseWriter, _ *http.Request) {
 			s, err := cfg.Status()
 			if err != nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/front/planeapi"
 )
 
 // Event is what happened to a cluster.
@@ -43,6 +44,8 @@ type Upgrade struct {
 func registerClusterParts(a *API) error {
 	huma.Register(a.huma, operation("list-events", http.MethodGet, clusterPathPattern+"/events", tagClusters,
 		"List what happened to a cluster, the newest last"), a.listEvents)
+	huma.Register(a.huma, operation("list-machines", http.MethodGet, clusterPathPattern+"/machines", tagClusters,
+		"List the machines of a cluster"), a.listMachines)
 	huma.Register(a.huma, operation("list-addons", http.MethodGet, clusterPathPattern+"/addons", tagClusters,
 		"List the stages of add-ons of a cluster, in their order"),
 		partOf(a, func(s *v1alpha1.WorkloadClusterStatus) (out []Addon) {
@@ -60,6 +63,27 @@ func registerClusterParts(a *API) error {
 			return out
 		}))
 	return nil
+}
+
+// Machine is one of a cluster.
+type Machine = planeapi.Machine
+
+func (a *API) listMachines(ctx context.Context, in *struct {
+	ClusterPath
+	Page
+}) (*list[Machine], error) {
+	ctx, cancel := context.WithTimeout(ctx, planeTimeout)
+	defer cancel()
+	if _, err := a.readCluster(ctx, in.Tenant, in.Cluster); err != nil {
+		return nil, err
+	}
+	var found planeapi.MachinePage
+	if err := a.getPath(ctx, planeapi.MachinesPath+in.Tenant+"/"+in.Cluster, in.query(), &found); err != nil {
+		return nil, a.explainCluster(ctx, in.Tenant, in.Cluster, err)
+	}
+	out := &list[Machine]{}
+	out.Body.Items, out.Body.NextPageToken = found.Items, found.Continue
+	return out, nil
 }
 
 // partOf answers with a part of a cluster's status.
@@ -96,7 +120,7 @@ func (a *API) listEvents(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	o := in.options()
+	o := metav1.ListOptions{Limit: in.PageSize, Continue: in.PageToken}
 	o.FieldSelector = fields.Set{"involvedObject.kind": "WorkloadCluster", "involvedObject.name": in.Cluster}.String()
 	l, err := a.client.Resource(corev1.SchemeGroupVersion.WithResource("events")).Namespace(namespace).List(ctx, o)
 	if err != nil {

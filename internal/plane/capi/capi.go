@@ -12,12 +12,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/cluster-api/feature"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
@@ -52,6 +55,7 @@ type ClusterAPI struct {
 	writeLimiter writeLimiter
 	ready        chan struct{}
 	probe        *admissionProbe // set before ready closes
+	core         atomic.Pointer[ctrlcache.Cache]
 }
 
 // New prepares the component.
@@ -116,6 +120,14 @@ func (c *ClusterAPI) awaitReady(ctx context.Context, managers []*manager) {
 	}
 }
 
+// Cache is what the core manager knows of Clusters and Machines; nil until the managers are built.
+func (c *ClusterAPI) Cache() client.Reader {
+	if found := c.core.Load(); found != nil {
+		return *found
+	}
+	return nil
+}
+
 // Healthy sends admission a request that only Cluster API's own webhook can answer.
 func (c *ClusterAPI) Healthy(ctx context.Context) error { return c.probe.check(ctx) }
 
@@ -147,6 +159,8 @@ func (c *ClusterAPI) build(ctx context.Context) ([]*manager, error) {
 		}
 		managers = append(managers, m)
 	}
+	cache := managers[0].GetCache() // that of core
+	c.core.Store(&cache)
 	return managers, nil
 }
 
