@@ -28,7 +28,7 @@ const (
 // Member is a person or a group of them.
 type Member struct {
 	Kind string `json:"kind" enum:"Group,User" doc:"Whether it is one person or many."`
-	Name string `json:"name" minLength:"1" maxLength:"253" doc:"The name that the plane knows them under; GET /v1/me says yours." example:"oidc:acme-admins"`
+	Name string `json:"name" minLength:"1" maxLength:"512" doc:"The name that the plane knows them under; GET /v1/me says yours." example:"oidc:acme-admins"`
 	Role string `json:"role" enum:"admin,editor,viewer" doc:"What they may do."`
 }
 
@@ -41,7 +41,7 @@ type Robot struct {
 // RobotPath names a robot.
 type RobotPath struct {
 	TenantPath
-	Robot string `path:"robot" minLength:"1" maxLength:"40" pattern:"^[a-z]([-a-z0-9]*[a-z0-9])?$" doc:"Name of the robot." example:"ci"`
+	Robot string `path:"robot" minLength:"1" maxLength:"40" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" doc:"Name of the robot." example:"ci"`
 }
 
 // MemberList is who belongs to a tenant.
