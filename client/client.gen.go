@@ -4683,11 +4683,20 @@ type PutClusterResponse200Headers struct {
 	Warning  string
 }
 
+// PutClusterResponse201Headers the declared response headers of an HTTP 201 response for PutCluster
+type PutClusterResponse201Headers struct {
+	ETag     string
+	Location string
+	Warning  string
+}
+
 type PutClusterResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *WorkloadCluster
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *WorkloadCluster
 	// ApplicationproblemJSON400 the response for an HTTP 400 `application/problem+json` response
 	ApplicationproblemJSON400 *Problem
 	// ApplicationproblemJSON401 the response for an HTTP 401 `application/problem+json` response
@@ -4712,11 +4721,18 @@ type PutClusterResponse struct {
 	ApplicationproblemJSON500 *Problem
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *PutClusterResponse200Headers
+	// Headers201 the parsed response headers for an HTTP 201 response
+	Headers201 *PutClusterResponse201Headers
 }
 
 // GetJSON200 returns the response for an HTTP 200 `application/json` response
 func (r PutClusterResponse) GetJSON200() *WorkloadCluster {
 	return r.JSON200
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r PutClusterResponse) GetJSON201() *WorkloadCluster {
+	return r.JSON201
 }
 
 // GetApplicationproblemJSON400 returns the response for an HTTP 400 `application/problem+json` response
@@ -7269,6 +7285,9 @@ func ParseGetClusterResponse(rsp *http.Response) (*GetClusterResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case rsp.StatusCode == 304:
+		break // No content-type
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7494,6 +7513,13 @@ func ParsePutClusterResponse(rsp *http.Response) (*PutClusterResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest WorkloadCluster
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
 		var dest Problem
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -7598,6 +7624,30 @@ func ParsePutClusterResponse(rsp *http.Response) (*PutClusterResponse, error) {
 			headers.Warning = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 201:
+		var headers PutClusterResponse201Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = value
+		}
+		if values := rsp.Header.Values("Warning"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Warning", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Warning = value
+		}
+		response.Headers201 = &headers
 	}
 
 	return response, nil

@@ -107,6 +107,7 @@ func registerClusters(a *API) error {
 	del.Description = "It is gone when it is not found any more; until then its status says what is being deleted."
 	huma.Register(a.huma, del, a.deleteCluster)
 
+	a.documentFurtherAnswers()
 	schema := kindSchema(a.huma.OpenAPI().Components.Schemas, "WorkloadCluster")
 	a.setBodySchema(create.RequestBody, schema, typeYAML, typeJSON)
 	a.setBodySchema(put.RequestBody, schema, typeYAML, typeJSON)
@@ -114,6 +115,15 @@ func registerClusters(a *API) error {
 		Type: huma.TypeObject, Description: "Fields that change; null takes one out.",
 	}, typeMergePatch)
 	return nil
+}
+
+// documentFurtherAnswers says what is answered beside what huma knows of: one status of success for each operation.
+func (a *API) documentFurtherAnswers() {
+	path := a.huma.OpenAPI().Paths[Prefix+clusterPathPattern]
+	made := *path.Put.Responses["200"]
+	made.Description = http.StatusText(http.StatusCreated)
+	path.Put.Responses["201"] = &made
+	path.Get.Responses["304"] = &huma.Response{Description: http.StatusText(http.StatusNotModified)}
 }
 
 // clusters is the plane's API for those of a namespace.

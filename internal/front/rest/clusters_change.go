@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"regexp"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,7 +135,7 @@ func (a *API) patchCluster(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	if err := restrictPatch(patch, version); err != nil {
+	if err := restrictPatch(patch, in.Cluster, version); err != nil {
 		return nil, err
 	}
 	data, err := json.Marshal(patch)
@@ -154,7 +155,7 @@ func (a *API) patchCluster(ctx context.Context, in *struct {
 }
 
 // restrictPatch lets a patch change what PUT could, and gives it the version that it is for.
-func restrictPatch(patch map[string]any, version string) error {
+func restrictPatch(patch map[string]any, cluster, version string) error {
 	for name := range patch {
 		if name != "metadata" && name != "spec" && name != "apiVersion" && name != "kind" {
 			return fieldProblem(name, "only spec, and labels and annotations in metadata, can be changed")
@@ -175,5 +176,17 @@ func restrictPatch(patch map[string]any, version string) error {
 		}
 		meta["resourceVersion"], patch["metadata"] = version, meta
 	}
+	v, given := meta["resourceVersion"]
+	text, isText := v.(string)
+	switch {
+	case given && !isText:
+		return fieldProblem("metadata.resourceVersion", "it is no text")
+	case given && !versionPattern.MatchString(text):
+		return changedMeanwhile("cluster " + cluster) // it has never been of this version
+	}
 	return nil
 }
+
+// versionPattern is how the plane writes versions. It fails at others instead of finding that they are not the current
+// one.
+var versionPattern = regexp.MustCompile(`^[1-9][0-9]{0,17}$`)
