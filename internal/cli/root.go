@@ -4,6 +4,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/polder-kaas/polder/internal/cli/apiconformance"
 	"github.com/polder-kaas/polder/internal/cli/cluster"
 	"github.com/polder-kaas/polder/internal/cli/connect"
 	"github.com/polder-kaas/polder/internal/cli/login"
@@ -43,7 +44,9 @@ func newCommand(program string) *cobra.Command {
   polder maintain     gives space that its store does not need back to the disk
   polder backup       writes all of it to a file, polder restore makes a plane of that
   polder audit        shows who did what in it
-  polder down         stops it; all data stays`
+  polder down         stops it; all data stays
+
+  polder api-conformance judges servers of the REST API, for providers that have one of their own`
 	here := []*cobra.Command{
 		plane.NewUpCommand(g), plane.NewStatusCommand(g), plane.NewDownCommand(g), plane.NewKubectlCommand(g),
 		plane.NewMaintainCommand(g), plane.NewBackupCommand(g), plane.NewRestoreCommand(g),
@@ -56,6 +59,6 @@ func newCommand(program string) *cobra.Command {
 	root.AddCommand(plane.NewVersionCommand(g), commanddocs.Command())
 	root.AddCommand(cluster.NewCommands(g)...)
 	root.AddCommand(login.NewCommands(g)...)
-	root.AddCommand(tenant.NewCommand(g))
+	root.AddCommand(tenant.NewCommand(g), apiconformance.NewCommand())
 	return root
 }
