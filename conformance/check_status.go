@@ -81,10 +81,12 @@ func checkStatusNotWritten(ctx context.Context, s *session) error {
 // running is a cluster that is not paused.
 func running(spec, _ map[string]any) { spec["paused"] = false }
 
-// awaitReady waits until a cluster is ready, and is an error if its status says less than it should before.
+// awaitReady waits until a cluster is ready. It is an error at once if the status, once there is one, does not fit
+// together at any time.
 func (s *session) awaitReady(ctx context.Context, name string) error {
+	var wrong error
 	seen := false
-	return eventually(ctx, s.cfg.WaitReady, func(ctx context.Context) error {
+	err := eventually(ctx, s.cfg.WaitReady, func(ctx context.Context) error {
 		c, _, err := s.read(ctx, name)
 		if err != nil {
 			return err
@@ -93,14 +95,18 @@ func (s *session) awaitReady(ctx context.Context, name string) error {
 			return errors.New("the cluster has no status.phase")
 		}
 		seen = true
-		if err := checkStatus(c.Status); err != nil {
-			return err
+		if wrong = checkStatus(c.Status); wrong != nil {
+			return nil
 		}
 		if c.Status.Phase != v1alpha1.PhaseReady || c.Status.ObservedGeneration != c.Generation {
 			return fmt.Errorf("the cluster is %s, not Ready: %s", c.Status.Phase, c.Status.Message)
 		}
 		return nil
 	})
+	if wrong != nil {
+		return wrong
+	}
+	return err
 }
 
 func checkReady(ctx context.Context, s *session) error {

@@ -100,7 +100,7 @@ func (c *comparison) compareSchema(where string, wanted, had any, depth int) {
 	if depth > maxSchemaDepth || len(want) == 0 {
 		return
 	}
-	if t := want["type"]; t != nil && !slices.Contains(typesOf(got), t) {
+	if t, ok := want["type"].(string); ok && !slices.Contains(typesOf(got), t) {
 		c.add("%s is of type %v, not %v", where, got["type"], t)
 		return
 	}
@@ -118,11 +118,15 @@ func (c *comparison) compareSchema(where string, wanted, had any, depth int) {
 }
 
 // typesOf are one or more, as version 3.1 has them.
-func typesOf(schema map[string]any) []any {
-	if all, ok := schema["type"].([]any); ok {
-		return all
+func typesOf(schema map[string]any) (out []string) {
+	all, ok := schema["type"].([]any)
+	if !ok {
+		all = []any{schema["type"]}
 	}
-	return []any{schema["type"]}
+	for _, t := range all {
+		out = append(out, fmt.Sprint(t))
+	}
+	return out
 }
 
 // resolve follows references within a document.

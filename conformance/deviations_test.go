@@ -49,6 +49,7 @@ func TestDeviationsAreFound(t *testing.T) {
 		foreign.NullStays:         {"patch/merge"},
 		foreign.NothingDeleted:    {"clusters/deleted", "dry run/changed", "preconditions/current", "watch/changes", "document/answers"},
 		foreign.NoStatus:          {"status/said", "status/ready", "kubeconfig/made", "kubeconfig/role"},
+		foreign.NoActor:           {"status/ready", "kubeconfig/made", "kubeconfig/role"},
 		foreign.StatusTaken:       {"status/not written", "status/said", "status/ready", "kubeconfig/made", "kubeconfig/role"},
 		foreign.SecondObject:      {"bodies/one object"},
 		foreign.MembersWithoutTag: {"tenants/members"},

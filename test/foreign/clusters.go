@@ -82,6 +82,9 @@ func (s *Server) observe(t *tenant, c *cluster) {
 	c.Status = v1alpha1.WorkloadClusterStatus{
 		Phase: v1alpha1.PhaseReady, Message: "the cluster is ready", Actor: v1alpha1.Nobody, Endpoint: "https://" + c.Name + ".example.org:6443",
 	}
+	if s.is(NoActor) {
+		c.Status.Actor = ""
+	}
 	if c.Spec.Paused != nil && *c.Spec.Paused {
 		c.Status = v1alpha1.WorkloadClusterStatus{
 			Phase: v1alpha1.PhasePaused, Message: "the cluster is paused", Actor: v1alpha1.Customer, NextStep: "take out spec.paused",

@@ -27,6 +27,7 @@ const (
 	NullStays         Deviation = "PATCH does not take out what is null"
 	NothingDeleted    Deviation = "DELETE is answered 200 and deletes nothing"
 	NoStatus          Deviation = "there is no status"
+	NoActor           Deviation = "the status of a cluster that is not paused names no actor"
 	StatusTaken       Deviation = "the status is taken from the customer"
 	SecondObject      Deviation = "the second object in a file is passed over"
 	MembersWithoutTag Deviation = "members are replaced without If-Match"
