@@ -80,7 +80,7 @@ func (x setting) run(ctx context.Context, args ...string) (out, errs string, cod
 func (x setting) all(more ...string) []string {
 	return append([]string{x.url, "--tenant", foreign.Tenant, "--certificate-authority", x.file("ca.pem"), "--token-file", x.file("editor"),
 		"--admin-token-file", x.file("admin"), "--viewer-token-file", x.file("viewer"), "--other-token-file", x.file("other"),
-		"--timeout", "3s", "--wait-ready", "1m"}, more...)
+		"--wait-ready", "1m"}, more...)
 }
 
 func golden(t *testing.T, name, got string) {
@@ -110,7 +110,7 @@ func TestOutput(t *testing.T) {
 	}{
 		"passed.txt": {foreign.None, func(x setting) []string { return x.all() }, exit.OK},
 		"failed.txt": {foreign.LabelsStay, func(x setting) []string { return x.all() }, exit.Failure},
-		"left.txt":   {foreign.NothingDeleted, func(x setting) []string { return x.all() }, exit.Failure},
+		"left.txt":   {foreign.NothingDeleted, func(x setting) []string { return x.all("--timeout", "8s") }, exit.Failure},
 		"few.txt": {foreign.None, func(x setting) []string {
 			return []string{x.url, "--tenant", foreign.Tenant, "--certificate-authority", x.file("ca.pem"), "--token-file", x.file("editor")}
 		}, exit.OK},
