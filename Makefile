@@ -17,7 +17,7 @@ kube_flags  = -X $(kube_pkg).gitVersion=$(kubernetes) -X $(kube_pkg).gitMajor=$(
 
 manifests   := internal/plane/capi/manifests/generated
 # All that a program may be made of, files that are embedded too; test/build checks that none is missing.
-sources      = $(wildcard $(shell git ls-files -co --exclude-standard ':!docs/*.md' ':!test' ':!bench' ':!.ci' ':!*/testdata/*' ':(exclude,glob)*.md'))
+sources      = $(wildcard $(shell git ls-files -co --exclude-standard ':!docs/*.md' ':!test' ':!bench' ':!.ci' ':!terraform' ':!*/testdata/*' ':(exclude,glob)*.md'))
 
 # Packages that link the whole of Kubernetes have no unit tests; tests under test/ run the built binary.
 heavy       := github.com/polder-kaas/polder/(cmd/polderd|internal/daemon|internal/plane|internal/plane/(apiserver|kubecontrollers)|internal/providers/local/(boot|component))$$
@@ -121,6 +121,18 @@ bin/issuer/node: hack/issuer/install hack/issuer/issuer.mjs hack/issuer/package-
 # Cluster API's own program, in a module of its own: it wants other versions of what Polder is made of.
 bin/clusterctl: hack/clusterctl/go.mod
 	@cd hack/clusterctl && go build -o ../../$@ sigs.k8s.io/cluster-api/cmd/clusterctl
+
+# What tests run the Terraform provider with, in a module of its own for the same reason.
+bin/tofu: hack/opentofu/go.mod
+	@echo 'Compiling OpenTofu; it takes minutes the first time.'
+	@cd hack/opentofu && go build -o ../../$@ github.com/opentofu/opentofu/cmd/tofu
+
+bin/terraform-provider-polder: $(wildcard $(shell git ls-files -co --exclude-standard terraform client api internal/files/certificate))
+	@cd terraform && go build -ldflags '-s -w -X main.version=$(version)' -o ../$@ .
+
+.PHONY: test-terraform
+test-terraform: build bin/tofu bin/terraform-provider-polder ## Test the Terraform provider with OpenTofu and a plane
+	@cd terraform && go test -count=1 -timeout 30m ./...
 
 # For tests that let system calls fail; taken from the distribution if it is not installed, without root.
 bin/strace: hack/strace
