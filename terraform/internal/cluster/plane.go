@@ -79,8 +79,9 @@ func (c clusters) create(ctx context.Context, o *v1alpha1.WorkloadCluster, key s
 		return nil, 0, unexpected(res.HTTPResponse)
 	}
 	age := time.Duration(0)
-	if now, err := http.ParseTime(res.HTTPResponse.Header.Get("Date")); err == nil {
-		age = now.Sub(res.JSON201.CreationTimestamp.Time)
+	now, err := http.ParseTime(res.HTTPResponse.Header.Get("Date")) // by the plane's clock, as the other
+	if made := res.JSON201.CreationTimestamp; err == nil && !made.IsZero() {
+		age = now.Sub(made.Time)
 	}
 	return res.JSON201, age, nil
 }
