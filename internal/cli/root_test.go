@@ -11,7 +11,7 @@ import (
 // A flag that a command would not follow must not seem to be followed.
 func TestKubeconfigIsRefused(t *testing.T) {
 	p := clitest.New(t, Command)
-	for _, flag := range []string{"--kubeconfig", "--context"} {
+	for _, flag := range []string{"--kubeconfig", "--context", "--server", "--token-file", "--certificate-authority"} {
 		for command, args := range map[string][]string{"polder down": {"down"}, "polder stack status": {"stack", "status"},
 			"polder machine list": {"machine", "list"}, "polder kubectl": {"kubectl", "get", "pods"}} {
 			want := flag + " is for the commands on clusters; " + command + " works on the plane of a directory, which you can name with --data-dir"

@@ -160,6 +160,11 @@ func deleteCluster(ctx context.Context, a *connect.Access, c *v1alpha1.WorkloadC
 	explained := a.Explain(fmt.Sprintf("deleting cluster %q", c.Name), err)
 	if ptr.Deref(c.Spec.DeletionProtection, false) &&
 		(apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
+		if a.IsREST {
+			return exit.Errorf(exit.Code(explained),
+				"%w; if you mean it, lift the protection with deletionProtection: false in the cluster's file, and: %s", explained,
+				a.Hint("apply -f FILE"))
+		}
 		return exit.Errorf(exit.Code(explained),
 			`%w; if you mean it, lift the protection with: %s patch workloadcluster %s -n %s --type merge -p '{"spec":{"deletionProtection":false}}'`, explained, a.KubectlHint(), c.Name, a.Namespace)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/cli/output"
+	"github.com/polder-kaas/polder/internal/cli/restplane"
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
@@ -37,6 +38,7 @@ type Access struct {
 	defaultNamespace string // the namespace that is meant where none is named
 	Address          string
 	Local            bool // it is that of the data directory
+	IsREST           bool // only its REST API is there: namespaces are tenants
 	Globals          *Globals
 }
 
@@ -45,14 +47,20 @@ type Access struct {
 // error yet.
 func (g *Globals) Connect(c *cobra.Command) (*Access, error) {
 	rules, local := g.kubeconfigRules(clientcmd.NewDefaultClientConfigLoadingRules())
-	config, namespace, err := g.loadConfig(rules, local)
+	load := g.loadConfig
+	if g.hasServerFlags() {
+		load = g.loadServerConfig
+	}
+	config, namespace, err := load(rules, local)
 	if err != nil {
 		return nil, err
 	}
+	restplane.Use(config)
 	config.QPS = -1 // a few requests need no brake
 	config.WarningHandler = warningPrinter{c.ErrOrStderr()}
 	a := &Access{
-		Config: config, Namespace: namespace, defaultNamespace: namespace, Address: config.Host, Local: local, Globals: g,
+		Config: config, Namespace: namespace, defaultNamespace: namespace, Address: config.Host, Local: local,
+		IsREST: restplane.IsURL(config.Host), Globals: g,
 	}
 	if f := c.Flag("namespace"); f != nil && f.Value.String() != "" {
 		a.Namespace = f.Value.String()
@@ -83,6 +91,8 @@ func (g *Globals) kubeconfigRules(
 	switch {
 	case g.kubeconfigFile != "":
 		return singleFile(g.kubeconfigFile), false
+	case g.hasServerFlags():
+		return kubectlRules, false
 	case g.isFlagSet("data-dir"):
 		return singleFile(adminFile), true
 	case g.Program == PluginName || fromEnvironment || g.DataDir == "":
@@ -115,18 +125,9 @@ func (g *Globals) isFlagSet(flag string) bool {
 // loadConfig checks before client-go does, which would fall back to localhost where nothing is configured and
 // complain about that.
 func (g *Globals) loadConfig(rules *clientcmd.ClientConfigLoadingRules, local bool) (*rest.Config, string, error) {
-	if g.kubeconfigFile != "" {
-		if _, err := os.Stat(g.kubeconfigFile); errors.Is(err, os.ErrNotExist) {
-			return nil, "", exit.Errorf(exit.Usage, "there is no file %s; name a kubeconfig with --kubeconfig", g.kubeconfigFile)
-		}
-	}
-	file, err := rules.Load()
-	switch {
-	case err != nil && strings.Contains(err.Error(), "couldn't get version/kind"): // client-go has no type for it
-		return nil, "", exit.Errorf(exit.Usage, "%s is no kubeconfig; name one with --kubeconfig or $KUBECONFIG",
-			KubeconfigPaths(rules))
-	case err != nil:
-		return nil, "", fmt.Errorf("%s cannot be read as a kubeconfig: %w", KubeconfigPaths(rules), err)
+	file, err := g.readKubeconfig(rules)
+	if err != nil {
+		return nil, "", err
 	}
 	switch {
 	case len(file.Contexts) == 0 && len(file.Clusters) == 0 && local:
@@ -134,17 +135,50 @@ func (g *Globals) loadConfig(rules *clientcmd.ClientConfigLoadingRules, local bo
 	case len(file.Contexts) == 0 && len(file.Clusters) == 0:
 		return nil, "", exit.Errorf(exit.Failure,
 			"no plane is known here: start one on this machine with: polder up, or name the kubeconfig of another with --kubeconfig or $KUBECONFIG")
-	case g.contextName != "" && file.Contexts[g.contextName] == nil:
-		return nil, "", exit.Errorf(exit.Usage, "%s has no context %q; choose from: %s", KubeconfigPaths(rules),
-			g.contextName, strings.Join(ContextNames(file), ", "))
 	}
-	loaded := clientcmd.NewDefaultClientConfig(*file, &clientcmd.ConfigOverrides{CurrentContext: g.contextName})
+	if err := g.checkContext(rules, file); err != nil {
+		return nil, "", err
+	}
+	return clientConfig(rules, file, g.contextName)
+}
+
+// clientConfig is how one context of a kubeconfig reaches its plane.
+func clientConfig(rules *clientcmd.ClientConfigLoadingRules, file *clientcmdapi.Config,
+	name string) (*rest.Config, string, error) {
+	loaded := clientcmd.NewDefaultClientConfig(*file, &clientcmd.ConfigOverrides{CurrentContext: name})
 	config, err := loaded.ClientConfig()
 	if err != nil {
 		return nil, "", fmt.Errorf("%s cannot be used: %w", KubeconfigPaths(rules), err)
 	}
 	namespace, _, err := loaded.Namespace()
 	return config, namespace, err
+}
+
+// readKubeconfig reads the files that rules name. There may be none, unless one was named.
+func (g *Globals) readKubeconfig(rules *clientcmd.ClientConfigLoadingRules) (*clientcmdapi.Config, error) {
+	if g.kubeconfigFile != "" {
+		if _, err := os.Stat(g.kubeconfigFile); errors.Is(err, os.ErrNotExist) {
+			return nil, exit.Errorf(exit.Usage, "there is no file %s; name a kubeconfig with --kubeconfig", g.kubeconfigFile)
+		}
+	}
+	file, err := rules.Load()
+	switch {
+	case err != nil && strings.Contains(err.Error(), "couldn't get version/kind"): // client-go has no type for it
+		return nil, exit.Errorf(exit.Usage, "%s is no kubeconfig; name one with --kubeconfig or $KUBECONFIG",
+			KubeconfigPaths(rules))
+	case err != nil:
+		return nil, fmt.Errorf("%s cannot be read as a kubeconfig: %w", KubeconfigPaths(rules), err)
+	}
+	return file, nil
+}
+
+// checkContext is an error if a context was named that is not there.
+func (g *Globals) checkContext(rules *clientcmd.ClientConfigLoadingRules, file *clientcmdapi.Config) error {
+	if g.contextName == "" || file.Contexts[g.contextName] != nil {
+		return nil
+	}
+	return exit.Errorf(exit.Usage, "%s has no context %q; choose from: %s", KubeconfigPaths(rules), g.contextName,
+		strings.Join(ContextNames(file), ", "))
 }
 
 // KubeconfigPaths are the files that rules name, for a sentence; they need not exist.
@@ -168,7 +202,7 @@ func (a *Access) Hint(command string) string {
 	if a.Namespace != a.defaultNamespace {
 		text += " -n " + a.Namespace
 	}
-	return a.appendGivenFlags(text, "context", "kubeconfig", "data-dir")
+	return a.appendGivenFlags(text, append([]string{"context", "kubeconfig", "data-dir"}, serverFlags()...)...)
 }
 
 // KubectlHint is how people call kubectl on the same plane; its arguments may follow.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/cli/output"
+	"github.com/polder-kaas/polder/internal/cli/restplane"
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
 
@@ -32,6 +33,9 @@ func (a *Access) Explain(doing string, err error) error {
 	}
 	s := status.Status()
 	switch {
+	case s.Reason == restplane.ReasonNoCounterpart:
+		return exit.Errorf(exit.Usage, "%s needs the plane's Kubernetes API, and %s is its REST API: %s", doing, a.Address,
+			s.Message)
 	case isUnknownKind(err, s):
 		return fmt.Errorf("the plane at %s does not know the kinds of Polder: it is another cluster, its polderd is older than this polder, or something in front of it answers in its place", a.Address)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
@@ -51,6 +55,9 @@ func (a *Access) explainUnreachable(err error) error {
 	if a.Local {
 		return fmt.Errorf("the plane at %s does not answer: %w; see how it is with: %s, start it with: %s", a.Address, err,
 			a.Globals.Hint("status"), a.Globals.Hint("up"))
+	}
+	if a.Globals.server != "" {
+		return fmt.Errorf("the plane at %s does not answer: %w; check the address that --server has", a.Address, err)
 	}
 	return fmt.Errorf("the plane at %s does not answer: %w; check the address in your kubeconfig; for a plane on this machine, see: polder status and polder up", a.Address, err)
 }

@@ -27,6 +27,10 @@ type Globals struct {
 	// The commands on clusters can also talk to a plane elsewhere.
 	kubeconfigFile string
 	contextName    string
+	// Or to its REST API, of which a kubeconfig may know nothing.
+	server        string
+	tokenFile     string
+	authorityFile string
 
 	Program string         // how people call it; empty is polder
 	flags   *pflag.FlagSet // which say what was given
@@ -69,9 +73,9 @@ func (g *Globals) KubectlHint() string {
 }
 
 // RefuseKubeconfig keeps commands that know a plane by its directory from looking at one while another is meant: it is
-// what they run before all else, and an error if --kubeconfig or --context is given.
+// what they run before all else, and an error if a flag is given that means another.
 func (g *Globals) RefuseKubeconfig(c *cobra.Command, _ []string) error {
-	for _, name := range []string{"kubeconfig", "context"} {
+	for _, name := range append([]string{"kubeconfig", "context"}, serverFlags()...) {
 		if g.flags.Changed(name) {
 			return exit.Errorf(exit.Usage,
 				"--%s is for the commands on clusters; %s works on the plane of a directory, which you can name with --data-dir",
@@ -97,6 +101,12 @@ func NewRoot(program string) (*cobra.Command, *Globals) {
 		"`file` with access to a plane, for the commands on clusters (default: $KUBECONFIG, else that of the data directory, else ~/.kube/config)")
 	root.PersistentFlags().StringVar(&g.contextName, "context", "",
 		"`name` of a context in that file, or of polder login (default: its current one)")
+	root.PersistentFlags().StringVar(&g.server, "server", "",
+		"`URL` of a plane's REST API, such as https://polder.example.org/v1, for the commands on clusters; namespaces are tenants")
+	root.PersistentFlags().StringVar(&g.tokenFile, "token-file", "",
+		"`file` with the token for --server (default: that of the login to it)")
+	root.PersistentFlags().StringVar(&g.authorityFile, "certificate-authority", "",
+		"`file` with the certificates of who may vouch for --server (default: those of the login to it, or the system's)")
 	g.flags = root.PersistentFlags()
 	return root, g
 }

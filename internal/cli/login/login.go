@@ -25,6 +25,7 @@ import (
 	"github.com/polder-kaas/polder/internal/cli/connect"
 	"github.com/polder-kaas/polder/internal/cli/kubeconfigfile"
 	"github.com/polder-kaas/polder/internal/cli/output"
+	"github.com/polder-kaas/polder/internal/cli/restplane"
 	"github.com/polder-kaas/polder/internal/program/cmdline"
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
@@ -58,9 +59,12 @@ a code that you type in a browser elsewhere. It adds a context to your kubeconfi
 that kubectl and all commands of polder on clusters work with it. The login is renewed by itself until the issuer ends
 it, or polder logout does. It is kept in a file that only you can read; the kubeconfig holds no secret.
 
+A URL that ends in /v1 is that of a REST API, which polder can use and kubectl cannot.
+
 Who gave you the URL also knows --issuer and --client-id. The next login to the same plane needs neither.`,
 		Example: `  polder login https://plane.example.org:7443 --issuer https://login.example.org --client-id polder
-  polder login https://plane.example.org:7443 --device`,
+  polder login https://plane.example.org:7443 --device
+  polder login https://plane.example.org/v1 -n acme`,
 		Args: cmdline.Args(1, 1, "the URL of a plane"),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.server, o.rules = args[0], loadingRules(c)
@@ -131,8 +135,8 @@ func (o *loginOptions) run(c *cobra.Command, g *connect.Globals) error {
 // prepare makes a login of the flags and, for what they leave out, of the last one to the same plane.
 func (o *loginOptions) prepare(store sessions) (session, error) {
 	u, err := url.Parse(o.server)
-	if err != nil || !isHTTPS(o.server) || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-		return session{}, exit.Errorf(exit.Usage, "%q is no URL of a plane; an example is https://plane.example.org:7443", o.server)
+	if err != nil || !isHTTPS(o.server) || strings.Trim(u.Path, "/") != "" && !restplane.IsURL(o.server) || u.RawQuery != "" || u.Fragment != "" {
+		return session{}, exit.Errorf(exit.Usage, "%q is no URL of a plane; examples are https://plane.example.org:7443 and, of a REST API, https://plane.example.org/v1", o.server)
 	}
 	o.server = strings.TrimRight(o.server, "/")
 	o.name = cmp.Or(o.name, "polder-"+strings.NewReplacer(":", "-", "[", "", "]", "").Replace(u.Host))
@@ -256,6 +260,7 @@ func (o *loginOptions) greet(ctx context.Context, k *clientcmdapi.Config, s sess
 	}
 	cfg = rest.AnonymousClientConfig(cfg)
 	cfg.BearerToken, cfg.Timeout = s.IDToken, 30*time.Second
+	restplane.Use(cfg)
 	who, err := reviewSelf(ctx, cfg)
 	switch {
 	case apierrors.IsUnauthorized(err):

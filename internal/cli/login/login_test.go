@@ -121,3 +121,20 @@ func TestSessions(t *testing.T) {
 		t.Errorf("removed: %v", err)
 	}
 }
+
+// TestPrepare takes the URLs of both APIs of a plane, each as what a token of the login is for.
+func TestPrepare(t *testing.T) {
+	store := sessions{filepath.Join(t.TempDir(), "login")}
+	for url, want := range map[string]struct{ server, name string }{
+		"https://p.example.org:7443/": {"https://p.example.org:7443", "polder-p.example.org-7443"},
+		"https://p.example.org/v1":    {"https://p.example.org/v1", "polder-p.example.org"},
+		"https://p.example.org/v1/":   {"https://p.example.org/v1", "polder-p.example.org"},
+		"https://p.example.org/v2":    {}, "http://p.example.org/v1": {}, "https://p.example.org/v1?a": {}, "p.example.org": {},
+	} {
+		o := &loginOptions{server: url, issuer: issuerConfig{URL: "https://i"}}
+		s, err := o.prepare(store)
+		if (err == nil) != (want.server != "") || err == nil && (s.Server != want.server || o.name != want.name) {
+			t.Errorf("%s: %+v %q, %v", url, s, o.name, err)
+		}
+	}
+}

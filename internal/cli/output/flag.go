@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
 // Further values of -o; not every command has all of them.
@@ -58,7 +60,7 @@ func (o *Flag) PrintObject(w io.Writer, u *unstructured.Unstructured) error {
 		return err
 	}
 	u = u.DeepCopy()
-	u.SetManagedFields(nil)
+	clearForPrograms(u)
 	return o.Print(w, u.Object)
 }
 
@@ -75,11 +77,29 @@ func (o *Flag) PrintObjects(w io.Writer, all []unstructured.Unstructured) error 
 	}
 	items := []any{}
 	for _, u := range all {
-		u.SetManagedFields(nil)
+		clearForPrograms(&u)
 		items = append(items, u.Object)
 	}
 	return o.Print(w, map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}, "items": items})
 }
+
+// clearForPrograms takes from an object what only API servers and controllers read. The REST API leaves it out, too.
+func clearForPrograms(u *unstructured.Unstructured) {
+	for _, field := range []string{
+		"managedFields", "finalizers", "ownerReferences", "generateName", "selfLink", "deletionGracePeriodSeconds",
+	} {
+		unstructured.RemoveNestedField(u.Object, "metadata", field)
+	}
+	for _, name := range []string{lastAppliedAnnotation, v1alpha1.IdempotencyAnnotation} {
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", name)
+	}
+	if len(u.GetAnnotations()) == 0 {
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations")
+	}
+}
+
+// lastAppliedAnnotation is what kubectl apply remembers.
+const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
 // KindAndName is an object in a word, as kubectl has it: workloadcluster/demo.
 func KindAndName(u *unstructured.Unstructured) string {
