@@ -116,7 +116,7 @@ func TestProblems(t *testing.T) {
 		"without reason":    {problem(422, "", "it is wrong"), apierrors.IsInvalid, "it is wrong", nil},
 		"bad request":       {problem(400, "", "no object"), apierrors.IsBadRequest, "no object", nil},
 		"there already":     {problem(409, "AlreadyExists", "there is one"), apierrors.IsAlreadyExists, "there is one", nil},
-		"changed meanwhile": {problem(412, "Conflict", "read it again"), apierrors.IsConflict, "read it again", nil},
+		"changed meanwhile": {problem(412, "", "read it again"), apierrors.IsConflict, "read it again", nil},
 		"quota":             {problem(403, "Forbidden", "exceeded quota: polder-tenant"), apierrors.IsForbidden, "exceeded quota: polder-tenant", nil},
 		"no right":          {problem(403, "Forbidden", "oidc:ann may not update workloadclusters; an admin of the tenant can give you another role"), apierrors.IsForbidden, `User "oidc:ann" cannot create resource "workloadclusters" in API group "polder.dev" in the namespace "acme"`, nil},
 		"not known":         {problem(401, "", "wrong token"), apierrors.IsUnauthorized, "", nil},
