@@ -44,7 +44,7 @@ func clusterChecks() []check {
 		},
 		{
 			name: "clusters/parts", run: checkParts,
-			shows: "events, addons and upgrades of a cluster are lists, and 404 where there is no cluster",
+			shows: "events, machines, addons and upgrades of a cluster are lists, and 404 where there is no cluster",
 		},
 	}
 }
@@ -261,7 +261,7 @@ func checkParts(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	for _, op := range []string{"list-events", "list-addons", "list-upgrades"} {
+	for _, op := range []string{"list-events", "list-machines", "list-addons", "list-upgrades"} {
 		if _, err := s.want(ctx, request{op: op, cluster: c.Name}, http.StatusOK); err != nil {
 			return err
 		}

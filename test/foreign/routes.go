@@ -48,6 +48,7 @@ func operations() []operation {
 		{method: "PATCH", path: oneCluster, handle: (*Server).patchCluster, role: "editor", queries: []string{"dryRun"}},
 		{method: "DELETE", path: oneCluster, handle: (*Server).deleteCluster, role: "editor", queries: []string{"dryRun", "uid"}},
 		{method: "GET", path: oneCluster + "/events", handle: (*Server).listPart, queries: paged},
+		{method: "GET", path: oneCluster + "/machines", handle: (*Server).listPart, queries: paged},
 		{method: "GET", path: oneCluster + "/addons", handle: (*Server).listPart},
 		{method: "GET", path: oneCluster + "/upgrades", handle: (*Server).listPart},
 		{method: "POST", path: oneCluster + "/kubeconfig", handle: (*Server).createKubeconfig},
