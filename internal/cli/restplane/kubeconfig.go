@@ -63,7 +63,9 @@ func (c *call) askForAccess(ctx context.Context, q *v1alpha1.KubeconfigRequest) 
 		q.Status.Certificate, q.Status.CertificateAuthority = k.Certificate, k.CertificateAuthority
 		q.Status.Endpoint, q.Status.ExpirationTime = k.Endpoint, &metav1.Time{Time: k.ExpirationTime}
 		setReady(q, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
-	case apierrors.IsNotFound(err): // in the words of the plane
+	case apierrors.IsNotFound(err) && q.Name == "": // it is refused at once
+		return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("workloadclusters").GroupResource(), cluster)
+	case apierrors.IsNotFound(err): // it is gone meanwhile, in the words of the plane
 		setReady(q, metav1.ConditionFalse, v1alpha1.ReasonClusterMissing, fmt.Sprintf(
 			"there is no WorkloadCluster %s in namespace %s; create it, or make a request that names another", cluster,
 			c.namespace))

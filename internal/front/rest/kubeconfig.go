@@ -59,11 +59,6 @@ func (a *API) createKubeconfig(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	if endpoint, _, _ := unstructured.NestedString(u.Object, "status", "endpoint"); endpoint == "" {
-		message, _, _ := unstructured.NestedString(u.Object, "status", "message")
-		return nil, problemf(http.StatusConflict, "cluster %s has no API yet: %s", in.Cluster,
-			cmp.Or(message, "it is being made"))
-	}
 	namespace, err := a.namespaceOf(ctx, in.Tenant)
 	if err != nil {
 		return nil, err
@@ -73,6 +68,15 @@ func (a *API) createKubeconfig(ctx context.Context, in *struct {
 		if key, in.Body.CertificateRequest, err = certificate.NewKeyAndRequest("polder"); err != nil {
 			return nil, err
 		}
+	}
+	if endpoint, _, _ := unstructured.NestedString(u.Object, "status", "endpoint"); endpoint == "" {
+		// Whoever may not have it at all is told so, and does not wait for it.
+		if _, err := a.request(ctx, in.Tenant, namespace, in.Cluster, in.Body, metav1.DryRunAll); err != nil {
+			return nil, err
+		}
+		message, _, _ := unstructured.NestedString(u.Object, "status", "message")
+		return nil, problemf(http.StatusConflict, "cluster %s has no API yet: %s", in.Cluster,
+			cmp.Or(message, "it is being made"))
 	}
 	signed, err := a.sign(ctx, in.Tenant, namespace, in.Cluster, in.Body)
 	if err != nil {
@@ -95,20 +99,31 @@ func (a *API) createKubeconfig(ctx context.Context, in *struct {
 	}}, nil
 }
 
+// request asks the plane for access with the rights of the caller.
+func (a *API) request(ctx context.Context, tenant, namespace, cluster string, in KubeconfigRequest,
+	dryRun ...string) (*unstructured.Unstructured, error) {
+	made, err := a.client.Resource(requestResource).Namespace(namespace).Create(ctx,
+		&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": v1alpha1.GroupVersion.String(), "kind": "KubeconfigRequest",
+			"metadata": map[string]any{"generateName": cluster + "-", "namespace": namespace},
+			"spec": map[string]any{
+				"clusterName": cluster, "role": in.Role, "expirationSeconds": int64(in.ExpirationSeconds),
+				"certificateRequest": in.CertificateRequest,
+			},
+		}}, metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun})
+	if err != nil {
+		return nil, a.explainIn(ctx, tenant, err)
+	}
+	return made, nil
+}
+
 // sign has the plane sign a certificate request, with the rights of the caller, and leaves nothing behind.
 func (a *API) sign(ctx context.Context, tenant, namespace, cluster string,
 	in KubeconfigRequest) (*v1alpha1.KubeconfigRequest, error) {
 	requests := a.client.Resource(requestResource).Namespace(namespace)
-	made, err := requests.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "KubeconfigRequest",
-		"metadata": map[string]any{"generateName": cluster + "-", "namespace": namespace},
-		"spec": map[string]any{
-			"clusterName": cluster, "role": in.Role, "expirationSeconds": int64(in.ExpirationSeconds),
-			"certificateRequest": in.CertificateRequest,
-		},
-	}}, metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict})
+	made, err := a.request(ctx, tenant, namespace, cluster, in)
 	if err != nil {
-		return nil, a.explainIn(ctx, tenant, err)
+		return nil, err
 	}
 	defer func() {
 		// Nobody needs the request any more; the plane deletes what is left.
