@@ -180,12 +180,12 @@ func TestRefusals(t *testing.T) {
 	w := newWorkspace(t, p, "tf-bad")
 	for _, x := range []struct{ line, words string }{
 		{`  provider_name = "nowhere"`, "there is no such provider"},
-		{`  workers = [{ name = "w", replicas = -1 }]`, "greater than or equal to 0"},
+		{`  workers = [{ name = "w", replicas = -1 }]`, "workers[0].replicas: -1: it should be greater than or equal to 0"},
 		{`  workers = [{ name = "w", machine_type = "SCS-2V-4", machine = { cpu = 1, memory = "4Gi" } }]`, "not both"},
-		{`  control_plane = { machine = { cpu = 1, memory = "1e2000000000" } }`, "is no amount"},
-		{`  control_plane = { replicas = 2 }`, "supported values"},
+		{`  control_plane = { machine = { cpu = 1, memory = "1e2000000000" } }`, "control_plane.machine.memory: \"1e2000000000\" is no amount"},
+		{`  control_plane = { replicas = 2 }`, "control_plane.replicas: Unsupported value: 2: supported values"},
 		{`  network = { pod_cidrs = ["nonsense"] }`, "nonsense"},
-		{`  parameters = { nope = 1 }`, "nope"},
+		{`  parameters = { nope = 1 }`, `parameters["nope"]`},
 		{`  parameters = "text"`, "parameters are an object"},
 		{`  labels = { "not a name" = "a" }`, "not a name"},
 	} {
@@ -194,12 +194,12 @@ func TestRefusals(t *testing.T) {
 		if !strings.Contains(strings.ToLower(said), strings.ToLower(x.words)) {
 			t.Errorf("%s is refused without %q: %s", x.line, x.words, said)
 		}
-		if !strings.Contains(lines, strings.TrimSpace(strings.Split(x.line, "=")[0])) && !strings.Contains(x.line, `"text"`) {
+		if !strings.Contains(lines, strings.TrimSpace(strings.Split(x.line, "=")[0])) && !strings.Contains(x.line, `"text"`) { // the line of the attribute
 			t.Errorf("%s is refused at %q: %s", x.line, lines, said)
 		}
 	}
 	w.write(t, "main.tf", strings.Replace(clusterText("tf-bad", "demo", paused), `"1.36"`, `"1.99"`, 1))
-	if lines, said := refused(t, w); !strings.Contains(lines, `"1.99"`) && !strings.Contains(lines, "stack") || !strings.Contains(said, "1.99") {
+	if lines, said := refused(t, w); !strings.Contains(lines, "stack = {") || !strings.Contains(said, `stack.kubernetes_version: "1.99"`) {
 		t.Errorf("at %q: %s", lines, said)
 	}
 	if _, err := cluster(t, p, "tf-bad", "demo"); !apierrors.IsNotFound(err) {

@@ -157,7 +157,7 @@ func TestExplainNamesAttributes(t *testing.T) {
 	if len(got) != 2 || !strings.Contains(got[0].Detail(), "too many") || got[1].Detail() != "somewhere: odd" {
 		t.Fatalf("%v", got)
 	}
-	if w, ok := got[0].(diag.DiagnosticWithPath); !ok || w.Path().String() != "workers[0].replicas" {
+	if w, ok := got[0].(diag.DiagnosticWithPath); !ok || w.Path().String() != "workers" || w.Detail() != "workers[0].replicas: too many" {
 		t.Errorf("%v names no attribute", got[0])
 	}
 	if got := connect.Explain("Refused", &client.Problem{Status: 403, Detail: "you may not"}, locate); len(got) != 1 || got[0].Detail() != "you may not" {

@@ -216,8 +216,8 @@ func TestEveryFieldHasAnAttribute(t *testing.T) {
 func TestLocate(t *testing.T) {
 	for location, want := range map[string]string{
 		"spec.provider": "provider_name", "spec.stack.kubernetesVersion": "stack.kubernetes_version", "spec.oidc.issuerURL": "oidc.issuer_url",
-		"spec.workers[1].machine.memory": "workers[1].machine.memory", "spec.workers[0].labels[a.b/c]": "workers[0].labels",
-		"spec.workers[0].taints[2].key": "workers[0].taints[2].key", "spec.parameters.certSANs[0]": "parameters", "spec.parameters[certSANs]": "parameters",
+		"spec.workers[1].machine.memory": "workers[1].machine.memory", "spec.workers[0].labels[a]": `workers[0].labels["a"]`,
+		"spec.workers[0].taints[2].key": "workers[0].taints[2].key", "spec.parameters.certSANs[0]": `parameters["certSANs"]`, "spec.parameters[certSANs]": `parameters["certSANs"]`,
 		"spec.network.podCIDRs[0]": "network.pod_cidrs[0]", "metadata.name": "name", "metadata.labels": "labels", "path.tenant": "tenant", "path.cluster": "name",
 	} {
 		if got, ok := locate(location); !ok || got.String() != want {

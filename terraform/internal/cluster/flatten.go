@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"maps"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -43,10 +44,14 @@ func flatten(ctx context.Context, m *model, o *v1alpha1.WorkloadCluster) error {
 	return err
 }
 
-// flattenOwn returns labels or annotations of those names that are ours; of an imported cluster all.
+// flattenOwn returns labels or annotations of those names that are ours; of an imported cluster all but the plane's.
 func flattenOwn(was, now map[string]string, imported bool) map[string]string {
-	if imported && len(was) == 0 {
-		return maps.Clone(now)
+	if imported && was == nil {
+		was = maps.Clone(now)
+		maps.DeleteFunc(was, func(name, _ string) bool { return isOfPlane(name) })
+		if len(was) == 0 {
+			was = nil
+		}
 	}
 	if was == nil {
 		return nil
@@ -58,6 +63,17 @@ func flattenOwn(was, now map[string]string, imported bool) map[string]string {
 		}
 	}
 	return out
+}
+
+// isOfPlane says that a label or annotation is put there by programs, by the domain of its name.
+func isOfPlane(name string) bool {
+	domain, _, ok := strings.Cut(name, "/")
+	for _, d := range []string{"polder.dev", "k8s.io", "x-k8s.io", "kubernetes.io"} {
+		if ok && (domain == d || strings.HasSuffix(domain, "."+d)) {
+			return true
+		}
+	}
+	return false
 }
 
 // flattenText is null if there is nothing, and it was not written as "" either.

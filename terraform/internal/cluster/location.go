@@ -28,7 +28,7 @@ func locate(location string) (path.Path, bool) {
 	at := path.Root(attributeName(rest[0]))
 	for i, s := range rest[1:] {
 		if hasFreeNames(rest[i]) {
-			return at, true // names in it are those of customers
+			return at.AtMapKey(s), true // names in it are those of customers
 		}
 		if n, err := strconv.Atoi(s); err == nil {
 			at = at.AtListIndex(n)

@@ -44,7 +44,7 @@ func (r *Resource) tryOut(ctx context.Context, req resource.ModifyPlanRequest, r
 		return
 	}
 	c, summary := r.clustersOf(&m), cannotMake(&m)
-	if req.State.Raw.IsNull() || len(resp.RequiresReplace) > 0 {
+	if req.State.Raw.IsNull() {
 		_, _, err = c.create(ctx, wanted, "", true)
 	} else {
 		summary, err = cannotChange(&m), r.tryChange(ctx, req, &m)
@@ -58,6 +58,9 @@ func (r *Resource) tryChange(ctx context.Context, req resource.ModifyPlanRequest
 	var was model
 	if err := asError(req.State.Get(ctx, &was)); err != nil {
 		return err
+	}
+	if needsAnother(&was, m) {
+		return nil // which is planned, and tried out, next
 	}
 	wanted, err := expand(ctx, m)
 	if err != nil {
@@ -74,4 +77,10 @@ func (r *Resource) tryChange(ctx context.Context, req resource.ModifyPlanRequest
 	}
 	_, err = c.patch(ctx, wanted.Name, "", patch, true)
 	return err
+}
+
+// needsAnother says that a plan is one for another cluster. The framework does not tell here what the schema says.
+func needsAnother(was, m *model) bool {
+	return !was.Tenant.Equal(m.Tenant) || !was.Name.Equal(m.Name) || !was.ProviderName.Equal(m.ProviderName) ||
+		!was.Network.Equal(m.Network) || was.Stack != nil && m.Stack != nil && !was.Stack.Name.Equal(m.Stack.Name)
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/polder-kaas/polder/terraform/internal/connect"
 )
 
 // quantityType is an amount of memory or disk. The plane may write it otherwise than the configuration does, which is no
@@ -99,6 +101,6 @@ func (v quantity) ValidateAttribute(_ context.Context, req xattr.ValidateAttribu
 		return
 	}
 	if _, err := v.parse(); err != nil {
-		resp.Diagnostics.AddAttributeError(req.Path, "This is no amount", err.Error())
+		resp.Diagnostics.AddAttributeError(connect.RootOf(req.Path), "This is no amount", req.Path.String()+": "+err.Error())
 	}
 }

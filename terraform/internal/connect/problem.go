@@ -22,7 +22,7 @@ func Explain(summary string, err error, locate func(location string) (path.Path,
 	for _, e := range p.Errors {
 		switch at, ok := locate(e.Location); {
 		case ok:
-			all.AddAttributeError(at, summary, e.Message)
+			all.AddAttributeError(RootOf(at), summary, at.String()+": "+e.Message)
 		case e.Location != "":
 			all.AddError(summary, e.Location+": "+e.Message)
 		default:
@@ -33,6 +33,17 @@ func Explain(summary string, err error, locate func(location string) (path.Path,
 		all.AddError(summary, p.Error())
 	}
 	return all
+}
+
+// RootOf is the attribute at the top that has another. Terraform shows the line of those only; what is in them must be
+// said in words.
+func RootOf(at path.Path) path.Path {
+	for _, s := range at.Steps() {
+		if name, ok := s.(path.PathStepAttributeName); ok {
+			return path.Root(string(name))
+		}
+	}
+	return at
 }
 
 // Refusal returns why a request was refused, or nil. What it did not get as an answer is one, too.
