@@ -8,9 +8,9 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
 
-// newPatch returns what makes of a cluster what is wanted, as a JSON merge patch; nil if it is that already. Fields of a
-// newer plane, which are not known here, stay as they are, unless they are in a list of which something else changes. So
-// do labels and annotations that were never ours.
+// newPatch returns what makes of a cluster what is wanted, as a JSON merge patch; nil if it is that already. Fields of
+// a newer plane, which are not known here, stay as they are, unless they are in a list of which something else changes.
+// So do labels and annotations that were never ours.
 func newPatch(is, wanted *v1alpha1.WorkloadCluster, was *model) (map[string]any, error) {
 	before, err := toMap(&is.Spec)
 	if err != nil {

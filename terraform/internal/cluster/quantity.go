@@ -15,8 +15,8 @@ import (
 	"github.com/polder-kaas/polder/terraform/internal/connect"
 )
 
-// quantityType is an amount of memory or disk. The plane may write it otherwise than the configuration does, which is no
-// difference: 4096Mi is 4Gi.
+// quantityType is an amount of memory or disk. The plane may write it otherwise than the configuration does, which is
+// no difference: 4096Mi is 4Gi.
 type quantityType struct{ basetypes.StringType }
 
 // quantity is a value of quantityType.
