@@ -75,7 +75,8 @@ func viewOf(t testing.TB, rest, kube restClient) map[string]string {
 	out := map[string]string{}
 	for _, path := range []string{
 		"/me", "/tenants", "/tenants/calm", "/tenants/calm/quota", "/tenants/calm/members", "/tenants/calm/robots", "/tenants/calm/clusters", "/tenants/calm/clusters/one",
-		"/tenants/calm/clusters/one/events", "/tenants/calm/clusters/one/machines", "/tenants/calm/clusters/two/addons", "/tenants/calm/clusters/one/upgrades", "/stacks", "/stacks?tenant=calm", "/providers",
+		"/tenants/calm/clusters/one/events", "/tenants/calm/clusters/one/machines", "/tenants/calm/clusters/two/addons",
+		"/tenants/calm/clusters/one/upgrades", "/stacks", "/stacks?tenant=calm", "/providers",
 		"/stacks/scs/schema", "/plane", "/releases", "/version", "/openapi.json", "/tenants/wild", "/tenants/wild/clusters", "/tenants/wild/clusters/c1", "/tenants/wild/audit",
 	} {
 		a := rest.do(t, "GET", path, "")

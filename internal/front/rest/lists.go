@@ -33,8 +33,8 @@ type list[T any] struct {
 }
 
 // listObjects lists objects of a namespace, or of none, with the rights of the caller, as customers see them; keep are
-// fields of metadata that they see besides. What is in spec and status is handed on as the plane has written it: reading
-// and writing each object anew costs more than the plane needs for the whole list.
+// fields of metadata that they see besides. What is in spec and status is handed on as the plane has written it:
+// reading and writing each object anew costs more than the plane needs for the whole list.
 func listObjects[T ~map[string]any](ctx context.Context, a *API, of schema.GroupVersionResource, namespace string,
 	page Page, keep ...string) (*list[T], error) {
 	path := "/apis/" + of.Group + "/" + of.Version
