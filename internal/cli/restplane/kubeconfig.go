@@ -117,6 +117,7 @@ func (c *call) watchKubeconfigRequests(ctx context.Context) (any, error) {
 	if q == nil {
 		return nil, apierrors.NewResourceExpired("this list is not known any more: list again")
 	}
+	own := *c // the answer is written while the stream goes on
 	return newStream(ctx, func(ctx context.Context, out *json.Encoder) error {
 		for {
 			pause := time.NewTimer(attemptPause)
@@ -126,7 +127,7 @@ func (c *call) watchKubeconfigRequests(ctx context.Context) (any, error) {
 				return ctx.Err()
 			case <-pause.C:
 			}
-			if err := c.askForAccess(ctx, q); err != nil {
+			if err := own.askForAccess(ctx, q); err != nil {
 				return err
 			}
 			if err := out.Encode(object{"type": watch.Modified, "object": q}); err != nil {

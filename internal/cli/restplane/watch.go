@@ -53,7 +53,8 @@ func newStream(ctx context.Context, write func(context.Context, *json.Encoder) e
 // watchClusters follows clusters from a list on. The REST API tells what is there at first; of that, only what is
 // another than in the list is a change. Bookmarks are not sent: a watch that ends is begun anew from a list.
 func (c *call) watchClusters(ctx context.Context) (any, error) {
-	w := &clusterWatch{call: c, only: c.selectedName()}
+	own := *c // the answer is written while the stream goes on
+	w := &clusterWatch{call: &own, only: c.selectedName()}
 	if v := c.query.Get("resourceVersion"); v != "" {
 		var ok bool
 		if w.before, ok = c.take(v); !ok {
