@@ -24,9 +24,9 @@ heavy       := github.com/polder-kaas/polder/(cmd/polderd|internal/daemon|intern
 light        = $(shell go list ./... | grep -Ev '$(heavy)' | grep -Ev '/(test/fault|bench/(backup|local|operator|plane|service|stack|workloadcluster))')
 
 # Tests without the race detector: boot, which links kubeadm, and those that render charts in a child, whose memory and time are limited;
-# stack/schema, where CEL runs until a budget is used up, forty times longer with the detector; and confine, whose processes see no
-# libraries they could be linked with.
-renders     := %/local/confine %/stack/schema %/polder/stack %/stack/render %/stack/lint %/stack/dependency %/polder/stacks %/internal/cli/stackauthor %/releases/rendering %/test/instant
+# stack/schema, where CEL runs until a budget is used up, forty times longer with the detector; conformance, which gives servers that
+# deviate little time; and confine, whose processes see no libraries they could be linked with.
+renders     := %/local/confine %/polder/conformance %/stack/schema %/polder/stack %/stack/render %/stack/lint %/stack/dependency %/polder/stacks %/internal/cli/stackauthor %/releases/rendering %/test/instant
 
 .PHONY: help
 help: ## List the targets

@@ -36,7 +36,7 @@ func config(t *testing.T, d foreign.Deviation) conformance.Config {
 	t.Cleanup(server.Close)
 	patience := time.Minute
 	if d != foreign.None {
-		patience = 8 * time.Second // some wait in vain for what does not come
+		patience = 15 * time.Second // some wait in vain for what does not come
 	}
 	return conformance.Config{
 		URL: server.URL + "/v1", Tenant: foreign.Tenant, Client: server.Client(), Timeout: patience, WaitReady: patience,
