@@ -184,7 +184,7 @@ func TestLoginRefusals(t *testing.T) {
 		code int
 		want string
 	}{
-		"no URL":                    {[]string{"plane"}, exit.Usage, `"plane" is no URL of a plane; an example is https://plane.example.org:7443`},
+		"no URL":                    {[]string{"plane"}, exit.Usage, `"plane" is no URL of a plane; examples are https://plane.example.org:7443 and`},
 		"plain HTTP":                {[]string{"http://127.0.0.1:1"}, exit.Usage, "is no URL of a plane"},
 		"no issuer":                 {[]string{server}, exit.Usage, "you have not logged in to " + server + " yet: name who vouches for you with --issuer and --client-id"},
 		"no client":                 {[]string{server, "--issuer", i.url}, exit.Usage, "--client-id"},
