@@ -1,14 +1,12 @@
 package lifecycle
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -42,7 +40,7 @@ func (p *Plane) Up(ctx context.Context, o UpOptions) (r Report, started bool, er
 	if r, err = p.awaitEndOfStop(ctx); err != nil {
 		return r, false, err
 	}
-	var child *childProcess
+	var child *Child
 	_, missing := os.Stat(p.dir)
 	if !r.Running {
 		if child, err = p.startProcess(o, r); err != nil {
@@ -96,7 +94,7 @@ func (p *Plane) awaitEndOfStop(ctx context.Context) (r Report, err error) {
 }
 
 // awaitReady waits until the plane is ready, whoever started it. child is nil if we did not.
-func (p *Plane) awaitReady(ctx context.Context, child *childProcess, progress func(Report)) (Report, error) {
+func (p *Plane) awaitReady(ctx context.Context, child *Child, progress func(Report)) (Report, error) {
 	var r Report
 	var shown string
 	err := poll(ctx, func() (bool, error) {
@@ -132,25 +130,6 @@ func (p *Plane) awaitReady(ctx context.Context, child *childProcess, progress fu
 	return r, err
 }
 
-// childProcess is a polderd that we started.
-type childProcess struct {
-	done chan struct{}
-	err  error // set before done closes
-}
-
-// exitResult says whether the child has ended, and why.
-func (c *childProcess) exitResult() (bool, error) {
-	if c == nil {
-		return false, nil
-	}
-	select {
-	case <-c.done:
-		return true, c.err
-	default:
-		return false, nil
-	}
-}
-
 // hostOf is ADDRESS:PORT of a URL, or nothing.
 func hostOf(text string) string {
 	u, err := url.Parse(text)
@@ -160,17 +139,8 @@ func hostOf(text string) string {
 	return u.Host
 }
 
-func (p *Plane) startProcess(o UpOptions, last Report) (*childProcess, error) {
+func (p *Plane) startProcess(o UpOptions, last Report) (*Child, error) {
 	if err := datadir.Prepare(p.dir); err != nil {
-		return nil, err
-	}
-	log, err := p.openLog()
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close() //nolint:errcheck // the child has its own
-	offset, err := log.Seek(0, 2)
-	if err != nil {
 		return nil, err
 	}
 	args := append([]string{"serve", "--data-dir", p.dir}, o.Args...)
@@ -183,65 +153,10 @@ func (p *Plane) startProcess(o UpOptions, last Report) (*childProcess, error) {
 	if stacks := cmp.Or(o.Stacks, last.Status.Stacks); stacks != "" {
 		args = append(args, "--stack-source", stacks)
 	}
-	cmd := exec.Command(o.Binary, args...) //nolint:gosec // polderd beside us; it outlives us
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives the terminal
-	cmd.Dir = p.dir
-	if err := cmd.Start(); err != nil {
-		return nil, exit.Errorf(exit.Failure, "starting %s: %w; polder and polderd belong into one directory", o.Binary, err)
-	}
-	c := &childProcess{done: make(chan struct{})}
-	go func() {
-		defer close(c.done)
-		_ = cmd.Wait() // the exit code says it all
-		c.err = exit.Errorf(exitCodeOf(cmd.ProcessState.ExitCode()), "%s", p.exitMessage(offset))
-	}()
-	return c, nil
-}
-
-// exitCodeOf maps an end by signal, and a crash, to a plain failure, and polderd's code for bad flags to polder's.
-func exitCodeOf(code int) int {
-	switch {
-	case code <= 0 || code == exit.Usage: // 2 is the Go runtime's here
-		return exit.Failure
-	case code == exit.DaemonUsage:
-		return exit.Usage
-	}
-	return code
-}
-
-func (p *Plane) openLog() (*os.File, error) {
-	path := p.LogFile()
-	if info, err := os.Stat(path); err == nil && info.Size() > maxLogSize {
-		if err := os.Rename(path, path+".1"); err != nil {
-			return nil, fmt.Errorf("setting the old log aside: %w", err)
-		}
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, exit.Errorf(exit.DataDir, "data directory %s is not writable: %w", p.dir, err)
-	}
-	return f, nil
-}
-
-// exitMessage is the sentence polderd ended with, from what it logged since offset.
-func (p *Plane) exitMessage(offset int64) string {
-	const prefix = "polderd: "
-	words := "polderd ended without a word; see " + p.LogFile()
-	f, err := os.Open(p.LogFile())
-	if err != nil {
-		return words
-	}
-	defer f.Close() //nolint:errcheck // read only
-	if _, err := f.Seek(offset, 0); err != nil {
-		return words
-	}
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if w, ok := strings.CutPrefix(s.Text(), prefix); ok {
-			words = w
-		}
-	}
-	return words
+	return p.StartChild(ChildOptions{
+		Binary: o.Binary, Args: args, Dir: p.dir,
+		Attributes: &syscall.SysProcAttr{Setsid: true}, // it outlives the terminal
+	})
 }
 
 // FindPolderd finds the polderd beside the running program.
