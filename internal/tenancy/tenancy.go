@@ -63,6 +63,9 @@ func Roles() []client.Object {
 	return out
 }
 
+// TenantsPath is the plane's path of the tenants that the caller belongs to.
+const TenantsPath = "/polder/tenants"
+
 // AuditPath is the plane's path, with the name of a tenant after it, of the record of what was done in that tenant.
 const AuditPath = "/polder/audit/"
 

@@ -82,7 +82,7 @@ func readers(t *testing.T, c *commander) []commandCase {
 		{vi, exit.Failure, "oidc:TENANT-viewer may not list workloadclusters in namespace cli-other", []string{"get", "-n", "cli-other"}},
 		{vi, exit.Failure, "may not list workloadclusters in namespace nobodys", []string{"get", "-n", "nobodys"}},
 		{vi, exit.Failure, "may not get workloadclusters in namespace cli-other", []string{"describe", "one", "-n", "cli-other"}},
-		{vi, exit.OK, "you may not see machines", []string{"describe", "ready"}},
+		{vi, exit.OK, "Running", []string{"describe", "ready"}},
 		{vi, exit.NotReady, "Cluster TENANT/one: Paused", []string{"describe", "one"}},
 		{vi, exit.Usage, `there is no cluster "No"`, []string{"describe", "No"}},
 		{vi, exit.OK, "Cluster ready is ready", []string{"wait", "ready"}},

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -10,13 +9,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/cli/connect"
-	"github.com/polder-kaas/polder/internal/cli/objects"
 	"github.com/polder-kaas/polder/internal/cli/output"
 	"github.com/polder-kaas/polder/internal/program/cmdline"
 	"github.com/polder-kaas/polder/internal/program/exit"
@@ -56,20 +52,6 @@ It exits with 0 if the cluster is ready and with %d if it is not.`, exit.NotRead
 	}
 	addNamespaceFlag(c)
 	return c
-}
-
-// listMachines are those that Cluster API made. Who may not see them is told so, and no more than that.
-func listMachines(ctx context.Context, a *connect.Access,
-	name string) (all []clusterv1.Machine, noMachinesReason string, err error) {
-	all, err = objects.List[clusterv1.Machine](ctx, a, clusterv1.GroupVersion.WithResource("machines"), a.Namespace,
-		metav1.ListOptions{LabelSelector: clusterv1.ClusterNameLabel + "=" + name})
-	switch {
-	case apierrors.IsForbidden(err):
-		return nil, "you may not see machines in this namespace", nil
-	case apierrors.IsNotFound(err):
-		return nil, "the plane has no machines of Cluster API", nil
-	}
-	return all, "", a.Explain("listing machines", err)
 }
 
 // description is all there is to say about a cluster.

@@ -98,6 +98,12 @@ func TestDescribeCommand(t *testing.T) {
 	if out, _, code := f.runWithInput("", "describe", "demo"); code != exit.OK || !strings.Contains(out, "you may not see machines in this namespace\n") {
 		t.Errorf("without machines it ends with %d: %s", code, out)
 	}
+	f.objects["/polder/tenants"] = f.parse(`{items: [{metadata: {name: other}}], continue: x}`)
+	f.objects["/polder/tenants?continue=x"] = f.parse(`{items: [{metadata: {name: a}, spec: {namespace: default}}, {metadata: {name: b}, spec: {namespace: default}}]}`)
+	f.objects["/polder/machines/b/demo"] = f.parse(`{items: [{name: demo-w-1, pool: w, phase: Pending, kubernetes: v1.36.3, node: n1, message: "wants a disk", creationTimestamp: 2026-01-01T00:00:00Z}]}`)
+	if out, _, code := f.runWithInput("", "describe", "demo"); code != exit.OK || !strings.Contains(out, "demo-w-1") || !strings.Contains(out, "v1.36.3, node n1, ") || !strings.Contains(out, "old, wants a disk") {
+		t.Errorf("to a member it ends with %d: %s", code, out)
+	}
 	f.add(aWorkload(v1alpha1.PhaseReady, "", stale))
 	if _, errs, code := f.runWithInput("", "describe", "demo"); code != exit.NotReady || errs != "" {
 		t.Errorf("of an old spec it ends with %d: %s", code, errs)

@@ -78,10 +78,7 @@ func (f *fakePlane) add(o any) {
 			f.Fatal(err)
 		}
 	}
-	var u map[string]any
-	if err := yaml.Unmarshal(b, &u); err != nil {
-		f.Fatal(err)
-	}
+	u := f.parse(string(b))
 	m := metaOf(u)
 	at := "/apis/" + u["apiVersion"].(string)
 	if u["apiVersion"] == "v1" {
@@ -94,6 +91,14 @@ func (f *fakePlane) add(o any) {
 		at += "/namespaces/" + m["namespace"].(string)
 	}
 	f.objects[at+"/"+strings.ToLower(u["kind"].(string))+"s/"+m["name"].(string)] = u
+}
+
+func (f *fakePlane) parse(text string) (u map[string]any) {
+	f.Helper()
+	if err := yaml.Unmarshal([]byte(text), &u); err != nil {
+		f.Fatal(err)
+	}
+	return u
 }
 
 func metaOf(u map[string]any) map[string]any {
@@ -135,6 +140,9 @@ func answer(a http.ResponseWriter, code int, o any) {
 
 func (f *fakePlane) act(q *http.Request, body map[string]any) (int, map[string]any) {
 	at := q.URL.Path
+	if next := q.URL.Query().Get("continue"); next != "" {
+		at += "?continue=" + next
+	}
 	_, named := f.objects[at]
 	isList := slices.Contains([]string{"workloadclusters", "kubeconfigrequests", "providers", "clusterstacks", "machines"}, path.Base(at))
 	switch {

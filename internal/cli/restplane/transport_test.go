@@ -13,12 +13,15 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
@@ -402,5 +405,41 @@ func testTyped(t *testing.T, f *fakeAPI) {
 	}
 	if _, err := k.CoreV1().ServiceAccounts("acme").CreateToken(t.Context(), "default", request, metav1.CreateOptions{}); statusOf(err).Reason != ReasonNoCounterpart {
 		t.Errorf("a token of no robot: %v", err)
+	}
+}
+
+// TestListMachines gives commands the machines that the REST API tells of as those of Cluster API.
+func TestListMachines(t *testing.T) {
+	at := "GET " + acmePath + "/clusters/one/machines?pageSize=500&pageToken="
+	f := newFakeAPI(t, map[string]reply{
+		at:                {200, `{"items":[{"name":"cp","controlPlane":true,"phase":"Running","ready":true,"kubernetes":"v1.36.3","creationTimestamp":"2026-01-01T00:00:00Z"}],"nextPageToken":"x"}`, ""},
+		at + "x":          {200, `{"items":[{"name":"w","pool":"p","phase":"Pending","node":"n","message":"wants a disk","creationTimestamp":"2026-01-01T00:00:00Z"}]}`, ""},
+		"GET " + acmePath: {200, `{"metadata":{"name":"acme"}}`, ""},
+		"GET /v1/me":      {200, `{"username":"ann"}`, ""},
+	})
+	machines := f.client(t).Resource(clusterv1.GroupVersion.WithResource("machines")).Namespace("acme")
+	l, err := machines.List(t.Context(), metav1.ListOptions{LabelSelector: clusterv1.ClusterNameLabel + "=one"})
+	if err != nil || len(l.Items) != 2 {
+		t.Fatalf("%v, %v", l, err)
+	}
+	var all []clusterv1.Machine
+	for _, u := range l.Items {
+		var m clusterv1.Machine
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &m); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	_, isControlPlane := all[0].Labels[clusterv1.MachineControlPlaneLabel]
+	if all[0].Name != "cp" || !isControlPlane || all[0].Spec.Version != "v1.36.3" || !meta.IsStatusConditionTrue(all[0].Status.Conditions, "Ready") {
+		t.Errorf("%+v", all[0])
+	}
+	c := meta.FindStatusCondition(all[1].Status.Conditions, "Ready")
+	if c == nil || c.Status != metav1.ConditionFalse || c.Message != "wants a disk" || all[1].Status.NodeRef.Name != "n" ||
+		all[1].Labels[clusterv1.ClusterTopologyMachineDeploymentNameLabel] != "p" || all[1].Status.Phase != "Pending" || all[1].Namespace != "acme" {
+		t.Errorf("%+v", all[1])
+	}
+	if _, err := machines.List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("those of all clusters: %v", err)
 	}
 }
