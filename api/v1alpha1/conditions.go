@@ -71,6 +71,9 @@ const (
 	ReasonNamespaceTaken    = "NamespaceTaken"    // the namespace is not marked as the tenant's
 	ReasonNamespaceLost     = "NamespaceLost"     // the namespace that was made is gone, or going
 	ReasonNamespaceReserved = "NamespaceReserved" // the plane itself needs a namespace of that name
+	ReasonPlaneStarting     = "PlaneStarting"     // its own plane is not ready yet
+	ReasonPlaneFailed       = "PlaneFailed"       // its own plane ended, or does not answer
+	ReasonPlaneLost         = "PlaneLost"         // the data of its own plane are not here
 )
 
 // Annotations, labels, finalizers and names.
@@ -125,6 +128,15 @@ const (
 	// TenantUIDAnnotation on a namespace is the UID of the Tenant that it is for. Without it, the Tenant that the label
 	// names takes the namespace with all that is in it; with another one, it does not: they are those of an earlier one.
 	TenantUIDAnnotation = "polder.dev/tenant-uid"
+	// PlaneLabel on a namespace, with the value Dedicated, says that what is in it is in a plane of its own. It is set
+	// when the namespace is made, and never later.
+	PlaneLabel = "polder.dev/plane"
+	// PlaneUIDAnnotation on such a namespace tells that plane from all others. With it, an empty plane is never taken for
+	// the one that was there.
+	PlaneUIDAnnotation = "polder.dev/plane-uid"
+	// PlaneFinalizer holds such a namespace until all that is in its plane is gone, and the plane with it.
+	PlaneFinalizer = "polder.dev/plane"
+
 	// IdempotencyAnnotation on a WorkloadCluster is a hash of the Idempotency-Key and of the request that made it.
 	IdempotencyAnnotation = "polder.dev/idempotency-key"
 

@@ -27,6 +27,16 @@ const (
 	MemberUser  MemberKind = "User"
 )
 
+// PlaneKind says whose management plane has a tenant's clusters.
+// +kubebuilder:validation:Enum=Shared;Dedicated
+type PlaneKind string
+
+// Kinds of planes.
+const (
+	SharedPlane    PlaneKind = "Shared"    // the one that the Tenant itself is in
+	DedicatedPlane PlaneKind = "Dedicated" // a process and a store of its own, behind the same address
+)
+
 // TenantSpec is what the tenant is given. Its own admins may change members and robots; all else is the platform
 // operator's.
 type TenantSpec struct {
@@ -40,6 +50,12 @@ type TenantSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespace string `json:"namespace,omitempty"`
+
+	// plane says whether the tenant's clusters are in the plane that all share, or in one of their own behind the same
+	// address: a process and a store that nobody else uses, of some 220 MB. It cannot be changed.
+	// +optional
+	// +kubebuilder:default=Shared
+	Plane PlaneKind `json:"plane,omitempty"`
 
 	// members are who may use the tenant, by the names that the plane knows them under (polder whoami says them).
 	// +optional
@@ -222,6 +238,7 @@ type TenantStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.status.namespace`
+// +kubebuilder:printcolumn:name="Plane",type=string,JSONPath=`.spec.plane`
 // +kubebuilder:printcolumn:name="Title",type=string,JSONPath=`.spec.title`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
@@ -249,6 +266,9 @@ func (t *Tenant) NamespaceName() string {
 	}
 	return t.Name
 }
+
+// IsDedicated reports whether the tenant's clusters are in a plane of their own.
+func (t *Tenant) IsDedicated() bool { return t.Spec.Plane == DedicatedPlane }
 
 // TenantList is a list of Tenants.
 // +kubebuilder:object:root=true

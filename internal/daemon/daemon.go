@@ -40,6 +40,7 @@ func ExitCode(err error) int {
 
 func newServeCommand() *cobra.Command {
 	cfg := plane.Config{}
+	stopAtEOF := false
 	logs := logging.Options{Out: os.Stderr}
 	c := &cobra.Command{
 		Use:   "serve",
@@ -52,7 +53,12 @@ func newServeCommand() *cobra.Command {
 			}
 			cfg.Log = log
 			cfg.Notify = newNotifier(os.Getenv("NOTIFY_SOCKET")) //nolint:forbidigo // systemd hands it over in this way
-			return plane.Run(c.Context(), cfg)
+			cfg.TenantArgs = tenantArgs(c.Flags())
+			ctx := c.Context()
+			if stopAtEOF {
+				ctx = withInput(ctx, os.Stdin)
+			}
+			return plane.Run(ctx, cfg)
 		},
 	}
 	f := c.Flags()
@@ -92,6 +98,7 @@ func newServeCommand() *cobra.Command {
 	f.BoolVar(&cfg.Local.AllowUnconfined, "local-unconfined", false,
 		"let customers have local clusters where the kernel offers too little to confine them")
 	addBackupFlags(f, &cfg.Backups)
+	addTenantFlags(f, &cfg, &stopAtEOF)
 	f.StringVar(&logs.Level, "log-level", "info", "error, warn, info, debug or trace")
 	f.StringVar(&logs.Format, "log-format", logging.FormatAuto, "text, json, or auto: text on a terminal, JSON otherwise")
 	return c

@@ -56,11 +56,11 @@ func (o *Operator) registerAdmission(ctx context.Context, mgr ctrl.Manager, prov
 		clusterPath:   checkCluster(mgr.GetClient(), decoder),
 		releasePath:   checkRelease(mgr.GetClient()),
 		stackPath:     checkStack(mgr.GetClient()),
-		namespacePath: checkNamespace(mgr.GetClient(), o.unreadable.Unreadable),
+		namespacePath: checkNamespace(mgr.GetClient(), o.unreadable.Unreadable, o.cfg.Planes),
 		protectedPath: checkProtected(live),
 
 		defaultWorkloadPath:    customers.Mutate,
-		validateTenantPath:     (&tenant.Validator{Client: mgr.GetClient(), Decoder: decoder}).Handle,
+		validateTenantPath:     (&tenant.Validator{Client: mgr.GetClient(), Decoder: decoder, Planes: o.cfg.Planes}).Handle,
 		validateWorkloadPath:   customers.Validate(decoder),
 		defaultKubeconfigPath:  kubeconfigrequest.MutatingHandler(decoder),
 		validateKubeconfigPath: kubeconfigrequest.ValidatingHandler(live, mgr.GetClient(), decoder),

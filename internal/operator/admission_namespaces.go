@@ -2,9 +2,11 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -14,8 +16,10 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/reconcile/unreadable"
+	"github.com/polder-kaas/polder/internal/tenancy"
 )
 
 // checkForeignClass decides on a class that has the name of a release's class and is not the release's. Somebody else's
@@ -42,8 +46,12 @@ func checkForeignClass(ctx context.Context, c client.Reader, class client.Object
 
 // checkNamespace refuses the deletion of a namespace with classes that clusters of other namespaces use: the templates
 // would go at once. Clusters of the namespace itself go with it, unless one is protected.
-func checkNamespace(c client.Reader, listUnreadable func() []unreadable.Object) admission.HandlerFunc {
+func checkNamespace(c client.Reader, listUnreadable func() []unreadable.Object,
+	planes tenancy.Planes) admission.HandlerFunc {
 	return func(ctx context.Context, req admission.Request) admission.Response {
+		if refused := checkOwnPlane(ctx, c, planes, req.Name); refused != "" {
+			return admission.Denied(refused)
+		}
 		for _, o := range listUnreadable() {
 			if o.Namespace == req.Name && o.Kind.Kind == "WorkloadCluster" {
 				return admission.Denied(
@@ -86,4 +94,34 @@ func checkNamespace(c client.Reader, listUnreadable func() []unreadable.Object) 
 		}
 		return admission.Allowed("")
 	}
+}
+
+// checkOwnPlane asks the plane that a namespace has of its own whether the namespace may be deleted there, and returns
+// why not.
+func checkOwnPlane(ctx context.Context, c client.Reader, planes tenancy.Planes, name string) string {
+	ns := &corev1.Namespace{}
+	err := c.Get(ctx, client.ObjectKey{Name: name}, ns)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && !tenancy.HasOwnPlane(ns):
+		return ""
+	case err != nil:
+		return err.Error()
+	case ns.Annotations[v1alpha1.PlaneUIDAnnotation] == "" || !ns.DeletionTimestamp.IsZero():
+		return "" // nothing was ever stored in it, or it is being emptied
+	case planes == nil:
+		return "this namespace has a plane of its own, which nobody here runs"
+	}
+	its, err := planes.Client(ns.UID)
+	if err == nil {
+		err = client.IgnoreNotFound(its.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+			client.DryRunAll))
+	}
+	if err == nil {
+		return ""
+	}
+	if s := apierrors.APIStatus(nil); errors.As(err, &s) && s.Status().Code == http.StatusForbidden {
+		return apierror.TrimDenialPrefix(s.Status().Message)
+	}
+	return fmt.Sprintf("the plane of this namespace cannot be asked whether a cluster in it is protected: %v; if its data are gone for good: kubectl annotate namespace %s %s-",
+		err, name, v1alpha1.PlaneUIDAnnotation)
 }

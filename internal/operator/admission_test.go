@@ -318,15 +318,15 @@ func TestCheckNamespace(t *testing.T) {
 		"the clusters cannot be read":   {failing(all, &clusterv1.ClusterList{}), "s", 500, "looking for clusters of class s/docker-ferrol-1-27-v1: broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			checkResponse(t, checkNamespace(c.reader, noUnreadable)(t.Context(), request(t, c.namespace, c.namespace, &corev1.Namespace{})), c.code, c.message)
+			checkResponse(t, checkNamespace(c.reader, noUnreadable, nil)(t.Context(), request(t, c.namespace, c.namespace, &corev1.Namespace{})), c.code, c.message)
 		})
 	}
 	unreadableOne := func() []unreadable.Object {
 		return []unreadable.Object{{Kind: v1alpha1.GroupVersion.WithKind("WorkloadCluster"), Namespace: "s", Name: "demo", Problem: "spec holds text"}}
 	}
-	checkResponse(t, checkNamespace(free, unreadableOne)(t.Context(), request(t, "s", "s", &corev1.Namespace{})), 403,
+	checkResponse(t, checkNamespace(free, unreadableOne, nil)(t.Context(), request(t, "s", "s", &corev1.Namespace{})), 403,
 		"cluster demo of this namespace may be protected from deletion, but cannot be read: spec holds text; repair it first")
-	checkResponse(t, checkNamespace(free, unreadableOne)(t.Context(), request(t, "a", "a", &corev1.Namespace{})), 0, "")
+	checkResponse(t, checkNamespace(free, unreadableOne, nil)(t.Context(), request(t, "a", "a", &corev1.Namespace{})), 0, "")
 }
 
 // Parts of a protected cluster are not deleted. Who is asked about is tried on a plane, in test/provider.

@@ -35,7 +35,7 @@ var references = []reference{
 func CustomerPolicies() []client.Object {
 	var out []client.Object
 	for _, p := range []*admissionv1.ValidatingAdmissionPolicy{
-		referencePolicy(), clusterSecretPolicy(), robotTokenPolicy(),
+		referencePolicy(), clusterSecretPolicy(), robotTokenPolicy(), planePolicy(),
 	} {
 		out = append(out, p, &admissionv1.ValidatingAdmissionPolicyBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: p.Name},
@@ -112,6 +112,26 @@ func robotTokenPolicy() *admissionv1.ValidatingAdmissionPolicy {
 			Reason:  ptr.To(metav1.StatusReasonForbidden),
 		},
 	}
+	return p
+}
+
+// planePolicy returns the policy that keeps a namespace in its plane. What is in it would be out of sight in another.
+func planePolicy() *admissionv1.ValidatingAdmissionPolicy {
+	p := newCustomerPolicy("polder-namespace-plane")
+	p.Spec.MatchConstraints.NamespaceSelector = nil
+	r := createOrUpdate("", "v1", "namespaces")
+	r.Operations, r.Scope = []admissionv1.OperationType{admissionv1.Update}, ptr.To(admissionv1.ClusterScope)
+	p.Spec.MatchConstraints.ResourceRules = []admissionv1.NamedRuleWithOperations{r}
+	value := func(o string) string {
+		return fmt.Sprintf("(has(%[1]s.metadata.labels) && %[2]q in %[1]s.metadata.labels ? %[1]s.metadata.labels[%[2]q] : '')", o,
+			v1alpha1.PlaneLabel)
+	}
+	p.Spec.Validations = []admissionv1.Validation{{
+		Expression: value("object") + " == " + value("oldObject"),
+		Message: v1alpha1.PlaneLabel +
+			": the label says which plane has what is in the namespace, and stays as it was made; make another namespace",
+		Reason: ptr.To(metav1.StatusReasonForbidden),
+	}}
 	return p
 }
 

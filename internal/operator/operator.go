@@ -34,6 +34,7 @@ import (
 	"github.com/polder-kaas/polder/internal/reconcile"
 	"github.com/polder-kaas/polder/internal/reconcile/unreadable"
 	"github.com/polder-kaas/polder/internal/releases"
+	"github.com/polder-kaas/polder/internal/tenancy"
 	"github.com/polder-kaas/polder/provider"
 )
 
@@ -52,6 +53,7 @@ type Config struct {
 	Providers   []provider.Provider // providers that run in this process
 	Webhooks    Webhooks
 	Metrics     prometheus.Registerer // where the operator's own metrics are registered
+	Planes      tenancy.Planes        // of tenants with one of their own; nil: there are none
 	Quota       QuotaSource           // is told where to read clusters and providers; may be nil
 	Concurrency int
 }
@@ -159,7 +161,7 @@ func (o *Operator) setup(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	return Setup(ctx, mgr, Settings{
 		Releases: o.cfg.Releases, Dir: filepath.Join(o.cfg.DataDir, "releases"), Concurrency: o.cfg.Concurrency,
-		Tenants: tenants,
+		Tenants: tenants, Planes: o.cfg.Planes,
 	})
 }
 

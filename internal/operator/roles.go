@@ -8,6 +8,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/front/planepath"
 	"github.com/polder-kaas/polder/internal/tenancy"
 )
 
@@ -84,7 +85,7 @@ func tenantRole() client.Object {
 		Rules: []rbacv1.PolicyRule{
 			rule(v1alpha1.GroupVersion.Group, []string{"get", "update", "patch"}, "tenants"),
 			rule(v1alpha1.GroupVersion.Group, []string{"patch"}, "tenants/status"),
-			{NonResourceURLs: []string{tenancy.AuditPath + "*", tenancy.MachinesPath + "*"}, Verbs: []string{"get"}},
+			{NonResourceURLs: []string{planepath.Audit + "*", planepath.Machines + "*"}, Verbs: []string{"get"}},
 			rule("", []string{"get", "create", "patch"}, "namespaces"),
 			rule("", []string{"get", "create", "update"}, "resourcequotas"),
 			rule("", []string{"get", "create", "update", "delete"}, "serviceaccounts"),

@@ -21,10 +21,12 @@ import (
 	"github.com/polder-kaas/polder/internal/controller/customernamespace"
 	"github.com/polder-kaas/polder/internal/controller/kubeconfigrequest"
 	"github.com/polder-kaas/polder/internal/controller/tenant"
+	"github.com/polder-kaas/polder/internal/controller/tenantplane"
 	"github.com/polder-kaas/polder/internal/lineage"
 	"github.com/polder-kaas/polder/internal/reconcile/fairness"
 	"github.com/polder-kaas/polder/internal/releases"
 	"github.com/polder-kaas/polder/internal/releases/rendering"
+	"github.com/polder-kaas/polder/internal/tenancy"
 	"github.com/polder-kaas/polder/internal/workload"
 )
 
@@ -36,6 +38,8 @@ type Settings struct {
 	Renderer    string // the program that renders charts; empty: the running one
 	// Tenants writes what Tenants get, and reads it without a cache; nil: the manager's own rights are used.
 	Tenants client.Client
+	// Planes are those of tenants that have one of their own; nil: there are none.
+	Planes tenancy.Planes
 	// WrapWorkload wraps the transport to workload clusters, unless it is nil.
 	WrapWorkload transport.WrapperFunc
 }
@@ -77,13 +81,19 @@ func Setup(ctx context.Context, mgr ctrl.Manager, s Settings) error {
 			Events: events, Clock: clock.RealClock{}, Interval: classInterval,
 		},
 		&customernamespace.Reconciler{Client: mgr.GetClient(), Live: live},
-		&tenant.Reconciler{Cache: mgr.GetClient(), Live: s.Tenants},
+		&tenant.Reconciler{Cache: mgr.GetClient(), Live: s.Tenants, Planes: s.Planes},
 		&kubeconfigrequest.Reconciler{
 			Client: mgr.GetClient(), Live: live, Workload: clusters, Clock: clock.RealClock{}, Events: events,
 			// Anybody can make any number of requests for a cluster that does not answer, so few of them may wait.
 			Limiter: &fairness.Limiter{PerNamespace: max(1, s.Concurrency/3), MaxWaiting: max(1, s.Concurrency/3)},
 		},
 	} {
+		if err := r.SetupWithManager(mgr, controllerOptions(s.Concurrency)); err != nil {
+			return err
+		}
+	}
+	if s.Planes != nil {
+		r := &tenantplane.Reconciler{Cache: mgr.GetClient(), Secrets: live, Live: s.Tenants, Planes: s.Planes}
 		if err := r.SetupWithManager(mgr, controllerOptions(s.Concurrency)); err != nil {
 			return err
 		}

@@ -34,12 +34,17 @@ type Config struct {
 	Profiling           bool          // serve /debug/pprof to those RBAC allows it
 	// AuthenticationConfig is a file that says whose tokens are believed, as Kubernetes has it; empty: nobody's but ours.
 	AuthenticationConfig string
-	Stacks               Stacks           // where cluster stacks come from
-	Local                Local            // what local clusters may
-	Backups              backup.Schedule  // that the plane makes by itself
-	Clock                clock.WithTicker // nil means the real one
-	Log                  *slog.Logger     // needed
-	Notify               func(string)     // called with "READY=1" and "STOPPING=1", as systemd wants it; optional
+	// FrontAuthority is a file with the authority of the plane that hands requests on to this one, which is a tenant's;
+	// empty: there is none.
+	FrontAuthority string
+	// TenantArgs are flags that planes of tenants are started with.
+	TenantArgs []string
+	Stacks     Stacks           // where cluster stacks come from
+	Local      Local            // what local clusters may
+	Backups    backup.Schedule  // that the plane makes by itself
+	Clock      clock.WithTicker // nil means the real one
+	Log        *slog.Logger     // needed
+	Notify     func(string)     // called with "READY=1" and "STOPPING=1", as systemd wants it; optional
 }
 
 // REST is what an operator can choose about the API for customers.

@@ -29,9 +29,12 @@ const (
 // customerShares returns the shares of a level with so many seats that customers' requests keep all cores busy, and no
 // more: whoever comes next waits for one of those that are being served.
 func customerShares(cores int) int32 {
-	seats := min(max(8, 5*cores), allSeats/2)
+	seats := customerSeats(cores)
 	return int32(seats * otherShares / (allSeats - seats)) //nolint:gosec // at most otherShares
 }
+
+// customerSeats is how many requests of customers are served at the same time.
+func customerSeats(cores int) int { return min(max(8, 5*cores), allSeats/2) }
 
 // flowControl returns who waits for whom when there are more requests than can be served. Customers share a level of
 // their own, which borrows nothing of others, and in it each namespace waits for itself: a flood of one delays its own

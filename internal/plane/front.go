@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
@@ -103,8 +104,16 @@ func (r cacheReader) List(ctx context.Context, l client.ObjectList, opts ...clie
 func (p *Plane) frontHandlers() map[string]http.Handler {
 	return planeapi.Handlers(planeapi.Config{
 		Tenants: cacheReader(p.quota.Cache), Machines: cacheReader(func() client.Reader { return p.capi.Cache() }),
-		DataDir: p.dir.Path(), Status: func() (any, error) { return p.describe() },
+		DataDir: p.dir.Path(), PlaneOf: p.planeOfTenant, Status: func() (any, error) { return p.describe() },
 	})
+}
+
+// planeOfTenant returns the data directory of a tenant's own plane, or nothing if it has none.
+func (p *Plane) planeOfTenant(t *v1alpha1.Tenant) string {
+	if !t.IsDedicated() || t.Status.NamespaceUID == "" {
+		return ""
+	}
+	return p.tenants.DirOf(types.UID(t.Status.NamespaceUID))
 }
 
 // describe is the status with what is not written to the file of it, since it changes by itself.

@@ -24,6 +24,7 @@ import (
 	"github.com/polder-kaas/polder/internal/plane/quotaevaluator"
 	"github.com/polder-kaas/polder/internal/plane/status"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
+	"github.com/polder-kaas/polder/internal/plane/tenantplanes"
 	"github.com/polder-kaas/polder/internal/program/buildinfo"
 	"github.com/polder-kaas/polder/internal/program/exit"
 	"github.com/polder-kaas/polder/internal/program/logging"
@@ -46,6 +47,7 @@ type Plane struct {
 	exitOnce  sync.Once
 	quota     quotaevaluator.Source // filled by the operator, read by whoever counts
 	capi      *capi.ClusterAPI
+	tenants   *tenantplanes.Planes
 
 	// confinement is what the kernel offers to confine local clusters; the first call takes a moment.
 	confinement func() hostapi.Confinement

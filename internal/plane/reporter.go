@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"fmt"
 	"log/slog"
 	"sync"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/polder-kaas/polder/internal/plane/status"
 	"github.com/polder-kaas/polder/internal/plane/supervisor"
+	"github.com/polder-kaas/polder/internal/tenancy"
 )
 
 // statusReporter keeps the status file up to date. A status that cannot be written (a full disk) is
@@ -57,6 +59,10 @@ func (r *statusReporter) setLogin(l status.Login) {
 	}
 }
 
+func (r *statusReporter) setTenantPlanes(all []status.TenantPlane) {
+	r.update(func(s *status.Status) { s.TenantPlanes = all })
+}
+
 // warnings are what an operator should know of a plane that is ready.
 func (r *statusReporter) warnings() (all []string) {
 	r.mu.Lock()
@@ -66,6 +72,11 @@ func (r *statusReporter) warnings() (all []string) {
 	}
 	if b := r.s.Backup; b != nil && b.Problem != "" {
 		all = append(all, "polder-backup: "+b.Problem)
+	}
+	for _, p := range r.s.TenantPlanes {
+		if p.Phase == string(tenancy.PlaneFailed) || p.Phase == string(tenancy.PlaneLost) {
+			all = append(all, fmt.Sprintf("polder-tenant-planes: that of tenant %s: %s", p.Tenant, p.Message))
+		}
 	}
 	return all
 }

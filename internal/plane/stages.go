@@ -80,7 +80,7 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 	stacks := p.newOperator(api.Client, sources, operator.Webhooks{
 		Server: webhookServer.ForManager(), URL: webhookURL, CA: certs.ServerCA, Register: registerWebhook,
 	})
-	users := append(capi.Users(), local.User, operator.User, operator.TenantUser)
+	users := ownUsers()
 	objects := install.New(install.Config{
 		Client:      api.Client,
 		Definitions: definitions,
@@ -106,7 +106,7 @@ func (p *Plane) buildStages(ctx context.Context) ([]supervisor.Stage, *deferredC
 	last := supervisor.Stage{
 		api.BootstrapRoles(), controllers, clusterAPI, p.newLocalProvider(api.Client), stacks, p.newBackup(store),
 	}
-	stages := []supervisor.Stage{{certs, login}, {store, webhookServer}, {api}, {objects}, last}
+	stages := []supervisor.Stage{{certs, login}, {store, webhookServer}, {api}, {objects}, {p.tenants}, last}
 	if stages, err = p.appendFront(stages, api, certs); err != nil {
 		return nil, nil, nil, err
 	}
@@ -124,6 +124,7 @@ func (p *Plane) newAPIServer(
 		ClientCA:         certs.ClientCAFile(),
 		SAKey:            certs.ServiceAccountKeyFile(),
 		EncryptionConfig: certs.EncryptionConfigFile(),
+		FrontAuthority:   p.cfg.FrontAuthority,
 		AuthConfig:       p.authenticationPath(),
 		AuditPolicy:      p.auditPolicyPath(),
 		AuditLog:         audit.File(p.dir.Path()),
@@ -132,6 +133,7 @@ func (p *Plane) newAPIServer(
 		Checks:           checks.list(p.componentNames()...),
 		Handlers:         p.handlers(store),
 		Warnings:         p.reporter.warnings,
+		Route:            p.routeToTenants,
 		Quota:            &p.quota,
 		WatchCache:       p.cfg.WatchCache,
 		Profiling:        p.cfg.Profiling,
@@ -149,6 +151,10 @@ func (p *Plane) prepareRequests() (*authentication.Authentication, error) {
 		return nil, err
 	}
 	if err := atomicfile.Write(p.auditPolicyPath(), audit.Policy, 0o600); err != nil {
+		return nil, err
+	}
+	var err error
+	if p.tenants, err = p.newTenantPlanes(); err != nil {
 		return nil, err
 	}
 	return authentication.New(authentication.Config{
@@ -190,14 +196,15 @@ func (p *Plane) newOperator(
 		}},
 		Webhooks: hooks,
 		Quota:    &p.quota,
+		Planes:   p.tenants,
 	})
 }
 
 // componentNames are the checks of /readyz, in the order components start.
 func (p *Plane) componentNames() []string {
 	names := []string{
-		"certificates", "authentication", "etcd", "webhooks", "apiserver", "crds", "roles", "kube-controllers", "cluster-api",
-		"provider-local", "operator", "backup",
+		"certificates", "authentication", "etcd", "webhooks", "apiserver", "crds", "tenant-planes", "roles",
+		"kube-controllers", "cluster-api", "provider-local", "operator", "backup",
 	}
 	if p.rest != nil {
 		names = append(names, "rest")

@@ -16,6 +16,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/front/planepath"
 	"github.com/polder-kaas/polder/internal/quota"
 )
 
@@ -63,16 +64,6 @@ func Roles() []client.Object {
 	return out
 }
 
-// TenantsPath is the plane's path of the tenants that the caller belongs to.
-const TenantsPath = "/polder/tenants"
-
-// AuditPath is the plane's path, with the name of a tenant after it, of the record of what was done in that tenant.
-const AuditPath = "/polder/audit/"
-
-// MachinesPath is the plane's path, with the names of a tenant and of a cluster after it, of the machines of that
-// cluster. Members have no rights to kinds of Cluster API.
-const MachinesPath = "/polder/machines/"
-
 // IsReserved reports whether the plane itself needs a namespace of this name, or may do so later.
 func IsReserved(namespace string) bool {
 	return namespace == metav1.NamespaceDefault || strings.HasPrefix(namespace, "kube-") ||
@@ -81,17 +72,25 @@ func IsReserved(namespace string) bool {
 
 // NewNamespace returns the namespace of a tenant. It does not go with the Tenant.
 func NewNamespace(t *v1alpha1.Tenant) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.NamespaceName(), Labels: map[string]string{
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.NamespaceName(), Labels: map[string]string{
 		v1alpha1.TenantLabel: t.Name, v1alpha1.CustomerLabel: t.Name, v1alpha1.QuotaLabel: v1alpha1.QuotaOwn,
 	}, Annotations: map[string]string{v1alpha1.TenantUIDAnnotation: string(t.UID)}}}
+	if t.IsDedicated() {
+		ns.Labels[v1alpha1.PlaneLabel] = string(v1alpha1.DedicatedPlane)
+		ns.Finalizers = []string{v1alpha1.PlaneFinalizer}
+	}
+	return ns
 }
 
 // Objects returns what a tenant has beside its namespace. All but the quota goes with the Tenant: the quota holds for
 // the clusters that stay.
 func Objects(t *v1alpha1.Tenant) []client.Object {
-	q := quota.ForTenant(t)
-	q.Labels = map[string]string{v1alpha1.TenantLabel: t.Name}
-	out := []client.Object{q}
+	var out []client.Object
+	if !t.IsDedicated() { // what is in another plane is counted there
+		q := quota.ForTenant(t)
+		q.Labels = map[string]string{v1alpha1.TenantLabel: t.Name}
+		out = append(out, q)
+	}
 	for _, r := range t.Spec.Robots {
 		name := v1alpha1.RobotAccountPrefix + r.Name
 		out = append(out, &corev1.ServiceAccount{ObjectMeta: newMeta(t, t.NamespaceName(), name)})
@@ -105,9 +104,9 @@ func Objects(t *v1alpha1.Tenant) []client.Object {
 		})
 	}
 	return append(append(out, ownObjectRole(t, "member", []string{"get"},
-		rbacv1.PolicyRule{NonResourceURLs: []string{MachinesPath + t.Name + "/*"}, Verbs: []string{"get"}})...),
+		rbacv1.PolicyRule{NonResourceURLs: []string{planepath.Machines + t.Name + "/*"}, Verbs: []string{"get"}})...),
 		ownObjectRole(t, "admin", []string{"update", "patch"},
-			rbacv1.PolicyRule{NonResourceURLs: []string{AuditPath + t.Name}, Verbs: []string{"get"}})...)
+			rbacv1.PolicyRule{NonResourceURLs: []string{planepath.Audit + t.Name}, Verbs: []string{"get"}})...)
 }
 
 // ownObjectRole returns a role for the Tenant itself: all members read it, and admins write it as far as admission lets

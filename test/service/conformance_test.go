@@ -16,12 +16,22 @@ import (
 
 // TestRESTConformance judges our own API with the program that judges others: every check is run and passes, and nothing
 // is left.
+// The plane of a tenant of its own is no exception.
 func TestRESTConformance(t *testing.T) {
 	t.Parallel()
+	for tenant, kind := range map[string]v1alpha1.PlaneKind{
+		"rest-judged": v1alpha1.SharedPlane, "rest-judged-own": v1alpha1.DedicatedPlane,
+	} {
+		t.Run(string(kind), func(t *testing.T) { judge(t, tenant, kind) })
+	}
+}
+
+func judge(t *testing.T, tenant string, kind v1alpha1.PlaneKind) {
+	t.Helper()
 	p := shared.Get(t)
 	awaitStacks(t, p.Client(t))
-	const tenant = "rest-judged"
 	newTenant(t, p, tenant, v1alpha1.TenantSpec{
+		Plane: kind,
 		Quota: v1alpha1.TenantQuota{Clusters: ptr.To[int32](100), Machines: ptr.To[int32](200)},
 		Members: []v1alpha1.TenantMember{
 			{Kind: v1alpha1.MemberUser, Name: "oidc:" + tenant + "-admin", Role: v1alpha1.TenantAdmin},
@@ -29,7 +39,7 @@ func TestRESTConformance(t *testing.T) {
 			{Kind: v1alpha1.MemberUser, Name: "oidc:" + tenant + "-viewer", Role: v1alpha1.TenantViewer},
 		},
 	})
-	restTenant(t, p, "rest-judged-other")
+	restTenant(t, p, tenant+"-other")
 	who := person{Tree: testenv.NewTree(t, false)}
 	who.ca = filepath.Join(who.Root, "plane.crt")
 	if err := os.WriteFile(who.ca, p.RESTConfig(t).CAData, 0o644); err != nil {
@@ -40,7 +50,7 @@ func TestRESTConformance(t *testing.T) {
 	}
 	for flag, name := range map[string]string{
 		"--token-file": tenant + "-editor", "--admin-token-file": tenant + "-admin", "--viewer-token-file": tenant + "-viewer",
-		"--other-token-file": "rest-judged-other-editor",
+		"--other-token-file": tenant + "-other-editor",
 	} {
 		file := filepath.Join(who.Root, name)
 		if err := os.WriteFile(file, []byte(restAs(t, p, name).token), 0o644); err != nil {

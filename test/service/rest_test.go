@@ -114,12 +114,16 @@ func (c restClient) want(t testing.TB, code int, words, method, path, body strin
 // restTenant is a tenant with one of each role, whom the issuer knows.
 func restTenant(t testing.TB, p *testenv.Plane, name string) *v1alpha1.Tenant {
 	t.Helper()
-	spec := v1alpha1.TenantSpec{Members: []v1alpha1.TenantMember{
+	return newTenant(t, p, name, restSpec(name))
+}
+
+// restSpec is that of a tenant with one of each role.
+func restSpec(name string) v1alpha1.TenantSpec {
+	return v1alpha1.TenantSpec{Members: []v1alpha1.TenantMember{
 		{Kind: v1alpha1.MemberGroup, Name: "oidc:" + name + "-admins", Role: v1alpha1.TenantAdmin},
 		{Kind: v1alpha1.MemberUser, Name: "oidc:" + name + "-editor", Role: v1alpha1.TenantEditor},
 		{Kind: v1alpha1.MemberUser, Name: "oidc:" + name + "-viewer", Role: v1alpha1.TenantViewer},
 	}}
-	return newTenant(t, p, name, spec)
 }
 
 // restOperator is a client of somebody who runs the plane.

@@ -81,7 +81,17 @@ func newTenant(t testing.TB, p *testenv.Plane, name string, spec v1alpha1.Tenant
 		ctx := context.WithoutCancel(t.Context())
 		_ = c.DeleteAllOf(ctx, &v1alpha1.WorkloadCluster{}, client.InNamespace(o.NamespaceName()))
 		_ = c.Delete(ctx, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}})
-		_ = c.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.NamespaceName()}})
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.NamespaceName()}}
+		_ = c.Delete(ctx, ns)
+		if !o.IsDedicated() {
+			return
+		}
+		testenv.Eventually(t, wait, func() error { // its processes end with the plane
+			if err := c.Get(ctx, client.ObjectKeyFromObject(ns), ns); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("namespace %s is still there: %w", ns.Name, err)
+			}
+			return nil
+		})
 	})
 	awaitTenant(t, c, o, v1alpha1.ReasonReady)
 	return o

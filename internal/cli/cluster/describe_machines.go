@@ -14,7 +14,7 @@ import (
 	"github.com/polder-kaas/polder/internal/cli/connect"
 	"github.com/polder-kaas/polder/internal/cli/objects"
 	"github.com/polder-kaas/polder/internal/cli/restplane"
-	"github.com/polder-kaas/polder/internal/tenancy"
+	"github.com/polder-kaas/polder/internal/front/planepath"
 )
 
 // listMachines are those that Cluster API made. Who has no right to its kinds is told as much as members of the
@@ -40,7 +40,7 @@ func listMachinesOfMember(ctx context.Context, a *connect.Access, cluster string
 	ctx, cancel := context.WithTimeout(ctx, connect.RequestTimeout)
 	defer cancel()
 	forbidden := apierrors.NewForbidden(clusterv1.GroupVersion.WithResource("machines").GroupResource(), "", nil)
-	tenants, err := readPages[v1alpha1.Tenant](ctx, a, tenancy.TenantsPath)
+	tenants, err := readPages[v1alpha1.Tenant](ctx, a, planepath.Tenants)
 	if err != nil {
 		return nil, forbidden // an older plane has no such path
 	}
@@ -48,7 +48,7 @@ func listMachinesOfMember(ctx context.Context, a *connect.Access, cluster string
 		if tenants[i].NamespaceName() != a.Namespace {
 			continue
 		}
-		machines, err := readPages[client.Machine](ctx, a, tenancy.MachinesPath+tenants[i].Name+"/"+cluster)
+		machines, err := readPages[client.Machine](ctx, a, planepath.Machines+tenants[i].Name+"/"+cluster)
 		if apierrors.IsNotFound(err) {
 			continue // the namespace is another tenant's
 		}

@@ -89,8 +89,28 @@ func runBackup(c *cobra.Command, g *connect.Globals, p *lifecycle.Plane, to stri
 	if m.LeftOut > 0 {
 		fmt.Fprintf(c.OutOrStdout(), "The data of %s is not in it; --local-clusters adds it.\n", describeClusterCount(m.LeftOut))
 	}
+	if err := printTenantPlanes(c.OutOrStdout(), g, p); err != nil {
+		return err
+	}
 	if o.keep > 0 {
 		return backupfile.Prune(dir, o.keep)
+	}
+	return nil
+}
+
+// printTenantPlanes names the planes that a backup of this one leaves out: each has a store and keys of its own.
+func printTenantPlanes(w io.Writer, g *connect.Globals, p *lifecycle.Plane) error {
+	r, err := p.Inspect()
+	if err != nil {
+		return err
+	}
+	for _, t := range r.Status.TenantPlanes {
+		its := *g
+		its.DataDir = t.DataDir
+		if _, err := fmt.Fprintf(w, "The plane of tenant %s is not in it; back it up with: %s\n", t.Tenant,
+			its.Hint("backup FILE")); err != nil {
+			return err
+		}
 	}
 	return nil
 }

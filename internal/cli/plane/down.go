@@ -12,7 +12,6 @@ import (
 	"github.com/polder-kaas/polder/internal/cli/connect"
 	"github.com/polder-kaas/polder/internal/plane/lifecycle"
 	"github.com/polder-kaas/polder/internal/program/cmdline"
-	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
 // clusterStopTimeout is how long a local cluster may take to stop; its processes stop one after another.
@@ -46,7 +45,7 @@ then they are stopped too, also if polderd did not run. polder up starts everyth
 			}
 			if clusters {
 				fmt.Fprintf(c.ErrOrStderr(), "Stopping %s …\n", describeClusterCount(len(running)))
-				return stopClusters(c.Context(), c.OutOrStdout(), p, running)
+				return stopClusters(c.Context(), c.OutOrStdout(), running)
 			}
 			return printRunning(g, c.OutOrStdout(), len(running))
 		},
@@ -81,8 +80,8 @@ func printRunning(g *connect.Globals, w io.Writer, n int) error {
 }
 
 // stopClusters says which have stopped, also if others have not.
-func stopClusters(ctx context.Context, w io.Writer, p *lifecycle.Plane, running []hostapi.Cluster) error {
-	stopped, err := p.StopClusters(ctx, running, clusterStopTimeout)
+func stopClusters(ctx context.Context, w io.Writer, running lifecycle.RunningClusters) error {
+	stopped, err := running.Stop(ctx, clusterStopTimeout)
 	if len(stopped) == 0 {
 		return err
 	}

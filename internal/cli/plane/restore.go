@@ -58,7 +58,11 @@ func printRestored(c *cobra.Command, g *connect.Globals, p *lifecycle.Plane, m a
 	if m.Stacks != "" {
 		start += " --stack-source " + m.Stacks
 	}
-	fmt.Fprintf(w, "Start it where it was with: %s\n", g.Hint(start))
+	if of := p.Parent(); of != "" {
+		fmt.Fprintf(w, "It is that of a tenant: the plane in %s starts it by itself.\n", of)
+	} else {
+		fmt.Fprintf(w, "Start it where it was with: %s\n", g.Hint(start))
+	}
 	if m.LeftOut == 0 {
 		return nil
 	}

@@ -146,6 +146,9 @@ func (r report) printTable(w io.Writer, now time.Time) error {
 	if r.Running && r.Status.Login != nil {
 		fmt.Fprintf(t, "Login:\t%s\n", describeLogin(*r.Status.Login))
 	}
+	if r.Running && len(r.Status.TenantPlanes) > 0 {
+		fmt.Fprintf(t, "Planes of tenants:\t%s\n", describeTenantPlanes(r.Status.TenantPlanes))
+	}
 	if len(r.LocalClusters) > 0 || r.LocalClustersProblem != "" {
 		fmt.Fprintf(t, "Local clusters:\t%s\n", cmp.Or(r.LocalClustersProblem, localcluster.Describe(r.LocalClusters)))
 	}
@@ -156,6 +159,22 @@ func (r report) printTable(w io.Writer, now time.Time) error {
 		}
 	}
 	return t.Flush()
+}
+
+// describeTenantPlanes counts those that are ready, and says what is wrong with the others.
+func describeTenantPlanes(all []planestatus.TenantPlane) string {
+	ready := 0
+	var memory uint64
+	var others []string
+	for _, p := range all {
+		memory += lifecycle.ReadMemory(p.PID).Anonymous
+		if p.Ready {
+			ready++
+			continue
+		}
+		others = append(others, fmt.Sprintf("%s: %s", p.Tenant, p.Message))
+	}
+	return output.JoinNonEmpty("; ", fmt.Sprintf("%d of %d ready, %d MB", ready, len(all), memory>>20), strings.Join(others, "; "))
 }
 
 // describeLogin says whose tokens are believed, and what is wrong if people may not be able to log in.

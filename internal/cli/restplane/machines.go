@@ -17,11 +17,13 @@ func (c *call) listMachines(ctx context.Context) (any, error) {
 		return nil, c.forbidden(ctx)
 	}
 	l := &clusterv1.MachineList{
-		TypeMeta: metav1.TypeMeta{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineList"}, Items: []clusterv1.Machine{},
+		TypeMeta: metav1.TypeMeta{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineList"},
+		Items:    []clusterv1.Machine{},
 	}
 	for token := ""; ; {
 		var page client.MachineList
-		res, err := c.api.ListMachines(ctx, c.tenant(), cluster, &client.ListMachinesParams{PageSize: pageSize, PageToken: token})
+		res, err := c.api.ListMachines(ctx, c.tenant(), cluster,
+			&client.ListMachinesParams{PageSize: pageSize, PageToken: token})
 		if err := c.read(ctx, res, err, &page); err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,7 @@ type createOptions struct {
 	members      memberFlags
 	numbers      map[string]*int32
 	memory, disk string
+	plane        string
 	timeout      time.Duration
 }
 
@@ -38,7 +40,8 @@ func newCreateCommand(g *connect.Globals) *cobra.Command {
 		Short: "Make a tenant",
 		Long: `create makes a tenant with a namespace of its own, and waits until its members can use it.
 Where nothing is said, 20 clusters and 100 machines are allowed, of any size. What parameters of clusters may be is
-written into the object: polder kubectl edit tenant NAME.`,
+written into the object: polder kubectl edit tenant NAME. Whether the tenant has a plane of its own is chosen now, and
+cannot be changed later.`,
 		Example: "  polder tenant create acme --admins group:acme-admins --editors user:bob --machines 30 --cpu 120",
 		Args:    cmdline.Args(1, 1, "the name of a tenant"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -57,6 +60,8 @@ func (o *createOptions) addFlags(c *cobra.Command) {
 	f := c.Flags()
 	o.members.addFlags(c)
 	f.StringVar(&o.tenant.Spec.Title, "title", "", "what people call it")
+	f.StringVar(&o.plane, "plane", "shared", "shared: its clusters are beside those of others; dedicated: they are in a `plane` of their own, "+
+		"a process of some 220 MB, behind the same address")
 	f.StringVar(&o.tenant.Spec.Namespace, "namespace", "", "`namespace` with its clusters (default: that of its name)")
 	o.numbers = map[string]*int32{}
 	for name, what := range map[string]string{
@@ -70,7 +75,7 @@ func (o *createOptions) addFlags(c *cobra.Command) {
 	f.StringSliceVar(&o.tenant.Spec.Allow.Providers, "allow-providers", nil, "`providers` that clusters may name (default: all)")
 	f.StringSliceVar(&o.tenant.Spec.Allow.Stacks, "allow-stacks", nil, "`stacks` that clusters may be made of (default: all)")
 	f.StringSliceVar(&o.tenant.Spec.Allow.MachineTypes, "allow-machine-types", nil, "`types` of machines that clusters may have (default: all)")
-	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long to wait until members can use it")
+	f.DurationVar(&o.timeout, "timeout", 3*time.Minute, "how long to wait until members can use it")
 }
 
 // run makes the tenant, and waits.
@@ -79,6 +84,9 @@ func (o *createOptions) run(c *cobra.Command, a *connect.Access, name string) er
 	t.APIVersion, t.Kind, t.Name = v1alpha1.GroupVersion.String(), "Tenant", name
 	var err error
 	if t.Spec.Members, err = o.members.read(); err != nil {
+		return err
+	}
+	if t.Spec.Plane, err = readPlane(o.plane); err != nil {
 		return err
 	}
 	if err := o.readQuota(c); err != nil {
@@ -109,12 +117,23 @@ func (o *createOptions) run(c *cobra.Command, a *connect.Access, name string) er
 	return err
 }
 
+// readPlane reads a kind of plane.
+func readPlane(text string) (v1alpha1.PlaneKind, error) {
+	for _, kind := range []v1alpha1.PlaneKind{v1alpha1.SharedPlane, v1alpha1.DedicatedPlane} {
+		if strings.EqualFold(text, string(kind)) {
+			return kind, nil
+		}
+	}
+	return "", exit.Errorf(exit.Usage, "--plane %q is not known; choose shared or dedicated", text)
+}
+
 // amountPattern is what the plane takes for memory and disk.
 var amountPattern = regexp.MustCompile(`^[0-9]{1,15}([KMGTP]i|[kMGTP])?$`)
 
 // final are reasons that do not go away by waiting.
 var final = []string{
 	v1alpha1.ReasonNamespaceTaken, v1alpha1.ReasonNamespaceLost, v1alpha1.ReasonNamespaceReserved,
+	v1alpha1.ReasonPlaneLost,
 }
 
 // readQuota reads those limits that were given: 0 is a limit, too.

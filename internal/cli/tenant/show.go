@@ -50,13 +50,13 @@ func newListCommand(g *connect.Globals) *cobra.Command {
 				return err
 			}
 			t := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 3, ' ', 0)
-			fmt.Fprintln(t, "NAME\tREADY\tNAMESPACE\tMEMBERS\tROBOTS\tTITLE\tMESSAGE")
+			fmt.Fprintln(t, "NAME\tREADY\tPLANE\tNAMESPACE\tMEMBERS\tROBOTS\tTITLE\tMESSAGE")
 			for i := range all {
 				ready, message := state(&all[i])
 				if ready == "True" {
 					message = ""
 				}
-				fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\t%s\n", all[i].Name, ready, all[i].NamespaceName(),
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", all[i].Name, ready, describePlane(&all[i]), all[i].NamespaceName(),
 					len(all[i].Spec.Members), len(all[i].Spec.Robots), output.Sanitize(all[i].Spec.Title), message)
 			}
 			return t.Flush()
@@ -64,6 +64,11 @@ func newListCommand(g *connect.Globals) *cobra.Command {
 	}
 	out.AddFlags(c)
 	return c
+}
+
+// describePlane says whose plane a tenant's clusters are in; an older plane does not say.
+func describePlane(t *v1alpha1.Tenant) string {
+	return strings.ToLower(string(cmp.Or(t.Spec.Plane, v1alpha1.SharedPlane)))
 }
 
 // state returns whether a tenant is ready, and what is said of it.
@@ -104,7 +109,7 @@ func describe(ctx context.Context, w io.Writer, a *connect.Access, t *v1alpha1.T
 	if t.Spec.Title != "" {
 		fmt.Fprintf(tab, "Title:\t%s\n", output.Sanitize(t.Spec.Title))
 	}
-	fmt.Fprintf(tab, "Ready:\t%s, %s\nNamespace:\t%s\n", ready, message, t.NamespaceName())
+	fmt.Fprintf(tab, "Ready:\t%s, %s\nPlane:\t%s\nNamespace:\t%s\n", ready, message, describePlane(t), t.NamespaceName())
 	for _, x := range []struct {
 		name    string
 		allowed []string

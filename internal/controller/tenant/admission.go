@@ -13,6 +13,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +30,8 @@ const maxAllowedValues = 64 << 10
 type Validator struct {
 	Client  client.Client // reads from a cache; creates SubjectAccessReviews
 	Decoder admission.Decoder
+	// Planes are those of tenants with one of their own; nil: nobody here runs any.
+	Planes tenancy.Planes
 }
 
 // Handle answers the API server. Who may make tenants may write all of one; others, who are its admins, members and
@@ -56,9 +59,8 @@ func (v *Validator) Handle(ctx context.Context, req admission.Request) admission
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
 		errs = append(errs, more...)
-	} else if t.Spec.Namespace != old.Spec.Namespace {
-		errs = append(errs, field.Forbidden(field.NewPath("spec", "namespace"),
-			fmt.Sprintf("a tenant keeps its namespace, %s; make another tenant", old.NamespaceName())))
+	} else {
+		errs = append(errs, checkKept(t, old)...)
 	}
 	errs = append(errs, checkAllowed(&t.Spec.Allow)...)
 	if req.Operation == admissionv1.Update {
@@ -128,6 +130,10 @@ func (v *Validator) checkNames(ctx context.Context, t *v1alpha1.Tenant) (field.E
 	if t.Spec.Namespace == "" {
 		at = field.NewPath("metadata", "name")
 	}
+	if t.IsDedicated() && v.Planes == nil {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "plane"), t.Spec.Plane,
+			"nobody here runs planes of tenants; write Shared")}, nil
+	}
 	if tenancy.IsReserved(name) {
 		return field.ErrorList{field.Invalid(at, name, "the plane itself has namespaces of such names; write another")}, nil
 	}
@@ -143,6 +149,20 @@ func (v *Validator) checkNames(ctx context.Context, t *v1alpha1.Tenant) (field.E
 		}
 	}
 	return nil, nil
+}
+
+// checkKept forbids changes of where a tenant is.
+func checkKept(t, old *v1alpha1.Tenant) (errs field.ErrorList) {
+	spec := field.NewPath("spec")
+	if t.Spec.Namespace != old.Spec.Namespace {
+		errs = append(errs, field.Forbidden(spec.Child("namespace"),
+			fmt.Sprintf("a tenant keeps its namespace, %s; make another tenant", old.NamespaceName())))
+	}
+	if t.IsDedicated() != old.IsDedicated() {
+		errs = append(errs, field.Forbidden(spec.Child("plane"),
+			"a tenant keeps the plane that it was made with; make another tenant, and its clusters there"))
+	}
+	return errs
 }
 
 // checkAllowed forbids values that are no JSON, and more than anybody reads.
@@ -248,8 +268,15 @@ func (v *Validator) handleDeletion(ctx context.Context, req admission.Request) a
 	if err != nil || owner == nil || owner.UID != t.UID {
 		return admission.Allowed("")
 	}
+	from := v.Client
+	if t.IsDedicated() && v.Planes != nil {
+		if from, err = v.Planes.Client(types.UID(t.Status.NamespaceUID)); err != nil {
+			return admission.Allowed("").WithWarnings(fmt.Sprintf(
+				"namespace %s stays, with all that is in its plane, which cannot be asked: %v", t.NamespaceName(), err))
+		}
+	}
 	var l v1alpha1.WorkloadClusterList
-	if err := v.Client.List(ctx, &l, client.InNamespace(t.NamespaceName())); err != nil {
+	if err := from.List(ctx, &l, client.InNamespace(t.NamespaceName())); err != nil {
 		return admission.Allowed("")
 	}
 	return admission.Allowed("").WithWarnings(tenancy.DescribeRemains(t.NamespaceName(), l.Items))

@@ -5,6 +5,7 @@ package tenant
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -24,7 +25,15 @@ import (
 type Reconciler struct {
 	Cache client.Reader
 	Live  client.Client // reads from the API server, and writes, with rights of its own
+	// Planes are those of tenants with one of their own; nil: there are none.
+	Planes tenancy.Planes
 }
+
+// planeInterval is when a plane of its own is asked again whether the Tenant is ready there: of that nothing is told.
+const (
+	planeInterval      = 2 * time.Minute
+	planeStartInterval = 2 * time.Second
+)
 
 // refusal is why a Tenant is given nothing.
 type refusal struct{ reason, message string }
@@ -45,19 +54,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err == nil && refused == nil {
 		err = r.ensureObjects(ctx, t)
 	}
+	var result ctrl.Result
+	if t.IsDedicated() && err == nil && refused == nil {
+		refused, err = r.ensurePlane(ctx, t)
+		result.RequeueAfter = planeInterval
+		if refused != nil {
+			result.RequeueAfter = planeStartInterval
+		}
+	}
 	switch {
 	case refused != nil:
-		conditions.SetFalse(v1alpha1.ConditionReady, refused.reason, refused.message)
+		conditions.SetFalse(v1alpha1.ConditionReady, refused.reason, polderreconcile.TruncateMessage(refused.message))
 	case err != nil:
 		conditions.SetFalse(v1alpha1.ConditionReady, v1alpha1.ReasonApplyFailed,
 			polderreconcile.TruncateMessage("it could not be written: "+err.Error()))
+	case t.IsDedicated():
+		conditions.SetTrue(v1alpha1.ConditionReady,
+			fmt.Sprintf("its members can use namespace %s, which has a plane of its own", t.NamespaceName()))
 	case !r.isCounted(ctx, t):
 		conditions.SetFalse(v1alpha1.ConditionReady, v1alpha1.ReasonProgressing, "its quota is being counted")
 	default:
 		conditions.SetTrue(v1alpha1.ConditionReady, "its members can use namespace "+t.NamespaceName())
 	}
 	t.Status.ObservedGeneration = t.Generation
-	return polderreconcile.Finish(ctrl.Result{}, err, tracked.Write(ctx, r.Live))
+	return polderreconcile.Finish(result, err, tracked.Write(ctx, r.Live))
 }
 
 // isCounted reports whether the quota is in force: until then the API server refuses what it counts.
@@ -106,6 +126,10 @@ func (r *Reconciler) ensureNamespace(ctx context.Context, t *v1alpha1.Tenant) (*
 // lostNamespace says that there is no namespace, and none is made: whoever finds an empty one would believe that all is
 // well.
 func lostNamespace(t *v1alpha1.Tenant, what string) *refusal {
+	if t.IsDedicated() {
+		return &refusal{v1alpha1.ReasonNamespaceLost, fmt.Sprintf(
+			"namespace %s %s, and its plane goes with it; delete the tenant, and make it again", t.NamespaceName(), what)}
+	}
 	return &refusal{v1alpha1.ReasonNamespaceLost, fmt.Sprintf(
 		"namespace %s %s; delete the tenant, or give it a new, empty one with: kubectl create namespace %s && kubectl label namespace %s %s=%s",
 		t.NamespaceName(), what, t.NamespaceName(), t.NamespaceName(), v1alpha1.TenantLabel, t.Name)}
@@ -127,7 +151,7 @@ func checkOwner(t *v1alpha1.Tenant, ns *corev1.Namespace) *refusal {
 			"namespace %s is that of an earlier tenant of this name; to give it to this one with all that is in it: kubectl annotate namespace %s %s-",
 			ns.Name, ns.Name, v1alpha1.TenantUIDAnnotation)}
 	}
-	return nil
+	return checkPlane(t, ns)
 }
 
 // isMarked reports whether a namespace has the labels and annotations that are wanted. What a customer's label says is

@@ -1,8 +1,12 @@
 package planeapi
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"strings"
 
@@ -10,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/front/planepath"
 	"github.com/polder-kaas/polder/internal/plane/audit"
 )
 
@@ -20,11 +25,12 @@ const maxScanned = 512 << 20
 type auditReader struct {
 	tenants client.Reader
 	dataDir string
+	planeOf func(*v1alpha1.Tenant) string
 	turn    chan struct{} // one question at a time: each may read a lot
 }
 
 func (a *auditReader) serve(w http.ResponseWriter, r *http.Request) {
-	name := strings.TrimPrefix(r.URL.Path, AuditPath)
+	name := strings.TrimPrefix(r.URL.Path, planepath.Audit)
 	limit, bad := readLimit(r, 100) //nolint:mnd // a page that can be read
 	if bad != nil {
 		writeError(w, bad)
@@ -51,11 +57,42 @@ func (a *auditReader) serve(w http.ResponseWriter, r *http.Request) {
 		writeError(w, apierrors.NewInternalError(err))
 		return
 	}
+	if dir := a.planeOf(t); dir != "" {
+		if err := addDetails(r.Context(), found, dir, t); err != nil {
+			writeError(w, apierrors.NewInternalError(err))
+			return
+		}
+	}
 	out.Truncated = !all
 	for _, e := range found {
 		out.Items = append(out.Items, newEvent(e))
 	}
 	writeJSON(w, out)
+}
+
+// addDetails adds to events what only the tenant's own plane knows of the same requests: what was asked for, and why
+// that plane refused it.
+func addDetails(ctx context.Context, events []audit.Event, dir string, t *v1alpha1.Tenant) error {
+	its, _, err := audit.ReadNewest(ctx, dir, audit.Query{
+		Limit: 2 * len(events), MaxBytes: maxScanned, Contains: []string{quoted(t.NamespaceName())}, //nolint:mnd // some are not here
+		Match: func(e audit.Event) bool { return e.Namespace == t.NamespaceName() },
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it has never run
+	}
+	if err != nil {
+		return err
+	}
+	byID := map[string]*audit.Event{}
+	for i := range its {
+		byID[its[i].ID] = &its[i]
+	}
+	for i := range events {
+		if e := byID[events[i].ID]; e != nil {
+			events[i].Request, events[i].Reason = e.Request, cmp.Or(events[i].Reason, e.Reason)
+		}
+	}
+	return nil
 }
 
 func quoted(s string) string { return `"` + s + `"` }

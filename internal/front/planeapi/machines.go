@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/front/planepath"
 	"github.com/polder-kaas/polder/internal/tenancy"
 )
 
@@ -30,7 +31,7 @@ type Machine struct {
 	Created      time.Time `json:"creationTimestamp" doc:"When it was asked for."`
 }
 
-// MachinePage is the answer of MachinesPath.
+// MachinePage is the answer of planepath.Machines.
 type MachinePage struct {
 	Items    []Machine `json:"items"`
 	Continue string    `json:"continue,omitempty"` // if there are more
@@ -44,7 +45,7 @@ type machineReader struct {
 }
 
 func (m *machineReader) serve(w http.ResponseWriter, r *http.Request) {
-	name, cluster, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, MachinesPath), "/")
+	name, cluster, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, planepath.Machines), "/")
 	limit, bad := readLimit(r, maxPage)
 	namespace := ""
 	if bad == nil {

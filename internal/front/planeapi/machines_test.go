@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/front/planepath"
 	"github.com/polder-kaas/polder/internal/tenancy"
 )
 
@@ -57,7 +58,7 @@ func TestMachines(t *testing.T) {
 	h := machineHandlers(t)
 	read := func(path string) (p MachinePage) {
 		t.Helper()
-		code, body := ask(t, h, http.MethodGet, MachinesPath+path, "x")
+		code, body := ask(t, h, http.MethodGet, planepath.Machines+path, "x")
 		if err := json.Unmarshal([]byte(body), &p); err != nil || code != http.StatusOK {
 			t.Fatalf("%d %s", code, body)
 		}
@@ -79,11 +80,11 @@ func TestMachines(t *testing.T) {
 		"a/one-of-b": 404, "a/another": 404, "a": 404, "a/": 404, "": 404, "c/one-of-a": 404, "thief/one-of-a": 404, "a/one-of-a/": 404, "b/../a/one-of-a": 404,
 		"a/one-of-a?limit=x": 400,
 	} {
-		if code, body := ask(t, h, http.MethodGet, MachinesPath+path, "x"); code != want {
+		if code, body := ask(t, h, http.MethodGet, planepath.Machines+path, "x"); code != want {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
-	if code, _ := ask(t, h, http.MethodDelete, MachinesPath+"a/one-of-a", "x"); code != http.StatusMethodNotAllowed {
+	if code, _ := ask(t, h, http.MethodDelete, planepath.Machines+"a/one-of-a", "x"); code != http.StatusMethodNotAllowed {
 		t.Errorf("DELETE: %d", code)
 	}
 }

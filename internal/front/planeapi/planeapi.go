@@ -20,20 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/tenancy"
+	"github.com/polder-kaas/polder/internal/front/planepath"
 )
 
-// Paths of the plane.
-const (
-	TenantsPath = "/polder/tenants" // the tenants that somebody belongs to: everybody may ask
-	AuditPath   = tenancy.AuditPath // and the name of a tenant: the record of it, for its admins
-	StatusPath  = "/polder/status"  // how the plane is: for its operators
-
-	// MachinesPath and the names of a tenant and of its cluster: the machines of that, for members of the tenant.
-	MachinesPath = tenancy.MachinesPath
-)
-
-// TenantPage is the answer of TenantsPath.
+// TenantPage is the answer of planepath.Tenants.
 type TenantPage struct {
 	Items    []v1alpha1.Tenant `json:"items"`
 	Continue string            `json:"continue,omitempty"` // if there are more
@@ -51,7 +41,7 @@ type AuditEvent struct {
 	Refusal string    `json:"refusal,omitempty" doc:"Why it was refused."`
 }
 
-// AuditPage is the answer of AuditPath.
+// AuditPage is the answer of planepath.Audit.
 type AuditPage struct {
 	Items []AuditEvent `json:"items"` // the newest first
 	// Truncated says that older ones were not looked for: the record is large.
@@ -60,20 +50,22 @@ type AuditPage struct {
 
 // Config is what the handlers read.
 type Config struct {
-	Tenants  client.Reader       // a cache of all tenants, namespaces and WorkloadClusters
-	Machines client.Reader       // a cache of all machines
-	DataDir  string              // with the record
-	Status   func() (any, error) // how the plane is
+	Tenants  client.Reader // a cache of all tenants, namespaces and WorkloadClusters
+	Machines client.Reader // a cache of all machines
+	DataDir  string        // with the record
+	// PlaneOf returns the data directory of a tenant's own plane, or nothing if it has none.
+	PlaneOf func(*v1alpha1.Tenant) string
+	Status  func() (any, error) // how the plane is
 }
 
 // Handlers returns a handler for each path.
 func Handlers(cfg Config) map[string]http.Handler {
-	a := &auditReader{tenants: cfg.Tenants, dataDir: cfg.DataDir, turn: make(chan struct{}, 1)}
+	a := &auditReader{tenants: cfg.Tenants, dataDir: cfg.DataDir, planeOf: cfg.PlaneOf, turn: make(chan struct{}, 1)}
 	return map[string]http.Handler{
-		TenantsPath:  getOnly(func(w http.ResponseWriter, r *http.Request) { serveTenants(w, r, cfg.Tenants) }),
-		AuditPath:    getOnly(a.serve),
-		MachinesPath: getOnly((&machineReader{tenants: cfg.Tenants, machines: cfg.Machines}).serve),
-		StatusPath: getOnly(func(w http.ResponseWriter, _ *http.Request) {
+		planepath.Tenants:  getOnly(func(w http.ResponseWriter, r *http.Request) { serveTenants(w, r, cfg.Tenants) }),
+		planepath.Audit:    getOnly(a.serve),
+		planepath.Machines: getOnly((&machineReader{tenants: cfg.Tenants, machines: cfg.Machines}).serve),
+		planepath.Status: getOnly(func(w http.ResponseWriter, _ *http.Request) {
 			s, err := cfg.Status()
 			if err != nil {
 				writeError(w, apierrors.NewInternalError(err))
@@ -90,7 +82,7 @@ func Roles() []client.Object {
 	const name = "polder:own-tenants"
 	return []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
-			{NonResourceURLs: []string{TenantsPath}, Verbs: []string{"get"}},
+			{NonResourceURLs: []string{planepath.Tenants}, Verbs: []string{"get"}},
 		}},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},

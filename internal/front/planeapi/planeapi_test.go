@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
+	"github.com/polder-kaas/polder/internal/front/planepath"
 	"github.com/polder-kaas/polder/internal/plane/audit"
 )
 
@@ -76,7 +78,9 @@ func newHandlers(t *testing.T, dir string) map[string]http.Handler {
 		t.Fatal(err)
 	}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(newTenant("a", "ns-a"), newTenant("b", ""), newTenant("c", "")).Build()
-	return Handlers(Config{Tenants: c, DataDir: dir, Status: func() (any, error) { return map[string]string{"phase": "ready"}, nil }})
+	return Handlers(Config{
+		Tenants: c, DataDir: dir, PlaneOf: func(*v1alpha1.Tenant) string { return filepath.Join(dir, "own") }, Status: func() (any, error) { return map[string]string{"phase": "ready"}, nil },
+	})
 }
 
 func TestTenants(t *testing.T) {
@@ -93,26 +97,26 @@ func TestTenants(t *testing.T) {
 		}
 		return out, l.Continue
 	}
-	if got, next := names(TenantsPath, "a-group", "c-group"); fmt.Sprint(got) != "[a c]" || next != "" {
+	if got, next := names(planepath.Tenants, "a-group", "c-group"); fmt.Sprint(got) != "[a c]" || next != "" {
 		t.Errorf("%v %s", got, next)
 	}
-	if got, next := names(TenantsPath+"?limit=1", "a-group", "c-group"); fmt.Sprint(got) != "[a]" || next != "a" {
+	if got, next := names(planepath.Tenants+"?limit=1", "a-group", "c-group"); fmt.Sprint(got) != "[a]" || next != "a" {
 		t.Errorf("%v %s", got, next)
 	}
-	if got, next := names(TenantsPath+"?limit=1&continue=a", "a-group", "c-group"); fmt.Sprint(got) != "[c]" || next != "" {
+	if got, next := names(planepath.Tenants+"?limit=1&continue=a", "a-group", "c-group"); fmt.Sprint(got) != "[c]" || next != "" {
 		t.Errorf("%v %s", got, next)
 	}
-	if got, _ := names(TenantsPath); len(got) > 0 {
+	if got, _ := names(planepath.Tenants); len(got) > 0 {
 		t.Errorf("somebody without a tenant has %v", got)
 	}
 	for path, want := range map[string]int{
-		TenantsPath + "?limit=x": 400, TenantsPath + "?limit=0": 400, AuditPath + "none": 404, AuditPath + "a?limit=5000": 400, StatusPath: 200,
+		planepath.Tenants + "?limit=x": 400, planepath.Tenants + "?limit=0": 400, planepath.Audit + "none": 404, planepath.Audit + "a?limit=5000": 400, planepath.Status: 200,
 	} {
 		if code, body := ask(t, h, http.MethodGet, path, "x"); code != want {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
-	if code, _ := ask(t, h, http.MethodPost, TenantsPath, "x"); code != http.StatusMethodNotAllowed {
+	if code, _ := ask(t, h, http.MethodPost, planepath.Tenants, "x"); code != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", code)
 	}
 }
@@ -154,11 +158,32 @@ func TestAudit(t *testing.T) {
 		return strings.Join(out, "\n")
 	}
 	want := "a-user kubeconfigrequests.polder.dev 201admin of one\noperator tenants.polder.dev/a 200\na-user workloadclusters.polder.dev/refused 403why\na-user workloadclusters.polder.dev/one 200"
-	if got := read(AuditPath + "a"); got != want {
+	if got := read(planepath.Audit + "a"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	if got := read(AuditPath + "a?limit=1"); got != strings.Split(want, "\n")[0] {
+	if got := read(planepath.Audit + "a?limit=1"); got != strings.Split(want, "\n")[0] {
 		t.Errorf("%s", got)
+	}
+	// What was asked for, and why it was refused, is known by the tenant's own plane alone.
+	own := filepath.Join(dir, "own")
+	lines := func(id, resource, rest string) string {
+		return fmt.Sprintf(`{"auditID":%q,"user":{"username":"a-user"},"verb":"create","objectRef":{"resource":%q,"namespace":"ns-a"},"requestReceivedTimestamp":%q,%s}`+"\n",
+			id, resource, begin.Add(time.Minute).Format(time.RFC3339Nano), rest)
+	}
+	for d, text := range map[string]string{
+		dir: lines("1", "kubeconfigrequests", `"responseStatus":{"code":201}`) + lines("2", "workloadclusters", `"responseStatus":{"code":422}`),
+		own: lines("1", "kubeconfigrequests", `"responseStatus":{"code":201},"requestObject":{"spec":{"clusterName":"two","role":"view"}}`) +
+			lines("2", "workloadclusters", `"responseStatus":{"code":422,"message":"too many"}`) + lines("3", "workloadclusters", `"responseStatus":{"code":200}`),
+	} {
+		if err := os.MkdirAll(audit.Dir(d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(audit.File(d), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := read(planepath.Audit+"a"), "a-user workloadclusters 422too many\na-user kubeconfigrequests 201view of two"; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	// Who comes while another reads waits for his turn, and not for ever.
 	a := &auditReader{turn: make(chan struct{}, 1)}
@@ -171,7 +196,7 @@ func TestAudit(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()
-	a.serve(w, httptest.NewRequestWithContext(ctx, http.MethodGet, AuditPath+"a", http.NoBody))
+	a.serve(w, httptest.NewRequestWithContext(ctx, http.MethodGet, planepath.Audit+"a", http.NoBody))
 	if w.Code != http.StatusTooManyRequests {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

@@ -13,7 +13,7 @@ import (
 
 	csv1 "github.com/polder-kaas/polder/api/clusterstack/v1alpha1"
 	"github.com/polder-kaas/polder/api/v1alpha1"
-	"github.com/polder-kaas/polder/internal/front/planeapi"
+	"github.com/polder-kaas/polder/internal/front/planepath"
 	"github.com/polder-kaas/polder/internal/program/buildinfo"
 )
 
@@ -196,7 +196,7 @@ func registerPlane(a *API) error {
 			ctx, cancel := context.WithTimeout(ctx, planeTimeout)
 			defer cancel()
 			var raw json.RawMessage
-			if err := a.getPath(ctx, planeapi.StatusPath, nil, &raw); err != nil {
+			if err := a.getPath(ctx, planepath.Status, nil, &raw); err != nil {
 				return nil, explain(err)
 			}
 			return &struct{ Body planeStatus }{planeStatus(raw)}, nil

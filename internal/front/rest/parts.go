@@ -15,6 +15,7 @@ import (
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/front/planeapi"
+	"github.com/polder-kaas/polder/internal/front/planepath"
 )
 
 // Event is what happened to a cluster.
@@ -78,7 +79,7 @@ func (a *API) listMachines(ctx context.Context, in *struct {
 		return nil, err
 	}
 	var found planeapi.MachinePage
-	if err := a.getPath(ctx, planeapi.MachinesPath+in.Tenant+"/"+in.Cluster, in.query(), &found); err != nil {
+	if err := a.getPath(ctx, planepath.Machines+in.Tenant+"/"+in.Cluster, in.query(), &found); err != nil {
 		return nil, a.explainCluster(ctx, in.Tenant, in.Cluster, err)
 	}
 	out := &list[Machine]{}

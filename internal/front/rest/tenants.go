@@ -19,6 +19,7 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/apierror"
 	"github.com/polder-kaas/polder/internal/front/planeapi"
+	"github.com/polder-kaas/polder/internal/front/planepath"
 	"github.com/polder-kaas/polder/internal/quota/counted"
 )
 
@@ -159,7 +160,7 @@ func registerTenants(a *API) error {
 				Items    []map[string]json.RawMessage `json:"items"`
 				Continue string                       `json:"continue"`
 			}
-			if err := a.getPath(ctx, planeapi.TenantsPath, in.query(), &own); err != nil {
+			if err := a.getPath(ctx, planepath.Tenants, in.query(), &own); err != nil {
 				return nil, explain(err)
 			}
 			return newList[tenantObject](own.Items, own.Continue)
@@ -244,7 +245,7 @@ func (a *API) listAudit(ctx context.Context, in *struct {
 		return nil, err
 	}
 	out := &auditOutput{}
-	err := a.getPath(ctx, planeapi.AuditPath+in.Tenant, url.Values{"limit": {fmt.Sprint(in.Limit)}}, &out.Body)
+	err := a.getPath(ctx, planepath.Audit+in.Tenant, url.Values{"limit": {fmt.Sprint(in.Limit)}}, &out.Body)
 	if apierrors.IsForbidden(err) {
 		if _, err := a.getTenantObject(ctx, in.Tenant); err != nil {
 			return nil, explainTenant(in.Tenant, err)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -35,16 +36,21 @@ type Config struct {
 	ClientCA         string // file
 	SAKey            string // file: signs and verifies service-account tokens
 	EncryptionConfig string // file
-	AuthConfig       string // file: AuthenticationConfiguration, read again when it changes
-	AuditPolicy      string // file: what is recorded of requests
-	AuditLog         string // path of the file it is recorded in, in a folder that is there
-	WebhookHost      string // host:port whose webhooks are dialled by DialWebhook
-	DialWebhook      func(ctx context.Context) (net.Conn, error)
-	Checks           []Check         // further checks of /readyz
-	Warnings         func() []string // what /readyz?verbose tells operators though it is ready; optional
+	// FrontAuthority is a file with the authority of who may say whose requests it hands on; empty: nobody may.
+	FrontAuthority string
+	AuthConfig     string // file: AuthenticationConfiguration, read again when it changes
+	AuditPolicy    string // file: what is recorded of requests
+	AuditLog       string // path of the file it is recorded in, in a folder that is there
+	WebhookHost    string // host:port whose webhooks are dialled by DialWebhook
+	DialWebhook    func(ctx context.Context) (net.Conn, error)
+	Checks         []Check         // further checks of /readyz
+	Warnings       func() []string // what /readyz?verbose tells operators though it is ready; optional
 	// Handlers are for further paths, behind authentication and authorisation; one that ends with a slash is for all that
 	// begin with it.
-	Handlers   map[string]http.Handler
+	Handlers map[string]http.Handler
+	// Route wraps all that is served here, behind authentication and authorisation. It may ask for namespaces; an answer
+	// is not older than the namespace.
+	Route      func(next http.Handler, namespace func(context.Context, string) (*corev1.Namespace, error)) http.Handler
 	Quota      *quotaevaluator.Source // where quotas read what clusters ask for
 	WatchCache bool                   // of custom resources; see plane.Config
 	Profiling  bool                   // serve /debug/pprof to those RBAC allows it

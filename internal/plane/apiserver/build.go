@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	apiextensionsoptions "k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -18,7 +22,9 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/util/notfoundhandler"
 	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -132,8 +138,28 @@ func (a *APIServer) configure(ctx context.Context) (configs, error) {
 	// There are no Services here to aggregate from, only our own groups.
 	aggregator.ExtraConfig.DisableRemoteAvailableConditionController = true
 	// The aggregator is in front.
-	holdUntilAuthSynced(&aggregator.GenericConfig.Config, plane.VersionedInformers, a.cfg.Warnings)
+	holdUntilAuthSynced(&aggregator.GenericConfig.Config, plane.VersionedInformers, a.cfg.Warnings,
+		a.newRoute(plane.VersionedInformers, generic.LoopbackClientConfig))
 	return configs{plane: plane, extensions: extensions, aggregator: aggregator}, nil
+}
+
+// newRoute returns what stands before all that the API server serves itself, behind authentication and authorisation.
+func (a *APIServer) newRoute(f informers.SharedInformerFactory, loopback *rest.Config) func(http.Handler) http.Handler {
+	namespaces := f.Core().V1().Namespaces()
+	cached := namespaces.Lister()
+	live := sync.OnceValues(func() (*kubernetes.Clientset, error) { return kubernetes.NewForConfig(loopback) })
+	get := func(ctx context.Context, name string) (*corev1.Namespace, error) {
+		ns, err := cached.Get(name)
+		if !apierrors.IsNotFound(err) {
+			return ns, err
+		}
+		c, err := live() // the cache may not have it yet
+		if err != nil {
+			return nil, err
+		}
+		return c.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	}
+	return func(next http.Handler) http.Handler { return a.cfg.Route(next, get) }
 }
 
 // selectiveWatchCache gives a watch cache to some custom resources only: those that customers list. There can be

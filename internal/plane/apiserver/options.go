@@ -25,6 +25,7 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/serviceaccount"
 
 	"github.com/polder-kaas/polder/internal/plane/audit"
+	"github.com/polder-kaas/polder/internal/plane/tenantplanes"
 )
 
 // Issuer is in every service-account token. Changing it makes all of them invalid.
@@ -78,6 +79,12 @@ func (c Config) newOptions() *options.Options {
 
 	o.Authentication.ClientCert.ClientCA = c.ClientCA
 	o.Authentication.AuthenticationConfigFile = c.AuthConfig
+	if c.FrontAuthority != "" {
+		h := o.Authentication.RequestHeader
+		h.ClientCAFile, h.AllowedNames = c.FrontAuthority, []string{tenantplanes.FrontName}
+		h.UsernameHeaders, h.UIDHeaders = []string{"X-Remote-User"}, []string{"X-Remote-Uid"}
+		h.GroupHeaders, h.ExtraHeaderPrefixes = []string{"X-Remote-Group"}, []string{"X-Remote-Extra-"}
+	}
 	o.Authentication.ServiceAccounts.KeyFiles = []string{c.SAKey}
 	o.Authentication.ServiceAccounts.Issuers = []string{Issuer}
 	o.Authentication.ServiceAccounts.OptionalTokenGetter = newTokenGetter

@@ -24,16 +24,18 @@ const authSyncTimeout = 15 * time.Second
 // server would answer them that it does not know the user, or that the user has no rights, which clients take for
 // final: every start would end somebody's controllers. Requests of this process need none of that, and reading it
 // needs them. Behind authentication, names of health checks are hidden from who is no operator.
-func holdUntilAuthSynced(c *genericapiserver.Config, f informers.SharedInformerFactory, warnings func() []string) {
+func holdUntilAuthSynced(c *genericapiserver.Config, f informers.SharedInformerFactory, warnings func() []string,
+	route func(next http.Handler) http.Handler) {
 	rbac, core := f.Rbac().V1(), f.Core().V1()
 	h := &startupGate{token: c.LoopbackClientConfig.BearerToken, synced: []cache.InformerSynced{
 		rbac.Roles().Informer().HasSynced, rbac.RoleBindings().Informer().HasSynced,
 		rbac.ClusterRoles().Informer().HasSynced, rbac.ClusterRoleBindings().Informer().HasSynced,
 		core.ServiceAccounts().Informer().HasSynced, core.Secrets().Informer().HasSynced,
+		core.Namespaces().Informer().HasSynced, // which say what is to be handed on
 	}}
 	build := c.BuildHandlerChainFunc
 	c.BuildHandlerChainFunc = func(next http.Handler, c *genericapiserver.Config) http.Handler {
-		hidden := health.HideChecks(next, health.Config{Authorizer: c.Authorization.Authorizer, Warnings: warnings})
+		hidden := health.HideChecks(route(next), health.Config{Authorizer: c.Authorization.Authorizer, Warnings: warnings})
 		return h.wrapHandler(build(hidden, c))
 	}
 }

@@ -39,6 +39,7 @@ func File(dataDir string) string { return filepath.Join(Dir(dataDir), fileName) 
 
 // Event is one request, as far as it is of use here; the rest of what Kubernetes records is kept as it is.
 type Event struct {
+	ID        string // of the request; a plane of a tenant records it under the same one
 	Time      time.Time
 	User      string
 	Groups    []string
@@ -60,6 +61,7 @@ func (e Event) IsRefused() bool { return e.Code == 401 || e.Code == 403 } //noli
 
 // line is what Kubernetes writes.
 type line struct {
+	AuditID          string          `json:"auditID"`
 	User             user            `json:"user"`
 	ImpersonatedUser *user           `json:"impersonatedUser"`
 	Verb             string          `json:"verb"`
@@ -95,7 +97,7 @@ func parse(b []byte) (Event, error) {
 		return Event{}, err
 	}
 	e := Event{
-		Time: l.Received, User: l.User.Username, Groups: l.User.Groups, Verb: l.Verb, Path: l.RequestURI,
+		ID: l.AuditID, Time: l.Received, User: l.User.Username, Groups: l.User.Groups, Verb: l.Verb, Path: l.RequestURI,
 		Request: l.RequestObject, Raw: b,
 	}
 	if l.ImpersonatedUser != nil {

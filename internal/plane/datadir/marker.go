@@ -48,6 +48,12 @@ func checkAndWriteMarker(dir string, now Marker) error {
 	return exit.With(exit.DataDir, atomicfile.Write(path, append(b, '\n'), 0o600))
 }
 
+// HasMarker reports whether a directory is one of a plane.
+func HasMarker(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, markerName))
+	return err == nil
+}
+
 func readMarker(path string) (Marker, error) {
 	var m Marker
 	b, err := os.ReadFile(path)

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/polder-kaas/polder/internal/program/exit"
 )
@@ -14,6 +15,7 @@ import (
 // ChildOptions say how to start a polderd as a child of this process.
 type ChildOptions struct {
 	Binary     string
+	Name       string // what it is called in lists of processes; empty: Binary
 	Args       []string
 	Dir        string   // working directory; empty: that of this process
 	Env        []string // nil: that of this process
@@ -40,6 +42,9 @@ func (p *Plane) StartChild(o ChildOptions) (*Child, error) {
 		return nil, err
 	}
 	cmd := exec.Command(o.Binary, o.Args...) //nolint:gosec // polderd beside us, or the running one
+	if o.Name != "" {
+		cmd.Args[0] = o.Name
+	}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Dir, cmd.Env, cmd.SysProcAttr = o.Dir, o.Env, o.Attributes
 	if o.Stdin != nil {
@@ -68,6 +73,17 @@ func (c *Child) Err() error { return c.err }
 
 // Stop asks the process to stop.
 func (c *Child) Stop() error { return c.cmd.Process.Signal(syscall.SIGTERM) }
+
+// Kill ends a process that does nothing by itself any more. Until then it may write into its log what it hangs in.
+func (c *Child) Kill(patience <-chan time.Time) {
+	_ = c.cmd.Process.Signal(syscall.SIGQUIT) // it may have ended by itself
+	select {
+	case <-patience:
+		_ = c.cmd.Process.Kill() // as above
+		<-c.done
+	case <-c.done:
+	}
+}
 
 // exitResult says whether the child has ended, and why.
 func (c *Child) exitResult() (bool, error) {

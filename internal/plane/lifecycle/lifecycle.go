@@ -70,7 +70,7 @@ func (p *Plane) Inspect() (Report, error) {
 		r.Status, r.HasRun = status.Status{PID: pid, Phase: status.Starting}, true
 	}
 	if r.Running {
-		r.Memory = memoryOf(pid)
+		r.Memory = ReadMemory(pid)
 	}
 	return r, nil
 }
@@ -80,8 +80,8 @@ func (r Report) Crashed() bool {
 	return !r.Running && r.HasRun && r.Status.Phase != status.Stopped && r.Status.Phase != status.Failed
 }
 
-// memoryOf reads the memory of a process; it is zero where the system does not tell.
-func memoryOf(pid int) Memory {
+// ReadMemory reads the memory of a process; it is zero where the system does not tell.
+func ReadMemory(pid int) Memory {
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	if err != nil {
 		return Memory{}

@@ -91,17 +91,17 @@ func TestMachinesOnDisk(t *testing.T) {
 	}
 }
 
-func TestStopClusters(t *testing.T) {
+func TestStopRunningClusters(t *testing.T) {
 	p := plane(t)
 	fakehost.Start(t, p.Dir(), hostapi.Status{Cluster: cluster("a")})
 	fakehost.Start(t, p.Dir(), hostapi.Status{Cluster: cluster("b")}).IgnoreStop()
-	fakehost.Start(t, p.Dir(), hostapi.Status{Cluster: cluster("c")})
+	fakehost.Start(t, filepath.Join(p.Dir(), TenantPlanesDir, "t"), hostapi.Status{Cluster: cluster("c")})
 	fakehost.Prepare(t, p.Dir(), cluster("d-down"))
 
 	running := expectRunning(t, p, "a", "b", "c")
-	stopped, err := p.StopClusters(t.Context(), running, 500*time.Millisecond)
+	stopped, err := running.Stop(t.Context(), 500*time.Millisecond)
 	if exit.Code(err) != exit.Timeout || !strings.Contains(err.Error(), "1 of 3") || !strings.Contains(err.Error(), "default/b (not within 500ms; see ") {
-		t.Errorf("StopClusters() says: %v", err)
+		t.Errorf("Stop() says: %v", err)
 	}
 	if len(stopped) != 2 || stopped[0].Name != "a" || stopped[1].Name != "c" {
 		t.Errorf("stopped %+v", stopped)
@@ -110,12 +110,12 @@ func TestStopClusters(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := p.StopClusters(ctx, running[1:2], time.Minute); exit.Code(err) != exit.Failure {
-		t.Errorf("interrupted, StopClusters() says: %v", err)
+	if _, err := running[1:2].Stop(ctx, time.Minute); exit.Code(err) != exit.Failure {
+		t.Errorf("interrupted, Stop() says: %v", err)
 	}
 }
 
-func expectRunning(t *testing.T, p *Plane, names ...string) []hostapi.Cluster {
+func expectRunning(t *testing.T, p *Plane, names ...string) RunningClusters {
 	t.Helper()
 	running, err := p.RunningClusters()
 	if err != nil {

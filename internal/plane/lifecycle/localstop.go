@@ -9,20 +9,18 @@ import (
 	"time"
 
 	"github.com/polder-kaas/polder/internal/program/exit"
-	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 )
 
-// StopClusters stops the hosts of these local clusters: all at the same time, each within limit. A running
+// Stop stops the hosts of these local clusters: all at the same time, each within limit. A running
 // polderd would start them again, so stop it first. stopped are those that have ended, also if there is an error
 // about others.
-func (p *Plane) StopClusters(ctx context.Context, clusters []hostapi.Cluster,
-	limit time.Duration) (stopped []hostapi.Cluster, err error) {
+func (clusters RunningClusters) Stop(ctx context.Context, limit time.Duration) (stopped RunningClusters, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	errs := make([]error, len(clusters))
 	var wg sync.WaitGroup
 	for i, c := range clusters {
-		wg.Go(func() { errs[i] = p.launcher().Stop(ctx, c.UID, false) })
+		wg.Go(func() { errs[i] = c.launcher.Stop(ctx, c.UID, false) })
 	}
 	wg.Wait()
 	var failed []string
@@ -37,7 +35,7 @@ func (p *Plane) StopClusters(ctx context.Context, clusters []hostapi.Cluster,
 			code, reason = exit.Timeout, fmt.Sprintf("not within %s", limit)
 		}
 		failed = append(failed, fmt.Sprintf("%s/%s (%s; see %s)", c.Namespace, c.Name, reason,
-			p.launcher().Dir(c.UID).LogFile()))
+			c.launcher.Dir(c.UID).LogFile()))
 	}
 	if len(failed) == 0 {
 		return stopped, nil

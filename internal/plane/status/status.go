@@ -46,6 +46,19 @@ type Status struct {
 	Components  []supervisor.Status `json:"components"`
 	Backup      *Backup             `json:"backup,omitempty"` // nil if none are scheduled
 	Login       *Login              `json:"login,omitempty"`  // nil if nobody can log in with tokens of others
+	// TenantPlanes are those of tenants that have one of their own.
+	TenantPlanes []TenantPlane `json:"tenantPlanes,omitempty"`
+}
+
+// TenantPlane says how the plane of one tenant is.
+type TenantPlane struct {
+	Namespace string `json:"namespace"`
+	Tenant    string `json:"tenant"`
+	Ready     bool   `json:"ready"`
+	Phase     string `json:"phase"`
+	Message   string `json:"message,omitempty"` // why it is not ready
+	PID       int    `json:"pid,omitempty"`
+	DataDir   string `json:"dataDir"`
 }
 
 // Login says whose tokens are believed.
