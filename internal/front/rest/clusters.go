@@ -240,8 +240,10 @@ func (a *API) createOnce(ctx context.Context, namespace string, cluster *unstruc
 			return u, err
 		}
 	}
-	made, err := a.clusters(namespace).Create(ctx, cluster, metav1.CreateOptions{
-		FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun,
+	made, err := writeCounted(ctx, func() (*unstructured.Unstructured, error) {
+		return a.clusters(namespace).Create(ctx, cluster, metav1.CreateOptions{
+			FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun,
+		})
 	})
 	if apierrors.IsAlreadyExists(err) && mark != "" {
 		if u, ferr := a.findCreated(ctx, namespace, cluster.GetName(), mark); u != nil || ferr != nil {

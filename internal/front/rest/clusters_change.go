@@ -83,7 +83,7 @@ func (a *API) put(ctx context.Context, namespace string, wanted *unstructured.Un
 	u, err := a.clusters(namespace).Update(ctx, replaced(was, wanted), metav1.UpdateOptions{
 		FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun,
 	})
-	if apierrors.IsConflict(err) && version != "" {
+	if apierrors.IsConflict(err) && version != "" && !isQuotaConflict(err) {
 		return nil, 0, changedMeanwhile(what)
 	}
 	return u, http.StatusOK, err
@@ -142,10 +142,12 @@ func (a *API) patchCluster(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	u, err := a.clusters(namespace).Patch(ctx, in.Cluster, types.MergePatchType, data, metav1.PatchOptions{
-		FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: in.options(),
+	u, err := writeCounted(ctx, func() (*unstructured.Unstructured, error) {
+		return a.clusters(namespace).Patch(ctx, in.Cluster, types.MergePatchType, data, metav1.PatchOptions{
+			FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: in.options(),
+		})
 	})
-	if apierrors.IsConflict(err) && version != "" {
+	if apierrors.IsConflict(err) && version != "" && !isQuotaConflict(err) {
 		err = changedMeanwhile("cluster " + in.Cluster)
 	}
 	if err != nil {

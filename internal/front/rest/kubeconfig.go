@@ -102,15 +102,19 @@ func (a *API) createKubeconfig(ctx context.Context, in *struct {
 // request asks the plane for access with the rights of the caller.
 func (a *API) request(ctx context.Context, tenant, namespace, cluster string, in KubeconfigRequest,
 	dryRun ...string) (*unstructured.Unstructured, error) {
-	made, err := a.client.Resource(requestResource).Namespace(namespace).Create(ctx,
-		&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": v1alpha1.GroupVersion.String(), "kind": "KubeconfigRequest",
-			"metadata": map[string]any{"generateName": cluster + "-", "namespace": namespace},
-			"spec": map[string]any{
-				"clusterName": cluster, "role": in.Role, "expirationSeconds": int64(in.ExpirationSeconds),
-				"certificateRequest": in.CertificateRequest,
-			},
-		}}, metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun})
+	made, err := writeCounted(ctx, func() (*unstructured.Unstructured, error) {
+		return a.client.Resource(requestResource).Namespace(namespace).Create(ctx,
+			&unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": v1alpha1.GroupVersion.String(), "kind": "KubeconfigRequest",
+				"metadata": map[string]any{"generateName": cluster + "-", "namespace": namespace},
+				"spec": map[string]any{
+					"clusterName": cluster, "role": in.Role, "expirationSeconds": int64(in.ExpirationSeconds),
+					"certificateRequest": in.CertificateRequest,
+				},
+			}}, metav1.CreateOptions{
+				FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun,
+			})
+	})
 	if err != nil {
 		return nil, a.explainIn(ctx, tenant, err)
 	}
