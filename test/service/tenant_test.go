@@ -82,13 +82,13 @@ func newTenant(t testing.TB, p *testenv.Plane, name string, spec v1alpha1.Tenant
 		_ = c.DeleteAllOf(ctx, &v1alpha1.WorkloadCluster{}, client.InNamespace(o.NamespaceName()))
 		_ = c.Delete(ctx, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.NamespaceName()}}
-		_ = c.Delete(ctx, ns)
+		refused := c.Delete(ctx, ns)
 		if !o.IsDedicated() {
 			return
 		}
 		testenv.Eventually(t, wait, func() error { // its processes end with the plane
 			if err := c.Get(ctx, client.ObjectKeyFromObject(ns), ns); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("namespace %s is still there: %w", ns.Name, err)
+				return fmt.Errorf("namespace %s is still there: %w, %v, %+v", ns.Name, err, refused, ns.Status)
 			}
 			return nil
 		})

@@ -70,8 +70,8 @@ func (a *auditReader) serve(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, out)
 }
 
-// addDetails adds to events what only the tenant's own plane knows of the same requests: what was asked for, and why
-// that plane refused it.
+// addDetails adds to events what only the tenant's own plane knows of the same requests: what was asked for, how it is
+// called, and why that plane refused it.
 func addDetails(ctx context.Context, events []audit.Event, dir string, t *v1alpha1.Tenant) error {
 	its, _, err := audit.ReadNewest(ctx, dir, audit.Query{
 		Limit: 2 * len(events), MaxBytes: maxScanned, Contains: []string{quoted(t.NamespaceName())}, //nolint:mnd // some are not here
@@ -89,7 +89,8 @@ func addDetails(ctx context.Context, events []audit.Event, dir string, t *v1alph
 	}
 	for i := range events {
 		if e := byID[events[i].ID]; e != nil {
-			events[i].Request, events[i].Reason = e.Request, cmp.Or(events[i].Reason, e.Reason)
+			events[i].Request, events[i].Name = e.Request, cmp.Or(events[i].Name, e.Name)
+			events[i].Reason = cmp.Or(events[i].Reason, e.Reason)
 		}
 	}
 	return nil

@@ -171,9 +171,10 @@ func TestAudit(t *testing.T) {
 			id, resource, begin.Add(time.Minute).Format(time.RFC3339Nano), rest)
 	}
 	for d, text := range map[string]string{
-		dir: lines("1", "kubeconfigrequests", `"responseStatus":{"code":201}`) + lines("2", "workloadclusters", `"responseStatus":{"code":422}`),
+		dir: lines("1", "kubeconfigrequests", `"responseStatus":{"code":201}`) + lines("2", "workloadclusters", `"responseStatus":{"code":422}`) +
+			lines("3", "workloadclusters", `"responseStatus":{"code":201}`),
 		own: lines("1", "kubeconfigrequests", `"responseStatus":{"code":201},"requestObject":{"spec":{"clusterName":"two","role":"view"}}`) +
-			lines("2", "workloadclusters", `"responseStatus":{"code":422,"message":"too many"}`) + lines("3", "workloadclusters", `"responseStatus":{"code":200}`),
+			lines("2", "workloadclusters", `"responseStatus":{"code":422,"message":"too many"}`) + strings.ReplaceAll(lines("3", "workloadclusters", `"responseStatus":{"code":201}`), `"namespace":"ns-a"`, `"namespace":"ns-a","name":"three"`) + lines("4", "workloadclusters", `"responseStatus":{"code":200}`),
 	} {
 		if err := os.MkdirAll(audit.Dir(d), 0o700); err != nil {
 			t.Fatal(err)
@@ -182,7 +183,7 @@ func TestAudit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := read(planepath.Audit+"a"), "a-user workloadclusters 422too many\na-user kubeconfigrequests 201view of two"; got != want {
+	if got, want := read(planepath.Audit+"a"), "a-user workloadclusters/three 201\na-user workloadclusters 422too many\na-user kubeconfigrequests 201view of two"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	// Who comes while another reads waits for his turn, and not for ever.
