@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -69,6 +71,32 @@ func (r *Reconciler) unpauseIfOwn(ctx context.Context, c *clusterv1.Cluster) err
 		return nil
 	}
 	return r.unpause(ctx, live)
+}
+
+// releaseOrphan lets Cluster API delete the Cluster of a WorkloadCluster that is gone. Kubernetes removes an object at
+// once that had no finalizer when its deletion began, also if it got one while admission was asked; what belongs to it
+// is deleted by the garbage collector, and a Cluster that is paused would stay for ever.
+func (r *Reconciler) releaseOrphan(ctx context.Context, key client.ObjectKey) error {
+	c := &clusterv1.Cluster{}
+	if err := r.Client.Get(ctx, key, c); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !isOrphan(c) || c.Labels[v1alpha1.ProviderLabel] != r.Provider.Name() || !ptr.Deref(c.Spec.Paused, false) {
+		return nil
+	}
+	err := r.Live.Get(ctx, key, &v1alpha1.WorkloadCluster{}) // the cache of one kind may be behind that of another
+	if !apierror.IsObjectNotFound(err, "workloadclusters", key.Name) {
+		return err
+	}
+	return r.unpauseIfOwn(ctx, c)
+}
+
+// isOrphan reports whether a Cluster is being deleted that a WorkloadCluster has made. Whether that is still there is for
+// the caller to know.
+func isOrphan(c *clusterv1.Cluster) bool {
+	owner := metav1.GetControllerOf(c)
+	return !c.DeletionTimestamp.IsZero() && owner != nil && owner.Kind == "WorkloadCluster" && owner.Name == c.Name &&
+		strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/")
 }
 
 // pauseFieldManagers returns the field managers that have paused a Cluster.

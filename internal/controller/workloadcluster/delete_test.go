@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
@@ -77,5 +78,71 @@ func TestSomebodyDeletesTheCluster(t *testing.T) {
 				t.Errorf("%s, %s, %s, %+v", st.Phase, st.Actor, st.Message, ready)
 			}
 		})
+	}
+}
+
+// A WorkloadCluster that Kubernetes has removed at once, before it had a finalizer, leaves a Cluster that the garbage
+// collector deletes: our own pause does not keep it for ever, nor one of the same name that comes after it.
+func TestOrphanIsReleased(t *testing.T) {
+	const us = string(fieldOwner)
+	for name, tt := range map[string]struct {
+		change func(c *clusterv1.Cluster)
+		paused bool
+	}{
+		"it is an orphan":         {pausedBy(us), false},
+		"another has paused it":   {pausedBy(us, "kubectl"), true},
+		"nobody deletes it yet":   {func(c *clusterv1.Cluster) { pausedBy(us)(c); c.DeletionTimestamp = nil }, true},
+		"it is none of ours":      {func(c *clusterv1.Cluster) { pausedBy(us)(c); c.OwnerReferences = nil }, true},
+		"of another provider":     {func(c *clusterv1.Cluster) { pausedBy(us)(c); c.Labels[v1alpha1.ProviderLabel] = "other" }, true},
+		"it is of another object": {func(c *clusterv1.Cluster) { pausedBy(us)(c); c.OwnerReferences[0].Kind = "Other" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := healthyScope(t)
+			s.cluster.Finalizers, s.cluster.DeletionTimestamp = []string{clusterv1.ClusterFinalizer}, &metav1.Time{Time: noon}
+			s.cluster.Labels = map[string]string{v1alpha1.ProviderLabel: simple{}.Describe().Name}
+			s.cluster.OwnerReferences[0].UID = "of-one-that-is-gone"
+			tt.change(s.cluster)
+			r := newReconciler(t)
+			isPaused := func(all client.Client) bool {
+				is := &clusterv1.Cluster{}
+				if err := all.Get(t.Context(), client.ObjectKeyFromObject(s.cluster), is); err != nil {
+					t.Fatal(err)
+				}
+				return ptr.Deref(is.Spec.Paused, false)
+			}
+			all := clients(t, s.cluster).WithReturnManagedFields().Build()
+			r.Client, r.Live = all, all
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.cluster)}); err != nil || isPaused(all) != tt.paused {
+				t.Errorf("paused: %t, want %t, %v", isPaused(all), tt.paused, err)
+			}
+			// The cache of WorkloadClusters is behind.
+			r.Client, r.Live = all, clients(t, s.object.DeepCopy()).Build()
+			r.Client = clients(t, s.cluster).WithReturnManagedFields().Build()
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.cluster)}); err != nil || !isPaused(r.Client) {
+				t.Errorf("that of one that is there is released: %v", err)
+			}
+		})
+	}
+}
+
+// One of the same name waits for the Cluster of the one before it to be gone, and nobody must act.
+func TestNameOfOrphan(t *testing.T) {
+	s := healthyScope(t)
+	s.cluster.Finalizers, s.cluster.DeletionTimestamp = []string{clusterv1.ClusterFinalizer}, &metav1.Time{Time: noon}
+	s.cluster.OwnerReferences[0].UID = "of-one-that-is-gone"
+	pausedBy(string(fieldOwner))(s.cluster)
+	r := newReconciler(t)
+	all := clients(t, s.cluster).WithReturnManagedFields().Build()
+	r.Client, r.Live = all, all
+	if err := r.checkOwner(t.Context(), s); !reconcile.IsWait(err) {
+		t.Fatal(err)
+	}
+	is := &clusterv1.Cluster{}
+	if err := all.Get(t.Context(), client.ObjectKeyFromObject(s.cluster), is); err != nil || ptr.Deref(is.Spec.Paused, false) {
+		t.Errorf("it stays paused: %v", err)
+	}
+	r.summarize(s)
+	if c := s.condition(v1alpha1.ConditionApplied); c.Reason != v1alpha1.ReasonDeleting || s.object.Status.Actor != v1alpha1.Nobody {
+		t.Errorf("%+v, %s", c, s.object.Status.Actor)
 	}
 }

@@ -77,7 +77,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	o := &v1alpha1.WorkloadCluster{}
 	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
 		r.forgetProbes(req.NamespacedName)
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		if apierrors.IsNotFound(err) {
+			err = r.releaseOrphan(ctx, req.NamespacedName)
+		}
+		return reconcile.Finish(ctrl.Result{}, err, nil)
 	}
 	if o.Spec.Provider != r.Provider.Name() {
 		return ctrl.Result{}, nil // it belongs to another provider
@@ -149,6 +152,14 @@ func (r *Reconciler) checkOwner(ctx context.Context, s *scope) error {
 	}
 	if s.ownsCluster() {
 		return r.waitForDeletion(ctx, s)
+	}
+	if isOrphan(s.cluster) {
+		s.conditions.SetFalse(v1alpha1.ConditionApplied, v1alpha1.ReasonDeleting,
+			"the Cluster of an earlier WorkloadCluster of this name is being deleted")
+		if err := r.unpauseIfOwn(ctx, s.cluster); err != nil {
+			return err
+		}
+		return reconcile.Wait(0, "the deletion of an earlier Cluster") // the watch of Clusters reports it
 	}
 	s.stall(v1alpha1.ConditionApplied, v1alpha1.ReasonNotOurs, advice{
 		"there is a Cluster of this name already, which this WorkloadCluster did not make", v1alpha1.Customer,
