@@ -106,7 +106,7 @@ fault: build bin/polderd-fault bin/previous/polderd bin/strace bin/clusterctl ##
 	@go test -count=1 -timeout 60m -v -run ManyClusters ./test/provider -clusters 200 -check-memory
 	@go test -tags clusterctl -count=1 -timeout 60m -v -run '^TestMove' ./test/provider
 	@go test -count=1 -timeout 60m -v -run SilentClusters ./test/provider -silent 20 -beside 80 -check-times
-	@go test -count=1 -timeout 60m -v -run 'TestNonInterference|TestRESTWatchLong' ./test/service -interference 10000 -rest.watch 11m
+	@go test -count=1 -timeout 60m -v -run 'TestNonInterference|TestRESTWatchLong|TestLargeTenant|TestPausedClusters' ./test/service -interference 10000 -rest.watch 11m -large 10000 -deleted 1000
 	@go test -count=1 -timeout 60m -v -run 'DeletedAtAnyMoment|Transitions' ./test/provider -clusters 1000 -transitions 100
 
 # Faults of one plane at random, one every half minute, on many clusters; SOAK=24h for a release. It prints its seed; SEED= repeats it.

@@ -133,7 +133,7 @@ func (p *Plane) newAPIServer(
 		Checks:           checks.list(p.componentNames()...),
 		Handlers:         p.handlers(store),
 		Warnings:         p.reporter.warnings,
-		Route:            p.routeToTenants,
+		Route:            p.route,
 		Quota:            &p.quota,
 		WatchCache:       p.cfg.WatchCache,
 		Profiling:        p.cfg.Profiling,

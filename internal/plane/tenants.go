@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"runtime"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apimachineryruntime "k8s.io/apimachinery/pkg/runtime"
@@ -16,7 +18,9 @@ import (
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	"github.com/polder-kaas/polder/internal/operator"
 	"github.com/polder-kaas/polder/internal/plane/capi"
+	"github.com/polder-kaas/polder/internal/plane/pki"
 	"github.com/polder-kaas/polder/internal/plane/tenantplanes"
+	"github.com/polder-kaas/polder/internal/plane/watchlimit"
 	"github.com/polder-kaas/polder/internal/providers/local"
 )
 
@@ -55,14 +59,21 @@ func (p *Plane) newTenantPlanes() (*tenantplanes.Planes, error) {
 	})
 }
 
-// routeToTenants hands requests on to the planes of tenants.
-func (p *Plane) routeToTenants(next http.Handler,
+// route hands requests on to the planes of tenants, and bounds how many watches are open.
+func (p *Plane) route(next http.Handler,
 	namespace func(context.Context, string) (*corev1.Namespace, error)) http.Handler {
-	own := map[string]bool{user.APIServerUser: true}
-	for _, name := range ownUsers() {
-		own[name] = true
+	router := &tenantplanes.Router{
+		Planes: p.tenants, Namespace: namespace, TenantNamespace: p.namespaceOfTenant, IsOwn: isOwn, Next: next,
 	}
-	return &tenantplanes.Router{
-		Planes: p.tenants, Namespace: namespace, TenantNamespace: p.namespaceOfTenant, Own: own, Next: next,
-	}
+	return &watchlimit.Handler{Next: router, IsExempt: func(who user.Info) bool {
+		return isOwn(who) || slices.Contains(who.GetGroups(), pki.AdminGroup) ||
+			slices.Contains(who.GetGroups(), user.SystemPrivilegedGroup)
+	}}
+}
+
+// isOwn reports whether a user is one of this plane's controllers. No other has such a name.
+func isOwn(who user.Info) bool {
+	name := who.GetName()
+	return name == user.APIServerUser || strings.HasPrefix(name, "system:serviceaccount:kube-system:") ||
+		slices.Contains(ownUsers(), name)
 }

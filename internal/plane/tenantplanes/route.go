@@ -35,8 +35,8 @@ type Router struct {
 	Namespace func(ctx context.Context, name string) (*corev1.Namespace, error)
 	// TenantNamespace returns the name of a tenant's namespace, or nothing.
 	TenantNamespace func(tenant string) string
-	// Own are the users of this plane's own controllers: what they ask for is here.
-	Own map[string]bool
+	// IsOwn reports whether a user is one of this plane's own controllers: what they ask for is here.
+	IsOwn func(user.Info) bool
 	// Next serves what is here.
 	Next http.Handler
 }
@@ -48,7 +48,7 @@ const slotPatience = time.Second
 func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	info, found := request.RequestInfoFrom(req.Context())
 	who, known := request.UserFrom(req.Context())
-	if !found || !known || r.isOwn(who) {
+	if !found || !known || r.IsOwn(who) {
 		r.Next.ServeHTTP(w, req)
 		return
 	}
@@ -67,11 +67,6 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	default:
 		r.handOn(w, req, ns, info, who)
 	}
-}
-
-// isOwn reports whether a user is one of this plane's controllers. No other has such a name.
-func (r *Router) isOwn(who user.Info) bool {
-	return r.Own[who.GetName()] || strings.HasPrefix(who.GetName(), "system:serviceaccount:kube-system:")
 }
 
 // namespaceOf returns the namespace whose plane may have to answer, or nothing if it is for this one. Who somebody is
