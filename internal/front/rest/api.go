@@ -89,6 +89,7 @@ func newDocument() huma.Config {
 		"polder apply and kubectl apply take is what POST and PUT take, as YAML or JSON."
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
 	c.RejectUnknownQueryParameters = true
+	c.Formats = map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat}
 	c.Components.Schemas = huma.NewMapRegistry(schemaPrefix, nameSchema)
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"bearer": {Type: "http", Scheme: "bearer", Description: "A token of an issuer that the plane believes, or of a robot."},

@@ -1,12 +1,17 @@
 package rest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 
+	"github.com/danielgtaylor/huma/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -25,11 +30,21 @@ func (p Page) query() url.Values {
 }
 
 // list is the answer to a question for many.
-type list[T any] struct {
-	Body struct {
-		Items         []T    `json:"items" nullable:"false"`
-		NextPageToken string `json:"nextPageToken,omitempty" doc:"If there are more: pageToken of the next request."`
-	}
+type list[T any] struct{ Body listBody[T] }
+
+// listBody is no type of its own, so that the published document has no name for it.
+type listBody[T any] = struct {
+	Items         []T    `json:"items" nullable:"false"`
+	NextPageToken string `json:"nextPageToken,omitempty" doc:"If there are more: pageToken of the next request."`
+}
+
+// rawObject is an object of the plane of which only metadata are read.
+type rawObject struct {
+	APIVersion json.RawMessage            `json:"apiVersion"`
+	Kind       json.RawMessage            `json:"kind"`
+	Metadata   map[string]json.RawMessage `json:"metadata"`
+	Spec       json.RawMessage            `json:"spec"`
+	Status     json.RawMessage            `json:"status"`
 }
 
 // listObjects lists objects of a namespace, or of none, with the rights of the caller, as customers see them; keep are
@@ -45,7 +60,7 @@ func listObjects[T ~map[string]any](ctx context.Context, a *API, of schema.Group
 		Metadata struct {
 			Continue string `json:"continue"`
 		} `json:"metadata"`
-		Items []map[string]json.RawMessage `json:"items"`
+		Items []rawObject `json:"items"`
 	}
 	if err := a.getPath(ctx, path+"/"+of.Resource, page.query(), &found); err != nil {
 		return nil, err
@@ -54,11 +69,11 @@ func listObjects[T ~map[string]any](ctx context.Context, a *API, of schema.Group
 }
 
 // newList makes an answer of objects of the plane.
-func newList[T ~map[string]any](items []map[string]json.RawMessage, next string, keep ...string) (*list[T], error) {
+func newList[T ~map[string]any](items []rawObject, next string, keep ...string) (*list[T], error) {
 	out := &list[T]{}
 	out.Body.Items, out.Body.NextPageToken = make([]T, len(items)), next
 	for i, item := range items {
-		o, err := presentRaw(item, keep...)
+		o, err := item.present(keep...)
 		if err != nil {
 			return nil, err
 		}
@@ -67,23 +82,23 @@ func newList[T ~map[string]any](items []map[string]json.RawMessage, next string,
 	return out, nil
 }
 
-// presentRaw is present for an object whose fields were not read.
-func presentRaw(item map[string]json.RawMessage, keep ...string) (map[string]any, error) {
-	out := make(map[string]any, len(item))
-	for name, raw := range item {
-		out[name] = raw
-	}
-	var meta map[string]json.RawMessage
-	if err := json.Unmarshal(item["metadata"], &meta); err != nil {
-		return nil, fmt.Errorf("reading metadata of the plane: %w", err)
+// present is the function of that name for an object whose spec and status were not read.
+func (o rawObject) present(keep ...string) (map[string]any, error) {
+	out := map[string]any{}
+	for name, raw := range map[string]json.RawMessage{
+		"apiVersion": o.APIVersion, "kind": o.Kind, "spec": o.Spec, "status": o.Status,
+	} {
+		if raw != nil {
+			out[name] = raw
+		}
 	}
 	kept := map[string]any{}
 	for _, name := range slices.Concat(keptMetadata, keep) {
-		if v, ok := meta[name]; ok {
+		if v, ok := o.Metadata[name]; ok {
 			kept[name] = v
 		}
 	}
-	if raw, ok := meta["annotations"]; ok {
+	if raw, ok := o.Metadata["annotations"]; ok {
 		var all map[string]string
 		if err := json.Unmarshal(raw, &all); err != nil {
 			return nil, fmt.Errorf("reading annotations of the plane: %w", err)
@@ -98,4 +113,71 @@ func presentRaw(item map[string]json.RawMessage, keep ...string) (map[string]any
 	}
 	out["metadata"] = kept
 	return out, nil
+}
+
+// jsonFormat writes lists of objects as the plane wrote them, and everything else as huma does.
+var jsonFormat = huma.Format{Marshal: marshalJSON, Unmarshal: huma.DefaultJSONFormat.Unmarshal}
+
+func marshalJSON(w io.Writer, v any) error {
+	switch body := v.(type) {
+	case listBody[clusterObject]:
+		return writeList(w, body)
+	case listBody[tenantObject]:
+		return writeList(w, body)
+	case listBody[stackObject]:
+		return writeList(w, body)
+	case listBody[releaseObject]:
+		return writeList(w, body)
+	case listBody[providerObject]:
+		return writeList(w, body)
+	}
+	return huma.DefaultJSONFormat.Marshal(w, v)
+}
+
+// writeList writes a list. Package json would read all that the plane wrote once more.
+func writeList[T ~map[string]any](w io.Writer, body listBody[T]) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	b.WriteString(`{"items":[`)
+	for i, o := range body.Items {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if err := writeObject(&b, e, o); err != nil {
+			return err
+		}
+	}
+	b.WriteByte(']')
+	if body.NextPageToken != "" {
+		b.WriteString(`,"nextPageToken":`)
+		if err := e.Encode(body.NextPageToken); err != nil {
+			return err
+		}
+	}
+	b.WriteString("}\n")
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// writeObject writes an object; e writes to b.
+func writeObject(b *bytes.Buffer, e *json.Encoder, o map[string]any) error {
+	b.WriteByte('{')
+	for i, name := range slices.Sorted(maps.Keys(o)) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Quote(name))
+		b.WriteByte(':')
+		raw, ok := o[name].(json.RawMessage)
+		if ok {
+			b.Write(raw)
+			continue
+		}
+		if err := e.Encode(o[name]); err != nil {
+			return err
+		}
+	}
+	b.WriteByte('}')
+	return nil
 }

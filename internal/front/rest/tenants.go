@@ -157,8 +157,8 @@ func registerTenants(a *API) error {
 				return l, explain(err)
 			}
 			var own struct {
-				Items    []map[string]json.RawMessage `json:"items"`
-				Continue string                       `json:"continue"`
+				Items    []rawObject `json:"items"`
+				Continue string      `json:"continue"`
 			}
 			if err := a.getPath(ctx, planepath.Tenants, in.query(), &own); err != nil {
 				return nil, explain(err)
