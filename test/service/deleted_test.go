@@ -28,7 +28,7 @@ func TestPausedClustersDeletedAtOnce(t *testing.T) {
 	c := p.Client(t)
 	awaitStacks(t, c)
 	const tenant, together = "deleter", 8
-	n := int32(*deleted) //nolint:gosec // a flag
+	n := int32(*deleted)
 	newTenant(t, p, tenant, v1alpha1.TenantSpec{Members: members(tenant), Quota: v1alpha1.TenantQuota{Clusters: &n, Machines: ptr.To(2 * n)}})
 	var all sync.WaitGroup
 	for w := range together {

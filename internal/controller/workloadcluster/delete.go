@@ -91,8 +91,8 @@ func (r *Reconciler) releaseOrphan(ctx context.Context, key client.ObjectKey) er
 	return r.unpauseIfOwn(ctx, c)
 }
 
-// isOrphan reports whether a Cluster is being deleted that a WorkloadCluster has made. Whether that is still there is for
-// the caller to know.
+// isOrphan reports whether a Cluster is being deleted that a WorkloadCluster has made. Whether that is still there is
+// for the caller to know.
 func isOrphan(c *clusterv1.Cluster) bool {
 	owner := metav1.GetControllerOf(c)
 	return !c.DeletionTimestamp.IsZero() && owner != nil && owner.Kind == "WorkloadCluster" && owner.Name == c.Name &&
