@@ -383,7 +383,7 @@ func TestTenantFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	try := map[string]string{
-		"title": `"x"`, "namespace": `"kube-system"`, "quota": `{"machines":1000}`, "allow": `{"providers":["local"]}`,
+		"title": `"x"`, "namespace": `"kube-system"`, "plane": `"Dedicated"`, "quota": `{"machines":1000}`, "allow": `{"providers":["local"]}`,
 		"members": `[{"kind":"Group","name":"fields-admins","role":"admin"},{"kind":"User","name":"x","role":"editor"}]`,
 		"robots":  `[{"name":"x","role":"viewer"}]`,
 	}
