@@ -45,7 +45,7 @@ func startIssuer(t *testing.T, life time.Duration, users people) *issuer {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "node")); err != nil {
-		t.Fatal("bin/issuer is not installed; run: make bin/issuer")
+		t.Fatal("bin/issuer is not installed; run: make bin/issuer/node")
 	}
 	files := t.TempDir()
 	cert, key := filepath.Join(files, "issuer.crt"), filepath.Join(files, "issuer.key")
