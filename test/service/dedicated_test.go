@@ -110,6 +110,9 @@ func TestDedicatedTenant(t *testing.T) {
 
 	// However it ends, its data are there again, and so is it; this plane's are never shown in its place.
 	its := planeOf(t, p, "acme", tenancy.PlaneReady)
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", its.PID)); err != nil || strings.TrimSpace(string(b)) != "300" {
+		t.Errorf("short of memory, the kernel does not end it first: %s, %v", b, err)
+	}
 	seen := func() error {
 		a := viewer.do(t, "GET", clusters, "")
 		switch {

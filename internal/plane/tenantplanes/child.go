@@ -160,7 +160,16 @@ func (c *child) start() (*lifecycle.Child, error) {
 		<-process.Done()
 		_ = out.Close() // the kernel does it if this process ends first
 	}()
+	preferToEnd(process.PID())
 	return process, in.Close()
+}
+
+// oomScore is what is added to a child when the kernel, short of memory, looks for a process to end: one tenant's plane
+// goes before that of all.
+const oomScore = "300"
+
+func preferToEnd(pid int) {
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(oomScore), 0) // it may have ended
 }
 
 // environment is that of this process, without what systemd tells it alone.
