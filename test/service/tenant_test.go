@@ -88,7 +88,7 @@ func newTenant(t testing.TB, p *testenv.Plane, name string, spec v1alpha1.Tenant
 		}
 		testenv.Eventually(t, wait, func() error { // its processes end with the plane
 			if err := c.Get(ctx, client.ObjectKeyFromObject(ns), ns); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("namespace %s is still there: %w, %v, %+v", ns.Name, err, refused, ns.Status)
+				return fmt.Errorf("namespace %s is still there: %w, %+v", ns.Name, errors.Join(err, refused), ns.Status)
 			}
 			return nil
 		})
