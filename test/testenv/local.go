@@ -18,6 +18,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/polder-kaas/polder/internal/plane/lifecycle"
 	"github.com/polder-kaas/polder/internal/providers/local/hostapi"
 	"github.com/polder-kaas/polder/internal/providers/local/launch"
 )
@@ -105,15 +106,21 @@ func (p *Plane) StopEverything(t testing.TB) {
 
 // stopHosts ends the hosts of local clusters, which outlive their plane.
 func (p *Plane) stopHosts() error {
-	if _, err := os.Stat(p.launcher().HostsDir); err != nil {
-		return nil // there never was one
-	}
-	all, err := p.launcher().Clusters()
+	planes, err := filepath.Glob(filepath.Join(p.Data, lifecycle.TenantPlanesDir, "*")) // of tenants
 	errs := []error{err}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	for _, c := range all {
-		errs = append(errs, p.launcher().Stop(ctx, c.UID, true))
+	for _, data := range append(planes, p.Data) {
+		l := p.launcher()
+		l.HostsDir = hostapi.HostsDir(data)
+		if _, err := os.Stat(l.HostsDir); err != nil {
+			continue // there never was one
+		}
+		all, err := l.Clusters()
+		errs = append(errs, err)
+		for _, c := range all {
+			errs = append(errs, l.Stop(ctx, c.UID, true))
+		}
 	}
 	return errors.Join(errs...)
 }

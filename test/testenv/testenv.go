@@ -45,7 +45,16 @@ func NewTree(t testing.TB, fault bool) Tree {
 	return tree
 }
 
-func (tree Tree) remove() error { return errors.Join(os.RemoveAll(tree.Root), os.RemoveAll(tree.Bin)) }
+// remove deletes all of it. Planes of tenants, which end a moment after the one that runs them, may still write.
+func (tree Tree) remove() (err error) {
+	for range 100 {
+		if err = errors.Join(os.RemoveAll(tree.Root), os.RemoveAll(tree.Bin)); err == nil {
+			return nil
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+	return err
+}
 
 func makeTree(fault bool) (Tree, error) {
 	root, err := os.MkdirTemp(dataParent(), "polder-")
