@@ -66,10 +66,13 @@ func (p *Plane) route(next http.Handler,
 		Planes: p.tenants, Namespace: namespace, TenantNamespace: p.namespaceOfTenant, IsOwn: isOwn, Next: next,
 	}
 	return &watchlimit.Handler{Next: router, IsExempt: func(who user.Info) bool {
-		return isOwn(who) || slices.Contains(who.GetGroups(), pki.AdminGroup) ||
-			slices.Contains(who.GetGroups(), user.SystemPrivilegedGroup)
+		return isOwn(who) || strings.HasPrefix(who.GetName(), providerAccounts) ||
+			slices.Contains(who.GetGroups(), pki.AdminGroup) || slices.Contains(who.GetGroups(), user.SystemPrivilegedGroup)
 	}}
 }
+
+// providerAccounts is how names of providers' users begin; no customer may take up their watches.
+const providerAccounts = "system:serviceaccount:" + v1alpha1.ProvidersNamespace + ":"
 
 // isOwn reports whether a user is one of this plane's controllers. No other has such a name.
 func isOwn(who user.Info) bool {

@@ -4,8 +4,10 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 )
@@ -26,6 +28,16 @@ type Planes interface {
 	Remove(ctx context.Context, uid types.UID) error
 	// Notify has a function called with the name of a namespace after each change of its plane. It must not wait.
 	Notify(f func(namespace string))
+}
+
+// NewEvents returns a channel with an event for the namespace of each plane that changes.
+func NewEvents(p Planes) <-chan event.GenericEvent {
+	changes := make(chan event.GenericEvent, 64) //nolint:mnd // whoever finds it full waits, in a goroutine of its own
+	p.Notify(func(namespace string) {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+		go func() { changes <- event.GenericEvent{Object: ns} }()
+	})
+	return changes
 }
 
 // PlaneState is how a plane is.

@@ -172,7 +172,7 @@ func describeTenantPlanes(all []planestatus.TenantPlane) string {
 			ready++
 			continue
 		}
-		others = append(others, fmt.Sprintf("%s: %s", p.Tenant, p.Message))
+		others = append(others, output.Sanitize(p.Tenant+": "+p.Message))
 	}
 	return output.JoinNonEmpty("; ", fmt.Sprintf("%d of %d ready, %d MB", ready, len(all), memory>>20), strings.Join(others, "; "))
 }

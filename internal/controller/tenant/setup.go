@@ -23,6 +23,7 @@ import (
 
 	"github.com/polder-kaas/polder/api/v1alpha1"
 	polderreconcile "github.com/polder-kaas/polder/internal/reconcile"
+	"github.com/polder-kaas/polder/internal/tenancy"
 )
 
 // namespaceIndex is that of Tenants by the names of their namespaces.
@@ -62,12 +63,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	b = b.Watches(&corev1.ResourceQuota{}, handler.EnqueueRequestsFromMapFunc(tenantOfLabel),
 		builder.WithPredicates(limitsChanged()))
 	if r.Planes != nil {
-		changes := make(chan event.GenericEvent, 64) //nolint:mnd // whoever finds it full waits, in a goroutine of its own
-		r.Planes.Notify(func(namespace string) {
-			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-			go func() { changes <- event.GenericEvent{Object: ns} }()
-		})
-		b = b.WatchesRawSource(source.Channel(changes, handler.EnqueueRequestsFromMapFunc(r.tenantsOfNamespace)))
+		b = b.WatchesRawSource(source.Channel(tenancy.NewEvents(r.Planes),
+			handler.EnqueueRequestsFromMapFunc(r.tenantsOfNamespace)))
 	}
 	for _, o := range []client.Object{
 		&corev1.ServiceAccount{}, &rbacv1.RoleBinding{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{},

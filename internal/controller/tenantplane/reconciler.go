@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -46,17 +45,12 @@ type Reconciler struct {
 
 // SetupWithManager registers the reconciler.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
-	changes := make(chan event.GenericEvent, 64) //nolint:mnd // whoever finds it full waits, in a goroutine of its own
-	r.Planes.Notify(func(namespace string) {
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-		go func() { changes <- event.GenericEvent{Object: ns} }()
-	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("tenantplane").
 		For(&corev1.Namespace{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetLabels()[v1alpha1.PlaneLabel] != ""
 		}))).
-		WatchesRawSource(source.Channel(changes, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(tenancy.NewEvents(r.Planes), &handler.EnqueueRequestForObject{})).
 		Watches(&csv1.ClusterStack{}, handler.EnqueueRequestsFromMapFunc(r.namespacesOfCatalogue),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(o).
